@@ -74,11 +74,11 @@ bench:
 soak: export ROLECALL_VERDICTS = $(CURDIR)/soak.jsonl
 soak: deps
 	@rm -f $(ROLECALL_VERDICTS)
-	go test -count=1 -timeout 90m ./internal/crashtest -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000 || $(call broken,internal/test/crashtest)
-	go test -count=1 -run 'Crash|StoreStops|Backup|Schema|Open' ./gate ./runtime ./persist || $(call broken,gate runtime persist)
-	go test -count=1 -timeout 60m -run '^(TestClosure|TestATaskNeverExceedsItsCaller)$$' ./property_test -closure 10000 || $(call broken,property_test)
+	go test -C internal/test/crashtest -count=1 -timeout 90m . -cycles 1000 -cuts 40 -lives 20 -faults 20 -flips 2000 || $(call broken,internal/test/crashtest)
+	go test -count=1 -run 'Crash|Stop|Stor|Backup|Schema|Open' ./gate ./runtime ./persist || $(call broken,gate runtime persist)
+	go test -count=1 -timeout 60m -run '^(TestClosure|TestTask_NeverExceedsCaller)$$' ./property_test -closure 10000 || $(call broken,property_test)
 	cd bench && go run . -for $(SOAK) append restart durabletask durable spawn idle load million soak || $(call broken,bench)
-	go run ./internal/verdict/table $(ROLECALL_VERDICTS)
+	go run ./internal/test/soakreport/table $(ROLECALL_VERDICTS)
 
 # broken adds a line for a part of soak that did not come to its end.
 broken = echo '{"part":"run","claim":"$(1) comes to its end","seen":"it failed"}' >> $(ROLECALL_VERDICTS)

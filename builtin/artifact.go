@@ -9,13 +9,13 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// artifactTools makes put_artifact and get_artifact over a; w is where
-// put_artifact may take content from.
-func artifactTools(a Artifacts, w Workspaces, b Limits) ([]tool.Tool, error) {
-	h := artifacts{a, files{w, a, b}, b}
+// artifactTools returns put_artifact and get_artifact. put_artifact can read
+// content from the caller's workspace in w.
+func artifactTools(a Artifacts, w Workspaces, l Limits) ([]tool.Tool, error) {
+	h := artifacts{a, files{w, a, l}, l}
 	var s toolBuilder
-	s.add(tool.New("put_artifact", putArtifactText, guarded(h.put), options(tool.Idempotent, putArtifactInput)))
-	s.add(tool.New("get_artifact", getArtifactText, guarded(h.get), options(tool.ReadOnly, getArtifactInput)))
+	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, putArtifactInput)))
+	s.add(tool.New("get_artifact", getArtifactText, withErrorCode(h.get), toolOptions(tool.ReadOnly, getArtifactInput)))
 	return s.tools, s.err
 }
 
@@ -23,13 +23,13 @@ func artifactTools(a Artifacts, w Workspaces, b Limits) ([]tool.Tool, error) {
 type artifacts struct {
 	store  Artifacts
 	files  files
-	bounds Limits
+	limits Limits
 }
 
 const putArtifactText = `Store a piece of work (a report, a table, an image) so that other agents and people can fetch it by reference. ` +
 	`Use it for anything longer than a message, then send the reference instead of the content. ` +
 	`Give content, which may be any JSON value; for binary data set encoding to "base64" and give a base64 string. ` +
-	`Or give path instead, a file of your workspace: text is stored as a string, anything else as binary data; read_file must be yours too. ` +
+	`Or give path instead, a file of your workspace: text is stored as a string, anything else as binary data; this also needs read_file. ` +
 	`At most 8 MiB, unless the operator set another limit; meta at most 64 KiB. ` +
 	`Every call stores a new artifact; artifacts never change. Answers {"artifactRef":"artifact:<id>"}. ` +
 	`Example: {"type":"report","content":"# Findings\n…","meta":{"title":"Findings"}}`
@@ -66,6 +66,8 @@ const putArtifactInput = `{
 	"additionalProperties": false
 }`
 
+// putArtifact holds the arguments of put_artifact. Exactly one of Content and
+// Path is set.
 type putArtifact struct {
 	Type     string          `json:"type"`
 	Content  json.RawMessage `json:"content,omitempty"`
@@ -74,54 +76,56 @@ type putArtifact struct {
 	Meta     json.RawMessage `json:"meta,omitempty"`
 }
 
+// artifactRef is the result of put_artifact.
 type artifactRef struct {
 	Ref string `json:"artifactRef"`
 }
 
+// put handles put_artifact.
 func (h artifacts) put(ctx context.Context, in putArtifact) (artifactRef, error) {
-	a, err := h.artifact(ctx, in)
+	a, err := h.fromArgs(ctx, in)
 	if err != nil {
 		return artifactRef{}, err
 	}
-	ref, err := h.store.PutArtifact(ctx, caller(ctx), a)
+	ref, err := h.store.PutArtifact(ctx, currentCall(ctx), a)
 	return artifactRef{ref}, err
 }
 
-// artifact gives what in asks to store.
-func (h artifacts) artifact(ctx context.Context, in putArtifact) (a Artifact, err error) {
+// fromArgs returns the artifact that in describes.
+func (h artifacts) fromArgs(ctx context.Context, in putArtifact) (a Artifact, err error) {
 	a = Artifact{Type: in.Type, Meta: in.Meta}
 	switch {
 	case (in.Content == nil) == (in.Path == ""):
-		return a, errcode.New(errcode.InvalidArguments, "put_artifact takes either content or path; give exactly one of them")
+		return a, errcode.New(errcode.InvalidArguments, "put_artifact: set exactly one of content and path")
 	case in.Path != "" && in.Encoding != "":
-		return a, errcode.New(errcode.InvalidArguments, "encoding says how content is written; leave it out beside path")
+		return a, errcode.New(errcode.InvalidArguments, "put_artifact: encoding describes content; leave it out with path")
 	case in.Path != "":
-		a.Value, a.Data, err = h.file(ctx, in.Path)
+		a.Value, a.Data, err = h.fromFile(ctx, in.Path)
 	case in.Encoding != "":
-		a.Data, err = decodeJSON(in.Content)
+		a.Data, err = decodeBase64JSON(in.Content)
 	default:
 		a.Value = in.Content
 	}
 	return a, err
 }
 
-// decodeJSON gives the bytes of a JSON string in base64.
-func decodeJSON(value json.RawMessage) ([]byte, error) {
+// decodeBase64JSON decodes a JSON string that contains base64.
+func decodeBase64JSON(value json.RawMessage) ([]byte, error) {
 	var content *string
 	if err := json.Unmarshal(value, &content); err != nil || content == nil {
-		return nil, errcode.Wrap(errcode.InvalidArguments, err, "content must be a base64 string, as encoding says")
+		return nil, errcode.Wrap(errcode.InvalidArguments, err, "content must be a base64 string because encoding is base64")
 	}
 	return decode(*content, inBase64)
 }
 
-// file reads a file of the caller's workspace: text as a JSON string, anything
-// else as bytes.
-func (h artifacts) file(ctx context.Context, name string) (json.RawMessage, []byte, error) {
-	if err := requireTool(h.bounds, caller(ctx).By, "put_artifact with path", "read_file"); err != nil {
+// fromFile reads a file of the caller's workspace. It returns text as a JSON
+// string in the first result and anything else as bytes in the second.
+func (h artifacts) fromFile(ctx context.Context, name string) (json.RawMessage, []byte, error) {
+	if err := requireTool(h.limits, currentCall(ctx).By, "put_artifact with path", "read_file"); err != nil {
 		return nil, nil, err
 	}
-	data, err := within(ctx, h.files, name, func(ws *Workspace, name string) ([]byte, error) {
-		return readWhole(ws, name, h.bounds.ArtifactLimit())
+	data, err := inWorkspace(ctx, h.files, name, func(ws *Workspace, name string) ([]byte, error) {
+		return readAtMost(ws, name, h.limits.ArtifactLimit())
 	})
 	if err != nil || !isText(data) {
 		return nil, data, err
@@ -129,8 +133,8 @@ func (h artifacts) file(ctx context.Context, name string) (json.RawMessage, []by
 	return quote(data), nil, nil
 }
 
-// readWhole reads a file that has at most limit bytes.
-func readWhole(ws *Workspace, name string, limit int64) ([]byte, error) {
+// readAtMost reads a whole file. The error is TooLarge for more than limit bytes.
+func readAtMost(ws *Workspace, name string, limit int64) ([]byte, error) {
 	file, size, err := openRegular(ws.Root, name)
 	if err != nil {
 		return nil, err
@@ -149,8 +153,8 @@ func readWhole(ws *Workspace, name string, limit int64) ([]byte, error) {
 const getArtifactText = `Fetch an artifact of your task by its reference. ` +
 	`Use it when a message or a task brief names one. Answers {artifactRef, type, content, meta}; ` +
 	`binary content is a base64 string and comes with "encoding":"base64" and its mediaType. Answers null when your task has no such artifact. ` +
-	`Of content over 100,000 bytes, and when you give offset or length, you get a part, with {offset, length, size} in bytes: ` +
-	`of a text or of binary data, or of the JSON text of anything else with "encoding":"json". ` +
+	`For content over 100,000 bytes, or with offset or length, you get a part and {offset, length, size} in bytes: ` +
+	`a part of the text or of the binary data, or of the JSON text of anything else with "encoding":"json". ` +
 	`A part never ends inside a character; to read on, add length to offset until you reach size. At most 1,000,000 bytes a call. ` +
 	`Example: {"ref":"artifact:3f0c1c0e-6a52-5b0e-9f0a-2d1f6f0f7c11"}`
 
@@ -180,36 +184,41 @@ const getArtifactInput = `{
 	"additionalProperties": false
 }`
 
-// wholeLength is the most content that is given without being asked for in
-// parts, and the length of a part when none is given.
-const wholeLength = 100_000
+// maxWholeContent is the largest content in bytes that is returned whole, and the
+// default length of a part.
+const maxWholeContent = 100_000
 
+// getArtifact holds the arguments of get_artifact. If Offset or Length is set,
+// a part of the content is requested.
 type getArtifact struct {
 	Ref    string `json:"ref"`
 	Offset *int64 `json:"offset,omitempty"`
 	Length *int64 `json:"length,omitempty"`
 }
 
+// storedArtifact is the result of get_artifact. contentRange is nil when
+// Content is the whole content.
 type storedArtifact struct {
 	Ref       string          `json:"artifactRef"`
 	Type      string          `json:"type"`
 	Content   json.RawMessage `json:"content"`
 	Encoding  string          `json:"encoding,omitempty"`
 	MediaType string          `json:"mediaType,omitempty"`
-	*span
+	*contentRange
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
-// span is what part of a content is given, in bytes.
-type span struct {
+// contentRange describes the returned part of the content, in bytes.
+type contentRange struct {
 	Offset int64 `json:"offset"`
 	Length int   `json:"length"`
 	Size   int64 `json:"size"`
 }
 
-// get answers nil, JSON null, for an artifact the caller's task does not have.
+// get handles get_artifact. The result is nil, JSON null, for an artifact that
+// the caller's task does not have.
 func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, error) {
-	a, err := h.store.GetArtifact(ctx, caller(ctx), in.Ref)
+	a, err := h.store.GetArtifact(ctx, currentCall(ctx), in.Ref)
 	if a == nil || err != nil {
 		return nil, err
 	}
@@ -217,26 +226,26 @@ func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, er
 	if a.Value == nil {
 		out.MediaType = a.MediaType()
 	}
-	content, encoding := a.plain()
-	if in.Offset == nil && in.Length == nil && len(content) <= wholeLength {
-		out.whole(a, encoding)
+	content, encoding := a.rawContent()
+	if in.Offset == nil && in.Length == nil && len(content) <= maxWholeContent {
+		out.setWhole(a, encoding)
 	} else {
-		out.part(content, encoding, in)
+		out.setPart(content, encoding, in)
 	}
 	return out, nil
 }
 
-// whole puts all content into the answer, JSON as it was put.
-func (s *storedArtifact) whole(a *Artifact, encoding string) {
+// setWhole sets the whole content; JSON stays as it was stored.
+func (s *storedArtifact) setWhole(a *Artifact, encoding string) {
 	s.Content = a.Value
 	if encoding == inBase64 {
-		s.Encoding, s.Content = inBase64, quote64(a.Data)
+		s.Encoding, s.Content = inBase64, quoteBase64(a.Data)
 	}
 }
 
-// part puts the part of the content that is asked for into the answer.
-func (s *storedArtifact) part(content []byte, encoding string, in getArtifact) {
-	at, length := int64(0), int64(wholeLength)
+// setPart sets the requested part of the content.
+func (s *storedArtifact) setPart(content []byte, encoding string, in getArtifact) {
+	at, length := int64(0), int64(maxWholeContent)
 	if in.Offset != nil {
 		at = *in.Offset
 	}
@@ -246,9 +255,9 @@ func (s *storedArtifact) part(content []byte, encoding string, in getArtifact) {
 	size := int64(len(content))
 	from := min(at, size)
 	data := content[from:min(from+length, size)]
-	s.Encoding, s.span = encoding, &span{at, len(data), size}
+	s.Encoding, s.contentRange = encoding, &contentRange{at, len(data), size}
 	if encoding == inBase64 {
-		s.Content = quote64(data)
+		s.Content = quoteBase64(data)
 		return
 	}
 	text, asBytes, n := encode(data, from+int64(len(data)) < size)

@@ -19,57 +19,57 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// shelf keeps artifacts by the id of the call that put them.
-type shelf map[string]Artifact
+// memoryArtifacts stores artifacts by the id of the call that put them.
+type memoryArtifacts map[string]Artifact
 
-func (s shelf) PutArtifact(_ context.Context, c tool.Call, a Artifact) (string, error) {
+func (s memoryArtifacts) PutArtifact(_ context.Context, c tool.Call, a Artifact) (string, error) {
 	ref := "artifact:" + string(c.ID)
 	s[ref] = a
 	return ref, nil
 }
 
-func (s shelf) GetArtifact(_ context.Context, _ tool.Call, ref string) (*Artifact, error) {
+func (s memoryArtifacts) GetArtifact(_ context.Context, _ tool.Call, ref string) (*Artifact, error) {
 	if a, ok := s[ref]; ok {
 		return &a, nil
 	}
 	return nil, nil
 }
 
-func artifactKit(t testing.TB) kit {
-	tools, err := artifactTools(shelf{}, folder{dir: t.TempDir()}, everything)
-	return newKit(t, tools, err)
+func artifactFixture(t testing.TB) fixture {
+	tools, err := artifactTools(memoryArtifacts{}, stubWorkspaces{dir: t.TempDir()}, allTools)
+	return newFixture(t, tools, err)
 }
 
-// rights lets all tools be called, or those of a list, and caps artifacts.
-type rights struct {
-	only  []string // nil is all
-	limit int64
+// stubLimits allows all tools or those of a list, and limits artifacts.
+type stubLimits struct {
+	allowed []string // nil allows all
+	limit   int64
 }
 
-var everything = rights{limit: maxContent}
+var allTools = stubLimits{limit: maxContent}
 
-func (b rights) CanCall(by identity.Principal, tool string) bool {
-	return by == identity.ByAgent(ann) && (b.only == nil || slices.Contains(b.only, tool))
+func (b stubLimits) CanCall(by identity.Principal, tool string) bool {
+	return by == identity.ByAgent(callerID) && (b.allowed == nil || slices.Contains(b.allowed, tool))
 }
 
-func (b rights) ArtifactLimit() int64 { return b.limit }
+func (b stubLimits) ArtifactLimit() int64 { return b.limit }
 
-func TestWhatIsPutIsGot(t *testing.T) {
+func TestArtifacts_GetReturnsWhatWasPut(t *testing.T) {
 	for _, c := range []struct{ name, put, want string }{
-		{"an object", `{"type":"t","content":{"a":[1,2.50]}}`, `{"artifactRef":"artifact:call-1","type":"t","content":{"a":[1,2.50]}}`},
-		{"a string", `{"type":"t","content":"text"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"text"}`},
+		{"object", `{"type":"t","content":{"a":[1,2.50]}}`, `{"artifactRef":"artifact:call-1","type":"t","content":{"a":[1,2.50]}}`},
+		{"string", `{"type":"t","content":"text"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"text"}`},
 		{"null", `{"type":"t","content":null}`, `{"artifactRef":"artifact:call-1","type":"t","content":null}`},
 		{"meta", `{"type":"t","content":1,"meta":{"k":"v"}}`, `{"artifactRef":"artifact:call-1","type":"t","content":1,"meta":{"k":"v"}}`},
-		{"bytes", `{"type":"t","content":"AAH/","encoding":"base64"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"AAH/","encoding":"base64","mediaType":"application/octet-stream"}`},
-		{"no bytes", `{"type":"t","content":"","encoding":"base64"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"","encoding":"base64","mediaType":"text/plain; charset=utf-8"}`},
-		{"an image", `{"type":"t","content":"iVBORw0KGgo=","encoding":"base64"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"iVBORw0KGgo=","encoding":"base64","mediaType":"image/png"}`},
+		{"binary", `{"type":"t","content":"AAH/","encoding":"base64"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"AAH/","encoding":"base64","mediaType":"application/octet-stream"}`},
+		{"empty binary", `{"type":"t","content":"","encoding":"base64"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"","encoding":"base64","mediaType":"text/plain; charset=utf-8"}`},
+		{"image", `{"type":"t","content":"iVBORw0KGgo=","encoding":"base64"}`, `{"artifactRef":"artifact:call-1","type":"t","content":"iVBORw0KGgo=","encoding":"base64","mediaType":"image/png"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := artifactKit(t)
-			if got, want := k.ask(t, "put_artifact", raw(c.put)), `{"artifactRef":"artifact:call-1"}`; got != want {
-				t.Fatalf("put answered %s, want %s", got, want)
+			k := artifactFixture(t)
+			if got, want := k.call(t, "put_artifact", rawJSON(c.put)), `{"artifactRef":"artifact:call-1"}`; got != want {
+				t.Fatalf("put returned %s, want %s", got, want)
 			}
-			got := k.ask(t, "get_artifact", obj{"ref": "artifact:call-1"})
+			got := k.call(t, "get_artifact", obj{"ref": "artifact:call-1"})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("get (-want +got):\n%s", diff)
 			}
@@ -77,13 +77,13 @@ func TestWhatIsPutIsGot(t *testing.T) {
 	}
 }
 
-func TestAnAbsentArtifactIsNull(t *testing.T) {
-	if got := artifactKit(t).ask(t, "get_artifact", obj{"ref": "artifact:nope"}); got != "null" {
+func TestGetArtifact_AbsentIsNull(t *testing.T) {
+	if got := artifactFixture(t).call(t, "get_artifact", obj{"ref": "artifact:nope"}); got != "null" {
 		t.Errorf("got %s, want null", got)
 	}
 }
 
-func TestPutArtifactRefusesWhatItCannotKeep(t *testing.T) {
+func TestPutArtifact_RejectsInvalidArguments(t *testing.T) {
 	for _, args := range []string{
 		`{"type":"t"}`,
 		`{"type":"t","content":1,"path":"f"}`,
@@ -93,87 +93,87 @@ func TestPutArtifactRefusesWhatItCannotKeep(t *testing.T) {
 		`{"type":"t","content":"AAE","encoding":"base64"}`,
 		`{"type":"t","content":1,"encoding":"base64"}`,
 	} {
-		if got := artifactKit(t).code(t, "put_artifact", raw(args)); got != errcode.InvalidArguments {
+		if got := artifactFixture(t).callCode(t, "put_artifact", rawJSON(args)); got != errcode.InvalidArguments {
 			t.Errorf("%s: code %q, want invalid_arguments", args, got)
 		}
 	}
 }
 
-// closedShelf fails without a code, as a disk does.
-type closedShelf struct{ Artifacts }
+// failingArtifacts fails with an error without a code.
+type failingArtifacts struct{ Artifacts }
 
-func (closedShelf) PutArtifact(context.Context, tool.Call, Artifact) (string, error) {
+func (failingArtifacts) PutArtifact(context.Context, tool.Call, Artifact) (string, error) {
 	return "", errors.New("disk on fire")
 }
 
-func TestAStoresFaultIsNotShownToTheModel(t *testing.T) {
-	tools, err := artifactTools(closedShelf{}, nil, nil)
-	k := newKit(t, tools, err)
-	result, err := k["put_artifact"].Call(t.Context(), tool.Call{Args: raw(`{"type":"t","content":1}`)})
+func TestPutArtifact_HidesStoreErrors(t *testing.T) {
+	tools, err := artifactTools(failingArtifacts{}, nil, nil)
+	k := newFixture(t, tools, err)
+	result, err := k["put_artifact"].Call(t.Context(), tool.Call{Args: rawJSON(`{"type":"t","content":1}`)})
 	if err == nil && !strings.Contains(string(result.JSON()), `"error":"internal"`) {
-		t.Errorf("answered %s", result.JSON())
+		t.Errorf("got %s", result.JSON())
 	}
 	if strings.Contains(string(result.JSON()), "on fire") {
-		t.Errorf("the model reads the cause: %s", result.JSON())
+		t.Errorf("the result contains the cause: %s", result.JSON())
 	}
 }
 
-// library gives artifacts by reference.
-type library map[string]Artifact
+// readOnlyArtifacts returns artifacts by reference and stores none.
+type readOnlyArtifacts map[string]Artifact
 
-func (l library) PutArtifact(context.Context, tool.Call, Artifact) (string, error) {
-	return "", errors.New("nothing is taken")
+func (l readOnlyArtifacts) PutArtifact(context.Context, tool.Call, Artifact) (string, error) {
+	return "", errors.New("read-only")
 }
 
-func (l library) GetArtifact(_ context.Context, _ tool.Call, ref string) (*Artifact, error) {
+func (l readOnlyArtifacts) GetArtifact(_ context.Context, _ tool.Call, ref string) (*Artifact, error) {
 	if a, ok := l[ref]; ok {
 		return &a, nil
 	}
 	return nil, nil
 }
 
-func TestAPartOfAnArtifactIsGiven(t *testing.T) {
-	tools, err := artifactTools(library{
+func TestGetArtifact_ReturnsPart(t *testing.T) {
+	tools, err := artifactTools(readOnlyArtifacts{
 		"text":   {Type: "t", Value: quote([]byte("naïve €uro"))},
-		"object": {Type: "t", Value: raw(`{"ä":[1, 2]}`)},
-		"bytes":  {Type: "t", Data: []byte("\x00\xff\x01"), Meta: raw(`{"k":1}`)},
-	}, nil, everything)
-	k := newKit(t, tools, err)
+		"object": {Type: "t", Value: rawJSON(`{"ä":[1, 2]}`)},
+		"bytes":  {Type: "t", Data: []byte("\x00\xff\x01"), Meta: rawJSON(`{"k":1}`)},
+	}, nil, allTools)
+	k := newFixture(t, tools, err)
 	for _, c := range []struct{ name, args, want string }{
-		{"a text from an offset", `{"ref":"text","offset":7,"length":3}`, `{"artifactRef":"text","type":"t","content":"€","offset":7,"length":3,"size":13}`},
-		{"a text up to a whole character", `{"ref":"text","length":9}`, `{"artifactRef":"text","type":"t","content":"naïve ","offset":0,"length":7,"size":13}`},
-		{"a text from inside a character, as base64", `{"ref":"text","offset":8}`, `{"artifactRef":"text","type":"t","content":"gqx1cm8=","encoding":"base64","offset":8,"length":5,"size":13}`},
-		{"a text behind its end", `{"ref":"text","offset":9007199254740991}`, `{"artifactRef":"text","type":"t","content":"","offset":9007199254740991,"length":0,"size":13}`},
-		{"the text of JSON", `{"ref":"object","offset":6,"length":4}`, `{"artifactRef":"object","type":"t","content":"[1, ","encoding":"json","offset":6,"length":4,"size":13}`},
-		{"JSON from inside a character, as base64", `{"ref":"object","offset":3,"length":1}`, `{"artifactRef":"object","type":"t","content":"pA==","encoding":"base64","offset":3,"length":1,"size":13}`},
-		{"bytes", `{"ref":"bytes","offset":1,"length":1}`, `{"artifactRef":"bytes","type":"t","content":"/w==","encoding":"base64","mediaType":"application/octet-stream","offset":1,"length":1,"size":3,"meta":{"k":1}}`},
-		{"of what is absent, null", `{"ref":"nope","offset":1}`, `null`},
+		{"text from an offset", `{"ref":"text","offset":7,"length":3}`, `{"artifactRef":"text","type":"t","content":"€","offset":7,"length":3,"size":13}`},
+		{"text up to a complete character", `{"ref":"text","length":9}`, `{"artifactRef":"text","type":"t","content":"naïve ","offset":0,"length":7,"size":13}`},
+		{"text from inside a character is base64", `{"ref":"text","offset":8}`, `{"artifactRef":"text","type":"t","content":"gqx1cm8=","encoding":"base64","offset":8,"length":5,"size":13}`},
+		{"text after its end", `{"ref":"text","offset":9007199254740991}`, `{"artifactRef":"text","type":"t","content":"","offset":9007199254740991,"length":0,"size":13}`},
+		{"JSON as text", `{"ref":"object","offset":6,"length":4}`, `{"artifactRef":"object","type":"t","content":"[1, ","encoding":"json","offset":6,"length":4,"size":13}`},
+		{"JSON from inside a character is base64", `{"ref":"object","offset":3,"length":1}`, `{"artifactRef":"object","type":"t","content":"pA==","encoding":"base64","offset":3,"length":1,"size":13}`},
+		{"binary", `{"ref":"bytes","offset":1,"length":1}`, `{"artifactRef":"bytes","type":"t","content":"/w==","encoding":"base64","mediaType":"application/octet-stream","offset":1,"length":1,"size":3,"meta":{"k":1}}`},
+		{"absent is null", `{"ref":"nope","offset":1}`, `null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, k.ask(t, "get_artifact", raw(c.args))); diff != "" {
+			if diff := cmp.Diff(c.want, k.call(t, "get_artifact", rawJSON(c.args))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A model gets a bounded part of what is large, and all of it by reading on.
-func TestALargeArtifactIsReadInParts(t *testing.T) {
+// Large content is returned in bounded parts that add up to the whole.
+func TestGetArtifact_LargeContentInParts(t *testing.T) {
 	text := strings.Repeat("€uro<&>", 50_000)
 	for name, a := range map[string]Artifact{
-		"text": {Value: quote([]byte(text))}, "JSON": {Value: raw(`[` + string(quote([]byte(text))) + `]`)}, "bytes": {Data: []byte(text)},
+		"text": {Value: quote([]byte(text))}, "JSON": {Value: rawJSON(`[` + string(quote([]byte(text))) + `]`)}, "bytes": {Data: []byte(text)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tools, err := artifactTools(library{"a": a}, nil, everything)
-			k := newKit(t, tools, err)
-			want, _ := a.plain()
+			tools, err := artifactTools(readOnlyArtifacts{"a": a}, nil, allTools)
+			k := newFixture(t, tools, err)
+			want, _ := a.rawContent()
 			var got []byte
 			for len(got) < len(want) {
 				args := obj{"ref": "a"}
 				if len(got) > 0 {
 					args["offset"] = len(got)
 				}
-				part := get[struct {
+				part := callResult[struct {
 					Content, Encoding string
 					Length, Size      int
 				}](t, k, "get_artifact", args)
@@ -181,97 +181,98 @@ func TestALargeArtifactIsReadInParts(t *testing.T) {
 				if part.Encoding == inBase64 {
 					data, _ = base64.StdEncoding.DecodeString(part.Content)
 				}
-				if len(data) != part.Length || part.Length == 0 || part.Length > wholeLength || part.Size != len(want) {
+				if len(data) != part.Length || part.Length == 0 || part.Length > maxWholeContent || part.Size != len(want) {
 					t.Fatalf("%d bytes, length %d of %d", len(data), part.Length, part.Size)
 				}
 				got = append(got, data...)
 			}
 			if !bytes.Equal(got, want) {
-				t.Error("the parts are not the whole")
+				t.Error("the parts do not add up to the content")
 			}
 		})
 	}
-	t.Run("up to the last byte that is given whole", func(t *testing.T) {
-		for n, whole := range map[int]bool{wholeLength: true, wholeLength + 1: false} {
-			tools, err := artifactTools(library{"a": {Value: quote(bytes.Repeat([]byte("x"), n))}}, nil, everything)
-			if got := newKit(t, tools, err).ask(t, "get_artifact", obj{"ref": "a"}); strings.Contains(got, `"size"`) == whole {
+	t.Run("limit of whole content", func(t *testing.T) {
+		for n, whole := range map[int]bool{maxWholeContent: true, maxWholeContent + 1: false} {
+			tools, err := artifactTools(readOnlyArtifacts{"a": {Value: quote(bytes.Repeat([]byte("x"), n))}}, nil, allTools)
+			if got := newFixture(t, tools, err).call(t, "get_artifact", obj{"ref": "a"}); strings.Contains(got, `"size"`) == whole {
 				t.Errorf("%d bytes: whole is %v", n, !whole)
 			}
 		}
 	})
 }
 
-func TestAFileBecomesAnArtifactAndAnArtifactAFile(t *testing.T) {
+func TestArtifacts_CopyFilesBothWays(t *testing.T) {
 	for name, content := range map[string]string{
-		"text": "naïve <b>\n", "nothing": "", "bytes": "\x00\xff", "a NUL, which a text has not": "a\x00b",
+		"text": "naïve <b>\n", "empty": "", "binary": "\x00\xff", "text with NUL": "a\x00b",
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, s := t.TempDir(), shelf{}
-			put(t, filepath.Join(dir, "in", "f"), content)
-			tools, err := artifactTools(s, folder{dir: dir}, everything)
-			k := newKit(t, tools, err)
-			k.ask(t, "put_artifact", obj{"type": "t", "path": "in/./f"})
+			dir, s := t.TempDir(), memoryArtifacts{}
+			putFile(t, filepath.Join(dir, "in", "f"), content)
+			tools, err := artifactTools(s, stubWorkspaces{dir: dir}, allTools)
+			k := newFixture(t, tools, err)
+			k.call(t, "put_artifact", obj{"type": "t", "path": "in/./f"})
 			if a := s["artifact:call-1"]; (a.Value != nil) != (utf8.ValidString(content) && !strings.Contains(content, "\x00")) {
-				t.Errorf("kept as %+v", a)
+				t.Errorf("stored %+v", a)
 			}
-			tools, err = workspaceTools(folder{dir: dir}, s, everything)
-			k = newKit(t, tools, err)
-			answer := k.ask(t, "write_file", obj{"path": "out/g", "artifactRef": "artifact:call-1"})
+			tools, err = workspaceTools(stubWorkspaces{dir: dir}, s, allTools)
+			k = newFixture(t, tools, err)
+			answer := k.call(t, "write_file", obj{"path": "out/g", "artifactRef": "artifact:call-1"})
 			if want := fmt.Sprintf(`{"ok":true,"path":"out/g","size":%d}`, len(content)); answer != want {
-				t.Errorf("answered %s, want %s", answer, want)
+				t.Errorf("got %s, want %s", answer, want)
 			}
 			if got := tree(t, dir, "")["out/g"]; got != content {
-				t.Errorf("the file has %q, want %q", got, content)
+				t.Errorf("the file contains %q, want %q", got, content)
 			}
 		})
 	}
 }
 
-// What a role may do does not grow by asking another tool for it.
-func TestAnotherToolsReachNeedsThatTool(t *testing.T) {
+// A tool that uses the data of another tool does not widen the permissions of a
+// role.
+func TestArtifacts_NeedTheOtherToolForItsData(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "f"), "SECRET")
+	putFile(t, filepath.Join(dir, "f"), "SECRET")
 	for _, c := range []struct {
 		name, tool string
 		args       obj
 		only       []string
 		want       errcode.Code
 	}{
-		{"a file as artifact without read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"put_artifact", "get_artifact"}, errcode.ToolNotAvailable},
-		{"a file as artifact with it", "put_artifact", obj{"type": "t", "path": "f"}, []string{"read_file"}, ""},
-		{"an artifact as file without get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"write_file", "read_file"}, errcode.ToolNotAvailable},
-		{"an artifact as file with it", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"get_artifact"}, ""},
-		{"an artifact of another task", "write_file", obj{"path": "g", "artifactRef": "b"}, []string{"get_artifact"}, errcode.ArtifactNotFound},
+		{"file as artifact without read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"put_artifact", "get_artifact"}, errcode.ToolNotAvailable},
+		{"file as artifact with read_file", "put_artifact", obj{"type": "t", "path": "f"}, []string{"read_file"}, ""},
+		{"artifact as file without get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"write_file", "read_file"}, errcode.ToolNotAvailable},
+		{"artifact as file with get_artifact", "write_file", obj{"path": "g", "artifactRef": "a"}, []string{"get_artifact"}, ""},
+		{"artifact of another task", "write_file", obj{"path": "g", "artifactRef": "b"}, []string{"get_artifact"}, errcode.ArtifactNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := shelf{"a": {Value: raw(`"text"`)}}
-			b := rights{only: append([]string{}, c.only...), limit: maxContent}
-			tools, err := artifactTools(s, folder{dir: dir}, b)
-			k := newKit(t, tools, err)
-			tools, err = workspaceTools(folder{dir: dir}, s, b)
-			for name, tl := range newKit(t, tools, err) {
+			s := memoryArtifacts{"a": {Value: rawJSON(`"text"`)}}
+			b := stubLimits{allowed: append([]string{}, c.only...), limit: maxContent}
+			tools, err := artifactTools(s, stubWorkspaces{dir: dir}, b)
+			k := newFixture(t, tools, err)
+			tools, err = workspaceTools(stubWorkspaces{dir: dir}, s, b)
+			for name, tl := range newFixture(t, tools, err) {
 				k[name] = tl
 			}
-			if got := k.code(t, c.tool, c.args); got != c.want {
+			if got := k.callCode(t, c.tool, c.args); got != c.want {
 				t.Errorf("code %q, want %q", got, c.want)
 			}
 			if a, ok := s["artifact:call-1"]; ok != (c.want == "" && c.tool == "put_artifact") {
-				t.Errorf("kept %+v", a)
+				t.Errorf("stored %+v", a)
 			}
 		})
 	}
 }
 
-func TestAFileThatIsTooLargeIsNoArtifact(t *testing.T) {
+func TestPutArtifact_RejectsLargeFile(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "fits"), strings.Repeat("\xff", 100))
-	put(t, filepath.Join(dir, "over"), strings.Repeat("\xff", 101))
-	tools, err := artifactTools(shelf{}, folder{dir: dir}, rights{limit: 100})
-	k := newKit(t, tools, err)
+	putFile(t, filepath.Join(dir, "fits"), strings.Repeat("\xff", 100))
+	putFile(t, filepath.Join(dir, "over"), strings.Repeat("\xff", 101))
+	tools, err := artifactTools(memoryArtifacts{}, stubWorkspaces{dir: dir}, stubLimits{limit: 100})
+	k := newFixture(t, tools, err)
 	for path, want := range map[string]errcode.Code{
 		"fits": "", "over": errcode.InvalidArguments, "nope": errcode.FileNotFound, "../f": errcode.PathTraversal, ".": errcode.InvalidArguments,
 	} {
-		if got := k.code(t, "put_artifact", obj{"type": "t", "path": path}); got != want {
+		if got := k.callCode(t, "put_artifact", obj{"type": "t", "path": path}); got != want {
 			t.Errorf("%s: code %q, want %q", path, got, want)
 		}
 	}

@@ -1,13 +1,15 @@
-// Package builtin owns the seven tool groups that come with the runtime and
-// their 18 tools.
+// Package builtin implements the seven tool groups that come with the runtime:
+// org_management, artifact, workspace, command, network, context and console,
+// with 18 tools in total. docs/tools.md describes them for users.
 //
-// Each tool states the small interface it needs; runtime.ToolHost has them all:
+// Each tool declares a small interface for what it needs; runtime.ToolHost
+// implements all of them (Deps). Groups creates the groups and Register also
+// registers them with the owner toolgroups.Builtin:
 //
 //	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
 //
-// and registers what it gets under the owner toolgroups.Builtin. The package
-// decides no permission: who may call a tool is the gate's business, who may
-// spawn, grant or write to whom is org's.
+// The package decides no permissions. Package gate decides who may call a tool,
+// package org who may spawn, grant or write to whom.
 package builtin
 
 import (
@@ -20,26 +22,29 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Limits is what a tool asks that reaches into what is another tool's, or
-// reads what is to be kept.
+// Limits answers questions of tools that use the data of another tool or store
+// content.
 type Limits interface {
-	// CanCall says whether the gate would now let the principal call a tool.
+	// CanCall reports whether the principal may call a tool now.
 	CanCall(by identity.Principal, tool string) bool
-	// ArtifactLimit is how many bytes the content of an artifact may have.
+	// ArtifactLimit returns the maximum size of an artifact's content in bytes.
 	ArtifactLimit() int64
 }
 
-// Artifacts keeps what agents hand to each other and to people. They belong to
-// the task of the agent, or to the caller from outside, that put them. Put is
-// idempotent by call id, and refuses with invalid_arguments what is over the
-// limit.
+// Artifacts stores content that agents hand to each other and to people. An
+// artifact belongs to the task of the agent that put it, or to the external
+// caller that did.
 type Artifacts interface {
+	// PutArtifact stores an artifact and returns its reference. It is idempotent
+	// by call id. Content over the limit is rejected with invalid_arguments.
 	PutArtifact(ctx context.Context, c tool.Call, a Artifact) (ref string, err error)
-	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error) // nil when the caller, or its task, has none of this ref
+	// GetArtifact returns an artifact, or nil if neither the caller nor its task
+	// has one with this reference.
+	GetArtifact(ctx context.Context, c tool.Call, ref string) (*Artifact, error)
 }
 
-// Artifact is typed content with metadata. Content is either Value, any JSON,
-// or Data, bytes.
+// Artifact is typed content with metadata. The content is either Value, any JSON,
+// or Data, bytes; the other one is nil.
 type Artifact struct {
 	Type  string
 	Value json.RawMessage
@@ -47,47 +52,50 @@ type Artifact struct {
 	Meta  json.RawMessage // a JSON object, or nil
 }
 
-// Workspaces finds the folder an agent works in, or a caller from outside.
+// Workspaces finds the folder that an agent or external caller works in.
 type Workspaces interface {
-	// Workspace opens the principal's folder, made when absent; who asks
-	// closes Root. The error is workspace_not_bound when it has none.
+	// Workspace opens the folder of the principal and creates it if it is
+	// missing. The caller must close Root. The error is workspace_not_bound for a
+	// principal without a workspace.
 	Workspace(ctx context.Context, by identity.Principal) (*Workspace, error)
 }
 
-// Workspace is a folder no path leads out of.
+// Workspace is an open folder. Root prevents paths and links from escaping it.
 type Workspace struct {
 	Root     *os.Root
 	ReadOnly bool
-	Space    *WorkspaceQuota // how much may be written; nil is nothing
+	Space    *WorkspaceQuota // how much may be stored; nil allows no write
 }
 
-// Contexts knows how full an agent's conversation is.
+// Contexts measures and compresses the conversations of agents.
 type Contexts interface {
-	ContextUsage(ctx context.Context, agent identity.AgentID) (used, limit int, err error) // tokens
-	// Compress replaces all but the last keep messages by summary in what the
-	// model is sent. It is idempotent by call id.
+	// ContextUsage returns the size of the conversation and of the model's
+	// context window in tokens. A limit of 0 is unknown.
+	ContextUsage(ctx context.Context, agent identity.AgentID) (used, limit int, err error)
+	// Compress replaces all but the last keep messages by summary in what is sent
+	// to the model. The journal keeps them. It is idempotent by call id.
 	Compress(ctx context.Context, c tool.Call, summary string, keep int) (Compression, error)
 }
 
-// Compression is what became of a conversation. Before and After count what
-// the model is sent: messages, answers, results, and a summary as one.
+// Compression is the result of Contexts.Compress. Before and After count the
+// entries sent to the model: messages, answers, results, and a summary as one.
 type Compression struct {
-	Done          bool // false: there was nothing to replace
+	Done          bool // false if there was nothing to replace
 	Before, After int
 }
 
-// Console is where console_print writes.
+// Console is the output of console_print.
 type Console interface {
 	Print(ctx context.Context, by identity.Principal, text string) error
 }
 
-// callingAgent gives the agent that calls. What only agents have, a conversation
-// or a place in the organization, is unavailable to everybody else; instead
-// says what else to do.
-func callingAgent(ctx context.Context, instead string) (identity.AgentID, error) {
-	call := caller(ctx)
+// callingAgent returns the agent that called the current tool. The error is
+// tool_unavailable for other callers, which have no conversation and no place in
+// the organization; hint tells them what to do instead.
+func callingAgent(ctx context.Context, hint string) (identity.AgentID, error) {
+	call := currentCall(ctx)
 	if call.By.Kind != identity.Agent || call.By.Agent == "" {
-		return "", errcode.New(errcode.ToolUnavailable, "%s is for agents of the organization, and you are none; %s", call.Name, instead)
+		return "", errcode.New(errcode.ToolUnavailable, "%s is available only to agents of the organization, and you are not one; %s", call.Name, hint)
 	}
 	return call.By.Agent, nil
 }

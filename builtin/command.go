@@ -12,17 +12,17 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Commands is what the operator says of run_command and run_javascript. The
-// zero Commands run inside walls, with default limits.
+// Commands configures run_command and run_javascript. The zero Commands runs
+// programs in the sandbox with default limits.
 type Commands struct {
-	Unsandboxed bool     // no walls: programs have the rights of this process
-	Readable    []string // further directories that programs can read
-	Env         []string // further variables of programs, as NAME=value
+	Unsandboxed bool     // no sandbox: programs have the rights of this process
+	Readable    []string // additional directories that programs can read
+	Env         []string // additional environment variables, as NAME=value
 	Limits      sandbox.Limits
 }
 
-// Programs is what a binary must be able to become for run_javascript: main
-// begins with sandbox.Enter(builtin.Programs()).
+// Programs returns the sandbox programs that run_javascript needs. A binary that
+// offers the tool begins main with sandbox.Enter(builtin.Programs()).
 func Programs() map[string]sandbox.Program {
 	return map[string]sandbox.Program{jsworker.Program: jsworker.Serve}
 }
@@ -35,7 +35,7 @@ type commands struct {
 	scripts    *jsworker.Pool
 }
 
-// commandTools makes run_command and run_javascript.
+// commandTools returns run_command and run_javascript.
 func commandTools(w Workspaces, o Options) ([]tool.Tool, error) {
 	h := commands{workspaces: w, launcher: o.Launcher, config: o.Commands}
 	if h.config == nil {
@@ -43,8 +43,8 @@ func commandTools(w Workspaces, o Options) ([]tool.Tool, error) {
 	}
 	h.scripts = jsworker.New(h.startWorker)
 	var s toolBuilder
-	s.add(tool.New("run_command", runCommandText, guarded(h.run), options(tool.Mutating, runCommandInput)))
-	s.add(tool.New("run_javascript", runJavaScriptText, guarded(h.evaluate), options(tool.ReadOnly, runJavaScriptInput)))
+	s.add(tool.New("run_command", runCommandText, withErrorCode(h.run), toolOptions(tool.Mutating, runCommandInput)))
+	s.add(tool.New("run_javascript", runJavaScriptText, withErrorCode(h.evaluate), toolOptions(tool.ReadOnly, runJavaScriptInput)))
 	return s.tools, s.err
 }
 
@@ -55,8 +55,8 @@ const runCommandText = `Run a program in your workspace: compile, test, search, 
 	`Limits: 60 seconds unless timeoutMs says otherwise (at most 240000); of long output the beginning and the end are kept. ` +
 	`Example: {"command":"go test ./... 2>&1 | tail -20","timeoutMs":120000}`
 
-// That exactly one of command and argv is given is checked by the handler:
-// model services refuse oneOf at the top of a schema.
+// The handler checks that exactly one of command and argv is given: model
+// providers reject oneOf at the top of a schema.
 const runCommandInput = `{
 	"type": "object",
 	"properties": {
@@ -84,12 +84,15 @@ const runCommandInput = `{
 	"additionalProperties": false
 }`
 
+// runCommand holds the arguments of run_command. Exactly one of Command and
+// Argv is set.
 type runCommand struct {
 	Command   string   `json:"command,omitempty"`
 	Argv      []string `json:"argv,omitempty"`
 	TimeoutMs int      `json:"timeoutMs,omitempty"`
 }
 
+// commandOutput is the result of run_command.
 type commandOutput struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
@@ -97,39 +100,40 @@ type commandOutput struct {
 	OutOfMemory bool   `json:"outOfMemory,omitempty"`
 }
 
+// run handles run_command.
 func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error) {
 	argv, err := in.argv()
 	if err != nil {
 		return commandOutput{}, err
 	}
-	ws, err := open(ctx, h.workspaces)
+	ws, err := openWorkspace(ctx, h.workspaces)
 	if err != nil {
 		return commandOutput{}, err
 	}
 	defer ws.Root.Close()
-	j := h.job(in.TimeoutMs)
+	j := h.newJob(in.TimeoutMs)
 	j.Argv, j.Workspace, j.ReadOnly = argv, ws.Root.Name(), ws.ReadOnly
 	if j.WorkspaceInfo, err = ws.Root.Stat("."); err != nil {
-		return commandOutput{}, fmt.Errorf("look at the workspace: %w", err)
+		return commandOutput{}, fmt.Errorf("stat workspace: %w", err)
 	}
-	roomy, done := withQuota(ctx, ws, &j.Limits)
+	limited, done := withQuota(ctx, ws, &j.Limits)
 	defer done()
-	out, err := h.launcher.Run(roomy, j)
+	out, err := h.launcher.Run(limited, j)
 	switch {
 	case errcode.Of(err) == errcode.QuotaExceeded:
 		return commandOutput{}, withOutput(err, out)
 	case err != nil:
-		return commandOutput{}, unavailable(err)
+		return commandOutput{}, sandboxUnavailable(err)
 	case out.TimedOut:
 		return commandOutput{}, timedOut(out, j.Limits.Time)
 	}
 	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.OutOfMemory}, nil
 }
 
-// argv gives the program and its arguments, or says what is wrong with them.
+// argv returns the program and its arguments. It rejects blocked commands.
 func (in runCommand) argv() ([]string, error) {
 	if (in.Command == "") == (len(in.Argv) == 0) {
-		return nil, errcode.New(errcode.InvalidArguments, "run_command takes exactly one of command and argv")
+		return nil, errcode.New(errcode.InvalidArguments, "run_command: set exactly one of command and argv")
 	}
 	argv := in.Argv
 	if in.Command != "" {
@@ -141,14 +145,15 @@ func (in runCommand) argv() ([]string, error) {
 	return argv, nil
 }
 
-// job is a job as the operator wants them, with the time a call asks for.
-func (h commands) job(timeoutMs int) sandbox.Job {
-	said := h.config()
-	j := sandbox.Job{Unsandboxed: said.Unsandboxed, Readable: said.Readable, Env: said.Env, Limits: said.Limits}
+// newJob returns a job with the configured settings. A call can shorten the
+// configured time limit but not extend it.
+func (h commands) newJob(timeoutMs int) sandbox.Job {
+	cfg := h.config()
+	j := sandbox.Job{Unsandboxed: cfg.Unsandboxed, Readable: cfg.Readable, Env: cfg.Env, Limits: cfg.Limits}
 	if timeoutMs > 0 {
-		asked := time.Duration(timeoutMs) * time.Millisecond
-		if j.Limits.Time == 0 || asked < j.Limits.Time {
-			j.Limits.Time = asked
+		requested := time.Duration(timeoutMs) * time.Millisecond
+		if j.Limits.Time == 0 || requested < j.Limits.Time {
+			j.Limits.Time = requested
 		}
 	}
 	if j.Limits.Time == 0 {
@@ -157,12 +162,13 @@ func (h commands) job(timeoutMs int) sandbox.Job {
 	return j
 }
 
+// timedOut returns the command_timeout error with the output so far.
 func timedOut(out sandbox.Outcome, limit time.Duration) error {
-	return withOutput(errcode.New(errcode.CommandTimeout, "the program was stopped after %v; give it more time with timeoutMs, or less to do", limit).
+	return withOutput(errcode.New(errcode.CommandTimeout, "the program was stopped after %v; set a larger timeoutMs, or do less in one call", limit).
 		With("timedOut", true).With("timeoutMs", limit.Milliseconds()), out)
 }
 
-// withOutput adds to an error what the program had written until then.
+// withOutput adds the output of the program so far to an error.
 func withOutput(err error, out sandbox.Outcome) error {
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		return e.With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
@@ -170,13 +176,13 @@ func withOutput(err error, out sandbox.Outcome) error {
 	return err
 }
 
-// unavailable says what the system lacks for a sandbox; there is no way on
-// without it but the operator's word.
-func unavailable(err error) error {
+// sandboxUnavailable names what the system lacks for a sandbox. Only the operator
+// can allow programs to run without one.
+func sandboxUnavailable(err error) error {
 	missing, ok := errors.AsType[*sandbox.Unavailable](err)
 	if !ok {
 		return err
 	}
 	return errcode.Wrap(errcode.ToolUnavailable, err,
-		"programs cannot be isolated on this system: missing is %s. Tell whoever gave you the task: the operator can mend that, or configure kind: command with sandbox: none. read_file, write_file and list_files work without", missing.Detail())
+		"programs cannot be isolated on this system; missing: %s. Report this to the user: the operator can fix it, or configure kind: command with sandbox: none. read_file, write_file and list_files work without a sandbox", missing.Detail())
 }

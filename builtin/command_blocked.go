@@ -7,42 +7,42 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// checkBlocked refuses what never is meant well, before it is tried. This is a
-// courtesy to whoever made a mistake, not a wall: the walls are the sandbox's.
+// checkBlocked rejects commands that are never useful in a workspace. It only
+// catches mistakes; the sandbox is the security boundary.
 func checkBlocked(argv []string) error {
 	line := strings.Join(argv, " ")
 	if len(argv) == 3 && argv[0] == "sh" && argv[1] == "-c" {
 		line = argv[2]
 	}
-	for _, b := range blocked {
+	for _, b := range blockedCommands {
 		if b.pattern.MatchString(line) {
-			return errcode.New(errcode.CommandBlocked, "the command was not run: %s. Work inside the workspace, without other rights", b.reason).
+			return errcode.New(errcode.CommandBlocked, "the command was not run: %s. Work inside the workspace with the rights you have", b.reason).
 				With("reason", b.reason)
 		}
 	}
 	return nil
 }
 
-// blocked lists commands, in any letter case and at any place of a line where
-// a command begins.
-var blocked = []struct {
+// blockedCommands lists patterns of commands, in any letter case and wherever a
+// command can begin in a line.
+var blockedCommands = []struct {
 	pattern *regexp.Regexp
 	reason  string
 }{
-	{command(`sudo\b`), "sudo asks for other rights"},
-	{command(`su\s+(-\S*\s+)*root\b`), "su asks for other rights"},
-	{command(`rm\s+(-\S+\s+)+/\*?(\s|$|[;&|)])`), "rm of the whole file system"},
-	{command(`chmod\s+(-\S+\s+)*[0-7]?777\s+/(\s|$|\*|bin|boot|dev|etc|lib|root|sbin|sys|usr|var)`), "chmod 777 of the system"},
-	{command(`mkfs(\.\w+)?\b`), "mkfs makes file systems"},
-	{command(`dd\s+(\S+\s+)*if=`), "dd copies devices"},
-	{command(`(shutdown|reboot|halt|poweroff)\b`), "it stops the machine"},
-	{command(`init\s+[06]\b`), "it stops the machine"},
+	{commandPattern(`sudo\b`), "sudo changes the user"},
+	{commandPattern(`su\s+(-\S*\s+)*root\b`), "su changes the user"},
+	{commandPattern(`rm\s+(-\S+\s+)+/\*?(\s|$|[;&|)])`), "rm would delete the whole file system"},
+	{commandPattern(`chmod\s+(-\S+\s+)*[0-7]?777\s+/(\s|$|\*|bin|boot|dev|etc|lib|root|sbin|sys|usr|var)`), "chmod 777 would open a system directory"},
+	{commandPattern(`mkfs(\.\w+)?\b`), "mkfs formats disks"},
+	{commandPattern(`dd\s+(\S+\s+)*if=`), "dd copies devices"},
+	{commandPattern(`(shutdown|reboot|halt|poweroff)\b`), "it stops the machine"},
+	{commandPattern(`init\s+[06]\b`), "it stops the machine"},
 	{regexp.MustCompile(`>\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk)`), "it overwrites a disk"},
-	{regexp.MustCompile(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}`), "it is a bomb of processes"},
+	{regexp.MustCompile(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}`), "it is a fork bomb"},
 }
 
-// command matches a command where one can begin: at the start, after an
-// operator, in a substitution, after a word that takes a command.
-func command(pattern string) *regexp.Regexp {
+// commandPattern compiles a pattern that matches where a command can begin: at the
+// start, after an operator, in a substitution, or after a word that takes one.
+func commandPattern(pattern string) *regexp.Regexp {
 	return regexp.MustCompile("(?i)(^|[;&|(`\n]|\\b(then|do|else|exec|env|nohup|time|xargs)\\s)\\s*(/\\S*/)?" + pattern)
 }

@@ -15,87 +15,87 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-func TestRunCommandAnswersWhatTheProgramSaid(t *testing.T) {
-	walled(t)
-	k := commandKit(t, t.TempDir(), Commands{Env: []string{"GREETING=hello"}})
+func TestRunCommand_ReturnsOutput(t *testing.T) {
+	requireSandbox(t)
+	k := commandFixture(t, t.TempDir(), Commands{Env: []string{"GREETING=hello"}})
 	for _, c := range []struct {
 		name string
 		args obj
 		want string
 	}{
-		{"a line for the shell", obj{"command": "echo out; echo err >&2; exit 3"}, `{"stdout":"out\n","stderr":"err\n","exitCode":3}`},
-		{"a program and its arguments", obj{"argv": []string{"printf", "%s|", "a b", "$HOME", "*", ""}}, `{"stdout":"a b|$HOME|*||","stderr":"","exitCode":0}`},
-		{"in the workspace", obj{"command": "pwd; echo kept > made; cat made"}, `{"stdout":"/workspace\nkept\n","stderr":"","exitCode":0}`},
-		{"what an earlier command left", obj{"argv": []string{"cat", "made"}}, `{"stdout":"kept\n","stderr":"","exitCode":0}`},
-		{"a program that is not there", obj{"command": "no-such-program"}, `{"stdout":"","stderr":"sh: 1: no-such-program: not found\n","exitCode":127}`},
-		{"a program that is killed", obj{"command": "sh -c 'kill -9 $$'; echo $?"}, `{"stdout":"137\n","stderr":"Killed\n","exitCode":0}`},
-		{"variables of the operator", obj{"command": "echo $GREETING"}, `{"stdout":"hello\n","stderr":"","exitCode":0}`},
-		{"bytes that are no text", obj{"command": `printf 'a\377b'`}, `{"stdout":"a\ufffdb","stderr":"","exitCode":0}`},
+		{"shell command", obj{"command": "echo out; echo err >&2; exit 3"}, `{"stdout":"out\n","stderr":"err\n","exitCode":3}`},
+		{"program with arguments", obj{"argv": []string{"printf", "%s|", "a b", "$HOME", "*", ""}}, `{"stdout":"a b|$HOME|*||","stderr":"","exitCode":0}`},
+		{"working directory", obj{"command": "pwd; echo kept > made; cat made"}, `{"stdout":"/workspace\nkept\n","stderr":"","exitCode":0}`},
+		{"file of an earlier command", obj{"argv": []string{"cat", "made"}}, `{"stdout":"kept\n","stderr":"","exitCode":0}`},
+		{"program not found", obj{"command": "no-such-program"}, `{"stdout":"","stderr":"sh: 1: no-such-program: not found\n","exitCode":127}`},
+		{"killed program", obj{"command": "sh -c 'kill -9 $$'; echo $?"}, `{"stdout":"137\n","stderr":"Killed\n","exitCode":0}`},
+		{"configured variables", obj{"command": "echo $GREETING"}, `{"stdout":"hello\n","stderr":"","exitCode":0}`},
+		{"output that is not text", obj{"command": `printf 'a\377b'`}, `{"stdout":"a\ufffdb","stderr":"","exitCode":0}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := k.ask(t, "run_command", c.args); got != c.want {
+			if got := k.call(t, "run_command", c.args); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-func TestRunCommandRefuses(t *testing.T) {
-	k := commandKit(t, t.TempDir(), Commands{})
-	nobody := commandKitWithout(t)
+func TestRunCommand_RejectsInvalidCalls(t *testing.T) {
+	k := commandFixture(t, t.TempDir(), Commands{})
+	unavailable := commandFixtureWithoutLauncher(t)
 	for _, c := range []struct {
 		name string
-		kit  kit
+		kit  fixture
 		args obj
 		want errcode.Code
 	}{
 		{"neither command nor argv", k, obj{}, errcode.InvalidArguments},
 		{"both command and argv", k, obj{"command": "ls", "argv": []string{"ls"}}, errcode.InvalidArguments},
-		{"where nothing can start programs", nobody, obj{"command": "ls"}, errcode.ToolUnavailable},
+		{"no launcher", unavailable, obj{"command": "ls"}, errcode.ToolUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.kit.code(t, "run_command", c.args); got != c.want {
+			if got := c.kit.callCode(t, "run_command", c.args); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
-	t.Run("who has no workspace", func(t *testing.T) {
+	t.Run("caller without a workspace", func(t *testing.T) {
 		for _, by := range []identity.Principal{identity.ByAgent("bob"), {Kind: identity.Operator}} {
-			if got := k.result(t, by, "run_command", obj{"command": "ls"}); !strings.Contains(string(got.JSON()), string(errcode.WorkspaceNotBound)) {
+			if got := k.callAs(t, by, "run_command", obj{"command": "ls"}); !strings.Contains(string(got.JSON()), string(errcode.WorkspaceNotBound)) {
 				t.Errorf("%v: got %s", by, got.JSON())
 			}
 		}
 	})
 }
 
-func commandKitWithout(t *testing.T) kit {
-	tools, err := commandTools(folder{dir: t.TempDir()}, Options{})
-	return newKit(t, tools, err)
+func commandFixtureWithoutLauncher(t *testing.T) fixture {
+	tools, err := commandTools(stubWorkspaces{dir: t.TempDir()}, Options{})
+	return newFixture(t, tools, err)
 }
 
-func TestRunCommandInAReadOnlyWorkspace(t *testing.T) {
-	walled(t)
+func TestRunCommand_ReadOnlyWorkspace(t *testing.T) {
+	requireSandbox(t)
 	dir := t.TempDir()
-	tools, err := commandTools(folder{dir: dir, readOnly: true}, Options{Launcher: launcher})
-	got := newKit(t, tools, err).ask(t, "run_command", obj{"command": "touch new 2>/dev/null || echo refused"})
+	tools, err := commandTools(stubWorkspaces{dir: dir, readOnly: true}, Options{Launcher: launcher})
+	got := newFixture(t, tools, err).call(t, "run_command", obj{"command": "touch new 2>/dev/null || echo refused"})
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 || !strings.Contains(got, "refused") {
 		t.Errorf("got %s, and %d files", got, len(entries))
 	}
 }
 
-func TestRunCommandRunsOutOfTime(t *testing.T) {
-	walled(t)
+func TestRunCommand_TimesOut(t *testing.T) {
+	requireSandbox(t)
 	for _, c := range []struct {
 		name  string
-		said  Commands
+		cfg   Commands
 		args  obj
 		limit int
 	}{
-		{"that the call gives", Commands{}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 300}, 300},
-		{"that the operator gives", Commands{Limits: sandbox.Limits{Time: 300 * time.Millisecond}}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 200000}, 300},
+		{"timeout of the call", Commands{}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 300}, 300},
+		{"configured timeout", Commands{Limits: sandbox.Limits{Time: 300 * time.Millisecond}}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 200000}, 300},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			result := commandKit(t, t.TempDir(), c.said).result(t, identity.ByAgent(ann), "run_command", c.args)
+			result := commandFixture(t, t.TempDir(), c.cfg).callAs(t, identity.ByAgent(callerID), "run_command", c.args)
 			var got struct {
 				Error     errcode.Code
 				TimedOut  bool
@@ -109,29 +109,29 @@ func TestRunCommandRunsOutOfTime(t *testing.T) {
 	}
 }
 
-func TestRunCommandKeepsToTheQuota(t *testing.T) {
-	walled(t)
-	tools, err := commandTools(folder{dir: t.TempDir(), quota: Quota{Bytes: 1 << 20, Files: 100}}, Options{Launcher: launcher})
-	k := newKit(t, tools, err)
-	if got := k.code(t, "run_command", obj{"command": "head -c 1000000 /dev/zero > fits"}); got != "" {
-		t.Errorf("a command that keeps to the quota: %q", got)
+func TestRunCommand_EnforcesQuota(t *testing.T) {
+	requireSandbox(t)
+	tools, err := commandTools(stubWorkspaces{dir: t.TempDir(), quota: Quota{Bytes: 1 << 20, Files: 100}}, Options{Launcher: launcher})
+	k := newFixture(t, tools, err)
+	if got := k.callCode(t, "run_command", obj{"command": "head -c 1000000 /dev/zero > fits"}); got != "" {
+		t.Errorf("a command within the quota: %q", got)
 	}
-	if got := k.ask(t, "run_command", obj{"command": "echo begun; head -c 3000000 /dev/zero > big; sleep 1000"}); !strings.Contains(got, `"quota_exceeded"`) || !strings.Contains(got, `"stdout":"begun\n"`) {
-		t.Errorf("a command that does not: %s", got)
+	if got := k.call(t, "run_command", obj{"command": "echo begun; head -c 3000000 /dev/zero > big; sleep 1000"}); !strings.Contains(got, `"quota_exceeded"`) || !strings.Contains(got, `"stdout":"begun\n"`) {
+		t.Errorf("a command over the quota: %s", got)
 	}
-	if got := get[commandOutput](t, k, "run_command", obj{"command": "head -c 1000 /dev/zero > more; wc -c < more; rm big more"}); got.Stdout != "1\n" {
-		t.Errorf("where there is no room: %+v", got)
+	if got := callResult[commandOutput](t, k, "run_command", obj{"command": "head -c 1000 /dev/zero > more; wc -c < more; rm big more"}); got.Stdout != "1\n" {
+		t.Errorf("in a workspace over its quota: %+v", got)
 	}
-	if got := get[commandOutput](t, k, "run_command", obj{"command": "echo again > more; cat more"}); got.Stdout != "again\n" {
-		t.Errorf("where there is room again: %+v", got)
+	if got := callResult[commandOutput](t, k, "run_command", obj{"command": "echo again > more; cat more"}); got.Stdout != "again\n" {
+		t.Errorf("after files were deleted: %+v", got)
 	}
 }
 
-func TestRunCommandWithoutWallsIsTheOperatorsWord(t *testing.T) {
+func TestRunCommand_UnsandboxedByOperator(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")
-	k := commandKit(t, dir, Commands{Unsandboxed: true})
-	if got := k.ask(t, "run_command", obj{"command": "pwd; echo x > " + outside}); got != fmt.Sprintf(`{"stdout":%q,"stderr":"","exitCode":0}`, dir+"\n") {
+	k := commandFixture(t, dir, Commands{Unsandboxed: true})
+	if got := k.call(t, "run_command", obj{"command": "pwd; echo x > " + outside}); got != fmt.Sprintf(`{"stdout":%q,"stderr":"","exitCode":0}`, dir+"\n") {
 		t.Errorf("got %s", got)
 	}
 	if _, err := os.Stat(outside); err != nil {
@@ -139,9 +139,9 @@ func TestRunCommandWithoutWallsIsTheOperatorsWord(t *testing.T) {
 	}
 }
 
-// Reference §10, "Commands": blocked in any letter case, also inside
-// compounds; safe ones pass.
-func TestHarmfulCommandsAreNotTried(t *testing.T) {
+// Harmful commands are blocked in any letter case and inside compound commands.
+// Harmless commands that look similar are not.
+func TestCheckBlocked_HarmfulCommands(t *testing.T) {
 	for line, blocked := range map[string]bool{
 		"sudo ls": true, "SUDO ls": true, "cd x && sudo ls": true, "echo `sudo ls`": true, "/usr/bin/sudo ls": true, "if true; then sudo ls; fi": true, "env sudo ls": true,
 		"rm -rf /": true, "rm -r -f /": true, "rm -rf /*": true, "ls; RM -RF /": true, "rm -rf / --no-preserve-root": true,
@@ -160,7 +160,7 @@ func TestHarmfulCommandsAreNotTried(t *testing.T) {
 	}
 }
 
-// injections reads the corpus of shell injections.
+// injections returns the corpus of shell injections in testdata.
 func injections(t *testing.T) []string {
 	t.Helper()
 	file, err := os.Open("testdata/command_injection.jsonl")
@@ -182,38 +182,38 @@ func injections(t *testing.T) []string {
 	return list
 }
 
-func TestInjectionsAreInertAsArguments(t *testing.T) {
-	walled(t)
-	k := commandKit(t, t.TempDir(), Commands{})
+func TestRunCommand_InjectionsAreInertAsArguments(t *testing.T) {
+	requireSandbox(t)
+	k := commandFixture(t, t.TempDir(), Commands{})
 	list := injections(t)
 	argv := append([]string{"printf", "%s\n"}, list...)
-	got := get[commandOutput](t, k, "run_command", obj{"argv": argv})
+	got := callResult[commandOutput](t, k, "run_command", obj{"argv": argv})
 	if want := strings.Join(list, "\n") + "\n"; got.Stdout != want || got.Stderr != "" {
-		t.Errorf("got %q, want what was given", got.Stdout)
+		t.Errorf("got %q, want the arguments unchanged", got.Stdout)
 	}
 }
 
-func TestInjectionsAreContainedAsShellText(t *testing.T) {
-	walled(t)
+func TestRunCommand_InjectionsAreContainedAsShellText(t *testing.T) {
+	requireSandbox(t)
 	dir, outside := t.TempDir(), t.TempDir()
 	canary := filepath.Join(outside, "canary")
-	put(t, canary, "untouched")
+	putFile(t, canary, "untouched")
 	list := injections(t)
 	for i, text := range list {
-		put(t, filepath.Join(dir, "p", fmt.Sprintf("%03d", i)), text)
+		putFile(t, filepath.Join(dir, "p", fmt.Sprintf("%03d", i)), text)
 	}
-	k := commandKit(t, dir, Commands{Limits: sandbox.Limits{Time: 4 * time.Minute}})
-	got := get[commandOutput](t, k, "run_command", obj{
+	k := commandFixture(t, dir, Commands{Limits: sandbox.Limits{Time: 4 * time.Minute}})
+	got := callResult[commandOutput](t, k, "run_command", obj{
 		"command":   "cp -r p /tmp/p; ls /tmp/p | xargs -P 4 -I{} sh -c 'timeout -s KILL 0.5 sh /tmp/p/{} >/dev/null 2>&1 </dev/null; echo {}' | sort -u | wc -l",
 		"timeoutMs": 240000,
 	})
 	if got.Stdout != fmt.Sprintln(len(list)) {
-		t.Errorf("not all were tried: %+v", got)
+		t.Errorf("not all injections were tried: %+v", got)
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
-		t.Errorf("outside are %v, %v", entries, err)
+		t.Errorf("files outside: %v, %v", entries, err)
 	}
 	if data, err := os.ReadFile(canary); err != nil || string(data) != "untouched" {
-		t.Errorf("the canary holds %q, %v", data, err)
+		t.Errorf("the canary contains %q, %v", data, err)
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// consoleTools makes console_print over c.
+// consoleTools returns console_print.
 func consoleTools(c Console) ([]tool.Tool, error) {
 	var s toolBuilder
-	s.add(tool.New("console_print", consolePrintText, guarded(printer{c}.print), options(tool.Mutating, consolePrintInput)))
+	s.add(tool.New("console_print", consolePrintText, withErrorCode(consoleHandler{c}.print), toolOptions(tool.Mutating, consolePrintInput)))
 	return s.tools, s.err
 }
 
-// printer handles the calls of the console group.
-type printer struct{ console Console }
+// consoleHandler handles the calls of the console group.
+type consoleHandler struct{ console Console }
 
 const consolePrintText = `Print a line on the console of the person who runs this system. ` +
 	`Use it for short news about long work; it reaches no agent and is not your answer: use send_message for that. ` +
@@ -33,14 +33,17 @@ const consolePrintInput = `{
 	"additionalProperties": false
 }`
 
+// consolePrint holds the arguments of console_print.
 type consolePrint struct {
 	Text string `json:"text"`
 }
 
-type printed struct {
+// printResult is the result of console_print.
+type printResult struct {
 	OK bool `json:"ok"`
 }
 
-func (p printer) print(ctx context.Context, in consolePrint) (printed, error) {
-	return printed{true}, p.console.Print(ctx, caller(ctx).By, in.Text)
+// print handles console_print.
+func (p consoleHandler) print(ctx context.Context, in consolePrint) (printResult, error) {
+	return printResult{true}, p.console.Print(ctx, currentCall(ctx).By, in.Text)
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// maxContent is the most bytes one call may store, decoded.
+// maxContent is the maximum size in bytes of decoded content in one call.
 const maxContent = 8 << 20
 
-// The values of a tool's encoding field; a text has none.
+// Values of the encoding field of tools; it is empty for text.
 const (
 	inBase64 = "base64"
 	inJSON   = "json"
 )
 
-// TooLarge refuses content of size bytes where limit are taken.
+// TooLarge returns the error for content of size bytes with a limit in bytes.
 func TooLarge(size, limit int64) error {
 	return errcode.New(errcode.InvalidArguments, "content of %d bytes is over the limit of %d; split it into parts", size, limit).
 		With("size", size).With("limit", limit)
 }
 
-// checkSize refuses content over maxContent.
+// checkSize rejects content over maxContent.
 func checkSize(size int) error {
 	if size <= maxContent {
 		return nil
@@ -33,10 +33,10 @@ func checkSize(size int) error {
 	return TooLarge(int64(size), maxContent)
 }
 
-// MediaType says what the content is, by its kind and its first bytes and
-// never by its name. It is a guess: nothing is to be run or shown because of it.
+// MediaType returns a guess of the media type from the kind and the first bytes
+// of the content. Do not execute or render content because of it.
 func (a Artifact) MediaType() string {
-	switch _, encoding := a.plain(); encoding {
+	switch _, encoding := a.rawContent(); encoding {
 	case inBase64:
 		return http.DetectContentType(a.Data)
 	case inJSON:
@@ -45,9 +45,9 @@ func (a Artifact) MediaType() string {
 	return "text/plain; charset=utf-8"
 }
 
-// plain gives the content as a file would have it, a text as it is, and its
-// encoding, "" for a text.
-func (a Artifact) plain() (content []byte, encoding string) {
+// rawContent returns the content as the bytes of a file and its encoding: "" for
+// text, inJSON for other JSON, inBase64 for binary data.
+func (a Artifact) rawContent() (content []byte, encoding string) {
 	var text string
 	switch {
 	case a.Value == nil:
@@ -58,24 +58,24 @@ func (a Artifact) plain() (content []byte, encoding string) {
 	return a.Value, inJSON
 }
 
-// isText says whether data can be kept as text.
+// isText reports whether data can be stored as a JSON string.
 func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
 
-// quote gives text as a JSON string.
+// quote returns text as a JSON string.
 func quote(text []byte) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(string(text)) // a string always encodes
+	_ = enc.Encode(string(text)) // encoding a string cannot fail
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// quote64 gives data as a JSON string in base64.
-func quote64(data []byte) json.RawMessage {
+// quoteBase64 returns data as a JSON string in base64.
+func quoteBase64(data []byte) json.RawMessage {
 	return json.RawMessage(`"` + base64.StdEncoding.EncodeToString(data) + `"`)
 }
 
-// decode gives the bytes of content a model wrote, at most maxContent.
+// decode returns the bytes of content that a model wrote, at most maxContent.
 func decode(content, encoding string) ([]byte, error) {
 	if encoding != inBase64 {
 		return []byte(content), checkSize(len(content))
@@ -83,29 +83,29 @@ func decode(content, encoding string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(content)
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidArguments, err,
-			"content is not base64 (standard alphabet, with padding), as encoding says")
+			"decode content: not base64 with the standard alphabet and padding")
 	}
 	return data, checkSize(len(data))
 }
 
-// encode gives data as a model reads it: text with encoding "" when it is
-// UTF-8, else base64. When more follows data, text ends with the last whole
-// character; n is how many bytes of data the content holds.
+// encode returns data in a form for models: text with encoding "" if it is UTF-8,
+// otherwise base64. If more data follows, text ends with the last complete
+// character; n is the number of bytes of data in the content.
 func encode(data []byte, more bool) (content, encoding string, n int) {
 	text := data
 	if more {
-		text = wholeRunes(data)
+		text = trimPartialRune(data)
 	}
-	// A part shorter than its only character has no text: its bytes keep the
-	// reader moving.
+	// A part shorter than one character has no text. Its bytes are returned, so
+	// that a reader who adds n to the offset makes progress.
 	if !utf8.Valid(text) || (len(text) == 0 && len(data) > 0) {
 		return base64.StdEncoding.EncodeToString(data), inBase64, len(data)
 	}
 	return string(text), "", len(text)
 }
 
-// wholeRunes cuts an unfinished character off the end of data.
-func wholeRunes(data []byte) []byte {
+// trimPartialRune removes an incomplete character from the end of data.
+func trimPartialRune(data []byte) []byte {
 	for i := len(data) - 1; i >= max(0, len(data)-utf8.UTFMax); i-- {
 		if !utf8.RuneStart(data[i]) {
 			continue

@@ -10,17 +10,17 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// contextTools makes compress_context and get_context_status over c.
+// contextTools returns compress_context and get_context_status.
 func contextTools(c Contexts) ([]tool.Tool, error) {
-	h := conversations{c}
+	h := contextHandler{c}
 	var s toolBuilder
-	s.add(tool.New("compress_context", compressContextText, guarded(h.compress), options(tool.Idempotent, compressContextInput)))
-	s.add(tool.New("get_context_status", contextStatusText, guarded(h.status), options(tool.ReadOnly, contextStatusInput)))
+	s.add(tool.New("compress_context", compressContextText, withErrorCode(h.compress), toolOptions(tool.Idempotent, compressContextInput)))
+	s.add(tool.New("get_context_status", contextStatusText, withErrorCode(h.status), toolOptions(tool.ReadOnly, contextStatusInput)))
 	return s.tools, s.err
 }
 
-// conversations handles the calls of the context group.
-type conversations struct{ contexts Contexts }
+// contextHandler handles the calls of the context group.
+type contextHandler struct{ contexts Contexts }
 
 const compressContextText = `Replace the older part of your conversation by a summary you write, so that you can go on working. ` +
 	`Use it when get_context_status or your system prompt says warning or worse. ` +
@@ -30,7 +30,7 @@ const compressContextText = `Replace the older part of your conversation by a su
 	`compressed is false when there was nothing to replace. ` +
 	`Example: {"summary":"Goal: … Done: … Open: …","keepRecentCount":10}`
 
-// A blank summary has an error code of its own, so the schema lets it pass.
+// The schema accepts a blank summary, because it has its own error code.
 const compressContextInput = `{
 	"type": "object",
 	"properties": {
@@ -51,41 +51,45 @@ const compressContextInput = `{
 	"additionalProperties": false
 }`
 
+// defaultKeep is the default of keepRecentCount.
 const defaultKeep = 10
 
+// compressContext holds the arguments of compress_context.
 type compressContext struct {
 	Summary string `json:"summary"`
-	Keep    *int   `json:"keepRecentCount,omitempty"` // nil is defaultKeep; 0 keeps none
+	Keep    *int   `json:"keepRecentCount,omitempty"` // nil means defaultKeep; 0 keeps none
 }
 
-type compression struct {
+// compressResult is the result of compress_context.
+type compressResult struct {
 	OK         bool `json:"ok"`
 	Compressed bool `json:"compressed"`
 	Before     int  `json:"originalCount"`
 	After      int  `json:"newCount"`
 }
 
-func (h conversations) compress(ctx context.Context, in compressContext) (compression, error) {
+// compress handles compress_context.
+func (h contextHandler) compress(ctx context.Context, in compressContext) (compressResult, error) {
 	if strings.TrimSpace(in.Summary) == "" {
-		return compression{}, errcode.New(errcode.InvalidSummary,
-			"compress the context: summary is blank and nothing was replaced; write what you need to remember of the messages it replaces").With("ok", false)
+		return compressResult{}, errcode.New(errcode.InvalidSummary,
+			"compress context: the summary is blank, nothing was replaced; write what you need to remember of the replaced messages").With("ok", false)
 	}
-	if _, err := callingAgent(ctx, withoutContext); err != nil {
-		return compression{}, err
+	if _, err := callingAgent(ctx, noContextHint); err != nil {
+		return compressResult{}, err
 	}
 	keep := defaultKeep
 	if in.Keep != nil {
 		keep = *in.Keep
 	}
-	c, err := h.contexts.Compress(ctx, caller(ctx), in.Summary, keep)
-	return compression{true, c.Done, c.Before, c.After}, err
+	c, err := h.contexts.Compress(ctx, currentCall(ctx), in.Summary, keep)
+	return compressResult{true, c.Done, c.Before, c.After}, err
 }
 
 const contextStatusText = `See how full your context is: the part of your conversation the model can read at once. ` +
 	`Use it during long work; from warning on, call compress_context. ` +
 	`Answers {usedTokens, maxTokens, usagePercent, usagePercentStr, status, thresholds}; usedTokens is what the model's provider counted, ` +
-	`an estimate where it counts nothing; usagePercent is a share, 1 for full; ` +
-	`status is normal, warning (from 0.7), critical (from 0.9) or exceeded (from 0.95: the next answer may fail as context_limit_exceeded). Takes no arguments. Example: {}`
+	`or an estimate if it reports no counts; usagePercent is a fraction, 1 when full; ` +
+	`status is normal, warning (from 0.7), critical (from 0.9) or exceeded (from 0.95: the next answer may fail with context_limit_exceeded). Takes no arguments. Example: {}`
 
 const contextStatusInput = `{
 	"type": "object",
@@ -93,6 +97,7 @@ const contextStatusInput = `{
 	"additionalProperties": false
 }`
 
+// contextStatus is the result of get_context_status. Used and Max are tokens.
 type contextStatus struct {
 	Used       int        `json:"usedTokens"`
 	Max        int        `json:"maxTokens"`
@@ -102,15 +107,16 @@ type contextStatus struct {
 	Thresholds thresholds `json:"thresholds"`
 }
 
-// thresholds are the shares of the context at which a status begins.
+// thresholds are the usage ratios at which a status begins.
 type thresholds struct {
 	Warning  float64 `json:"warning"`
 	Critical float64 `json:"critical"`
 	Exceeded float64 `json:"exceeded"`
 }
 
-func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, error) {
-	agent, err := callingAgent(ctx, withoutContext)
+// status handles get_context_status.
+func (h contextHandler) status(ctx context.Context, _ struct{}) (contextStatus, error) {
+	agent, err := callingAgent(ctx, noContextHint)
 	if err != nil {
 		return contextStatus{}, err
 	}
@@ -118,9 +124,11 @@ func (h conversations) status(ctx context.Context, _ struct{}) (contextStatus, e
 	return statusOf(used, limit), err
 }
 
-// withoutContext is what is told to those whose conversation is not kept here.
-const withoutContext = "your conversation is not kept here: do without"
+// noContextHint tells callers other than agents why the tools do not work.
+const noContextHint = "your conversation is not stored here"
 
+// statusOf returns the status of a context with a limit of tokens; 0 is an
+// unknown limit.
 func statusOf(used, limit int) contextStatus {
 	usage := model.WindowUsage{Used: used, Window: limit}
 	return contextStatus{

@@ -13,19 +13,19 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func raw(text string) json.RawMessage { return json.RawMessage(text) }
+func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
 
-// talk is one conversation of count messages.
-type talk struct {
+// stubContexts is a conversation of count messages.
+type stubContexts struct {
 	used, limit, count int
 	summary            string
 }
 
-func (c *talk) ContextUsage(context.Context, identity.AgentID) (int, int, error) {
+func (c *stubContexts) ContextUsage(context.Context, identity.AgentID) (int, int, error) {
 	return c.used, c.limit, nil
 }
 
-func (c *talk) Compress(_ context.Context, _ tool.Call, summary string, keep int) (Compression, error) {
+func (c *stubContexts) Compress(_ context.Context, _ tool.Call, summary string, keep int) (Compression, error) {
 	before := c.count
 	if keep < before {
 		c.count, c.summary = keep+1, summary
@@ -33,9 +33,9 @@ func (c *talk) Compress(_ context.Context, _ tool.Call, summary string, keep int
 	return Compression{keep < before, before, c.count}, nil
 }
 
-func contextKit(t testing.TB, c *talk) kit {
+func contextFixture(t testing.TB, c *stubContexts) fixture {
 	tools, err := contextTools(c)
-	return newKit(t, tools, err)
+	return newFixture(t, tools, err)
 }
 
 func TestCompressContext(t *testing.T) {
@@ -45,14 +45,14 @@ func TestCompressContext(t *testing.T) {
 		args  string
 		want  string
 	}{
-		{"keeps ten messages unless told", 30, `{"summary":"s"}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":11}`},
-		{"keeps as many as told", 30, `{"summary":"s","keepRecentCount":3}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":4}`},
-		{"keeps none when told so", 30, `{"summary":"s","keepRecentCount":0}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":1}`},
-		{"replaces one message by one summary", 11, `{"summary":"s"}`, `{"ok":true,"compressed":true,"originalCount":11,"newCount":11}`},
-		{"says when there was nothing to do", 5, `{"summary":"s"}`, `{"ok":true,"compressed":false,"originalCount":5,"newCount":5}`},
+		{"default keeps ten", 30, `{"summary":"s"}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":11}`},
+		{"keeps the given number", 30, `{"summary":"s","keepRecentCount":3}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":4}`},
+		{"keeps none", 30, `{"summary":"s","keepRecentCount":0}`, `{"ok":true,"compressed":true,"originalCount":30,"newCount":1}`},
+		{"one message becomes one summary", 11, `{"summary":"s"}`, `{"ok":true,"compressed":true,"originalCount":11,"newCount":11}`},
+		{"nothing to replace", 5, `{"summary":"s"}`, `{"ok":true,"compressed":false,"originalCount":5,"newCount":5}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := contextKit(t, &talk{count: c.count}).ask(t, "compress_context", raw(c.args))
+			got := contextFixture(t, &stubContexts{count: c.count}).call(t, "compress_context", rawJSON(c.args))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -60,23 +60,23 @@ func TestCompressContext(t *testing.T) {
 	}
 }
 
-func TestABlankSummaryReplacesNothing(t *testing.T) {
+func TestCompressContext_RejectsBlankSummary(t *testing.T) {
 	for _, summary := range []string{"", " ", "\n\t\u00a0"} {
-		c := &talk{count: 30}
-		k := contextKit(t, c)
-		if got := k.code(t, "compress_context", obj{"summary": summary}); got != errcode.InvalidSummary {
+		c := &stubContexts{count: 30}
+		k := contextFixture(t, c)
+		if got := k.callCode(t, "compress_context", obj{"summary": summary}); got != errcode.InvalidSummary {
 			t.Errorf("%q: code %q, want invalid_summary", summary, got)
 		}
-		if answer := k.ask(t, "compress_context", obj{"summary": summary}); !strings.Contains(answer, `"ok":false`) {
-			t.Errorf("%q: %s does not say ok:false", summary, answer)
+		if answer := k.call(t, "compress_context", obj{"summary": summary}); !strings.Contains(answer, `"ok":false`) {
+			t.Errorf("%q: %s lacks ok:false", summary, answer)
 		}
 		if c.count != 30 {
-			t.Errorf("%q: %d messages left of 30", summary, c.count)
+			t.Errorf("%q: %d messages remain of 30", summary, c.count)
 		}
 	}
 }
 
-func TestContextStatusChangesAtItsThresholds(t *testing.T) {
+func TestContextStatus_Thresholds(t *testing.T) {
 	for _, c := range []struct {
 		used, limit   int
 		status, share string
@@ -101,8 +101,8 @@ func TestContextStatusChangesAtItsThresholds(t *testing.T) {
 	}
 }
 
-func TestContextStatusAnswers(t *testing.T) {
-	got := contextKit(t, &talk{used: 32_000, limit: 128_000}).ask(t, "get_context_status", obj{})
+func TestContextStatus_Answer(t *testing.T) {
+	got := contextFixture(t, &stubContexts{used: 32_000, limit: 128_000}).call(t, "get_context_status", obj{})
 	want := `{"usedTokens":32000,"maxTokens":128000,"usagePercent":0.25,"usagePercentStr":"25.0%","status":"normal",` +
 		`"thresholds":{"warning":0.7,"critical":0.9,"exceeded":0.95}}`
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -2,5 +2,5 @@
 
 package builtin
 
-// freeDisk is not known here.
+// freeDisk reports no value: free space is unknown on this system.
 func freeDisk(string) (free uint64, ok bool) { return 0, false }

@@ -4,8 +4,8 @@ package builtin
 
 import "syscall"
 
-// freeDisk is how many bytes are free where a directory is; ok is false when
-// nobody knows.
+// freeDisk returns the free bytes of the file system that contains dir. ok is
+// false if they are unknown.
 func freeDisk(dir string) (free uint64, ok bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Deps is what the built-in tools work with; runtime.ToolHost implements it.
+// Deps is everything that the built-in tools need. runtime.ToolHost implements it.
 type Deps interface {
 	Roles
 	Agents
@@ -21,21 +21,21 @@ type Deps interface {
 	Console
 }
 
-// Options is what the operator's configuration says of the tools that reach
-// out of the process. They are asked at each call. The zero Options let
-// nothing out: such tools answer tool_unavailable.
+// Options configures the tools that start programs or use the network. The
+// functions are called at each tool call, so the configuration can change at run
+// time. With the zero Options these tools fail with tool_unavailable.
 type Options struct {
-	Launcher *sandbox.Launcher // starts programs; from sandbox.Enter
-	Commands func() Commands   // nil is the zero Commands
+	Launcher *sandbox.Launcher // starts programs; from sandbox.Enter, nil allows none
+	Commands func() Commands   // nil means the zero Commands
 
-	Network func() NetworkPolicy // nil lets no request out
+	Network func() NetworkPolicy // nil allows no requests
 }
 
-// Groups makes the seven built-in groups over what they need.
+// Groups creates the seven built-in groups.
 func Groups(n Deps, o Options) ([]toolgroups.Group, error) {
 	var b groupSet
 	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))
-	b.add(toolgroups.Artifact, "Keep and fetch pieces of work by reference")(artifactTools(n, n, n))
+	b.add(toolgroups.Artifact, "Store and fetch pieces of work by reference")(artifactTools(n, n, n))
 	b.add(toolgroups.Workspace, "Read and write files of the workspace")(workspaceTools(n, n, n))
 	b.add(toolgroups.Command, "Run programs and JavaScript")(commandTools(n, o))
 	b.add(toolgroups.Network, "Make HTTP requests")(networkTools(n, n, o.Network))
@@ -44,7 +44,7 @@ func Groups(n Deps, o Options) ([]toolgroups.Group, error) {
 	return b.groups, b.err
 }
 
-// Register makes the built-in groups and registers them.
+// Register creates the built-in groups and registers them with m.
 func Register(m *toolgroups.Manager, n Deps, o Options) error {
 	groups, err := Groups(n, o)
 	if err != nil {
@@ -58,11 +58,14 @@ func Register(m *toolgroups.Manager, n Deps, o Options) error {
 	return nil
 }
 
+// groupSet collects groups and the errors of creating them.
 type groupSet struct {
 	groups []toolgroups.Group
 	err    error
 }
 
+// add returns a function that adds a group with the given tools. It takes the two
+// results of the functions that create tools.
 func (b *groupSet) add(id toolgroups.GroupID, description string) func([]tool.Tool, error) {
 	return func(tools []tool.Tool, err error) {
 		b.groups = append(b.groups, toolgroups.Group{ID: id, Description: description, Tools: tools})

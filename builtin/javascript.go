@@ -36,32 +36,34 @@ const runJavaScriptInput = `{
 	"additionalProperties": false
 }`
 
-type script struct {
+// javaScriptArgs holds the arguments of run_javascript.
+type javaScriptArgs struct {
 	Code  string          `json:"code"`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// maxScript is how long one call may compute; the description says it.
-const maxScript = 30 * time.Second
+// scriptTimeout is the time limit of one call; the tool description states it.
+const scriptTimeout = 30 * time.Second
 
-// scriptLimits bound the process of scripts; the engine's own limits are
-// stricter.
+// scriptLimits bound the worker process of scripts. The limits of the engine for
+// one script are stricter.
 var scriptLimits = sandbox.Limits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
-// evaluate runs a script in the caller's worker. Agents share none: what one
-// does to the engine no other meets.
-func (h commands) evaluate(ctx context.Context, in script) (tool.Result, error) {
-	by := caller(ctx).By
+// evaluate handles run_javascript: it runs a script in a worker of the caller.
+// Agents do not share workers, so a script cannot affect those of others.
+func (h commands) evaluate(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
+	by := currentCall(ctx).By
 	value, err := h.scripts.Run(ctx, jsworker.Request{
-		Owner: cmp.Or(by.Key(), by.String()), Code: in.Code, Input: in.Input, Time: maxScript,
+		Owner: cmp.Or(by.Key(), by.String()), Code: in.Code, Input: in.Input, Time: scriptTimeout,
 	})
-	return tool.Result{Structured: value}, unavailable(err)
+	return tool.Result{Structured: value}, sandboxUnavailable(err)
 }
 
+// startWorker starts a worker process in the sandbox.
 func (h commands) startWorker() (jsworker.Conn, error) {
 	conn, err := h.launcher.Start(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
 	if err != nil {
-		return nil, err // not conn: it would be an interface that holds nil
+		return nil, err // not conn: an interface with a nil *Process is not nil
 	}
 	return conn, nil
 }

@@ -15,21 +15,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// walled skips where the system gives no sandbox, and says what is missing.
-func walled(t testing.TB) {
+// requireSandbox skips the test on systems without a sandbox.
+func requireSandbox(t testing.TB) {
 	t.Helper()
 	_, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}})
 	if missing, ok := errors.AsType[*sandbox.Unavailable](err); ok {
-		t.Skip("this system gives no sandbox: ", missing)
+		t.Skip("no sandbox on this system: ", missing)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// commandKit gives the tools of the command group over a folder.
-func commandKit(t testing.TB, dir string, said Commands) kit {
+// commandFixture returns the tools of the command group for a workspace in dir.
+func commandFixture(t testing.TB, dir string, cfg Commands) fixture {
 	t.Helper()
-	tools, err := commandTools(folder{dir: dir}, Options{Launcher: launcher, Commands: func() Commands { return said }})
-	return newKit(t, tools, err)
+	tools, err := commandTools(stubWorkspaces{dir: dir}, Options{Launcher: launcher, Commands: func() Commands { return cfg }})
+	return newFixture(t, tools, err)
 }

@@ -18,47 +18,48 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Hosts knows which hosts a caller may reach.
+// Hosts decides which hosts a caller may reach.
 type Hosts interface {
-	// MayReach says whether requests of by may go to a host now; the error is
-	// host_blocked when they may not.
+	// MayReach returns nil if by may send requests to a host now, otherwise an
+	// error with the code host_blocked.
 	MayReach(ctx context.Context, by identity.Principal, h hosts.Host) error
 }
 
-// NetworkPolicy is what the operator lets all requests reach and use up. The
-// zero policy lets nothing out.
+// NetworkPolicy limits what requests of all roles can reach and use. The zero
+// policy allows no requests.
 type NetworkPolicy struct {
-	AllowHTTP    bool           // http beside https
-	Private      []netip.Prefix // reachable although not public
-	Hosts        hosts.Rule     // bounds every role
-	MaxBody      int64          // bytes of an answer's body, as sent and as unpacked
+	AllowHTTP    bool           // allow http in addition to https
+	Private      []netip.Prefix // addresses that are allowed although they are not public
+	Hosts        hosts.Rule     // applies to every role
+	MaxBody      int64          // bytes of a response body, both as sent and decompressed
 	MaxRedirects int
-	Timeout      time.Duration // the most for one request, whatever it asks for
+	Timeout      time.Duration // upper bound for the timeout of one call
 }
 
-// PublicNetwork is the policy of an organization that says nothing of it:
-// HTTPS to public addresses.
+// PublicNetwork returns the policy of an organization that configures none: HTTPS
+// to public addresses.
 func PublicNetwork() NetworkPolicy {
 	return NetworkPolicy{Hosts: hosts.Any(), MaxBody: maxContent, MaxRedirects: 10, Timeout: 4 * time.Minute}
 }
 
-// networkTools makes http_request. A nil policy lets nothing out.
+// networkTools returns http_request. A nil policy allows no requests.
 func networkTools(h Hosts, a Artifacts, policy func() NetworkPolicy) ([]tool.Tool, error) {
-	return (&requests{hosts: h, store: a, policy: policy}).tools()
+	return (&httpClient{hosts: h, artifacts: a, policy: policy}).tools()
 }
 
-func (r *requests) tools() ([]tool.Tool, error) {
+// tools returns http_request, handled by c.
+func (c *httpClient) tools() ([]tool.Tool, error) {
 	var s toolBuilder
-	s.add(tool.New("http_request", httpRequestText, guarded(r.send), options(tool.Mutating, httpRequestInput)))
+	s.add(tool.New("http_request", httpRequestText, withErrorCode(c.send), toolOptions(tool.Mutating, httpRequestInput)))
 	return s.tools, s.err
 }
 
 const httpRequestText = `Send one HTTP request, to call a web API or to fetch a document, and get {status, statusText, headers, body, latencyMs, requestId}. ` +
 	`A status of 400 or more is an answer, not an error: look at status. ` +
-	`body is the value of a JSON answer, else its text; text over 262144 bytes and anything that is no text becomes an artifact of your task, and body says {artifactRef, size, mediaType}. ` +
+	`body is the value of a JSON answer, else its text; text over 262144 bytes and anything that is not text becomes an artifact of your task, and body is {artifactRef, size, mediaType}. ` +
 	`Limits: https to public addresses, and the hosts your role may reach (host_blocked lists them), unless the operator set others; 8 MiB of body (result_too_large: ask for less, or for a part with the header range); ` +
 	`no cookies or logins are kept between calls. Redirects are followed, url then says where the answer is from; your headers are not sent on to another host. ` +
-	`After request_timeout or a broken connection a POST, PUT, PATCH or DELETE may have been carried out: look before you repeat it. ` +
+	`After request_timeout or a broken connection a POST, PUT, PATCH or DELETE may have been carried out: verify before you repeat it. ` +
 	`Example: {"url":"https://example.com/items","method":"POST","headers":{"accept":"application/json"},"body":{"name":"a"}}`
 
 const httpRequestInput = `{
@@ -79,12 +80,12 @@ const httpRequestInput = `{
 		},
 		"headers": {
 			"type": "object",
-			"description": "Header names and their values, as authorization or accept. Those that belong to the connection (host, content-length, transfer-encoding, connection, accept-encoding and the like) are set for you and refused here.",
+			"description": "Header names and their values, such as authorization or accept. Headers of the connection (host, content-length, transfer-encoding, connection, accept-encoding and the like) are set for you and rejected here.",
 			"additionalProperties": {"type": "string", "maxLength": 8192},
 			"maxProperties": 100
 		},
 		"body": {
-			"description": "Sent with POST, PUT and PATCH only: a string as it is (text/plain), any other value as JSON (application/json); the header content-type says otherwise."
+			"description": "Sent with POST, PUT and PATCH only: a string as it is (text/plain), any other value as JSON (application/json); the header content-type overrides the type."
 		},
 		"timeoutMs": {
 			"type": "integer",
@@ -98,6 +99,7 @@ const httpRequestInput = `{
 	"additionalProperties": false
 }`
 
+// httpRequest holds the arguments of http_request.
 type httpRequest struct {
 	URL       string            `json:"url"`
 	Method    string            `json:"method,omitempty"`
@@ -106,34 +108,37 @@ type httpRequest struct {
 	TimeoutMs int               `json:"timeoutMs,omitempty"`
 }
 
+// httpResponse is the result of http_request.
 type httpResponse struct {
 	Status     int               `json:"status"`
 	StatusText string            `json:"statusText"`
 	Headers    map[string]string `json:"headers"` // names in lower case
 	Body       json.RawMessage   `json:"body"`
-	Encoding   string            `json:"encoding,omitempty"` // of a body in base64
-	URL        string            `json:"url,omitempty"`      // where redirects led
+	Encoding   string            `json:"encoding,omitempty"` // base64 for a binary body
+	URL        string            `json:"url,omitempty"`      // final URL after redirects
 	LatencyMs  int64             `json:"latencyMs"`
 	RequestID  string            `json:"requestId"`
 }
 
-// requests sends requests. Each has its own connections: nothing of one call
-// or caller reaches another.
-type requests struct {
-	hosts  Hosts
-	store  Artifacts
-	policy func() NetworkPolicy
-	sent   atomic.Uint64
+// httpClient handles http_request. Every request has its own connection, so that
+// calls and callers share no state.
+type httpClient struct {
+	hosts        Hosts
+	artifacts    Artifacts
+	policy       func() NetworkPolicy
+	requestCount atomic.Uint64
 
-	roots    *x509.CertPool // nil: the system's
-	resolver *net.Resolver  // nil: the system's
+	roots    *x509.CertPool // nil uses the system's
+	resolver *net.Resolver  // nil uses the system's
 }
 
-func (r *requests) send(ctx context.Context, in httpRequest) (httpResponse, error) {
-	began := time.Now()
-	id := "req_" + strconv.FormatInt(began.UnixMilli(), 36) + "_" + strconv.FormatUint(r.sent.Add(1), 10)
-	out, err := r.exchange(ctx, in)
-	latency := time.Since(began).Milliseconds()
+// send handles http_request. It adds the request id and the latency to answers
+// and errors.
+func (c *httpClient) send(ctx context.Context, in httpRequest) (httpResponse, error) {
+	start := time.Now()
+	id := "req_" + strconv.FormatInt(start.UnixMilli(), 36) + "_" + strconv.FormatUint(c.requestCount.Add(1), 10)
+	out, err := c.exchange(ctx, in)
+	latency := time.Since(start).Milliseconds()
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		return out, e.With("requestId", id).With("latencyMs", latency)
 	}
@@ -141,12 +146,13 @@ func (r *requests) send(ctx context.Context, in httpRequest) (httpResponse, erro
 	return out, err
 }
 
-// exchange carries a request out, within its time to the last byte.
-func (r *requests) exchange(ctx context.Context, in httpRequest) (httpResponse, error) {
-	if r.policy == nil {
-		return httpResponse{}, errcode.New(errcode.ToolUnavailable, "http_request is not available: the operator lets no requests out")
+// exchange sends a request. Its timeout covers everything up to the last byte of
+// the answer.
+func (c *httpClient) exchange(ctx context.Context, in httpRequest) (httpResponse, error) {
+	if c.policy == nil {
+		return httpResponse{}, errcode.New(errcode.ToolUnavailable, "http_request is not available: the operator allows no requests")
 	}
-	policy := r.policy()
+	policy := c.policy()
 	first, err := newHop(in, policy)
 	if err != nil {
 		return httpResponse{}, err
@@ -154,18 +160,19 @@ func (r *requests) exchange(ctx context.Context, in httpRequest) (httpResponse, 
 	limit := min(in.timeout(), policy.Timeout)
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer, data, last, err := r.fetch(timed, first, policy)
+	resp, data, last, err := c.fetch(timed, first, policy)
 	if err != nil {
-		return httpResponse{}, explain(ctx, timed, limit, last, err)
+		return httpResponse{}, requestError(ctx, timed, limit, last, err)
 	}
-	out := httpResponse{Status: answer.StatusCode, StatusText: http.StatusText(answer.StatusCode), Headers: joinHeaders(answer.Header)}
+	out := httpResponse{Status: resp.StatusCode, StatusText: http.StatusText(resp.StatusCode), Headers: joinHeaders(resp.Header)}
 	if last.url != first.url {
 		out.URL = last.url.String()
 	}
-	out.Body, out.Encoding, err = r.content(ctx, answer.Header, data, last)
+	out.Body, out.Encoding, err = c.content(ctx, resp.Header, data, last)
 	return out, err
 }
 
+// timeout returns the requested timeout or its default.
 func (in httpRequest) timeout() time.Duration {
 	if in.TimeoutMs == 0 {
 		return 30 * time.Second

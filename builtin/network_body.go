@@ -23,49 +23,52 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// maxInline is the most bytes of text that an answer shows to an agent; more
-// would fill its conversation.
+// maxInline is the maximum size in bytes of text that is returned to an agent
+// inline; more would fill its conversation.
 const maxInline = 256 << 10
 
-// readBody reads an answer to its end, unpacked, or to the first byte over
-// the limit, which is an error: half a document reads like a whole one.
-func readBody(answer *http.Response, most int64) ([]byte, error) {
-	if answer.Body == http.NoBody {
+// readBody reads and decompresses a response body of at most limit bytes. A
+// longer body is an error and not truncated, since a model could take the part
+// for the whole document.
+func readBody(resp *http.Response, limit int64) ([]byte, error) {
+	if resp.Body == http.NoBody {
 		return nil, nil
 	}
-	if answer.ContentLength > most {
-		return nil, tooLarge(most)
+	if resp.ContentLength > limit {
+		return nil, bodyTooLarge(limit)
 	}
-	body := http.MaxBytesReader(nil, answer.Body, most)
-	if packing := strings.ToLower(answer.Header.Get("Content-Encoding")); packing == "gzip" || packing == "x-gzip" {
+	body := http.MaxBytesReader(nil, resp.Body, limit)
+	if encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding == "gzip" || encoding == "x-gzip" {
 		plain, err := gzip.NewReader(body)
-		if errors.Is(err, io.EOF) { // packed nothing
+		if errors.Is(err, io.EOF) { // empty body
 			return nil, nil
 		}
 		if err != nil {
-			return nil, cut(err, most)
+			return nil, bodyError(err, limit)
 		}
-		body = http.MaxBytesReader(nil, plain, most)
-		answer.Header.Del("Content-Encoding")
-		answer.Header.Del("Content-Length")
+		body = http.MaxBytesReader(nil, plain, limit) // also limits the decompressed size
+		resp.Header.Del("Content-Encoding")
+		resp.Header.Del("Content-Length")
 	}
 	data, err := io.ReadAll(body)
-	return data, cut(err, most)
+	return data, bodyError(err, limit)
 }
 
-func cut(err error, most int64) error {
+// bodyError replaces the error of a MaxBytesReader.
+func bodyError(err error, limit int64) error {
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return tooLarge(most)
+		return bodyTooLarge(limit)
 	}
 	return err
 }
 
-func tooLarge(most int64) error {
-	return errcode.New(errcode.ResultTooLarge, "http_request: the body of the answer is over the limit of %d bytes; ask for less: a narrower query, or a part with the header range", most).
-		With("limit", most)
+// bodyTooLarge returns the error for a response body over the limit.
+func bodyTooLarge(limit int64) error {
+	return errcode.New(errcode.ResultTooLarge, "http_request: the body of the answer is over the limit of %d bytes; ask for less: a narrower query, or a part with the header range", limit).
+		With("limit", limit)
 }
 
-// joinHeaders gives headers as a model reads them.
+// joinHeaders returns headers with names in lower case and one value per name.
 func joinHeaders(h http.Header) map[string]string {
 	out := make(map[string]string, len(h))
 	for name, values := range h {
@@ -74,26 +77,27 @@ func joinHeaders(h http.Header) map[string]string {
 	return out
 }
 
-// storedBody stands for a body that was kept as an artifact.
+// storedBody replaces a body that was stored as an artifact.
 type storedBody struct {
 	Ref       string `json:"artifactRef"`
 	Size      int    `json:"size"`
 	MediaType string `json:"mediaType"`
 }
 
-// content gives a body as the model reads it: a JSON value, text, or where it
-// is kept. Who has no task to keep it in gets all of it.
-func (r *requests) content(ctx context.Context, header http.Header, data []byte, h httpHop) (body json.RawMessage, coding string, err error) {
-	mediaType, charset := mediaOf(header, data)
+// content returns a body in a form for models: a JSON value, text, or a storedBody.
+// A caller that is not an agent has no task to store it in and gets all of it
+// inline.
+func (c *httpClient) content(ctx context.Context, header http.Header, data []byte, h httpHop) (body json.RawMessage, coding string, err error) {
+	mediaType, charset := mediaTypeOf(header, data)
 	text, isText := textOf(data, mediaType, charset)
-	agent := caller(ctx).By.Kind == identity.Agent
+	agent := currentCall(ctx).By.Kind == identity.Agent
 	switch {
 	case agent && !(isText && len(text) <= maxInline):
-		body, err = r.keep(ctx, mediaType, data, h)
+		body, err = c.store(ctx, mediaType, data, h)
 	case !isText:
 		coding = inBase64
 		body, err = json.Marshal(base64.StdEncoding.EncodeToString(data))
-	case isJSON(mediaType) && isValue(text):
+	case isJSON(mediaType) && isSafeJSON(text):
 		body = json.RawMessage(text)
 	default:
 		body, err = json.Marshal(text)
@@ -101,22 +105,23 @@ func (r *requests) content(ctx context.Context, header http.Header, data []byte,
 	return body, coding, err
 }
 
-// keep puts a body into an artifact of the caller's task.
-func (r *requests) keep(ctx context.Context, mediaType string, data []byte, h httpHop) (json.RawMessage, error) {
+// store stores a body as an artifact of the caller's task and returns its
+// storedBody.
+func (c *httpClient) store(ctx context.Context, mediaType string, data []byte, h httpHop) (json.RawMessage, error) {
 	meta, err := json.Marshal(map[string]string{"url": h.url.String()})
 	if err != nil {
 		return nil, err
 	}
-	ref, err := r.store.PutArtifact(ctx, caller(ctx), Artifact{Type: mediaType, Data: data, Meta: meta})
+	ref, err := c.artifacts.PutArtifact(ctx, currentCall(ctx), Artifact{Type: mediaType, Data: data, Meta: meta})
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(storedBody{ref, len(data), mediaType})
 }
 
-// mediaOf gives the media type and charset that an answer declares, or the
-// type its first bytes show when it declares none.
-func mediaOf(header http.Header, data []byte) (mediaType, charset string) {
+// mediaTypeOf returns the declared media type and charset of a response. Without a
+// declaration the type is detected from the first bytes.
+func mediaTypeOf(header http.Header, data []byte) (mediaType, charset string) {
 	declared := header.Get("Content-Type")
 	if declared == "" {
 		declared = http.DetectContentType(data)
@@ -128,16 +133,18 @@ func mediaOf(header http.Header, data []byte) (mediaType, charset string) {
 	return mediaType, strings.ToLower(params["charset"])
 }
 
+// isJSON reports whether a media type is JSON.
 func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// isValue says whether text is JSON that the gate passes on inside an answer.
-func isValue(text string) bool {
+// isSafeJSON reports whether text is one JSON value that the gate accepts as part
+// of a result.
+func isSafeJSON(text string) bool {
 	return strictjson.Check([]byte(text), nil) == nil && strictjson.Check([]byte("["+text+"]"), nil) == nil
 }
 
-// textOf gives data as text in UTF-8; false when it is none.
+// textOf returns data as text in UTF-8. It reports false if data is not text.
 func textOf(data []byte, mediaType, charset string) (string, bool) {
 	if coding := charsets[charset]; coding != nil && isTextual(mediaType) {
 		decoded, err := coding.NewDecoder().Bytes(data)
@@ -150,7 +157,7 @@ func textOf(data []byte, mediaType, charset string) (string, bool) {
 	return string(data), utf8.Valid(data) && !slices.Contains(data, 0)
 }
 
-// charsets are those still met beside UTF-8.
+// charsets are the supported charsets other than UTF-8.
 var charsets = map[string]encoding.Encoding{
 	"iso-8859-1":   charmap.Windows1252, // as browsers read it
 	"latin1":       charmap.Windows1252,
@@ -160,7 +167,7 @@ var charsets = map[string]encoding.Encoding{
 	"utf-16be":     unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
 }
 
-// isTextual says whether a charset means something for a media type.
+// isTextual reports whether a charset applies to a media type.
 func isTextual(mediaType string) bool {
 	return strings.HasPrefix(mediaType, "text/") || isJSON(mediaType) || strings.HasSuffix(mediaType, "xml") || strings.HasSuffix(mediaType, "javascript")
 }

@@ -32,46 +32,49 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// web is http_request with the policy, rules and names of a test.
-type web struct {
-	kit
-	*requests
-	policy NetworkPolicy
-	asked  []string // which hosts MayReach was asked about, by whom
-	deny   func(hosts.Host) bool
-	kept   []Artifact
-	full   error // of PutArtifact
+// networkFixture is http_request with the policy, host rules and names of a test.
+// It implements Hosts and Artifacts.
+type networkFixture struct {
+	fixture
+	*httpClient
+	policy       NetworkPolicy
+	checkedHosts []string // caller and host of each call of MayReach
+	deny         func(hosts.Host) bool
+	stored       []Artifact
+	storeErr     error // error of PutArtifact
 }
 
-// newWeb reaches loopback, over http too, and resolves names as given; others
-// are not found.
-func newWeb(t testing.TB, names map[string]func() []netip.Addr) *web {
+// newNetworkFixture returns a fixture that may reach loopback, also over http. It
+// resolves the given names; others are not found.
+func newNetworkFixture(t testing.TB, names map[string]func() []netip.Addr) *networkFixture {
 	t.Helper()
-	w := &web{policy: PublicNetwork()}
+	w := &networkFixture{policy: PublicNetwork()}
 	w.policy.AllowHTTP, w.policy.Private = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	w.requests = &requests{hosts: w, store: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names)}
-	tools, err := w.requests.tools()
-	w.kit = newKit(t, tools, err)
+	w.httpClient = &httpClient{hosts: w, artifacts: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names)}
+	tools, err := w.httpClient.tools()
+	w.fixture = newFixture(t, tools, err)
 	return w
 }
 
-func (w *web) MayReach(_ context.Context, by identity.Principal, h hosts.Host) error {
-	w.asked = append(w.asked, by.String()+" "+h.String())
+func (w *networkFixture) MayReach(_ context.Context, by identity.Principal, h hosts.Host) error {
+	w.checkedHosts = append(w.checkedHosts, by.String()+" "+h.String())
 	if w.deny != nil && w.deny(h) {
 		return errcode.New(errcode.HostBlocked, "no")
 	}
 	return nil
 }
 
-func (w *web) PutArtifact(_ context.Context, c tool.Call, a Artifact) (string, error) {
-	w.kept = append(w.kept, a)
-	return "artifact:" + string(c.ID), w.full
+func (w *networkFixture) PutArtifact(_ context.Context, c tool.Call, a Artifact) (string, error) {
+	w.stored = append(w.stored, a)
+	return "artifact:" + string(c.ID), w.storeErr
 }
 
-func (w *web) GetArtifact(context.Context, tool.Call, string) (*Artifact, error) { return nil, nil }
+func (w *networkFixture) GetArtifact(context.Context, tool.Call, string) (*Artifact, error) {
+	return nil, nil
+}
 
-// answer is what a model gets, whether or not it is an error.
-type answer struct {
+// httpAnswer is the result of http_request, successful or not.
+type httpAnswer struct {
 	Status     int
 	StatusText string
 	Headers    map[string]string
@@ -86,40 +89,42 @@ type answer struct {
 	ToolName   string
 }
 
-func (a answer) text(t testing.TB) string {
+func (a httpAnswer) text(t testing.TB) string {
 	t.Helper()
 	var text string
 	if err := json.Unmarshal(a.Body, &text); err != nil {
-		t.Fatalf("body %s of %+v is no text", a.Body, a)
+		t.Fatalf("body %s of %+v is not text", a.Body, a)
 	}
 	return text
 }
 
-func (w *web) send(t testing.TB, args obj) answer { return w.sendAs(t, identity.ByAgent(ann), args) }
+func (w *networkFixture) send(t testing.TB, args obj) httpAnswer {
+	return w.sendAs(t, identity.ByAgent(callerID), args)
+}
 
-func (w *web) sendAs(t testing.TB, by identity.Principal, args obj) answer {
+func (w *networkFixture) sendAs(t testing.TB, by identity.Principal, args obj) httpAnswer {
 	t.Helper()
-	var a answer
-	if err := json.Unmarshal(w.result(t, by, "http_request", args).JSON(), &a); err != nil {
+	var a httpAnswer
+	if err := json.Unmarshal(w.callAs(t, by, "http_request", args).JSON(), &a); err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// wantCode wants a refusal that says something.
-func (a answer) wantCode(t testing.TB, code errcode.Code, words ...string) {
+// wantCode checks the error code, and that the message contains the words.
+func (a httpAnswer) wantCode(t testing.TB, code errcode.Code, words ...string) {
 	t.Helper()
 	if a.Error != code {
 		t.Fatalf("got %q (%s), status %d, want %q", a.Error, a.Message, a.Status, code)
 	}
 	for _, word := range words {
 		if !strings.Contains(a.Message, word) {
-			t.Errorf("message %q has no %q", a.Message, word)
+			t.Errorf("message %q lacks %q", a.Message, word)
 		}
 	}
 }
 
-// serve answers http on loopback.
+// serve starts an HTTP server on loopback.
 func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -127,8 +132,9 @@ func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// serveRaw hands each connection to a function, and closes it afterwards.
-func serveRaw(t testing.TB, talk func(net.Conn)) string {
+// serveRaw starts a TCP server that calls handle for each connection and closes it
+// afterwards.
+func serveRaw(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -143,7 +149,7 @@ func serveRaw(t testing.TB, talk func(net.Conn)) string {
 			}
 			open.Go(func() {
 				defer c.Close()
-				talk(c)
+				handle(c)
 			})
 		}
 	})
@@ -154,10 +160,10 @@ func serveRaw(t testing.TB, talk func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// port gives the port of a server's URL, with its colon.
+// port returns the port of a server's URL, with its colon.
 func port(url string) string { return url[strings.LastIndex(url, ":"):] }
 
-func at(addrs ...string) func() []netip.Addr {
+func addresses(addrs ...string) func() []netip.Addr {
 	list := make([]netip.Addr, len(addrs))
 	for i, text := range addrs {
 		list[i] = netip.MustParseAddr(text)
@@ -165,7 +171,7 @@ func at(addrs ...string) func() []netip.Addr {
 	return func() []netip.Addr { return list }
 }
 
-// resolver asks a name server of the test.
+// resolver returns a resolver that queries a name server of the test.
 func resolver(t testing.TB, names map[string]func() []netip.Addr) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -227,30 +233,30 @@ func reply(m *dnsmessage.Message, names map[string]func() []netip.Addr) {
 	}
 }
 
-// seen is what a server got.
-type seen struct {
+// echoedRequest is a request as the server received it.
+type echoedRequest struct {
 	Method, Path, Host, Body string
 	Headers                  map[string]string
 }
 
-// echo answers with what it got.
+// echo responds with the request as JSON.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(seen{r.Method, r.URL.RequestURI(), r.Host, string(body), joinHeaders(r.Header)})
+	_ = json.NewEncoder(w).Encode(echoedRequest{r.Method, r.URL.RequestURI(), r.Host, string(body), joinHeaders(r.Header)})
 }
 
-func (a answer) seen(t testing.TB) seen {
+func (a httpAnswer) echoed(t testing.TB) echoedRequest {
 	t.Helper()
-	var s seen
+	var s echoedRequest
 	if err := json.Unmarshal(a.Body, &s); err != nil || a.Error != "" {
 		t.Fatalf("%v: %+v", err, a)
 	}
 	return s
 }
 
-func TestARequestIsSentAsAsked(t *testing.T) {
-	w, s := newWeb(t, nil), serve(t, echo)
+func TestHTTPRequest_SendsArguments(t *testing.T) {
+	w, s := newNetworkFixture(t, nil), serve(t, echo)
 	host := strings.TrimPrefix(s.URL, "http://")
 	plain := func(more map[string]string) map[string]string {
 		h := map[string]string{"accept-encoding": "gzip", "user-agent": "rolecall", "connection": "close"}
@@ -260,68 +266,68 @@ func TestARequestIsSentAsAsked(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args obj
-		want seen
+		want echoedRequest
 	}{
-		{"nothing but a url", obj{"url": s.URL}, seen{"GET", "/", host, "", plain(nil)}},
-		{"a path and a query", obj{"url": s.URL + "/a%2Fb/ü?q=%20x y&y=ä%2B+#frag"}, seen{"GET", "/a%2Fb/%C3%BC?q=%20x%20y&y=%C3%A4%2B+", host, "", plain(nil)}},
-		{"a text", obj{"url": s.URL, "method": "POST", "body": "hü\n"}, seen{"POST", "/", host, "hü\n", plain(map[string]string{"content-type": "text/plain; charset=utf-8", "content-length": "4"})}},
-		{"an empty text", obj{"url": s.URL, "method": "POST", "body": ""}, seen{"POST", "/", host, "", plain(map[string]string{"content-type": "text/plain; charset=utf-8", "content-length": "0"})}},
-		{"an object", obj{"url": s.URL, "method": "PUT", "body": obj{"a": 1.5}}, seen{"PUT", "/", host, `{"a":1.5}`, plain(map[string]string{"content-type": "application/json", "content-length": "9"})}},
-		{"a number", obj{"url": s.URL, "method": "PATCH", "body": 7}, seen{"PATCH", "/", host, `7`, plain(map[string]string{"content-type": "application/json", "content-length": "1"})}},
-		{"a null", obj{"url": s.URL, "method": "POST", "body": nil}, seen{"POST", "/", host, "", plain(map[string]string{"content-length": "0"})}},
-		{"a body of its own type", obj{"url": s.URL, "method": "POST", "body": "a=b", "headers": obj{"content-TYPE": "application/x-www-form-urlencoded"}}, seen{"POST", "/", host, "a=b", plain(map[string]string{"content-type": "application/x-www-form-urlencoded", "content-length": "3"})}},
-		{"a body with GET", obj{"url": s.URL, "body": "x"}, seen{"GET", "/", host, "", plain(nil)}},
-		{"a body with DELETE", obj{"url": s.URL, "method": "DELETE", "body": "x"}, seen{"DELETE", "/", host, "", plain(nil)}},
-		{"headers", obj{"url": s.URL, "method": "OPTIONS", "headers": obj{"X-A": " b ", "user-agent": "me"}}, seen{"OPTIONS", "/", host, "", plain(map[string]string{"x-a": "b", "user-agent": "me"})}},
-		{"a range", obj{"url": s.URL, "headers": obj{"range": "bytes=0-1"}}, seen{"GET", "/", host, "", plain(map[string]string{"range": "bytes=0-1", "accept-encoding": "identity"})}},
+		{"only a url", obj{"url": s.URL}, echoedRequest{"GET", "/", host, "", plain(nil)}},
+		{"path and query", obj{"url": s.URL + "/a%2Fb/ü?q=%20x y&y=ä%2B+#frag"}, echoedRequest{"GET", "/a%2Fb/%C3%BC?q=%20x%20y&y=%C3%A4%2B+", host, "", plain(nil)}},
+		{"text", obj{"url": s.URL, "method": "POST", "body": "hü\n"}, echoedRequest{"POST", "/", host, "hü\n", plain(map[string]string{"content-type": "text/plain; charset=utf-8", "content-length": "4"})}},
+		{"empty text", obj{"url": s.URL, "method": "POST", "body": ""}, echoedRequest{"POST", "/", host, "", plain(map[string]string{"content-type": "text/plain; charset=utf-8", "content-length": "0"})}},
+		{"object", obj{"url": s.URL, "method": "PUT", "body": obj{"a": 1.5}}, echoedRequest{"PUT", "/", host, `{"a":1.5}`, plain(map[string]string{"content-type": "application/json", "content-length": "9"})}},
+		{"number", obj{"url": s.URL, "method": "PATCH", "body": 7}, echoedRequest{"PATCH", "/", host, `7`, plain(map[string]string{"content-type": "application/json", "content-length": "1"})}},
+		{"null", obj{"url": s.URL, "method": "POST", "body": nil}, echoedRequest{"POST", "/", host, "", plain(map[string]string{"content-length": "0"})}},
+		{"body with content type", obj{"url": s.URL, "method": "POST", "body": "a=b", "headers": obj{"content-TYPE": "application/x-www-form-urlencoded"}}, echoedRequest{"POST", "/", host, "a=b", plain(map[string]string{"content-type": "application/x-www-form-urlencoded", "content-length": "3"})}},
+		{"body with GET", obj{"url": s.URL, "body": "x"}, echoedRequest{"GET", "/", host, "", plain(nil)}},
+		{"body with DELETE", obj{"url": s.URL, "method": "DELETE", "body": "x"}, echoedRequest{"DELETE", "/", host, "", plain(nil)}},
+		{"headers", obj{"url": s.URL, "method": "OPTIONS", "headers": obj{"X-A": " b ", "user-agent": "me"}}, echoedRequest{"OPTIONS", "/", host, "", plain(map[string]string{"x-a": "b", "user-agent": "me"})}},
+		{"range", obj{"url": s.URL, "headers": obj{"range": "bytes=0-1"}}, echoedRequest{"GET", "/", host, "", plain(map[string]string{"range": "bytes=0-1", "accept-encoding": "identity"})}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(w.send(t, c.args).seen(t), c.want); diff != "" {
+			if diff := cmp.Diff(w.send(t, c.args).echoed(t), c.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAnAnswerIsGivenAsTheModelReadsIt(t *testing.T) {
+func TestHTTPRequest_DecodesBody(t *testing.T) {
 	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
 	for _, c := range []struct {
-		name, media, send, want string // want is the body as JSON
+		name, media, send, want string // want is the decoded body as JSON
 	}{
 		{"JSON", "application/json", ` {"a": [1, 1e3, "ü"]} `, `{"a":[1,1e3,"ü"]}`},
-		{"JSON of another kind", "application/problem+json; charset=utf-8", `{"a":null}`, `{"a":null}`},
-		{"JSON behind a mark", "application/json", "\ufeff[1]", `[1]`},
+		{"JSON suffix", "application/problem+json; charset=utf-8", `{"a":null}`, `{"a":null}`},
+		{"JSON with byte order mark", "application/json", "\ufeff[1]", `[1]`},
 		{"JSON in UTF-16", "application/json; charset=utf-16le", "[\x001\x00]\x00", `[1]`},
-		{"JSON that says so, and is none", "application/json", `{"a":1`, `"{\"a\":1"`},
-		{"JSON that is two values", "application/json", `1,2`, `"1,2"`},
-		{"JSON with a key twice", "application/json", `{"a":1,"a":2}`, `"{\"a\":1,\"a\":2}"`},
-		{"JSON that ends the answer's own", "application/json", `1],"status":[2`, `"1],\"status\":[2"`},
-		{"JSON as deep as may be, too deep inside the answer", "application/json", deep, `"` + deep + `"`},
-		{"JSON that says it is text", "text/plain", `[1]`, `"[1]"`},
-		{"nothing", "application/json", ``, `""`},
+		{"invalid JSON", "application/json", `{"a":1`, `"{\"a\":1"`},
+		{"two JSON values", "application/json", `1,2`, `"1,2"`},
+		{"JSON with duplicate key", "application/json", `{"a":1,"a":2}`, `"{\"a\":1,\"a\":2}"`},
+		{"JSON that closes the enclosing value", "application/json", `1],"status":[2`, `"1],\"status\":[2"`},
+		{"JSON too deep for the result", "application/json", deep, `"` + deep + `"`},
+		{"JSON declared as text", "text/plain", `[1]`, `"[1]"`},
+		{"empty", "application/json", ``, `""`},
 		{"text", "text/html; charset=UTF-8", "<p>ü</p>", `"<p>ü</p>"`},
-		{"text of no type", "", "hello", `"hello"`},
-		{"text that says it is binary", "application/octet-stream", "a,b\n", `"a,b\n"`},
+		{"text without a type", "", "hello", `"hello"`},
+		{"text declared as binary", "application/octet-stream", "a,b\n", `"a,b\n"`},
 		{"text in Latin-1", "text/plain; charset=ISO-8859-1", "\xfc\x80", `"ü€"`},
-		{"text in UTF-16 with a mark", "text/plain; charset=utf-16", "\xfe\xff\x00\xfc", `"ü"`},
+		{"text in UTF-16 with byte order mark", "text/plain; charset=utf-16", "\xfe\xff\x00\xfc", `"ü"`},
 		{"text in UTF-16", "text/plain; charset=utf-16be", "\x00\xfc", `"ü"`},
-		{"text of a broken type", "text/html; =", "a", `"a"`},
+		{"text with invalid type", "text/html; =", "a", `"a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWeb(t, nil)
+			w := newNetworkFixture(t, nil)
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Content-Type"] = []string{c.media}
 				_, _ = io.WriteString(w, c.send)
 			})
 			a := w.send(t, obj{"url": s.URL})
-			if got, want := canonical(t, a.Body), canonical(t, []byte(c.want)); got != want || a.Status != 200 || a.StatusText != "OK" || w.kept != nil {
+			if got, want := canonical(t, a.Body), canonical(t, []byte(c.want)); got != want || a.Status != 200 || a.StatusText != "OK" || w.stored != nil {
 				t.Errorf("got %s of %+v, want %s", got, a, want)
 			}
 		})
 	}
 }
 
-// canonical makes two writings of the same JSON alike.
+// canonical removes white space and HTML escapes from JSON.
 func canonical(t *testing.T, text []byte) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -331,21 +337,21 @@ func canonical(t *testing.T, text []byte) string {
 	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(out.String())
 }
 
-func TestWhatIsNoTextBecomesAnArtifact(t *testing.T) {
+func TestHTTPRequest_StoresBinaryAsArtifact(t *testing.T) {
 	long := strings.Repeat("ü", maxInline/2) + "x"
 	for _, c := range []struct{ name, media, send, mediaType string }{
-		{"a picture", "image/png", "\x89PNG\r\n\x1a\n", "image/png"},
-		{"a picture of no type", "", "\x89PNG\r\n\x1a\n", "image/png"},
-		{"bytes that say they are text", "text/plain; charset=utf-8", "\xff\xfe\xfd", "text/plain"},
-		{"bytes that say they are UTF-16", "text/plain; charset=utf-16le", "\x00\xd8\x00\x00", "text/plain"},
-		{"bytes in a charset nobody knows", "text/plain; charset=ebcdic", "\x81\x82", "text/plain"},
-		{"bytes that pass for UTF-8", "application/octet-stream", "a\x00b", "application/octet-stream"},
-		{"bytes of a type that is none", "x y/z", "\xff", "application/octet-stream"},
-		{"a long text", "text/csv", long, "text/csv"},
-		{"a long JSON", "application/json", `"` + long + `"`, "application/json"},
+		{"image", "image/png", "\x89PNG\r\n\x1a\n", "image/png"},
+		{"image without a type", "", "\x89PNG\r\n\x1a\n", "image/png"},
+		{"bytes declared as text", "text/plain; charset=utf-8", "\xff\xfe\xfd", "text/plain"},
+		{"bytes declared as UTF-16", "text/plain; charset=utf-16le", "\x00\xd8\x00\x00", "text/plain"},
+		{"unknown charset", "text/plain; charset=ebcdic", "\x81\x82", "text/plain"},
+		{"valid UTF-8 with NUL", "application/octet-stream", "a\x00b", "application/octet-stream"},
+		{"invalid type", "x y/z", "\xff", "application/octet-stream"},
+		{"long text", "text/csv", long, "text/csv"},
+		{"long JSON", "application/json", `"` + long + `"`, "application/json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWeb(t, nil)
+			w := newNetworkFixture(t, nil)
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Content-Type"] = []string{c.media}
 				_, _ = io.WriteString(w, c.send)
@@ -355,8 +361,8 @@ func TestWhatIsNoTextBecomesAnArtifact(t *testing.T) {
 			if string(a.Body) != want {
 				t.Errorf("got %.200s %+v, want %s", a.Body, a.Message, want)
 			}
-			if len(w.kept) != 1 || w.kept[0].Type != c.mediaType || string(w.kept[0].Data) != c.send || string(w.kept[0].Meta) != `{"url":"`+s.URL+`/x"}` {
-				t.Errorf("kept %.500v", w.kept)
+			if len(w.stored) != 1 || w.stored[0].Type != c.mediaType || string(w.stored[0].Data) != c.send || string(w.stored[0].Meta) != `{"url":"`+s.URL+`/x"}` {
+				t.Errorf("stored %.500v", w.stored)
 			}
 
 			a = w.sendAs(t, identity.ByCaller("u", "guest"), obj{"url": s.URL})
@@ -364,13 +370,13 @@ func TestWhatIsNoTextBecomesAnArtifact(t *testing.T) {
 			if a.Encoding == inBase64 {
 				data, _, err := decodeBase64(text)
 				if err != nil || string(data) != c.send {
-					t.Errorf("who has no task got %.100q, %v", text, err)
+					t.Errorf("a caller without a task got %.100q, %v", text, err)
 				}
 			} else if !strings.HasSuffix(c.send, text) && c.send != `"`+text+`"` {
-				t.Errorf("who has no task got the text %.100q", text)
+				t.Errorf("a caller without a task got the text %.100q", text)
 			}
-			if len(w.kept) != 1 {
-				t.Error("an artifact was kept for who has no task")
+			if len(w.stored) != 1 {
+				t.Error("an artifact was stored for a caller without a task")
 			}
 		})
 	}
@@ -381,17 +387,17 @@ func decodeBase64(text string) ([]byte, string, error) {
 	return data, text, err
 }
 
-func TestAnArtifactThatCannotBeKeptIsAFailure(t *testing.T) {
-	w := newWeb(t, nil)
+func TestHTTPRequest_FailsWhenArtifactCannotBeStored(t *testing.T) {
+	w := newNetworkFixture(t, nil)
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0xff}) })
-	w.full = errcode.New(errcode.RateLimited, "full")
+	w.storeErr = errcode.New(errcode.RateLimited, "full")
 	w.send(t, obj{"url": s.URL}).wantCode(t, errcode.RateLimited, "full")
-	w.full = errors.New("disk /secret")
+	w.storeErr = errors.New("disk /secret")
 	w.send(t, obj{"url": s.URL}).wantCode(t, errcode.Internal, "log")
 }
 
-func TestEveryStatusIsAnAnswer(t *testing.T) {
-	w := newWeb(t, nil)
+func TestHTTPRequest_EveryStatusIsAnAnswer(t *testing.T) {
+	w := newNetworkFixture(t, nil)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var status int
 		_, _ = fmt.Sscanf(r.URL.Path, "/%d", &status)
@@ -409,8 +415,8 @@ func TestEveryStatusIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAHeadHasNoBodyWhateverItsLengthSays(t *testing.T) {
-	w := newWeb(t, nil)
+func TestHTTPRequest_HeadHasNoBody(t *testing.T) {
+	w := newNetworkFixture(t, nil)
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "99999999999")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -421,8 +427,8 @@ func TestAHeadHasNoBodyWhateverItsLengthSays(t *testing.T) {
 	}
 }
 
-func TestCallsAreNumbered(t *testing.T) {
-	w, s := newWeb(t, nil), serve(t, echo)
+func TestHTTPRequest_HasUniqueRequestID(t *testing.T) {
+	w, s := newNetworkFixture(t, nil), serve(t, echo)
 	ids := map[string]bool{}
 	for _, url := range []string{s.URL, s.URL, "ftp://a", "https://unknown.test"} {
 		a := w.send(t, obj{"url": url})
@@ -433,8 +439,8 @@ func TestCallsAreNumbered(t *testing.T) {
 	}
 }
 
-func TestURLsAreRefused(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"*": at("127.0.0.1")})
+func TestHTTPRequest_RejectsURLs(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"*": addresses("127.0.0.1")})
 	for url, code := range map[string]errcode.Code{
 		"ftp://a.test/":               errcode.OnlyHTTPS,
 		"file:///etc/passwd":          errcode.OnlyHTTPS,
@@ -472,8 +478,8 @@ func TestURLsAreRefused(t *testing.T) {
 		t.Run(url, func(t *testing.T) {
 			a := w.send(t, obj{"url": url})
 			a.wantCode(t, code, "http_request")
-			if len(w.asked) > 0 {
-				t.Errorf("%v was asked about", w.asked)
+			if len(w.checkedHosts) > 0 {
+				t.Errorf("MayReach was called for %v", w.checkedHosts)
 			}
 		})
 	}
@@ -483,8 +489,8 @@ func TestURLsAreRefused(t *testing.T) {
 	w.send(t, obj{"url": "HTTP://a.test/"}).wantCode(t, errcode.OnlyHTTPS, "https")
 }
 
-func TestHeadersAreRefused(t *testing.T) {
-	w, s := newWeb(t, nil), serve(t, echo)
+func TestHTTPRequest_RejectsHeaders(t *testing.T) {
+	w, s := newNetworkFixture(t, nil), serve(t, echo)
 	for _, headers := range []obj{
 		{"host": "b.test"}, {"HOST": "b.test"}, {"Content-Length": "5"}, {"transfer-encoding": "chunked"}, {"connection": "keep-alive"},
 		{"keep-alive": "1"}, {"upgrade": "websocket"}, {"te": "trailers"}, {"trailer": "x"}, {"proxy-authorization": "x"}, {"Proxy-X": "x"},
@@ -496,31 +502,31 @@ func TestHeadersAreRefused(t *testing.T) {
 			w.send(t, obj{"url": s.URL, "headers": headers}).wantCode(t, errcode.InvalidArguments, "header")
 		})
 	}
-	if len(w.asked) > 0 {
-		t.Errorf("%v was asked about", w.asked)
+	if len(w.checkedHosts) > 0 {
+		t.Errorf("MayReach was called for %v", w.checkedHosts)
 	}
 }
 
-func TestThePolicyIsAskedAtEachCall(t *testing.T) {
-	w, s := newWeb(t, nil), serve(t, echo)
+func TestHTTPRequest_ReadsPolicyAtEachCall(t *testing.T) {
+	w, s := newNetworkFixture(t, nil), serve(t, echo)
 	open := w.policy
 	for _, c := range []struct {
 		name   string
 		change func(*NetworkPolicy)
 		code   errcode.Code
 	}{
-		{"as it was", func(*NetworkPolicy) {}, ""},
-		{"no http", func(p *NetworkPolicy) { p.AllowHTTP = false }, errcode.OnlyHTTPS},
-		{"no private address", func(p *NetworkPolicy) { p.Private = nil }, errcode.AddressBlocked},
-		{"another private address", func(p *NetworkPolicy) { p.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")} }, errcode.AddressBlocked},
-		{"no host", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{} }, errcode.HostBlocked},
-		{"another port", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1:1")} }, errcode.HostBlocked},
-		{"this host", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1")} }, ""},
-		{"all but this host", func(p *NetworkPolicy) { p.Hosts.Deny = hosts.MustPatterns("::ffff:127.0.0.1") }, errcode.HostBlocked},
-		{"no time", func(p *NetworkPolicy) { p.Timeout = 0 }, errcode.RequestTimeout},
-		{"no body", func(p *NetworkPolicy) { p.MaxBody = 0 }, errcode.ResultTooLarge},
-		{"the zero policy", func(p *NetworkPolicy) { *p = NetworkPolicy{} }, errcode.OnlyHTTPS},
-		{"as it was, again", func(*NetworkPolicy) {}, ""},
+		{"unchanged", func(*NetworkPolicy) {}, ""},
+		{"http denied", func(p *NetworkPolicy) { p.AllowHTTP = false }, errcode.OnlyHTTPS},
+		{"no private addresses", func(p *NetworkPolicy) { p.Private = nil }, errcode.AddressBlocked},
+		{"other private address", func(p *NetworkPolicy) { p.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")} }, errcode.AddressBlocked},
+		{"no hosts", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{} }, errcode.HostBlocked},
+		{"other port", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1:1")} }, errcode.HostBlocked},
+		{"host allowed", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1")} }, ""},
+		{"host denied", func(p *NetworkPolicy) { p.Hosts.Deny = hosts.MustPatterns("::ffff:127.0.0.1") }, errcode.HostBlocked},
+		{"zero timeout", func(p *NetworkPolicy) { p.Timeout = 0 }, errcode.RequestTimeout},
+		{"zero body size", func(p *NetworkPolicy) { p.MaxBody = 0 }, errcode.ResultTooLarge},
+		{"zero policy", func(p *NetworkPolicy) { *p = NetworkPolicy{} }, errcode.OnlyHTTPS},
+		{"unchanged again", func(*NetworkPolicy) {}, ""},
 	} {
 		w.policy = open
 		c.change(&w.policy)
@@ -529,17 +535,17 @@ func TestThePolicyIsAskedAtEachCall(t *testing.T) {
 		}
 	}
 	tools, err := networkTools(w, w, nil)
-	if got := newKit(t, tools, err).code(t, "http_request", obj{"url": s.URL}); got != errcode.ToolUnavailable {
+	if got := newFixture(t, tools, err).callCode(t, "http_request", obj{"url": s.URL}); got != errcode.ToolUnavailable {
 		t.Errorf("without a policy: %q, want tool_unavailable", got)
 	}
 	tools, err = networkTools(w, w, func() NetworkPolicy { return NetworkPolicy{} })
-	if got := newKit(t, tools, err).code(t, "http_request", obj{"url": "https://127.0.0.1"}); got != errcode.HostBlocked {
+	if got := newFixture(t, tools, err).callCode(t, "http_request", obj{"url": "https://127.0.0.1"}); got != errcode.HostBlocked {
 		t.Errorf("with the zero policy: %q, want host_blocked", got)
 	}
 }
 
-func TestEveryHopIsAskedAboutForWhoCalls(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"a.test": at("127.0.0.1"), "b.test": at("127.0.0.1")})
+func TestHTTPRequest_ChecksEveryHopForCaller(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"a.test": addresses("127.0.0.1"), "b.test": addresses("127.0.0.1")})
 	var hits atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
@@ -552,8 +558,8 @@ func TestEveryHopIsAskedAboutForWhoCalls(t *testing.T) {
 	if a.Status != 200 || a.URL != "http://b.test"+p+"/next" {
 		t.Errorf("got %+v", a)
 	}
-	if diff := cmp.Diff(w.asked, []string{"agent:ann a.test" + p, "agent:ann b.test" + p}); diff != "" {
-		t.Errorf("asked, got before want:\n%s", diff)
+	if diff := cmp.Diff(w.checkedHosts, []string{"agent:ann a.test" + p, "agent:ann b.test" + p}); diff != "" {
+		t.Errorf("checked hosts, got before want:\n%s", diff)
 	}
 	hits.Store(0)
 	w.deny = func(h hosts.Host) bool { return h.Name == "b.test" }
@@ -565,7 +571,7 @@ func TestEveryHopIsAskedAboutForWhoCalls(t *testing.T) {
 	}
 }
 
-// redirector answers /a with a redirect to the header to, anything else by echo.
+// redirector redirects /a to the result of to, and echoes other requests.
 func redirector(status int, to func(host string) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/a" {
@@ -574,11 +580,11 @@ func redirector(status int, to func(host string) string) http.HandlerFunc {
 		}
 		w.Header().Set("Location", to(r.Host))
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, "go there")
+		_, _ = io.WriteString(w, "moved")
 	}
 }
 
-func TestRedirectsChangeMethodsAsBrowsersDo(t *testing.T) {
+func TestRedirect_ChangesMethodLikeBrowsers(t *testing.T) {
 	for _, c := range []struct {
 		status       int
 		method, want string
@@ -590,7 +596,7 @@ func TestRedirectsChangeMethodsAsBrowsersDo(t *testing.T) {
 		{302, "DELETE", "DELETE", false}, {303, "DELETE", "GET", false}, {303, "HEAD", "HEAD", false},
 	} {
 		t.Run(fmt.Sprint(c.status, " ", c.method), func(t *testing.T) {
-			w := newWeb(t, nil)
+			w := newNetworkFixture(t, nil)
 			var got []string
 			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
@@ -609,7 +615,7 @@ func TestRedirectsChangeMethodsAsBrowsersDo(t *testing.T) {
 	}
 }
 
-func TestSecretsStayWithTheHostTheyWereMeantFor(t *testing.T) {
+func TestRedirect_DropsHeadersForOtherHosts(t *testing.T) {
 	headers := obj{"Authorization": "Bearer s", "Cookie": "s=1", "X-Api-Key": "s", "Accept": "text/csv", "User-Agent": "me", "Content-Type": "text/x"}
 	plain := map[string]string{"accept-encoding": "gzip", "user-agent": "rolecall", "connection": "close", "content-length": "1", "content-type": "text/x"}
 	whole := map[string]string{"accept-encoding": "gzip", "user-agent": "me", "connection": "close", "content-length": "1", "content-type": "text/x",
@@ -620,28 +626,28 @@ func TestSecretsStayWithTheHostTheyWereMeantFor(t *testing.T) {
 		to   func(host string) string
 		want map[string]string
 	}{
-		{"the same host", func(host string) string { return "http://" + host + "/b" }, whole},
-		{"the same host in other letters", func(host string) string {
+		{"same host", func(host string) string { return "http://" + host + "/b" }, whole},
+		{"same host in upper case", func(host string) string {
 			return "http://" + strings.ToUpper(strings.Split(host, ":")[0]) + port(host) + "/b"
 		}, whole},
-		{"another host", func(host string) string { return "http://b.test" + port(host) + "/b" }, plain},
-		{"a host below", func(host string) string { return "http://x.a.test" + port(host) + "/b" }, plain},
-		{"another port", func(string) string { return "http://a.test" + port(other.URL) + "/b" }, plain},
+		{"other host", func(host string) string { return "http://b.test" + port(host) + "/b" }, plain},
+		{"subdomain", func(host string) string { return "http://x.a.test" + port(host) + "/b" }, plain},
+		{"other port", func(string) string { return "http://a.test" + port(other.URL) + "/b" }, plain},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWeb(t, map[string]func() []netip.Addr{"*": at("127.0.0.1")})
+			w := newNetworkFixture(t, map[string]func() []netip.Addr{"*": addresses("127.0.0.1")})
 			s := serve(t, redirector(307, c.to))
 			a := w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a", "method": "POST", "headers": headers, "body": "x"})
-			if diff := cmp.Diff(a.seen(t).Headers, c.want); diff != "" {
+			if diff := cmp.Diff(a.echoed(t).Headers, c.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
 		})
 	}
 }
 
-// Headers that were dropped do not come back when a later hop returns.
-func TestSecretsDoNotComeBack(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"*": at("127.0.0.1")})
+// Dropped headers stay dropped when a later hop returns to the first host.
+func TestRedirect_DroppedHeadersStayDropped(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"*": addresses("127.0.0.1")})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/a":
@@ -652,13 +658,13 @@ func TestSecretsDoNotComeBack(t *testing.T) {
 			echo(w, r)
 		}
 	})
-	got := w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a", "headers": obj{"authorization": "s"}}).seen(t)
+	got := w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a", "headers": obj{"authorization": "s"}}).echoed(t)
 	if got.Headers["authorization"] != "" || !strings.HasPrefix(got.Host, "a.test") {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestRedirectsAreRefused(t *testing.T) {
+func TestRedirect_RejectsTargets(t *testing.T) {
 	var inside atomic.Int32
 	secret := serve(t, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
 	for _, c := range []struct {
@@ -666,31 +672,31 @@ func TestRedirectsAreRefused(t *testing.T) {
 		code     errcode.Code
 		words    string
 	}{
-		{"to a private address", "http://127.0.0.9" + port(secret.URL), errcode.AddressBlocked, "127.0.0.9"},
-		{"to a name of a private address", "http://inside.test" + port(secret.URL), errcode.AddressBlocked, "inside.test"},
-		{"to a wrapped private address", "http://[::ffff:127.0.0.9]" + port(secret.URL), errcode.AddressBlocked, "127.0.0.9"},
-		{"to metadata", "http://169.254.169.254/latest/", errcode.AddressBlocked, "169.254.169.254"},
-		{"to an odd spelling of it", "http://2852039166/latest/", errcode.InvalidURL, "redirects there"},
-		{"with a user", "http://u:p@a.test/", errcode.InvalidURL, "redirects there"},
-		{"to a file", "file:///etc/passwd", errcode.OnlyHTTPS, "redirects there"},
-		{"to no URL", "http://[", errcode.InvalidURL, "no URL"},
-		{"to another protocol", "http://a.test:25/", errcode.InvalidURL, "25"},
-		{"to itself", "/a", errcode.ToolExecutionFailed, "more than 10 redirects"},
+		{"private address", "http://127.0.0.9" + port(secret.URL), errcode.AddressBlocked, "127.0.0.9"},
+		{"name of a private address", "http://inside.test" + port(secret.URL), errcode.AddressBlocked, "inside.test"},
+		{"IPv4-mapped private address", "http://[::ffff:127.0.0.9]" + port(secret.URL), errcode.AddressBlocked, "127.0.0.9"},
+		{"metadata address", "http://169.254.169.254/latest/", errcode.AddressBlocked, "169.254.169.254"},
+		{"metadata address as a number", "http://2852039166/latest/", errcode.InvalidURL, "redirects there"},
+		{"user name", "http://u:p@a.test/", errcode.InvalidURL, "redirects there"},
+		{"file", "file:///etc/passwd", errcode.OnlyHTTPS, "redirects there"},
+		{"invalid URL", "http://[", errcode.InvalidURL, "invalid URL"},
+		{"port of another protocol", "http://a.test:25/", errcode.InvalidURL, "25"},
+		{"redirect loop", "/a", errcode.ToolExecutionFailed, "more than 10 redirects"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWeb(t, map[string]func() []netip.Addr{"a.test": at("127.0.0.1"), "inside.test": at("127.0.0.9")})
+			w := newNetworkFixture(t, map[string]func() []netip.Addr{"a.test": addresses("127.0.0.1"), "inside.test": addresses("127.0.0.9")})
 			w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 			s := serve(t, redirector(302, func(string) string { return c.to }))
 			w.send(t, obj{"url": "http://a.test" + port(s.URL) + "/a"}).wantCode(t, c.code, c.words)
 		})
 	}
 	if got := inside.Load(); got != 0 {
-		t.Errorf("%d requests arrived inside", got)
+		t.Errorf("%d requests reached the internal server", got)
 	}
 }
 
-func TestRedirectsFromHTTPSStayWithHTTPS(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"example.com": at("127.0.0.1")})
+func TestRedirect_RejectsDowngradeToHTTP(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"example.com": addresses("127.0.0.1")})
 	w.policy.AllowHTTP = false
 	plain := serve(t, echo)
 	secure := httptest.NewTLSServer(redirector(302, func(string) string { return plain.URL }))
@@ -698,19 +704,19 @@ func TestRedirectsFromHTTPSStayWithHTTPS(t *testing.T) {
 	w.roots = x509.NewCertPool()
 	w.roots.AddCert(secure.Certificate())
 	w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/a"}).wantCode(t, errcode.OnlyHTTPS, "redirects there")
-	got := w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/b"}).seen(t)
+	got := w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/b"}).echoed(t)
 	if got.Path != "/b" || got.Host != "example.com"+port(secure.URL) {
 		t.Errorf("got %+v", got)
 	}
-	w.policy.AllowHTTP = true // the secrets of https do not go to http
+	w.policy.AllowHTTP = true // headers of an https request are not sent over http
 	a := w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/a", "headers": obj{"authorization": "s"}})
-	if got := a.seen(t).Headers["authorization"]; got != "" {
+	if got := a.echoed(t).Headers["authorization"]; got != "" {
 		t.Errorf("http got %q", got)
 	}
 }
 
-func TestACertificateMustFit(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"other.test": at("127.0.0.1")})
+func TestHTTPRequest_VerifiesCertificate(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"other.test": addresses("127.0.0.1")})
 	s := httptest.NewUnstartedServer(http.HandlerFunc(echo))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
@@ -718,18 +724,18 @@ func TestACertificateMustFit(t *testing.T) {
 	w.send(t, obj{"url": s.URL}).wantCode(t, errcode.ToolExecutionFailed, "certificate")
 	w.roots = x509.NewCertPool()
 	w.roots.AddCert(s.Certificate())
-	w.send(t, obj{"url": s.URL}).seen(t)
+	w.send(t, obj{"url": s.URL}).echoed(t)
 	w.send(t, obj{"url": "https://other.test" + port(s.URL)}).wantCode(t, errcode.ToolExecutionFailed, "certificate")
 }
 
-// What a name leads to is looked at when it is dialled: a second answer of
-// the name server counts as much as the first.
-func TestANameThatChangesItsAddressGainsNothing(t *testing.T) {
+// Addresses are checked when they are dialled, so a name that resolves to another
+// address later is blocked.
+func TestHTTPRequest_BlocksDNSRebinding(t *testing.T) {
 	var inside atomic.Int32
 	outer := serve(t, redirector(302, func(host string) string { return "http://" + host + "/b" }))
 	l, err := net.Listen("tcp", "127.0.0.9"+port(outer.URL))
 	if err != nil {
-		t.Skip("127.0.0.9 cannot be listened on here: ", err)
+		t.Skip("cannot listen on 127.0.0.9: ", err)
 	}
 	inner := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { inside.Add(1); echo(w, r) }))
 	inner.Listener.Close()
@@ -737,35 +743,35 @@ func TestANameThatChangesItsAddressGainsNothing(t *testing.T) {
 	inner.Start()
 	t.Cleanup(inner.Close)
 
-	var looked atomic.Int32
+	var lookups atomic.Int32
 	names := map[string]func() []netip.Addr{"rebind.test": func() []netip.Addr {
-		if looked.Add(1) <= 2 { // one question for each family
-			return at("127.0.0.1")()
+		if lookups.Add(1) <= 2 { // one query per address family
+			return addresses("127.0.0.1")()
 		}
-		return at("127.0.0.9")()
+		return addresses("127.0.0.9")()
 	}}
-	w := newWeb(t, names)
-	w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // stands for what is public
+	w := newNetworkFixture(t, names)
+	w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // stands for a public address
 	w.send(t, obj{"url": "http://rebind.test" + port(outer.URL) + "/a"}).wantCode(t, errcode.AddressBlocked, "rebind.test")
-	if got := inside.Load(); got != 0 || looked.Load() <= 2 {
-		t.Errorf("%d requests arrived inside, after %d questions", got, looked.Load())
+	if got := inside.Load(); got != 0 || lookups.Load() <= 2 {
+		t.Errorf("%d requests reached the internal server after %d lookups", got, lookups.Load())
 	}
-	looked.Store(0)
+	lookups.Store(0)
 	w.policy.Private = append(w.policy.Private, netip.MustParsePrefix("127.0.0.9/32"))
-	if w.send(t, obj{"url": "http://rebind.test" + port(outer.URL) + "/a"}).seen(t); inside.Load() != 1 {
-		t.Error("with both addresses allowed the name does not lead inside: the test proves nothing")
+	if w.send(t, obj{"url": "http://rebind.test" + port(outer.URL) + "/a"}).echoed(t); inside.Load() != 1 {
+		t.Error("with both addresses allowed the internal server is not reached: the test proves nothing")
 	}
 }
 
-func TestANameWithAPublicAddressIsReachedThere(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"both.test": at("10.255.255.1", "127.0.0.9", "127.0.0.1")})
+func TestHTTPRequest_UsesPublicAddressOfMixedName(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"both.test": addresses("10.255.255.1", "127.0.0.9", "127.0.0.1")})
 	w.policy.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	s := serve(t, echo)
-	w.send(t, obj{"url": "http://both.test" + port(s.URL)}).seen(t)
+	w.send(t, obj{"url": "http://both.test" + port(s.URL)}).echoed(t)
 }
 
-func TestErrorsTellNothingOfTheInside(t *testing.T) {
-	w := newWeb(t, map[string]func() []netip.Addr{"inside.test": at("10.11.12.13"), "none.test": at()})
+func TestHTTPRequest_ErrorsHideInternalAddresses(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"inside.test": addresses("10.11.12.13"), "none.test": addresses()})
 	closed := serveRaw(t, func(net.Conn) {})
 	for url, words := range map[string]string{
 		"https://inside.test/secret":      "not public",
@@ -778,27 +784,27 @@ func TestErrorsTellNothingOfTheInside(t *testing.T) {
 			t.Errorf("%s: %q, want %q", url, a.Message, words)
 		}
 		if leak := regexp.MustCompile(`10\.11|lookup|dial|127\.0\.0\.1:\d+:|server misbehaving|EOF`).FindString(a.Message); leak != "" {
-			t.Errorf("%s: message %q has %q", url, a.Message, leak)
+			t.Errorf("%s: message %q contains %q", url, a.Message, leak)
 		}
 	}
 }
 
-func TestNoProxyOfTheEnvironment(t *testing.T) {
-	var asked atomic.Int32
-	proxy := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+func TestHTTPRequest_IgnoresProxyEnvironment(t *testing.T) {
+	var proxied atomic.Int32
+	proxy := serve(t, func(http.ResponseWriter, *http.Request) { proxied.Add(1) })
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"} {
 		t.Setenv(name, proxy.URL)
 	}
-	w := newWeb(t, map[string]func() []netip.Addr{"a.test": at("127.0.0.1")})
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"a.test": addresses("127.0.0.1")})
 	s := serve(t, echo)
-	w.send(t, obj{"url": "http://a.test" + port(s.URL)}).seen(t)
-	if asked.Load() != 0 {
-		t.Error("the proxy was asked")
+	w.send(t, obj{"url": "http://a.test" + port(s.URL)}).echoed(t)
+	if proxied.Load() != 0 {
+		t.Error("the proxy was used")
 	}
 }
 
-func TestCallsShareNeitherConnectionsNorCookies(t *testing.T) {
-	w := newWeb(t, nil)
+func TestHTTPRequest_SharesNoConnectionOrCookie(t *testing.T) {
+	w := newNetworkFixture(t, nil)
 	var mu sync.Mutex
 	peers := map[string]bool{}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -814,8 +820,8 @@ func TestCallsShareNeitherConnectionsNorCookies(t *testing.T) {
 	})
 	for range 3 {
 		a := w.send(t, obj{"url": s.URL + "/a"})
-		if got := a.seen(t).Headers["cookie"]; got != "" || !strings.HasPrefix(a.Headers["set-cookie"], "id=1") {
-			t.Errorf("sent the cookie %q, was set %q", got, a.Headers["set-cookie"])
+		if got := a.echoed(t).Headers["cookie"]; got != "" || !strings.HasPrefix(a.Headers["set-cookie"], "id=1") {
+			t.Errorf("sent cookie %q, response set %q", got, a.Headers["set-cookie"])
 		}
 	}
 	if len(peers) != 6 {
@@ -823,9 +829,9 @@ func TestCallsShareNeitherConnectionsNorCookies(t *testing.T) {
 	}
 }
 
-func TestCapsHoldToTheLastByte(t *testing.T) {
-	const most = 1000
-	packed := func(n int) string {
+func TestHTTPRequest_LimitsBodySize(t *testing.T) {
+	const limit = 1000
+	compressed := func(n int) string {
 		var out bytes.Buffer
 		z := gzip.NewWriter(&out)
 		_, _ = z.Write(bytes.Repeat([]byte("a"), n))
@@ -855,33 +861,33 @@ func TestCapsHoldToTheLastByte(t *testing.T) {
 			}
 		}
 	}
-	empties := packed(0)
+	empty := compressed(0)
 	for _, c := range []struct {
 		name    string
 		handler http.HandlerFunc
-		size    int // of a body that passes; -1 is refused
+		size    int // of an accepted body; -1 if it is rejected
 	}{
-		{"a body of just the size", body("", strings.Repeat("a", most), true), most},
-		{"a body of one byte more", body("", strings.Repeat("a", most+1), true), -1},
-		{"a body of just the size in chunks", body("", strings.Repeat("a", most), false), most},
-		{"a body of one byte more in chunks", body("", strings.Repeat("a", most+1), false), -1},
-		{"a packed body of just the size", body("gzip", packed(most), true), most},
-		{"a packed body of one byte more", body("gzip", packed(most+1), true), -1},
-		{"a bomb", body("x-gzip", packed(16<<20), true), -1},
-		{"a bomb in chunks", body("GZIP", packed(16<<20), false), -1},
-		{"a packed nothing", body("gzip", "", true), 0},
-		{"a packed nothing in chunks", body("gzip", "", false), 0},
-		{"an endless body", endless("", bytes.Repeat([]byte("a"), 4096)), -1},
-		{"an endless packed nothing", endless("gzip", []byte(empties)), -1},
+		{"body at the limit", body("", strings.Repeat("a", limit), true), limit},
+		{"body over the limit", body("", strings.Repeat("a", limit+1), true), -1},
+		{"chunked body at the limit", body("", strings.Repeat("a", limit), false), limit},
+		{"chunked body over the limit", body("", strings.Repeat("a", limit+1), false), -1},
+		{"gzip body at the limit", body("gzip", compressed(limit), true), limit},
+		{"gzip body over the limit", body("gzip", compressed(limit+1), true), -1},
+		{"gzip bomb", body("x-gzip", compressed(16<<20), true), -1},
+		{"chunked gzip bomb", body("GZIP", compressed(16<<20), false), -1},
+		{"empty gzip body", body("gzip", "", true), 0},
+		{"chunked empty gzip body", body("gzip", "", false), 0},
+		{"endless body", endless("", bytes.Repeat([]byte("a"), 4096)), -1},
+		{"endless empty gzip members", endless("gzip", []byte(empty)), -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, s := newWeb(t, nil), serve(t, c.handler)
-			w.policy.MaxBody = most
+			w, s := newNetworkFixture(t, nil), serve(t, c.handler)
+			w.policy.MaxBody = limit
 			a := w.send(t, obj{"url": s.URL})
 			if c.size < 0 {
 				a.wantCode(t, errcode.ResultTooLarge, "1000 bytes", "ask for less")
-				if a.Limit != most || w.kept != nil {
-					t.Errorf("limit %d, kept %v", a.Limit, w.kept)
+				if a.Limit != limit || w.stored != nil {
+					t.Errorf("limit %d, stored %v", a.Limit, w.stored)
 				}
 				return
 			}
@@ -892,9 +898,9 @@ func TestCapsHoldToTheLastByte(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPackedAsItSaysIsAFailure(t *testing.T) {
+func TestHTTPRequest_RejectsInvalidGzip(t *testing.T) {
 	for _, text := range []string{"plain text", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"} {
-		w := newWeb(t, nil)
+		w := newNetworkFixture(t, nil)
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = io.WriteString(w, text)
@@ -903,8 +909,8 @@ func TestWhatIsNotPackedAsItSaysIsAFailure(t *testing.T) {
 	}
 }
 
-func TestABodyThatBreaksOffIsAFailure(t *testing.T) {
-	w := newWeb(t, nil)
+func TestHTTPRequest_RejectsTruncatedBody(t *testing.T) {
+	w := newNetworkFixture(t, nil)
 	url := serveRaw(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 4096))
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
@@ -913,17 +919,17 @@ func TestABodyThatBreaksOffIsAFailure(t *testing.T) {
 	w.send(t, obj{"url": url, "method": "POST"}).wantCode(t, errcode.ToolExecutionFailed, "whether the POST was carried out is not known")
 }
 
-func TestEndlessHeadsAreCut(t *testing.T) {
+func TestHTTPRequest_LimitsHeaderSize(t *testing.T) {
 	for name, part := range map[string]string{
-		"many headers":        "X-A: " + strings.Repeat("a", 1000) + "\r\n",
-		"one endless header":  strings.Repeat("a", 1000),
-		"endless hints":       "\r\nHTTP/1.1 103 Early Hints\r\nLink: <a>\r\n",
-		"an endless nothing":  "\r\n\r\n",
-		"an endless zero":     "\x00",
-		"an endless continue": "\r\nHTTP/1.1 100 Continue\r\n",
+		"many headers":         "X-A: " + strings.Repeat("a", 1000) + "\r\n",
+		"endless header":       strings.Repeat("a", 1000),
+		"endless early hints":  "\r\nHTTP/1.1 103 Early Hints\r\nLink: <a>\r\n",
+		"endless blank lines":  "\r\n\r\n",
+		"endless zero bytes":   "\x00",
+		"endless 100 Continue": "\r\nHTTP/1.1 100 Continue\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t, nil)
+			w := newNetworkFixture(t, nil)
 			url := serveRaw(t, func(c net.Conn) {
 				_, _ = c.Read(make([]byte, 4096))
 				_, err := io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n")
@@ -942,8 +948,8 @@ func TestEndlessHeadsAreCut(t *testing.T) {
 	}
 }
 
-// A deadline covers everything to the last byte of the answer.
-func TestTheDeadlineHolds(t *testing.T) {
+// The deadline covers everything up to the last byte of the response.
+func TestHTTPRequest_DeadlineCoversWholeAnswer(t *testing.T) {
 	dribble := func(c net.Conn, text string) {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
@@ -955,10 +961,10 @@ func TestTheDeadlineHolds(t *testing.T) {
 		}
 	}
 	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
-	for name, talk := range map[string]func(net.Conn){
-		"before the head": silent,
-		"in the head":     func(c net.Conn) { dribble(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("a", 4000)) },
-		"between head and body": func(c net.Conn) {
+	for name, respond := range map[string]func(net.Conn){
+		"before the header": silent,
+		"in the header":     func(c net.Conn) { dribble(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("a", 4000)) },
+		"between header and body": func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 			silent(c)
 		},
@@ -970,37 +976,37 @@ func TestTheDeadlineHolds(t *testing.T) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
 			dribble(c, "1\r\na\r\n")
 		},
-		"in a packed body": func(c net.Conn) {
+		"in a gzip body": func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000000\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\xff")
 			dribble(c, "a")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWeb(t, nil)
+			w := newNetworkFixture(t, nil)
 			url := serveRaw(t, func(c net.Conn) {
 				_, _ = c.Read(make([]byte, 4096))
-				talk(c)
+				respond(c)
 			})
 			w.send(t, obj{"url": url, "timeoutMs": 60, "method": "PUT"}).wantCode(t, errcode.RequestTimeout, "60 ms", "whether the PUT was carried out")
 			w.policy.Timeout = 50 * time.Millisecond
 			w.send(t, obj{"url": url}).wantCode(t, errcode.RequestTimeout, "50 ms")
 		})
 	}
-	t.Run("in the handshake", func(t *testing.T) {
-		w := newWeb(t, nil)
+	t.Run("in the TLS handshake", func(t *testing.T) {
+		w := newNetworkFixture(t, nil)
 		url := serveRaw(t, silent)
 		w.send(t, obj{"url": "https" + strings.TrimPrefix(url, "http"), "timeoutMs": 60}).wantCode(t, errcode.RequestTimeout)
 	})
-	t.Run("over all redirects", func(t *testing.T) {
-		w := newWeb(t, nil)
+	t.Run("across redirects", func(t *testing.T) {
+		w := newNetworkFixture(t, nil)
 		w.policy.MaxRedirects = 1 << 30
 		s := serve(t, redirector(302, func(string) string { return "/a" }))
 		w.send(t, obj{"url": s.URL + "/a", "timeoutMs": 100}).wantCode(t, errcode.RequestTimeout)
 	})
 }
 
-func TestACallThatIsEndedEndsTheRequest(t *testing.T) {
-	w := newWeb(t, nil)
+func TestHTTPRequest_CancelledCallAbortsRequest(t *testing.T) {
+	w := newNetworkFixture(t, nil)
 	gone := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -1010,17 +1016,17 @@ func TestACallThatIsEndedEndsTheRequest(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	})
-	_, err := w.requests.send(ctx, httpRequest{URL: s.URL})
+	_, err := w.httpClient.send(ctx, httpRequest{URL: s.URL})
 	if got := errcode.Of(err); got != errcode.RequestAborted {
 		t.Errorf("got %v, want request_aborted", err)
 	}
 	<-gone
 }
 
-func TestTheNumberOfRedirectsIsTheOperators(t *testing.T) {
-	for most := range 3 {
-		w := newWeb(t, nil)
-		w.policy.MaxRedirects = most
+func TestRedirect_LimitIsConfigurable(t *testing.T) {
+	for limit := range 3 {
+		w := newNetworkFixture(t, nil)
+		w.policy.MaxRedirects = limit
 		var hits int
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if hits++; hits <= 2 {
@@ -1028,15 +1034,16 @@ func TestTheNumberOfRedirectsIsTheOperators(t *testing.T) {
 			}
 		})
 		a := w.send(t, obj{"url": s.URL})
-		if want := most == 2; (a.Error == "") != want || hits != most+1 {
-			t.Errorf("with %d: %q after %d requests", most, a.Error, hits)
+		if want := limit == 2; (a.Error == "") != want || hits != limit+1 {
+			t.Errorf("with %d: %q after %d requests", limit, a.Error, hits)
 		}
 	}
 }
 
-// A URL that is accepted goes where it was looked at: over https, to the host
-// the rules were asked about, without a user, and a reader of URLs agrees.
-func FuzzURL(f *testing.F) {
+// FuzzNewHop checks that an accepted URL is sent as it was checked: over https, to
+// the host that the rules are applied to, and without a user name. Parsing it
+// again must give the same host.
+func FuzzNewHop(f *testing.F) {
 	for _, seed := range []string{
 		"https://a.example/x?y#z", "https://A.example.:8443/%2f/ü?q= y", "HTTPS://[::FFFF:1.2.3.4]", "https://a\\@b/", "https://a@b:1@c/", "https://①.example", "https:a", "https://a:443:80/",
 	} {
@@ -1055,7 +1062,7 @@ func FuzzURL(f *testing.F) {
 			t.Fatalf("%q became %q, %v", text, h.url, err)
 		}
 		if host, err := hosts.FromURL(again); err != nil || host != h.host {
-			t.Errorf("%q goes to %q, looked at was %q, %v", text, host, h.host, err)
+			t.Errorf("%q goes to %q, checked was %q, %v", text, host, h.host, err)
 		}
 		var sent bytes.Buffer
 		req, err := http.NewRequest(h.method, h.url.String(), nil)
@@ -1068,10 +1075,10 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-func TestTheSchemaHoldsTheBounds(t *testing.T) {
-	w := newWeb(t, nil)
-	schema := w.kit["http_request"].Definition().Input
+func TestHTTPRequest_SchemaTimeoutMatchesPolicy(t *testing.T) {
+	w := newNetworkFixture(t, nil)
+	schema := w.fixture["http_request"].Definition().Input
 	if want := fmt.Sprintf(`"maximum": %d`, PublicNetwork().Timeout.Milliseconds()); !bytes.Contains(schema, []byte(want)) {
-		t.Errorf("the policy's time is %v, the schema's another", PublicNetwork().Timeout)
+		t.Errorf("the policy's timeout of %v is not the maximum in the schema", PublicNetwork().Timeout)
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// organizationTools makes the six tools of org_management.
+// organizationTools returns the six tools of org_management.
 func organizationTools(r Roles, a Agents, m Messages) ([]tool.Tool, error) {
-	h := organization{r, a, m}
+	h := orgHandler{r, a, m}
 	var s toolBuilder
-	s.add(tool.New("find_role_by_name", findRoleText, guarded(requireAgent(h.findRole)), options(tool.ReadOnly, findRoleInput)))
-	s.add(tool.New("create_role", createRoleText, guarded(requireAgent(h.createRole)), options(tool.Idempotent, createRoleInput)))
-	s.add(tool.New("spawn_agent", spawnText, guarded(requireAgent(h.spawn)), options(tool.Idempotent, spawnInput)))
-	s.add(tool.New("spawn_agent_with_task", spawnTaskText, guarded(requireAgent(h.spawnWithTask)), options(tool.Idempotent, spawnTaskInput)))
-	s.add(tool.New("terminate_agent", terminateText, guarded(requireAgent(h.terminate)), options(tool.Idempotent, terminateInput)))
-	s.add(tool.New("send_message", sendText, guarded(requireAgent(h.send)), options(tool.Idempotent, sendInput)))
+	s.add(tool.New("find_role_by_name", findRoleText, withErrorCode(requireAgent(h.findRole)), toolOptions(tool.ReadOnly, findRoleInput)))
+	s.add(tool.New("create_role", createRoleText, withErrorCode(requireAgent(h.createRole)), toolOptions(tool.Idempotent, createRoleInput)))
+	s.add(tool.New("spawn_agent", spawnText, withErrorCode(requireAgent(h.spawn)), toolOptions(tool.Idempotent, spawnInput)))
+	s.add(tool.New("spawn_agent_with_task", spawnTaskText, withErrorCode(requireAgent(h.spawnWithTask)), toolOptions(tool.Idempotent, spawnTaskInput)))
+	s.add(tool.New("terminate_agent", terminateText, withErrorCode(requireAgent(h.terminate)), toolOptions(tool.Idempotent, terminateInput)))
+	s.add(tool.New("send_message", sendText, withErrorCode(requireAgent(h.send)), toolOptions(tool.Idempotent, sendInput)))
 	return s.tools, s.err
 }
 
-// organization handles the calls of org_management.
-type organization struct {
+// orgHandler handles the calls of org_management.
+type orgHandler struct {
 	roles    Roles
 	agents   Agents
 	messages Messages
 }
 
-// requireAgent refuses those who are not part of the organization.
+// requireAgent returns fn with a check that the caller is an agent.
 func requireAgent[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		if _, err = callingAgent(ctx, "give the organization a task instead"); err != nil {
@@ -54,25 +54,29 @@ const findRoleInput = `{
 	"additionalProperties": false
 }`
 
+// findRole holds the arguments of find_role_by_name.
 type findRole struct {
 	Name string `json:"name"`
 }
 
-func (h organization) findRole(ctx context.Context, in findRole) (*roleView, error) {
-	role, err := h.roles.FindRole(ctx, caller(ctx), in.Name)
+// findRole handles find_role_by_name. The result is nil, JSON null, if there is
+// no such role.
+func (h orgHandler) findRole(ctx context.Context, in findRole) (*roleView, error) {
+	role, err := h.roles.FindRole(ctx, currentCall(ctx), in.Name)
 	if role == nil || err != nil {
 		return nil, err
 	}
-	return shown(*role), nil
+	return newRoleView(*role), nil
 }
 
-// roleView is a role as a model reads it.
+// roleView is the form of a role that models read.
 type roleView struct {
 	org.Role
-	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // groups nobody had registered when the role was written: they give nothing
+	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // groups that were not registered when the role was written; they grant nothing
 }
 
-func shown(r org.Role) *roleView {
+// newRoleView returns the view of a role with its dangling groups.
+func newRoleView(r org.Role) *roleView {
 	s := &roleView{Role: r}
 	for _, id := range append(r.Use.IDs(), r.Grant.IDs()...) {
 		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {
@@ -84,10 +88,10 @@ func shown(r org.Role) *roleView {
 
 const createRoleText = `Create a role: what the agents that hold it are told and which tool groups they may use. ` +
 	`Your system prompt lists the groups you may give; more is refused as insufficient_permissions. ` +
-	`toolGroups left out gives every group you may give, [] gives none: name only what the work needs. ` +
-	`grant lists the groups such an agent may put into roles it creates itself; left out it is toolGroups if those hold org_management, else nothing. ` +
-	`Answers the role with its id, which spawn_agent needs; "dangling" lists groups that do not exist and give nothing. ` +
-	`The same name and content again answers your existing role; another role of that name is role_exists. Roles cannot be changed by agents. ` +
+	`Without toolGroups the role gets every group you may give, with [] none: name only what the work needs. ` +
+	`grant lists the groups such an agent may put into roles it creates itself; by default it is toolGroups if they include org_management, otherwise empty. ` +
+	`Answers the role with its id, which spawn_agent needs; "dangling" lists groups that do not exist and grant nothing. ` +
+	`Repeating a call with the same name and content answers your existing role; a different role of that name fails with role_exists. Roles cannot be changed by agents. ` +
 	`Example: {"name":"analyst","rolePrompt":"You analyse logs and report figures.","toolGroups":["workspace","command"]}`
 
 const createRoleInput = `{
@@ -102,6 +106,7 @@ const createRoleInput = `{
 	"additionalProperties": false
 }`
 
+// createRole holds the arguments of create_role. A nil set was left out.
 type createRole struct {
 	Name   string          `json:"name"`
 	Prompt string          `json:"rolePrompt"`
@@ -109,26 +114,27 @@ type createRole struct {
 	Grant  *toolgroups.Set `json:"grant"`
 }
 
-func (h organization) createRole(ctx context.Context, in createRole) (*roleView, error) {
-	role, err := h.roles.CreateRole(ctx, caller(ctx), org.RoleSpec{Name: in.Name, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
-	return shown(role), err
+// createRole handles create_role.
+func (h orgHandler) createRole(ctx context.Context, in createRole) (*roleView, error) {
+	role, err := h.roles.CreateRole(ctx, currentCall(ctx), org.RoleSpec{Name: in.Name, Prompt: in.Prompt, Use: in.Use, Grant: in.Grant})
+	return newRoleView(role), err
 }
 
-// What a brief lacks has an error code of its own, which names all of it, so
-// the schema requires none of its fields.
+// The schema requires no field of a brief, because missing fields have their own
+// error code that names all of them.
 const briefInput = `{
 	"type": "object",
 	"description": "What the new agent is for. objective, constraints, inputs, outputs and completion_criteria are required; constraints may be [].",
 	"properties": {
-		"objective": {"type": "string", "description": "What is to be reached.", "maxLength": 100000},
-		"constraints": {"type": ["array", "string"], "description": "What must be kept to; [] for nothing.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
+		"objective": {"type": "string", "description": "The goal.", "maxLength": 100000},
+		"constraints": {"type": ["array", "string"], "description": "Rules the agent must follow; [] for none.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"inputs": {"type": ["string", "array"], "description": "What it starts from: files, artifacts, facts, or none.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"outputs": {"type": ["string", "array"], "description": "What it delivers, and where.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"completion_criteria": {"type": ["string", "array"], "description": "How it knows that the work is done.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"completionCriteria": {"type": ["string", "array"], "description": "Another spelling of completion_criteria; give one.", "items": {"type": "string", "maxLength": 10000}, "maxItems": 1000, "maxLength": 100000},
 		"collaborators": {
 			"type": "array",
-			"description": "Agents it may write to beside you, root, the user and those it spawns. Name only agents of this task that you may write to yourself. They may not write back unless they may write to it anyway.",
+			"description": "Agents it may write to in addition to you, root, the user and those it spawns. Name only agents of this task that you may write to yourself. This gives them no permission to write back.",
 			"items": {
 				"type": "object",
 				"properties": {
@@ -149,8 +155,8 @@ const briefInput = `{
 
 const parentInput = `{"type": "string", "description": "Leave out: the parent is always you.", "maxLength": 128}`
 
-const spawnText = `Create an agent of a role, below you, without giving it work yet: it does nothing until somebody writes to it with send_message. ` +
-	`Use it when agents have to know each other's ids before they begin; else use spawn_agent_with_task. ` +
+const spawnText = `Create an agent of a role, below you, without giving it work yet: it does nothing until it gets a message by send_message. ` +
+	`Use it when agents have to know each other's ids before they begin; otherwise use spawn_agent_with_task. ` +
 	`You need a role whose toolGroups and grant you may give yourself. Answers {id, roleId, roleName}. ` +
 	`Example: {"roleId":"b0c7e1d2-5a43-5a1e-9f6e-0c2d8a7b4e11","taskBrief":{"objective":"Count the errors in access.log","constraints":["change no file"],"inputs":"access.log in the workspace","outputs":"a message with the count","completion_criteria":"every line was read"}}`
 
@@ -165,6 +171,8 @@ const spawnInput = `{
 	"additionalProperties": false
 }`
 
+// spawnArgs holds the arguments of spawn_agent and spawn_agent_with_task; only
+// the latter has a Message.
 type spawnArgs struct {
 	Role    identity.RoleID  `json:"roleId"`
 	Brief   org.TaskBrief    `json:"taskBrief"`
@@ -172,13 +180,14 @@ type spawnArgs struct {
 	Message json.RawMessage  `json:"initialMessage"`
 }
 
-func (h organization) spawn(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
-	return h.make(ctx, in, nil)
+// spawn handles spawn_agent.
+func (h orgHandler) spawn(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
+	return h.createAgent(ctx, in, nil)
 }
 
 const spawnTaskText = `Create an agent of a role, below you, and send it its first message: it begins at once. ` +
 	`Its answer comes to you as a message when its turn ends; so does an error. Go on with other work, or end your turn to wait for it. ` +
-	`You need a role whose toolGroups and grant you may give yourself. Nothing is made when the call is refused. Answers {id, roleId, roleName, messageId}. ` +
+	`You need a role whose toolGroups and grant you may give yourself. A rejected call creates nothing. Answers {id, roleId, roleName, messageId}. ` +
 	`Example: {"roleId":"b0c7e1d2-5a43-5a1e-9f6e-0c2d8a7b4e11","taskBrief":{"objective":"Count the errors in access.log","constraints":[],"inputs":"access.log in the workspace","outputs":"a message with the count","completion_criteria":"every line was read"},"initialMessage":{"task":"Count the lines of access.log that hold ERROR and tell me the number."}}`
 
 const spawnTaskInput = `{
@@ -193,9 +202,9 @@ const spawnTaskInput = `{
 			"properties": {
 				"message_type": {"type": "string", "description": "What kind of message it is; task_assignment unless given.", "maxLength": 128},
 				"task": {"description": "What to do: a text or any JSON."},
-				"interfaces": {"description": "What it has to fit together with."},
+				"interfaces": {"description": "Interfaces it has to fit."},
 				"deliverable": {"description": "What to hand over, and in which form."},
-				"dependencies": {"type": ["array", "string"], "description": "What has to be there first.", "maxItems": 1000, "maxLength": 100000}
+				"dependencies": {"type": ["array", "string"], "description": "What must exist first.", "maxItems": 1000, "maxLength": 100000}
 			}
 		},
 		"parentAgentId": ` + parentInput + `
@@ -204,25 +213,28 @@ const spawnTaskInput = `{
 	"additionalProperties": false
 }`
 
-func (h organization) spawnWithTask(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
+// spawnWithTask handles spawn_agent_with_task.
+func (h orgHandler) spawnWithTask(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
 	first, err := firstMessage(in.Message)
 	if err != nil {
 		return org.SpawnResult{}, err
 	}
-	return h.make(ctx, in, first)
+	return h.createAgent(ctx, in, first)
 }
 
-func (h organization) make(ctx context.Context, in spawnArgs, first json.RawMessage) (org.SpawnResult, error) {
-	c := caller(ctx)
+// createAgent spawns an agent below the caller. first is its first message, nil
+// for none.
+func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.RawMessage) (org.SpawnResult, error) {
+	c := currentCall(ctx)
 	if in.Parent != "" && in.Parent != c.By.Agent {
-		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its maker; leave parentAgentId out").
+		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
 	return h.agents.Spawn(ctx, c, org.Spawn{Role: in.Role, Brief: in.Brief}, first)
 }
 
-// firstMessage completes a first message: a text becomes an object, and
-// message_type is task_assignment unless it says otherwise.
+// firstMessage returns the first message as an object: text becomes an object with
+// text, and message_type defaults to task_assignment.
 func firstMessage(raw json.RawMessage) (json.RawMessage, error) {
 	var text *string
 	if json.Unmarshal(raw, &text) == nil && text != nil && strings.TrimSpace(*text) != "" {
@@ -230,7 +242,7 @@ func firstMessage(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || len(fields) == 0 {
-		return nil, errcode.New(errcode.MissingMessage, "initialMessage says nothing: give a text, or an object with task; without work use spawn_agent")
+		return nil, errcode.New(errcode.MissingMessage, "initialMessage is empty: give a text, or an object with task; to give no work yet use spawn_agent")
 	}
 	if fields["message_type"] == nil {
 		fields["message_type"] = json.RawMessage(`"` + taskAssignment + `"`)
@@ -238,11 +250,12 @@ func firstMessage(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
+// taskAssignment is the default message_type of a first message.
 const taskAssignment = "task_assignment"
 
 const terminateText = `End an agent you created, or one below it, and everything below it, at once. Use it when its work is done or no longer wanted. ` +
 	`A call it is making is cut off, its unread messages are lost, and it cannot be brought back; its artifacts and files stay. ` +
-	`Not for yourself, your parent or agents beside you: that is not_child_agent. Answers {"ok":true,"terminatedAgentId":"…"}. ` +
+	`You cannot end yourself, your parent or other agents (not_child_agent). Answers {"ok":true,"terminatedAgentId":"…"}. ` +
 	`Example: {"agentId":"5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1","reason":"the figures are in"}`
 
 const terminateInput = `{
@@ -255,18 +268,21 @@ const terminateInput = `{
 	"additionalProperties": false
 }`
 
+// terminateAgent holds the arguments of terminate_agent.
 type terminateAgent struct {
 	Agent  identity.AgentID `json:"agentId"`
 	Reason string           `json:"reason"`
 }
 
+// terminated is the result of terminate_agent.
 type terminated struct {
 	OK    bool             `json:"ok"`
 	Agent identity.AgentID `json:"terminatedAgentId"`
 }
 
-func (h organization) terminate(ctx context.Context, in terminateAgent) (terminated, error) {
-	if err := h.agents.Terminate(ctx, caller(ctx), in.Agent, in.Reason); err != nil {
+// terminate handles terminate_agent.
+func (h orgHandler) terminate(ctx context.Context, in terminateAgent) (terminated, error) {
+	if err := h.agents.Terminate(ctx, currentCall(ctx), in.Agent, in.Reason); err != nil {
 		return terminated{}, err
 	}
 	return terminated{true, in.Agent}, nil

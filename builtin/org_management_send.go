@@ -15,14 +15,14 @@ import (
 )
 
 const sendText = `Send a message to agents or to the user. You may write to your parent, the agents you spawned and those below them, the collaborators your brief names, ` +
-	`"root" (the agent that leads this task) and "user" (the person who gave it), within this task only; being written to gives you no right to write back: pass it on through root or your parent. ` +
+	`"root" (the agent that leads this task) and "user" (the person who gave it), within this task only; a message from another agent gives you no right to write back: answer through root or your parent. ` +
 	`The recipient reads it when its current step is done, and messages in the order you sent them; you get no answer here: one comes as a message. ` +
-	`to may list up to 100 recipients: all get it, or none when one may not. delayMs holds it back, also over restarts, and the task stays open until then. ` +
+	`to may list up to 100 recipients: all get it, or none if you may not write to one of them. delayMs delays it, also over restarts, and the task stays open until then. ` +
 	`quickReplies offers the user up to 10 short answers. Put large content into an artifact and send its reference. ` +
 	`Answers {"messageId":"…"}, for a list {"messages":[{"to":"…","messageId":"…"}]}, with scheduledDeliveryTime when delayed. ` +
 	`Example: {"to":"root","payload":{"text":"The figures are ready: artifact:7d1f"}}`
 
-// Quick replies have error codes of their own, so the schema lets all pass.
+// The schema accepts any quick replies, because they have their own error codes.
 const sendInput = `{
 	"type": "object",
 	"properties": {
@@ -33,14 +33,16 @@ const sendInput = `{
 			"items": {"type": "string", "minLength": 1, "maxLength": 128},
 			"minItems": 1, "maxItems": 100
 		},
-		"payload": {"description": "What to say: usually an object with text; any JSON, and it arrives as it is. Who sends it, and in which task, is added."},
-		"delayMs": {"type": ["number", "string"], "description": "Milliseconds to hold the message back, at most a year; what is negative or no number is at once.", "maxLength": 64},
+		"payload": {"description": "The content: usually an object with text; any JSON, and it arrives as it is. Sender and task are added."},
+		"delayMs": {"type": ["number", "string"], "description": "Milliseconds to delay the message, at most a year; a negative or non-numeric value means no delay.", "maxLength": 64},
 		"quickReplies": {"description": "A list of up to 10 short texts the user may answer with, none blank; they become payload.quickReplies."}
 	},
 	"required": ["to", "payload"],
 	"additionalProperties": false
 }`
 
+// sendMessage holds the arguments of send_message. Delay and Replies are any
+// JSON; parseDelay and quickReplies parse them.
 type sendMessage struct {
 	To      recipients      `json:"to"`
 	Payload json.RawMessage `json:"payload"`
@@ -48,13 +50,13 @@ type sendMessage struct {
 	Replies json.RawMessage `json:"quickReplies"`
 }
 
-// recipients is who gets a message: one, or a list.
+// recipients are the names of one recipient or a list.
 type recipients struct {
 	names []string
-	list  bool
+	list  bool // given as a list
 }
 
-// UnmarshalJSON takes a string or a list of strings.
+// UnmarshalJSON accepts a string or a list of strings.
 func (r *recipients) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -65,33 +67,36 @@ func (r *recipients) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &r.names)
 }
 
-// multiSendResult is the answer for a list.
+// multiSendResult is the result for a list of recipients.
 type multiSendResult struct {
 	Messages []sentTo   `json:"messages"`
 	Due      *time.Time `json:"scheduledDeliveryTime,omitempty"`
 }
 
+// sentTo is the result for one recipient of a list.
 type sentTo struct {
 	To        string `json:"to"`
 	MessageID string `json:"messageId"`
 }
 
-func (h organization) send(ctx context.Context, in sendMessage) (any, error) {
+// send handles send_message.
+func (h orgHandler) send(ctx context.Context, in sendMessage) (any, error) {
 	payload, err := withReplies(in.Payload, in.Replies)
 	if err != nil {
 		return nil, err
 	}
-	sent, err := h.messages.SendAll(ctx, caller(ctx), in.To.names, payload, delay(in.Delay))
+	sent, err := h.messages.SendAll(ctx, currentCall(ctx), in.To.names, payload, parseDelay(in.Delay))
 	switch {
 	case err != nil:
-		return nil, in.To.refused(err)
+		return nil, in.To.addNoneSent(err)
 	case in.To.list:
-		return in.To.answer(sent), nil
+		return in.To.multiResult(sent), nil
 	}
 	return sent[0], nil
 }
 
-func (r recipients) answer(sent []org.SendResult) multiSendResult {
+// multiResult returns the result for a list of recipients.
+func (r recipients) multiResult(sent []org.SendResult) multiSendResult {
 	all := multiSendResult{Messages: []sentTo{}}
 	for i, s := range sent {
 		all.Messages = append(all.Messages, sentTo{r.names[i], s.MessageID})
@@ -100,25 +105,25 @@ func (r recipients) answer(sent []org.SendResult) multiSendResult {
 	return all
 }
 
-// refused says of a list that nobody on it got anything.
-func (r recipients) refused(err error) error {
+// addNoneSent adds to an error that none of several recipients got the message.
+func (r recipients) addNoneSent(err error) error {
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || !r.list {
 		return err
 	}
-	whole := *e
-	whole.Message += "; none of the recipients was sent anything"
-	return &whole
+	all := *e
+	all.Message += "; nothing was sent to any recipient"
+	return &all
 }
 
 // maxDelay is a year.
 const maxDelay = 365 * 24 * time.Hour
 
-// delay reads milliseconds from a number or a numeric string; what is
-// negative or no number is at once.
-func delay(raw json.RawMessage) time.Duration {
+// parseDelay parses milliseconds from a JSON number or numeric string. Negative
+// and non-numeric values are 0, larger ones than maxDelay are maxDelay.
+func parseDelay(raw json.RawMessage) time.Duration {
 	text := string(raw)
-	_ = json.Unmarshal(raw, &text) // a number stays as it is
+	_ = json.Unmarshal(raw, &text) // of a string; a number stays as it is
 	ms, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || math.IsNaN(ms) || ms <= 0 {
 		return 0
@@ -126,7 +131,7 @@ func delay(raw json.RawMessage) time.Duration {
 	return time.Duration(min(ms, float64(maxDelay/time.Millisecond)) * float64(time.Millisecond))
 }
 
-// withReplies merges quick replies into a payload.
+// withReplies returns the payload with quick replies merged into it.
 func withReplies(payload, raw json.RawMessage) (json.RawMessage, error) {
 	replies, err := quickReplies(raw)
 	if err != nil || len(replies) == 0 {
@@ -136,27 +141,29 @@ func withReplies(payload, raw json.RawMessage) (json.RawMessage, error) {
 	if json.Unmarshal(payload, &fields) != nil || fields == nil {
 		fields = map[string]json.RawMessage{"text": payload}
 	}
-	fields["quickReplies"], _ = json.Marshal(replies) // strings always marshal
+	fields["quickReplies"], _ = json.Marshal(replies) // marshalling strings cannot fail
 	return json.Marshal(fields)
 }
 
-const maxReplies = 10
+// maxQuickReplies is the maximum number of quick replies of a message.
+const maxQuickReplies = 10
 
+// quickReplies parses and validates quick replies.
 func quickReplies(raw json.RawMessage) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
 	var texts []*string
 	if json.Unmarshal(raw, &texts) != nil || slices.Contains(texts, nil) {
-		return nil, errcode.New(errcode.InvalidReplies, "quickReplies is not a list of texts; give one, as in [\"yes\",\"no\"], or leave it out")
+		return nil, errcode.New(errcode.InvalidReplies, "quickReplies must be a list of texts such as [\"yes\",\"no\"]; or leave it out")
 	}
-	if len(texts) > maxReplies {
-		return nil, errcode.New(errcode.TooManyReplies, "quickReplies has %d entries; at most %d are allowed: offer fewer", len(texts), maxReplies)
+	if len(texts) > maxQuickReplies {
+		return nil, errcode.New(errcode.TooManyReplies, "quickReplies has %d entries; at most %d are allowed: offer fewer", len(texts), maxQuickReplies)
 	}
 	var replies []string
 	for _, text := range texts {
 		if strings.TrimSpace(*text) == "" {
-			return nil, errcode.New(errcode.BlankReply, "quickReplies has a blank entry; give every answer some text")
+			return nil, errcode.New(errcode.BlankReply, "quickReplies has a blank entry; every reply needs text")
 		}
 		replies = append(replies, *text)
 	}

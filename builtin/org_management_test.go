@@ -18,34 +18,34 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// office remembers what was asked of it, in words, and by which call.
-type office struct {
-	asked []string
-	calls []tool.Call
-	err   error // what it answers with
+// recordingOrg records each request as text, and the call that made it.
+type recordingOrg struct {
+	requests []string
+	calls    []tool.Call
+	err      error // returned by all methods
 }
 
-func (o *office) note(c tool.Call, format string, args ...any) error {
-	o.asked, o.calls = append(o.asked, fmt.Sprintf(format, args...)), append(o.calls, c)
+func (o *recordingOrg) record(c tool.Call, format string, args ...any) error {
+	o.requests, o.calls = append(o.requests, fmt.Sprintf(format, args...)), append(o.calls, c)
 	return o.err
 }
 
-func (o *office) FindRole(_ context.Context, c tool.Call, name string) (*org.Role, error) {
+func (o *recordingOrg) FindRole(_ context.Context, c tool.Call, name string) (*org.Role, error) {
 	if name == "nobody" {
-		return nil, o.note(c, "find %s", name)
+		return nil, o.record(c, "find %s", name)
 	}
-	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active}, o.note(c, "find %s", name)
+	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active}, o.record(c, "find %s", name)
 }
 
-func (o *office) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec) (org.Role, error) {
+func (o *recordingOrg) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec) (org.Role, error) {
 	r := org.Role{ID: "r1", Name: s.Name}
 	if s.Use != nil {
 		r.Use, r.GroupOwners = *s.Use, map[toolgroups.GroupID]toolgroups.Owner{"workspace": toolgroups.Builtin}
 	}
-	return r, o.note(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
+	return r, o.record(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
 }
 
-func (o *office) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+func (o *recordingOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	brief, err := json.Marshal(s.Brief)
 	if err != nil {
 		return org.SpawnResult{}, err
@@ -54,14 +54,14 @@ func (o *office) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.R
 	if first != nil {
 		out.MessageID = "m1"
 	}
-	return out, errors.Join(s.Brief.Check(), o.note(c, "spawn %s %s %s", s.Role, brief, first))
+	return out, errors.Join(s.Brief.Check(), o.record(c, "spawn %s %s %s", s.Role, brief, first))
 }
 
-func (o *office) Terminate(_ context.Context, c tool.Call, id identity.AgentID, reason string) error {
-	return o.note(c, "end %s %q", id, reason)
+func (o *recordingOrg) Terminate(_ context.Context, c tool.Call, id identity.AgentID, reason string) error {
+	return o.record(c, "end %s %q", id, reason)
 }
 
-func (o *office) SendAll(_ context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
+func (o *recordingOrg) SendAll(_ context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	var list []org.SendResult
 	for i := range to {
 		s := org.SendResult{MessageID: fmt.Sprint("m", i+1)}
@@ -71,89 +71,89 @@ func (o *office) SendAll(_ context.Context, c tool.Call, to []string, payload js
 		}
 		list = append(list, s)
 	}
-	return list, o.note(c, "send %s %s after %v", strings.Join(to, ","), payload, delay)
+	return list, o.record(c, "send %s %s after %v", strings.Join(to, ","), payload, delay)
 }
 
-func officeKit(t testing.TB, o *office) kit {
+func orgFixture(t testing.TB, o *recordingOrg) fixture {
 	tools, err := organizationTools(o, o, o)
-	return newKit(t, tools, err)
+	return newFixture(t, tools, err)
 }
 
-const wholeBrief = `{"objective":"o","constraints":[],"inputs":"i","outputs":"u","completion_criteria":"c"}`
+const validBrief = `{"objective":"o","constraints":[],"inputs":"i","outputs":"u","completion_criteria":"c"}`
 
-func TestTheOrganizationIsAskedForWhatTheModelWants(t *testing.T) {
-	for _, c := range []struct{ name, tool, args, asked, answer string }{
-		{"a role there is", "find_role_by_name", `{"name":"worker"}`, `find worker`,
+func TestOrgManagement_PassesArguments(t *testing.T) {
+	for _, c := range []struct{ name, tool, args, request, answer string }{
+		{"find role", "find_role_by_name", `{"name":"worker"}`, `find worker`,
 			`{"id":"r1","name":"worker","rolePrompt":"p","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"active","llmServiceId":null,"toolGroups":[],"grant":[],"groupOwners":null,"revision":0}`},
-		{"a role", "create_role", `{"name":"worker","rolePrompt":"p","toolGroups":["workspace","wrokspace"]}`, `create worker "p" use workspace,wrokspace grant <nil>`,
+		{"create role with unknown group", "create_role", `{"name":"worker","rolePrompt":"p","toolGroups":["workspace","wrokspace"]}`, `create worker "p" use workspace,wrokspace grant <nil>`,
 			`{"id":"r1","name":"worker","rolePrompt":"","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"","llmServiceId":null,"toolGroups":["workspace","wrokspace"],"grant":[],"groupOwners":{"workspace":"builtin"},"revision":0,"dangling":["wrokspace"]}`},
-		{"a role there is not", "find_role_by_name", `{"name":"nobody"}`, `find nobody`, `null`},
-		{"an end", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
-		{"an end without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
-		{"an agent", "spawn_agent", `{"roleId":"r1","taskBrief":` + wholeBrief + `}`, `spawn r1 ` + wholeBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
-		{"an agent with its maker as parent", "spawn_agent", `{"roleId":"r1","parentAgentId":"ann","taskBrief":` + wholeBrief + `}`, `spawn r1 ` + wholeBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
-		{"a brief in other spellings", "spawn_agent",
+		{"find missing role", "find_role_by_name", `{"name":"nobody"}`, `find nobody`, `null`},
+		{"terminate", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
+		{"terminate without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
+		{"spawn", "spawn_agent", `{"roleId":"r1","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
+		{"spawn with caller as parent", "spawn_agent", `{"roleId":"r1","parentAgentId":"ann","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
+		{"brief in other spellings", "spawn_agent",
 			`{"roleId":"r1","taskBrief":{"objective":"o","constraints":"one","inputs":["i","j"],"outputs":"u","completionCriteria":["c"],"references":"r","priority":"high","collaborators":[{"agentId":"a2","role":"peer"}]}}`,
 			`spawn r1 {"objective":"o","constraints":["one"],"inputs":"i\nj","outputs":"u","completion_criteria":"c","collaborators":[{"agentId":"a2","role":"peer"}],"references":["r"],"priority":"high"} `,
 			`{"id":"a1","roleId":"r1","roleName":"worker"}`},
-		{"an agent with a text", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + wholeBrief + `,"initialMessage":"go"}`,
-			`spawn r1 ` + wholeBrief + ` {"message_type":"task_assignment","text":"go"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
-		{"an agent with an object", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + wholeBrief + `,"initialMessage":{"task":"go","dependencies":[],"more":{"n":1.50}}}`,
-			`spawn r1 ` + wholeBrief + ` {"dependencies":[],"message_type":"task_assignment","more":{"n":1.50},"task":"go"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
-		{"an agent with a type of message", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + wholeBrief + `,"initialMessage":{"message_type":"hello"}}`,
-			`spawn r1 ` + wholeBrief + ` {"message_type":"hello"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
-		{"a message", "send_message", `{"to":"root","payload":{"text":"x"}}`, `send root {"text":"x"} after 0s`, `{"messageId":"m1"}`},
-		{"a message to a list", "send_message", `{"to":["root","a2"],"payload":"x"}`, `send root,a2 "x" after 0s`,
+		{"first message as text", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + validBrief + `,"initialMessage":"go"}`,
+			`spawn r1 ` + validBrief + ` {"message_type":"task_assignment","text":"go"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
+		{"first message as object", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + validBrief + `,"initialMessage":{"task":"go","dependencies":[],"more":{"n":1.50}}}`,
+			`spawn r1 ` + validBrief + ` {"dependencies":[],"message_type":"task_assignment","more":{"n":1.50},"task":"go"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
+		{"first message with type", "spawn_agent_with_task", `{"roleId":"r1","taskBrief":` + validBrief + `,"initialMessage":{"message_type":"hello"}}`,
+			`spawn r1 ` + validBrief + ` {"message_type":"hello"}`, `{"id":"a1","roleId":"r1","roleName":"worker","messageId":"m1"}`},
+		{"message", "send_message", `{"to":"root","payload":{"text":"x"}}`, `send root {"text":"x"} after 0s`, `{"messageId":"m1"}`},
+		{"message to a list", "send_message", `{"to":["root","a2"],"payload":"x"}`, `send root,a2 "x" after 0s`,
 			`{"messages":[{"to":"root","messageId":"m1"},{"to":"a2","messageId":"m2"}]}`},
-		{"a message to a list of one, later", "send_message", `{"to":["a2"],"payload":null,"delayMs":"1500"}`, `send a2 null after 1.5s`,
+		{"delayed message to a list of one", "send_message", `{"to":["a2"],"payload":null,"delayMs":"1500"}`, `send a2 null after 1.5s`,
 			`{"messages":[{"to":"a2","messageId":"m1"}],"scheduledDeliveryTime":"1970-01-01T00:00:01.5Z"}`},
-		{"a message later", "send_message", `{"to":"root","payload":"x","delayMs":1500}`, `send root "x" after 1.5s`, `{"messageId":"m1","scheduledDeliveryTime":"1970-01-01T00:00:01.5Z"}`},
+		{"delayed message", "send_message", `{"to":"root","payload":"x","delayMs":1500}`, `send root "x" after 1.5s`, `{"messageId":"m1","scheduledDeliveryTime":"1970-01-01T00:00:01.5Z"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := &office{}
-			if diff := cmp.Diff(c.answer, officeKit(t, o).ask(t, c.tool, raw(c.args))); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
+			o := &recordingOrg{}
+			if diff := cmp.Diff(c.answer, orgFixture(t, o).call(t, c.tool, rawJSON(c.args))); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{c.asked}, o.asked); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{c.request}, o.requests); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
 			}
-			if o.calls[0].ID != "call-1" || o.calls[0].By != identity.ByAgent(ann) {
-				t.Errorf("in the name of %+v", o.calls[0])
+			if o.calls[0].ID != "call-1" || o.calls[0].By != identity.ByAgent(callerID) {
+				t.Errorf("called with %+v", o.calls[0])
 			}
 		})
 	}
 }
 
-func TestToolGroupsLeftOutAreNotThoseThatAreNone(t *testing.T) {
+func TestCreateRole_DistinguishesUnsetAndEmptyToolGroups(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"name":"a","rolePrompt":"p"}`:                                                    `create a "p" use <nil> grant <nil>`,
 		`{"name":"a","rolePrompt":"","toolGroups":[]}`:                                     `create a "" use - grant <nil>`,
 		`{"name":"a","rolePrompt":"p","toolGroups":["workspace","command"],"grant":[]}`:    `create a "p" use workspace,command grant -`,
 		`{"name":"a","rolePrompt":"p","toolGroups":["*"],"grant":["artifact","artifact"]}`: `create a "p" use * grant artifact`,
 	} {
-		o := &office{}
-		officeKit(t, o).ask(t, "create_role", raw(args))
-		if len(o.asked) != 1 || o.asked[0] != want {
-			t.Errorf("%s: asked %q, want %q", args, o.asked, want)
+		o := &recordingOrg{}
+		orgFixture(t, o).call(t, "create_role", rawJSON(args))
+		if len(o.requests) != 1 || o.requests[0] != want {
+			t.Errorf("%s: request %q, want %q", args, o.requests, want)
 		}
 	}
 }
 
-func TestADelayIsANumberOrANumericText(t *testing.T) {
+func TestParseDelay(t *testing.T) {
 	for delay, want := range map[string]time.Duration{
 		`1000`: time.Second, `"1000"`: time.Second, `" 1000 "`: time.Second, `0.5`: 500 * time.Microsecond, `"1e3"`: time.Second,
 		`0`: 0, `-1`: 0, `"-5"`: 0, `"NaN"`: 0, `"soon"`: 0, `""`: 0, `null`: 0,
 		`"\u0031000"`: time.Second, `1e300`: 365 * 24 * time.Hour, `"Infinity"`: 365 * 24 * time.Hour, `"-Infinity"`: 0,
 	} {
-		o := &office{}
-		officeKit(t, o).ask(t, "send_message", raw(`{"to":"root","payload":1,"delayMs":`+delay+`}`))
-		if want := fmt.Sprintf("send root 1 after %v", want); len(o.asked) != 1 || o.asked[0] != want {
-			t.Errorf("delayMs %s: asked %q, want %q", delay, o.asked, want)
+		o := &recordingOrg{}
+		orgFixture(t, o).call(t, "send_message", rawJSON(`{"to":"root","payload":1,"delayMs":`+delay+`}`))
+		if want := fmt.Sprintf("send root 1 after %v", want); len(o.requests) != 1 || o.requests[0] != want {
+			t.Errorf("delayMs %s: request %q, want %q", delay, o.requests, want)
 		}
 	}
 }
 
-func TestQuickRepliesStandInThePayload(t *testing.T) {
+func TestSendMessage_MergesQuickRepliesIntoPayload(t *testing.T) {
 	for _, c := range []struct{ payload, replies, want string }{
 		{`{"text":"x"}`, `["a","b"]`, `{"quickReplies":["a","b"],"text":"x"}`},
 		{`{"quickReplies":["old"]}`, `["new"]`, `{"quickReplies":["new"]}`},
@@ -165,15 +165,15 @@ func TestQuickRepliesStandInThePayload(t *testing.T) {
 		{`""`, `[]`, `""`},
 		{`1`, `["1","2","3","4","5","6","7","8","9","10"]`, `{"quickReplies":["1","2","3","4","5","6","7","8","9","10"],"text":1}`},
 	} {
-		o := &office{}
-		officeKit(t, o).ask(t, "send_message", raw(`{"to":"user","payload":`+c.payload+`,"quickReplies":`+c.replies+`}`))
-		if want := "send user " + c.want + " after 0s"; len(o.asked) != 1 || o.asked[0] != want {
-			t.Errorf("%s with %s: asked %q, want %q", c.payload, c.replies, o.asked, want)
+		o := &recordingOrg{}
+		orgFixture(t, o).call(t, "send_message", rawJSON(`{"to":"user","payload":`+c.payload+`,"quickReplies":`+c.replies+`}`))
+		if want := "send user " + c.want + " after 0s"; len(o.requests) != 1 || o.requests[0] != want {
+			t.Errorf("%s with %s: request %q, want %q", c.payload, c.replies, o.requests, want)
 		}
 	}
 }
 
-func TestQuickRepliesThatAreNoneAreRefused(t *testing.T) {
+func TestSendMessage_RejectsInvalidQuickReplies(t *testing.T) {
 	for replies, want := range map[string]errcode.Code{
 		`["1","2","3","4","5","6","7","8","9","10","11"]`: errcode.TooManyReplies,
 		`[1]`:        errcode.InvalidReplies,
@@ -183,34 +183,34 @@ func TestQuickRepliesThatAreNoneAreRefused(t *testing.T) {
 		`["a",""]`:   errcode.BlankReply,
 		`[" \t"]`:    errcode.BlankReply,
 	} {
-		o := &office{}
-		if got := officeKit(t, o).code(t, "send_message", raw(`{"to":"user","payload":1,"quickReplies":`+replies+`}`)); got != want {
+		o := &recordingOrg{}
+		if got := orgFixture(t, o).callCode(t, "send_message", rawJSON(`{"to":"user","payload":1,"quickReplies":`+replies+`}`)); got != want {
 			t.Errorf("%s: code %q, want %q", replies, got, want)
 		}
-		if o.asked != nil {
-			t.Errorf("%s: asked %q", replies, o.asked)
+		if o.requests != nil {
+			t.Errorf("%s: request %q", replies, o.requests)
 		}
 	}
 }
 
-func TestTheParentOfANewAgentIsItsMaker(t *testing.T) {
-	o := &office{}
-	k := officeKit(t, o)
+func TestSpawnAgent_RejectsOtherParent(t *testing.T) {
+	o := &recordingOrg{}
+	k := orgFixture(t, o)
 	for _, name := range []string{"spawn_agent", "spawn_agent_with_task"} {
-		answer := k.ask(t, name, raw(`{"roleId":"r1","parentAgentId":"bob","taskBrief":`+wholeBrief+`,"initialMessage":"go"}`))
+		answer := k.call(t, name, rawJSON(`{"roleId":"r1","parentAgentId":"bob","taskBrief":`+validBrief+`,"initialMessage":"go"}`))
 		for _, part := range []string{`"error":"invalid_parentAgentId"`, `"expected":"ann"`, `"got":"bob"`} {
 			if !strings.Contains(answer, part) {
-				t.Errorf("%s answers %s without %s", name, answer, part)
+				t.Errorf("%s returns %s without %s", name, answer, part)
 			}
 		}
 	}
-	if o.asked != nil {
-		t.Errorf("asked %q", o.asked)
+	if o.requests != nil {
+		t.Errorf("request %q", o.requests)
 	}
 }
 
-func TestABriefThatLacksSomethingIsToldAllItLacks(t *testing.T) {
-	answer := officeKit(t, &office{}).ask(t, "spawn_agent", raw(`{"roleId":"r1","taskBrief":{"objective":" ","outputs":"o"}}`))
+func TestSpawnAgent_ReportsAllMissingBriefFields(t *testing.T) {
+	answer := orgFixture(t, &recordingOrg{}).call(t, "spawn_agent", rawJSON(`{"roleId":"r1","taskBrief":{"objective":" ","outputs":"o"}}`))
 	var got struct {
 		Error   errcode.Code
 		Missing []string `json:"missing_fields"`
@@ -223,42 +223,42 @@ func TestABriefThatLacksSomethingIsToldAllItLacks(t *testing.T) {
 	}
 }
 
-func TestAFirstMessageIsATextOrAnObject(t *testing.T) {
+func TestSpawnAgentWithTask_RejectsEmptyMessage(t *testing.T) {
 	for _, message := range []string{`1`, `true`, `["go"]`, `null`, `""`, `" \n"`, `{}`} {
-		o := &office{}
-		got := officeKit(t, o).code(t, "spawn_agent_with_task", raw(`{"roleId":"r1","taskBrief":`+wholeBrief+`,"initialMessage":`+message+`}`))
-		if got != errcode.MissingMessage || o.asked != nil {
-			t.Errorf("%s: code %q, asked %q; want missing_initial_message", message, got, o.asked)
+		o := &recordingOrg{}
+		got := orgFixture(t, o).callCode(t, "spawn_agent_with_task", rawJSON(`{"roleId":"r1","taskBrief":`+validBrief+`,"initialMessage":`+message+`}`))
+		if got != errcode.MissingMessage || o.requests != nil {
+			t.Errorf("%s: code %q, request %q; want missing_initial_message", message, got, o.requests)
 		}
 	}
 }
 
-func TestWhatTheOrganizationRefusesTheModelReads(t *testing.T) {
+func TestOrgManagement_ReturnsErrorsToModel(t *testing.T) {
 	calls := map[string]string{
 		"find_role_by_name":     `{"name":"a"}`,
 		"create_role":           `{"name":"a","rolePrompt":""}`,
-		"spawn_agent":           `{"roleId":"r1","taskBrief":` + wholeBrief + `}`,
-		"spawn_agent_with_task": `{"roleId":"r1","taskBrief":` + wholeBrief + `,"initialMessage":"go"}`,
+		"spawn_agent":           `{"roleId":"r1","taskBrief":` + validBrief + `}`,
+		"spawn_agent_with_task": `{"roleId":"r1","taskBrief":` + validBrief + `,"initialMessage":"go"}`,
 		"terminate_agent":       `{"agentId":"a1"}`,
 		"send_message":          `{"to":"root","payload":1}`,
 	}
 	for name, args := range calls {
-		refusal := errcode.New(errcode.InsufficientPermissions, "no").With("missing", []string{"x"})
-		answer := officeKit(t, &office{err: refusal}).ask(t, name, raw(args))
+		rejected := errcode.New(errcode.InsufficientPermissions, "no").With("missing", []string{"x"})
+		answer := orgFixture(t, &recordingOrg{err: rejected}).call(t, name, rawJSON(args))
 		if want := fmt.Sprintf(`{"error":"insufficient_permissions","message":"no","missing":["x"],"toolName":%q}`, name); answer != want {
-			t.Errorf("refused: %s, want %s", answer, want)
+			t.Errorf("rejected: %s, want %s", answer, want)
 		}
-		answer = officeKit(t, &office{err: errors.New("open /var/lib/rolecall: no space")}).ask(t, name, raw(args))
+		answer = orgFixture(t, &recordingOrg{err: errors.New("open /var/lib/rolecall: no space")}).call(t, name, rawJSON(args))
 		if !strings.Contains(answer, `"error":"internal"`) || strings.Contains(answer, "/var/lib") {
-			t.Errorf("broken: %s", answer)
+			t.Errorf("internal error: %s", answer)
 		}
 	}
 }
 
-func TestWhoIsOnAListThatIsRefusedGetsNothingAndThatIsSaid(t *testing.T) {
-	k := officeKit(t, &office{err: errcode.New(errcode.UnknownRecipient, "send to \"bob\"").With("to", "bob")})
-	const want = `{"error":"unknown_recipient","message":"send to \"bob\"; none of the recipients was sent anything","to":"bob","toolName":"send_message"}`
-	if got := k.ask(t, "send_message", raw(`{"to":["ann","bob"],"payload":1}`)); got != want {
-		t.Errorf("answered %s, want %s", got, want)
+func TestSendMessage_RejectedListSendsNothing(t *testing.T) {
+	k := orgFixture(t, &recordingOrg{err: errcode.New(errcode.UnknownRecipient, "send to \"bob\"").With("to", "bob")})
+	const want = `{"error":"unknown_recipient","message":"send to \"bob\"; nothing was sent to any recipient","to":"bob","toolName":"send_message"}`
+	if got := k.call(t, "send_message", rawJSON(`{"to":["ann","bob"],"payload":1}`)); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -19,27 +19,27 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite testdata and docs/tools.md")
 
-// ann is the agent who calls in tests.
-const ann = identity.AgentID("ann")
+// callerID is the agent that calls tools in tests.
+const callerID = identity.AgentID("ann")
 
-// kit is a group's tools by name.
-type kit map[string]tool.Tool
+// fixture is a set of tools by name.
+type fixture map[string]tool.Tool
 
-func newKit(t testing.TB, tools []tool.Tool, err error) kit {
+func newFixture(t testing.TB, tools []tool.Tool, err error) fixture {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := kit{}
+	k := fixture{}
 	for _, tl := range tools {
 		k[tl.Definition().Name] = tl
 	}
 	return k
 }
 
-func (k kit) result(t testing.TB, by identity.Principal, name string, args any) tool.Result {
+func (k fixture) callAs(t testing.TB, by identity.Principal, name string, args any) tool.Result {
 	t.Helper()
 	text, err := json.Marshal(args)
 	if err != nil {
@@ -52,16 +52,16 @@ func (k kit) result(t testing.TB, by identity.Principal, name string, args any) 
 	return result
 }
 
-// ask calls a tool as ann and gives what the model reads.
-func (k kit) ask(t testing.TB, name string, args any) string {
+// call calls a tool as callerID and returns its result as JSON.
+func (k fixture) call(t testing.TB, name string, args any) string {
 	t.Helper()
-	return string(k.result(t, identity.ByAgent(ann), name, args).JSON())
+	return string(k.callAs(t, identity.ByAgent(callerID), name, args).JSON())
 }
 
-// get is ask for an answer that is no failure, decoded.
-func get[T any](t testing.TB, k kit, name string, args any) T {
+// callResult is call for a result that must be a success, decoded.
+func callResult[T any](t testing.TB, k fixture, name string, args any) T {
 	t.Helper()
-	result := k.result(t, identity.ByAgent(ann), name, args)
+	result := k.callAs(t, identity.ByAgent(callerID), name, args)
 	var out T
 	if result.IsError {
 		t.Fatalf("%s(%v) failed: %s", name, args, result.JSON())
@@ -72,10 +72,10 @@ func get[T any](t testing.TB, k kit, name string, args any) T {
 	return out
 }
 
-// code gives the error code of an answer, "" for a success.
-func (k kit) code(t testing.TB, name string, args any) errcode.Code {
+// callCode calls a tool and returns the error code of its result, "" for a success.
+func (k fixture) callCode(t testing.TB, name string, args any) errcode.Code {
 	t.Helper()
-	result := k.result(t, identity.ByAgent(ann), name, args)
+	result := k.callAs(t, identity.ByAgent(callerID), name, args)
 	if !result.IsError {
 		return ""
 	}
@@ -88,8 +88,8 @@ func (k kit) code(t testing.TB, name string, args any) errcode.Code {
 
 type obj = map[string]any
 
-// everyGroup gives the groups made here, over nothing.
-func everyGroup(t *testing.T) []toolgroups.Group {
+// allGroups returns all built-in groups without dependencies.
+func allGroups(t *testing.T) []toolgroups.Group {
 	t.Helper()
 	groups, err := Groups(nil, Options{})
 	if err != nil {
@@ -98,10 +98,10 @@ func everyGroup(t *testing.T) []toolgroups.Group {
 	return groups
 }
 
-// everyTool gives the tools made here, over nothing.
-func everyTool(t *testing.T) kit {
-	all := kit{}
-	for _, g := range everyGroup(t) {
+// allToolsByName returns all built-in tools without dependencies.
+func allToolsByName(t *testing.T) fixture {
+	all := fixture{}
+	for _, g := range allGroups(t) {
 		for _, tl := range g.Tools {
 			all[tl.Definition().Name] = tl
 		}
@@ -109,14 +109,14 @@ func everyTool(t *testing.T) kit {
 	return all
 }
 
-func TestThereAreSevenGroupsAndEighteenTools(t *testing.T) {
-	if groups, tools := len(everyGroup(t)), len(everyTool(t)); groups != 7 || tools != 18 {
+func TestGroups_SevenGroupsEighteenTools(t *testing.T) {
+	if groups, tools := len(allGroups(t)), len(allToolsByName(t)); groups != 7 || tools != 18 {
 		t.Errorf("%d groups and %d tools", groups, tools)
 	}
 }
 
-func TestDefinitionsAreThoseInTestdata(t *testing.T) {
-	for name, tl := range everyTool(t) {
+func TestDefinitions_MatchTestdata(t *testing.T) {
+	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
 			enc := json.NewEncoder(&got)
@@ -136,14 +136,14 @@ func TestDefinitionsAreThoseInTestdata(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("run with -update if this is meant (-want +got):\n%s", diff)
+				t.Errorf("run with -update if the change is intended (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// examples gives the arguments that a description shows, and what follows
-// the last of them.
+// examples returns the arguments of the examples in a description, and the text
+// after the last of them.
 func examples(t *testing.T, description string) (list []json.RawMessage, rest string) {
 	t.Helper()
 	parts := strings.Split(description, "Example: ")
@@ -158,8 +158,8 @@ func examples(t *testing.T, description string) (list []json.RawMessage, rest st
 	return list, rest
 }
 
-func TestEveryDescriptionEndsWithAnExampleTheGateWouldTake(t *testing.T) {
-	for name, tl := range everyTool(t) {
+func TestDescriptions_EndWithValidExample(t *testing.T) {
+	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			d := tl.Definition()
 			schema, err := tool.Compile(d.Input)
@@ -179,14 +179,14 @@ func TestEveryDescriptionEndsWithAnExampleTheGateWouldTake(t *testing.T) {
 	}
 }
 
-// boundless names what has no bound of its own in its schema, and why.
-var boundless = map[string]string{
-	"send_message.delayMs": "what is negative is at once, what is too much a year",
+// unboundedInSchema names properties without a bound in their schema, with the reason.
+var unboundedInSchema = map[string]string{
+	"send_message.delayMs": "negative values mean no delay, large ones a year",
 	"write_file.content":   "8 MiB once decoded: a schema counts characters",
 }
 
-func TestEveryPropertyIsDescribedAndBounded(t *testing.T) {
-	for name, tl := range everyTool(t) {
+func TestSchemas_PropertiesAreDescribedAndBounded(t *testing.T) {
+	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			var schema any
 			if err := json.Unmarshal(tl.Definition().Input, &schema); err != nil {
@@ -196,7 +196,7 @@ func TestEveryPropertyIsDescribedAndBounded(t *testing.T) {
 				if s["description"] == nil && s["enum"] == nil && !strings.HasSuffix(path, "[]") && path != name {
 					t.Errorf("%s has no description", path)
 				}
-				if lacks := unbounded(s); lacks != "" && boundless[path] == "" {
+				if lacks := unbounded(s); lacks != "" && unboundedInSchema[path] == "" {
 					t.Errorf("%s has no %s", path, lacks)
 				}
 			})
@@ -219,7 +219,7 @@ func eachSchema(path string, schema any, visit func(path string, s obj)) {
 	eachSchema(path+"[]", s["items"], visit)
 }
 
-// unbounded names the bound that a schema of a type lacks.
+// unbounded returns the name of the bound that a schema lacks, "" if none.
 func unbounded(s obj) string {
 	if s["enum"] != nil || s["const"] != nil {
 		return ""
@@ -236,7 +236,7 @@ func unbounded(s obj) string {
 	return ""
 }
 
-// typesOf gives the types a schema names.
+// typesOf returns the types that a schema names.
 func typesOf(s obj) []string {
 	switch kind := s["type"].(type) {
 	case string:
@@ -251,47 +251,47 @@ func typesOf(s obj) []string {
 	return nil
 }
 
-func TestSchemasRefuse(t *testing.T) {
-	all := everyTool(t)
+func TestSchemas_RejectInvalidArguments(t *testing.T) {
+	all := allToolsByName(t)
 	for _, c := range []struct{ name, tool, args string }{
-		{"a role without a prompt", "create_role", `{"name":"a"}`},
-		{"a role without a name", "create_role", `{"name":"","rolePrompt":""}`},
-		{"tool groups that are no list", "create_role", `{"name":"a","rolePrompt":"","toolGroups":"*"}`},
-		{"an empty name", "find_role_by_name", `{"name":""}`},
-		{"a spawn without brief", "spawn_agent", `{"roleId":"r"}`},
-		{"a spawn without role", "spawn_agent", `{"taskBrief":{}}`},
-		{"a first message for who gets none", "spawn_agent", `{"roleId":"r","taskBrief":{},"initialMessage":"go"}`},
-		{"no first message", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{}}`},
-		{"a first message that is null", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{},"initialMessage":null}`},
-		{"a first message that is a list", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{},"initialMessage":[]}`},
-		{"a collaborator without id", "spawn_agent", `{"roleId":"r","taskBrief":{"collaborators":[{"role":"r"}]}}`},
-		{"an end of nobody", "terminate_agent", `{}`},
-		{"a message to nobody", "send_message", `{"payload":1}`},
-		{"a message without payload", "send_message", `{"to":"a"}`},
-		{"a message with a sender", "send_message", `{"to":"a","payload":1,"from":"b"}`},
-		{"a message to an empty list", "send_message", `{"to":[],"payload":1}`},
-		{"a message to a number", "send_message", `{"to":[1],"payload":1}`},
-		{"a message to more than a hundred", "send_message", `{"to":["a"` + strings.Repeat(`,"a"`, 100) + `],"payload":1}`},
-		{"a field of a brief nobody knows", "spawn_agent", `{"roleId":"r","taskBrief":{"deadline":"now"}}`},
-		{"a delay that is a list", "send_message", `{"to":"a","payload":1,"delayMs":[1]}`},
-		{"a property nobody knows", "read_file", `{"path":"a","mode":"r"}`},
-		{"an empty path", "read_file", `{"path":""}`},
-		{"a negative offset", "read_file", `{"path":"a","offset":-1}`},
-		{"a length of nothing", "read_file", `{"path":"a","length":0}`},
-		{"a length over a million", "read_file", `{"path":"a","length":1000001}`},
-		{"a write without path", "write_file", `{"content":"a"}`},
-		{"an empty pattern", "list_files", `{"pattern":""}`},
-		{"content that is no text", "write_file", `{"path":"a","content":{"a":1}}`},
-		{"an encoding nobody knows", "write_file", `{"path":"a","content":"","encoding":"hex"}`},
-		{"an artifact without type", "put_artifact", `{"content":1}`},
-		{"a part of nothing", "get_artifact", `{"ref":"a","length":0}`},
-		{"a part over a million", "get_artifact", `{"ref":"a","length":1000001}`},
-		{"meta that is no object", "put_artifact", `{"type":"a","content":1,"meta":[]}`},
-		{"a missing summary", "compress_context", `{}`},
-		{"a negative count", "compress_context", `{"summary":"s","keepRecentCount":-1}`},
-		{"an empty argv", "run_command", `{"argv":[]}`},
-		{"a url of another scheme", "http_request", `{"url":"ftp://example.com/"}`},
-		{"a method nobody knows", "http_request", `{"url":"https://example.com/","method":"TRACE"}`},
+		{"create_role without prompt", "create_role", `{"name":"a"}`},
+		{"create_role with empty name", "create_role", `{"name":"","rolePrompt":""}`},
+		{"toolGroups as text", "create_role", `{"name":"a","rolePrompt":"","toolGroups":"*"}`},
+		{"find_role_by_name with empty name", "find_role_by_name", `{"name":""}`},
+		{"spawn_agent without brief", "spawn_agent", `{"roleId":"r"}`},
+		{"spawn_agent without role", "spawn_agent", `{"taskBrief":{}}`},
+		{"spawn_agent with first message", "spawn_agent", `{"roleId":"r","taskBrief":{},"initialMessage":"go"}`},
+		{"missing first message", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{}}`},
+		{"null first message", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{},"initialMessage":null}`},
+		{"first message as list", "spawn_agent_with_task", `{"roleId":"r","taskBrief":{},"initialMessage":[]}`},
+		{"collaborator without id", "spawn_agent", `{"roleId":"r","taskBrief":{"collaborators":[{"role":"r"}]}}`},
+		{"terminate_agent without agent", "terminate_agent", `{}`},
+		{"message without recipient", "send_message", `{"payload":1}`},
+		{"message without payload", "send_message", `{"to":"a"}`},
+		{"message with sender", "send_message", `{"to":"a","payload":1,"from":"b"}`},
+		{"empty list of recipients", "send_message", `{"to":[],"payload":1}`},
+		{"number as recipient", "send_message", `{"to":[1],"payload":1}`},
+		{"more than 100 recipients", "send_message", `{"to":["a"` + strings.Repeat(`,"a"`, 100) + `],"payload":1}`},
+		{"unknown field in brief", "spawn_agent", `{"roleId":"r","taskBrief":{"deadline":"now"}}`},
+		{"delay as list", "send_message", `{"to":"a","payload":1,"delayMs":[1]}`},
+		{"unknown property", "read_file", `{"path":"a","mode":"r"}`},
+		{"empty path", "read_file", `{"path":""}`},
+		{"negative offset", "read_file", `{"path":"a","offset":-1}`},
+		{"zero length", "read_file", `{"path":"a","length":0}`},
+		{"length over a million", "read_file", `{"path":"a","length":1000001}`},
+		{"write_file without path", "write_file", `{"content":"a"}`},
+		{"empty pattern", "list_files", `{"pattern":""}`},
+		{"content as object", "write_file", `{"path":"a","content":{"a":1}}`},
+		{"unknown encoding", "write_file", `{"path":"a","content":"","encoding":"hex"}`},
+		{"put_artifact without type", "put_artifact", `{"content":1}`},
+		{"zero length of artifact", "get_artifact", `{"ref":"a","length":0}`},
+		{"length of artifact over a million", "get_artifact", `{"ref":"a","length":1000001}`},
+		{"meta as list", "put_artifact", `{"type":"a","content":1,"meta":[]}`},
+		{"missing summary", "compress_context", `{}`},
+		{"negative count", "compress_context", `{"summary":"s","keepRecentCount":-1}`},
+		{"empty argv", "run_command", `{"argv":[]}`},
+		{"URL of another scheme", "http_request", `{"url":"ftp://example.com/"}`},
+		{"unknown method", "http_request", `{"url":"https://example.com/","method":"TRACE"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args, err := jsonschema.UnmarshalJSON(strings.NewReader(c.args))
@@ -299,7 +299,7 @@ func TestSchemasRefuse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := compile(t, all[c.tool].Definition().Input).Validate(args); err == nil {
-				t.Errorf("%s allows %s", c.tool, c.args)
+				t.Errorf("%s accepts %s", c.tool, c.args)
 			}
 		})
 	}

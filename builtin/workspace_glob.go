@@ -8,10 +8,10 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// glob is a pattern of names, cut at its slashes.
+// glob is a file name pattern, split at its slashes.
 type glob []string
 
-// parseGlob reads a pattern; "" is nil, which takes every name.
+// parseGlob parses a pattern. The result for "" is nil, which matches every name.
 func parseGlob(pattern string) (glob, error) {
 	if pattern == "" {
 		return nil, nil
@@ -19,62 +19,65 @@ func parseGlob(pattern string) (glob, error) {
 	g := glob(strings.Split(path.Clean(pattern), "/"))
 	for _, part := range g {
 		if _, err := path.Match(part, ""); err != nil {
-			return nil, refused(errcode.InvalidArguments,
-				"pattern %q cannot be read: it has * for any text, ? for any character, [a-z] for one of a range, ** for any folders, and \\ before a character meant as it is", pattern)
+			return nil, fileOpError(errcode.InvalidArguments,
+				"invalid pattern %q: use * for any text, ? for any character, [a-z] for one of a range, ** for any folders, and \\ before a literal character", pattern)
 		}
 	}
-	// Neighbours that say the same would only cost time.
+	// Adjacent ** are redundant and only cost time.
 	return slices.CompactFunc(g, func(a, b string) bool { return a == "**" && b == "**" }), nil
 }
 
-// deep says whether names in folders inside folders are asked for.
-func (g glob) deep() bool { return len(g) > 1 || slices.Contains(g, "**") }
+// spansFolders reports whether the pattern can match names in subfolders.
+func (g glob) spansFolders() bool { return len(g) > 1 || slices.Contains(g, "**") }
 
-// matches holds the pattern against a path: against its last name when the
-// pattern has no slash, else against all of it.
+// matches reports whether the pattern matches a path: its last element if the
+// pattern has no slash, otherwise the whole path.
 func (g glob) matches(name string) bool {
 	switch {
 	case g == nil:
 		return true
-	case !g.deep():
-		return fits(g[0], path.Base(name))
+	case !g.spansFolders():
+		return matchPart(g[0], path.Base(name))
 	}
-	return g.matchesAll(strings.Split(name, "/"))
+	return g.matchesPath(strings.Split(name, "/"))
 }
 
-// matchesAll keeps, name by name, how much of the pattern may have been read:
-// its time is the product of both lengths, whatever stands in them.
-func (g glob) matchesAll(names []string) bool {
-	read := make([]bool, len(g)+1)
-	read[0] = true
-	g.skip(read)
+// matchesPath matches the elements of a path. Like an NFA, it tracks after each
+// name all positions in the pattern that can have been reached, so its time is
+// at most the product of both lengths.
+func (g glob) matchesPath(names []string) bool {
+	reached := make([]bool, len(g)+1)
+	reached[0] = true
+	g.skipStars(reached)
 	for _, name := range names {
 		next := make([]bool, len(g)+1)
 		for i, part := range g {
 			switch {
-			case !read[i]:
+			case !reached[i]:
 			case part == "**":
 				next[i] = true
-			case fits(part, name):
+			case matchPart(part, name):
 				next[i+1] = true
 			}
 		}
-		g.skip(next)
-		read = next
+		g.skipStars(next)
+		reached = next
 	}
-	return read[len(g)]
+	return reached[len(g)]
 }
 
-// skip lets ** stand for no folder at all.
-func (g glob) skip(read []bool) {
+// skipStars adds the positions after each ** that was reached, since ** also
+// matches no folder.
+func (g glob) skipStars(reached []bool) {
 	for i, part := range g {
-		if part == "**" && read[i] {
-			read[i+1] = true
+		if part == "**" && reached[i] {
+			reached[i+1] = true
 		}
 	}
 }
 
-func fits(part, name string) bool {
+// matchPart matches one name against one element of a pattern.
+func matchPart(part, name string) bool {
 	ok, err := path.Match(part, name)
 	return ok && err == nil
 }

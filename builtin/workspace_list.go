@@ -11,9 +11,9 @@ import (
 const listFilesText = `List what is in a folder of your workspace, sorted by name, or search it for files by name. Use it to find files before you read them. ` +
 	`Answers {path, entries:[{name, type, size, modifiedAt}]}; type is file, directory, symlink or other, size is a file's bytes. ` +
 	`With recursive, names are paths relative to the folder; symbolic links are listed and not followed. ` +
-	`pattern gives only names that match: * is any text, ? any character, [a-z] one of a range; upper and lower case differ. ` +
-	`A pattern without a slash is held against the last part of each path; one with a slash against the whole path, where ** is any folders, and searches all folders. ` +
-	`At most 10,000 entries, and 100 folders deep; "truncated":true says there are more, so list a subfolder. ` +
+	`pattern selects the names that match: * is any text, ? any character, [a-z] one of a range; letter case counts. ` +
+	`A pattern without a slash is matched against the last part of each path; one with a slash against the whole path, where ** is any folders, and searches all folders. ` +
+	`At most 10,000 entries, and 100 folders deep; "truncated":true means there are more, so list a subfolder. ` +
 	`Example: {"path":"notes","pattern":"*.md","recursive":true}`
 
 const listFilesInput = `{
@@ -43,15 +43,18 @@ const listFilesInput = `{
 
 const (
 	maxEntries = 10_000
-	maxNames   = 200_000 // looked at for one listing
+	maxNames   = 200_000 // visited for one listing
 )
 
+// listFiles holds the arguments of list_files.
 type listFiles struct {
-	Path      string `json:"path,omitempty"` // "" is the workspace itself
+	Path      string `json:"path,omitempty"` // "" means the workspace itself
 	Recursive bool   `json:"recursive,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
 }
 
+// listing is the result of list_files. The unexported fields select the
+// entries.
 type listing struct {
 	Path      string  `json:"path"`
 	Entries   []entry `json:"entries"`
@@ -61,6 +64,8 @@ type listing struct {
 	recursive bool
 }
 
+// entry is a file, folder or link in a listing. Size is 0 for anything but a
+// regular file.
 type entry struct {
 	Name       string    `json:"name"`
 	Type       string    `json:"type"`
@@ -68,26 +73,28 @@ type entry struct {
 	ModifiedAt time.Time `json:"modifiedAt"`
 }
 
+// list handles list_files.
 func (f files) list(ctx context.Context, in listFiles) (listing, error) {
 	pattern, err := parseGlob(in.Pattern)
 	if err != nil {
 		return listing{}, err
 	}
-	return within(ctx, f, cmp.Or(in.Path, "."), func(ws *Workspace, dir string) (listing, error) {
-		l := listing{Path: dir, Entries: []entry{}, pattern: pattern, recursive: in.Recursive || pattern.deep()}
-		w := walker{ctx: ctx, root: ws.Root, left: maxNames, visit: func(name string, info fs.FileInfo) error {
-			return l.add(below(dir, name), info)
+	return inWorkspace(ctx, f, cmp.Or(in.Path, "."), func(ws *Workspace, dir string) (listing, error) {
+		l := listing{Path: dir, Entries: []entry{}, pattern: pattern, recursive: in.Recursive || pattern.spansFolders()}
+		w := walker{ctx: ctx, root: ws.Root, budget: maxNames, visit: func(name string, info fs.FileInfo) error {
+			return l.add(relativeTo(dir, name), info)
 		}}
 		err := w.walk(dir)
-		l.Truncated = l.Truncated || w.cut
+		l.Truncated = l.Truncated || w.truncated
 		slices.SortFunc(l.Entries, func(a, b entry) int { return cmp.Compare(a.Name, b.Name) })
 		return l, err
 	})
 }
 
-// add appends what is asked for and tells the walk where to go from it.
+// add appends an entry if it matches. Its error controls the walk, like that of a
+// fs.WalkDirFunc.
 func (l *listing) add(name string, info fs.FileInfo) error {
-	if l.pattern.matches(name) && !isDraft(name, info) {
+	if l.pattern.matches(name) && !isTempFile(name, info) {
 		if len(l.Entries) == maxEntries {
 			l.Truncated = true
 			return fs.SkipAll
@@ -100,6 +107,7 @@ func (l *listing) add(name string, info fs.FileInfo) error {
 	return nil
 }
 
+// kind returns the type of an entry as list_files reports it.
 func kind(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:
@@ -112,7 +120,7 @@ func kind(mode fs.FileMode) string {
 	return "other"
 }
 
-// size is a file's length; what a folder or a link occupies says nothing.
+// size returns the length of a regular file, 0 for anything else.
 func size(info fs.FileInfo) int64 {
 	if info.Mode().IsRegular() {
 		return info.Size()
@@ -120,5 +128,5 @@ func size(info fs.FileInfo) int64 {
 	return 0
 }
 
-// modified is to the second, so that it reads as plain RFC 3339.
+// modified returns the modification time in UTC, truncated to seconds.
 func modified(info fs.FileInfo) time.Time { return info.ModTime().UTC().Truncate(time.Second) }

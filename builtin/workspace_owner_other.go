@@ -4,5 +4,5 @@ package builtin
 
 import "io/fs"
 
-// ownedByUs takes every file for one of the user of this process.
-func ownedByUs(fs.FileInfo) bool { return true }
+// ownedByProcess treats every file as owned by the user of this process.
+func ownedByProcess(fs.FileInfo) bool { return true }

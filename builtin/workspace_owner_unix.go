@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ownedByUs says whether a file belongs to the user of this process.
-func ownedByUs(info fs.FileInfo) bool {
+// ownedByProcess reports whether the user of this process owns a file.
+func ownedByProcess(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(stat.Uid) == os.Geteuid()
 }

@@ -12,129 +12,135 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Quota is how much a workspace may hold. The zero Quota is no room at all.
+// Quota limits the contents of a workspace. The zero Quota allows nothing.
 type Quota struct {
-	Bytes int64 // of all files
-	Files int64 // and folders, links and whatever else has a name
+	Bytes int64 // total length of all files
+	Files int64 // number of files, folders, links and other entries
 }
 
-// Usage is how much a workspace holds. A file that has several names counts
-// for each, one with holes as long as it is.
+// Usage is the size of the contents of a workspace. A file with several hard
+// links counts once for each, a sparse file with its full length.
 type Usage struct {
 	Bytes   int64
 	Files   int64
-	Partial bool // it holds more than this: too much or too deep to count
+	Partial bool // incomplete: there was too much to count, or it was nested too deep
 }
 
-// within says whether u fits into q.
-func (u Usage) within(q Quota) bool {
+// fits reports whether u is within q.
+func (u Usage) fits(q Quota) bool {
 	return !u.Partial && u.Bytes <= q.Bytes && u.Files <= q.Files
 }
 
+// plus returns the sum of two usages; it saturates instead of overflowing.
 func (u Usage) plus(more Usage) Usage {
 	sum := Usage{u.Bytes + more.Bytes, u.Files + more.Files, u.Partial}
-	if sum.Bytes < 0 { // lengths of files with holes know no bounds
+	if sum.Bytes < 0 { // the sum of lengths of sparse files can overflow
 		sum.Bytes = math.MaxInt64
 	}
 	return sum
 }
 
-// QuotaManager lets the writes of one workspace happen one after the other, so that
-// agents do not exceed its quota together, and remembers how much it held, so
-// that not every write has to look at all of it. A process has one for all
-// workspaces. The zero Spaces is ready; it is safe for concurrent use.
+// QuotaManager serializes the writes to each workspace, so that concurrent agents
+// cannot exceed its quota together. It caches the measured usage, so that not
+// every write has to scan the workspace. A process needs one for all
+// workspaces. The zero QuotaManager is ready to use. It is safe for concurrent
+// use.
 type QuotaManager struct {
-	mu    sync.Mutex // guards known, and each book's holders
-	known map[string]*usageCache
+	mu     sync.Mutex // guards caches, and holders of each cache
+	caches map[string]*usageCache
 }
 
-// WorkspaceQuota is the room of one workspace. A nil Space is no room.
+// WorkspaceQuota is the quota of one workspace. A nil WorkspaceQuota allows no
+// write.
 type WorkspaceQuota struct {
-	spaces *QuotaManager
-	dir    string
-	quota  Quota
+	manager *QuotaManager
+	dir     string
+	quota   Quota
 }
 
-// Of gives the space of a directory. One directory must always come by the
-// same name.
-func (s *QuotaManager) Of(dir string, q Quota) *WorkspaceQuota { return &WorkspaceQuota{s, dir, q} }
+// Of returns the quota of a directory. Callers must always use the same path for
+// a directory, since the usage is cached by path.
+func (m *QuotaManager) Of(dir string, q Quota) *WorkspaceQuota { return &WorkspaceQuota{m, dir, q} }
 
-// usageCache is what is known of one directory.
+// usageCache is the cached usage of one directory.
 type usageCache struct {
-	holders  int           // who uses the book or waits for it
-	turn     chan struct{} // holds one token while somebody has the turn, which guards what follows
+	holders  int           // goroutines that hold or wait for sem
+	sem      chan struct{} // binary semaphore; guards the fields below
 	usage    Usage
-	measured time.Time     // zero: usage is not known
-	scanTime time.Duration // to measure it
+	measured time.Time     // zero if usage is unknown
+	scanTime time.Duration // how long measuring took
 }
 
-// maxUsageEntries is how many directories are remembered that nobody writes to.
+// maxUsageEntries is the number of unused directories whose usage stays cached.
 const maxUsageEntries = 1000
 
-// A measured usage stands for this long, and while measuring takes no more
-// than a small part of the time. Only programs change files behind our back.
+// A cached usage is valid for usageTTL, or scanTimeFactor times the time of
+// measuring it if that is longer. Only programs change files without updating
+// the cache.
 const (
-	usageTTL  = time.Second
-	freshPart = 20
+	usageTTL       = time.Second
+	scanTimeFactor = 20
 )
 
-func (b *usageCache) current() bool {
-	return !b.measured.IsZero() && time.Since(b.measured) < max(usageTTL, freshPart*b.scanTime)
+// isFresh reports whether the cached usage is recent enough to rely on.
+func (c *usageCache) isFresh() bool {
+	return !c.measured.IsZero() && time.Since(c.measured) < max(usageTTL, scanTimeFactor*c.scanTime)
 }
 
-// lock waits for the directory's turn. leave has to be called.
-func (s *WorkspaceQuota) lock(ctx context.Context) (b *usageCache, leave func(), err error) {
-	b = s.spaces.acquire(s.dir)
+// lock waits for exclusive access to the directory. The caller must call unlock.
+func (q *WorkspaceQuota) lock(ctx context.Context) (c *usageCache, unlock func(), err error) {
+	c = q.manager.acquire(q.dir)
 	select {
-	case b.turn <- struct{}{}:
-		return b, func() { <-b.turn; s.spaces.release(s.dir, b) }, nil
+	case c.sem <- struct{}{}:
+		return c, func() { <-c.sem; q.manager.release(q.dir, c) }, nil
 	case <-ctx.Done():
-		s.spaces.release(s.dir, b)
+		q.manager.release(q.dir, c)
 		return nil, nil, ctx.Err()
 	}
 }
 
-func (s *QuotaManager) acquire(dir string) *usageCache {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.known[dir]
+// acquire returns the cache of a directory and counts its caller as a holder.
+func (m *QuotaManager) acquire(dir string) *usageCache {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.caches[dir]
 	if !ok {
-		b = &usageCache{turn: make(chan struct{}, 1)}
-		if s.known == nil {
-			s.known = map[string]*usageCache{}
+		c = &usageCache{sem: make(chan struct{}, 1)}
+		if m.caches == nil {
+			m.caches = map[string]*usageCache{}
 		}
-		s.known[dir] = b
+		m.caches[dir] = c
 	}
-	b.holders++
-	return b
+	c.holders++
+	return c
 }
 
-// release forgets a book nobody holds when there are many: it is only measured
-// again.
-func (s *QuotaManager) release(dir string, b *usageCache) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b.holders--; b.holders == 0 && len(s.known) > maxUsageEntries {
-		delete(s.known, dir)
+// release undoes acquire. If there are many caches it deletes an unused one; the
+// usage is then measured again.
+func (m *QuotaManager) release(dir string, c *usageCache) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.holders--; c.holders == 0 && len(m.caches) > maxUsageEntries {
+		delete(m.caches, dir)
 	}
 }
 
-// Usage measures the workspace. Call it after a program has run in it: later
-// writes go by what it finds. It stops counting when the quota is exceeded.
-// The error is permission_denied when a folder of it cannot be read.
+// Usage measures the workspace and updates the cached usage. Call it after a
+// program has run in it. It stops counting when the quota is exceeded. The error
+// is permission_denied if a folder cannot be read.
 func (w *Workspace) Usage(ctx context.Context) (Usage, error) {
 	if w.Space == nil {
 		return Usage{Partial: true}, nil
 	}
-	b, leave, err := w.Space.lock(ctx)
+	c, unlock, err := w.Space.lock(ctx)
 	if err != nil {
 		return Usage{Partial: true}, err
 	}
-	defer leave()
-	return w.measure(ctx, b)
+	defer unlock()
+	return w.measure(ctx, c)
 }
 
-// Quota is how much the workspace may hold.
+// Quota returns the quota of the workspace.
 func (w *Workspace) Quota() Quota {
 	if w.Space == nil {
 		return Quota{}
@@ -142,105 +148,106 @@ func (w *Workspace) Quota() Quota {
 	return w.Space.quota
 }
 
-// CheckQuota is Usage; the error is quota_exceeded when it is over the quota.
+// CheckQuota is like Usage, but the error is quota_exceeded if the workspace
+// exceeds its quota.
 func (w *Workspace) CheckQuota(ctx context.Context) (Usage, error) {
 	u, err := w.Usage(ctx)
-	if err == nil && !u.within(w.Quota()) {
+	if err == nil && !u.fits(w.Quota()) {
 		err = quotaError(u, Usage{}, w.Quota())
 	}
 	return u, err
 }
 
-// writeWithinQuota has act change the workspace when there is room for what plan says it
-// adds. Nobody else writes meanwhile.
+// writeWithinQuota calls act if the quota allows the additional usage that plan
+// returns. It excludes other writers meanwhile.
 func (w *Workspace) writeWithinQuota(ctx context.Context, plan func() (Usage, error), act func() error) error {
 	if w.Space == nil {
 		return quotaError(Usage{}, Usage{Files: 1}, Quota{})
 	}
-	b, leave, err := w.Space.lock(ctx)
+	c, unlock, err := w.Space.lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer unlock()
 	more, err := plan()
 	if err == nil {
-		err = w.hasQuota(ctx, b, more)
+		err = w.hasQuota(ctx, c, more)
 	}
 	if err != nil {
 		return err
 	}
-	b.usage = b.usage.plus(more)
-	if err = act(); err != nil { // some of it may be there
-		b.measured = time.Time{}
+	c.usage = c.usage.plus(more)
+	if err = act(); err != nil { // it may have written a part
+		c.measured = time.Time{}
 	}
 	return err
 }
 
-// hasQuota says whether there is room for more. What is remembered may be too
-// much by now: it refuses nothing.
-func (w *Workspace) hasQuota(ctx context.Context, b *usageCache, more Usage) error {
-	if more.Bytes <= 0 && more.Files <= 0 { // makes room, also where there is none
+// hasQuota returns quota_exceeded if the quota does not allow more. It measures
+// the workspace before it rejects, since the cached usage may be outdated.
+func (w *Workspace) hasQuota(ctx context.Context, c *usageCache, more Usage) error {
+	if more.Bytes <= 0 && more.Files <= 0 { // it reduces the usage, which is allowed even over the quota
 		return nil
 	}
-	if b.current() && b.usage.plus(more).within(w.Quota()) {
+	if c.isFresh() && c.usage.plus(more).fits(w.Quota()) {
 		return nil
 	}
-	u, err := w.measure(ctx, b)
-	if err == nil && !u.plus(more).within(w.Quota()) {
+	u, err := w.measure(ctx, c)
+	if err == nil && !u.plus(more).fits(w.Quota()) {
 		err = quotaError(u, more, w.Quota())
 	}
 	return err
 }
 
-// measure counts what the workspace holds, and takes away what a process that
-// was killed left of its writes.
-func (w *Workspace) measure(ctx context.Context, b *usageCache) (Usage, error) {
-	began, quota := time.Now(), w.Quota()
+// measure counts the contents of the workspace and updates b, whose sem must be
+// held. It also removes temporary files that killed processes left.
+func (w *Workspace) measure(ctx context.Context, c *usageCache) (Usage, error) {
+	start, quota := time.Now(), w.Quota()
 	var u Usage
-	walk := walker{ctx: ctx, root: w.Root, left: quota.Files + 1, strict: true, visit: func(name string, info fs.FileInfo) error {
-		if w.isStaleDraft(name, info) && w.Root.Remove(name) == nil {
+	walk := walker{ctx: ctx, root: w.Root, budget: quota.Files + 1, strict: true, visit: func(name string, info fs.FileInfo) error {
+		if w.isStaleTemp(name, info) && w.Root.Remove(name) == nil {
 			return nil
 		}
 		u = u.plus(Usage{Bytes: size(info), Files: 1})
-		if !u.within(quota) {
+		if !u.fits(quota) {
 			u.Partial = true
 			return fs.SkipAll
 		}
 		return nil
 	}}
 	err := walk.walk(".")
-	u.Partial = u.Partial || walk.cut || err != nil
-	b.usage, b.measured, b.scanTime = u, time.Now(), time.Since(began)
+	u.Partial = u.Partial || walk.truncated || err != nil
+	c.usage, c.measured, c.scanTime = u, time.Now(), time.Since(start)
 	if u.Partial {
-		b.measured = time.Time{}
+		c.measured = time.Time{}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		err = refused(errcode.PermissionDenied, "a folder of the workspace cannot be read, so that nobody knows how much is in it; make it readable again, or remove it")
+		err = fileOpError(errcode.PermissionDenied, "a folder of the workspace cannot be read, so its size is unknown; make it readable, or remove it")
 	}
 	return u, err
 }
 
-// quotaError refuses what there is no room for.
+// quotaError returns the error for a write of more bytes and files over the quota.
 func quotaError(used, more Usage, q Quota) error {
 	atLeast, needed := "", ""
 	if used.Partial {
 		atLeast = "at least "
 	}
 	if more != (Usage{}) {
-		needed = fmt.Sprintf(", and %d bytes in %d more are needed", more.Bytes, more.Files)
+		needed = fmt.Sprintf(", and this write needs %d bytes in %d more", more.Bytes, more.Files)
 	}
 	return errcode.New(errcode.QuotaExceeded,
-		"the workspace holds %s%d bytes in %d files and folders; it may hold %d bytes in %d%s; "+
+		"the workspace has %s%d bytes in %d files and folders; its quota is %d bytes in %d%s; "+
 			"write less, replace large files by short ones, or delete some with run_command if you have it",
 		atLeast, used.Bytes, used.Files, q.Bytes, q.Files, needed).
 		With("ok", false).With("used", used.Bytes).With("limit", q.Bytes).With("needed", more.Bytes).
 		With("usedFiles", used.Files).With("limitFiles", q.Files).With("neededFiles", more.Files)
 }
 
-// draftAge is after how long a draft is nobody's any more.
-const draftAge = 10 * time.Minute
+// staleTempAge is the age from which a temporary file counts as left behind.
+const staleTempAge = 10 * time.Minute
 
-// isStaleDraft says whether a file is a draft of a write that never ended.
-func (w *Workspace) isStaleDraft(name string, info fs.FileInfo) bool {
-	return !w.ReadOnly && isDraft(name, info) && time.Since(info.ModTime()) > draftAge
+// isStaleTemp reports whether a file is left from a write that never finished.
+func (w *Workspace) isStaleTemp(name string, info fs.FileInfo) bool {
+	return !w.ReadOnly && isTempFile(name, info) && time.Since(info.ModTime()) > staleTempAge
 }

@@ -19,54 +19,54 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// small gives the tools over a folder with little room.
-func small(t testing.TB, dir string, q Quota) kit {
+// quotaFixture returns the file tools for a workspace with a quota.
+func quotaFixture(t testing.TB, dir string, q Quota) fixture {
 	t.Helper()
-	tools, err := workspaceTools(folder{dir: dir, quota: q}, nil, everything)
-	return newKit(t, tools, err)
+	tools, err := workspaceTools(stubWorkspaces{dir: dir, quota: q}, nil, allTools)
+	return newFixture(t, tools, err)
 }
 
-func TestWriteFileKeepsToTheQuota(t *testing.T) {
+func TestWriteFile_EnforcesQuota(t *testing.T) {
 	for _, c := range []struct {
 		name, path string
 		length     int
 		want       errcode.Code
 	}{
-		{"up to the last byte", "new", 40, ""},
-		{"not a byte more", "new", 41, errcode.QuotaExceeded},
-		{"in place of a file, up to the last byte", "old", 100, ""},
-		{"in place of a file, not a byte more", "old", 101, errcode.QuotaExceeded},
-		{"a file of nothing", "new", 0, ""},
-		{"up to the last name", "a/b/new", 1, ""},
-		{"not a folder more", "a/b/c/new", 1, errcode.QuotaExceeded},
-		{"a file in a folder that is there", "dir/new", 1, ""},
+		{"new file at the limit", "new", 40, ""},
+		{"new file over the limit", "new", 41, errcode.QuotaExceeded},
+		{"replacing at the limit", "old", 100, ""},
+		{"replacing over the limit", "old", 101, errcode.QuotaExceeded},
+		{"empty file", "new", 0, ""},
+		{"new folders at the limit", "a/b/new", 1, ""},
+		{"new folders over the limit", "a/b/c/new", 1, errcode.QuotaExceeded},
+		{"file in an existing folder", "dir/new", 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, filepath.Join(dir, "old"), strings.Repeat("x", 60))
-			put(t, filepath.Join(dir, "dir", "empty"), "")
+			putFile(t, filepath.Join(dir, "old"), strings.Repeat("x", 60))
+			putFile(t, filepath.Join(dir, "dir", "empty"), "")
 			before := tree(t, dir, "")
-			k := small(t, dir, Quota{Bytes: 100, Files: 6})
-			if got := k.code(t, "write_file", obj{"path": c.path, "content": strings.Repeat("y", c.length)}); got != c.want {
+			k := quotaFixture(t, dir, Quota{Bytes: 100, Files: 6})
+			if got := k.callCode(t, "write_file", obj{"path": c.path, "content": strings.Repeat("y", c.length)}); got != c.want {
 				t.Errorf("code %q, want %q", got, c.want)
 			}
 			if diff := gocmp.Diff(before, tree(t, dir, "")); (diff == "") != (c.want != "") {
-				t.Errorf("refused is %v, yet (-before +after):\n%s", c.want != "", diff)
+				t.Errorf("rejected is %v, but (-before +after):\n%s", c.want != "", diff)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "a")); c.want != "" && err == nil {
-				t.Error("a folder was made for what was refused")
+				t.Error("a rejected write created a folder")
 			}
 		})
 	}
 }
 
-func TestARefusalForTheQuotaSaysHowMuchThereIs(t *testing.T) {
+func TestWriteFile_QuotaErrorReportsUsage(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "old"), "12345")
-	answer := small(t, dir, Quota{Bytes: 10, Files: 5}).ask(t, "write_file", obj{"path": "d/f", "content": "123456"})
+	putFile(t, filepath.Join(dir, "old"), "12345")
+	answer := quotaFixture(t, dir, Quota{Bytes: 10, Files: 5}).call(t, "write_file", obj{"path": "d/f", "content": "123456"})
 	for _, part := range []string{
 		`"error":"quota_exceeded"`, `"ok":false`, `"used":5`, `"limit":10`, `"needed":6`, `"usedFiles":1`, `"limitFiles":5`, `"neededFiles":2`,
-		"holds 5 bytes in 1 files and folders; it may hold 10 bytes in 5, and 6 bytes in 2 more are needed",
+		"has 5 bytes in 1 files and folders; its quota is 10 bytes in 5, and this write needs 6 bytes in 2 more",
 	} {
 		if !strings.Contains(answer, part) {
 			t.Errorf("%s is not in %s", part, answer)
@@ -74,22 +74,22 @@ func TestARefusalForTheQuotaSaysHowMuchThereIs(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceOverItsQuotaCanBeMadeSmaller(t *testing.T) {
+func TestWriteFile_ShrinksWorkspaceOverQuota(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 1000))
-	k := small(t, dir, Quota{Bytes: 100, Files: 10})
+	putFile(t, filepath.Join(dir, "big"), strings.Repeat("x", 1000))
+	k := quotaFixture(t, dir, Quota{Bytes: 100, Files: 10})
 	for _, c := range []struct {
 		path   string
 		length int
 		want   errcode.Code
 	}{{"big", 1001, errcode.QuotaExceeded}, {"new", 1, errcode.QuotaExceeded}, {"big", 1000, ""}, {"big", 99, ""}, {"new", 1, ""}, {"new", 2, errcode.QuotaExceeded}} {
-		if got := k.code(t, "write_file", obj{"path": c.path, "content": strings.Repeat("x", c.length)}); got != c.want {
+		if got := k.callCode(t, "write_file", obj{"path": c.path, "content": strings.Repeat("x", c.length)}); got != c.want {
 			t.Errorf("%d bytes to %s: code %q, want %q", c.length, c.path, got, c.want)
 		}
 	}
 }
 
-func TestWithoutASpaceNothingIsWritten(t *testing.T) {
+func TestWorkspace_WriteNeedsQuota(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -107,9 +107,8 @@ func TestWithoutASpaceNothingIsWritten(t *testing.T) {
 	}
 }
 
-// Agents that write at the same time do not exceed the quota together, and all
-// of it is used.
-func TestManyWritersKeepToTheQuotaTogether(t *testing.T) {
+// Concurrent writers do not exceed the quota together, and they can use all of it.
+func TestWriteFile_ConcurrentWritersShareQuota(t *testing.T) {
 	const writers, each, length = 8, 10, 100
 	for name, q := range map[string]Quota{
 		"of bytes": {Bytes: 30*length + length/2, Files: 1000},
@@ -117,12 +116,12 @@ func TestManyWritersKeepToTheQuotaTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			k := small(t, dir, q)
+			k := quotaFixture(t, dir, q)
 			var all sync.WaitGroup
 			for w := range writers {
 				all.Go(func() {
 					for i := range each {
-						k.ask(t, "write_file", obj{"path": fmt.Sprintf("f%d-%d", w, i), "content": strings.Repeat("x", length)})
+						k.call(t, "write_file", obj{"path": fmt.Sprintf("f%d-%d", w, i), "content": strings.Repeat("x", length)})
 					}
 				})
 			}
@@ -134,14 +133,14 @@ func TestManyWritersKeepToTheQuotaTogether(t *testing.T) {
 	}
 }
 
-// The truth is the disk: programs change files behind our back.
-func TestWhatProgramsChangeIsSeen(t *testing.T) {
-	write := func(k kit, name string, length int) errcode.Code {
-		return k.code(t, "write_file", obj{"path": name, "content": strings.Repeat("x", length)})
+// The disk is authoritative: programs change files without updating the cache.
+func TestWriteFile_SeesChangesByPrograms(t *testing.T) {
+	write := func(k fixture, name string, length int) errcode.Code {
+		return k.callCode(t, "write_file", obj{"path": name, "content": strings.Repeat("x", length)})
 	}
-	t.Run("room they make, at once", func(t *testing.T) {
+	t.Run("deletions at once", func(t *testing.T) {
 		dir := t.TempDir()
-		k := small(t, dir, Quota{Bytes: 100, Files: 10})
+		k := quotaFixture(t, dir, Quota{Bytes: 100, Files: 10})
 		if got := write(k, "a", 90); got != "" {
 			t.Fatal(got)
 		}
@@ -149,16 +148,16 @@ func TestWhatProgramsChangeIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := write(k, "b", 90); got != "" {
-			t.Errorf("code %q, want room", got)
+			t.Errorf("code %q, want success", got)
 		}
 	})
-	t.Run("room they take, when it is measured", func(t *testing.T) {
+	t.Run("additions when measured", func(t *testing.T) {
 		dir := t.TempDir()
-		k := small(t, dir, Quota{Bytes: 100, Files: 10})
+		k := quotaFixture(t, dir, Quota{Bytes: 100, Files: 10})
 		if got := write(k, "a", 10); got != "" {
 			t.Fatal(got)
 		}
-		put(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
+		putFile(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
 		w := workspace(t, dir, Quota{Bytes: 100, Files: 10})
 		if u, err := w.Usage(t.Context()); err != nil || u != (Usage{Bytes: 95, Files: 2}) {
 			t.Errorf("usage %+v, %v", u, err)
@@ -167,14 +166,14 @@ func TestWhatProgramsChangeIsSeen(t *testing.T) {
 			t.Errorf("code %q, want quota_exceeded", got)
 		}
 	})
-	t.Run("room they take, after a moment", func(t *testing.T) {
+	t.Run("additions after the cache expires", func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
 			w := workspace(t, dir, Quota{Bytes: 100, Files: 10})
 			if err := w.write(t.Context(), "a", make([]byte, 10)); err != nil {
 				t.Fatal(err)
 			}
-			put(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
+			putFile(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
 			time.Sleep(usageTTL)
 			if err := w.write(t.Context(), "b", make([]byte, 10)); errcode.Of(err) != errcode.QuotaExceeded {
 				t.Errorf("error %v, want quota_exceeded", err)
@@ -183,10 +182,10 @@ func TestWhatProgramsChangeIsSeen(t *testing.T) {
 	})
 }
 
-// workspace opens one with spaces of its own.
+// workspace opens a workspace with a quota.
 func workspace(t testing.TB, dir string, q Quota) *Workspace {
 	t.Helper()
-	w, err := folder{dir: dir, quota: q}.Workspace(t.Context(), identity.ByAgent(ann))
+	w, err := stubWorkspaces{dir: dir, quota: q}.Workspace(t.Context(), identity.ByAgent(callerID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,10 +193,10 @@ func workspace(t testing.TB, dir string, q Quota) *Workspace {
 	return w
 }
 
-func TestUsageIsWhatIsThere(t *testing.T) {
+func TestWorkspace_CheckQuota(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"a": "123", "d/e/f": "45", draftPrefix + identity.NewID(): "678"} {
-		put(t, filepath.Join(dir, name), content)
+	for name, content := range map[string]string{"a": "123", "d/e/f": "45", tempPrefix + identity.NewID(): "678"} {
+		putFile(t, filepath.Join(dir, name), content)
 	}
 	symlink(t, "a", filepath.Join(dir, "link"))
 	for _, c := range []struct {
@@ -206,16 +205,16 @@ func TestUsageIsWhatIsThere(t *testing.T) {
 		want Usage
 		code errcode.Code
 	}{
-		{"with room", Quota{1000, 1000}, Usage{Bytes: 8, Files: 6}, ""},
-		{"with room for no more", Quota{8, 6}, Usage{Bytes: 8, Files: 6}, ""},
-		{"over the bytes", Quota{7, 1000}, Usage{Partial: true}, errcode.QuotaExceeded},
-		{"over the names", Quota{1000, 5}, Usage{Partial: true}, errcode.QuotaExceeded},
-		{"with no room", Quota{1, -1}, Usage{Partial: true}, errcode.QuotaExceeded},
+		{"below the quota", Quota{1000, 1000}, Usage{Bytes: 8, Files: 6}, ""},
+		{"at the quota", Quota{8, 6}, Usage{Bytes: 8, Files: 6}, ""},
+		{"too many bytes", Quota{7, 1000}, Usage{Partial: true}, errcode.QuotaExceeded},
+		{"too many files", Quota{1000, 5}, Usage{Partial: true}, errcode.QuotaExceeded},
+		{"no files allowed", Quota{1, -1}, Usage{Partial: true}, errcode.QuotaExceeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := workspace(t, dir, c.q)
 			got, err := w.CheckQuota(t.Context())
-			if c.want.Partial { // how far it came is not promised
+			if c.want.Partial { // a partial count is not specified
 				got = Usage{Partial: got.Partial}
 			}
 			if got != c.want || errcode.Of(err) != c.code {
@@ -223,17 +222,17 @@ func TestUsageIsWhatIsThere(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without a space all is too much", func(t *testing.T) {
+	t.Run("without a quota", func(t *testing.T) {
 		if u, err := new(Workspace).CheckQuota(t.Context()); !u.Partial || errcode.Of(err) != errcode.QuotaExceeded {
 			t.Errorf("got %+v, %v", u, err)
 		}
 	})
 }
 
-func TestFilesWithHolesCountAsLongAsTheyAre(t *testing.T) {
+func TestWorkspace_SparseFilesCountByLength(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
-		put(t, filepath.Join(dir, name), "")
+		putFile(t, filepath.Join(dir, name), "")
 		if err := os.Truncate(filepath.Join(dir, name), math.MaxInt64/2); err != nil {
 			t.Skip(err)
 		}
@@ -242,12 +241,12 @@ func TestFilesWithHolesCountAsLongAsTheyAre(t *testing.T) {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 	if got := (Usage{Bytes: math.MaxInt64}).plus(Usage{Bytes: 5}); got.Bytes != math.MaxInt64 {
-		t.Errorf("a sum beyond what can be counted is %d", got.Bytes)
+		t.Errorf("sum after overflow is %d", got.Bytes)
 	}
 }
 
-// What is too deep to be counted is too much.
-func TestAWorkspaceTooDeepToCountIsFull(t *testing.T) {
+// Folders that are nested too deep to be counted exceed the quota.
+func TestWorkspace_TooDeepExceedsQuota(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -268,7 +267,7 @@ func TestAWorkspaceTooDeepToCountIsFull(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForARoomMayStopWaiting(t *testing.T) {
+func TestWorkspaceQuota_LockHonorsContext(t *testing.T) {
 	dir := t.TempDir()
 	w := workspace(t, dir, Quota{100, 100})
 	_, leave, err := w.Space.lock(t.Context())
@@ -289,9 +288,9 @@ func TestWhoWaitsForARoomMayStopWaiting(t *testing.T) {
 	}
 }
 
-// Directories nobody writes to are forgotten when there are many; one that
-// somebody holds is not.
-func TestSpacesAreBounded(t *testing.T) {
+// Caches of unused directories are deleted when there are many; one in use is
+// not.
+func TestQuotaManager_ForgetsUnusedDirectories(t *testing.T) {
 	var s QuotaManager
 	held := s.Of("held", Quota{})
 	first, leave, err := held.lock(t.Context())
@@ -305,50 +304,50 @@ func TestSpacesAreBounded(t *testing.T) {
 		}
 		leave()
 	}
-	if n := len(s.known); n > maxUsageEntries+1 {
-		t.Errorf("%d directories are remembered, want at most %d", n, maxUsageEntries+1)
+	if n := len(s.caches); n > maxUsageEntries+1 {
+		t.Errorf("%d directories are cached, want at most %d", n, maxUsageEntries+1)
 	}
-	if s.known["held"] != first {
-		t.Error("the one that is held was forgotten")
+	if s.caches["held"] != first {
+		t.Error("the cache in use was deleted")
 	}
 	leave()
 }
 
-// A process that was killed leaves drafts: they are not shown, and taken away
-// when they are nobody's any more.
-func TestDraftsOfTheDeadAreNotShownAndTakenAway(t *testing.T) {
+// Temporary files that killed processes left are not listed, and they are removed
+// once they are old.
+func TestWorkspace_HidesAndRemovesStaleTempFiles(t *testing.T) {
 	dir := t.TempDir()
-	fresh, old := draftPrefix+identity.NewID(), "d/"+draftPrefix+identity.NewID()
-	for _, name := range []string{fresh, old, "d/f", draftPrefix + "mine"} {
-		put(t, filepath.Join(dir, name), "1234")
+	fresh, old := tempPrefix+identity.NewID(), "d/"+tempPrefix+identity.NewID()
+	for _, name := range []string{fresh, old, "d/f", tempPrefix + "mine"} {
+		putFile(t, filepath.Join(dir, name), "1234")
 	}
-	past := time.Now().Add(-draftAge - time.Minute)
-	for _, name := range []string{old, "d/f", draftPrefix + "mine"} {
+	past := time.Now().Add(-staleTempAge - time.Minute)
+	for _, name := range []string{old, "d/f", tempPrefix + "mine"} {
 		if err := os.Chtimes(filepath.Join(dir, name), past, past); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k := small(t, dir, Quota{100, 100})
+	k := quotaFixture(t, dir, Quota{100, 100})
 	var shown []string
-	for _, e := range get[listing](t, k, "list_files", obj{"recursive": true}).Entries {
+	for _, e := range callResult[listing](t, k, "list_files", obj{"recursive": true}).Entries {
 		shown = append(shown, e.Name)
 	}
-	if diff := gocmp.Diff([]string{draftPrefix + "mine", "d", "d/f"}, shown); diff != "" {
+	if diff := gocmp.Diff([]string{tempPrefix + "mine", "d", "d/f"}, shown); diff != "" {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
-	if got := get[workspaceInfo](t, k, "get_workspace_info", obj{}); got.Files != 2 || got.TotalSize != 8 {
+	if got := callResult[workspaceInfo](t, k, "get_workspace_info", obj{}); got.Files != 2 || got.TotalSize != 8 {
 		t.Errorf("counted %+v", got)
 	}
-	readOnly, _ := folder{dir: dir, readOnly: true}.Workspace(t.Context(), identity.ByAgent(ann))
+	readOnly, _ := stubWorkspaces{dir: dir, readOnly: true}.Workspace(t.Context(), identity.ByAgent(callerID))
 	defer readOnly.Root.Close()
 	if u, err := readOnly.Usage(t.Context()); err != nil || u.Files != 5 {
-		t.Errorf("who may not write takes away: %+v, %v", u, err)
+		t.Errorf("a read-only workspace removed files: %+v, %v", u, err)
 	}
 	if u, err := workspace(t, dir, Quota{100, 100}).Usage(t.Context()); err != nil || u.Files != 4 {
 		t.Errorf("usage %+v, %v", u, err)
 	}
-	want := map[string]string{fresh: "1234", "d/f": "1234", draftPrefix + "mine": "1234"}
+	want := map[string]string{fresh: "1234", "d/f": "1234", tempPrefix + "mine": "1234"}
 	if diff := gocmp.Diff(want, tree(t, dir, "")); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
+		t.Errorf("remaining (-want +got):\n%s", diff)
 	}
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// locked is a shelf for several at once.
-type locked struct {
-	mu sync.Mutex // guards shelf
-	shelf
+// lockedArtifacts is memoryArtifacts for concurrent use.
+type lockedArtifacts struct {
+	mu sync.Mutex // guards memoryArtifacts
+	memoryArtifacts
 }
 
-func (l *locked) PutArtifact(ctx context.Context, c tool.Call, a Artifact) (string, error) {
+func (l *lockedArtifacts) PutArtifact(ctx context.Context, c tool.Call, a Artifact) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.ID = identity.CallID(fmt.Sprint(len(l.shelf)))
-	return l.shelf.PutArtifact(ctx, c, a)
+	c.ID = identity.CallID(fmt.Sprint(len(l.memoryArtifacts)))
+	return l.memoryArtifacts.PutArtifact(ctx, c, a)
 }
 
-// swap exchanges two names again and again, each time at once, until stop.
+// swap atomically exchanges two names in a loop until stop is set.
 func swap(t *testing.T, dir, a, b string, stop *atomic.Bool) {
 	for !stop.Load() {
 		if err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(dir, a), unix.AT_FDCWD, filepath.Join(dir, b), unix.RENAME_EXCHANGE); err != nil {
@@ -41,31 +41,31 @@ func swap(t *testing.T, dir, a, b string, stop *atomic.Bool) {
 	}
 }
 
-// canExchange says whether the file system can swap two names at once.
-func canExchange(t *testing.T, dir string) bool {
+// canSwapNames reports whether the file system can exchange two names atomically.
+func canSwapNames(t *testing.T, dir string) bool {
 	a, b := filepath.Join(dir, "try-a"), filepath.Join(dir, "try-b")
-	put(t, a, "")
-	put(t, b, "")
+	putFile(t, a, "")
+	putFile(t, b, "")
 	defer os.Remove(a)
 	defer os.Remove(b)
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil
 }
 
-// While files and folders of the workspace become symlinks that lead out, and
-// files again, nothing of outside is read, listed or changed; and neither is
-// anybody kept waiting by a pipe.
-func TestNoSymlinkLeadsOutWhileRacing(t *testing.T) {
+// While files and folders of the workspace alternate with symlinks that lead out
+// and with pipes, no tool reads, lists or changes anything outside, and no
+// tool blocks on a pipe.
+func TestFileTools_NoSymlinkEscapesInRace(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
-	if !canExchange(t, dir) {
+	if !canSwapNames(t, dir) {
 		t.Skip("the file system cannot exchange names")
 	}
 	for _, name := range []string{"f", "outsider", "sub/f"} {
-		put(t, filepath.Join(outside, name), "SECRET")
+		putFile(t, filepath.Join(outside, name), "SECRET")
 	}
-	k := workspaceKit(t, dir, map[string]string{"folder/f": "inside", "folder/sub/f": "inside", "file": "inside", "target": "inside", "plain": "inside", "real/f": "inside"})
-	s := shelf{}
-	tools, err := artifactTools(&locked{shelf: s}, folder{dir: dir}, everything)
-	for name, tl := range newKit(t, tools, err) {
+	k := workspaceFixture(t, dir, map[string]string{"folder/f": "inside", "folder/sub/f": "inside", "file": "inside", "target": "inside", "plain": "inside", "real/f": "inside"})
+	s := memoryArtifacts{}
+	tools, err := artifactTools(&lockedArtifacts{memoryArtifacts: s}, stubWorkspaces{dir: dir}, allTools)
+	for name, tl := range newFixture(t, tools, err) {
 		k[name] = tl
 	}
 	symlink(t, outside, filepath.Join(dir, "way-out"))
@@ -86,7 +86,7 @@ func TestNoSymlinkLeadsOutWhileRacing(t *testing.T) {
 	attempts := []struct {
 		tool  string
 		args  obj
-		races bool // it both succeeds and is refused for leading out
+		races bool // both outcomes must occur: success and path_traversal_blocked
 	}{
 		{"read_file", obj{"path": "folder/f"}, true},
 		{"read_file", obj{"path": "folder/sub/f"}, true},
@@ -95,7 +95,7 @@ func TestNoSymlinkLeadsOutWhileRacing(t *testing.T) {
 		{"read_file", obj{"path": "real/f"}, false},
 		{"write_file", obj{"path": "folder/f", "content": "inside"}, true},
 		{"write_file", obj{"path": "folder/new/er/f", "content": "inside"}, true},
-		{"write_file", obj{"path": "target", "content": "inside"}, false}, // a write may replace the link itself, for good
+		{"write_file", obj{"path": "target", "content": "inside"}, false}, // a write may permanently replace the link itself
 		{"list_files", obj{"path": "folder", "recursive": true}, true},
 		{"list_files", obj{"recursive": true}, false},
 		{"list_files", obj{"pattern": "**/f"}, false},
@@ -110,13 +110,13 @@ func TestNoSymlinkLeadsOutWhileRacing(t *testing.T) {
 	}
 	all.Wait()
 	if won.Load() == 0 || lost.Load() == 0 {
-		t.Errorf("%d races were won and %d lost; this says nothing", won.Load(), lost.Load())
+		t.Errorf("%d races were won and %d lost; the test proves nothing", won.Load(), lost.Load())
 	}
 	stop.Store(true)
 	swaps.Wait()
 	for _, a := range s {
-		if content, _ := a.plain(); string(content) != "inside" {
-			t.Errorf("an artifact has %q", content)
+		if content, _ := a.rawContent(); string(content) != "inside" {
+			t.Errorf("an artifact contains %q", content)
 		}
 	}
 	if diff := gocmp.Diff(before, tree(t, outside, "")); diff != "" {
@@ -124,14 +124,14 @@ func TestNoSymlinkLeadsOutWhileRacing(t *testing.T) {
 	}
 }
 
-// race calls a tool many times, and more until it has won and lost the race,
-// but not for ever.
-func race(t *testing.T, k kit, tool string, args obj, races bool, allWon, allLost *atomic.Int64) {
+// race calls a tool repeatedly, at least 200 times and then until both outcomes
+// have occurred or 5000 calls were made.
+func race(t *testing.T, k fixture, tool string, args obj, races bool, allWon, allLost *atomic.Int64) {
 	won, lost := 0, 0
 	for n := 0; n < 200 || races && n < 5000 && (won == 0 || lost == 0); n++ {
-		answer := k.ask(t, tool, args)
+		answer := k.call(t, tool, args)
 		if strings.Contains(answer, "SECRET") || strings.Contains(answer, "outsider") {
-			t.Errorf("%s(%v) shows what is outside: %s", tool, args, answer)
+			t.Errorf("%s(%v) shows files outside: %s", tool, args, answer)
 			return
 		}
 		switch {

@@ -43,12 +43,15 @@ const (
 	maxLength     = 1_000_000
 )
 
+// readFile holds the arguments of read_file. Offset and Length are bytes.
 type readFile struct {
 	Path   string `json:"path"`
 	Offset int64  `json:"offset,omitempty"`
-	Length int64  `json:"length,omitempty"` // 0 is defaultLength
+	Length int64  `json:"length,omitempty"` // 0 means defaultLength
 }
 
+// filePart is the result of read_file. Offset, Length and Size are bytes; Size
+// is that of the whole file.
 type filePart struct {
 	Path     string `json:"path"`
 	Content  string `json:"content"`
@@ -58,8 +61,9 @@ type filePart struct {
 	Size     int64  `json:"size"`
 }
 
+// read handles read_file.
 func (f files) read(ctx context.Context, in readFile) (filePart, error) {
-	return within(ctx, f, in.Path, func(ws *Workspace, name string) (filePart, error) {
+	return inWorkspace(ctx, f, in.Path, func(ws *Workspace, name string) (filePart, error) {
 		file, size, err := openRegular(ws.Root, name)
 		if err != nil {
 			return filePart{}, err
@@ -75,23 +79,23 @@ func (f files) read(ctx context.Context, in readFile) (filePart, error) {
 	})
 }
 
-// openRegular opens a regular file for reading and says how long it is.
+// openRegular opens a regular file for reading and returns its size in bytes.
 func openRegular(root *os.Root, name string) (*os.File, int64, error) {
 	info, err := root.Stat(name)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := regular(name, info); err != nil {
+	if err := checkRegular(name, info); err != nil {
 		return nil, 0, err
 	}
-	// By now the name may lead to something else, even to a pipe: do not wait
-	// on it, and look again at what was opened.
+	// The file may have been replaced meanwhile, even by a pipe: open it without
+	// blocking, and check again what was opened.
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	if info, err = file.Stat(); err == nil {
-		err = regular(name, info)
+		err = checkRegular(name, info)
 	}
 	if err != nil {
 		file.Close()

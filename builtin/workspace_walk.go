@@ -12,48 +12,49 @@ import (
 	"syscall"
 )
 
-// maxDepth is how many folders may stand inside each other: nothing is written
-// deeper, and no walk goes deeper.
+// maxDepth is the maximum nesting of folders, for writes and for walks.
 const maxDepth = 100
 
-// walker looks at what is in a folder and in the folders inside it, sorted,
-// following no symlinks but the folder it begins with.
+// walker visits the entries of a folder and its subfolders in sorted order. It
+// follows no symlinks except for the folder it starts with.
 type walker struct {
-	ctx    context.Context
-	root   *os.Root
-	left   int64 // names it may still look at
-	strict bool  // what cannot be looked at is an error, not left out
-	cut    bool  // there is more: it was too much, or too deep
-	visit  func(name string, info fs.FileInfo) error
+	ctx       context.Context
+	root      *os.Root
+	budget    int64 // number of names that may still be visited
+	strict    bool  // unreadable entries are an error; otherwise they are skipped
+	truncated bool  // entries were skipped: there were too many, or they were nested too deep
+	visit     func(name string, info fs.FileInfo) error
 }
 
-// walk visits everything below dir by its name in the workspace. What vanishes
-// meanwhile is left out. visit steers as a fs.WalkDirFunc does.
+// walk calls visit for everything below dir, with the name relative to the
+// workspace. Entries that vanish meanwhile are skipped. The error of visit has
+// the same meaning as that of a fs.WalkDirFunc.
 func (w *walker) walk(dir string) error {
-	if err := directory(w.root, dir); err != nil {
+	if err := checkDirectory(w.root, dir); err != nil {
 		return err
 	}
-	if err := w.folder(dir, 1); !errors.Is(err, fs.SkipAll) {
+	if err := w.walkDir(dir, 1); !errors.Is(err, fs.SkipAll) {
 		return err
 	}
 	return nil
 }
 
-func (w *walker) folder(dir string, depth int) error {
-	names, err := w.names(dir)
+// walkDir visits the contents of one folder.
+func (w *walker) walkDir(dir string, depth int) error {
+	names, err := w.readNames(dir)
 	if err != nil {
 		return err
 	}
 	for _, base := range names {
-		if err := w.look(path.Join(dir, base), depth); err != nil {
+		if err := w.walkEntry(path.Join(dir, base), depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look visits one name, and what is in it.
-func (w *walker) look(name string, depth int) error {
+// walkEntry visits one entry and, if it is a folder, its contents.
+func (w *walker) walkEntry(name string, depth int) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -68,19 +69,19 @@ func (w *walker) look(name string, depth int) error {
 	case err != nil || !info.IsDir():
 		return err
 	case depth == maxDepth:
-		w.cut = true
+		w.truncated = true
 		return nil
 	}
-	if err = w.folder(name, depth+1); err != nil && w.strict && errors.Is(err, fs.ErrPermission) && !ownedByUs(info) {
-		return nil // nobody here made it, or can
+	if err = w.walkDir(name, depth+1); err != nil && w.strict && errors.Is(err, fs.ErrPermission) && !ownedByProcess(info) {
+		return nil // tools and programs run as this user and cannot have created it
 	}
 	return w.ignoreVanished(err)
 }
 
-// names lists a folder, sorted. A folder of more names than may be looked at
-// is cut.
-func (w *walker) names(dir string) ([]string, error) {
-	// By now dir may be something else, even a pipe: do not wait on it.
+// readNames returns the sorted names in a folder, at most budget of them.
+func (w *walker) readNames(dir string) ([]string, error) {
+	// dir may have been replaced meanwhile, even by a pipe: open it without
+	// blocking.
 	file, err := w.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -89,13 +90,13 @@ func (w *walker) names(dir string) ([]string, error) {
 	var names []string
 	for {
 		part, err := file.Readdirnames(1000)
-		names = append(names, part[:min(int64(len(part)), w.left)]...)
-		if int64(len(part)) > w.left {
-			w.cut = true
+		names = append(names, part[:min(int64(len(part)), w.budget)]...)
+		if int64(len(part)) > w.budget {
+			w.truncated = true
 		}
-		w.left = max(0, w.left-int64(len(part)))
+		w.budget = max(0, w.budget-int64(len(part)))
 		switch {
-		case errors.Is(err, io.EOF) || w.cut:
+		case errors.Is(err, io.EOF) || w.truncated:
 			slices.Sort(names)
 			return names, nil
 		case err != nil:
@@ -106,11 +107,11 @@ func (w *walker) names(dir string) ([]string, error) {
 	}
 }
 
-// ignoreVanished passes by what a walk leaves out: what has vanished or become
-// something else meanwhile, and, unless it has to be exact, what is closed.
+// ignoreVanished returns nil for errors of entries that a walk skips: those that
+// vanished or changed their type meanwhile and, unless strict, unreadable ones.
 func (w *walker) ignoreVanished(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, escape(w.root)):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, escapeError(w.root)):
 		return nil
 	case errors.Is(err, fs.ErrPermission) && !w.strict:
 		return nil
@@ -118,7 +119,8 @@ func (w *walker) ignoreVanished(err error) error {
 	return err
 }
 
-func directory(root *os.Root, name string) error {
+// checkDirectory returns an error if name is not a folder.
+func checkDirectory(root *os.Root, name string) error {
 	info, err := root.Stat(name)
 	if err == nil && !info.IsDir() {
 		return syscall.ENOTDIR
@@ -126,8 +128,8 @@ func directory(root *os.Root, name string) error {
 	return err
 }
 
-// below gives a name in the workspace relative to the folder dir.
-func below(dir, name string) string {
+// relativeTo returns a name in the workspace relative to the folder dir.
+func relativeTo(dir, name string) string {
 	if dir == "." {
 		return name
 	}

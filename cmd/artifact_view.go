@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/gateway/client"
 )
 
 // How much of an artifact is shown.
@@ -27,7 +27,7 @@ const (
 
 // preview says how an artifact's content begins, in lines that act on no
 // terminal.
-func preview(a runtime.Artifact, content []byte) string {
+func preview(a client.Artifact, content []byte) string {
 	if a.Binary {
 		return previewOfBytes(content)
 	}
@@ -88,7 +88,7 @@ var extensions = map[string]string{
 
 // extension goes by what the content is; only among texts does it believe what
 // the artifact says of itself.
-func extension(a runtime.Artifact, content []byte) string {
+func extension(a client.Artifact, content []byte) string {
 	if a.Binary {
 		if ext, ok := extensions[http.DetectContentType(content)]; ok {
 			return ext
@@ -112,7 +112,7 @@ const maxName = 60
 // fileName makes a name of an artifact's title or type. It has letters,
 // digits, '-', '_' and '.', begins with a letter or digit, and ends with the
 // extension. beside tells it from others of the same title.
-func fileName(a runtime.Artifact, content []byte, beside string) string {
+func fileName(a client.Artifact, content []byte, beside string) string {
 	ext := extension(a, content)
 	name := slug(metaText(a, "title"))
 	if name == "" {
@@ -137,7 +137,7 @@ func slug(text string) string {
 }
 
 // metaText gives a text of an artifact's facts, "" when there is none.
-func metaText(a runtime.Artifact, field string) string {
+func metaText(a client.Artifact, field string) string {
 	var facts map[string]any
 	_ = json.Unmarshal(a.Meta, &facts) // free form, or nothing at all
 	text, _ := facts[field].(string)

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/gateway/client"
 )
 
-func artifactTitled(title string) runtime.Artifact {
+func artifactTitled(title string) client.Artifact {
 	meta, err := json.Marshal(map[string]string{"title": title, "mediaType": "text/markdown"})
 	if err != nil {
 		panic(err)
 	}
-	return runtime.Artifact{ID: "5c8c53b4", Type: "report", Meta: meta}
+	return client.Artifact{ID: "5c8c53b4", Type: "report", Meta: meta}
 }
 
 func TestAFileIsNamedAfterItsTitle(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAFileIsNamedAfterItsTitle(t *testing.T) {
 		}
 	})
 	t.Run("after itself when nothing else is left", func(t *testing.T) {
-		if got := fileName(runtime.Artifact{ID: "5c8c53b4", Type: "/"}, []byte("x"), ""); got != "5c8c53b4.txt" {
+		if got := fileName(client.Artifact{ID: "5c8c53b4", Type: "/"}, []byte("x"), ""); got != "5c8c53b4.txt" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -76,10 +76,10 @@ func FuzzFileName(f *testing.F) {
 }
 
 func TestAPreviewShowsHowItBegins(t *testing.T) {
-	text, binary := runtime.Artifact{}, runtime.Artifact{Binary: true}
+	text, binary := client.Artifact{}, client.Artifact{Binary: true}
 	for _, c := range []struct {
 		name    string
-		a       runtime.Artifact
+		a       client.Artifact
 		content string
 		want    string
 	}{

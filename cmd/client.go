@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 )
 
 // The variables by which commands act as the holder of a token.
@@ -28,24 +28,24 @@ func (c *common) variable(name string) string {
 // process that serves the data directory; it acts as the holder of
 // ROLECALL_TOKEN when that is set. Without a process a token is nobody's.
 //
-// Errors: gateway.ErrNotServed when there is neither and no token.
-func newClient(c *common) (*gateway.Client, error) {
+// Errors: client.ErrNotServed when there is neither and no token.
+func newClient(c *common) (*client.Client, error) {
 	token := c.variable(tokenVariable)
 	if base := c.variable(urlVariable); base != "" {
-		client, err := gateway.Remote(base, token)
+		api, err := client.Remote(base, token)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("%s: %w", urlVariable, err)}
 		}
-		return client, nil
+		return api, nil
 	}
-	client, err := gateway.Dial(c.data)
-	if errors.Is(err, gateway.ErrNotServed) && token != "" {
+	api, err := client.Dial(c.data)
+	if errors.Is(err, client.ErrNotServed) && token != "" {
 		return nil, fmt.Errorf("%s is set and no process serves %s; start one with serve, or unset it", tokenVariable, c.data)
 	}
 	if err != nil || token == "" {
-		return client, err
+		return api, err
 	}
-	return client.WithToken(token)
+	return api.WithToken(token)
 }
 
 // hint says, behind an error of a gateway, what of the environment leads there

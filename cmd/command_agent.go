@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -31,8 +31,8 @@ running task has it (or, when no task runs, only one agent at all).`,
 // agentFilter chooses agents.
 type agentFilter struct{ task, status string }
 
-func (o *agentFilter) list(ctx context.Context, client *gateway.Client) iter.Seq2[gateway.Agent, error] {
-	return client.Agents(ctx, identity.TaskID(o.task), o.status)
+func (o *agentFilter) list(ctx context.Context, api *client.Client) iter.Seq2[client.Agent, error] {
+	return api.Agents(ctx, identity.TaskID(o.task), o.status)
 }
 
 func newAgentListCommand(c *common) *cobra.Command {
@@ -42,8 +42,8 @@ func newAgentListCommand(c *common) *cobra.Command {
 		Short:   "List agents, the oldest first, terminated ones too",
 		Example: "  rolecall agent list --status working\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
-			return agentListFunc(ctx, c.out, client, o, c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			return agentListFunc(ctx, c.out, api, o, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task of this `id`")
@@ -51,9 +51,9 @@ func newAgentListCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-func agentListFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *agentFilter, asJSON bool) error {
+func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
 	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
-	return printList(out, asJSON, o.list(ctx, client), head, func(a gateway.Agent) []string {
+	return printList(out, asJSON, o.list(ctx, api), head, func(a client.Agent) []string {
 		return []string{string(a.ID), a.Role, a.Status, orDash(a.State), string(a.Task), orDash(string(a.Parent))}
 	})
 }
@@ -64,14 +64,14 @@ func newAgentShowCommand(c *common) *cobra.Command {
 		Short:   "Show one agent: what it is for and what it may call now",
 		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 --json",
 		Args:    exactly(1, "one agent, by id or role name"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return agentShowFunc(ctx, c.out, client, args[0], c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return agentShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func agentShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, asJSON bool) error {
-	a, err := client.Agent(ctx, ref)
+func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	a, err := api.Agent(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -93,27 +93,27 @@ func newAgentTreeCommand(c *common) *cobra.Command {
 list of agents, each with its parent.`,
 		Example: "  rolecall agent tree\n  rolecall agent tree --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
 		Args:    exactly(0, "no arguments; name a task with --task"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			if c.json {
-				return agentListFunc(ctx, c.out, client, o, true)
+				return agentListFunc(ctx, c.out, api, o, true)
 			}
-			return agentTreeFunc(ctx, c.out, client, o)
+			return agentTreeFunc(ctx, c.out, api, o)
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task of this `id`")
 	return cmd
 }
 
-func agentTreeFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *agentFilter) error {
-	var agents []gateway.Agent
-	for a, err := range o.list(ctx, client) {
+func agentTreeFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter) error {
+	var agents []client.Agent
+	for a, err := range o.list(ctx, api) {
 		if err != nil {
 			return err
 		}
 		agents = append(agents, a)
 	}
 	var b strings.Builder
-	for t, err := range client.Tasks(ctx, "") {
+	for t, err := range api.Tasks(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func agentTreeFunc(ctx context.Context, out io.Writer, client *gateway.Client, o
 
 // treeOf draws the agents of one task, parents before children. An agent
 // whose parent is not among them stands at the top.
-func treeOf(agents []gateway.Agent, task identity.TaskID) table {
-	below := map[identity.AgentID][]gateway.Agent{}
+func treeOf(agents []client.Agent, task identity.TaskID) table {
+	below := map[identity.AgentID][]client.Agent{}
 	known := map[identity.AgentID]bool{}
 	for _, a := range agents {
 		known[a.ID] = a.Task == task
@@ -169,16 +169,16 @@ artifacts and files stay. The agent a task started with ends with its task
 alone: see "rolecall task cancel".`,
 		Example: `  rolecall agent terminate analyst --reason "it loops"`,
 		Args:    exactly(1, "one agent, by id or role name"),
-		RunE: withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return agentTerminateFunc(ctx, c.out, client, args[0], reason, c.json)
+		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
+			return agentTerminateFunc(ctx, c.out, api, args[0], reason, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	return cmd
 }
 
-func agentTerminateFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref, reason string, asJSON bool) error {
-	a, err := client.Terminate(ctx, ref, reason)
+func agentTerminateFunc(ctx context.Context, out io.Writer, api *client.Client, ref, reason string, asJSON bool) error {
+	a, err := api.Terminate(ctx, ref, reason)
 	if err != nil {
 		return err
 	}
@@ -211,8 +211,8 @@ becomes {"text": TEXT}; --payload sends any JSON instead.`,
 			if err != nil {
 				return err
 			}
-			return withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, args []string) error {
-				return agentSendFunc(ctx, c.out, client, args[0], q, c.json)
+			return withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
+				return agentSendFunc(ctx, c.out, api, args[0], q, c.json)
 			})(cmd, args)
 		},
 	}
@@ -221,8 +221,8 @@ becomes {"text": TEXT}; --payload sends any JSON instead.`,
 	return cmd
 }
 
-func (o *sendOptions) request(args []string) (gateway.MessageRequest, error) {
-	q := gateway.MessageRequest{DelayMS: o.delay.Milliseconds()}
+func (o *sendOptions) request(args []string) (client.MessageRequest, error) {
+	q := client.MessageRequest{DelayMS: o.delay.Milliseconds()}
 	switch {
 	case o.delay < 0:
 		return q, usageError{errors.New("--delay is negative")}
@@ -238,8 +238,8 @@ func (o *sendOptions) request(args []string) (gateway.MessageRequest, error) {
 	return q, nil
 }
 
-func agentSendFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, q gateway.MessageRequest, asJSON bool) error {
-	sent, err := client.Send(ctx, ref, q)
+func agentSendFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, q client.MessageRequest, asJSON bool) error {
+	sent, err := api.Send(ctx, ref, q)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/runtime"
 )
 
 func newArtifactCommand(c *common) *cobra.Command {
@@ -31,22 +30,22 @@ func newArtifactListCommand(c *common) *cobra.Command {
 		Short:   "List artifacts, the oldest first",
 		Example: "  rolecall artifact list\n  rolecall artifact list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
-			return artifactListFunc(ctx, c.out, client, task, c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			return artifactListFunc(ctx, c.out, api, task, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&task, "task", "", "only artifacts of the task of this `id`")
 	return cmd
 }
 
-func artifactListFunc(ctx context.Context, out io.Writer, client *gateway.Client, task string, asJSON bool) error {
+func artifactListFunc(ctx context.Context, out io.Writer, api *client.Client, task string, asJSON bool) error {
 	if task != "" {
-		if _, err := client.Task(ctx, task); err != nil {
+		if _, err := api.Task(ctx, task); err != nil {
 			return err
 		}
 	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
-	return printList(out, asJSON, client.Artifacts(ctx, identity.TaskID(task)), head, func(a runtime.Artifact) []string {
+	return printList(out, asJSON, api.Artifacts(ctx, identity.TaskID(task)), head, func(a client.Artifact) []string {
 		return []string{a.ID, cut(clean(a.Type), maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
 	})
 }
@@ -60,21 +59,21 @@ text, the size of a picture, the first bytes of anything else. With --json the
 record alone.`,
 		Example: "  rolecall artifact show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1",
 		Args:    exactly(1, "one artifact id"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return artifactShowFunc(ctx, c.out, client, args[0], c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return artifactShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func artifactShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, asJSON bool) error {
-	a, err := client.Artifact(ctx, ref)
+func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	a, err := api.Artifact(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if asJSON {
 		return printJSON(out, a)
 	}
-	content, err := client.Content(ctx, a.ID)
+	content, err := api.Content(ctx, a.ID)
 	if err != nil {
 		return err
 	}
@@ -95,16 +94,16 @@ the configuration of a task that was killed before it began. Artifacts stay.
 The data directory's file keeps its size; what is freed is used again.`,
 		Example: "  rolecall artifact gc --dry-run\n  rolecall artifact gc",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, _ []string) error {
-			return artifactSweepFunc(ctx, c.out, client, dryRun, c.json)
+		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, _ []string) error {
+			return artifactSweepFunc(ctx, c.out, api, dryRun, c.json)
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
 	return cmd
 }
 
-func artifactSweepFunc(ctx context.Context, out io.Writer, client *gateway.Client, dryRun, asJSON bool) error {
-	swept, err := client.Sweep(ctx, dryRun)
+func artifactSweepFunc(ctx context.Context, out io.Writer, api *client.Client, dryRun, asJSON bool) error {
+	swept, err := api.Sweep(ctx, dryRun)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/runtime"
 )
 
 type artifactGetOptions struct {
@@ -53,11 +52,11 @@ when it is absent; the names of the files are printed.`,
 			if err := o.check(c.json); err != nil {
 				return usageError{err}
 			}
-			return withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
+			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 				if o.all {
-					return artifactGetAllFunc(ctx, c.out, client, o)
+					return artifactGetAllFunc(ctx, c.out, api, o)
 				}
-				return artifactGetFunc(ctx, c.out, client, args[0], o)
+				return artifactGetFunc(ctx, c.out, api, args[0], o)
 			})(cmd, args)
 		},
 	}
@@ -81,12 +80,12 @@ func (o *artifactGetOptions) check(asJSON bool) error {
 	return nil
 }
 
-func artifactGetFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, o *artifactGetOptions) error {
-	a, err := client.Artifact(ctx, ref)
+func artifactGetFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, o *artifactGetOptions) error {
+	a, err := api.Artifact(ctx, ref)
 	if err != nil {
 		return err
 	}
-	content, err := client.Content(ctx, a.ID)
+	content, err := api.Content(ctx, a.ID)
 	if err != nil {
 		return err
 	}
@@ -120,19 +119,19 @@ func forTerminal(content []byte) ([]byte, error) {
 }
 
 // artifactGetAllFunc writes all artifacts of a task, the oldest first.
-func artifactGetAllFunc(ctx context.Context, out io.Writer, client *gateway.Client, o *artifactGetOptions) error {
-	if _, err := client.Task(ctx, o.task); err != nil {
+func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
+	if _, err := api.Task(ctx, o.task); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.output, 0o777); err != nil {
 		return err
 	}
 	to := newExport(o)
-	for a, err := range client.Artifacts(ctx, identity.TaskID(o.task)) {
+	for a, err := range api.Artifacts(ctx, identity.TaskID(o.task)) {
 		if err != nil {
 			return err
 		}
-		content, err := client.Content(ctx, a.ID)
+		content, err := api.Content(ctx, a.ID)
 		if err != nil {
 			return err
 		}
@@ -155,7 +154,7 @@ func newExport(o *artifactGetOptions) *export {
 }
 
 // show writes one artifact and says under which name.
-func (e *export) show(out io.Writer, a runtime.Artifact, content []byte) error {
+func (e *export) show(out io.Writer, a client.Artifact, content []byte) error {
 	name, err := e.write(a, content)
 	if err == nil {
 		_, err = fmt.Fprintln(out, clean(name))
@@ -165,7 +164,7 @@ func (e *export) show(out io.Writer, a runtime.Artifact, content []byte) error {
 
 // write writes one artifact and gives its file's name. The name is what an
 // agent made of it: the directory is opened so that none leads out of it.
-func (e *export) write(a runtime.Artifact, content []byte) (string, error) {
+func (e *export) write(a client.Artifact, content []byte) (string, error) {
 	root, err := os.OpenRoot(e.dir)
 	if err != nil {
 		return "", err

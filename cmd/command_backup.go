@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/persist"
 )
@@ -130,11 +130,11 @@ func checked(ctx context.Context, copied, path string) (backupShown, error) {
 // from the file.
 func backupTo(ctx context.Context, c *common, to io.Writer) error {
 	for try := 1; ; try++ {
-		client, err := newClient(c)
+		api, err := newClient(c)
 		if err == nil {
-			return errors.Join(fetchCopy(ctx, client, to), client.Close())
+			return errors.Join(fetchCopy(ctx, api, to), api.Close())
 		}
-		if !errors.Is(err, gateway.ErrNotServed) {
+		if !errors.Is(err, client.ErrNotServed) {
 			return err
 		}
 		err = copyStore(ctx, c.data, to)
@@ -144,8 +144,8 @@ func backupTo(ctx context.Context, c *common, to io.Writer) error {
 	}
 }
 
-func fetchCopy(ctx context.Context, client *gateway.Client, to io.Writer) error {
-	from, err := client.Backup(ctx)
+func fetchCopy(ctx context.Context, api *client.Client, to io.Writer) error {
+	from, err := api.Backup(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -45,11 +45,11 @@ an auth service it says so: callers of the role may have one, agents never.`,
 			if err != nil {
 				return err
 			}
-			return withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
+			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 				if o.who {
-					return whoFunc(ctx, c, client, q)
+					return whoFunc(ctx, c, api, q)
 				}
-				return canFunc(ctx, c, client, q)
+				return canFunc(ctx, c, api, q)
 			})(cmd, args)
 		},
 	}
@@ -67,8 +67,8 @@ var errAmbiguous = usageError{errors.New("can needs one of --role ROLE, --agent 
 
 // question makes of the flags what the gateway is asked; token says that
 // somebody asks who may have a role.
-func (o *canOptions) question(tool string, token bool) (gateway.Question, error) {
-	q := gateway.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
+func (o *canOptions) question(tool string, token bool) (client.Question, error) {
+	q := client.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
 	n := 0
 	for _, given := range []bool{o.role != "", o.agent != "", o.who} {
 		if given {
@@ -93,12 +93,12 @@ func (o *canOptions) question(tool string, token bool) (gateway.Question, error)
 
 // verdictView is a verdict, and what a call has to bring beside the right.
 type verdictView struct {
-	gateway.Verdict
+	client.Verdict
 	Needs string `json:"needs,omitempty"`
 }
 
-func canFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
-	v, err := client.Can(ctx, q)
+func canFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	v, err := api.Can(ctx, q)
 	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
 		return errAmbiguous // the token is an operator's
 	}
@@ -107,7 +107,7 @@ func canFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Q
 	}
 	shown := verdictView{Verdict: v}
 	if v.Allowed {
-		if shown.Needs, err = needsOf(ctx, client, v.Tool); err != nil {
+		if shown.Needs, err = needsOf(ctx, api, v.Tool); err != nil {
 			return err
 		}
 	}
@@ -128,8 +128,8 @@ func canFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Q
 
 // needsOf says what a tool asks of who calls it, that agents never have; "" is
 // nothing.
-func needsOf(ctx context.Context, client *gateway.Client, name string) (string, error) {
-	t, err := client.Tool(ctx, name)
+func needsOf(ctx context.Context, api *client.Client, name string) (string, error) {
+	t, err := api.Tool(ctx, name)
 	if err != nil || t.Auth == nil {
 		return "", err
 	}
@@ -161,18 +161,18 @@ func needsText(needs string) string {
 
 // holderView are those that may call a tool, and what a call has to bring beside.
 type holderView struct {
-	gateway.Holders
+	client.Holders
 	Needs string `json:"needs,omitempty"`
 }
 
-func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Question) error {
-	h, err := client.Who(ctx, q)
+func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	h, err := api.Who(ctx, q)
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
-		shown.Needs, err = needsOf(ctx, client, h.Tool)
+		shown.Needs, err = needsOf(ctx, api, h.Tool)
 	}
 	if shown.Needs != "" {
-		shown.Agents = []gateway.AgentHolder{}
+		shown.Agents = shown.Agents[:0]
 	}
 	switch {
 	case err != nil:
@@ -193,7 +193,7 @@ func whoFunc(ctx context.Context, c *common, client *gateway.Client, q gateway.Q
 	return err
 }
 
-func holderTable(h gateway.Holders) table {
+func holderTable(h client.Holders) table {
 	rows := table{{"KIND", "NAME", "ID", "TASK"}}
 	for _, r := range h.Roles {
 		rows = append(rows, []string{"role", r.Name, string(r.ID), "-"})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -28,15 +28,15 @@ func newGroupListCommand(c *common) *cobra.Command {
 		Short:   "List the tool groups, sorted by id",
 		Example: "  rolecall group list\n  rolecall group list --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
-			return groupListFunc(ctx, c.out, client, c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			return groupListFunc(ctx, c.out, api, c.json)
 		}),
 	}
 }
 
-func groupListFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
+func groupListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"ID", "OWNER", "TOOLS", "DESCRIPTION"}
-	return printList(out, asJSON, client.Groups(ctx), head, func(g toolgroups.Info) []string {
+	return printList(out, asJSON, api.Groups(ctx), head, func(g toolgroups.Info) []string {
 		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), cut(clean(g.Description), maxCell)}
 	})
 }
@@ -47,14 +47,14 @@ func newGroupShowCommand(c *common) *cobra.Command {
 		Short:   "Show one tool group with its tools",
 		Example: "  rolecall group show workspace\n  rolecall group show workspace --json",
 		Args:    exactly(1, "one group id"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return groupShowFunc(ctx, c.out, client, args[0], c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return groupShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func groupShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, id string, asJSON bool) error {
-	g, err := client.Group(ctx, id)
+func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
+	g, err := api.Group(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -68,5 +68,5 @@ func groupShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, i
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	return toolListFunc(ctx, out, client, id, false)
+	return toolListFunc(ctx, out, api, id, false)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -44,14 +44,14 @@ socket meanwhile.`,
 // process. Nothing of stdin is read before one of both is settled.
 func mcpFunc(ctx context.Context, c *common, role string) error {
 	for try := 1; ; try++ {
-		client, err := newClient(c)
+		api, err := newClient(c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
 			}
-			return errors.Join(client.MCP(ctx, role, c.in, c.out), client.Close())
+			return errors.Join(api.MCP(ctx, role, c.in, c.out), api.Close())
 		}
-		if !errors.Is(err, gateway.ErrNotServed) {
+		if !errors.Is(err, client.ErrNotServed) {
 			return err
 		}
 		began, err := mcpAlone(ctx, c, role)

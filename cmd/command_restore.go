@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/persist"
 )
 
@@ -69,16 +69,16 @@ func restoreFunc(ctx context.Context, c *common, path string) error {
 
 // checkNotServed refuses a data directory that a process works on.
 func checkNotServed(dir string) error {
-	client, err := gateway.Dial(dir)
+	api, err := client.Dial(dir)
 	switch {
-	case errors.Is(err, gateway.ErrNotServed):
+	case errors.Is(err, client.ErrNotServed):
 		return nil
 	case err != nil:
 		return err
 	}
 	return errors.Join(
 		errcode.New(errcode.Conflict, "a process works on the organization in %s; restore into another data directory, or end it and move %s away", dir, persist.FileName),
-		client.Close(),
+		api.Close(),
 	)
 }
 
@@ -86,11 +86,11 @@ func checkNotServed(dir string) error {
 func (s *restoreShown) look(ctx context.Context, c *common) error {
 	bare := *c
 	bare.files = nil // no configuration is put in force
-	client, done, err := connect(ctx, &bare, readOnly)
+	api, done, err := connect(ctx, &bare, readOnly)
 	if err != nil {
 		return err
 	}
-	for task, err := range client.Tasks(ctx, "") {
+	for task, err := range api.Tasks(ctx, "") {
 		if err != nil {
 			return errors.Join(err, done())
 		}

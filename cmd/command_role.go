@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -36,21 +36,21 @@ func newRoleListCommand(c *common) *cobra.Command {
 		Short:   "List the roles, sorted by name",
 		Example: "  rolecall role list\n  rolecall role list --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
-			return roleListFunc(ctx, c.out, client, c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			return roleListFunc(ctx, c.out, api, c.json)
 		}),
 	}
 }
 
-func roleListFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
+func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "ID", "USES", "MAY GRANT", "MADE BY", "MODEL"}
-	return printList(out, asJSON, client.Roles(ctx), head, func(r gateway.Role) []string {
+	return printList(out, asJSON, api.Roles(ctx), head, func(r client.Role) []string {
 		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model))}
 	})
 }
 
 // groupsOf shows a role's groups, and which of them dangle.
-func groupsOf(r gateway.Role, set toolgroups.Set) string {
+func groupsOf(r client.Role, set toolgroups.Set) string {
 	if set.IsAll() {
 		return "all"
 	}
@@ -71,21 +71,21 @@ func newRoleShowCommand(c *common) *cobra.Command {
 added when it names groups that give nothing.`,
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
 		Args:    exactly(1, "one role, by id or name"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return roleShowFunc(ctx, c.out, client, args[0], c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return roleShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func roleShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, ref string, asJSON bool) error {
-	r, err := client.Role(ctx, ref)
+func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	r, err := api.Role(ctx, ref)
 	if err != nil {
 		return err
 	}
 	return printOne(out, asJSON, r, roleFields(r))
 }
 
-func roleFields(r gateway.Role) fields {
+func roleFields(r client.Role) fields {
 	f := fields{
 		{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)},
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
@@ -112,13 +112,13 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "say what would be, and change nothing")
 }
 
-func (o *roleOptions) request() (gateway.RoleRequest, error) {
+func (o *roleOptions) request() (client.RoleRequest, error) {
 	use, err := o.use.set()
 	if err != nil {
-		return gateway.RoleRequest{}, err
+		return client.RoleRequest{}, err
 	}
 	grant, err := o.grant.set()
-	return gateway.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
+	return client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
 }
 
 // groupOptions are three flags that choose groups: some, all or none.
@@ -185,11 +185,11 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
-	client, done, err := connect(ctx, c, o.purpose(createIfMissing))
+	api, done, err := connect(ctx, c, o.purpose(createIfMissing))
 	if err != nil {
 		return err
 	}
-	r, err := client.CreateRole(ctx, q, o.dryRun)
+	r, err := api.CreateRole(ctx, q, o.dryRun)
 	if err = errors.Join(err, done()); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (o *roleOptions) done(what string) string {
 	return what
 }
 
-func warnDangling(talk io.Writer, r gateway.Role) {
+func warnDangling(talk io.Writer, r client.Role) {
 	for _, id := range r.Dangling {
 		fmt.Fprintf(talk, "nobody has registered the tool group %s: it gives nothing until the role is updated after somebody has\n", clean(string(id)))
 	}
@@ -250,14 +250,14 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	if err != nil {
 		return err
 	}
-	if q == (gateway.RoleRequest{}) {
+	if q == (client.RoleRequest{}) {
 		return usageError{errors.New("there is nothing to change; name it with --use, --grant, --prompt, --model or --name")}
 	}
-	client, done, err := connect(ctx, c, o.purpose(readWrite))
+	api, done, err := connect(ctx, c, o.purpose(readWrite))
 	if err != nil {
 		return err
 	}
-	change, err := client.UpdateRole(ctx, ref, q, o.dryRun)
+	change, err := api.UpdateRole(ctx, ref, q, o.dryRun)
 	if err = errors.Join(err, done()); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 }
 
 // printChange prints a change's diff; the talk says what was changed.
-func printChange(c *common, o *roleOptions, what string, change gateway.RoleChange) error {
+func printChange(c *common, o *roleOptions, what string, change client.RoleChange) error {
 	if o.json {
 		return printJSON(c.out, change)
 	}
@@ -305,11 +305,11 @@ whose roles they made. The record stays, for those who read what happened.`,
 }
 
 func roleDeleteFunc(ctx context.Context, c *common, ref string, o *roleOptions) error {
-	client, done, err := connect(ctx, c, o.purpose(readWrite))
+	api, done, err := connect(ctx, c, o.purpose(readWrite))
 	if err != nil {
 		return err
 	}
-	change, err := client.DeleteRole(ctx, ref, o.dryRun)
+	change, err := api.DeleteRole(ctx, ref, o.dryRun)
 	if err = errors.Join(err, done()); err != nil {
 		return err
 	}

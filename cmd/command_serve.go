@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/app"
 )
 
@@ -93,7 +94,7 @@ type serveOutput struct {
 
 // printAddress prints where the API answers: on stderr, and with --json on stdout.
 func printAddress(c *common, l *app.HTTPListener) error {
-	shown := serveOutput{Socket: filepath.Join(c.data, gateway.SocketName), URL: "http://" + l.Addr().String(), Token: l.Token}
+	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: "http://" + l.Addr().String(), Token: l.Token}
 	fmt.Fprintf(c.err, "serving %s\n", shown.Socket)
 	if l.Token == "" {
 		fmt.Fprintf(c.err, "serving %s\n", shown.URL)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
@@ -30,17 +30,17 @@ func newTaskListCommand(c *common) *cobra.Command {
 		Short:   "List the tasks, the oldest first",
 		Example: "  rolecall task list\n  rolecall task list --status failed --json",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
-			return taskListFunc(ctx, c.out, client, status, c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			return taskListFunc(ctx, c.out, api, status, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&status, "status", "", "only tasks that are `running`, done, failed or cancelled")
 	return cmd
 }
 
-func taskListFunc(ctx context.Context, out io.Writer, client *gateway.Client, status string, asJSON bool) error {
+func taskListFunc(ctx context.Context, out io.Writer, api *client.Client, status string, asJSON bool) error {
 	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
-	return printList(out, asJSON, client.Tasks(ctx, status), head, func(t gateway.Task) []string {
+	return printList(out, asJSON, api.Tasks(ctx, status), head, func(t client.Task) []string {
 		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), cut(clean(t.Text), maxCell)}
 	})
 }
@@ -51,21 +51,21 @@ func newTaskShowCommand(c *common) *cobra.Command {
 		Short:   "Show one task and its result",
 		Example: "  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactly(1, "one task id"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return taskShowFunc(ctx, c.out, client, args[0], c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return taskShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func taskShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, id string, asJSON bool) error {
-	t, err := client.Task(ctx, id)
+func taskShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
+	t, err := api.Task(ctx, id)
 	if err != nil {
 		return err
 	}
 	return printOne(out, asJSON, t, taskFields(t))
 }
 
-func taskFields(t gateway.Task) fields {
+func taskFields(t client.Task) fields {
 	f := fields{
 		{"id", string(t.ID)}, {"status", string(t.Status)}, {"caller", t.Caller}, {"agent", string(t.Agent)}, {"state", t.State},
 		{"started", formatTime(t.CreatedAt)}, {"ended", formatTime(t.EndedAt)},
@@ -121,16 +121,16 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 		Example: `  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
   rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --reason "asked for the wrong day"`,
 		Args: exactly(1, "one task id"),
-		RunE: withClient(c, readWrite, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return taskCancelFunc(ctx, c.out, client, args[0], reason, c.json)
+		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
+			return taskCancelFunc(ctx, c.out, api, args[0], reason, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	return cmd
 }
 
-func taskCancelFunc(ctx context.Context, out io.Writer, client *gateway.Client, id, reason string, asJSON bool) error {
-	t, err := client.Cancel(ctx, id, reason)
+func taskCancelFunc(ctx context.Context, out io.Writer, api *client.Client, id, reason string, asJSON bool) error {
+	t, err := api.Cancel(ctx, id, reason)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 )
 
 // tokenEntry is a token as kind: gateway lists it.
@@ -91,7 +91,7 @@ func (e tokenEntry) check(now time.Time) error {
 }
 
 func tokenFunc(out io.Writer, e tokenEntry, asJSON bool) error {
-	token, digest := gateway.NewToken()
+	token, digest := auth.NewToken()
 	e.SHA256 = hex.EncodeToString(digest[:])
 	if asJSON {
 		return printJSON(out, tokenShown{token, e})

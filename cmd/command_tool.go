@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -36,11 +36,11 @@ func newToolListCommand(c *common) *cobra.Command {
 		Short:   "List the tools, sorted by name",
 		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json\n  rolecall tool list --quarantined",
 		Args:    exactly(0, "no arguments"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, _ []string) error {
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			if quarantined {
-				return quarantineFunc(ctx, c.out, client, c.json)
+				return quarantineFunc(ctx, c.out, api, c.json)
 			}
-			return toolListFunc(ctx, c.out, client, group, c.json)
+			return toolListFunc(ctx, c.out, api, group, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&group, "group", "", "only tools of the group of this `id`")
@@ -49,15 +49,15 @@ func newToolListCommand(c *common) *cobra.Command {
 	return cmd
 }
 
-func toolListFunc(ctx context.Context, out io.Writer, client *gateway.Client, group string, asJSON bool) error {
+func toolListFunc(ctx context.Context, out io.Writer, api *client.Client, group string, asJSON bool) error {
 	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "STATES", "DESCRIPTION"}
-	return printList(out, asJSON, client.Tools(ctx, group), head, func(t gateway.Tool) []string {
+	return printList(out, asJSON, api.Tools(ctx, group), head, func(t client.Tool) []string {
 		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), cut(clean(t.Description), maxCell)}
 	})
 }
 
 // statesOf shows the workflow states that offer a tool.
-func statesOf(t gateway.Tool) string {
+func statesOf(t client.Tool) string {
 	switch {
 	case t.States == nil:
 		return "all"
@@ -73,14 +73,14 @@ func newToolShowCommand(c *common) *cobra.Command {
 		Short:   "Show one tool with its input schema",
 		Example: "  rolecall tool show read_file\n  rolecall tool show read_file --json",
 		Args:    exactly(1, "one tool name"),
-		RunE: withClient(c, readOnly, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return toolShowFunc(ctx, c.out, client, args[0], c.json)
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return toolShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
 	}
 }
 
-func toolShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, name string, asJSON bool) error {
-	t, err := client.Tool(ctx, name)
+func toolShowFunc(ctx context.Context, out io.Writer, api *client.Client, name string, asJSON bool) error {
+	t, err := api.Tool(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func toolShowFunc(ctx context.Context, out io.Writer, client *gateway.Client, na
 		}
 	}
 	if t.QuarantineEntry != nil {
-		shown = append(shown, [2]string{"quarantine", differenceOf(*t.QuarantineEntry)}, [2]string{"digest", t.Digest})
+		shown = append(shown, [2]string{"quarantine", differenceOf(t.Offered, t.Accepted)}, [2]string{"digest", t.Digest})
 	}
 	return printOne(out, asJSON, t, shown)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/modules"
 )
 
@@ -44,8 +44,8 @@ means the definition that was read, and is refused when another waits by now.`,
 		if dryRun {
 			p = readOnly
 		}
-		return withClient(c, p, func(ctx context.Context, client *gateway.Client, args []string) error {
-			return toolAcceptFunc(ctx, c, client, args[0], digest, dryRun)
+		return withClient(c, p, func(ctx context.Context, api *client.Client, args []string) error {
+			return toolAcceptFunc(ctx, c, api, args[0], digest, dryRun)
 		})(cmd, args)
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
@@ -59,19 +59,19 @@ func isDigest(text string) bool {
 	return err == nil && len(sum) == sha256.Size
 }
 
-func toolAcceptFunc(ctx context.Context, c *common, client *gateway.Client, name, digest string, dryRun bool) error {
-	list, err := waitingFor(ctx, client, name, digest)
+func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, digest string, dryRun bool) error {
+	list, err := waitingFor(ctx, api, name, digest)
 	if err != nil {
 		return err
 	}
 	for i, s := range list {
 		if !c.json {
-			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", clean(s.Name), clean(string(s.Owner)), clean(s.Digest), differenceOf(s.QuarantineEntry))
+			fmt.Fprintf(c.out, "%s of %s\ndigest: %s\n%s", clean(s.Name), clean(string(s.Owner)), clean(s.Digest), differenceOf(s.Offered, s.Accepted))
 		}
 		if dryRun {
 			continue
 		}
-		if list[i], err = client.Accept(ctx, s.Name, s.Digest); errcode.Of(err) == errcode.Conflict {
+		if list[i], err = api.Accept(ctx, s.Name, s.Digest); errcode.Of(err) == errcode.Conflict {
 			return errDigestChanged(s.Name)
 		}
 		if err != nil {
@@ -94,8 +94,8 @@ func errDigestChanged(name string) error {
 
 // waitingFor lists what is in quarantine under the name of a tool or a server:
 // with a digest, the one definition that has it.
-func waitingFor(ctx context.Context, client *gateway.Client, name, digest string) (list []gateway.QuarantinedTool, err error) {
-	for s, err := range client.Quarantine(ctx) {
+func waitingFor(ctx context.Context, api *client.Client, name, digest string) (list []client.QuarantinedTool, err error) {
+	for s, err := range api.Quarantine(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -109,16 +109,16 @@ func waitingFor(ctx context.Context, client *gateway.Client, name, digest string
 	if digest == "" {
 		return list, nil
 	}
-	at := slices.IndexFunc(list, func(s gateway.QuarantinedTool) bool { return s.Digest == digest })
+	at := slices.IndexFunc(list, func(s client.QuarantinedTool) bool { return s.Digest == digest })
 	if at < 0 {
 		return nil, errDigestChanged(name)
 	}
 	return list[at : at+1], nil
 }
 
-func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, asJSON bool) error {
+func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "OWNER", "WHY", "DESCRIPTION"}
-	return printList(out, asJSON, client.Quarantine(ctx), head, func(s gateway.QuarantinedTool) []string {
+	return printList(out, asJSON, api.Quarantine(ctx), head, func(s client.QuarantinedTool) []string {
 		why := "new"
 		if s.Accepted != nil {
 			why = "changed"
@@ -127,13 +127,14 @@ func quarantineFunc(ctx context.Context, out io.Writer, client *gateway.Client, 
 	})
 }
 
-// differenceOf shows what accepting a definition would change.
-func differenceOf(q gateway.QuarantineEntry) string {
+// differenceOf shows what accepting the offered definition would change. accepted
+// is nil for a new tool.
+func differenceOf(offered modules.Pin, accepted *modules.Pin) string {
 	before, old := "", "/dev/null"
-	if q.Accepted != nil {
-		before, old = pinText(*q.Accepted), "accepted"
+	if accepted != nil {
+		before, old = pinText(*accepted), "accepted"
 	}
-	text := diff.Diff(old, []byte(before), "offered", []byte(pinText(q.Offered)))
+	text := diff.Diff(old, []byte(before), "offered", []byte(pinText(offered)))
 	_, text, _ = bytes.Cut(text, []byte("\n")) // "diff old new" says nothing more
 	return string(text)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/persist"
 )
 
@@ -38,27 +38,27 @@ const maxTries = 20
 // without history, and with -f one in which that configuration is in force,
 // both on a temporary directory. The function it gives is to be called at the
 // end.
-func connect(ctx context.Context, c *common, p accessMode) (*gateway.Client, func() error, error) {
+func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
 	for try := 1; ; try++ {
-		client, err := newClient(c)
+		api, err := newClient(c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is not read\n", cmp.Or(c.variable(urlVariable), c.data))
 			}
-			return client, client.Close, nil
+			return api, api.Close, nil
 		}
-		if !errors.Is(err, gateway.ErrNotServed) {
+		if !errors.Is(err, client.ErrNotServed) {
 			return nil, nil, err
 		}
-		client, done, err := openLocal(ctx, c, p)
+		api, done, err := openLocal(ctx, c, p)
 		if errcode.Of(err) != errcode.Conflict || try == maxTries {
-			return client, done, err
+			return api, done, err
 		}
 	}
 }
 
 // openLocal reaches the organization on the files.
-func openLocal(ctx context.Context, c *common, p accessMode) (*gateway.Client, func() error, error) {
+func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
 	known, err := hasData(c.data)
 	if err != nil {
 		return nil, nil, err
@@ -81,16 +81,16 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*gateway.Client, f
 	}
 	elsewhere := *c
 	elsewhere.data = dir
-	client, done, err := openApp(ctx, &elsewhere)
+	api, done, err := openApp(ctx, &elsewhere)
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
-	return client, func() error { return errors.Join(done(), remove()) }, nil
+	return api, func() error { return errors.Join(done(), remove()) }, nil
 }
 
 // openApp puts a house together on the data directory, with the
 // configuration given in force, and talks to it without a socket.
-func openApp(ctx context.Context, c *common) (*gateway.Client, func() error, error) {
+func openApp(ctx context.Context, c *common) (*client.Client, func() error, error) {
 	s, err := openSession(c, &terminal{out: io.Discard}, nil)
 	if err != nil {
 		return nil, nil, err
@@ -102,11 +102,11 @@ func openApp(ctx context.Context, c *common) (*gateway.Client, func() error, err
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
-	client, err := s.Client()
+	api, err := s.Client()
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
-	return client, s.Close, nil
+	return api, s.Close, nil
 }
 
 // hasData says whether there is a data directory with something in it.
@@ -142,13 +142,13 @@ func copyFile(from, to string) error {
 }
 
 // withClient makes a cobra function of one that needs a client.
-func withClient(c *common, p accessMode, fn func(ctx context.Context, client *gateway.Client, args []string) error) func(*cobra.Command, []string) error {
+func withClient(c *common, p accessMode, fn func(ctx context.Context, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		client, done, err := connect(cmd.Context(), c, p)
+		api, done, err := connect(cmd.Context(), c, p)
 		if err != nil {
 			return err
 		}
-		return errors.Join(fn(cmd.Context(), client, args), done())
+		return errors.Join(fn(cmd.Context(), api, args), done())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -83,7 +84,7 @@ func TestAProcessThatServesTheDirectoryIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	handler, err := gateway.New(gateway.Config{Runtime: h.Runtime, Authenticate: gateway.AlwaysOperator})
+	handler, err := gateway.New(gateway.Config{Runtime: h.Runtime, Authenticate: auth.AlwaysOperator})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -68,7 +68,7 @@ func TestATerminalGetsOnlyText(t *testing.T) {
 }
 
 func TestATreeHasEveryAgentOfItsTaskOnce(t *testing.T) {
-	agents := []gateway.Agent{
+	agents := []client.Agent{
 		{ID: "1", Role: "root", Task: "t", Status: "idle"},
 		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "working"},
 		{ID: "x", Role: "root", Task: "other"},
@@ -92,12 +92,12 @@ func TestATreeHasEveryAgentOfItsTaskOnce(t *testing.T) {
 }
 
 func TestAVerdictBeginsWithTheDecision(t *testing.T) {
-	denied := gateway.Verdict{Code: errcode.ToolNotAvailable, Reason: "tool x is not available to this role", Tool: "x", Group: "g", Epoch: 7, Rule: "the toolGroups of role a"}
+	denied := client.Verdict{Code: errcode.ToolNotAvailable, Reason: "tool x is not available to this role", Tool: "x", Group: "g", Epoch: 7, Rule: "the toolGroups of role a"}
 	want := "denied: tool_not_available: tool x is not available to this role\ngroup: g\nepoch: 7\nrule: the toolGroups of role a\n"
 	if diff := cmp.Diff(want, verdictText(verdictView{Verdict: denied})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := verdictText(verdictView{Verdict: gateway.Verdict{Allowed: true, Rule: "r"}}); !strings.HasPrefix(got, "allowed\n") {
+	if got := verdictText(verdictView{Verdict: client.Verdict{Allowed: true, Rule: "r"}}); !strings.HasPrefix(got, "allowed\n") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -1,9 +1,14 @@
-// Package errcode owns the words for what can go wrong: stable codes that
-// every wire carries, and the error type that binds one to a message.
+// Package errcode defines the error codes of rolecall, and an error type that combines a
+// code with a message. Codes are part of the API: models, HTTP clients and MCP clients
+// read them, and they do not change.
 //
-// Return errcode.New or errcode.Wrap where a peer will read the outcome; ask
-// with Of, never by comparing text. The package decides nothing and knows no
-// wire: each wire has its own table from codes to statuses.
+// Return New or Wrap if a peer may read the error, and test for codes with Of:
+//
+//	err := errcode.Wrap(errcode.FileNotFound, cause, "read_file: no file %q", name)
+//	if errcode.Of(err) == errcode.FileNotFound { ... }
+//
+// The cause is for the log only; Message returns what a peer may read. The package does
+// not know protocols: each protocol has its own table from codes to statuses.
 package errcode
 
 import (
@@ -11,41 +16,41 @@ import (
 	"fmt"
 )
 
-// Code is one of the stable error codes. The zero Code means "no error".
+// Code is a stable error code. The zero Code means that there is no error.
 type Code string
 
 // Tool groups and their registration.
 const (
-	ReservedGroupID          Code = "reserved_group_id"          // a group id that belongs to the runtime
-	DuplicateGroupID         Code = "duplicate_group_id"         // an id taken by another owner; a warning for the same owner
-	InvalidGroupDef          Code = "invalid_group_def"          // a group whose id, description or tools are malformed
-	CannotUnregisterReserved Code = "cannot_unregister_reserved" // built-in groups stay
+	ReservedGroupID          Code = "reserved_group_id"          // the id is reserved for a built-in group
+	DuplicateGroupID         Code = "duplicate_group_id"         // the id belongs to another owner; a warning if it belongs to the same one
+	InvalidGroupDef          Code = "invalid_group_def"          // the id, the description or a tool of the group is invalid
+	CannotUnregisterReserved Code = "cannot_unregister_reserved" // the group is built in
 	GroupNotFound            Code = "group_not_found"            // no group has this id
-	DuplicateToolName        Code = "duplicate_tool_name"        // another owner has a tool of this name
+	DuplicateToolName        Code = "duplicate_tool_name"        // another group has a tool of this name
 )
 
-// Calls of tools.
+// Tool calls.
 const (
-	ToolNotAvailable    Code = "tool_not_available"    // known, but not the caller's
-	UnknownTool         Code = "unknown_tool"          // known nowhere
-	ToolUnavailable     Code = "tool_unavailable"      // the caller's, but its machinery is missing
-	InvalidArguments    Code = "invalid_arguments"     // arguments the tool's schema refuses
-	ToolExecutionFailed Code = "tool_execution_failed" // the tool tried and failed
-	ToolTimeout         Code = "tool_timeout"          // a ReadOnly or Idempotent tool ran out of time
-	ToolInterrupted     Code = "tool_interrupted"      // a Mutating tool ended without an answer: outcome unknown
-	ResultTooLarge      Code = "result_too_large"      // the result is over its cap
-	NoToolsAvailable    Code = "no_tools_available"    // a tool-gated role without a visible tool
+	ToolNotAvailable    Code = "tool_not_available"    // the tool exists, but not for this caller
+	UnknownTool         Code = "unknown_tool"          // no tool has this name
+	ToolUnavailable     Code = "tool_unavailable"      // the caller may use the tool, but its backend is not available
+	InvalidArguments    Code = "invalid_arguments"     // the arguments do not match the schema of the tool
+	ToolExecutionFailed Code = "tool_execution_failed" // the tool failed
+	ToolTimeout         Code = "tool_timeout"          // a ReadOnly or Idempotent tool timed out; a retry is safe
+	ToolInterrupted     Code = "tool_interrupted"      // a Mutating tool ended without a result; its outcome is unknown
+	ResultTooLarge      Code = "result_too_large"      // the result exceeds the size limit
+	NoToolsAvailable    Code = "no_tools_available"    // a tool-gated role has no visible tool
 )
 
-// Rights, limits and approvals.
+// Permissions, limits and approvals.
 const (
-	InsufficientPermissions Code = "insufficient_permissions" // asked for more than the caller may give or have
-	Unauthenticated         Code = "unauthenticated"          // who calls is not known
-	ApprovalRequired        Code = "approval_required"        // a person has to agree first
-	ApprovalDenied          Code = "approval_denied"          // a person said no
-	BudgetExceeded          Code = "budget_exceeded"          // calls, tokens, money, depth or fan-out are used up
-	RateLimited             Code = "rate_limited"             // too many at once
-	QuotaExceeded           Code = "quota_exceeded"           // the workspace has no room for it
+	InsufficientPermissions Code = "insufficient_permissions" // the request exceeds what the caller may grant or use
+	Unauthenticated         Code = "unauthenticated"          // the caller is unknown
+	ApprovalRequired        Code = "approval_required"        // a person must approve first
+	ApprovalDenied          Code = "approval_denied"          // a person has refused
+	BudgetExceeded          Code = "budget_exceeded"          // the budget of calls, tokens, money, depth or fan-out is used up
+	RateLimited             Code = "rate_limited"             // too many requests at once
+	QuotaExceeded           Code = "quota_exceeded"           // no space left in the workspace or on the disk
 )
 
 // The organization: roles, agents, tasks, messages.
@@ -87,41 +92,40 @@ const (
 
 // Requests to other hosts.
 const (
-	OnlyHTTPS      Code = "only_https_allowed" // a scheme that is not https, or not configured
-	InvalidURL     Code = "invalid_url"        // no URL a request can be sent to
-	HostBlocked    Code = "host_blocked"       // a host that the caller's rules do not allow
-	AddressBlocked Code = "address_blocked"    // a host that leads to an address which is not public
-	RequestTimeout Code = "request_timeout"    // the answer was not complete in time
-	RequestAborted Code = "request_aborted"    // the call was ended before the answer was complete
+	OnlyHTTPS      Code = "only_https_allowed" // the scheme is neither https nor configured
+	InvalidURL     Code = "invalid_url"        // no request can be sent to this URL
+	HostBlocked    Code = "host_blocked"       // the host rules of the caller do not allow the host
+	AddressBlocked Code = "address_blocked"    // the host resolves to an address that is not public
+	RequestTimeout Code = "request_timeout"    // the response was not complete in time
+	RequestAborted Code = "request_aborted"    // the call was canceled before the response was complete
 )
 
-// Everything else.
+// Others.
 const (
-	InvalidConfig Code = "invalid_config" // a configuration that is refused at load
-	Conflict      Code = "conflict"       // the thing changed meanwhile, or is in use
-	Internal      Code = "internal"       // the machinery's own fault; details stay in the log
+	InvalidConfig Code = "invalid_config" // the configuration is invalid
+	Conflict      Code = "conflict"       // the object has changed in the meantime, or is in use
+	Internal      Code = "internal"       // an internal error; the details are in the log only
 )
 
-// Error is an outcome with a code. Peers may see Code, Message and Details;
-// Err is the cause, for the log only.
+// Error is an error with a code. Peers may read Code, Message and Details.
 type Error struct {
 	Code    Code
-	Message string
-	Details map[string]any
-	Err     error
+	Message string         // what was attempted, on what, and what to do
+	Details map[string]any // for programs; nil if there are none
+	Err     error          // the cause, for the log only; may be nil
 }
 
-// New makes an Error; the message says what was attempted, on what, and what to do.
+// New returns an Error without a cause. The format is that of fmt.Sprintf.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap makes an Error with a cause that never leaves the process.
+// Wrap returns an Error with a cause, which is not shown to peers.
 func Wrap(code Code, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
-// With adds one detail for the peer and returns e.
+// With sets a detail of e and returns e.
 func (e *Error) With(key string, value any) *Error {
 	if e.Details == nil {
 		e.Details = make(map[string]any, 1)
@@ -130,7 +134,7 @@ func (e *Error) With(key string, value any) *Error {
 	return e
 }
 
-// Error implements error: code, message and, for the log, the cause.
+// Error returns the code, the message and the cause. It is for the log, not for peers.
 func (e *Error) Error() string {
 	text := string(e.Code) + ": " + e.Message
 	if e.Err != nil {
@@ -139,10 +143,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Of gives the code err carries: "" for nil, Internal for an error without one.
+// Of returns the code of the first Error in the tree of err. It returns "" for nil, and
+// Internal if there is no Error.
 func Of(err error) Code {
 	if err == nil {
 		return ""
@@ -153,11 +158,11 @@ func Of(err error) Code {
 	return Internal
 }
 
-// Message gives what a peer may read of err; an error without a code says
-// only that something internal went wrong.
+// Message returns the message of the first Error in the tree of err, without its cause. If
+// there is no Error, it returns a general text that reveals nothing.
 func Message(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Message
 	}
-	return "something inside rolecall went wrong; its log has the cause"
+	return "internal error; see the log of rolecall"
 }

@@ -24,8 +24,8 @@ func Example() {
 	// run: file_not_found: read_file: there is no "notes.txt": file does not exist
 }
 
-func TestWhatAnErrorTells(t *testing.T) {
-	const internal = "something inside rolecall went wrong; its log has the cause"
+func TestError_CodeMessageAndText(t *testing.T) {
+	const internal = "internal error; see the log of rolecall"
 	inner := errcode.New(errcode.RoleNotFound, "there is no role")
 	tests := []struct {
 		name    string
@@ -34,13 +34,13 @@ func TestWhatAnErrorTells(t *testing.T) {
 		message string // for a peer
 		text    string // for the log
 	}{
-		{"one with a code", inner, errcode.RoleNotFound, "there is no role", "role_not_found: there is no role"},
-		{"one inside another", fmt.Errorf("spawn: %w", inner), errcode.RoleNotFound, "there is no role", "spawn: role_not_found: there is no role"},
-		{"one among others", errors.Join(errors.New("x"), inner), errcode.RoleNotFound, "there is no role", "x\nrole_not_found: there is no role"},
-		{"one around another: the outer speaks", errcode.Wrap(errcode.Conflict, inner, "in use"), errcode.Conflict, "in use", "conflict: in use: role_not_found: there is no role"},
-		{"one without a code keeps its text", errors.New("secret path /x"), errcode.Internal, internal, "secret path /x"},
-		{"a cause stays in the log", errcode.Wrap(errcode.Internal, errors.New("secret"), "broken"), errcode.Internal, "broken", "internal: broken: secret"},
-		{"verbs are filled in", errcode.New(errcode.InvalidRole, "%d of %s", 1, "x"), errcode.InvalidRole, "1 of x", "invalid_role: 1 of x"},
+		{"error with a code", inner, errcode.RoleNotFound, "there is no role", "role_not_found: there is no role"},
+		{"wrapped", fmt.Errorf("spawn: %w", inner), errcode.RoleNotFound, "there is no role", "spawn: role_not_found: there is no role"},
+		{"joined", errors.Join(errors.New("x"), inner), errcode.RoleNotFound, "there is no role", "x\nrole_not_found: there is no role"},
+		{"code around a code", errcode.Wrap(errcode.Conflict, inner, "in use"), errcode.Conflict, "in use", "conflict: in use: role_not_found: there is no role"},
+		{"error without a code", errors.New("secret path /x"), errcode.Internal, internal, "secret path /x"},
+		{"cause in the log only", errcode.Wrap(errcode.Internal, errors.New("secret"), "broken"), errcode.Internal, "broken", "internal: broken: secret"},
+		{"format", errcode.New(errcode.InvalidRole, "%d of %s", 1, "x"), errcode.InvalidRole, "1 of x", "invalid_role: 1 of x"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -51,22 +51,22 @@ func TestWhatAnErrorTells(t *testing.T) {
 		})
 	}
 	if got := errcode.Of(nil); got != "" {
-		t.Errorf("no error has code %q", got)
+		t.Errorf("nil has the code %q", got)
 	}
 }
 
-func TestWithAddsDetails(t *testing.T) {
+func TestError_With(t *testing.T) {
 	err := errcode.New(errcode.UnknownRecipient, "send").With("to", "x").With("from", "y").With("to", "z")
 	if diff := cmp.Diff(err.Details, map[string]any{"to": "z", "from": "y"}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
 	if errcode.New(errcode.Conflict, "x").Details != nil || err.Unwrap() != nil {
-		t.Error("details or a cause from nowhere")
+		t.Error("got details or a cause that were not set")
 	}
 }
 
-// contract §3 lists the codes; they are stable.
-func TestCodesAreTheContracts(t *testing.T) {
+// The codes are part of the API and do not change.
+func TestCodes_Stable(t *testing.T) {
 	codes := []errcode.Code{
 		errcode.ReservedGroupID, errcode.DuplicateGroupID, errcode.InvalidGroupDef, errcode.CannotUnregisterReserved, errcode.GroupNotFound, errcode.DuplicateToolName,
 		errcode.ToolNotAvailable, errcode.UnknownTool, errcode.ToolUnavailable, errcode.InvalidArguments, errcode.ToolExecutionFailed, errcode.ToolTimeout,
@@ -83,7 +83,7 @@ func TestCodesAreTheContracts(t *testing.T) {
 	for _, c := range codes {
 		got = append(got, string(c))
 		if !regexp.MustCompile(`^[a-z_]+$`).MatchString(string(c)) {
-			t.Errorf("%q is no code", c)
+			t.Errorf("%q is not a valid code", c)
 		}
 	}
 	if diff := cmp.Diff(got, strings.Fields(contract)); diff != "" {

@@ -16,5 +16,5 @@ import "embed"
 //
 //go:embed incident-desk/organization.yaml incident-desk/desk.js incident-desk/access.log incident-desk/README.md
 //go:embed release-notes/organization.yaml release-notes/notes.js release-notes/commits.txt release-notes/README.md
-//go:embed any-model/organization.yaml any-model/brain.js any-model/orders.txt any-model/README.md
+//go:embed any-model/organization.yaml any-model/agents.js any-model/orders.txt any-model/README.md
 var Files embed.FS

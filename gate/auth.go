@@ -11,148 +11,155 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Authn asks auth services about tokens. Safe for concurrent use.
+// Authn verifies tokens with auth services. It must be safe for concurrent use.
 type Authn interface {
-	// Verify gives what the token says that the service vouches for. The error
-	// is unauthenticated for any other token and for a service there is not,
-	// tool_unavailable when the service could not be asked.
+	// Verify verifies a token with the named service and returns what it contains.
+	// The error has the code unauthenticated for an invalid token and for an unknown
+	// service, and tool_unavailable if the service cannot be reached.
 	Verify(ctx context.Context, service, token string) (Verified, error)
 }
 
-// Verified is what a token says.
+// Verified is the content of a token that an auth service has verified.
 type Verified struct {
 	Claims json.RawMessage // a JSON object
 	Scopes []string
 
-	// StillValid says whether the service is still there that verified the token. A
-	// call for which it does not say so when it starts is decided anew. nil: it
-	// never goes.
+	// StillValid reports whether the service that verified the token is still
+	// configured. If it returns false when the call is about to start, the call is
+	// decided again. A nil StillValid stands for a service that is never removed.
 	StillValid func() bool
 }
 
-// authenticate refuses a caller for whom nobody vouches whom the tool asks. It
-// goes by what the caller showed now: every try of a call is asked about anew.
+// authenticate rejects a caller without a valid token of an auth service that the
+// tool requires. It verifies the tokens again whenever a call is decided again.
 func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
 	need := a.handle.Definition.Auth
 	if need == nil {
 		return nil
 	}
-	shown := tool.CredentialsOf(ctx)
-	w := tokenVerifier{authn: g.config.Authn, tokens: shown.Tokens, name: a.Request.Name, verified: map[string]*Verified{}}
-	if err := w.check(ctx, need); err != nil {
+	sent := tool.CredentialsOf(ctx)
+	v := tokenVerifier{authn: g.config.Authn, tokens: sent.Tokens, name: a.Request.Name, verified: map[string]*Verified{}}
+	if err := v.check(ctx, need); err != nil {
 		return err
 	}
-	a.claims, a.claimChecks = w.claims()
+	a.claims, a.claimChecks = v.claims()
 	if need.SecureArgs {
-		a.secure = shown.Secure
+		a.secure = sent.Secure
 	}
 	return nil
 }
 
-// tokenVerifier are the services that vouch for the caller of one call.
+// tokenVerifier verifies the tokens of one call, each at most once.
 type tokenVerifier struct {
-	authn       Authn
-	tokens      map[string]string
+	authn       Authn                // nil rejects all tokens
+	tokens      map[string]string    // sent by the caller, by service
 	name        string               // of the tool
-	verified    map[string]*Verified // of those that were asked; nil if they do not vouch
-	unreachable bool                 // one could not be asked
+	verified    map[string]*Verified // by service, of the services asked so far; nil if the token is not valid
+	unreachable bool                 // at least one service could not be reached
 }
 
-// check says what is lacking; nil if nothing is. It asks every service that the
-// tool names.
-func (w *tokenVerifier) check(ctx context.Context, need *tool.Auth) error {
-	if len(need.AnyOf) > 0 && !w.anyOf(ctx, need.AnyOf) {
-		return w.denial("%s: no auth service of %s vouches for the caller: send a valid token of one of them %s", w.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))
+// check returns an error for the first unmet requirement, nil if the caller meets
+// all. It verifies the token of every service that the tool names, so that the tool
+// gets all claims of the caller.
+func (v *tokenVerifier) check(ctx context.Context, need *tool.Auth) error {
+	if len(need.AnyOf) > 0 && !v.anyOf(ctx, need.AnyOf) {
+		return v.denial("%s: the caller has no valid token for any of %s: send one %s", v.name, strings.Join(need.AnyOf, ", "), headers(need.AnyOf))
 	}
-	if err := w.scopes(ctx, need); err != nil {
+	if err := v.scopes(ctx, need); err != nil {
 		return err
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(need.Parameters)) {
 		services := need.Parameters[parameter]
-		if !w.anyOf(ctx, services) {
-			return w.denial("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", w.name, parameter, headers(services)).With("parameter", parameter)
+		if !v.anyOf(ctx, services) {
+			return v.denial("%s: error parsing authenticated parameter %q: missing or invalid authentication header: send a valid token %s", v.name, parameter, headers(services)).With("parameter", parameter)
 		}
 	}
 	return nil
 }
 
-func (w *tokenVerifier) scopes(ctx context.Context, need *tool.Auth) error {
+// scopes checks that the token of the service need.ScopesOf has all scopes that the
+// tool requires.
+func (v *tokenVerifier) scopes(ctx context.Context, need *tool.Auth) error {
 	if len(need.Scopes) == 0 {
 		return nil
 	}
-	v := w.verify(ctx, need.ScopesOf)
-	if v == nil {
-		return w.denial("%s: the caller's token has to carry the scopes %s, and there is no valid one: send it %s", w.name, strings.Join(need.Scopes, ", "), headers([]string{need.ScopesOf}))
+	verified := v.verify(ctx, need.ScopesOf)
+	if verified == nil {
+		return v.denial("%s: the caller has no valid token with the scopes %s: send one %s", v.name, strings.Join(need.Scopes, ", "), headers([]string{need.ScopesOf}))
 	}
 	for _, scope := range need.Scopes {
-		if !slices.Contains(v.Scopes, scope) {
-			return errcode.New(errcode.InsufficientPermissions, "%s: the caller's token lacks the scope %s", w.name, scope)
+		if !slices.Contains(verified.Scopes, scope) {
+			return errcode.New(errcode.InsufficientPermissions, "%s: the caller's token lacks the scope %s", v.name, scope)
 		}
 	}
 	return nil
 }
 
-// headers says in which header of a request a token of a service goes.
+// headers returns the part of an error text that names the request headers for the
+// tokens of services.
 func headers(services []string) string {
 	return "in the header " + strings.Join(services, "_token or ") + "_token"
 }
 
-// anyOf asks all of several services whether they vouch.
-func (w *tokenVerifier) anyOf(ctx context.Context, services []string) (yes bool) {
+// anyOf verifies the tokens of all services. It reports whether one is valid.
+func (v *tokenVerifier) anyOf(ctx context.Context, services []string) bool {
+	valid := false
 	for _, service := range services {
-		if w.verify(ctx, service) != nil {
-			yes = true
+		if v.verify(ctx, service) != nil {
+			valid = true
 		}
 	}
-	return yes
+	return valid
 }
 
-// verify asks a service, once; nil if it does not vouch.
-func (w *tokenVerifier) verify(ctx context.Context, service string) *Verified {
-	if v, asked := w.verified[service]; asked {
-		return v
+// verify verifies the token of a service, unless it has done so before. It returns
+// nil if there is no valid token.
+func (v *tokenVerifier) verify(ctx context.Context, service string) *Verified {
+	if known, asked := v.verified[service]; asked {
+		return known
 	}
-	w.verified[service] = nil
-	token, shown := w.tokens[service]
-	if !shown || service == "" || w.authn == nil {
+	v.verified[service] = nil
+	token, sent := v.tokens[service]
+	if !sent || service == "" || v.authn == nil {
 		return nil
 	}
-	v, err := w.authn.Verify(ctx, service, token)
+	verified, err := v.authn.Verify(ctx, service, token)
 	if err != nil {
-		w.unreachable = w.unreachable || errcode.Of(err) == errcode.ToolUnavailable
+		v.unreachable = v.unreachable || errcode.Of(err) == errcode.ToolUnavailable
 		return nil
 	}
-	w.verified[service] = &v
-	return &v
+	v.verified[service] = &verified
+	return &verified
 }
 
-// denial words a refusal; where a service could not be asked, a later call may
-// go better.
-func (w *tokenVerifier) denial(format string, args ...any) *errcode.Error {
+// denial returns the error of an unmet requirement. If a service was unreachable,
+// the error says that a later call may succeed.
+func (v *tokenVerifier) denial(format string, args ...any) *errcode.Error {
 	code := errcode.Unauthenticated
-	if w.unreachable {
-		code, format = errcode.ToolUnavailable, format+" (a service could not be asked now; try again later)"
+	if v.unreachable {
+		code, format = errcode.ToolUnavailable, format+" (an auth service is unreachable; try again later)"
 	}
 	return errcode.New(code, format, args...)
 }
 
-// claims gives what was verified, by service, and who says whether it still is.
-func (w *tokenVerifier) claims() (all map[string]json.RawMessage, vouchers []func() bool) {
-	all = map[string]json.RawMessage{}
-	for service, v := range w.verified {
-		if v == nil {
+// claims returns the verified claims by service, and the functions that report
+// whether these services are still configured.
+func (v *tokenVerifier) claims() (claims map[string]json.RawMessage, checks []func() bool) {
+	claims = map[string]json.RawMessage{}
+	for service, verified := range v.verified {
+		if verified == nil {
 			continue
 		}
-		all[service] = v.Claims
-		if v.StillValid != nil {
-			vouchers = append(vouchers, v.StillValid)
+		claims[service] = verified.Claims
+		if verified.StillValid != nil {
+			checks = append(checks, verified.StillValid)
 		}
 	}
-	return all, vouchers
+	return claims, checks
 }
 
-// claimsCurrent says whether every service that vouched for the caller is still in
-// force.
+// claimsCurrent reports whether all services that verified the caller's tokens are
+// still configured.
 func (a *Admission) claimsCurrent() bool {
-	return !slices.ContainsFunc(a.claimChecks, func(inForce func() bool) bool { return !inForce() })
+	return !slices.ContainsFunc(a.claimChecks, func(valid func() bool) bool { return !valid() })
 }

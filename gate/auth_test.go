@@ -13,16 +13,16 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// passport is a gate.Authn that vouches for the tokens it lists, by service.
-type passport struct {
+// fakeAuthn is a gate.Authn that accepts the tokens it lists, by service.
+type fakeAuthn struct {
 	tokens map[string]map[string]gate.Verified
 	asked  []string
 }
 
-func (p *passport) Verify(_ context.Context, service, token string) (gate.Verified, error) {
+func (p *fakeAuthn) Verify(_ context.Context, service, token string) (gate.Verified, error) {
 	p.asked = append(p.asked, service)
-	if service == "away" {
-		return gate.Verified{}, errcode.New(errcode.ToolUnavailable, "the issuer is away")
+	if service == "down" {
+		return gate.Verified{}, errcode.New(errcode.ToolUnavailable, "the issuer is unreachable")
 	}
 	v, ok := p.tokens[service][token]
 	if !ok {
@@ -31,17 +31,17 @@ func (p *passport) Verify(_ context.Context, service, token string) (gate.Verifi
 	return v, nil
 }
 
-func newPassport() *passport {
+func newFakeAuthn() *fakeAuthn {
 	verified := func(claims string, scopes ...string) gate.Verified {
 		return gate.Verified{Claims: json.RawMessage(claims), Scopes: scopes}
 	}
-	return &passport{tokens: map[string]map[string]gate.Verified{
+	return &fakeAuthn{tokens: map[string]map[string]gate.Verified{
 		"one": {"good": verified(`{"sub":"u1"}`, "read")},
 		"two": {"good": verified(`{"sub":"u2"}`, "read", "write")},
 	}}
 }
 
-func TestSomebodyHasToVouch(t *testing.T) {
+func TestAuthenticate_RequiresValidToken(t *testing.T) {
 	const no, later, lacks = errcode.Unauthenticated, errcode.ToolUnavailable, errcode.InsufficientPermissions
 	either := &tool.Auth{AnyOf: []string{"one", "two"}}
 	tests := []struct {
@@ -51,28 +51,28 @@ func TestSomebodyHasToVouch(t *testing.T) {
 		want   errcode.Code
 		claims string // of which services the tool gets
 	}{
-		{"nobody is asked", nil, map[string]string{"one": "bad"}, "", ""},
+		{"tool without requirements", nil, map[string]string{"one": "bad"}, "", ""},
 		{"no token", either, nil, no, ""},
-		{"a bad token", either, map[string]string{"one": "bad"}, no, ""},
-		{"a token of the other", either, map[string]string{"two": "good"}, "", "two"},
-		{"a bad and a good token", either, map[string]string{"one": "bad", "two": "good"}, "", "two"},
-		{"both", either, map[string]string{"one": "good", "two": "good"}, "", "one two"},
-		{"a token under another's name", either, map[string]string{"three": "good"}, no, ""},
-		{"a service that is away", &tool.Auth{AnyOf: []string{"away"}}, map[string]string{"away": "good"}, later, ""},
-		{"a service that is away without a token", &tool.Auth{AnyOf: []string{"away"}}, nil, no, ""},
-		{"one is away, the other vouches", &tool.Auth{AnyOf: []string{"away", "one"}}, map[string]string{"away": "good", "one": "good"}, "", "one"},
+		{"invalid token", either, map[string]string{"one": "bad"}, no, ""},
+		{"token of the second service", either, map[string]string{"two": "good"}, "", "two"},
+		{"invalid and valid token", either, map[string]string{"one": "bad", "two": "good"}, "", "two"},
+		{"both valid", either, map[string]string{"one": "good", "two": "good"}, "", "one two"},
+		{"valid token for an unknown service", either, map[string]string{"three": "good"}, no, ""},
+		{"unreachable service", &tool.Auth{AnyOf: []string{"down"}}, map[string]string{"down": "good"}, later, ""},
+		{"unreachable service and no token", &tool.Auth{AnyOf: []string{"down"}}, nil, no, ""},
+		{"one service unreachable, one valid token", &tool.Auth{AnyOf: []string{"down", "one"}}, map[string]string{"down": "good", "one": "good"}, "", "one"},
 		{"scopes", &tool.Auth{Scopes: []string{"read", "write"}, ScopesOf: "two"}, map[string]string{"two": "good"}, "", "two"},
-		{"scopes of another", &tool.Auth{Scopes: []string{"read"}, ScopesOf: "two"}, map[string]string{"one": "good"}, no, ""},
-		{"a scope is lacking", &tool.Auth{Scopes: []string{"read", "write"}, ScopesOf: "one"}, map[string]string{"one": "good"}, lacks, ""},
-		{"scopes of nobody", &tool.Auth{Scopes: []string{"read"}}, map[string]string{"": "good"}, no, ""},
-		{"scopes beside services", &tool.Auth{AnyOf: []string{"one"}, Scopes: []string{"write"}, ScopesOf: "two"}, map[string]string{"two": "good"}, no, ""},
-		{"a claim", &tool.Auth{Parameters: map[string][]string{"uid": {"one", "two"}}}, map[string]string{"two": "good"}, "", "two"},
-		{"a claim nobody has", &tool.Auth{Parameters: map[string][]string{"uid": {"one"}}}, map[string]string{"two": "good"}, no, ""},
-		{"secure arguments alone", &tool.Auth{SecureArgs: true}, nil, "", ""},
+		{"scopes without a token of their service", &tool.Auth{Scopes: []string{"read"}, ScopesOf: "two"}, map[string]string{"one": "good"}, no, ""},
+		{"missing scope", &tool.Auth{Scopes: []string{"read", "write"}, ScopesOf: "one"}, map[string]string{"one": "good"}, lacks, ""},
+		{"scopes without a service", &tool.Auth{Scopes: []string{"read"}}, map[string]string{"": "good"}, no, ""},
+		{"scopes and services", &tool.Auth{AnyOf: []string{"one"}, Scopes: []string{"write"}, ScopesOf: "two"}, map[string]string{"two": "good"}, no, ""},
+		{"claim", &tool.Auth{Parameters: map[string][]string{"uid": {"one", "two"}}}, map[string]string{"two": "good"}, "", "two"},
+		{"claim without a valid token", &tool.Auth{Parameters: map[string][]string{"uid": {"one"}}}, map[string]string{"two": "good"}, no, ""},
+		{"secure arguments only", &tool.Auth{SecureArgs: true}, nil, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := try(t, newPassport(), tt.need, tool.Credentials{Tokens: tt.tokens, Secure: json.RawMessage(`{"s":1}`)})
+			got := callWithAuth(t, newFakeAuthn(), tt.need, tool.Credentials{Tokens: tt.tokens, Secure: json.RawMessage(`{"s":1}`)})
 			if got.Code() != tt.want {
 				t.Fatalf("got %q %s, want %q", got.Code(), got.Result.JSON(), tt.want)
 			}
@@ -104,18 +104,18 @@ var cmpSorted = cmp.Transformer("set", func(list []string) map[string]bool {
 	return set
 })
 
-// tried is a call with what the tool saw of it.
-type tried struct {
+// authResult is a finished call and the tool.Call that the tool received.
+type authResult struct {
 	*gate.Admission
 	seen tool.Call
 }
 
-// try calls a tool that asks for need.
-func try(t *testing.T, authn gate.Authn, need *tool.Auth, shown tool.Credentials) (got tried) {
+// callWithAuth calls a tool that requires need with the credentials sent.
+func callWithAuth(t *testing.T, authn gate.Authn, need *tool.Auth, sent tool.Credentials) (got authResult) {
 	t.Helper()
 	d := definition("a", tool.ReadOnly)
 	d.Auth = need
-	h := openWith(t, gate.Config{Authn: authn}, &fake{d: d, run: func(ctx context.Context, c tool.Call) (tool.Result, error) {
+	f := newFixtureWith(t, gate.Config{Authn: authn}, &fakeTool{definition: d, run: func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		got.seen = c
 		if left := tool.CredentialsOf(ctx); left.Tokens != nil || left.Secure != nil {
 			t.Error("the tool gets the caller's credentials")
@@ -125,7 +125,7 @@ func try(t *testing.T, authn gate.Authn, need *tool.Auth, shown tool.Credentials
 	r := request("a", `{}`)
 	r.Claims = map[string]json.RawMessage{"forged": json.RawMessage(`{"sub":"root"}`)}
 	r.Secure = json.RawMessage(`{"forged":1}`)
-	list, err := h.Call(tool.WithCredentials(t.Context(), shown), ann, []gate.Request{r}, &book{})
+	list, err := f.Call(tool.WithCredentials(t.Context(), sent), ann, []gate.Request{r}, &fakeRecorder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,45 +133,45 @@ func try(t *testing.T, authn gate.Authn, need *tool.Auth, shown tool.Credentials
 	return got
 }
 
-func TestWithoutAuthnNobodyVouches(t *testing.T) {
-	got := try(t, nil, &tool.Auth{AnyOf: []string{"one"}}, tool.Credentials{Tokens: map[string]string{"one": "good"}})
+func TestAuthenticate_DeniesWithoutAuthn(t *testing.T) {
+	got := callWithAuth(t, nil, &tool.Auth{AnyOf: []string{"one"}}, tool.Credentials{Tokens: map[string]string{"one": "good"}})
 	if got.Code() != errcode.Unauthenticated {
 		t.Errorf("got %q", got.Code())
 	}
 }
 
-// Who may not call a tool, or calls it wrongly, makes nobody look at tokens.
-func TestTokensAreLookedAtLast(t *testing.T) {
+// Tokens are not verified for calls that are denied or have invalid arguments.
+func TestAuthenticate_RunsAfterValidation(t *testing.T) {
 	d := definition("a", tool.ReadOnly)
 	d.Auth = &tool.Auth{AnyOf: []string{"one"}}
 	d.Input = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
-	p := newPassport()
-	h := openWith(t, gate.Config{Authn: p}, &fake{d: d, run: mustNotRun(t)})
+	p := newFakeAuthn()
+	f := newFixtureWith(t, gate.Config{Authn: p}, &fakeTool{definition: d, run: mustNotRun(t)})
 	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"one": "bad"}})
 	for _, r := range []gate.Request{request("theirs", `{}`), request("a", `{"n":"x"}`), request("fly", `{}`)} {
-		if _, err := h.Call(ctx, ann, []gate.Request{r}, &book{}); err != nil || len(p.asked) > 0 {
-			t.Errorf("%s: %v were asked, %v", r.Name, p.asked, err)
+		if _, err := f.Call(ctx, ann, []gate.Request{r}, &fakeRecorder{}); err != nil || len(p.asked) > 0 {
+			t.Errorf("%s: services %v were asked, %v", r.Name, p.asked, err)
 		}
 	}
-	if _, err := h.Call(ctx, ann, []gate.Request{request("a", `{}`)}, &book{}); err != nil || len(p.asked) != 1 {
-		t.Errorf("%v were asked, %v", p.asked, err)
+	if _, err := f.Call(ctx, ann, []gate.Request{request("a", `{}`)}, &fakeRecorder{}); err != nil || len(p.asked) != 1 {
+		t.Errorf("services %v were asked, %v", p.asked, err)
 	}
 }
 
-// A service that is gone, or another one, when the call is about to start has
-// vouched for nobody: the decision is made again.
-func TestAServiceThatGoesTakesItsWordBack(t *testing.T) {
+// If the service that verified the token is removed or replaced before the call
+// starts, the call is decided again.
+func TestAuthenticate_DecidesAgainWhenServiceChanges(t *testing.T) {
 	d := definition("a", tool.ReadOnly)
 	d.Auth = &tool.Auth{AnyOf: []string{"one", "two"}}
-	p, there := newPassport(), true
+	p, configured := newFakeAuthn(), true
 	v := p.tokens["one"]["good"]
-	v.StillValid = func() bool { return there }
+	v.StillValid = func() bool { return configured }
 	p.tokens["one"]["good"] = v
-	h := openWith(t, gate.Config{Authn: p}, &fake{d: d, run: mustNotRun(t)})
-	b := &book{}
-	b.started = func(calls []*gate.Admission) error {
-		if len(b.lines) == 1 { // between decision and commit
-			there = false
+	f := newFixtureWith(t, gate.Config{Authn: p}, &fakeTool{definition: d, run: mustNotRun(t)})
+	rec := &fakeRecorder{}
+	rec.started = func(calls []*gate.Admission) error {
+		if len(rec.lines) == 1 { // between decision and commit
+			configured = false
 			delete(p.tokens, "one")
 		}
 		if calls[0].Superseded() {
@@ -180,12 +180,12 @@ func TestAServiceThatGoesTakesItsWordBack(t *testing.T) {
 		return nil
 	}
 	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"one": "good"}})
-	list, err := h.Call(ctx, ann, []gate.Request{request("a", `{}`)}, b)
+	list, err := f.Call(ctx, ann, []gate.Request{request("a", `{}`)}, rec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := list[0]; got.Code() != errcode.Unauthenticated || !strings.Contains(got.Err.Error(), "in the header one_token or two_token") {
 		t.Errorf("got %q %v", got.Code(), got.Err)
 	}
-	wantLines(t, b.lines, "start a:allowed", "start a:unauthenticated", "finish a:unauthenticated")
+	wantLines(t, rec.lines, "start a:allowed", "start a:unauthenticated", "finish a:unauthenticated")
 }

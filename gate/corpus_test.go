@@ -13,26 +13,26 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// tap is a gate with one tool that keeps the arguments it was given.
-type tap struct {
-	*house
-	got [][]byte // of each run, as they came
+// argsFixture is a gate with one tool that keeps the arguments it receives.
+type argsFixture struct {
+	*fixture
+	got [][]byte // one entry for each run
 }
 
-// newTap makes a tool of the given properties, and any other.
-func newTap(t testing.TB, properties string) *tap {
+// newArgsFixture returns a gate whose tool has the given properties in its schema.
+func newArgsFixture(t testing.TB, properties string) *argsFixture {
 	t.Helper()
-	d, p := definition("a", tool.Mutating), &tap{}
+	d, p := definition("a", tool.Mutating), &argsFixture{}
 	d.Input = json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)
-	p.house = open(t, &fake{d: d, run: func(_ context.Context, c tool.Call) (tool.Result, error) {
+	p.fixture = newFixture(t, &fakeTool{definition: d, run: func(_ context.Context, c tool.Call) (tool.Result, error) {
 		p.got = append(p.got, bytes.Clone(c.Args))
 		return tool.Result{}, nil
 	}})
 	return p
 }
 
-// wantRun sends arguments and wants the tool to run once with the same bytes.
-func (p *tap) wantRun(t *testing.T, args string) {
+// wantRun checks that the tool runs once with exactly the bytes of args.
+func (p *argsFixture) wantRun(t *testing.T, args string) {
 	t.Helper()
 	p.got = nil
 	a := p.call("a", args)
@@ -44,8 +44,8 @@ func (p *tap) wantRun(t *testing.T, args string) {
 	}
 }
 
-// wantRefusal sends arguments and wants no run.
-func (p *tap) wantRefusal(t *testing.T, args, why string) {
+// wantRefusal checks that args are rejected, with why in the message.
+func (p *argsFixture) wantRefusal(t *testing.T, args, why string) {
 	t.Helper()
 	p.got = nil
 	a := p.call("a", args)
@@ -57,16 +57,15 @@ func (p *tap) wantRefusal(t *testing.T, args, why string) {
 	}
 }
 
-// duplicates are the documents of the suite that are JSON, and refused all
-// the same: two readers would find two values under one key.
+// duplicates are the valid documents of the suite that are rejected nevertheless:
+// two readers could find two values under one key.
 var duplicates = map[string]bool{"y_object_duplicated_key.json": true, "y_object_duplicated_key_and_value.json": true}
 
-// What was authorised runs: of JSONTestSuite, as the value of a property, the
-// 188 documents that are no JSON reach no tool, and 93 of the 95 that are
-// reach it byte for byte. The others crash nothing, and what runs is what was
-// sent.
-func TestTheWholeSuiteAsAValue(t *testing.T) {
-	p, ran := newTap(t, ""), map[string]int{}
+// Each document of JSONTestSuite is sent as the value of a property. None of the 188
+// invalid documents reaches the tool. 93 of the 95 valid ones reach it byte for
+// byte. The others must not crash the gate; those that run reach the tool unchanged.
+func TestCall_JSONTestSuiteAsValue(t *testing.T) {
+	p, ran := newArgsFixture(t, ""), map[string]int{}
 	for _, d := range corpus.Documents() {
 		t.Run(d.Name, func(t *testing.T) {
 			args := `{"value":` + string(d.Text) + `}`
@@ -76,19 +75,19 @@ func TestTheWholeSuiteAsAValue(t *testing.T) {
 			case d.Expect == corpus.Either && p.call("a", args).Allowed():
 				p.wantRun(t, args)
 			default:
-				p.wantRefusal(t, args, "safe to read")
+				p.wantRefusal(t, args, "at byte ")
 			}
 			ran[d.Expect] += len(p.got)
 		})
 	}
 	if ran[corpus.Accept] != 93 || ran[corpus.Reject] != 0 {
-		t.Errorf("got %v runs, want 93 of what is JSON and none of what is not", ran)
+		t.Errorf("got %v runs, want 93 of valid documents and none of invalid ones", ran)
 	}
 }
 
-// As the arguments themselves only its objects reach a tool.
-func TestTheWholeSuiteAsArguments(t *testing.T) {
-	p, ran := newTap(t, ""), 0
+// Sent as the arguments themselves, only the objects of the suite reach the tool.
+func TestCall_JSONTestSuiteAsArguments(t *testing.T) {
+	p, ran := newArgsFixture(t, ""), 0
 	for _, d := range corpus.Documents() {
 		t.Run(d.Name, func(t *testing.T) {
 			args, object := string(d.Text), strings.HasPrefix(strings.TrimSpace(string(d.Text)), "{")
@@ -101,7 +100,7 @@ func TestTheWholeSuiteAsArguments(t *testing.T) {
 			case d.Expect == corpus.Either && p.call("a", args).Allowed():
 				p.wantRun(t, args)
 			default:
-				p.wantRefusal(t, args, "safe to read")
+				p.wantRefusal(t, args, "at byte ")
 			}
 		})
 	}
@@ -110,33 +109,33 @@ func TestTheWholeSuiteAsArguments(t *testing.T) {
 	}
 }
 
-// Every way to say one thing to the gate and another to the tool is refused;
-// whatever is odd and means the same to all readers runs as it was sent.
-func TestNoReaderIsToldSomethingElse(t *testing.T) {
-	p := newTap(t, `"path":{"type":"string"},"mask":{"type":"object","properties":{"kind":{}}}`)
-	tests := []struct{ name, args, why string }{ // why "" runs
-		{"a byte order mark", "\ufeff{}", "not an object"},
-		{"a byte order mark behind", "{}\ufeff", "text after"},
+// Documents that the gate and a tool could read differently are rejected. Unusual
+// documents that mean the same to all readers reach the tool unchanged.
+func TestCall_RejectsAmbiguousJSON(t *testing.T) {
+	p := newArgsFixture(t, `"path":{"type":"string"},"mask":{"type":"object","properties":{"kind":{}}}`)
+	tests := []struct{ name, args, why string }{ // the tool runs if why is ""
+		{"byte order mark", "\ufeff{}", "not an object"},
+		{"byte order mark at the end", "{}\ufeff", "text after"},
 		{"half a byte order mark", "\xef\xbb{}", "invalid UTF-8"},
 		{"UTF-16", "{\x00}\x00", "expected"},
-		{"a zero byte behind", "{}\x00", "text after"},
-		{"a line break behind", "{}\n", ""},
+		{"zero byte at the end", "{}\x00", "text after"},
+		{"line break at the end", "{}\n", ""},
 		{"a second object", `{}{"path":"x"}`, "text after"},
-		{"a second line, as streams have it", "{}\n{}", "text after"},
-		{"a comma behind", `{},`, "text after"},
+		{"a second line", "{}\n{}", "text after"},
+		{"comma at the end", `{},`, "text after"},
 		{"a comment", `{/*"path":1*/}`, "expected"},
-		{"nothing but space", " ", "not an object"},
+		{"white space only", " ", "not an object"},
 		{"null", `null`, "not an object"},
 		{"a list of one object", `[{"path":"x"}]`, "not an object"},
 		{"a text of an object", `"{\"path\":\"x\"}"`, "not an object"},
 		{"a number", `7`, "not an object"},
-		{"a key in upper case", `{"PATH":"x"}`, `almost \"path\"`},
-		{"a key in upper case beside the right one", `{"path":"x","Path":"y"}`, `almost \"path\"`},
-		{"a key in upper case by an escape", `{"\u0050ath":"x"}`, `almost \"path\"`},
-		{"a long s", "{\"ma\u017fk\":{}}", `almost \"mask\"`},
-		{"a long s by an escape", `{"ma\u017Fk":{}}`, `almost \"mask\"`},
-		{"the Kelvin sign", "{\"mas\u212a\":{}}", `almost \"mask\"`},
-		{"the Kelvin sign one level down", "{\"mask\":{\"\u212aind\":1}}", `almost \"kind\"`},
+		{"a key in upper case", `{"PATH":"x"}`, `differs from \"path\"`},
+		{"key and key in upper case", `{"path":"x","Path":"y"}`, `differs from \"path\"`},
+		{"a key in upper case by an escape", `{"\u0050ath":"x"}`, `differs from \"path\"`},
+		{"a long s", "{\"ma\u017fk\":{}}", `differs from \"mask\"`},
+		{"a long s by an escape", `{"ma\u017Fk":{}}`, `differs from \"mask\"`},
+		{"the Kelvin sign", "{\"mas\u212a\":{}}", `differs from \"mask\"`},
+		{"the Kelvin sign one level down", "{\"mask\":{\"\u212aind\":1}}", `differs from \"kind\"`},
 		{"an escaped key", `{"p\u0061th":"x"}`, ""},
 		{"an escaped key and the key", `{"p\u0061th":"x","path":"y"}`, "duplicate key"},
 		{"a key escaped in two ways", `{"a\/":1,"a\u002f":2}`, "duplicate key"},
@@ -144,21 +143,21 @@ func TestNoReaderIsToldSomethingElse(t *testing.T) {
 		{"a raw zero byte in a key", "{\"path\x00\":1}", "control character"},
 		{"keys that differ in normal form", "{\"\u00e9\":1,\"e\u0301\":2}", ""},
 		{"the empty key twice", `{"":1,"":2}`, "duplicate key"},
-		{"keys that mean something to a path language", `{"a.b":1,"*":2,"@reverse":3,"#":4,"a|b":5}`, ""},
-		{"the key of prototypes", `{"__proto__":{"path":"x"},"constructor":1}`, ""},
+		{"keys with a meaning in gjson paths", `{"a.b":1,"*":2,"@reverse":3,"#":4,"a|b":5}`, ""},
+		{"keys of JavaScript prototypes", `{"__proto__":{"path":"x"},"constructor":1}`, ""},
 		{"minus zero", `{"n":-0,"m":-0.0e-0}`, ""},
-		{"a number beyond 64 bits", `{"n":123456789012345678901234567890}`, ""},
-		{"a number beyond a double", `{"n":1e400}`, ""},
+		{"integer beyond 64 bits", `{"n":123456789012345678901234567890}`, ""},
+		{"number beyond a double", `{"n":1e400}`, ""},
 		{"a number of 400 digits", `{"n":` + strings.Repeat("9", 400) + `}`, ""},
 		{"a number of 1,000 digits", `{"n":` + strings.Repeat("9", 1000) + `}`, "number longer"},
 		{"a fraction of 1,000 digits", `{"n":0.` + strings.Repeat("9", 1000) + `}`, "number longer"},
-		{"an exponent nobody can work out", `{"n":1e999}`, "exponent"},
-		{"an exponent the other way", `{"n":1e-999}`, "exponent"},
-		{"an exponent of many zeros", `{"n":1e` + strings.Repeat("0", 300) + `1}`, ""},
+		{"huge exponent", `{"n":1e999}`, "exponent"},
+		{"huge negative exponent", `{"n":1e-999}`, "exponent"},
+		{"exponent with many leading zeros", `{"n":1e` + strings.Repeat("0", 300) + `1}`, ""},
 		{"not a number", `{"n":NaN}`, "expected"},
 		{"infinity", `{"n":-Infinity}`, "expected"},
 		{"hexadecimal", `{"n":0x1}`, "expected"},
-		{"a plus", `{"n":+1}`, "expected"},
+		{"plus sign", `{"n":+1}`, "expected"},
 		{"a lone high surrogate", `{"path":"\ud800"}`, "lone surrogate"},
 		{"a lone low surrogate", `{"path":"\udfff"}`, "lone surrogate"},
 		{"surrogates in the wrong order", `{"path":"\ude00\ud83d"}`, "lone surrogate"},
@@ -182,30 +181,30 @@ func TestNoReaderIsToldSomethingElse(t *testing.T) {
 				return
 			}
 			p.wantRefusal(t, tt.args, tt.why)
-			wantNoOtherWay(t, p, tt.args)
+			wantDeniedToo(t, p, tt.args)
 		})
 	}
 }
 
-// sized makes arguments of n bytes.
+// sized returns arguments of n bytes.
 func sized(n int) string {
 	const frame = `{"path":""}`
 	return frame[:len(frame)-2] + strings.Repeat("x", n-len(frame)) + frame[len(frame)-2:]
 }
 
-// wantNoOtherWay sends what is refused to somebody else's tool: whatever was wrong,
-// that is no way to it either.
-func wantNoOtherWay(t *testing.T, p *tap, args string) {
+// wantDeniedToo checks that rejected arguments do not lead past the authorization
+// of a tool of another group.
+func wantDeniedToo(t *testing.T, p *argsFixture, args string) {
 	t.Helper()
 	switch a := p.call("theirs", args); a.Code() {
 	case errcode.InvalidArguments, errcode.ToolNotAvailable:
 	default:
-		t.Errorf("somebody else's tool: got %q", a.Code())
+		t.Errorf("tool of another group: got %q", a.Code())
 	}
 }
 
-// FuzzArguments: a tool runs with the bytes that were sent, or not at all; and
-// bytes that run are one JSON object with the declared field in one place.
+// FuzzArguments checks that a tool runs with the bytes that were sent or not at all,
+// and that all readers find the same value in the declared field.
 func FuzzArguments(f *testing.F) {
 	for _, d := range corpus.Documents() {
 		if len(d.Text) < 1024 {
@@ -214,10 +213,10 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Add([]byte(`{"p\u0061th":"x"}`))
 	f.Add([]byte(`{"path":"x","Path":"y"}`))
-	p := newTap(f, `"path":{"type":"string"}`)
+	p := newArgsFixture(f, `"path":{"type":"string"}`)
 	f.Fuzz(func(t *testing.T, args []byte) {
 		p.got = nil
-		list, err := p.Call(t.Context(), ann, []gate.Request{request("a", string(args)), request("theirs", string(args))}, &book{})
+		list, err := p.Call(t.Context(), ann, []gate.Request{request("a", string(args)), request("theirs", string(args))}, &fakeRecorder{})
 		if err != nil || len(list) != 2 || list[1].Allowed() {
 			t.Fatalf("got %d outcomes, %v", len(list), err)
 		}
@@ -238,7 +237,7 @@ func wantField(t *testing.T, sent, got []byte) {
 	var exact map[string]any
 	var bound struct{ Path any }
 	if json.Unmarshal(got, &exact) != nil || json.Unmarshal(got, &bound) != nil {
-		t.Fatalf("%q ran and is no object", got)
+		t.Fatalf("%q ran and is not an object", got)
 	}
 	if bound.Path != exact["path"] {
 		t.Errorf("a struct reads %q, a map %q", bound.Path, exact["path"])

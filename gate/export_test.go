@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// StepNames lists the steps, in order.
+// StepNames returns the names of the steps, in order.
 func StepNames() []string {
 	var names []string
 	for _, s := range steps {
@@ -14,8 +14,8 @@ func StepNames() []string {
 	return names
 }
 
-// AtSteps has fn called before and after every step until the test ends. No
-// gate may be at work at both ends of that time.
+// AtSteps calls fn before and after every step until the test ends. No gate may be
+// in use when AtSteps is called or when the test ends.
 func AtSteps(t testing.TB, fn func(step string, after bool)) {
 	real := steps
 	t.Cleanup(func() { steps = real })

@@ -1,11 +1,61 @@
-// Package gate owns the one door to a tool: decide, admit, record, run,
-// record.
+// Package gate is the single enforcement point for tool calls. It authorizes a
+// call, validates its arguments, records it, runs it and records the outcome.
+// No other package calls a tool.
 //
-// Bind a principal to its Seat; Visible, Authorize and Call of a Seat read the
-// same compiled View, so what somebody sees is what it may call. A call goes
-// through the fixed list of steps in steps.go. A denial is a result the model
-// reads, never an error; whatever keeps the gate from finding out is a
-// denial. No other package calls a tool.
+// # Authorization
+//
+// A decision reads data that was compiled in advance. For an agent that calls a
+// tool by name it follows this chain:
+//
+//  1. [Directory.Resolve] maps the agent to a [toolgroups.ViewRef] and to the
+//     agent's workflow state. Agents with the same role and the same limits share
+//     one ViewRef.
+//  2. [toolgroups.ViewRef.View] loads the current [toolgroups.View]: the tools that
+//     the role may use within all of its limits. A View is immutable. A change of
+//     permissions compiles a new View and publishes it in the ViewRef before the
+//     change is acknowledged.
+//  3. [toolgroups.View.ForState] selects the [toolgroups.StateView]: those tools of
+//     the View that are visible in the workflow state.
+//  4. [toolgroups.StateView.Decide] tests the bit of the tool's [toolgroups.Handle].
+//     It returns a [toolgroups.Evaluation]: the rule that decided, and the epoch of
+//     the View.
+//
+// [Gate.Subject] does step 1. [Subject.Visible] lists the tools of step 3, and
+// [Subject.Authorize] looks up the Handle and does step 4. Both read the same View,
+// so an agent may call exactly the tools that it is shown:
+//
+//	subject := g.Subject(identity.ByAgent("clerk-1"))
+//	tools := subject.Visible()                    // what the model is offered
+//	decision := subject.Authorize("read_file")    // what it may call
+//	if !decision.Allowed() {
+//		fmt.Println(decision.Code(), decision.Reason())
+//	}
+//
+// Everything that is missing along the chain denies: an unknown principal, a
+// ViewRef without a View, a name without a tool. So do the zero values of all
+// types. A fault may remove permissions but never adds any.
+//
+// # Calls
+//
+// [Gate.Call] takes the calls of one model answer through these stages, in order:
+//
+//  1. The checks of steps.go: resolve the principal, parse the arguments,
+//     authorize, validate the arguments, authenticate, and refuse unsafe retries.
+//  2. Acquire a lease on each tool whose module can be replaced while it runs.
+//  3. Record decisions and intents with [Recorder.Started]. A call starts when
+//     this commit succeeds.
+//  4. Run the allowed calls, each with a timeout and a limit on its result.
+//  5. Record the outcomes with [Recorder.Finished], and the new workflow state.
+//
+// The commit of stage 3 rejects decisions of a View that has been replaced
+// ([ErrSuperseded]), and the gate starts again at stage 1. Hence no call starts
+// after a revocation was acknowledged.
+//
+// A denial is a [tool.Result] that the model can read. Errors of Gate.Call are
+// failures of the machinery only.
+//
+// The package stores nothing and grants nothing. Roles and their limits are in
+// package org, the compiled permissions in package toolgroups.
 package gate
 
 import (
@@ -21,40 +71,48 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// ErrSuperseded is what a Recorder gives when a decision is no longer in
-// force; the gate decides again.
+// ErrSuperseded is returned by a Recorder when a decision is no longer current.
+// The gate then decides again.
 var ErrSuperseded = errors.New("the decision was superseded")
 
-// Directory knows where principals stand. For those it does not know it gives
-// a Slot that denies.
+// Directory resolves principals. It is implemented by org.Org.
 type Directory interface {
-	Resolve(p identity.Principal) (slot *toolgroups.ViewRef, state string)
+	// Resolve returns the ViewRef of p and its workflow state. For an unknown
+	// principal it returns a ViewRef that denies everything. Resolve must be safe
+	// for concurrent use.
+	Resolve(p identity.Principal) (ref *toolgroups.ViewRef, state string)
 }
 
-// Recorder makes a run of calls last. Started returns when decisions and
-// intents are on record, which is when the allowed calls start: it must give
-// ErrSuperseded if one of them is Superseded at that moment. Finished returns
-// when outcomes, and the state they lead to, are on record.
+// Recorder makes the calls of a batch durable. The gate calls Started once the
+// batch is decided, and Finished once its allowed calls have run. All errors but
+// ErrSuperseded end Gate.Call.
 type Recorder interface {
+	// Started records the decisions and intents of the calls. The allowed calls
+	// start when it returns nil. It must return ErrSuperseded, wrapped or not, and
+	// record nothing if one of the calls is Superseded at the moment of the commit.
 	Started(ctx context.Context, calls []*Admission) error
+
+	// Finished records the outcomes of the calls and the workflow state that they
+	// lead to.
 	Finished(ctx context.Context, calls []*Admission) error
 }
 
-// Config is what a Gate needs. Zero limits are the defaults.
+// Config is the configuration of a Gate. A limit of zero selects the default.
 type Config struct {
-	Groups    *toolgroups.Manager
-	Directory Directory
-	Log       *slog.Logger
-	Authn     Authn         // nil vouches for nobody
-	Timeout   time.Duration // of one call; 5 minutes
-	MaxArgs   int           // bytes; 8 MiB, which is also the most
-	MaxResult int           // bytes; 4 MiB
+	Groups    *toolgroups.Manager // required
+	Directory Directory           // required
+	Log       *slog.Logger        // required
+	Authn     Authn               // verifies tokens; nil rejects all tokens
+	Timeout   time.Duration       // of one call; default 5 minutes
+	MaxArgs   int                 // bytes; default 8 MiB, and no more than that
+	MaxResult int                 // bytes; default 4 MiB
 }
 
-// Gate decides and runs calls. Safe for concurrent use.
+// Gate authorizes and runs tool calls. It is safe for concurrent use.
 type Gate struct{ config Config }
 
-// New makes a Gate; the error names the field that is missing.
+// New returns a Gate. It returns an error that names the field if a required
+// field of config is missing.
 func New(config Config) (*Gate, error) {
 	switch {
 	case config.Groups == nil:
@@ -76,57 +134,59 @@ func New(config Config) (*Gate, error) {
 	return &Gate{config}, nil
 }
 
-// Subject is a principal at the gate: its Slot and its workflow state as they
-// were when it was bound. The Slot's View is read anew with every question.
-// The zero Seat denies. Safe for concurrent use.
+// Subject is a principal with its ViewRef and the workflow state that it had when
+// it was resolved. The state of a Subject does not change, but every method reads
+// the current View. The zero Subject is denied everything. A Subject is safe for
+// concurrent use.
 type Subject struct {
 	Principal identity.Principal
 	State     string
-	slot      *toolgroups.ViewRef
+	ref       *toolgroups.ViewRef
 	groups    *toolgroups.Manager
-	cached    atomic.Pointer[toolgroups.StateView] // of the View asked last
+	cached    atomic.Pointer[toolgroups.StateView] // of the View that was read last
 }
 
-// Subject finds a principal's Seat.
+// Subject resolves a principal.
 func (g *Gate) Subject(p identity.Principal) *Subject {
-	slot, state := g.config.Directory.Resolve(p)
-	return &Subject{Principal: p, State: state, slot: slot, groups: g.config.Groups}
+	ref, state := g.config.Directory.Resolve(p)
+	return &Subject{Principal: p, State: state, ref: ref, groups: g.config.Groups}
 }
 
-// Preview gives a Seat for questions about a View that nobody holds: what a role
-// would see in a state. It answers and calls nothing.
+// Preview returns a Subject for a View that belongs to no principal. It answers
+// what a role would be allowed in a workflow state.
 func (g *Gate) Preview(view *toolgroups.View, state string) *Subject {
-	slot := new(toolgroups.ViewRef)
-	slot.Publish(view)
-	return &Subject{State: state, slot: slot, groups: g.config.Groups}
+	ref := new(toolgroups.ViewRef)
+	ref.Publish(view)
+	return &Subject{State: state, ref: ref, groups: g.config.Groups}
 }
 
-// Visible lists the tools the principal sees, in order. Callers must not
-// change the list.
+// Visible returns the tools that the principal may call now, ordered by group and
+// then by registration. The list is shared: callers must not change it.
 func (s *Subject) Visible() []tool.Definition { return s.stateView(s.view()).Definitions() }
 
-// ToolNames lists the names of Visible. Callers must not change the list.
+// ToolNames returns the names of Visible. Callers must not change the list.
 func (s *Subject) ToolNames() []string { return s.stateView(s.view()).Names() }
 
-// ToolJSON gives Visible serialised by tool.MarshalTools. Callers must not change it.
+// ToolJSON returns Visible as serialized by tool.MarshalTools. Callers must not
+// change it.
 func (s *Subject) ToolJSON() []byte { return s.stateView(s.view()).JSON() }
 
-// Listable lists the tools the principal may call in at least one workflow
-// state, in the order of Visible: what those are told who are not told anew
-// when the state moves. It is made once for each View; callers must not change
-// the list.
+// Listable returns the tools that the principal may call in at least one workflow
+// state, in the order of Visible. It is for clients that are not notified when the
+// state changes. The list is built once for each View; callers must not change it.
 func (s *Subject) Listable() []tool.Definition { return s.view().Listable() }
 
-// Prompts lists the prompts of the groups that the principal holds, of one group
-// if it is named, sorted by name.
+// Prompts returns the prompts of the groups that the principal may use, sorted by
+// name. If within is not empty, it returns the prompts of that group only.
 func (s *Subject) Prompts(within toolgroups.GroupID) []*toolgroups.Prompt {
 	return s.view().Prompts(within)
 }
 
-// AfterCall gives the Seat as it will be when a call of a tool it sees has
-// succeeded: in the state that the tool leads to.
+// AfterCall returns the Subject as it will be after a successful call of the named
+// tool: in the workflow state that the tool leads to. A tool that is not visible
+// leads nowhere. The receiver is not changed.
 func (s *Subject) AfterCall(name string) *Subject {
-	next := &Subject{Principal: s.Principal, State: s.State, slot: s.slot, groups: s.groups}
+	next := &Subject{Principal: s.Principal, State: s.State, ref: s.ref, groups: s.groups}
 	for _, d := range s.Visible() {
 		if d.Name == name && d.State != "" {
 			next.State = d.State
@@ -135,50 +195,54 @@ func (s *Subject) AfterCall(name string) *Subject {
 	return next
 }
 
-// ToolList is what a principal sees at one moment.
+// ToolList holds what a principal is shown at one moment. Callers must not change
+// it.
 type ToolList struct {
-	Names     []string // of the tools, in order; do not change
-	JSON      []byte   // the same, serialised by tool.MarshalTools; do not change
-	ToolGated bool     // it answers from these tools alone
+	Names     []string // of the visible tools, in order
+	JSON      []byte   // the visible tools, serialized by tool.MarshalTools
+	ToolGated bool     // the agent must answer from these tools alone
 }
 
-// Tools gives what the principal sees now, all of it from one View.
+// Tools returns what the principal is shown now. All of it comes from one View.
 func (s *Subject) Tools() ToolList {
 	view := s.view()
-	shelf := s.stateView(view)
-	return ToolList{shelf.Names(), shelf.JSON(), view.ToolGated()}
+	sv := s.stateView(view)
+	return ToolList{sv.Names(), sv.JSON(), view.ToolGated()}
 }
 
-// view gives the View in force.
+// view returns the current View.
 func (s *Subject) view() *toolgroups.View {
-	if s.slot == nil {
+	if s.ref == nil {
 		return new(toolgroups.ViewRef).View()
 	}
-	return s.slot.View()
+	return s.ref.View()
 }
 
-// stateView gives a View in the Seat's state. It is looked up once for each View.
+// stateView returns the StateView of view for the state of s. It caches the last
+// one, so that a decision needs no map lookup as long as the View stays the same.
 func (s *Subject) stateView(view *toolgroups.View) *toolgroups.StateView {
-	shelf := s.cached.Load()
-	if shelf == nil || shelf.View() != view {
-		shelf = view.ForState(s.State)
-		s.cached.Store(shelf)
+	sv := s.cached.Load()
+	if sv == nil || sv.View() != view {
+		sv = view.ForState(s.State)
+		s.cached.Store(sv)
 	}
-	return shelf
+	return sv
 }
 
-// Decision is the gate's answer to "may this principal call this tool". The
-// zero Decision denies. It is small enough to travel in registers.
+// Decision is the answer to "may this principal call this tool?". The zero
+// Decision denies. It is four words long, so that it is passed in registers; its
+// methods compute the details on demand
+// (docs/decisions/0004-decision-in-four-words.md).
 type Decision struct {
-	Tool    string             // the name asked for
-	handle  *toolgroups.Handle // nil when there is no such tool
-	outcome *toolgroups.Evaluation
+	Tool    string                 // the requested name
+	handle  *toolgroups.Handle     // nil if there is no such tool
+	outcome *toolgroups.Evaluation // of the View that decided; nil in the zero Decision
 }
 
-// Allowed says whether the call may be made.
+// Allowed reports whether the call may be made.
 func (d Decision) Allowed() bool { return d.outcome != nil && d.outcome.Rule == toolgroups.Granted }
 
-// Rule names what decided.
+// Rule returns the rule that decided.
 func (d Decision) Rule() toolgroups.Rule {
 	if d.outcome == nil {
 		return toolgroups.NotGranted
@@ -186,7 +250,7 @@ func (d Decision) Rule() toolgroups.Rule {
 	return d.outcome.Rule
 }
 
-// Epoch gives the epoch of the View that decided.
+// Epoch returns the epoch of the View that decided.
 func (d Decision) Epoch() uint64 {
 	if d.outcome == nil {
 		return 0
@@ -194,7 +258,8 @@ func (d Decision) Epoch() uint64 {
 	return d.outcome.Epoch
 }
 
-// Code gives the code of a denial, "" for an allowance.
+// Code returns the error code of a denial: unknown_tool or tool_not_available. It
+// returns "" if the call is allowed.
 func (d Decision) Code() errcode.Code {
 	switch {
 	case d.Allowed():
@@ -205,12 +270,13 @@ func (d Decision) Code() errcode.Code {
 	return errcode.ToolNotAvailable
 }
 
-// ToolGated says whether the decision is about somebody who answers from tools
-// alone (seed 004). To such a one every denial is the same, whether the tool
-// is another's, nobody's, or not for this workflow state.
+// ToolGated reports whether the decision is about a tool-gated agent, which must
+// answer from tools alone. All of its denials have the same code and reason,
+// whether the tool exists, belongs to others or is not visible in this state: a
+// denial must not reveal which tools exist.
 func (d Decision) ToolGated() bool { return d.outcome != nil && d.outcome.ToolGated }
 
-// Group gives the group that owns the tool, "" when there is no such tool.
+// Group returns the group that owns the tool, "" if there is no such tool.
 func (d Decision) Group() toolgroups.GroupID {
 	if d.handle == nil {
 		return ""
@@ -218,7 +284,8 @@ func (d Decision) Group() toolgroups.GroupID {
 	return d.handle.Group
 }
 
-// Reason says in a sentence what decided; it holds the tool's name.
+// Reason returns a sentence that explains the decision. It contains the name of
+// the tool.
 func (d Decision) Reason() string {
 	switch {
 	case d.Allowed():
@@ -233,19 +300,22 @@ func (d Decision) Reason() string {
 	return "tool " + d.Tool + " is not available to this role"
 }
 
-// Authorize decides whether the principal may call the tool of this name now.
-// It is the whole decision: one look-up by name, one bit of the View in this
-// state; constant time, no I/O, no allocation.
+// Authorize decides whether the principal may call the named tool now. It takes
+// one lookup by name and one bit test, in constant time, without I/O and without
+// allocation.
 func (s *Subject) Authorize(name string) Decision {
 	if s.groups == nil {
 		return Decision{Tool: name}
 	}
-	shelf := s.stateView(s.view()) // before the look-up: a newer View may know another tool in an older handle's place
+	// Load the View before the lookup. In the other order a newer View could have
+	// given the bit of the Handle to another tool.
+	sv := s.stateView(s.view())
 	handle, _ := s.groups.Snapshot().Lookup(name)
-	return Decision{name, handle, shelf.Decide(handle)}
+	return Decision{name, handle, sv.Decide(handle)}
 }
 
-// current says whether the View that allowed a call is the one in force.
+// current reports whether the View that allowed a call is still the current one.
+// Every View has its own Evaluations, so comparing pointers is enough.
 func (s *Subject) current(d Decision) bool {
 	return d.outcome == s.view().Evaluation(toolgroups.Granted)
 }

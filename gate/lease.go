@@ -7,27 +7,31 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// acquirer has the calls of a run enter their tools before the run is recorded.
+// acquirer acquires leases for the calls of a batch before the batch is recorded.
+// The module of a tool that was recorded as started then stays open until the call
+// has ended.
 type acquirer struct {
-	ended []*toolgroups.Handle // tools that had ended, by the decisions before
+	ended []*toolgroups.Handle // tools that refused a lease before
 }
 
-// acquireAll lets the allowed calls of a run enter their tools; false says that one
-// of the tools has ended since it was looked up: nobody is in then, and the run
-// is to be decided anew. A tool that is still offered though it has ended is
-// not asked twice: its call fails with its own error.
-func (e *acquirer) acquireAll(run []*Admission) bool {
-	for _, a := range run {
-		if !a.Allowed() || slices.Contains(e.ended, a.handle) || a.acquire() {
+// acquireAll acquires a lease on the tool of every allowed call. It reports false,
+// holding no lease, if a tool has ended since it was looked up: the batch must be
+// decided again. A tool that is still registered although it has ended is tried
+// only once. Its call then runs without a lease and fails with the tool's own error.
+func (q *acquirer) acquireAll(batch []*Admission) bool {
+	for _, a := range batch {
+		if !a.Allowed() || slices.Contains(q.ended, a.handle) || a.acquire() {
 			continue
 		}
-		e.ended = append(e.ended, a.handle)
-		releaseAll(run)
+		q.ended = append(q.ended, a.handle)
+		releaseAll(batch)
 		return false
 	}
 	return true
 }
 
+// acquire acquires the lease of one call. It reports false if the tool has ended.
+// A tool that is not a tool.Leaser never ends.
 func (a *Admission) acquire() bool {
 	t, ok := a.handle.Tool.(tool.Leaser)
 	if !ok {
@@ -40,13 +44,14 @@ func (a *Admission) acquire() bool {
 	return ok
 }
 
-// releaseAll lets go of what a run entered.
-func releaseAll(run []*Admission) {
-	for _, a := range run {
+// releaseAll releases the leases that the calls of a batch hold.
+func releaseAll(batch []*Admission) {
+	for _, a := range batch {
 		a.release()
 	}
 }
 
+// release releases the lease of the call, if it holds one.
 func (a *Admission) release() {
 	if a.lease != nil {
 		a.lease.Release()
@@ -54,7 +59,7 @@ func (a *Admission) release() {
 	}
 }
 
-// tool is what the call runs.
+// tool returns the tool to run: the leased one, if there is a lease.
 func (a *Admission) tool() tool.Tool {
 	if a.lease != nil {
 		return a.lease
@@ -62,14 +67,14 @@ func (a *Admission) tool() tool.Tool {
 	return a.handle.Tool
 }
 
-// maybeStale says whether a refusal may come from a View that a change of the
-// registry is just replacing: it does not know the tool, or is not the one that
-// refused.
+// maybeStale reports whether a denial may come from a View that a change of the
+// registry is about to replace: the tool is newer than the View, or the View was
+// replaced after the decision.
 func (a *Admission) maybeStale() bool {
 	d := a.Decision
-	if d.Allowed() || d.handle == nil || a.Seat.slot == nil {
+	if d.Allowed() || d.handle == nil || a.Subject.ref == nil {
 		return false
 	}
-	view := a.Seat.view()
+	view := a.Subject.view()
 	return view.Predates(d.handle) || view.Evaluation(d.Rule()) != d.outcome
 }

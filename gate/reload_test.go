@@ -19,42 +19,42 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// version is a module whose tool says which of its successors it is, and that
-// answers nobody when it is closed.
-type version struct {
+// clockModule is a module whose tools return the number of the instance. They fail
+// once the instance is closed.
+type clockModule struct {
 	n      int
 	closed atomic.Bool
 }
 
-func (v *version) Name() string { return "clock" }
+func (v *clockModule) Name() string { return "clock" }
 
-func (v *version) Groups() []toolgroups.Group {
-	tick := &fake{d: definition("tick", tool.Mutating), run: func(context.Context, tool.Call) (tool.Result, error) {
+func (v *clockModule) Groups() []toolgroups.Group {
+	tick := &fakeTool{definition: definition("tick", tool.Mutating), run: func(context.Context, tool.Call) (tool.Result, error) {
 		if v.closed.Load() {
 			return tool.Result{}, errors.New("called after it was closed")
 		}
 		return tool.Result{Text: fmt.Sprint(v.n)}, nil
 	}}
-	tock := &fake{d: definition("tock", tool.ReadOnly), run: tick.run}
+	tock := &fakeTool{definition: definition("tock", tool.ReadOnly), run: tick.run}
 	return []toolgroups.Group{{ID: "mine", Tools: []tool.Tool{tick, tock}}}
 }
 
-func (v *version) Close() error {
+func (v *clockModule) Close() error {
 	v.closed.Store(true)
 	return nil
 }
 
-// moduleHouse is a gate to the tools of modules, for ann, who may use the group
-// "mine". Her view is compiled anew with every change, as org does.
-func moduleHouse(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *modules.Loader) {
+// newModuleFixture returns a gate and a module loader. The principal ann may use the
+// group "mine"; her View is compiled again with every change, as package org does.
+func newModuleFixture(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *modules.Loader) {
 	t.Helper()
-	slot := new(toolgroups.ViewRef)
+	ref := new(toolgroups.ViewRef)
 	compile := func([]toolgroups.GroupID) {
 		s := groups.Snapshot()
-		slot.Publish(s.Compile(s.Bind(toolgroups.Of("mine"))))
+		ref.Publish(s.Compile(s.Bind(toolgroups.Of("mine"))))
 	}
 	groups.Watch(compile)
-	d := &desk{seats: map[identity.Principal]*toolgroups.ViewRef{ann: slot}}
+	d := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: ref}}
 	g, err := gate.New(gate.Config{Groups: groups, Directory: d, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -68,14 +68,13 @@ func moduleHouse(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *modules
 	return g, loader
 }
 
-// Property (design §4, Names and owners): while a module is reloaded no call of
-// its tools is lost: each is answered, rightly, by one that was in force at some
-// time between its beginning and its end.
-func TestNoCallIsLostWhileItsModuleIsReloaded(t *testing.T) {
+// Property: no call is lost while a module is reloaded. Each is answered by an
+// instance that was active at some time between the start and the end of the call.
+func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 	const callers, reloads = 16, 200
-	g, loader := moduleHouse(t, toolgroups.NewManager())
-	var stagedNow, inForce atomic.Int64 // the newest that may answer; the oldest that may answer a new call
-	if err := loader.Load(t.Context(), &version{}); err != nil {
+	g, loader := newModuleFixture(t, toolgroups.NewManager())
+	var newest, active atomic.Int64 // the newest instance that may answer; the oldest that may answer a new call
+	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
@@ -90,16 +89,16 @@ func TestNoCallIsLostWhileItsModuleIsReloaded(t *testing.T) {
 					return
 				default:
 				}
-				oldest := inForce.Load()
-				done, err := g.Call(t.Context(), ann, requests[c%2:], &book{})
+				oldest := active.Load()
+				done, err := g.Call(t.Context(), ann, requests[c%2:], &fakeRecorder{})
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				for _, a := range done {
 					var v int64
-					if _, err := fmt.Sscan(a.Result.Text, &v); err != nil || v < oldest || v > stagedNow.Load() {
-						t.Errorf("%s of a module between %d and %d: %s %s", a.Request.Name, oldest, stagedNow.Load(), a.Code(), a.Result.JSON())
+					if _, err := fmt.Sscan(a.Result.Text, &v); err != nil || v < oldest || v > newest.Load() {
+						t.Errorf("%s, want an instance between %d and %d: %s %s", a.Request.Name, oldest, newest.Load(), a.Code(), a.Result.JSON())
 						return
 					}
 					answered.Add(1)
@@ -108,11 +107,11 @@ func TestNoCallIsLostWhileItsModuleIsReloaded(t *testing.T) {
 		})
 	}
 	for n := 1; n <= reloads; n++ {
-		stagedNow.Store(int64(n))
-		if err := loader.Reload(t.Context(), &version{n: n}); err != nil {
+		newest.Store(int64(n))
+		if err := loader.Reload(t.Context(), &clockModule{n: n}); err != nil {
 			t.Errorf("reload %d: %v", n, err)
 		}
-		inForce.Store(int64(n))
+		active.Store(int64(n))
 	}
 	close(stop)
 	all.Wait()
@@ -121,79 +120,79 @@ func TestNoCallIsLostWhileItsModuleIsReloaded(t *testing.T) {
 	}
 }
 
-// A module that ends between the decision and the record: the call is decided
-// once more, and what the record says started is what ran.
-func TestACallWhoseModuleEndedIsDecidedAnew(t *testing.T) {
+// If a module is replaced between the decision and its record, the call is decided
+// again. The call that is recorded as started is the one that runs.
+func TestCall_DecidesAgainWhenModuleEnds(t *testing.T) {
 	groups := toolgroups.NewManager()
-	g, loader := moduleHouse(t, groups)
-	if err := loader.Load(t.Context(), &version{}); err != nil {
+	g, loader := newModuleFixture(t, groups)
+	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	once := sync.OnceFunc(func() {
-		if err := loader.Reload(t.Context(), &version{n: 1}); err != nil {
+		if err := loader.Reload(t.Context(), &clockModule{n: 1}); err != nil {
 			t.Error(err)
 		}
 	})
 	gate.AtSteps(t, func(step string, after bool) {
-		if step == "repeat" && after {
+		if step == "check retry" && after {
 			once()
 		}
 	})
-	b := &book{}
-	done, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, b)
+	rec := &fakeRecorder{}
+	done, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, rec)
 	if err != nil || done[0].Result.Text != "1" {
 		t.Errorf("%v, %v; want the answer of the successor", done, err)
 	}
-	if diff := cmp.Diff([]string{"start tick:allowed", "finish tick:ok"}, b.lines); diff != "" {
+	if diff := cmp.Diff([]string{"start tick:allowed", "finish tick:ok"}, rec.lines); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
 }
 
-// A recorder that fails, and one that says superseded, leave nobody in the
-// module: it can be closed.
-func TestACallThatDoesNotStartHasLeftItsModule(t *testing.T) {
-	g, loader := moduleHouse(t, toolgroups.NewManager())
-	if err := loader.Load(t.Context(), &version{}); err != nil {
+// If a Recorder fails, or returns ErrSuperseded, no call keeps its lease: the module
+// can be closed.
+func TestCall_ReleasesLeaseWhenNotStarted(t *testing.T) {
+	g, loader := newModuleFixture(t, toolgroups.NewManager())
+	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("the disk is gone")
 	tries := 0
-	b := &book{started: func([]*gate.Admission) error {
+	rec := &fakeRecorder{started: func([]*gate.Admission) error {
 		if tries++; tries < 3 {
 			return gate.ErrSuperseded
 		}
 		return broken
 	}}
-	if _, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, b); !errors.Is(err, broken) {
+	if _, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, rec); !errors.Is(err, broken) {
 		t.Errorf("Call: %v", err)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := loader.Unload(over, "clock"); err != nil {
-		t.Errorf("Unload waits for somebody: %v", err)
+		t.Errorf("Unload waits for a lease: %v", err)
 	}
 }
 
-// What the registry goes on offering though its module has ended, because the
-// registry failed, is unavailable: not decided for ever.
-func TestAToolThatStaysBehindItsModuleIsUnavailable(t *testing.T) {
+// A tool can stay registered although its module has ended, because unregistering
+// failed. Its call is then tool_unavailable; the gate does not decide forever.
+func TestCall_ToolOfEndedModuleIsUnavailable(t *testing.T) {
 	groups := toolgroups.NewManager()
-	g, _ := moduleHouse(t, groups)
-	loader := modules.NewLoader(stubborn{groups})
-	if err := loader.Load(t.Context(), &version{}); err != nil {
+	g, _ := newModuleFixture(t, groups)
+	loader := modules.NewLoader(noUnregister{groups})
+	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := loader.Unload(t.Context(), "clock"); err == nil {
-		t.Error("Unload tells nothing of the registry's fault")
+		t.Error("Unload does not return the error of the registry")
 	}
-	b := &book{}
-	done, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, b)
-	if err != nil || done[0].Code() != errcode.ToolUnavailable || len(b.lines) != 2 {
-		t.Errorf("%v, %v, %q; want tool_unavailable after one decision on record", done, err, b.lines)
+	rec := &fakeRecorder{}
+	done, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, rec)
+	if err != nil || done[0].Code() != errcode.ToolUnavailable || len(rec.lines) != 2 {
+		t.Errorf("%v, %v, %q; want tool_unavailable after one decision on record", done, err, rec.lines)
 	}
 }
 
-// stubborn is a registry that unregisters nothing.
-type stubborn struct{ *toolgroups.Manager }
+// noUnregister is a registry whose Unregister fails.
+type noUnregister struct{ *toolgroups.Manager }
 
-func (stubborn) Unregister(toolgroups.Owner, toolgroups.GroupID) error { return errors.New("no") }
+func (noUnregister) Unregister(toolgroups.Owner, toolgroups.GroupID) error { return errors.New("no") }

@@ -12,110 +12,116 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// maxDecisions bounds how often one call is decided anew while what its
-// caller may do keeps changing.
+// maxDecisions limits how often one batch is decided while the permissions of its
+// caller keep changing. After that its calls are denied.
 const maxDecisions = 16
 
-// Call takes the calls of one answer through the gate, in order, and gives
-// their outcomes. It decides a run of calls, has the Recorder start them,
-// runs them, and has it record the outcomes; then the next run. ReadOnly calls
-// that are neighbours make a run and go side by side; any other call is a run
-// alone, and one that moves the workflow state ends its run: what comes after
-// is decided when its outcome is on record.
+// Call authorizes, records and runs the calls of one model answer, in order, and
+// returns an Admission for each.
 //
-// Denials and failures are outcomes. The error is the Recorder's, or ctx's:
-// then the rest was not started.
+// It splits requests into batches. A batch is decided, recorded as started, run,
+// and recorded as finished before the next batch is decided. Adjacent ReadOnly calls
+// form one batch and run concurrently. Any other call is the only allowed call
+// of its batch. A call that changes the workflow state ends its batch, so that the
+// calls after it are decided in the new state.
+//
+// Denials and failures of tools are results, not errors. Call returns an error if
+// rec fails or ctx is done. It then returns the Admissions of the batches that
+// finished; the calls after the failed batch have not started.
 func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Request, rec Recorder) ([]*Admission, error) {
 	var all []*Admission
 	for len(requests) > 0 {
-		run, err := g.start(ctx, p, requests, rec)
+		batch, err := g.start(ctx, p, requests, rec)
 		if err != nil {
 			return all, err
 		}
-		g.runBatch(ctx, run)
-		if err := rec.Finished(ctx, run); err != nil {
+		g.runBatch(ctx, batch)
+		if err := rec.Finished(ctx, batch); err != nil {
 			return all, err
 		}
-		all = append(all, run...)
-		requests = requests[len(run):]
+		all = append(all, batch...)
+		requests = requests[len(batch):]
 	}
 	return all, nil
 }
 
-// start decides the next run of calls, has it enter its tools, and records it.
-// A decision that was superseded meanwhile is made again, and one whose tool
-// has ended; one that keeps changing is a denial.
+// start decides the next batch, acquires leases on its tools and records it as
+// started. It decides again if a tool ended or a decision was superseded in the
+// meantime, at most maxDecisions times. If it returns an error, no lease is held.
 func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Request, rec Recorder) ([]*Admission, error) {
-	var door acquirer
+	var leases acquirer
 	for try := 0; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		run := g.admitBatch(ctx, p, requests)
+		batch := g.admitBatch(ctx, p, requests)
 		if try >= maxDecisions {
-			denyAll(run)
+			denyAll(batch)
 		}
-		if !door.acquireAll(run) {
+		if !leases.acquireAll(batch) {
 			continue
 		}
-		err := rec.Started(ctx, run)
+		err := rec.Started(ctx, batch)
 		if err != nil {
-			releaseAll(run)
+			releaseAll(batch)
 		}
 		if !errors.Is(err, ErrSuperseded) {
-			return run, err
+			return batch, err
 		}
 	}
 }
 
-func denyAll(run []*Admission) {
-	for _, a := range run {
+// denyAll denies the calls of a batch that passed all steps. A denial is never
+// superseded, so the next try to record the batch is the last.
+func denyAll(batch []*Admission) {
+	for _, a := range batch {
 		if a.Allowed() {
-			a.deny(errcode.New(errcode.ToolNotAvailable, "tool %s: what this role may call keeps changing; try again later", a.Request.Name))
+			a.deny(errcode.New(errcode.ToolNotAvailable, "tool %s: the permissions of this role keep changing; try again later", a.Request.Name))
 		}
 	}
 }
 
-// admitBatch admits the next run of calls: neighbours that are ReadOnly, or one
-// other call alone, so that none waits behind another when its intent is on
-// record. Refused calls stand in between.
+// admitBatch takes requests through the steps until the next batch is complete:
+// adjacent ReadOnly calls, or one other call. No call of a batch then has to wait
+// for another one after its intent is recorded. Denied calls fit in any batch.
 func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []Request) []*Admission {
-	var run []*Admission
-	reading := false
+	var batch []*Admission
+	reading := false // an allowed ReadOnly call is in the batch
 	for _, r := range requests {
 		a := g.admit(ctx, p, r)
 		alone := a.Allowed() && !a.readOnly()
 		if alone && reading {
 			break
 		}
-		run = append(run, a)
+		batch = append(batch, a)
 		if alone || a.Allowed() && a.handle.Definition.State != "" {
 			break
 		}
 		reading = reading || a.Allowed()
 	}
-	return run
+	return batch
 }
 
 func (a *Admission) readOnly() bool { return a.handle.Definition.Effect == tool.ReadOnly }
 
-// runBatch runs the allowed calls of a run side by side.
-func (g *Gate) runBatch(ctx context.Context, run []*Admission) {
-	if len(run) == 1 && run[0].Allowed() {
-		g.runOne(ctx, run[0])
+// runBatch runs the allowed calls of a batch concurrently and waits for them.
+func (g *Gate) runBatch(ctx context.Context, batch []*Admission) {
+	if len(batch) == 1 && batch[0].Allowed() {
+		g.runOne(ctx, batch[0])
 		return
 	}
-	var beside sync.WaitGroup
-	for _, a := range run {
+	var wg sync.WaitGroup
+	for _, a := range batch {
 		if a.Allowed() {
-			beside.Go(func() { g.runOne(ctx, a) })
+			wg.Go(func() { g.runOne(ctx, a) })
 		}
 	}
-	beside.Wait()
+	wg.Wait()
 }
 
-// runOne runs a call with deadline, panic guard and result cap, and says
-// where its success moves the workflow state.
+// runOne runs a call and sets its Result. It applies the timeout, recovers panics
+// and limits the size of the result. It releases the lease of the call. A call that
+// succeeds sets NewState.
 func (g *Gate) runOne(caller context.Context, a *Admission) {
 	ctx, cancel := context.WithTimeout(caller, g.config.Timeout)
 	defer cancel()
@@ -134,11 +140,12 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 	}
 }
 
-// errPanicked: the tool panicked; the log has how.
-var errPanicked = errors.New("the tool broke down")
+// errPanicked is returned by callTool after a panic of the tool, which it logs.
+var errPanicked = errors.New("the tool panicked")
 
-// callTool calls the tool, unless its caller has ended meanwhile; a panic is an
-// error.
+// callTool calls the tool, unless ctx is done already: the caller may have ended
+// while the intent was being recorded. The tool gets the verified claims but not
+// the credentials that the caller sent.
 func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -150,42 +157,45 @@ func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, 
 		return result, err
 	}
 	call := a.Request.Call
-	call.By, call.Claims, call.Secure = a.Seat.Principal, a.claims, a.secure
+	call.By, call.Claims, call.Secure = a.Subject.Principal, a.claims, a.secure
 	return a.tool().Call(tool.WithoutCredentials(ctx), call)
 }
 
+// checkResultSize rejects results that are too large, and structured results that
+// are not strict JSON: readers must not see two different documents.
 func (g *Gate) checkResultSize(name string, r tool.Result) error {
 	if n := len(r.Text) + len(r.Structured); n > g.config.MaxResult {
-		return errcode.New(errcode.ResultTooLarge, "%s answered %d bytes; at most %d are passed on: ask for less", name, n, g.config.MaxResult)
+		return errcode.New(errcode.ResultTooLarge, "%s returned %d bytes; at most %d are allowed: request less", name, n, g.config.MaxResult)
 	}
 	if len(r.Structured) > 0 {
 		if err := strictjson.Check(r.Structured, nil); err != nil {
-			return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s answered something that is not JSON", name)
+			return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s returned malformed or ambiguous JSON", name)
 		}
 	}
 	return nil
 }
 
-// classify gives the machinery's error a code a model can act on. An error with
-// a code says what happened. Of any other, and of one that came when the time
-// was up, nobody knows whether the tool acted: of one that may not be repeated
-// the outcome is unknown.
+// classify converts the error of a call to one with a code that a model can act
+// on. An error with a code describes what happened and is returned as it is. After
+// any other error, and after a timeout, it is unknown whether the tool had an
+// effect. A Mutating tool is then reported as interrupted, because a retry could
+// repeat the effect.
 func (g *Gate) classify(ctx context.Context, a *Admission, err error) error {
 	name := a.Request.Name
-	ended := ctx.Err() != nil
-	if !ended && errcode.Of(err) != errcode.Internal {
+	expired := ctx.Err() != nil
+	if !expired && errcode.Of(err) != errcode.Internal {
 		return err
 	}
-	if !ended && !errors.Is(err, errPanicked) {
+	if !expired && !errors.Is(err, errPanicked) {
 		g.config.Log.Error("tool failed", "tool", name, "error", err)
 	}
 	switch {
 	case !repeatable(a.handle.Definition.Effect):
 		return interrupted(name)
-	case ended:
-		return errcode.New(errcode.ToolTimeout, "%s was stopped before it answered; it is safe to call again", name)
+	case expired:
+		return errcode.New(errcode.ToolTimeout, "%s was stopped before it returned; it is safe to call again", name)
 	case errors.Is(err, errPanicked):
-		return errcode.New(errcode.ToolExecutionFailed, "%s broke down; the log has the cause", name)
+		return errcode.New(errcode.ToolExecutionFailed, "%s panicked; see the log", name)
 	}
-	return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s could not be run; the log has the cause", name)
+	return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s failed; see the log", name)
 }

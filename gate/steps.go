@@ -13,38 +13,42 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Request is a call that asks to pass the gate.
+// Request is a tool call to pass through the gate. Its fields By, Claims and Secure
+// are ignored: the gate sets them from what it has verified.
 type Request struct {
 	tool.Call
-	// Started says that the call's intent is on record and its outcome is
-	// not: the process ended in between. It is decided again.
+
+	// Started is set for a call whose intent is recorded and whose outcome is not,
+	// because the process ended in between. The call is decided again. It runs again
+	// only if it is safe to repeat.
 	Started bool
-	Effect  tool.Effect // of the tool when the call started
+	Effect  tool.Effect // of the tool at the time the call started
 }
 
-// Admission is a call on its way through the gate.
+// Admission is the state of one call in the gate, from the first step to its
+// outcome. A Recorder reads it; only the gate changes it.
 type Admission struct {
 	Request     Request
-	Seat        *Subject
+	Subject     *Subject
 	Decision    Decision
-	Err         error       // why it was refused, with its code; nil when it was not
-	Result      tool.Result // after it ran, or what a refusal tells the model
-	NewState    string      // the workflow state its success moves to, "" for none
-	Interrupted bool        // the caller's context ended before the tool answered
+	Err         error       // the reason for a denial, with an errcode.Code; nil if allowed
+	Result      tool.Result // of the tool, or of the denial
+	NewState    string      // the workflow state after a success; "" if it stays
+	Interrupted bool        // the caller's context was done before the tool returned
 
-	handle    *toolgroups.Handle
-	lease     tool.Lease                 // from enter to leave, of a tool that is entered
-	argsValid bool                       // parse saw that the arguments keep the schema
-	secure    json.RawMessage            // secure arguments, of a tool that takes them
-	claims    map[string]json.RawMessage // what authenticate verified, by auth service
+	handle    *toolgroups.Handle         // of an allowed tool, else nil
+	lease     tool.Lease                 // held from acquire to release, nil for tools without leases
+	argsValid bool                       // parse found the arguments valid
+	secure    json.RawMessage            // secure arguments, if the tool takes them
+	claims    map[string]json.RawMessage // verified claims by auth service
 
-	claimChecks []func() bool // whether who verified claims is still in force
+	claimChecks []func() bool // report whether the services that verified claims are still active
 }
 
-// Allowed says whether the call passed every step so far.
+// Allowed reports whether the call has passed all steps so far.
 func (a *Admission) Allowed() bool { return a.Err == nil }
 
-// Code gives the code of the refusal or failure, "" for a success.
+// Code returns the error code of a denial or of a failed Result, "" after a success.
 func (a *Admission) Code() errcode.Code {
 	switch {
 	case a.Err != nil:
@@ -55,32 +59,33 @@ func (a *Admission) Code() errcode.Code {
 	return ""
 }
 
-// Superseded says whether the View that allowed the call is no longer in force,
-// or an auth service that vouched for the caller. A denial is never superseded.
+// Superseded reports whether the call was allowed by a View, or by an auth service,
+// that has been replaced since. A denial is never superseded.
 func (a *Admission) Superseded() bool {
-	return a.Allowed() && !(a.Seat.current(a.Decision) && a.claimsCurrent())
+	return a.Allowed() && !(a.Subject.current(a.Decision) && a.claimsCurrent())
 }
 
-// step is one check; its error, with a code, refuses the call.
+// step is one check of a call. The call is denied with the error that run returns,
+// which has an errcode.Code.
 type step struct {
 	name string
 	run  func(*Gate, context.Context, *Admission) error
 }
 
-// steps is the way to a tool, in order, before anything has an effect. Then
-// the calls are recorded, run and recorded again (run.go).
+// steps are the checks of a call, in order. None of them has an effect. The calls
+// that pass are recorded, run and recorded again, see run.go.
 var steps = []step{
 	{"resolve", (*Gate).resolve},
 	{"parse", (*Gate).parse},
 	{"authorize", (*Gate).authorize},
-	{"check arguments", (*Gate).validate},
+	{"validate", (*Gate).validate},
 	{"authenticate", (*Gate).authenticate},
-	{"repeat", (*Gate).checkRetry},
+	{"check retry", (*Gate).checkRetry},
 }
 
-// admit takes a request through the steps, from the beginning.
+// admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r Request) *Admission {
-	a := &Admission{Request: r, Seat: &Subject{Principal: p}}
+	a := &Admission{Request: r, Subject: &Subject{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {
 			a.deny(err)
@@ -90,19 +95,23 @@ func (g *Gate) admit(ctx context.Context, p identity.Principal, r Request) *Admi
 	return a
 }
 
+// deny denies the call with err, which becomes the result that the model reads.
 func (a *Admission) deny(err error) {
 	a.Err = err
 	a.Result = tool.Failure(a.Request.Name, err)
 }
 
-// resolve finds where the principal stands now, and the tool it names.
+// resolve resolves the principal and looks up the tool. If a change of the registry
+// may be the reason for a denial, resolve waits for the change and decides again:
+// a tool must not be denied for a moment because it is being replaced. The denial
+// itself is left to authorize, so that malformed arguments are reported first.
 func (g *Gate) resolve(_ context.Context, a *Admission) error {
-	a.Seat = g.Subject(a.Seat.Principal)
-	a.Decision = a.Seat.Authorize(a.Request.Name)
+	a.Subject = g.Subject(a.Subject.Principal)
+	a.Decision = a.Subject.Authorize(a.Request.Name)
 	if a.maybeStale() {
 		g.config.Groups.WaitIdle()
-		a.Seat = g.Subject(a.Seat.Principal)
-		a.Decision = a.Seat.Authorize(a.Request.Name)
+		a.Subject = g.Subject(a.Subject.Principal)
+		a.Decision = a.Subject.Authorize(a.Request.Name)
 	}
 	if a.Decision.Allowed() {
 		a.handle = a.Decision.handle
@@ -110,16 +119,16 @@ func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	return nil
 }
 
-// parse reads the arguments strictly, once; what was authorised is what runs.
-// Arguments left out are {}. Of a tool that is not the caller's the schema
-// is not looked at, so that the answer tells nothing about it. Of one that is,
-// the same walk holds them against the schema; check has the verdict.
+// parse reads the arguments once, strictly, so that the tool sees the document that
+// was checked. Missing arguments become {}. If the caller may use the tool, the
+// same pass checks them against the schema; validate reports the result. Otherwise
+// the schema is not read, so that the denial reveals nothing about the tool.
 func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 	if len(a.Request.Args) == 0 {
 		a.Request.Args = json.RawMessage(`{}`)
 	}
 	if n := len(a.Request.Args); n > g.config.MaxArgs {
-		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are taken", a.Request.Name, n, g.config.MaxArgs)
+		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are allowed", a.Request.Name, n, g.config.MaxArgs)
 	}
 	if err := rejectQuoted(a.Request.Name, a.Request.Args); err != nil {
 		return err
@@ -129,25 +138,25 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 		return err
 	}
 	if err = strictjson.Object(a.Request.Args, nil); err != nil {
-		return errcode.New(errcode.InvalidArguments, "arguments of %s are no JSON object that is safe to read: %v", a.Request.Name, err)
+		return errcode.New(errcode.InvalidArguments, "arguments of %s are malformed or ambiguous JSON: %v", a.Request.Name, err)
 	}
 	return nil
 }
 
-// rejectQuoted says what is wrong with arguments that came as a text: providers pass
-// on so what a model wrote when that is no JSON.
+// rejectQuoted rejects arguments that are a JSON string, with an explanation. That
+// is how providers pass on arguments of a model that are not valid JSON.
 func rejectQuoted(name string, args []byte) error {
 	var text string
 	if args[0] != '"' || json.Unmarshal(args, &text) != nil {
 		return nil
 	}
 	if err := strictjson.Object([]byte(text), nil); err != nil {
-		return errcode.New(errcode.InvalidArguments, "arguments of %s are no JSON object that is safe to read: %v; they have %d bytes", name, err, len(text))
+		return errcode.New(errcode.InvalidArguments, "arguments of %s are malformed or ambiguous JSON: %v; they have %d bytes", name, err, len(text))
 	}
-	return errcode.New(errcode.InvalidArguments, "arguments of %s are a text that holds an object, not an object: send the object itself", name)
+	return errcode.New(errcode.InvalidArguments, "arguments of %s are a string that contains an object, not an object: send the object itself", name)
 }
 
-// authorize refuses what the View does not let through.
+// authorize denies a call that the View does not allow.
 func (g *Gate) authorize(_ context.Context, a *Admission) error {
 	if !a.Decision.Allowed() {
 		return errcode.New(a.Decision.Code(), "%s", a.Decision.Reason())
@@ -155,8 +164,9 @@ func (g *Gate) authorize(_ context.Context, a *Admission) error {
 	return nil
 }
 
-// validate refuses arguments that the tool's schema does not allow. The full
-// validator is asked, and words why, where parse did not see that they fit.
+// validate rejects arguments that do not match the tool's schema. parse has found
+// most valid arguments already. The full validator is slower; it decides the
+// others and explains what is wrong.
 func (g *Gate) validate(_ context.Context, a *Admission) error {
 	if a.argsValid {
 		return nil
@@ -164,8 +174,8 @@ func (g *Gate) validate(_ context.Context, a *Admission) error {
 	return a.handle.Schema.Validate(a.Request.Args)
 }
 
-// checkRetry refuses to run a call again whose outcome is unknown, unless the tool
-// was and is one that may be repeated.
+// checkRetry rejects a call that was started before and whose outcome is unknown,
+// unless its tool was repeatable then and is repeatable now.
 func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
 	if a.Request.Started && !(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect)) {
 		return interrupted(a.Request.Name)
@@ -173,9 +183,11 @@ func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
 	return nil
 }
 
+// repeatable reports whether a call with an unknown outcome may run again.
 func repeatable(e tool.Effect) bool { return e == tool.Idempotent || e == tool.ReadOnly }
 
-// Effect gives the effect class of an allowed call's tool; Mutating of others.
+// Effect returns the effect class of the tool of an allowed call. For other calls
+// it returns Mutating.
 func (a *Admission) Effect() tool.Effect {
 	if a.handle == nil {
 		return tool.Mutating
@@ -183,8 +195,8 @@ func (a *Admission) Effect() tool.Effect {
 	return a.handle.Definition.Effect
 }
 
-// NextState gives the workflow state that a success of an allowed call moves to,
-// "" for none and for calls that were refused.
+// NextState returns the workflow state that an allowed call leads to if it
+// succeeds. It returns "" if the state stays and for denied calls.
 func (a *Admission) NextState() string {
 	if !a.Allowed() || a.handle == nil {
 		return ""
@@ -192,6 +204,8 @@ func (a *Admission) NextState() string {
 	return a.handle.Definition.State
 }
 
+// interrupted returns the error of a call that started and may or may not have had
+// its effect.
 func interrupted(name string) error {
-	return errcode.New(errcode.ToolInterrupted, "%s was started and its outcome is unknown: it may or may not have acted; look before you call it again", name)
+	return errcode.New(errcode.ToolInterrupted, "%s was started and its outcome is unknown: it may or may not have acted; verify the effect before retrying", name)
 }

@@ -9,96 +9,97 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// door gives open, which leads from shut to open, and enter, which is for open.
-func door() []tool.Tool {
+// stateTools returns the tool open, which leads from the state shut to open, and the
+// tool enter, which is visible in the state open.
+func stateTools() []tool.Tool {
 	open, enter := definition("open", tool.Mutating), definition("enter", tool.ReadOnly)
 	open.State, open.States, enter.States = "open", []string{"shut"}, []string{"open"}
-	return []tool.Tool{&fake{d: open}, &fake{d: enter}}
+	return []tool.Tool{&fakeTool{definition: open}, &fakeTool{definition: enter}}
 }
 
-// A seat looks ahead to where a call leads: only one that it sees leads
-// somewhere, and looking moves nothing.
-func TestASeatAfterACall(t *testing.T) {
-	h := open(t, door()...)
-	h.desk.move("shut")
+// AfterCall follows the states of visible tools only and does not change its
+// receiver.
+func TestSubject_AfterCall(t *testing.T) {
+	f := newFixture(t, stateTools()...)
+	f.directory.setState("shut")
 	for _, c := range []struct {
 		name  string
 		calls []string
 		state string
 		sees  []string
 	}{
-		{"of nothing", nil, "shut", []string{"open"}},
-		{"of what leads to a state", []string{"open"}, "open", []string{"enter"}},
-		{"of what leads nowhere", []string{"open", "enter"}, "open", []string{"enter"}},
-		{"of what is not for this state", []string{"enter"}, "shut", []string{"open"}},
-		{"of what there is not", []string{"no_such"}, "shut", []string{"open"}},
-		{"of what is for another state by then", []string{"open", "open"}, "open", []string{"enter"}},
+		{"no call", nil, "shut", []string{"open"}},
+		{"tool with a state", []string{"open"}, "open", []string{"enter"}},
+		{"tool without a state", []string{"open", "enter"}, "open", []string{"enter"}},
+		{"tool of another state", []string{"enter"}, "shut", []string{"open"}},
+		{"unknown tool", []string{"no_such"}, "shut", []string{"open"}},
+		{"same tool twice", []string{"open", "open"}, "open", []string{"enter"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			first := h.Subject(ann)
-			seat := first
+			first := f.Subject(ann)
+			subject := first
 			for _, name := range c.calls {
-				seat = seat.AfterCall(name)
+				subject = subject.AfterCall(name)
 			}
-			got := slices.DeleteFunc(slices.Clone(seat.ToolNames()), func(s string) bool { return s != "open" && s != "enter" })
-			if seat.State != c.state || !slices.Equal(got, c.sees) || first.State != "shut" {
-				t.Errorf("it is in state %q and sees %v, want %q and %v", seat.State, got, c.state, c.sees)
+			got := slices.DeleteFunc(slices.Clone(subject.ToolNames()), func(s string) bool { return s != "open" && s != "enter" })
+			if subject.State != c.state || !slices.Equal(got, c.sees) || first.State != "shut" {
+				t.Errorf("in state %q: sees %v, want state %q and %v", subject.State, got, c.state, c.sees)
 			}
 			for _, name := range []string{"open", "enter"} {
-				if may := seat.Authorize(name).Allowed(); may != slices.Contains(c.sees, name) {
-					t.Errorf("it may call %s: %t", name, may)
+				if may := subject.Authorize(name).Allowed(); may != slices.Contains(c.sees, name) {
+					t.Errorf("%s: allowed %t", name, may)
 				}
 			}
 		})
 	}
 }
 
-// What a seat is offered is what it may call, and nothing when nobody sits.
-func TestAnOfferIsWhatMayBeCalled(t *testing.T) {
-	h := open(t, door()...)
+// Tools lists the tools that Authorize allows, and nothing for a zero Subject.
+func TestSubject_ToolsMatchAuthorize(t *testing.T) {
+	f := newFixture(t, stateTools()...)
 	for _, state := range []string{"shut", "open", "elsewhere"} {
-		h.desk.move(state)
-		seat := h.Subject(ann)
-		offer := seat.Tools()
-		if !slices.Equal(offer.Names, seat.ToolNames()) || string(offer.JSON) != string(seat.ToolJSON()) || offer.ToolGated {
-			t.Errorf("in state %s: offered %v, sees %v", state, offer.Names, seat.ToolNames())
+		f.directory.setState(state)
+		subject := f.Subject(ann)
+		tools := subject.Tools()
+		if !slices.Equal(tools.Names, subject.ToolNames()) || string(tools.JSON) != string(subject.ToolJSON()) || tools.ToolGated {
+			t.Errorf("in state %s: Tools has %v, ToolNames %v", state, tools.Names, subject.ToolNames())
 		}
 		for _, name := range []string{"open", "enter", "no_such"} {
-			if seat.Authorize(name).Allowed() != slices.Contains(offer.Names, name) {
-				t.Errorf("in state %s: %s is offered or allowed, not both", state, name)
+			if subject.Authorize(name).Allowed() != slices.Contains(tools.Names, name) {
+				t.Errorf("in state %s: %s is listed or allowed, not both", state, name)
 			}
 		}
 	}
-	for name, seat := range map[string]*gate.Subject{"zero": {}, "of a zero View": h.Preview(new(toolgroups.View), "")} {
-		if offer := seat.Tools(); len(offer.Names) > 0 || seat.AfterCall("open").Authorize("open").Allowed() {
-			t.Errorf("a %s seat is offered %v", name, offer.Names)
+	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.Preview(new(toolgroups.View), "")} {
+		if tools := subject.Tools(); len(tools.Names) > 0 || subject.AfterCall("open").Authorize("open").Allowed() {
+			t.Errorf("%s: got %v", name, tools.Names)
 		}
 	}
 }
 
-// What is offered is what some state lets through, in order, and the same
-// list each time it is asked for.
-func TestOfferedIsWhatSomeStateLetsThrough(t *testing.T) {
+// Listable lists the tools that are visible in at least one state, in order, and
+// returns the same list each time.
+func TestSubject_Listable(t *testing.T) {
 	nowhere := definition("nowhere", tool.Mutating)
 	nowhere.States = []string{}
-	h := open(t, append(door(), &fake{d: nowhere})...)
+	f := newFixture(t, append(stateTools(), &fakeTool{definition: nowhere})...)
 	for _, state := range []string{"shut", "open", "elsewhere"} {
-		h.desk.move(state)
-		seat := h.Subject(ann)
+		f.directory.setState(state)
+		subject := f.Subject(ann)
 		var names []string
-		for _, d := range seat.Listable() {
+		for _, d := range subject.Listable() {
 			names = append(names, d.Name)
 		}
 		if slices.Contains(names, "nowhere") || !slices.Contains(names, "open") || !slices.Contains(names, "enter") {
-			t.Errorf("in state %s: offered %v", state, names)
+			t.Errorf("in state %s: got %v", state, names)
 		}
-		if &seat.Listable()[0] != &h.Subject(ann).Listable()[0] {
-			t.Error("the list is made anew")
+		if &subject.Listable()[0] != &f.Subject(ann).Listable()[0] {
+			t.Error("the list is built again")
 		}
 	}
-	for name, seat := range map[string]*gate.Subject{"zero": {}, "of a zero View": h.Preview(new(toolgroups.View), "")} {
-		if list := seat.Listable(); len(list) > 0 {
-			t.Errorf("a %s seat is offered %v", name, list)
+	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.Preview(new(toolgroups.View), "")} {
+		if list := subject.Listable(); len(list) > 0 {
+			t.Errorf("%s: got %v", name, list)
 		}
 	}
 }

@@ -12,69 +12,68 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// gated opens a house whose principal is tool-gated and has the tool mine, and
-// late in another workflow state.
-func gated(t *testing.T) *house {
+// newGatedFixture returns a fixture whose principal is tool-gated. It has the tool
+// mine, and the tool late in another workflow state.
+func newGatedFixture(t *testing.T) *fixture {
 	t.Helper()
 	late := definition("late", tool.Mutating)
 	late.States = []string{"draft"}
-	h := open(t, &fake{d: definition("mine", tool.ReadOnly)}, &fake{d: late, run: mustNotRun(t)})
-	s := h.groups.Snapshot()
+	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)}, &fakeTool{definition: late, run: mustNotRun(t)})
+	s := f.groups.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of("mine")))
 	view.SetToolGated()
-	h.slot.Publish(view)
-	return h
+	f.ref.Publish(view)
+	return f
 }
 
-// A tool-gated principal gets one answer for whatever is not its own: another's
-// tool, nobody's, one of another state. Well-formed arguments or not, none of
-// these answers tells which it was.
-func TestAGatedDenialIsOneAndTheSame(t *testing.T) {
-	h := gated(t)
+// All denials of a tool-gated principal are the same: for a tool of another group, an
+// unknown tool and a tool of another state, with well-formed arguments or not.
+func TestDecision_ToolGatedDenialsAreIdentical(t *testing.T) {
+	f := newGatedFixture(t)
 	for _, args := range []string{`{}`, `{"x":1}`, `{`, ``} {
-		var told []string
+		var results []string
 		for _, name := range []string{"theirs", "nothing", "late"} {
-			a := h.call(name, args)
+			a := f.call(name, args)
 			if a.Allowed() || !a.Decision.ToolGated() || a.Decision.Code() != errcode.ToolNotAvailable {
 				t.Errorf("%s(%s): %+v", name, args, a.Decision)
 			}
 			if want := "Access denied. This agent is not authorized to use the " + name + " tool."; a.Decision.Reason() != want {
 				t.Errorf("got %q, want %q", a.Decision.Reason(), want)
 			}
-			told = append(told, strings.ReplaceAll(string(a.Result.JSON()), name, "TOOL"))
+			results = append(results, strings.ReplaceAll(string(a.Result.JSON()), name, "TOOL"))
 		}
-		if told[0] != told[1] || told[0] != told[2] {
-			t.Errorf("with %q the answers differ: %q", args, told)
+		if results[0] != results[1] || results[0] != results[2] {
+			t.Errorf("with %q the denials differ: %q", args, results)
 		}
 	}
-	if a := h.call("mine", `{}`); !a.Allowed() || a.Code() != "" || !a.Decision.ToolGated() {
+	if a := f.call("mine", `{}`); !a.Allowed() || a.Code() != "" || !a.Decision.ToolGated() {
 		t.Errorf("its own tool: %+v", a.Err)
 	}
 }
 
-// Others are told what keeps a tool from them.
-func TestOthersAreToldWhy(t *testing.T) {
-	h := open(t, &fake{d: definition("mine", tool.ReadOnly)})
+// The denial of a principal that is not tool-gated says why.
+func TestDecision_ReasonWhenNotToolGated(t *testing.T) {
+	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)})
 	for name, code := range map[string]errcode.Code{"theirs": errcode.ToolNotAvailable, "nothing": errcode.UnknownTool} {
-		if a := h.call(name, `{}`); a.Code() != code || a.Decision.ToolGated() {
+		if a := f.call(name, `{}`); a.Code() != code || a.Decision.ToolGated() {
 			t.Errorf("%s: %q, gated %v", name, a.Code(), a.Decision.ToolGated())
 		}
 	}
 }
 
-// An Offer is what one View says.
-func TestAnOffer(t *testing.T) {
-	h := gated(t)
-	seat := h.Subject(ann)
-	got := seat.Tools()
-	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || !got.ToolGated || string(got.JSON) != string(seat.ToolJSON()) {
+// All fields of a ToolList come from one View.
+func TestSubject_Tools(t *testing.T) {
+	f := newGatedFixture(t)
+	subject := f.Subject(ann)
+	got := subject.Tools()
+	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || !got.ToolGated || string(got.JSON) != string(subject.ToolJSON()) {
 		t.Errorf("got %+v", got)
 	}
-	h.grant("theirs")
-	if got := seat.Tools(); !slices.Equal(got.Names, []string{"theirs"}) || got.ToolGated {
-		t.Errorf("after another View is in force: %+v", got)
+	f.grant("theirs")
+	if got := subject.Tools(); !slices.Equal(got.Names, []string{"theirs"}) || got.ToolGated {
+		t.Errorf("after another View was published: %+v", got)
 	}
-	if got := h.Subject(tool.Call{}.By).Tools(); len(got.Names) > 0 || got.ToolGated {
-		t.Errorf("nobody is offered %+v", got)
+	if got := f.Subject(tool.Call{}.By).Tools(); len(got.Names) > 0 || got.ToolGated {
+		t.Errorf("zero Principal: got %+v", got)
 	}
 }

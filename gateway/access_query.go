@@ -5,73 +5,21 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Question asks whether the gate would allow a call. Either Role or Agent,
-// together with Tool, asks whether that role or agent may call the tool. Who
-// asks which roles and agents may call a tool.
-//
-// A role is checked as an agent of it directly below a root would be, in State.
-// An agent is checked in its place and in its own workflow state, unless State
-// is set. Groups restricts the check to these groups, as a task can; nil does
-// not restrict, and an empty set allows nothing. A caller that names neither
-// Role nor Agent asks about its own role.
-type Question struct {
-	Role   string          `json:"role,omitempty"`  // id or exact name
-	Agent  string          `json:"agent,omitempty"` // id or role name
-	Tool   string          `json:"tool,omitempty"`
-	State  string          `json:"state,omitempty"`
-	Groups *toolgroups.Set `json:"group,omitempty"`
-	Who    string          `json:"who,omitempty"` // a tool's name
-}
-
-// Verdict is the gate's decision with its reason.
-type Verdict struct {
-	Allowed bool               `json:"allowed"`
-	Code    errcode.Code       `json:"code,omitempty"`
-	Reason  string             `json:"reason"` // contains the tool's name
-	Tool    string             `json:"tool"`
-	Group   toolgroups.GroupID `json:"group,omitempty"` // the group that owns the tool
-	Epoch   uint64             `json:"epoch"`
-	Rule    string             `json:"rule"` // describes the rule that decided
-}
-
-// Holders lists the roles and agents that may call a tool. Code and Reason are
-// set if the tool does not exist.
-type Holders struct {
-	Tool   string        `json:"tool"`
-	Roles  []RoleHolder  `json:"roles"`  // sorted by name, root first
-	Agents []AgentHolder `json:"agents"` // sorted by creation time
-	Epoch  uint64        `json:"epoch"`
-	Code   errcode.Code  `json:"code,omitempty"`
-	Reason string        `json:"reason,omitempty"`
-}
-
-// RoleHolder is a role that may call a tool.
-type RoleHolder struct {
-	ID   identity.RoleID `json:"id"`
-	Name string          `json:"name"`
-}
-
-// AgentHolder is an agent that may call a tool.
-type AgentHolder struct {
-	ID   identity.AgentID `json:"id"`
-	Role string           `json:"role"` // the role's name
-	Task identity.TaskID  `json:"task"`
-}
-
 // checkAccess answers POST /api/v1/can. An unknown role, agent or tool is a
 // denial, not an error.
 func (a *api) checkAccess(r *http.Request) (any, error) {
-	q, err := decode[Question](r)
+	q, err := decode[wire.Question](r)
 	if err != nil {
 		return nil, err
 	}
 	v := a.visibilityFor(r)
-	if err := q.check(!v.all); err != nil {
+	if err := checkQuestion(q, !v.all); err != nil {
 		return nil, err
 	}
 	if !v.all {
@@ -90,9 +38,9 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	return query.verdict(q.Tool), nil
 }
 
-// check rejects an incomplete or ambiguous question. hasRole means that the
+// checkQuestion rejects an incomplete or ambiguous question. hasRole means that the
 // sender has a role, so that it need not name one.
-func (q Question) check(hasRole bool) error {
+func checkQuestion(q wire.Question, hasRole bool) error {
 	var named []string
 	for _, f := range []struct{ name, value string }{{"role", q.Role}, {"agent", q.Agent}, {"who", q.Who}} {
 		if f.value != "" {
@@ -109,8 +57,8 @@ func (q Question) check(hasRole bool) error {
 }
 
 // denyUnknown returns the denial for an unknown role or agent.
-func (a *api) denyUnknown(tool string, err error) Verdict {
-	return Verdict{
+func (a *api) denyUnknown(tool string, err error) wire.Verdict {
+	return wire.Verdict{
 		Code: errcode.Of(err), Tool: tool, Epoch: a.org().Epoch(),
 		Reason: "tool " + tool + " is not available: " + errcode.Message(err), Rule: "only roles and agents that exist may call",
 	}
@@ -126,7 +74,7 @@ type accessQuery struct {
 }
 
 // queryFor returns the query for the role or agent that q names.
-func (a *api) queryFor(r *http.Request, q Question) (accessQuery, error) {
+func (a *api) queryFor(r *http.Request, q wire.Question) (accessQuery, error) {
 	if q.Role != "" {
 		id, err := a.roleID(q.Role)
 		return a.roleQuery(id, q.State, q.Groups), err
@@ -180,9 +128,9 @@ func (q accessQuery) inGroups(tool string) bool {
 }
 
 // verdict returns the decision on a tool.
-func (q accessQuery) verdict(tool string) Verdict {
+func (q accessQuery) verdict(tool string) wire.Verdict {
 	d := q.subject.Authorize(tool)
-	v := Verdict{
+	v := wire.Verdict{
 		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.rule(d),
 	}
 	if v.Allowed && !q.inGroups(tool) {
@@ -226,23 +174,23 @@ func (q accessQuery) grantedBy(h *toolgroups.Handle) string {
 
 // findHolders lists the roles and agents that may call a tool: exactly those
 // for which checkAccess allows it.
-func (a *api) findHolders(q Question) Holders {
-	out := Holders{Tool: q.Who, Roles: []RoleHolder{}, Agents: []AgentHolder{}, Epoch: a.org().Epoch()}
+func (a *api) findHolders(q wire.Question) wire.Holders {
+	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().Epoch()}
 	if _, ok := a.snapshot().Lookup(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
 	if a.roleQuery(org.RootRole, q.State, q.Groups).allows(q.Who) {
-		out.Roles = append(out.Roles, RoleHolder{org.RootRole, org.RootRole})
+		out.Roles = append(out.Roles, wire.RoleHolder{ID: org.RootRole, Name: org.RootRole})
 	}
 	for _, role := range a.org().Roles() {
 		if a.roleQuery(role.ID, q.State, q.Groups).allows(q.Who) {
-			out.Roles = append(out.Roles, RoleHolder{role.ID, role.Name})
+			out.Roles = append(out.Roles, wire.RoleHolder{ID: role.ID, Name: role.Name})
 		}
 	}
 	for _, agent := range a.org().Agents("") {
 		if a.agentQuery(agent, q.State, q.Groups).allows(q.Who) {
-			out.Agents = append(out.Agents, AgentHolder{agent.ID, a.roleName(agent.Role), agent.Task})
+			out.Agents = append(out.Agents, wire.AgentHolder{ID: agent.ID, Role: a.roleName(agent.Role), Task: agent.Task})
 		}
 	}
 	return out

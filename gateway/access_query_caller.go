@@ -3,12 +3,13 @@ package gateway
 import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 // checkAccessAsCaller answers the question of a caller, which may ask only
 // about its own role. Other roles, agents, tools and groups are reported as if
 // they did not exist.
-func (a *api) checkAccessAsCaller(v visibility, q Question) any {
+func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
 	q.Groups = v.filter(q.Groups)
 	if q.Who != "" {
 		return a.findHoldersAsCaller(v, q)
@@ -25,7 +26,7 @@ func (a *api) checkAccessAsCaller(v visibility, q Question) any {
 	}
 	h, ok := v.tool(q.Tool)
 	if !ok {
-		return Verdict{
+		return wire.Verdict{
 			Code: errcode.UnknownTool, Reason: gate.Decision{Tool: q.Tool}.Reason(), Tool: q.Tool,
 			Epoch: a.org().Epoch(), Rule: "no tool group has a tool of this name",
 		}
@@ -37,14 +38,14 @@ func (a *api) checkAccessAsCaller(v visibility, q Question) any {
 
 // findHoldersAsCaller lists only the caller's own role, if it may call the
 // tool.
-func (a *api) findHoldersAsCaller(v visibility, q Question) Holders {
-	out := Holders{Tool: q.Who, Roles: []RoleHolder{}, Agents: []AgentHolder{}, Epoch: a.org().Epoch()}
+func (a *api) findHoldersAsCaller(v visibility, q wire.Question) wire.Holders {
+	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().Epoch()}
 	if _, ok := v.tool(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
 	if a.roleQuery(v.role.ID, q.State, q.Groups).allows(q.Who) {
-		out.Roles = append(out.Roles, RoleHolder{v.role.ID, v.role.Name})
+		out.Roles = append(out.Roles, wire.RoleHolder{ID: v.role.ID, Name: v.role.Name})
 	}
 	return out
 }

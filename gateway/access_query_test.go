@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 func TestCan_ReturnsDecisionAndRule(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addTool(t, "phones", "ring", "open")
-	task := f.run(t, "go") // creates the role clerk, which uses artifact and workspace
-	f.addRole(t, "caller", "phones")
-	f.addRole(t, "idle")
-	getJSON[gateway.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "phones", "ring", "open")
+	task := f.Run(t, "go") // creates the role clerk, which uses artifact and workspace
+	f.AddRole(t, "caller", "phones")
+	f.AddRole(t, "idle")
+	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	tests := []struct {
 		question string
 		code     errcode.Code // "" is allowed
@@ -47,7 +48,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.question, func(t *testing.T) {
-			got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", test.question)
+			got := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", test.question)
 			if got.Code != test.code || got.Allowed != (test.code == "") || got.Group != test.group || got.Rule != test.rule {
 				t.Errorf("got %+v", got)
 			}
@@ -59,13 +60,13 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 }
 
 func TestCan_DeniesTerminatedAgent(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.run(t, "go")
-	ended, err := f.client().Terminate(t.Context(), "clerk", "")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.Run(t, "go")
+	ended, err := f.Client().Terminate(t.Context(), "clerk", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
+	got := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", `{"agent":"`+string(ended.ID)+`","tool":"read_file"}`)
 	if got.Allowed || got.Code != errcode.AgentNotFound {
 		t.Errorf("got %+v", got)
 	}
@@ -73,21 +74,21 @@ func TestCan_DeniesTerminatedAgent(t *testing.T) {
 
 // Who lists exactly the roles and agents that Can allows.
 func TestWho_AgreesWithCan(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addTool(t, "phones", "ring", "open")
-	f.run(t, "one")
-	f.run(t, "two")
-	f.addRole(t, "caller", "phones", "artifact")
-	f.addRole(t, "idle")
-	getJSON[gateway.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "phones", "ring", "open")
+	f.Run(t, "one")
+	f.Run(t, "two")
+	f.AddRole(t, "caller", "phones", "artifact")
+	f.AddRole(t, "idle")
+	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	names := []string{"root"}
-	for _, role := range collect(t, f.client().Roles(t.Context())) {
+	for _, role := range gatewaytest.Collect(t, f.Client().Roles(t.Context())) {
 		names = append(names, string(role.ID))
 	}
-	agents := collect(t, f.client().Agents(t.Context(), "", ""))
+	agents := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))
 	for _, tool := range []string{"create_role", "put_artifact", "read_file", "run_command", "ring"} {
 		for _, more := range []string{``, `,"state":"open"`, `,"group":["phones","org_management"]`} {
-			who := getJSON[gateway.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
+			who := gatewaytest.GetJSON[wire.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
 			listed := map[string]bool{}
 			for _, r := range who.Roles {
 				listed[string(r.ID)] = true
@@ -96,7 +97,7 @@ func TestWho_AgreesWithCan(t *testing.T) {
 				listed[string(a.ID)] = true
 			}
 			check := func(kind, ref string) {
-				got := getJSON[gateway.Verdict](t, f, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
+				got := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", fmt.Sprintf(`{%q:%q,"tool":%q%s}`, kind, ref, tool, more))
 				if got.Allowed != listed[ref] {
 					t.Errorf("%s%s: %s %s listed: %v, allowed: %v", tool, more, kind, ref, listed[ref], got.Allowed)
 				}
@@ -112,8 +113,8 @@ func TestWho_AgreesWithCan(t *testing.T) {
 }
 
 func TestWho_UnknownTool(t *testing.T) {
-	f := newFixture(t, teamModel)
-	status, body := f.do(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
+	f := newFixture(t, gatewaytest.TeamModel)
+	status, body := f.Do(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
 	if status != http.StatusOK || !strings.Contains(body, `"roles":[],"agents":[]`) || !strings.Contains(body, "unknown_tool") {
 		t.Errorf("got %d %s", status, body)
 	}

@@ -9,52 +9,18 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 )
-
-// Values of Agent.Status.
-const (
-	Working    = "working"    // in a turn in this process
-	Idle       = "idle"       // waiting for a message, or for its task to be resumed
-	Terminated = "terminated" // ended
-)
-
-// Agent is an agent as listed by the API.
-type Agent struct {
-	ID        identity.AgentID `json:"id"`
-	Role      string           `json:"role"` // the role's name
-	RoleID    identity.RoleID  `json:"roleId"`
-	Parent    identity.AgentID `json:"parent,omitempty"`
-	Task      identity.TaskID  `json:"task"`
-	Status    string           `json:"status"`          // Working, Idle or Terminated
-	State     string           `json:"state,omitempty"` // workflow state
-	CreatedAt time.Time        `json:"createdAt"`
-	Reason    string           `json:"reason,omitempty"` // why it was terminated
-}
-
-// AgentDetail is an agent with its task brief and the tools it may call now.
-type AgentDetail struct {
-	Agent
-	Brief org.TaskBrief `json:"taskBrief,omitzero"`
-	Tools []string      `json:"tools"` // names, in the order the agent's model sees them
-}
-
-// MessageRequest is a message to an agent. Exactly one of Payload and Text must
-// be set; Text is sent as {"text": …}.
-type MessageRequest struct {
-	Payload json.RawMessage `json:"payload,omitempty"`
-	Text    string          `json:"text,omitempty"`
-	DelayMS int64           `json:"delayMs,omitempty"`
-}
 
 // maxDelayMS is the longest delay of a message: a year, in milliseconds.
 const maxDelayMS = 365 * 24 * 60 * 60 * 1000
 
 // listAgents lists agents by creation time, including terminated ones.
 func (a *api) listAgents(r *http.Request) (any, error) {
-	status, err := enumParam(r, "status", Working, Idle, Terminated)
+	status, err := enumParam(r, "status", wire.AgentWorking, wire.AgentIdle, wire.AgentTerminated)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +35,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 // time. An empty task or status selects all.
 func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status string) ([]org.Agent, error) {
 	list := a.org().Agents(task)
-	if status == "" || status == Terminated {
+	if status == "" || status == wire.AgentTerminated {
 		for agent, err := range a.rt.Ended(ctx, task) {
 			if err != nil && ctx.Err() != nil {
 				return nil, err
@@ -93,20 +59,20 @@ func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status str
 // agentKey is the sort key and page cursor of an agent.
 func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)) }
 
-// agentStatus returns an agent's Working, Idle or Terminated.
+// agentStatus returns the status of an agent.
 func (a *api) agentStatus(agent org.Agent) string {
 	switch {
 	case agent.Status != org.Active:
-		return Terminated
+		return wire.AgentTerminated
 	case a.rt.Busy(agent.ID):
-		return Working
+		return wire.AgentWorking
 	}
-	return Idle
+	return wire.AgentIdle
 }
 
 // agent converts an agent's record for the API.
-func (a *api) agent(agent org.Agent) Agent {
-	return Agent{
+func (a *api) agent(agent org.Agent) wire.Agent {
+	return wire.Agent{
 		ID: agent.ID, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
 		Status: a.agentStatus(agent), State: agent.State, CreatedAt: agent.CreatedAt, Reason: agent.Reason,
 	}
@@ -118,7 +84,7 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	detail := AgentDetail{Agent: a.agent(agent), Brief: agent.Brief, Tools: []string{}}
+	detail := wire.AgentDetail{Agent: a.agent(agent), Brief: agent.Brief, Tools: []string{}}
 	for _, d := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).Visible() {
 		detail.Tools = append(detail.Tools, d.Name)
 	}
@@ -180,7 +146,7 @@ func (a *api) agentJournal(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := Page[journal.Event]{Items: []journal.Event{}}
+	page := wire.Page[journal.Event]{Items: []journal.Event{}}
 	for e, err := range a.rt.Store().Read(r.Context(), agent.ID, after) {
 		if err != nil {
 			return nil, err
@@ -196,11 +162,11 @@ func (a *api) agentJournal(r *http.Request) (any, error) {
 
 // sendMessage sends a message to an agent on behalf of the operator.
 func (a *api) sendMessage(r *http.Request) (any, error) {
-	q, err := decode[MessageRequest](r)
+	q, err := decode[wire.MessageRequest](r)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := q.payload()
+	payload, err := messagePayload(q)
 	if err != nil {
 		return nil, err
 	}
@@ -209,11 +175,11 @@ func (a *api) sendMessage(r *http.Request) (any, error) {
 		return nil, err
 	}
 	sent, err := a.rt.Send(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
-	return statusAnswer{http.StatusAccepted, sent}, err
+	return statusAnswer{http.StatusAccepted, wire.SentMessage(sent)}, err
 }
 
-// payload validates the message and returns its payload.
-func (q MessageRequest) payload() (json.RawMessage, error) {
+// messagePayload validates a message and returns its payload.
+func messagePayload(q wire.MessageRequest) (json.RawMessage, error) {
 	switch {
 	case q.DelayMS < 0 || q.DelayMS > maxDelayMS:
 		return nil, errcode.New(errcode.InvalidArguments, "field \"delayMs\" is %d; want 0 to %d, a year", q.DelayMS, int64(maxDelayMS)).With("field", "delayMs")

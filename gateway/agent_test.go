@@ -8,34 +8,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
 
 func TestListAgents_SortedWithTerminated(t *testing.T) {
-	f := newFixture(t, teamModel)
-	task := f.run(t, "go")
-	c := f.client()
-	list := collect(t, c.Agents(t.Context(), task.ID, ""))
-	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != gateway.Idle {
+	f := newFixture(t, gatewaytest.TeamModel)
+	task := f.Run(t, "go")
+	c := f.Client()
+	list := gatewaytest.Collect(t, c.Agents(t.Context(), task.ID, ""))
+	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != wire.AgentIdle {
 		t.Fatalf("agents %+v", list)
 	}
 	ended, err := c.Terminate(t.Context(), "clerk", "enough")
-	if err != nil || ended.ID != list[1].ID || ended.Status != gateway.Terminated || ended.Reason != "enough" {
+	if err != nil || ended.ID != list[1].ID || ended.Status != wire.AgentTerminated || ended.Reason != "enough" {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
-	if list = collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != gateway.Terminated {
+	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
 		t.Errorf("agents after one was terminated: %+v", list)
 	}
-	if list = collect(t, c.Agents(t.Context(), "", gateway.Terminated)); len(list) != 1 || list[0].Role != "clerk" {
+	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
 		t.Errorf("terminated agents: %+v", list)
 	}
-	if list = collect(t, c.Agents(t.Context(), "", gateway.Idle)); len(list) != 1 || list[0].Role != "root" {
+	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
 		t.Errorf("idle agents: %+v", list)
 	}
-	if list = collect(t, c.Agents(t.Context(), "other", "")); len(list) != 0 {
+	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "other", "")); len(list) != 0 {
 		t.Errorf("agents of an unknown task: %+v", list)
 	}
 	if _, err := c.Terminate(t.Context(), string(task.Top), ""); errcode.Of(err) != errcode.NotChildAgent {
@@ -44,9 +45,9 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 }
 
 func TestShowAgent_BriefAndTools(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.run(t, "go")
-	clerk, err := f.client().Agent(t.Context(), "clerk")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.Run(t, "go")
+	clerk, err := f.Client().Agent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +57,10 @@ func TestShowAgent_BriefAndTools(t *testing.T) {
 }
 
 func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.run(t, "one")
-	f.run(t, "two")
-	_, err := f.client().Agent(t.Context(), "clerk")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.Run(t, "one")
+	f.Run(t, "two")
+	_, err := f.Client().Agent(t.Context(), "clerk")
 	if errcode.Of(err) != errcode.Conflict {
 		t.Fatalf("got %v, want conflict", err)
 	}
@@ -68,16 +69,16 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 		if r.Items[0].Message != nil && strings.Contains(string(r.Items[0].Message.Payload), "wait") {
 			<-release
 		}
-		return teamModel(r)
+		return gatewaytest.TeamModel(r)
 	})
-	f.run(t, "one")
-	id := f.start(t, "wait")
-	root, err := f.client().Agent(t.Context(), "root")
-	if err != nil || root.Task != id || root.Status != gateway.Working {
+	f.Run(t, "one")
+	id := f.Start(t, "wait")
+	root, err := f.Client().Agent(t.Context(), "root")
+	if err != nil || root.Task != id || root.Status != wire.AgentWorking {
 		t.Errorf("the root of the running task: %+v, %v", root, err)
 	}
 	close(release)
-	if _, err := f.rt.Wait(t.Context(), id); err != nil {
+	if _, err := f.Runtime.Wait(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,19 +86,19 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 // A message to an agent of a task that has ended is recorded, not delivered, and
 // starts no turn.
 func TestSendMessage_IsRecorded(t *testing.T) {
-	f := newFixture(t, teamModel)
-	task := f.run(t, "go")
+	f := newFixture(t, gatewaytest.TeamModel)
+	task := f.Run(t, "go")
 	path := "POST /api/v1/agents/" + string(task.Top) + "/messages"
-	status, _ := f.do(t, path, `{"text":"hello"}`)
+	status, _ := f.Do(t, path, `{"text":"hello"}`)
 	if status != http.StatusAccepted {
 		t.Errorf("status %d, want 202", status)
 	}
-	later := getJSON[org.SendResult](t, f, path, `{"payload":[1],"delayMs":1000}`)
+	later := gatewaytest.GetJSON[org.SendResult](t, f, path, `{"payload":[1],"delayMs":1000}`)
 	if later.MessageID == "" || later.Due == nil {
 		t.Errorf("a delayed message: %+v", later)
 	}
 	var sent []string
-	for e, err := range f.store.Read(t.Context(), journal.Org, 0) {
+	for e, err := range f.Store.Read(t.Context(), journal.Org, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,7 @@ func TestSendMessage_IsRecorded(t *testing.T) {
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("recorded messages (-want +got):\n%s", diff)
 	}
-	inbox, err := f.store.Inbox(t.Context(), task.Top)
+	inbox, err := f.Store.Inbox(t.Context(), task.Top)
 	if err != nil || len(inbox) != 0 {
 		t.Errorf("inbox %+v, %v", inbox, err)
 	}
@@ -120,28 +121,28 @@ func TestAbort_WorkingAgent(t *testing.T) {
 	f := newFixture(t, func(model.Request) model.Answer {
 		close(reached)
 		<-release
-		return endAnswer("late")
+		return gatewaytest.EndAnswer("late")
 	})
-	id := f.start(t, "go")
+	id := f.Start(t, "go")
 	<-reached
-	if _, err := f.client().Abort(t.Context(), "root"); err != nil {
+	if _, err := f.Client().Abort(t.Context(), "root"); err != nil {
 		t.Fatal(err)
 	}
 	close(release)
-	task, err := f.rt.Wait(t.Context(), id)
+	task, err := f.Runtime.Wait(t.Context(), id)
 	if err != nil || task.Status != org.Failed {
 		t.Errorf("the task is %v, %v, want failed", task.Status, err)
 	}
-	if _, err := f.client().Abort(t.Context(), string(task.Top)); errcode.Of(err) != errcode.Conflict {
+	if _, err := f.Client().Abort(t.Context(), string(task.Top)); errcode.Of(err) != errcode.Conflict {
 		t.Errorf("aborting an idle agent: %v, want conflict", err)
 	}
 }
 
 func TestJournal_ContainsAgentsEvents(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.run(t, "go")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.Run(t, "go")
 	var types []string
-	for _, e := range collect(t, f.client().Journal(t.Context(), "clerk")) {
+	for _, e := range gatewaytest.Collect(t, f.Client().Journal(t.Context(), "clerk")) {
 		types = append(types, string(e.Body.Type()))
 		if _, ok := e.Body.(journal.ToolCall); ok && e.Role != "clerk" {
 			t.Errorf("a call of %s in the clerk's journal", e.Role)

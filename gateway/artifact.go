@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/runtime"
 )
@@ -26,7 +27,7 @@ func (a *api) listArtifacts(r *http.Request) (any, error) {
 	}
 	key := func(v runtime.Artifact) string { return creationKey(v.CreatedAt, v.ID) }
 	slices.SortFunc(list, func(x, y runtime.Artifact) int { return strings.Compare(key(x), key(y)) })
-	return paginate(r, list, key, unchanged)
+	return paginate(r, list, key, func(v runtime.Artifact) wire.Artifact { return wire.Artifact(v) })
 }
 
 // sweep deletes stored contents that no artifact references, or with dryRun
@@ -36,7 +37,8 @@ func (a *api) sweep(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.rt.Artifacts().CollectGarbage(r.Context(), dryRun)
+	result, err := a.rt.Artifacts().CollectGarbage(r.Context(), dryRun)
+	return wire.SweepResult(result), err
 }
 
 // showArtifact answers with an artifact's record, or with its content if the
@@ -52,7 +54,7 @@ func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !wantContent {
-		return writeJSON(w, http.StatusOK, artifact)
+		return wire.WriteJSON(w, http.StatusOK, wire.Artifact(artifact))
 	}
 	kind, body := artifactContent(artifact, content)
 	w.Header().Set("Content-Type", kind)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/runtime"
@@ -22,17 +23,17 @@ func TestShowArtifact_BinaryMediaTypes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(r model.Request) model.Answer {
-				if r.Self.Role == "clerk" && countAnswers(r) == 0 {
-					return toolCallAnswer("put_artifact", map[string]any{"type": "text/html", "content": base64.StdEncoding.EncodeToString([]byte(c.content)), "encoding": "base64"})
+				if r.Self.Role == "clerk" && gatewaytest.CountAnswers(r) == 0 {
+					return gatewaytest.ToolCallAnswer("put_artifact", map[string]any{"type": "text/html", "content": base64.StdEncoding.EncodeToString([]byte(c.content)), "encoding": "base64"})
 				}
-				return teamModel(r)
+				return gatewaytest.TeamModel(r)
 			})
-			task := f.run(t, "go")
-			list := collect(t, f.client().Artifacts(t.Context(), task.ID))
+			task := f.Run(t, "go")
+			list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), task.ID))
 			if len(list) != 1 {
 				t.Fatalf("artifacts %+v", list)
 			}
-			answer := f.send(t, "/api/v1/artifacts/"+list[0].ID+"?content=1", "", nil)
+			answer := f.Send(t, "/api/v1/artifacts/"+list[0].ID+"?content=1", "", nil)
 			if got := answer.Header().Get("Content-Type"); got != c.want || answer.Body.String() != c.content {
 				t.Errorf("served %q as %s, want %s", answer.Body, got, c.want)
 			}
@@ -46,10 +47,10 @@ func TestShowArtifact_BinaryMediaTypes(t *testing.T) {
 }
 
 func TestSweep_DeletesUnreferencedContent(t *testing.T) {
-	f := newFixture(t, teamModel)
-	task := f.run(t, "go")
+	f := newFixture(t, gatewaytest.TeamModel)
+	task := f.Run(t, "go")
 	put := []journal.Record{{Kind: "blob", Key: "orphan", Value: []byte("12345")}}
-	if _, err := f.store.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
+	if _, err := f.Store.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -60,29 +61,29 @@ func TestSweep_DeletesUnreferencedContent(t *testing.T) {
 		{"POST /api/v1/sweep", runtime.SweepResult{Contents: 1, Bytes: 5}},
 		{"POST /api/v1/sweep", runtime.SweepResult{}},
 	} {
-		if got := getJSON[runtime.SweepResult](t, f, c.path, ""); got != c.want {
+		if got := gatewaytest.GetJSON[runtime.SweepResult](t, f, c.path, ""); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.path, got, c.want)
 		}
 	}
-	if status, body := f.do(t, "/api/v1/sweep", ""); status != http.StatusMethodNotAllowed {
+	if status, body := f.Do(t, "/api/v1/sweep", ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d %s", status, body)
 	}
-	if status, body := f.do(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || decodeError(t, body).Code != errcode.InvalidArguments {
+	if status, body := f.Do(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || gatewaytest.DecodeError(t, body).Code != errcode.InvalidArguments {
 		t.Errorf("a misspelled dryRun: %d %s", status, body)
 	}
-	if list := collect(t, f.client().Artifacts(t.Context(), task.ID)); len(list) != 1 {
+	if list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), task.ID)); len(list) != 1 {
 		t.Errorf("artifacts %+v", list)
 	}
 }
 
 func TestShowArtifact_TextContent(t *testing.T) {
-	f := newFixture(t, teamModel)
-	task := f.run(t, "go")
-	list := collect(t, f.client().Artifacts(t.Context(), task.ID))
+	f := newFixture(t, gatewaytest.TeamModel)
+	task := f.Run(t, "go")
+	list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), task.ID))
 	if len(list) != 1 || list[0].Task != task.ID || list[0].Type != "text" {
 		t.Fatalf("artifacts %+v", list)
 	}
-	answer := f.send(t, "/api/v1/artifacts/artifact:"+list[0].ID+"?content=1", "", nil)
+	answer := f.Send(t, "/api/v1/artifacts/artifact:"+list[0].ID+"?content=1", "", nil)
 	if got := answer.Body.String(); got != "figures" {
 		t.Errorf("content %q, want figures", got)
 	}
@@ -92,7 +93,7 @@ func TestShowArtifact_TextContent(t *testing.T) {
 	if got := answer.Header().Get("X-Content-Type-Options"); got != "nosniff" {
 		t.Errorf("X-Content-Type-Options %q, want nosniff", got)
 	}
-	if list := collect(t, f.client().Artifacts(t.Context(), "no task")); len(list) != 0 {
+	if list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), "no task")); len(list) != 0 {
 		t.Errorf("artifacts of an unknown task: %+v", list)
 	}
 }

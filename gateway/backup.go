@@ -77,14 +77,3 @@ func (d *deadlineWriter) Write(b []byte) (int, error) {
 	d.written += int64(n)
 	return n, err
 }
-
-// Backup returns a backup of the organization's file. The caller must read and
-// close it. The backup is complete if reading ends with io.EOF; persist.Verify
-// checks its contents.
-func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
-	answer, err := c.do(ctx, clientRequest{method: http.MethodGet, path: apiPath("backup")})
-	if err != nil {
-		return nil, err
-	}
-	return answer.Body, nil
-}

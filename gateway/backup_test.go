@@ -16,6 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/journaltest"
 	"github.com/rolecall/rolecall/journal/memory"
@@ -27,9 +31,9 @@ import (
 )
 
 func TestBackup_RestoresOrganization(t *testing.T) {
-	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
-		f := newFixture(t, teamModel)
-		task := f.run(t, "go")
+	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
+		f := newFixture(t, gatewaytest.TeamModel)
+		task := f.Run(t, "go")
 		from, err := dial(f).Backup(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +44,7 @@ func TestBackup_RestoresOrganization(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := persisttest.OpenIn(t, dir).Record(t.Context(), "task", string(task.ID))
-		want, wantErr := f.store.Record(t.Context(), "task", string(task.ID))
+		want, wantErr := f.Store.Record(t.Context(), "task", string(task.ID))
 		if err := errors.Join(err, wantErr); err != nil || len(got) == 0 || !cmp.Equal(got, want) {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
@@ -51,11 +55,11 @@ func TestBackup_RestoresOrganization(t *testing.T) {
 func TestBackup_AbortedIsAnError(t *testing.T) {
 	for name, begun := range map[string]bool{"before the first byte": false, "after the first bytes": true} {
 		t.Run(name, func(t *testing.T) {
-			overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
-				f := newFixture(t, teamModel)
-				journaltest.Commit(t, f.store, &journal.Batch{Put: []journal.Record{{Kind: "blob", Key: "large", Value: make([]byte, 1<<20)}}})
-				complete := f.handler
-				f.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
+				f := newFixture(t, gatewaytest.TeamModel)
+				journaltest.Commit(t, f.Store, &journal.Batch{Put: []journal.Record{{Kind: "blob", Key: "large", Value: make([]byte, 1<<20)}}})
+				complete := f.Handler
+				f.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					ctx, cancel := context.WithCancel(r.Context())
 					defer cancel()
 					if !begun {
@@ -89,14 +93,14 @@ func (w *cancelingWriter) Write(p []byte) (int, error) {
 
 // A backup contains everything, so over TCP the route does not exist.
 func TestBackup_NotServedOverTCP(t *testing.T) {
-	f := newFixture(t, teamModel)
+	f := newFixture(t, gatewaytest.TeamModel)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, f.handler) }()
+	go func() { done <- gateway.Serve(ctx, l, f.Handler) }()
 	defer func() { cancel(); <-done }()
 	answer, err := http.Get("http://" + l.Addr().String() + "/api/v1/backup")
 	if err != nil {
@@ -104,7 +108,7 @@ func TestBackup_NotServedOverTCP(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if got := decodeError(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	if got := gatewaytest.DecodeError(t, string(body)); err != nil || answer.StatusCode != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s, %v", answer.StatusCode, body, err)
 	}
 }
@@ -112,18 +116,18 @@ func TestBackup_NotServedOverTCP(t *testing.T) {
 func TestBackup_StoreWithoutBackups(t *testing.T) {
 	rt, err := runtime.New(runtime.Config{
 		Store: memory.New(), Groups: toolgroups.NewManager(toolgroups.Reserved()...), Workspaces: t.TempDir(),
-		Model: func(string) (model.Model, error) { return modelFunc(teamModel), nil },
+		Model: func(string) (model.Model, error) { return gatewaytest.ModelFunc(gatewaytest.TeamModel), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	f := &fixture{rt: rt}
-	if f.handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator}); err != nil {
+	f := &gatewaytest.Fixture{Runtime: rt}
+	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator}); err != nil {
 		t.Fatal(err)
 	}
-	status, body := f.do(t, "/api/v1/backup", "")
-	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	status, body := f.Do(t, "/api/v1/backup", "")
+	if got := gatewaytest.DecodeError(t, body); status != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }
@@ -132,13 +136,13 @@ func TestBackup_StoreWithoutBackups(t *testing.T) {
 func TestBackup_AbortsSlowReader(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureIn(t, dir, teamModel)
-		defer f.close(t)
+		f := newFixtureIn(t, dir, gatewaytest.TeamModel)
+		defer closeFixture(t, f)
 		ours, theirs := net.Pipe() // unbuffered: a write blocks until it is read
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &singleConnListener{conn: theirs, closed: make(chan struct{})}
 		done := make(chan error, 1)
-		go func() { done <- gateway.Serve(ctx, l, f.handler) }()
+		go func() { done <- gateway.Serve(ctx, l, f.Handler) }()
 		if _, err := io.WriteString(ours, "GET /api/v1/backup HTTP/1.1\r\nHost: rolecall\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}

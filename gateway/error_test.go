@@ -1,59 +1,32 @@
 package gateway_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/runtime"
 )
 
-func TestStatuses_CoverAllCodes(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../errcode/errcode.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
-		}
-		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := gateway.Statuses[errcode.Code(value)]; !ok {
-			t.Errorf("%s has no status", value)
-		}
-		found++
-		return true
-	})
-	if found < 50 {
-		t.Errorf("found only %d codes in errcode.go", found)
-	}
-}
-
 func TestErrors_HaveOneForm(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addRole(t, "clerk", "artifact")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "artifact")
 	big := `{"name":"` + strings.Repeat("x", 1<<20) + `"}`
 	tests := []struct {
 		name, path, body string
 		status           int
 		code             errcode.Code
 	}{
-		{"unknown route", "/api/v1/nothing", "", 404, gateway.RouteNotFound},
-		{"empty id", "/api/v1/roles/", "", 404, gateway.RouteNotFound},
-		{"wrong method", "PUT /api/v1/roles", "{}", 405, gateway.MethodNotAllowed},
-		{"wrong method of an item", "POST /api/v1/roles/clerk", "{}", 405, gateway.MethodNotAllowed},
+		{"unknown route", "/api/v1/nothing", "", 404, wire.RouteNotFound},
+		{"empty id", "/api/v1/roles/", "", 404, wire.RouteNotFound},
+		{"wrong method", "PUT /api/v1/roles", "{}", 405, wire.MethodNotAllowed},
+		{"wrong method of an item", "POST /api/v1/roles/clerk", "{}", 405, wire.MethodNotAllowed},
 		{"unknown role", "/api/v1/roles/nobody", "", 404, errcode.RoleNotFound},
 		{"unknown agent", "/api/v1/agents/nobody", "", 404, errcode.AgentNotFound},
 		{"unknown agent's journal", "/api/v1/agents/nobody/journal", "", 404, errcode.AgentNotFound},
@@ -81,7 +54,7 @@ func TestErrors_HaveOneForm(t *testing.T) {
 		{"unknown nested field", "POST /api/v1/roles", `{"name":"a","limits":{"colour":1}}`, 400, errcode.InvalidArguments},
 		{"null for a list of groups", "POST /api/v1/roles", `{"name":"a","toolGroups":null}`, 400, errcode.InvalidArguments},
 		{"wrong type", "POST /api/v1/roles", `{"name":"a","toolGroups":"artifact"}`, 400, errcode.InvalidArguments},
-		{"body too large", "POST /api/v1/roles", big, 413, gateway.BodyTooLarge},
+		{"body too large", "POST /api/v1/roles", big, 413, wire.BodyTooLarge},
 		{"role without a name", "POST /api/v1/roles", `{}`, 400, errcode.InvalidRole},
 		{"reserved role name", "POST /api/v1/roles", `{"name":"Root"}`, 400, errcode.InvalidRole},
 		{"existing role", "POST /api/v1/roles", `{"name":"clerk","rolePrompt":"other"}`, 409, errcode.RoleExists},
@@ -95,30 +68,30 @@ func TestErrors_HaveOneForm(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			status, body := f.do(t, test.path, test.body)
-			if got := decodeError(t, body); status != test.status || got.Code != test.code {
+			status, body := f.Do(t, test.path, test.body)
+			if got := gatewaytest.DecodeError(t, body); status != test.status || got.Code != test.code {
 				t.Errorf("got %d %s (%s), want %d %s", status, got.Code, got.Message, test.status, test.code)
 			}
 		})
 	}
-	if _, err := f.client().Role(t.Context(), "clerk"); err != nil {
+	if _, err := f.Client().Role(t.Context(), "clerk"); err != nil {
 		t.Errorf("a rejected request changed something: %v", err)
 	}
 }
 
 func TestErrors_MethodNotAllowedListsMethods(t *testing.T) {
-	answer := newFixture(t, teamModel).send(t, "PUT /api/v1/roles/x", "", nil)
+	answer := newFixture(t, gatewaytest.TeamModel).Send(t, "PUT /api/v1/roles/x", "", nil)
 	if got, want := answer.Header().Get("Allow"), "GET, PATCH, DELETE"; got != want {
 		t.Errorf("Allow: %q, want %q", got, want)
 	}
 }
 
 func TestErrors_HideInternalCause(t *testing.T) {
-	f := newFixture(t, teamModel)
-	persisttest.Close(t, f.store)
+	f := newFixture(t, gatewaytest.TeamModel)
+	persisttest.Close(t, storeOf(f))
 	for _, path := range []string{"/api/v1/tasks/x", "/api/v1/artifacts/x", "/api/v1/agents/x"} {
-		status, body := f.do(t, path, "")
-		got := decodeError(t, body)
+		status, body := f.Do(t, path, "")
+		got := gatewaytest.DecodeError(t, body)
 		if status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "closed") {
 			t.Errorf("%s: %d %s, want 500 internal without the cause", path, status, body)
 		}
@@ -126,12 +99,12 @@ func TestErrors_HideInternalCause(t *testing.T) {
 }
 
 func TestErrors_AnswerPanic(t *testing.T) {
-	handler, err := gateway.New(gateway.Config{Runtime: new(runtime.Runtime), Authenticate: gateway.AlwaysOperator}) // the zero Runtime panics
+	handler, err := gateway.New(gateway.Config{Runtime: new(runtime.Runtime), Authenticate: auth.AlwaysOperator}) // the zero Runtime panics
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := (&fixture{handler: handler}).do(t, "/api/v1/roles", "")
-	if got := decodeError(t, body); status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "nil") {
+	status, body := (&gatewaytest.Fixture{Handler: handler}).Do(t, "/api/v1/roles", "")
+	if got := gatewaytest.DecodeError(t, body); status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "nil") {
 		t.Errorf("got %d %s", status, body)
 	}
 }

@@ -48,7 +48,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if deltas && follow && !ended {
 		events = a.rt.Watch(ctx, task.ID, after)
 	}
-	if err := s.sendAll(task.ID, events, func() error { return a.reauthenticate(r) }); err != nil {
+	if err := s.sendAll(task.ID, events, func() error { return a.authenticate.Revalidate(r) }); err != nil {
 		return a.abortStream(s, err)
 	}
 	s.close(ended)

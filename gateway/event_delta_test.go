@@ -12,7 +12,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
 // streamingModel is a language model that answers in two deltas once release is
@@ -37,9 +39,9 @@ func (m streamingModel) Generate(ctx context.Context, _ model.Request) iter.Seq2
 }
 
 // follow reads a stream to its end. It calls begun after the first line.
-func (f *fixture) follow(t *testing.T, path string, header http.Header, begun func()) (lines []string) {
+func follow(t *testing.T, f *gatewaytest.Fixture, path string, header http.Header, begun func()) (lines []string) {
 	t.Helper()
-	server := httptest.NewServer(f.handler)
+	server := httptest.NewServer(f.Handler)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 	if err != nil {
@@ -76,9 +78,9 @@ func TestEvents_DeltasOnRequest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := streamingModel{make(chan struct{})}
-			f := newFixtureWith(t, m)
-			path := "/api/v1/tasks/" + string(f.start(t, "go")) + "/events"
-			lines := f.follow(t, path+c.query, c.header, func() { close(m.release) })
+			f := gatewaytest.New(t, persisttest.Open(t), m)
+			path := "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events"
+			lines := follow(t, f, path+c.query, c.header, func() { close(m.release) })
 			got, ids := readEvents(t, lines)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q\n%q", got, c.want, lines)
@@ -86,7 +88,7 @@ func TestEvents_DeltasOnRequest(t *testing.T) {
 			if c.header.Get("Accept") != "" && (len(ids) != len(withoutDeltas) || !slices.IsSorted(ids)) {
 				t.Errorf("got event ids %v, want %d; deltas have none", ids, len(withoutDeltas))
 			}
-			again := f.send(t, path+"?deltas=1", "", nil).Body.String()
+			again := f.Send(t, path+"?deltas=1", "", nil).Body.String()
 			if got, _ := readEvents(t, strings.Split(strings.TrimSpace(again), "\n")); !slices.Equal(got, withoutDeltas) {
 				t.Errorf("later %q, want %q", got, withoutDeltas)
 			}
@@ -127,11 +129,11 @@ func readEvents(t *testing.T, lines []string) (events, ids []string) {
 // Deltas have no id and do not change where a client resumes.
 func TestEvents_ResumeIgnoresDeltas(t *testing.T) {
 	m := streamingModel{make(chan struct{})}
-	f := newFixtureWith(t, m)
-	path := "/api/v1/tasks/" + string(f.start(t, "go")) + "/events?follow=1&deltas=1"
+	f := gatewaytest.New(t, persisttest.Open(t), m)
+	path := "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events?follow=1&deltas=1"
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	server := httptest.NewServer(f.handler)
+	server := httptest.NewServer(f.Handler)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 	if err != nil {
@@ -151,7 +153,7 @@ func TestEvents_ResumeIgnoresDeltas(t *testing.T) {
 	answer.Body.Close()
 	header := sseHeader.Clone()
 	header.Set("Last-Event-ID", last)
-	lines := f.follow(t, path, header, func() { close(m.release) })
+	lines := follow(t, f, path, header, func() { close(m.release) })
 	want := []string{"message", "model_delta so\n\n", "model_delta it is", "model_answered", "message", "result"}
 	if got, _ := readEvents(t, lines); !slices.Equal(got, want) {
 		t.Errorf("after %s: got %q, want %q", last, got, want)

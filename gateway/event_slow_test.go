@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 )
 
@@ -47,18 +48,18 @@ func TestEvents_DropsSlowReader(t *testing.T) {
 	m, release := blockedTeamModel()
 	f := newFixture(t, m)
 	defer close(release)
-	id := f.start(t, "go")
+	id := f.Start(t, "go")
 	for name, header := range map[string]http.Header{"lines": nil, "events": sseHeader} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/tasks/"+string(id)+"/events?follow=1", nil)
 		r.Header = header.Clone()
-		f.handler.ServeHTTP(&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}, r)
+		f.Handler.ServeHTTP(&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}, r)
 		if ctx.Err() != nil {
 			t.Errorf("%s: the handler is still blocked", name)
 		}
 	}
-	if events := collect(t, f.client().Events(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.Type() != (journal.TaskStarted{}).Type() {
+	if events := gatewaytest.Collect(t, f.Client().Events(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.Type() != (journal.TaskStarted{}).Type() {
 		t.Errorf("events afterwards: %v", events)
 	}
 }

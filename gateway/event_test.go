@@ -11,7 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -36,10 +37,10 @@ func eventIDs(t *testing.T, body string) []uint64 {
 }
 
 func TestEvents_PublicEventsOfTaskUntilResult(t *testing.T) {
-	f := newFixture(t, teamModel)
-	other := f.run(t, "other")
-	task := f.run(t, "go")
-	events := collect(t, f.client().Events(t.Context(), string(task.ID), 0, false))
+	f := newFixture(t, gatewaytest.TeamModel)
+	other := f.Run(t, "other")
+	task := f.Run(t, "go")
+	events := gatewaytest.Collect(t, f.Client().Events(t.Context(), string(task.ID), 0, false))
 	for _, e := range events {
 		if e.Task != task.ID || !journal.Public(e.Body) {
 			t.Errorf("event %d %s of task %s", e.Seq, e.Body.Type(), e.Task)
@@ -51,16 +52,16 @@ func TestEvents_PublicEventsOfTaskUntilResult(t *testing.T) {
 	if last, ok := events[len(events)-1].Body.(journal.Result); !ok || string(last.Result) != `"done"` {
 		t.Errorf("the last event is %+v", events[len(events)-1])
 	}
-	if n := len(collect(t, f.client().Events(t.Context(), string(other.ID), 0, true))); n == 0 {
+	if n := len(gatewaytest.Collect(t, f.Client().Events(t.Context(), string(other.ID), 0, true))); n == 0 {
 		t.Error("following a task that has ended yields no events")
 	}
 }
 
 func TestEvents_ResumeAfterLastEventID(t *testing.T) {
-	f := newFixture(t, teamModel)
-	task := f.run(t, "go")
+	f := newFixture(t, gatewaytest.TeamModel)
+	task := f.Run(t, "go")
 	path := "/api/v1/tasks/" + string(task.ID) + "/events"
-	answer := f.send(t, path, "", sseHeader)
+	answer := f.Send(t, path, "", sseHeader)
 	if got := answer.Header().Get("Content-Type"); got != "text/event-stream" {
 		t.Errorf("content type %q", got)
 	}
@@ -71,35 +72,35 @@ func TestEvents_ResumeAfterLastEventID(t *testing.T) {
 	for i, n := range all[:len(all)-1] {
 		header := sseHeader.Clone()
 		header.Set("Last-Event-ID", fmt.Sprint(n))
-		got := eventIDs(t, f.send(t, path, "", header).Body.String())
+		got := eventIDs(t, f.Send(t, path, "", header).Body.String())
 		if diff := cmp.Diff(all[i+1:], got); diff != "" {
 			t.Errorf("after %d (-want +got):\n%s", n, diff)
 		}
 	}
 	header := sseHeader.Clone()
 	header.Set("Last-Event-ID", fmt.Sprint(all[len(all)-1]))
-	if got := f.send(t, path+"?follow=1", "", header); got.Code != http.StatusNoContent {
+	if got := f.Send(t, path+"?follow=1", "", header); got.Code != http.StatusNoContent {
 		t.Errorf("resuming after the last event: %d, want 204", got.Code)
 	}
 }
 
-// blockedTeamModel is teamModel, but blocked until release is closed.
-func blockedTeamModel() (m modelFunc, release chan struct{}) {
+// blockedTeamModel is gatewaytest.TeamModel, but blocked until release is closed.
+func blockedTeamModel() (m gatewaytest.ModelFunc, release chan struct{}) {
 	release = make(chan struct{})
 	return func(r model.Request) model.Answer {
 		<-release
-		return teamModel(r)
+		return gatewaytest.TeamModel(r)
 	}, release
 }
 
 func TestEvents_FollowUntilResult(t *testing.T) {
-	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
+	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
 		m, release := blockedTeamModel()
 		f := newFixture(t, m)
-		client := dial(f)
-		id := f.start(t, "go")
+		c := dial(f)
+		id := f.Start(t, "go")
 		var types []string
-		for e, err := range client.Events(t.Context(), string(id), 0, true) {
+		for e, err := range c.Events(t.Context(), string(id), 0, true) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,17 +115,17 @@ func TestEvents_FollowUntilResult(t *testing.T) {
 }
 
 func TestEvents_ClientStopsFollowing(t *testing.T) {
-	overBothTransports(t, func(t *testing.T, dial func(*fixture) *gateway.Client) {
+	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
 		m, release := blockedTeamModel()
 		f := newFixture(t, m)
 		defer close(release)
-		client := dial(f)
+		c := dial(f)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range client.Events(ctx, string(f.start(t, "go")), 0, true) {
+		for range c.Events(ctx, string(f.Start(t, "go")), 0, true) {
 			cancel() // ends after buffered events, with an error
 		}
-		for range client.Events(t.Context(), string(f.start(t, "go")), 0, true) {
+		for range c.Events(t.Context(), string(f.Start(t, "go")), 0, true) {
 			break
 		}
 	})
@@ -133,13 +134,13 @@ func TestEvents_ClientStopsFollowing(t *testing.T) {
 func TestEvents_BrokenStreamIsAnError(t *testing.T) {
 	m, release := blockedTeamModel()
 	f := newFixture(t, m)
-	client := f.client()
-	id := f.start(t, "go")
+	c := f.Client()
+	id := f.Start(t, "go")
 	var broken error
 	n := 0
-	for _, err := range client.Events(t.Context(), string(id), 0, true) {
+	for _, err := range c.Events(t.Context(), string(id), 0, true) {
 		if n++; n == 3 { // task_started, agent_spawned, message
-			f.store.Close() // the log fails during the stream
+			storeOf(f).Close() // the log fails during the stream
 		}
 		broken = err
 	}
@@ -150,9 +151,9 @@ func TestEvents_BrokenStreamIsAnError(t *testing.T) {
 }
 
 func TestEvents_OnePerLine(t *testing.T) {
-	f := newFixture(t, teamModel)
-	task := f.run(t, "go")
-	answer := f.send(t, "/api/v1/tasks/"+string(task.ID)+"/events", "", nil)
+	f := newFixture(t, gatewaytest.TeamModel)
+	task := f.Run(t, "go")
+	answer := f.Send(t, "/api/v1/tasks/"+string(task.ID)+"/events", "", nil)
 	lines := bufio.NewScanner(answer.Body)
 	for n := 0; lines.Scan(); n++ {
 		var e journal.Event

@@ -8,34 +8,36 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
 // A stream of events ends when the token of its client is revoked.
 func TestEvents_StreamEndsWithToken(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		end    func(all *gateway.Tokens) error
+		end    func(all *auth.Tokens) error
 		result bool
 	}{
-		{"valid", func(*gateway.Tokens) error { return nil }, true},
-		{"revoked", func(all *gateway.Tokens) error { return all.Replace(nil) }, false},
+		{"valid", func(*auth.Tokens) error { return nil }, true},
+		{"revoked", func(all *auth.Tokens) error { return all.Replace(nil) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, release := blockedTeamModel()
 			f := newFixture(t, m)
-			token, known := newTestToken("ops", gateway.Token{Operator: true})
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: time.Now})
+			token, known := gatewaytest.NewToken("ops", auth.Token{Operator: true})
+			all, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := all.Replace([]gateway.Token{known}); err != nil {
+			if err := all.Replace([]auth.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: all.Authenticate})
+			handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: all.Authenticate})
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := serveBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.start(t, "go")) + "/events?follow=1"
+			url := gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events?follow=1"
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)

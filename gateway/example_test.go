@@ -2,59 +2,58 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A client asks a gateway in the same process whether tools may be called.
+// A gateway is served on the socket of a data directory. A process on this
+// machine connects to it as the operator.
 func Example() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := persist.Open(dir)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt, err := runtime.New(runtime.Config{
-		Store: store, Groups: groups, Model: func(string) (model.Model, error) { return modelFunc(teamModel), nil },
+		Store: memory.New(), Groups: groups, Model: func(string) (model.Model, error) { return nil, errors.New("no model") },
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
-		log.Fatal(err)
-	}
-	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator})
+	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Version: "v1"})
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	ctx, client := context.Background(), gateway.Local(handler)
-	use := toolgroups.Of("workspace")
-	if _, err := client.CreateRole(ctx, gateway.RoleRequest{Name: "reader", Use: &use}, false); err != nil {
+	listener, err := gateway.Listen(dir)
+	if err != nil {
 		log.Fatal(err)
 	}
-	for _, tool := range []string{"read_file", "run_command"} {
-		v, err := client.Can(ctx, gateway.Question{Role: "reader", Tool: tool})
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(v.Allowed, v.Reason)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- gateway.Serve(ctx, listener, handler) }()
+
+	c, err := client.Dial(dir)
+	if err != nil {
+		log.Fatal(err)
 	}
+	health, err := c.Health(ctx)
+	fmt.Println(health.Status, health.Version, err)
+	stop()
+	fmt.Println(<-done)
 	// Output:
-	// true tool read_file is available through group workspace
-	// false tool run_command is not available to this role
+	// ok v1 <nil>
+	// <nil>
 }

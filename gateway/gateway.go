@@ -1,21 +1,20 @@
 // Package gateway serves the HTTP API of an organization, on a Unix socket and
-// over TCP, and provides a client for it.
+// over TCP. The package client calls it.
 //
-//	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: gateway.AlwaysOperator, Log: log})
+//	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Log: log})
 //	listener, err := gateway.Listen(dataDir)
 //	err = gateway.Serve(ctx, listener, handler)
 //
 // Config.Authenticate identifies the sender of each request. On the socket the
-// sender is the operator (TrustLocalOwner); over TCP it is the holder of one of
-// the Tokens. Routes are for the operator unless the table in routes allows
-// callers. Callers see only what their role has; everything else is answered as
-// if it did not exist. Over TCP, HostCheck must wrap the handler; it checks the
-// Host and Origin headers.
+// sender is the operator (auth.TrustLocalOwner); over TCP it is the holder of one
+// of the auth.Tokens. Routes are for the operator unless the table in routes
+// allows callers. Callers see only what their role has; everything else is
+// answered as if it did not exist. Over TCP, auth.HostCheck must wrap the
+// handler; it checks the Host and Origin headers.
 //
 // Responses are JSON, except for /metrics, artifacts, backups and event
-// streams. An error response is {"error": {"code", "message", "details"}}; the
-// table statuses maps codes to HTTP statuses. Lists are {"items", "next"},
-// sorted and paginated. The package does not decide permissions (org, gate),
+// streams. Their shapes, and the statuses of errors, are in the package wire.
+// Lists are sorted and paginated. The package does not decide permissions (org, gate),
 // does not run agents (runtime) and does not store anything.
 package gateway
 
@@ -27,8 +26,10 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
-	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/gateway/toolboxapi"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -38,9 +39,9 @@ import (
 // Config configures the handler. Runtime and Authenticate are required.
 type Config struct {
 	Runtime *runtime.Runtime
-	// Authenticate identifies the sender of each request: Tokens.Authenticate,
-	// or AlwaysOperator where only the operator can connect.
-	Authenticate Authenticate
+	// Authenticate identifies the sender of each request: auth.Tokens.Authenticate,
+	// or auth.AlwaysOperator where only the operator can connect.
+	Authenticate auth.Authenticator
 	Log          *slog.Logger // nil discards
 	Version      string       // shown by /healthz
 
@@ -57,18 +58,16 @@ type Config struct {
 // api implements the routes for one runtime.
 type api struct {
 	rt           *runtime.Runtime
-	authenticate Authenticate
+	authenticate auth.Authenticator
 	log          *slog.Logger
 	version      string
 	metrics      http.Handler
 	mcp          *mcpserver.Server
+	toolbox      *toolboxapi.API
 	onRefused    func(errcode.Code)
 	pins         *modules.Pins
 	waitIdle     func(context.Context) error
 }
-
-// operator is the principal of the data directory's owner.
-var operator = identity.ByOperator("operator")
 
 // New returns the handler of the API. The error names the field of Config that
 // is missing. The handler is stateless and safe for concurrent use.
@@ -88,7 +87,15 @@ func New(config Config) (http.Handler, error) {
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
-	a := &api{rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version, metrics: config.Metrics, mcp: config.MCP, onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle}
+	toolbox, err := newToolboxAPI(config)
+	if err != nil {
+		return nil, err
+	}
+	a := &api{
+		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version,
+		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox,
+		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
+	}
 	return a.withRecovery(a.mux()), nil
 }
 
@@ -97,7 +104,7 @@ func New(config Config) (http.Handler, error) {
 type route struct {
 	method, path string
 	query        string
-	access       access // the kinds of senders that it serves
+	access       auth.Access // the kinds of senders that it serves
 	serve        endpoint
 }
 
@@ -109,42 +116,42 @@ type endpoint func(w http.ResponseWriter, r *http.Request) error
 func (a *api) routes() []route {
 	const paged = "limit cursor "
 	list := []route{
-		{"GET", "/{$}", "", accessCaller, jsonEndpoint(a.index)},
-		{"GET", "/healthz", "", accessPublic, jsonEndpoint(a.health)},
-		{"GET", "/readyz", "", accessPublic, jsonEndpoint(a.ready)},
-		{"GET", "/metrics", "", accessOperator, a.showMetrics},
+		{"GET", "/{$}", "", auth.AccessCaller, jsonEndpoint(a.index)},
+		{"GET", "/healthz", "", auth.AccessPublic, jsonEndpoint(a.health)},
+		{"GET", "/readyz", "", auth.AccessPublic, jsonEndpoint(a.ready)},
+		{"GET", "/metrics", "", auth.AccessOperator, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status", accessOperator, jsonEndpoint(a.listTasks)},
-		{"GET", "/api/v1/tasks/{id}", "", accessOperator, jsonEndpoint(a.showTask)},
-		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", accessOperator, a.taskEvents},
-		{"POST", "/api/v1/tasks/{id}/cancel", "reason", accessOperator, jsonEndpoint(a.cancelTask)},
+		{"GET", "/api/v1/tasks", paged + "status", auth.AccessOperator, jsonEndpoint(a.listTasks)},
+		{"GET", "/api/v1/tasks/{id}", "", auth.AccessOperator, jsonEndpoint(a.showTask)},
+		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessOperator, a.taskEvents},
+		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessOperator, jsonEndpoint(a.cancelTask)},
 
-		{"GET", "/api/v1/roles", paged, accessOperator, jsonEndpoint(a.listRoles)},
-		{"POST", "/api/v1/roles", "dryRun", accessOperator, jsonEndpoint(a.createRole)},
-		{"GET", "/api/v1/roles/{id}", "", accessOperator, jsonEndpoint(a.showRole)},
-		{"PATCH", "/api/v1/roles/{id}", "dryRun", accessOperator, jsonEndpoint(a.updateRole)},
-		{"DELETE", "/api/v1/roles/{id}", "dryRun", accessOperator, jsonEndpoint(a.deleteRole)},
+		{"GET", "/api/v1/roles", paged, auth.AccessOperator, jsonEndpoint(a.listRoles)},
+		{"POST", "/api/v1/roles", "dryRun", auth.AccessOperator, jsonEndpoint(a.createRole)},
+		{"GET", "/api/v1/roles/{id}", "", auth.AccessOperator, jsonEndpoint(a.showRole)},
+		{"PATCH", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.updateRole)},
+		{"DELETE", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.deleteRole)},
 
-		{"GET", "/api/v1/agents", paged + "task status", accessOperator, jsonEndpoint(a.listAgents)},
-		{"GET", "/api/v1/agents/{id}", "", accessOperator, jsonEndpoint(a.showAgent)},
-		{"DELETE", "/api/v1/agents/{id}", "reason", accessOperator, jsonEndpoint(a.terminateAgent)},
-		{"GET", "/api/v1/agents/{id}/journal", paged, accessOperator, jsonEndpoint(a.agentJournal)},
-		{"POST", "/api/v1/agents/{id}/messages", "", accessOperator, jsonEndpoint(a.sendMessage)},
-		{"POST", "/api/v1/agents/{id}/abort", "", accessOperator, jsonEndpoint(a.abortAgent)},
+		{"GET", "/api/v1/agents", paged + "task status", auth.AccessOperator, jsonEndpoint(a.listAgents)},
+		{"GET", "/api/v1/agents/{id}", "", auth.AccessOperator, jsonEndpoint(a.showAgent)},
+		{"DELETE", "/api/v1/agents/{id}", "reason", auth.AccessOperator, jsonEndpoint(a.terminateAgent)},
+		{"GET", "/api/v1/agents/{id}/journal", paged, auth.AccessOperator, jsonEndpoint(a.agentJournal)},
+		{"POST", "/api/v1/agents/{id}/messages", "", auth.AccessOperator, jsonEndpoint(a.sendMessage)},
+		{"POST", "/api/v1/agents/{id}/abort", "", auth.AccessOperator, jsonEndpoint(a.abortAgent)},
 
-		{"GET", "/api/v1/tool-groups", paged, accessCaller, jsonEndpoint(a.listGroups)},
-		{"GET", "/api/v1/tool-groups/{id}", "", accessCaller, jsonEndpoint(a.showGroup)},
-		{"GET", "/api/v1/tools", paged + "group", accessCaller, jsonEndpoint(a.listTools)},
-		{"GET", "/api/v1/tools/{name}", "", accessCaller, jsonEndpoint(a.showTool)},
-		{"POST", "/api/v1/tools/{name}/accept", "", accessOperator, jsonEndpoint(a.acceptTool)},
-		{"GET", "/api/v1/quarantine", paged, accessOperator, jsonEndpoint(a.listQuarantine)},
-		{"POST", "/api/v1/can", "", accessCaller, jsonEndpoint(a.checkAccess)},
+		{"GET", "/api/v1/tool-groups", paged, auth.AccessCaller, jsonEndpoint(a.listGroups)},
+		{"GET", "/api/v1/tool-groups/{id}", "", auth.AccessCaller, jsonEndpoint(a.showGroup)},
+		{"GET", "/api/v1/tools", paged + "group", auth.AccessCaller, jsonEndpoint(a.listTools)},
+		{"GET", "/api/v1/tools/{name}", "", auth.AccessCaller, jsonEndpoint(a.showTool)},
+		{"POST", "/api/v1/tools/{name}/accept", "", auth.AccessOperator, jsonEndpoint(a.acceptTool)},
+		{"GET", "/api/v1/quarantine", paged, auth.AccessOperator, jsonEndpoint(a.listQuarantine)},
+		{"POST", "/api/v1/can", "", auth.AccessCaller, jsonEndpoint(a.checkAccess)},
 
-		{"GET", "/api/v1/artifacts", paged + "task", accessOperator, jsonEndpoint(a.listArtifacts)},
-		{"GET", "/api/v1/artifacts/{id}", "content", accessOperator, a.showArtifact},
-		{"POST", "/api/v1/sweep", "dryRun", accessOperator, jsonEndpoint(a.sweep)},
+		{"GET", "/api/v1/artifacts", paged + "task", auth.AccessOperator, jsonEndpoint(a.listArtifacts)},
+		{"GET", "/api/v1/artifacts/{id}", "content", auth.AccessOperator, a.showArtifact},
+		{"POST", "/api/v1/sweep", "dryRun", auth.AccessOperator, jsonEndpoint(a.sweep)},
 
-		{"GET", "/api/v1/backup", "", accessOperator, a.backup},
+		{"GET", "/api/v1/backup", "", auth.AccessOperator, a.backup},
 	}
 	return append(append(list, a.toolboxRoutes()...), a.mcpRoutes()...)
 }
@@ -158,9 +165,9 @@ func (a *api) mux() *http.ServeMux {
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for path, allowed := range methods {
-		mux.Handle(path, a.authorize(accessCaller, methodNotAllowed(strings.Join(allowed, ", "))))
+		mux.Handle(path, a.authorize(auth.AccessCaller, methodNotAllowed(strings.Join(allowed, ", "))))
 	}
-	mux.Handle("/", a.authorize(accessCaller, routeNotFound))
+	mux.Handle("/", a.authorize(auth.AccessCaller, routeNotFound))
 	return mux
 }
 
@@ -180,13 +187,25 @@ func (r route) withQueryCheck() endpoint {
 func methodNotAllowed(allowed string) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return errcode.New(MethodNotAllowed, "%s does not support %s; use %s", r.URL.Path, r.Method, allowed)
+		return errcode.New(wire.MethodNotAllowed, "%s does not support %s; use %s", r.URL.Path, r.Method, allowed)
 	}
 }
 
 // routeNotFound is the endpoint of unknown paths.
 func routeNotFound(_ http.ResponseWriter, r *http.Request) error {
-	return errcode.New(RouteNotFound, "there is no %s", r.URL.Path)
+	return errcode.New(wire.RouteNotFound, "there is no %s", r.URL.Path)
+}
+
+// authorize returns a handler that calls the endpoint for the senders that
+// required allows.
+func (a *api) authorize(required auth.Access, serve endpoint) http.Handler {
+	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
+		admitted, err := a.authenticate.Admit(r, required)
+		if err != nil {
+			return err
+		}
+		return serve(w, admitted)
+	})
 }
 
 // handle returns a handler that reports the errors of an endpoint.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -17,37 +19,37 @@ func TestNew_RequiresRuntime(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
-	f := newFixture(t, teamModel)
-	if got := getJSON[gateway.Health](t, f, "/healthz", ""); got != (gateway.Health{Status: "ok", Version: "v0"}) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	if got := gatewaytest.GetJSON[wire.Health](t, f, "/healthz", ""); got != (wire.Health{Status: "ok", Version: "v0"}) {
 		t.Errorf("healthz: %+v", got)
 	}
-	if got := getJSON[gateway.Health](t, f, "/readyz", ""); got.Status != "ready" {
+	if got := gatewaytest.GetJSON[wire.Health](t, f, "/readyz", ""); got.Status != "ready" {
 		t.Errorf("readyz: %+v", got)
 	}
-	persisttest.Close(t, f.store)
-	if status, body := f.do(t, "/readyz", ""); status != http.StatusServiceUnavailable {
+	persisttest.Close(t, storeOf(f))
+	if status, body := f.Do(t, "/readyz", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("with a closed store readyz is %d %s, want 503", status, body)
 	}
 }
 
 func TestListTools_AndGroups(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addTool(t, "desk/phones", "ring", "open")
-	group := getJSON[toolgroups.Info](t, f, "/api/v1/tool-groups/desk%2Fphones", "")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "desk/phones", "ring", "open")
+	group := gatewaytest.GetJSON[toolgroups.Info](t, f, "/api/v1/tool-groups/desk%2Fphones", "")
 	if group.Owner != "test" || group.Count != 1 || group.Tools[0] != "ring" {
 		t.Errorf("group %+v", group)
 	}
-	ring := getJSON[gateway.Tool](t, f, "/api/v1/tools/ring", "")
+	ring := gatewaytest.GetJSON[wire.Tool](t, f, "/api/v1/tools/ring", "")
 	if ring.Group != "desk/phones" || ring.Effect != "mutating" || len(ring.States) != 1 || len(ring.Input) == 0 {
 		t.Errorf("tool %+v", ring)
 	}
-	if tools := collect(t, f.client().Tools(t.Context(), "console")); len(tools) != 1 || tools[0].Name != "console_print" {
+	if tools := gatewaytest.Collect(t, f.Client().Tools(t.Context(), "console")); len(tools) != 1 || tools[0].Name != "console_print" {
 		t.Errorf("tools of console: %+v", tools)
 	}
-	if n := len(collect(t, f.client().Groups(t.Context()))); n != 8 {
+	if n := len(gatewaytest.Collect(t, f.Client().Groups(t.Context()))); n != 8 {
 		t.Errorf("%d groups, want 8", n)
 	}
-	if n := len(collect(t, f.client().Tools(t.Context(), ""))); n != 19 {
+	if n := len(gatewaytest.Collect(t, f.Client().Tools(t.Context(), ""))); n != 19 {
 		t.Errorf("%d tools, want 19", n)
 	}
 }

@@ -1,29 +1,13 @@
 package gateway
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/toolgroups"
 )
-
-// Tool is a registered tool, or one in quarantine.
-type Tool struct {
-	Name        string             `json:"name"`
-	Group       toolgroups.GroupID `json:"group"` // the group that owns it
-	Owner       toolgroups.Owner   `json:"owner"`
-	Effect      string             `json:"effect"`
-	Description string             `json:"description"`
-	Input       json.RawMessage    `json:"inputSchema,omitzero"`       // absent if the tool is only in quarantine
-	State       string             `json:"state,omitempty"`            // workflow state after a successful call
-	States      []string           `json:"availableInStates,omitzero"` // absent: available in every state
-	Auth        *tool.Auth         `json:"auth,omitempty"`             // the auth services whose tokens a call needs; absent: none
-
-	*QuarantineEntry // a pending definition under this name, or nil; only shown to the operator
-}
 
 // listGroups lists the visible groups, sorted by id.
 func (a *api) listGroups(r *http.Request) (any, error) {
@@ -65,7 +49,7 @@ func (a *api) listTools(r *http.Request) (any, error) {
 // showTool answers with one tool and its pending definition.
 func (a *api) showTool(r *http.Request) (any, error) {
 	v, name := a.visibilityFor(r), r.PathValue("name")
-	var t Tool
+	var t wire.Tool
 	h, ok := v.tool(name)
 	if ok {
 		t = v.show(h)
@@ -81,9 +65,9 @@ func (a *api) showTool(r *http.Request) (any, error) {
 }
 
 // toolOf converts a registered tool for the API.
-func toolOf(h *toolgroups.Handle) Tool {
+func toolOf(h *toolgroups.Handle) wire.Tool {
 	d := h.Definition
-	return Tool{
+	return wire.Tool{
 		Name: d.Name, Group: h.Group, Owner: h.Owner, Effect: d.Effect.String(), Description: d.Description,
 		Input: d.Input, State: d.State, States: d.States, Auth: d.Auth,
 	}

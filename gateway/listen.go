@@ -5,21 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/org/hosts"
 )
-
-// SocketName is the file name of the socket in a data directory.
-const SocketName = "rolecall.sock"
-
-// maxSocketPath is the longest path of a socket, in bytes: macOS allows 104
-// with a zero at the end, Linux 108.
-const maxSocketPath = 103
 
 // Listen creates the socket of the data directory dir, accessible only to its
 // owner. The caller must hold the directory's lock; an existing socket is
@@ -28,7 +21,7 @@ const maxSocketPath = 103
 // The socket is created in a temporary directory that only the owner can enter,
 // and then moved, so that it is never accessible to others.
 func Listen(dir string) (net.Listener, error) {
-	path := filepath.Join(dir, SocketName)
+	path := filepath.Join(dir, wire.SocketName)
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
@@ -56,9 +49,9 @@ func Listen(dir string) (net.Listener, error) {
 // checkSocketPath rejects a path that is too long or names another kind of
 // file.
 func checkSocketPath(path string) error {
-	if len(path) > maxSocketPath {
+	if len(path) > wire.MaxSocketPath {
 		return fmt.Errorf("create socket %s: the path has %d bytes, the limit is %d; use a shorter --data, for example a relative path",
-			path, len(path), maxSocketPath)
+			path, len(path), wire.MaxSocketPath)
 	}
 	info, err := os.Lstat(path)
 	switch {
@@ -115,7 +108,7 @@ func ListenTCP(address string, open bool) (net.Listener, error) {
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidConfig, err, "invalid listen address %q; want HOST:PORT, such as 127.0.0.1:7464", address)
 	}
-	if !open && !isLoopback(host) {
+	if !open && !hosts.IsLoopback(host) {
 		return nil, errcode.New(errcode.InvalidConfig, "%s is reachable from other hosts and no tokens are configured; list tokens under kind: gateway (rolecall token creates one), or listen on 127.0.0.1", address)
 	}
 	l, err := net.Listen("tcp", address)
@@ -127,11 +120,4 @@ func ListenTCP(address string, open bool) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("listen on %s: it resolves to %s, which is reachable from other hosts", address, l.Addr()), l.Close())
 	}
 	return newLimitListener(tcp, maxConnections), nil
-}
-
-// isLoopback reports whether an address or name is reachable only from this
-// host.
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }

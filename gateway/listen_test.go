@@ -12,6 +12,10 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
 func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
@@ -34,10 +38,10 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	f := newFixture(t, teamModel)
-	serveOn(t, l, gateway.HostCheck{}.Wrap(f.handler))
+	f := newFixture(t, gatewaytest.TeamModel)
+	gatewaytest.Serve(t, l, auth.HostCheck{}.Wrap(f.Handler))
 	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
-		status, _, body := sendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
+		status, _, body := gatewaytest.SendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
 		if status != want {
 			t.Errorf("host %s: %d %s, want %d", host, status, body, want)
 		}
@@ -53,7 +57,7 @@ func TestListen_SocketIsPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, gateway.SocketName)
+	path := filepath.Join(dir, wire.SocketName)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("got %v, %v, want a socket of mode 0600", info.Mode(), err)
@@ -71,14 +75,14 @@ func TestListen_SocketIsPrivate(t *testing.T) {
 
 func TestListen_ReplacesStaleSocket(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, gateway.SocketName)
+	path := filepath.Join(dir, wire.SocketName)
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stale.SetUnlinkOnClose(false) // as after SIGKILL
 	stale.Close()
-	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(dir); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing a stale socket: %v, want ErrNotServed", err)
 	}
 	first, err := gateway.Listen(dir)
@@ -93,30 +97,30 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := gateway.Dial(dir); err != nil {
+	if _, err := client.Dial(dir); err != nil {
 		t.Errorf("closing the first listener removed the socket of the second: %v", err)
 	}
 }
 
 func TestListen_RejectsImpossibleSocket(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(dir); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing without a server: %v, want ErrNotServed", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, gateway.SocketName), []byte("text"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, wire.SocketName), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := gateway.Listen(dir); err == nil || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("another kind of file: %v", err)
 	}
-	long := filepath.Join(dir, strings.Repeat("x", gateway.MaxSocketPath-len(dir)-len(gateway.SocketName)-1))
+	long := filepath.Join(dir, strings.Repeat("x", wire.MaxSocketPath-len(dir)-len(wire.SocketName)-1))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := gateway.Listen(long); err == nil || !strings.Contains(err.Error(), "--data") {
-		t.Errorf("a path of %d bytes: %v", len(long)+len(gateway.SocketName)+1, err)
+		t.Errorf("a path of %d bytes: %v", len(long)+len(wire.SocketName)+1, err)
 	}
-	if _, err := gateway.Dial(long); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(long); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("dialing it: %v, want ErrNotServed", err)
 	}
 	fits := long[:len(long)-1]

@@ -14,8 +14,10 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -25,20 +27,20 @@ import (
 // authenticates a request as that caller in the role reader; other requests are
 // the operator's.
 type mcpFixture struct {
-	*fixture
+	*gatewaytest.Fixture
 	url, dir string
 	shutdown func() // stops both servers and waits for them
 }
 
 func newMCPFixture(t *testing.T) *mcpFixture {
 	t.Helper()
-	f := &mcpFixture{fixture: newFixture(t, teamModel), dir: t.TempDir()}
+	f := &mcpFixture{Fixture: newFixture(t, gatewaytest.TeamModel), dir: t.TempDir()}
 	set := toolgroups.Of(toolgroups.Workspace)
-	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: "role", By: identity.ByOperator("test")}, org.RoleSpec{Name: "reader", Prompt: "p", Use: &set})
+	role, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: "role", By: identity.ByOperator("test")}, org.RoleSpec{Name: "reader", Prompt: "p", Use: &set})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mcpserver.New(mcpserver.Config{Runtime: f.rt, Streaming: gateway.UntilShutdown})
+	server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +50,7 @@ func newMCPFixture(t *testing.T) *mcpFixture {
 		}
 		return identity.ByOperator("operator"), nil
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: authenticate, MCP: server})
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, MCP: server})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func (u userTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestMCP_ServesRoutes(t *testing.T) {
 	f := newMCPFixture(t)
 	for _, path := range []string{"/mcp", "/mcp/workspace", "/roles/reader/mcp"} {
-		client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil)
-		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url + path, HTTPClient: &http.Client{Transport: userTransport("ann")}}, nil)
+		c := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil)
+		session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url + path, HTTPClient: &http.Client{Transport: userTransport("ann")}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +138,8 @@ func TestMCP_ServesRoutes(t *testing.T) {
 func TestMCP_StreamsEndOnShutdown(t *testing.T) {
 	f := newMCPFixture(t)
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
-		client := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}})
-		session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: userTransport("ann")}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		c := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}})
+		session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: userTransport("ann")}}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,19 +154,19 @@ func TestMCP_StreamsEndOnShutdown(t *testing.T) {
 
 func TestClientMCP_RelaysOverSocket(t *testing.T) {
 	f := newMCPFixture(t)
-	client, err := gateway.Dial(f.dir)
+	c, err := client.Dial(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	if err := client.MCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.Of(err) != errcode.RoleNotFound {
+	defer c.Close()
+	if err := c.MCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.Of(err) != errcode.RoleNotFound {
 		t.Errorf("an unknown role: %v", err)
 	}
 	in, write := io.Pipe()
 	read, out := io.Pipe()
 	carried := make(chan error, 1)
 	go func() {
-		carried <- client.MCP(t.Context(), "reader", in, out)
+		carried <- c.MCP(t.Context(), "reader", in, out)
 		out.Close()
 	}()
 	hello := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -184,18 +186,18 @@ func TestClientMCP_RelaysOverSocket(t *testing.T) {
 
 func TestClientMCP_EndsWithInput(t *testing.T) {
 	f := newMCPFixture(t)
-	client, err := gateway.Dial(f.dir)
+	c, err := client.Dial(f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	defer c.Close()
 	var out strings.Builder
 	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"method":"tools/list"}` // without a final newline
-	if err := client.MCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
+	if err := c.MCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
 		t.Errorf("%s %v", out.String(), err)
 	}
-	if err := gateway.Local(f.handler).MCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != gateway.ErrNotServed {
+	if err := client.Local(f.Handler).MCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != client.ErrNotServed {
 		t.Errorf("in process: %v", err)
 	}
 }

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -35,7 +38,7 @@ func dialUpgrade(t *testing.T, address, token string) *upgradedConn {
 		t.Fatal(err)
 	}
 	p := &upgradedConn{conn, bufio.NewReader(conn)}
-	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, mcpserver.Protocol)
+	fmt.Fprintf(conn, "GET /roles/reader/mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", address, token, wire.MCPProtocol)
 	answer, err := http.ReadResponse(p.lines, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%+v %v", answer, err)
@@ -55,51 +58,51 @@ func (p *upgradedConn) ask(line string) string {
 // An upgraded connection ends when its token is revoked, expires or gets another
 // role.
 func TestMCP_ConnectionEndsWithToken(t *testing.T) {
-	for why, end := range map[string]func(*gateway.Tokens, gateway.Token, *atomic.Int64){
-		"revoked": func(all *gateway.Tokens, _ gateway.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
-		"expired": func(_ *gateway.Tokens, _ gateway.Token, hours *atomic.Int64) { hours.Store(2) },
-		"changed role": func(all *gateway.Tokens, k gateway.Token, _ *atomic.Int64) {
+	for why, end := range map[string]func(*auth.Tokens, auth.Token, *atomic.Int64){
+		"revoked": func(all *auth.Tokens, _ auth.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
+		"expired": func(_ *auth.Tokens, _ auth.Token, hours *atomic.Int64) { hours.Store(2) },
+		"changed role": func(all *auth.Tokens, k auth.Token, _ *atomic.Int64) {
 			k.Role = "other"
-			_ = all.Replace([]gateway.Token{k})
+			_ = all.Replace([]auth.Token{k})
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
-			f := newFixture(t, teamModel)
+			f := newFixture(t, gatewaytest.TeamModel)
 			set := toolgroups.Of(toolgroups.Workspace)
 			for _, name := range []string{"reader", "other"} {
-				if _, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
+				if _, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			token, known := newTestToken("ci", gateway.Token{Role: "reader", Expires: testTime.Add(time.Hour)})
+			token, known := gatewaytest.NewToken("ci", auth.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Hour)})
 			var hours atomic.Int64
-			now := func() time.Time { return testTime.Add(time.Duration(hours.Load()) * time.Hour) }
-			all, err := gateway.NewTokens(gateway.TokensConfig{Role: f.rt.Org().FindRole, Now: now})
+			now := func() time.Time { return gatewaytest.TestTime.Add(time.Duration(hours.Load()) * time.Hour) }
+			all, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := all.Replace([]gateway.Token{known}); err != nil {
+			if err := all.Replace([]auth.Token{known}); err != nil {
 				t.Fatal(err)
 			}
-			server, err := mcpserver.New(mcpserver.Config{Runtime: f.rt, Streaming: gateway.UntilShutdown})
+			server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = server.Close() })
-			handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: all.Authenticate, MCP: server})
+			handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: all.Authenticate, MCP: server})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := dialUpgrade(t, strings.TrimPrefix(serveBehindHostCheck(t, gateway.HostCheck{Tokens: all}, handler), "http://"), token)
+			c := dialUpgrade(t, strings.TrimPrefix(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler), "http://"), token)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{}}}`
-			if got := client.ask(list); !strings.Contains(got, `"result"`) {
+			if got := c.ask(list); !strings.Contains(got, `"result"`) {
 				t.Fatalf("with a valid token: got %q", got)
 			}
 			end(all, known, &hours)
-			if got := client.ask(list); strings.Contains(got, `"result"`) {
+			if got := c.ask(list); strings.Contains(got, `"result"`) {
 				t.Errorf("with a token that is %s: got %q", why, got)
 			}
-			if got := client.ask(list); got != "" {
+			if got := c.ask(list); got != "" {
 				t.Errorf("the connection is still open: %q", got)
 			}
 		})

@@ -10,13 +10,16 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 )
 
 func TestMetrics_ServedAsText(t *testing.T) {
-	f := newFixtureIn(t, t.TempDir(), teamModel)
-	defer f.close(t)
-	f.run(t, "go")
-	w := f.send(t, "GET /metrics", "", nil)
+	f := newFixtureIn(t, t.TempDir(), gatewaytest.TeamModel)
+	defer closeFixture(t, f)
+	f.Run(t, "go")
+	w := f.Send(t, "GET /metrics", "", nil)
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		t.Fatalf("got %d %v", w.Code, w.Header())
 	}
@@ -35,32 +38,32 @@ func TestMetrics_ServedAsText(t *testing.T) {
 	for request, want := range map[string]int{
 		"POST /metrics": http.StatusMethodNotAllowed, "GET /metrics?name=x": http.StatusBadRequest, "GET /metrics/x": http.StatusNotFound,
 	} {
-		w := f.send(t, request, "", nil)
-		if decodeError(t, w.Body.String()); w.Code != want {
+		w := f.Send(t, request, "", nil)
+		if gatewaytest.DecodeError(t, w.Body.String()); w.Code != want {
 			t.Errorf("%s: answered %d, want %d", request, w.Code, want)
 		}
 	}
 }
 
 func TestMetrics_NotConfigured(t *testing.T) {
-	status, body := newFixture(t, teamModel).do(t, "/metrics", "")
-	if got := decodeError(t, body); status != http.StatusNotFound || got.Code != gateway.RouteNotFound {
+	status, body := newFixture(t, gatewaytest.TeamModel).Do(t, "/metrics", "")
+	if got := gatewaytest.DecodeError(t, body); status != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
 }
 
 func TestOnRefused_CalledForEachError(t *testing.T) {
-	f := newFixture(t, teamModel)
+	f := newFixture(t, gatewaytest.TeamModel)
 	var reported []errcode.Code
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: gateway.AlwaysOperator, OnRefused: func(code errcode.Code) { reported = append(reported, code) }})
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, OnRefused: func(code errcode.Code) { reported = append(reported, code) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.handler = handler
+	f.Handler = handler
 	for _, request := range []string{"GET /healthz", "GET /api/v1/roles/nobody", "GET /nowhere", "PUT /healthz", "GET /readyz?x=1"} {
-		f.send(t, request, "", nil)
+		f.Send(t, request, "", nil)
 	}
-	want := []errcode.Code{errcode.RoleNotFound, gateway.RouteNotFound, gateway.MethodNotAllowed, errcode.InvalidArguments}
+	want := []errcode.Code{errcode.RoleNotFound, wire.RouteNotFound, wire.MethodNotAllowed, errcode.InvalidArguments}
 	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Errorf("(-want +reported):\n%s", diff)
 	}

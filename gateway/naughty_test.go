@@ -18,9 +18,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -83,10 +84,10 @@ func (m *inputModel) generate(r model.Request) model.Answer {
 	c, ok := inputCases[name]
 	switch {
 	case !ok:
-		return endAnswer(name)
-	case countAnswers(r) > 0:
+		return gatewaytest.EndAnswer(name)
+	case gatewaytest.CountAnswers(r) > 0:
 		m.record(name, r.Items)
-		return endAnswer("done")
+		return gatewaytest.EndAnswer("done")
 	}
 	answer := model.Answer{Finish: model.FinishToolCalls}
 	for _, s := range m.inputs {
@@ -118,7 +119,7 @@ func TestNaughtyStrings_FromAgents(t *testing.T) {
 	m := &inputModel{inputs: short.Sample(t, 60, corpus.NaughtyStrings()), results: map[string][]model.Result{}}
 	area := t.TempDir()
 	f := newFixtureIn(t, area, m.generate)
-	f.addVisitorRole(t)
+	addVisitorRole(t, f)
 	var work sync.WaitGroup
 	for name := range inputCases {
 		work.Go(func() { m.run(t, f, name) })
@@ -128,31 +129,31 @@ func TestNaughtyStrings_FromAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) { m.check(t, name, c) })
 	}
 	t.Run("event streams have one event per line", func(t *testing.T) { wantLinesOfEvents(t, f) })
-	t.Run("metrics have one sample per line", func(t *testing.T) { wantMetrics(t, f.send(t, "GET /metrics", "", nil).Body.String()) })
+	t.Run("metrics have one sample per line", func(t *testing.T) { wantMetrics(t, f.Send(t, "GET /metrics", "", nil).Body.String()) })
 	t.Run("files stay in the workspace", func(t *testing.T) { wantFilesInside(t, area) })
 	before := snapshotOf(t, f)
-	f.close(t)
+	closeFixture(t, f)
 	again := newFixtureIn(t, area, m.generate)
-	defer again.close(t)
+	defer closeFixture(t, again)
 	if diff := cmp.Diff(before, snapshotOf(t, again)); diff != "" {
 		t.Errorf("after a restart (-before +after):\n%.2000s", diff)
 	}
 }
 
 // addVisitorRole creates a role that may use and grant everything.
-func (f *fixture) addVisitorRole(t *testing.T) {
+func addVisitorRole(t *testing.T, f *gatewaytest.Fixture) {
 	t.Helper()
 	all := toolgroups.All()
-	if _, err := f.client().CreateRole(t.Context(), gateway.RoleRequest{Name: "visitor", Use: &all, Grant: &all}, false); err != nil {
+	if _, err := f.Client().CreateRole(t.Context(), wire.RoleRequest{Name: "visitor", Use: &all, Grant: &all}, false); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // run runs the task of one case.
-func (m *inputModel) run(t *testing.T, f *fixture, name string) {
-	task, err := f.rt.Start(t.Context(), org.TaskSpec{Text: name, Role: "visitor", Caller: identity.ByOperator("test")})
+func (m *inputModel) run(t *testing.T, f *gatewaytest.Fixture, name string) {
+	task, err := f.Runtime.Start(t.Context(), org.TaskSpec{Text: name, Role: "visitor", Caller: identity.ByOperator("test")})
 	if err == nil {
-		_, err = f.rt.Wait(t.Context(), task)
+		_, err = f.Runtime.Wait(t.Context(), task)
 	}
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
@@ -188,20 +189,20 @@ func (m *inputModel) check(t *testing.T, name string, c inputCase) {
 
 // wantLinesOfEvents checks that the event streams of two tasks have one event
 // per line.
-func wantLinesOfEvents(t *testing.T, f *fixture) {
+func wantLinesOfEvents(t *testing.T, f *gatewaytest.Fixture) {
 	lines := 0
-	for _, task := range collect(t, f.client().Tasks(t.Context(), "")) {
+	for _, task := range gatewaytest.Collect(t, f.Client().Tasks(t.Context(), "")) {
 		if task.Text != "a message" && task.Text != "a tool's name" {
 			continue
 		}
-		_, body := f.do(t, "/api/v1/tasks/"+string(task.ID)+"/events", "")
+		_, body := f.Do(t, "/api/v1/tasks/"+string(task.ID)+"/events", "")
 		for line := range strings.Lines(body) {
 			lines++
 			if !json.Valid([]byte(line)) || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' }) {
 				t.Fatalf("%q is not an event on a line", line)
 			}
 		}
-		_, sse := f.sse(t, string(task.ID))
+		_, sse := readSSE(t, f, string(task.ID))
 		for line := range strings.Lines(sse) {
 			if name, _, _ := strings.Cut(line, ": "); name != "id" && name != "data" && line != "\n" {
 				t.Fatalf("a stream has the line %q", line)
@@ -235,23 +236,24 @@ func wantFilesInside(t *testing.T, area string) {
 	}
 }
 
-func (f *fixture) sse(t *testing.T, task string) (status int, body string) {
+// readSSE reads the events of a task as server-sent events.
+func readSSE(t *testing.T, f *gatewaytest.Fixture, task string) (status int, body string) {
 	t.Helper()
-	w := f.send(t, "/api/v1/tasks/"+task+"/events", "", http.Header{"Accept": {"text/event-stream"}})
+	w := f.Send(t, "/api/v1/tasks/"+task+"/events", "", http.Header{"Accept": {"text/event-stream"}})
 	return w.Code, w.Body.String()
 }
 
 // snapshotOf returns everything the API shows, as JSON.
-func snapshotOf(t *testing.T, f *fixture) map[string]string {
+func snapshotOf(t *testing.T, f *gatewaytest.Fixture) map[string]string {
 	t.Helper()
-	c, all := f.client(), map[string]string{}
-	for _, r := range collect(t, c.Roles(t.Context())) {
+	c, all := f.Client(), map[string]string{}
+	for _, r := range gatewaytest.Collect(t, c.Roles(t.Context())) {
 		all["role "+string(r.ID)] = asJSON(r)
 	}
-	for _, task := range collect(t, c.Tasks(t.Context(), "")) {
+	for _, task := range gatewaytest.Collect(t, c.Tasks(t.Context(), "")) {
 		all["task "+string(task.ID)] = asJSON(task)
 	}
-	for _, a := range collect(t, c.Artifacts(t.Context(), "")) {
+	for _, a := range gatewaytest.Collect(t, c.Artifacts(t.Context(), "")) {
 		content, err := c.Content(t.Context(), a.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -261,9 +263,9 @@ func snapshotOf(t *testing.T, f *fixture) map[string]string {
 			t.Errorf("an artifact of type %q contains %q and %s", a.Type, content, a.Meta)
 		}
 	}
-	for _, a := range collect(t, c.Agents(t.Context(), "", "")) {
+	for _, a := range gatewaytest.Collect(t, c.Agents(t.Context(), "", "")) {
 		var journal bytes.Buffer
-		for _, e := range collect(t, c.Journal(t.Context(), string(a.ID))) {
+		for _, e := range gatewaytest.Collect(t, c.Journal(t.Context(), string(a.ID))) {
 			journal.WriteString(asJSON(e) + "\n")
 		}
 		all["journal of "+string(a.ID)] = journal.String()
@@ -279,30 +281,30 @@ func snapshotOf(t *testing.T, f *fixture) map[string]string {
 // never touch a file.
 func TestNaughtyStrings_InRequests(t *testing.T) {
 	area := t.TempDir()
-	f := newFixtureIn(t, area, teamModel)
-	defer f.close(t)
-	f.run(t, "go")
+	f := newFixtureIn(t, area, gatewaytest.TeamModel)
+	defer closeFixture(t, f)
+	f.Run(t, "go")
 	before := filesIn(t, area)
 	inputs := short.Sample(t, 300, append(corpus.NaughtyStrings(), corpus.Paths()...))
 	for i, s := range inputs {
 		for _, resource := range resources {
 			r := "/api/v1/" + resource + "/" + strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
-			f.wantCode(t, "GET "+r, "", s)
+			wantCode(t, f, "GET "+r, "", s)
 		}
 		if i%5 != 0 && i > 515 {
 			continue // only a fifth of the paths is used everywhere else
 		}
 		for _, q := range []string{"/api/v1/tasks?status=", "/api/v1/roles?cursor=", "/api/v1/agents?task=", "/api/v1/tools?group=", "/api/v1/artifacts?task=", "/api/v1/roles?limit=", "/api/v1/tasks/x/events?after="} {
-			f.wantCode(t, "GET "+q+url.QueryEscape(s), "", "")
+			wantCode(t, f, "GET "+q+url.QueryEscape(s), "", "")
 		}
-		f.wantCode(t, "GET /api/v1/roles?"+url.QueryEscape(s)+"=1", "", "")
-		f.wantCode(t, "GET /metrics?"+url.QueryEscape(s)+"=1", "", "")
-		f.wantCode(t, "POST /api/v1/roles?dryRun=1", asJSON(obj{"name": s, "rolePrompt": s, "model": s, "toolGroups": []string{s}, "grant": []string{s}}), "")
-		f.wantCode(t, "POST /api/v1/can", asJSON(obj{"role": s, "tool": s, "group": []string{s}, "state": s}), "")
-		f.wantCode(t, "POST /api/v1/can", asJSON(obj{"who": s, "state": s}), "")
-		f.wantCode(t, "POST /api/v1/agents/nobody/messages", asJSON(obj{"text": s}), "")
-		f.wantCode(t, "POST /api/v1/roles?dryRun=1", s, "")
-		f.wantCode(t, "POST /api/v1/roles?dryRun=1", asJSON(obj{s: s}), "")
+		wantCode(t, f, "GET /api/v1/roles?"+url.QueryEscape(s)+"=1", "", "")
+		wantCode(t, f, "GET /metrics?"+url.QueryEscape(s)+"=1", "", "")
+		wantCode(t, f, "POST /api/v1/roles?dryRun=1", asJSON(obj{"name": s, "rolePrompt": s, "model": s, "toolGroups": []string{s}, "grant": []string{s}}), "")
+		wantCode(t, f, "POST /api/v1/can", asJSON(obj{"role": s, "tool": s, "group": []string{s}, "state": s}), "")
+		wantCode(t, f, "POST /api/v1/can", asJSON(obj{"who": s, "state": s}), "")
+		wantCode(t, f, "POST /api/v1/agents/nobody/messages", asJSON(obj{"text": s}), "")
+		wantCode(t, f, "POST /api/v1/roles?dryRun=1", s, "")
+		wantCode(t, f, "POST /api/v1/roles?dryRun=1", asJSON(obj{s: s}), "")
 	}
 	if diff := cmp.Diff(before, filesIn(t, area)); diff != "" {
 		t.Errorf("files changed (-before +after):\n%s", diff)
@@ -311,14 +313,14 @@ func TestNaughtyStrings_InRequests(t *testing.T) {
 
 // wantCode sends a request and wants JSON: the resource called name, if that is
 // set, or an error that is not internal.
-func (f *fixture) wantCode(t *testing.T, path, body, name string) {
+func wantCode(t *testing.T, f *gatewaytest.Fixture, path, body, name string) {
 	t.Helper()
-	w := f.send(t, path, body, nil)
+	w := f.Send(t, path, body, nil)
 	switch {
 	case w.Code >= http.StatusInternalServerError || w.Code >= 300 && w.Code < 400:
 		t.Errorf("%s %s: answered %d %s", path, body, w.Code, w.Body)
 	case w.Code >= http.StatusBadRequest:
-		decodeError(t, w.Body.String())
+		gatewaytest.DecodeError(t, w.Body.String())
 	case name != "":
 		wantResource(t, name, w)
 	case !json.Valid(w.Body.Bytes()):

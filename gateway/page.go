@@ -8,20 +8,11 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
-// Page is one page of a sorted list. Next is the cursor of the next page and is
-// empty on the last one.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"`
-}
-
-// Number of items on a page.
-const (
-	defaultLimit = 100
-	maxLimit     = 1000
-)
+// defaultPageItems is the number of items on a page if a request sets none.
+const defaultPageItems = 100
 
 // paging selects a page: at most limit items whose keys are greater than after.
 type paging struct {
@@ -30,16 +21,16 @@ type paging struct {
 }
 
 // parsePaging reads the query parameters limit and cursor. A limit over
-// maxLimit is reduced to it.
+// MaxPageItems is reduced to it.
 func parsePaging(r *http.Request) (paging, error) {
-	p := paging{limit: defaultLimit}
+	p := paging{limit: defaultPageItems}
 	q := r.URL.Query()
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return p, errcode.New(errcode.InvalidArguments, "query parameter \"limit\" is %q; want a number from 1 to %d", text, maxLimit).With("field", "limit")
+			return p, errcode.New(errcode.InvalidArguments, "query parameter \"limit\" is %q; want a number from 1 to %d", text, wire.MaxPageItems).With("field", "limit")
 		}
-		p.limit = min(n, maxLimit)
+		p.limit = min(n, wire.MaxPageItems)
 	}
 	after, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 	if err != nil {
@@ -54,13 +45,13 @@ func encodeCursor(key string) string { return base64.RawURLEncoding.EncodeToStri
 
 // paginate returns the page of a list that a request selects. list must be
 // sorted by key; show converts its items.
-func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func(T) U) (Page[U], error) {
+func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func(T) U) (wire.Page[U], error) {
 	p, err := parsePaging(r)
 	if err != nil {
-		return Page[U]{}, err
+		return wire.Page[U]{}, err
 	}
 	list = list[sort.Search(len(list), func(i int) bool { return key(list[i]) > p.after }):]
-	page := Page[U]{Items: []U{}}
+	page := wire.Page[U]{Items: []U{}}
 	if len(list) > p.limit {
 		list = list[:p.limit]
 		page.Next = encodeCursor(key(list[p.limit-1]))

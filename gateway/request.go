@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
@@ -26,8 +27,8 @@ func decode[T any](r *http.Request) (T, error) {
 	var v T
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRequestBytes) // a client that is still sending does not read the answer
-		return v, errcode.New(BodyTooLarge, "the body has more than %d bytes", maxBodyBytes)
+		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
+		return v, errcode.New(wire.BodyTooLarge, "the body has more than %d bytes", maxBodyBytes)
 	}
 	if err != nil {
 		return v, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")

@@ -3,40 +3,17 @@ package gateway
 import (
 	"net/http"
 
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Role is a role's record. Dangling lists the groups of the role that have no
-// effect, because they are not registered or have another owner than when the
-// role was written.
-type Role struct {
-	org.Role
-	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
-}
-
-// RoleRequest describes a new role or changes to a role. Absent fields get the
-// defaults of org.CreateRole, or stay unchanged.
-type RoleRequest struct {
-	Name   string          `json:"name,omitempty"`
-	Prompt string          `json:"rolePrompt,omitempty"`
-	Model  string          `json:"llmServiceId,omitempty"`
-	Use    *toolgroups.Set `json:"toolGroups,omitempty"`
-	Grant  *toolgroups.Set `json:"grant,omitempty"`
-	Limits org.Limits      `json:"limits,omitzero"`
-}
-
-// spec converts the request for org.
-func (q RoleRequest) spec() org.RoleSpec {
+// roleSpec converts a request for org.
+func roleSpec(q wire.RoleRequest) org.RoleSpec {
 	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits}
-}
-
-// RoleChange is a changed role and the effect of the change on its agents.
-type RoleChange struct {
-	Role Role     `json:"role"`
-	Diff org.Diff `json:"diff"`
 }
 
 // listRoles lists the active roles, sorted by name.
@@ -53,7 +30,7 @@ func (a *api) showRole(r *http.Request) (any, error) {
 
 // createRole creates a role. If an identical role exists, it answers with that.
 func (a *api) createRole(r *http.Request) (any, error) {
-	q, err := decode[RoleRequest](r)
+	q, err := decode[wire.RoleRequest](r)
 	if err != nil {
 		return nil, err
 	}
@@ -62,16 +39,16 @@ func (a *api) createRole(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if dry {
-		role, err := a.org().PlanRole(operator, q.spec())
+		role, err := a.org().PlanRole(auth.LocalOperator(), roleSpec(q))
 		return a.role(role), err
 	}
-	role, err := a.rt.CreateRole(r.Context(), operatorCall(), q.spec())
+	role, err := a.rt.CreateRole(r.Context(), operatorCall(), roleSpec(q))
 	return statusAnswer{http.StatusCreated, a.role(role)}, err
 }
 
 // updateRole changes a role.
 func (a *api) updateRole(r *http.Request) (any, error) {
-	q, err := decode[RoleRequest](r)
+	q, err := decode[wire.RoleRequest](r)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +56,8 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	next, diff, err := a.rt.UpdateRole(operator, role.ID, q.spec(), dry)
-	return RoleChange{a.role(next), diff}, err
+	next, diff, err := a.rt.UpdateRole(auth.LocalOperator(), role.ID, roleSpec(q), dry)
+	return wire.RoleChange{Role: a.role(next), Diff: diff}, err
 }
 
 // deleteRole deletes a role and answers with its record afterwards.
@@ -89,9 +66,9 @@ func (a *api) deleteRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	diff, err := a.rt.DeleteRole(operator, role.ID, dry)
+	diff, err := a.rt.DeleteRole(auth.LocalOperator(), role.ID, dry)
 	role.Status, role.Revision = org.Deleted, role.Revision+1
-	return RoleChange{a.role(role), diff}, err
+	return wire.RoleChange{Role: a.role(role), Diff: diff}, err
 }
 
 // roleToChange reads dryRun and finds the role in the path.
@@ -104,8 +81,8 @@ func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error)
 }
 
 // role converts a role's record for the API.
-func (a *api) role(role org.Role) Role {
-	out := Role{Role: role}
+func (a *api) role(role org.Role) wire.Role {
+	out := wire.Role{Role: role}
 	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
 	for _, id := range append(role.Use.IDs(), role.Grant.IDs()...) {
 		owner := snapshot.Owner(id)
@@ -136,5 +113,5 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 
 // operatorCall returns a call by the operator with a new id.
 func operatorCall() tool.Call {
-	return tool.Call{ID: identity.CallID(identity.NewID()), By: operator}
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: auth.LocalOperator()}
 }

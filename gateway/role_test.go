@@ -7,59 +7,60 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 func TestCreateRole_DefaultsToAllGroups(t *testing.T) {
-	f := newFixture(t, teamModel)
+	f := newFixture(t, gatewaytest.TeamModel)
 	for body, want := range map[string]string{
 		`{"name":"a"}`:                          "*",
 		`{"name":"b","toolGroups":[]}`:          "-",
 		`{"name":"c","toolGroups":["console"]}`: "console",
 	} {
-		role := getJSON[gateway.Role](t, f, "POST /api/v1/roles", body)
+		role := gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", body)
 		if got := role.Use.String(); got != want || role.ID == "" || role.CreatedBy != org.CreatorOperator {
 			t.Errorf("%s: got %s %+v, want %s", body, got, role, want)
 		}
 	}
-	if status, _ := f.do(t, "POST /api/v1/roles", `{"name":"d"}`); status != http.StatusCreated {
+	if status, _ := f.Do(t, "POST /api/v1/roles", `{"name":"d"}`); status != http.StatusCreated {
 		t.Errorf("status %d, want 201", status)
 	}
 }
 
 func TestRoles_DryRunChangesNothing(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addRole(t, "clerk", "artifact")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "artifact")
 	none := toolgroups.Of()
-	plan, err := f.client().CreateRole(t.Context(), gateway.RoleRequest{Name: "new"}, true)
+	plan, err := f.Client().CreateRole(t.Context(), wire.RoleRequest{Name: "new"}, true)
 	if err != nil || plan.Name != "new" || plan.ID != "" {
 		t.Errorf("planned %+v, %v", plan, err)
 	}
-	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &none}, true)
+	change, err := f.Client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &none}, true)
 	if err != nil || change.Role.Use.Has("artifact") || change.Role.Revision != 2 {
 		t.Errorf("update would be %+v, %v", change, err)
 	}
-	change, err = f.client().DeleteRole(t.Context(), "clerk", true)
+	change, err = f.Client().DeleteRole(t.Context(), "clerk", true)
 	if err != nil || change.Role.Status != org.Deleted {
 		t.Errorf("delete would be %+v, %v", change, err)
 	}
-	roles := collect(t, f.client().Roles(t.Context()))
+	roles := gatewaytest.Collect(t, f.Client().Roles(t.Context()))
 	if len(roles) != 1 || roles[0].Revision != 1 || !roles[0].Use.Has("artifact") {
 		t.Errorf("after the dry runs: %+v", roles)
 	}
 }
 
 func TestUpdateRole_ReturnsDiff(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.run(t, "go")
-	clerk, err := f.client().Agent(t.Context(), "clerk")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.Run(t, "go")
+	clerk, err := f.Client().Agent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
 	use := toolgroups.Of("artifact", "console")
-	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
+	change, err := f.Client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,45 +71,45 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
-	if change, err = f.client().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
+	if change, err = f.Client().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	if len(change.Diff) != 1 || len(change.Diff[0].Loses) != 3 {
 		t.Errorf("deleting it means %+v, want the loss of three tools", change.Diff)
 	}
-	if _, err := f.client().Role(t.Context(), "clerk"); errcode.Of(err) != errcode.RoleNotFound {
+	if _, err := f.Client().Role(t.Context(), "clerk"); errcode.Of(err) != errcode.RoleNotFound {
 		t.Errorf("the deleted role is %v, want role_not_found", err)
 	}
-	if clerk, err = f.client().Agent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
+	if clerk, err = f.Client().Agent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
 		t.Errorf("its agent: %+v, %v", clerk, err)
 	}
 }
 
 func TestRole_DanglingGroups(t *testing.T) {
-	f := newFixture(t, teamModel)
-	f.addRole(t, "clerk", "phones", "artifact")
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "phones", "artifact")
 	want := []toolgroups.GroupID{"phones"}
-	role := getJSON[gateway.Role](t, f, "/api/v1/roles/clerk", "")
+	role := gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("before it is registered (-want +got):\n%s", diff)
 	}
-	f.addTool(t, "phones", "ring")
-	role = getJSON[gateway.Role](t, f, "/api/v1/roles/clerk", "")
+	f.AddTool(t, "phones", "ring")
+	role = gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("the newcomer's group is not what was meant (-want +got):\n%s", diff)
 	}
 	use := toolgroups.Of("phones", "artifact")
-	change, err := f.client().UpdateRole(t.Context(), "clerk", gateway.RoleRequest{Use: &use}, false)
+	change, err := f.Client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
 	if err != nil || change.Role.Dangling != nil {
 		t.Errorf("after an update: %+v, %v", change.Role, err)
 	}
 }
 
 func TestRole_FoundByUnusualNames(t *testing.T) {
-	f := newFixture(t, teamModel)
+	f := newFixture(t, gatewaytest.TeamModel)
 	for _, name := range []string{"..", ".", "a/b", "a b", "ä?#%2F", "{id}"} {
-		made := f.addRole(t, name)
-		if got, err := f.client().Role(t.Context(), name); err != nil || got.ID != made.ID {
+		made := f.AddRole(t, name)
+		if got, err := f.Client().Role(t.Context(), name); err != nil || got.ID != made.ID {
 			t.Errorf("%q: got %v, %v", name, got.ID, err)
 		}
 	}

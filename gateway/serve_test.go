@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/client"
 )
 
 func TestServe_FinishesRequestsOnShutdown(t *testing.T) {
@@ -24,13 +25,13 @@ func TestServe_FinishesRequestsOnShutdown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- gateway.Serve(ctx, l, slow) }()
-	client, err := gateway.Dial(dir)
+	c, err := client.Dial(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	answered := make(chan error, 1)
 	go func() {
-		_, err := client.Health(context.Background())
+		_, err := c.Health(context.Background())
 		answered <- err
 	}()
 	<-reached
@@ -42,7 +43,7 @@ func TestServe_FinishesRequestsOnShutdown(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("serve: %v", err)
 	}
-	if _, err := gateway.Dial(dir); !errors.Is(err, gateway.ErrNotServed) {
+	if _, err := client.Dial(dir); !errors.Is(err, client.ErrNotServed) {
 		t.Errorf("after the end: %v, want ErrNotServed", err)
 	}
 }
@@ -59,13 +60,13 @@ func TestServe_EndsStreamsOnShutdown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, f.handler) }()
-	client, err := gateway.Dial(dir)
+	go func() { done <- gateway.Serve(ctx, l, f.Handler) }()
+	c, err := client.Dial(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var broken error
-	for _, err := range client.Events(t.Context(), string(f.start(t, "go")), 0, true) {
+	for _, err := range c.Events(t.Context(), string(f.Start(t, "go")), 0, true) {
 		cancel()
 		broken = err
 	}

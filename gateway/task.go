@@ -1,34 +1,13 @@
 package gateway
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
-	"time"
 
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/toolgroups"
 )
-
-// Task is a task. Lists contain neither Result nor Usage.
-type Task struct {
-	ID        identity.TaskID  `json:"id"`
-	Text      string           `json:"text"`
-	Status    org.TaskStatus   `json:"status"`
-	Caller    string           `json:"caller"`
-	Agent     identity.AgentID `json:"agent"`  // the task's root agent
-	Groups    toolgroups.Set   `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
-	State     string           `json:"state,omitempty"`
-	Workspace string           `json:"workspace,omitempty"`
-	ReadOnly  bool             `json:"readOnly,omitempty"`
-	Result    json.RawMessage  `json:"result,omitempty"`
-	Error     *org.TaskError   `json:"error,omitempty"`
-	CreatedAt time.Time        `json:"createdAt"`
-	EndedAt   time.Time        `json:"endedAt,omitzero"`
-	Usage     model.Usage      `json:"usage,omitzero"` // of all models so far
-}
 
 // listTasks lists tasks by creation time.
 func (a *api) listTasks(r *http.Request) (any, error) {
@@ -41,7 +20,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 		list = slices.DeleteFunc(list, func(t org.Task) bool { return string(t.Status) != status })
 	}
 	byAge := func(t org.Task) string { return creationKey(t.CreatedAt, string(t.ID)) }
-	return paginate(r, list, byAge, func(t org.Task) Task {
+	return paginate(r, list, byAge, func(t org.Task) wire.Task {
 		stored, err := a.rt.TaskRecord(r.Context(), t.ID)
 		if err != nil { // show what is in memory
 			a.log.Error("task record unreadable; showing it without text", "task", t.ID, "error", err)
@@ -73,8 +52,8 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 }
 
 // taskOf converts a task's record for the API.
-func taskOf(t org.Task) Task {
-	return Task{
+func taskOf(t org.Task) wire.Task {
+	return wire.Task{
 		ID: t.ID, Text: t.Text, Status: t.Status, Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: t.State,
 		Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, CreatedAt: t.CreatedAt, EndedAt: t.EndedAt,
 	}

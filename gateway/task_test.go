@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
@@ -13,20 +14,20 @@ func TestCancel_RunningTask(t *testing.T) {
 	f := newFixture(t, func(model.Request) model.Answer {
 		close(reached)
 		<-release
-		return endAnswer("late")
+		return gatewaytest.EndAnswer("late")
 	})
-	id := f.start(t, "go")
+	id := f.Start(t, "go")
 	<-reached
-	task, err := f.client().Cancel(t.Context(), string(id), "no longer needed")
+	task, err := f.Client().Cancel(t.Context(), string(id), "no longer needed")
 	close(release)
 	if err != nil || task.Status != org.Cancelled || !strings.Contains(task.Error.Message, "no longer needed") {
 		t.Fatalf("got %+v, %v", task, err)
 	}
-	again, err := f.client().Cancel(t.Context(), string(id), "")
+	again, err := f.Client().Cancel(t.Context(), string(id), "")
 	if err != nil || again.Error.Message != task.Error.Message {
 		t.Errorf("cancelled again: %+v, %v", again, err)
 	}
-	if list := collect(t, f.client().Tasks(t.Context(), "cancelled")); len(list) != 1 || list[0].Text != "go" {
+	if list := gatewaytest.Collect(t, f.Client().Tasks(t.Context(), "cancelled")); len(list) != 1 || list[0].Text != "go" {
 		t.Errorf("cancelled tasks: %+v", list)
 	}
 }

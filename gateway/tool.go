@@ -2,42 +2,22 @@ package gateway
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// QuarantineEntry is a tool definition from an untrusted server that waits for
-// the operator's acceptance. Until then no role has the tool, not even one that
-// uses all groups.
-type QuarantineEntry struct {
-	Quarantined bool         `json:"quarantined"` // true until it is accepted
-	Digest      string       `json:"digest"`      // of Offered; Accept must repeat it
-	Offered     modules.Pin  `json:"offered"`
-	Accepted    *modules.Pin `json:"accepted,omitempty"` // the definition accepted before under this name; absent for a new tool
-}
-
-// QuarantinedTool is a tool in quarantine, as listed by the API.
-type QuarantinedTool struct {
-	Name  string           `json:"name"`
-	Owner toolgroups.Owner `json:"owner"`
-	QuarantineEntry
-}
-
-// AcceptRequest names the definition that the operator has reviewed.
-type AcceptRequest struct {
-	Digest string `json:"digest"`
-}
-
 // quarantinedTool converts a pending tool for the API.
-func quarantinedTool(p modules.PendingTool) QuarantinedTool {
-	return QuarantinedTool{p.Name, p.Owner, QuarantineEntry{true, p.Digest, p.Offered, p.Accepted}}
+func quarantinedTool(p modules.PendingTool) wire.QuarantinedTool {
+	return wire.QuarantinedTool{Name: p.Name, Owner: p.Owner, QuarantineEntry: wire.QuarantineEntry{
+		Quarantined: true, Digest: p.Digest, Offered: p.Offered, Accepted: p.Accepted,
+	}}
 }
 
 // listQuarantine lists the pending definitions, sorted by name and owner.
@@ -64,8 +44,8 @@ func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingToo
 
 // withQuarantine adds the pending definition to a tool, if the sender is the
 // operator. It reports false if there is neither a tool nor a definition.
-func (a *api) withQuarantine(r *http.Request, t Tool, found bool) (Tool, bool, error) {
-	if Sender(r.Context()).Kind != identity.Operator {
+func (a *api) withQuarantine(r *http.Request, t wire.Tool, found bool) (wire.Tool, bool, error) {
+	if auth.Sender(r).Kind != identity.Operator {
 		return t, found, nil
 	}
 	list, err := a.quarantine(r.Context(), r.PathValue("name"))
@@ -83,7 +63,7 @@ func (a *api) withQuarantine(r *http.Request, t Tool, found bool) (Tool, bool, e
 // acceptTool accepts the pending definition whose digest the operator names.
 // The digest makes sure that the operator has seen this very definition.
 func (a *api) acceptTool(r *http.Request) (any, error) {
-	q, err := decode[AcceptRequest](r)
+	q, err := decode[wire.AcceptRequest](r)
 	if err != nil {
 		return nil, err
 	}
@@ -115,14 +95,3 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 // acceptTimeout limits how long acceptTool waits until the accepted tool is
 // registered.
 const acceptTimeout = 5 * time.Second
-
-// Quarantine lists the tools whose definitions wait for acceptance, sorted by
-// name.
-func (c *Client) Quarantine(ctx context.Context) iter.Seq2[QuarantinedTool, error] {
-	return listAll[QuarantinedTool](ctx, c, apiPath("quarantine"), nil)
-}
-
-// Accept accepts the pending definition of a tool with this digest.
-func (c *Client) Accept(ctx context.Context, name, digest string) (QuarantinedTool, error) {
-	return doJSON[QuarantinedTool](ctx, c, clientRequest{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: AcceptRequest{digest}})
-}

@@ -12,16 +12,19 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/modules"
 )
 
 // newQuarantineFixture returns a fixture whose module "fs" first offered read
 // and write, and then a changed write and a third tool. The function returns a
 // handler for an Authenticate.
-func newQuarantineFixture(t *testing.T) (*fixture, *modules.Pins, func(gateway.Authenticate) http.Handler) {
-	f := newFixture(t, teamModel)
-	pins := modules.NewPins(f.rt.OwnerStore())
+func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, func(auth.Authenticator) http.Handler) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	pins := modules.NewPins(f.Runtime.OwnerStore())
 	pin := func(tool, description string) modules.Pin {
 		return modules.Pin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
 	}
@@ -33,8 +36,8 @@ func newQuarantineFixture(t *testing.T) (*fixture, *modules.Pins, func(gateway.A
 			t.Fatal(err)
 		}
 	}
-	return f, pins, func(authenticate gateway.Authenticate) http.Handler {
-		handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: authenticate, Pins: pins})
+	return f, pins, func(authenticate auth.Authenticator) http.Handler {
+		handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Pins: pins})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,11 +47,11 @@ func newQuarantineFixture(t *testing.T) (*fixture, *modules.Pins, func(gateway.A
 
 func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	_, pins, handler := newQuarantineFixture(t)
-	client := gateway.Local(handler(gateway.AlwaysOperator))
+	c := client.Local(handler(auth.AlwaysOperator))
 	ctx := t.Context()
 
 	var listed []string
-	for s, err := range client.Quarantine(ctx) {
+	for s, err := range c.Quarantine(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,20 +60,20 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	if diff := cmp.Diff([]string{"fs__erase of module:fs", "fs__write of module:fs"}, listed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	write, err := client.Tool(ctx, "fs__write")
+	write, err := c.Tool(ctx, "fs__write")
 	if err != nil || write.QuarantineEntry == nil || write.Owner != "module:fs" || write.Offered.Description != "writes elsewhere" || write.Accepted.Description != "writes" {
 		t.Fatalf("got %+v, %v", write, err)
 	}
-	if read, err := client.Tool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
+	if read, err := c.Tool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
 		t.Errorf("got %+v, %v", read, err)
 	}
-	if _, err := client.Accept(ctx, "fs__write", strings.Repeat("0", 64)); errcode.Of(err) != errcode.Conflict {
+	if _, err := c.Accept(ctx, "fs__write", strings.Repeat("0", 64)); errcode.Of(err) != errcode.Conflict {
 		t.Errorf("another digest: %v", err)
 	}
-	if _, err := client.Accept(ctx, "fs__read", write.Digest); errcode.Of(err) != errcode.UnknownTool {
+	if _, err := c.Accept(ctx, "fs__read", write.Digest); errcode.Of(err) != errcode.UnknownTool {
 		t.Errorf("a tool that is not in quarantine: %v", err)
 	}
-	accepted, err := client.Accept(ctx, "fs__write", write.Digest)
+	accepted, err := c.Accept(ctx, "fs__write", write.Digest)
 	if err != nil || accepted.Name != "fs__write" || accepted.QuarantineEntry.Quarantined {
 		t.Errorf("got %+v, %v", accepted, err)
 	}
@@ -78,7 +81,7 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	if err != nil || len(p.Active) != 2 || len(p.Pending) != 1 || p.Pending[0].Name != "fs__erase" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if _, err := client.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module registers it here
+	if _, err := c.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module registers it here
 		t.Errorf("got %v", err)
 	}
 }
@@ -86,7 +89,7 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 // To callers, a tool in quarantine does not exist.
 func TestQuarantine_HiddenFromCallers(t *testing.T) {
 	f, pins, handler := newQuarantineFixture(t)
-	role := f.addRole(t, "guide", "*")
+	role := f.AddRole(t, "guide", "*")
 	caller := handler(func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role.ID), nil })
 	list, err := pins.Quarantine(t.Context())
 	if err != nil || len(list) != 2 {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -22,7 +24,7 @@ type visibility struct {
 // visibilityFor returns the visibility for the sender of a request.
 func (a *api) visibilityFor(r *http.Request) visibility {
 	v := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
-	switch p := sender(r); p.Kind {
+	switch p := auth.Sender(r); p.Kind {
 	case identity.Operator:
 		v.all = true
 	case identity.Caller:
@@ -103,7 +105,7 @@ func (v visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
 }
 
 // show converts a tool for the sender.
-func (v visibility) show(h *toolgroups.Handle) Tool {
+func (v visibility) show(h *toolgroups.Handle) wire.Tool {
 	out := toolOf(h)
 	out.Group = v.groupOf(h)
 	return out

@@ -9,44 +9,35 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// asCaller returns the fixture with an API for a caller in a role.
-func (f *fixture) asCaller(t testing.TB, role identity.RoleID) *fixture {
-	t.Helper()
-	authenticate := func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role), nil }
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: authenticate, Version: "v0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &fixture{rt: f.rt, store: f.store, handler: handler}
-}
-
 // newCallerFixture returns a fixture with two roles that share no tool, idle
 // agents, a task, an artifact, and a group whose tools are divided between the
 // roles.
-func newCallerFixture(t *testing.T) (f *fixture, mine, theirs org.Role) {
+func newCallerFixture(t *testing.T) (f *gatewaytest.Fixture, mine, theirs org.Role) {
 	t.Helper()
-	f = newFixture(t, teamModel)
-	f.addTool(t, "desk/mine", "own_tool")
-	f.addTool(t, "desk/stated", "stated_tool", "ready")
-	f.addTool(t, "secret/theirs", "secret_tool")
-	mine, theirs = f.addRole(t, "mine", "desk/mine", "desk/stated", "workspace"), f.addRole(t, "secret keepers", "secret/theirs", "command")
-	f.run(t, "secret task")
+	f = newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "desk/mine", "own_tool")
+	f.AddTool(t, "desk/stated", "stated_tool", "ready")
+	f.AddTool(t, "secret/theirs", "secret_tool")
+	mine, theirs = f.AddRole(t, "mine", "desk/mine", "desk/stated", "workspace"), f.AddRole(t, "secret keepers", "secret/theirs", "command")
+	f.Run(t, "secret task")
 	return f, mine, theirs
 }
 
 func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	f, mine, _ := newCallerFixture(t)
-	c := f.asCaller(t, mine.ID).client()
+	c := f.AsCaller(t, mine.ID).Client()
 	var tools, groups []string
-	for _, tool := range collect(t, c.Tools(t.Context(), "")) {
+	for _, tool := range gatewaytest.Collect(t, c.Tools(t.Context(), "")) {
 		tools = append(tools, tool.Name)
 	}
-	for _, g := range collect(t, c.Groups(t.Context())) {
+	for _, g := range gatewaytest.Collect(t, c.Groups(t.Context())) {
 		groups = append(groups, fmt.Sprintf("%s %d", g.ID, g.Count))
 	}
 	if got, want := strings.Join(tools, " "), "get_workspace_info list_files own_tool read_file stated_tool write_file"; got != want {
@@ -58,63 +49,63 @@ func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	if tool, err := c.Tool(t.Context(), "own_tool"); err != nil || tool.Group != "desk/mine" {
 		t.Errorf("its own tool: %+v, %v", tool, err)
 	}
-	if n := len(collect(t, c.Tools(t.Context(), "workspace"))); n != 4 {
+	if n := len(gatewaytest.Collect(t, c.Tools(t.Context(), "workspace"))); n != 4 {
 		t.Errorf("workspace has %d tools, want 4", n)
 	}
-	if _, err := f.client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
+	if _, err := f.Client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(collect(t, c.Tools(t.Context(), ""))) + len(collect(t, c.Groups(t.Context()))); n != 0 {
+	if n := len(gatewaytest.Collect(t, c.Tools(t.Context(), ""))) + len(gatewaytest.Collect(t, c.Groups(t.Context()))); n != 0 {
 		t.Errorf("in a deleted role it sees %d tools and groups", n)
 	}
 }
 
 func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
-	c := f.asCaller(t, mine.ID).client()
-	clerk := collect(t, f.client().Agents(t.Context(), "", ""))[1]
+	c := f.AsCaller(t, mine.ID).Client()
+	clerk := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))[1]
 	only := func(ids ...toolgroups.GroupID) *toolgroups.Set { set := toolgroups.Of(ids...); return &set }
 	for _, test := range []struct {
 		name string
-		q    gateway.Question
+		q    wire.Question
 		want errcode.Code // "" means allowed
 	}{
-		{"its tool", gateway.Question{Role: "mine", Tool: "own_tool"}, ""},
-		{"its tool without naming its role", gateway.Question{Tool: "own_tool"}, ""},
-		{"another role's tool without naming its role", gateway.Question{Tool: "secret_tool"}, errcode.UnknownTool},
-		{"its tool, by the role's id", gateway.Question{Role: string(mine.ID), Tool: "own_tool"}, ""},
-		{"its tool in its state", gateway.Question{Role: "mine", Tool: "stated_tool", State: "ready"}, ""},
-		{"its tool in another state", gateway.Question{Role: "mine", Tool: "stated_tool"}, errcode.ToolNotAvailable},
-		{"its tool in its group", gateway.Question{Role: "mine", Tool: "own_tool", Groups: only("desk/mine")}, ""},
-		{"its tool in another of its groups", gateway.Question{Role: "mine", Tool: "own_tool", Groups: only("workspace")}, errcode.ToolNotAvailable},
-		{"another role's tool", gateway.Question{Role: "mine", Tool: "secret_tool"}, errcode.UnknownTool},
-		{"an unknown tool", gateway.Question{Role: "mine", Tool: "nonesuch"}, errcode.UnknownTool},
-		{"another role", gateway.Question{Role: theirs.Name, Tool: "own_tool"}, errcode.RoleNotFound},
-		{"another role by id", gateway.Question{Role: string(theirs.ID), Tool: "own_tool"}, errcode.RoleNotFound},
-		{"root", gateway.Question{Role: "root", Tool: "create_role"}, errcode.RoleNotFound},
-		{"an agent", gateway.Question{Agent: string(clerk.ID), Tool: "read_file"}, errcode.AgentNotFound},
+		{"its tool", wire.Question{Role: "mine", Tool: "own_tool"}, ""},
+		{"its tool without naming its role", wire.Question{Tool: "own_tool"}, ""},
+		{"another role's tool without naming its role", wire.Question{Tool: "secret_tool"}, errcode.UnknownTool},
+		{"its tool, by the role's id", wire.Question{Role: string(mine.ID), Tool: "own_tool"}, ""},
+		{"its tool in its state", wire.Question{Role: "mine", Tool: "stated_tool", State: "ready"}, ""},
+		{"its tool in another state", wire.Question{Role: "mine", Tool: "stated_tool"}, errcode.ToolNotAvailable},
+		{"its tool in its group", wire.Question{Role: "mine", Tool: "own_tool", Groups: only("desk/mine")}, ""},
+		{"its tool in another of its groups", wire.Question{Role: "mine", Tool: "own_tool", Groups: only("workspace")}, errcode.ToolNotAvailable},
+		{"another role's tool", wire.Question{Role: "mine", Tool: "secret_tool"}, errcode.UnknownTool},
+		{"an unknown tool", wire.Question{Role: "mine", Tool: "nonesuch"}, errcode.UnknownTool},
+		{"another role", wire.Question{Role: theirs.Name, Tool: "own_tool"}, errcode.RoleNotFound},
+		{"another role by id", wire.Question{Role: string(theirs.ID), Tool: "own_tool"}, errcode.RoleNotFound},
+		{"root", wire.Question{Role: "root", Tool: "create_role"}, errcode.RoleNotFound},
+		{"an agent", wire.Question{Agent: string(clerk.ID), Tool: "read_file"}, errcode.AgentNotFound},
 	} {
 		v, err := c.Can(t.Context(), test.q)
 		if err != nil || v.Allowed != (test.want == "") || v.Code != test.want {
 			t.Errorf("%s: %+v, %v, want %q", test.name, v, err, test.want)
 		}
 	}
-	who, err := c.Who(t.Context(), gateway.Question{Who: "read_file"})
+	who, err := c.Who(t.Context(), wire.Question{Who: "read_file"})
 	if err != nil || len(who.Roles) != 1 || who.Roles[0].ID != mine.ID || len(who.Agents) != 0 {
 		t.Errorf("who may read_file: %+v, %v, want its own role alone", who, err)
 	}
-	if who, err = c.Who(t.Context(), gateway.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
+	if who, err = c.Who(t.Context(), wire.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
 		t.Errorf("who may secret_tool: %+v, %v", who, err)
 	}
-	for name, q := range map[string]gateway.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
+	for name, q := range map[string]wire.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
 		if _, err := c.Can(t.Context(), q); errcode.Of(err) != errcode.InvalidArguments {
 			t.Errorf("a question about %s: %v", name, err)
 		}
 	}
-	if _, err := f.client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
+	if _, err := f.Client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := c.Can(t.Context(), gateway.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
+	if v, err := c.Can(t.Context(), wire.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
 		t.Errorf("in a deleted role: %+v, %v", v, err)
 	}
 }
@@ -123,8 +114,8 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 // exist.
 func TestCaller_OthersLookNonexistent(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
-	caller := f.asCaller(t, mine.ID)
-	clerk := collect(t, f.client().Agents(t.Context(), "", ""))[1]
+	caller := f.AsCaller(t, mine.ID)
+	clerk := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))[1]
 	for _, form := range []string{
 		"GET /api/tool/%s", "GET /api/toolset/%s", "POST /api/tool/%s/invoke {}", "GET /roles/%s/api/toolset", "GET /roles/%s/api/tool/own_tool",
 		"POST /roles/%s/api/tool/own_tool/invoke {}", "GET /roles/mine/api/toolset/%s", "POST /roles/mine/api/tool/%s/invoke {}",
@@ -134,33 +125,21 @@ func TestCaller_OthersLookNonexistent(t *testing.T) {
 		`POST /api/v1/can {"role":"mine","tool":"own_tool","group":["%s"]}`, `POST /api/v1/can {"who":"own_tool","group":["%s"]}`,
 	} {
 		for _, real := range []string{"secret_tool", "secret/theirs", "command", "run_command", theirs.Name, string(theirs.ID), string(clerk.ID), "clerk", "root", "create_role", "org_management"} {
-			if got, want := askNamed(t, caller, form, real), askNamed(t, caller, form, "zz none"); got != want {
+			if got, want := gatewaytest.SendNamed(t, caller, form, real), gatewaytest.SendNamed(t, caller, form, "zz none"); got != want {
 				t.Errorf("%s of %s:\ngot  %s\nwant %s", form, real, got, want)
 			}
 		}
 	}
 }
 
-// askNamed sends a request with name filled in and returns status and body,
-// with name replaced.
-func askNamed(t *testing.T, f *fixture, form, name string) string {
-	t.Helper()
-	path, body, _ := strings.Cut(form, " {")
-	if body != "" {
-		body = "{" + strings.ReplaceAll(body, "%s", name)
-	}
-	status, answer := f.do(t, strings.ReplaceAll(path, "%s", strings.ReplaceAll(strings.ReplaceAll(name, "/", "%2F"), " ", "%20")), body)
-	return fmt.Sprintf("%d %s", status, strings.ReplaceAll(answer, name, "NAME"))
-}
-
 // No answer to a caller contains an id or name of another role's resources,
 // whatever the route, method and body.
 func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
-	operator, caller := f, f.asCaller(t, mine.ID)
-	agents := collect(t, f.client().Agents(t.Context(), "", ""))
-	task := collect(t, f.client().Tasks(t.Context(), ""))[0]
-	artifact := collect(t, f.client().Artifacts(t.Context(), ""))[0]
+	operator, caller := f, f.AsCaller(t, mine.ID)
+	agents := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))
+	task := gatewaytest.Collect(t, f.Client().Tasks(t.Context(), ""))[0]
+	artifact := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), ""))[0]
 	ids := []string{string(theirs.ID), string(task.ID), artifact.ID, string(agents[0].ID), string(agents[1].ID)}
 	words := append(slices.Clone(ids), "secret", "run_command", "create_role", "clerk", "figures")
 	requests, rejected, revealing := 0, 0, 0
@@ -171,7 +150,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 			}
 		}
 		requests++
-		status, answer := caller.do(t, path, body)
+		status, answer := caller.Do(t, path, body)
 		if status >= 400 {
 			rejected++
 		}
@@ -180,11 +159,11 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 				t.Errorf("%s %s answers a caller with %q: %.300s", path, body, word, answer)
 			}
 		}
-		if _, all := operator.do(t, path, body); slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) }) {
+		if _, all := operator.Do(t, path, body); slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) }) {
 			revealing++
 		}
 	}
-	var index gateway.Index = getJSON[gateway.Index](t, operator, "/", "")
+	var index wire.Index = gatewaytest.GetJSON[wire.Index](t, operator, "/", "")
 	for _, r := range index.Routes {
 		method, path, _ := strings.Cut(r, " ")
 		if strings.Contains(path, "mcp") {
@@ -198,7 +177,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 				}
 				if method == http.MethodGet || strings.HasSuffix(path, "/can") || strings.HasSuffix(path, "/invoke") {
 					try(method+" "+filled, body)
-				} else if status, answer := caller.do(t, method+" "+filled, body); status != http.StatusForbidden {
+				} else if status, answer := caller.Do(t, method+" "+filled, body); status != http.StatusForbidden {
 					t.Errorf("%s %s: %d %s, want 403", method, filled, status, answer)
 				}
 			}
@@ -209,7 +188,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 	}
 	for _, id := range ids {
 		for _, thing := range resources {
-			status, answer := caller.do(t, "/api/v1/"+thing+"/"+id, "")
+			status, answer := caller.Do(t, "/api/v1/"+thing+"/"+id, "")
 			if status != http.StatusForbidden && status != http.StatusNotFound {
 				t.Errorf("%s %s: %d %s", thing, id, status, answer)
 			}
@@ -222,36 +201,26 @@ func TestRoutes_AccessBySender(t *testing.T) {
 	reject := func(*http.Request) (identity.Principal, error) {
 		return identity.ByOperator("x"), errcode.New(errcode.Unauthenticated, "not authenticated")
 	}
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: reject, Version: "v0"})
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: reject, Version: "v0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	unauthenticated, caller, agent := &fixture{handler: handler}, f.asCaller(t, mine.ID), f.withSender(t, identity.ByAgent("a"))
+	unauthenticated, caller, agent := &gatewaytest.Fixture{Handler: handler}, f.AsCaller(t, mine.ID), f.As(t, func(*http.Request) (identity.Principal, error) { return identity.ByAgent("a"), nil })
 	for path, want := range map[string][3]int{ // statuses for an unauthenticated sender, a caller, and an agent, which has no access
 		"/healthz": {200, 200, 200}, "/readyz": {200, 200, 200}, "/": {401, 200, 403}, "/metrics": {401, 403, 403},
 		"/api/v1/tools": {401, 200, 403}, "/api/v1/roles": {401, 403, 403}, "/nowhere": {401, 404, 403}, "PUT /api/v1/roles": {401, 405, 403},
 	} {
-		for i, sender := range []*fixture{unauthenticated, caller, agent} {
-			if status, body := sender.do(t, path, ""); status != want[i] {
+		for i, sender := range []*gatewaytest.Fixture{unauthenticated, caller, agent} {
+			if status, body := sender.Do(t, path, ""); status != want[i] {
 				t.Errorf("%s, %d: %d %s, want %d", path, i, status, body, want[i])
 			}
 		}
 	}
-	if _, body := unauthenticated.do(t, "/healthz", ""); strings.Contains(body, "v0") {
+	if _, body := unauthenticated.Do(t, "/healthz", ""); strings.Contains(body, "v0") {
 		t.Errorf("the version is shown without authentication: %s", body)
 	}
-	index := getJSON[gateway.Index](t, caller, "/", "")
+	index := gatewaytest.GetJSON[wire.Index](t, caller, "/", "")
 	if slices.Contains(index.Routes, "GET /api/v1/tasks") || !slices.Contains(index.Routes, "GET /api/v1/tools") {
 		t.Errorf("routes of a caller: %v", index.Routes)
 	}
-}
-
-// withSender returns the fixture with an API for a principal.
-func (f *fixture) withSender(t testing.TB, p identity.Principal) *fixture {
-	t.Helper()
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: func(*http.Request) (identity.Principal, error) { return p, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &fixture{handler: handler}
 }

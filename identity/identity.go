@@ -1,9 +1,16 @@
-// Package identity owns the names of those who act and of what they act on:
-// typed ids, so that no role is taken for an agent, and Principal, who calls.
+// Package identity defines the identifiers of agents, roles, tasks, calls and users, and
+// [Principal], the caller on whose behalf something happens.
 //
-// Ids are opaque text. Those a call makes are derived from the call (Derive),
-// so that the same call repeated finds what it made. The package holds words
-// only: what a Principal may do is decided by org and gate.
+// Identifiers have different types, so that the compiler rejects a role where an agent is
+// expected. They are opaque strings:
+//
+//	task := identity.TaskID(identity.NewID())            // random, sorts by age
+//	agent := identity.Derive(string(callID), "agent")    // the same for the same call
+//
+// What a call creates gets an id that is derived from the call. A call that is repeated
+// after a crash then finds what it has created already.
+//
+// The package makes no decisions. Packages org and gate decide what a Principal may do.
 package identity
 
 import (
@@ -15,35 +22,35 @@ import (
 	"github.com/google/uuid"
 )
 
-// AgentID names an agent; the zero AgentID is nobody.
+// AgentID identifies an agent. The zero AgentID is no agent.
 type AgentID string
 
-// RoleID names a role.
+// RoleID identifies a role.
 type RoleID string
 
-// TaskID names a task.
+// TaskID identifies a task.
 type TaskID string
 
-// CallID names one call of a tool; it is the call's idempotency key.
+// CallID identifies one call of a tool. It is the idempotency key of the call.
 type CallID string
 
-// User names a person or program outside the organization.
+// User is the name of a person or program outside the organization.
 type User string
 
-// Kind says what sort of caller a Principal is.
+// Kind is the kind of a Principal.
 type Kind uint8
 
-// The kinds of Principal. The zero Kind is nobody and may do nothing.
+// The kinds of Principal. The zero Kind may do nothing.
 const (
 	None          Kind = iota
 	Agent              // an agent of the organization
-	Caller             // somebody outside, bounded by a role
-	Operator           // who holds the data directory or the operator's token
-	Configuration      // the operator's configuration files
+	Caller             // an external user who acts in a role
+	Operator           // the holder of the data directory or of an operator token
+	Configuration      // the configuration files of the operator
 )
 
-// Principal is who calls. The zero Principal is nobody: every decision about
-// it is a denial.
+// Principal is the originator of a call or of a change. Everything is denied to the zero
+// Principal. Principals are comparable.
 type Principal struct {
 	Kind  Kind
 	Agent AgentID // of an Agent
@@ -51,18 +58,20 @@ type Principal struct {
 	User  User    // of a Caller or an Operator
 }
 
-// ByAgent is the Principal of an agent.
+// ByAgent returns the Principal of an agent.
 func ByAgent(id AgentID) Principal { return Principal{Kind: Agent, Agent: id} }
 
-// ByCaller is the Principal of somebody outside who acts in a role.
+// ByCaller returns the Principal of an external user who acts in a role.
 func ByCaller(user User, role RoleID) Principal {
 	return Principal{Kind: Caller, User: user, Role: role}
 }
 
-// ByOperator is the Principal of the operator.
+// ByOperator returns the Principal of the operator. user is for the record only.
 func ByOperator(user User) Principal { return Principal{Kind: Operator, User: user} }
 
-// String names the principal for people and records.
+// String returns a name of p for people and for records, such as "agent:ID",
+// "user:NAME@ROLE" or "operator". It is "nobody" for the zero Principal. Different
+// callers may have the same String; use Key to tell them apart.
 func (p Principal) String() string {
 	switch p.Kind {
 	case Agent:
@@ -77,8 +86,9 @@ func (p Principal) String() string {
 	return "nobody"
 }
 
-// Key gives a text that no other principal has: of an agent its id, of a
-// caller a derived id that is also safe as a file name; "" of all others.
+// Key returns a text that identifies an agent or an external caller: the id of an agent, or
+// an id derived from user and role, which is safe as a file name. It returns "" for other
+// kinds.
 func (p Principal) Key() string {
 	switch p.Kind {
 	case Agent:
@@ -89,18 +99,20 @@ func (p Principal) Key() string {
 	return ""
 }
 
-// namespace is the name space of derived ids.
+// namespace is the UUID namespace of derived ids. It must never change.
 var namespace = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 
-// separatorEscaper keeps the byte that ends a part out of the parts.
+// separatorEscaper escapes the byte that terminates a part, so that different lists of
+// parts have different encodings.
 var separatorEscaper = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 
-// Derive gives the id that parts come to: the same parts always give the same
-// id, and no two lists share one but by a collision of their hashes (74 bits
-// where the time is part of the id, else 122). When the first part is an id that
-// sorts by age, what is derived from it sorts beside it (uuid v8: its time, then
-// a hash); else it is a uuid v5. So what is made together is stored together.
-// Safe for concurrent use.
+// Derive returns the id of a list of parts. The same parts always have the same id, and
+// different lists have different ids, except for collisions of hashes of 122 bits.
+//
+// If the first part is an id that sorts by age (UUID version 7 or 8), the result is a
+// UUID version 8 with the same time and a hash of 74 bits. It sorts next to that id, so
+// that what is created together is stored together. Otherwise the result is a UUID
+// version 5. Derive is safe for concurrent use.
 func Derive(parts ...string) string {
 	id := uuidV5(parts)
 	if len(parts) > 0 {
@@ -112,8 +124,8 @@ func Derive(parts ...string) string {
 	return id.String()
 }
 
-// DeriveAt is Derive for something of a moment: the id (uuid v8) sorts among
-// those of its millisecond.
+// DeriveAt is Derive for something that happens at the time t. The id is a UUID version 8
+// and sorts among the ids of the same millisecond.
 func DeriveAt(t time.Time, parts ...string) string {
 	id := uuidV5(parts)
 	ms := binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli()))
@@ -122,10 +134,11 @@ func DeriveAt(t time.Time, parts ...string) string {
 	return id.String()
 }
 
-// timestampSize is how many bytes of an id that sorts by age tell the millisecond.
+// timestampSize is the number of leading bytes of a UUID version 7 or 8 that hold the time
+// in milliseconds.
 const timestampSize = 6
 
-// uuidV5 gives the uuid v5 of parts.
+// uuidV5 returns the UUID version 5 of the encoding of parts in namespace.
 func uuidV5(parts []string) uuid.UUID {
 	name := append(make([]byte, 0, 256), namespace[:]...)
 	for _, part := range parts {
@@ -138,5 +151,5 @@ func uuidV5(parts []string) uuid.UUID {
 	return id
 }
 
-// NewID gives a new random id (uuid v7, so ids sort by age).
+// NewID returns a new random id, a UUID version 7. Ids sort by age.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }

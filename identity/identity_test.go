@@ -20,18 +20,18 @@ func Example() {
 	// 7d0de922-b027-5a1a-8335-31a74b97e7f6
 }
 
-func TestPrincipalsAreNamed(t *testing.T) {
+func TestPrincipal_String(t *testing.T) {
 	tests := []struct {
 		name string
 		p    identity.Principal
 		want string
 	}{
-		{"an agent", identity.ByAgent("a"), "agent:a"},
-		{"a caller", identity.ByCaller("u", "r"), "user:u@r"},
-		{"the operator, whoever it is", identity.ByOperator("u"), "operator"},
-		{"the configuration", identity.Principal{Kind: identity.Configuration}, "config"},
-		{"nobody", identity.Principal{}, "nobody"},
-		{"a kind that is not known", identity.Principal{Kind: 77, Agent: "a"}, "nobody"},
+		{"agent", identity.ByAgent("a"), "agent:a"},
+		{"caller", identity.ByCaller("u", "r"), "user:u@r"},
+		{"operator", identity.ByOperator("u"), "operator"},
+		{"configuration", identity.Principal{Kind: identity.Configuration}, "config"},
+		{"zero Principal", identity.Principal{}, "nobody"},
+		{"unknown kind", identity.Principal{Kind: 77, Agent: "a"}, "nobody"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -42,8 +42,7 @@ func TestPrincipalsAreNamed(t *testing.T) {
 	}
 }
 
-// Derive: "the same parts always give the same id, and no two lists of parts
-// share one".
+// The same parts have the same id, and different lists of parts have different ids.
 func TestDerive(t *testing.T) {
 	lists := [][]string{
 		nil, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"a", "b"}, {"ab"}, {"a\x00b"}, {"a\x00", "b"}, {"a", "\x00b"}, {"a\x00b\x00"}, {"a", "b", ""},
@@ -53,7 +52,7 @@ func TestDerive(t *testing.T) {
 	for _, parts := range lists {
 		id := identity.Derive(parts...)
 		if id != identity.Derive(slices.Clone(parts)...) {
-			t.Errorf("%q gives two ids", parts)
+			t.Errorf("%q has two ids", parts)
 		}
 		if other, ok := seen[id]; ok {
 			t.Errorf("%q and %q share an id", parts, other)
@@ -65,7 +64,7 @@ func TestDerive(t *testing.T) {
 	}
 }
 
-func TestFreshIdsDifferAndSortByAge(t *testing.T) {
+func TestNewID_UniqueAndSorted(t *testing.T) {
 	var list []string
 	for range 1000 {
 		list = append(list, identity.NewID())
@@ -82,7 +81,7 @@ func TestFreshIdsDifferAndSortByAge(t *testing.T) {
 		wait.Go(func() {
 			for range 200 {
 				if _, twice := seen.LoadOrStore(identity.NewID(), true); twice {
-					t.Error("an id came twice")
+					t.Error("got the same id twice")
 				}
 			}
 		})
@@ -90,8 +89,8 @@ func TestFreshIdsDifferAndSortByAge(t *testing.T) {
 	wait.Wait()
 }
 
-// What is made together sorts together, and nothing collides for it.
-func TestDerivedIdsSortByAge(t *testing.T) {
+// Ids that are derived from an id sort next to it, and do not collide.
+func TestDerive_SortsByAge(t *testing.T) {
 	first := time.UnixMilli(1_700_000_000_000)
 	var calls []string
 	for i := range 100 {

@@ -1,10 +1,19 @@
-// Package model owns the interface to whatever thinks for an agent: a
-// language model, a script, a recording, a person.
+// Package model defines the interface between an agent and what answers for it:
+// a language model, a script, a recording or a person.
 //
-// A Model gets the whole conversation with every request and keeps no state
-// that matters: what it answers may depend on the Request alone, so that an
-// agent survives a restart. Answers are proposals; nothing an answer says is
-// permitted before the gate has decided it.
+//	for delta, err := range m.Generate(ctx, request) {
+//		if err != nil {
+//			return err
+//		}
+//		if delta.Answer != nil {
+//			return record(delta.Answer)
+//		}
+//	}
+//
+// A Model receives the whole conversation with every request. Its answer may
+// depend on the Request alone, so that an agent survives a restart. Answers are
+// proposals: the gate decides every tool call in them. Implementations are in
+// the packages below this one.
 package model
 
 import (
@@ -19,41 +28,44 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Model thinks. Generate yields partial text as it comes and, last, exactly
-// one Delta that holds the Answer; an error ends the sequence. It must end
-// when ctx does. Safe for concurrent use.
+// Model answers requests. Generate yields partial text as it arrives and, last,
+// exactly one Delta with an Answer; an error ends the sequence. It must return
+// when ctx is done. Implementations must be safe for concurrent use.
 type Model interface {
 	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 }
 
-// Wrapper is a Model inside another that changes what it is asked or says. It
-// is a Language with the window of what is inside; 0 when that is none.
+// Wrapper embeds a Model in a decorator, a Model that changes requests or
+// answers. It implements LanguageModel and forwards the context window.
 type Wrapper struct{ Model }
 
-// Window implements Language.
-func (a Wrapper) Window() int {
-	tokens, _ := Window(a.Model)
+// Window implements LanguageModel. It returns 0 if the wrapped model is not a
+// language model.
+func (w Wrapper) Window() int {
+	tokens, _ := Window(w.Model)
 	return tokens
 }
 
-// Delta is a piece of an answer. All but Answer is to be shown, never stored.
+// Delta is a part of an answer. Fields other than Answer are for display only and
+// are never stored.
 type Delta struct {
-	Text    string  // text as it comes
-	Tool    string  // the name of a call that begins
-	Args    string  // arguments of that call as they come
-	Restart bool    // the answer is begun anew: what came so far is void
-	Note    string  // what the model is waiting for
+	Text    string  // the next part of the text
+	Tool    string  // the name of a tool call that begins
+	Args    string  // the next part of that call's arguments
+	Restart bool    // the answer starts again: discard earlier deltas
+	Note    string  // why the model waits, for people
 	Answer  *Answer // set in the last Delta only
 }
 
-// LanguageModel is a language model: it has a window, and is asked for text in
-// words. Other models (a script, a person) are never told what to do.
+// LanguageModel is a Model with a context window that follows instructions in
+// natural language. Other models (a script, a person) get no such instructions.
 type LanguageModel interface {
 	Model
-	Window() int // tokens that a request and its answer may have
+	Window() int // most tokens of a request and its answer together
 }
 
-// Window gives the window of a language model, and says whether m is one.
+// Window returns the context window of m in tokens. It reports false if m is not
+// a language model or does not know its window.
 func Window(m Model) (tokens int, ok bool) {
 	l, ok := m.(LanguageModel)
 	if !ok {
@@ -62,27 +74,27 @@ func Window(m Model) (tokens int, ok bool) {
 	return l.Window(), l.Window() > 0
 }
 
-// Request is everything a model may know.
+// Request is what a model is asked.
 type Request struct {
 	Self     AgentInfo
 	System   string   // the system prompt
-	Items    []Item   // the conversation in the order the journal has it
-	Tools    []string // names visible now, in order; do not change
-	ToolJSON []byte   // the same tools, serialised for the wire; do not change
-	Compact  *Summary // set when earlier items are to be sent as a summary
+	Items    []Item   // the conversation in journal order
+	Tools    []string // names of the visible tools, in order; read-only
+	ToolJSON []byte   // the same tools as tool.MarshalTools writes them; read-only
+	Compact  *Summary // set to send earlier items as a summary
 
-	// Image finds an image that a message or result names as an artifact, as
-	// far as the agent may read it. Nil finds none.
+	// Image returns the image that a message or result names as an artifact, if
+	// the agent may read it. Nil finds no images.
 	Image func(ref string) (Image, error)
 }
 
-// Image is a picture in a conversation.
+// Image is an image in a conversation.
 type Image struct {
 	MediaType string // such as image/png
 	Data      []byte
 }
 
-// AgentInfo says who thinks.
+// AgentInfo identifies the agent that asks.
 type AgentInfo struct {
 	ID     identity.AgentID `json:"id"`
 	Role   string           `json:"role"` // the role's name
@@ -91,20 +103,20 @@ type AgentInfo struct {
 	State  string           `json:"state,omitempty"` // workflow state
 }
 
-// Summary stands for the first Items of a conversation.
+// Summary replaces the first items of a conversation.
 type Summary struct {
 	Text  string
-	Items int // how many of Request.Items the summary replaces
+	Items int // how many of Request.Items it replaces
 }
 
 // Item is one entry of a conversation; exactly one field is set.
 type Item struct {
-	Message *Message // somebody wrote to the agent
+	Message *Message // the agent received a message
 	Answer  *Answer  // the model answered
 	Result  *Result  // a call of the last answer ended
 }
 
-// Messages counts the messages of a conversation.
+// Messages returns the number of messages among items.
 func Messages(items []Item) (n int) {
 	for _, item := range items {
 		if item.Message != nil {
@@ -114,7 +126,7 @@ func Messages(items []Item) (n int) {
 	return n
 }
 
-// Message is what one member of the organization sends another.
+// Message is a message between members of the organization.
 type Message struct {
 	ID        string          `json:"id"`
 	From      string          `json:"from"` // an agent's id or "user"
@@ -132,16 +144,16 @@ type Result struct {
 	IsError bool            `json:"isError,omitempty"`
 }
 
-// Finish says how an answer ends.
+// Finish is the way an answer ends.
 type Finish string
 
-// The ways an answer ends. The zero Finish is refused.
+// The ways an answer ends. The zero Finish is invalid.
 const (
-	FinishToolCalls Finish = "calls"    // tools are to be called; ask again with their results
-	FinishContinue  Finish = "continue" // Text goes to the user; ask again at once
-	FinishWait      Finish = "wait"     // nothing to say: ask again when a message has come
-	FinishEnd       Finish = "end"      // the turn is over; Text or Value is its outcome
-	FinishPlan      Finish = "planned"  // of the runtime alone: Plan is what is to be done, or Fault why there is none; ask again
+	FinishToolCalls Finish = "calls"    // call the tools, then ask again with their results
+	FinishContinue  Finish = "continue" // send Text to the user and ask again at once
+	FinishWait      Finish = "wait"     // no answer: ask again when a message arrives
+	FinishEnd       Finish = "end"      // the turn ends; Text or Value is its result
+	FinishPlan      Finish = "planned"  // set by the runtime only: Plan holds the steps, or PlanError why there are none; ask again
 )
 
 // Step is one step of a plan.
@@ -150,58 +162,58 @@ type Step struct {
 	Reason string `json:"why,omitempty"`
 }
 
-// Answer is what a model says at one step. Providers set all fields but
-// those of "As recorded", which the runtime fills in.
+// Answer is the answer of a model at one step. Models set all fields except those
+// the runtime records.
 type Answer struct {
 	Text         string          `json:"text,omitempty"`
-	Value        json.RawMessage `json:"value,omitempty"` // outcome of an End that is not plain text
+	Value        json.RawMessage `json:"value,omitempty"` // result of FinishEnd if it is not plain text
 	Calls        []Call          `json:"calls,omitempty"`
 	Finish       Finish          `json:"finish"`
-	MessagesRead int             `json:"read"`          // messages of the conversation taken in so far
-	Log          []string        `json:"log,omitempty"` // what the brain wrote to its console
+	MessagesRead int             `json:"read"`          // how many messages of the conversation it has read
+	Log          []string        `json:"log,omitempty"` // console output of an agent script
 	Usage        Usage           `json:"usage,omitzero"`
-	Stop         StopReason      `json:"stop,omitempty"` // set when something ended the answer before its time
+	Stop         StopReason      `json:"stop,omitempty"` // set if the answer ended early
 
-	// Reasoning is what a provider wants back with the conversation, in its own
-	// form; Provider says whose. Nobody else reads it.
+	// Reasoning is opaque data that a provider needs back with the conversation,
+	// in its own format. Provider names the provider; only it reads Reasoning.
 	Reasoning json.RawMessage `json:"reasoning,omitempty"`
 	Provider  string          `json:"provider,omitempty"`
 
-	// As recorded: what the step that gave this answer saw.
-	Tools     []string `json:"tools,omitzero"` // nil when the same as with the answer before
+	// Recorded by the runtime: what the model saw at this step.
+	Tools     []string `json:"tools,omitzero"` // nil if unchanged since the previous answer
 	State     string   `json:"state,omitempty"`
-	Plan      []Step   `json:"plan,omitempty"`  // of Finish Planned
-	PlanError string   `json:"fault,omitempty"` // why the answer is no plan, or broke the one there was
+	Plan      []Step   `json:"plan,omitempty"`  // of FinishPlan
+	PlanError string   `json:"fault,omitempty"` // why the answer is not a plan, or deviates from the current one
 }
 
-// StopReason says what ended an answer before its time.
+// StopReason is why an answer ended early.
 type StopReason string
 
-// The ways an answer is ended.
+// The reasons for which an answer ends early.
 const (
-	Refusal StopReason = "refusal" // the model, or its provider's filter, refused; Text says so
-	Length  StopReason = "length"  // the answer is as long as it may be
+	Refusal StopReason = "refusal" // the model or its provider's filter refused; Text explains
+	Length  StopReason = "length"  // the answer reached its maximum length
 )
 
 // Call is a tool call a model proposes.
 type Call struct {
 	ID       identity.CallID `json:"id"`                 // the runtime's own
-	Provider string          `json:"provider,omitempty"` // the provider's id, only ever echoed to it
+	Provider string          `json:"provider,omitempty"` // the provider's id, only sent back to it
 	Name     string          `json:"name"`
-	Args     json.RawMessage `json:"args"` // unchecked; a provider that got something else than JSON quotes it as a JSON string
+	Args     json.RawMessage `json:"args"` // unchecked; text that is not JSON is quoted as a JSON string
 }
 
-// Usage counts tokens of one answer; zero means not reported.
+// Usage is the tokens and cost of one answer; zero means not reported.
 type Usage struct {
-	Input  int   `json:"input,omitempty"`  // all that was sent, what was cached too
-	Cached int   `json:"cached,omitempty"` // of Input, what the provider had already
-	Output int   `json:"output,omitempty"` // reasoning too
+	Input  int   `json:"input,omitempty"`  // tokens sent, including cached ones
+	Cached int   `json:"cached,omitempty"` // tokens of Input that the provider had cached
+	Output int   `json:"output,omitempty"` // tokens generated, including reasoning
 	Cost   Money `json:"costNano,omitempty"`
 
-	Estimated bool `json:"estimated,omitempty"` // the provider counted nothing
+	Estimated bool `json:"estimated,omitempty"` // the provider did not report the tokens
 }
 
-// Add gives what both come to.
+// Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output,
@@ -212,13 +224,13 @@ func (u Usage) Add(v Usage) Usage {
 // Money is an amount in billionths of the currency prices are written in.
 type Money int64
 
-// Prices are what a million tokens cost. The zero Prices cost nothing.
+// Prices are the prices of a million tokens. With the zero Prices nothing costs.
 type Prices struct {
 	Input, Cached, Output Money
 }
 
-// Cost gives what a usage costs. What was cached costs as input when it has no
-// price of its own.
+// Cost returns the cost of u. Without a price for cached tokens they cost as much
+// as input.
 func (p Prices) Cost(u Usage) Money {
 	cached := p.Cached
 	if cached == 0 {
@@ -228,8 +240,8 @@ func (p Prices) Cost(u Usage) Money {
 	return perMillion(u.Input-u.Cached, p.Input) + perMillion(u.Cached, cached) + perMillion(u.Output, p.Output)
 }
 
-// perMillion multiplies without overflow: sane counts times a price are more
-// than 64 bits hold.
+// perMillion returns tokens*price/1e6. The product may need more than 64 bits;
+// the result saturates.
 func perMillion(tokens int, price Money) Money {
 	const million = 1_000_000
 	high, low := bits.Mul64(uint64(tokens), uint64(max(0, price)))
@@ -240,17 +252,18 @@ func perMillion(tokens int, price Money) Money {
 	return Money(min(cost, math.MaxInt64/4))
 }
 
-// Clamp gives a usage within what can be, since providers send anything: no
-// count lowers a sum or makes it overflow, and no more is cached than was sent.
+// Clamp returns u with each field in a plausible range, since the counts come from
+// outside. Sums of clamped usages neither decrease nor overflow, and Cached is at
+// most Input.
 func (u Usage) Clamp() Usage {
-	const most = 100_000_000
-	sane := func(n int) int { return min(max(0, n), most) }
-	u.Input, u.Output, u.Cost = sane(u.Input), sane(u.Output), min(max(0, u.Cost), 1<<52)
-	u.Cached = min(sane(u.Cached), u.Input)
+	const maxTokens = 100_000_000
+	clamp := func(n int) int { return min(max(0, n), maxTokens) }
+	u.Input, u.Output, u.Cost = clamp(u.Input), clamp(u.Output), min(max(0, u.Cost), 1<<52)
+	u.Cached = min(clamp(u.Cached), u.Input)
 	return u
 }
 
-// String gives an amount with six decimals.
+// String returns the amount with six decimals, such as "0.001500".
 func (m Money) String() string {
 	sign := ""
 	if m < 0 {

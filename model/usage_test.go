@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-func TestCost(t *testing.T) {
-	prices := model.Prices{Input: 1_250_000_000, Cached: 125_000_000, Output: 10_000_000_000} // 1.25, 0.125 and 10 a million
+func TestPrices_Cost(t *testing.T) {
+	prices := model.Prices{Input: 1_250_000_000, Cached: 125_000_000, Output: 10_000_000_000} // 1.25, 0.125 and 10 per million
 	tests := []struct {
 		name   string
 		prices model.Prices
@@ -18,11 +18,11 @@ func TestCost(t *testing.T) {
 		{"nothing", prices, model.Usage{}, "0.000000"},
 		{"a million of each", prices, model.Usage{Input: 2_000_000, Cached: 1_000_000, Output: 1_000_000}, "11.375000"},
 		{"one token", prices, model.Usage{Input: 1}, "0.000001"},
-		{"what was cached has no price of its own", model.Prices{Input: 1e9}, model.Usage{Input: 10, Cached: 10}, "0.000010"},
-		{"more was cached than sent", prices, model.Usage{Input: 1_000_000, Cached: 5_000_000}, "0.125000"},
-		{"a provider counts backwards", prices, model.Usage{Input: -5, Cached: -7, Output: math.MinInt}, "0.000000"},
-		{"a provider counts past everything", model.Prices{Input: 1e15, Output: 1e15}, model.Usage{Input: math.MaxInt, Output: math.MaxInt}, "200000000.000000"},
-		{"a price past everything", model.Prices{Input: math.MaxInt64}, model.Usage{Input: math.MaxInt}, "2305843009.213693"},
+		{"no price for cached tokens", model.Prices{Input: 1e9}, model.Usage{Input: 10, Cached: 10}, "0.000010"},
+		{"more cached than sent", prices, model.Usage{Input: 1_000_000, Cached: 5_000_000}, "0.125000"},
+		{"negative counts", prices, model.Usage{Input: -5, Cached: -7, Output: math.MinInt}, "0.000000"},
+		{"counts overflow", model.Prices{Input: 1e15, Output: 1e15}, model.Usage{Input: math.MaxInt, Output: math.MaxInt}, "200000000.000000"},
+		{"price overflows", model.Prices{Input: math.MaxInt64}, model.Usage{Input: math.MaxInt}, "2305843009.213693"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,23 +5,23 @@ import (
 	"runtime/debug"
 )
 
-// Step is one step of a module's life.
+// Step is one of the steps that a Loader takes a module through.
 type Step string
 
-// The steps, in order. A Reload whose error is of StepWait or StepClose has
-// replaced the module: what failed is the end of the old one.
+// The steps, in order. A Reload whose error is of StepWait or StepClose has replaced
+// the module: what failed is the end of the old one.
 const (
-	StepCheck      Step = "check"      // its name, and that it may be loaded now
-	StepProvision  Step = "provision"  // Provisioner
-	StepValidate   Step = "validate"   // Validator
-	StepGroups     Step = "groups"     // Module.Groups and the definitions of its tools
-	StepRegister   Step = "register"   // its groups are offered
-	StepUnregister Step = "unregister" // and taken back
-	StepWait       Step = "wait"       // for the calls that entered it; Err is the context's
-	StepClose      Step = "close"      // io.Closer
+	StepCheck      Step = "check"      // the name is valid and not being changed
+	StepProvision  Step = "provision"  // Provisioner.Provision
+	StepValidate   Step = "validate"   // Validator.Validate
+	StepGroups     Step = "groups"     // Module.Groups and the definitions of the tools
+	StepRegister   Step = "register"   // the groups are registered
+	StepUnregister Step = "unregister" // the groups are unregistered
+	StepWait       Step = "wait"       // for the calls in progress; Err is the context's
+	StepClose      Step = "close"      // io.Closer.Close
 )
 
-// StepError says which step of which module failed. It has the code of Err.
+// StepError is the error of one step of one module. It has the code of Err.
 type StepError struct {
 	Module string
 	Step   Step
@@ -33,11 +33,11 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("module %.128q: %s: %v", e.Module, e.Step, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns Err.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// guard calls code of a module; a panic is its error.
-func guard(fn func() error) (err error) {
+// recoverPanic calls fn, which is code of a module, and returns a panic as an error.
+func recoverPanic(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panicked: %v\n%s", p, debug.Stack())

@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// dice is a whole module: what the operator may set, and one tool.
+// dice is a complete module with one setting and one tool.
 type dice struct {
 	name  string
 	Sides int `json:"sides"`
@@ -23,7 +23,7 @@ func newDice(c modules.Config) (modules.Module, error) {
 		return nil, err
 	}
 	var err error
-	d.roll, err = tool.New("roll_dice", "Roll a die and give the number on top.",
+	d.roll, err = tool.New("roll_dice", "Roll a die and return the number on top.",
 		func(context.Context, struct{}) (int, error) { return 1 + rand.IntN(max(d.Sides, 1)), nil }, nil)
 	return d, err
 }
@@ -34,8 +34,8 @@ func (d *dice) Groups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: "dice", Description: "Chance", Tools: []tool.Tool{d.roll}}}
 }
 
-// A module is a value with a name and groups, and a constructor; 25 lines. A
-// build that has it is cmd.Main(modules.Kind{Name: "dice", New: newDice}).
+// A module is a value with a name and groups, and a constructor. To build a program that
+// has it, pass modules.Kind{Name: "dice", New: newDice} to cmd.Main.
 func Example_module() {
 	m, err := newDice(modules.Config{Name: "dice", Settings: []byte(`{"sides": 1}`)})
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A module is made of what the operator says, and loaded into the registry of
-// tool groups.
+// A module is made from its configuration and loaded; then its groups are registered.
 func Example() {
 	var kinds modules.Registry
 	if err := kinds.Register(modules.Kind{Name: textstats.Kind, New: textstats.New}); err != nil {
@@ -39,10 +38,10 @@ func Example() {
 	// <nil> 0
 }
 
-// An error says which step of a module's life failed.
+// An error names the module and the step that failed.
 func ExampleStepError() {
 	loader := modules.NewLoader(toolgroups.NewManager())
-	fmt.Println(loader.Load(context.Background(), plain{"root"}))
+	fmt.Println(loader.Load(context.Background(), plainModule{"root"}))
 	// Output:
 	// module "root": check: invalid_config: module name "root" is reserved; choose another
 }

@@ -14,131 +14,133 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// instance is one module on its way from Provision to Close.
+// instance is one module from Provision to Close, with a count of the leases on it.
 type instance struct {
 	name      string
 	module    Module
 	loader    *Loader
-	groups    []toolgroups.Group // as registered; their tools enter the instance. Written by who holds the claim, under the Loader's mu
-	idle      chan struct{}      // closed when it has ended and the last call left
-	turn      chan struct{}      // holds one token while a method of the module runs
-	sleep     *lazyState         // nil when it was provisioned before it was registered
-	abandoned atomic.Int32       // calls that were given up and have not returned
-	workers   workers            // run its calls
+	groups    []toolgroups.Group // as registered, with leasedTools. Written by the holder of the changeLock, with Loader.mu held
+	idle      chan struct{}      // closed when the instance has ended and the last lease was released
+	sem       chan struct{}      // holds a token while a method of the module runs
+	lazy      *lazyState         // nil when it was provisioned before it was registered
+	abandoned atomic.Int32       // abandoned calls that have not returned
+	workers   workerPool         // run its calls
 
-	mu    sync.Mutex // guards what follows
-	calls int        // that entered and have not left
-	ended bool       // no call enters any more
+	mu     sync.Mutex // guards what follows
+	leases int        // acquired and not yet released
+	ended  bool       // no call gets a lease any more
 
-	closed chan struct{} // of an instance that outlived its Unload: closed after err is set
+	closed chan struct{} // of an instance that closeWhenIdle closes: closed after err is set
 	err    error
 }
 
 func newInstance(l *Loader, name string, m Module) *instance {
 	idle := make(chan struct{})
 	return &instance{
-		name: name, module: m, loader: l, workers: workers{make(chan func()), idle},
-		idle: idle, turn: make(chan struct{}, 1), closed: make(chan struct{}),
+		name: name, module: m, loader: l, workers: workerPool{make(chan func()), idle},
+		idle: idle, sem: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
-// prepare takes the module through the steps that nobody else sees.
+// prepare runs the steps before the groups are registered. It changes nothing that
+// is visible outside of the module.
 func (i *instance) prepare(ctx context.Context) error {
-	if err := i.begin(ctx); err != nil {
+	if err := i.provisionAndValidate(ctx); err != nil {
 		return err
 	}
-	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
+	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
 	if err != nil {
-		return i.failed(StepGroups, err)
+		return i.stepError(StepGroups, err)
 	}
 	i.groups = groups
 	return nil
 }
 
-// begin provisions and validates.
-func (i *instance) begin(ctx context.Context) error {
+// provisionAndValidate calls Provision and Validate, as far as the module has them.
+func (i *instance) provisionAndValidate(ctx context.Context) error {
 	if p, ok := i.module.(Provisioner); ok {
-		if _, err := ask(ctx, i, func() (any, error) { return nil, p.Provision(ctx) }); err != nil {
-			return i.failed(StepProvision, err)
+		if _, err := runMethod(ctx, i, func() (any, error) { return nil, p.Provision(ctx) }); err != nil {
+			return i.stepError(StepProvision, err)
 		}
 	}
 	if v, ok := i.module.(Validator); ok {
-		if _, err := ask(ctx, i, func() (any, error) { return nil, v.Validate() }); err != nil {
-			return i.failed(StepValidate, err)
+		if _, err := runMethod(ctx, i, func() (any, error) { return nil, v.Validate() }); err != nil {
+			return i.stepError(StepValidate, err)
 		}
 	}
 	return nil
 }
 
-// stopGrace is what code that was told to stop gets to do so.
-const stopGrace = time.Second
+// stopTimeout is how long code may take to return after its context has ended.
+const stopTimeout = time.Second
 
-// ask runs code of the module, one at a time, and waits for it until ctx has
-// ended. What does not return then keeps the module from being asked anything,
-// and from being closed, until it does.
-func ask[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, error) {
+// runMethod runs fn, which calls a method of the module, and waits for it until ctx
+// has ended. One fn runs at a time. One that does not return in time goes on, and
+// until it has returned no other runs and the module is not closed.
+func runMethod[T any](ctx context.Context, i *instance, fn func() (T, error)) (T, error) {
 	var none T
 	if err := i.lock(ctx); err != nil {
 		return none, err
 	}
-	type answer struct {
+	type result struct {
 		value T
 		err   error
 	}
-	done := make(chan answer, 1)
+	done := make(chan result, 1)
 	go func() {
-		var a answer
-		a.err = guard(func() (err error) { a.value, err = fn(); return err })
-		<-i.turn
+		var r result
+		r.err = recoverPanic(func() (err error) { r.value, err = fn(); return err })
+		<-i.sem
 		i.release()
-		done <- a
+		done <- r
 	}()
 	select {
-	case a := <-done:
-		return a.value, a.err
+	case r := <-done:
+		return r.value, r.err
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-time.After(stopGrace):
-		return none, fmt.Errorf("it did not return in time: %w", context.Cause(ctx))
+	case r := <-done:
+		return r.value, r.err
+	case <-time.After(stopTimeout):
+		return none, fmt.Errorf("the module did not return in time: %w", context.Cause(ctx))
 	}
 }
 
 // lock waits until no method of the module runs, and holds the instance.
+// The caller receives from sem and calls release when its method has returned.
 func (i *instance) lock(ctx context.Context) error {
 	select {
-	case i.turn <- struct{}{}:
+	case i.sem <- struct{}{}:
 	default:
 		select {
-		case i.turn <- struct{}{}:
+		case i.sem <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("it has not returned from what it was asked before: %w", context.Cause(ctx))
+			return fmt.Errorf("a method of the module that was called before has not returned: %w", context.Cause(ctx))
 		}
 	}
 	if i.hold() {
 		return nil
 	}
-	<-i.turn
+	<-i.sem
 	return errcode.New(errcode.ToolUnavailable, "module %q was unloaded", i.name)
 }
 
-// wrapGroups wraps the tools of groups. An id that comes twice would replace the
-// module's own group without a word.
-func (i *instance) wrapGroups(given []toolgroups.Group) ([]toolgroups.Group, error) {
-	if len(given) > maxGroups {
-		return nil, errcode.New(errcode.InvalidGroupDef, "the module has %d groups; at most %d are taken", len(given), maxGroups)
+// wrapGroups returns copies of groups whose tools are leasedTools. It rejects a
+// duplicate id, which would silently replace the module's own group.
+func (i *instance) wrapGroups(from []toolgroups.Group) ([]toolgroups.Group, error) {
+	if len(from) > maxGroups {
+		return nil, errcode.New(errcode.InvalidGroupDef, "the module has %d groups; the limit is %d", len(from), maxGroups)
 	}
-	groups := slices.Clone(given)
+	groups := slices.Clone(from)
 	seen := make(map[toolgroups.GroupID]bool, len(groups))
 	tools := 0
 	for n, g := range groups {
 		if seen[g.ID] {
-			return nil, errcode.New(errcode.DuplicateGroupID, "the module has two groups of the id %q", g.ID)
+			return nil, errcode.New(errcode.DuplicateGroupID, "the module has two groups with the id %q", g.ID)
 		}
 		if tools += len(g.Tools); tools > maxTools {
-			return nil, errcode.New(errcode.InvalidGroupDef, "the module has more than %d tools", maxTools)
+			return nil, errcode.New(errcode.InvalidGroupDef, "the module has more than the limit of %d tools", maxTools)
 		}
 		seen[g.ID] = true
 		groups[n].Refs = slices.Clone(g.Refs)
@@ -147,15 +149,15 @@ func (i *instance) wrapGroups(given []toolgroups.Group) ([]toolgroups.Group, err
 	return groups, nil
 }
 
-// The most that one module may bring.
+// The limits of one module.
 const (
 	maxGroups = 10_000
 	maxTools  = 10_000
 )
 
-// wrap asks each tool for its definition, once, and shares no bytes of it with
-// the module. A tool that is none stays none: the registry refuses it and says
-// where it is.
+// wrap calls each tool's Definition once and copies the result, so that the module
+// cannot change it later. A nil tool stays nil: the registry rejects it and names its
+// place.
 func (i *instance) wrap(tools []tool.Tool) []tool.Tool {
 	wrapped := make([]tool.Tool, len(tools))
 	for n, t := range tools {
@@ -169,56 +171,59 @@ func (i *instance) wrap(tools []tool.Tool) []tool.Tool {
 	return wrapped
 }
 
-// acquire lets a call in; each that entered leaves.
+// acquire takes a lease for a call; the caller releases it. It reports false, holding
+// nothing, when the instance has ended.
 func (i *instance) acquire() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
 		return false
 	}
-	i.calls++
+	i.leases++
 	return true
 }
 
-// hold keeps the instance from being closed, as a call does. It may come after
-// the end while a call is in it.
+// hold takes a lease also of an instance that has ended, as long as it has leases. It
+// reports false when the instance is idle, for then it may be closed already.
 func (i *instance) hold() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ended && i.calls == 0 {
+	if i.ended && i.leases == 0 {
 		return false
 	}
-	i.calls++
+	i.leases++
 	return true
 }
 
+// release releases a lease of acquire or hold.
 func (i *instance) release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.calls--
-	i.settle()
+	i.leases--
+	i.signalIdle()
 }
 
-// end lets no further call in.
+// end makes acquire fail from now on. It may be called repeatedly.
 func (i *instance) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.ended {
 		i.ended = true
-		i.settle()
+		i.signalIdle()
 	}
 }
 
-// settle wants mu held. It becomes true once: after end no call enters.
-func (i *instance) settle() {
-	if i.ended && i.calls == 0 {
+// signalIdle must be called with mu held. Its condition becomes true once: hold
+// takes no lease of an idle instance that has ended.
+func (i *instance) signalIdle() {
+	if i.ended && i.leases == 0 {
 		close(i.idle)
 	}
 }
 
-// wait returns when the last call has left an ended instance. An instance
-// that is quiet has been waited for, however late it is.
-func (i *instance) wait(ctx context.Context) error {
+// waitIdle waits until an ended instance has no leases. It succeeds for an idle
+// instance also when ctx has ended already.
+func (i *instance) waitIdle(ctx context.Context) error {
 	select {
 	case <-i.idle:
 		return nil
@@ -228,31 +233,31 @@ func (i *instance) wait(ctx context.Context) error {
 	case <-i.idle:
 		return nil
 	case <-ctx.Done():
-		return i.failed(StepWait, fmt.Errorf("it closes when the calls that entered it have ended: %w", context.Cause(ctx)))
+		return i.stepError(StepWait, fmt.Errorf("the module closes when the calls in progress have ended: %w", context.Cause(ctx)))
 	}
 }
 
-// close closes the module, or leaves it to itself when that takes too long.
+// close closes the module. It stops waiting after the step timeout.
 func (i *instance) close() error {
 	c, ok := i.module.(io.Closer)
 	if !ok {
 		return nil
 	}
 	done := make(chan error, 1)
-	go func() { done <- guard(c.Close) }()
+	go func() { done <- recoverPanic(c.Close) }()
 	var err error
 	select {
 	case err = <-done:
-	case <-time.After(i.loader.patience()):
-		err = fmt.Errorf("it did not return within %v and is left to itself", i.loader.patience())
+	case <-time.After(i.loader.stepTimeout()):
+		err = fmt.Errorf("Close did not return within %v", i.loader.stepTimeout())
 	}
 	if err != nil {
-		return i.failed(StepClose, err)
+		return i.stepError(StepClose, err)
 	}
 	return nil
 }
 
-// closedOK says whether there is nothing left to tell of a late instance.
+// closedOK reports whether a draining instance has been closed without an error.
 func (i *instance) closedOK() bool {
 	select {
 	case <-i.closed:
@@ -262,6 +267,6 @@ func (i *instance) closedOK() bool {
 	}
 }
 
-func (i *instance) failed(step Step, err error) error {
+func (i *instance) stepError(step Step, err error) error {
 	return &StepError{Module: i.name, Step: step, Err: err}
 }

@@ -11,31 +11,32 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// lazyState is of an instance whose groups were registered before it was
-// provisioned.
+// lazyState is the state of an instance whose cached groups were registered before it
+// was provisioned.
 type lazyState struct {
-	provisioned atomic.Bool // it is provisioned
+	provisioned atomic.Bool
 
-	mu    sync.Mutex        // guards what follows
-	try   *provisionAttempt // the one under way; nil when there is none
-	last  error             // of the try before
-	until time.Time         // no try before that
-	pause backoff.Backoff
+	mu      sync.Mutex        // guards what follows
+	attempt *provisionAttempt // in progress; nil when there is none
+	lastErr error             // of the last attempt
+	retryAt time.Time         // no attempt before
+	delays  backoff.Backoff
 }
 
-// provisionAttempt is one Provision, which many may wait for.
+// provisionAttempt is one call of Provision, which any number of callers may wait for.
 type provisionAttempt struct {
 	done chan struct{} // closed after err is set
 	err  error
 }
 
-// known gives what a Lazy module knows, if it does.
-func (i *instance) known(ctx context.Context) ([]toolgroups.Group, bool, error) {
+// cachedGroups returns the wrapped cached groups of a Lazy module, and false for any
+// other module and for one without a cache.
+func (i *instance) cachedGroups(ctx context.Context) ([]toolgroups.Group, bool, error) {
 	lazy, ok := i.module.(Lazy)
 	if !ok {
 		return nil, false, nil
 	}
-	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) {
+	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) {
 		var groups []toolgroups.Group
 		if groups, ok = lazy.CachedGroups(); !ok {
 			return nil, nil
@@ -43,26 +44,27 @@ func (i *instance) known(ctx context.Context) ([]toolgroups.Group, bool, error) 
 		return i.wrapGroups(groups)
 	})
 	if err != nil {
-		return nil, false, i.failed(StepGroups, err)
+		return nil, false, i.stepError(StepGroups, err)
 	}
 	return groups, ok, nil
 }
 
-// isLazy says whether the module is not provisioned yet.
-func (i *instance) isLazy() bool { return i.sleep != nil && !i.sleep.provisioned.Load() }
+// isLazy reports whether the module is not provisioned yet.
+func (i *instance) isLazy() bool { return i.lazy != nil && !i.lazy.provisioned.Load() }
 
-// ensureProvisioned returns when the module is provisioned. The caller is in the instance;
-// toolName is what it is about, "" when it is no call. ctx bounds the wait, not
-// the work. The error has the code tool_unavailable.
+// ensureProvisioned waits until the module is provisioned, and starts that if needed.
+// The caller holds a lease. toolName is the tool to call, "" if there is none; it is
+// part of the error. ctx bounds the wait; the attempt continues. The error has the
+// code tool_unavailable.
 func (i *instance) ensureProvisioned(ctx context.Context, toolName string) error {
 	if !i.isLazy() {
 		return nil
 	}
-	t, wait, err := i.startProvision()
-	if t != nil {
+	a, wait, err := i.startProvision()
+	if a != nil {
 		select {
-		case <-t.done:
-			err = t.err
+		case <-a.done:
+			err = a.err
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -73,48 +75,52 @@ func (i *instance) ensureProvisioned(ctx context.Context, toolName string) error
 	return i.unavailable(toolName, wait, err)
 }
 
+// unavailable returns the error of a call for which the module could not be
+// provisioned; wait is how long until the next attempt is possible.
 func (i *instance) unavailable(toolName string, wait time.Duration, err error) error {
-	what := toolName + " did not start: "
+	prefix := toolName + " did not start: "
 	if toolName == "" {
-		what = ""
+		prefix = ""
 	}
-	when := "a later call tries again"
+	retry := "a later call retries"
 	if wait > 0 {
-		when = "a call after " + wait.Round(time.Millisecond).String() + " tries again"
+		retry = "a call after " + wait.Round(time.Millisecond).String() + " retries"
 	}
-	return errcode.Wrap(errcode.ToolUnavailable, err, "%smodule %q could not be provisioned: %s; %s", what, i.name, errcode.Message(err), when)
+	return errcode.Wrap(errcode.ToolUnavailable, err, "%smodule %q could not be provisioned: %s; %s", prefix, i.name, errcode.Message(err), retry)
 }
 
-// startProvision gives the try under way, or begins one; within the pause after a
-// failure it gives that, and how much of the pause is left.
+// startProvision returns the attempt in progress or starts one. During the delay after
+// a failure it returns the last error and the remaining wait. It returns nothing if
+// the module is provisioned.
 func (i *instance) startProvision() (*provisionAttempt, time.Duration, error) {
-	s := i.sleep
+	s := i.lazy
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.try != nil {
-		return s.try, 0, nil
+	if s.attempt != nil {
+		return s.attempt, 0, nil
 	}
 	if s.provisioned.Load() {
 		return nil, 0, nil
 	}
-	if left := time.Until(s.until); left > 0 {
-		return nil, left, s.last
+	if left := time.Until(s.retryAt); left > 0 {
+		return nil, left, s.lastErr
 	}
-	s.try = &provisionAttempt{done: make(chan struct{})}
-	i.hold() // the caller is in it
+	s.attempt = &provisionAttempt{done: make(chan struct{})}
+	i.hold() // succeeds: the caller holds a lease
 	i.loader.addBackground(1)
-	go i.provision(s.try)
-	return s.try, 0, nil
+	go i.provision(s.attempt)
+	return s.attempt, 0, nil
 }
 
-// provision provisions and validates, and has the groups asked for.
-func (i *instance) provision(t *provisionAttempt) {
+// provision runs an attempt. After a success the loader asks the module for its
+// groups.
+func (i *instance) provision(a *provisionAttempt) {
 	defer i.loader.addBackground(-1)
 	defer i.release()
-	ctx, cancel := context.WithTimeout(context.Background(), i.loader.patience())
+	ctx, cancel := context.WithTimeout(context.Background(), i.loader.stepTimeout())
 	defer cancel()
-	err := i.begin(ctx)
-	i.sleep.finish(t, err)
+	err := i.provisionAndValidate(ctx)
+	i.lazy.finish(a, err)
 	if err != nil {
 		i.loader.log().Error("module could not be provisioned", "module", i.name, "error", err)
 		return
@@ -122,23 +128,25 @@ func (i *instance) provision(t *provisionAttempt) {
 	i.loader.Changed(i.name)
 }
 
-// finish ends a try.
-func (s *lazyState) finish(t *provisionAttempt, err error) {
+// finish records the result of an attempt and wakes its waiters.
+func (s *lazyState) finish(a *provisionAttempt, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.err, s.last, s.try = err, err, nil
+	a.err, s.lastErr, s.attempt = err, err, nil
 	if err == nil {
 		s.provisioned.Store(true)
 	} else {
-		s.until = time.Now().Add(s.pause.Next())
+		s.retryAt = time.Now().Add(s.delays.Next())
 	}
-	close(t.done)
+	close(a.done)
 }
 
-// Provision provisions a module that was loaded with the groups it knew, as its
-// first call would. ctx bounds the wait, not the work. Of a module that is
-// provisioned it is nothing. Errors: conflict when no module of this name is
-// loaded, tool_unavailable when it failed, now or less than the pause ago.
+// Provision provisions a module that was loaded with its cached groups, as its first
+// call would. It returns nil if the module is provisioned already. ctx bounds the
+// wait; the attempt continues.
+//
+// Errors: conflict when no module of this name is loaded, tool_unavailable when the
+// attempt failed, or the last one did and its delay has not passed.
 func (l *Loader) Provision(ctx context.Context, name string) error {
 	l.mu.Lock()
 	i := l.find(name)

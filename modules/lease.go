@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// leasedTool is a module's tool whose calls enter the instance. It implements
-// tool.Leaser.
+// leasedTool wraps a module's tool so that every call holds a lease on the instance.
+// It implements tool.Leaser.
 type leasedTool struct {
 	tool       tool.Tool
 	definition tool.Definition
@@ -22,17 +22,17 @@ type leasedTool struct {
 // Definition implements tool.Tool.
 func (t *leasedTool) Definition() tool.Definition { return t.definition }
 
-// Call implements tool.Tool for callers that did not enter. When the module has
-// ended meanwhile, the tool is not called and the error has the code
-// tool_unavailable. A panic of the tool is the gate's to handle.
+// Call implements tool.Tool for callers without a lease. When the module has ended
+// meanwhile, the tool is not called and the error has the code tool_unavailable. A
+// panic of the tool is left to the gate.
 func (t *leasedTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	in, ok := t.Lease()
+	lease, ok := t.Lease()
 	if !ok {
 		return tool.Result{}, errcode.New(errcode.ToolUnavailable,
-			"%s did not start: module %q was unloaded or replaced; see whether you still have the tool and call it again", t.definition.Name, t.instance.name)
+			"%s did not start: module %q was unloaded or replaced; call it again if you still have the tool", t.definition.Name, t.instance.name)
 	}
-	defer in.Release()
-	return in.Call(ctx, c)
+	defer lease.Release()
+	return lease.Call(ctx, c)
 }
 
 // Lease implements tool.Leaser.
@@ -43,7 +43,7 @@ func (t *leasedTool) Lease() (tool.Lease, bool) {
 	return (*activeLease)(t), true
 }
 
-// activeLease is an entering that was entered.
+// activeLease is a leasedTool whose lease was acquired. It implements tool.Lease.
 type activeLease leasedTool
 
 // Definition implements tool.Tool.
@@ -52,9 +52,9 @@ func (t *activeLease) Definition() tool.Definition { return t.definition }
 // Release implements tool.Lease.
 func (t *activeLease) Release() { t.instance.release() }
 
-// Call implements tool.Tool. A module that sleeps is woken first; then the tool
-// has until ctx ends. One that does not heed that is given up: its call is over
-// and it stays in the instance until it returns.
+// Call implements tool.Tool. It first provisions a module that is not. A tool that does
+// not return when ctx ends is abandoned: the call fails, and the tool keeps its lease
+// until it returns.
 func (t *activeLease) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	i := t.instance
 	if err := i.ensureProvisioned(ctx, t.definition.Name); err != nil {
@@ -64,69 +64,70 @@ func (t *activeLease) Call(ctx context.Context, c tool.Call) (tool.Result, error
 		return t.tool.Call(ctx, c)
 	}
 	if n := i.abandoned.Load(); n >= maxAbandoned {
-		return tool.Result{}, errcode.New(errcode.ToolUnavailable, "%s did not start: %d calls of module %q have not returned though they were told to", t.definition.Name, n, i.name)
+		return tool.Result{}, errcode.New(errcode.ToolUnavailable, "%s did not start: %d timed-out calls of module %q have not returned", t.definition.Name, n, i.name)
 	}
 	i.hold()
 	done := make(chan callResult, 1)
-	i.workers.run(func() { t.run(done, func() (tool.Result, error) { return t.tool.Call(ctx, c) }) })
+	i.workers.run(func() { t.runCall(done, func() (tool.Result, error) { return t.tool.Call(ctx, c) }) })
 	select {
-	case o := <-done:
-		return o.unwrap()
+	case r := <-done:
+		return r.unwrap()
 	case <-ctx.Done():
 	}
 	return t.abandon(ctx, done)
 }
 
-// maxAbandoned is how many calls of a module may be given up and not have returned
-// before it gets no more.
+// maxAbandoned is how many abandoned calls of a module may run before further calls
+// are rejected. It bounds the goroutines that a module can leave behind.
 const maxAbandoned = 64
 
-// abandon gives a call that was told to stop a moment to do so.
+// abandon waits stopTimeout for a call whose context has ended, then abandons it.
 func (t *activeLease) abandon(ctx context.Context, done <-chan callResult) (tool.Result, error) {
 	select {
-	case o := <-done:
-		return o.unwrap()
-	case <-time.After(stopGrace):
+	case r := <-done:
+		return r.unwrap()
+	case <-time.After(stopTimeout):
 	}
 	t.instance.abandoned.Add(1)
 	go func() {
 		<-done
 		t.instance.abandoned.Add(-1)
 	}()
-	return tool.Result{}, fmt.Errorf("%s of module %q was told to stop and did not: %w", t.definition.Name, t.instance.name, context.Cause(ctx))
+	return tool.Result{}, fmt.Errorf("%s of module %q did not stop: %w", t.definition.Name, t.instance.name, context.Cause(ctx))
 }
 
-// callResult is what came of a call.
+// callResult is what a call in another goroutine returned.
 type callResult struct {
 	result   tool.Result
 	err      error
-	panicked string // how the tool panicked
+	panicked string // value and stack of a panic; "" if there was none
 }
 
-// unwrap ends the call with it; a panic goes on in the caller's goroutine.
-func (o callResult) unwrap() (tool.Result, error) {
-	if o.panicked != "" {
-		panic(o.panicked)
+// unwrap returns the result. It repeats a panic in the goroutine of the caller.
+func (r callResult) unwrap() (tool.Result, error) {
+	if r.panicked != "" {
+		panic(r.panicked)
 	}
-	return o.result, o.err
+	return r.result, r.err
 }
 
-// run ends a call with an outcome, whatever the tool does.
-func (t *activeLease) run(done chan<- callResult, call func() (tool.Result, error)) {
-	o := callResult{panicked: "the tool ended its goroutine"}
+// runCall releases the lease and sends a result also when the tool panics or ends its
+// goroutine.
+func (t *activeLease) runCall(done chan<- callResult, call func() (tool.Result, error)) {
+	r := callResult{panicked: "the tool ended its goroutine"}
 	defer func() {
 		if p := recover(); p != nil {
-			o.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			r.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
 		t.instance.release()
-		done <- o
+		done <- r
 	}()
 	result, err := call()
-	o = callResult{result: result, err: err}
+	r = callResult{result: result, err: err}
 }
 
-// sameTool says whether two tools of one instance are one: the same value with
-// the same definition.
+// sameTool reports whether two tools of one instance are the same value with the same
+// definition.
 func sameTool(a, b tool.Tool) bool {
 	x, ok := a.(*leasedTool)
 	y, also := b.(*leasedTool)

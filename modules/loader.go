@@ -14,45 +14,43 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Groups is the registry of tool groups as the Loader needs it; both
-// toolgroups.Manager and runtime.Runtime are one. Registering a group again
-// replaces it atomically.
+// Groups is the registry of tool groups, as toolgroups.Manager and runtime.Runtime
+// implement it. Registering a group again replaces it atomically.
 type Groups interface {
 	Register(owner toolgroups.Owner, g toolgroups.Group) (toolgroups.Warning, error)
 	Unregister(owner toolgroups.Owner, id toolgroups.GroupID) error
 }
 
-// Loader loads, reloads and unloads modules. All methods are safe for
-// concurrent use. Changes of different modules go side by side; a second
-// change of one module while the first is under way is refused, with
-// conflict, rather than kept waiting.
+// Loader loads, reloads and unloads modules. All methods are safe for concurrent use.
+// Different modules are changed concurrently. A second change of one module during the
+// first does not wait: it fails with the code conflict.
 //
-// Failures are *StepError, several of them joined, first cause first.
+// Errors are *StepError; several of them are joined, the first cause first.
 type Loader struct {
-	// Log hears what goes wrong with nobody waiting for it; nil discards. Set
-	// it before the first Load, as Patience.
+	// Log receives the errors of background work; nil discards them. Set it, and
+	// StepTimeout, before the first Load.
 	Log *slog.Logger
 	// StepTimeout is how long Provision, Validate, Groups and Close may take; 0 is
 	// 30 seconds.
 	StepTimeout time.Duration
 
-	groups Groups
-	ending chan struct{} // closed by Close
+	groups  Groups
+	closing chan struct{} // closed by Close
 
 	mu         sync.Mutex // guards what follows; not held while a module or the registry is called
 	loaded     []*instance
-	draining   []*instance // ended; each closes on a goroutine of its own when its calls have left
+	draining   []*instance // ended; each is closed by a goroutine when its last lease is released
 	locks      map[string]*changeLock
 	refreshers map[string]*refresher
-	background int           // goroutines that refresh and wake
-	quiet      chan struct{} // closed when jobs comes to 0
+	background int           // goroutines that refresh or provision
+	idle       chan struct{} // closed when background becomes 0
 	closed     bool
 }
 
-// changeLock is the right to change a module.
+// changeLock is held, by the name of a module, while the module is changed.
 type changeLock struct {
-	done    chan struct{} // closed when it is given back
-	refresh bool          // of a refresh, which is short: others wait for it
+	done    chan struct{} // closed when the lock is released
+	refresh bool          // held by a refresh, which is short: other changes wait for it
 }
 
 // Info describes a loaded module.
@@ -61,9 +59,10 @@ type Info struct {
 	Groups []toolgroups.GroupID `json:"groups"` // sorted
 }
 
-// NewLoader makes a Loader that has loaded nothing. Close it.
+// NewLoader returns a Loader that registers its modules' groups with groups. The
+// caller closes it.
 func NewLoader(groups Groups) *Loader {
-	return &Loader{groups: groups, ending: make(chan struct{}), locks: map[string]*changeLock{}, refreshers: map[string]*refresher{}}
+	return &Loader{groups: groups, closing: make(chan struct{}), locks: map[string]*changeLock{}, refreshers: map[string]*refresher{}}
 }
 
 func (l *Loader) log() *slog.Logger {
@@ -73,17 +72,16 @@ func (l *Loader) log() *slog.Logger {
 	return l.Log
 }
 
-func (l *Loader) patience() time.Duration { return cmp.Or(l.StepTimeout, 30*time.Second) }
+func (l *Loader) stepTimeout() time.Duration { return cmp.Or(l.StepTimeout, 30*time.Second) }
 
-// Load brings a module into service: steps 2 to 4 of its life (Module), in the
-// order Provision, Validate, Groups, Register. Its name is checked first:
-// CheckName, and that no module of this name is loaded; a module that is
-// refused there has not been touched. Each tool is asked for its definition,
-// once.
+// Load brings a module into service. It runs steps 2 to 4 of Module: Provision,
+// Validate, Groups, and the registration of the groups. Before that it checks that the
+// name is valid (CheckName) and free; a module that fails there has not been changed.
+// Each tool's Definition is called once.
 //
-// When a step fails, those before it are undone in reverse: groups go, calls
-// that entered meanwhile are waited for, and the module is closed. A Lazy
-// module that knows its groups is only registered.
+// When a step fails, those before it are undone in reverse order: the groups are
+// unregistered, calls in progress are waited for, and the module is closed. A Lazy
+// module with cached groups is only registered.
 func (l *Loader) Load(ctx context.Context, m Module) error {
 	s, err := l.stage(ctx, m, false)
 	if err != nil {
@@ -92,14 +90,13 @@ func (l *Loader) Load(ctx context.Context, m Module) error {
 	return s.Swap(ctx)
 }
 
-// Reload replaces the loaded module of m's name by m, which has to be another
-// value. The new one is provisioned and validated beside the old one; then its
-// groups replace the old ones of the same id, each atomically, and groups it
-// has no more are unregistered; then the old one is ended as Unload ends it.
+// Reload replaces the loaded module of m's name by m, which has to be another value.
+// The new module is provisioned and validated while the old one stays in service. Then
+// its groups replace those of the same id, each atomically, and the old module's other
+// groups are unregistered. Then the old module is ended as by Unload.
 //
-// When the new one fails, the old one stays and has its groups. Errors of
-// StepWait and StepClose without another step come from the end of the old one:
-// the new one is in service.
+// When the new module fails, the old one stays with its groups. Errors of StepWait and
+// StepClose alone come from the end of the old module: the new one is in service.
 func (l *Loader) Reload(ctx context.Context, m Module) error {
 	s, err := l.stage(ctx, m, true)
 	if err != nil {
@@ -108,35 +105,34 @@ func (l *Loader) Reload(ctx context.Context, m Module) error {
 	return s.Swap(ctx)
 }
 
-// Unload takes a module out of service: it unregisters its groups, last one
-// first, ends it, and closes it when the calls that entered it have left.
+// Unload takes a module out of service. It unregisters the groups, the last one first,
+// rejects new calls, and closes the module when its calls in progress have ended.
 //
-// ctx bounds that wait. When it ends first, the error is of StepWait, the
-// module is unloaded nevertheless and closes with the last call; Close waits
-// for that. A tool that unloads its own module thus waits for itself, until
-// ctx ends.
+// ctx bounds that wait. When it ends first, the error is of StepWait; the module is
+// unloaded nevertheless and closes after the last call, which Close waits for. A tool
+// that unloads its own module waits for itself until ctx ends.
 func (l *Loader) Unload(ctx context.Context, name string) error {
 	i, err := l.lockModule(ctx, name, nil, true)
 	if err != nil {
 		return err
 	}
-	err = l.withdraw(i)
+	err = l.unregisterGroups(i)
 	i.end()
-	l.forget(i)
+	l.remove(i)
 	return errors.Join(err, l.drain(ctx, i))
 }
 
-// Close unloads all modules, the last loaded first, waits for those whose
-// Unload did not, and refuses to load more. ctx bounds the waits; a second
-// Close waits for what the first one left.
+// Close unloads all modules, the last loaded first, and waits for modules that still
+// drain. No module can be loaded afterwards. ctx bounds the waits; a second Close
+// waits for what the first one left.
 func (l *Loader) Close(ctx context.Context) error {
-	names, late := l.shutDown()
+	names, draining := l.beginClose()
 	var errs []error
 	for _, name := range slices.Backward(names) {
 		errs = append(errs, l.Unload(ctx, name))
 	}
-	for _, i := range late {
-		errs = append(errs, l.finish(ctx, i))
+	for _, i := range draining {
+		errs = append(errs, l.waitClosed(ctx, i))
 	}
 	return errors.Join(append(errs, l.WaitIdle(ctx))...)
 }
@@ -153,7 +149,7 @@ func (l *Loader) Modules() []Info {
 	return list
 }
 
-// GroupsOf lists the ids of a module's groups, sorted; false when no module of
+// GroupsOf returns the sorted ids of a module's groups, and false when no module of
 // this name is loaded.
 func (l *Loader) GroupsOf(name string) ([]toolgroups.GroupID, bool) {
 	l.mu.Lock()
@@ -164,128 +160,132 @@ func (l *Loader) GroupsOf(name string) ([]toolgroups.GroupID, bool) {
 	return nil, false
 }
 
-func nameOf(m Module) (name string, err error) {
+// checkedName returns the module's name if it is valid.
+func checkedName(m Module) (name string, err error) {
 	if m == nil {
-		return "", errcode.New(errcode.InvalidConfig, "there is no module")
+		return "", errcode.New(errcode.InvalidConfig, "the module is nil")
 	}
-	err = guard(func() error {
+	err = recoverPanic(func() error {
 		name = m.Name()
 		return CheckName(name)
 	})
 	return name, err
 }
 
-// lockModule reserves the name for one change, until release, and gives the
-// instance that is loaded under it: one if there has to be one, else none. A
-// refresh under way is waited for.
-func (l *Loader) lockModule(ctx context.Context, name string, m Module, loaded bool) (*instance, error) {
+// lockModule locks the name for one change and returns the instance that is loaded
+// under it. replaces is whether there has to be one; otherwise there must be none. It
+// waits for a refresh in progress. The caller calls unlockModule.
+func (l *Loader) lockModule(ctx context.Context, name string, m Module, replaces bool) (*instance, error) {
 	for {
-		held, i, refusal := l.reserve(name, m, loaded)
-		if held == nil {
+		held, i, conflict := l.tryLock(name, m, replaces)
+		if held == nil && conflict == "" {
 			return i, nil
 		}
-		if held.refresh {
+		if held != nil {
 			select {
 			case <-held.done:
 				continue
 			case <-ctx.Done():
-				refusal = "is being refreshed"
+				conflict = "is being refreshed"
 			}
 		}
-		return nil, &StepError{Module: name, Step: StepCheck, Err: errcode.New(errcode.Conflict, "module %.128q %s", name, refusal)}
+		return nil, &StepError{Module: name, Step: StepCheck, Err: errcode.New(errcode.Conflict, "module %.128q %s", name, conflict)}
 	}
 }
 
-// reserve makes the claim, or gives the one in the way and says why it cannot
-// be made.
-func (l *Loader) reserve(name string, m Module, loaded bool) (held *changeLock, i *instance, refusal string) {
+// tryLock locks the name, or returns the lock of the refresh to wait for, or why the
+// change is impossible.
+func (l *Loader) tryLock(name string, m Module, replaces bool) (held *changeLock, i *instance, conflict string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i = l.find(name)
 	if held = l.locks[name]; held != nil && held.refresh {
 		return held, nil, ""
 	}
-	if refusal = l.refuse(name, i, m, loaded); refusal != "" {
-		return &changeLock{}, nil, refusal
+	i = l.find(name)
+	if conflict = l.conflict(name, i, m, replaces); conflict != "" {
+		return nil, nil, conflict
 	}
 	l.locks[name] = &changeLock{done: make(chan struct{})}
 	return nil, i, ""
 }
 
-// refuse says why a change cannot be made now, "" when it can.
-func (l *Loader) refuse(name string, i *instance, m Module, loaded bool) string {
+// conflict returns why a change is impossible now, "" when it is possible. m is nil
+// for Unload. It must be called with mu held.
+func (l *Loader) conflict(name string, i *instance, m Module, replaces bool) string {
 	switch {
 	case l.locks[name] != nil:
-		return "is being changed by somebody else; try again later"
+		return "is being changed; try again later"
 	case l.closed && m != nil:
-		return "comes too late: the loader is closed"
-	case loaded && i == nil:
+		return "cannot be loaded: the loader is closed"
+	case replaces && i == nil:
 		return "is not loaded"
-	case !loaded && i != nil:
-		return "is loaded already; reload it, or choose another name"
-	case loaded && same(i.module, m):
+	case !replaces && i != nil:
+		return "is loaded already; reload it or choose another name"
+	case replaces && sharesMemory(i.module, m):
 		return "cannot replace itself; make a new one"
 	}
 	return ""
 }
 
-// same says whether two modules share their memory, so that closing one would
-// close the other.
-func same(a, b Module) bool {
+// sharesMemory reports whether two modules are the same pointer, so that closing one
+// would close the other.
+func sharesMemory(a, b Module) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer &&
 		x.Type() == y.Type() && x.Type().Elem().Size() > 0 && x.Pointer() == y.Pointer()
 }
 
-func (l *Loader) release(name string) {
+func (l *Loader) unlockModule(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.free(name)
+	l.unlock(name)
 }
 
-// free wants mu held.
-func (l *Loader) free(name string) {
+// unlock must be called with mu held.
+func (l *Loader) unlock(name string) {
 	if c := l.locks[name]; c != nil {
 		delete(l.locks, name)
 		close(c.done)
 	}
 }
 
-// withdraw unregisters the groups of i. One that stays does no harm: its tools
-// are unavailable, and a module of the same name replaces it.
-func (l *Loader) withdraw(i *instance) error {
-	book := newLedger(l.groups, Owner(i.name), i.groups)
+// unregisterGroups unregisters the groups of i. A group that stays because of an error
+// does no harm: its tools are unavailable, and a module of the same name replaces it.
+func (l *Loader) unregisterGroups(i *instance) error {
+	changes := newRegistration(l.groups, Owner(i.name), i.groups)
 	var errs []error
 	for _, g := range slices.Backward(i.groups) {
-		if err := book.drop(g.ID); err != nil {
-			errs = append(errs, i.failed(StepUnregister, err))
+		if err := changes.drop(g.ID); err != nil {
+			errs = append(errs, i.stepError(StepUnregister, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (l *Loader) forget(i *instance) {
+// remove removes i from the loaded modules and unlocks its name.
+func (l *Loader) remove(i *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.loaded = slices.DeleteFunc(l.loaded, func(other *instance) bool { return other == i })
-	l.free(i.name)
+	l.unlock(i.name)
 }
 
-// shutDown lets no module in any more and gives what there is to end.
-func (l *Loader) shutDown() (names []string, late []*instance) {
+// beginClose makes loading fail from now on. It returns the names of the loaded modules
+// and the instances that drain.
+func (l *Loader) beginClose() (names []string, draining []*instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, i := range l.loaded {
 		names = append(names, i.name)
 	}
 	if !l.closed {
-		close(l.ending)
+		close(l.closing)
 	}
-	late, l.draining, l.closed = l.draining, nil, true
-	return names, late
+	draining, l.draining, l.closed = l.draining, nil, true
+	return names, draining
 }
 
-// find wants mu held.
+// find must be called with mu held.
 func (l *Loader) find(name string) *instance {
 	for _, i := range l.loaded {
 		if i.name == name {
@@ -295,6 +295,7 @@ func (l *Loader) find(name string) *instance {
 	return nil
 }
 
+// idsOf returns the sorted ids of an instance's groups.
 func idsOf(i *instance) []toolgroups.GroupID {
 	ids := make([]toolgroups.GroupID, len(i.groups))
 	for n, g := range i.groups {

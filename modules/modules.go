@@ -1,11 +1,9 @@
-// Package modules owns what brings tools from outside the core: the Module
-// interface, the Registry of the kinds that ship, and the Loader, which takes
-// modules through their life.
+// Package modules defines the interface of modules, which add tools to the core,
+// and loads, reloads and unloads them.
 //
-// A module author implements Module, and of Provisioner, Validator and
-// io.Closer what the module needs; textstats is the one to copy. The
-// composition root lists the kinds once, makes modules of the configuration
-// and loads them:
+// A module author implements Module and, where needed, Provisioner, Validator, Lazy
+// and io.Closer; package textstats is an example to copy. The program registers the
+// kinds of module once, makes modules from its configuration and loads them:
 //
 //	var kinds modules.Registry
 //	err := kinds.Register(modules.Kind{Name: textstats.Kind, New: textstats.New})
@@ -13,9 +11,9 @@
 //	loader := modules.NewLoader(rt)
 //	err = loader.Load(ctx, m)
 //
-// The tools of a module belong to the owner Owner(name). The package decides
-// no permission and calls no tool (gate), and it lets no module have a group
-// or a tool name of another owner (toolgroups).
+// The tools of a module belong to the owner Owner(name). A module cannot register a
+// group id or a tool name of another owner; package toolgroups rejects it. The
+// package checks no permissions: package gate does, and calls the tools.
 package modules
 
 import (
@@ -27,75 +25,71 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Module brings tool groups. Its life, which a Loader leads it through:
+// Module provides tool groups. A Loader takes it through these steps:
 //
-//  1. A Constructor makes it from its configuration: it checks what the
-//     operator said and acquires nothing.
-//  2. Provision, if it is a Provisioner: it acquires what it needs.
-//  3. Validate, if it is a Validator: it says whether it will work.
-//  4. Groups: its groups are registered under its own owner, all or none.
-//  5. It serves: its tools are called, possibly concurrently. Whenever its
-//     Groups are others it says Host.Changed and is asked for them again.
-//  6. It ends, because it is unloaded, or replaced by a successor that went
-//     through 1 to 4 beside it. No call enters it any more.
-//  7. When the calls that had entered have left it is closed, if it is an
-//     io.Closer.
+//  1. A Constructor makes it from its configuration. It checks the settings and
+//     acquires no resources.
+//  2. Provision, if it is a Provisioner, acquires its resources.
+//  3. Validate, if it is a Validator, checks the provisioned module.
+//  4. Groups returns its groups. They are registered under its owner, all or none.
+//  5. It is in service: its tools are called, possibly concurrently. When its groups
+//     change it calls Host.Changed, and Groups is called again.
+//  6. It ends, because it is unloaded, or replaced by a module that has been through
+//     steps 1 to 4 meanwhile. New calls are rejected.
+//  7. When no call holds a lease any more it is closed, if it is an io.Closer. That
+//     happens exactly once, also when Provision or Validate failed.
 //
-// A Lazy module is registered first, with the groups it knows, and goes
-// through 2 and 3 at its first call.
+// A Lazy module is registered first, with the groups it has cached, and goes through
+// steps 2 and 3 at its first call.
 //
-// A value is loaded once. Name, Provision, Validate, Groups and Close are
-// called one at a time. A method that panics has failed, no more; one that
-// does not return in time has failed too, and nothing else is asked of the
-// module before it returns.
+// A value can be loaded once. Name, Provision, Validate, Groups and Close are called
+// one at a time. A panic in one of them is the error of that step. So is a method
+// that does not return in time; no other method is called before it returns.
 type Module interface {
-	// Name names the instance: 1 to 128 ASCII letters, digits, '_', '.' or '-'.
+	// Name returns the name of the instance: 1 to 128 ASCII letters, digits, '_',
+	// '.' or '-'.
 	Name() string
-	// Groups gives the groups with their tools: after Provision and Validate,
-	// and again after each Host.Changed. A tool that is the same value with the
-	// same definition as before stays as it is.
+	// Groups returns the groups with their tools. It is called after Provision and
+	// Validate, and again after Host.Changed. A tool that is the same value with the
+	// same definition as before stays registered unchanged.
 	Groups() []toolgroups.Group
 }
 
-// Provisioner is a Module that acquires what it needs (connections, programs,
-// files) before it brings tools. ctx bounds Provision only; it ends after
-// Loader.StepTimeout at the latest.
+// Provisioner is a Module that acquires resources, such as connections, programs or
+// files, before its groups are registered. ctx bounds Provision only, not the use of
+// the resources; it ends after Loader.StepTimeout at the latest.
 type Provisioner interface {
 	Provision(ctx context.Context) error
 }
 
-// Validator is a Module that can say that it will not work. Validate follows
+// Validator is a Module that can check whether it will work. Validate is called after
 // Provision and should change nothing.
-//
-// A Module that is an io.Closer is closed exactly once, when no call is in it
-// any more; also when Provision or Validate failed, and then there may be
-// little to close.
 type Validator interface {
 	Validate() error
 }
 
-// Lazy is a Module that may know its groups before it is provisioned, from a
-// record of an earlier life. Known may be called before Provision and instead
-// of Groups until Provision has succeeded; false is that it does not know, and
-// then the module is provisioned when it is loaded.
+// Lazy is a Module that may know its groups before it is provisioned, for example
+// from a record of an earlier run. CachedGroups is called in place of Groups until
+// Provision has succeeded. If it returns false, the module is provisioned when it is
+// loaded.
 //
-// The first call of a tool that is known provisions and validates the module,
-// then the tool is called, then Groups are asked for. A Provision that failed
-// is called again by a later call: it leaves nothing behind when it fails.
+// The first call of a cached tool provisions and validates the module, then calls the
+// tool; then Groups is called. After a failure a later call runs Provision again, so
+// Provision must release everything when it fails.
 type Lazy interface {
 	CachedGroups() ([]toolgroups.Group, bool)
 }
 
-// Owner is who owns the groups of the module of this name: the server that a
-// role is confined to by it.
+// Owner returns the owner of the groups of the module of this name. Roles that are
+// restricted to a server name it by the same name.
 func Owner(name string) toolgroups.Owner { return toolgroups.Server(name) }
 
-// reservedNames would read like one who is no module.
+// reservedNames could be mistaken for something that is not a module.
 var reservedNames = [...]string{"builtin", "config", "operator", "root"}
 
-// CheckName says whether name may name a module: the rule for tools' names,
-// and none of builtin, config, operator and root, in any case. The error has
-// the code invalid_config.
+// CheckName returns an error unless name is a valid module name: it follows the rule
+// for tool names and is not builtin, config, operator or root in any case. The error
+// has the code invalid_config.
 func CheckName(name string) error {
 	if err := tool.CheckName(name); err != nil {
 		return errcode.New(errcode.InvalidConfig, "module %s", strings.TrimPrefix(err.Error(), "tool "))

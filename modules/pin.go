@@ -7,22 +7,22 @@ import (
 	"encoding/json"
 )
 
-// Pin is the definition of one tool as somebody outside gives it: what an
-// operator accepts or does not.
+// Pin is the definition of one tool as an external server offers it. It is what an
+// operator accepts or rejects.
 type Pin struct {
-	Tool string `json:"tool"` // the outside's own name for it
-	// Kind is "" for a tool of the outside. Else the module makes the tool
-	// itself, and all that the outside says is that there is one: Description
-	// is the module's, for those who read.
+	Tool string `json:"tool"` // the server's name for it
+	// Kind is "" for a tool of the server. Otherwise the module makes the tool itself,
+	// and the server only says that it can be offered: Description is the module's
+	// then, for people to read.
 	Kind        string          `json:"kind,omitempty"`
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"inputSchema,omitempty"`
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 }
 
-// Digest is the SHA-256 of all of the definition, as 64 hex digits. The order
-// of keys and the white space of its JSON do not count; JSON that is none
-// counts as its bytes. A description that is the module's does not count.
+// Digest returns the SHA-256 of the whole definition, as 64 hex digits. It does not
+// depend on the order of keys and the white space of JSON; invalid JSON counts byte by
+// byte. The description counts only if Kind is "".
 func (p Pin) Digest() string {
 	if p.Kind != "" {
 		p.Description = ""
@@ -32,8 +32,8 @@ func (p Pin) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical writes JSON with sorted keys and without white space. Numbers
-// keep their digits.
+// canonical returns JSON with sorted keys and without white space. Numbers keep their
+// digits. A prefix distinguishes invalid JSON, which is returned as it is.
 func canonical(doc json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

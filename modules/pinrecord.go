@@ -9,28 +9,28 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// pinRecord is what is on the shelf: {"pins": 1, …}. The zero record is of an
-// owner that never offered anything.
+// pinRecord is what the Store holds for an owner: {"pins": 1, …}. The zero record is of
+// an owner that never offered anything.
 type pinRecord struct {
 	Version  int        `json:"pins"`
 	Prefix   string     `json:"prefix"`
 	Accepted []pinEntry `json:"accepted"`
-	Offered  []pinEntry `json:"offered"` // at the last contact; those accepted without Pin
-	damaged  bool
+	Offered  []pinEntry `json:"offered"` // at the last contact; without Pin if accepted
+	damaged  bool       // it could not be read
 }
 
-// pinEntry is a definition with its digest, which tells whether it was kept
-// well.
+// pinEntry is a definition with its digest, which detects a damaged definition.
 type pinEntry struct {
 	Tool   string `json:"tool"`
 	Digest string `json:"digest"`
 	Pin    *Pin   `json:"definition,omitempty"`
 }
 
+// pinVersion is the version of the record's format.
 const pinVersion = 1
 
-// parsePins reads a record. One that is not exactly what write wrote, is
-// damaged: it has been seen, and accepts nothing.
+// parsePins parses a record. Anything but exactly what Pins.write writes is damaged: a
+// damaged record counts as seen and accepts nothing.
 func parsePins(value []byte) pinRecord {
 	if value == nil {
 		return pinRecord{}
@@ -38,25 +38,25 @@ func parsePins(value []byte) pinRecord {
 	var r pinRecord
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil || d.More() || r.Version != pinVersion || !r.sound() {
+	if err := d.Decode(&r); err != nil || d.More() || r.Version != pinVersion || !r.valid() {
 		return pinRecord{Version: pinVersion, damaged: true}
 	}
 	return r
 }
 
-// sound says whether every digest is that of its definition, every definition
-// that is needed is there, and no name stands twice.
-func (r pinRecord) sound() bool {
+// valid reports whether every digest matches its definition, no required definition
+// is missing and no name is duplicate.
+func (r pinRecord) valid() bool {
 	accepted := make(map[string]string, len(r.Accepted))
 	for _, e := range r.Accepted {
-		if _, twice := accepted[e.Tool]; twice || e.Pin == nil || !e.holds() {
+		if _, duplicate := accepted[e.Tool]; duplicate || e.Pin == nil || !e.valid() {
 			return false
 		}
 		accepted[e.Tool] = e.Digest
 	}
 	offered := make(map[string]bool, len(r.Offered))
 	for _, e := range r.Offered {
-		if offered[e.Tool] || e.Pin == nil && accepted[e.Tool] != e.Digest || e.Pin != nil && !e.holds() {
+		if offered[e.Tool] || e.Pin == nil && accepted[e.Tool] != e.Digest || e.Pin != nil && !e.valid() {
 			return false
 		}
 		offered[e.Tool] = true
@@ -64,37 +64,40 @@ func (r pinRecord) sound() bool {
 	return true
 }
 
-func (e pinEntry) holds() bool { return e.Pin.Tool == e.Tool && e.Pin.Digest() == e.Digest }
+// valid reports whether name and digest are those of the definition.
+func (e pinEntry) valid() bool { return e.Pin.Tool == e.Tool && e.Pin.Digest() == e.Digest }
 
-func entryOf(p Pin) pinEntry { return pinEntry{p.Tool, p.Digest(), &p} }
+func newPinEntry(p Pin) pinEntry { return pinEntry{p.Tool, p.Digest(), &p} }
 
-// offer gives the record after an offer.
-func (r pinRecord) offer(prefix string, offered []Pin) pinRecord {
+// withOffered returns the record after the owner has offered these definitions. At the
+// first contact all of them are accepted.
+func (r pinRecord) withOffered(prefix string, offered []Pin) pinRecord {
 	next := pinRecord{Version: pinVersion, Prefix: prefix, Accepted: r.Accepted, Offered: []pinEntry{}}
 	first := r.Version == 0 && !r.damaged
 	if first {
 		next.Accepted = []pinEntry{}
 	}
 	for _, p := range offered {
-		e := entryOf(p)
+		e := newPinEntry(p)
 		if first {
 			next.Accepted = append(next.Accepted, e)
 		}
 		next.Offered = append(next.Offered, e)
 	}
-	return next.dropAccepted()
+	return next.withoutDuplicates()
 }
 
-// accept gives the record with p accepted.
-func (r pinRecord) accept(p Pin) pinRecord {
+// withAccepted returns the record with p accepted.
+func (r pinRecord) withAccepted(p Pin) pinRecord {
 	r.Version, r.damaged = pinVersion, false
 	r.Accepted = slices.DeleteFunc(slices.Clone(r.Accepted), func(e pinEntry) bool { return e.Tool == p.Tool })
-	r.Accepted = append(r.Accepted, entryOf(p))
-	return r.dropAccepted()
+	r.Accepted = append(r.Accepted, newPinEntry(p))
+	return r.withoutDuplicates()
 }
 
-// dropAccepted leaves out definitions that stand among the accepted ones.
-func (r pinRecord) dropAccepted() pinRecord {
+// withoutDuplicates returns the record without the offered definitions that are among
+// the accepted ones; their digests stay.
+func (r pinRecord) withoutDuplicates() pinRecord {
 	accepted := r.acceptedByTool()
 	r.Offered = slices.Clone(r.Offered)
 	for i, e := range r.Offered {
@@ -113,14 +116,14 @@ func (r pinRecord) acceptedByTool() map[string]pinEntry {
 	return accepted
 }
 
-// same says whether writing other in the place of r would change nothing.
-func (r pinRecord) same(other pinRecord) bool {
+// equal reports whether writing other in place of r would change nothing.
+func (r pinRecord) equal(other pinRecord) bool {
 	byDigest := func(a, b pinEntry) bool { return a.Tool == b.Tool && a.Digest == b.Digest }
 	return !r.damaged && r.Version == other.Version && r.Prefix == other.Prefix &&
 		slices.EqualFunc(r.Accepted, other.Accepted, byDigest) && slices.EqualFunc(r.Offered, other.Offered, byDigest)
 }
 
-// pinned splits what is offered.
+// pinned splits the offered definitions into active and pending ones.
 func (r pinRecord) pinned(owner toolgroups.Owner) Pinned {
 	out := Pinned{Owner: owner, Prefix: r.Prefix, Seen: r.Version != 0 || r.damaged, Damaged: r.damaged}
 	accepted := r.acceptedByTool()

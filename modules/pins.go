@@ -13,55 +13,55 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Pins keeps which definitions of tools from outside the operator has accepted,
-// and which wait for that: the quarantine. One record an owner is on a Shelf.
+// Pins records which tool definitions of external servers the operator has accepted and
+// which are pending, that is, in quarantine. It keeps one record per owner in a Store.
 //
-// What an owner offers at the first contact is accepted: the operator
-// configured it. After that a definition is in force only while what is offered
-// is what was accepted. A changed or new one waits for Accept. A record that
-// is damaged accepts nothing.
+// The definitions of the first contact are accepted, since the operator configured the
+// server. After that a definition is active only while the server offers it exactly as
+// it was accepted. A changed or new one is pending until Accept. A damaged record
+// accepts nothing.
 //
-// All methods are safe for concurrent use. One Pins has to serve all who share
-// a Shelf.
+// All methods are safe for concurrent use. A Store must be used by one Pins only.
 type Pins struct {
-	shelf Store
+	store Store
 
-	mu       sync.Mutex // one change of records at a time; guards what follows
-	watchers map[toolgroups.Owner][]*func()
-	records  []*func() // called when a record changed
+	mu                 sync.Mutex // held during a change of a record; guards what follows
+	watchers           map[toolgroups.Owner][]*func()
+	quarantineWatchers []*func()
 }
 
-// Owners is a Shelf that can say whose values it keeps.
+// Owners is a Store that can list the owners that have a value in it.
 type Owners interface {
 	Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
 }
 
-// Pinned is what the record of an owner says.
+// Pinned is the record of an owner.
 type Pinned struct {
 	Owner   toolgroups.Owner
-	Prefix  string        // the owner's tools are named prefix + Pin.Tool
-	Seen    bool          // it has offered something, if only nothing
+	Prefix  string        // the owner's tools are named Prefix + Pin.Tool
+	Seen    bool          // the owner was contacted, even if it offered no tools
 	Damaged bool          // the record could not be read: nothing is accepted
-	Active  []Pin         // offered as accepted; in the order of the offer
+	Active  []Pin         // offered as accepted, in the order of the offer
 	Pending []PendingTool // sorted by Name
 }
 
 // PendingTool is a definition in quarantine.
 type PendingTool struct {
 	Owner    toolgroups.Owner
-	Name     string // as it would be called
+	Name     string // of the tool, with the prefix
 	Digest   string // of Offered
 	Offered  Pin
-	Accepted *Pin // what was accepted under this name; nil for a new tool
+	Accepted *Pin // the accepted definition of this name; nil for a new tool
 }
 
-// NewPins makes Pins that keep their records on a shelf.
-func NewPins(shelf Store) *Pins {
-	return &Pins{shelf: shelf, watchers: make(map[toolgroups.Owner][]*func())}
+// NewPins returns Pins that keep their records in store. With a nil store every method
+// that reads or writes a record fails.
+func NewPins(store Store) *Pins {
+	return &Pins{store: store, watchers: make(map[toolgroups.Owner][]*func())}
 }
 
-// Watch has fn called after each Accept that changed what is in force of
-// owner. It must not block or call Pins. The function it gives ends that.
+// Watch calls fn after each Accept of a definition of owner, until stop is called. fn
+// must not block and must not call methods of Pins.
 func (p *Pins) Watch(owner toolgroups.Owner, fn func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,21 +74,21 @@ func (p *Pins) Watch(owner toolgroups.Owner, fn func()) (stop func()) {
 	}
 }
 
-// WatchQuarantine has fn called whenever what waits may be another, of any
-// owner. It must not block or call Pins. The function it gives ends that.
+// WatchQuarantine calls fn whenever pending definitions of any owner may have changed,
+// until stop is called. fn must not block and must not call methods of Pins.
 func (p *Pins) WatchQuarantine(fn func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	mine := &fn
-	p.records = append(p.records, mine)
+	p.quarantineWatchers = append(p.quarantineWatchers, mine)
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.records = slices.DeleteFunc(p.records, func(other *func()) bool { return other == mine })
+		p.quarantineWatchers = slices.DeleteFunc(p.quarantineWatchers, func(other *func()) bool { return other == mine })
 	}
 }
 
-// Get gives what the record of owner says.
+// Get returns the record of owner.
 func (p *Pins) Get(ctx context.Context, owner toolgroups.Owner) (Pinned, error) {
 	r, err := p.read(ctx, owner)
 	if err != nil {
@@ -97,8 +97,8 @@ func (p *Pins) Get(ctx context.Context, owner toolgroups.Owner) (Pinned, error) 
 	return r.pinned(owner), nil
 }
 
-// Update records what owner offers now, each tool once, and gives what is in
-// force from now on. It returns when the record is on disk.
+// Update records the definitions that owner offers now, each name once, and returns the
+// record. It returns when the record is on disk.
 func (p *Pins) Update(ctx context.Context, owner toolgroups.Owner, prefix string, offered []Pin) (Pinned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *Pins) Update(ctx context.Context, owner toolgroups.Owner, prefix string
 	if err != nil {
 		return Pinned{Owner: owner}, err
 	}
-	after := before.offer(prefix, offered)
-	if !before.same(after) {
+	after := before.withOffered(prefix, offered)
+	if !before.equal(after) {
 		if err := p.write(ctx, owner, after); err != nil {
 			return Pinned{Owner: owner}, err
 		}
@@ -115,11 +115,11 @@ func (p *Pins) Update(ctx context.Context, owner toolgroups.Owner, prefix string
 	return after.pinned(owner), nil
 }
 
-// Accept puts a waiting definition in force: the one of this digest and no
-// other, so that what nobody has seen is not accepted. name is as of Waiting.
+// Accept accepts a pending definition and returns it. name is its PendingTool.Name. The
+// digest makes sure that only a definition the operator has seen is accepted.
 //
-// Errors: UnknownTool when nothing of this name waits; Conflict when the
-// definition that waits is another by now.
+// Errors: UnknownTool when no pending definition has this name; Conflict when the
+// pending definition has another digest by now.
 func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest string) (PendingTool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,9 +133,9 @@ func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest 
 		return PendingTool{}, errcode.New(errcode.UnknownTool, "accept %.140q: no tool of this name is in quarantine", name)
 	}
 	if list[at].Digest != digest {
-		return PendingTool{}, errcode.New(errcode.Conflict, "accept %s: its definition is another by now, of digest %s; look at it again", name, list[at].Digest)
+		return PendingTool{}, errcode.New(errcode.Conflict, "accept %s: its definition has changed meanwhile and has the digest %s; review it again", name, list[at].Digest)
 	}
-	if err := p.write(ctx, owner, r.accept(list[at].Offered)); err != nil {
+	if err := p.write(ctx, owner, r.withAccepted(list[at].Offered)); err != nil {
 		return PendingTool{}, err
 	}
 	for _, fn := range p.watchers[owner] {
@@ -144,10 +144,10 @@ func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest 
 	return list[at], nil
 }
 
-// Quarantine lists all that waits, of all owners, sorted by Name. Damaged
-// records are passed over; who offers under them writes them anew.
+// Quarantine lists the pending definitions of all owners, sorted by Name. It is empty if
+// the store is not Owners. Damaged records are skipped; the next Update replaces them.
 func (p *Pins) Quarantine(ctx context.Context) ([]PendingTool, error) {
-	owners, ok := p.shelf.(Owners)
+	owners, ok := p.store.(Owners)
 	if !ok {
 		return nil, nil
 	}
@@ -169,26 +169,26 @@ func (p *Pins) Quarantine(ctx context.Context) ([]PendingTool, error) {
 }
 
 func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, error) {
-	if p.shelf == nil {
-		return pinRecord{}, errcode.New(errcode.Internal, "read the pins of %s: there is no shelf", owner)
+	if p.store == nil {
+		return pinRecord{}, errcode.New(errcode.Internal, "read the pins of %s: there is no store", owner)
 	}
-	value, err := p.shelf.Get(ctx, owner)
+	value, err := p.store.Get(ctx, owner)
 	if err != nil {
 		return pinRecord{}, fmt.Errorf("read the pins of %s: %w", owner, err)
 	}
 	return parsePins(value), nil
 }
 
-// write wants mu held.
+// write must be called with mu held.
 func (p *Pins) write(ctx context.Context, owner toolgroups.Owner, r pinRecord) error {
 	value, err := json.Marshal(r)
 	if err == nil {
-		err = p.shelf.Set(ctx, owner, value)
+		err = p.store.Set(ctx, owner, value)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the pins of %s: %w", owner, err)
+		return fmt.Errorf("write the pins of %s: %w", owner, err)
 	}
-	for _, fn := range p.records {
+	for _, fn := range p.quarantineWatchers {
 		(*fn)()
 	}
 	return nil

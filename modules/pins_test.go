@@ -17,19 +17,19 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// shelf keeps records in a map.
-type shelf map[toolgroups.Owner][]byte
+// mapStore is a modules.Store and modules.Owners in memory.
+type mapStore map[toolgroups.Owner][]byte
 
-func (s shelf) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s mapStore) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
 	return s[owner], nil
 }
 
-func (s shelf) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s mapStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	s[owner] = value
 	return nil
 }
 
-func (s shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s mapStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
 		for _, owner := range slices.Sorted(maps.Keys(s)) {
 			if !yield(owner, nil) {
@@ -39,16 +39,16 @@ func (s shelf) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	}
 }
 
-// Property: what is in force is what is offered as it was accepted: at the
-// first contact, or by Accept; whatever is offered in between.
-func TestPinsAgainstModel(t *testing.T) {
+// Property: a definition is active if and only if it is offered as it was accepted, at
+// the first contact or by Accept, whatever was offered in between.
+func TestPins_AgreesWithModel(t *testing.T) {
 	const owner = toolgroups.Owner("module:m")
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		keep := shelf{}
+		store := mapStore{}
 		accepted, offered := map[string]string(nil), map[string]string{}
 		for step := range 40 {
-			pins := modules.NewPins(keep) // as after a restart
+			pins := modules.NewPins(store) // as after a restart
 			if r.IntN(3) > 0 || accepted == nil {
 				offered = randomOffer(r)
 				if accepted == nil {
@@ -86,38 +86,40 @@ func pinsOf(offer map[string]string) (list []modules.Pin) {
 	return list
 }
 
+// wantPinned compares the record of owner with a model: accepted and offered are
+// descriptions by tool.
 func wantPinned(t *testing.T, when string, pins *modules.Pins, owner toolgroups.Owner, accepted, offered map[string]string) {
 	t.Helper()
 	p, err := pins.Get(t.Context(), owner)
 	if err != nil || !p.Seen || p.Damaged {
 		t.Fatalf("%s: %+v, %v", when, p, err)
 	}
-	force, waiting := map[string]string{}, map[string]string{}
+	active, pending := map[string]string{}, map[string]string{}
 	for _, pin := range p.Active {
-		force[pin.Tool] = pin.Description
+		active[pin.Tool] = pin.Description
 	}
 	for _, w := range p.Pending {
-		waiting[w.Offered.Tool] = w.Offered.Description
+		pending[w.Offered.Tool] = w.Offered.Description
 		if before, ok := accepted[w.Offered.Tool]; ok != (w.Accepted != nil) || ok && w.Accepted.Description != before {
 			t.Errorf("%s: %+v was accepted as %q", when, w, before)
 		}
 	}
-	wantForce, wantWaiting := map[string]string{}, map[string]string{}
+	wantActive, wantPending := map[string]string{}, map[string]string{}
 	for name, text := range offered {
 		if accepted[name] == text {
-			wantForce[name] = text
+			wantActive[name] = text
 		} else {
-			wantWaiting[name] = text
+			wantPending[name] = text
 		}
 	}
-	if diff := cmp.Diff(wantForce, force) + cmp.Diff(wantWaiting, waiting); diff != "" {
+	if diff := cmp.Diff(wantActive, active) + cmp.Diff(wantPending, pending); diff != "" {
 		t.Fatalf("%s (-want +got):\n%s", when, diff)
 	}
 }
 
-// Every part of a definition counts for its digest; how its JSON is written
-// does not.
-func TestDigest(t *testing.T) {
+// The digest depends on every part of a definition, and not on the order of keys and
+// the white space of its JSON.
+func TestPin_Digest(t *testing.T) {
 	pin := modules.Pin{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0}`)}
 	same := pin
 	same.Input = json.RawMessage(" {\"x\" : 1.0,\n\"type\":\"object\"}")
@@ -130,7 +132,7 @@ func TestDigest(t *testing.T) {
 		{Tool: "b", Description: "d", Input: pin.Input},
 		{Tool: "a", Description: "d", Annotations: pin.Input},
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1}`)},
-		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0} `)}, // the same, once
+		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0} `)}, // equal to pin
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":9007199254740993}`)},
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":9007199254740992}`)},
 		{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":`)},
@@ -141,19 +143,19 @@ func TestDigest(t *testing.T) {
 		seen[other.Digest()] = i
 	}
 	kind := modules.Pin{Tool: "a", Kind: "k"}
-	told := kind
-	told.Description = "the module's words"
-	if told.Digest() != kind.Digest() {
-		t.Error("what a module says itself counts")
+	described := kind
+	described.Description = "a description by the module"
+	if described.Digest() != kind.Digest() {
+		t.Error("the digest depends on the module's own description")
 	}
 }
 
-// Who watches an owner hears of what is accepted of it, and of nothing else.
-func TestWatch(t *testing.T) {
-	pins := modules.NewPins(shelf{})
-	heard := map[toolgroups.Owner]int{}
-	stop := pins.Watch("a", func() { heard["a"]++ })
-	pins.Watch("b", func() { heard["b"]++ })
+// A watcher of an owner is called for each Accept of that owner only.
+func TestPins_Watch(t *testing.T) {
+	pins := modules.NewPins(mapStore{})
+	called := map[toolgroups.Owner]int{}
+	stop := pins.Watch("a", func() { called["a"]++ })
+	pins.Watch("b", func() { called["b"]++ })
 	for _, owner := range []toolgroups.Owner{"a", "b"} {
 		for _, offer := range []map[string]string{{}, {"x": "new", "y": "new"}} {
 			if _, err := pins.Update(t.Context(), owner, "", pinsOf(offer)); err != nil {
@@ -173,16 +175,16 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(map[toolgroups.Owner]int{"a": 1, "b": 2}, heard); diff != "" {
+	if diff := cmp.Diff(map[toolgroups.Owner]int{"a": 1, "b": 2}, called); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// Who watches the quarantine hears of each record that changed, of any owner.
-func TestWatchQuarantine(t *testing.T) {
-	pins := modules.NewPins(shelf{})
-	heard := 0
-	stop := pins.WatchQuarantine(func() { heard++ })
+// A watcher of the quarantine is called for each changed record of any owner.
+func TestPins_WatchQuarantine(t *testing.T) {
+	pins := modules.NewPins(mapStore{})
+	called := 0
+	stop := pins.WatchQuarantine(func() { called++ })
 	offer := func(owner toolgroups.Owner, texts map[string]string) {
 		t.Helper()
 		if _, err := pins.Update(t.Context(), owner, "", pinsOf(texts)); err != nil {
@@ -191,17 +193,17 @@ func TestWatchQuarantine(t *testing.T) {
 	}
 	want := func(when string, n int) {
 		t.Helper()
-		if heard != n {
-			t.Errorf("%s: heard %d times, want %d", when, heard, n)
+		if called != n {
+			t.Errorf("%s: called %d times, want %d", when, called, n)
 		}
 	}
 	offer("a", map[string]string{"x": "one"})
-	want("at the first contact", 1)
+	want("first contact", 1)
 	offer("a", map[string]string{"x": "one"})
-	want("at the same offer", 1)
+	want("same offer", 1)
 	offer("b", nil)
 	offer("a", map[string]string{"x": "two"})
-	want("at another offer", 3)
+	want("changed offers", 3)
 	list, err := pins.Quarantine(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
@@ -209,14 +211,14 @@ func TestWatchQuarantine(t *testing.T) {
 	if _, err := pins.Accept(t.Context(), "a", "x", list[0].Digest); err != nil {
 		t.Fatal(err)
 	}
-	want("at an acceptance", 4)
+	want("accept", 4)
 	stop()
 	offer("a", map[string]string{"x": "three"})
-	want("after it stopped", 4)
+	want("after stop", 4)
 }
 
-// Without a shelf nothing is in force, and nothing can be.
-func TestPinsWithoutAShelf(t *testing.T) {
+// Without a store no definition is active.
+func TestPins_WithoutStore(t *testing.T) {
 	pins := modules.NewPins(nil)
 	if p, err := pins.Update(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.Of(err) != errcode.Internal || len(p.Active) > 0 {
 		t.Errorf("got %+v, %v", p, err)

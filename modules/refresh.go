@@ -10,19 +10,17 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// refreshPause is the least time between two refreshes of one module.
-const refreshPause = 100 * time.Millisecond
+// minRefreshInterval is the least time between two refreshes of one module.
+const minRefreshInterval = 100 * time.Millisecond
 
-// refresher asks one module for its groups, as often as it says that they
-// changed.
-type refresher struct{ again bool }
+// refresher refreshes one module while changes are pending.
+type refresher struct{ pending bool }
 
-// Changed says that the groups of a module are others now. It returns at once:
-// they are asked for soon, once for many calls and at most ten times a second,
-// and registered in the place of those before, as by Reload. Groups and tools
-// that are the same stay as they are; calls in flight go on. What goes wrong
-// leaves the groups as they were and is logged. A name that nobody bears is
-// passed over.
+// Changed notifies the loader that the groups of a module have changed. It returns at
+// once. Soon Groups is called, once for several changes and at most ten times a second,
+// and the groups are registered in place of the old ones, as by Reload. Groups and tools
+// that are the same stay registered; calls in progress go on. On an error, which is
+// logged, the old groups stay. Changed ignores a name that is not loaded.
 func (l *Loader) Changed(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,16 +28,16 @@ func (l *Loader) Changed(name string) {
 		return
 	}
 	if r, ok := l.refreshers[name]; ok {
-		r.again = true
+		r.pending = true
 		return
 	}
-	r := &refresher{again: true}
+	r := &refresher{pending: true}
 	l.refreshers[name] = r
 	l.backgroundStarted()
 	go l.refreshLoop(name, r)
 }
 
-// refreshLoop refreshes a module until nobody says any more that it changed.
+// refreshLoop refreshes a module until no changes are pending.
 func (l *Loader) refreshLoop(name string, r *refresher) {
 	defer l.addBackground(-1)
 	for {
@@ -48,29 +46,29 @@ func (l *Loader) refreshLoop(name string, r *refresher) {
 			return
 		}
 		if err := l.refresh(i); err != nil {
-			l.log().Error("the groups of a module stay as they were", "module", name, "error", err)
+			l.log().Error("module groups not refreshed", "module", name, "error", err)
 		}
-		l.release(name)
+		l.unlockModule(name)
 		select {
-		case <-l.ending:
-		case <-time.After(refreshPause):
+		case <-l.closing:
+		case <-time.After(minRefreshInterval):
 		}
 	}
 }
 
-// lockForRefresh waits until nobody changes the module and claims it; nil when
-// there is nothing to do any more, and then the refresher is forgotten.
+// lockForRefresh locks the module, waiting for a change in progress, and returns its
+// instance. When nothing is left to do it removes the refresher and returns nil.
 func (l *Loader) lockForRefresh(name string, r *refresher) *instance {
 	for {
 		l.mu.Lock()
 		held, i := l.locks[name], l.find(name)
 		switch {
-		case l.closed || !r.again || held == nil && i == nil:
+		case l.closed || !r.pending || held == nil && i == nil:
 			delete(l.refreshers, name)
 			l.mu.Unlock()
 			return nil
 		case held == nil:
-			r.again = false
+			r.pending = false
 			l.locks[name] = &changeLock{done: make(chan struct{}), refresh: true}
 			l.mu.Unlock()
 			return i
@@ -78,23 +76,23 @@ func (l *Loader) lockForRefresh(name string, r *refresher) *instance {
 		l.mu.Unlock()
 		select {
 		case <-held.done:
-		case <-l.ending:
+		case <-l.closing:
 		}
 	}
 }
 
-// refresh asks for the groups and registers those that are others now.
+// refresh gets the groups of i and registers those that have changed.
 func (l *Loader) refresh(i *instance) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.patience())
+	ctx, cancel := context.WithTimeout(context.Background(), l.stepTimeout())
 	defer cancel()
-	groups, ok, err := i.current(ctx)
+	groups, ok, err := i.currentGroups(ctx)
 	if err != nil || !ok {
 		return err
 	}
 	reuseTools(i.groups, groups)
-	book := newLedger(l.groups, Owner(i.name), i.groups)
-	if err := book.replace(i.groups, groups); err != nil {
-		return i.failed(StepRegister, errors.Join(err, book.rollback()))
+	changes := newRegistration(l.groups, Owner(i.name), i.groups)
+	if err := changes.replace(i.groups, groups); err != nil {
+		return i.stepError(StepRegister, errors.Join(err, changes.rollback()))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,25 +100,26 @@ func (l *Loader) refresh(i *instance) error {
 	return nil
 }
 
-// current asks a module for its groups; one that sleeps, for those it knows.
-func (i *instance) current(ctx context.Context) ([]toolgroups.Group, bool, error) {
+// currentGroups returns the groups of a module, or the cached ones of a module that is
+// not provisioned. It reports false if there are none to register.
+func (i *instance) currentGroups(ctx context.Context) ([]toolgroups.Group, bool, error) {
 	if i.isLazy() {
-		return i.known(ctx)
+		return i.cachedGroups(ctx)
 	}
-	groups, err := ask(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
+	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
 	if err != nil {
-		return nil, false, i.failed(StepGroups, err)
+		return nil, false, i.stepError(StepGroups, err)
 	}
 	return groups, true, nil
 }
 
-// reuseTools puts those tools of old that did not change in the place of their
-// likes, so that who compares sees that they are the same.
+// reuseTools replaces tools in next by the equal tools in old, so that comparing the
+// groups shows that they are the same.
 func reuseTools(old, next []toolgroups.Group) {
-	known := map[string]tool.Tool{}
+	byName := map[string]tool.Tool{}
 	for _, g := range old {
 		for _, t := range g.Tools {
-			known[t.Definition().Name] = t
+			byName[t.Definition().Name] = t
 		}
 	}
 	for _, g := range next {
@@ -128,38 +127,38 @@ func reuseTools(old, next []toolgroups.Group) {
 			if t == nil {
 				continue
 			}
-			if before, ok := known[t.Definition().Name]; ok && sameTool(before, t) {
+			if before, ok := byName[t.Definition().Name]; ok && sameTool(before, t) {
 				g.Tools[n] = before
 			}
 		}
 	}
 }
 
-// equalGroup says whether registering b where a is would change nothing.
+// equalGroup reports whether registering b in place of a would change nothing.
 func equalGroup(a, b toolgroups.Group) bool {
 	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) &&
 		slices.EqualFunc(a.Tools, b.Tools, sameTool)
 }
 
-// WaitIdle returns when no module is being refreshed or woken, nor is about to
-// be, or ctx has ended.
+// WaitIdle waits until no module is being refreshed or provisioned in the background
+// and no change is pending. The error is ctx's cause.
 func (l *Loader) WaitIdle(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		quiet, busy := l.quiet, l.background > 0
+		idle, busy := l.idle, l.background > 0
 		l.mu.Unlock()
 		if !busy {
 			return nil
 		}
 		select {
-		case <-quiet:
+		case <-idle:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// addBackground counts the goroutines that refresh and wake.
+// addBackground adds 1 or -1 to the count of background goroutines.
 func (l *Loader) addBackground(by int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,14 +167,14 @@ func (l *Loader) addBackground(by int) {
 		return
 	}
 	if l.background--; l.background == 0 {
-		close(l.quiet)
+		close(l.idle)
 	}
 }
 
-// backgroundStarted wants mu held.
+// backgroundStarted must be called with mu held.
 func (l *Loader) backgroundStarted() {
 	if l.background == 0 {
-		l.quiet = make(chan struct{})
+		l.idle = make(chan struct{})
 	}
 	l.background++
 }

@@ -9,34 +9,36 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// registration changes the groups of one owner and knows how to take that back.
+// registration changes the groups of one owner in a registry and can roll the changes
+// back.
 type registration struct {
-	registry Groups
-	owner    toolgroups.Owner
-	held     map[toolgroups.GroupID]toolgroups.Group
-	undo     []func() error
+	registry   Groups
+	owner      toolgroups.Owner
+	registered map[toolgroups.GroupID]toolgroups.Group
+	undo       []func() error // in the order of the changes
 }
 
-func newLedger(registry Groups, owner toolgroups.Owner, held []toolgroups.Group) *registration {
-	l := &registration{registry: registry, owner: owner, held: make(map[toolgroups.GroupID]toolgroups.Group, len(held))}
-	for _, g := range held {
-		l.held[g.ID] = g
+// newRegistration returns a registration for an owner that has registered these groups.
+func newRegistration(registry Groups, owner toolgroups.Owner, registered []toolgroups.Group) *registration {
+	r := &registration{registry: registry, owner: owner, registered: make(map[toolgroups.GroupID]toolgroups.Group, len(registered))}
+	for _, g := range registered {
+		r.registered[g.ID] = g
 	}
-	return l
+	return r
 }
 
-// replace puts next in the place of old. A tool that moves from one group to
-// another leaves the first before it comes to the second, for a name has one
-// group at a time; every other tool of both is there throughout.
-func (l *registration) replace(old, next []toolgroups.Group) error {
+// replace replaces the groups old by next. A tool that moves to another group is
+// removed from the first before it is added to the second, since a tool name can be in
+// one group at a time. All other tools of both are registered throughout.
+func (r *registration) replace(old, next []toolgroups.Group) error {
 	for _, g := range slices.Concat(shrinkOldGroups(old, next), next) {
-		if err := l.put(g); err != nil {
+		if err := r.put(g); err != nil {
 			return err
 		}
 	}
 	for _, g := range old {
 		if !slices.ContainsFunc(next, func(n toolgroups.Group) bool { return n.ID == g.ID }) {
-			if err := l.drop(g.ID); err != nil {
+			if err := r.drop(g.ID); err != nil {
 				return err
 			}
 		}
@@ -44,77 +46,78 @@ func (l *registration) replace(old, next []toolgroups.Group) error {
 	return nil
 }
 
-// shrinkOldGroups gives those old groups that lose a tool to another of the next
-// ones, without it.
+// shrinkOldGroups returns the old groups from which a tool moves to another group of
+// next, without the tools that move.
 func shrinkOldGroups(old, next []toolgroups.Group) []toolgroups.Group {
-	goes := make(map[string]toolgroups.GroupID)
+	groupOf := make(map[string]toolgroups.GroupID) // in next, by tool name
 	for _, g := range next {
 		for _, t := range g.Tools {
 			if t != nil {
-				goes[t.Definition().Name] = g.ID
+				groupOf[t.Definition().Name] = g.ID
 			}
 		}
 	}
-	var narrowed []toolgroups.Group
+	var shrunk []toolgroups.Group
 	for _, g := range old {
 		stay := slices.DeleteFunc(slices.Clone(g.Tools), func(t tool.Tool) bool {
-			to, claimed := goes[t.Definition().Name]
-			return claimed && to != g.ID
+			to, ok := groupOf[t.Definition().Name]
+			return ok && to != g.ID
 		})
 		if len(stay) < len(g.Tools) {
 			g.Tools = stay
-			narrowed = append(narrowed, g)
+			shrunk = append(shrunk, g)
 		}
 	}
-	return narrowed
+	return shrunk
 }
 
-// put registers a group. The way back is noted first: a registry that reports
-// an error, of its journal say, may have the group nevertheless.
-func (l *registration) put(g toolgroups.Group) error {
-	before, had := l.held[g.ID]
-	if had && equalGroup(before, g) && (len(g.Refs) == 0 || len(l.undo) == 0) { // a change may give references a meaning
+// put registers a group unless it is registered unchanged. The undo step is added
+// first: a registry that returns an error, such as one of its journal, may have made
+// the change.
+func (r *registration) put(g toolgroups.Group) error {
+	before, had := r.registered[g.ID]
+	if had && equalGroup(before, g) && (len(g.Refs) == 0 || len(r.undo) == 0) { // an earlier change may have made references valid
 		return nil
 	}
-	l.undo = append(l.undo, func() error {
+	r.undo = append(r.undo, func() error {
 		if had {
-			return l.register(before)
+			return r.register(before)
 		}
-		return l.unregister(g.ID)
+		return r.unregister(g.ID)
 	})
-	if err := l.register(g); err != nil {
+	if err := r.register(g); err != nil {
 		return err
 	}
-	l.held[g.ID] = g
+	r.registered[g.ID] = g
 	return nil
 }
 
-// drop unregisters a group the owner has.
-func (l *registration) drop(id toolgroups.GroupID) error {
-	before := l.held[id]
-	l.undo = append(l.undo, func() error { return l.register(before) })
-	delete(l.held, id)
-	return l.unregister(id)
+// drop unregisters a registered group.
+func (r *registration) drop(id toolgroups.GroupID) error {
+	before := r.registered[id]
+	r.undo = append(r.undo, func() error { return r.register(before) })
+	delete(r.registered, id)
+	return r.unregister(id)
 }
 
-// rollback takes all changes back, the last one first, as far as it can.
-func (l *registration) rollback() error {
+// rollback undoes all changes, the last one first. It goes on after an error.
+func (r *registration) rollback() error {
 	var errs []error
-	for _, undo := range slices.Backward(l.undo) {
+	for _, undo := range slices.Backward(r.undo) {
 		errs = append(errs, undo())
 	}
-	l.undo = nil
+	r.undo = nil
 	return errors.Join(errs...)
 }
 
-func (l *registration) register(g toolgroups.Group) error {
-	_, err := l.registry.Register(l.owner, g)
+func (r *registration) register(g toolgroups.Group) error {
+	_, err := r.registry.Register(r.owner, g)
 	return err
 }
 
-// unregister is content when the owner has no such group.
-func (l *registration) unregister(id toolgroups.GroupID) error {
-	err := l.registry.Unregister(l.owner, id)
+// unregister returns nil also when the owner has no such group.
+func (r *registration) unregister(id toolgroups.GroupID) error {
+	err := r.registry.Unregister(r.owner, id)
 	switch errcode.Of(err) {
 	case errcode.GroupNotFound, errcode.CannotUnregisterReserved:
 		return nil

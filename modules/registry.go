@@ -16,33 +16,35 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Config is what the operator says about one module.
+// Config is the operator's configuration of one module.
 type Config struct {
-	Name     string          // the instance; empty is the kind's name
-	Settings json.RawMessage // a JSON object for the kind to Decode; empty is all defaults
+	Name     string          // of the instance; "" is the kind's name
+	Settings json.RawMessage // a JSON object that the kind decodes; empty is all defaults
 	Host     Host
 }
 
-// Host is what a module may use of the process it is in. Its fields may be
-// zero: then nothing is logged, kept, or noticed.
+// Host is what the process provides to a module. Any field may be nil: then nothing is
+// logged, stored, or refreshed.
 type Host struct {
 	Log   *slog.Logger
 	Store Store
-	// Changed says that the module's Groups are others now. It returns at
-	// once; the Loader asks for them soon, once for many calls.
+	// Changed notifies the Loader that the module's groups have changed:
+	// Loader.Changed. It returns at once.
 	Changed func()
 }
 
-// Store keeps what owners of groups want to find again after a restart: one
-// value each. Methods are safe for concurrent use.
+// Store is a persistent store with one value for each owner of groups. Its methods are
+// safe for concurrent use.
 type Store interface {
-	Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error) // nil when there is none
-	// Set returns when the value is on disk; nil removes it.
+	// Get returns the value of owner, nil when there is none.
+	Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error)
+	// Set sets the value of owner and returns when it is on disk. nil
+	// removes the value.
 	Set(ctx context.Context, owner toolgroups.Owner, value []byte) error
 }
 
-// Decode reads the settings into a struct that holds the defaults. A setting
-// the struct does not know is refused; errors have the code invalid_config.
+// Decode decodes the settings into a struct that holds the defaults. It rejects a
+// setting that the struct does not have. Errors have the code invalid_config.
 func (c Config) Decode(into any) error {
 	if len(c.Settings) == 0 {
 		return nil
@@ -61,35 +63,34 @@ func (c Config) Decode(into any) error {
 	return nil
 }
 
-// Constructor makes a module of one kind, named c.Name. It acquires nothing
-// that would need to be closed: that is what Provision is for.
+// Constructor makes a module of one kind with the name c.Name. It acquires no resources
+// that have to be closed; Provision does that.
 type Constructor func(c Config) (Module, error)
 
-// Kind is a kind of module, by the name that a configuration's type has.
+// Kind is a kind of module.
 type Kind struct {
-	Name string
+	Name string // the type in a configuration file
 	New  Constructor
 }
 
-// Registry knows the kinds of module there are. The zero Registry is empty
-// and ready. Register first, in one place; then New and Kinds are safe for
-// concurrent use.
+// Registry is the set of the kinds of module. The zero Registry is empty. Register all
+// kinds before the first New; after that New and Kinds are safe for concurrent use.
 type Registry struct {
 	kinds map[string]Constructor
 }
 
-// Register adds a kind. It refuses a name that CheckName refuses, a nil
-// constructor, and a kind there is already.
+// Register adds a kind. It rejects an invalid name and a nil constructor with
+// invalid_config, and a kind of the same name with conflict.
 func (r *Registry) Register(k Kind) error {
 	kind, fn := k.Name, k.New
 	if err := tool.CheckName(kind); err != nil {
-		return errcode.New(errcode.InvalidConfig, "register kind of module: %s", strings.TrimPrefix(err.Error(), "tool "))
+		return errcode.New(errcode.InvalidConfig, "register module kind: %s", strings.TrimPrefix(err.Error(), "tool "))
 	}
 	if fn == nil {
-		return errcode.New(errcode.InvalidConfig, "register kind of module %q: it has no constructor", kind)
+		return errcode.New(errcode.InvalidConfig, "register module kind %q: it has no constructor", kind)
 	}
-	if _, taken := r.kinds[kind]; taken {
-		return errcode.New(errcode.Conflict, "register kind of module %q: there is one already", kind)
+	if _, ok := r.kinds[kind]; ok {
+		return errcode.New(errcode.Conflict, "register module kind %q: it is registered already", kind)
 	}
 	if r.kinds == nil {
 		r.kinds = make(map[string]Constructor)
@@ -98,16 +99,16 @@ func (r *Registry) Register(k Kind) error {
 	return nil
 }
 
-// Kinds lists the kinds, sorted.
+// Kinds returns the names of the kinds, sorted.
 func (r *Registry) Kinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 
-// New makes a module. It refuses, with invalid_config, a kind nobody
-// registered, a name CheckName refuses, and a module that does not bear the
-// name it was given; a constructor that panics has failed.
+// New makes a module. It rejects, with invalid_config, a kind that is not registered, an
+// invalid name, and a module that does not have the configured name. A panic of the
+// constructor is an error.
 func (r *Registry) New(kind string, c Config) (Module, error) {
 	fn, ok := r.kinds[kind]
 	if !ok {
-		return nil, errcode.New(errcode.InvalidConfig, "make module: there is no kind %q; there are: %s", kind, strings.Join(r.Kinds(), ", "))
+		return nil, errcode.New(errcode.InvalidConfig, "make module: unknown kind %q; registered are: %s", kind, strings.Join(r.Kinds(), ", "))
 	}
 	if c.Name == "" {
 		c.Name = kind
@@ -116,7 +117,7 @@ func (r *Registry) New(kind string, c Config) (Module, error) {
 		return nil, fmt.Errorf("make module of kind %q: %w", kind, err)
 	}
 	var m Module
-	err := guard(func() (err error) {
+	err := recoverPanic(func() (err error) {
 		if m, err = fn(c); err == nil {
 			err = checkModuleName(m, c.Name)
 		}
@@ -128,12 +129,13 @@ func (r *Registry) New(kind string, c Config) (Module, error) {
 	return m, nil
 }
 
+// checkModuleName checks that a constructor returned a module with this name.
 func checkModuleName(m Module, name string) error {
 	if m == nil {
-		return errcode.New(errcode.InvalidConfig, "the constructor gave no module")
+		return errcode.New(errcode.InvalidConfig, "the constructor returned no module")
 	}
 	if got := m.Name(); got != name {
-		return errcode.New(errcode.InvalidConfig, "the module calls itself %.64q", got)
+		return errcode.New(errcode.InvalidConfig, "the module has the name %.64q", got)
 	}
 	return nil
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-func makePlain(c modules.Config) (modules.Module, error) { return plain{c.Name}, nil }
+// newPlainModule is a modules.Constructor.
+func newPlainModule(c modules.Config) (modules.Module, error) { return plainModule{c.Name}, nil }
 
-func TestRegistryKnowsItsKinds(t *testing.T) {
+func TestRegistry_ListsAndMakesKinds(t *testing.T) {
 	var r modules.Registry
 	if got := r.Kinds(); len(got) != 0 {
 		t.Errorf("the zero Registry has %v", got)
 	}
 	for _, kind := range []string{"mcp", "chrome", "toolbox"} {
-		if err := r.Register(modules.Kind{Name: kind, New: makePlain}); err != nil {
+		if err := r.Register(modules.Kind{Name: kind, New: newPlainModule}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,21 +35,21 @@ func TestRegistryKnowsItsKinds(t *testing.T) {
 	}
 }
 
-func TestRegistryRefusesAKind(t *testing.T) {
+func TestRegistry_RejectsInvalidKind(t *testing.T) {
 	tests := []struct {
 		why, kind string
 		fn        modules.Constructor
 		want      errcode.Code
 	}{
-		{"no name", "", makePlain, errcode.InvalidConfig},
-		{"a name with a space", "m c p", makePlain, errcode.InvalidConfig},
+		{"no name", "", newPlainModule, errcode.InvalidConfig},
+		{"name with spaces", "m c p", newPlainModule, errcode.InvalidConfig},
 		{"no constructor", "toolbox", nil, errcode.InvalidConfig},
-		{"there is one", "mcp", makePlain, errcode.Conflict},
+		{"registered already", "mcp", newPlainModule, errcode.Conflict},
 	}
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
 			var r modules.Registry
-			if err := r.Register(modules.Kind{Name: "mcp", New: makePlain}); err != nil {
+			if err := r.Register(modules.Kind{Name: "mcp", New: newPlainModule}); err != nil {
 				t.Fatal(err)
 			}
 			if got := errcode.Of(r.Register(modules.Kind{Name: tt.kind, New: tt.fn})); got != tt.want {
@@ -61,18 +62,18 @@ func TestRegistryRefusesAKind(t *testing.T) {
 	}
 }
 
-func TestRegistryMakesNoModule(t *testing.T) {
+func TestRegistry_RejectsInvalidModule(t *testing.T) {
 	tests := []struct {
 		why, kind, name string
 		fn              modules.Constructor
 		want            string // in the error's text
 	}{
-		{"of an unknown kind", "mpc", "", makePlain, `there is no kind "mpc"; there are: mcp`},
-		{"of a reserved name", "mcp", "operator", makePlain, `"operator" is reserved`},
-		{"that bears another name", "mcp", "wiki", func(modules.Config) (modules.Module, error) { return plain{"root"}, nil }, `calls itself "root"`},
-		{"when there is none", "mcp", "", func(modules.Config) (modules.Module, error) { return nil, nil }, "gave no module"},
-		{"when the constructor fails", "mcp", "", func(modules.Config) (modules.Module, error) { return nil, errors.New("no luck") }, "no luck"},
-		{"when the constructor panics", "mcp", "", func(modules.Config) (modules.Module, error) { panic("boom") }, "panicked: boom"},
+		{"unknown kind", "mpc", "", newPlainModule, `unknown kind "mpc"; registered are: mcp`},
+		{"reserved name", "mcp", "operator", newPlainModule, `"operator" is reserved`},
+		{"other name than configured", "mcp", "wiki", func(modules.Config) (modules.Module, error) { return plainModule{"root"}, nil }, `has the name "root"`},
+		{"constructor returns nil", "mcp", "", func(modules.Config) (modules.Module, error) { return nil, nil }, "returned no module"},
+		{"constructor fails", "mcp", "", func(modules.Config) (modules.Module, error) { return nil, errors.New("no luck") }, "no luck"},
+		{"constructor panics", "mcp", "", func(modules.Config) (modules.Module, error) { panic("boom") }, "panicked: boom"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestRegistryMakesNoModule(t *testing.T) {
 	}
 }
 
-func TestSettingsAreDecodedOverTheDefaults(t *testing.T) {
+func TestConfig_DecodesOverDefaults(t *testing.T) {
 	tests := []struct {
 		settings string
 		want     int

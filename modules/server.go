@@ -5,14 +5,13 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Server gives the groups by which the module of this name brings a server's
-// APIs; each API is a tool that bears the API's name. They are a group named
-// after the server, which holds all of them, and for each API a group
-// server/api that holds it alone, so that a role may list single ones. Models
-// see each under its toolgroups.CallName.
+// Server returns the groups of a server with several APIs. apis are its tools, each
+// with the name of its API. The first group has the server's name and all tools; then
+// there is a group server/api for each tool alone, so that a role can list single
+// tools. Models see each tool under its toolgroups.CallName.
 //
-// Register them in this order. Errors: InvalidGroupDef for a name that cannot
-// be part of an id.
+// The groups have to be registered in this order, as the later ones refer to the tools
+// of the first. Errors: InvalidGroupDef for a name that cannot be part of a group id.
 func Server(name, description string, apis []tool.Tool) ([]toolgroups.Group, error) {
 	groups := []toolgroups.Group{{ID: toolgroups.GroupID(name), Description: description}}
 	for _, t := range apis {
@@ -22,17 +21,17 @@ func Server(name, description string, apis []tool.Tool) ([]toolgroups.Group, err
 		if d.Name, err = toolgroups.CallName(id); err != nil {
 			return nil, err
 		}
-		groups[0].Tools = append(groups[0].Tools, api{t, d})
+		groups[0].Tools = append(groups[0].Tools, apiTool{t, d})
 		groups = append(groups, toolgroups.Group{ID: toolgroups.GroupID(id), Description: d.Description, Refs: []string{d.Name}})
 	}
 	return groups, nil
 }
 
-// api is a tool under the name it is offered by.
-type api struct {
+// apiTool is a tool under its toolgroups.CallName.
+type apiTool struct {
 	tool.Tool
 	definition tool.Definition
 }
 
 // Definition implements tool.Tool.
-func (a api) Definition() tool.Definition { return a.definition }
+func (a apiTool) Definition() tool.Definition { return a.definition }

@@ -15,8 +15,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// magpie is a server with two APIs, the second of which fails.
-func magpie(t testing.TB) []toolgroups.Group {
+// serverGroups returns the groups of a server with two APIs, the second of which fails.
+func serverGroups(t testing.TB) []toolgroups.Group {
 	none := func(context.Context, struct{}) (string, error) { return "", errors.New("no pool") }
 	some := func(context.Context, struct{}) (string, error) { return "42", nil }
 	tvl, err := tool.New("tvl", "Value locked.", some, nil)
@@ -28,13 +28,13 @@ func magpie(t testing.TB) []toolgroups.Group {
 	return groups
 }
 
-// A server's APIs are a group that bears its name, and one group for each, and
-// what a role lists by them reaches the same tools.
-func TestAServersGroups(t *testing.T) {
+// A server has a group with all APIs and one group for each; both refer to the same
+// tools, also after a reload.
+func TestServer_Groups(t *testing.T) {
 	m := toolgroups.NewManager()
 	loader := modules.NewLoader(m)
 	t.Cleanup(func() { loader.Close(context.Background()) })
-	if err := loader.Load(t.Context(), newFake("magpie", magpie(t)...)); err != nil {
+	if err := loader.Load(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
 		t.Fatal(err)
 	}
 	wantGroups := func() {
@@ -57,7 +57,7 @@ func TestAServersGroups(t *testing.T) {
 	if got := s.Compile(s.Bind(toolgroups.Of("magpie/pool-list", "magpie/tvl", "magpie"))).Names(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
 		t.Errorf("got %v", got)
 	}
-	if err := loader.Reload(t.Context(), newFake("magpie", magpie(t)...)); err != nil {
+	if err := loader.Reload(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
 		t.Fatal(err)
 	}
 	wantGroups()
@@ -66,29 +66,29 @@ func TestAServersGroups(t *testing.T) {
 	}
 }
 
-// What a tool answers bears the name it was called by.
-func TestAServersToolAnswersUnderItsOfferedName(t *testing.T) {
-	pools := magpie(t)[0].Tools[1]
+// Errors of a tool name it as it was called.
+func TestServer_ToolAnswersUnderCallName(t *testing.T) {
+	pools := serverGroups(t)[0].Tools[1]
 	r, err := pools.Call(t.Context(), tool.Call{Name: pools.Definition().Name, Args: []byte(`{}`)})
 	if want := `{"error":"tool_execution_failed","message":"no pool","toolName":"call_magpie_pool--list"}`; err != nil || string(r.Structured) != want {
 		t.Errorf("got %s, %v, want %s", r.Structured, err, want)
 	}
 }
 
-// Names that cannot be part of an id are refused, and so is one API twice.
-func TestServerRefuses(t *testing.T) {
+// Server rejects names that cannot be part of an id; the loader rejects a duplicate API.
+func TestServer_RejectsInvalidNames(t *testing.T) {
 	for _, tt := range []struct{ server, api string }{{"mag/pie", "tvl"}, {"", "tvl"}, {"magpie", "t/v"}, {"magpie", ""}, {"m p", "tvl"}, {strings.Repeat("m", 100), strings.Repeat("a", 100)}} {
-		groups, err := modules.Server(tt.server, "", []tool.Tool{says(tt.api, "x")})
+		groups, err := modules.Server(tt.server, "", []tool.Tool{textTool(tt.api, "x")})
 		if errcode.Of(err) != errcode.InvalidGroupDef || groups != nil {
 			t.Errorf("%q %q: %v, %v", tt.server, tt.api, groups, err)
 		}
 	}
-	groups, err := modules.Server("magpie", "", []tool.Tool{says("tvl", "x"), says("tvl", "y")})
+	groups, err := modules.Server("magpie", "", []tool.Tool{textTool("tvl", "x"), textTool("tvl", "y")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := toolgroups.NewManager()
-	if err := modules.NewLoader(m).Load(t.Context(), newFake("magpie", groups...)); err == nil || len(m.Snapshot().Groups()) > 0 {
+	if err := modules.NewLoader(m).Load(t.Context(), newFakeModule("magpie", groups...)); err == nil || len(m.Snapshot().Groups()) > 0 {
 		t.Errorf("%v, registered %+v", err, m.Snapshot().Groups())
 	}
 }

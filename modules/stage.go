@@ -9,18 +9,17 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Staged is a module that is ready and that nobody sees yet. Swap, Install or
-// Discard ends it; until then its name can be changed by nobody else.
+// Staged is a module that is provisioned and validated but not in service yet. Its name
+// is locked: no other change of it is possible until Swap, Install or Discard is called.
 type Staged struct {
 	loader    *Loader
 	old, next *instance
 }
 
-// Stage provisions and validates m, to be loaded or to replace the loaded
-// module of its name: the part of Load and Reload that may fail for reasons of
-// the module's own.
+// Stage provisions and validates m, to be loaded or to replace the loaded module of its
+// name. It is the part of Load and Reload that runs code of the module.
 func (l *Loader) Stage(ctx context.Context, m Module) (*Staged, error) {
-	name, err := nameOf(m)
+	name, err := checkedName(m)
 	loaded := false
 	if err == nil {
 		_, loaded = l.GroupsOf(name)
@@ -28,9 +27,10 @@ func (l *Loader) Stage(ctx context.Context, m Module) (*Staged, error) {
 	return l.stage(ctx, m, loaded)
 }
 
-// stage claims the name and prepares m beside what is loaded.
+// stage locks the name and prepares m. replaces is whether a module of this name has to
+// be loaded or must not be.
 func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*Staged, error) {
-	name, err := nameOf(m)
+	name, err := checkedName(m)
 	if err != nil {
 		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
 	}
@@ -39,36 +39,37 @@ func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*Staged, e
 		return nil, err
 	}
 	next := newInstance(l, name, m)
-	within, cancel := context.WithTimeout(ctx, l.patience())
+	stepCtx, cancel := context.WithTimeout(ctx, l.stepTimeout())
 	defer cancel()
-	if err := next.ready(within, !replaces); err != nil {
-		l.release(name)
-		return nil, errors.Join(err, l.drain(within, next))
+	if err := next.prepareUnlessCached(stepCtx, !replaces); err != nil {
+		l.unlockModule(name)
+		return nil, errors.Join(err, l.drain(stepCtx, next))
 	}
 	return &Staged{l, old, next}, nil
 }
 
-// ready prepares the module, or lets it sleep when it may and knows its groups.
-func (i *instance) ready(ctx context.Context, maySleep bool) error {
-	if !maySleep {
+// prepareUnlessCached prepares the module. If allowLazy is set and the module has cached
+// groups, it takes those and leaves the module to be provisioned later.
+func (i *instance) prepareUnlessCached(ctx context.Context, allowLazy bool) error {
+	if !allowLazy {
 		return i.prepare(ctx)
 	}
-	groups, ok, err := i.known(ctx)
+	groups, ok, err := i.cachedGroups(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return i.prepare(ctx)
 	}
-	i.groups, i.sleep = groups, new(lazyState)
+	i.groups, i.lazy = groups, new(lazyState)
 	return nil
 }
 
-// Groups gives the ids of the groups that it will have, sorted.
+// Groups returns the ids of the groups that the module will have, sorted.
 func (s *Staged) Groups() []toolgroups.GroupID { return idsOf(s.next) }
 
-// Swap brings the module into service in the place of the old one, if there is
-// one, which is ended as by Unload: Install, then Retire.
+// Swap brings the module into service and ends the module that it replaces, if any, as
+// Unload does. It is Install followed by DrainOld.
 func (s *Staged) Swap(ctx context.Context) error {
 	if err := s.Install(ctx); err != nil {
 		return err
@@ -76,25 +77,24 @@ func (s *Staged) Swap(ctx context.Context) error {
 	return s.DrainOld(ctx)
 }
 
-// Install brings the module into service in the place of the old one, if there
-// is one, which no call enters any more; Retire is to follow. It waits for no
-// call. On error, of StepRegister, everything is as it was, and ctx bounds how
-// long the module that was staged is waited for.
+// Install brings the module into service. The module that it replaces, if any, gets no
+// further calls; DrainOld has to follow. Install does not wait for calls. On an error,
+// of StepRegister, nothing has changed and the staged module is closed; ctx bounds how
+// long that may take.
 func (s *Staged) Install(ctx context.Context) error {
 	err := s.loader.install(s.old, s.next)
 	if err == nil && s.old != nil {
 		s.old.end()
 	}
-	s.loader.release(s.next.name)
+	s.loader.unlockModule(s.next.name)
 	if err != nil {
 		return errors.Join(err, s.loader.drain(ctx, s.next))
 	}
 	return nil
 }
 
-// DrainOld closes the module that Install replaced, if there was one, when the
-// calls that entered it have left. Errors are of StepWait and StepClose, as of
-// Unload.
+// DrainOld closes the module that Install replaced, if any, when its calls in progress
+// have ended. Errors are of StepWait and StepClose, as those of Unload.
 func (s *Staged) DrainOld(ctx context.Context) error {
 	if s.old == nil {
 		return nil
@@ -102,30 +102,31 @@ func (s *Staged) DrainOld(ctx context.Context) error {
 	return s.loader.drain(ctx, s.old)
 }
 
-// Discard closes the module that was staged and leaves everything as it was.
+// Discard closes the staged module and changes nothing else.
 func (s *Staged) Discard(ctx context.Context) error {
-	s.loader.release(s.next.name)
+	s.loader.unlockModule(s.next.name)
 	return s.loader.drain(ctx, s.next)
 }
 
-// install registers the groups of next in the place of old's and lists it; or
-// it leaves everything as it was.
+// install registers the groups of next in place of those of old, which may be nil, and
+// adds next to the loaded modules. On an error it has changed nothing.
 func (l *Loader) install(old, next *instance) error {
-	var held []toolgroups.Group
+	var groups []toolgroups.Group
 	if old != nil {
-		held = old.groups
+		groups = old.groups
 	}
-	book := newLedger(l.groups, Owner(next.name), held)
-	err := book.replace(held, next.groups)
+	changes := newRegistration(l.groups, Owner(next.name), groups)
+	err := changes.replace(groups, next.groups)
 	if err == nil {
 		err = l.publish(old, next)
 	}
 	if err != nil {
-		return next.failed(StepRegister, errors.Join(err, book.rollback()))
+		return next.stepError(StepRegister, errors.Join(err, changes.rollback()))
 	}
 	return nil
 }
 
+// publish replaces old by next in the list of loaded modules, or appends next.
 func (l *Loader) publish(old, next *instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,18 +141,19 @@ func (l *Loader) publish(old, next *instance) error {
 	return nil
 }
 
-// drain ends i and closes it when the calls that entered it have left. When
-// ctx ends first, a goroutine that Close waits for takes over.
+// drain ends i and closes it when its last lease is released. When ctx ends first, a
+// goroutine, which Close waits for, goes on with it.
 func (l *Loader) drain(ctx context.Context, i *instance) error {
 	i.end()
-	if err := i.wait(ctx); err != nil {
-		l.closeAsync(i)
+	if err := i.waitIdle(ctx); err != nil {
+		l.closeWhenIdle(i)
 		return err
 	}
 	return i.close()
 }
 
-func (l *Loader) closeAsync(i *instance) {
+// closeWhenIdle closes an ended instance in the background.
+func (l *Loader) closeWhenIdle(i *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.draining = append(slices.DeleteFunc(l.draining, (*instance).closedOK), i)
@@ -162,9 +164,9 @@ func (l *Loader) closeAsync(i *instance) {
 	}()
 }
 
-// finish waits for a late instance and gives the error of closing it.
-func (l *Loader) finish(ctx context.Context, i *instance) error {
-	if err := i.wait(ctx); err != nil {
+// waitClosed waits for a draining instance and returns the error of closing it.
+func (l *Loader) waitClosed(ctx context.Context, i *instance) error {
+	if err := i.waitIdle(ctx); err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.draining = append(l.draining, i)

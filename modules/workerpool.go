@@ -2,37 +2,39 @@ package modules
 
 import "time"
 
-// workers run calls in goroutines of their own: in one that has run others, if
-// one waits. Its stack has grown by then; a new one's would be copied several
-// times on its way into a database.
-type workers struct {
-	next chan func()
-	over <-chan struct{} // closed when there will be no call
+// workerPool runs calls in goroutines and reuses an idle goroutine for the next call.
+// The stack of a used goroutine has grown already; a new one's would be copied several
+// times during a call into a database driver.
+type workerPool struct {
+	calls chan func()
+	done  <-chan struct{} // closed when there are no further calls
 }
 
-// spare is how long a goroutine waits for the next call.
-const spare = 100 * time.Millisecond
+// workerIdleTimeout is how long a goroutine waits for its next call.
+const workerIdleTimeout = 100 * time.Millisecond
 
-func (w *workers) run(call func()) {
+// run starts call and returns.
+func (w *workerPool) run(call func()) {
 	select {
-	case w.next <- call:
+	case w.calls <- call:
 	default:
 		go w.work(call)
 	}
 }
 
-// work returns when nothing comes; a call may end its goroutine.
-func (w *workers) work(call func()) {
-	idle := time.NewTimer(spare)
+// work runs calls until none has come for workerIdleTimeout. A call may end the
+// goroutine.
+func (w *workerPool) work(call func()) {
+	idle := time.NewTimer(workerIdleTimeout)
 	defer idle.Stop()
 	for {
 		call()
-		idle.Reset(spare)
+		idle.Reset(workerIdleTimeout)
 		select {
-		case call = <-w.next:
+		case call = <-w.calls:
 		case <-idle.C:
 			return
-		case <-w.over:
+		case <-w.done:
 			return
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Agent is an instance of a role, as it is stored.
+// Agent is an instance of a role, in the form in which it is stored.
 type Agent struct {
 	ID        identity.AgentID `json:"id"`
 	Role      identity.RoleID  `json:"roleId"`
 	Parent    identity.AgentID `json:"parentAgentId,omitempty"`
 	Task      identity.TaskID  `json:"taskId"`
-	Root      bool             `json:"root,omitempty"` // the agent a task starts with, unless the task names a role
+	Root      bool             `json:"root,omitempty"` // the top agent of a task that names no role
 	Brief     TaskBrief        `json:"taskBrief,omitzero"`
 	Status    Status           `json:"status"`
 	State     string           `json:"state,omitempty"` // workflow state
@@ -26,26 +26,28 @@ type Agent struct {
 	Reason    string           `json:"reason,omitempty"`
 }
 
-// agentNode is an agent in memory: what decisions need, no more.
+// agentNode is an agent in memory, with the fields that decisions need. The siblings are
+// a doubly linked list, so that an idle agent stays small and is removed in constant
+// time.
 type agentNode struct {
-	id       identity.AgentID
-	role     identity.RoleID
-	task     identity.TaskID
-	parent   *agentNode
-	children *agentNode // the youngest child
-	next     *agentNode // the next older sibling
-	younger  *agentNode // the next younger one
-	slot     *scope
-	state    string
-	contacts []identity.AgentID
-	created  time.Time
-	root     bool
-	orphaned bool // its record claims a place it cannot have: nothing is allowed
+	id          identity.AgentID
+	role        identity.RoleID
+	task        identity.TaskID
+	parent      *agentNode
+	firstChild  *agentNode // the youngest
+	nextSibling *agentNode // older
+	prevSibling *agentNode // younger
+	scope       *scope
+	state       string
+	contacts    []identity.AgentID
+	created     time.Time
+	root        bool
+	orphaned    bool // its record has an impossible parent or task: nothing is allowed
 }
 
-// newMember makes an agent's member. Of ids that many share it keeps the one
-// text there is.
-func (o *Org) newMember(a *Agent) *agentNode {
+// newNode returns the node of an agent, not yet attached to its parent. Ids of roles and
+// tasks share the memory of the strings that o holds already.
+func (o *Org) newNode(a *Agent) *agentNode {
 	m := &agentNode{id: a.ID, role: a.Role, task: a.Task, state: a.State, created: a.CreatedAt, root: a.Root}
 	if role, ok := o.roles[a.Role]; ok {
 		m.role = role.ID
@@ -59,28 +61,30 @@ func (o *Org) newMember(a *Agent) *agentNode {
 	return m
 }
 
+// attach adds m to the children of parent.
 func (m *agentNode) attach(parent *agentNode) {
-	m.parent, m.next = parent, parent.children
-	if m.next != nil {
-		m.next.younger = m
+	m.parent, m.nextSibling = parent, parent.firstChild
+	if m.nextSibling != nil {
+		m.nextSibling.prevSibling = m
 	}
-	parent.children = m
+	parent.firstChild = m
 }
 
-// detach takes an agent out of its parent's children. It still knows whose it was.
+// detach removes m from the children of its parent. m.parent stays set.
 func (m *agentNode) detach() {
 	switch {
-	case m.younger != nil:
-		m.younger.next = m.next
+	case m.prevSibling != nil:
+		m.prevSibling.nextSibling = m.nextSibling
 	case m.parent != nil:
-		m.parent.children = m.next
+		m.parent.firstChild = m.nextSibling
 	}
-	if m.next != nil {
-		m.next.younger = m.younger
+	if m.nextSibling != nil {
+		m.nextSibling.prevSibling = m.prevSibling
 	}
-	m.next, m.younger = nil, nil
+	m.nextSibling, m.prevSibling = nil, nil
 }
 
+// agent returns m as an Agent, without its brief.
 func (m *agentNode) agent() Agent {
 	a := Agent{ID: m.id, Role: m.role, Task: m.task, State: m.state, CreatedAt: m.created, Root: m.root, Status: Active}
 	if m.parent != nil {
@@ -89,8 +93,8 @@ func (m *agentNode) agent() Agent {
 	return a
 }
 
-// descendants says whether m is a descendant of ancestor.
-func (m *agentNode) descendants(ancestor *agentNode) bool {
+// descendsFrom reports whether m is a descendant of ancestor.
+func (m *agentNode) descendsFrom(ancestor *agentNode) bool {
 	for p := m.parent; p != nil; p = p.parent {
 		if p == ancestor {
 			return true
@@ -99,15 +103,15 @@ func (m *agentNode) descendants(ancestor *agentNode) bool {
 	return false
 }
 
-// tree lists m and everything below it, children before parents. It may be a
-// million deep.
-func (m *agentNode) tree() []*agentNode {
+// subtree returns m and its descendants, children before parents. It is not recursive,
+// because a tree may be a million levels deep.
+func (m *agentNode) subtree() []*agentNode {
 	var list []*agentNode
 	for left := []*agentNode{m}; len(left) > 0; {
 		last := len(left) - 1
 		at := left[last]
 		list, left = append(list, at), left[:last]
-		for c := at.children; c != nil; c = c.next {
+		for c := at.firstChild; c != nil; c = c.nextSibling {
 			left = append(left, c)
 		}
 	}
@@ -115,19 +119,19 @@ func (m *agentNode) tree() []*agentNode {
 	return list
 }
 
-// Spawn asks for an agent.
+// Spawn specifies an agent to spawn.
 type Spawn struct {
 	Role  identity.RoleID
 	Brief TaskBrief
 }
 
-// Spawn makes an agent below parent, under the given id; the same id again
-// gives the agent it made. The role's use and grant must be covered by what
-// the parent may grant.
+// Spawn creates an agent below parent with the given id. If there is an agent with this
+// id already, Spawn returns it and no Changes. The Use and Grant of the role must be
+// within what the parent may grant, and the parent must be allowed to message all
+// collaborators of the brief.
 //
-// Errors: AgentNotFound, RoleNotFound, InsufficientPermissions,
-// InvalidTaskBrief, UnknownRecipient for a collaborator the parent may not
-// message itself.
+// Errors have the codes AgentNotFound (the parent), RoleNotFound,
+// InsufficientPermissions, InvalidTaskBrief, and those of MayMessage for a collaborator.
 func (o *Org) Spawn(parent identity.AgentID, id identity.AgentID, s Spawn) (Agent, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,6 +152,7 @@ func (o *Org) Spawn(parent identity.AgentID, id identity.AgentID, s Spawn) (Agen
 	return agent, o.addAgent(&agent, p), nil
 }
 
+// maySpawn returns an error if p may not spawn s. It must be called with mu held.
 func (o *Org) maySpawn(p *agentNode, s Spawn) error {
 	role, ok := o.roles[s.Role]
 	if !ok || role.Status != Active {
@@ -157,20 +162,21 @@ func (o *Org) maySpawn(p *agentNode, s Spawn) error {
 		return err
 	}
 	if err := o.grantorOf(p).checkGrant(role.Name, role.Use, role.Grant); err != nil {
-		return rephrase(err, "spawn an agent of role %q: it has more than you may give (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
+		return rephrase(err, "spawn an agent of role %q: it has more permissions than you may grant (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
 	}
 	for _, c := range s.Brief.Collaborators {
-		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // everybody may
+		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // every agent may message these
 			continue
 		}
 		if err := o.mayMessage(p, c.Agent); err != nil {
-			return rephrase(err, "name collaborator %q: you may not write to it yourself (%s); leave it out of collaborators", c.Agent, errcode.Message(err))
+			return rephrase(err, "name collaborator %q: you may not message it yourself (%s); remove it from collaborators", c.Agent, errcode.Message(err))
 		}
 	}
 	return nil
 }
 
-// rephrase gives a refusal in the words of what was attempted.
+// rephrase returns err with another message, which says what was attempted. The code and
+// the details stay.
 func rephrase(err error, format string, args ...any) error {
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok {
@@ -181,26 +187,28 @@ func rephrase(err error, format string, args ...any) error {
 	return &other
 }
 
-// noRole says that there is no active role of an id; names are taken for ids
-// often enough to be told apart.
+// noRole returns the error for an id without an active role. Models often pass a name in
+// place of an id, so the error then contains the id.
 func (o *Org) noRole(id identity.RoleID) error {
 	if r, ok := o.rolesByName[string(id)]; ok {
 		return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: that is a role's name; its id is %s", id, r.ID).With("roleId", id)
 	}
-	return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role of this id, or it was deleted; take the id that create_role or find_role_by_name answers", id).With("roleId", id)
+	return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id, or it was deleted; use the id that create_role or find_role_by_name returned", id).With("roleId", id)
 }
 
+// addAgent adds an agent to the organization. A nil parent is for the top agent of a
+// task. It must be called with mu held.
 func (o *Org) addAgent(a *Agent, parent *agentNode) []Change {
-	m := o.newMember(a)
+	m := o.newNode(a)
 	if parent != nil {
 		m.attach(parent)
 	}
-	m.slot = o.scopeOf(m)
+	m.scope = o.scopeOf(m)
 	o.agents[m.id] = m
 	return []Change{record(KindAgent, string(a.ID), a)}
 }
 
-// Agent gives an agent that is not terminated, without its brief.
+// Agent returns an agent that is not terminated, without its brief.
 func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -211,7 +219,7 @@ func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
 	return m.agent(), true
 }
 
-// Active says whether an agent is in being and its task is not over.
+// Active reports whether an agent is not terminated and its task is running.
 func (o *Org) Active(id identity.AgentID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -223,8 +231,8 @@ func (o *Org) Active(id identity.AgentID) bool {
 	return ok && task.Status == Running
 }
 
-// Agents lists the agents of a task, or of all tasks for "", without briefs,
-// sorted by age.
+// Agents returns the agents of a task that are not terminated, without briefs, oldest
+// first. If task is empty, it returns those of all tasks.
 func (o *Org) Agents(task identity.TaskID) []Agent {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -240,8 +248,8 @@ func (o *Org) Agents(task identity.TaskID) []Agent {
 	return list
 }
 
-// Tree lists an agent and everything below it, children before parents; nobody
-// when there is no such agent.
+// Tree returns an agent and its descendants, children before parents. It returns nil if
+// there is no such agent.
 func (o *Org) Tree(id identity.AgentID) []identity.AgentID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -250,14 +258,15 @@ func (o *Org) Tree(id identity.AgentID) []identity.AgentID {
 		return nil
 	}
 	var list []identity.AgentID
-	for _, d := range m.tree() {
+	for _, d := range m.subtree() {
 		list = append(list, d.id)
 	}
 	return list
 }
 
-// TopAncestor gives the ancestor of an agent, or itself, that stands directly below
-// root, or that its task started with: the one whose workspace it shares.
+// TopAncestor returns the agent whose workspace an agent shares: the ancestor, or the
+// agent itself, that is directly below root or is the top agent of a task without root.
+// It reports false for root and for unknown agents.
 func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -271,7 +280,8 @@ func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 	return m.id, true
 }
 
-// SetState sets an agent's workflow state; stored is its record, to be rewritten.
+// SetState sets the workflow state of an agent. stored is the record of the agent, which
+// contains what is not in memory. The error has the code AgentNotFound.
 func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -284,7 +294,7 @@ func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Chang
 	return []Change{record(KindAgent, string(id), stored)}, nil
 }
 
-// Termination says which agent was ended, and why.
+// Termination describes an agent that was terminated.
 type Termination struct {
 	Agent  identity.AgentID
 	Role   identity.RoleID
@@ -293,11 +303,12 @@ type Termination struct {
 	Reason string
 }
 
-// Terminate ends an agent and everything below it, children before parents,
-// in time proportional to their number. An agent ends its own descendants,
-// the operator any agent but a root. stored gives an agent's record.
+// Terminate terminates an agent and its descendants, children before parents, in time
+// proportional to their number. An agent may terminate its own descendants, the operator
+// any agent but the top agent of a task. call and reason are recorded. stored returns the
+// record of an agent.
 //
-// Errors: AgentNotFound, NotChildAgent.
+// Errors have the codes AgentNotFound and NotChildAgent.
 func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -308,7 +319,7 @@ func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call ide
 	var list []Termination
 	var changes []Change
 	m.detach()
-	for _, d := range m.tree() {
+	for _, d := range m.subtree() {
 		why := reason
 		if d != m {
 			why = "parent terminated (cascade)"
@@ -324,6 +335,8 @@ func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call ide
 	return list, changes, nil
 }
 
+// end returns the record of m as a terminated agent. If the active record cannot be read,
+// it is rebuilt from memory without the brief.
 func (m *agentNode) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) Change {
 	a, ok := stored(m.id)
 	if !ok {
@@ -333,31 +346,34 @@ func (m *agentNode) end(call identity.CallID, reason string, stored func(identit
 	return record(KindTerminated, string(m.id), a)
 }
 
+// mayTerminate returns the node of target if by may terminate it. It must be called with
+// mu held.
 func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*agentNode, error) {
 	m, ok := o.agents[target]
 	if !ok {
-		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent of this id, or it has ended already", target).With("agentId", target)
+		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent with this id, or it has ended already", target).With("agentId", target)
 	}
-	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only an agent above it may; you may end those you spawned and those below them", target).With("agentId", target)
+	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only its ancestors may; you may terminate the agents that you spawned and their descendants", target).With("agentId", target)
 	switch by.Kind {
 	case identity.Operator:
 		if m.parent == nil {
-			return nil, errcode.New(errcode.NotChildAgent, "terminate agent %q: its task stands on it; cancel task %s instead", target, m.task).With("agentId", target)
+			return nil, errcode.New(errcode.NotChildAgent, "terminate agent %q: it is the top agent of its task; cancel task %s instead", target, m.task).With("agentId", target)
 		}
 		return m, nil
 	case identity.Agent:
-		if caller, ok := o.agents[by.Agent]; ok && m.descendants(caller) {
+		if caller, ok := o.agents[by.Agent]; ok && m.descendsFrom(caller) {
 			return m, nil
 		}
 	}
 	return nil, refused
 }
 
-// MayMessage says whether an agent may write to another: its descendants, its
-// parent, the collaborators its brief names in the same task, and the agent
-// its task stands on: root, or that of the role the task is bound to.
+// MayMessage returns an error if an agent may not send messages to another one. It may
+// message its descendants, its parent, the top agent of its task, and the collaborators
+// of its brief that belong to the same task.
 //
-// Errors: UnknownRecipient, CrossTask, InsufficientPermissions.
+// Errors have the codes SenderTerminated, UnknownRecipient, CrossTask and
+// InsufficientPermissions.
 func (o *Org) MayMessage(from, to identity.AgentID) error {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -368,21 +384,22 @@ func (o *Org) MayMessage(from, to identity.AgentID) error {
 	return o.mayMessage(sender, to)
 }
 
-// isTopAgent says whether a task stands on an agent.
+// isTopAgent reports whether m is the top agent of its task.
 func (o *Org) isTopAgent(m *agentNode) bool {
 	t, ok := o.tasks[m.task]
 	return ok && t.Top == m.id
 }
 
+// mayMessage is MayMessage for a sender that exists. It must be called with mu held.
 func (o *Org) mayMessage(from *agentNode, to identity.AgentID) error {
 	m, ok := o.agents[to]
 	switch {
 	case !ok:
-		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no agent of this id, or it has ended; give the id that spawn_agent answered, root or user", to).With("to", to)
+		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no agent with this id, or it has ended; use the id that spawn_agent returned, root or user", to).With("to", to)
 	case m.task != from.task:
-		return errcode.New(errcode.CrossTask, "send to %q: it works on another task; write to agents of your own", to).With("from", from.id).With("to", to)
-	case m == from.parent || o.isTopAgent(m) || m.descendants(from) || slices.Contains(from.contacts, to):
+		return errcode.New(errcode.CrossTask, "send to %q: it belongs to another task; send to agents of your own task", to).With("from", from.id).With("to", to)
+	case m == from.parent || o.isTopAgent(m) || m.descendsFrom(from) || slices.Contains(from.contacts, to):
 		return nil
 	}
-	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent writes to its parent, the agents below it, root, user and the collaborators of its brief; ask root or your parent to pass it on", to).With("to", to)
+	return errcode.New(errcode.InsufficientPermissions, "send to %q: an agent may message its parent, its descendants, root, user and the collaborators of its brief; ask root or your parent to forward the message", to).With("to", to)
 }

@@ -14,120 +14,118 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestSpawn(t *testing.T) {
-	h := open(t)
-	root := h.task(org.TaskSpec{State: "draft"})
-	role := h.role(operator, org.RoleSpec{Use: of("docs")})
-	agent, changes, err := h.Spawn(root, "a1", org.Spawn{Role: role.ID, Brief: brief()})
+func TestOrg_Spawn(t *testing.T) {
+	f := newFixture(t)
+	root := f.task(org.TaskSpec{State: "draft"})
+	role := f.role(operator, org.RoleSpec{Use: of("docs")})
+	agent, changes, err := f.Spawn(root, "a1", org.Spawn{Role: role.ID, Brief: brief()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := org.Agent{ID: "a1", Role: role.ID, Parent: root, Task: h.agent(root).Task, Brief: brief(), Status: org.Active, State: "draft", CreatedAt: h.now}
+	want := org.Agent{ID: "a1", Role: role.ID, Parent: root, Task: f.agent(root).Task, Brief: brief(), Status: org.Active, State: "draft", CreatedAt: f.now}
 	if diff := cmp.Diff(agent, want); diff != "" || len(changes) != 1 {
 		t.Errorf("%d changes, got before want:\n%s", len(changes), diff)
 	}
-	t.Run("under the same id again gives the agent it made", func(t *testing.T) {
-		again, changes, err := h.Spawn(root, "a1", org.Spawn{Role: "nowhere"})
+	t.Run("same id", func(t *testing.T) {
+		again, changes, err := f.Spawn(root, "a1", org.Spawn{Role: "nowhere"})
 		if err != nil || changes != nil || again.ID != "a1" || again.Role != role.ID {
 			t.Errorf("got %+v, %d changes, %v", again, len(changes), err)
 		}
 	})
-	t.Run("with an incomplete brief is refused", func(t *testing.T) {
-		_, _, err := h.Spawn(root, "a2", org.Spawn{Role: role.ID})
+	t.Run("incomplete brief", func(t *testing.T) {
+		_, _, err := f.Spawn(root, "a2", org.Spawn{Role: role.ID})
 		wantCode(t, err, errcode.InvalidTaskBrief)
 	})
-	t.Run("is found again from the store", func(t *testing.T) {
-		h.store.put(changes)
-		h.reopen()
-		if got := h.agent("a1"); got.Parent != root || got.State != "draft" {
+	t.Run("restart", func(t *testing.T) {
+		f.store.put(changes)
+		f.reopen()
+		if got := f.agent("a1"); got.Parent != root || got.State != "draft" {
 			t.Errorf("got %+v", got)
 		}
-		h.wantMay("a1", "search")
+		f.wantTools("a1", "search")
 	})
 }
 
-// reference §4: "Direct children of root own a workspace; descendants use the
-// nearest ancestor's."
-func TestEntryIsTheAncestorBelowRoot(t *testing.T) {
-	h := open(t)
-	root := h.task(org.TaskSpec{})
-	role := h.role(operator, org.RoleSpec{Use: of()})
-	one := h.spawn(root, role.ID)
-	deep := h.spawn(h.spawn(one, role.ID), role.ID)
+// Direct children of root own a workspace. Their descendants share it.
+func TestOrg_TopAncestor(t *testing.T) {
+	f := newFixture(t)
+	root := f.task(org.TaskSpec{})
+	role := f.role(operator, org.RoleSpec{Use: of()})
+	one := f.spawn(root, role.ID)
+	deep := f.spawn(f.spawn(one, role.ID), role.ID)
 	for _, id := range []identity.AgentID{one, deep} {
-		if got, ok := h.TopAncestor(id); !ok || got != one {
+		if got, ok := f.TopAncestor(id); !ok || got != one {
 			t.Errorf("%s: got %q, %v, want %q", id, got, ok, one)
 		}
 	}
 	for _, id := range []identity.AgentID{root, "nobody"} {
-		if got, ok := h.TopAncestor(id); ok {
+		if got, ok := f.TopAncestor(id); ok {
 			t.Errorf("%s: got %q, want none", id, got)
 		}
 	}
 }
 
-func TestAgentsAreListedByAge(t *testing.T) {
-	h := open(t)
-	one, two := h.task(org.TaskSpec{}), h.task(org.TaskSpec{})
-	role := h.role(operator, org.RoleSpec{Use: of()})
-	want := []identity.AgentID{one, h.spawn(one, role.ID), h.spawn(one, role.ID)}
-	other := h.spawn(two, role.ID)
+func TestOrg_AgentsSortedByAge(t *testing.T) {
+	f := newFixture(t)
+	one, two := f.task(org.TaskSpec{}), f.task(org.TaskSpec{})
+	role := f.role(operator, org.RoleSpec{Use: of()})
+	want := []identity.AgentID{one, f.spawn(one, role.ID), f.spawn(one, role.ID)}
+	other := f.spawn(two, role.ID)
 	var got []identity.AgentID
-	for _, a := range h.Agents(h.agent(one).Task) {
+	for _, a := range f.Agents(f.agent(one).Task) {
 		got = append(got, a.ID)
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	if all := h.Agents(""); len(all) != 5 || all[4].ID != other {
+	if all := f.Agents(""); len(all) != 5 || all[4].ID != other {
 		t.Errorf("got %d agents", len(all))
 	}
-	if _, ok := h.Agent("nobody"); ok {
-		t.Error("nobody is an agent")
+	if _, ok := f.Agent("nobody"); ok {
+		t.Error("an unknown agent is found")
 	}
 }
 
-func TestMoveChangesWhatAnAgentSees(t *testing.T) {
-	h := open(t)
+func TestSetState_ChangesVisibleTools(t *testing.T) {
+	f := newFixture(t)
 	limited, err := toolIn("publish", "review")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.groups.Register("o", toolgroups.Group{ID: "flow", Tools: limited}); err != nil {
+	if _, err := f.groups.Register("o", toolgroups.Group{ID: "flow", Tools: limited}); err != nil {
 		t.Fatal(err)
 	}
-	agent := h.spawn(h.task(org.TaskSpec{}), h.role(operator, org.RoleSpec{Use: of("flow")}).ID)
-	h.wantMay(agent)
-	stored, _ := h.stored(agent)
-	changes, err := h.SetState(agent, "review", stored)
+	agent := f.spawn(f.task(org.TaskSpec{}), f.role(operator, org.RoleSpec{Use: of("flow")}).ID)
+	f.wantTools(agent)
+	stored, _ := f.stored(agent)
+	changes, err := f.SetState(agent, "review", stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.wantMay(agent, "publish")
-	h.store.put(changes)
-	h.reopen()
-	h.wantMay(agent, "publish")
-	if a, _ := h.stored(agent); a.Brief.Objective != "o" {
+	f.wantTools(agent, "publish")
+	f.store.put(changes)
+	f.reopen()
+	f.wantTools(agent, "publish")
+	if a, _ := f.stored(agent); a.Brief.Objective != "o" {
 		t.Error("the brief was lost")
 	}
-	_, err = h.SetState("nobody", "x", stored)
+	_, err = f.SetState("nobody", "x", stored)
 	wantCode(t, err, errcode.AgentNotFound)
 }
 
-// design §4: "Terminate: one's own descendants."
-func TestWhoMayTerminate(t *testing.T) {
-	type who = identity.AgentID
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Use: of()})
-	root := h.task(org.TaskSpec{})
-	parent := h.spawn(root, role.ID)
-	child := h.spawn(parent, role.ID)
-	sibling := h.spawn(root, role.ID)
-	other := h.task(org.TaskSpec{})
+// An agent may terminate its own descendants only.
+func TestTerminate_Permission(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Use: of()})
+	root := f.task(org.TaskSpec{})
+	parent := f.spawn(root, role.ID)
+	child := f.spawn(parent, role.ID)
+	sibling := f.spawn(root, role.ID)
+	other := f.task(org.TaskSpec{})
 	tests := []struct {
 		name   string
 		by     identity.Principal
-		target who
+		target identity.AgentID
 		code   errcode.Code
 	}{
 		{"itself", identity.ByAgent(child), child, errcode.NotChildAgent},
@@ -136,21 +134,21 @@ func TestWhoMayTerminate(t *testing.T) {
 		{"its sibling's child", identity.ByAgent(sibling), child, errcode.NotChildAgent},
 		{"root", identity.ByAgent(parent), root, errcode.NotChildAgent},
 		{"an agent of another task", identity.ByAgent(other), child, errcode.NotChildAgent},
-		{"somebody who is not there", identity.ByAgent(root), "nobody", errcode.AgentNotFound},
-		{"as somebody who is not there", identity.ByAgent("nobody"), child, errcode.NotChildAgent},
-		{"as nobody", identity.Principal{}, child, errcode.NotChildAgent},
-		{"as a caller from outside", identity.ByCaller("ann", role.ID), child, errcode.NotChildAgent},
-		{"as the configuration", identity.Principal{Kind: identity.Configuration}, child, errcode.NotChildAgent},
-		{"a root as the operator", operator, root, errcode.NotChildAgent},
-		{"its child's child", identity.ByAgent(root), child, ""},
-		{"any agent as the operator", operator, sibling, ""},
+		{"unknown agent", identity.ByAgent(root), "nobody", errcode.AgentNotFound},
+		{"by an unknown agent", identity.ByAgent("nobody"), child, errcode.NotChildAgent},
+		{"by the zero Principal", identity.Principal{}, child, errcode.NotChildAgent},
+		{"by an external caller", identity.ByCaller("ann", role.ID), child, errcode.NotChildAgent},
+		{"by the configuration", identity.Principal{Kind: identity.Configuration}, child, errcode.NotChildAgent},
+		{"root by the operator", operator, root, errcode.NotChildAgent},
+		{"its grandchild", identity.ByAgent(root), child, ""},
+		{"any agent by the operator", operator, sibling, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			list, _, err := h.Terminate(tt.by, tt.target, "c", "why", h.stored)
+			list, _, err := f.Terminate(tt.by, tt.target, "c", "why", f.stored)
 			wantCode(t, err, tt.code)
-			if _, ok := h.Agent(tt.target); ok == (tt.code == "") && tt.target != "nobody" || (len(list) > 0) != (tt.code == "") {
-				t.Errorf("got %v, and the agent there: %v", list, ok)
+			if _, ok := f.Agent(tt.target); ok == (tt.code == "") && tt.target != "nobody" || (len(list) > 0) != (tt.code == "") {
+				t.Errorf("got %v, agent still active: %v", list, ok)
 			}
 			if err != nil && err.(*errcode.Error).Details["agentId"] != tt.target {
 				t.Errorf("got details %v", err.(*errcode.Error).Details)
@@ -159,20 +157,20 @@ func TestWhoMayTerminate(t *testing.T) {
 	}
 }
 
-// reference §6: "remove children before parents … one termination record
-// each; a descendant's says its own parent and parent terminated (cascade)".
-func TestTerminationCascades(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Name: "r", Use: of("docs"), Grant: of("docs")})
-	root := h.task(org.TaskSpec{})
-	top := h.spawn(root, role.ID)
-	left, right := h.spawn(top, role.ID), h.spawn(top, role.ID)
-	leaf := h.spawn(left, role.ID)
-	beside := h.spawn(root, role.ID)
-	delete(h.store.records, "agent "+string(right)) // a record that cannot be read is made anew
-	task := h.agent(root).Task
+// Children are terminated before their parents, with one record each. The record of a
+// descendant has its own parent and the reason "parent terminated (cascade)".
+func TestTerminate_Cascades(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "r", Use: of("docs"), Grant: of("docs")})
+	root := f.task(org.TaskSpec{})
+	top := f.spawn(root, role.ID)
+	left, right := f.spawn(top, role.ID), f.spawn(top, role.ID)
+	leaf := f.spawn(left, role.ID)
+	sibling := f.spawn(root, role.ID)
+	delete(f.store.records, "agent "+string(right)) // a record that cannot be read is rebuilt
+	task := f.agent(root).Task
 
-	list, changes, err := h.Terminate(identity.ByAgent(root), top, "call", "done with it", h.stored)
+	list, changes, err := f.Terminate(identity.ByAgent(root), top, "call", "done with it", f.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,34 +184,33 @@ func TestTerminationCascades(t *testing.T) {
 	if diff := cmp.Diff(list, want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	h.store.put(changes)
+	f.store.put(changes)
 	for range 2 { // in memory, then from the store
 		for _, gone := range []identity.AgentID{top, left, right, leaf} {
-			if _, ok := h.Agent(gone); ok {
-				t.Errorf("%s is still there", gone)
+			if _, ok := f.Agent(gone); ok {
+				t.Errorf("%s is still active", gone)
 			}
-			h.wantMay(gone)
-			a, _ := h.stored(gone)
+			f.wantTools(gone)
+			a, _ := f.stored(gone)
 			if a.Status != org.Terminated || a.EndedBy != "call" || a.Reason == "" || (a.Brief.Objective != "o") != (gone == right) {
 				t.Errorf("got record %+v", a)
 			}
 		}
-		h.wantMay(beside, "search")
-		h.reopen()
+		f.wantTools(sibling, "search")
+		f.reopen()
 	}
 }
 
-// Ending a cascade looks at its descendants alone, and agents beside it cost
-// nothing: the work is counted in records read.
-func TestTerminationIsProportionalToTheDescendants(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Use: of()})
-	root := h.task(org.TaskSpec{})
+// Terminate reads the records of the agent and its descendants, and no others.
+func TestTerminate_ReadsOnlyDescendants(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Use: of()})
+	root := f.task(org.TaskSpec{})
 	var chains []identity.AgentID
 	for range 300 {
 		at := root
 		for depth := range 10 {
-			at = h.spawn(at, role.ID)
+			at = f.spawn(at, role.ID)
 			if depth == 0 {
 				chains = append(chains, at)
 			}
@@ -222,34 +219,34 @@ func TestTerminationIsProportionalToTheDescendants(t *testing.T) {
 	start := time.Now()
 	for i, id := range chains {
 		asked := 0
-		list, changes, err := h.Terminate(operator, id, "", "", func(id identity.AgentID) (org.Agent, bool) {
+		list, changes, err := f.Terminate(operator, id, "", "", func(id identity.AgentID) (org.Agent, bool) {
 			asked++
-			return h.stored(id)
+			return f.stored(id)
 		})
 		if err != nil || len(list) != 10 || len(changes) != 20 || asked != 10 {
 			t.Fatalf("chain %d: got %d ended, %d changes, %d records read, %v", i, len(list), len(changes), asked, err)
 		}
 	}
 	t.Logf("3000 agents ended in %v", time.Since(start))
-	if left := h.Agents(""); len(left) != 1 {
+	if left := f.Agents(""); len(left) != 1 {
 		t.Errorf("got %d agents left, want root", len(left))
 	}
 }
 
-// design §4: "Message: own descendants, the parent, user, and collaborators of
-// the same task whom the spawner itself may message"; contract §8: root too.
-func TestMayMessage(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Use: of()})
+// An agent may message its descendants, its parent, root and the collaborators of its
+// brief, which its parent had to be allowed to message.
+func TestOrg_MayMessage(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Use: of()})
 	agents := map[string]identity.AgentID{}
-	agents["root"] = h.task(org.TaskSpec{})
-	agents["parent"] = h.spawn(agents["root"], role.ID)
-	agents["friend"] = h.spawn(agents["parent"], role.ID)
-	agents["agent"] = h.spawn(agents["parent"], role.ID, agents["friend"], agents["root"])
-	agents["child"] = h.spawn(agents["agent"], role.ID)
-	agents["grandchild"] = h.spawn(agents["child"], role.ID)
-	agents["uncle"] = h.spawn(agents["root"], role.ID)
-	agents["stranger"] = h.task(org.TaskSpec{})
+	agents["root"] = f.task(org.TaskSpec{})
+	agents["parent"] = f.spawn(agents["root"], role.ID)
+	agents["friend"] = f.spawn(agents["parent"], role.ID)
+	agents["agent"] = f.spawn(agents["parent"], role.ID, agents["friend"], agents["root"])
+	agents["child"] = f.spawn(agents["agent"], role.ID)
+	agents["grandchild"] = f.spawn(agents["child"], role.ID)
+	agents["uncle"] = f.spawn(agents["root"], role.ID)
+	agents["stranger"] = f.task(org.TaskSpec{})
 	agents["nobody"] = "nobody"
 	const no = errcode.InsufficientPermissions
 	columns := []string{"root", "parent", "friend", "agent", "child", "grandchild", "uncle", "stranger", "nobody"}
@@ -268,79 +265,79 @@ func TestMayMessage(t *testing.T) {
 	check := func(t *testing.T) {
 		for from, row := range matrix {
 			for i, to := range columns {
-				if err := h.MayMessage(agents[from], agents[to]); errcode.Of(err) != row[i] {
+				if err := f.MayMessage(agents[from], agents[to]); errcode.Of(err) != row[i] {
 					t.Errorf("%s to %s: got %v, want %q", from, to, err, row[i])
 				}
 			}
 		}
 	}
-	t.Run("as spawned", check)
-	h.reopen()
-	t.Run("as stored", check)
-	t.Run("a collaborator the spawner may not message is refused", func(t *testing.T) {
+	t.Run("in memory", check)
+	f.reopen()
+	t.Run("after a restart", check)
+	t.Run("collaborator that the parent may not message", func(t *testing.T) {
 		for name, code := range map[string]errcode.Code{"uncle": no, "stranger": errcode.CrossTask, "nobody": errcode.UnknownRecipient} {
-			_, err := h.trySpawn(agents["parent"], role.ID, agents[name])
+			_, err := f.trySpawn(agents["parent"], role.ID, agents[name])
 			wantCode(t, err, code, string(agents[name]))
 		}
 	})
-	t.Run("one to five collaborators are all contacts", func(t *testing.T) {
+	t.Run("one to five collaborators", func(t *testing.T) {
 		var friends []identity.AgentID
 		for n := 1; n <= 5; n++ {
-			friends = append(friends, h.spawn(agents["root"], role.ID))
-			id := h.spawn(agents["root"], role.ID, friends...)
-			for _, f := range friends {
-				if err := h.MayMessage(id, f); err != nil {
+			friends = append(friends, f.spawn(agents["root"], role.ID))
+			id := f.spawn(agents["root"], role.ID, friends...)
+			for _, other := range friends {
+				if err := f.MayMessage(id, other); err != nil {
 					t.Errorf("with %d: %v", n, err)
 				}
 			}
 		}
 	})
-	t.Run("a terminated collaborator is unknown", func(t *testing.T) {
-		if _, _, err := h.Terminate(operator, agents["friend"], "", "", h.stored); err != nil {
+	t.Run("terminated collaborator", func(t *testing.T) {
+		if _, _, err := f.Terminate(operator, agents["friend"], "", "", f.stored); err != nil {
 			t.Fatal(err)
 		}
-		wantCode(t, h.MayMessage(agents["agent"], agents["friend"]), errcode.UnknownRecipient)
-		wantCode(t, h.MayMessage(agents["friend"], agents["parent"]), errcode.SenderTerminated)
+		wantCode(t, f.MayMessage(agents["agent"], agents["friend"]), errcode.UnknownRecipient)
+		wantCode(t, f.MayMessage(agents["friend"], agents["parent"]), errcode.SenderTerminated)
 	})
 }
 
-// Agents of one role and parent share one slot: one View for ten thousand.
-func TestTenThousandAgentsShareOneView(t *testing.T) {
-	h := open(t)
-	root := h.task(org.TaskSpec{})
-	role := h.role(operator, org.RoleSpec{Use: of("docs")})
-	first := h.spawn(root, role.ID)
-	slot, _ := h.Resolve(identity.ByAgent(first))
+// Ten thousand agents with the same role and parent share one scope and its View.
+func TestOrg_AgentsShareScope(t *testing.T) {
+	f := newFixture(t)
+	root := f.task(org.TaskSpec{})
+	role := f.role(operator, org.RoleSpec{Use: of("docs")})
+	first := f.spawn(root, role.ID)
+	ref, _ := f.Resolve(identity.ByAgent(first))
 	ids := make([]identity.AgentID, 10_000)
 	for i := range ids {
 		ids[i] = identity.AgentID(identity.Derive("agent", fmt.Sprint(i)))
 	}
 	s := org.Spawn{Role: role.ID, Brief: brief()}
-	before := heap()
+	before := heapSize()
 	for _, id := range ids {
-		if _, _, err := h.Spawn(root, id, s); err != nil {
+		if _, _, err := f.Spawn(root, id, s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	each := (heap() - before) / uint64(len(ids))
+	each := (heapSize() - before) / uint64(len(ids))
 	t.Logf("an idle agent takes %d bytes, without its id", each)
 	if each > 512 {
 		t.Errorf("an idle agent takes %d bytes, want at most 512", each)
 	}
 	for _, id := range ids {
-		if other, _ := h.Resolve(identity.ByAgent(id)); other != slot {
-			t.Fatalf("%s has a slot of its own", id)
+		if other, _ := f.Resolve(identity.ByAgent(id)); other != ref {
+			t.Fatalf("%s has another ViewRef", id)
 		}
 	}
-	view := slot.View()
-	h.register("mcp:docs", "docs", "search", "fetch")
-	if slot.View() == view {
+	view := ref.View()
+	f.register("mcp:docs", "docs", "search", "fetch")
+	if ref.View() == view {
 		t.Error("the view was not replaced")
 	}
-	h.wantMay(ids[9_999], "fetch", "search")
-	diff := h.update(role.ID, org.RoleSpec{Use: of()})
+	f.wantTools(ids[9_999], "fetch", "search")
+	diff := f.update(role.ID, org.RoleSpec{Use: of()})
 	if len(diff) != 10_001 || !slices.IsSortedFunc(diff, func(a, b org.AgentDiff) int { return compareIDs(a.Agent, b.Agent) }) {
 		t.Errorf("got %d agents in the diff, or unsorted", len(diff))
 	}
-	h.wantMay(ids[0])
+	f.wantTools(ids[0])
 }

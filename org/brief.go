@@ -9,7 +9,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// TaskBrief tells a new agent what it is for.
+// TaskBrief is the assignment of a new agent. A model writes it as JSON.
 type TaskBrief struct {
 	Objective          string         `json:"objective"`
 	Constraints        Lines          `json:"constraints"`
@@ -21,17 +21,17 @@ type TaskBrief struct {
 	Priority           string         `json:"priority,omitempty"`
 }
 
-// Collaborator is another agent of the task that the new one may write to.
+// Collaborator is another agent of the same task that the new agent may message.
 type Collaborator struct {
 	Agent       identity.AgentID `json:"agentId"`
 	Role        string           `json:"role"`
 	Description string           `json:"description,omitempty"`
 }
 
-// Lines is a list of lines that a model may also give as one string.
+// Lines is a list of lines. Models may also write it as one string.
 type Lines []string
 
-// UnmarshalJSON takes a string or a list of strings; null is an absent list.
+// UnmarshalJSON accepts a string or a list of strings. null is a missing list.
 func (l *Lines) UnmarshalJSON(data []byte) error {
 	var one *string
 	if json.Unmarshal(data, &one) == nil && one != nil {
@@ -41,10 +41,10 @@ func (l *Lines) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(l))
 }
 
-// Text is a text that a model may also give as a list of lines.
+// Text is a text. Models may also write it as a list of lines.
 type Text string
 
-// UnmarshalJSON takes a string or a list of strings.
+// UnmarshalJSON accepts a string or a list of strings, which it joins by newlines.
 func (t *Text) UnmarshalJSON(data []byte) error {
 	var lines Lines
 	if err := json.Unmarshal(data, &lines); err != nil {
@@ -54,7 +54,8 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON also takes the spelling completionCriteria.
+// UnmarshalJSON also accepts the spelling completionCriteria. If both are present,
+// completion_criteria is used.
 func (b *TaskBrief) UnmarshalJSON(data []byte) error {
 	type plain TaskBrief
 	other := struct {
@@ -70,8 +71,9 @@ func (b *TaskBrief) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Check names every required field that is missing, in the message and in the
-// detail missing_fields. A list may be empty but not absent.
+// Check returns an error if required fields are missing or blank. The message and the
+// detail "missing_fields" name all of them. The constraints may be empty but not missing.
+// The error has the code InvalidTaskBrief.
 func (b *TaskBrief) Check() error {
 	var missing []string
 	need := func(ok bool, field string) {
@@ -88,5 +90,5 @@ func (b *TaskBrief) Check() error {
 	if missing == nil {
 		return nil
 	}
-	return errcode.New(errcode.InvalidTaskBrief, "taskBrief lacks %s; give each a text, and constraints [] if there are none", strings.Join(missing, ", ")).With("missing_fields", missing)
+	return errcode.New(errcode.InvalidTaskBrief, "taskBrief lacks %s; provide a text for each, and [] for constraints if there are none", strings.Join(missing, ", ")).With("missing_fields", missing)
 }

@@ -10,23 +10,24 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Caller is where somebody from outside stands in the workflow of a role, as
-// it is stored: once a call has moved it, under identity.Principal.Key.
+// Caller is the stored workflow state of an external user in a role. There is a record
+// once a call has changed the state. Its key is identity.Principal.Key.
 type Caller struct {
 	User  identity.User   `json:"user"`
 	Role  identity.RoleID `json:"roleId"`
 	State string          `json:"state"` // never ""
 }
 
-// callers are those from outside who have a record. One who has none stands at
-// the beginning; one whose record cannot be read is denied, since nobody knows
-// where it stands, until Org.ResetCaller.
+// callers holds the workflow states of external callers. A caller without a record is in
+// the initial state. A caller whose record is damaged is denied until Org.ResetCaller,
+// because the initial state may allow more than the lost one.
 type callers struct {
 	states         map[callerKey]string
-	damaged        map[string]bool // keys of records that could not be read
-	unknownDamaged bool            // there are such records whose keys are not known either
+	damaged        map[string]bool // keys of damaged records
+	unknownDamaged bool            // there are damaged records whose keys are lost too
 }
 
+// callerKey identifies an external user in a role.
 type callerKey struct {
 	user identity.User
 	role identity.RoleID
@@ -36,8 +37,9 @@ func newCallers() callers {
 	return callers{states: map[callerKey]string{}, damaged: map[string]bool{}}
 }
 
-// state gives where a caller stands; false when nobody knows.
-func (c *callers) state(p identity.Principal) (string, bool) {
+// stateOf returns the workflow state of a caller, "" for the initial state. It reports
+// false if the state is lost.
+func (c *callers) stateOf(p identity.Principal) (string, bool) {
 	state, ok := c.states[callerKey{p.User, p.Role}]
 	if ok {
 		return state, true
@@ -45,35 +47,36 @@ func (c *callers) state(p identity.Principal) (string, bool) {
 	return "", !c.unknownDamaged && (len(c.damaged) == 0 || !c.damaged[p.Key()])
 }
 
-// maxCallerName bounds a user's name and a role's id, in bytes.
+// maxCallerName is the maximum length of a user name and of a role id, in bytes.
 const maxCallerName = 256
 
-// CheckCaller refuses a principal that is no caller from outside, or has no
-// usable name. Error: Unauthenticated.
+// CheckCaller returns an error with the code Unauthenticated if p is not an external
+// caller with a valid user name and role id.
 func CheckCaller(p identity.Principal) error {
 	switch {
 	case p.Kind != identity.Caller:
-		return errcode.New(errcode.Unauthenticated, "act in a role: only a caller from outside does")
+		return errcode.New(errcode.Unauthenticated, "act in a role: the principal is not an external caller")
 	case !validName(string(p.User)) || !validName(string(p.Role)):
 		return errcode.New(errcode.Unauthenticated, "act in a role: the names of user and role must have 1 to %d bytes of UTF-8", maxCallerName)
 	}
 	return nil
 }
 
+// validName reports whether a user name or role id can be stored.
 func validName(name string) bool {
 	return name != "" && len(name) <= maxCallerName && utf8.ValidString(name)
 }
 
-// callerScope gives the slot of an active role and where the caller stands in
-// it; nil for one that is denied. A role's slot is made when somebody first acts
-// in it; asking for roles that are not there makes nothing.
+// callerScope returns the scope and the workflow state of a caller, nil if it is denied.
+// The callers of a role share one scope. It is created for the first caller of an active
+// role; requests for unknown roles do not create scopes.
 func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	if CheckCaller(p) != nil {
 		return nil, ""
 	}
 	o.mu.RLock()
-	state, ok := o.callerState(p)
-	s := o.slots.byKey[scopeKey{role: p.Role}]
+	state, ok := o.activeCallerState(p)
+	s := o.scopes.byKey[scopeKey{role: p.Role}]
 	o.mu.RUnlock()
 	switch {
 	case !ok:
@@ -83,32 +86,32 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if state, ok = o.callerState(p); !ok {
+	if state, ok = o.activeCallerState(p); !ok {
 		return nil, ""
 	}
 	return o.intern(scopeKey{role: p.Role}, nil), state
 }
 
-// callerState says whether a caller has a seat, and in which state.
-func (o *Org) callerState(p identity.Principal) (state string, ok bool) {
-	role, there := o.roles[p.Role]
-	if !there || role.Status != Active {
+// activeCallerState returns the workflow state of a caller. It reports false if the role
+// is not active or the state is lost. It must be called with mu held.
+func (o *Org) activeCallerState(p identity.Principal) (state string, ok bool) {
+	role, exists := o.roles[p.Role]
+	if !exists || role.Status != Active {
 		return "", false
 	}
-	return o.callers.state(p)
+	return o.callers.stateOf(p)
 }
 
-// SetCallerState sets a caller's workflow state.
+// SetCallerState sets the workflow state of a caller. The state "" is Undefined.
 func (o *Org) SetCallerState(p identity.Principal, state string) []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.storeCallerState(p, state)
 }
 
-// ResetCaller puts a caller back to the beginning of its role's workflow,
-// whether its record could be read or not.
-//
-// Errors: Unauthenticated for one that is no caller, RoleNotFound.
+// ResetCaller sets a caller to the initial workflow state, whether its record is damaged
+// or not. The error has the code Unauthenticated if p is not a valid caller, and
+// RoleNotFound if its role is not active.
 func (o *Org) ResetCaller(p identity.Principal) ([]Change, error) {
 	if err := CheckCaller(p); err != nil {
 		return nil, err
@@ -119,9 +122,11 @@ func (o *Org) ResetCaller(p identity.Principal) ([]Change, error) {
 		return nil, notFound(errcode.RoleNotFound, "role", string(p.Role))
 	}
 	delete(o.callers.damaged, p.Key())
-	return o.storeCallerState(p, toolgroups.Undefined), nil // a record, so that the caller is known also when others are lost
+	// Write a record, so that the caller is known even if unknownDamaged is set.
+	return o.storeCallerState(p, toolgroups.Undefined), nil
 }
 
+// storeCallerState sets the state and returns its record. It must be called with mu held.
 func (o *Org) storeCallerState(p identity.Principal, state string) []Change {
 	if state == "" {
 		state = toolgroups.Undefined
@@ -130,6 +135,7 @@ func (o *Org) storeCallerState(p identity.Principal, state string) []Change {
 	return []Change{record(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
 }
 
+// loadCallers reads the callers and remembers which records are damaged.
 func (o *Org) loadCallers(source Source) {
 	for r, err := range source.Records(string(KindCaller)) {
 		var c Caller
@@ -146,7 +152,7 @@ func (o *Org) loadCallers(source Source) {
 	}
 }
 
-// readCaller reads a record, which has to be what its key names.
+// readCaller decodes a record. It returns an error if the record does not match its key.
 func readCaller(r Record) (Caller, error) {
 	var c Caller
 	if err := json.Unmarshal(r.Value, &c); err != nil {
@@ -154,7 +160,7 @@ func readCaller(r Record) (Caller, error) {
 	}
 	p := identity.ByCaller(c.User, c.Role)
 	if CheckCaller(p) != nil || p.Key() != r.Key || c.State == "" {
-		return c, errors.New("it is not the record of a caller that its key names")
+		return c, errors.New("it does not match its key")
 	}
 	return c, nil
 }

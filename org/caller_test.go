@@ -16,73 +16,73 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// sees lists, sorted, what a principal may call, and gives its state.
-func (h *house) sees(p identity.Principal) (names []string, state string) {
-	slot, state := h.Resolve(p)
-	names = append([]string{}, slot.View().ForState(state).Names()...)
+// visible returns the tools that a principal may call, sorted, and its workflow state.
+func (f *fixture) visible(p identity.Principal) (names []string, state string) {
+	ref, state := f.Resolve(p)
+	names = append([]string{}, ref.View().ForState(state).Names()...)
 	slices.Sort(names)
 	return names, state
 }
 
-func (h *house) wantSees(p identity.Principal, state string, want ...string) {
-	h.t.Helper()
-	names, at := h.sees(p)
+func (f *fixture) wantVisible(p identity.Principal, state string, want ...string) {
+	f.t.Helper()
+	names, at := f.visible(p)
 	if diff := cmp.Diff(names, append([]string{}, want...)); diff != "" || at != state {
-		h.t.Errorf("%s is in state %q, want %q; what it may call, got before want:\n%s", p, at, state, diff)
+		f.t.Errorf("%s is in state %q, want %q; tools, got before want:\n%s", p, at, state, diff)
 	}
 }
 
 func ann(role org.Role) identity.Principal { return identity.ByCaller("ann", role.ID) }
 
-// A caller may what its role may use, no more than the role's makers may
-// grant, and each change is in force when it returns.
-func TestACallerMayWhatItsRoleMay(t *testing.T) {
-	h := open(t)
-	boss := h.role(operator, org.RoleSpec{Name: "boss", Use: of("org_management"), Grant: of("docs", "workspace")})
-	agent := h.spawn(h.task(org.TaskSpec{}), boss.ID)
-	reader := h.role(identity.ByAgent(agent), org.RoleSpec{Name: "reader", Use: of("docs", "workspace")})
-	all := h.role(operator, org.RoleSpec{Name: "all"})
+// A caller has the permissions of its role, within what the role's creators may grant.
+// Each change is effective when the call that made it returns.
+func TestCaller_HasPermissionsOfRole(t *testing.T) {
+	f := newFixture(t)
+	boss := f.role(operator, org.RoleSpec{Name: "boss", Use: of("org_management"), Grant: of("docs", "workspace")})
+	agent := f.spawn(f.task(org.TaskSpec{}), boss.ID)
+	reader := f.role(identity.ByAgent(agent), org.RoleSpec{Name: "reader", Use: of("docs", "workspace")})
+	all := f.role(operator, org.RoleSpec{Name: "all"})
 
-	h.wantSees(ann(all), "", every...)
-	h.wantSees(ann(reader), "", "read_file", "search", "write_file")
-	slot, _ := h.Resolve(ann(reader))
-	h.update(boss.ID, org.RoleSpec{Grant: of("docs")})
-	h.wantSees(ann(reader), "", "search")
-	h.update(boss.ID, org.RoleSpec{Grant: of("docs", "workspace")})
-	h.register("mcp:docs", "docs", "search", "fetch")
-	h.wantSees(ann(reader), "", "fetch", "read_file", "search", "write_file")
-	if err := h.groups.Unregister("mcp:docs", "docs"); err != nil {
+	f.wantVisible(ann(all), "", allTools...)
+	f.wantVisible(ann(reader), "", "read_file", "search", "write_file")
+	ref, _ := f.Resolve(ann(reader))
+	f.update(boss.ID, org.RoleSpec{Grant: of("docs")})
+	f.wantVisible(ann(reader), "", "search")
+	f.update(boss.ID, org.RoleSpec{Grant: of("docs", "workspace")})
+	f.register("mcp:docs", "docs", "search", "fetch")
+	f.wantVisible(ann(reader), "", "fetch", "read_file", "search", "write_file")
+	if err := f.groups.Unregister("mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
-	h.wantSees(ann(reader), "", "read_file", "write_file")
-	h.delete(boss.ID)
-	h.wantSees(ann(reader), "")
-	h.delete(all.ID)
-	h.wantSees(ann(all), "")
-	if names := slot.View().Names(); len(names) != 0 {
-		t.Errorf("whoever bound before still sees %v", names)
+	f.wantVisible(ann(reader), "", "read_file", "write_file")
+	f.delete(boss.ID)
+	f.wantVisible(ann(reader), "")
+	f.delete(all.ID)
+	f.wantVisible(ann(all), "")
+	if names := ref.View().Names(); len(names) != 0 {
+		t.Errorf("a ViewRef from before still allows %v", names)
 	}
 }
 
-func (h *house) delete(id identity.RoleID) {
-	h.t.Helper()
-	_, changes, err := h.DeleteRole(operator, id, false)
+func (f *fixture) delete(id identity.RoleID) {
+	f.t.Helper()
+	_, changes, err := f.DeleteRole(operator, id, false)
 	if err != nil {
-		h.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	h.store.put(changes)
+	f.store.put(changes)
 }
 
-// Users of one role share a Slot; nobody who is unknown, or has no name that
-// can be kept, gets one.
-func TestCallersWhoAreNobody(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Name: "r"})
-	one, _ := h.Resolve(ann(role))
-	if other, _ := h.Resolve(identity.ByCaller("bob", role.ID)); one != other {
-		t.Error("two users of a role have two slots")
+// The users of a role share a ViewRef. Unknown and invalid callers are denied and do not
+// create scopes.
+func TestResolve_DeniesInvalidCallers(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "r"})
+	one, _ := f.Resolve(ann(role))
+	if other, _ := f.Resolve(identity.ByCaller("bob", role.ID)); one != other {
+		t.Error("two users of a role have different ViewRefs")
 	}
-	slots := h.Slots()
+	scopes := f.ScopeCount()
 	long := strings.Repeat("x", 257)
 	for _, p := range []identity.Principal{
 		{Kind: identity.Caller}, identity.ByCaller("", role.ID), identity.ByCaller("ann", ""), identity.ByCaller("ann", "no role"),
@@ -90,131 +90,132 @@ func TestCallersWhoAreNobody(t *testing.T) {
 		identity.ByCaller("a\xff", role.ID), identity.ByCaller("ann", identity.RoleID(long)),
 		{Kind: identity.Operator, User: "ann", Role: role.ID}, {Kind: identity.Agent, User: "ann", Role: role.ID},
 	} {
-		h.wantSees(p, "")
-		if changes, err := h.ResetCaller(p); err == nil || changes != nil {
+		f.wantVisible(p, "")
+		if changes, err := f.ResetCaller(p); err == nil || changes != nil {
 			t.Errorf("%q was reset", p)
 		}
 	}
-	if got := h.Slots(); got != slots {
-		t.Errorf("asking for what is unknown made %d slots", got-slots)
+	if got := f.ScopeCount(); got != scopes {
+		t.Errorf("unknown callers created %d scopes", got-scopes)
 	}
 	wantCode(t, org.CheckCaller(identity.ByAgent("a")), errcode.Unauthenticated)
 }
 
-// stages registers a group whose tools are for states.
-func (h *house) stages() {
-	h.t.Helper()
+// registerStateTools registers the group flow: begin leads to the state open, and enter
+// is visible in that state only.
+func (f *fixture) registerStateTools() {
+	f.t.Helper()
 	var list []tool.Tool
 	for name, o := range map[string]*tool.Options{"begin": {State: "open"}, "enter": {States: []string{"open"}}} {
 		t, err := tool.New(name, "", noop, o)
 		if err != nil {
-			h.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 		list = append(list, t)
 	}
-	if _, err := h.groups.Register("module:door", toolgroups.Group{ID: "door", Tools: list}); err != nil {
-		h.t.Fatal(err)
+	if _, err := f.groups.Register("module:flow", toolgroups.Group{ID: "flow", Tools: list}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-// Where a caller stands is kept for each user and role, over restarts.
-func TestACallersStateLasts(t *testing.T) {
-	h := open(t)
-	h.stages()
-	one, two := h.role(operator, org.RoleSpec{Name: "one", Use: of("door")}), h.role(operator, org.RoleSpec{Name: "two", Use: of("door")})
+// The state of a caller is kept for each user and role, and survives a restart.
+func TestCaller_StateSurvivesRestart(t *testing.T) {
+	f := newFixture(t)
+	f.registerStateTools()
+	one, two := f.role(operator, org.RoleSpec{Name: "one", Use: of("flow")}), f.role(operator, org.RoleSpec{Name: "two", Use: of("flow")})
 	bob := identity.ByCaller("bob", one.ID)
-	h.store.put(h.SetCallerState(ann(one), "open"))
+	f.store.put(f.SetCallerState(ann(one), "open"))
 	check := func() {
 		t.Helper()
-		h.wantSees(ann(one), "open", "begin", "enter")
-		h.wantSees(ann(two), "", "begin")
-		h.wantSees(bob, "", "begin")
+		f.wantVisible(ann(one), "open", "begin", "enter")
+		f.wantVisible(ann(two), "", "begin")
+		f.wantVisible(bob, "", "begin")
 	}
 	check()
-	h.reopen()
+	f.reopen()
 	check()
-	changes, err := h.ResetCaller(ann(one))
+	changes, err := f.ResetCaller(ann(one))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.store.put(changes)
-	h.wantSees(ann(one), toolgroups.Undefined, "begin")
-	h.store.put(h.SetCallerState(ann(one), ""))
-	h.reopen()
-	h.wantSees(ann(one), toolgroups.Undefined, "begin")
+	f.store.put(changes)
+	f.wantVisible(ann(one), toolgroups.Undefined, "begin")
+	f.store.put(f.SetCallerState(ann(one), ""))
+	f.reopen()
+	f.wantVisible(ann(one), toolgroups.Undefined, "begin")
 }
 
-// A caller whose record is damaged is denied, not put back to the beginning;
-// nobody else is touched. Who it was is known by the record's key; if that is
-// gone too, everybody without a record is denied. The operator mends both.
-func TestACallerWhoseRecordIsDamagedIsDenied(t *testing.T) {
+// A caller whose record is damaged is denied, not set to the initial state. Others are
+// not affected. If the key of the record is lost too, all callers without a record are
+// denied. ResetCaller repairs both.
+func TestCaller_DamagedRecordDenies(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		harm    func(s *memory, key string)
-		strange string // what somebody without a record is denied for: the key is gone
+		damage  func(s *memoryStore, key string)
+		keyLost bool // callers without a record are denied too
 	}{
-		{"it cannot be read", func(s *memory, key string) { s.damaged = []string{key} }, ""},
-		{"it is no JSON", func(s *memory, key string) { s.set("caller", key, `{`) }, ""},
-		{"it is another's", func(s *memory, key string) { s.set("caller", key, `{"user":"bob","roleId":"r1","state":"open"}`) }, ""},
-		{"it has no state", func(s *memory, key string) { s.set("caller", key, `{"user":"ann","roleId":"r1"}`) }, ""},
-		{"its key is gone", func(s *memory, key string) {
+		{"damaged record", func(s *memoryStore, key string) { s.damaged = []string{key} }, false},
+		{"malformed JSON", func(s *memoryStore, key string) { s.set("caller", key, `{`) }, false},
+		{"record of another caller", func(s *memoryStore, key string) { s.set("caller", key, `{"user":"bob","roleId":"r1","state":"open"}`) }, false},
+		{"no state", func(s *memoryStore, key string) { s.set("caller", key, `{"user":"ann","roleId":"r1"}`) }, false},
+		{"lost key", func(s *memoryStore, key string) {
 			delete(s.records, "caller "+key)
 			s.set("caller", "", `{}`)
 			s.damaged = []string{""}
-		}, "yes"},
+		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := open(t)
-			h.stages()
-			role := h.role(operator, org.RoleSpec{Name: "r", Use: of("door")})
+			f := newFixture(t)
+			f.registerStateTools()
+			role := f.role(operator, org.RoleSpec{Name: "r", Use: of("flow")})
 			bob, eve := identity.ByCaller("bob", role.ID), identity.ByCaller("eve", role.ID)
-			h.store.put(append(h.SetCallerState(ann(role), "open"), h.SetCallerState(bob, "open")...))
-			c.harm(h.store, ann(role).Key())
-			h.reopen()
-			h.wantSees(ann(role), "")
-			h.wantSees(bob, "open", "begin", "enter")
-			if c.strange == "" {
-				h.wantSees(eve, "", "begin")
+			f.store.put(append(f.SetCallerState(ann(role), "open"), f.SetCallerState(bob, "open")...))
+			c.damage(f.store, ann(role).Key())
+			f.reopen()
+			f.wantVisible(ann(role), "")
+			f.wantVisible(bob, "open", "begin", "enter")
+			if c.keyLost {
+				f.wantVisible(eve, "")
 			} else {
-				h.wantSees(eve, "")
+				f.wantVisible(eve, "", "begin")
 			}
-			if !strings.Contains(h.log.String(), "kind=caller") {
-				t.Errorf("the log says nothing of it: %s", h.log)
+			if !strings.Contains(f.log.String(), "kind=caller") {
+				t.Errorf("the damage is not logged: %s", f.log)
 			}
 			for _, p := range []identity.Principal{ann(role), eve} {
-				if _, err := h.ResetCaller(p); err != nil {
+				if _, err := f.ResetCaller(p); err != nil {
 					t.Error(err)
 				}
-				h.wantSees(p, toolgroups.Undefined, "begin")
+				f.wantVisible(p, toolgroups.Undefined, "begin")
 			}
 		})
 	}
 }
 
-// Changed tells of every move of the epoch, when what moved it is in force.
-func TestChangedTellsOfEveryMove(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
+// The channel of Changed is closed after every change of the epoch.
+func TestChanged_ClosedOnEveryEpoch(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
 	for name, move := range map[string]func(){
-		"a role is made":    func() { h.role(operator, org.RoleSpec{}) },
-		"a role is changed": func() { h.update(role.ID, org.RoleSpec{Use: of("workspace")}) },
-		"a group comes":     func() { h.register("module:x", "x", "x_tool") },
-		"a process begins":  func() { h.Advance() },
-		"a role is deleted": func() { h.delete(h.role(operator, org.RoleSpec{}).ID) },
+		"role created":     func() { f.role(operator, org.RoleSpec{}) },
+		"role updated":     func() { f.update(role.ID, org.RoleSpec{Use: of("workspace")}) },
+		"group registered": func() { f.register("module:x", "x", "x_tool") },
+		"process started":  func() { f.Advance() },
+		"role deleted":     func() { f.delete(f.role(operator, org.RoleSpec{}).ID) },
 	} {
-		changed, same, epoch := h.Changed(), h.Changed(), h.Epoch()
+		changed, same, epoch := f.Changed(), f.Changed(), f.Epoch()
 		if changed != same || closed(changed) {
-			t.Errorf("%s: closed before, or two channels for one wait", name)
+			t.Errorf("%s: closed before the change, or two channels for one epoch", name)
 		}
 		move()
-		if !closed(changed) || h.Epoch() == epoch || closed(h.Changed()) {
-			t.Errorf("%s: nobody was told, or the next one at once", name)
+		if !closed(changed) || f.Epoch() == epoch || closed(f.Changed()) {
+			t.Errorf("%s: not closed, or the next channel is closed too", name)
 		}
 	}
-	changed := h.Changed()
-	_, _, _, err := h.UpdateRole(operator, role.ID, org.RoleSpec{Use: of("docs")}, true)
+	changed := f.Changed()
+	_, _, _, err := f.UpdateRole(operator, role.ID, org.RoleSpec{Use: of("docs")}, true)
 	if err != nil || closed(changed) {
-		t.Errorf("a dry run told somebody (%v)", err)
+		t.Errorf("a dry run closed the channel (%v)", err)
 	}
 }
 
@@ -227,39 +228,38 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Whoever is told and looks sees what is in force: with every role that was
-// changed before, no tool that was taken away.
-func TestWhoIsToldSeesTheChange(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Name: "r"})
-	var watching sync.WaitGroup
+// When the channel is closed the new View is published already.
+func TestChanged_ClosedAfterPublish(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "r"})
+	var wg sync.WaitGroup
 	done := make(chan struct{})
-	watching.Go(func() {
-		slot, _ := h.Resolve(ann(role))
+	wg.Go(func() {
+		ref, _ := f.Resolve(ann(role))
 		for {
-			before := slot.View().Evaluation(toolgroups.Granted).Epoch
-			changed := h.Changed()
+			before := ref.View().Evaluation(toolgroups.Granted).Epoch
+			changed := f.Changed()
 			select {
 			case <-done:
 				return
 			case <-changed:
 			}
-			if now := slot.View().Evaluation(toolgroups.Granted).Epoch; now <= before {
-				t.Errorf("told of a change, but the view is of epoch %d, as before (%d)", now, before)
+			if now := ref.View().Evaluation(toolgroups.Granted).Epoch; now <= before {
+				t.Errorf("closed, but the View has epoch %d, before it was %d", now, before)
 			}
 		}
 	})
 	for n := range 200 {
-		h.update(role.ID, org.RoleSpec{Use: []*toolgroups.Set{of("docs"), of("workspace")}[n%2]})
+		f.update(role.ID, org.RoleSpec{Use: []*toolgroups.Set{of("docs"), of("workspace")}[n%2]})
 	}
 	close(done)
-	watching.Wait()
+	wg.Wait()
 }
 
-// Many users, known or not, bind at once while their role changes.
-func TestCallersBindSideBySide(t *testing.T) {
-	h := open(t)
-	role := h.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
+// Many callers, known or not, are resolved concurrently while their role changes.
+func TestResolve_ConcurrentCallers(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
@@ -268,34 +268,34 @@ func TestCallersBindSideBySide(t *testing.T) {
 				if i%2 == 0 {
 					p.Role = identity.RoleID(fmt.Sprint("unknown ", n, i))
 				}
-				slot, _ := h.Resolve(p)
-				if got := len(slot.View().Names()); i%2 == 0 && got != 0 || got > 2 {
+				ref, _ := f.Resolve(p)
+				if got := len(ref.View().Names()); i%2 == 0 && got != 0 || got > 2 {
 					t.Errorf("%s sees %d tools", p, got)
 				}
 			}
 		})
 	}
 	for n := range 100 {
-		h.update(role.ID, org.RoleSpec{Use: []*toolgroups.Set{of("docs"), of("workspace")}[n%2]})
+		f.update(role.ID, org.RoleSpec{Use: []*toolgroups.Set{of("docs"), of("workspace")}[n%2]})
 	}
 	all.Wait()
 }
 
-// A caller's tasks are those it gave in this role.
-func TestATaskKnowsWhoGaveIt(t *testing.T) {
-	h := open(t)
-	role, other := h.role(operator, org.RoleSpec{Name: "r"}), h.role(operator, org.RoleSpec{Name: "other"})
-	h.task(org.TaskSpec{Caller: ann(role)})
-	h.task(org.TaskSpec{})
-	tasks := h.Tasks()
+// StartedBy reports the tasks that a caller started in the same role.
+func TestTask_StartedBy(t *testing.T) {
+	f := newFixture(t)
+	role, other := f.role(operator, org.RoleSpec{Name: "r"}), f.role(operator, org.RoleSpec{Name: "other"})
+	f.task(org.TaskSpec{Caller: ann(role)})
+	f.task(org.TaskSpec{})
+	tasks := f.Tasks()
 	for p, want := range map[identity.Principal]bool{
 		ann(role): true, ann(other): false, identity.ByCaller("bob", role.ID): false, operator: false, {}: false,
 		{Kind: identity.Operator, User: "ann", Role: role.ID}: false,
 	} {
 		if got := tasks[0].StartedBy(p); got != want || tasks[1].StartedBy(p) {
-			t.Errorf("%s gave it: %t", p, got)
+			t.Errorf("started by %s: %t", p, got)
 		}
 	}
-	_, _, _, err := h.StartTask("nameless", org.TaskSpec{Caller: identity.ByCaller("", role.ID)})
+	_, _, _, err := f.StartTask("nameless", org.TaskSpec{Caller: identity.ByCaller("", role.ID)})
 	wantCode(t, err, errcode.Unauthenticated)
 }

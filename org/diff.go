@@ -9,23 +9,24 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Diff says which agents gain or lose which tools by a change, or may reach
-// other hosts, sorted by agent; agents to whom it means nothing are left out.
+// Diff is the effect of a change of a role: the agents that gain or lose tools, or may
+// reach other hosts, sorted by agent id. Agents that are not affected are not listed.
 type Diff []AgentDiff
 
-// AgentDiff is what a change means to one agent.
+// AgentDiff is the effect of a change on one agent.
 type AgentDiff struct {
 	Agent identity.AgentID `json:"agent"`
-	Role  string           `json:"role"`
-	Gains []string         `json:"gains"` // sorted
-	Loses []string         `json:"loses"` // sorted
+	Role  string           `json:"role"`  // name
+	Gains []string         `json:"gains"` // names of tools, sorted
+	Loses []string         `json:"loses"` // names of tools, sorted
 
-	// Hosts are the rules that its requests must all pass from now on; nil when
-	// they stay as they were, or when it may make requests only before or after.
+	// Hosts are the rules that must all allow its requests after the change. It is nil
+	// if they do not change, or if the agent cannot make requests both before and after.
 	Hosts []hosts.Rule `json:"hosts,omitempty"`
 }
 
-// diff compares the views in force with those that next would give.
+// diff compares the current Views of scopes with those after next replaces a role. It
+// must be called with mu held.
 func (o *Org) diff(affected []*scope, next *Role) Diff {
 	find := func(id identity.RoleID) (*Role, bool) {
 		if id == next.ID {
@@ -34,28 +35,29 @@ func (o *Org) diff(affected []*scope, next *Role) Diff {
 		return o.role(id)
 	}
 	snapshot := o.config.Groups.Snapshot()
-	bySlot := map[*scope]AgentDiff{}
+	byScope := map[*scope]AgentDiff{}
 	for _, s := range affected {
 		was, is := s.View(), s.compile(snapshot, find)
 		gains, loses := compare(was, is)
 		d := AgentDiff{Gains: gains, Loses: loses}
-		if requests(snapshot, was) && requests(snapshot, is) {
-			d.Hosts = s.hostsChanged(o.role, find)
+		if allowsNetwork(snapshot, was) && allowsNetwork(snapshot, is) {
+			d.Hosts = s.newHostRules(o.role, find)
 		}
 		if len(gains)+len(loses)+len(d.Hosts) > 0 {
-			bySlot[s] = d
+			byScope[s] = d
 		}
 	}
-	return o.agentsIn(bySlot)
+	return o.agentDiffs(byScope)
 }
 
-func (o *Org) agentsIn(bySlot map[*scope]AgentDiff) Diff {
+// agentDiffs returns the entries of all agents that use one of the scopes.
+func (o *Org) agentDiffs(byScope map[*scope]AgentDiff) Diff {
 	diff := Diff{}
-	if len(bySlot) == 0 {
+	if len(byScope) == 0 {
 		return diff
 	}
 	for _, m := range o.agents {
-		if d, ok := bySlot[m.slot]; ok {
+		if d, ok := byScope[m.scope]; ok {
 			d.Agent, d.Role = m.id, o.roleName(m.role)
 			diff = append(diff, d)
 		}
@@ -64,6 +66,7 @@ func (o *Org) agentsIn(bySlot map[*scope]AgentDiff) Diff {
 	return diff
 }
 
+// roleName returns the name of a role, or its id if it is unknown.
 func (o *Org) roleName(id identity.RoleID) string {
 	if r, ok := o.roles[id]; ok {
 		return r.Name
@@ -71,6 +74,7 @@ func (o *Org) roleName(id identity.RoleID) string {
 	return string(id)
 }
 
+// compare returns the names of the tools that only after and only before allows.
 func compare(before, after *toolgroups.View) (gains, loses []string) {
 	gains, loses = []string{}, []string{}
 	was, is := before.Names(), after.Names()

@@ -2,18 +2,17 @@ package org
 
 import "encoding/json"
 
-// ReadFast says whether an agent's record is read as it is written, without
-// encoding/json.
-func ReadFast(a Agent) (bool, error) {
+// DecodesFast reports whether the record of an agent is decoded without encoding/json.
+func DecodesFast(a Agent) (bool, error) {
 	doc, err := json.Marshal(a)
 	s := scanner{rest: doc}
 	s.header()
 	return !s.failed && len(s.rest) == 0, err
 }
 
-// Slots counts the slots there are.
-func (o *Org) Slots() int {
+// ScopeCount returns the number of scopes.
+func (o *Org) ScopeCount() int {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return len(o.slots.byKey)
+	return len(o.scopes.byKey)
 }

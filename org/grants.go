@@ -9,36 +9,38 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// grantor is somebody who gives rights: its names in records and everything
-// that what it gives must pass. A maker without bounds gives everything.
+// grantor is a principal that grants permissions: it creates roles, spawns agents or
+// starts tasks. What it grants must be within all of its limits. A grantor without
+// limits may grant everything.
 type grantor struct {
-	name   string // createdBy
-	role   string // createdByRole
-	grants []constraint
+	name   string // createdBy of the roles it creates
+	role   string // createdByRole of the roles it creates
+	limits []constraint
 }
 
-// constraint is one thing that rights must pass, with the rule's words. The zero
-// limit lets nothing through.
+// constraint is one limit on permissions, with a reason for denials. Its exported
+// fields are part of the key of a scope (boundsKey). The zero constraint allows nothing.
 type constraint struct {
 	toolgroups.BoundSet
-	Hosts        hosts.Rule
-	toolGated    bool // whom it bounds answers from tools alone
-	reason       string
-	serverReason string // the words for what Only keeps away
+	Hosts        hosts.Rule // hosts that requests may reach
+	toolGated    bool       // the limited agents are tool-gated
+	reason       string     // why BoundSet denies
+	serverReason string     // why BoundSet.Only denies
 }
 
-// denies says why a tool does not pass; "" when it does.
-func (l constraint) denies(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
+// denies returns the reason why a tool is not within the limit, "" if it is.
+func (c constraint) denies(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
 	switch {
-	case s.Reaches(l.BoundSet, h):
+	case s.Reaches(c.BoundSet, h):
 		return ""
-	case l.Only != "" && h.Owner != l.Only:
-		return l.serverReason
+	case c.Only != "" && h.Owner != c.Only:
+		return c.serverReason
 	}
-	return l.reason
+	return c.reason
 }
 
-// grantor says in whose name a principal gives.
+// grantor returns the grantor for a principal. The error has the code AgentNotFound,
+// RoleNotFound or Unauthenticated if the principal is unknown.
 func (o *Org) grantor(by identity.Principal) (grantor, error) {
 	switch by.Kind {
 	case identity.Operator:
@@ -55,29 +57,31 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			return grantor{}, err
 		}
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
-			return grantor{name: "user:" + string(by.User), role: string(r.ID), grants: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
+			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
 	}
-	return grantor{}, errcode.New(errcode.Unauthenticated, "nobody gives nothing")
+	return grantor{}, errcode.New(errcode.Unauthenticated, "unauthenticated caller")
 }
 
-// grantorOf says what an agent may give.
+// grantorOf returns the grantor for an agent.
 func (o *Org) grantorOf(m *agentNode) grantor {
-	who := grantor{name: string(m.id), role: string(m.role), grants: m.slot.grantLimits(o.role)}
+	g := grantor{name: string(m.id), role: string(m.role), limits: m.scope.grantLimits(o.role)}
 	if m.root {
-		who.name, who.role = CreatorRoot, CreatorRoot
+		g.name, g.role = CreatorRoot, CreatorRoot
 	}
-	return who
+	return g
 }
 
-// checkGrant refuses what is not covered by everything the maker's gifts must pass.
-func (m grantor) checkGrant(name string, sets ...toolgroups.Set) error {
-	for _, limit := range m.grants {
+// checkGrant returns an error with the code InsufficientPermissions if one of sets has a
+// group that is not within all limits of g. name is the role that would get the sets. It
+// compares group ids, not tools.
+func (g grantor) checkGrant(name string, sets ...toolgroups.Set) error {
+	for _, limit := range g.limits {
 		for _, set := range sets {
 			if missing := limit.Set.Missing(set); len(missing) > 0 {
 				return errcode.New(errcode.InsufficientPermissions,
-					"give role %q the tool groups %s: %s may not grant them; ask for groups it may", name, list(missing), m.name).
+					"grant role %q the tool groups %s: %s may not grant them; request groups that it may grant", name, joinGroups(missing), g.name).
 					With("missing", missing)
 			}
 		}
@@ -85,7 +89,7 @@ func (m grantor) checkGrant(name string, sets ...toolgroups.Set) error {
 	return nil
 }
 
-func list(ids []toolgroups.GroupID) string {
+func joinGroups(ids []toolgroups.GroupID) string {
 	parts := make([]string, len(ids))
 	for i, id := range ids {
 		parts[i] = string(id)
@@ -93,21 +97,24 @@ func list(ids []toolgroups.GroupID) string {
 	return strings.Join(parts, ", ")
 }
 
-// lookup finds a role; dry runs look up roles as they would be.
-type lookup func(identity.RoleID) (*Role, bool)
+// roleLookup returns a role, active or deleted. A dry run passes one that returns roles
+// as they would be after the change.
+type roleLookup func(identity.RoleID) (*Role, bool)
 
 func (o *Org) role(id identity.RoleID) (*Role, bool) {
 	r, ok := o.roles[id]
 	return r, ok
 }
 
-// denyAll is the ceiling of those whose role, maker, parent or task is not
-// known. It may have been gated, so it is.
+// denyAll returns a constraint that allows nothing, for agents whose role, creator,
+// parent or task is unknown. The unknown role may have been tool-gated, so the
+// constraint is.
 func denyAll(why string) constraint { return constraint{toolGated: true, reason: why} }
 
-// ceiling lists what the makers of a role may grant, recursively: a role is
-// never worth more than its makers are now.
-func ceiling(find lookup, r *Role) []constraint {
+// ceiling returns the grant limits of the role's creators, recursively. They are those
+// of the moment: a role never has more permissions than its creators have now. A creator
+// that is unknown, or a cycle of creators, denies everything.
+func ceiling(find roleLookup, r *Role) []constraint {
 	var bounds []constraint
 	for seen := map[string]bool{}; ; {
 		by := r.CreatedByRole
@@ -115,19 +122,20 @@ func ceiling(find lookup, r *Role) []constraint {
 		case by == CreatorRoot || by == CreatorOperator || by == CreatorConfig:
 			return bounds
 		case by == "" || seen[by]:
-			return append(bounds, denyAll("who made role "+r.Name+" is not known"))
+			return append(bounds, denyAll("the creator of role "+r.Name+" is unknown"))
 		}
 		seen[by] = true
-		maker, ok := find(identity.RoleID(by))
+		creator, ok := find(identity.RoleID(by))
 		if !ok {
-			return append(bounds, denyAll("the role that made role "+r.Name+" is gone"))
+			return append(bounds, denyAll("the role that created role "+r.Name+" does not exist"))
 		}
-		bounds = append(bounds, maker.grant("what role "+maker.Name+", its maker, may grant"))
-		r = maker
+		bounds = append(bounds, creator.grant("what role "+creator.Name+", its creator, may grant"))
+		r = creator
 	}
 }
 
-// Grantable gives what an agent may put into roles it makes: for its prompt.
+// Grantable returns the groups that an agent may put into roles that it creates. They
+// are listed in its prompt. For an unknown agent it returns the empty Set.
 func (o *Org) Grantable(id identity.AgentID) toolgroups.Set {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -136,7 +144,7 @@ func (o *Org) Grantable(id identity.AgentID) toolgroups.Set {
 		return toolgroups.Set{}
 	}
 	set := toolgroups.All()
-	for _, limit := range m.slot.grantLimits(o.role) {
+	for _, limit := range m.scope.grantLimits(o.role) {
 		set = set.Intersect(limit.Set)
 	}
 	return set

@@ -9,17 +9,17 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// MayReach says whether a principal's requests may go to a host now. They
-// must pass the rule of its role, of the roles that made that role, of the
-// roles above it in its task, and of the task's caller: the same chain that
-// bounds its tools. The operator passes; nobody, and whoever's chain is
-// broken, reaches nothing. Safe for concurrent use.
+// MayReach returns an error if requests of p may not go to a host now. The host must be
+// allowed by the rules of p's role, of the roles that created it, of its parents and of
+// the task's caller: the same limits that apply to tools. The operator may reach all
+// hosts. An unknown principal, or one whose limits cannot be determined, reaches none.
 //
-// Errors: HostBlocked, with what the refusing rule allows as the detail allowed.
+// The error has the code HostBlocked. Its detail "allowed" lists the patterns that the
+// denying rule allows. MayReach is safe for concurrent use.
 func (o *Org) MayReach(p identity.Principal, h hosts.Host) error {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	for _, l := range o.reach(p) {
+	for _, l := range o.principalHostLimits(p) {
 		if !l.Hosts.Allows(h) {
 			return hostBlocked(h, l.Hosts)
 		}
@@ -27,39 +27,40 @@ func (o *Org) MayReach(p identity.Principal, h hosts.Host) error {
 	return nil
 }
 
+// hostBlocked returns the error for a host that the rule r does not allow.
 func hostBlocked(h hosts.Host, r hosts.Rule) error {
 	if len(r.Allow) == 0 {
-		return errcode.New(errcode.HostBlocked, "reach %s: your role, or one that bounds it, may reach no host", h)
+		return errcode.New(errcode.HostBlocked, "reach %s: your role, or a role that limits it, may not reach any host", h)
 	}
-	return errcode.New(errcode.HostBlocked, "reach %s: your role, or one that bounds it, may not reach this host; use one that is allowed, or ask who gave you the task", h).
+	return errcode.New(errcode.HostBlocked, "reach %s: your role, or a role that limits it, may not reach this host; use an allowed one, or ask the sender of your task", h).
 		With("allowed", r.Allow)
 }
 
-// reach lists what a principal's requests must pass.
-func (o *Org) reach(p identity.Principal) []constraint {
+// principalHostLimits returns the constraints whose Hosts limit the requests of p.
+func (o *Org) principalHostLimits(p identity.Principal) []constraint {
 	switch p.Kind {
 	case identity.Operator:
 		return nil
 	case identity.Agent:
 		if m, ok := o.agents[p.Agent]; ok {
-			return m.slot.reach(o.role)
+			return m.scope.hostLimits(o.role)
 		}
 	case identity.Caller:
 		if m, err := o.grantor(p); err == nil {
-			return m.grants
+			return m.limits
 		}
 	}
-	return []constraint{denyAll("who asks is not known")}
+	return []constraint{denyAll("the principal is unknown")}
 }
 
-// reach lists what the requests of a slot's agents must pass.
-func (s *scope) reach(find lookup) []constraint {
+// hostLimits returns the constraints whose Hosts limit the requests of the agents of s.
+func (s *scope) hostLimits(find roleLookup) []constraint {
 	use, limits := s.permissions(find)
 	return append(limits, use)
 }
 
-// rules gives the host rules of limits that bound anything, each once.
-func rules(limits []constraint) []hosts.Rule {
+// hostRules returns the host rules of limits, each once, without those that allow all.
+func hostRules(limits []constraint) []hosts.Rule {
 	var list []hosts.Rule
 	for _, l := range limits {
 		if !l.Hosts.Equal(hosts.Any()) && !slices.ContainsFunc(list, l.Hosts.Equal) {
@@ -69,10 +70,10 @@ func rules(limits []constraint) []hosts.Rule {
 	return list
 }
 
-// hostsChanged gives the rules of a slot as they will be, if that is not what
-// they are.
-func (s *scope) hostsChanged(now, then lookup) []hosts.Rule {
-	was, is := rules(s.reach(now)), rules(s.reach(then))
+// newHostRules returns the host rules of s after a change, nil if they stay the same.
+// Rules that allow everything are returned as hosts.Any.
+func (s *scope) newHostRules(now, then roleLookup) []hosts.Rule {
+	was, is := hostRules(s.hostLimits(now)), hostRules(s.hostLimits(then))
 	switch {
 	case slices.EqualFunc(was, is, hosts.Rule.Equal):
 		return nil
@@ -82,26 +83,26 @@ func (s *scope) hostsChanged(now, then lookup) []hosts.Rule {
 	return is
 }
 
-// requests says whether a view offers a tool of the group network.
-func requests(snapshot *toolgroups.Snapshot, v *toolgroups.View) bool {
+// allowsNetwork reports whether v allows a tool of the group network.
+func allowsNetwork(snapshot *toolgroups.Snapshot, v *toolgroups.View) bool {
 	info, _ := snapshot.Group(toolgroups.Network)
 	return slices.ContainsFunc(info.Tools, func(name string) bool { return slices.Contains(v.Names(), name) })
 }
 
-// hosts gives a role's own rule.
-func (r *Role) hosts() hosts.Rule { return hostsOf(r.Hosts) }
+// hosts returns the host rule of the role itself, without those that limit it.
+func (r *Role) hosts() hosts.Rule { return ruleOrAny(r.Hosts) }
 
-// hostsOf gives a rule that may have been left out.
-func hostsOf(r *hosts.Rule) hosts.Rule {
+// ruleOrAny returns *r, or the rule that allows all hosts if r is nil.
+func ruleOrAny(r *hosts.Rule) hosts.Rule {
 	if r == nil {
 		return hosts.Any()
 	}
 	return *r
 }
 
-// bound gives a rule as a role keeps it: nil when it bounds nothing.
-func bound(r *hosts.Rule) *hosts.Rule {
-	if hostsOf(r).Equal(hosts.Any()) {
+// storedRule returns a copy of r as it is stored in a Role: nil if it allows all hosts.
+func storedRule(r *hosts.Rule) *hosts.Rule {
+	if ruleOrAny(r).Equal(hosts.Any()) {
 		return nil
 	}
 	own := r.Clone()

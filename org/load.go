@@ -9,21 +9,23 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
+// load reads all records. Agents come after roles and tasks, on which their scopes
+// depend.
 func (o *Org) load(source Source) {
-	for r := range o.records(source, KindMeta) {
+	for r := range o.validRecords(source, KindMeta) {
 		if r.Key == "epoch" {
-			_ = json.Unmarshal(r.Value, &o.epoch) // a lost epoch starts anew
+			_ = json.Unmarshal(r.Value, &o.epoch) // a lost epoch starts at 0 again
 		}
 	}
-	for r := range o.records(source, KindRole) {
+	for r := range o.validRecords(source, KindRole) {
 		var role Role
-		if o.decode(KindRole, r, &role) && o.linked(KindRole, r, string(role.ID)) {
+		if o.decode(KindRole, r, &role) && o.checkKey(KindRole, r, string(role.ID)) {
 			o.addRole(&role)
 		}
 	}
-	for r := range o.records(source, KindTask) {
+	for r := range o.validRecords(source, KindTask) {
 		var task Task
-		if o.decode(KindTask, r, &task) && o.linked(KindTask, r, string(task.ID)) {
+		if o.decode(KindTask, r, &task) && o.checkKey(KindTask, r, string(task.ID)) {
 			o.tasks[task.ID] = task.summary()
 		}
 	}
@@ -31,19 +33,19 @@ func (o *Org) load(source Source) {
 	o.loadCallers(source)
 }
 
-// pendingAgent is an agent whose parent is not looked up yet.
+// pendingAgent is an agent that is not linked to its parent yet.
 type pendingAgent struct {
 	*agentNode
 	parent identity.AgentID
 }
 
-// loadAgents reads all agents, then links each to its parent and its slot.
+// loadAgents reads all agents, then links each to its parent, then assigns the scopes.
 func (o *Org) loadAgents(source Source) {
 	var list []pendingAgent
 	texts := interner{}
-	for r := range o.records(source, KindAgent) {
+	for r := range o.validRecords(source, KindAgent) {
 		if c, ok := o.decodeAgent(r); ok && Status(c.status) == Active {
-			list = append(list, pendingAgent{texts.member(r.Key, &c), identity.AgentID(texts.intern(c.parent))})
+			list = append(list, pendingAgent{texts.node(r.Key, &c), identity.AgentID(texts.intern(c.parent))})
 		}
 	}
 	o.agents = make(map[identity.AgentID]*agentNode, len(list))
@@ -55,25 +57,25 @@ func (o *Org) loadAgents(source Source) {
 	}
 	c := linker{Org: o}
 	for _, f := range list {
-		c.resolve(f.agentNode)
+		c.assignScope(f.agentNode)
 	}
 }
 
-// decodeAgent reads an agent's record; false when it is left out.
+// decodeAgent decodes the record of an agent. It reports false if the record is ignored.
 func (o *Org) decodeAgent(r Record) (agentHeader, bool) {
 	c, err := decodeAgentHeader(r.Value)
 	if err != nil {
 		o.skipRecord(KindAgent, r, err.Error())
 		return c, false
 	}
-	return c, string(c.id) == r.Key || o.linked(KindAgent, r, string(c.id))
+	return c, string(c.id) == r.Key || o.checkKey(KindAgent, r, string(c.id))
 }
 
-// interner holds one text of each that many agents share. It is let go when all
-// agents are loaded.
+// interner returns equal strings as one string, which saves the memory of ids that many
+// agents share.
 type interner map[string]string
 
-// intern gives the one text there is.
+// intern returns the shared string that is equal to text.
 func (t interner) intern(text []byte) string {
 	known, ok := t[string(text)]
 	if !ok {
@@ -83,15 +85,17 @@ func (t interner) intern(text []byte) string {
 	return known
 }
 
-func (t interner) member(id string, c *agentHeader) *agentNode {
+// node returns the node of an agent, without parent and scope.
+func (t interner) node(id string, c *agentHeader) *agentNode {
 	return &agentNode{
 		id: identity.AgentID(id), role: identity.RoleID(t.intern(c.role)), task: identity.TaskID(t.intern(c.task)),
 		state: t.intern(c.state), contacts: c.contacts, created: c.created, root: c.root,
 	}
 }
 
-// link puts an agent below its parent. One that claims to be what its task
-// does not know it as, or a parent that cannot be its own, is lost.
+// link attaches an agent to its parent. An agent is orphaned if it has no parent and is
+// not the top agent of its task, or if its parent is missing, belongs to another task, or
+// contradicts the flags of the agent. Orphaned agents are denied everything.
 func (o *Org) link(m *agentNode, parent identity.AgentID) {
 	p, ok := o.agents[parent]
 	switch {
@@ -104,32 +108,32 @@ func (o *Org) link(m *agentNode, parent identity.AgentID) {
 	}
 }
 
-// linker gives agents their slots.
+// linker assigns the scopes of agents.
 type linker struct {
 	*Org
-	path []*agentNode
-	mark scope // of whom is on the path
+	path    []*agentNode // from an agent up to the first ancestor that has a scope
+	pending scope        // marks the agents on path
 }
 
-// resolve gives an agent its slot, and those above it theirs first. Parents that
-// go in a circle would be climbed for ever: it is cut, and who is cut is lost.
-func (c *linker) resolve(m *agentNode) {
+// assignScope assigns the scope of an agent, after those of its ancestors. A cycle of
+// parents is broken: the agent where it is found is orphaned.
+func (c *linker) assignScope(m *agentNode) {
 	c.path = c.path[:0]
-	for at := m; at != nil && at.slot == nil; at = at.parent {
-		at.slot = &c.mark
+	for at := m; at != nil && at.scope == nil; at = at.parent {
+		at.scope = &c.pending
 		c.path = append(c.path, at)
 	}
 	for _, at := range slices.Backward(c.path) {
-		if at.parent != nil && at.parent.slot == &c.mark {
+		if at.parent != nil && at.parent.scope == &c.pending {
 			at.detach()
 			at.parent, at.orphaned = nil, true
 		}
-		at.slot = c.scopeOf(at)
+		at.scope = c.scopeOf(at)
 	}
 }
 
-// records reads the records of a kind that are whole.
-func (o *Org) records(source Source, kind Kind) iter.Seq[Record] {
+// validRecords yields the records of a kind that are not damaged.
+func (o *Org) validRecords(source Source, kind Kind) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for r, err := range source.Records(string(kind)) {
 			if err != nil {
@@ -143,6 +147,7 @@ func (o *Org) records(source Source, kind Kind) iter.Seq[Record] {
 	}
 }
 
+// decode decodes the JSON of a record into v. It reports false if the record is ignored.
 func (o *Org) decode(kind Kind, r Record, v any) bool {
 	err := json.Unmarshal(r.Value, v)
 	if err != nil {
@@ -151,14 +156,15 @@ func (o *Org) decode(kind Kind, r Record, v any) bool {
 	return err == nil
 }
 
-// linked says whether a record holds what its key names.
-func (o *Org) linked(kind Kind, r Record, id string) bool {
+// checkKey reports whether the id in a record is its key.
+func (o *Org) checkKey(kind Kind, r Record, id string) bool {
 	if id != r.Key {
-		o.skipRecord(kind, r, "it holds "+strconv.Quote(id))
+		o.skipRecord(kind, r, "the record has the id "+strconv.Quote(id))
 	}
 	return id == r.Key
 }
 
+// skipRecord logs that a record is ignored.
 func (o *Org) skipRecord(kind Kind, r Record, why string) {
-	o.config.Log.Error("record left out", "kind", kind, "key", r.Key, "error", why)
+	o.config.Log.Error("record ignored", "kind", kind, "key", r.Key, "error", why)
 }

@@ -20,8 +20,8 @@ import (
 
 func compareIDs(a, b identity.AgentID) int { return cmp.Compare(a, b) }
 
-// heap gives what is alive now.
-func heap() uint64 {
+// heapSize returns the bytes of live objects on the heap.
+func heapSize() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -29,159 +29,159 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// toolIn makes a tool that the given states offer.
+// toolIn returns a tool that is visible in the given states.
 func toolIn(name string, states ...string) ([]tool.Tool, error) {
 	t, err := tool.New(name, "", noop, &tool.Options{States: states})
 	return []tool.Tool{t}, err
 }
 
-// "A damaged or malformed record is left out and logged: what depends on it
-// is denied."
-func TestCorruptRecordsAreLeftOut(t *testing.T) {
+// Damaged and malformed records are ignored and logged. What depends on them is denied.
+func TestLoad_IgnoresCorruptRecords(t *testing.T) {
 	const role = `{"id":"r","name":"r","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`
-	tests := []struct{ name, kind, key, value string }{
-		{"a role that is no JSON", "role", "r", `{"id":"r"`},
-		{"a role that is null", "role", "r", `null`},
-		{"a role under another's key", "role", "r", strings.Replace(role, `"id":"r"`, `"id":"x"`, 1)},
-		{"a role with groups that are no list", "role", "r", strings.Replace(role, `["*"]`, `"*"`, 1)},
-		{"a role whose status is not known", "role", "r", strings.Replace(role, "active", "paused", 1)},
-		{"a role without a status", "role", "r", strings.Replace(role, `"status":"active",`, "", 1)},
-		{"a role whose maker is not known", "role", "r", strings.Replace(role, "operator", "nowhere", 1)},
-		{"a role without a maker", "role", "r", strings.Replace(role, `"createdByRole":"operator",`, "", 1)},
-		{"a role that made itself", "role", "r", strings.Replace(role, "operator", "r", 1)},
-		{"a role that is damaged", "role", "r", "damaged"},
-		{"an agent that is no JSON", "agent", "a", `[`},
-		{"an agent under another's key", "agent", "a", `{"id":"b","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"active"}`},
-		{"an agent without a status", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK"}`},
-		{"an agent of a status that is not known", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"deleted"}`},
-		{"an agent whose parent is gone", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"gone","taskId":"TASK","status":"active"}`},
-		{"an agent without a parent that its task does not know", "agent", "a", `{"id":"a","roleId":"r","taskId":"TASK","status":"active"}`},
-		{"an agent that says it is root", "agent", "a", `{"id":"a","roleId":"root","taskId":"TASK","status":"active","root":true}`},
-		{"an agent that is its own parent", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"a","taskId":"TASK","status":"active"}`},
-		{"a task that is no JSON", "task", "TASK", `1`},
-		{"a task under another's key", "task", "TASK", `{"id":"x"}`},
-		{"a task that is damaged", "task", "TASK", "damaged"},
-		{"a task whose caller's role is lost", "task", "TASK", `{"id":"TASK","agent":"TOP","caller":"user:ann@weak","status":"running","ceiling":{"Set":["*"]},"groups":{"Set":["*"]}}`},
-		{"a task without a ceiling", "task", "TASK", `{"id":"TASK","agent":"TOP","status":"running"}`},
+	tests := []struct {
+		name, kind, key, value string
+		logged                 bool
+	}{
+		{"role with malformed JSON", "role", "r", `{"id":"r"`, true},
+		{"role is null", "role", "r", `null`, false},
+		{"role under another key", "role", "r", strings.Replace(role, `"id":"r"`, `"id":"x"`, 1), true},
+		{"role whose groups are not a list", "role", "r", strings.Replace(role, `["*"]`, `"*"`, 1), false},
+		{"role with unknown status", "role", "r", strings.Replace(role, "active", "paused", 1), false},
+		{"role without status", "role", "r", strings.Replace(role, `"status":"active",`, "", 1), false},
+		{"role with unknown creator", "role", "r", strings.Replace(role, "operator", "nowhere", 1), false},
+		{"role without creator", "role", "r", strings.Replace(role, `"createdByRole":"operator",`, "", 1), false},
+		{"role that created itself", "role", "r", strings.Replace(role, "operator", "r", 1), false},
+		{"damaged role", "role", "r", "damaged", true},
+		{"agent with malformed JSON", "agent", "a", `[`, true},
+		{"agent under another key", "agent", "a", `{"id":"b","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"active"}`, true},
+		{"agent without status", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK"}`, false},
+		{"agent with unknown status", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"deleted"}`, false},
+		{"agent with missing parent", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"gone","taskId":"TASK","status":"active"}`, false},
+		{"agent without parent that is not the top agent", "agent", "a", `{"id":"a","roleId":"r","taskId":"TASK","status":"active"}`, false},
+		{"agent that claims to be root", "agent", "a", `{"id":"a","roleId":"root","taskId":"TASK","status":"active","root":true}`, false},
+		{"agent that is its own parent", "agent", "a", `{"id":"a","roleId":"r","parentAgentId":"a","taskId":"TASK","status":"active"}`, false},
+		{"task with malformed JSON", "task", "TASK", `1`, true},
+		{"task under another key", "task", "TASK", `{"id":"x"}`, true},
+		{"damaged task", "task", "TASK", "damaged", true},
+		{"task without the role of its caller", "task", "TASK", `{"id":"TASK","agent":"TOP","caller":"user:ann@weak","status":"running","ceiling":{"Set":["*"]},"groups":{"Set":["*"]}}`, false},
+		{"task without ceiling", "task", "TASK", `{"id":"TASK","agent":"TOP","status":"running"}`, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			h := open(t)
-			top := h.task(org.TaskSpec{})
-			fill := strings.NewReplacer("TOP", string(top), "TASK", string(h.agent(top).Task)).Replace
-			h.store.set("role", "r", role)
-			h.store.set("agent", "a", fill(`{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"active"}`))
-			h.reopen()
-			h.wantMay("a", every...)
+			f := newFixture(t)
+			top := f.task(org.TaskSpec{})
+			fill := strings.NewReplacer("TOP", string(top), "TASK", string(f.agent(top).Task)).Replace
+			f.store.set("role", "r", role)
+			f.store.set("agent", "a", fill(`{"id":"a","roleId":"r","parentAgentId":"TOP","taskId":"TASK","status":"active"}`))
+			f.reopen()
+			f.wantTools("a", allTools...)
 
 			key := fill(tt.key)
 			if tt.value == "damaged" {
-				h.store.damaged = append(h.store.damaged, key)
+				f.store.damaged = append(f.store.damaged, key)
 			} else {
-				h.store.set(tt.kind, key, fill(tt.value))
+				f.store.set(tt.kind, key, fill(tt.value))
 			}
-			h.log.Reset()
-			h.reopen()
-			h.wantMay("a")
-			if left := strings.HasSuffix(tt.name, "no JSON") || strings.HasSuffix(tt.name, "damaged") || strings.HasSuffix(tt.name, "key"); left {
-				if got := h.log.String(); !strings.Contains(got, "record left out") || !strings.Contains(got, "key="+key) {
-					t.Errorf("got log %q, want the record's key", got)
-				}
+			f.log.Reset()
+			f.reopen()
+			f.wantTools("a")
+			if got := f.log.String(); tt.logged && !(strings.Contains(got, "record ignored") && strings.Contains(got, "key="+key)) {
+				t.Errorf("got log %q, want the record's key", got)
 			}
 		})
 	}
 }
 
-// Agents that are each other's parents would be climbed forever.
-func TestACircleOfParentsIsCut(t *testing.T) {
-	h := open(t)
-	h.store.set("role", "r", `{"id":"r","name":"r","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
+// Agents that are parents of each other are denied, and Load ends.
+func TestLoad_BreaksParentCycle(t *testing.T) {
+	f := newFixture(t)
+	f.store.set("role", "r", `{"id":"r","name":"r","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
 	for _, pair := range [][2]string{{"a", "b"}, {"b", "c"}, {"c", "a"}} {
-		h.store.set("agent", pair[0], `{"id":"`+pair[0]+`","parentAgentId":"`+pair[1]+`","roleId":"r","taskId":"t","status":"active"}`)
+		f.store.set("agent", pair[0], `{"id":"`+pair[0]+`","parentAgentId":"`+pair[1]+`","roleId":"r","taskId":"t","status":"active"}`)
 	}
-	h.reopen()
+	f.reopen()
 	for _, id := range []identity.AgentID{"a", "b", "c"} {
-		h.wantMay(id)
+		f.wantTools(id)
 	}
 }
 
-// However deep agents stand, a start takes a time in proportion to their
-// number, and so does their end. Were it the square, this would take minutes.
-func TestAgentsMayStandDeep(t *testing.T) {
+// However deep the tree of agents is, Load and Terminate take time in proportion to their
+// number. In quadratic time this test would take minutes.
+func TestLoad_DeepAgentTree(t *testing.T) {
 	const depth = 100_000
-	h := open(t)
-	parent := h.task(org.TaskSpec{})
-	task := h.agent(parent).Task
-	roles := []identity.RoleID{h.role(operator, org.RoleSpec{Use: of("docs"), Grant: of("docs", "artifact")}).ID, h.role(operator, org.RoleSpec{Use: of("artifact", "docs"), Grant: of("docs")}).ID}
+	f := newFixture(t)
+	parent := f.task(org.TaskSpec{})
+	task := f.agent(parent).Task
+	roles := []identity.RoleID{f.role(operator, org.RoleSpec{Use: of("docs"), Grant: of("docs", "artifact")}).ID, f.role(operator, org.RoleSpec{Use: of("artifact", "docs"), Grant: of("docs")}).ID}
 	for i := range depth {
-		id := identity.AgentID(fmt.Sprintf("deep%d", (i*7919)%depth)) // in the store no parent stands before its children
-		h.store.set("agent", string(id), fmt.Sprintf(`{"id":%q,"roleId":%q,"parentAgentId":%q,"taskId":%q,"status":"active"}`, id, roles[i/2%2], parent, task))
+		id := identity.AgentID(fmt.Sprintf("deep%d", (i*7919)%depth)) // in the store a parent may come after its children
+		f.store.set("agent", string(id), fmt.Sprintf(`{"id":%q,"roleId":%q,"parentAgentId":%q,"taskId":%q,"status":"active"}`, id, roles[i/2%2], parent, task))
 		parent = id
 	}
-	h.reopen()
-	h.wantMay(parent, "search")
-	h.wantMay(h.spawn(parent, h.role(operator, org.RoleSpec{Use: of("docs")}).ID), "search")
-	if entry, ok := h.TopAncestor(parent); !ok || entry != "deep0" {
-		t.Errorf("got %q", entry)
+	f.reopen()
+	f.wantTools(parent, "search")
+	f.wantTools(f.spawn(parent, f.role(operator, org.RoleSpec{Use: of("docs")}).ID), "search")
+	if top, ok := f.TopAncestor(parent); !ok || top != "deep0" {
+		t.Errorf("got %q", top)
 	}
-	h.update(roles[0], org.RoleSpec{Grant: of()})
-	h.wantMay(parent)
-	ended, changes, err := h.Terminate(operator, "deep0", "c", "", h.stored)
+	f.update(roles[0], org.RoleSpec{Grant: of()})
+	f.wantTools(parent)
+	ended, changes, err := f.Terminate(operator, "deep0", "c", "", f.stored)
 	if err != nil || len(ended) != depth+1 || len(changes) != 2*(depth+1) || ended[depth].Agent != "deep0" {
 		t.Errorf("got %d terminations, %v", len(ended), err)
 	}
 }
 
-func TestTheEpochIsKeptAndMovesWithAProcess(t *testing.T) {
-	h := open(t)
-	h.role(operator, org.RoleSpec{})
-	before := h.Epoch()
-	h.store.put(h.Advance())
-	if h.Epoch() != before+1 {
-		t.Errorf("got %d after %d", h.Epoch(), before)
+func TestOrg_EpochPersists(t *testing.T) {
+	f := newFixture(t)
+	f.role(operator, org.RoleSpec{})
+	before := f.Epoch()
+	f.store.put(f.Advance())
+	if f.Epoch() != before+1 {
+		t.Errorf("got %d after %d", f.Epoch(), before)
 	}
-	h.reopen()
-	if h.Epoch() != before+1 {
-		t.Errorf("got %d from the store, want %d", h.Epoch(), before+1)
+	f.reopen()
+	if f.Epoch() != before+1 {
+		t.Errorf("got %d from the store, want %d", f.Epoch(), before+1)
 	}
-	h.store.set("meta", "epoch", `"x"`)
-	h.store.set("meta", "other", `7`)
-	h.reopen()
-	if h.Epoch() != 0 {
-		t.Errorf("got %d from a lost epoch, want 0", h.Epoch())
+	f.store.set("meta", "epoch", `"x"`)
+	f.store.set("meta", "other", `7`)
+	f.reopen()
+	if f.Epoch() != 0 {
+		t.Errorf("got %d from a lost epoch, want 0", f.Epoch())
 	}
 }
 
-func TestTasks(t *testing.T) {
-	h := open(t)
-	top := h.task(org.TaskSpec{Text: "secret text", State: "s", Workspace: "/w", ReadOnly: true, Config: "hash", FirstSeq: 7})
-	second := h.task(org.TaskSpec{})
-	id := h.agent(top).Task
-	task, ok := h.Task(id)
+func TestOrg_Tasks(t *testing.T) {
+	f := newFixture(t)
+	top := f.task(org.TaskSpec{Text: "secret text", State: "s", Workspace: "/w", ReadOnly: true, Config: "hash", FirstSeq: 7})
+	second := f.task(org.TaskSpec{})
+	id := f.agent(top).Task
+	task, ok := f.Task(id)
 	if !ok || task.Text != "" || task.State != "s" || task.Top != top || task.Status != org.Running || task.FirstSeq != 7 || !task.ReadOnly || task.Workspace != "/w" || task.Config != "hash" {
 		t.Errorf("got %+v", task)
 	}
-	if _, ok := h.Task("nowhere"); ok {
-		t.Error("a task that is not there is found")
+	if _, ok := f.Task("nowhere"); ok {
+		t.Error("an unknown task is found")
 	}
 	var stored org.Task
-	if err := json.Unmarshal(h.store.records["task "+string(id)], &stored); err != nil || stored.Text != "secret text" {
+	if err := json.Unmarshal(f.store.records["task "+string(id)], &stored); err != nil || stored.Text != "secret text" {
 		t.Fatalf("got %+v, %v", stored, err)
 	}
 	failure := &org.TaskError{Code: errcode.TaskStalled, Message: "stalled"}
-	changes := h.EndTask(&stored, org.Failed, json.RawMessage(`"r"`), failure)
+	changes := f.EndTask(&stored, org.Failed, json.RawMessage(`"r"`), failure)
 	if len(changes) != 1 {
 		t.Fatalf("got %d changes", len(changes))
 	}
-	h.store.put(changes)
-	if again := h.EndTask(&stored, org.Done, nil, nil); again != nil {
+	f.store.put(changes)
+	if again := f.EndTask(&stored, org.Done, nil, nil); again != nil {
 		t.Error("a task ended twice")
 	}
-	if h.EndTask(&org.Task{ID: "nowhere"}, org.Done, nil, nil) != nil {
-		t.Error("a task that is not there ended")
+	if f.EndTask(&org.Task{ID: "nowhere"}, org.Done, nil, nil) != nil {
+		t.Error("an unknown task ended")
 	}
-	h.reopen()
-	list := h.Tasks()
+	f.reopen()
+	list := f.Tasks()
 	if len(list) != 2 || list[0].ID != id || list[1].Top != second {
 		t.Fatalf("got %+v", list)
 	}
@@ -190,13 +190,13 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// Whoever asks while roles and groups change gets an answer of before or of
-// after, and the race detector has nothing to say.
-func TestReadingWhileTheOrganizationChanges(t *testing.T) {
-	h := open(t)
-	root := h.task(org.TaskSpec{})
-	role := h.role(operator, org.RoleSpec{Use: of("docs")})
-	agent := h.spawn(root, role.ID)
+// Readers see the state before or after a change of roles and groups. The race detector
+// checks the rest.
+func TestOrg_ConcurrentReads(t *testing.T) {
+	f := newFixture(t)
+	root := f.task(org.TaskSpec{})
+	role := f.role(operator, org.RoleSpec{Use: of("docs")})
+	agent := f.spawn(root, role.ID)
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -207,97 +207,96 @@ func TestReadingWhileTheOrganizationChanges(t *testing.T) {
 					return
 				default:
 				}
-				slot, _ := h.Resolve(identity.ByAgent(agent))
-				if got := slot.View().Names(); len(got) > 1 {
+				ref, _ := f.Resolve(identity.ByAgent(agent))
+				if got := ref.View().Names(); len(got) > 1 {
 					t.Errorf("got %v", got)
 				}
-				h.Roles()
-				h.Agents("")
-				_ = h.MayMessage(agent, root)
+				f.Roles()
+				f.Agents("")
+				_ = f.MayMessage(agent, root)
 			}
 		})
 	}
 	for i := range 300 {
-		h.update(role.ID, org.RoleSpec{Use: of([]toolgroups.GroupID{"docs", "artifact"}[i%2])})
-		h.register("mcp:docs", "docs", "search")
+		f.update(role.ID, org.RoleSpec{Use: of([]toolgroups.GroupID{"docs", "artifact"}[i%2])})
+		f.register("mcp:docs", "docs", "search")
 	}
 	close(stop)
 	readers.Wait()
 }
 
-// A record that claims to be root below somebody, or a parent in another task,
-// claims rights it never had: it is nobody.
-func TestARecordThatClaimsAPlaceItCannotHaveIsLost(t *testing.T) {
+// A record that claims to be a root below another agent, or to have a parent in another
+// task, claims permissions that the agent never had. The agent is denied everything.
+func TestLoad_RejectsImpossiblePosition(t *testing.T) {
 	none, all := toolgroups.Of(), toolgroups.All()
 	for name, record := range map[string]string{
-		"root below another": `{"id":"a","roleId":"root","parentAgentId":"WEAK","taskId":"TASK","status":"active","root":true}`,
-		"root of no task":    `{"id":"a","roleId":"root","taskId":"TASK","status":"active","root":true}`,
-		"a parent elsewhere": `{"id":"a","roleId":"r1","parentAgentId":"STRONG","taskId":"TASK","status":"active"}`,
-		"a parent nowhere":   `{"id":"a","roleId":"r1","parentAgentId":"nobody","taskId":"TASK","status":"active"}`,
+		"root with a parent":     `{"id":"a","roleId":"root","parentAgentId":"WEAK","taskId":"TASK","status":"active","root":true}`,
+		"root of no task":        `{"id":"a","roleId":"root","taskId":"TASK","status":"active","root":true}`,
+		"parent in another task": `{"id":"a","roleId":"r1","parentAgentId":"STRONG","taskId":"TASK","status":"active"}`,
+		"unknown parent":         `{"id":"a","roleId":"r1","parentAgentId":"nobody","taskId":"TASK","status":"active"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := open(t)
-			weak, strong := h.task(org.TaskSpec{Groups: &none}), h.task(org.TaskSpec{})
-			h.store.set("role", "r1", `{"id":"r1","name":"w","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
-			fill := strings.NewReplacer("STRONG", string(strong), "WEAK", string(weak), "TASK", string(h.agent(weak).Task))
-			h.store.set("agent", "a", fill.Replace(record))
-			h.reopen()
-			h.wantMay("a")
-			if got := h.Grantable("a"); got.IsAll() || len(got.IDs()) > 0 {
-				t.Errorf("it may grant %v", got)
+			f := newFixture(t)
+			weak, strong := f.task(org.TaskSpec{Groups: &none}), f.task(org.TaskSpec{})
+			f.store.set("role", "r1", `{"id":"r1","name":"w","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
+			fill := strings.NewReplacer("STRONG", string(strong), "WEAK", string(weak), "TASK", string(f.agent(weak).Task))
+			f.store.set("agent", "a", fill.Replace(record))
+			f.reopen()
+			f.wantTools("a")
+			if got := f.Grantable("a"); got.IsAll() || len(got.IDs()) > 0 {
+				t.Errorf("the agent may grant %v", got)
 			}
-			if _, _, err := h.CreateRole(identity.ByAgent("a"), "r9", org.RoleSpec{Name: "super", Use: &all}); err == nil {
-				t.Error("it made a role that may everything")
+			if _, _, err := f.CreateRole(identity.ByAgent("a"), "r9", org.RoleSpec{Name: "super", Use: &all}); err == nil {
+				t.Error("the agent created a role with all permissions")
 			}
 		})
 	}
 }
 
-// A start reads all agents there are: of one that is written as agents are it
-// makes what is kept, and no more. encoding/json makes seventy objects.
-func TestAStartMakesLittleOfEachAgent(t *testing.T) {
+// Load allocates only what it keeps of an agent. encoding/json would allocate seventy
+// objects for each.
+func TestLoad_AllocationsPerAgent(t *testing.T) {
 	const agents = 1000
-	h := open(t)
-	root := h.task(org.TaskSpec{State: "draft"})
-	s := org.Spawn{Role: h.role(operator, org.RoleSpec{Use: of("docs")}).ID, Brief: org.TaskBrief{
+	f := newFixture(t)
+	root := f.task(org.TaskSpec{State: "draft"})
+	s := org.Spawn{Role: f.role(operator, org.RoleSpec{Use: of("docs")}).ID, Brief: org.TaskBrief{
 		Objective: "two\n\"lines\" <&> é \u2028", Constraints: org.Lines{"a", "b\\"}, Inputs: "i", Outputs: "o", CompletionCriteria: "c",
 		Collaborators: []org.Collaborator{{Agent: root, Role: "root", Description: "d"}}, References: org.Lines{"r"}, Priority: "high",
 	}}
 	for range agents {
-		_, changes, err := h.Spawn(root, identity.AgentID(h.id("a")), s)
+		_, changes, err := f.Spawn(root, identity.AgentID(f.id("a")), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.store.put(changes)
+		f.store.put(changes)
 	}
 	listed := testing.AllocsPerRun(1, func() {
-		for range h.store.Records("agent") {
+		for range f.store.Records("agent") {
 		}
 	})
-	made := testing.AllocsPerRun(1, h.reopen) - listed
-	if each := made / agents; each > 5 { // the member, its list of contacts and the one in it, and what reads
-		t.Errorf("%.1f objects are made of each agent", each)
+	allocs := testing.AllocsPerRun(1, f.reopen) - listed
+	if each := allocs / agents; each > 5 { // the node, its list of contacts with one element, and the reader
+		t.Errorf("%.1f allocations for each agent", each)
 	}
 }
 
-// A start takes as long as there are agents in being: it does not look at
-// those that have ended.
-func TestAStartDoesNotLookAtWhoHasEnded(t *testing.T) {
-	h := open(t)
-	root := h.task(org.TaskSpec{})
-	agent := h.spawn(root, h.role(operator, org.RoleSpec{Use: of()}).ID)
-	_, changes, err := h.Terminate(operator, agent, "", "", h.stored)
+// Load does not read the records of terminated agents.
+func TestLoad_SkipsTerminatedAgents(t *testing.T) {
+	f := newFixture(t)
+	root := f.task(org.TaskSpec{})
+	agent := f.spawn(root, f.role(operator, org.RoleSpec{Use: of()}).ID)
+	_, changes, err := f.Terminate(operator, agent, "", "", f.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.store.put(changes)
-	for at := range h.store.records {
+	f.store.put(changes)
+	for at := range f.store.records {
 		if kind, key, _ := strings.Cut(at, " "); key == string(agent) {
-			h.store.set(kind, key, `{`) // who looks says so
+			f.store.set(kind, key, `{`) // reading it is logged
 		}
 	}
-	h.reopen()
-	if got := h.log.String(); got != "" {
+	f.reopen()
+	if got := f.log.String(); got != "" {
 		t.Errorf("got log %q", got)
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// CheckRoleName says what is wrong with a role's name: 1 to 128 printable
-// characters without space at the ends, nothing that passes for root.
+// CheckRoleName returns an error with the code InvalidRole if name is not a valid name
+// of a role. A valid name has 1 to 128 visible characters of UTF-8 and no space at its
+// ends. It does not look like root or another reserved name: models and people read
+// names and must not take an agent for root.
 func CheckRoleName(name string) error {
 	refuse := func(why string) error {
 		return errcode.New(errcode.InvalidRole, "role name %q %s", name, why)
@@ -26,36 +28,37 @@ func CheckRoleName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return refuse("begins or ends with space")
 	case strings.ContainsFunc(name, invisible):
-		return refuse("holds a control or invisible character")
+		return refuse("contains a control or invisible character")
 	case hasNumberSuffix(name):
-		return refuse("ends like the number that tells agents of one role apart")
+		return refuse("ends in # and a number, which distinguishes agents of one role")
 	}
-	for _, taken := range []string{RootRole, "user", CreatorOperator, CreatorConfig} {
-		if looksLike(name, taken) {
-			return refuse("passes for " + taken + ", which the runtime names")
+	for _, reserved := range []string{RootRole, "user", CreatorOperator, CreatorConfig} {
+		if looksLike(name, reserved) {
+			return refuse("looks like " + reserved + ", which is reserved")
 		}
 	}
 	return nil
 }
 
-// hasNumberSuffix says whether a name ends in # and digits.
+// hasNumberSuffix reports whether a name ends in # and digits.
 func hasNumberSuffix(name string) bool {
 	bare := strings.TrimRight(name, "0123456789")
 	return bare != name && strings.HasSuffix(bare, "#")
 }
 
+// invisible reports whether a character is not printed or only changes others.
 func invisible(r rune) bool {
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
-// looksLike says whether a name reads as word to a person: letter case,
-// width, accents-free look-alikes of other alphabets do not count.
+// looksLike reports whether a person may read name as word. It ignores letter case,
+// width, marks and dots, and maps look-alikes of other alphabets to Latin letters.
 func looksLike(name, word string) bool {
 	return strings.Map(baseLetter, norm.NFKD.String(name)) == word
 }
 
-// baseLetter gives the ASCII letter a rune is easily taken for, -1 for one that
-// only says how the letter before it is drawn.
+// baseLetter returns the ASCII letter that r looks like, or r itself. It returns -1 for
+// a character that only modifies the letter before it.
 func baseLetter(r rune) rune {
 	if unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.M, r) || r == '.' {
 		return -1
@@ -70,8 +73,8 @@ func baseLetter(r rune) rune {
 	return r
 }
 
-// homoglyphs holds the letters of UTS #39's intentional confusables, and
-// digits, that stand for the letters of "root".
+// homoglyphs maps characters that look like the letters of "root" to these letters:
+// digits and the intentional confusables of Unicode Technical Standard #39.
 var homoglyphs = map[rune]rune{
 	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o', 'σ': 'o',
 	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r', 'ꮢ': 'r', 'ᖇ': 'r',

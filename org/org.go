@@ -1,12 +1,42 @@
-// Package org owns who there is: roles, agents and tasks, and the rules about
-// who may give, spawn, end and write to whom (design §4 "Use and grant").
+// Package org holds the roles, agents, tasks and external callers of an
+// organization. It enforces the rules for creating roles, granting tool groups,
+// spawning and terminating agents, and sending messages.
 //
-// Org keeps the organization in memory. Its changing methods validate, change
-// the memory and return the Changes that make it last; they are called from
-// one goroutine, the committer of the store, so that the order of changes is
-// the order on disk. Its reading methods are safe for concurrent use. Every
-// agent points to a Slot whose View is recompiled before a change returns.
-// The package stores nothing itself and calls no tool.
+// # Permissions
+//
+// A [Role] has two sets of tool groups. Use is what its agents may call. Grant is
+// what its agents may put into roles that they create. What an agent may really call
+// is the intersection of all of these, as they are now:
+//
+//   - the Use of its role,
+//   - the Grant of the role that created its role, and so on up to a role that was
+//     created by root, by the operator or by the configuration (the ceiling),
+//   - the Grant of its parent's role, within the limits of the parent,
+//   - the groups of its task and the permissions of the task's caller.
+//
+// Thus a role never has more permissions than its creators have now, and asking a
+// more powerful agent does not help. The same limits apply to hosts (MayReach).
+//
+// Each task has a root agent unless it names a role. Root may use the group
+// org_management only and may grant everything that the task's caller may use.
+//
+// # Views
+//
+// Agents with the same role and the same limits share a scope, which holds a
+// [toolgroups.ViewRef]. [Org.Resolve] returns it; package gate describes how a
+// decision follows from it. A change of permissions compiles and publishes the Views
+// of all affected scopes before the changing method returns. It also increments the
+// epoch, which is recorded with each decision.
+//
+// # State
+//
+// [Org] keeps everything in memory and does no I/O. A method that changes something
+// validates, changes the memory and returns the [Change] records to be stored.
+// Changing methods must be called from one goroutine, the committer of the store, so
+// that the order in memory is the order on disk. Reading methods are safe for
+// concurrent use. [Load] reads the records back.
+//
+// A record that is damaged or inconsistent removes permissions and never adds any.
 package org
 
 import (
@@ -21,30 +51,30 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Kind says what a record is about.
+// Kind is the kind of a stored record.
 type Kind string
 
-// The kinds of records org writes.
+// The kinds of records that package org writes.
 const (
 	KindRole       Kind = "role"
-	KindAgent      Kind = "agent"
-	KindTerminated Kind = "ended" // an agent that is terminated: a start does not look at them
+	KindAgent      Kind = "agent" // an active agent
+	KindTerminated Kind = "ended" // a terminated agent; Load does not read these
 	KindTask       Kind = "task"
-	KindMeta       Kind = "meta"
-
-	KindCaller Kind = "caller" // where a caller from outside stands in its workflow
+	KindMeta       Kind = "meta"   // key "epoch"
+	KindCaller     Kind = "caller" // the workflow state of an external caller
 )
 
-// Change is one record to be written; a nil Value removes it.
+// Change is one record to be written. A nil Value removes the record.
 type Change struct {
 	Kind  Kind
 	Key   string
 	Value json.RawMessage
 }
 
-// Source is what Load reads from. A damaged record comes with an error that
-// names it; the sequence goes on behind it.
+// Source is a store that Load reads from.
 type Source interface {
+	// Records returns the records of a kind. A damaged record comes with an error and
+	// with the key if that is known. The sequence continues after it.
 	Records(kind string) iter.Seq2[Record, error]
 }
 
@@ -54,32 +84,34 @@ type Record struct {
 	Value json.RawMessage
 }
 
-// Config is what an Org needs.
+// Config holds the dependencies of an Org. All fields are required.
 type Config struct {
 	Groups *toolgroups.Manager
-	Now    func() time.Time // the seam for time
+	Now    func() time.Time // the clock; a fixed one makes runs reproducible
 	Log    *slog.Logger
 }
 
-// Org is the organization in memory.
+// Org is the organization in memory. Methods that return Changes must not be called
+// concurrently with each other; all other methods are safe for concurrent use.
 type Org struct {
 	config Config
 
-	mu            sync.RWMutex // guards everything below; held for no I/O
+	mu            sync.RWMutex // guards the fields below; never held during I/O
 	roles         map[identity.RoleID]*Role
 	rolesByName   map[string]*Role // active roles
 	agents        map[identity.AgentID]*agentNode
 	tasks         map[identity.TaskID]*Task
-	slots         scopeIndex
+	scopes        scopeIndex
 	epoch         uint64
-	defaultGroups toolgroups.Set // toolGroups of roles created without
+	defaultGroups toolgroups.Set // Use of roles that are created without one
 
 	callers callers
-	changed chan struct{} // closed when the epoch moves; nil when nobody asked since
+	changed chan struct{} // closed by the next change of the epoch; nil if Changed was not called since the last one
 }
 
-// Load builds the organization from what source holds. A damaged or malformed
-// record is left out and logged: what depends on it is denied.
+// Load returns the organization that source holds, an empty one if source is nil. It
+// logs and ignores damaged and malformed records; what depends on such a record is
+// denied. Load registers a watcher with config.Groups.
 func Load(config Config, source Source) (*Org, error) {
 	o := &Org{
 		config:        config,
@@ -87,7 +119,7 @@ func Load(config Config, source Source) (*Org, error) {
 		rolesByName:   map[string]*Role{},
 		agents:        map[identity.AgentID]*agentNode{},
 		tasks:         map[identity.TaskID]*Task{},
-		slots:         newSlots(),
+		scopes:        newScopeIndex(),
 		defaultGroups: toolgroups.All(),
 
 		callers: newCallers(),
@@ -99,26 +131,28 @@ func Load(config Config, source Source) (*Org, error) {
 	return o, nil
 }
 
-// SetDefault says which toolGroups a role gets that is created without; All
-// until it is called.
+// SetDefault sets the Use of roles that are created without one. It is All until
+// SetDefault is called. Existing roles do not change.
 func (o *Org) SetDefault(set toolgroups.Set) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.defaultGroups = set
 }
 
-// Epoch counts the changes of what somebody may do.
+// Epoch returns the number of changes of permissions so far. It is stored and grows
+// over restarts.
 func (o *Org) Epoch() uint64 {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.epoch
 }
 
-// Changed gives a channel that is closed when the epoch moves next and what
-// moved it is in force. Ask for it before looking at what may change:
+// Changed returns a channel that is closed after the next change of the epoch, once
+// the new Views are published. Call it before reading what may change:
 //
-//	for changed := o.Changed(); ; changed = o.Changed() {
-//		look()
+//	for {
+//		changed := o.Changed()
+//		read()
 //		<-changed
 //	}
 func (o *Org) Changed() <-chan struct{} {
@@ -130,8 +164,8 @@ func (o *Org) Changed() <-chan struct{} {
 	return o.changed
 }
 
-// notifyChanged tells those who wait for a change that one is in force. It is
-// called with mu held.
+// notifyChanged closes the channel that Changed returned. It must be called with mu
+// held, after the new Views are published.
 func (o *Org) notifyChanged() {
 	if o.changed != nil {
 		close(o.changed)
@@ -139,13 +173,14 @@ func (o *Org) notifyChanged() {
 	}
 }
 
-// EpochRecord gives the record of the epoch, which a change of the registry
-// has moved in memory.
+// EpochRecord returns the record of the current epoch. Changes of the registry
+// increment the epoch in memory only, so the caller stores this record after them.
 func (o *Org) EpochRecord() []Change {
 	return []Change{record(KindMeta, "epoch", o.Epoch())}
 }
 
-// Advance moves the epoch, as a new process does before it runs anything.
+// Advance increments the epoch. A new process does so before it runs anything, so that
+// its decisions differ from those of the process before.
 func (o *Org) Advance() []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,12 +188,13 @@ func (o *Org) Advance() []Change {
 	return []Change{o.advance()}
 }
 
+// advance increments the epoch. It must be called with mu held.
 func (o *Org) advance() Change {
 	o.epoch++
 	return record(KindMeta, "epoch", o.epoch)
 }
 
-// record makes a Change; v always marshals.
+// record returns the Change that writes v, which must be a type that always marshals.
 func record(kind Kind, key string, v any) Change {
 	value, err := json.Marshal(v)
 	if err != nil {
@@ -167,16 +203,17 @@ func record(kind Kind, key string, v any) Change {
 	return Change{Kind: kind, Key: key, Value: value}
 }
 
-// groupsChanged is called by the registry after each of its changes.
+// groupsChanged is the watcher of the registry. It publishes the Views of the affected
+// scopes before the change of the registry returns.
 func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.epoch++
-	o.recompile(o.slots.byGroups(changed))
+	o.recompile(o.scopes.byGroups(changed))
 	o.notifyChanged()
 }
 
-// bind binds a set to the owners its groups have now.
+// bind binds a set to the current owners of its groups.
 func (o *Org) bind(set toolgroups.Set) toolgroups.BoundSet {
 	return o.config.Groups.Snapshot().Bind(set)
 }

@@ -34,13 +34,13 @@ func Example() {
 	agent, _, _ := o.Spawn(root.ID, "a1", org.Spawn{Role: role.ID, Brief: org.TaskBrief{
 		Objective: "a letter", Constraints: org.Lines{}, Inputs: "none", Outputs: "letter.txt", CompletionCriteria: "it is there",
 	}})
-	slot, state := o.Resolve(identity.ByAgent(agent.ID))
-	fmt.Println(slot.View().Names(), slot.View().ForState(state).Has(handle(groups, "read_file")))
+	ref, state := o.Resolve(identity.ByAgent(agent.ID))
+	fmt.Println(ref.View().Names(), ref.View().ForState(state).Has(handle(groups, "read_file")))
 
 	none := toolgroups.Of()
 	_, diff, _, _ := o.UpdateRole(identity.ByOperator("me"), role.ID, org.RoleSpec{Use: &none}, false)
 	fmt.Println(diff[0].Role, "loses", diff[0].Loses)
-	fmt.Println(slot.View().Names())
+	fmt.Println(ref.View().Names())
 	// Output:
 	// [read_file write_file] true
 	// scribe loses [read_file write_file]
@@ -54,7 +54,7 @@ func handle(m *toolgroups.Manager, name string) *toolgroups.Handle {
 
 func noop(context.Context, struct{}) (string, error) { return "", nil }
 
-// stubs makes tools that nobody calls.
+// stubs returns tools that are never called.
 func stubs(names ...string) []tool.Tool {
 	var list []tool.Tool
 	for _, name := range names {
@@ -67,13 +67,13 @@ func stubs(names ...string) []tool.Tool {
 	return list
 }
 
-// memory is a Source that keeps what a store would.
-type memory struct {
-	records map[string]json.RawMessage // by kind, space, key
-	damaged []string                   // keys that come with an error
+// memoryStore is an org.Source in memory.
+type memoryStore struct {
+	records map[string]json.RawMessage // by "kind key"
+	damaged []string                   // keys of records that Records yields with an error
 }
 
-func (m *memory) Records(kind string) iter.Seq2[org.Record, error] {
+func (m *memoryStore) Records(kind string) iter.Seq2[org.Record, error] {
 	return func(yield func(org.Record, error) bool) {
 		for _, at := range slices.Sorted(maps.Keys(m.records)) {
 			key, ok := strings.CutPrefix(at, kind+" ")
@@ -91,7 +91,7 @@ func (m *memory) Records(kind string) iter.Seq2[org.Record, error] {
 	}
 }
 
-func (m *memory) put(changes []org.Change) {
+func (m *memoryStore) put(changes []org.Change) {
 	for _, c := range changes {
 		m.records[string(c.Kind)+" "+c.Key] = c.Value
 		if c.Value == nil {
@@ -100,14 +100,15 @@ func (m *memory) put(changes []org.Change) {
 	}
 }
 
-func (m *memory) set(kind, key, value string) { m.records[kind+" "+key] = json.RawMessage(value) }
+func (m *memoryStore) set(kind, key, value string) { m.records[kind+" "+key] = json.RawMessage(value) }
 
-// house is an organization with groups, a store and a clock that ticks.
-type house struct {
+// fixture is an organization with groups, a store, and a clock that advances by a second
+// with each reading.
+type fixture struct {
 	*org.Org
 	t      testing.TB
 	groups *toolgroups.Manager
-	store  *memory
+	store  *memoryStore
 	log    *bytes.Buffer
 	now    time.Time
 	n      int // ids handed out
@@ -115,131 +116,131 @@ type house struct {
 
 var operator = identity.ByOperator("op")
 
-func open(t testing.TB) *house {
-	h := &house{t: t, groups: toolgroups.NewManager(toolgroups.Reserved()...), store: &memory{records: map[string]json.RawMessage{}}, log: new(bytes.Buffer)}
-	h.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	h.register(toolgroups.Builtin, toolgroups.OrgManagement, "create_role", "spawn_agent")
-	h.register(toolgroups.Builtin, toolgroups.Workspace, "read_file", "write_file")
-	h.register(toolgroups.Builtin, toolgroups.Command, "run_command")
-	h.register(toolgroups.Builtin, toolgroups.Artifact, "put_artifact")
-	h.register("mcp:docs", "docs", "search")
-	h.reopen()
-	return h
+func newFixture(t testing.TB) *fixture {
+	f := &fixture{t: t, groups: toolgroups.NewManager(toolgroups.Reserved()...), store: &memoryStore{records: map[string]json.RawMessage{}}, log: new(bytes.Buffer)}
+	f.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.register(toolgroups.Builtin, toolgroups.OrgManagement, "create_role", "spawn_agent")
+	f.register(toolgroups.Builtin, toolgroups.Workspace, "read_file", "write_file")
+	f.register(toolgroups.Builtin, toolgroups.Command, "run_command")
+	f.register(toolgroups.Builtin, toolgroups.Artifact, "put_artifact")
+	f.register("mcp:docs", "docs", "search")
+	f.reopen()
+	return f
 }
 
 // reopen loads the organization from its store.
-func (h *house) reopen() {
-	h.t.Helper()
+func (f *fixture) reopen() {
+	f.t.Helper()
 	o, err := org.Load(org.Config{
-		Groups: h.groups, Log: slog.New(slog.NewTextHandler(h.log, nil)),
-		Now: func() time.Time { h.now = h.now.Add(time.Second); return h.now },
-	}, h.store)
+		Groups: f.groups, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Now: func() time.Time { f.now = f.now.Add(time.Second); return f.now },
+	}, f.store)
 	if err != nil {
-		h.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	h.Org = o
+	f.Org = o
 }
 
-func (h *house) register(owner toolgroups.Owner, id toolgroups.GroupID, tools ...string) {
-	h.t.Helper()
-	if _, err := h.groups.Register(owner, toolgroups.Group{ID: id, Tools: stubs(tools...)}); err != nil {
-		h.t.Fatal(err)
+func (f *fixture) register(owner toolgroups.Owner, id toolgroups.GroupID, tools ...string) {
+	f.t.Helper()
+	if _, err := f.groups.Register(owner, toolgroups.Group{ID: id, Tools: stubs(tools...)}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func (h *house) id(prefix string) string {
-	h.n++
-	return fmt.Sprintf("%s%d", prefix, h.n)
+func (f *fixture) id(prefix string) string {
+	f.n++
+	return fmt.Sprintf("%s%d", prefix, f.n)
 }
 
-// task starts a task and gives its top agent.
-func (h *house) task(spec org.TaskSpec) identity.AgentID {
-	h.t.Helper()
+// task starts a task and returns its top agent.
+func (f *fixture) task(spec org.TaskSpec) identity.AgentID {
+	f.t.Helper()
 	if spec.Caller.Kind == identity.None {
 		spec.Caller = operator
 	}
-	_, agent, changes, err := h.StartTask(identity.TaskID(h.id("task")), spec)
+	_, agent, changes, err := f.StartTask(identity.TaskID(f.id("task")), spec)
 	if err != nil {
-		h.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	h.store.put(changes)
+	f.store.put(changes)
 	return agent.ID
 }
 
-func (h *house) create(by identity.Principal, spec org.RoleSpec) (org.Role, error) {
+func (f *fixture) create(by identity.Principal, spec org.RoleSpec) (org.Role, error) {
 	if spec.Name == "" {
-		spec.Name = h.id("role ")
+		spec.Name = f.id("role ")
 	}
-	role, changes, err := h.CreateRole(by, identity.RoleID(h.id("r")), spec)
-	h.store.put(changes)
+	role, changes, err := f.CreateRole(by, identity.RoleID(f.id("r")), spec)
+	f.store.put(changes)
 	return role, err
 }
 
-func (h *house) role(by identity.Principal, spec org.RoleSpec) org.Role {
-	h.t.Helper()
-	role, err := h.create(by, spec)
+func (f *fixture) role(by identity.Principal, spec org.RoleSpec) org.Role {
+	f.t.Helper()
+	role, err := f.create(by, spec)
 	if err != nil {
-		h.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return role
 }
 
-func (h *house) update(id identity.RoleID, spec org.RoleSpec) org.Diff {
-	h.t.Helper()
-	_, diff, changes, err := h.UpdateRole(operator, id, spec, false)
+func (f *fixture) update(id identity.RoleID, spec org.RoleSpec) org.Diff {
+	f.t.Helper()
+	_, diff, changes, err := f.UpdateRole(operator, id, spec, false)
 	if err != nil {
-		h.t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	h.store.put(changes)
+	f.store.put(changes)
 	return diff
 }
 
-func (h *house) trySpawn(parent identity.AgentID, role identity.RoleID, collaborators ...identity.AgentID) (identity.AgentID, error) {
+func (f *fixture) trySpawn(parent identity.AgentID, role identity.RoleID, collaborators ...identity.AgentID) (identity.AgentID, error) {
 	s := org.Spawn{Role: role, Brief: brief()}
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c})
 	}
-	agent, changes, err := h.Spawn(parent, identity.AgentID(h.id("a")), s)
-	h.store.put(changes)
+	agent, changes, err := f.Spawn(parent, identity.AgentID(f.id("a")), s)
+	f.store.put(changes)
 	return agent.ID, err
 }
 
-func (h *house) spawn(parent identity.AgentID, role identity.RoleID, collaborators ...identity.AgentID) identity.AgentID {
-	h.t.Helper()
-	id, err := h.trySpawn(parent, role, collaborators...)
+func (f *fixture) spawn(parent identity.AgentID, role identity.RoleID, collaborators ...identity.AgentID) identity.AgentID {
+	f.t.Helper()
+	id, err := f.trySpawn(parent, role, collaborators...)
 	if err != nil {
-		h.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return id
 }
 
-// may lists, sorted, what an agent sees.
-func (h *house) may(id identity.AgentID) []string {
-	slot, state := h.Resolve(identity.ByAgent(id))
+// tools returns the tools that an agent may call, sorted.
+func (f *fixture) tools(id identity.AgentID) []string {
+	ref, state := f.Resolve(identity.ByAgent(id))
 	names := []string{}
-	for _, d := range slot.View().ForState(state).Definitions() {
+	for _, d := range ref.View().ForState(state).Definitions() {
 		names = append(names, d.Name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-func (h *house) wantMay(id identity.AgentID, want ...string) {
-	h.t.Helper()
+func (f *fixture) wantTools(id identity.AgentID, want ...string) {
+	f.t.Helper()
 	if want == nil {
 		want = []string{}
 	}
-	if diff := cmp.Diff(h.may(id), want); diff != "" {
-		h.t.Errorf("what %s may call, got before want:\n%s", id, diff)
+	if diff := cmp.Diff(f.tools(id), want); diff != "" {
+		f.t.Errorf("tools of %s, got before want:\n%s", id, diff)
 	}
 }
 
-// store gives an agent's record, as the runtime does for Terminate.
-func (h *house) stored(id identity.AgentID) (org.Agent, bool) {
+// stored returns the record of an agent, as the runtime does for Terminate.
+func (f *fixture) stored(id identity.AgentID) (org.Agent, bool) {
 	var a org.Agent
-	record, ok := h.store.records["agent "+string(id)]
+	record, ok := f.store.records["agent "+string(id)]
 	if !ok {
-		record = h.store.records["ended "+string(id)]
+		record = f.store.records["ended "+string(id)]
 	}
 	err := json.Unmarshal(record, &a)
 	return a, err == nil
@@ -276,5 +277,5 @@ func wantSet(t testing.TB, got toolgroups.Set, want string) {
 	}
 }
 
-// every are all tools of an organization.
-var every = []string{"create_role", "put_artifact", "read_file", "run_command", "search", "spawn_agent", "write_file"}
+// allTools are the tools of a fixture.
+var allTools = []string{"create_role", "put_artifact", "read_file", "run_command", "search", "spawn_agent", "write_file"}

@@ -5,8 +5,8 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// PlanRole gives the role that CreateRole would make for by, without an id,
-// and makes none. Errors as CreateRole.
+// PlanRole returns the role that CreateRole would create for by, without an id. It
+// changes nothing. Its errors are those of CreateRole.
 func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -14,14 +14,14 @@ func (o *Org) PlanRole(by identity.Principal, spec RoleSpec) (Role, error) {
 	return role, err
 }
 
-// plan gives the role that a specification asks for; there says that it is
-// the maker's own already.
-func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (role Role, there bool, err error) {
-	maker, err := o.grantor(by)
+// plan returns the role that a specification asks for. It reports exists if by has
+// created the same role already. It must be called with mu held.
+func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (role Role, exists bool, err error) {
+	creator, err := o.grantor(by)
 	if err != nil {
 		return Role{}, false, err
 	}
-	wanted, err := o.newRole(maker, id, spec)
+	wanted, err := o.newRole(creator, id, spec)
 	if err != nil {
 		return Role{}, false, err
 	}
@@ -29,7 +29,7 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	switch {
 	case !ok:
 		return *wanted, false, nil
-	case existing.same(wanted):
+	case existing.sameAs(wanted):
 		return *existing, true, nil
 	}
 	return Role{}, false, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name or spawn that one", wanted.Name, existing.ID).With("roleId", existing.ID)

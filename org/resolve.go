@@ -6,27 +6,27 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Resolve gives the Slot of an agent, or of a caller from outside in its role, and
-// the workflow state it is in. For anybody unknown it gives a Slot that denies.
-// The operator calls no tools: it is denied too.
+// Resolve returns the ViewRef and the workflow state of an agent, or of an external
+// caller in its role. It implements gate.Directory. For an unknown principal it returns
+// a ViewRef that denies everything. So it does for the operator, who calls no tools.
 func (o *Org) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 	switch p.Kind {
 	case identity.Agent:
 		o.mu.RLock()
 		defer o.mu.RUnlock()
 		if m, ok := o.agents[p.Agent]; ok {
-			return &m.slot.ViewRef, m.state
+			return &m.scope.ViewRef, m.state
 		}
 	case identity.Caller:
-		if slot, state := o.callerScope(p); slot != nil {
-			return &slot.ViewRef, state
+		if s, state := o.callerScope(p); s != nil {
+			return &s.ViewRef, state
 		}
 	}
 	return &toolgroups.ViewRef{}, ""
 }
 
-// RoleView compiles what a role would let its agents call directly below a
-// root whose task has no bounds but groups.
+// RoleView returns the View that an agent of the role would have directly below the
+// root of a task that is limited by groups only.
 func (o *Org) RoleView(id identity.RoleID, groups toolgroups.Set) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -35,15 +35,16 @@ func (o *Org) RoleView(id identity.RoleID, groups toolgroups.Set) *toolgroups.Vi
 	return view
 }
 
-// WhyRole names the rule that keeps a tool from a role's agents, as RoleView
-// sees them; "" when none does.
+// WhyRole returns the rule that denies a tool to the agents of RoleView, in words. It
+// returns "" if the tool is allowed in some state.
 func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.Set, h *toolgroups.Handle) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.previewScope(id, groups).deniedBy(o.config.Groups.Snapshot(), o.role, h)
 }
 
-// WhyAgent names the rule that keeps a tool from an agent; "" when none does.
+// WhyAgent returns the rule that denies a tool to an agent, in words. It returns "" if
+// the tool is allowed in some state.
 func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.Handle) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -51,9 +52,10 @@ func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.Handle) string {
 	if !ok {
 		return "there is no such agent"
 	}
-	return m.slot.deniedBy(o.config.Groups.Snapshot(), o.role, h)
+	return m.scope.deniedBy(o.config.Groups.Snapshot(), o.role, h)
 }
 
+// previewScope returns a scope for RoleView that no agent uses.
 func (o *Org) previewScope(id identity.RoleID, groups toolgroups.Set) *scope {
 	return &scope{role: id, root: id == RootRole, bounds: []constraint{{BoundSet: o.bind(groups), Hosts: hosts.Any(), reason: "the groups asked for"}}}
 }

@@ -15,64 +15,64 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Status says whether a role or agent is in use.
+// Status is the life-cycle state of a role or an agent.
 type Status string
 
 // The states of roles and agents. The zero Status is not active.
 const (
 	Active     Status = "active"
-	Deleted    Status = "deleted"
-	Terminated Status = "terminated"
+	Deleted    Status = "deleted"    // of roles
+	Terminated Status = "terminated" // of agents
 )
 
-// Makers that are not roles, as createdBy and createdByRole have them.
+// The creators of roles that are not agents, as values of createdBy and createdByRole.
 const (
 	CreatorRoot     = "root"
 	CreatorOperator = "operator"
 	CreatorConfig   = "config"
 )
 
-// RootRole is the role id and name of every task's root agent. No record has
-// it: root is known by a flag, never by name or id.
+// RootRole is the role id and the role name of the root agents of tasks. There is no
+// record of this role: a root agent is recognized by a flag, never by its name or id.
 const RootRole = "root"
 
-// Role says what the agents that hold it are told and may do. The JSON names
-// are those of seed 002.
+// Role defines the prompt, the model and the permissions of the agents that have it.
 type Role struct {
 	ID            identity.RoleID                         `json:"id"`
 	Name          string                                  `json:"name"`
 	Prompt        string                                  `json:"rolePrompt"`
-	CreatedBy     string                                  `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or an agent's id
-	CreatedByRole string                                  `json:"createdByRole"` // the same, or the id of the creating agent's role
+	CreatedBy     string                                  `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or the id of an agent
+	CreatedByRole string                                  `json:"createdByRole"` // CreatorRoot, CreatorOperator, CreatorConfig or the id of the creating agent's role
 	CreatedAt     time.Time                               `json:"createdAt"`
 	Status        Status                                  `json:"status"`
 	Model         ServiceID                               `json:"llmServiceId"`
-	Use           toolgroups.Set                          `json:"toolGroups"`
-	Grant         toolgroups.Set                          `json:"grant"`
-	GroupOwners   map[toolgroups.GroupID]toolgroups.Owner `json:"groupOwners"`
-	Revision      uint64                                  `json:"revision"`
+	Use           toolgroups.Set                          `json:"toolGroups"`  // what its agents may call
+	Grant         toolgroups.Set                          `json:"grant"`       // what its agents may put into roles they create
+	GroupOwners   map[toolgroups.GroupID]toolgroups.Owner `json:"groupOwners"` // owners of the groups in Use and Grant when they were written
+	Revision      uint64                                  `json:"revision"`    // 1, incremented by every change
 	Limits        Limits                                  `json:"limits,omitzero"`
-	Hosts         *hosts.Rule                             `json:"hosts,omitempty"` // what its agents' requests may reach; nil, as in a record without it, adds no bound to those of its makers
+	Hosts         *hosts.Rule                             `json:"hosts,omitempty"` // hosts that requests of its agents may reach; nil adds no limit to those of its creators
 	Pattern       Pattern                                 `json:"pattern,omitempty"`
-	ToolGated     bool                                    `json:"toolGated,omitempty"`
-	Server        string                                  `json:"server,omitempty"` // confines its agents, and whom they make, to the tools this server brought
+	ToolGated     bool                                    `json:"toolGated,omitempty"` // its agents must answer from tools alone
+	Server        string                                  `json:"server,omitempty"`    // restricts its agents, and the agents they create, to the tools of this server
 }
 
-// Limits bound what an agent of a role may use up; zero is the default.
+// Limits are limits on the resources of an agent. Zero selects the default.
 type Limits struct {
-	Rounds int `json:"rounds,omitempty"` // model answers with calls in one turn
+	Rounds int `json:"rounds,omitempty"` // model answers with tool calls in one turn
 }
 
-// Pattern is how an agent works. Any but Plan is to call tools as it goes.
+// Pattern is the way in which an agent works. The zero Pattern is React.
 type Pattern string
 
-// The patterns of seed 000's agents.
+// The patterns.
 const (
-	React Pattern = "react"
-	Plan  Pattern = "plan" // first what to call, in order; then that
+	React Pattern = "react" // call tools as needed
+	Plan  Pattern = "plan"  // first plan the calls, then make them in order
 )
 
-// ServiceID names a model; "" is the organization's default and null in JSON.
+// ServiceID identifies a model. "" is the default model of the organization; it is null
+// in JSON.
 type ServiceID string
 
 // MarshalJSON implements json.Marshaler.
@@ -83,9 +83,9 @@ func (s ServiceID) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(s))
 }
 
-// RoleSpec asks for a role. Nil Use and Grant are left out: see CreateRole.
-// Nil Hosts, ToolGated and Server bound nothing; in an update they stay, and
-// hosts.Any, false and "" clear them.
+// RoleSpec specifies a role to create, or the fields of a role to change. CreateRole and
+// UpdateRole say what zero values mean. Nil Hosts, ToolGated and Server add no limit; in
+// an update they keep their value, and hosts.Any, false and "" remove the limit.
 type RoleSpec struct {
 	Name   string
 	Prompt string
@@ -95,12 +95,12 @@ type RoleSpec struct {
 	Limits Limits
 	Hosts  *hosts.Rule
 
-	Pattern   Pattern // "" is React; in an update it stays
+	Pattern   Pattern // "" is React; in an update it keeps its value
 	ToolGated *bool
 	Server    *string
 }
 
-// Role gives a role by id, deleted ones too.
+// Role returns the role with the given id, active or deleted.
 func (o *Org) Role(id identity.RoleID) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -111,7 +111,7 @@ func (o *Org) Role(id identity.RoleID) (Role, bool) {
 	return *r, true
 }
 
-// RoleNamed gives the active role of this exact name.
+// RoleNamed returns the active role with exactly this name.
 func (o *Org) RoleNamed(name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -122,7 +122,8 @@ func (o *Org) RoleNamed(name string) (Role, bool) {
 	return *r, true
 }
 
-// FindRole gives the active role of this id or exact name.
+// FindRole returns the active role with this id or exactly this name. The error has the
+// code RoleNotFound.
 func (o *Org) FindRole(idOrName string) (Role, error) {
 	if r, ok := o.Role(identity.RoleID(idOrName)); ok && r.Status == Active {
 		return r, nil
@@ -133,7 +134,7 @@ func (o *Org) FindRole(idOrName string) (Role, error) {
 	return Role{}, notFound(errcode.RoleNotFound, "role", idOrName)
 }
 
-// Roles lists the active roles, sorted by name.
+// Roles returns the active roles, sorted by name.
 func (o *Org) Roles() []Role {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -144,46 +145,52 @@ func (o *Org) Roles() []Role {
 	return list
 }
 
-// CreateRole makes a role for by, under the given id.
+// CreateRole creates a role with the given id on behalf of by.
 //
-// Use left out is the organization's default, bounded by what by may grant;
-// Grant left out is Use if that holds org_management, else nothing. Use and
-// Grant must be covered by what by may grant. The same id again, or a role of
-// the same name, maker and content, is returned as it is.
+// A nil Use is the default of the organization (SetDefault), within what by may grant. A
+// nil Grant is Use if Use contains org_management, else empty. Use and Grant must be
+// within what by may grant. The groups are bound to their current owners.
 //
-// Errors: InvalidRole, InsufficientPermissions, RoleExists.
+// CreateRole is idempotent: if there is a role with this id, or by has created a role
+// with the same name and content, it returns that role and no Changes.
+//
+// Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing")
+// and RoleExists (with the detail "roleId"), or those of an unknown principal.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r, ok := o.roles[id]; ok && (r.Status == Active || by.Kind == identity.Agent) {
 		return *r, nil, nil
 	}
-	role, there, err := o.plan(by, id, spec)
-	if err != nil || there {
+	role, exists, err := o.plan(by, id, spec)
+	if err != nil || exists {
 		return role, nil, err
 	}
 	o.addRole(&role)
 	change := o.advance()
-	o.recompile(o.slots.byRoleID(id))
+	o.recompile(o.scopes.byRoleID(id))
 	o.notifyChanged()
 	return role, []Change{record(KindRole, string(id), role), change}, nil
 }
 
-// UpdateRole changes what of spec is set and says who gains or loses which
-// tools. With dryRun nothing changes. Name and Prompt are changed when not
-// empty; the configuration leaves out Prompt, Model, Limits, Hosts, ToolGated
-// and Server to empty them.
+// UpdateRole changes the fields of a role that are set in spec, and returns the agents
+// that gain or lose tools. With dryRun it changes nothing and returns no Changes.
 //
-// Errors: RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
-// Conflict for a role that the configuration makes.
+// Only the operator and the configuration may change roles. A zero field of spec keeps
+// its value. If by is the configuration, zero values of Prompt, Model, Limits, Hosts,
+// Pattern, ToolGated and Server clear the field, because a file specifies a role
+// completely.
+//
+// Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
+// and Conflict if the operator changes a role of the configuration or the reverse.
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, Diff, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old, maker, err := o.changeable(by, id)
+	old, editor, err := o.mutableRole(by, id)
 	if err != nil {
 		return Role{}, nil, nil, err
 	}
-	next, err := o.revise(maker, old, spec)
+	next, err := o.revise(editor, old, spec)
 	if err != nil {
 		return Role{}, nil, nil, err
 	}
@@ -191,12 +198,13 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	return *next, diff, changes, nil
 }
 
-// DeleteRole takes a role out of use: its agents, and the roles they made,
-// lose everything. Errors as UpdateRole.
+// DeleteRole deletes a role. Its agents, and the agents of all roles that they created,
+// lose all permissions. The record is kept with the status Deleted. The errors are those
+// of UpdateRole.
 func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (Diff, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old, _, err := o.changeable(by, id)
+	old, _, err := o.mutableRole(by, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -206,8 +214,9 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 	return diff, changes, nil
 }
 
-// changeable finds an active role by may change: only its maker's kind does.
-func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
+// mutableRole returns an active role that by may change, and the grantor for by. The
+// operator changes the roles of agents and of the operator, the configuration its own.
+func (o *Org) mutableRole(by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
 	m, err := o.grantor(by)
 	if err != nil {
 		return nil, m, err
@@ -217,15 +226,15 @@ func (o *Org) changeable(by identity.Principal, id identity.RoleID) (*Role, gran
 	case !ok || old.Status != Active:
 		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
 	case by.Kind != identity.Operator && by.Kind != identity.Configuration:
-		return nil, m, errcode.New(errcode.InsufficientPermissions, "change role %q: agents create roles, only the operator changes them", old.Name)
+		return nil, m, errcode.New(errcode.InsufficientPermissions, "change role %q: only the operator may change roles", old.Name)
 	case (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig):
-		return nil, m, errcode.New(errcode.Conflict, "change role %q: the configuration makes it; change it in the file", old.Name)
+		return nil, m, errcode.New(errcode.Conflict, "change role %q: it is defined by the configuration; change it in the file", old.Name)
 	}
 	return old, m, nil
 }
 
-// over completes what s leaves out by what a role is.
-func (s RoleSpec) over(old *Role) RoleSpec {
+// mergedWith returns s with the values of old in place of zero values.
+func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 	return RoleSpec{
 		Name: cmp.Or(s.Name, old.Name), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
 		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
@@ -233,14 +242,14 @@ func (s RoleSpec) over(old *Role) RoleSpec {
 	}
 }
 
-// revise gives old changed by spec.
-func (o *Org) revise(maker grantor, old *Role, spec RoleSpec) (*Role, error) {
-	merged := spec.over(old)
-	if maker.name == CreatorConfig { // says all there is: what it leaves out is gone
+// revise returns a copy of old with the changes of spec.
+func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
+	merged := spec.mergedWith(old)
+	if editor.name == CreatorConfig { // the file is complete: zero values are meant
 		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server
 	}
-	next, err := o.newRole(maker, old.ID, merged)
+	next, err := o.newRole(editor, old.ID, merged)
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +262,8 @@ func (o *Org) revise(maker grantor, old *Role, spec RoleSpec) (*Role, error) {
 	return next, nil
 }
 
-// rebindOwners gives the owners of a changed role's groups: those the change names
-// are bound anew, the others stay bound to whom they were.
+// rebindOwners returns the group owners of a changed role. Groups of the Sets in spec
+// are bound to their current owners; all other groups keep their owners.
 func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.Owner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {
@@ -277,8 +286,10 @@ func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgro
 	return owners
 }
 
+// replaceRole replaces old by next, unless dryRun is set, and returns the effect. It must
+// be called with mu held.
 func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
-	affected := o.slots.byRoleID(old.ID)
+	affected := o.scopes.byRoleID(old.ID)
 	diff := o.diff(affected, next)
 	if dryRun {
 		return diff, nil
@@ -291,6 +302,7 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
 	return diff, []Change{record(KindRole, string(next.ID), next), change}
 }
 
+// addRole adds r to the maps. It must be called with mu held.
 func (o *Org) addRole(r *Role) {
 	o.roles[r.ID] = r
 	if r.Status == Active {
@@ -298,42 +310,43 @@ func (o *Org) addRole(r *Role) {
 	}
 }
 
-// newRole checks a specification against what maker may grant.
-func (o *Org) newRole(maker grantor, id identity.RoleID, spec RoleSpec) (*Role, error) {
+// newRole returns the role for a complete specification. It returns an error if the
+// specification is invalid or exceeds what creator may grant.
+func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role, error) {
 	if err := CheckRoleName(spec.Name); err != nil {
 		return nil, err
 	}
 	if spec.Pattern != "" && spec.Pattern != React && spec.Pattern != Plan {
-		return nil, errcode.New(errcode.InvalidRole, "role %q: pattern %q is unknown; there are react and plan", spec.Name, spec.Pattern)
+		return nil, errcode.New(errcode.InvalidRole, "role %q: unknown pattern %q; use react or plan", spec.Name, spec.Pattern)
 	}
 	if err := checkServer(spec); err != nil {
 		return nil, err
 	}
-	use, grant := o.resolveGrants(maker, spec)
+	use, grant := o.resolveGrants(creator, spec)
 	for _, id := range append(use.IDs(), grant.IDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
 			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
 		}
 	}
-	if err := maker.checkGrant(spec.Name, use, grant); err != nil {
+	if err := creator.checkGrant(spec.Name, use, grant); err != nil {
 		return nil, err
 	}
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
 	return &Role{
-		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: bound(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
-		CreatedBy: maker.name, CreatedByRole: maker.role, CreatedAt: o.config.Now().UTC(),
+		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
+		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}, nil
 }
 
-// resolveGrants completes what a specification leaves out.
-func (o *Org) resolveGrants(maker grantor, spec RoleSpec) (use, grant toolgroups.Set) {
+// resolveGrants returns the Use and Grant of a specification, with defaults for nil.
+func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgroups.Set) {
 	if spec.Use != nil {
 		use = *spec.Use
 	} else {
 		use = o.defaultGroups
-		for _, limit := range maker.grants {
+		for _, limit := range creator.limits {
 			use = use.Intersect(limit.Set)
 		}
 	}
@@ -346,46 +359,47 @@ func (o *Org) resolveGrants(maker grantor, spec RoleSpec) (use, grant toolgroups
 	return use, grant
 }
 
-// same says whether other asks for what r is.
-func (r *Role) same(other *Role) bool {
+// sameAs reports whether r and other have the same creator and the same content.
+func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server &&
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
 }
 
-// Is says whether a role is what a complete specification asks for.
-func (r *Role) Is(s RoleSpec) bool {
-	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(hostsOf(s.Hosts)) &&
+// Matches reports whether r has the content of s, a complete specification: its Use and
+// Grant must not be nil.
+func (r *Role) Matches(s RoleSpec) bool {
+	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
 		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }
 
-// use is what a role's agents may use, as a limit.
-func (r *Role) use(rule string) constraint { return r.limit(r.Use, rule) }
+// use returns what the agents of r may use, as a constraint with the given reason.
+func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
 
-// grant is what a role's agents may give, as a limit: nobody they make reaches
-// a host or a server that they may not reach themselves, or is free to answer
-// from elsewhere than tools when they are not.
-func (r *Role) grant(rule string) constraint { return r.limit(r.Grant, rule) }
+// grant returns what the agents of r may grant, as a constraint with the given reason.
+// The constraint also passes on the hosts, the server and the tool gate of r: no role
+// that they create is free of them.
+func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
 
-// limit bounds by a set of a role's. A role that is no longer there lets
-// nothing through, and gates whom it gated.
-func (r *Role) limit(set toolgroups.Set, rule string) constraint {
+// limit returns the constraint of a set of r. A deleted role allows nothing. It stays
+// tool-gated if it was, so that deleting it does not free the agents that it limits.
+func (r *Role) limit(set toolgroups.Set, reason string) constraint {
 	if r.Status != Active {
-		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " is gone"}
+		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted"}
 	}
-	l := constraint{
+	c := constraint{
 		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
-		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: rule,
+		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason,
 	}
 	if r.Server != "" {
-		l.Only, l.serverReason = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name
+		c.Only, c.serverReason = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name
 	}
-	return l
+	return c
 }
 
-// checkServer refuses a server that cannot be.
+// checkServer returns an error if the server of spec is not a valid module name.
 func checkServer(spec RoleSpec) error {
 	if spec.Server == nil || *spec.Server == "" {
 		return nil
@@ -396,7 +410,7 @@ func checkServer(spec RoleSpec) error {
 	return nil
 }
 
-// deref gives what may have been left out.
+// deref returns *v, or the zero value if v is nil.
 func deref[T any](v *T) (value T) {
 	if v != nil {
 		value = *v

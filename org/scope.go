@@ -8,18 +8,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// scope is the place of all agents that share role and limits: one View for
-// them all. A slot's inputs never change, only what they come to.
+// scope is shared by all agents with the same role and the same limits. They use one
+// compiled View, so that ten thousand agents of a role cost one compilation. The fields
+// of a scope never change; what they allow does, because roles change.
 type scope struct {
 	toolgroups.ViewRef
 	role     identity.RoleID
-	root     bool
-	parent   *scope          // of the agents' parents, or one that grants the same (short); nil at the top
-	bounds   []constraint    // of the task, at the top
-	caller   identity.RoleID // of the task's caller, at the top; "" when no role bounds it
-	orphaned bool            // the parent or task is missing: nothing is allowed
+	root     bool            // the agents are roots of tasks
+	parent   *scope          // of the agents' parents, or an equivalent one (canonical); nil at the top of a task
+	bounds   []constraint    // of the task; only at the top
+	caller   identity.RoleID // role of the task's caller; only at the top; "" if the caller has no role
+	orphaned bool            // the parent or the task is missing: nothing is allowed
 }
 
+// scopeKey identifies a scope. Its fields are those of scope, with bounds as text.
 type scopeKey struct {
 	role   identity.RoleID
 	root   bool
@@ -29,15 +31,15 @@ type scopeKey struct {
 	orphan bool
 }
 
-// scopeIndex interns slots and knows which of them a change touches.
+// scopeIndex holds all scopes and finds those that a change may affect.
 type scopeIndex struct {
 	byKey   map[scopeKey]*scope
 	byRole  map[identity.RoleID]map[*scope]bool
 	byGroup map[toolgroups.GroupID]map[*scope]bool
-	all     map[*scope]bool // those that use All
+	all     map[*scope]bool // scopes of roles that use All
 }
 
-func newSlots() scopeIndex {
+func newScopeIndex() scopeIndex {
 	return scopeIndex{
 		byKey:   map[scopeKey]*scope{},
 		byRole:  map[identity.RoleID]map[*scope]bool{},
@@ -46,7 +48,8 @@ func newSlots() scopeIndex {
 	}
 }
 
-// scopeOf gives the slot of an agent whose parent has one, compiled.
+// scopeOf returns the scope of an agent. The parent must have its scope already. It
+// must be called with mu held.
 func (o *Org) scopeOf(m *agentNode) *scope {
 	key := scopeKey{role: m.role, root: m.root}
 	var bounds []constraint
@@ -55,30 +58,32 @@ func (o *Org) scopeOf(m *agentNode) *scope {
 	case m.orphaned:
 		key.orphan = true
 	case m.parent != nil:
-		key.parent = m.parent.slot.canonical()
+		key.parent = m.parent.scope.canonical()
 	case ok && task.Top == m.id && task.valid():
 		bounds = task.bounds()
-		key.bounds, key.caller = keyOf(bounds), task.CallerRole
+		key.bounds, key.caller = boundsKey(bounds), task.CallerRole
 	default:
 		key.orphan = true
 	}
 	return o.intern(key, bounds)
 }
 
-// intern gives the slot of a key, compiled; bounds are those its text says.
+// intern returns the scope with the given key. It creates and compiles the scope if
+// there is none. bounds are those whose text is in key.
 func (o *Org) intern(key scopeKey, bounds []constraint) *scope {
-	if s, ok := o.slots.byKey[key]; ok {
+	if s, ok := o.scopes.byKey[key]; ok {
 		return s
 	}
 	s := &scope{role: key.role, root: key.root, parent: key.parent, bounds: bounds, caller: key.caller, orphaned: key.orphan}
-	o.slots.byKey[key] = s
+	o.scopes.byKey[key] = s
 	o.recompile([]*scope{s})
 	return s
 }
 
-// canonical gives the slot furthest up whose agents may grant the same. A role that
-// stands above itself bounds nothing more: so the slots one above the other are
-// as many as roles, however deep the agents stand.
+// canonical returns a scope that grants the same as s and is not deeper than the number
+// of roles. If the role of s already occurs among the ancestors of s, s adds no limit to
+// those of its parent. Chains of scopes therefore stay short however deep the tree of
+// agents is.
 func (s *scope) canonical() *scope {
 	for at := s.parent; at != nil && !s.root && !s.orphaned; at = at.parent {
 		if at.role == s.role && !at.root && !at.orphaned {
@@ -88,8 +93,8 @@ func (s *scope) canonical() *scope {
 	return s
 }
 
-// keyOf gives limits as text, the same for the same limits.
-func keyOf(limits []constraint) string {
+// boundsKey returns a text that is equal for equal limits, "" for none.
+func boundsKey(limits []constraint) string {
 	if len(limits) == 0 {
 		return ""
 	}
@@ -97,12 +102,12 @@ func keyOf(limits []constraint) string {
 	return string(text)
 }
 
-// permissions gives what a slot's agents use and the limits that must let it pass.
-func (s *scope) permissions(find lookup) (use constraint, limits []constraint) {
+// permissions returns what the agents of s use and all limits within which they use it.
+func (s *scope) permissions(find roleLookup) (use constraint, limits []constraint) {
 	switch {
 	case s.orphaned:
-		return denyAll("the agent's parent or task is gone"), nil
-	case s.root: // bounds of a task limit what root gives, never its own use
+		return denyAll("the agent's parent or task does not exist"), nil
+	case s.root: // the bounds of a task limit what root grants, never what it uses
 		return constraint{BoundSet: toolgroups.BoundSet{
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
@@ -110,64 +115,65 @@ func (s *scope) permissions(find lookup) (use constraint, limits []constraint) {
 	}
 	role, ok := find(s.role)
 	if !ok {
-		return denyAll("the role is gone"), nil
+		return denyAll("the role does not exist"), nil
 	}
 	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.parentLimits(find)...)
 }
 
-// grantLimits lists everything that what a slot's agents give must pass.
-func (s *scope) grantLimits(find lookup) []constraint {
+// grantLimits returns all limits on what the agents of s may grant.
+func (s *scope) grantLimits(find roleLookup) []constraint {
 	switch {
 	case s.orphaned:
-		return []constraint{denyAll("the agent's parent or task is gone")}
+		return []constraint{denyAll("the agent's parent or task does not exist")}
 	case s.root:
 		return s.taskLimits(find)
 	}
 	role, ok := find(s.role)
 	if !ok {
-		return []constraint{denyAll("the role " + string(s.role) + " is gone")}
+		return []constraint{denyAll("the role " + string(s.role) + " does not exist")}
 	}
 	own := role.grant("what role " + role.Name + " may grant")
 	return append(append(ceiling(find, role), own), s.parentLimits(find)...)
 }
 
-// parentLimits lists what the parent may grant, or the task's bounds at the top.
-func (s *scope) parentLimits(find lookup) []constraint {
+// parentLimits returns what the parent may grant, at the top the limits of the task.
+func (s *scope) parentLimits(find roleLookup) []constraint {
 	if s.parent != nil {
 		return s.parent.grantLimits(find)
 	}
 	return s.taskLimits(find)
 }
 
-// taskLimits lists the bounds of the task, with what its caller's role is worth now.
-func (s *scope) taskLimits(find lookup) []constraint {
+// taskLimits returns the bounds of the task and what the role of its caller may use now.
+func (s *scope) taskLimits(find roleLookup) []constraint {
 	if s.caller == "" {
 		return s.bounds
 	}
 	role, ok := find(s.caller)
 	if !ok {
-		return []constraint{denyAll("the role of the task's caller is gone")}
+		return []constraint{denyAll("the role of the task's caller does not exist")}
 	}
 	now := role.use("what the role " + role.Name + " of the task's caller may use")
 	return slices.Concat(s.bounds, ceiling(find, role), []constraint{now})
 }
 
-func (s *scope) compile(snapshot *toolgroups.Snapshot, find lookup) *toolgroups.View {
+// compile returns the View of s. It is tool-gated if the role or one of the limits is.
+func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgroups.View {
 	use, limits := s.permissions(find)
-	gated, bindings := use.toolGated, make([]toolgroups.BoundSet, len(limits))
+	gated, sets := use.toolGated, make([]toolgroups.BoundSet, len(limits))
 	for i, l := range limits {
-		gated, bindings[i] = gated || l.toolGated, l.BoundSet
+		gated, sets[i] = gated || l.toolGated, l.BoundSet
 	}
-	view := snapshot.Compile(use.BoundSet, bindings...)
+	view := snapshot.Compile(use.BoundSet, sets...)
 	if gated {
 		view.SetToolGated()
 	}
 	return view
 }
 
-// deniedBy names the first rule that keeps a tool from a slot's agents; "" when
-// none does.
-func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find lookup, h *toolgroups.Handle) string {
+// deniedBy returns the first rule that denies a tool to the agents of s, in words. It
+// returns "" if none does.
+func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find roleLookup, h *toolgroups.Handle) string {
 	use, limits := s.permissions(find)
 	for _, l := range append([]constraint{use}, limits...) {
 		if why := l.denies(snapshot, h); why != "" {
@@ -177,21 +183,22 @@ func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find lookup, h *toolgrou
 	return ""
 }
 
-// recompile puts the current views of slots in force and notes what they
-// depend on.
+// recompile compiles and publishes the Views of the given scopes, and indexes what they
+// depend on now. It must be called with mu held, after the epoch was incremented.
 func (o *Org) recompile(list []*scope) {
 	snapshot := o.config.Groups.Snapshot()
 	for _, s := range list {
-		o.slots.add(s, o.role)
+		o.scopes.add(s, o.role)
 		view := s.compile(snapshot, o.role)
 		view.SetEpoch(o.epoch)
 		s.Publish(view)
 	}
 }
 
-// add indexes a slot under every role and group its view depends on. Old
-// entries stay: a slot too many costs time, one too few would cost truth.
-func (x *scopeIndex) add(s *scope, find lookup) {
+// add indexes a scope under every role and group that its View depends on. It does not
+// remove older entries: recompiling a scope in vain costs time, but a missing entry
+// would leave a revoked permission active.
+func (x *scopeIndex) add(s *scope, find roleLookup) {
 	use, limits := s.permissions(find)
 	if use.Set.IsAll() {
 		x.all[s] = true
@@ -207,7 +214,8 @@ func (x *scopeIndex) add(s *scope, find lookup) {
 	}
 }
 
-func (x *scopeIndex) addCreators(s *scope, id identity.RoleID, find lookup) {
+// addCreators indexes s under a role and under all roles above it by creation.
+func (x *scopeIndex) addCreators(s *scope, id identity.RoleID, find roleLookup) {
 	for seen := map[identity.RoleID]bool{}; !seen[id]; {
 		seen[id] = true
 		add(x.byRole, id, s)
@@ -226,7 +234,7 @@ func add[K comparable](index map[K]map[*scope]bool, key K, s *scope) {
 	index[key][s] = true
 }
 
-// byRoleID lists the slots that a change of a role may touch.
+// byRoleID returns the scopes that a change of a role may affect.
 func (x *scopeIndex) byRoleID(id identity.RoleID) []*scope {
 	var list []*scope
 	for s := range x.byRole[id] {
@@ -235,7 +243,7 @@ func (x *scopeIndex) byRoleID(id identity.RoleID) []*scope {
 	return list
 }
 
-// byGroups lists the slots that a change of groups may touch.
+// byGroups returns the scopes that a change of groups may affect.
 func (x *scopeIndex) byGroups(ids []toolgroups.GroupID) []*scope {
 	found := map[*scope]bool{}
 	for s := range x.all {

@@ -14,10 +14,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// TaskStatus says how far a task is.
+// TaskStatus is the state of a task.
 type TaskStatus string
 
-// The states of a task.
+// The states of a task. All but Running are final.
 const (
 	Running   TaskStatus = "running"
 	Done      TaskStatus = "done"
@@ -25,41 +25,42 @@ const (
 	Cancelled TaskStatus = "cancelled"
 )
 
-// Task is what a caller gave to the organization. Its rights are bounded by
-// Ceiling and Groups; as zero values both let nothing through.
+// Task is an assignment that a caller has given to the organization. Its agents are
+// limited by Ceiling, Groups and CallerRole. Zero values of Ceiling and Groups allow
+// nothing.
 type Task struct {
 	ID         identity.TaskID     `json:"id"`
 	Text       string              `json:"text"`
-	Caller     string              `json:"caller"`
-	Top        identity.AgentID    `json:"agent"`                // its root, or the agent of the role it named
-	CallerRole identity.RoleID     `json:"callerRole,omitempty"` // of a caller from outside: bounds the task by what it is worth now
-	Ceiling    toolgroups.BoundSet `json:"ceiling"`
-	Groups     toolgroups.BoundSet `json:"groups"`          // the narrowing; All when there is none
-	Hosts      []hosts.Rule        `json:"hosts,omitempty"` // what the caller's own requests had to pass when the task began
-	State      string              `json:"state,omitempty"`
-	Workspace  string              `json:"workspace,omitempty"` // a directory that serves all agents
-	ReadOnly   bool                `json:"readOnly,omitempty"`
-	Config     string              `json:"config,omitempty"` // the recorded configuration: a blob's hash
+	Caller     string              `json:"caller"`               // identity.Principal.String
+	Top        identity.AgentID    `json:"agent"`                // its first agent: root, or an agent of the role it names
+	CallerRole identity.RoleID     `json:"callerRole,omitempty"` // role of an external caller, whose current permissions limit the task
+	Ceiling    toolgroups.BoundSet `json:"ceiling"`              // what the caller may use, when the task started
+	Groups     toolgroups.BoundSet `json:"groups"`               // the requested restriction; All if there is none
+	Hosts      []hosts.Rule        `json:"hosts,omitempty"`      // limits on the caller's requests, when the task started
+	State      string              `json:"state,omitempty"`      // initial workflow state of its agents
+	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
+	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
+	Config     string              `json:"config,omitempty"`     // hash of the blob with the recorded configuration
 	Status     TaskStatus          `json:"status"`
 	Result     json.RawMessage     `json:"result,omitempty"`
 	Error      *TaskError          `json:"error,omitempty"`
 	CreatedAt  time.Time           `json:"createdAt"`
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
-	FirstSeq   uint64              `json:"firstSeq"` // its events have higher numbers
+	FirstSeq   uint64              `json:"firstSeq"` // its events have higher sequence numbers
 }
 
-// TaskError says why a task failed.
+// TaskError is the reason why a task failed.
 type TaskError struct {
 	Code    errcode.Code `json:"code"`
 	Message string       `json:"message"`
 }
 
-// TaskSpec asks for a task.
+// TaskSpec specifies a task to start.
 type TaskSpec struct {
 	Text      string
 	Caller    identity.Principal
-	Role      string          // id or name of a role to be bound to instead of root
-	Groups    *toolgroups.Set // the narrowing; nil is none
+	Role      string          // id or name of the role of the top agent; "" is root
+	Groups    *toolgroups.Set // restricts what root grants and what all agents below it use; nil is no restriction
 	State     string
 	Workspace string
 	ReadOnly  bool
@@ -67,31 +68,32 @@ type TaskSpec struct {
 	FirstSeq  uint64
 }
 
-// summary drops what memory need not hold.
+// summary returns t without the fields that are not kept in memory.
 func (t Task) summary() *Task {
 	t.Text, t.Result = "", nil
 	return &t
 }
 
-// StartedBy says whether a caller from outside gave the task, in this role.
+// StartedBy reports whether p is the external caller, in the same role, that started the
+// task.
 func (t *Task) StartedBy(p identity.Principal) bool {
 	return p.Kind == identity.Caller && t.CallerRole == p.Role && t.CallerRole != "" && t.Caller == p.String()
 }
 
-// valid says whether the record names the role that bounds its caller, if it
-// is one from outside.
+// valid reports whether the record has a caller and, for an external caller, the role
+// that limits it.
 func (t *Task) valid() bool {
 	return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")
 }
 
-// bounds lists what limits the task; all groups are no limit.
+// bounds returns the limits of the task itself, without those of its caller's role.
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
 		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.Any(), reason: "what the task's caller may use", serverReason: "the server of the task's caller"})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.Any(), reason: "the groups the task is narrowed to"})
+		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.Any(), reason: "the groups the task is restricted to"})
 	}
 	for _, rule := range t.Hosts {
 		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.All()}, Hosts: rule, reason: "what the task's caller may reach"})
@@ -99,10 +101,11 @@ func (t *Task) bounds() []constraint {
 	return list
 }
 
-// StartTask makes a task and its top agent, under ids derived from id.
+// StartTask creates a task with the given id and its top agent, whose id is derived from
+// the task's.
 //
-// Errors: RoleNotFound, InsufficientPermissions when groups or the role are
-// more than the caller has.
+// Errors have the codes RoleNotFound, InsufficientPermissions if s.Groups or the role
+// exceeds what the caller may use, and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,14 +126,14 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []Change, 
 	return task, agent, append(o.addAgent(&agent, nil), record(KindTask, string(id), task)), nil
 }
 
-// setTaskBounds sets the task's ceiling and narrowing.
+// setTaskBounds sets the limits of a task: Ceiling, Groups and Hosts.
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	m, err := o.grantor(s.Caller)
 	if err != nil {
 		return err
 	}
 	ceiling := toolgroups.All()
-	for _, limit := range m.grants {
+	for _, limit := range m.limits {
 		ceiling = ceiling.Intersect(limit.Set)
 	}
 	narrow := toolgroups.All()
@@ -138,11 +141,11 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 		narrow = *s.Groups
 	}
 	if missing := ceiling.Missing(narrow); s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {
-		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller has not %v", narrow, missing)
+		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", narrow, missing)
 	}
-	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), rules(m.grants)
-	for _, limit := range m.grants { // the caller's own binding may be to an owner that is gone
-		confine(&task.Ceiling, limit.Only)
+	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
+	for _, limit := range m.limits { // keep the owners to which the caller's own groups are bound
+		restrictOwner(&task.Ceiling, limit.Only)
 		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.Owner) bool {
 			return !limit.Set.IsAll() && limit.Owners[id] != owner
 		})
@@ -150,8 +153,9 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	return nil
 }
 
-// confine bounds b to an owner's tools. Of two owners at once there are none.
-func confine(b *toolgroups.BoundSet, only toolgroups.Owner) {
+// restrictOwner restricts b to the tools of an owner, "" for no restriction. If b is
+// restricted to another owner already, it becomes empty.
+func restrictOwner(b *toolgroups.BoundSet, only toolgroups.Owner) {
 	switch {
 	case only == "" || b.Only == only:
 	case b.Only == "":
@@ -161,6 +165,8 @@ func confine(b *toolgroups.BoundSet, only toolgroups.Owner) {
 	}
 }
 
+// topAgent returns the top agent of a task. The role must be within what the caller may
+// grant.
 func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
 	if s.Role == "" {
@@ -180,8 +186,8 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	return agent, m.checkGrant(role.Name, role.Use, role.Grant)
 }
 
-// EndTask records how a task ended; stored is its record and becomes the new
-// one. Ending it twice changes nothing.
+// EndTask ends a task. stored is the record of the task; EndTask updates it. If the task
+// is unknown or has ended already, EndTask changes nothing and returns no Changes.
 func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError) []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +201,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 	return []Change{record(KindTask, string(stored.ID), stored)}
 }
 
-// Task gives a task without its text and result.
+// Task returns a task without its text and result.
 func (o *Org) Task(id identity.TaskID) (Task, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -206,7 +212,7 @@ func (o *Org) Task(id identity.TaskID) (Task, bool) {
 	return *t, true
 }
 
-// Tasks lists all tasks without texts and results, oldest first.
+// Tasks returns all tasks without texts and results, oldest first.
 func (o *Org) Tasks() []Task {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -220,6 +226,7 @@ func (o *Org) Tasks() []Task {
 	return list
 }
 
+// initialState returns the workflow state in which the agents of a task start.
 func (o *Org) initialState(id identity.TaskID) string {
 	if t, ok := o.tasks[id]; ok {
 		return t.State

@@ -10,19 +10,20 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// Claims gives the claims of the caller's token for an auth service, a JSON
-// object, and whether the service verified it. nil knows of no token.
+// Claims returns the claims of the caller's token for an auth service, a JSON
+// object, and reports whether the service verified the token. A nil Claims has no
+// tokens.
 type Claims func(service string) (claims json.RawMessage, verified bool)
 
-// Parse reads the arguments of a call: a JSON object, or null or nothing for
-// an empty one. Names that are no parameters are ignored, and so are values
-// for parameters that claims, secure arguments or other parameters give; null
-// is a missing value. secure are the call's secure arguments, in the same form.
+// Parse parses the arguments of a call: a JSON object, or null or nothing for an
+// empty one. secure are the call's secure arguments, in the same form. A null is a
+// missing value. Unknown names are ignored, as are arguments for parameters that
+// take their value from claims, secure arguments or another parameter.
 //
-// The first parameter that is wrong, in order, is the answer: an error with
-// the code invalid_arguments, or unauthenticated if no verified service has
-// the claim. It names the parameter, in the detail "parameter" too; the value
-// is in it unless the caller was not to see it.
+// The error is that of the first invalid parameter, in order. Its code is
+// invalid_arguments, or unauthenticated if no verified service has the claim. It
+// names the parameter, also in the detail "parameter", and quotes the value unless
+// the caller must not see it.
 func (s *Set) Parse(args json.RawMessage, claims Claims, secure json.RawMessage) (Values, error) {
 	g := argReader{set: s, claims: claims}
 	var err error
@@ -41,21 +42,21 @@ func (s *Set) Parse(args json.RawMessage, claims Claims, secure json.RawMessage)
 	return Values{s, list}, nil
 }
 
-// members gives the members of doc by the places of the parameters they name.
+// members returns the members of doc, indexed as the parameters they name.
 func (s *Set) members(what string, doc json.RawMessage) ([]gjson.Result, error) {
 	list := make([]gjson.Result, len(s.list))
 	if len(doc) == 0 {
 		return list, nil
 	}
 	if err := strictjson.Check(doc, nil); err != nil {
-		return nil, errcode.New(errcode.InvalidArguments, "%s are no JSON that is safe to read: %v", what, err)
+		return nil, errcode.New(errcode.InvalidArguments, "%s are malformed or ambiguous JSON: %v", what, err)
 	}
 	r := gjson.ParseBytes(doc)
 	if r.Type == gjson.Null {
 		return list, nil
 	}
 	if !r.IsObject() {
-		return nil, errcode.New(errcode.InvalidArguments, "%s are no JSON object", what)
+		return nil, errcode.New(errcode.InvalidArguments, "%s are not a JSON object", what)
 	}
 	r.ForEach(func(key, value gjson.Result) bool {
 		if i, ok := s.places[key.Str]; ok {
@@ -66,14 +67,14 @@ func (s *Set) members(what string, doc json.RawMessage) ([]gjson.Result, error) 
 	return list, nil
 }
 
-// argReader is one call.
+// argReader reads the arguments of one call.
 type argReader struct {
 	set          *Set
-	args, secure []gjson.Result // by place; what is missing is null
+	args, secure []gjson.Result // indexed as set.list; null if missing
 	claims       Claims
 }
 
-// value gives the checked value of p; nil for an optional one that is missing.
+// value returns the checked value of p, nil if it is optional and missing.
 func (g *argReader) value(p *parameter) (any, error) {
 	raw, err := g.raw(p)
 	if err != nil {
@@ -82,30 +83,31 @@ func (g *argReader) value(p *parameter) (any, error) {
 	if raw.Type == gjson.Null {
 		return p.missing()
 	}
-	v, err := p.form.read(raw, p.secret)
+	v, err := p.spec.read(raw, p.secret)
 	if err != nil {
-		return nil, p.refuse(errcode.InvalidArguments, "unable to parse value for %q: %v", p.name, err)
+		return nil, p.errorf(errcode.InvalidArguments, "unable to parse value for %q: %v", p.name, err)
 	}
 	return v, nil
 }
 
+// missing returns the default of p, or the error of a required value.
 func (p *parameter) missing() (any, error) {
 	switch {
 	case p.hasDefault:
 		return p.value, nil
 	case p.secure:
-		return nil, p.refuse(errcode.InvalidArguments, "parameter %q is required: it is secure, so send it as a secure argument", p.name)
+		return nil, p.errorf(errcode.InvalidArguments, "parameter %q is required: it is secure, so send it as a secure argument", p.name)
 	case p.required:
-		return nil, p.refuse(errcode.InvalidArguments, "parameter %q is required", p.name)
+		return nil, p.errorf(errcode.InvalidArguments, "parameter %q is required", p.name)
 	}
 	return nil, nil
 }
 
-func (p *parameter) refuse(code errcode.Code, format string, args ...any) error {
+func (p *parameter) errorf(code errcode.Code, format string, args ...any) error {
 	return errcode.New(code, format, args...).With("parameter", p.name)
 }
 
-// raw gives the value of p before any check; null if it is missing.
+// raw returns the value of p before any check, null if it is missing.
 func (g *argReader) raw(p *parameter) (gjson.Result, error) {
 	switch {
 	case p.from != nil:
@@ -124,9 +126,9 @@ func (g *argReader) raw(p *parameter) (gjson.Result, error) {
 	return g.args[at], nil
 }
 
-// claim gives what the first verified service with the claim says.
+// claim returns the claim of the first verified service that has it.
 func (g *argReader) claim(p *parameter) (gjson.Result, error) {
-	lacking := ""
+	reason := ""
 	for _, c := range p.auth {
 		doc, ok := g.verified(c.Service)
 		if !ok {
@@ -135,18 +137,18 @@ func (g *argReader) claim(p *parameter) (gjson.Result, error) {
 		if r := field(doc, c.Field); r.Type != gjson.Null {
 			return r, nil
 		}
-		if lacking == "" {
-			lacking = fmt.Sprintf("no field named %s in claims", c.Field)
+		if reason == "" {
+			reason = fmt.Sprintf("no field named %s in claims", c.Field)
 		}
 	}
-	if lacking == "" {
-		lacking = "missing or invalid authentication header"
+	if reason == "" {
+		reason = "missing or invalid authentication header"
 	}
-	return gjson.Result{}, p.refuse(errcode.Unauthenticated, "error parsing authenticated parameter %q: %s", p.name, lacking)
+	return gjson.Result{}, p.errorf(errcode.Unauthenticated, "error parsing authenticated parameter %q: %s", p.name, reason)
 }
 
-// verified gives the claims of a service. Claims that are not safe to read
-// are none.
+// verified returns the verified claims of a service. Malformed or ambiguous ones
+// count as missing.
 func (g *argReader) verified(service string) (json.RawMessage, bool) {
 	if g.claims == nil {
 		return nil, false
@@ -155,7 +157,8 @@ func (g *argReader) verified(service string) (json.RawMessage, bool) {
 	return doc, ok && strictjson.Object(doc, nil) == nil
 }
 
-// field gives a member of an object by its exact name.
+// field returns the member of an object with exactly this name; gjson would read
+// the name as a path.
 func field(doc json.RawMessage, name string) (found gjson.Result) {
 	gjson.ParseBytes(doc).ForEach(func(key, value gjson.Result) bool {
 		if key.Str == name {

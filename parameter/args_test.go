@@ -15,8 +15,7 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// What is bound of the arguments of a call.
-func TestGivenBinds(t *testing.T) {
+func TestSet_ParseBindsValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		parameters, args string
 		want             []any
@@ -30,7 +29,7 @@ func TestGivenBinds(t *testing.T) {
 		"beyond a float's digits":     {`[{"type":"integer"}]`, `{"a":9007199254740993}`, []any{int64(9007199254740993)}},
 		"5.0 for an integer":          {`[{"type":"integer"}]`, `{"a":5.0}`, []any{int64(5)}},
 		"1e3 for an integer":          {`[{"type":"integer"}]`, `{"a":1e3}`, []any{int64(1000)}},
-		"15e-1 times ten":             {`[{"type":"integer"}]`, `{"a":150e-1}`, []any{int64(15)}},
+		"150e-1 for an integer":       {`[{"type":"integer"}]`, `{"a":150e-1}`, []any{int64(15)}},
 		"digits and an exponent":      {`[{"type":"integer"}]`, `{"a":9.223372036854775807e18}`, []any{int64(9223372036854775807)}},
 		"minus zero":                  {`[{"type":"integer"}]`, `{"a":-0.0}`, []any{int64(0)}},
 		"a float":                     {`[{"type":"float"}]`, `{"a":1.5}`, []any{1.5}},
@@ -64,9 +63,9 @@ func TestGivenBinds(t *testing.T) {
 		"allowed: between slashes":    {`[{"type":"string","allowedValues":["/[A-Z]{2}/"]}]`, `{"a":"CY"}`, []any{"CY"}},
 		"allowed: from ^ to $":        {`[{"type":"string","allowedValues":["^[A-Z]{2}$"]}]`, `{"a":"CY"}`, []any{"CY"}},
 		"allowed: one of two":         {`[{"type":"string","allowedValues":["/a+/","b"]}]`, `{"a":"b"}`, []any{"b"}},
-		"allowed: lines, if it says":  {`[{"type":"string","allowedValues":["/(?s).*/"]}]`, `{"a":"x\ny"}`, []any{"x\ny"}},
+		"allowed: lines, by a flag":   {`[{"type":"string","allowedValues":["/(?s).*/"]}]`, `{"a":"x\ny"}`, []any{"x\ny"}},
 		"allowed: a slash":            {`[{"type":"string","allowedValues":["/"]}]`, `{"a":"/"}`, []any{"/"}},
-		"allowed: slashes meant":      {`[{"type":"string","allowedValues":["/\\/data\\//"]}]`, `{"a":"/data/"}`, []any{"/data/"}},
+		"allowed: escaped slashes":    {`[{"type":"string","allowedValues":["/\\/data\\//"]}]`, `{"a":"/data/"}`, []any{"/data/"}},
 		"allowed: an integer":         {`[{"type":"integer","allowedValues":[1,2]}]`, `{"a":1.0}`, []any{int64(1)}},
 		"allowed: an integer quoted":  {`[{"type":"integer","allowedValues":["1"]}]`, `{"a":1}`, []any{int64(1)}},
 		"allowed: a float":            {`[{"type":"float","allowedValues":[1.5,2]}]`, `{"a":2.0}`, []any{2.0}},
@@ -75,12 +74,12 @@ func TestGivenBinds(t *testing.T) {
 		"allowed: an array":           {`[{"type":"array","items":{"type":"integer"},"allowedValues":[[1,"2"]]}]`, `{"a":[1.0,2]}`, []any{[]int64{1, 2}}},
 		"allowed: a map, any order":   {`[{"type":"map","allowedValues":[{"a":1,"b":[true]}]}]`, `{"a":{"b":[true],"a":1.0}}`, []any{`{"b":[true],"a":1.0}`}},
 		"excluded: another":           {`[{"type":"integer","excludedValues":[13]}]`, `{"a":14}`, []any{int64(14)}},
-		"excluded: near by":           {`[{"type":"integer","excludedValues":[9007199254740993]}]`, `{"a":9007199254740992}`, []any{int64(9007199254740992)}},
+		"excluded: a neighbour":       {`[{"type":"integer","excludedValues":[9007199254740993]}]`, `{"a":9007199254740992}`, []any{int64(9007199254740992)}},
 		"excluded: another array":     {`[{"type":"array","items":{"type":"integer"},"excludedValues":[[1,2]]}]`, `{"a":[2,1]}`, []any{[]int64{2, 1}}},
 		"at the minimum":              {`[{"type":"integer","minValue":1,"maxValue":10}]`, `{"a":1}`, []any{int64(1)}},
 		"at the maximum":              {`[{"type":"float","minValue":0.5,"maxValue":1.5}]`, `{"a":1.5}`, []any{1.5}},
-		"no limits in null":           {`[{"type":"integer","minValue":null}]`, `{"a":1}`, []any{int64(1)}},
-		"empty lists say nothing":     {`[{"type":"string","allowedValues":[],"excludedValues":[]}]`, `{"a":"x"}`, []any{"x"}},
+		"null as a limit":             {`[{"type":"integer","minValue":null}]`, `{"a":1}`, []any{int64(1)}},
+		"empty lists":                 {`[{"type":"string","allowedValues":[],"excludedValues":[]}]`, `{"a":"x"}`, []any{"x"}},
 		"escape: single quotes":       {`[{"type":"string","escape":"single-quotes"}]`, `{"a":"it's"}`, []any{"'it''s'"}},
 		"escape: double quotes":       {`[{"type":"string","escape":"double-quotes"}]`, `{"a":"a\"b"}`, []any{`"a""b"`}},
 		"escape: backticks":           {"[{\"type\":\"string\",\"escape\":\"backticks\"}]", "{\"a\":\"a`b\"}", []any{"`a``b`"}},
@@ -98,7 +97,7 @@ func TestGivenBinds(t *testing.T) {
 		"a copy of a typed map":       {`[{"type":"map","valueType":"integer"},{"type":"map","valueFromParam":"a"}]`, `{"a":{"k":1}}`, []any{`{"k":1}`, `{"k":1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := given(t, compile(t, c.parameters, `[]`), c.args).Bind()
+			got := parseArgs(t, compile(t, c.parameters, `[]`), c.args).Bind()
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -106,15 +105,15 @@ func TestGivenBinds(t *testing.T) {
 	}
 }
 
-// What Given refuses, with the parameter's name in the message.
-func TestGivenRefuses(t *testing.T) {
+// Each error names the parameter.
+func TestSet_ParseRejects(t *testing.T) {
 	for name, c := range map[string]struct{ parameters, args, words string }{
 		"missing":                     {`[{"type":"string"}]`, `{}`, `parameter "a" is required`},
 		"null":                        {`[{"type":"string"}]`, `{"a":null}`, `parameter "a" is required`},
 		"another case":                {`[{"type":"string"}]`, `{"A":"x"}`, `parameter "a" is required`},
 		"no arguments":                {`[{"type":"string"}]`, ``, `parameter "a" is required`},
-		"a list of arguments":         {`[]`, `[]`, "no JSON object"},
-		"a number of arguments":       {`[]`, `5`, "no JSON object"},
+		"a list of arguments":         {`[]`, `[]`, "not a JSON object"},
+		"a number of arguments":       {`[]`, `5`, "not a JSON object"},
 		"two documents":               {`[]`, `{} {}`, "arguments"},
 		"a name twice":                {`[{"type":"string"}]`, `{"a":"x","a":"y"}`, "duplicate key"},
 		"nothing but blanks":          {`[]`, ` `, "arguments"},
@@ -122,13 +121,13 @@ func TestGivenRefuses(t *testing.T) {
 		"a string for an integer":     {`[{"type":"integer"}]`, `{"a":"5"}`, `unable to parse value for "a": "5" is not type "integer"`},
 		"true for an integer":         {`[{"type":"integer"}]`, `{"a":true}`, `true is not type "integer"`},
 		"a fraction for an integer":   {`[{"type":"integer"}]`, `{"a":5.5}`, "5.5"},
-		"a hair off an integer":       {`[{"type":"integer"}]`, `{"a":5.00000000000000000001}`, "5.00000000000000000001"},
+		"almost an integer":           {`[{"type":"integer"}]`, `{"a":5.00000000000000000001}`, "5.00000000000000000001"},
 		"a tiny integer":              {`[{"type":"integer"}]`, `{"a":1e-400}`, "1e-400"},
 		"an integer too large":        {`[{"type":"integer"}]`, `{"a":9223372036854775808}`, "9223372036854775808"},
 		"an integer too small":        {`[{"type":"integer"}]`, `{"a":-9223372036854775809}`, "64 bits"},
 		"a huge integer":              {`[{"type":"integer"}]`, `{"a":1e400}`, "64 bits"},
 		"a string for a float":        {`[{"type":"float"}]`, `{"a":"1.5"}`, `"1.5" is not type "float"`},
-		"infinity":                    {`[{"type":"float"}]`, `{"a":1e400}`, "beyond float64"},
+		"too large a float":           {`[{"type":"float"}]`, `{"a":1e400}`, "out of the range of float64"},
 		"1 for a boolean":             {`[{"type":"boolean"}]`, `{"a":1}`, `1 is not type "boolean"`},
 		"a string for an array":       {`[{"type":"array","items":{"type":"string"}}]`, `{"a":"x"}`, `"x" is not type "array"`},
 		"a map for an array":          {`[{"type":"array","items":{"type":"string"}}]`, `{"a":{}}`, `{} is not type "array"`},
@@ -138,17 +137,17 @@ func TestGivenRefuses(t *testing.T) {
 		"an element's limit":          {`[{"type":"array","items":{"type":"integer","minValue":1,"maxValue":3}}]`, `{"a":[4]}`, "element #0: 4 is above the maximum value 3"},
 		"an element of an element":    {`[{"type":"array","items":{"type":"array","items":{"type":"integer"}}}]`, `{"a":[[],[0,true]]}`, "element #1: unable to parse element #1: true"},
 		"a value":                     {`[{"type":"map","valueType":"string"}]`, `{"a":{"k":null}}`, `unable to parse value for key "k": null is not type "string"`},
-		"an unbounded number inside":  {`[{"type":"map"}]`, `{"a":{"k":[{"x":1e400}]}}`, "1e400, which is beyond float64"},
+		"an unbounded number inside":  {`[{"type":"map"}]`, `{"a":{"k":[{"x":1e400}]}}`, "1e400, which is out of the range of float64"},
 		"not allowed":                 {`[{"type":"string","allowedValues":["x","yy"]}]`, `{"a":"q"}`, `"q" is not an allowed value: want "x" or "yy"`},
 		"allowed, but within":         {`[{"type":"string","allowedValues":["x"]}]`, `{"a":"axb"}`, "not an allowed value"},
 		"allowed, with a line":        {`[{"type":"string","allowedValues":["^[A-Z]{2}$"]}]`, `{"a":"CY\n"}`, "text that matches ^[A-Z]{2}$"},
 		"allowed, on a line":          {`[{"type":"string","allowedValues":["^(?m)CY$"]}]`, `{"a":"CY\nx"}`, "not an allowed value"},
 		"allowed, half of a choice":   {`[{"type":"string","allowedValues":["/a|b/"]}]`, `{"a":"ab"}`, "not an allowed value"},
 		"allowed, anchors of a half":  {`[{"type":"string","allowedValues":["^a|b$"]}]`, `{"a":"a; x"}`, "not an allowed value"},
-		"allowed: a dot is a dot":     {`[{"type":"string","allowedValues":["a.b"]}]`, `{"a":"axb"}`, "not an allowed value"},
+		"allowed: a literal dot":      {`[{"type":"string","allowedValues":["a.b"]}]`, `{"a":"axb"}`, "not an allowed value"},
 		"allowed: a number's text":    {`[{"type":"string","allowedValues":[5.0]}]`, `{"a":"5"}`, `want "5.0"`},
 		"allowed: another integer":    {`[{"type":"integer","allowedValues":["1"]}]`, `{"a":21}`, "21 is not an allowed value"},
-		"allowed: near by":            {`[{"type":"integer","allowedValues":[9007199254740993]}]`, `{"a":9007199254740992}`, "not an allowed value"},
+		"allowed: a neighbour":        {`[{"type":"integer","allowedValues":[9007199254740993]}]`, `{"a":9007199254740992}`, "not an allowed value"},
 		"allowed: another float":      {`[{"type":"float","allowedValues":[0.1]}]`, `{"a":0.10000000000000001}`, "not an allowed value"},
 		"allowed: another boolean":    {`[{"type":"boolean","allowedValues":[true]}]`, `{"a":false}`, "want true"},
 		"allowed: another array":      {`[{"type":"array","items":{"type":"string"},"allowedValues":[["a","b"]]}]`, `{"a":["a"]}`, `want ["a","b"]`},
@@ -173,11 +172,11 @@ func TestGivenRefuses(t *testing.T) {
 		"the first in order":          {`[{"type":"string"},{"type":"integer"}]`, `{"b":"x","a":1}`, `"a"`},
 		"a copy, by its own rules":    {`[{"type":"string"},{"type":"string","valueFromParam":"a","allowedValues":["y"]}]`, `{"a":"x"}`, `value for "b": "x" is not an allowed value`},
 		"a copy of nothing":           {`[{"type":"string","required":false},{"type":"string","valueFromParam":"a"}]`, `{"b":"x"}`, `parameter "b" is required`},
-		"a long value":                {`[{"type":"integer"}]`, `{"a":"` + strings.Repeat("é", 500) + `"}`, `éé...`},
+		"a long value":                {`[{"type":"integer"}]`, `{"a":"` + strings.Repeat("é", 500) + `"}`, `éé…`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile(t, c.parameters, `[]`).Parse(json.RawMessage(c.args), nil, nil)
-			wantRefusal(t, err, errcode.InvalidArguments, c.words)
+			wantError(t, err, errcode.InvalidArguments, c.words)
 			if len(err.Error()) > 300 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
 			}
@@ -185,51 +184,51 @@ func TestGivenRefuses(t *testing.T) {
 	}
 }
 
-// The order of the lists is the order of the checks.
-func TestGivenChecksTheTemplateLast(t *testing.T) {
+// Ordinary parameters are checked before those of the template.
+func TestSet_ParseChecksTemplateParametersLast(t *testing.T) {
 	set := compile(t, `[{"name":"a","type":"string"}]`, `[{"name":"t","type":"string"}]`)
 	_, err := set.Parse(json.RawMessage(`{"t":5,"a":5}`), nil, nil)
-	wantRefusal(t, err, errcode.InvalidArguments, `"a"`)
+	wantError(t, err, errcode.InvalidArguments, `"a"`)
 	_, err = set.Parse(json.RawMessage(`{"t":5,"a":"x"}`), nil, nil)
-	wantRefusal(t, err, errcode.InvalidArguments, `"t"`)
+	wantError(t, err, errcode.InvalidArguments, `"t"`)
 }
 
-// Values for a template hold nothing that ends a statement early.
-func TestGivenRefusesNULInTemplates(t *testing.T) {
+// NUL would end a statement early.
+func TestSet_ParseRejectsNULInTemplateParameters(t *testing.T) {
 	for _, spec := range []string{`{"type":"string"}`, `{"type":"array","items":{"type":"string"}}`, `{"type":"map","valueType":"string"}`} {
 		set := compile(t, `[]`, `[`+spec+`]`)
 		for _, value := range []string{`"x\u0000"`, `["x\u0000"]`, `{"k":"x\u0000"}`} {
 			_, err := set.Parse(json.RawMessage(`{"a":`+value+`}`), nil, nil)
-			wantRefusal(t, err, errcode.InvalidArguments, `"a"`)
+			wantError(t, err, errcode.InvalidArguments, `"a"`)
 		}
 	}
 }
 
-// Whoever reads JSON differently finds nothing to differ about.
-func TestGivenRefusesWhatIsNoJSON(t *testing.T) {
+// No document is accepted that two JSON readers could read differently.
+func TestSet_ParseRejectsAmbiguousJSON(t *testing.T) {
 	set := compile(t, `[{"type":"map","required":false}]`, `[]`)
 	for _, d := range corpus.Documents() {
 		args := append(append([]byte(`{"a":{"k":`), d.Text...), "}}"...)
 		if _, err := set.Parse(args, nil, nil); d.Expect == corpus.Reject && err == nil {
-			t.Errorf("%s is taken: %.100q", d.Name, d.Text)
+			t.Errorf("%s was accepted: %.100q", d.Name, d.Text)
 		}
 	}
 }
 
-// Databases without arrays get JSON.
-func TestBindText(t *testing.T) {
+// Arrays are bound as JSON.
+func TestValues_BindText(t *testing.T) {
 	set := compile(t, `[{"type":"array","items":{"type":"float"}},{"type":"array","items":{"type":"map"}},{"type":"integer"},{"type":"string","required":false},{"type":"array","items":{"type":"string"}}]`, `[{"name":"t","type":"string"}]`)
-	got := given(t, set, `{"a":[1, 2.5,1e21],"b":[{"z":1.0 , "a":"<é>"}],"c":5,"e":[],"t":"x"}`).BindText()
+	got := parseArgs(t, set, `{"a":[1, 2.5,1e21],"b":[{"z":1.0 , "a":"<é>"}],"c":5,"e":[],"t":"x"}`).BindText()
 	want := []any{`[1,2.5,1e+21]`, `[{"z":1.0,"a":"<é>"}]`, int64(5), nil, `[]`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// JSON has all values, or those that are named, and leaves out missing ones.
-func TestValuesJSON(t *testing.T) {
+// JSON returns all values or the named ones, without missing ones.
+func TestValues_JSON(t *testing.T) {
 	set := compile(t, `[{"type":"string"},{"type":"integer","required":false}]`, `[{"name":"t","type":"boolean"}]`)
-	values := given(t, set, `{"t":true,"a":"\u003c"}`)
+	values := parseArgs(t, set, `{"t":true,"a":"\u003c"}`)
 	for _, c := range []struct {
 		names []string
 		want  string
@@ -240,21 +239,21 @@ func TestValuesJSON(t *testing.T) {
 	}
 }
 
-// Value finds parameters of both lists, and says which are none.
-func TestValue(t *testing.T) {
-	values := given(t, compile(t, `[{"type":"string","required":false}]`, `[{"name":"t","type":"map"}]`), `{"t":{}}`)
+// Value finds the parameters of both lists.
+func TestValues_Value(t *testing.T) {
+	values := parseArgs(t, compile(t, `[{"type":"string","required":false}]`, `[{"name":"t","type":"map"}]`), `{"t":{}}`)
 	for name, want := range map[string]any{"a": nil, "t": "{}"} {
 		if got, ok := values.Value(name); !ok || got != want {
 			t.Errorf("%s: got %v, %v; want %v", name, got, ok, want)
 		}
 	}
 	if _, ok := values.Value("A"); ok {
-		t.Error("there is no parameter A")
+		t.Error("found the parameter A, which does not exist")
 	}
 }
 
-// The zero values have no parameters, and no faults.
-func TestZero(t *testing.T) {
+// The zero Set and the zero Values have no parameters.
+func TestZeroValuesAreEmpty(t *testing.T) {
 	var set parameter.Set
 	values, err := set.Parse(json.RawMessage(`{"a":1}`), nil, nil)
 	if err != nil || len(values.Bind()) > 0 || string(values.JSON()) != "{}" {
@@ -266,8 +265,7 @@ func TestZero(t *testing.T) {
 	}
 }
 
-// A Set is read by many at once.
-func TestGivenConcurrently(t *testing.T) {
+func TestSet_ParseConcurrently(t *testing.T) {
 	set := compile(t, `[{"type":"string","allowedValues":["/x+/"]}]`, `[{"name":"t","type":"array","items":{"type":"string"}}]`)
 	template, err := set.Template(`{{range .t}}{{.}}{{end}}`)
 	if err != nil {
@@ -277,7 +275,7 @@ func TestGivenConcurrently(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 100 {
-				values := given(t, set, `{"a":"xx","t":["a","b"]}`)
+				values := parseArgs(t, set, `{"a":"xx","t":["a","b"]}`)
 				if text, err := template.Text(values); text != "ab" || err != nil {
 					t.Errorf("got %q, %v", text, err)
 				}

@@ -18,8 +18,8 @@ import (
 //go:embed testdata
 var testdata embed.FS
 
-// rowsOf gives the lines of a file of testdata.
-func rowsOf(t *testing.T, name string) (list []gjson.Result) {
+// readLines returns the lines of a file of testdata, each JSON.
+func readLines(t *testing.T, name string) (list []gjson.Result) {
 	t.Helper()
 	data, err := testdata.ReadFile("testdata/" + name)
 	if err != nil {
@@ -31,8 +31,8 @@ func rowsOf(t *testing.T, name string) (list []gjson.Result) {
 	return list
 }
 
-// verifiedTokens are the claims of the tokens of calls.jsonl that an auth
-// service verifies, and which.
+// verifiedTokens are the tokens of calls.jsonl that an auth service verifies, with
+// their claims.
 var verifiedTokens = map[string]struct{ service, claims string }{
 	"ok":     {"my_auth", `{"sub":"u1","aud":"aud1","email":"e@x","num":42}`},
 	"nosub":  {"my_auth", `{"aud":"aud1"}`},
@@ -41,7 +41,7 @@ var verifiedTokens = map[string]struct{ service, claims string }{
 	"aud2":   {"other-auth", `{"sub":"u2","aud":["aud2","x"]}`},
 }
 
-// claimsOf gives what the services make of a call's headers.
+// claimsOf returns the claims of the tokens in a call's headers.
 func claimsOf(headers gjson.Result) parameter.Claims {
 	claims := map[string]string{}
 	headers.ForEach(func(header, value gjson.Result) bool {
@@ -51,39 +51,38 @@ func claimsOf(headers gjson.Result) parameter.Claims {
 		}
 		return true
 	})
-	return tokens(claims)
+	return claimsFrom(claims)
 }
 
-// failsInSQL are the cases that a database refuses, not the parameters; with
-// the statement that it gets to see.
+// failsInSQL are the statements of the cases that fail in the database only.
 var failsInSQL = map[int64]string{
 	126: `SELECT  FROM flights ORDER BY id LIMIT 1`,
 	127: `SELECT [id airline] FROM flights LIMIT 1`,
 }
 
-// What calls of Toolbox's tools come to, as far as their parameters say.
-func TestToolboxCalls(t *testing.T) {
+// The recorded calls of Toolbox have the same result here, as far as parameters decide.
+func TestSet_ToolboxCalls(t *testing.T) {
 	tools := map[string]gjson.Result{}
-	for _, row := range rowsOf(t, "tools.jsonl") {
+	for _, row := range readLines(t, "tools.jsonl") {
 		tools[row.Get("name").Str] = row
 	}
-	for _, call := range rowsOf(t, "calls.jsonl") {
+	for _, call := range readLines(t, "calls.jsonl") {
 		t.Run(fmt.Sprint(call.Get("id").Int(), " ", call.Get("tool").Str), func(t *testing.T) {
 			tool, ok := tools[call.Get("tool").Str]
 			if !ok {
 				t.Fatal("no such tool")
 			}
-			play(t, tool, call)
+			checkCall(t, tool, call)
 		})
 	}
 }
 
-func play(t *testing.T, tool, call gjson.Result) {
+func checkCall(t *testing.T, tool, call gjson.Result) {
 	outcome := call.Get("outcome").Str
 	set, template, fault := load(tool)
 	if fault != "" {
 		if outcome != "load" && outcome != "refused" {
-			t.Errorf("refused at load: %s; want %s", fault, outcome)
+			t.Errorf("rejected at load: %s; want %s", fault, outcome)
 		}
 		return
 	}
@@ -94,7 +93,7 @@ func play(t *testing.T, tool, call gjson.Result) {
 	}
 	if statement, ok := failsInSQL[call.Get("id").Int()]; ok {
 		if err != nil || text != statement {
-			t.Errorf("got %q, %v; want %q, which no database runs", text, err, statement)
+			t.Errorf("got %q, %v; want %q, which the database rejects", text, err, statement)
 		}
 		return
 	}
@@ -102,11 +101,11 @@ func play(t *testing.T, tool, call gjson.Result) {
 	case "rows":
 		checkRows(t, values, err, text, call)
 	case "unauthenticated":
-		wantRefusal(t, err, errcode.Unauthenticated, "uid")
+		wantError(t, err, errcode.Unauthenticated, "uid")
 	case "tool_error", "refused":
-		wantRefusal(t, err, errcode.InvalidArguments)
+		wantError(t, err, errcode.InvalidArguments)
 	default:
-		t.Errorf("%s, but the tool loads", outcome)
+		t.Errorf("the tool loads; want %s", outcome)
 	}
 }
 
@@ -124,7 +123,7 @@ func load(tool gjson.Result) (*parameter.Set, *parameter.Template, string) {
 	return set, template, ""
 }
 
-// checkRows holds what would be bound against the row that SQLite gave.
+// checkRows compares the bound values with the row that SQLite returned.
 func checkRows(t *testing.T, values parameter.Values, err error, text string, call gjson.Result) {
 	if err != nil {
 		t.Fatalf("got %v, want rows", err)
@@ -141,7 +140,7 @@ func checkRows(t *testing.T, values parameter.Values, err error, text string, ca
 	case strings.HasPrefix(text, "SELECT ?1 AS"):
 		got = values.BindText()
 	default:
-		return // the row says nothing of parameters
+		return // the row does not show the parameters
 	}
 	var want []string
 	row.ForEach(func(_, column gjson.Result) bool {
@@ -153,7 +152,7 @@ func checkRows(t *testing.T, values parameter.Values, err error, text string, ca
 	}
 }
 
-// sameRow compares columns; text that is JSON itself may be shown as that.
+// sameRow compares columns. Text that is JSON may be shown as that JSON.
 func sameRow(got, want []string) bool {
 	return slices.EqualFunc(got, want, func(got, want string) bool {
 		g, w := gjson.Parse(got), gjson.Parse(want)

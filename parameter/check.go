@@ -5,29 +5,31 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 var types = []string{TypeString, TypeInteger, TypeFloat, TypeBoolean, TypeArray, TypeMap}
 
-// known says whether the type is one; nothing else can be checked of others.
+// known reports whether the type is valid. Without one nothing else can be checked.
 func (f *typeSpec) known() bool {
 	return slices.Contains(types, f.kind) && (f.kind != TypeArray || f.items != nil)
 }
 
-// form checks what values a parameter, or an element, may have.
-func (c *compiler) form(at string, spec *Spec, template bool, depth int) *typeSpec {
+// typeSpec checks the configuration of the values of a parameter or an element.
+func (c *compiler) typeSpec(at string, spec *Spec, template bool, depth int) *typeSpec {
 	f := &typeSpec{kind: spec.Type, name: spec.Name, description: spec.Description, statement: template}
-	c.named(at, spec)
+	c.checkCommon(at, spec)
 	if !slices.Contains(types, spec.Type) {
 		c.problem(at+".type", "one of "+strings.Join(types, ", "), "%s", typeProblem(spec.Type))
 		return f
 	}
 	c.checkApplies(at, spec)
-	c.members(at, spec, f, depth)
-	c.escape(at, spec, f)
+	c.checkMembers(at, spec, f, depth)
+	c.checkEscape(at, spec, f)
 	if f.known() {
-		c.limits(at, spec, f)
-		c.choices(at, spec, f)
+		c.checkLimits(at, spec, f)
+		c.checkLists(at, spec, f)
 	}
 	return f
 }
@@ -36,22 +38,23 @@ func typeProblem(name string) string {
 	if name == "" {
 		return "the type is missing"
 	}
-	return fmt.Sprintf("there is no type %q", brief(name))
+	return fmt.Sprintf("unknown type %q", textutil.Truncate(name, maxQuote))
 }
 
-func (c *compiler) named(at string, spec *Spec) {
+// checkCommon checks the fields that every type has.
+func (c *compiler) checkCommon(at string, spec *Spec) {
 	if text := nameProblem(spec.Name); text != "" {
 		c.problem(at+".name", "", "%s", text)
 	}
 	if spec.Description == "" {
-		c.problem(at+".description", "say what the value is; models read it", "the description is missing")
+		c.problem(at+".description", "describe the value for the model", "the description is missing")
 	}
 	if spec.EmbeddedBy != "" {
-		c.problem(at+".embeddedBy", "", "there is no embedding model %q: embedding is not supported", brief(spec.EmbeddedBy))
+		c.problem(at+".embeddedBy", "", "embedding model %q: embeddings are not supported", textutil.Truncate(spec.EmbeddedBy, maxQuote))
 	}
 }
 
-// checkApplies refuses fields of other types.
+// checkApplies rejects fields that belong to other types.
 func (c *compiler) checkApplies(at string, spec *Spec) {
 	for _, field := range []struct {
 		name string
@@ -70,49 +73,50 @@ func (c *compiler) checkApplies(at string, spec *Spec) {
 	}
 }
 
-func (c *compiler) escape(at string, spec *Spec, f *typeSpec) {
+// checkEscape checks how a string is quoted.
+func (c *compiler) checkEscape(at string, spec *Spec, f *typeSpec) {
 	if f.kind != TypeString {
 		return
 	}
 	var ok bool
 	if f.quote, ok = quoteOf(spec.Escape, c.Backslash); !ok {
 		hint := "one of " + strings.Join([]string{SingleQuotes, DoubleQuotes, Backticks, SquareBrackets}, ", ")
-		c.problem(at+".escape", hint, "there is no way to escape called %q", brief(spec.Escape))
+		c.problem(at+".escape", hint, "unknown escape %q", textutil.Truncate(spec.Escape, maxQuote))
 	}
 	if f.statement && slices.Contains(c.UnsupportedEscapes, spec.Escape) {
-		c.problem(at+".escape", c.quoteHint(), "%s quote nothing in this database", spec.Escape)
+		c.problem(at+".escape", c.quoteHint(), "%s do not quote in this database", spec.Escape)
 	}
 }
 
-// quoteHint says how names are quoted where not every style is known.
+// quoteHint returns how to quote in a database that lacks some styles.
 func (c *compiler) quoteHint() string {
 	if slices.Contains(c.UnsupportedEscapes, Backticks) {
-		return DoubleQuotes + " quote a name, " + SingleQuotes + " a text"
+		return "use " + DoubleQuotes + " for names, " + SingleQuotes + " for strings"
 	}
-	return Backticks + " quote a name, " + SingleQuotes + " a text"
+	return "use " + Backticks + " for names, " + SingleQuotes + " for strings"
 }
 
-// members checks what is inside of arrays and maps.
-func (c *compiler) members(at string, spec *Spec, f *typeSpec, depth int) {
+// checkMembers checks the elements of an array and the values of a map.
+func (c *compiler) checkMembers(at string, spec *Spec, f *typeSpec, depth int) {
 	scalars := types[:4]
 	switch {
 	case f.kind == TypeMap && spec.ValueType != "":
 		if !slices.Contains(scalars, spec.ValueType) {
-			c.problem(at+".valueType", "one of "+strings.Join(scalars, ", ")+"; or leave it out to take any value", "there are no maps of %q", brief(spec.ValueType))
+			c.problem(at+".valueType", "one of "+strings.Join(scalars, ", ")+"; leave it out to accept any value", "a map cannot have values of type %q", textutil.Truncate(spec.ValueType, maxQuote))
 			return
 		}
 		f.items = &typeSpec{kind: spec.ValueType, statement: f.statement}
 	case f.kind == TypeArray && spec.Items == nil:
-		c.problem(at+".items", "say what the elements are: items: {name: …, type: …, description: …}", "an array without items")
+		c.problem(at+".items", "describe the elements: items: {name: …, type: …, description: …}", "an array without items")
 	case f.kind == TypeArray && depth == maxDepth:
-		c.problem(at+".items", "", "more than %d arrays in one another", maxDepth)
+		c.problem(at+".items", "", "arrays are nested more than %d deep", maxDepth)
 	case f.kind == TypeArray:
 		f.items = c.items(at+".items", spec.Items, f.statement, depth)
 	}
 }
 
-// items checks the elements of an array. Whether they are required has no
-// meaning; a default is not used, but should be one.
+// items checks the elements of an array. Their required has no meaning. Their
+// default is not used, but it has to be valid.
 func (c *compiler) items(at string, spec *Spec, template bool, depth int) *typeSpec {
 	for _, field := range []struct {
 		name string
@@ -122,23 +126,25 @@ func (c *compiler) items(at string, spec *Spec, template bool, depth int) *typeS
 			c.problem(at+"."+field.name, "", "belongs to a parameter, not to its items")
 		}
 	}
-	f := c.form(at, spec, template, depth+1)
-	c.checkDefault(at, spec, &parameter{form: f})
+	f := c.typeSpec(at, spec, template, depth+1)
+	c.checkDefault(at, spec, &parameter{spec: f})
 	return f
 }
 
-func (c *compiler) limits(at string, spec *Spec, f *typeSpec) {
+// checkLimits checks minValue and maxValue.
+func (c *compiler) checkLimits(at string, spec *Spec, f *typeSpec) {
 	if f.kind != TypeInteger && f.kind != TypeFloat {
 		return
 	}
-	f.low = c.limit(at+".minValue", spec.Min, f)
-	f.high = c.limit(at+".maxValue", spec.Max, f)
+	f.low = c.parseLimit(at+".minValue", spec.Min, f)
+	f.high = c.parseLimit(at+".maxValue", spec.Max, f)
 	if f.low != "" && f.high != "" && compareNumbers(f.low, f.high) > 0 {
-		c.problem(at+".minValue", "", "no value is from %s to %s", f.low, f.high)
+		c.problem(at+".minValue", "", "the minimum %s is above the maximum %s", f.low, f.high)
 	}
 }
 
-func (c *compiler) limit(field string, l *Literal, f *typeSpec) string {
+// parseLimit returns a limit as a JSON number, "" if there is none.
+func (c *compiler) parseLimit(field string, l *Literal, f *typeSpec) string {
 	if l == nil || l.Kind == Null {
 		return ""
 	}
@@ -149,21 +155,22 @@ func (c *compiler) limit(field string, l *Literal, f *typeSpec) string {
 	return r.Raw
 }
 
-// choices checks allowedValues and excludedValues.
-func (c *compiler) choices(at string, spec *Spec, f *typeSpec) {
+// checkLists checks allowedValues and excludedValues.
+func (c *compiler) checkLists(at string, spec *Spec, f *typeSpec) {
 	for i, entry := range spec.Allowed {
-		c.entry(fmt.Sprintf("%s.allowedValues[%d]", at, i), entry, f, &f.allowed, c.allow)
+		c.addEntry(fmt.Sprintf("%s.allowedValues[%d]", at, i), entry, f, &f.allowed, c.parseAllowed)
 	}
 	for i, entry := range spec.Excluded {
-		c.entry(fmt.Sprintf("%s.excludedValues[%d]", at, i), entry, f, &f.excluded, c.exclude)
+		c.addEntry(fmt.Sprintf("%s.excludedValues[%d]", at, i), entry, f, &f.excluded, c.parseExcluded)
 	}
 }
 
-// entry adds a value to a list; expression makes one of a text, if it is one.
-func (c *compiler) entry(field string, l Literal, f *typeSpec, list *valueList, expression func(field, text string) (*expression, bool)) {
+// addEntry adds a value to a list. A string may be an expression, which expression
+// compiles; it reports whether the string is a value instead.
+func (c *compiler) addEntry(field string, l Literal, f *typeSpec, list *valueList, expression func(field, text string) (*expression, bool)) {
 	r, err := f.literal(l, true)
 	if err != nil {
-		c.problem(field, "entries are values of the parameter's type", "%v", err)
+		c.problem(field, "entries must have the parameter's type", "%v", err)
 		return
 	}
 	if f.kind != TypeString {
@@ -178,29 +185,30 @@ func (c *compiler) entry(field string, l Literal, f *typeSpec, list *valueList, 
 	}
 }
 
-// allow gives the expression that an entry is; it is ok also if it is none.
-func (c *compiler) allow(field, text string) (*expression, bool) {
-	e, literal, err := allowedText(text)
+// parseAllowed returns the expression that an entry of allowedValues is. It reports whether
+// the entry is a value instead.
+func (c *compiler) parseAllowed(field, text string) (*expression, bool) {
+	e, literal, err := parseAllowed(text)
 	if err != nil {
 		c.problem(field, allowHint(text), "%v", err)
 	}
 	return e, literal
 }
 
-// allowHint says how to write what an entry that is no expression may mean.
+// allowHint returns how to write what an invalid entry was probably meant to be.
 func allowHint(text string) string {
-	inner, is := slashed(text)
-	if is || anchored(text) {
-		return "mend the expression, or write /" + brief(regexp.QuoteMeta(inner)) + "/ for the text " + brief(inner)
+	inner, is := trimSlashes(text)
+	if is || isAnchored(text) {
+		return "fix the expression, or write /" + textutil.Truncate(regexp.QuoteMeta(inner), maxQuote) + "/ for the text " + textutil.Truncate(inner, maxQuote)
 	}
-	return "write /" + brief(text) + "/ for an expression that matches the whole value, /" + brief(regexp.QuoteMeta(text)) + "/ for the text itself"
+	return "write /" + textutil.Truncate(text, maxQuote) + "/ for an expression that matches the whole value, /" + textutil.Truncate(regexp.QuoteMeta(text), maxQuote) + "/ for the text itself"
 }
 
-// exclude gives the expression that an entry is.
-func (c *compiler) exclude(field, text string) (*expression, bool) {
-	e, err := excludedText(text)
+// parseExcluded returns the expression that an entry of excludedValues is.
+func (c *compiler) parseExcluded(field, text string) (*expression, bool) {
+	e, err := parseExcluded(text)
 	if err != nil {
-		c.problem(field, "write "+brief(regexp.QuoteMeta(text))+" for the text itself", "%v", err)
+		c.problem(field, "write "+textutil.Truncate(regexp.QuoteMeta(text), maxQuote)+" for the text itself", "%v", err)
 	}
 	return e, false
 }

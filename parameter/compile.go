@@ -5,16 +5,18 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 const (
 	maxName  = 256 // bytes of a name
-	maxDepth = 32  // arrays in one another
+	maxDepth = 32  // nested arrays
 )
 
-// Compile checks the parameters of one tool: the ordinary ones, which are
-// bound in their order, and those of its template. It gives the Set, or all
-// problems there are.
+// Compile checks the parameters of one tool: the ordinary ones, which are bound in
+// their order, and those of its template. It returns the Set, or nil and every
+// problem it finds.
 func Compile(o Options, ordinary, template []Spec) (*Set, []Problem) {
 	c := compiler{Options: o, set: &Set{places: map[string]int{}}}
 	specs := slices.Concat(ordinary, template)
@@ -33,7 +35,7 @@ func Compile(o Options, ordinary, template []Spec) (*Set, []Problem) {
 	return c.set, nil
 }
 
-// compiler collects problems.
+// compiler builds a Set and collects the problems.
 type compiler struct {
 	Options
 	set      *Set
@@ -44,7 +46,8 @@ func (c *compiler) problem(field, hint, format string, args ...any) {
 	c.problems = append(c.problems, Problem{field, fmt.Sprintf(format, args...), hint})
 }
 
-// fieldPath gives the field of the spec at i, where the template's begin at first.
+// fieldPath returns the field of the spec at index i. Template parameters begin at
+// index first.
 func (c *compiler) fieldPath(spec Spec, i, first int) string {
 	switch {
 	case spec.At != "":
@@ -55,44 +58,45 @@ func (c *compiler) fieldPath(spec Spec, i, first int) string {
 	return fmt.Sprintf("parameters[%d]", i)
 }
 
-// add checks one parameter, without what it has to do with others.
+// add checks one parameter by itself and adds it to the set.
 func (c *compiler) add(at string, spec Spec, template bool) {
 	p := &parameter{name: spec.Name, auth: spec.Auth, secure: spec.Secure, template: template, copy: spec.From != ""}
-	p.form = c.form(at, &spec, template, 0)
+	p.spec = c.typeSpec(at, &spec, template, 0)
 	p.required = spec.Required == nil || *spec.Required
 	p.secret = spec.Secure || len(spec.Auth) > 0
-	c.unique(at, p)
+	c.checkUnique(at, p)
 	c.checkSource(at, &spec)
 	c.checkDefault(at, &spec, p)
-	if template && p.form.kind == TypeArray && p.form.items != nil && p.form.items.kind != TypeString {
-		c.problem(at+".items.type", "", "elements of a template array are of type string, not %q", p.form.items.kind)
+	if template && p.spec.kind == TypeArray && p.spec.items != nil && p.spec.items.kind != TypeString {
+		c.problem(at+".items.type", "", "elements of a template array must be of type string, not %q", p.spec.items.kind)
 	}
 	c.set.list = append(c.set.list, p)
 }
 
-func (c *compiler) unique(at string, p *parameter) {
+// checkUnique rejects a name that another parameter has, of either list.
+func (c *compiler) checkUnique(at string, p *parameter) {
 	if _, twice := c.set.places[p.name]; twice && p.name != "" {
-		c.problem(at+".name", "names are unique over parameters and templateParameters", "there is another parameter %q", brief(p.name))
+		c.problem(at+".name", "names are unique across parameters and templateParameters", "duplicate parameter %q", textutil.Truncate(p.name, maxQuote))
 		return
 	}
 	c.set.places[p.name] = len(c.set.list)
 }
 
-// checkSource checks where the value comes from.
+// checkSource checks the fields that select the source of the value.
 func (c *compiler) checkSource(at string, spec *Spec) {
 	if spec.Secure && spec.Default != nil && spec.Default.Kind != Null {
-		c.problem(at+".default", "", "a secure parameter has no default")
+		c.problem(at+".default", "", "a secure parameter cannot have a default")
 	}
 	if spec.Secure && spec.Required != nil && !*spec.Required {
 		c.problem(at+".required", "", "a secure parameter is always required")
 	}
 	if sources := countTrue(spec.Secure, len(spec.Auth) > 0, spec.From != ""); sources > 1 {
-		c.problem(at, "keep one of them", "the value comes from one place: secure, authServices or valueFromParam")
+		c.problem(at, "keep one of them", "secure, authServices and valueFromParam exclude each other")
 	}
 	for i, claim := range spec.Auth {
 		field := fmt.Sprintf("%s.authServices[%d]", at, i)
 		if !slices.Contains(c.Services, claim.Service) {
-			c.problem(field+".name", "declare it, or name one that is", "there is no auth service %q", claim.Service)
+			c.problem(field+".name", "declare it, or name a declared one", "unknown auth service %q", claim.Service)
 		}
 		if claim.Field == "" {
 			c.problem(field+".field", "", "the name of a claim is missing")
@@ -109,17 +113,17 @@ func countTrue(list ...bool) (n int) {
 	return n
 }
 
-// checkDefault checks the default as a call would check the value.
+// checkDefault checks the default as Parse would check an argument.
 func (c *compiler) checkDefault(at string, spec *Spec, p *parameter) {
-	if spec.Default == nil || spec.Default.Kind == Null || !p.form.known() {
+	if spec.Default == nil || spec.Default.Kind == Null || !p.spec.known() {
 		return
 	}
-	raw, err := p.form.literal(*spec.Default, false)
+	raw, err := p.spec.literal(*spec.Default, false)
 	if err == nil {
-		p.value, err = p.form.read(raw, false)
+		p.value, err = p.spec.read(raw, false)
 	}
 	if err != nil {
-		c.problem(at+".default", "a default is a value that a call may give", "%v", err)
+		c.problem(at+".default", "a default must be a value that a call may pass", "%v", err)
 		return
 	}
 	p.hasDefault, p.raw = true, raw
@@ -132,22 +136,22 @@ func (c *compiler) resolveCopy(field string, spec Spec, p *parameter) {
 	}
 	i, ok := c.set.places[spec.From]
 	if !ok {
-		c.problem(field, "", "there is no parameter %q", brief(spec.From))
+		c.problem(field, "", "unknown parameter %q", textutil.Truncate(spec.From, maxQuote))
 		return
 	}
 	from := c.set.list[i]
 	switch {
 	case spec.From == spec.Name:
-		c.problem(field, "", "parameter %q cannot copy its own value", brief(spec.Name))
+		c.problem(field, "", "parameter %q cannot copy its own value", textutil.Truncate(spec.Name, maxQuote))
 	case from.copy:
-		c.problem(field, "name the parameter that "+brief(spec.From)+" copies", "parameter %q is a copy itself", brief(spec.From))
-	case p.form.known() && from.form.known() && !p.form.assignableFrom(from.form):
-		c.problem(field, "a copy has the type of the original", "values of %q are of another type", brief(spec.From))
+		c.problem(field, "name the parameter that "+textutil.Truncate(spec.From, maxQuote)+" copies", "parameter %q is itself a copy", textutil.Truncate(spec.From, maxQuote))
+	case p.spec.known() && from.spec.known() && !p.spec.assignableFrom(from.spec):
+		c.problem(field, "a copy must have the type of the original", "parameter %q is of another type", textutil.Truncate(spec.From, maxQuote))
 	}
 	p.from, p.secret = from, p.secret || from.secret
 }
 
-// assignableFrom says whether every value of another form has f's type.
+// assignableFrom reports whether every value of another typeSpec has f's type.
 func (f *typeSpec) assignableFrom(other *typeSpec) bool {
 	switch {
 	case f.kind == TypeFloat && other.kind == TypeInteger:
@@ -160,15 +164,15 @@ func (f *typeSpec) assignableFrom(other *typeSpec) bool {
 	return other.items != nil && f.items.assignableFrom(other.items)
 }
 
-// checkSize checks that the schemas can be used.
+// checkSize checks that package tool accepts the schemas.
 func (c *compiler) checkSize() {
 	c.set.schema = c.set.Schema()
 	if n := max(len(c.set.schema), len(c.set.ClientSchema())); n > MaxSchema {
-		c.problem("parameters", "shorten descriptions, or lists of values", "their schema has %d bytes, more than %d", n, MaxSchema)
+		c.problem("parameters", "shorten descriptions or lists of values", "the schema has %d bytes, more than %d", n, MaxSchema)
 	}
 }
 
-// nameProblem says what is wrong with the name of a parameter.
+// nameProblem returns what is wrong with the name of a parameter, "" if nothing is.
 func nameProblem(name string) string {
 	switch {
 	case name == "":
@@ -176,11 +180,11 @@ func nameProblem(name string) string {
 	case len(name) > maxName:
 		return fmt.Sprintf("the name has %d bytes, more than %d", len(name), maxName)
 	case !utf8.ValidString(name):
-		return "the name is no valid UTF-8"
+		return "the name is not valid UTF-8"
 	}
 	for _, r := range name {
 		if unicode.IsControl(r) {
-			return fmt.Sprintf("the name has the control character %U", r)
+			return fmt.Sprintf("the name contains the control character %U", r)
 		}
 	}
 	return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// What Compile refuses: in which field, with which words.
-func TestCompileRefuses(t *testing.T) {
+// Each problem names the field.
+func TestCompile_Rejects(t *testing.T) {
 	for name, c := range map[string]struct{ ordinary, template, field, words string }{
 		"no name":                   {`[{"name":"","type":"string"}]`, ``, "parameters[0].name", "missing"},
 		"no type":                   {`[{}]`, ``, "parameters[0].type", "missing"},
@@ -48,18 +48,18 @@ func TestCompileRefuses(t *testing.T) {
 		"default: an element":       {`[{"type":"array","items":{"type":"integer","maxValue":1},"default":[1,2]}]`, ``, "parameters[0].default", "element #1"},
 		"default: a member":         {`[{"type":"map","valueType":"integer","default":{"k":true}}]`, ``, "parameters[0].default", "true"},
 		"default: a NUL":            {``, `[{"type":"string","default":"a\u0000"}]`, "templateParameters[0].default", "U+0000"},
-		"limits that cross":         {`[{"type":"integer","minValue":10,"maxValue":1}]`, ``, "parameters[0].minValue", "no value"},
-		"limits that just cross":    {`[{"type":"float","minValue":0.10000000000000001,"maxValue":0.1}]`, ``, "parameters[0].minValue", "no value"},
+		"limits that cross":         {`[{"type":"integer","minValue":10,"maxValue":1}]`, ``, "parameters[0].minValue", "minimum 10 is above"},
+		"limits that just cross":    {`[{"type":"float","minValue":0.10000000000000001,"maxValue":0.1}]`, ``, "parameters[0].minValue", "is above"},
 		"a limit in quotes":         {`[{"type":"integer","minValue":"1"}]`, ``, "parameters[0].minValue", "text"},
 		"a limit of a fraction":     {`[{"type":"integer","maxValue":1.5}]`, ``, "parameters[0].maxValue", "1.5"},
 		"allowed: half anchored":    {`[{"type":"string","allowedValues":["x","^a"]}]`, ``, "parameters[0].allowedValues[1]", "slashes"},
 		"allowed: a flag first":     {`[{"type":"string","allowedValues":["(?i)^a$"]}]`, ``, "parameters[0].allowedValues[0]", "slashes"},
 		"allowed: a dollar at last": {`[{"type":"string","allowedValues":["^a\\$"]}]`, ``, "parameters[0].allowedValues[0]", "slashes"},
 		"allowed: a parenthesis":    {`[{"type":"string","allowedValues":["("]}]`, ``, "parameters[0].allowedValues[0]", "slashes"},
-		"allowed: no expression":    {`[{"type":"string","allowedValues":["/(/"]}]`, ``, "parameters[0].allowedValues[0]", "no regular expression"},
-		"allowed: out of the group": {`[{"type":"string","allowedValues":["/a)|(b/"]}]`, ``, "parameters[0].allowedValues[0]", "no regular expression"},
-		"allowed: an open quote":    {`[{"type":"string","allowedValues":["/\\Qa/"]}]`, ``, "parameters[0].allowedValues[0]", "does not end"},
-		"allowed: a lookahead":      {`[{"type":"string","allowedValues":["^(?=a)$"]}]`, ``, "parameters[0].allowedValues[0]", "no regular expression"},
+		"allowed: no expression":    {`[{"type":"string","allowedValues":["/(/"]}]`, ``, "parameters[0].allowedValues[0]", "not a regular expression"},
+		"allowed: out of the group": {`[{"type":"string","allowedValues":["/a)|(b/"]}]`, ``, "parameters[0].allowedValues[0]", "not a regular expression"},
+		"allowed: an open quote":    {`[{"type":"string","allowedValues":["/\\Qa/"]}]`, ``, "parameters[0].allowedValues[0]", "unclosed quote"},
+		"allowed: a lookahead":      {`[{"type":"string","allowedValues":["^(?=a)$"]}]`, ``, "parameters[0].allowedValues[0]", "not a regular expression"},
 		"allowed: null":             {`[{"type":"string","allowedValues":[null]}]`, ``, "parameters[0].allowedValues[0]", "null"},
 		"allowed: another type":     {`[{"type":"integer","allowedValues":[1,"x"]}]`, ``, "parameters[0].allowedValues[1]", "x"},
 		"allowed: a fraction":       {`[{"type":"integer","allowedValues":[1.5]}]`, ``, "parameters[0].allowedValues[0]", "1.5"},
@@ -67,7 +67,7 @@ func TestCompileRefuses(t *testing.T) {
 		"allowed: no array":         {`[{"type":"array","items":{"type":"string"},"allowedValues":["a"]}]`, ``, "parameters[0].allowedValues[0]", "a"},
 		"allowed: other elements":   {`[{"type":"array","items":{"type":"integer"},"allowedValues":[["a"]]}]`, ``, "parameters[0].allowedValues[0]", "a"},
 		"allowed: in items":         {`[{"type":"array","items":{"type":"string","allowedValues":["a|b"]}}]`, ``, "parameters[0].items.allowedValues[0]", "slashes"},
-		"excluded: no expression":   {`[{"type":"string","excludedValues":["a","("]}]`, ``, "parameters[0].excludedValues[1]", "no regular expression"},
+		"excluded: no expression":   {`[{"type":"string","excludedValues":["a","("]}]`, ``, "parameters[0].excludedValues[1]", "not a regular expression"},
 		"excluded: another type":    {`[{"type":"float","excludedValues":["x"]}]`, ``, "parameters[0].excludedValues[0]", "x"},
 		"an unknown service":        {`[{"type":"string","authServices":[{"name":"my_auth","field":"sub"},{"name":"nope","field":"sub"}]}]`, ``, "parameters[0].authServices[1].name", "nope"},
 		"a claim without a name":    {`[{"type":"string","authServices":[{"name":"my_auth"}]}]`, ``, "parameters[0].authServices[0].field", "missing"},
@@ -76,10 +76,10 @@ func TestCompileRefuses(t *testing.T) {
 		"a copy of another type":    {`[{"type":"integer"},{"type":"string","valueFromParam":"a"}]`, ``, "parameters[1].valueFromParam", "another type"},
 		"a copy of other elements":  {`[{"type":"array","items":{"type":"float"}},{"type":"array","items":{"type":"integer"},"valueFromParam":"a"}]`, ``, "parameters[1].valueFromParam", "another type"},
 		"a copy of any map":         {`[{"type":"map"},{"type":"map","valueType":"string","valueFromParam":"a"}]`, ``, "parameters[1].valueFromParam", "another type"},
-		"a copy of a copy":          {`[{"type":"string"},{"type":"string","valueFromParam":"a"},{"type":"string","valueFromParam":"b"}]`, ``, "parameters[2].valueFromParam", "copy itself"},
+		"a copy of a copy":          {`[{"type":"string"},{"type":"string","valueFromParam":"a"},{"type":"string","valueFromParam":"b"}]`, ``, "parameters[2].valueFromParam", "itself a copy"},
 		"secure with a default":     {`[{"type":"string","secure":true,"default":"x"}]`, ``, "parameters[0].default", "secure"},
 		"secure but optional":       {`[{"type":"string","secure":true,"required":false}]`, ``, "parameters[0].required", "secure"},
-		"secure and a claim":        {`[{"type":"string","secure":true,"authServices":[{"name":"my_auth","field":"sub"}]}]`, ``, "parameters[0]", "one place"},
+		"secure and a claim":        {`[{"type":"string","secure":true,"authServices":[{"name":"my_auth","field":"sub"}]}]`, ``, "parameters[0]", "exclude each other"},
 		"an embedding":              {`[{"type":"string","embeddedBy":"m"}]`, ``, "parameters[0].embeddedBy", `"m"`},
 		"an embedded integer":       {`[{"type":"integer","embeddedBy":"m"}]`, ``, "parameters[0].embeddedBy", `"m"`},
 		"a template of numbers":     {``, `[{"type":"array","items":{"type":"integer"}}]`, "templateParameters[0].items.type", "string"},
@@ -88,7 +88,7 @@ func TestCompileRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set, problems := parameter.Compile(parameter.Options{Services: services}, specsOf(cmp.Or(c.ordinary, "[]")), specsOf(cmp.Or(c.template, "[]")))
 			if set != nil {
-				t.Error("there is a set all the same")
+				t.Error("got a set in addition to the problems")
 			}
 			if len(problems) != 1 || problems[0].Field != c.field || !strings.Contains(problems[0].Message, c.words) {
 				t.Errorf("got %q, want one problem in %s with %q", problems, c.field, c.words)
@@ -97,34 +97,34 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// Two parameters that copy each other are refused, not followed.
-func TestCompileRefusesCopiesInACircle(t *testing.T) {
+// Two parameters that copy each other are rejected without following the copies.
+func TestCompile_RejectsCyclicCopies(t *testing.T) {
 	_, problems := parameter.Compile(parameter.Options{}, specsOf(`[{"type":"string","valueFromParam":"b"},{"type":"string","valueFromParam":"a"}]`), nil)
 	if got, want := fields(problems), []string{"parameters[0].valueFromParam", "parameters[1].valueFromParam"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want problems in %q", problems, want)
 	}
 }
 
-// A name is a text that a schema can have.
-func TestCompileRefusesANameOfBytes(t *testing.T) {
+// A schema can contain valid UTF-8 only.
+func TestCompile_RejectsInvalidUTF8Name(t *testing.T) {
 	_, problems := parameter.Compile(parameter.Options{}, []parameter.Spec{{Name: "\xff", Type: "string", Description: "d"}}, nil)
 	if len(problems) != 1 || problems[0].Field != "parameters[0].name" {
 		t.Errorf("got %q, want one problem with the name", problems)
 	}
 }
 
-// A configuration that contains itself has an end.
-func TestCompileRefusesEndlessItems(t *testing.T) {
+// A specification that contains itself is rejected, not followed forever.
+func TestCompile_RejectsEndlessItems(t *testing.T) {
 	s := parameter.Spec{Name: "a", Type: "array", Description: "d"}
 	s.Items = &s
 	_, problems := parameter.Compile(parameter.Options{}, []parameter.Spec{s}, nil)
-	if len(problems) != 1 || !strings.Contains(problems[0].Message, "32 arrays") {
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "nested more than 32") {
 		t.Errorf("got %q, want one problem", problems)
 	}
 }
 
-// All problems are told at once, where the configuration has the parameters.
-func TestCompileTellsAllProblems(t *testing.T) {
+// All problems are returned at once, each with its field in the document.
+func TestCompile_ReturnsAllProblems(t *testing.T) {
 	ordinary := specsOf(`[{"type":"string","escape":"x","default":"("},{"type":"integer","minValue":"a","allowedValues":["b"]}]`)
 	ordinary[1].At = "bodyParams[0]"
 	_, problems := parameter.Compile(parameter.Options{}, ordinary, specsOf(`[{"type":"string","authServices":[{"name":"my_auth","field":"sub"}]}]`))
@@ -134,16 +134,16 @@ func TestCompileTellsAllProblems(t *testing.T) {
 	}
 }
 
-// A hint says how to write what was most likely meant.
-func TestCompileHints(t *testing.T) {
+// A hint shows how to write what was probably meant.
+func TestCompile_Hints(t *testing.T) {
 	_, problems := parameter.Compile(parameter.Options{}, specsOf(`[{"type":"string","allowedValues":["a("]}]`), nil)
 	if got := fmt.Sprint(problems); !strings.Contains(got, `/a(/`) || !strings.Contains(got, `/a\(/`) {
 		t.Errorf("got %s, want both ways to write the entry", got)
 	}
 }
 
-// How YAML writes numbers and booleans, and JSON does not.
-func TestLiterals(t *testing.T) {
+// Numbers and booleans are accepted in the notation of YAML.
+func TestCompile_Literals(t *testing.T) {
 	for _, c := range []struct {
 		kind    string
 		literal parameter.Literal
@@ -189,15 +189,14 @@ func TestLiterals(t *testing.T) {
 			}
 			continue
 		}
-		if got, want := string(given(t, set, `{}`).JSON()), `{"a":`+c.want+`}`; got != want {
+		if got, want := string(parseArgs(t, set, `{}`).JSON()), `{"a":`+c.want+`}`; got != want {
 			t.Errorf("%s of %v: got %s, want %s", c.kind, c.literal, got, want)
 		}
 	}
 }
 
-// A null default is none.
-func TestANullDefaultIsNone(t *testing.T) {
+func TestCompile_NullDefaultIsNoDefault(t *testing.T) {
 	set := compile(t, `[{"type":"string","default":null},{"type":"string","default":null,"secure":true}]`, `[]`)
 	_, err := set.Parse(nil, nil, nil)
-	wantRefusal(t, err, "invalid_arguments", `parameter "a" is required`)
+	wantError(t, err, "invalid_arguments", `parameter "a" is required`)
 }

@@ -2,33 +2,33 @@ package parameter
 
 import "github.com/tidwall/gjson"
 
-// sameParameters says whether two JSON values are equal, with numbers to the last
-// digit: 1 is 1.0, and 0.1 is not 0.10000000000000001.
-func sameParameters(a, b gjson.Result) bool {
+// equalExact reports whether two JSON values are equal. Numbers are compared
+// exactly: 1 equals 1.0, and 0.1 does not equal 0.10000000000000001.
+func equalExact(a, b gjson.Result) bool {
 	return equal(a, b, func(a, b gjson.Result) bool { return compareNumbers(a.Raw, b.Raw) == 0 })
 }
 
-// equal says whether two JSON values are, or become, one value of f's type. So
-// to exclude 0.1 excludes what rounds to it.
+// equal reports whether two JSON values become the same value of f's type. So an
+// excluded 0.1 also excludes what rounds to it.
 func (f *typeSpec) equal(a, b gjson.Result) bool {
 	if f.kind == TypeInteger {
-		return sameParameters(a, b)
+		return equalExact(a, b)
 	}
 	if f.items != nil {
 		return members(a, b, f.items.equal)
 	}
-	return equal(a, b, rounded)
+	return equal(a, b, equalRounded)
 }
 
-// rounded says whether two numbers are equal to a reader that makes float64 of
-// them.
-func rounded(a, b gjson.Result) bool {
+// equalRounded reports whether two numbers are equal as float64.
+func equalRounded(a, b gjson.Result) bool {
 	x, ok := float(a.Raw)
 	y, okay := float(b.Raw)
 	return ok && okay && x == y
 }
 
-// equal compares values, and what is in them, of no stated type.
+// equal reports whether two values of no stated type are equal, with their
+// elements. numbers compares numbers.
 func equal(a, b gjson.Result, numbers func(a, b gjson.Result) bool) bool {
 	switch {
 	case a.Type != b.Type:
@@ -43,7 +43,7 @@ func equal(a, b gjson.Result, numbers func(a, b gjson.Result) bool) bool {
 	return members(a, b, func(a, b gjson.Result) bool { return equal(a, b, numbers) })
 }
 
-// members compares what is in two arrays or objects.
+// members reports whether two arrays or two objects have the same members.
 func members(a, b gjson.Result, same func(a, b gjson.Result) bool) bool {
 	switch {
 	case a.IsArray() && b.IsArray():

@@ -2,13 +2,13 @@ package parameter
 
 import "strings"
 
-// quote is a style of quoting. The zero quote leaves a text as it is.
+// quote is a style of quoting. The zero quote leaves a string unchanged.
 type quote struct {
-	open, shut string
-	backslash  bool // stands for something else in such a text, unless doubled
+	open, close string
+	backslash   bool // a backslash is an escape within these quotes and has to be doubled
 }
 
-// quoteOf gives the style of a name that Escape may have.
+// quoteOf returns the style that Spec.Escape names, and reports whether it exists.
 func quoteOf(name string, backslash bool) (q quote, ok bool) {
 	switch name {
 	case SingleQuotes:
@@ -23,7 +23,7 @@ func quoteOf(name string, backslash bool) (q quote, ok bool) {
 	return quote{}, name == ""
 }
 
-// quote wraps text, in which nothing ends the quotes.
+// quote returns text in quotes, escaped so that nothing in it ends them.
 func (q quote) quote(text string) string {
 	if q.open == "" {
 		return text
@@ -31,5 +31,5 @@ func (q quote) quote(text string) string {
 	if q.backslash {
 		text = strings.ReplaceAll(text, `\`, `\\`)
 	}
-	return q.open + strings.ReplaceAll(text, q.shut, q.shut+q.shut) + q.shut
+	return q.open + strings.ReplaceAll(text, q.close, q.close+q.close) + q.close
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// No value leaves its quotes: a reader of the style's rules finds one quoted
-// text there, to the end, and in it the value.
-func TestPropertyEscapeHolds(t *testing.T) {
+// No value ends its quotes: a reader of the style finds one quoted string, to the
+// end of the text, that holds the value.
+func TestPropertyEscapeKeepsValuesQuoted(t *testing.T) {
 	quoted := quotedTemplates(t)
 	pieces := []string{"'", `"`, "`", "[", "]", "]]", `\`, "--", "/*", ";", "x", " OR 1=1", "\n", "é", "''", "{{.a}}"}
 	flags.Check(t, scale, func(choices *proptest.Choices) error {
@@ -22,23 +22,24 @@ func TestPropertyEscapeHolds(t *testing.T) {
 			value += proptest.OneOf(choices, pieces...)
 		}
 		q := proptest.OneOf(choices, quoted...)
-		return q.leaves(value)
+		return q.check(value)
 	})
 	for _, value := range corpus.NaughtyStrings() {
 		for _, q := range quoted {
-			if err := q.leaves(value); err != nil && !strings.ContainsRune(value, 0) {
+			if err := q.check(value); err != nil && !strings.ContainsRune(value, 0) {
 				t.Error(err)
 			}
 		}
 	}
 }
 
-// quoted is a template of one escaped value, and how a database reads it.
+// quoted is a template of one escaped value, with the rules by which a database reads
+// it.
 type quoted struct {
-	set        *parameter.Set
-	template   *parameter.Template
-	open, shut byte
-	escapes    bool
+	set         *parameter.Set
+	template    *parameter.Template
+	open, close byte
+	backslash   bool // a backslash is an escape
 }
 
 func quotedTemplates(t *testing.T) (list []quoted) {
@@ -59,8 +60,8 @@ func quotedTemplates(t *testing.T) (list []quoted) {
 	return list
 }
 
-// leaves says how a value leaves its quotes.
-func (q quoted) leaves(value string) error {
+// check returns an error if a value ends its quotes.
+func (q quoted) check(value string) error {
 	args, err := json.Marshal(map[string]string{"a": value})
 	if err != nil {
 		return err
@@ -73,24 +74,25 @@ func (q quoted) leaves(value string) error {
 	if err != nil {
 		return err
 	}
-	if got, rest := unquote(text, q.open, q.shut, q.escapes); got != value || rest != "" {
-		return fmt.Errorf("%q is %s, which a database reads as %q and %q", value, text, got, rest)
+	if got, rest := unquote(text, q.open, q.close, q.backslash); got != value || rest != "" {
+		return fmt.Errorf("%q became %s, which a database reads as %q and %q", value, text, got, rest)
 	}
 	return nil
 }
 
-// unquote reads a quoted text as a database does, and what is behind it.
-func unquote(text string, open, shut byte, escapes bool) (value, rest string) {
+// unquote reads a quoted string as a database does. It returns the value and the text
+// after it.
+func unquote(text string, open, close byte, backslash bool) (value, rest string) {
 	if text == "" || text[0] != open {
 		return "", text
 	}
 	for i := 1; i < len(text); i++ {
 		switch {
-		case escapes && text[i] == '\\' && i+1 < len(text):
+		case backslash && text[i] == '\\' && i+1 < len(text):
 			i++
-		case text[i] == shut && i+1 < len(text) && text[i+1] == shut:
+		case text[i] == close && i+1 < len(text) && text[i+1] == close:
 			i++
-		case text[i] == shut:
+		case text[i] == close:
 			return value, text[i+1:]
 		}
 		value += text[i : i+1]

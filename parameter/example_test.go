@@ -7,9 +7,7 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// The parameters of a tool with the statement
-//
-//	SELECT * FROM {{.table}} WHERE airline = $1 LIMIT $2
+// A statement with one template parameter and two that are bound.
 func Example() {
 	ordinary := []parameter.Spec{
 		{Name: "airline", Type: parameter.TypeString, Description: "Two letters", Allowed: []parameter.Literal{{Text: "/[A-Z]{2}/"}}},

@@ -5,68 +5,71 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// special are the characters that make a text look like an expression.
+// special are the characters that have a meaning in an expression.
 const special = `\^$|?*+()[]{}`
 
-// expression is a regular expression as it is configured.
+// expression is a compiled regular expression with its configured source.
 type expression struct {
 	*regexp.Regexp
 	source string
 }
 
-// allowedText reads an entry of a string's allowed values: a literal, or an
-// expression that matches whole values only.
-func allowedText(entry string) (e *expression, literal bool, err error) {
-	source, slashed := slashed(entry)
-	if !slashed && !anchored(entry) {
+// parseAllowed parses an entry of a string's allowedValues. It returns an expression
+// that matches whole values only, or reports that the entry is a literal.
+func parseAllowed(entry string) (e *expression, literal bool, err error) {
+	source, slashed := trimSlashes(entry)
+	if !slashed && !isAnchored(entry) {
 		if strings.ContainsAny(entry, special) {
-			return nil, false, fmt.Errorf("%q has a character of expressions and is neither between slashes nor from ^ to $", brief(entry))
+			return nil, false, fmt.Errorf("%q contains a character of expressions and is neither between slashes nor written from ^ to $", textutil.Truncate(entry, maxQuote))
 		}
 		return nil, true, nil
 	}
-	if _, err := regexp.Compile(source); err != nil { // alone, so that it closes what it opens
-		return nil, false, fmt.Errorf("%q is no regular expression: %w", brief(source), err)
+	if _, err := regexp.Compile(source); err != nil { // by itself, so that it cannot close the group below
+		return nil, false, fmt.Errorf("%q is not a regular expression: %w", textutil.Truncate(source, maxQuote), err)
 	}
 	whole, err := regexp.Compile(`\A(?:` + source + `)\z`)
 	if err != nil {
-		return nil, false, fmt.Errorf("%q does not end what it begins: %w", brief(source), err)
+		return nil, false, fmt.Errorf("%q has an unclosed quote or group: %w", textutil.Truncate(source, maxQuote), err)
 	}
 	return &expression{whole, source}, false, nil
 }
 
-// excludedText reads an entry of a string's excluded values: an expression
-// that matches anywhere.
-func excludedText(entry string) (*expression, error) {
-	source, _ := slashed(entry)
+// parseExcluded parses an entry of a string's excludedValues: an expression that
+// matches anywhere.
+func parseExcluded(entry string) (*expression, error) {
+	source, _ := trimSlashes(entry)
 	re, err := regexp.Compile(source)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no regular expression: %w", brief(source), err)
+		return nil, fmt.Errorf("%q is not a regular expression: %w", textutil.Truncate(source, maxQuote), err)
 	}
 	return &expression{re, source}, nil
 }
 
-// slashed takes the slashes off an entry that is written between them.
-func slashed(entry string) (source string, ok bool) {
+// trimSlashes returns an entry without the slashes around it, and reports whether it
+// has them.
+func trimSlashes(entry string) (source string, ok bool) {
 	if len(entry) >= 2 && entry[0] == '/' && entry[len(entry)-1] == '/' {
 		return entry[1 : len(entry)-1], true
 	}
 	return entry, false
 }
 
-// anchored says whether an entry is written from ^ to $. A dollar behind an
-// odd number of backslashes is a character.
-func anchored(entry string) bool {
+// isAnchored reports whether an entry is written from ^ to $. A dollar after an odd
+// number of backslashes is an ordinary character.
+func isAnchored(entry string) bool {
 	body, ok := strings.CutSuffix(entry, "$")
 	escapes := len(body) - len(strings.TrimRight(body, `\`))
 	return ok && strings.HasPrefix(body, "^") && escapes%2 == 0
 }
 
-// pattern gives the expression for a JSON schema, where it may match anywhere;
-// "" if it is not written as other dialects have it too.
+// pattern returns the expression as the pattern of a JSON schema, which may match
+// anywhere. It returns "" if other dialects would read the expression differently.
 func (e *expression) pattern() string {
-	if !portable(e.source) {
+	if !isPortable(e.source) {
 		return ""
 	}
 	tree, err := syntax.Parse(e.source, syntax.Perl)
@@ -76,10 +79,10 @@ func (e *expression) pattern() string {
 	return "^(?:" + e.source + ")$"
 }
 
-// portable says whether an expression means the same to the validators of
-// clients, which are mostly ECMAScript's: no flags, no classes by name, and
-// only those escapes that all have.
-func portable(source string) bool {
+// isPortable reports whether an expression means the same to the validators of
+// clients, which mostly use ECMAScript's dialect: it has no flags, no named classes,
+// and only escapes that all dialects share.
+func isPortable(source string) bool {
 	const escapes = `dDwWsSbBtnrfv/-.` + special
 	for i := 0; i < len(source); i++ {
 		rest := source[i:]

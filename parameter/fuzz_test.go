@@ -10,15 +10,15 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// FuzzGiven reads any arguments. What is taken is valid by the schema, binds
-// to JSON, and is taken again in that form.
-func FuzzGiven(f *testing.F) {
-	set := compile(f, many, `[{"name":"tab","type":"string","required":false}]`)
+// FuzzParse parses any arguments. Accepted ones are valid by the schema, and are
+// accepted again in the form that JSON returns.
+func FuzzParse(f *testing.F) {
+	set := compile(f, manyParameters, `[{"name":"tab","type":"string","required":false}]`)
 	schema, err := tool.Compile(set.Schema())
 	if err != nil {
 		f.Fatal(err)
 	}
-	claims := tokens(map[string]string{"my_auth": `{"sub":"u1"}`})
+	claims := claimsFrom(map[string]string{"my_auth": `{"sub":"u1"}`})
 	for _, args := range []string{``, `null`, `{"s":"x","code":"CY","word":"a","two":"b","go":"A","f":2,"list":[1.0],"any":{"k":[null,1e5]}}`,
 		`{"s":"","code":"AA","word":"b","two":"a","go":"a","f":1.5,"list":[],"any":{},"of":{"k":1},"n":null,"tab":"\u0061"}`, `{"s":`, `{"list":[[[[[`} {
 		f.Add([]byte(args))
@@ -26,23 +26,23 @@ func FuzzGiven(f *testing.F) {
 	f.Fuzz(func(t *testing.T, args []byte) {
 		values, err := set.Parse(args, claims, json.RawMessage(`{"key":"k"}`))
 		if err != nil {
-			wantRefusal(t, err, errcode.InvalidArguments)
+			wantError(t, err, errcode.InvalidArguments)
 			return
 		}
 		if err := schema.Validate(args); err != nil {
-			t.Errorf("taken, but the schema says %v", err)
+			t.Errorf("accepted, but the schema returns %v", err)
 		}
 		again, err := set.Parse(values.JSON(), claims, json.RawMessage(`{"key":"k"}`))
 		if err != nil || again.String() != values.String() {
-			t.Errorf("%s is taken, then: %s, %v", values, again, err)
+			t.Errorf("%s was accepted, then: %s, %v", values, again, err)
 		}
 	})
 }
 
-// FuzzTemplate reads any text as a template. What it gives is bounded, never
-// shows a missing value, and is the same each time.
+// FuzzTemplate parses any text as a template. The result is bounded, never shows a
+// missing value, and is the same each time.
 func FuzzTemplate(f *testing.F) {
-	set := compile(f, `[]`, all)
+	set := compile(f, `[]`, allTypes)
 	for _, text := range []string{`SELECT {{.s}} {{if .w}}{{.w}}{{end}}`, `{{array .q}}{{range $i, $e := .l}}{{$e}}{{end}}`, `{{with $x := .n}}{{print $x}}{{else}}{{.f}}{{end}}`,
 		`{{range .n}}{{range $.n}}{{.}}{{end}}{{end}}`, `{{printf "%v" .m.k}}{{json .}}`, `{{- /* x */ -}}`, `{{define "x"}}{{end}}`, `{{.w}}`} {
 		f.Add(text, `{"s":"x","n":3,"l":["a"],"q":["b"],"m":{"k":1}}`)
@@ -58,7 +58,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		got, err := template.Text(values)
 		if err != nil {
-			wantRefusal(t, err, errcode.InvalidArguments)
+			wantError(t, err, errcode.InvalidArguments)
 		}
 		if len(got) > parameter.MaxText || strings.Contains(got, "<no value>") && !strings.Contains(text+args, "no value") {
 			t.Errorf("got %.100q of %d bytes", got, len(got))
@@ -69,8 +69,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzLiterals compiles parameters with any literals. A Set has a schema that
-// compiles, and takes its own defaults.
+// FuzzLiterals compiles parameters with any literals. A Set has a valid schema and
+// accepts its own defaults.
 func FuzzLiterals(f *testing.F) {
 	for _, kind := range []string{"string", "integer", "float", "boolean", "array", "map"} {
 		f.Add(kind, "x", uint8(0), "/x|y/", uint8(0), "y$", uint8(0), "1", uint8(1))
@@ -103,14 +103,14 @@ func FuzzLiterals(f *testing.F) {
 		}
 		values, err := set.Parse(nil, nil, nil)
 		if first.Kind == parameter.Null {
-			wantRefusal(t, err, errcode.InvalidArguments)
+			wantError(t, err, errcode.InvalidArguments)
 			return
 		}
 		if err != nil {
-			t.Fatalf("the default is refused: %v", err)
+			t.Fatalf("the default is rejected: %v", err)
 		}
 		if err := schema.Validate(values.JSON()); err != nil {
-			t.Errorf("the default %s is none by the schema %s: %v", values, set.Schema(), err)
+			t.Errorf("the default %s is invalid by the schema %s: %v", values, set.Schema(), err)
 		}
 	})
 }

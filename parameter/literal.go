@@ -10,24 +10,25 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// Kind says how a Literal is written.
+// Kind is the syntax in which a Literal is written.
 type Kind uint8
 
-// The kinds of literals. The zero Kind is a text.
+// The kinds of literals.
 const (
-	String   Kind = iota // in quotes, or plain and nothing else
-	Number               // plain
-	Bool                 // plain true or false
-	Null                 // plain null, or nothing
+	String   Kind = iota // quoted, or unquoted and none of the others
+	Number               // unquoted
+	Bool                 // unquoted true or false
+	Null                 // unquoted null, or nothing
 	Sequence             // a list
 	Mapping
 )
 
 var kinds = [...]string{"text", "number", "boolean", "null", "list", "map"}
 
-// String names the kind.
+// String returns the name of the kind, for messages.
 func (k Kind) String() string {
 	if int(k) >= len(kinds) {
 		return "unknown"
@@ -35,17 +36,16 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Literal is a value as it stands in a configuration: its source text, without
-// quotes, so that no digit and no zero is lost. Of a Sequence or Mapping Text
-// is JSON.
+// Literal is a value of a configuration. Text is its source without quotes, so that
+// every digit is kept; for a Sequence or Mapping it is JSON.
 type Literal struct {
 	Text string
 	Kind Kind
 }
 
-// literal gives l as JSON of a value of f's type. A plain number or boolean is
-// a text where a text is wanted; an entry of a list of values may also be a
-// number or boolean in quotes.
+// literal returns l as the JSON of a value of f's type. An unquoted number or boolean
+// is accepted as a string. In an entry of a list of values a quoted number or boolean
+// is accepted too.
 func (f *typeSpec) literal(l Literal, entry bool) (gjson.Result, error) {
 	text, err := f.format(l, entry)
 	if err != nil {
@@ -53,21 +53,22 @@ func (f *typeSpec) literal(l Literal, entry bool) (gjson.Result, error) {
 	}
 	r := gjson.Parse(text)
 	if _, err := f.convert(r); err != nil {
-		return gjson.Result{}, word(r, false, err)
+		return gjson.Result{}, describeValue(r, false, err)
 	}
 	return r, nil
 }
 
+// format returns l as JSON text of f's type, without checking its range.
 func (f *typeSpec) format(l Literal, entry bool) (string, error) {
 	quoted := entry && l.Kind == String
 	switch f.kind {
 	case TypeString:
 		if l.Kind == String || l.Kind == Number || l.Kind == Bool {
-			return spellText(l.Text)
+			return formatText(l.Text)
 		}
 	case TypeInteger, TypeFloat:
 		if number, ok := jsonNumber(l.Text); ok && (l.Kind == Number || quoted) {
-			return f.shorten(number), nil
+			return f.canonical(number), nil
 		}
 	case TypeBoolean:
 		if word := strings.ToLower(l.Text); (word == "true" || word == "false") && (l.Kind == Bool || quoted) {
@@ -75,31 +76,31 @@ func (f *typeSpec) format(l Literal, entry bool) (string, error) {
 		}
 	case TypeArray, TypeMap:
 		if l.Kind == Sequence && f.kind == TypeArray || l.Kind == Mapping && f.kind == TypeMap {
-			return f.spellMembers(l.Text, entry)
+			return f.formatMembers(l.Text, entry)
 		}
 	}
-	return "", fmt.Errorf("%s is written as a %s and is no value of type %s", brief(l.Text), l.Kind, f.kind)
+	return "", fmt.Errorf("%s is written as a %s and is not a value of type %s", textutil.Truncate(l.Text, maxQuote), l.Kind, f.kind)
 }
 
-// shorten writes an integer as clients expect one: 1000, not 1e3.
-func (f *typeSpec) shorten(number string) string {
+// canonical returns an integer in the notation that clients expect: 1000, not 1e3.
+func (f *typeSpec) canonical(number string) string {
 	if n, ok := integer(number); ok && f.kind == TypeInteger {
 		return strconv.FormatInt(n, 10)
 	}
 	return number
 }
 
-func spellText(text string) (string, error) {
+func formatText(text string) (string, error) {
 	if !utf8.ValidString(text) {
-		return "", errors.New("the text is no valid UTF-8")
+		return "", errors.New("the text is not valid UTF-8")
 	}
 	return string(appendJSON(nil, text)), nil
 }
 
-// spellMembers spells what is inside a list or a map.
-func (f *typeSpec) spellMembers(text string, entry bool) (string, error) {
+// formatMembers is format for a list or a map with members of one type.
+func (f *typeSpec) formatMembers(text string, entry bool) (string, error) {
 	if err := strictjson.Check([]byte(text), nil); err != nil {
-		return "", fmt.Errorf("no JSON: %w", err)
+		return "", fmt.Errorf("invalid JSON: %w", err)
 	}
 	if f.items == nil {
 		return text, nil
@@ -108,8 +109,8 @@ func (f *typeSpec) spellMembers(text string, entry bool) (string, error) {
 	var err error
 	r, count := gjson.Parse(text), 0
 	r.ForEach(func(key, member gjson.Result) bool {
-		var spelled string
-		if spelled, err = f.items.format(literalOf(member), entry); err != nil {
+		var text string
+		if text, err = f.items.format(literalOf(member), entry); err != nil {
 			return false
 		}
 		if count++; count > 1 {
@@ -118,7 +119,7 @@ func (f *typeSpec) spellMembers(text string, entry bool) (string, error) {
 		if r.IsObject() {
 			b.WriteString(key.Raw + ":")
 		}
-		b.WriteString(spelled)
+		b.WriteString(text)
 		return true
 	})
 	if r.IsObject() {
@@ -127,7 +128,7 @@ func (f *typeSpec) spellMembers(text string, entry bool) (string, error) {
 	return "[" + b.String() + "]", err
 }
 
-// literalOf gives a value inside a literal as one itself.
+// literalOf returns a member of a list or map as a literal.
 func literalOf(r gjson.Result) Literal {
 	switch {
 	case r.Type == gjson.String:
@@ -142,13 +143,4 @@ func literalOf(r gjson.Result) Literal {
 		return Literal{r.Raw, Mapping}
 	}
 	return Literal{r.Raw, Null}
-}
-
-// brief cuts a text from outside to what a message can hold.
-func brief(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

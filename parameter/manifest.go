@@ -2,8 +2,8 @@ package parameter
 
 import "encoding/json"
 
-// Manifest gives the parameters as Toolbox's HTTP API lists them, a JSON array
-// of those that callers or claims give:
+// Manifest returns the parameters as the HTTP API of Toolbox lists them: a JSON array
+// of those that take their value from arguments or claims:
 //
 //	{"name","type","required","description","authServices":[],"default"?,"items"?,"additionalProperties"?}
 //
@@ -11,10 +11,10 @@ import "encoding/json"
 func (s *Set) Manifest() json.RawMessage {
 	list := []any{}
 	for _, p := range s.list {
-		if !p.offered() && len(p.auth) == 0 {
+		if !p.isArgument() && len(p.auth) == 0 {
 			continue
 		}
-		o := p.form.manifest(p.name, !p.optional(), p.auth)
+		o := p.spec.manifest(p.name, !p.optional(), p.auth)
 		if p.hasDefault {
 			o = append(o, member{"default", rawJSON(p.raw.Raw)})
 		}
@@ -23,6 +23,7 @@ func (s *Set) Manifest() json.RawMessage {
 	return appendJSON(nil, list)
 }
 
+// manifest describes one parameter or element.
 func (f *typeSpec) manifest(name string, required bool, auth []Claim) object {
 	services := []any{}
 	for _, c := range auth {

@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// jsonNumber gives a number of a configuration as JSON has it: ".5" and "+5"
-// and "0x1F" are none there. A number with a leading zero is not taken, as
-// readers disagree on whether it is octal.
+// jsonNumber returns a number of a configuration as a JSON number: ".5", "+5" and
+// "0x1F" are valid only in the former. It does not accept a leading zero, since
+// readers disagree whether the number is octal.
 func jsonNumber(text string) (string, bool) {
 	if strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0o") {
 		n, err := strconv.ParseInt(text, 0, 64)
@@ -32,11 +32,11 @@ func jsonNumber(text string) (string, bool) {
 	return number, isDigit(whole) && !strings.ContainsAny(number, " \t\r\n") && strictjson.Check([]byte(number), nil) == nil
 }
 
-// isDigit says whether text begins with a digit.
+// isDigit reports whether text begins with a digit.
 func isDigit(text string) bool { return text != "" && '0' <= text[0] && text[0] <= '9' }
 
-// integer gives the value of a JSON number without a fractional part, however
-// it is written, if it is an int64.
+// integer returns the value of a JSON number, and reports whether it is a whole
+// number that fits an int64. The notation does not matter: 1e3 is a whole number.
 func integer(number string) (int64, bool) {
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return n, true
@@ -51,14 +51,15 @@ func integer(number string) (int64, bool) {
 	return exact.Num().Int64(), true
 }
 
-// float gives the float64 next to a JSON number, if that is finite.
+// float returns the float64 nearest to a JSON number, and reports whether it is
+// finite.
 func float(number string) (float64, bool) {
 	f, err := strconv.ParseFloat(number, 64)
 	return f, err == nil
 }
 
-// compareNumbers compares two finite JSON numbers exactly. Rounding keeps
-// their order, so that their digits matter only if they round to the same.
+// compareNumbers compares two finite JSON numbers exactly. Rounding keeps their
+// order, so all digits are compared only if both round to the same float64.
 func compareNumbers(a, b string) int {
 	x, _ := float(a)
 	y, _ := float(b)
@@ -67,7 +68,7 @@ func compareNumbers(a, b string) int {
 	}
 	exact, _ := new(big.Rat).SetString(a)
 	other, _ := new(big.Rat).SetString(b)
-	if exact == nil || other == nil { // what is no number equals nothing
+	if exact == nil || other == nil { // not a number: equals nothing
 		return -1
 	}
 	return exact.Cmp(other)

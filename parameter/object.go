@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// object is the value of a map, in the order in which it came.
+// object is the value of a map, with its members in the order of the caller.
 type object []member
 
 type member struct {
@@ -14,11 +14,11 @@ type member struct {
 	value any
 }
 
-// rawJSON is JSON already.
+// rawJSON is a value that is JSON text already.
 type rawJSON string
 
-// appendJSON appends a value of a parameter as compact JSON, with texts as
-// they are but for what JSON itself wants escaped.
+// appendJSON appends a value of a parameter as compact JSON. Strings are escaped only
+// where JSON requires it.
 func appendJSON(out []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -46,6 +46,7 @@ func appendJSON(out []byte, v any) []byte {
 	return appendScalar(out, v)
 }
 
+// separate appends a comma before each element but the first.
 func separate(out []byte, i int) []byte {
 	if i > 0 {
 		out = append(out, ',')
@@ -53,8 +54,7 @@ func separate(out []byte, i int) []byte {
 	return out
 }
 
-// appendScalar appends a string, a boolean or a finite float, which always
-// encode.
+// appendScalar appends a string, a boolean or a finite float. These always encode.
 func appendScalar(out []byte, v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

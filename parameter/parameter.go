@@ -1,15 +1,23 @@
-// Package parameter owns the parameters of declared tools: what may be
-// configured of them, which values a call may give, and what becomes of a
-// value in a statement.
+// Package parameter checks the parameters of declared tools: their configuration,
+// the arguments of each call, and how a value enters a statement or a request.
 //
-// Compile checks the parameters of one tool at load. The Set it gives says
-// what a model sees of them (Schema), what a client does (ClientSchema,
-// Manifest), and reads the arguments of a call (Given) into Values, which are
-// bound to a statement (Bind) or put into its text (Template).
+//	set, problems := parameter.Compile(parameter.Options{}, ordinary, template)
+//	statement, err := set.Template("SELECT * FROM {{.table}} WHERE airline = $1")
+//	values, err := set.Parse(arguments, claims, nil)
+//	text, err := statement.Text(values)
+//	rows, err := db.Query(text, values.Bind()...)
 //
-// The package reads no file, knows no database and verifies no token: literals
-// come with their source text, claims from who verified them.
+// Compile checks the parameters of one tool when a configuration is loaded. Its
+// Set describes them to models (Schema) and to clients (ClientSchema, Manifest),
+// and parses the arguments of a call into Values. These are bound to placeholders
+// (Bind), or escaped and printed into a text (Template).
+//
+// The package does not read files, connect to databases or verify tokens. Literals
+// come with their source text, and claims from the caller that verified them.
 package parameter
+
+// maxQuote is how many bytes of external text an error message quotes.
+const maxQuote = 80
 
 // The types of parameters.
 const (
@@ -29,60 +37,58 @@ const (
 	SquareBrackets = "square-brackets"
 )
 
-// Spec is one parameter as it is configured, nothing of it checked.
+// Spec is the configuration of one parameter. Compile checks it.
 type Spec struct {
-	At          string // the field it stands in, as in "queryParams[0]"; "" for its place in the list
+	At          string // the field of the document, as in "queryParams[0]"; "" is its index in the list
 	Name        string
 	Type        string
 	Description string
 	Required    *bool    // nil is true; a Default makes it false
 	Default     *Literal // nil, or null, for none
 
-	// Which values are taken. Empty lists say nothing.
+	// Allowed and Excluded restrict the values. An empty list does not.
 	//
-	// Entries are values of the type. For strings, one of Allowed is an
-	// expression of RE2 that matches the whole value if it is written /so/ or
-	// ^so$, else the value itself; one of Excluded is an expression that
-	// refuses a value in which it matches anywhere.
+	// Entries are values of the type. For a string, an entry of Allowed that is
+	// written /re/ or ^re$ is an RE2 expression that has to match the whole value;
+	// any other is the value itself. An entry of Excluded is an expression that
+	// excludes each value it matches anywhere.
 	Allowed, Excluded []Literal
-	Min, Max          *Literal // of integer and float; both are taken themselves
+	Min, Max          *Literal // of integer and float; inclusive
 
-	Escape    string // of string: how the value is quoted after the checks; "" leaves it
-	Items     *Spec  // of array: what its elements are
-	ValueType string // of map: one type for all values; "" takes any value
+	Escape    string // of string: how the value is quoted after the checks; "" leaves it unquoted
+	Items     *Spec  // of array: its elements
+	ValueType string // of map: the type of all values; "" accepts any value
 
-	// Where the value comes from, if not from the call's arguments: at most
-	// one of the three.
-	From   string  // the parameter whose value it copies
-	Auth   []Claim // the first verified service with the claim gives it
-	Secure bool    // the call's secure arguments, which no model sees or writes
+	// The source of the value, if it is not the call's arguments: at most one of
+	// the three.
+	From   string  // copies the value of the parameter of this name
+	Auth   []Claim // takes the claim from the first verified service that has it
+	Secure bool    // takes it from the call's secure arguments, which models neither see nor write
 
-	EmbeddedBy string // refused: there are no embedding models
+	EmbeddedBy string // rejected: embedding models are not supported
 }
 
-// Claim names one claim of the tokens of one service.
+// Claim names a claim in the tokens of an auth service.
 type Claim struct{ Service, Field string }
 
-// Options are what Compile has to know of where the parameters stand.
+// Options describe where the parameters of Compile are used.
 type Options struct {
-	Services []string // those that Claims may name
+	Services []string // the auth services that Claims may name
 
-	// Backslash says that the database reads a backslash in a quoted text as
-	// an escape, as MySQL does, so that Escape doubles it in single and double
-	// quotes.
+	// Backslash is set if the database treats a backslash within quotes as an
+	// escape, as MySQL does. Escape then doubles it in single and double quotes.
 	Backslash bool
 
-	// UnsupportedEscapes are the styles of Escape that the database does not know: they
-	// would quote nothing in its statements, and are refused for those of the
-	// template.
+	// UnsupportedEscapes are the styles of Escape that do not quote in the database.
+	// Compile rejects them for template parameters.
 	UnsupportedEscapes []string
 }
 
-// Problem is one thing that is wrong with parameters as configured.
+// Problem is one error in the configuration of parameters.
 type Problem struct {
 	Field   string // as in "parameters[2].items.default"
 	Message string
-	Hint    string // what to do, if that is not plain
+	Hint    string // how to fix it; "" if that is obvious
 }
 
 // Error implements error.

@@ -6,10 +6,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Texts gives arguments that came as texts alone, as those of prompts do over
-// MCP, as the object that Given reads. The text of a parameter that is no string
-// is its value as JSON; one that is no JSON stays a text, which Given refuses.
-// Names that are no parameters are left out.
+// Texts converts arguments that are all strings, such as those of MCP prompts, to
+// the JSON object that Parse accepts. For a parameter of another type than string,
+// the text is the JSON of its value; text that is not JSON becomes a string, which
+// Parse rejects. Unknown names are left out.
 func (s *Set) Texts(texts map[string]string) json.RawMessage {
 	out := []byte{'{'}
 	for _, p := range s.list {
@@ -21,7 +21,7 @@ func (s *Set) Texts(texts map[string]string) json.RawMessage {
 			out = append(out, ',')
 		}
 		out = append(gjson.AppendJSONString(out, p.name), ':')
-		if p.form.kind != TypeString && json.Valid([]byte(text)) {
+		if p.spec.kind != TypeString && json.Valid([]byte(text)) {
 			out = append(out, text...)
 		} else {
 			out = gjson.AppendJSONString(out, text)

@@ -18,10 +18,10 @@ var flags = proptest.NewFlags(3000)
 
 var scale = proptest.Size{Choices: 200, Least: 20}
 
-// What Given takes, the schema takes; and what the schema takes, Given takes,
-// but for what no schema says.
-func TestPropertySchemaAgreesWithGiven(t *testing.T) {
-	var taken, refused, silent int
+// Parse and the schema accept the same arguments, except for what a schema cannot
+// express.
+func TestPropertySchemaAgreesWithParse(t *testing.T) {
+	var accepted, rejected, unspecified int
 	flags.Check(t, scale, func(choices *proptest.Choices) error {
 		spec := map[string]any{"name": "a"}
 		quiet := describe(choices, spec, 2)
@@ -43,27 +43,27 @@ func TestPropertySchemaAgreesWithGiven(t *testing.T) {
 			invalid := schema.Validate(args)
 			switch {
 			case refusal == nil && invalid != nil:
-				return fmt.Errorf("%s: args %s: taken, but the schema says %v", text, args, invalid)
+				return fmt.Errorf("%s: args %s: accepted, but the schema returns %v", text, args, invalid)
 			case refusal == nil:
-				taken++
+				accepted++
 			case invalid != nil:
-				refused++
-			case !quiet && !beyond(refusal):
+				rejected++
+			case !quiet && !isRangeError(refusal):
 				return fmt.Errorf("%s: args %s: fits %s, but: %v", text, args, set.Schema(), refusal)
 			default:
-				silent++
+				unspecified++
 			}
 		}
 		return nil
 	})
-	t.Logf("%d taken, %d refused, %d where schemas are silent", taken, refused, silent)
-	if least := flags.Cases / 4; taken < least || refused < least || silent < least/8 {
-		t.Error("the cases are too much alike")
+	t.Logf("%d accepted, %d rejected, %d that schemas do not specify", accepted, rejected, unspecified)
+	if least := flags.Cases / 4; accepted < least || rejected < least || unspecified < least/8 {
+		t.Error("the generated cases lack variety")
 	}
 }
 
-// beyond says whether a refusal is about the limits of int64 and float64.
-func beyond(err error) bool {
+// isRangeError reports whether an error is about the range of int64 or float64.
+func isRangeError(err error) bool {
 	return strings.Contains(err.Error(), "64 bits") || strings.Contains(err.Error(), "float64")
 }
 
@@ -76,8 +76,8 @@ var (
 
 func num(text string) json.Number { return json.Number(text) }
 
-// describe adds a type and constraints to spec, and says whether they are some
-// that schemas are silent on.
+// describe adds a type and constraints to spec, and reports whether a schema cannot
+// express some of them.
 func describe(t *proptest.Choices, spec map[string]any, depth int) (quiet bool) {
 	kinds := []string{"string", "integer", "float", "boolean", "map", "array"}
 	kind := kinds[t.Pick(len(kinds)-1+min(depth, 1))]
@@ -154,7 +154,7 @@ func compare(a, b any) int {
 	return x.Cmp(y)
 }
 
-// valueFor writes a value that spec most likely takes.
+// valueFor returns a value that spec most likely accepts.
 func valueFor(t *proptest.Choices, spec map[string]any, depth int) string {
 	if t.Pick(8) == 7 || depth == 0 {
 		return proptest.OneOf(t, "null", "true", `"x"`, "5", "0.5", `[]`, `{}`, `[null]`, `{"k":null}`)
@@ -166,8 +166,8 @@ func valueFor(t *proptest.Choices, spec map[string]any, depth int) string {
 	return plain(t, spec, depth, false)
 }
 
-// plain writes a value of spec's type; unless proper is set, what is inside it
-// may be anything.
+// plain returns a value of spec's type. Unless proper is set, its elements may be of
+// any type.
 func plain(t *proptest.Choices, spec map[string]any, depth int, proper bool) string {
 	if number := spec["type"] == "integer" || spec["type"] == "float"; number && !proper && t.Pick(3) == 0 {
 		return proptest.OneOf(t, oddNumbers...)
@@ -201,7 +201,7 @@ func plain(t *proptest.Choices, spec map[string]any, depth int, proper bool) str
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// An integer arrives as it was sent, however it was written, or not at all.
+// An integer keeps its exact value in any notation, or is rejected.
 func TestPropertyIntegersAreExact(t *testing.T) {
 	set := compile(t, `[{"type":"integer"}]`, `[{"name":"t","type":"integer","valueFromParam":"a"}]`)
 	template, err := set.Template(`{{.t}}`)
@@ -228,7 +228,7 @@ func TestPropertyIntegersAreExact(t *testing.T) {
 			return fmt.Errorf("%s: got %v, %v", written, values, err)
 		}
 		if text, err := template.Text(values); text != n.String() || err != nil {
-			return fmt.Errorf("%s: the template gives %s, %v", written, text, err)
+			return fmt.Errorf("%s: the template returns %s, %v", written, text, err)
 		}
 		return nil
 	})

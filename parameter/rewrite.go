@@ -4,25 +4,27 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"text/template/parse"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// rewriter goes through a parsed template. It refuses names that are not
-// declared, and lets every action print through emit, and every pass through a
-// range take a step.
+// rewriter changes a parsed template, so that every action prints through emit and
+// every iteration of a range calls step. It rejects undeclared names.
 type rewriter struct {
 	names []string
-	err   error // the first
+	err   error // the first one
 }
 
-func (r *rewriter) refuse(n parse.Node, format string, args ...any) {
+func (r *rewriter) reject(n parse.Node, format string, args ...any) {
 	if r.err == nil {
-		r.err = fmt.Errorf("template: %s: %s", brief(n.String()), fmt.Sprintf(format, args...))
+		r.err = fmt.Errorf("template: %s: %s", textutil.Truncate(n.String(), maxQuote), fmt.Sprintf(format, args...))
 	}
 }
 
-// list rewrites a list of nodes; top says that the dot is the parameters
-// there, not something in one of them.
+// list rewrites a list of nodes. top is set where the dot is the map of all
+// parameters, not a value.
 func (r *rewriter) list(l *parse.ListNode, top bool) {
 	if l == nil {
 		return
@@ -42,35 +44,35 @@ func (r *rewriter) node(n parse.Node, top bool) {
 		r.branch(&n.BranchNode, top, false)
 	case *parse.RangeNode:
 		r.branch(&n.BranchNode, top, false)
-		n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(call(stepName)))
+		n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(step(n.Pipe.Decl)))
 	case *parse.TemplateNode:
-		r.refuse(n, "templates in templates are not supported")
+		r.reject(n, "nested templates are not supported")
 	case *parse.TextNode, *parse.CommentNode, *parse.BreakNode, *parse.ContinueNode:
 	default:
-		r.refuse(n, "is not supported")
+		r.reject(n, "is not supported")
 	}
 }
 
-// branch rewrites if, with and range; inner is top for the first list.
+// branch rewrites if, with and range. inner is the top of its first list.
 func (r *rewriter) branch(n *parse.BranchNode, top, inner bool) {
 	r.pipe(n.Pipe, top)
 	r.list(n.List, inner)
 	r.list(n.ElseList, top)
 }
 
-// action rewrites what prints; an assignment does not.
+// action lets an action print through emit. An assignment prints nothing.
 func (r *rewriter) action(n *parse.ActionNode, top bool) {
 	source := n.String()
 	r.pipe(n.Pipe, top)
 	if len(n.Pipe.Decl) == 0 {
-		n.Pipe.Cmds = append(n.Pipe.Cmds, command(emitName, source))
+		n.Pipe.Cmds = append(n.Pipe.Cmds, call(emitName, source))
 	}
 }
 
 func (r *rewriter) pipe(n *parse.PipeNode, top bool) {
 	for _, variable := range n.Decl {
 		if variable.Ident[0] == "$" {
-			r.refuse(n, "$ is the parameters and stays so")
+			r.reject(n, "$ cannot be assigned: it holds all parameters")
 		}
 	}
 	for _, command := range n.Cmds {
@@ -81,14 +83,16 @@ func (r *rewriter) pipe(n *parse.PipeNode, top bool) {
 	}
 }
 
-// format wants the format of printf in the template: one that a caller gives
-// could ask for any length.
+// format rejects a printf whose format is not a constant, or takes a width from an
+// argument: a caller could ask for text of any length.
 func (r *rewriter) format(n *parse.CommandNode) {
 	if name, ok := n.Args[0].(*parse.IdentifierNode); !ok || name.Ident != "printf" {
 		return
 	}
 	if len(n.Args) < 2 || n.Args[1].Type() != parse.NodeString {
-		r.refuse(n, "printf wants its format written out")
+		r.reject(n, "the format of printf has to be a constant")
+	} else if strings.Contains(n.Args[1].(*parse.StringNode).Text, "*") {
+		r.reject(n, "the format of printf cannot take a width from an argument")
 	}
 }
 
@@ -108,26 +112,32 @@ func (r *rewriter) arg(n parse.Node, top bool) {
 		r.pipe(n, top)
 	case *parse.IdentifierNode:
 		if n.Ident == emitName || n.Ident == stepName {
-			r.refuse(n, "there is no function %q", n.Ident)
+			r.reject(n, "unknown function %q", n.Ident)
 		}
 	}
 }
 
 func (r *rewriter) name(n parse.Node, name string) {
 	if !slices.Contains(r.names, name) {
-		r.refuse(n, "there is no template parameter %q", name)
+		r.reject(n, "unknown template parameter %q", name)
 	}
 }
 
-// call makes an action that calls a function.
-func call(function string) *parse.ActionNode {
-	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{command(function)}}}
+// step returns the action {{_step}}, or {{$key = _step $key}} in a range that
+// declares a key.
+func step(declared []*parse.VariableNode) *parse.ActionNode {
+	p := &parse.PipeNode{NodeType: parse.NodePipe, Cmds: []*parse.CommandNode{call(stepName)}}
+	if len(declared) == 2 {
+		p.Decl, p.IsAssign = declared[:1], true
+		p.Cmds[0].Args = append(p.Cmds[0].Args, declared[0])
+	}
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pipe: p}
 }
 
-// command makes a call of a function with texts.
-func command(function string, texts ...string) *parse.CommandNode {
+// call returns the call of a function with constants.
+func call(function string, constants ...string) *parse.CommandNode {
 	args := []parse.Node{parse.NewIdentifier(function)}
-	for _, text := range texts {
+	for _, text := range constants {
 		args = append(args, &parse.StringNode{NodeType: parse.NodeString, Quoted: strconv.Quote(text), Text: text})
 	}
 	return &parse.CommandNode{NodeType: parse.NodeCommand, Args: args}

@@ -6,35 +6,33 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Schema gives the JSON schema of the arguments that a model writes and the
-// gate checks: the parameters that callers give, in order. Null stands for a
-// missing value and is allowed where one may be missing. Names that are no
-// parameters are allowed, as Given ignores them.
+// Schema returns the JSON schema of the arguments that a model writes and the gate
+// checks: the parameters that are arguments, in order. Null is allowed where the
+// value may be missing. Unknown names are allowed, as Parse ignores them.
 //
-// What a schema can say, it says as Given has it: types, minimum and maximum,
-// enum where only literals are allowed, pattern where one expression is, and
-// it is one that other dialects have too. It is silent on excluded values, on
-// several expressions, and on numbers beyond int64 or float64. Callers must not
-// change it.
+// The schema agrees with Parse on types, minimum and maximum, on enum where only
+// literals are allowed, and on pattern where one expression is allowed that other
+// dialects can read. It does not express excluded values, several expressions, or
+// the range of int64 and float64. Callers must not change it.
 func (s *Set) Schema() json.RawMessage {
 	if s.schema != nil {
 		return s.schema
 	}
 	return s.describe(func(p *parameter) (wanted, nullable, required bool) {
-		return p.offered(), p.optional(), !p.optional()
+		return p.isArgument(), p.optional(), !p.optional()
 	})
 }
 
-// ClientSchema gives the schema as clients of Toolbox read it: each property
-// has one type, so null is not allowed, and parameters that claims give are
-// properties too, required ones, which clients know from Services.
+// ClientSchema returns the schema as clients of Toolbox read it. Each property has
+// one type, so null is not allowed. Parameters from claims are required properties
+// too; clients know them from Services.
 func (s *Set) ClientSchema() json.RawMessage {
 	return s.describe(func(p *parameter) (wanted, nullable, required bool) {
-		return p.offered() || len(p.auth) > 0, false, !p.optional()
+		return p.isArgument() || len(p.auth) > 0, false, !p.optional()
 	})
 }
 
-// SecureSchema gives the schema of the secure arguments; nil if there are none.
+// SecureSchema returns the schema of the secure arguments, nil if there are none.
 func (s *Set) SecureSchema() json.RawMessage {
 	if !s.Secure() {
 		return nil
@@ -42,6 +40,7 @@ func (s *Set) SecureSchema() json.RawMessage {
 	return s.describe(func(p *parameter) (wanted, nullable, required bool) { return p.secure, false, true })
 }
 
+// describe returns the schema of an object with the parameters that pick selects.
 func (s *Set) describe(pick func(p *parameter) (wanted, nullable, required bool)) json.RawMessage {
 	properties, needed := object{}, []any{}
 	for _, p := range s.list {
@@ -49,7 +48,7 @@ func (s *Set) describe(pick func(p *parameter) (wanted, nullable, required bool)
 		if !wanted {
 			continue
 		}
-		described := p.form.schema(nullable)
+		described := p.spec.schema(nullable)
 		if p.hasDefault {
 			described = append(described, member{"default", rawJSON(p.raw.Raw)})
 		}
@@ -65,7 +64,7 @@ func (s *Set) describe(pick func(p *parameter) (wanted, nullable, required bool)
 	return appendJSON(nil, o)
 }
 
-// schemaTypes are the names of the types where they differ.
+// schemaTypes are the types whose name in a JSON schema is another one.
 var schemaTypes = map[string]string{TypeFloat: "number", TypeMap: "object"}
 
 func schemaType(kind string) string {
@@ -75,7 +74,7 @@ func schemaType(kind string) string {
 	return kind
 }
 
-// schema describes the values of f.
+// schema returns the JSON schema of the values of f.
 func (f *typeSpec) schema(nullable bool) (o object) {
 	if kind := schemaType(f.kind); nullable {
 		o = append(o, member{"type", []any{kind, "null"}})
@@ -97,6 +96,7 @@ func (f *typeSpec) schema(nullable bool) (o object) {
 	return o
 }
 
+// constraints returns the members of the schema that restrict the values.
 func (f *typeSpec) constraints(nullable bool) (o object) {
 	if enum := f.allowed.values; len(enum) > 0 && len(f.allowed.expressions) == 0 {
 		o = append(o, member{"enum", enumOf(enum, nullable)})
@@ -113,7 +113,7 @@ func (f *typeSpec) constraints(nullable bool) (o object) {
 	return o
 }
 
-// enumOf lists values, each once.
+// enumOf returns the values of an enum, without duplicates.
 func enumOf(values []gjson.Result, nullable bool) []any {
 	list, seen := []any{}, map[string]bool{}
 	for _, v := range values {

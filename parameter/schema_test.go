@@ -9,7 +9,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-const many = `[
+const manyParameters = `[
  {"name":"s","type":"string","description":"A \"text\" <1>"},
  {"name":"o","type":"string","required":false,"allowedValues":["x","yy","x"]},
  {"name":"code","type":"string","allowedValues":["^[A-Z]{2}$"]},
@@ -26,9 +26,9 @@ const many = `[
  {"name":"copy","type":"string","valueFromParam":"s"},
  {"name":"key","type":"string","secure":true,"allowedValues":["k"]}]`
 
-// The schema in full: what models see, what clients do, what is secure.
-func TestSchemas(t *testing.T) {
-	set := compile(t, many, `[{"name":"tab","type":"string","description":"d","allowedValues":["flights"]}]`)
+// The complete schemas for models, for clients, and of secure arguments.
+func TestSet_Schemas(t *testing.T) {
+	set := compile(t, manyParameters, `[{"name":"tab","type":"string","description":"d","allowedValues":["flights"]}]`)
 	common := func(null, nothing, uid string) string {
 		optional := func(kind string) string {
 			if null == "" {
@@ -57,9 +57,9 @@ func TestSchemas(t *testing.T) {
 		got  json.RawMessage
 		want string
 	}{
-		"of models":  {set.Schema(), common(`,null`, ``, ``)},
-		"of clients": {set.ClientSchema(), common(``, `"uid",`, `"uid":{"type":"string","description":"d"},`)},
-		"secure":     {set.SecureSchema(), `{"type":"object","properties":{"key":{"type":"string","description":"d","enum":["k"]}},"required":["key"]}`},
+		"models":  {set.Schema(), common(`,null`, ``, ``)},
+		"clients": {set.ClientSchema(), common(``, `"uid",`, `"uid":{"type":"string","description":"d"},`)},
+		"secure":  {set.SecureSchema(), `{"type":"object","properties":{"key":{"type":"string","description":"d","enum":["k"]}},"required":["key"]}`},
 	} {
 		if diff := cmp.Diff(c.want, string(c.got)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
@@ -70,8 +70,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// A Set without parameters has a schema all the same, and nothing secure.
-func TestSchemaOfNothing(t *testing.T) {
+// A Set without parameters has a schema too, but no secure one.
+func TestSet_SchemaWithoutParameters(t *testing.T) {
 	set := compile(t, `[]`, `[]`)
 	if got, want := string(set.Schema()), `{"type":"object","properties":{}}`; got != want || set.SecureSchema() != nil {
 		t.Errorf("got %s and %s, want %s and nothing", got, set.SecureSchema(), want)
@@ -81,8 +81,8 @@ func TestSchemaOfNothing(t *testing.T) {
 	}
 }
 
-// The manifest has the names and the order of Toolbox's HTTP API.
-func TestManifest(t *testing.T) {
+// The manifest has the field names and the order of Toolbox's HTTP API.
+func TestSet_Manifest(t *testing.T) {
 	set := compile(t, `[
  {"name":"s","type":"string"},
  {"name":"n","type":"integer","default":5,"required":true},
@@ -106,8 +106,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// Patterns are those that other dialects read in the same way.
-func TestSchemaPatterns(t *testing.T) {
+// A pattern appears only if other dialects read it in the same way.
+func TestSet_SchemaPatterns(t *testing.T) {
 	for entry, want := range map[string]string{
 		`^a$`: `^a$`, `/a/`: `^(?:a)$`, `/^a$/`: `^a$`, `^a|b$`: `^(?:^a|b$)$`, `/a\/b\./`: `^(?:a\/b\.)$`, `/(?:a)[\w-]{1,3}/`: `^(?:(?:a)[\w-]{1,3})$`, `/\d+\\/`: `^(?:\d+\\)$`,
 		`/(?i)a/`: ``, `/(?P<n>a)/`: ``, `/[[:alpha:]]/`: ``, `/\pL/`: ``, `/\Qa\E/`: ``, `/\Aa\z/`: ``, `^(?m)a$`: ``, `//`: `^(?:)$`,

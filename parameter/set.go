@@ -7,46 +7,46 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// MaxSchema is how many bytes the schemas of a Set may have; package tool
-// takes no longer ones.
+// MaxSchema is how many bytes the schemas of a Set may have. Package tool does not
+// accept longer ones.
 const MaxSchema = 256 << 10
 
-// Set is the checked parameters of one tool. It never changes; all methods are
-// safe for concurrent use. The zero Set has no parameters.
+// Set holds the checked parameters of one tool. It is immutable and safe for
+// concurrent use. The zero Set has no parameters.
 type Set struct {
-	list   []*parameter // ordinary ones, then those of the template
-	places map[string]int
-	schema json.RawMessage // that Schema gives; nil of the zero Set
+	list   []*parameter    // ordinary ones, then those of the template
+	places map[string]int  // the index of each name in list
+	schema json.RawMessage // what Schema returns; nil in the zero Set
 }
 
-// parameter is one that has been checked.
+// parameter is a parameter that Compile has checked.
 type parameter struct {
 	name     string
-	form     *typeSpec
+	spec     *typeSpec
 	required bool
 
-	hasDefault bool // there is a default:
-	raw        gjson.Result
-	value      any
+	hasDefault bool
+	raw        gjson.Result // the default, as JSON
+	value      any          // the default, as a call uses it
 
-	copy     bool // of the value of from
-	from     *parameter
+	copy     bool       // the value is that of from
+	from     *parameter // nil if it could not be resolved
 	auth     []Claim
 	secure   bool
 	template bool
-	secret   bool // its value is not for logs: it is secure, a claim, or a copy of one
+	secret   bool // the value must not be logged: it is secure, a claim, or a copy of one
 }
 
-// offered says whether callers give the value in their arguments.
-func (p *parameter) offered() bool { return !p.copy && len(p.auth) == 0 && !p.secure }
+// isArgument reports whether the value is one of the call's arguments.
+func (p *parameter) isArgument() bool { return !p.copy && len(p.auth) == 0 && !p.secure }
 
-// optional says whether a caller may leave the value out.
+// optional reports whether the value may be missing.
 func (p *parameter) optional() bool { return !p.required || p.hasDefault }
 
-// Ordinary gives the names of the parameters that are bound, in order.
+// Ordinary returns the names of the parameters that are bound, in order.
 func (s *Set) Ordinary() []string { return s.names(false) }
 
-// Templates gives the names of the template parameters, in order.
+// Templates returns the names of the template parameters, in order.
 func (s *Set) Templates() []string { return s.names(true) }
 
 func (s *Set) names(template bool) (names []string) {
@@ -58,14 +58,15 @@ func (s *Set) names(template bool) (names []string) {
 	return names
 }
 
-// FreeText says whether a template parameter takes texts that are neither quoted
-// nor listed in the configuration: what is written may then be anything.
+// FreeText reports whether a template parameter accepts strings that are neither
+// quoted nor listed in the configuration. A caller can then write any part of the
+// statement.
 func (s *Set) FreeText() bool {
-	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.form.unrestricted() })
+	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.spec.unrestricted() })
 }
 
-// Services gives, for each parameter that claims give, the services that may
-// have it, in order; nil if there is no such parameter.
+// Services returns, for each parameter that is a claim, the services that may have
+// it, in order. It returns nil if there is no such parameter.
 func (s *Set) Services() map[string][]string {
 	var all map[string][]string
 	for _, p := range s.list {
@@ -79,8 +80,8 @@ func (s *Set) Services() map[string][]string {
 	return all
 }
 
-// Secure says whether there are secure parameters, so that only a caller with
-// secure arguments can call the tool.
+// Secure reports whether there are secure parameters. Such a tool can be called with
+// secure arguments only.
 func (s *Set) Secure() bool {
 	for _, p := range s.list {
 		if p.secure {

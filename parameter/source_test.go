@@ -16,8 +16,8 @@ import (
 
 const twoServices = `[{"name":"uid","type":"%s","authServices":[{"name":"my_auth","field":"%s"},{"name":"other-auth","field":"sub"}]}]`
 
-// Who gives the value of an authenticated parameter.
-func TestGivenTakesClaims(t *testing.T) {
+// The first verified service with the claim provides the value.
+func TestSet_ParseUsesClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, field string
 		claims      map[string]string
@@ -25,7 +25,7 @@ func TestGivenTakesClaims(t *testing.T) {
 	}{
 		"the first service":             {"string", "sub", map[string]string{"my_auth": `{"sub":"u1"}`, "other-auth": `{"sub":"u2"}`}, "u1"},
 		"the second, alone":             {"string", "sub", map[string]string{"other-auth": `{"sub":"u2"}`}, "u2"},
-		"the first has no such claim":   {"string", "email", map[string]string{"my_auth": `{"sub":"u1"}`, "other-auth": `{"sub":"u2"}`}, "u2"},
+		"the first lacks the claim":     {"string", "email", map[string]string{"my_auth": `{"sub":"u1"}`, "other-auth": `{"sub":"u2"}`}, "u2"},
 		"the first has null":            {"string", "sub", map[string]string{"my_auth": `{"sub":null}`, "other-auth": `{"sub":"u2"}`}, "u2"},
 		"the first has two":             {"string", "sub", map[string]string{"my_auth": `{"sub":"a","sub":"b"}`, "other-auth": `{"sub":"u2"}`}, "u2"},
 		"a name that looks like a path": {"string", "https://x/a.b#|@", map[string]string{"my_auth": `{"https://x/a":{"b#|@":"no"},"https://x/a.b#|@":"yes"}`}, "yes"},
@@ -34,7 +34,7 @@ func TestGivenTakesClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := compile(t, fmt.Sprintf(twoServices, c.kind, c.field), `[]`)
-			values, err := set.Parse(json.RawMessage(`{"uid":"spoof"}`), tokens(c.claims), nil)
+			values, err := set.Parse(json.RawMessage(`{"uid":"spoof"}`), claimsFrom(c.claims), nil)
 			if err != nil || values.Bind()[0] != c.want {
 				t.Errorf("got %#v, %v; want %v", values.Bind(), err, c.want)
 			}
@@ -42,60 +42,60 @@ func TestGivenTakesClaims(t *testing.T) {
 	}
 }
 
-// Without a verified claim nobody is called, whatever the arguments say.
-func TestGivenWithoutClaims(t *testing.T) {
+// A call without a verified claim fails, whatever its arguments are.
+func TestSet_ParseRequiresVerifiedClaims(t *testing.T) {
 	for name, c := range map[string]struct {
-		more   string // beside the services
+		more   string // further fields of the parameter
 		claims parameter.Claims
 		words  string
 	}{
-		"no claims at all":     {``, nil, "missing or invalid authentication header"},
-		"no token":             {``, tokens(nil), "missing or invalid authentication header"},
-		"no such claim":        {``, tokens(map[string]string{"my_auth": `{}`}), "no field named sub in claims"},
-		"no object":            {``, tokens(map[string]string{"my_auth": `"sub"`}), "missing or invalid"},
-		"claims, not verified": {``, func(string) (json.RawMessage, bool) { return json.RawMessage(`{"sub":"u1"}`), false }, "missing or invalid"},
-		"an optional one":      {`,"required":false`, nil, "missing or invalid"},
-		"one with a default":   {`,"default":"admin"`, nil, "missing or invalid"},
+		"no claims at all":   {``, nil, "missing or invalid authentication header"},
+		"no token":           {``, claimsFrom(nil), "missing or invalid authentication header"},
+		"no such claim":      {``, claimsFrom(map[string]string{"my_auth": `{}`}), "no field named sub in claims"},
+		"not an object":      {``, claimsFrom(map[string]string{"my_auth": `"sub"`}), "missing or invalid"},
+		"unverified claims":  {``, func(string) (json.RawMessage, bool) { return json.RawMessage(`{"sub":"u1"}`), false }, "missing or invalid"},
+		"an optional one":    {`,"required":false`, nil, "missing or invalid"},
+		"one with a default": {`,"default":"admin"`, nil, "missing or invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := compile(t, `[{"name":"uid","type":"string"`+c.more+`,"authServices":[{"name":"my_auth","field":"sub"}]}]`, `[]`)
 			_, err := set.Parse(json.RawMessage(`{"uid":"spoof"}`), c.claims, json.RawMessage(`{"uid":"spoof"}`))
-			wantRefusal(t, err, errcode.Unauthenticated, `error parsing authenticated parameter "uid": `, c.words)
+			wantError(t, err, errcode.Unauthenticated, `error parsing authenticated parameter "uid": `, c.words)
 		})
 	}
 }
 
-// A claim keeps the rules of its parameter; the refusal does not show it.
-func TestGivenChecksClaims(t *testing.T) {
+// A claim is checked like an argument. The error does not quote it.
+func TestSet_ParseChecksClaims(t *testing.T) {
 	set := compile(t, `[{"name":"uid","type":"array","items":{"type":"string","excludedValues":["root"]},"authServices":[{"name":"my_auth","field":"groups"}]}]`, `[]`)
 	for _, claim := range []string{`"staff"`, `["staff",5]`, `["secretroot"]`} {
-		_, err := set.Parse(nil, tokens(map[string]string{"my_auth": `{"groups":` + claim + `}`}), nil)
-		wantRefusal(t, err, errcode.InvalidArguments, `unable to parse value for "uid"`)
+		_, err := set.Parse(nil, claimsFrom(map[string]string{"my_auth": `{"groups":` + claim + `}`}), nil)
+		wantError(t, err, errcode.InvalidArguments, `unable to parse value for "uid"`)
 		if strings.Contains(err.Error(), "staff") || strings.Contains(err.Error(), "secretroot") {
 			t.Errorf("the message shows the claim: %v", err)
 		}
 	}
 }
 
-// Secure values come from the secure arguments alone.
-func TestGivenTakesSecureArguments(t *testing.T) {
+// Secure values are read from the secure arguments only.
+func TestSet_ParseUsesSecureArguments(t *testing.T) {
 	set := compile(t, `[{"type":"string","secure":true},{"type":"string"}]`, `[]`)
 	values, err := set.Parse(json.RawMessage(`{"a":"spoof","b":"y"}`), nil, json.RawMessage(`{"a":"x","b":"spoof","c":1}`))
 	if diff := cmp.Diff([]any{"x", "y"}, values.Bind()); err != nil || diff != "" {
 		t.Errorf("%v -want +got:\n%s", err, diff)
 	}
 	for secure, words := range map[string]string{``: `"a" is required: it is secure`, `{}`: "secure argument", `{"a":null}`: "is required",
-		`{"a":1}`: `unable to parse value for "a"`, `{"a":"x","a":"y"}`: "secure arguments", `["x"]`: "secure arguments are no JSON object"} {
+		`{"a":1}`: `unable to parse value for "a"`, `{"a":"x","a":"y"}`: "secure arguments", `["x"]`: "secure arguments are not a JSON object"} {
 		_, err := set.Parse(json.RawMessage(`{"a":"x","b":"y"}`), nil, json.RawMessage(secure))
-		wantRefusal(t, err, errcode.InvalidArguments, words)
+		wantError(t, err, errcode.InvalidArguments, words)
 	}
 }
 
-// Values that are not the caller's own are in no log and no message.
-func TestHiddenValues(t *testing.T) {
+// Values that the caller did not write appear in no log and no error.
+func TestValues_RedactSecrets(t *testing.T) {
 	set := compile(t, `[{"type":"string","secure":true},{"type":"string","valueFromParam":"a"},{"type":"string","authServices":[{"name":"my_auth","field":"sub"}]},{"name":"open","type":"string"}]`,
 		`[{"name":"t","type":"string","valueFromParam":"c"}]`)
-	claims := tokens(map[string]string{"my_auth": `{"sub":"hidden2"}`})
+	claims := claimsFrom(map[string]string{"my_auth": `{"sub":"hidden2"}`})
 	values, err := set.Parse(json.RawMessage(`{"open":"shown"}`), claims, json.RawMessage(`{"a":"hidden1"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -110,20 +110,20 @@ func TestHiddenValues(t *testing.T) {
 		}
 	}
 	if got, want := string(values.JSON()), `{"a":"hidden1","b":"hidden1","c":"hidden2","open":"shown","t":"hidden2"}`; got != want {
-		t.Errorf("JSON is for the tool itself: got %s, want %s", got, want)
+		t.Errorf("JSON must not redact: got %s, want %s", got, want)
 	}
 	limited := compile(t, `[{"type":"map","valueType":"integer","secure":true},{"type":"array","items":{"type":"integer"},"valueFromParam":"z","required":false},{"name":"z","type":"array","items":{"type":"integer"},"secure":true}]`, `[]`)
 	for _, secure := range []string{`{"a":"hidden"}`, `{"a":{"hidden":"hidden"}}`, `{"a":{},"z":["hidden"]}`} {
 		_, err := limited.Parse(nil, nil, json.RawMessage(secure))
-		wantRefusal(t, err, errcode.InvalidArguments, "unable to parse value for")
+		wantError(t, err, errcode.InvalidArguments, "unable to parse value for")
 		if strings.Contains(err.Error(), "hidden") {
 			t.Errorf("the message shows the value: %v", err)
 		}
 	}
 }
 
-// What a tool's surroundings have to know of its parameters.
-func TestSetTells(t *testing.T) {
+// Services, Ordinary, Templates and Secure describe what a call needs.
+func TestSet_Requirements(t *testing.T) {
 	set := compile(t, `[{"type":"string","authServices":[{"name":"other-auth","field":"sub"},{"name":"my_auth","field":"sub"}]},{"type":"string","secure":true}]`, `[{"name":"t","type":"string"}]`)
 	if diff := cmp.Diff(map[string][]string{"a": {"other-auth", "my_auth"}}, set.Services()); diff != "" {
 		t.Errorf("services -want +got:\n%s", diff)
@@ -132,6 +132,6 @@ func TestSetTells(t *testing.T) {
 		t.Errorf("names -want +got:\n%s", diff)
 	}
 	if !set.Secure() || compile(t, `[{"type":"string"}]`, `[]`).Secure() {
-		t.Error("only the first has a secure parameter")
+		t.Error("Secure must be true for the first set only")
 	}
 }

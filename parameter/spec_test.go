@@ -13,11 +13,11 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// services are those that every test's parameters may name.
+// services are the auth services that the parameters of tests may name.
 var services = []string{"my_auth", "other-auth"}
 
-// specsOf reads parameters as configured from JSON: a list of them, or one.
-// Name and description may be left out there, but for testing that they are.
+// specsOf parses parameters from JSON: a list of them, or one. A missing name becomes
+// a, b, c …, a missing description "d".
 func specsOf(text string) (list []parameter.Spec) {
 	for i, r := range gjson.Parse(text).Array() {
 		list = append(list, specOf(r, string(rune('a'+i))))
@@ -84,7 +84,7 @@ func literalOf(r gjson.Result) parameter.Literal {
 	return parameter.Literal{Text: r.Raw, Kind: parameter.Null}
 }
 
-// compile gives the Set of parameters that have to be right.
+// compile returns the Set of valid parameters.
 func compile(t testing.TB, ordinary, template string) *parameter.Set {
 	t.Helper()
 	set, problems := parameter.Compile(parameter.Options{Services: services}, specsOf(ordinary), specsOf(template))
@@ -94,16 +94,16 @@ func compile(t testing.TB, ordinary, template string) *parameter.Set {
 	return set
 }
 
-// tokens is a Claims of services that verified what it holds for them.
-func tokens(claims map[string]string) parameter.Claims {
+// claimsFrom returns Claims with the verified claims of each service.
+func claimsFrom(claims map[string]string) parameter.Claims {
 	return func(service string) (json.RawMessage, bool) {
 		doc, ok := claims[service]
 		return json.RawMessage(doc), ok
 	}
 }
 
-// given reads arguments that have to be right.
-func given(t testing.TB, set *parameter.Set, args string) parameter.Values {
+// parseArgs parses valid arguments.
+func parseArgs(t testing.TB, set *parameter.Set, args string) parameter.Values {
 	t.Helper()
 	values, err := set.Parse(json.RawMessage(args), nil, nil)
 	if err != nil {
@@ -112,16 +112,15 @@ func given(t testing.TB, set *parameter.Set, args string) parameter.Values {
 	return values
 }
 
-// wantRefusal checks that err is one that a caller can act on: with code, and
-// all the words in its message.
-func wantRefusal(t testing.TB, err error, code errcode.Code, words ...string) {
+// wantError checks that err has the code, and all the words in its message.
+func wantError(t testing.TB, err error, code errcode.Code, words ...string) {
 	t.Helper()
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || e.Code != code {
 		t.Fatalf("got %v, want an error with the code %s", err, code)
 	}
 	if strings.Contains(e.Message, "%!") {
-		t.Errorf("the message shows how it was formatted: %s", e.Message)
+		t.Errorf("the message has a formatting error: %s", e.Message)
 	}
 	for _, word := range words {
 		if !strings.Contains(e.Message, word) {

@@ -1,7 +1,6 @@
 package parameter
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,44 +9,62 @@ import (
 	"text/template"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// What one execution of a Template may take.
+// Limits of one run of a Template.
 const (
-	MaxText  = 1 << 20 // bytes of what it gives
-	maxSteps = 1 << 16 // passes through ranges, values, and stepSize bytes of either
+	MaxText  = 1 << 20 // bytes of the text
+	maxSteps = 1 << 16 // range iterations, printed values, and stepSize bytes of either
 	stepSize = 64
 )
 
-// Template is the text of a statement with places for values. It never
-// changes; its method is safe for concurrent use.
+// Template is a text with places for values, such as a statement or the body of a
+// request. It is immutable and safe for concurrent use.
 type Template struct {
-	set       *Set
-	names     []string
-	text      string             // as it is, if parsed is nil
-	plainText bool               // not of a statement
-	parsed    *template.Template // never executed itself, but copied
-	idle      sync.Pool          // of *execution
+	set    *Set
+	format Format
+	names  []string
+	text   string             // the text itself if parsed is nil
+	parsed *template.Template // cloned for each run, never executed itself
+	idle   sync.Pool          // of *templateRun
 }
 
-// Template reads text as a template of Go's text/template that sees the named
-// parameters; without names, those of the template. If there are none text is
-// no template, and {{ has no meaning.
-//
-// Besides what Go has, {{array .names}} joins an array of strings with ", "
-// and {{json .name}} gives any value as JSON. Everything that prints a missing
-// value, but json, ends the call; {{if .name}} and {{or .name "x"}} are the
-// ways around. The error names what does not parse, or is not declared;
-// templates in templates are not supported.
+// Template parses a statement as a template of the named parameters, of the
+// template parameters if none is named: see FormatTemplate.
 func (s *Set) Template(text string, names ...string) (*Template, error) {
 	if len(names) == 0 {
 		names = s.Templates()
 	}
-	t := &Template{set: s, names: slices.Clone(names), text: text}
+	return s.FormatTemplate(FormatStatement, text, names...)
+}
+
+// TextTemplate parses a message as a template of all parameters: see
+// FormatTemplate. The text is a template even if there are no parameters.
+func (s *Set) TextTemplate(text string) (*Template, error) {
+	t := &Template{set: s, format: FormatMessage, names: append(s.Ordinary(), s.Templates()...), text: text}
+	return t, t.parse()
+}
+
+// FormatTemplate parses text as a template of Go's text/template that sees the
+// named parameters. Without names text is not a template, and {{ has no meaning.
+//
+// Values are escaped for the format. In addition to Go's functions, {{array
+// .names}} joins an array of strings with ", ", and {{json .name}} returns any
+// value as JSON. Printing a missing value with anything but json is an error of
+// the call; {{if .name}} and {{or .name "x"}} avoid it.
+//
+// The error says what does not parse or is not declared. Nested templates (define,
+// block, template) are not supported.
+func (s *Set) FormatTemplate(f Format, text string, names ...string) (*Template, error) {
+	t := &Template{set: s, format: f, names: slices.Clone(names), text: text}
 	for _, name := range names {
 		if _, ok := s.places[name]; !ok {
-			return nil, fmt.Errorf("there is no parameter %q for the template", brief(name))
+			return nil, fmt.Errorf("the template names the parameter %q, which does not exist", textutil.Truncate(name, maxQuote))
 		}
+	}
+	if f == FormatJSON && strings.ContainsAny(text, allMarks) {
+		return nil, errors.New("the characters U+E000 to U+E003 are reserved in a template of JSON")
 	}
 	if len(names) == 0 {
 		return t, nil
@@ -55,157 +72,112 @@ func (s *Set) Template(text string, names ...string) (*Template, error) {
 	return t, t.parse()
 }
 
-// TextTemplate reads text as a template of all parameters, always, whose text is for
-// people and models to read: what is missing prints as <no value>, and maps as
-// Go prints them. Else it is as Template.
-func (s *Set) TextTemplate(text string) (*Template, error) {
-	t := &Template{set: s, names: append(s.Ordinary(), s.Templates()...), text: text, plainText: true}
-	return t, t.parse()
-}
-
-// LooksLikeTemplate tells of a text that is no template, for want of parameters, and takes
-// one all the same: it would be sent as it stands. nil if it takes none, or {{
-// means something else in it, as in the arrays of PostgreSQL.
+// LooksLikeTemplate returns an error if text, which has no parameters and is not a
+// template, uses some as a template would: it would be sent unchanged. It returns
+// nil if text uses none, or {{ means something else in it, as in PostgreSQL arrays.
 func LooksLikeTemplate(text string) error {
 	if !strings.Contains(text, "{{") {
 		return nil
 	}
-	parsed, err := template.New("statement").Funcs((&templateRun{}).functions()).Parse(text)
-	if err != nil || parsed.Tree == nil {
+	t := &Template{text: text}
+	if err := t.read(); err != nil || t.parsed.Tree == nil {
 		return nil
 	}
-	var r rewriter
-	r.list(parsed.Root, true)
-	return r.err
+	return t.rewrite()
 }
 
-func (t *Template) parse() (err error) {
-	t.parsed, err = template.New(t.what()).Funcs((&templateRun{}).functions()).Parse(t.text)
-	if err != nil {
+func (t *Template) parse() error {
+	if err := t.read(); err != nil {
 		return fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	for _, other := range t.parsed.Templates() {
 		if other.Name() != t.parsed.Name() {
-			return fmt.Errorf("template: define and block are not supported: a %s is one template, without %q", t.what(), brief(other.Name()))
+			return fmt.Errorf("template: define and block are not supported: remove %q", textutil.Truncate(other.Name(), maxQuote))
 		}
 	}
+	return t.rewrite()
+}
+
+func (t *Template) read() (err error) {
+	t.parsed, err = template.New(t.format.String()).Funcs((&templateRun{}).functions()).Parse(t.text)
+	return err
+}
+
+func (t *Template) rewrite() error {
 	r := rewriter{names: t.names}
 	r.list(t.parsed.Root, true)
 	return r.err
 }
 
-// Text gives the statement for the values of a call, which are of the same
-// Set. The error has the code invalid_arguments: something missing is
-// printed, the text grows beyond MaxText, ranges go on for too long, or a
-// function does not take what it is given.
-func (t *Template) Text(v Values) (string, error) {
-	if t.parsed == nil {
-		return t.text, nil
+// Text returns the text for the values of a call, which must be of the same Set.
+// The error has the code invalid_arguments: a missing value is printed, a value
+// cannot stand in its place, the text or the run exceeds its limit, or a function
+// does not accept its argument.
+func (t *Template) Text(v Values) (text string, err error) {
+	if v.set != t.set && t.parsed != nil {
+		return "", errcode.New(errcode.Internal, "the values and the template belong to different parameter sets")
 	}
-	if v.set != t.set {
-		return "", errcode.New(errcode.Internal, "the values are of another set of parameters than the template")
+	if text = t.text; t.parsed != nil {
+		text, err = t.execute(v)
 	}
-	text, err := t.execute(v)
+	if err == nil && t.format == FormatJSON {
+		text, err = checkJSON(text)
+	}
 	if err != nil {
-		return "", errcode.New(errcode.InvalidArguments, "%s cannot be made of the %s: %v", t.what(), t.of(), err)
+		return "", errcode.New(errcode.InvalidArguments, "fill the template of the %s: %v", t.format, err)
 	}
 	return text, nil
 }
 
-// what the text is, in words.
-func (t *Template) what() string {
-	if t.plainText {
-		return "message"
-	}
-	return "statement"
-}
-
-// of gives what the values are called that the text is made of.
-func (t *Template) of() string {
-	if t.plainText {
-		return "arguments"
-	}
-	return "template parameters"
-}
-
 func (t *Template) execute(v Values) (string, error) {
-	data := make(map[string]any, len(t.names))
-	for _, name := range t.names {
-		data[name] = templateValue(v.list[t.set.places[name]])
-	}
-	e, err := t.acquire()
+	r, err := t.acquire()
 	if err != nil {
 		return "", err
 	}
-	defer t.release(e)
-	switch err := e.template.Execute(e, data); {
-	case e.err != nil:
-		return "", e.err
-	case err != nil:
-		return "", reason(t.what(), err)
+	defer t.release(r)
+	data := make(map[string]any, len(t.names))
+	for _, name := range t.names {
+		data[name] = r.value(v.list[t.set.places[name]])
 	}
-	return e.text.String(), nil
+	switch err := r.template.Execute(r, data); {
+	case r.err != nil:
+		return "", r.err
+	case err != nil:
+		return "", t.reason(err)
+	}
+	return r.out.String(), nil
 }
 
-// acquire gives one that nobody else has. To copy a template costs more
-// than to execute it.
+// acquire returns a run that no other caller has. Runs are reused, because cloning
+// a template costs more than executing it.
 func (t *Template) acquire() (*templateRun, error) {
-	if e, ok := t.idle.Get().(*templateRun); ok {
-		return e, nil
+	if r, ok := t.idle.Get().(*templateRun); ok {
+		return r, nil
 	}
-	copied, err := t.parsed.Clone()
+	clone, err := t.parsed.Clone()
 	if err != nil {
 		return nil, err
 	}
-	e := &templateRun{prose: t.plainText}
-	e.template = copied.Funcs(e.functions())
-	return e, nil
+	r := &templateRun{format: t.format}
+	r.template = clone.Funcs(r.functions())
+	return r, nil
 }
 
-// release keeps an execution for another time, and nothing of this one in it.
-func (t *Template) release(e *templateRun) {
-	e.text, e.steps, e.err = strings.Builder{}, 0, nil
-	t.idle.Put(e)
+// release resets a run, so that nothing of this call remains, and keeps it for the
+// next one.
+func (t *Template) release(r *templateRun) {
+	r.out, r.steps, r.err, r.objects = strings.Builder{}, 0, nil, nil
+	t.idle.Put(r)
 }
 
-// reason gives the error without what the library says around it.
-func reason(what string, err error) error {
-	_, words, ok := strings.Cut(err.Error(), `executing "`+what+`" at `)
+// reason returns an error of text/template without what the library adds to it.
+func (t *Template) reason(err error) error {
+	_, message, ok := strings.Cut(err.Error(), fmt.Sprintf("executing %q at ", t.format.String()))
 	if !ok {
 		return err
 	}
-	if place, _, missing := strings.Cut(words, ": nil pointer evaluating"); missing {
+	if place, _, missing := strings.Cut(message, ": nil pointer evaluating"); missing {
 		return fmt.Errorf("%s %w", place, errMissing)
 	}
-	return errors.New(words)
-}
-
-// templateValue gives a value as templates have it: an object is a map.
-func templateValue(value any) any {
-	switch value := value.(type) {
-	case object:
-		m := make(map[string]any, len(value))
-		for _, member := range value {
-			m[member.key] = templateValue(member.value)
-		}
-		return m
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = templateValue(element)
-		}
-		return list
-	case json.Number:
-		return number(value)
-	}
-	return value
-}
-
-// number gives a number of no stated type as one that templates compare.
-func number(n json.Number) any {
-	if i, ok := integer(string(n)); ok {
-		return i
-	}
-	f, _ := float(string(n))
-	return f
+	return errors.New(message)
 }

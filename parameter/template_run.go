@@ -7,173 +7,284 @@ import (
 	"reflect"
 	"strings"
 	"text/template"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// The functions that a rewritten template calls by itself; no text may.
+// Functions that rewriter inserts calls of. A template cannot name them itself.
 const (
 	emitName = "_emit"
 	stepName = "_step"
 )
 
-// templateRun is one run of a template, and where its text goes.
+// templateRun is one run of a Template and the text it has made so far.
 type templateRun struct {
-	template *template.Template // calls the functions of this execution
-	text     strings.Builder
+	template *template.Template // its functions are bound to this run
+	format   Format
+	out      strings.Builder
 	steps    int
-	err      error // what ended it, if it was the execution itself
-	prose    bool  // the text is no statement
+	err      error              // why the run itself stopped, if it did
+	objects  map[uintptr]object // the source of each map, by its pointer; nil without maps
 }
 
 // Write implements io.Writer.
-func (e *templateRun) Write(text []byte) (int, error) {
-	if e.err == nil && e.text.Len()+len(text) > MaxText {
-		e.err = fmt.Errorf("the text is longer than %d bytes", MaxText)
+func (r *templateRun) Write(text []byte) (int, error) {
+	if r.err == nil && r.out.Len()+len(text) > MaxText {
+		r.err = fmt.Errorf("the text is longer than %d bytes", MaxText)
 	}
-	if e.err != nil {
-		return 0, e.err
+	if r.err != nil {
+		return 0, r.err
 	}
-	return e.text.Write(text)
+	return r.out.Write(text)
 }
 
-// functions are those of templates. Those of Go that print do not print what
-// is missing, and none makes texts without end.
-func (e *templateRun) functions() template.FuncMap {
+// functions returns the functions of templates. Those that replace Go's print no
+// missing value, escape their arguments, and limit what they make of them.
+func (r *templateRun) functions() template.FuncMap {
 	return template.FuncMap{
-		emitName:   e.print,
-		stepName:   e.step,
-		"array":    func(value any) (string, error) { return e.count(array(value)) },
-		"json":     func(value any) (string, error) { return e.count(jsonText(value)) },
-		"print":    e.limitArgs(fmt.Sprint),
-		"println":  e.limitArgs(fmt.Sprintln),
-		"html":     e.limitArgs(template.HTMLEscaper),
-		"js":       e.limitArgs(template.JSEscaper),
-		"urlquery": e.limitArgs(template.URLQueryEscaper),
+		emitName:   r.emit,
+		stepName:   r.step,
+		"array":    r.array,
+		"json":     r.json,
+		"print":    r.limitArgs(fmt.Sprint),
+		"println":  r.limitArgs(fmt.Sprintln),
+		"html":     r.limitArgs(template.HTMLEscaper),
+		"js":       r.limitArgs(template.JSEscaper),
+		"urlquery": r.limitArgs(template.URLQueryEscaper),
 		"printf": func(format string, args ...any) (string, error) {
-			return e.limitArgs(func(args ...any) string { return fmt.Sprintf(format, args...) })(args...)
+			return r.limitArgs(func(args ...any) string { return fmt.Sprintf(format, args...) })(args...)
 		},
 	}
 }
 
-// step is called in each pass through a range.
-func (e *templateRun) step() (string, error) { return e.count("", nil) }
-
-// count takes the steps of making a text.
-func (e *templateRun) count(text string, err error) (string, error) {
-	if err != nil {
-		return "", err
+// count adds the steps of making a text. It returns the error that ends the run.
+func (r *templateRun) count(length int) error {
+	if r.steps += 1 + length/stepSize; r.steps > maxSteps && r.err == nil {
+		r.err = fmt.Errorf("the template takes more than %d steps", maxSteps)
 	}
-	if e.steps += 1 + len(text)/stepSize; e.steps > maxSteps && e.err == nil {
-		e.err = fmt.Errorf("the template takes more than %d steps", maxSteps)
-	}
-	return text, e.err
+	return r.err
 }
 
-// print gives the text of a value that an action of the template prints.
-func (e *templateRun) print(source string, value any) (string, error) {
-	if e.prose {
-		return e.count(sprintLenient(value), e.err)
+// step counts one iteration of a range. It returns the key, if there is one, as a
+// value: the keys of a map come from the caller.
+func (r *templateRun) step(key ...any) (any, error) {
+	if len(key) == 0 {
+		return "", r.count(0)
 	}
-	text, err := sprintStrict(value)
-	if err == nil && strings.ContainsRune(text, 0) { // from within a map; others were checked
-		err = errNUL
-	}
-	if err == nil && negative(text) && strings.HasSuffix(e.text.String(), "-") {
-		err = errWouldComment
-	}
-	if err != nil && e.err == nil {
-		e.err = fmt.Errorf("%s %w", brief(source), err)
-	}
-	return e.count(text, e.err)
+	return r.value(key[0]), r.count(0)
 }
 
-// sprintLenient gives the text of a value as Go's templates print it.
-func sprintLenient(value any) string {
+// emit returns the text of a value that an action of the template prints. source
+// is the action.
+func (r *templateRun) emit(source string, value any) (string, error) {
+	if r.format == FormatMessage {
+		printed := printLenient(value)
+		return printed, r.count(len(printed))
+	}
+	printable, err := r.printable(value)
+	printed := fmt.Sprint(printable)
+	if err == nil && r.format == FormatStatement {
+		err = checkInStatement(printed, r.out.String())
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%s %w", textutil.Truncate(source, maxQuote), err)
+	}
+	return printed, r.count(len(printed))
+}
+
+// printLenient returns the text of a value as Go's templates print it.
+func printLenient(value any) string {
 	if value == nil {
 		return "<no value>"
 	}
 	return fmt.Sprint(value)
 }
 
-// negative says whether a text begins as a number under zero, whichever function
-// wrote it.
-func negative(text string) bool {
-	digits, minus := strings.CutPrefix(text, "-")
-	return minus && isDigit(digits)
+var errWouldComment = errors.New("is negative and follows a minus: both begin a comment; write it in parentheses")
+
+// checkInStatement rejects a text that ends the statement, or begins a comment with
+// the statement before it.
+func checkInStatement(printed, before string) error {
+	if strings.ContainsRune(printed, 0) { // from within a map; other values were checked
+		return errNUL
+	}
+	if digits, minus := strings.CutPrefix(printed, "-"); minus && isDigit(digits) && strings.HasSuffix(before, "-") {
+		return errWouldComment
+	}
+	return nil
 }
 
-// limitArgs makes a function that refuses arguments without a text, or with
-// much of it.
-func (e *templateRun) limitArgs(print func(args ...any) string) func(args ...any) (string, error) {
+// limitArgs wraps a function that prints its arguments. Each is escaped, none may
+// be missing, and together they are at most MaxText bytes.
+func (r *templateRun) limitArgs(print func(args ...any) string) func(args ...any) (string, error) {
 	return func(args ...any) (string, error) {
 		size := 0
-		for _, arg := range args {
-			text, err := sprintStrict(arg)
+		for i, arg := range args {
+			printable, err := r.printable(arg)
 			if err != nil {
 				return "", fmt.Errorf("an argument %w", err)
 			}
-			if size += len(text); size > MaxText {
+			if size += len(fmt.Sprint(printable)); size > MaxText {
 				return "", fmt.Errorf("the arguments are longer than %d bytes", MaxText)
 			}
+			args[i] = printable
 		}
-		return e.count(print(args...), nil)
+		printed := print(args...)
+		return printed, r.count(len(printed))
 	}
 }
 
-var errWouldComment = errors.New("is negative and stands after a minus: both begin a comment; write it in parentheses")
+var errMissing = errors.New("has no value: pass one, or guard it in the template with {{if}}")
 
-var errMissing = errors.New("has no value: give one, or guard it in the statement with {{if}}")
-
-// sprintStrict gives the text of a value, as Go prints it.
-func sprintStrict(value any) (string, error) {
-	switch v := value.(type) {
+// printable returns a value as fmt may print it: escaped for the format.
+func (r *templateRun) printable(value any) (any, error) {
+	switch value := value.(type) {
 	case nil:
-		return "", errMissing
-	case string:
-		return v, nil
+		return nil, errMissing
+	case bool, float64, string:
+		return value, nil
+	case text:
+		return r.format.escape(value)
+	case document:
+		return r.format.document(value), nil
 	case []any:
-		return printedList(v)
-	}
-	switch reflect.TypeOf(value).Kind() {
-	case reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Float64:
-		return fmt.Sprint(value), nil
-	}
-	return "", fmt.Errorf("is a %T, which has no text; json gives one", value)
-}
-
-func printedList(list []any) (string, error) {
-	texts := make([]string, len(list))
-	var err error
-	for i, element := range list {
-		if texts[i], err = sprintStrict(element); err != nil {
-			return "", fmt.Errorf("has an element that %w", err)
+		return r.printableList(value)
+	case map[string]any:
+		if r.format.isRequest() {
+			doc, err := r.source(value)
+			return r.format.document(doc), err
 		}
 	}
-	return "[" + strings.Join(texts, " ") + "]", nil
+	switch v := reflect.ValueOf(value); {
+	case v.CanInt():
+		return integerArg(v.Int()), nil
+	case v.CanUint():
+		return integerArg(v.Uint()), nil
+	}
+	return nil, fmt.Errorf("is a %T, which has no text; use json", value)
 }
 
-// array joins strings.
-func array(value any) (string, error) {
+func (r *templateRun) printableList(list []any) (any, error) {
+	out := make([]any, len(list))
+	for i, element := range list {
+		var err error
+		if out[i], err = r.printable(element); err != nil {
+			return nil, fmt.Errorf("has an element that %w", err)
+		}
+	}
+	return out, nil
+}
+
+// integerArg is an integer that fmt prints in digits only. With %c, %q and %U a
+// number would become any character, a quote for example.
+type integerArg int64
+
+// Format implements fmt.Formatter.
+func (n integerArg) Format(s fmt.State, verb rune) {
+	format := fmt.FormatString(s, verb)
+	if strings.ContainsRune("cqU", verb) {
+		format = "%%!" + string(verb) + "(int64=%d)" // as fmt prints a wrong verb
+	}
+	fmt.Fprintf(s, format, int64(n))
+}
+
+// array joins an array of strings.
+func (r *templateRun) array(value any) (any, error) {
 	list, ok := value.([]any)
 	switch {
 	case value == nil:
-		return "", fmt.Errorf("its argument %w", errMissing)
+		return nil, fmt.Errorf("its argument %w", errMissing)
 	case !ok:
-		return "", errors.New("its argument is no array")
+		return nil, errors.New("its argument is not an array")
 	}
 	texts := make([]string, len(list))
 	for i, element := range list {
-		if texts[i], ok = element.(string); !ok {
-			return "", fmt.Errorf("element #%d is no string", i)
+		v := reflect.ValueOf(element)
+		if v.Kind() != reflect.String {
+			return nil, fmt.Errorf("element #%d is not a string", i)
 		}
+		texts[i] = v.String()
 	}
-	return strings.Join(texts, ", "), nil
+	joined := strings.Join(texts, ", ")
+	return r.value(joined), r.count(len(joined))
 }
 
-// jsonText gives any value as JSON; null for a missing one.
-func jsonText(value any) (string, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return strings.TrimSuffix(b.String(), "\n"), err
+// json returns any value as JSON, null for a missing one.
+func (r *templateRun) json(value any) (document, error) {
+	doc, err := r.source(value)
+	if err != nil {
+		return "", err
+	}
+	return doc, r.count(len(doc))
+}
+
+// source returns the JSON of a value. For a map that is what the caller sent, with
+// its order and every digit.
+func (r *templateRun) source(value any) (document, error) {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(r.format.isRequest())
+	err := e.Encode(r.original(value))
+	return document(strings.TrimSuffix(out.String(), "\n")), err
+}
+
+// original returns a value as JSON encodes it: it undoes value.
+func (r *templateRun) original(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if o, ok := r.objects[reflect.ValueOf(value).Pointer()]; ok {
+			return json.RawMessage(appendJSON(nil, o))
+		}
+		all := make(map[string]any, len(value)) // the dot, which is the map of all parameters
+		for name, v := range value {
+			all[name] = r.original(v)
+		}
+		return all
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = r.original(element)
+		}
+		return list
+	}
+	return value
+}
+
+// value returns a parameter's value as templates see it: an object as a map, a
+// number as int64 or float64, and a string as text if it has to be escaped.
+func (r *templateRun) value(value any) any {
+	switch value := value.(type) {
+	case string:
+		if r.format.escapes() {
+			return text(value)
+		}
+	case object:
+		m := make(map[string]any, len(value))
+		for _, member := range value {
+			m[member.key] = r.value(member.value)
+		}
+		if r.objects == nil {
+			r.objects = map[uintptr]object{}
+		}
+		r.objects[reflect.ValueOf(m).Pointer()] = value
+		return m
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = r.value(element)
+		}
+		return list
+	case json.Number:
+		return number(value)
+	}
+	return value
+}
+
+// number returns a number of no stated type as one that templates can compare.
+func number(n json.Number) any {
+	if i, ok := integer(string(n)); ok {
+		return i
+	}
+	f, _ := float(string(n))
+	return f
 }

@@ -10,23 +10,22 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// all are template parameters of every type, all optional but the first.
-const all = `[{"name":"s","type":"string"},{"name":"w","type":"string","required":false},{"name":"n","type":"integer","required":false},
+// allTypes are template parameters of every type. All but the first are optional.
+const allTypes = `[{"name":"s","type":"string"},{"name":"w","type":"string","required":false},{"name":"n","type":"integer","required":false},
  {"name":"f","type":"float","required":false},{"name":"b","type":"boolean","required":false},{"name":"l","type":"array","required":false,"items":{"type":"string"}},
  {"name":"q","type":"array","required":false,"items":{"type":"string","escape":"double-quotes"}},{"name":"m","type":"map","required":false},{"name":"x-y","type":"string","required":false}]`
 
-func textOf(t testing.TB, set *parameter.Set, text, args string) (string, error) {
+func fill(t testing.TB, set *parameter.Set, text, args string) (string, error) {
 	t.Helper()
 	template, err := set.Template(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return template.Text(given(t, set, args))
+	return template.Text(parseArgs(t, set, args))
 }
 
-// What templates make of values.
-func TestTemplateText(t *testing.T) {
-	set := compile(t, `[]`, all)
+func TestTemplate_Text(t *testing.T) {
+	set := compile(t, `[]`, allTypes)
 	for _, c := range []struct{ text, args, want string }{
 		{`SELECT {{.s}}`, `{"s":"a"}`, `SELECT a`},
 		{`{{.s}}{{"}}"}}`, `{"s":"it's {{.n}}"}`, `it's {{.n}}}}`},
@@ -60,35 +59,35 @@ func TestTemplateText(t *testing.T) {
 		{`no places`, `{"s":""}`, `no places`},
 		{``, `{"s":""}`, ``},
 	} {
-		if got, err := textOf(t, set, c.text, c.args); got != c.want || err != nil {
+		if got, err := fill(t, set, c.text, c.args); got != c.want || err != nil {
 			t.Errorf("%s of %s: got %q, %v; want %q", c.text, c.args, got, err, c.want)
 		}
 	}
 }
 
-// What has no value is never printed, in whichever way.
-func TestTemplateMissing(t *testing.T) {
-	set := compile(t, `[]`, all)
+// No function and no action prints a missing value.
+func TestTemplate_RejectsMissingValue(t *testing.T) {
+	set := compile(t, `[]`, allTypes)
 	for _, text := range []string{`{{.w}}`, `'{{.w}}'`, `{{.l}}`, `{{array .l}}`, `{{.n}}`, `{{$x := .w}}{{$x}}`, `{{print .w}}`, `{{println "x" .w}}`, `{{printf "%v" .w}}`, `{{.w | printf "%s"}}`,
 		`{{html .w}}`, `{{.w | js}}`, `{{urlquery .w}}`, `{{index . "zzz"}}`, `{{.m.k}}`, `{{.f | print | print}}`, `{{or .w .n}}`, `{{with .s}}{{$.w}}{{end}}`, `{{if true}}{{(.w)}}{{end}}`, `{{range .n}}{{else}}{{.n}}{{end}}`, `{{(.).zzz}}`} {
-		got, err := textOf(t, set, text, `{"s":"x"}`)
+		got, err := fill(t, set, text, `{"s":"x"}`)
 		if got != "" {
 			t.Errorf("%s: got %q", text, got)
 		}
-		wantRefusal(t, err, errcode.InvalidArguments, "no value", "{{if}}")
+		wantError(t, err, errcode.InvalidArguments, "no value", "{{if}}")
 	}
-	_, err := textOf(t, set, `{{.w}}`, `{"s":"x"}`)
-	wantRefusal(t, err, errcode.InvalidArguments, "{{.w}}")
-	_, err = textOf(t, set, `{{.l}}{{.m.k}}`, `{"s":"x","l":[],"m":{"k":[1,null]}}`)
-	wantRefusal(t, err, errcode.InvalidArguments, "{{.m.k}}", "no value")
+	_, err := fill(t, set, `{{.w}}`, `{"s":"x"}`)
+	wantError(t, err, errcode.InvalidArguments, "{{.w}}")
+	_, err = fill(t, set, `{{.l}}{{.m.k}}`, `{"s":"x","l":[],"m":{"k":[1,null]}}`)
+	wantError(t, err, errcode.InvalidArguments, "{{.m.k}}", "no value")
 }
 
-// Faults that depend on values end the call.
-func TestTemplateFails(t *testing.T) {
-	set := compile(t, `[]`, all)
+// Errors that depend on the values end the call.
+func TestTemplate_RejectsValues(t *testing.T) {
+	set := compile(t, `[]`, allTypes)
 	for text, words := range map[string]string{
-		`{{array .s}}`:              "no array",
-		`{{array .m.k}}`:            "element #0 is no string",
+		`{{array .s}}`:              "not an array",
+		`{{array .m.k}}`:            "element #0 is not a string",
 		`{{.m}}`:                    "no text",
 		`{{.}}`:                     "no text",
 		`{{print .m}}`:              "no text",
@@ -100,40 +99,40 @@ func TestTemplateFails(t *testing.T) {
 		`{{$x := "x"}}{{range .n}}{{$x = print $x $x}}{{end}}`: "bytes",
 		`{{range .n}}{{$y := json $.m}}{{end}}`:                "steps",
 	} {
-		got, err := textOf(t, set, text, `{"s":"x","l":["a"],"n":9223372036854775807,"m":{"k":[5]}}`)
+		got, err := fill(t, set, text, `{"s":"x","l":["a"],"n":9223372036854775807,"m":{"k":[5]}}`)
 		if got != "" {
 			t.Errorf("%s: got %q", text, got)
 		}
-		wantRefusal(t, err, errcode.InvalidArguments, words)
+		wantError(t, err, errcode.InvalidArguments, words)
 	}
 }
 
-// Nothing ends a statement early, wherever it is printed from.
-func TestTemplateRefusesNUL(t *testing.T) {
-	set := compile(t, `[]`, all)
+// NUL would end a statement early, also from within a map.
+func TestTemplate_RejectsNUL(t *testing.T) {
+	set := compile(t, `[]`, allTypes)
 	for _, text := range []string{`{{.m.k}}`, `{{range $k, $v := .m}}{{$v}}{{end}}`, `{{index .m.l 0}}`, `{{print .m.k}}`} {
-		got, err := textOf(t, set, text, `{"s":"x","m":{"k":"a\u0000","l":["\u0000"]}}`)
+		got, err := fill(t, set, text, `{"s":"x","m":{"k":"a\u0000","l":["\u0000"]}}`)
 		if got != "" {
 			t.Errorf("%s: got %q", text, got)
 		}
-		wantRefusal(t, err, errcode.InvalidArguments, "U+0000")
+		wantError(t, err, errcode.InvalidArguments, "U+0000")
 	}
 }
 
-// A value may be as long as a statement, no longer.
-func TestTemplateTextIsBounded(t *testing.T) {
+// A value may be as long as the text, but not longer.
+func TestTemplate_LimitsText(t *testing.T) {
 	set := compile(t, `[]`, `[{"type":"string"}]`)
 	for _, size := range []int{parameter.MaxText, parameter.MaxText + 1} {
-		got, err := textOf(t, set, `{{.a}}`, `{"a":"`+strings.Repeat("x", size)+`"}`)
+		got, err := fill(t, set, `{{.a}}`, `{"a":"`+strings.Repeat("x", size)+`"}`)
 		if ok := size == parameter.MaxText; (err == nil) != ok || ok && len(got) != size {
 			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
 		}
 	}
 }
 
-// Templates that can never be right are refused when they are read.
-func TestTemplateRefusesText(t *testing.T) {
-	set := compile(t, `[{"name":"o","type":"string"}]`, all)
+// Templates that can never succeed are rejected when they are parsed.
+func TestSet_TemplateRejectsText(t *testing.T) {
+	set := compile(t, `[{"name":"o","type":"string"}]`, allTypes)
 	for text, words := range map[string]string{
 		`SELECT {{.s`:                         "unclosed",
 		`{{.zzz}}`:                            `"zzz"`,
@@ -150,13 +149,14 @@ func TestTemplateRefusesText(t *testing.T) {
 		`{{define "x"}}{{end}}`:               "define",
 		`{{define "x"}}{{template "x"}}{{end}}{{.s}}`: "define",
 		`{{block "x" .}}{{end}}`:                      "define",
-		`{{template "x"}}`:                            "templates in templates",
-		`{{template "statement" .}}`:                  "templates in templates",
+		`{{template "x"}}`:                            "nested templates",
+		`{{template "statement" .}}`:                  "nested templates",
 		`{{$ := .l}}`:                                 "$",
 		`{{$ = .l}}`:                                  "$",
 		`{{range $ := .l}}{{end}}`:                    "$",
-		`{{printf .s .l}}`:                            "written out",
-		`{{.s | printf}}`:                             "written out",
+		`{{printf .s .l}}`:                            "constant",
+		`{{printf "%*d" 9 .n}}`:                       "width",
+		`{{.s | printf}}`:                             "constant",
 		`{{_emit "x" .s}}`:                            "_emit",
 		`{{if (_step)}}{{end}}`:                       "_step",
 		`{{.x-y}}`:                                    "bad character",
@@ -167,22 +167,22 @@ func TestTemplateRefusesText(t *testing.T) {
 	}
 }
 
-// Without template parameters a text is no template.
-func TestTemplateWithoutParameters(t *testing.T) {
-	got, err := textOf(t, compile(t, `[{"type":"string"}]`, `[]`), `SELECT '{{.a}}', '{{'`, `{"a":"x"}`)
+// Without template parameters the text is not a template.
+func TestTemplate_WithoutParameters(t *testing.T) {
+	got, err := fill(t, compile(t, `[{"type":"string"}]`, `[]`), `SELECT '{{.a}}', '{{'`, `{"a":"x"}`)
 	if want := `SELECT '{{.a}}', '{{'`; got != want || err != nil {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
 
-// A template may see other parameters, if it is told which.
-func TestTemplateOfNames(t *testing.T) {
+// A template can name other parameters.
+func TestSet_TemplateOfNamedParameters(t *testing.T) {
 	set := compile(t, `[{"name":"a","type":"string"},{"name":"b","type":"integer","required":false}]`, `[{"name":"t","type":"string"}]`)
 	template, err := set.Template(`{"a":{{json .a}},"b":{{json .b}}}`, "a", "b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := template.Text(given(t, set, `{"a":"\"","t":"x"}`))
+	got, err := template.Text(parseArgs(t, set, `{"a":"\"","t":"x"}`))
 	if want := `{"a":"\"","b":null}`; got != want || err != nil {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
@@ -191,13 +191,13 @@ func TestTemplateOfNames(t *testing.T) {
 			t.Errorf("%s of %q: no error", text, names)
 		}
 	}
-	if _, err := template.Text(given(t, compile(t, `[{"name":"a","type":"string"}]`, `[]`), `{"a":"x"}`)); errcode.Of(err) != errcode.Internal {
+	if _, err := template.Text(parseArgs(t, compile(t, `[{"name":"a","type":"string"}]`, `[]`), `{"a":"x"}`)); errcode.Of(err) != errcode.Internal {
 		t.Errorf("values of another set: got %v", err)
 	}
 }
 
-// In MySQL a backslash would take a closing quote's meaning away.
-func TestBackslash(t *testing.T) {
+// In MySQL a backslash would escape the closing quote.
+func TestTemplate_DoublesBackslash(t *testing.T) {
 	for style, want := range map[string]string{
 		parameter.SingleQuotes: `'\\'' OR 1=1 -- '`, parameter.DoubleQuotes: `"\\' OR 1=1 -- "`, parameter.Backticks: "`\\' OR 1=1 -- `", parameter.SquareBrackets: `[\' OR 1=1 -- ]`,
 	} {
@@ -206,7 +206,7 @@ func TestBackslash(t *testing.T) {
 			t.Fatal(problems)
 		}
 		args, _ := json.Marshal(map[string]string{"a": `\' OR 1=1 -- `})
-		if got, err := textOf(t, set, `{{.a}}`, string(args)); got != want || err != nil {
+		if got, err := fill(t, set, `{{.a}}`, string(args)); got != want || err != nil {
 			t.Errorf("%s: got %s, %v; want %s", style, got, err, want)
 		}
 	}

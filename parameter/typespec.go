@@ -7,24 +7,26 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// typeSpec says which values there may be at one place: that of a parameter, of
-// the elements of an array, of the values in a map.
+// typeSpec is the type and the constraints of a parameter, of the elements of an
+// array, or of the values in a map.
 type typeSpec struct {
 	kind        string
 	description string
-	name        string // of an element's form, for listings
+	name        string // of an element, for the manifest
 
 	allowed, excluded valueList
-	low, high         string // JSON numbers; "" for no limit
+	low, high         string // JSON numbers; "" is no limit
 	quote             quote
 	statement         bool      // values become part of a statement's text
 	items             *typeSpec // of array, and of map if its values have one type
 }
 
-// unrestricted says whether there are values with texts that are neither quoted nor
-// listed.
+// unrestricted reports whether there are values with strings that are neither quoted
+// nor listed.
 func (f *typeSpec) unrestricted() bool {
 	switch f.kind {
 	case TypeString:
@@ -35,15 +37,15 @@ func (f *typeSpec) unrestricted() bool {
 	return f.kind == TypeMap
 }
 
-// read gives the value that r stands for, as a statement gets it. What is
-// wrong with it is an error whose text says so, unless hidden is set.
+// read checks r and returns its value as a statement gets it. The error quotes the
+// value unless hidden is set.
 func (f *typeSpec) read(r gjson.Result, hidden bool) (any, error) {
 	v, err := f.convert(r)
-	if err != nil {
-		return nil, word(r, hidden, err)
+	if err == nil {
+		err = f.checkConstraints(r, v)
 	}
-	if err := f.within(r, v); err != nil {
-		return nil, word(r, hidden, err)
+	if err != nil {
+		return nil, describeValue(r, hidden, err)
 	}
 	switch {
 	case f.kind == TypeString:
@@ -56,17 +58,17 @@ func (f *typeSpec) read(r gjson.Result, hidden bool) (any, error) {
 	return v, nil
 }
 
-// word puts the value before what is wrong with it.
-func word(r gjson.Result, hidden bool, err error) error {
+// describeValue puts the value before what is wrong with it.
+func describeValue(r gjson.Result, hidden bool, err error) error {
 	if hidden {
 		return fmt.Errorf("it %w", err)
 	}
-	return fmt.Errorf("%s %w", brief(r.Raw), err)
+	return fmt.Errorf("%s %w", textutil.Truncate(r.Raw, maxQuote), err)
 }
 
-// within says what of its constraints the value, which r stands for, breaks.
-func (f *typeSpec) within(r gjson.Result, v any) error {
-	if !f.allowed.empty() && !f.allowed.has(r, sameParameters) {
+// checkConstraints checks the constraints of a value; r is its JSON.
+func (f *typeSpec) checkConstraints(r gjson.Result, v any) error {
+	if !f.allowed.empty() && !f.allowed.has(r, equalExact) {
 		return fmt.Errorf("is not an allowed value: want %s", f.allowed.describe())
 	}
 	if !f.excluded.empty() && f.excluded.has(r, f.equal) {
@@ -84,10 +86,10 @@ func (f *typeSpec) within(r gjson.Result, v any) error {
 	return nil
 }
 
-var errNUL = errors.New("has the character U+0000, which no statement can hold")
+var errNUL = errors.New("contains the character U+0000, which a statement cannot contain")
 
-// convert gives the value of f's type that r stands for. Of an array, and of a
-// map with a type for its values, only the type itself is looked at.
+// convert returns r as a value of f's type. For an array, and a map with typed
+// values, it checks only the type and does not return a value.
 func (f *typeSpec) convert(r gjson.Result) (v any, err error) {
 	ok := false
 	switch f.kind {
@@ -103,7 +105,7 @@ func (f *typeSpec) convert(r gjson.Result) (v any, err error) {
 		ok = r.IsArray()
 	case TypeMap:
 		if ok = r.IsObject(); ok && f.items == nil {
-			return anyType(r)
+			return untypedValue(r)
 		}
 	}
 	if !ok {
@@ -131,7 +133,7 @@ func (f *typeSpec) convertFloat(r gjson.Result) (any, error) {
 	}
 	n, ok := float(r.Raw)
 	if !ok {
-		return nil, errors.New("is beyond float64")
+		return nil, errors.New("is out of the range of float64")
 	}
 	return n, nil
 }
@@ -154,7 +156,7 @@ func (f *typeSpec) readMap(r gjson.Result, hidden bool) (o object, err error) {
 	r.ForEach(func(key, value gjson.Result) bool {
 		var v any
 		if v, err = f.items.read(value, hidden); err != nil {
-			err = fmt.Errorf("unable to parse value for %s: %w", keyWord(key, hidden), err)
+			err = fmt.Errorf("unable to parse value for %s: %w", describeKey(key, hidden), err)
 			return false
 		}
 		o = append(o, member{key.Str, v})
@@ -163,20 +165,21 @@ func (f *typeSpec) readMap(r gjson.Result, hidden bool) (o object, err error) {
 	return o, err
 }
 
-func keyWord(key gjson.Result, hidden bool) string {
+// describeKey returns how an error names the key of a map.
+func describeKey(key gjson.Result, hidden bool) string {
 	if hidden {
 		return "a key"
 	}
-	return "key " + brief(key.Raw)
+	return "key " + textutil.Truncate(key.Raw, maxQuote)
 }
 
-// anyType gives a value of no stated type; its numbers keep every digit.
-func anyType(r gjson.Result) (v any, err error) {
+// untypedValue returns a value of no stated type. Its numbers keep every digit.
+func untypedValue(r gjson.Result) (v any, err error) {
 	switch {
 	case r.IsObject():
 		o := object(nil)
 		r.ForEach(func(key, value gjson.Result) bool {
-			v, err = anyType(value)
+			v, err = untypedValue(value)
 			o = append(o, member{key.Str, v})
 			return err == nil
 		})
@@ -184,14 +187,14 @@ func anyType(r gjson.Result) (v any, err error) {
 	case r.IsArray():
 		list := []any{}
 		r.ForEach(func(_, element gjson.Result) bool {
-			v, err = anyType(element)
+			v, err = untypedValue(element)
 			list = append(list, v)
 			return err == nil
 		})
 		return list, err
 	case r.Type == gjson.Number:
 		if _, ok := float(r.Raw); !ok {
-			return nil, fmt.Errorf("holds %s, which is beyond float64", brief(r.Raw))
+			return nil, fmt.Errorf("contains %s, which is out of the range of float64", textutil.Truncate(r.Raw, maxQuote))
 		}
 		return json.Number(r.Raw), nil
 	}

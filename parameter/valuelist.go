@@ -4,34 +4,37 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// valueList is a list of values, as JSON, or of expressions. The empty choice
-// says nothing.
+// valueList is a list of values, as JSON, and of expressions. An empty one restricts
+// nothing.
 type valueList struct {
-	texts       map[string]bool // those of values that are strings
+	texts       map[string]bool // the values that are strings
 	values      []gjson.Result
 	expressions []*expression
 }
 
-func (c *valueList) empty() bool { return len(c.values) == 0 && len(c.expressions) == 0 }
+func (l *valueList) empty() bool { return len(l.values) == 0 && len(l.expressions) == 0 }
 
-func (c *valueList) add(r gjson.Result) {
+func (l *valueList) add(r gjson.Result) {
 	if r.Type == gjson.String {
-		if c.texts == nil {
-			c.texts = map[string]bool{}
+		if l.texts == nil {
+			l.texts = map[string]bool{}
 		}
-		c.texts[r.Str] = true
+		l.texts[r.Str] = true
 	}
-	c.values = append(c.values, r)
+	l.values = append(l.values, r)
 }
 
-// has says whether r is in the list, where same says what of values is equal.
-func (c *valueList) has(r gjson.Result, same func(a, b gjson.Result) bool) bool {
+// has reports whether r is in the list, or matches an expression. same compares two
+// values.
+func (l *valueList) has(r gjson.Result, same func(a, b gjson.Result) bool) bool {
 	if r.Type == gjson.String {
-		return c.texts[r.Str] || c.matches(r.Str)
+		return l.texts[r.Str] || l.matches(r.Str)
 	}
-	for _, v := range c.values {
+	for _, v := range l.values {
 		if same(r, v) {
 			return true
 		}
@@ -39,8 +42,8 @@ func (c *valueList) has(r gjson.Result, same func(a, b gjson.Result) bool) bool 
 	return false
 }
 
-func (c *valueList) matches(text string) bool {
-	for _, e := range c.expressions {
+func (l *valueList) matches(text string) bool {
+	for _, e := range l.expressions {
 		if e.MatchString(text) {
 			return true
 		}
@@ -48,17 +51,17 @@ func (c *valueList) matches(text string) bool {
 	return false
 }
 
-// describe says what the list holds, the beginning of a long one.
-func (c *valueList) describe() string {
+// describe returns the entries for a message, only the first ones of a long list.
+func (l *valueList) describe() string {
 	const most = 10
 	var list []string
-	for _, v := range c.values[:min(len(c.values), most)] {
-		list = append(list, brief(v.Raw))
+	for _, v := range l.values[:min(len(l.values), most)] {
+		list = append(list, textutil.Truncate(v.Raw, maxQuote))
 	}
-	for _, e := range c.expressions[:min(len(c.expressions), most)] {
-		list = append(list, "text that matches "+brief(e.source))
+	for _, e := range l.expressions[:min(len(l.expressions), most)] {
+		list = append(list, "text that matches "+textutil.Truncate(e.source, maxQuote))
 	}
-	if len(c.values) > most || len(c.expressions) > most {
+	if len(l.values) > most || len(l.expressions) > most {
 		list = append(list, "others")
 	}
 	if last := len(list) - 1; last > 0 {

@@ -5,37 +5,37 @@ import (
 	"reflect"
 )
 
-// Values are the checked values of one call. What they print as, in logs too,
-// does not have those that are not the caller's own: secure ones, claims, and
-// copies of either. The zero Values are of no parameters.
+// Values are the checked values of one call. Printed, logged or marshalled they
+// redact those that the caller did not write: secure ones, claims, and copies of
+// either. The zero Values have no parameters.
 type Values struct {
 	set  *Set
-	list []any // by place: nil, string, int64, float64, bool, []any, object
+	list []any // indexed as set.list: nil, string, int64, float64, bool, []any, object
 }
 
-// Bind gives the ordinary values, in order, for a driver: nil, string, int64,
-// float64, bool, and of an array the slice of its elements' type, as in
-// []int64. A map is its JSON, a string.
+// Bind returns the ordinary values, in order, for a database driver: nil, string,
+// int64, float64, bool, or for an array a slice such as []int64. A map is a string,
+// its JSON.
 func (v Values) Bind() []any {
-	return v.ordinary(func(p *parameter, value any) any { return bindable(p.form, value) })
+	return v.ordinary(func(p *parameter, value any) any { return bindable(p.spec, value) })
 }
 
-// BindText is Bind for databases without arrays: they are JSON too.
+// BindText is Bind for databases without arrays: an array is a string, its JSON.
 func (v Values) BindText() []any {
 	return v.ordinary(func(_ *parameter, value any) any { return plain(value) })
 }
 
-func (v Values) ordinary(give func(p *parameter, value any) any) []any {
+func (v Values) ordinary(convert func(p *parameter, value any) any) []any {
 	list := make([]any, 0, len(v.list))
 	for i, value := range v.list {
 		if p := v.set.list[i]; !p.template {
-			list = append(list, give(p, value))
+			list = append(list, convert(p, value))
 		}
 	}
 	return list
 }
 
-// plain gives a container as JSON.
+// plain returns an array or a map as JSON, any other value unchanged.
 func plain(value any) any {
 	switch value.(type) {
 	case []any, object:
@@ -44,7 +44,7 @@ func plain(value any) any {
 	return value
 }
 
-// bindable gives an array as a slice of its elements' type.
+// bindable returns an array as a slice of its elements' type, a map as JSON.
 func bindable(f *typeSpec, value any) any {
 	list, ok := value.([]any)
 	if !ok || f.kind != TypeArray {
@@ -57,7 +57,7 @@ func bindable(f *typeSpec, value any) any {
 	return slice.Interface()
 }
 
-// goType gives the type of what bindable makes.
+// goType returns the type of what bindable returns.
 func (f *typeSpec) goType() reflect.Type {
 	switch f.kind {
 	case TypeInteger:
@@ -72,8 +72,8 @@ func (f *typeSpec) goType() reflect.Type {
 	return reflect.TypeFor[string]()
 }
 
-// Value gives the value of any parameter, as BindText does. It is not ok if
-// there is no such parameter; of one that is missing the value is nil.
+// Value returns the value of any parameter, as BindText does, and reports whether the
+// parameter exists. A missing value is nil.
 func (v Values) Value(name string) (value any, ok bool) {
 	if v.set == nil {
 		return nil, false
@@ -85,9 +85,8 @@ func (v Values) Value(name string) (value any, ok bool) {
 	return plain(v.list[i]), true
 }
 
-// JSON gives the values of the named parameters, of all if none is named, as
-// one JSON object, also those that must not be shown. Missing ones are left
-// out, and so are names of no parameter.
+// JSON returns the values of the named parameters, of all if none is named, as a
+// JSON object. It does not redact. Missing values and unknown names are left out.
 func (v Values) JSON(names ...string) []byte {
 	out, wanted := []byte{'{'}, map[string]bool{}
 	for _, name := range names {
@@ -106,7 +105,7 @@ func (v Values) JSON(names ...string) []byte {
 
 const redacted = "[redacted]"
 
-// MarshalJSON implements json.Marshaler, for logs and records: see Values.
+// MarshalJSON implements json.Marshaler, for logs and records. It redacts: see Values.
 func (v Values) MarshalJSON() ([]byte, error) {
 	o := make(object, 0, len(v.list))
 	for i, value := range v.list {
@@ -119,7 +118,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return appendJSON([]byte{}, o), nil
 }
 
-// String implements fmt.Stringer.
+// String implements fmt.Stringer. It redacts: see Values.
 func (v Values) String() string {
 	text, _ := v.MarshalJSON()
 	return string(text)
@@ -128,5 +127,5 @@ func (v Values) String() string {
 // GoString implements fmt.GoStringer, so that %#v redacts too.
 func (v Values) GoString() string { return "parameter.Values" + v.String() }
 
-// LogValue implements slog.LogValuer.
+// LogValue implements slog.LogValuer. It redacts: see Values.
 func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }

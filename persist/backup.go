@@ -18,21 +18,20 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// minFreeBytes is what a draft leaves free on the disk for commits.
+// minFreeBytes is the disk space that a temporary copy must leave for commits.
 const minFreeBytes = 256 << 20
 
-// Backup writes a backup while commits go on, and gives the number of its last
-// event: that one and all before it are there, and none after it.
+// Backup writes a backup to the given writer while commits continue. It returns a sequence
+// number: the backup has exactly the events up to this number.
 //
-// A copy holds a read transaction. As long as it is open the file grows, and
-// once it outgrows what bolt has mapped commits wait for the transaction's end.
-// So nothing is written to a peer meanwhile, which may be slow or stuck: unless
-// to is a file, the copy is first made beside the data file, in a file without
-// a name, and refused when the disk has no room for it, for a store whose disk
-// is full stops.
+// Copying holds a read transaction. Meanwhile the file grows, and once it outgrows the
+// memory map of bbolt, commits wait for the end of the transaction. A slow writer must not
+// delay them. Unless to is a regular file, Backup therefore makes the copy in an unnamed
+// temporary file in the data directory first. It returns an error with the code
+// QuotaExceeded if the disk has no space for that, because a store stops when its disk is
+// full.
 //
-// Errors: journal.ErrClosed; QuotaExceeded when there is no room; those of to;
-// otherwise what the file system says.
+// Other errors are journal.ErrClosed, and those of to and of the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer) (seq uint64, err error) {
 	if file, ok := to.(*os.File); ok && isRegular(file) {
 		seq, err = s.copyTo(ctx, file)
@@ -45,16 +44,17 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) (seq uint64, err error
 	return seq, nil
 }
 
+// isRegular reports whether file is a regular file, not a pipe or a device.
 func isRegular(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode().IsRegular()
 }
 
-// copyViaTempFile copies by way of a draft.
+// copyViaTempFile writes a backup through a temporary file.
 func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, err error) {
-	s.backupMu.Lock() // two would fill the disk together
+	s.backupMu.Lock() // two copies at once could fill the disk
 	defer s.backupMu.Unlock()
-	var path string // bolt forgets it when it is closed
+	var path string // a closed bbolt file has no path
 	err = s.view(ctx, func(tx *bolt.Tx) error {
 		path = tx.DB().Path()
 		return freeSpaceFor(path)
@@ -62,62 +62,62 @@ func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, 
 	if err != nil {
 		return 0, err
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), parts) // mode 0600
+	temp, err := os.CreateTemp(filepath.Dir(path), partPattern) // mode 0600
 	if err != nil {
 		return 0, err
 	}
-	defer draft.Close()
-	if err := os.Remove(draft.Name()); err != nil { // a crash leaves nothing
+	defer temp.Close()
+	if err := os.Remove(temp.Name()); err != nil { // a crash leaves no file now
 		return 0, err
 	}
-	if seq, err = s.copyTo(ctx, draft); err != nil {
+	if seq, err = s.copyTo(ctx, temp); err != nil {
 		return 0, err
 	}
-	if _, err := draft.Seek(0, io.SeekStart); err != nil {
+	if _, err := temp.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}
-	_, err = io.Copy(ctxWriter{ctx, to}, draft)
+	_, err = io.Copy(ctxWriter{ctx, to}, temp)
 	return seq, err
 }
 
-// freeSpaceFor refuses a copy that would fill the disk of the data file.
+// freeSpaceFor returns an error if a copy could fill the disk of the data file.
 func freeSpaceFor(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	free, err := freeBytes(filepath.Dir(path))
-	need := 2*info.Size() + minFreeBytes // whoever asked may write it to the same disk
+	need := 2*info.Size() + minFreeBytes // the client may write its copy to the same disk
 	if err == nil && free < uint64(need) {
-		err = errcode.New(errcode.QuotaExceeded, "the disk of %s has %d bytes free, and a copy takes up to %d for a while; make room, or end the process and take the backup then",
+		err = errcode.New(errcode.QuotaExceeded, "the disk of %s has %d bytes free, and a backup needs up to %d temporarily; free some space, or stop the process and make the backup then",
 			path, free, need)
 	}
 	return err
 }
 
-// copyTo writes a backup to a file.
+// copyTo writes the data file and its trailer to a file.
 func (s *Store) copyTo(ctx context.Context, to io.Writer) (seq uint64, err error) {
-	seal := &checksumWriter{to: ctxWriter{ctx, to}, sum: sha256.New()}
+	w := &checksumWriter{to: ctxWriter{ctx, to}, sum: sha256.New()}
 	err = s.view(ctx, func(tx *bolt.Tx) error {
-		l, err := readLedger(tx)
+		r, err := readIntegrity(tx)
 		if err != nil {
 			return err
 		}
-		seq = l.seq
-		_, err = tx.WriteTo(seal)
-		return cmp.Or(seal.fault, err)
+		seq = r.seq
+		_, err = tx.WriteTo(w)
+		return cmp.Or(w.err, err)
 	})
 	if err != nil {
 		return 0, err
 	}
-	return seq, seal.finish(seq)
+	return seq, w.finish(seq)
 }
 
-// Verify reads the backup in the file at path completely, changes nothing, and
-// gives the number of its last event.
+// Verify checks the backup in a file completely, without changing it. It returns the
+// sequence number up to which the backup has events.
 //
-// Errors: InvalidArguments when it is no backup; Conflict when a newer version
-// made it; journal.ErrDamaged; otherwise what the file system says.
+// The error has the code InvalidArguments if the file is not a backup, and Conflict if a
+// newer version made it. It is journal.ErrDamaged if the backup is incomplete or damaged.
 func Verify(ctx context.Context, path string) (seq uint64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -131,7 +131,7 @@ func Verify(ctx context.Context, path string) (seq uint64, err error) {
 	return seq, checkCopy(path)
 }
 
-// checkCopy is Check for a file that nobody has open and that stays as it is.
+// checkCopy is Check for a file that no process has open. It does not change the file.
 func checkCopy(path string) error {
 	if _, err := inspectFile(path); err != nil {
 		return err
@@ -141,23 +141,23 @@ func checkCopy(path string) error {
 		return openError(path, err)
 	}
 	s := &Store{db: db, tail: map[identity.AgentID][]uint64{}}
-	err = guarded(func() error { return db.View(s.checkOnce) })
+	err = catchPageFault(func() error { return db.View(s.checkOnce) })
 	return errors.Join(err, db.Close())
 }
 
-// checkOnce reads everything but the pages themselves.
+// checkOnce checks all entries of a file. The pages have been inspected before.
 func (s *Store) checkOnce(tx *bolt.Tx) error {
-	l, err := readLedger(tx)
+	r, err := readIntegrity(tx)
 	if err != nil {
 		return err
 	}
-	s.ledger = *l
-	if err := s.gather(tx); err != nil {
+	s.integrity = *r
+	if err := s.loadTail(tx); err != nil {
 		return err
 	}
-	faults := slices.Concat(checkFrames(tx), s.checkIndex(tx), checkRunnable(tx), checkEvents(tx))
-	if err := errors.Join(faults...); err != nil && !errors.Is(err, journal.ErrDamaged) {
+	errs := slices.Concat(checkFrames(tx), s.checkIndex(tx), checkRunnable(tx), checkEvents(tx))
+	if err := errors.Join(errs...); err != nil && !errors.Is(err, journal.ErrDamaged) {
 		return fmt.Errorf("%w: %w", err, journal.ErrDamaged)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
-// restored opens a backup in a data directory of its own.
-func restored(t *testing.T, backup []byte) *persist.Store {
+// restoreBackup restores a backup into a new data directory and opens it.
+func restoreBackup(t *testing.T, backup []byte) *persist.Store {
 	t.Helper()
 	dir := t.TempDir()
 	if err := persist.Restore(t.Context(), bytes.NewReader(backup), dir); err != nil {
@@ -45,8 +45,8 @@ func backup(t testing.TB, s *persist.Store) ([]byte, uint64) {
 	return out.Bytes(), seq
 }
 
-// batchOf is a batch whose parts belong together: three events, a message and
-// a record that says how many batches its writer has committed.
+// batchOf returns a batch of three events, a message and a record with the number of batches
+// that w has committed.
 func batchOf(w identity.AgentID, n int) *journal.Batch {
 	return &journal.Batch{
 		Stream: w, Events: events(w, 3, fmt.Sprint(n)), Send: []journal.Message{message(w, fmt.Sprint(n))},
@@ -54,10 +54,9 @@ func batchOf(w identity.AgentID, n int) *journal.Batch {
 	}
 }
 
-// Backups that are taken while eight writers commit are the file as it was
-// between two commits: every batch is whole, every event up to the number is
-// there and none after it.
-func TestBackupWhileWritersCommit(t *testing.T) {
+// Backups that are made while eight writers commit are the file as it was between two
+// commits: they have complete batches, and exactly the events up to their number.
+func TestBackup_WhileWritersCommit(t *testing.T) {
 	s := persisttest.Open(t)
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -87,10 +86,10 @@ func TestBackupWhileWritersCommit(t *testing.T) {
 	close(stop)
 	writers.Wait()
 	for i, data := range backups {
-		wantWhole(t, s, restored(t, data), seqs[i])
+		wantConsistent(t, s, restoreBackup(t, data), seqs[i])
 	}
 	if seqs[7] < 100 {
-		t.Errorf("only %d numbers were given meanwhile", seqs[7])
+		t.Errorf("only %d sequence numbers were assigned meanwhile", seqs[7])
 	}
 	soakreport.Report(t, soakreport.Result{
 		Part: "backup", Claim: "a backup taken while it works, restored, is the organization of one moment", Goal: "whole batches up to its number",
@@ -98,8 +97,8 @@ func TestBackupWhileWritersCommit(t *testing.T) {
 	})
 }
 
-// wantWhole compares a backup with what the store knows up to seq.
-func wantWhole(t *testing.T, s, r *persist.Store, seq uint64) {
+// wantConsistent checks that the backup r has the events of s up to seq, in complete batches.
+func wantConsistent(t *testing.T, s, r *persist.Store, seq uint64) {
 	t.Helper()
 	var want []uint64
 	for _, e := range journaltest.Collect(t, s.Follow(t.Context(), 0, false)) {
@@ -125,25 +124,25 @@ func wantWhole(t *testing.T, s, r *persist.Store, seq uint64) {
 	}
 }
 
-func TestABackupHoldsWhatTheStoreHolds(t *testing.T) {
-	s := persisttest.OpenIn(t, write(t, specimen(t, 510)))
-	want, err := contents(s)
+func TestBackup_RestoresSameContents(t *testing.T) {
+	s := persisttest.OpenIn(t, dirWith(t, sampleFile(t, 510)))
+	want, err := dump(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	data, seq := backup(t, s)
-	r := restored(t, data)
-	if got, err := contents(r); err != nil || got != want || seq != s.Seq() {
+	r := restoreBackup(t, data)
+	if got, err := dump(r); err != nil || got != want || seq != s.Seq() {
 		t.Errorf("up to %d: got %v, %.300s, want %.300s", seq, err, got, want)
 	}
 	if next := journaltest.Commit(t, r, &journal.Batch{Stream: "a", Events: events("a", 1, "more")}); next != seq+1 {
-		t.Errorf("the next event has the number %d, want %d", next, seq+1)
+		t.Errorf("the next event has the sequence number %d, want %d", next, seq+1)
 	}
 }
 
-// A reader that takes nothing holds up nobody, however much the file grows,
-// and leaves nothing in the data directory.
-func TestAStuckReaderOfABackupHoldsUpNobody(t *testing.T) {
+// A client that does not read its backup does not delay commits, however much the file
+// grows, and Backup leaves no file in the data directory.
+func TestBackup_SlowWriterDoesNotBlockCommits(t *testing.T) {
 	dir := t.TempDir()
 	s := persisttest.OpenIn(t, dir)
 	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "before")})
@@ -159,7 +158,7 @@ func TestAStuckReaderOfABackupHoldsUpNobody(t *testing.T) {
 	}()
 	<-began
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
-		t.Errorf("meanwhile the data directory holds %v, %v", list, err)
+		t.Errorf("during the backup the data directory has %v, %v", list, err)
 	}
 	committed := make(chan struct{})
 	go func() {
@@ -171,7 +170,7 @@ func TestAStuckReaderOfABackupHoldsUpNobody(t *testing.T) {
 	select {
 	case <-committed:
 	case <-time.After(time.Minute):
-		t.Error("commits wait for the reader")
+		t.Error("commits wait for the client")
 	}
 	close(free)
 	<-committed
@@ -180,16 +179,16 @@ func TestAStuckReaderOfABackupHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A disk without room for a draft is not filled: that would stop the store.
-func TestABackupLeavesRoomForCommits(t *testing.T) {
+// Backup does not fill a disk without space for a temporary file: that would stop the store.
+func TestBackup_LeavesDiskSpaceForCommits(t *testing.T) {
 	dir := t.TempDir()
 	persisttest.Close(t, persisttest.OpenIn(t, dir))
-	if err := os.Truncate(filepath.Join(dir, persist.FileName), 1<<42); err != nil { // it takes no room itself
-		t.Skipf("there are no files with holes: %v", err)
+	if err := os.Truncate(filepath.Join(dir, persist.FileName), 1<<42); err != nil { // a sparse file, which needs no space
+		t.Skipf("no sparse files: %v", err)
 	}
 	s := persisttest.OpenIn(t, dir)
 	if _, err := s.Backup(t.Context(), io.Discard); errcode.Of(err) != errcode.QuotaExceeded {
-		t.Errorf("got %v, want that there is no room", err)
+		t.Errorf("got %v, want quota_exceeded", err)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "copy"))
 	if err != nil {
@@ -197,29 +196,29 @@ func TestABackupLeavesRoomForCommits(t *testing.T) {
 	}
 	defer file.Close()
 	if _, err := s.Backup(t.Context(), file); err != nil {
-		t.Errorf("straight into a file: %v", err)
+		t.Errorf("directly into a file: %v", err)
 	}
 	if _, err := persist.Verify(t.Context(), file.Name()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestBackupStopsWhen(t *testing.T) {
-	t.Run("its context ends", func(t *testing.T) {
-		s := persisttest.OpenIn(t, write(t, specimen(t, 510)))
+func TestBackup_Stops(t *testing.T) {
+	t.Run("context done", func(t *testing.T) {
+		s := persisttest.OpenIn(t, dirWith(t, sampleFile(t, 510)))
 		ctx, cancel := context.WithCancel(t.Context())
 		out := writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
 		if seq, err := s.Backup(ctx, out); !errors.Is(err, context.Canceled) || seq != 0 {
 			t.Errorf("got %d, %v", seq, err)
 		}
 	})
-	t.Run("its writer does, at any piece", func(t *testing.T) {
-		s := persisttest.OpenIn(t, write(t, specimen(t, 510)))
-		pieces := 0
-		if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { pieces++; return len(p), nil })); err != nil {
+	t.Run("writer fails at any write", func(t *testing.T) {
+		s := persisttest.OpenIn(t, dirWith(t, sampleFile(t, 510)))
+		writes := 0
+		if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { writes++; return len(p), nil })); err != nil {
 			t.Fatal(err)
 		}
-		for n := range pieces {
+		for n := range writes {
 			left := n
 			_, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) {
 				if left--; left < 0 {
@@ -228,11 +227,11 @@ func TestBackupStopsWhen(t *testing.T) {
 				return len(p), nil
 			}))
 			if !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("piece %d of %d: got %v", n, pieces, err)
+				t.Errorf("write %d of %d: got %v", n, writes, err)
 			}
 		}
 	})
-	t.Run("the store is closed", func(t *testing.T) {
+	t.Run("store closed", func(t *testing.T) {
 		s, err := persist.Open(t.TempDir())
 		if err := errors.Join(err, s.Close()); err != nil {
 			t.Fatal(err)
@@ -247,9 +246,9 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// wantRefused wants neither Verify nor Restore to take a backup, and Restore
-// to leave nothing behind.
-func wantRefused(t *testing.T, what string, data []byte, want string, is func(error) bool) {
+// wantRejected checks that Verify and Restore reject a backup, and that Restore leaves no
+// file.
+func wantRejected(t *testing.T, what string, data []byte, want string, is func(error) bool) {
 	t.Helper()
 	path, dir := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "data")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -262,7 +261,7 @@ func wantRefused(t *testing.T, what string, data []byte, want string, is func(er
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%s: %v are left, %v", what, left, err)
+		t.Errorf("%s: Restore left %v, %v", what, left, err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) {
 		t.Errorf("%s: the backup was changed, %v", what, err)
@@ -275,8 +274,8 @@ func isCode(code errcode.Code) func(error) bool {
 	return func(err error) bool { return errcode.Of(err) == code }
 }
 
-// sealed puts a seal behind a data file.
-func sealed(file []byte, version byte, seq uint64) []byte {
+// withTrailer appends a trailer to a data file.
+func withTrailer(file []byte, version byte, seq uint64) []byte {
 	out := append(bytes.Clone(file), "rolecall backup"...)
 	out = append(out, version)
 	for _, n := range []uint64{seq, uint64(len(file))} {
@@ -288,85 +287,85 @@ func sealed(file []byte, version byte, seq uint64) []byte {
 	return append(out, sum[:]...)
 }
 
-func TestTheSealIsAsItIsDocumented(t *testing.T) {
-	data, seq := backup(t, persisttest.OpenIn(t, write(t, specimen(t, 3))))
-	if file := data[:len(data)-64]; !bytes.Equal(sealed(file, 1, seq), data) {
-		t.Errorf("got the seal %x", data[len(file):])
+func TestBackup_TrailerFormat(t *testing.T) {
+	data, seq := backup(t, persisttest.OpenIn(t, dirWith(t, sampleFile(t, 3))))
+	if file := data[:len(data)-64]; !bytes.Equal(withTrailer(file, 1, seq), data) {
+		t.Errorf("got the trailer %x", data[len(file):])
 	}
 }
 
-func TestWhatIsNoWholeBackupIsRefused(t *testing.T) {
-	data, seq := backup(t, persisttest.OpenIn(t, write(t, specimen(t, 510))))
+func TestVerify_RejectsIncompleteBackups(t *testing.T) {
+	data, seq := backup(t, persisttest.OpenIn(t, dirWith(t, sampleFile(t, 510))))
 	file := data[:len(data)-64]
-	t.Run("cut short anywhere", func(t *testing.T) {
+	t.Run("cut short", func(t *testing.T) {
 		for _, n := range []int{20, 100, 4096, 5000, 8192, len(data) / 2, len(data) - 4096, len(data) - 65, len(data) - 64, len(data) - 33, len(data) - 1} {
-			wantRefused(t, fmt.Sprintf("%d of %d bytes", n, len(data)), data[:n], "cut short", isDamaged)
+			wantRejected(t, fmt.Sprintf("%d of %d bytes", n, len(data)), data[:n], "cut short", isDamaged)
 		}
-		wantRefused(t, "1 byte", data[:1], "no backup of rolecall", isCode(errcode.InvalidArguments))
-		wantRefused(t, "nothing", nil, "the file is empty", isCode(errcode.InvalidArguments))
+		wantRejected(t, "1 byte", data[:1], "not a rolecall backup", isCode(errcode.InvalidArguments))
+		wantRejected(t, "empty", nil, "the file is empty", isCode(errcode.InvalidArguments))
 	})
-	t.Run("changed anywhere", func(t *testing.T) {
+	t.Run("changed", func(t *testing.T) {
 		for at := 0; at < len(data); at += 1 + len(data)/150 {
 			changed := bytes.Clone(data)
 			changed[at] ^= 1 << (at % 8)
-			wantRefused(t, fmt.Sprintf("a bit of byte %d of %d", at, len(data)), changed, "", func(err error) bool { return isDamaged(err) || errcode.Of(err) == errcode.Conflict })
+			wantRejected(t, fmt.Sprintf("a bit of byte %d of %d", at, len(data)), changed, "", func(err error) bool { return isDamaged(err) || errcode.Of(err) == errcode.Conflict })
 		}
-		wantRefused(t, "a piece left out", append(bytes.Clone(data[:4096]), data[8192:]...), "instead of", isDamaged)
-		wantRefused(t, "a piece put in", append(bytes.Clone(data[:4096]), data...), "instead of", isDamaged)
+		wantRejected(t, "page removed", append(bytes.Clone(data[:4096]), data[8192:]...), "instead of", isDamaged)
+		wantRejected(t, "page inserted", append(bytes.Clone(data[:4096]), data...), "instead of", isDamaged)
 	})
-	t.Run("something else", func(t *testing.T) {
-		wantRefused(t, "a text", bytes.Repeat([]byte("dear diary, "), 1000), "no backup of rolecall", isCode(errcode.InvalidArguments))
-		wantRefused(t, "a data file", file, "a data file and no backup", isDamaged)
-		wantRefused(t, "a seal behind a text", sealed([]byte("dear diary"), 1, 1), "", isDamaged)
+	t.Run("other files", func(t *testing.T) {
+		wantRejected(t, "text", bytes.Repeat([]byte("dear diary, "), 1000), "not a rolecall backup", isCode(errcode.InvalidArguments))
+		wantRejected(t, "data file", file, "a data file and not a backup", isDamaged)
+		wantRejected(t, "text with a trailer", withTrailer([]byte("dear diary"), 1, 1), "", isDamaged)
 	})
-	t.Run("newer", func(t *testing.T) {
-		wantRefused(t, "a seal", sealed(file, 2, seq), "the backup has version 2", isCode(errcode.Conflict))
-		dir := write(t, file)
+	t.Run("newer version", func(t *testing.T) {
+		wantRejected(t, "trailer", withTrailer(file, 2, seq), "the backup has version 2", isCode(errcode.Conflict))
+		dir := dirWith(t, file)
 		setNumber(t, dir, "schema", 99)
 		newer, err := os.ReadFile(filepath.Join(dir, persist.FileName))
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantRefused(t, "a schema", sealed(newer, 1, seq), "schema 99", isCode(errcode.Conflict))
+		wantRejected(t, "schema", withTrailer(newer, 1, seq), "schema 99", isCode(errcode.Conflict))
 	})
-	t.Run("damaged before it was made", func(t *testing.T) {
+	t.Run("damaged before the backup", func(t *testing.T) {
 		for _, text := range []string{"tail", "checkpoint", `"value"`, "hello", "later"} {
-			spoilt := bytes.ReplaceAll(file, []byte(text), bytes.ToUpper([]byte(text)))
-			wantRefused(t, text, sealed(spoilt, 1, seq), "checksum differs", isDamaged)
+			damaged := bytes.ReplaceAll(file, []byte(text), bytes.ToUpper([]byte(text)))
+			wantRejected(t, text, withTrailer(damaged, 1, seq), "checksum differs", isDamaged)
 		}
 	})
 }
 
-func TestRestoreLeavesWhatIsThere(t *testing.T) {
-	data, _ := backup(t, persisttest.OpenIn(t, write(t, specimen(t, 3))))
-	occupied := func(t *testing.T, err error) {
+func TestRestore_KeepsExistingFiles(t *testing.T) {
+	data, _ := backup(t, persisttest.OpenIn(t, dirWith(t, sampleFile(t, 3))))
+	wantConflict := func(t *testing.T, err error) {
 		t.Helper()
-		if errcode.Of(err) != errcode.Conflict || !strings.Contains(err.Error(), "is there already and stays as it is") {
+		if errcode.Of(err) != errcode.Conflict || !strings.Contains(err.Error(), "already exists and was not changed") {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	}
-	t.Run("an organization", func(t *testing.T) {
+	t.Run("data file exists", func(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
 		before, _ := os.ReadFile(filepath.Join(dir, persist.FileName))
-		occupied(t, persist.Restore(t.Context(), bytes.NewReader(data), dir))
+		wantConflict(t, persist.Restore(t.Context(), bytes.NewReader(data), dir))
 		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("the data file was changed, %v", err)
 		}
 	})
-	t.Run("an organization that comes while the backup is read", func(t *testing.T) {
+	t.Run("data file created meanwhile", func(t *testing.T) {
 		dir := t.TempDir()
-		made := false
+		created := false
 		from := io.MultiReader(bytes.NewReader(data), readerFunc(func([]byte) (int, error) {
-			if !made {
-				made = true
+			if !created {
+				created = true
 				journaltest.Commit(t, persisttest.OpenIn(t, dir), &journal.Batch{Stream: "mine", Events: events("mine", 1, "x")})
 			}
 			return 0, io.EOF
 		}))
-		occupied(t, persist.Restore(t.Context(), from, dir))
+		wantConflict(t, persist.Restore(t.Context(), from, dir))
 	})
-	t.Run("a file where the data directory should be", func(t *testing.T) {
+	t.Run("data directory is a file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
@@ -381,17 +380,17 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A restore that breaks off, or was killed, leaves no data file; the next one
-// takes away what it left.
-func TestARestoreThatBreaksOff(t *testing.T) {
-	data, seq := backup(t, persisttest.OpenIn(t, write(t, specimen(t, 3))))
+// A restore that fails, or is killed, leaves no data file. The next one removes the
+// temporary file of a killed one.
+func TestRestore_Interrupted(t *testing.T) {
+	data, seq := backup(t, persisttest.OpenIn(t, dirWith(t, sampleFile(t, 3))))
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	broken := io.MultiReader(bytes.NewReader(data[:5000]), readerFunc(func([]byte) (int, error) {
 		parts, err := filepath.Glob(filepath.Join(dir, "*.part"))
-		if _, there := os.Stat(filepath.Join(dir, persist.FileName)); err != nil || len(parts) != 1 || !errors.Is(there, fs.ErrNotExist) {
-			t.Errorf("in the middle there are %v, %v, and a data file: %v", parts, err, there)
+		if _, statErr := os.Stat(filepath.Join(dir, persist.FileName)); err != nil || len(parts) != 1 || !errors.Is(statErr, fs.ErrNotExist) {
+			t.Errorf("during the restore: temporary files %v, %v, data file: %v", parts, err, statErr)
 		}
-		for _, part := range parts { // as if it were killed here
+		for _, part := range parts { // as if it had been killed here
 			if err := os.Link(part, filepath.Join(dir, "rolecall.db-killed.part")); err != nil {
 				t.Error(err)
 			}
@@ -414,7 +413,7 @@ func TestARestoreThatBreaksOff(t *testing.T) {
 	}
 	list, err := os.ReadDir(dir)
 	if err != nil || len(list) != 1 || list[0].Name() != persist.FileName {
-		t.Errorf("the data directory holds %v, %v", list, err)
+		t.Errorf("the data directory has %v, %v", list, err)
 	}
 	for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, persist.FileName): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {

@@ -12,14 +12,14 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Check reads everything: the file's own structure, every frame, the index
-// against the log, and that whoever has mail is runnable. It names all it finds.
-// Commits wait meanwhile: bolt can look at its free pages only between them.
+// Check checks the whole file: the pages, all frames, the index against the log, and that
+// all agents with messages are runnable. The error lists everything it finds. Commits wait
+// for Check, because bbolt can check its free pages only between transactions.
 func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return guarded(s.check)
+	return catchPageFault(s.check)
 }
 
 func (s *Store) check() error {
@@ -28,56 +28,59 @@ func (s *Store) check() error {
 		return closedError(err)
 	}
 	defer tx.Rollback() // nothing was written
-	var faults []error
+	var errs []error
 	for err := range tx.Check() {
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
-	faults = append(faults, checkFrames(tx)...)
-	faults = append(faults, s.checkIndex(tx)...)
-	faults = append(faults, checkRunnable(tx)...)
-	faults = append(faults, checkEvents(tx)...)
-	return errors.Join(faults...)
+	errs = append(errs, checkFrames(tx)...)
+	errs = append(errs, s.checkIndex(tx)...)
+	errs = append(errs, checkRunnable(tx)...)
+	errs = append(errs, checkEvents(tx)...)
+	return errors.Join(errs...)
 }
 
+// checkFrames checks all frames, and the entries of the buckets against the integrity
+// record.
 func checkFrames(tx *bolt.Tx) []error {
-	l, err := readLedger(tx)
+	r, err := readIntegrity(tx)
 	if err != nil {
 		return []error{err}
 	}
-	var faults []error
-	f := scanResult{schema: schema, ledger: l}
+	var errs []error
+	f := scanResult{schema: schema, integrity: r}
 	for i, bucket := range layout {
-		for key, value := range under(tx.Bucket(bucket.name), nil) {
-			f.holds[i].add(key)
+		for key, value := range withPrefix(tx.Bucket(bucket.name), nil) {
+			f.sums[i].add(key)
 			if _, err := unframe(bucket.name, key, bucket.kind, value); err != nil {
-				faults = append(faults, err)
+				errs = append(errs, err)
 			}
 		}
 	}
 	if err := f.check(); err != nil {
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
-	return faults
+	return errs
 }
 
-// checkIndex compares the places the index and memory know with the log, up
-// to the last event that memory knows: it follows a commit that is on disk.
+// checkIndex compares the sequence numbers in the index and in memory with the log, up to
+// the last commit that memory knows. Memory is updated after the file, so the log may have
+// later events.
 func (s *Store) checkIndex(tx *bolt.Tx) []error {
 	var known []uint64
 	s.mu.RLock()
-	last := s.ledger.seq
+	last := s.integrity.seq
 	for _, seqs := range s.tail {
 		known = append(known, seqs...)
 	}
 	s.mu.RUnlock()
-	for _, value := range under(tx.Bucket(bucketIndex), nil) {
-		if seqs, err := unpack(value[min(frameHead, len(value)):]); err == nil {
+	for _, value := range withPrefix(tx.Bucket(bucketIndex), nil) {
+		if seqs, err := unpackSeqs(value[min(frameHead, len(value)):]); err == nil {
 			known = append(known, seqs...)
 		}
 	}
 	var logged []uint64
-	for key := range under(tx.Bucket(bucketLog), nil) {
-		if len(key) == 8 { // checkFrames names the others
+	for key := range withPrefix(tx.Bucket(bucketLog), nil) {
+		if len(key) == 8 { // checkFrames reports the others
 			logged = append(logged, number(key))
 		}
 	}
@@ -85,31 +88,33 @@ func (s *Store) checkIndex(tx *bolt.Tx) []error {
 	slices.Sort(known)
 	known, logged = slices.DeleteFunc(slices.Compact(known), later), slices.DeleteFunc(logged, later)
 	if !slices.Equal(known, logged) {
-		return []error{fmt.Errorf("the index knows %d events, the log has %d, or they differ", len(known), len(logged))}
+		return []error{fmt.Errorf("the index has %d events and the log %d, or they differ", len(known), len(logged))}
 	}
 	return nil
 }
 
+// checkRunnable checks that all agents with messages are runnable.
 func checkRunnable(tx *bolt.Tx) []error {
-	var faults []error
+	var errs []error
 	runnable := tx.Bucket(bucketRunnable)
-	for key, value := range under(tx.Bucket(bucketInbox), nil) {
+	for key, value := range withPrefix(tx.Bucket(bucketInbox), nil) {
 		if _, err := unframe(bucketInbox, key, kindMessage, value); err != nil {
-			continue // checkFrames names it
+			continue // checkFrames reports it
 		}
 		if owner := key[:1+int(key[0])]; runnable.Get(owner) == nil {
-			faults = append(faults, fmt.Errorf("agent %q has mail and is not runnable", identity.AgentID(owner[1:])))
+			errs = append(errs, fmt.Errorf("agent %q has messages and is not runnable", identity.AgentID(owner[1:])))
 		}
 	}
-	return faults
+	return errs
 }
 
+// checkEvents checks that all events are JSON.
 func checkEvents(tx *bolt.Tx) []error {
-	var faults []error
-	for key, value := range under(tx.Bucket(bucketLog), nil) {
+	var errs []error
+	for key, value := range withPrefix(tx.Bucket(bucketLog), nil) {
 		if payload, err := unframe(bucketLog, key, kindEvent, value); err == nil && !gjson.ValidBytes(payload) {
-			faults = append(faults, fmt.Errorf("event %d is not JSON", number(key)))
+			errs = append(errs, fmt.Errorf("event %d is not JSON", number(key)))
 		}
 	}
-	return faults
+	return errs
 }

@@ -15,100 +15,106 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// A backup is the file as it was between two commits, and behind it a seal of
-// 64 bytes, so that one that was cut short or changed anywhere is never taken
-// for a whole one: mark and version (15, 1), the last number given (8), the
-// size of the file (8), and the SHA-256 of all before it (32).
+// A backup is the data file as it was between two commits, followed by a trailer of 64
+// bytes. The trailer reveals backups that were cut short or changed:
+//
+//	magic     15 bytes   "rolecall backup"
+//	version    1 byte    1
+//	seq        8 bytes   the last sequence number, big endian
+//	size       8 bytes   of the data file, big endian
+//	sum       32 bytes   SHA-256 of everything before it
 const (
-	checksumMagic = "rolecall backup"
-	sealVersion   = 1
-	sealSize      = 64
-	sumSize       = sha256.Size
+	checksumMagic  = "rolecall backup"
+	trailerVersion = 1
+	trailerSize    = 64
+	sumSize        = sha256.Size
 )
 
-// ctxWriter is a writer until its context ends.
+// ctxWriter is an io.Writer that fails once its context is done.
 type ctxWriter struct {
 	ctx context.Context
 	to  io.Writer
 }
 
 // Write implements io.Writer.
-func (l ctxWriter) Write(p []byte) (int, error) {
-	if err := l.ctx.Err(); err != nil {
+func (w ctxWriter) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return l.to.Write(p)
+	return w.to.Write(p)
 }
 
-// checksumWriter passes a data file on and puts the seal behind it.
+// checksumWriter writes a data file and then its trailer.
 type checksumWriter struct {
 	to   io.Writer
 	sum  hash.Hash
 	size int64
 
-	fault error // bolt gives its text alone
+	err error // of the last Write; bbolt returns only its text
 }
 
 // Write implements io.Writer.
-func (s *checksumWriter) Write(p []byte) (int, error) {
-	n, err := s.to.Write(p)
-	s.sum.Write(p[:n]) // never fails
-	s.size += int64(n)
-	s.fault = err
+func (w *checksumWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.sum.Write(p[:n]) // never fails
+	w.size += int64(n)
+	w.err = err
 	return n, err
 }
 
-func (s *checksumWriter) finish(seq uint64) error {
-	head := append([]byte(checksumMagic), sealVersion)
+// finish writes the trailer.
+func (w *checksumWriter) finish(seq uint64) error {
+	head := append([]byte(checksumMagic), trailerVersion)
 	head = binary.BigEndian.AppendUint64(head, seq)
-	head = binary.BigEndian.AppendUint64(head, uint64(s.size))
-	s.sum.Write(head)
-	_, err := s.to.Write(s.sum.Sum(head))
+	head = binary.BigEndian.AppendUint64(head, uint64(w.size))
+	w.sum.Write(head)
+	_, err := w.to.Write(w.sum.Sum(head))
 	return err
 }
 
-// verifyChecksum checks the seal of a backup, and gives the number of its last event
-// and the size of the data file in it.
+// verifyChecksum checks the trailer of a backup. It returns the sequence number in it and
+// the size of the data file.
 func verifyChecksum(ctx context.Context, file *os.File) (seq uint64, size int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, 0, err
 	}
-	size = info.Size() - sealSize
-	seal := make([]byte, sealSize)
+	size = info.Size() - trailerSize
+	trailer := make([]byte, trailerSize)
 	if size > 0 {
-		if _, err := file.ReadAt(seal, size); err != nil {
+		if _, err := file.ReadAt(trailer, size); err != nil {
 			return 0, 0, err
 		}
 	}
 	switch {
 	case info.Size() == 0:
 		return 0, 0, errcode.New(errcode.InvalidArguments, "the file is empty")
-	case !bytes.HasPrefix(seal, []byte(checksumMagic)):
-		return 0, 0, unsealed(file)
-	case seal[len(checksumMagic)] != sealVersion:
-		return 0, 0, errcode.New(errcode.Conflict, "the backup has version %d, this rolecall knows %d; use the version that made it", seal[len(checksumMagic)], sealVersion)
-	case number(seal[24:32]) != uint64(size):
-		return 0, 0, fmt.Errorf("the backup holds %d bytes instead of %d: %w", size, number(seal[24:32]), journal.ErrDamaged)
+	case !bytes.HasPrefix(trailer, []byte(checksumMagic)):
+		return 0, 0, errNoTrailer(file)
+	case trailer[len(checksumMagic)] != trailerVersion:
+		return 0, 0, errcode.New(errcode.Conflict, "the backup has version %d, this version of rolecall supports %d; use the version that made it", trailer[len(checksumMagic)], trailerVersion)
+	case number(trailer[24:32]) != uint64(size):
+		return 0, 0, fmt.Errorf("the backup has %d bytes instead of %d: %w", size, number(trailer[24:32]), journal.ErrDamaged)
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(ctxWriter{ctx, sum}, io.NewSectionReader(file, 0, size+sealSize-sumSize)); err != nil {
+	if _, err := io.Copy(ctxWriter{ctx, sum}, io.NewSectionReader(file, 0, size+trailerSize-sumSize)); err != nil {
 		return 0, 0, err
 	}
-	if !bytes.Equal(sum.Sum(nil), seal[sealSize-sumSize:]) {
-		return 0, 0, fmt.Errorf("the backup was changed since it was made, its checksum differs: %w", journal.ErrDamaged)
+	if !bytes.Equal(sum.Sum(nil), trailer[trailerSize-sumSize:]) {
+		return 0, 0, fmt.Errorf("the backup was changed after it was made, its checksum differs: %w", journal.ErrDamaged)
 	}
-	return number(seal[16:24]), size, nil
+	return number(trailer[16:24]), size, nil
 }
 
-// unsealed says what a file without a seal is.
-func unsealed(file *os.File) error {
+// errNoTrailer returns the error for a file without a trailer: it is not a backup, or an
+// incomplete one.
+func errNoTrailer(file *os.File) error {
 	head := make([]byte, 20)
 	if _, err := file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if little.Uint32(head[headSize:]) != boltMagic { // as in the first page of every file of bolt
-		return errcode.New(errcode.InvalidArguments, "the file is no backup of rolecall")
+	if little.Uint32(head[headSize:]) != boltMagic { // every bbolt file has it in its first page
+		return errcode.New(errcode.InvalidArguments, "the file is not a rolecall backup")
 	}
-	return fmt.Errorf("the end of the backup is missing: it was cut short, or is a data file and no backup: %w", journal.ErrDamaged)
+	return fmt.Errorf("the end of the backup is missing: it was cut short, or is a data file and not a backup: %w", journal.ErrDamaged)
 }

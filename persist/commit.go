@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	maxGroupCommit = 256 // batches that share a transaction, at most
-	checkpoint     = 512 // events between two writings of the index
-	maxID          = 255 // bytes of an agent's id: keys give their number in one byte
+	maxGroupCommit = 256 // maximum number of batches in a transaction
+	checkpoint     = 512 // number of events after which the index is written
+	maxID          = 255 // maximum length of an agent id in bytes: keys have the length in one byte
 )
 
 // commit is a batch on its way to disk.
 type commit struct {
-	batch                 *journal.Batch
-	events, post, arrived [][]byte // encoded: as many as there were when that was done
-	seq                   uint64
-	err                   error
-	done                  chan struct{}
+	batch                         *journal.Batch
+	events, sendJSON, deliverJSON [][]byte // the first entries of batch.Events, Send and Deliver, encoded
+	seq                           uint64
+	err                           error
+	done                          chan struct{} // closed when seq and err are set
 }
 
-// encode writes as JSON what is not yet: before any transaction begins, so
-// that what cannot be written fails alone.
+// encode encodes the events and messages that are not encoded yet. It runs before the
+// transaction begins, so that a batch that cannot be encoded fails alone.
 func (c *commit) encode() (err error) {
 	b := c.batch
 	if err := checkKeySizes(b); err != nil {
@@ -39,21 +39,21 @@ func (c *commit) encode() (err error) {
 	}
 	for i := len(c.events); i < len(b.Events); i++ {
 		e := &b.Events[i]
-		e.Seq, e.Stream = 0, b.Stream   // the key holds the number
-		payload, err := e.MarshalJSON() // json.Marshal would read what this gives once more
+		e.Seq, e.Stream = 0, b.Stream   // the key has the sequence number
+		payload, err := e.MarshalJSON() // json.Marshal would parse the result again
 		if err != nil {
 			return fmt.Errorf("encode event %d of %q: %w", i, e.Stream, err)
 		}
 		c.events = append(c.events, payload)
 	}
-	if c.post, err = encodeMail(c.post, b.Send); err == nil {
-		c.arrived, err = encodeMail(c.arrived, b.Deliver)
+	if c.sendJSON, err = encodeMessages(c.sendJSON, b.Send); err == nil {
+		c.deliverJSON, err = encodeMessages(c.deliverJSON, b.Deliver)
 	}
 	return err
 }
 
-// encodeMail adds the messages behind those that are done.
-func encodeMail(done [][]byte, list []journal.Message) ([][]byte, error) {
+// encodeMessages appends to done the messages of list that are not encoded yet.
+func encodeMessages(done [][]byte, list []journal.Message) ([][]byte, error) {
 	for i := len(done); i < len(list); i++ {
 		payload, err := json.Marshal(&list[i].Message)
 		if err != nil {
@@ -64,7 +64,7 @@ func encodeMail(done [][]byte, list []journal.Message) ([][]byte, error) {
 	return done, nil
 }
 
-// checkKeySizes refuses what no key can hold.
+// checkKeySizes returns an error if a key of the batch cannot be encoded.
 func checkKeySizes(b *journal.Batch) error {
 	ids := append([]identity.AgentID{b.Stream}, b.Purge...)
 	for _, m := range slices.Concat(b.Send, b.Deliver) {
@@ -75,24 +75,25 @@ func checkKeySizes(b *journal.Batch) error {
 	}
 	for _, id := range ids {
 		if len(id) > maxID {
-			return fmt.Errorf("agent id %.64q has %d bytes; at most %d are kept", id, len(id), maxID)
+			return fmt.Errorf("agent id %.64q has %d bytes; at most %d are allowed", id, len(id), maxID)
 		}
 	}
 	for _, r := range b.Put {
 		if n := len(recordKey(r.Kind, r.Key)); n > bolt.MaxKeySize {
-			return fmt.Errorf("record %s %.64q: its key has %d bytes; at most %d are kept", r.Kind, r.Key, n, bolt.MaxKeySize)
+			return fmt.Errorf("record %s %.64q: its key has %d bytes; at most %d are allowed", r.Kind, r.Key, n, bolt.MaxKeySize)
 		}
 	}
 	return nil
 }
 
-// Commit implements journal.Log.
+// Commit implements journal.Log. Once the batch is queued, ctx has no effect: Commit then
+// waits for the outcome.
 func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	c := &commit{batch: b, done: make(chan struct{})}
-	if err := c.encode(); err != nil { // here, while the committer waits for the disk
+	if err := c.encode(); err != nil { // in this goroutine, while the committer waits for the disk
 		return 0, err
 	}
 	if err := s.enqueue(c); err != nil {
@@ -102,6 +103,7 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return c.seq, c.err
 }
 
+// enqueue queues a commit, unless the store is closed.
 func (s *Store) enqueue(c *commit) error {
 	s.queueMu.RLock()
 	defer s.queueMu.RUnlock()
@@ -112,7 +114,7 @@ func (s *Store) enqueue(c *commit) error {
 	return nil
 }
 
-// commitLoop is the committer: the only writer of the file.
+// commitLoop is the committer. It ends when the queue is closed and empty.
 func (s *Store) commitLoop() {
 	defer close(s.committerDone)
 	for first := range s.queue {
@@ -120,8 +122,8 @@ func (s *Store) commitLoop() {
 	}
 }
 
-// collectGroup gathers what is queued behind first. Those who were just answered are
-// let go first: what they commit next shares this transaction, not the one after.
+// collectGroup returns first and the commits that are queued after it. It yields before,
+// so that writers whose last commit has just returned can join this group.
 func (s *Store) collectGroup(first *commit) []*commit {
 	runtime.Gosched()
 	list := []*commit{first}
@@ -139,7 +141,7 @@ func (s *Store) collectGroup(first *commit) []*commit {
 	return list
 }
 
-// commitGroup commits a list of batches in one transaction and answers each.
+// commitGroup commits a list of batches in one transaction and sets the outcome of each.
 func (s *Store) commitGroup(list []*commit) {
 	ready := s.prepareAll(list)
 	err := s.stopped()
@@ -151,14 +153,14 @@ func (s *Store) commitGroup(list []*commit) {
 	for _, c := range ready {
 		c.err = err
 	}
-	s.announce()
+	s.notifyAll()
 	for _, c := range list {
 		close(c.done)
 	}
 }
 
-// prepareAll runs what batches decide at the last moment and keeps out those
-// that refuse.
+// prepareAll calls the Prepare functions of the batches, in order. It returns the batches
+// that are to be written.
 func (s *Store) prepareAll(list []*commit) []*commit {
 	ready := make([]*commit, 0, len(list))
 	for _, c := range list {
@@ -172,8 +174,8 @@ func (s *Store) prepareAll(list []*commit) []*commit {
 	return ready
 }
 
-// prepareOne lets a batch decide. When what it added cannot be written, memory
-// may have changed and cannot follow.
+// prepareOne calls Prepare of a batch. If what Prepare added cannot be encoded, the store
+// stops: Prepare may have changed memory, which would differ from the file.
 func (s *Store) prepareOne(c *commit) error {
 	if err := c.batch.Prepare(c.batch); err != nil {
 		return err
@@ -184,39 +186,42 @@ func (s *Store) prepareOne(c *commit) error {
 	return nil
 }
 
+// stopped returns the reason if the store has stopped, else nil.
 func (s *Store) stopped() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.stopErr
 }
 
-// stop makes the store take nothing more: what became of the commit is unknown.
+// stop stops the store after a failed commit, whose outcome is unknown. It returns the
+// error for all later commits.
 func (s *Store) stop(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopErr = fmt.Errorf("commit to %s: %w; what became of it is unknown and %w: %s, then start the program again and resume the task",
+	s.stopErr = fmt.Errorf("commit to %s: %w; its outcome is unknown and the store has stopped (%w): %s, then start the program again and resume the task",
 		s.db.Path(), cause, journal.ErrClosed, recoveryHint(cause))
 	return s.stopErr
 }
 
-// recoveryHint says what to do about a commit that failed.
+// recoveryHint returns what the operator can do about a failed commit.
 func recoveryHint(cause error) string {
 	if errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
-		return "make room on the disk"
+		return "free some space on the disk"
 	}
-	return "look after the disk it is on"
+	return "check the disk"
 }
 
-func (s *Store) announce() {
+// notifyAll wakes the readers that wait for a commit.
+func (s *Store) notifyAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.notify)
 	s.notify = make(chan struct{})
 }
 
-// writeAll writes batches; memory follows only when they are on disk.
+// writeAll writes batches in one transaction. It updates memory when they are on disk.
 func (s *Store) writeAll(list []*commit) error {
-	w := &writer{ledger: s.ledger, held: s.delayed}
+	w := &writer{integrity: s.integrity, due: s.delayed}
 	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		id = tx.ID()
@@ -225,27 +230,27 @@ func (s *Store) writeAll(list []*commit) error {
 			if err := w.batch(c); err != nil {
 				return err
 			}
-			c.seq = w.ledger.seq
+			c.seq = w.integrity.seq
 		}
 		if err := w.checkpoint(s); err != nil {
 			return err
 		}
-		return writeLedger(tx, &w.ledger)
+		return writeIntegrity(tx, &w.integrity)
 	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	indexed := w.ledger.indexed != s.ledger.indexed
-	s.ledger, s.synced = w.ledger, id
+	indexed := w.integrity.indexed != s.integrity.indexed
+	s.integrity, s.synced = w.integrity, id
 	if indexed {
 		clear(s.tail)
 		s.tailLen = 0
 		return nil
 	}
-	for _, p := range w.places {
-		s.remember(p.stream, p.seq)
+	for _, p := range w.positions {
+		s.addToTail(p.stream, p.seq)
 	}
 	return nil
 }

@@ -10,45 +10,47 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// create makes a file that is complete when it gets its name: no crash leaves
-// half of one. Of two processes that do so at once the second finds that of
-// the first.
+// create creates an empty data file. The file is complete before it gets its name, so a
+// crash leaves no incomplete one. If another process creates it at the same time, that
+// file is kept.
 func create(path string) error {
 	folder := filepath.Dir(path)
-	draft, err := os.MkdirTemp(folder, ".new-")
+	temp, err := os.MkdirTemp(folder, ".new-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(draft)
-	made := filepath.Join(draft, FileName)
-	if err := makeEmpty(made); err != nil {
-		return fmt.Errorf("make a data file: %w", err)
+	defer os.RemoveAll(temp)
+	file := filepath.Join(temp, FileName)
+	if err := createEmpty(file); err != nil {
+		return fmt.Errorf("create data file: %w", err)
 	}
-	if err := settle(made, path); !errors.Is(err, fs.ErrExist) {
+	if err := publishFile(file, path); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// settle gives a complete file its name. A rename would overwrite a data file
-// that somebody made meanwhile; a link does not, and its error is fs.ErrExist.
-func settle(made, path string) error {
-	if err := os.Link(made, path); err != nil {
-		return fmt.Errorf("name a data file (the file system must have hard links): %w", err)
+// publishFile gives a complete file its name. It makes a hard link, because a rename would
+// overwrite a data file that another process has created in the meantime. The error is
+// fs.ErrExist then.
+func publishFile(file, path string) error {
+	if err := os.Link(file, path); err != nil {
+		return fmt.Errorf("link data file (the file system must support hard links): %w", err)
 	}
 	return SyncFolder(filepath.Dir(path))
 }
 
-// makeEmpty makes a data file with nothing in it.
-func makeEmpty(path string) error {
+// createEmpty creates a data file without entries.
+func createEmpty(path string) error {
 	db, err := openBolt(path, nil)
 	if err != nil {
 		return err
 	}
-	return errors.Join(db.Update(makeBuckets), db.Close())
+	return errors.Join(db.Update(createBuckets), db.Close())
 }
 
-func makeBuckets(tx *bolt.Tx) error {
+// createBuckets creates the buckets of the current schema.
+func createBuckets(tx *bolt.Tx) error {
 	own, err := tx.CreateBucket(bucketPersist)
 	for _, b := range layout {
 		if err == nil {
@@ -58,10 +60,11 @@ func makeBuckets(tx *bolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(putNumber(own, "schema", schema), writeLedger(tx, &integrityRecord{}))
+	return errors.Join(putNumber(own, "schema", schema), writeIntegrity(tx, &integrityRecord{}))
 }
 
-// SyncFolder puts the names in a folder on disk.
+// SyncFolder writes the entries of a directory to disk. A new or renamed file survives a
+// power cut only after that.
 func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -70,14 +73,14 @@ func SyncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// migrate brings a file of an older schema to this one. A file of schema 1 has
-// no ledger: what was found becomes what was written.
+// migrate brings a file to the current schema. A file of schema 1 has no integrity record;
+// it gets one with the entries that the scan has found.
 func migrate(tx *bolt.Tx, found *scanResult) error {
 	b := tx.Bucket(bucketPersist)
 	if getNumber(b, "schema") == schema {
 		return nil
 	}
-	l := &integrityRecord{seq: lastSeq(tx), buckets: found.holds}
+	l := &integrityRecord{seq: lastSeq(tx), buckets: found.sums}
 	if f := b.Get(keyIndexed); f != nil {
 		payload, err := unframe(bucketPersist, keyIndexed, kindNumber, f)
 		if err != nil {
@@ -85,18 +88,18 @@ func migrate(tx *bolt.Tx, found *scanResult) error {
 		}
 		l.indexed = number(payload)
 	}
-	return errors.Join(b.Delete(keyIndexed), putNumber(b, "schema", schema), writeLedger(tx, l))
+	return errors.Join(b.Delete(keyIndexed), putNumber(b, "schema", schema), writeIntegrity(tx, l))
 }
 
-// lastSeq finds the last number given to an event or a waiting message. A key
-// that does not fit its frame may hold any number: it gives none.
+// lastSeq returns the highest sequence number of an event or a waiting message. It ignores
+// messages with damaged frames, whose keys may contain any number.
 func lastSeq(tx *bolt.Tx) uint64 {
 	var last uint64
 	if key, _ := tx.Bucket(bucketLog).Cursor().Last(); len(key) == 8 {
 		last = number(key)
 	}
 	for _, name := range [][]byte{bucketInbox, bucketDelayed} {
-		for key, value := range under(tx.Bucket(name), nil) {
+		for key, value := range withPrefix(tx.Bucket(name), nil) {
 			if _, err := unframe(name, key, kindMessage, value); err == nil {
 				last = max(last, number(key[len(key)-8:]))
 			}
@@ -105,24 +108,24 @@ func lastSeq(tx *bolt.Tx) uint64 {
 	return last
 }
 
-// makeFolder makes a folder and those above it, and puts their names on disk.
-// A folder above that may not be read keeps the name when it likes.
-func makeFolder(path string) error {
+// makeDir creates a directory and its parents, and writes their names to disk. It cannot
+// do the latter in a parent that it may not read, and ignores that.
+func makeDir(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is no directory", path)
+		return fmt.Errorf("%s is not a directory", path)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	above := filepath.Dir(path)
-	if err := makeFolder(above); err != nil {
+	parent := filepath.Dir(path)
+	if err := makeDir(parent); err != nil {
 		return err
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := SyncFolder(above); !errors.Is(err, fs.ErrPermission) {
+	if err := SyncFolder(parent); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil

@@ -29,9 +29,9 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// specimen makes the bytes of a file that has something in every bucket, that
-// of the index only after 512 events, and holds every frame once.
-func specimen(t testing.TB, n int) []byte {
+// sampleFile returns a data file with n events of stream a and entries in all buckets. The
+// index has entries only after 512 events. Each frame occurs once in the file.
+func sampleFile(t testing.TB, n int) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	s := persisttest.OpenIn(t, dir)
@@ -40,11 +40,11 @@ func specimen(t testing.TB, n int) []byte {
 	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "tail"), Send: []journal.Message{message("b", "hello"), delayed("b", "later", at)},
 		Put: []journal.Record{{Kind: "k", Key: "x", Value: []byte(`"value"`)}}})
 	persisttest.Close(t, s)
-	return compacted(t, filepath.Join(dir, persist.FileName))
+	return compactFile(t, filepath.Join(dir, persist.FileName))
 }
 
-// compacted copies a file without the pages it no longer uses.
-func compacted(t testing.TB, path string) []byte {
+// compactFile returns a copy of a file without unused pages.
+func compactFile(t testing.TB, path string) []byte {
 	t.Helper()
 	src, err := bolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -66,14 +66,14 @@ func compacted(t testing.TB, path string) []byte {
 	return data
 }
 
-// entry is where a frame stands in a file, behind its key.
+// entry is an entry of a bucket.
 type entry struct{ key, frame []byte }
 
-// entries gives the first and the last entry of every bucket.
+// entries returns the first and the last entry of each bucket.
 func entries(t testing.TB, file []byte) map[string]entry {
 	t.Helper()
 	list := map[string]entry{}
-	edit(t, write(t, file), func(tx *bolt.Tx) error {
+	editFile(t, dirWith(t, file), func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
 			c := b.Cursor()
 			for at, move := range map[string]func() ([]byte, []byte){"first": c.First, "last": c.Last} {
@@ -88,8 +88,8 @@ func entries(t testing.TB, file []byte) map[string]entry {
 	return list
 }
 
-// write puts a file into a data directory of its own.
-func write(t testing.TB, file []byte) string {
+// dirWith returns a new data directory with the given data file.
+func dirWith(t testing.TB, file []byte) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, persist.FileName), file, 0o600); err != nil {
@@ -98,8 +98,8 @@ func write(t testing.TB, file []byte) string {
 	return dir
 }
 
-// contents reads all that a store holds, in words.
-func contents(s *persist.Store) (string, error) {
+// dump returns everything that a store contains, as text.
+func dump(s *persist.Store) (string, error) {
 	var out strings.Builder
 	ctx := context.Background()
 	for e, err := range s.Follow(ctx, 0, false) {
@@ -140,72 +140,73 @@ func contents(s *persist.Store) (string, error) {
 	return out.String(), err
 }
 
-// Property: "Every record has kind, version and checksum; a damaged one is
-// detected before use." Whichever bit of a value is turned, Open refuses, or
-// reading says ErrDamaged, or all is read as it was written; and Check finds
-// every one that Open lets pass.
-func TestEveryDamagedByteIsFound(t *testing.T) {
-	small, large := specimen(t, 3), specimen(t, 510)
+// Property: damage of a value is detected before the value is used. Whichever bit of a value
+// is flipped, Open rejects the file, or reading returns ErrDamaged, or everything is read as
+// it was written. Check finds the damage that Open does not.
+func TestOpen_DetectsDamagedBytes(t *testing.T) {
+	small, large := sampleFile(t, 3), sampleFile(t, 510)
 	for name, e := range entries(t, small) {
-		t.Run(name, func(t *testing.T) { t.Parallel(); turnBits(t, small, e) })
+		t.Run(name, func(t *testing.T) { t.Parallel(); flipBits(t, small, e) })
 	}
 	for name, e := range entries(t, large) {
 		if strings.HasPrefix(name, "index") || strings.HasPrefix(name, "persist") {
-			t.Run(name+", after a checkpoint", func(t *testing.T) { t.Parallel(); turnBits(t, large, e) })
+			t.Run(name+", after a checkpoint", func(t *testing.T) { t.Parallel(); flipBits(t, large, e) })
 		}
 	}
 }
 
-func turnBits(t *testing.T, file []byte, e entry) {
-	good, err := persist.Open(write(t, file))
+// flipBits flips bits of an entry's frame, one at a time.
+func flipBits(t *testing.T, file []byte, e entry) {
+	good, err := persist.Open(dirWith(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := contents(good)
+	want, err := dump(good)
 	if err := errors.Join(err, good.Check(t.Context()), good.Close()); err != nil {
 		t.Fatal(err)
 	}
-	place := bytes.Index(file, append(bytes.Clone(e.key), e.frame...)) + len(e.key)
-	if place < len(e.key) || bytes.Contains(file[place:], append(bytes.Clone(e.key), e.frame...)) {
-		t.Fatalf("the entry %x is not there once", e.key)
+	start := bytes.Index(file, append(bytes.Clone(e.key), e.frame...)) + len(e.key)
+	if start < len(e.key) || bytes.Contains(file[start:], append(bytes.Clone(e.key), e.frame...)) {
+		t.Fatalf("the entry %x does not occur exactly once", e.key)
 	}
-	dir := write(t, file)
+	dir := dirWith(t, file)
 	for i := 0; i < len(e.frame); i += 1 + len(e.frame)/300 {
 		broken := bytes.Clone(file)
-		broken[place+i] ^= 1 << (i % 8)
+		broken[start+i] ^= 1 << (i % 8)
 		if err := os.WriteFile(filepath.Join(dir, persist.FileName), broken, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wantFound(t, dir, want, fmt.Sprintf("byte %d of %x", i, e.frame))
+		wantDetected(t, dir, want, fmt.Sprintf("byte %d of %x", i, e.frame))
 	}
 }
 
-func wantFound(t *testing.T, dir, want, what string) {
+// wantDetected checks that the damage of a data directory is detected or has no effect.
+func wantDetected(t *testing.T, dir, want, what string) {
 	t.Helper()
 	s, err := persist.Open(dir)
 	if err != nil {
 		if !errors.Is(err, journal.ErrDamaged) && errcode.Of(err) != errcode.Conflict {
-			t.Errorf("%s: Open says %v, want ErrDamaged", what, err)
+			t.Errorf("%s: Open returns %v, want ErrDamaged", what, err)
 		}
 		return
 	}
 	defer s.Close()
-	got, err := contents(s)
+	got, err := dump(s)
 	if err != nil && !errors.Is(err, journal.ErrDamaged) {
-		t.Errorf("%s: reading says %v, want ErrDamaged", what, err)
+		t.Errorf("%s: reading returns %v, want ErrDamaged", what, err)
 	}
 	if err == nil && got != want {
-		t.Errorf("%s: wrong data in silence", what)
+		t.Errorf("%s: wrong data without an error", what)
 	}
 	if err := s.Check(t.Context()); err == nil && got != want {
-		t.Errorf("%s: Check finds nothing", what)
+		t.Errorf("%s: Check does not find the damage", what)
 	}
 }
 
-// A frame that was moved to another place is not what was written there.
-func TestAFrameInAnotherPlaceIsDamaged(t *testing.T) {
-	dir := write(t, specimen(t, 510))
-	edit(t, dir, func(tx *bolt.Tx) error {
+// A valid frame under another key is damaged.
+func TestRecord_MovedFrameIsDamaged(t *testing.T) {
+	dir := dirWith(t, sampleFile(t, 510))
+	editFile(t, dir, func(tx *bolt.Tx) error {
 		records := tx.Bucket([]byte("records"))
 		return errors.Join(records.Put([]byte("k\x00y"), bytes.Clone(records.Get([]byte("k\x00x")))), persist.Recount(tx))
 	})
@@ -228,42 +229,42 @@ func TestAFrameInAnotherPlaceIsDamaged(t *testing.T) {
 	}
 }
 
-// What is gone, or came, without being written is found before anything is
-// read; where the ledger was made to fit, by Check.
-func TestWhatIsGone(t *testing.T) {
+// Open detects entries that were removed or added without a commit. If the integrity record
+// was adapted to them, Check finds them.
+func TestOpen_DetectsMissingEntries(t *testing.T) {
 	number := func(n byte) []byte { return []byte{0, 0, 0, 0, 0, 0, 0, n} }
 	tests := []struct {
 		name, open, check string
 		change            func(tx *bolt.Tx) error
 	}{
-		{"an event", "bucket log holds 515 entries that are not the 516", "the index knows 516 events, the log has 515",
+		{"event", "bucket log has 515 entries that differ from the 516", "the index has 516 events and the log 515",
 			func(tx *bolt.Tx) error { return tx.Bucket([]byte("log")).Delete(number(3)) }},
-		{"a part of the index", "bucket index holds", "the index knows",
+		{"part of the index", "bucket index has", "the index has",
 			func(tx *bolt.Tx) error {
 				return tx.Bucket([]byte("index")).Delete(append([]byte("\x01b"), 0, 0, 0, 0, 0, 0, 1, 255))
 			}},
-		{"a mark of somebody who has mail", "bucket runnable holds", `agent "b" has mail and is not runnable`,
+		{"runnable mark of an agent with messages", "bucket runnable has", `agent "b" has messages and is not runnable`,
 			func(tx *bolt.Tx) error { return tx.Bucket([]byte("runnable")).Delete([]byte("\x01b")) }},
-		{"a record that changed its key", "bucket records holds 1 entries that are not the 1", "checksum differs",
+		{"record under another key", "bucket records has 1 entries that differ from the 1", "checksum differs",
 			func(tx *bolt.Tx) error {
 				b := tx.Bucket([]byte("records"))
 				return errors.Join(b.Put([]byte("k\x00y"), bytes.Clone(b.Get([]byte("k\x00x")))), b.Delete([]byte("k\x00x")))
 			}},
-		{"the ledger", "the ledger is gone", "",
+		{"integrity record", "the integrity record is missing", "",
 			func(tx *bolt.Tx) error { return tx.Bucket([]byte("persist")).Delete([]byte("ledger")) }},
-		{"a bucket", "the bucket inbox is gone", "", func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("inbox")) }},
+		{"bucket", "bucket inbox is missing", "", func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("inbox")) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := write(t, specimen(t, 510))
-			edit(t, dir, tt.change)
+			dir := dirWith(t, sampleFile(t, 510))
+			editFile(t, dir, tt.change)
 			if _, err := persist.Open(dir); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), tt.open) || !strings.Contains(err.Error(), "rolecall restore") {
-				t.Errorf("open: got %v, want %q and what to do", err, tt.open)
+				t.Errorf("open: got %v, want %q and a hint", err, tt.open)
 			}
 			if tt.check == "" {
 				return
 			}
-			edit(t, dir, persist.Recount)
+			editFile(t, dir, persist.Recount)
 			s, err := persist.Open(dir)
 			if err != nil {
 				t.Fatal(err)
@@ -276,8 +277,8 @@ func TestWhatIsGone(t *testing.T) {
 	}
 }
 
-// Check of a store in use finds nothing that is not there.
-func TestCheckWhileCommitting(t *testing.T) {
+// Check of a store in use reports no false errors.
+func TestCheck_WhileCommitting(t *testing.T) {
 	s := persisttest.Open(t)
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -299,7 +300,7 @@ func TestCheckWhileCommitting(t *testing.T) {
 	}
 	for range 60 {
 		if err := s.Check(t.Context()); err != nil {
-			t.Errorf("got %v, want nothing", err)
+			t.Errorf("got %v, want no error", err)
 			break
 		}
 	}
@@ -307,26 +308,26 @@ func TestCheckWhileCommitting(t *testing.T) {
 	writers.Wait()
 }
 
-// A file that was cut short is refused: reading behind its end would kill the
-// process, so the attempt is made by another one.
-func TestATruncatedFile(t *testing.T) {
+// A file that was cut short is rejected. Reading beyond its end would kill the process, so
+// another process opens it.
+func TestOpen_TruncatedFile(t *testing.T) {
 	if dir := os.Getenv("PERSIST_TRUNCATED"); dir != "" {
 		s, err := persist.Open(dir)
 		if err == nil {
-			_, err = contents(s)
+			_, err = dump(s)
 			err = errors.Join(err, s.Check(t.Context()))
 		}
 		fmt.Printf("outcome: %v\n", err)
 		return
 	}
-	file := specimen(t, 510)
+	file := sampleFile(t, 510)
 	var used int64
-	edit(t, write(t, file), func(tx *bolt.Tx) error { used = tx.Size(); return nil })
+	editFile(t, dirWith(t, file), func(tx *bolt.Tx) error { used = tx.Size(); return nil })
 	for _, size := range []int64{1, 100, 4096, 5000, 8192, 12288, 16384, used / 2, used - 4096, used - 1} {
 		t.Run(fmt.Sprintf("to %d of %d bytes", size, used), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestATruncatedFile$")
-			cmd.Env = append(os.Environ(), "PERSIST_TRUNCATED="+write(t, file[:size]))
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOpen_TruncatedFile$")
+			cmd.Env = append(os.Environ(), "PERSIST_TRUNCATED="+dirWith(t, file[:size]))
 			out, err := cmd.CombinedOutput()
 			if text := string(out); err != nil || !strings.Contains(text, "outcome: ") || strings.Contains(text, "outcome: <nil>") {
 				t.Errorf("got %v, %.300s", err, text)

@@ -7,28 +7,28 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// delayedIndex are the keys of delayed messages, by recipient: in the file they stand
-// by when they are due.
+// delayedIndex holds the keys of delayed messages by recipient. In the file they are sorted
+// by the time they are due, and purging an agent must find its messages.
 type delayedIndex map[identity.AgentID]map[string]struct{}
 
-func (h delayedIndex) add(to identity.AgentID, key []byte) {
-	if h[to] == nil {
-		h[to] = map[string]struct{}{}
+func (x delayedIndex) add(to identity.AgentID, key []byte) {
+	if x[to] == nil {
+		x[to] = map[string]struct{}{}
 	}
-	h[to][string(key)] = struct{}{}
+	x[to][string(key)] = struct{}{}
 }
 
-func (h delayedIndex) remove(to identity.AgentID, key []byte) {
-	if delete(h[to], string(key)); len(h[to]) == 0 {
-		delete(h, to)
+func (x delayedIndex) remove(to identity.AgentID, key []byte) {
+	if delete(x[to], string(key)); len(x[to]) == 0 {
+		delete(x, to)
 	}
 }
 
-// load reads what a file holds. A message that is damaged is for nobody.
-func (h delayedIndex) load(tx *bolt.Tx) {
-	for key, value := range under(tx.Bucket(bucketDelayed), nil) {
+// load reads the keys from a file. It ignores damaged messages, whose recipient is unknown.
+func (x delayedIndex) load(tx *bolt.Tx) {
+	for key, value := range withPrefix(tx.Bucket(bucketDelayed), nil) {
 		if payload, err := unframe(bucketDelayed, key, kindMessage, value); err == nil {
-			h.add(identity.AgentID(gjson.GetBytes(payload, "to").Str), key)
+			x.add(identity.AgentID(gjson.GetBytes(payload, "to").Str), key)
 		}
 	}
 }

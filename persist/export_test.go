@@ -6,23 +6,23 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Recount makes the ledger fit what a file holds, for tests that change one
-// behind the store's back.
+// Recount makes the integrity record match the entries of a file, for tests that edit the
+// file directly.
 func Recount(tx *bolt.Tx) error {
-	l, err := readLedger(tx)
+	r, err := readIntegrity(tx)
 	if err != nil {
 		return err
 	}
-	l.buckets = bucketSums{}
+	r.buckets = bucketSums{}
 	for i, b := range layout {
-		for key := range under(tx.Bucket(b.name), nil) {
-			l.buckets[i].add(key)
+		for key := range withPrefix(tx.Bucket(b.name), nil) {
+			r.buckets[i].add(key)
 		}
 	}
-	return writeLedger(tx, l)
+	return writeIntegrity(tx, r)
 }
 
-// Inspect goes through the pages of a file as Open does.
+// Inspect scans the pages of a file as Open does.
 func Inspect(file []byte) error {
 	_, err := inspect(bytes.NewReader(file), int64(len(file)))
 	return err

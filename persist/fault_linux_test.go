@@ -16,9 +16,9 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// breakFile puts a descriptor that cannot write in the place of the store's
-// own, as a disk that turned read-only would: what is mapped stays readable.
-func breakFile(t *testing.T, dir string) {
+// makeUnwritable replaces the file descriptor of a store by a read-only one. Like a disk that
+// has become read-only, mapped pages stay readable.
+func makeUnwritable(t *testing.T, dir string) {
 	t.Helper()
 	path, err := filepath.EvalSymlinks(filepath.Join(dir, persist.FileName))
 	if err != nil {
@@ -47,19 +47,19 @@ func breakFile(t *testing.T, dir string) {
 	t.Fatalf("%s is not open", path)
 }
 
-// "A commit error means unknown: the process stops." Nothing more is taken,
-// no Prepare decides anything more, and what was there can be read.
-func TestAFailedCommitStopsTheStore(t *testing.T) {
+// The outcome of a failed commit is unknown, so the store stops. Later commits fail without a
+// call of Prepare, and earlier data can still be read.
+func TestCommit_FailureStopsStore(t *testing.T) {
 	dir := t.TempDir()
 	s, err := persist.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "kept")})
-	breakFile(t, dir)
+	makeUnwritable(t, dir)
 	batch := func() *journal.Batch { return &journal.Batch{Stream: "a", Events: events("a", 1, "lost")} }
 	_, err = s.Commit(t.Context(), batch())
-	if !persist.IsClosed(err) || !strings.Contains(err.Error(), "what became of it is unknown") || !errors.Is(err, syscall.EBADF) {
+	if !persist.IsClosed(err) || !strings.Contains(err.Error(), "its outcome is unknown") || !errors.Is(err, syscall.EBADF) {
 		t.Errorf("got %v, want ErrClosed with its cause", err)
 	}
 	for i := range 3 {

@@ -25,9 +25,11 @@ const (
 	frameHead    = 6 // version, kind, checksum
 )
 
+// castagnoli is the table of CRC-32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// frame wraps a payload for its place.
+// frame returns the frame of a payload. Its checksum covers the bucket and the key, so that
+// a frame is valid in its own place only.
 func frame(bucket, key []byte, kind byte, payload []byte) []byte {
 	f := make([]byte, frameHead, frameHead+len(payload))
 	f[0], f[1] = frameVersion, kind
@@ -35,23 +37,24 @@ func frame(bucket, key []byte, kind byte, payload []byte) []byte {
 	return append(f, payload...)
 }
 
-// unframe gives the payload of a frame that stands where it was written, as
-// it was written. The payload is valid as long as f.
+// unframe returns the payload of a frame. It returns ErrDamaged if the frame was changed,
+// or was written under another key. The payload is a part of f.
 func unframe(bucket, key []byte, kind byte, f []byte) ([]byte, error) {
-	spoilt := func(why string) ([]byte, error) { return nil, damaged("%s %s: %s", bucket, readable(key), why) }
+	fail := func(why string) ([]byte, error) { return nil, damaged("%s %s: %s", bucket, keyText(key), why) }
 	switch {
 	case len(f) < frameHead:
-		return spoilt("too short")
+		return fail("too short")
 	case f[0] != frameVersion:
-		return spoilt(fmt.Sprintf("version %d is not known", f[0]))
+		return fail(fmt.Sprintf("unknown version %d", f[0]))
 	case f[1] != kind:
-		return spoilt(fmt.Sprintf("kind %q instead of %q", f[1], kind))
+		return fail(fmt.Sprintf("kind %q instead of %q", f[1], kind))
 	case binary.BigEndian.Uint32(f[2:]) != checksum(bucket, key, f[:2], f[frameHead:]):
-		return spoilt("checksum differs")
+		return fail("checksum differs")
 	}
 	return f[frameHead:], nil
 }
 
+// checksum returns the CRC-32C of the concatenation of parts.
 func checksum(parts ...[]byte) uint32 {
 	var sum uint32
 	for _, part := range parts {
@@ -60,8 +63,9 @@ func checksum(parts ...[]byte) uint32 {
 	return sum
 }
 
-// readable gives a key as text where it is one: of a record kind/key.
-func readable(key []byte) string {
+// keyText returns a key in a form for errors: kind/key for a record, text if the key is
+// text, else hexadecimal digits.
+func keyText(key []byte) string {
 	text := strings.ReplaceAll(string(key), "\x00", "/")
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || strings.HasPrefix(text, "/") {
 		return hex.EncodeToString(key)

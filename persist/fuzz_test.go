@@ -16,35 +16,35 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// FuzzDamage: some bytes of an entry, its key among them, are others. Open
-// refuses the file, or whatever is read is what was written, or says
-// ErrDamaged; and Check does not break. An entry whose key is damaged may be
-// missing, but never stand in another's place.
+// FuzzDamage changes some bytes of an entry or its key. Open must reject the file, or
+// everything that is read must be what was written, or reading must return ErrDamaged. Check
+// must not panic. An entry with a damaged key may be missing but must not replace another.
 func FuzzDamage(f *testing.F) {
-	file := specimen(f, 3)
-	places := placesOf(f, file)
+	file := sampleFile(f, 3)
+	places := entrySpans(f, file)
 	for at := range places {
 		f.Add(uint8(at), uint16(0), []byte{0xff})
 		f.Add(uint8(at), uint16(1), []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
 		f.Add(uint8(at), uint16(8), []byte("\x01r\x00\x00\x00\x00"))
 		f.Add(uint8(at), uint16(30), []byte(`{"type":"result"}`))
 	}
-	want := wholeFile(f, file)
+	want := dumpFile(f, file)
 	f.Fuzz(func(t *testing.T, entry uint8, at uint16, piece []byte) {
 		place := places[int(entry)%len(places)]
 		broken := bytes.Clone(file)
 		within := broken[place.from:place.to]
 		copy(within[int(at)%len(within):], piece)
-		wantNothingElse(t, write(t, broken), want)
+		wantOnly(t, dirWith(t, broken), want)
 	})
 }
 
-// span is where an entry stands in a file, its key and its frame.
+// span is the part of a file with the key and the frame of an entry.
 type span struct{ from, to int }
 
-func placesOf(t testing.TB, file []byte) (list []span) {
+// entrySpans returns the spans of the entries of a file.
+func entrySpans(t testing.TB, file []byte) (list []span) {
 	t.Helper()
-	edit(t, write(t, file), func(tx *bolt.Tx) error {
+	editFile(t, dirWith(t, file), func(tx *bolt.Tx) error {
 		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
 			return b.ForEach(func(key, value []byte) error {
 				whole := append(bytes.Clone(key), value...)
@@ -61,48 +61,49 @@ func placesOf(t testing.TB, file []byte) (list []span) {
 	return list
 }
 
-// wholeFile gives what a good file says.
-func wholeFile(t testing.TB, file []byte) map[string]bool {
+// dumpFile returns the contents of an undamaged file as lines.
+func dumpFile(t testing.TB, file []byte) map[string]bool {
 	t.Helper()
-	s, err := persist.Open(write(t, file))
+	s, err := persist.Open(dirWith(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	said, faults := everything(s)
-	if len(faults) > 0 || len(said) < 10 {
-		t.Fatalf("got %d things, %v", len(said), faults)
+	lines, errs := dumpLines(s)
+	if len(errs) > 0 || len(lines) < 10 {
+		t.Fatalf("got %d things, %v", len(lines), errs)
 	}
-	return said
+	return lines
 }
 
-func wantNothingElse(t *testing.T, dir string, want map[string]bool) {
+// wantOnly checks that a damaged data directory has no contents but those in want.
+func wantOnly(t *testing.T, dir string, want map[string]bool) {
 	t.Helper()
 	s, err := persist.Open(dir)
 	if err != nil {
 		if !errors.Is(err, journal.ErrDamaged) && errcode.Of(err) != errcode.Conflict {
-			t.Errorf("Open says %v, want ErrDamaged", err)
+			t.Errorf("Open returns %v, want ErrDamaged", err)
 		}
 		return
 	}
 	defer s.Close()
 	_ = s.Check(t.Context())
-	said, faults := everything(s)
-	for line := range said {
+	lines, errs := dumpLines(s)
+	for line := range lines {
 		if !want[line] {
-			t.Errorf("read %s, which nobody wrote", line)
+			t.Errorf("read %s, which was not written", line)
 		}
 	}
-	for _, err := range faults {
+	for _, err := range errs {
 		if !errors.Is(err, journal.ErrDamaged) {
-			t.Errorf("reading says %v, want ErrDamaged", err)
+			t.Errorf("reading returns %v, want ErrDamaged", err)
 		}
 	}
-	wantGoesOn(t, s)
+	wantCommits(t, s)
 }
 
-// wantGoesOn commits to a damaged store: numbers go on behind what is there.
-func wantGoesOn(t *testing.T, s *persist.Store) {
+// wantCommits checks that a damaged store assigns the next sequence number.
+func wantCommits(t *testing.T, s *persist.Store) {
 	t.Helper()
 	before := s.Seq()
 	seq, err := s.Commit(t.Context(), &journal.Batch{Stream: "c", Events: events("c", 1, "after")})
@@ -111,17 +112,17 @@ func wantGoesOn(t *testing.T, s *persist.Store) {
 	}
 }
 
-// everything reads all that a store says, a line for each thing.
-func everything(s *persist.Store) (said map[string]bool, faults []error) {
-	said = map[string]bool{}
+// dumpLines returns the contents of a store as lines, and the errors of reading.
+func dumpLines(s *persist.Store) (lines map[string]bool, errs []error) {
+	lines = map[string]bool{}
 	ctx := context.Background()
 	note := func(what string, v any, err error) {
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			return
 		}
 		text, err := json.Marshal(v)
-		said[fmt.Sprintf("%s %s %v", what, text, err)] = true
+		lines[fmt.Sprintf("%s %s %v", what, text, err)] = true
 	}
 	for e, err := range s.Follow(ctx, 0, false) {
 		note("event", e, err)
@@ -134,22 +135,22 @@ func everything(s *persist.Store) (said map[string]bool, faults []error) {
 		for _, m := range list {
 			note("mail of "+string(id), m, nil)
 		}
-		faults = appendError(faults, err)
+		errs = appendError(errs, err)
 	}
 	later, err := s.Delayed(ctx)
 	for _, m := range later {
 		note("delayed", m, nil)
 	}
-	faults = appendError(faults, err)
+	errs = appendError(errs, err)
 	runnable, err := s.Runnable(ctx)
 	for _, id := range runnable {
 		note("runnable", id, nil)
 	}
-	faults = appendError(faults, err)
+	errs = appendError(errs, err)
 	for r, err := range s.Records(ctx, "k", "") {
 		note("record", r, err)
 	}
-	return said, faults
+	return lines, errs
 }
 
 func appendError(list []error, err error) []error {

@@ -8,14 +8,14 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// bucketSum is how many keys a bucket has, and the sum of their hashes: a key that
-// came or went without being written shows.
+// bucketSum is the number of keys of a bucket and the sum of their hashes. It reveals keys
+// that were added or lost by damage. The sum can be updated in constant time.
 type bucketSum struct{ count, sum uint64 }
 
 func (t *bucketSum) add(key []byte)    { t.count++; t.sum += hashOf(key) }
 func (t *bucketSum) remove(key []byte) { t.count--; t.sum -= hashOf(key) }
 
-// hashOf is FNV-1a.
+// hashOf returns the FNV-1a hash of a key.
 func hashOf(key []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range key {
@@ -24,77 +24,80 @@ func hashOf(key []byte) uint64 {
 	return h
 }
 
-// bucketSums are the tallies of the buckets, as layout lists them.
+// bucketSums are the sums of the buckets in the order of layout.
 type bucketSums [len(layout)]bucketSum
 
-// integrityRecord is what a data file says of itself, written with every commit.
+// integrityRecord holds the last sequence number and a sum for each bucket. It is written
+// with every commit.
 type integrityRecord struct {
-	seq     uint64 // the last number given to an event or a message
-	indexed uint64 // the last event the index covers
+	seq     uint64 // the last sequence number, of an event or a message
+	indexed uint64 // the last event that the index bucket covers
 	buckets bucketSums
 }
 
-const ledgerSize = 8 * (2 + 2*len(layout))
+const integritySize = 8 * (2 + 2*len(layout))
 
-func (l *integrityRecord) bytes() []byte {
-	out := make([]byte, 0, ledgerSize)
-	out = binary.BigEndian.AppendUint64(out, l.seq)
-	out = binary.BigEndian.AppendUint64(out, l.indexed)
-	for _, t := range l.buckets {
+// marshal encodes the record: all numbers in order, big endian.
+func (r *integrityRecord) marshal() []byte {
+	out := make([]byte, 0, integritySize)
+	out = binary.BigEndian.AppendUint64(out, r.seq)
+	out = binary.BigEndian.AppendUint64(out, r.indexed)
+	for _, t := range r.buckets {
 		out = binary.BigEndian.AppendUint64(out, t.count)
 		out = binary.BigEndian.AppendUint64(out, t.sum)
 	}
 	return out
 }
 
-func parseLedger(frame []byte) (*integrityRecord, error) {
-	payload, err := unframe(bucketPersist, keyLedger, kindNumber, frame)
+// parseIntegrity decodes the frame of an integrity record.
+func parseIntegrity(frame []byte) (*integrityRecord, error) {
+	payload, err := unframe(bucketPersist, keyIntegrity, kindNumber, frame)
 	if err != nil {
 		return nil, err
 	}
-	if len(payload) != ledgerSize {
-		return nil, damaged("the ledger has %d bytes", len(payload))
+	if len(payload) != integritySize {
+		return nil, damaged("the integrity record has %d bytes", len(payload))
 	}
-	l := &integrityRecord{seq: number(payload), indexed: number(payload[8:])}
-	for i := range l.buckets {
+	r := &integrityRecord{seq: number(payload), indexed: number(payload[8:])}
+	for i := range r.buckets {
 		at := payload[16*(i+1):]
-		l.buckets[i] = bucketSum{number(at), number(at[8:])}
+		r.buckets[i] = bucketSum{number(at), number(at[8:])}
 	}
-	return l, nil
+	return r, nil
 }
 
-func readLedger(tx *bolt.Tx) (*integrityRecord, error) {
-	f := tx.Bucket(bucketPersist).Get(keyLedger)
+func readIntegrity(tx *bolt.Tx) (*integrityRecord, error) {
+	f := tx.Bucket(bucketPersist).Get(keyIntegrity)
 	if f == nil {
-		return nil, damaged("the ledger is gone")
+		return nil, damaged("the integrity record is missing")
 	}
-	return parseLedger(f)
+	return parseIntegrity(f)
 }
 
-func writeLedger(tx *bolt.Tx, l *integrityRecord) error {
-	return tx.Bucket(bucketPersist).Put(keyLedger, frame(bucketPersist, keyLedger, kindNumber, l.bytes()))
+func writeIntegrity(tx *bolt.Tx, r *integrityRecord) error {
+	return tx.Bucket(bucketPersist).Put(keyIntegrity, frame(bucketPersist, keyIntegrity, kindNumber, r.marshal()))
 }
 
-// check holds what was counted against what was written.
+// check compares the entries that the scan has counted with the integrity record.
 func (f *scanResult) check() error {
 	switch {
 	case f.schema == 0:
-		return damaged("it does not say its schema")
-	case f.schema < schemaLedger && f.ledger != nil:
-		return damaged("it has a ledger and says schema %d", f.schema)
-	case f.schema < schemaLedger:
+		return damaged("it has no schema number")
+	case f.schema < schemaIntegrity && f.integrity != nil:
+		return damaged("it has an integrity record and schema %d", f.schema)
+	case f.schema < schemaIntegrity:
 		return nil
-	case f.ledger == nil:
-		return damaged("the ledger is gone")
+	case f.integrity == nil:
+		return damaged("the integrity record is missing")
 	}
 	for i, b := range layout {
-		if got, want := f.holds[i], f.ledger.buckets[i]; got != want {
-			return damaged("bucket %s holds %d entries that are not the %d which were written", b.name, got.count, want.count)
+		if got, want := f.sums[i], f.integrity.buckets[i]; got != want {
+			return damaged("bucket %s has %d entries that differ from the %d that were written", b.name, got.count, want.count)
 		}
 	}
 	return nil
 }
 
 func errNewerSchema(got uint64) error {
-	return errcode.New(errcode.Conflict, "the data directory has schema %d, this rolecall knows %d; use the version that wrote it", got, schema)
+	return errcode.New(errcode.Conflict, "the data directory has schema %d, this version of rolecall supports %d; use the version that wrote it", got, schema)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
-// A message comes back as it was sent, whatever its payload.
-func TestMessagesComeBackAsTheyWereSent(t *testing.T) {
+// A message is read as it was sent, whatever its payload.
+func TestInbox_RoundTrip(t *testing.T) {
 	s := persisttest.Open(t)
 	var want []journal.Message
 	for i, payload := range []string{`""`, `null`, `{"a":[1,{"b":"é\u0000"}]}`, `"<&>"`} {

@@ -17,8 +17,9 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// schema1 is specimen(t, 510) as the version before the ledger wrote it.
-func schema1(t testing.TB) []byte {
+// schema1File returns sampleFile(t, 510) as written by the version with schema 1, which had
+// no integrity record.
+func schema1File(t testing.TB) []byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "schema1.db.gz"))
 	if err != nil {
@@ -36,11 +37,11 @@ func schema1(t testing.TB) []byte {
 	return file
 }
 
-func TestAFileOfSchema1(t *testing.T) {
-	t.Run("is read as it was written, and goes on", func(t *testing.T) {
-		dir, now := write(t, schema1(t)), write(t, specimen(t, 510))
-		for range 2 { // the first time it is brought to this schema
-			got, want := readAll(t, dir), readAll(t, now)
+func TestOpen_MigratesSchema1(t *testing.T) {
+	t.Run("same contents, and writable", func(t *testing.T) {
+		dir, now := dirWith(t, schema1File(t)), dirWith(t, sampleFile(t, 510))
+		for range 2 { // the first Open migrates it
+			got, want := checkAndDump(t, dir), checkAndDump(t, now)
 			if got != want {
 				t.Fatalf("got\n%s\nwant\n%s", got, want)
 			}
@@ -51,24 +52,24 @@ func TestAFileOfSchema1(t *testing.T) {
 		}
 		defer s.Close()
 		if seq := journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "more")}); seq != 519 {
-			t.Errorf("the next number is %d, want 519", seq)
+			t.Errorf("the next sequence number is %d, want 519", seq)
 		}
 		if err := s.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("has a ledger afterwards", func(t *testing.T) {
-		dir := write(t, schema1(t))
-		readAll(t, dir)
-		edit(t, dir, func(tx *bolt.Tx) error { return tx.Bucket([]byte("records")).Delete([]byte("k\x00x")) })
+	t.Run("integrity record after the migration", func(t *testing.T) {
+		dir := dirWith(t, schema1File(t))
+		checkAndDump(t, dir)
+		editFile(t, dir, func(tx *bolt.Tx) error { return tx.Bucket([]byte("records")).Delete([]byte("k\x00x")) })
 		if _, err := persist.Open(dir); !errors.Is(err, journal.ErrDamaged) {
 			t.Errorf("got %v, want ErrDamaged", err)
 		}
 	})
-	t.Run("is refused when its pages are damaged", func(t *testing.T) {
-		file := schema1(t)
+	t.Run("damaged pages", func(t *testing.T) {
+		file := schema1File(t)
 		copy(file[pageOf(t, file, 0x01):], bytes.Repeat([]byte{0xAA}, 16))
-		if _, err := persist.Open(write(t, file)); !errors.Is(err, journal.ErrDamaged) {
+		if _, err := persist.Open(dirWith(t, file)); !errors.Is(err, journal.ErrDamaged) {
 			t.Errorf("got %v, want ErrDamaged", err)
 		}
 	})
@@ -78,14 +79,14 @@ func TestAFileOfSchema1(t *testing.T) {
 	})
 }
 
-// readAll opens, checks and reads a data directory.
-func readAll(t testing.TB, dir string) string {
+// checkAndDump opens a data directory, checks it and returns its contents.
+func checkAndDump(t testing.TB, dir string) string {
 	t.Helper()
 	s, err := persist.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := contents(s)
+	text, err := dump(s)
 	if err := errors.Join(err, s.Check(t.Context()), s.Close()); err != nil {
 		t.Fatal(err)
 	}

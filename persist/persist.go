@@ -1,35 +1,50 @@
-// Package persist owns the one file: it keeps events, messages and records
-// in bbolt and implements journal.Store.
+// Package persist stores events, messages and records in one bbolt file. It implements
+// journal.Store.
 //
-// Open a data directory, Commit batches, Read streams, Close. One goroutine,
-// the committer, writes: it takes all batches that wait, prepares each in
-// order and puts them into one transaction, so that many writers share one
-// fsync. When a commit fails its outcome is unknown and the store stops.
+//	store, err := persist.Open(dir)
+//	// ...
+//	defer store.Close()
+//	seq, err := store.Commit(ctx, &journal.Batch{Stream: id, Events: events})
+//	for e, err := range store.Read(ctx, id, 0) { ... }
 //
-// Layout of rolecall.db. Numbers in keys are 8 bytes, big endian; an agent in
-// a key is its length in one byte, then its id.
+// # Commits
 //
-//	persist   "schema" → 2 · "ledger" → the last number given, the last event
-//	          the index covers, and of every other bucket how many keys it
-//	          has and the sum of their hashes
-//	log       seq → event           every event of every stream, append-only
-//	index     agent seq → seqs      the numbers of a stream's events from seq on,
-//	                                written every few commits; the rest is
-//	                                gathered from the log at Open
-//	inbox     agent seq → message   not yet taken
+// One goroutine, the committer, is the only writer. It takes all batches that are
+// waiting, prepares them in order and writes them in one transaction, so that many
+// writers share one fsync. Commit returns when the transaction is on disk. After a failed
+// transaction its outcome is unknown, and the store stops: all later calls of Commit fail
+// with journal.ErrClosed.
+//
+// # File format
+//
+// The data directory contains rolecall.db, a bbolt file with these buckets. Numbers in
+// keys have 8 bytes, big endian. An agent in a key is the length of its id in one byte,
+// then the id.
+//
+//	persist   "schema" → 2 · "ledger" → integrity record (integrity.go)
+//	log       seq → event           all events of all streams, append-only
+//	index     agent seq → seqs      sequence numbers of a stream's events from seq on;
+//	                                written every few commits, Open reads the rest
+//	                                from the log
+//	inbox     agent seq → message   messages that the agent has not consumed
 //	delayed   due seq → message     due in nanoseconds since 1970
-//	runnable  agent → nothing       agents with unfinished business
+//	runnable  agent → nothing       agents with work to do
 //	records   kind 0 key → record   roles, agents, tasks, artifacts, blobs …
 //
-// Every value but the schema's is a frame: version (1), kind (1: 'e' event,
-// 'i' index, 'm' message, 'r' record, 'a' runnable agent, 'n' ledger), CRC-32C
-// (4) over bucket, key, version, kind and payload, then the payload, JSON
-// unless the record says otherwise. A frame that does not fit is ErrDamaged
-// and never used.
+// All values but the schema are frames: version (1 byte), kind (1 byte: 'e' event, 'i'
+// index, 'm' message, 'r' record, 'a' runnable agent, 'n' integrity record), CRC-32C (4
+// bytes) of bucket, key, version, kind and payload, then the payload. It is JSON, except
+// for index, integrity record and records in other formats.
 //
-// Open first goes through all of the file's pages (inspect.go) and holds what
-// the buckets have against the ledger (ledger.go): nothing is lost in silence.
-// Schema 1 had no ledger; such a file gets one.
+// # Integrity
+//
+// Nothing is lost silently. Open scans all pages of the file before bbolt reads them
+// (scan.go), and compares the entries of each bucket with the integrity record. A frame
+// that does not match its checksum is never used; reading it returns
+// journal.ErrDamaged. Files of schema 1 have no integrity record and get one.
+//
+// Backup writes a consistent copy with a checksum while commits continue; Verify checks
+// one, and Restore creates a data directory from it.
 package persist
 
 import (
@@ -53,16 +68,16 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// FileName is the file in a data directory.
+// FileName is the name of the data file in a data directory.
 const FileName = "rolecall.db"
 
-// schema is the layout's number; newer files are refused.
+// The version of the file format. Files of newer versions are rejected.
 const (
-	schema       = 2
-	schemaLedger = 2 // the first with a ledger
+	schema          = 2
+	schemaIntegrity = 2 // the first with an integrity record
 )
 
-// lockWait is how long Open waits for another process to close the file.
+// lockWait is the time for which Open waits until another process closes the file.
 const lockWait = 200 * time.Millisecond
 
 // The buckets.
@@ -75,61 +90,63 @@ var (
 	bucketRunnable = []byte("runnable")
 	bucketRecords  = []byte("records")
 
-	keyLedger  = []byte("ledger")  // in bucketPersist
-	keyIndexed = []byte("indexed") // in that of schema 1
+	keyIntegrity = []byte("ledger")  // in bucketPersist
+	keyIndexed   = []byte("indexed") // in bucketPersist of schema 1
 )
 
-// The places of buckets in layout.
+// The positions of the buckets in layout.
 const (
-	inLog = iota
-	inIndex
-	inInbox
-	inDelayed
-	inRunnable
-	inRecords
+	layoutLog = iota
+	layoutIndex
+	layoutInbox
+	layoutDelayed
+	layoutRunnable
+	layoutRecords
 )
 
-// layout lists the buckets beside persist, with the kind of their frames. The
-// ledger keeps their tallies in this order.
+// layout lists all buckets but persist, with the kind of their frames. The integrity record
+// has their sums in this order, so new buckets are added at the end.
 var layout = [...]struct {
 	name []byte
 	kind byte
 }{
-	inLog: {bucketLog, kindEvent}, inIndex: {bucketIndex, kindIndex}, inInbox: {bucketInbox, kindMessage},
-	inDelayed: {bucketDelayed, kindMessage}, inRunnable: {bucketRunnable, kindAgent}, inRecords: {bucketRecords, kindRecord},
+	layoutLog: {bucketLog, kindEvent}, layoutIndex: {bucketIndex, kindIndex}, layoutInbox: {bucketInbox, kindMessage},
+	layoutDelayed: {bucketDelayed, kindMessage}, layoutRunnable: {bucketRunnable, kindAgent}, layoutRecords: {bucketRecords, kindRecord},
 }
 
 // Store is an open data directory. All methods are safe for concurrent use.
 type Store struct {
 	db            *bolt.DB
-	delayed       delayedIndex // the committer's
+	delayed       delayedIndex // used by the committer only
 	queue         chan *commit
 	committerDone chan struct{} // closed when the committer has ended
 
-	backupMu sync.Mutex // held while a backup is copied by way of a draft
+	backupMu sync.Mutex // held while a backup is copied through a temporary file
 
-	queueMu sync.RWMutex // held for reading while queueing; guards closed
+	queueMu sync.RWMutex // held for reading while a commit is queued; guards closed
 	closed  bool
 
-	mu      sync.RWMutex    // guards what follows
-	ledger  integrityRecord // as it was committed
-	synced  int             // the last transaction that is on disk
-	tail    map[identity.AgentID][]uint64
-	tailLen int           // numbers in tail
-	notify  chan struct{} // closed at the next commit
-	stopErr error         // why the store stopped
+	mu        sync.RWMutex                  // guards the fields below
+	integrity integrityRecord               // of the last transaction on disk
+	synced    int                           // id of the last transaction on disk
+	tail      map[identity.AgentID][]uint64 // sequence numbers that are not in the index bucket yet, by stream
+	tailLen   int                           // total of the numbers in tail
+	notify    chan struct{}                 // closed after the next commit
+	stopErr   error                         // why the store has stopped
 }
 
-// Open opens or makes the data directory dir (mode 0700) and its file.
+// Open opens the data directory dir. It creates the directory (mode 0700) and the data file
+// (mode 0600) if they do not exist. It reads the whole structure of the file.
 //
-// Errors: Conflict when another process has it open or a newer version made
-// it; journal.ErrDamaged; otherwise what the file system says.
+// The error has the code Conflict if another process has the file open or a newer version
+// wrote it, and PermissionDenied if the file may not be read and written. It is
+// journal.ErrDamaged if the file is damaged; Open then has not changed it.
 func Open(dir string) (*Store, error) {
-	if err := makeFolder(dir); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	path := filepath.Join(dir, FileName)
-	if err := reread(path); err != nil {
+	if err := rereadMetaPages(path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	found, err := inspectFile(path)
@@ -145,8 +162,8 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil { // also when somebody else made it wider
-		return nil, errors.Join(fmt.Errorf("keep others out of %s: %w", path, err), db.Close())
+	if err := os.Chmod(path, 0o600); err != nil { // the file may come from a copy with another mode
+		return nil, errors.Join(fmt.Errorf("set the mode of %s: %w", path, err), db.Close())
 	}
 	s := &Store{
 		db:            db,
@@ -156,36 +173,36 @@ func Open(dir string) (*Store, error) {
 		tail:          map[identity.AgentID][]uint64{},
 		notify:        make(chan struct{}),
 	}
-	if err := guarded(func() error { return s.prepare(found) }); err != nil {
+	if err := catchPageFault(func() error { return s.load(found) }); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	go s.commitLoop()
 	return s, nil
 }
 
-// openBolt opens the file.
+// openBolt is bolt.Open, with ErrDamaged in place of a panic.
 func openBolt(path string, options *bolt.Options) (db *bolt.DB, err error) {
-	err = guarded(func() error {
+	err = catchPageFault(func() error {
 		db, err = bolt.Open(path, 0o600, options)
 		return err
 	})
 	return db, err
 }
 
-// guarded runs what looks at bolt's pages. They have no checksum: where bolt
-// panics over a damaged one, or looks behind the end of the file, the error is
+// catchPageFault calls fn, which reads pages of bbolt. Pages have no checksum: if bbolt
+// panics over a damaged page, or reads beyond the end of the file, the error is
 // ErrDamaged.
-func guarded(look func() error) (err error) {
+func catchPageFault(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v: %w", p, journal.ErrDamaged)
 		}
 	}()
-	return look()
+	return fn()
 }
 
-// inspectFile inspects a file under bbolt's lock: nobody writes it meanwhile.
+// inspectFile inspects a file while it holds bbolt's lock, so that no process writes it.
 func inspectFile(path string) (*scanResult, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -193,10 +210,10 @@ func inspectFile(path string) (*scanResult, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() < 2*headSize {
-		return nil, damaged("it has %d bytes", info.Size())
+		return nil, damaged("it has only %d bytes", info.Size())
 	}
 	lock, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
-	if err != nil && !unreadable(err) {
+	if err != nil && !isCorrupt(err) {
 		return nil, err
 	}
 	if lock != nil {
@@ -209,61 +226,64 @@ func inspectFile(path string) (*scanResult, error) {
 	return inspect(file, info.Size())
 }
 
-// unreadable says whether bbolt gave up over what is in a file.
-func unreadable(err error) bool {
+// isCorrupt reports whether bbolt has rejected the contents of a file.
+func isCorrupt(err error) bool {
 	return errors.Is(err, journal.ErrDamaged) || errors.Is(err, bolterrors.ErrInvalid) ||
 		errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch)
 }
 
+// openError adds to an error of Open what the operator can do.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return errcode.New(errcode.Conflict, "open %s: another process has it open; one at a time can work on it: wait for it, or end it", path)
+		return errcode.New(errcode.Conflict, "open %s: another process has it open; wait for it or stop it", path)
 	case errors.Is(err, journal.ErrDamaged):
-		return fmt.Errorf("open %s: %w; it was left as it is: move it away and put a backup in its place (rolecall restore)", path, err)
+		return fmt.Errorf("open %s: %w; the file was not changed: move it away and restore a backup (rolecall restore)", path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return errcode.Wrap(errcode.PermissionDenied, err, "open %s: no permission to read and write it", path)
 	}
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// prepare brings an older file to this schema and gathers what memory holds.
-func (s *Store) prepare(found *scanResult) error {
+// load migrates an older file to this schema and reads what is kept in memory.
+func (s *Store) load(found *scanResult) error {
 	err := s.db.Update(func(tx *bolt.Tx) error { return migrate(tx, found) })
 	if err != nil {
 		return err
 	}
 	return s.db.View(func(tx *bolt.Tx) error {
-		l, err := readLedger(tx)
+		r, err := readIntegrity(tx)
 		if err != nil {
 			return err
 		}
-		s.ledger, s.synced = *l, tx.ID()
+		s.integrity, s.synced = *r, tx.ID()
 		s.delayed.load(tx)
-		return s.gather(tx)
+		return s.loadTail(tx)
 	})
 }
 
-// gather completes the index from the events behind its last checkpoint.
-func (s *Store) gather(tx *bolt.Tx) error {
+// loadTail reads the events after the last checkpoint of the index.
+func (s *Store) loadTail(tx *bolt.Tx) error {
 	c := tx.Bucket(bucketLog).Cursor()
-	for key, value := c.Seek(numberKey(s.ledger.indexed + 1)); key != nil; key, value = c.Next() {
+	for key, value := c.Seek(numberKey(s.integrity.indexed + 1)); key != nil; key, value = c.Next() {
 		payload, err := unframe(bucketLog, key, kindEvent, value)
 		if err != nil {
 			return err
 		}
-		s.remember(identity.AgentID(gjson.GetBytes(payload, "stream").Str), number(key))
+		s.addToTail(identity.AgentID(gjson.GetBytes(payload, "stream").Str), number(key))
 	}
 	return nil
 }
 
-func (s *Store) remember(stream identity.AgentID, seq uint64) {
+// addToTail remembers an event that is not in the index bucket. It must be called with mu
+// held, unless the store is being opened.
+func (s *Store) addToTail(stream identity.AgentID, seq uint64) {
 	s.tail[stream] = append(s.tail[stream], seq)
 	s.tailLen++
 }
 
-// Close ends the store when all queued batches are on disk. It may be called
-// twice and while calls run. Its error says so when the store has stopped.
+// Close waits until all queued batches are on disk and closes the file. It may be called
+// twice and while other calls run. Its error is the reason if the store has stopped.
 func (s *Store) Close() error {
 	s.queueMu.Lock()
 	if !s.closed {
@@ -282,21 +302,21 @@ func (s *Store) Close() error {
 	return errors.Join(s.stopped(), s.db.Close())
 }
 
-// Seq gives the number of the last event.
+// Seq returns the last sequence number that was assigned, to an event or a message.
 func (s *Store) Seq() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.ledger.seq
+	return s.integrity.seq
 }
 
 var _ journal.Store = (*Store)(nil)
 
-// view runs fn in a read transaction; fn must not commit.
+// view calls fn in a read transaction. fn must not call Commit.
 func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return closedError(guarded(func() error {
+	return closedError(catchPageFault(func() error {
 		return s.db.View(func(tx *bolt.Tx) error {
 			if err := s.awaitSync(ctx, tx.ID()); err != nil {
 				return err
@@ -306,33 +326,36 @@ func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
 	}))
 }
 
-// awaitSync returns when a transaction is on disk: bolt shows it as soon as it
-// is written, before the fsync that keeps it.
+// awaitSync blocks until a transaction is on disk. bbolt lets readers see a transaction
+// before its fsync has returned; a reader must not act on what a power cut may undo.
 func (s *Store) awaitSync(ctx context.Context, id int) error {
 	for {
 		s.mu.RLock()
-		synced, fault, news := s.synced, s.stopErr, s.notify
+		synced, stopErr, committed := s.synced, s.stopErr, s.notify
 		s.mu.RUnlock()
 		switch {
 		case id <= synced:
 			return nil
-		case fault != nil:
-			return fault
+		case stopErr != nil:
+			return stopErr
 		}
 		select {
-		case <-news:
+		case <-committed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
+// closedError replaces bbolt's error for a closed file by journal.ErrClosed.
 func closedError(err error) error {
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return journal.ErrClosed
 	}
 	return err
 }
+
+// The encodings of keys.
 
 func number(key []byte) uint64  { return binary.BigEndian.Uint64(key) }
 func numberKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
@@ -346,6 +369,7 @@ func agentSeqKey(id identity.AgentID, seq uint64) []byte {
 
 func recordKey(kind, key string) []byte { return []byte(kind + "\x00" + key) }
 
+// getNumber returns a number in the bucket persist, 0 if there is none.
 func getNumber(b *bolt.Bucket, name string) uint64 {
 	if v := b.Get([]byte(name)); len(v) == 8 {
 		return number(v)
@@ -357,5 +381,5 @@ func putNumber(b *bolt.Bucket, name string, n uint64) error {
 	return b.Put([]byte(name), numberKey(n))
 }
 
-// IsClosed says whether an error means that the store is closed.
+// IsClosed reports whether an error means that the store is closed or has stopped.
 func IsClosed(err error) bool { return errors.Is(err, journal.ErrClosed) }

@@ -60,7 +60,7 @@ func Example() {
 
 var at = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-// events makes n events of a stream that say what they are.
+// events returns n events of a stream with the given text.
 func events(stream identity.AgentID, n int, text string) []journal.Event {
 	list := make([]journal.Event, n)
 	for i := range list {
@@ -79,7 +79,7 @@ func delayed(to identity.AgentID, text string, due time.Time) journal.Message {
 	return m
 }
 
-// summaries lists what events say.
+// summaries returns the texts of events.
 func summaries(list []journal.Event) []string {
 	var texts []string
 	for _, e := range list {
@@ -89,7 +89,7 @@ func summaries(list []journal.Event) []string {
 }
 
 func TestOpen(t *testing.T) {
-	t.Run("makes the directory and the file for their owner alone", func(t *testing.T) {
+	t.Run("file modes", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		persisttest.OpenIn(t, dir)
 		for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, persist.FileName): 0o600} {
@@ -98,7 +98,7 @@ func TestOpen(t *testing.T) {
 			}
 		}
 	})
-	t.Run("refuses a directory that is in use", func(t *testing.T) {
+	t.Run("directory in use", func(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.OpenIn(t, dir)
 		_, err := persist.Open(dir)
@@ -106,7 +106,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	})
-	t.Run("refuses what a newer version wrote, and leaves it alone", func(t *testing.T) {
+	t.Run("newer schema", func(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
 		setNumber(t, dir, "schema", 3)
@@ -125,7 +125,7 @@ func TestOpen(t *testing.T) {
 		}
 		soakreport.Report(t, soakreport.Result{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Observed: "schema 3", Passed: !t.Failed()})
 	})
-	t.Run("says when a directory cannot be made", func(t *testing.T) {
+	t.Run("directory cannot be created", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("refuses a file that is something else", func(t *testing.T) {
+	t.Run("other file", func(t *testing.T) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, persist.FileName), []byte(strings.Repeat("no bolt file\n", 5000)), 0o600); err != nil {
 			t.Fatal(err)
@@ -144,9 +144,9 @@ func TestOpen(t *testing.T) {
 			t.Error("it was opened")
 		}
 	})
-	t.Run("says when it has no permission", func(t *testing.T) {
+	t.Run("no permission", func(t *testing.T) {
 		if os.Geteuid() == 0 {
-			t.Skip("root may read and write every file: run the tests as somebody else to see this one")
+			t.Skip("root may read and write all files: run this test as another user")
 		}
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
@@ -159,8 +159,8 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// edit changes a closed store's file.
-func edit(t testing.TB, dir string, fn func(tx *bolt.Tx) error) {
+// editFile changes the file of a closed store.
+func editFile(t testing.TB, dir string, fn func(tx *bolt.Tx) error) {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(dir, persist.FileName), 0o600, nil)
 	if err != nil {
@@ -174,7 +174,7 @@ func edit(t testing.TB, dir string, fn func(tx *bolt.Tx) error) {
 
 func setNumber(t testing.TB, dir, name string, n byte) {
 	t.Helper()
-	edit(t, dir, func(tx *bolt.Tx) error {
+	editFile(t, dir, func(tx *bolt.Tx) error {
 		b := tx.Bucket([]byte("persist"))
 		value := slices.Clone(b.Get([]byte(name)))
 		value[len(value)-1] = n
@@ -182,9 +182,9 @@ func setNumber(t testing.TB, dir, name string, n byte) {
 	})
 }
 
-// A bolt file is a store, across checkpoints of the index and after it is
-// opened again; it is checked each time.
-func TestStore(t *testing.T) {
+// A Store passes the tests for all implementations of journal.Store, also across checkpoints
+// of the index and after it is opened again. It is checked each time.
+func TestStore_Conformance(t *testing.T) {
 	journaltest.Run(t, func(t testing.TB) (journal.Store, func() journal.Store) {
 		dir := t.TempDir()
 		s := persisttest.OpenIn(t, dir)
@@ -196,23 +196,23 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeWrittenFailsAlone(t *testing.T) {
+func TestCommit_InvalidBatchFailsAlone(t *testing.T) {
 	long := strings.Repeat("k", 40_000)
 	tests := []struct {
 		name  string
 		batch journal.Batch
 	}{
-		{"an event with arguments that are no JSON", journal.Batch{Events: []journal.Event{{At: at, Body: journal.ToolCall{Args: json.RawMessage(`{`)}}}}},
-		{"an event of a year that has five digits", journal.Batch{Events: []journal.Event{{At: at.AddDate(10_000, 0, 0), Body: journal.Failed{}}}}},
-		{"an event without a body", journal.Batch{Events: []journal.Event{{At: at}}}},
-		{"a message that is no JSON", journal.Batch{Send: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
-		{"a delayed message that is no JSON", journal.Batch{Deliver: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
-		{"a message to an id of 300 bytes", journal.Batch{Send: []journal.Message{message(identity.AgentID(long[:300]), "m")}}},
-		{"a stream of 256 bytes", journal.Batch{Stream: identity.AgentID(long[:256])}},
-		{"a dropped id of 40,000 bytes", journal.Batch{Purge: []identity.AgentID{identity.AgentID(long)}}},
-		{"a record under 40,000 bytes", journal.Batch{Put: []journal.Record{{Kind: "k", Key: long, Value: []byte("v")}}}},
-		{"a message due after the year 2262", journal.Batch{Send: []journal.Message{delayed("a", "m", at.AddDate(300, 0, 0))}}},
-		{"a message due before 1970", journal.Batch{Send: []journal.Message{delayed("a", "m", at.AddDate(-100, 0, 0))}}},
+		{"event with malformed arguments", journal.Batch{Events: []journal.Event{{At: at, Body: journal.ToolCall{Args: json.RawMessage(`{`)}}}}},
+		{"event in a year of five digits", journal.Batch{Events: []journal.Event{{At: at.AddDate(10_000, 0, 0), Body: journal.Failed{}}}}},
+		{"event without a body", journal.Batch{Events: []journal.Event{{At: at}}}},
+		{"malformed message", journal.Batch{Send: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
+		{"malformed delayed message", journal.Batch{Deliver: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
+		{"message to an id of 300 bytes", journal.Batch{Send: []journal.Message{message(identity.AgentID(long[:300]), "m")}}},
+		{"stream id of 256 bytes", journal.Batch{Stream: identity.AgentID(long[:256])}},
+		{"purged id of 40,000 bytes", journal.Batch{Purge: []identity.AgentID{identity.AgentID(long)}}},
+		{"record with a key of 40,000 bytes", journal.Batch{Put: []journal.Record{{Kind: "k", Key: long, Value: []byte("v")}}}},
+		{"message due after the year 2262", journal.Batch{Send: []journal.Message{delayed("a", "m", at.AddDate(300, 0, 0))}}},
+		{"message due before 1970", journal.Batch{Send: []journal.Message{delayed("a", "m", at.AddDate(-100, 0, 0))}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -227,11 +227,11 @@ func TestWhatCannotBeWrittenFailsAlone(t *testing.T) {
 				})
 			}
 			if _, err := s.Commit(t.Context(), &tt.batch); err == nil || persist.IsClosed(err) {
-				t.Errorf("got %v, want a refusal", err)
+				t.Errorf("got %v, want an error", err)
 			}
 			wait.Wait()
 			if value, err := s.Record(t.Context(), "k", "with it"); value != nil || err != nil {
-				t.Errorf("a part of the batch was kept: %s, %v", value, err)
+				t.Errorf("a part of the batch was written: %s, %v", value, err)
 			}
 			if got := len(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); got != 10 {
 				t.Errorf("got %d events of others, want 10", got)
@@ -240,9 +240,8 @@ func TestWhatCannotBeWrittenFailsAlone(t *testing.T) {
 	}
 }
 
-// Many writers share commits: nothing is lost, and each writer's events are in
-// its order.
-func TestManyWriters(t *testing.T) {
+// Many writers share commits: no event is lost, and the events of each writer are in order.
+func TestCommit_ManyWriters(t *testing.T) {
 	dir := t.TempDir()
 	s := persisttest.OpenIn(t, dir)
 	const writers, each = 40, 25
@@ -262,7 +261,7 @@ func TestManyWriters(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	for range 2 { // as it is, then opened again
+	for range 2 { // before and after a restart
 		for w := range writers {
 			id := identity.AgentID(fmt.Sprintf("w%02d", w))
 			got := summaries(journaltest.Collect(t, s.Read(t.Context(), id, 0)))
@@ -293,8 +292,8 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
-	t.Run("keeps what was queued and refuses the rest", func(t *testing.T) {
+func TestStore_Close(t *testing.T) {
+	t.Run("queued commits finish, later ones fail", func(t *testing.T) {
 		dir := t.TempDir()
 		s := persisttest.OpenIn(t, dir)
 		var mu sync.Mutex
@@ -330,10 +329,10 @@ func TestClose(t *testing.T) {
 		wait.Wait()
 		s = persisttest.OpenIn(t, dir)
 		if got := len(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); got != kept {
-			t.Errorf("got %d events, %d were promised", got, kept)
+			t.Errorf("got %d events, %d were committed", got, kept)
 		}
 	})
-	t.Run("ends whoever follows", func(t *testing.T) {
+	t.Run("Follow ends", func(t *testing.T) {
 		s := persisttest.Open(t)
 		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
 		seen, ended := make(chan journal.Event), make(chan error)
@@ -355,10 +354,10 @@ func TestClose(t *testing.T) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
-	t.Run("makes every method say so", func(t *testing.T) {
+	t.Run("all methods fail", func(t *testing.T) {
 		s := persisttest.Open(t)
 		persisttest.Close(t, s)
-		for name, err := range everyMethod(s, context.Background()) {
+		for name, err := range callAllMethods(s, context.Background()) {
 			if !persist.IsClosed(err) {
 				t.Errorf("%s: got %v, want ErrClosed", name, err)
 			}
@@ -366,8 +365,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// everyMethod calls all that takes a context and gives their errors.
-func everyMethod(s *persist.Store, ctx context.Context) map[string]error {
+// callAllMethods calls all methods that take a context and returns their errors.
+func callAllMethods(s *persist.Store, ctx context.Context) map[string]error {
 	errs := map[string]error{"Check": s.Check(ctx)}
 	_, errs["Commit"] = s.Commit(ctx, &journal.Batch{})
 	_, errs["Inbox"] = s.Inbox(ctx, "a")
@@ -390,13 +389,13 @@ func everyMethod(s *persist.Store, ctx context.Context) map[string]error {
 	return errs
 }
 
-func TestContexts(t *testing.T) {
-	t.Run("one that has ended is refused by every method", func(t *testing.T) {
+func TestStore_Contexts(t *testing.T) {
+	t.Run("done before the call", func(t *testing.T) {
 		s := persisttest.Open(t)
 		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for name, err := range everyMethod(s, ctx) {
+		for name, err := range callAllMethods(s, ctx) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: got %v, want canceled", name, err)
 			}
@@ -405,7 +404,7 @@ func TestContexts(t *testing.T) {
 			t.Errorf("got seq %d, want 1", s.Seq())
 		}
 	})
-	t.Run("one that ends when the batch is queued changes nothing", func(t *testing.T) {
+	t.Run("done after the batch was queued", func(t *testing.T) {
 		s := persisttest.Open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		seq, err := s.Commit(ctx, &journal.Batch{Stream: "a", Events: events("a", 1, "x"), Prepare: func(*journal.Batch) error { cancel(); return nil }})
@@ -413,7 +412,7 @@ func TestContexts(t *testing.T) {
 			t.Errorf("got %d, %v", seq, err)
 		}
 	})
-	t.Run("one that ends stops whoever follows", func(t *testing.T) {
+	t.Run("done during Follow", func(t *testing.T) {
 		s := persisttest.Open(t)
 		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 3, "x")})
 		ctx, cancel := context.WithCancel(t.Context())

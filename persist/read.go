@@ -18,26 +18,27 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// chunk is how many entries one read transaction fetches: none is open while
-// a caller looks at what it got.
-const chunk = 256
+// chunkSize is the number of entries that one read transaction reads. No transaction stays
+// open while the caller of an iterator uses them.
+const chunkSize = 256
 
-// chunkBytes are how much of them one fetches: then it is the last.
+// chunkBytes is the size of records after which a chunk ends, in bytes.
 const chunkBytes = 1 << 20
 
-// many chunks of records are so many pages that who read them lets them go.
-const many = 64
+// dropCacheEvery is the number of chunks of records after which a long iteration releases
+// the pages that it has read.
+const dropCacheEvery = 64
 
-// Read implements journal.Log: the events of one stream after a number.
+// Read implements journal.Log. It yields the events of a stream after a sequence number.
 func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		seqs, err := s.places(ctx, stream, after)
+		seqs, err := s.seqsOf(ctx, stream, after)
 		if err != nil {
 			yield(journal.Event{}, err)
 			return
 		}
-		for part := range slices.Chunk(seqs, chunk) {
-			events, err := s.fetch(ctx, part)
+		for part := range slices.Chunk(seqs, chunkSize) {
+			events, err := s.fetchEvents(ctx, part)
 			for _, e := range events {
 				if !yield(e, nil) {
 					return
@@ -51,19 +52,20 @@ func (s *Store) Read(ctx context.Context, stream identity.AgentID, after uint64)
 	}
 }
 
-// places lists the numbers of a stream's events: from the index, then from memory.
-func (s *Store) places(ctx context.Context, stream identity.AgentID, after uint64) ([]uint64, error) {
+// seqsOf returns the sequence numbers of a stream's events: those in the index bucket, then
+// those in memory.
+func (s *Store) seqsOf(ctx context.Context, stream identity.AgentID, after uint64) ([]uint64, error) {
 	s.mu.RLock()
 	tail := slices.Clone(s.tail[stream])
 	s.mu.RUnlock()
 	var seqs []uint64
 	err := s.view(ctx, func(tx *bolt.Tx) error {
-		for key, value := range under(tx.Bucket(bucketIndex), agentKey(stream)) {
+		for key, value := range withPrefix(tx.Bucket(bucketIndex), agentKey(stream)) {
 			payload, err := unframe(bucketIndex, key, kindIndex, value)
 			if err != nil {
 				return err
 			}
-			more, err := unpack(payload)
+			more, err := unpackSeqs(payload)
 			if err != nil {
 				return err
 			}
@@ -71,7 +73,7 @@ func (s *Store) places(ctx context.Context, stream identity.AgentID, after uint6
 		}
 		return nil
 	})
-	for _, seq := range tail { // a checkpoint between the two looks puts it in both
+	for _, seq := range tail { // a checkpoint between the two reads puts them in both
 		if len(seqs) == 0 || seq > seqs[len(seqs)-1] {
 			seqs = append(seqs, seq)
 		}
@@ -80,7 +82,8 @@ func (s *Store) places(ctx context.Context, stream identity.AgentID, after uint6
 	return seqs[from:], err
 }
 
-func (s *Store) fetch(ctx context.Context, seqs []uint64) ([]journal.Event, error) {
+// fetchEvents reads the events with the given sequence numbers.
+func (s *Store) fetchEvents(ctx context.Context, seqs []uint64) ([]journal.Event, error) {
 	events := make([]journal.Event, 0, len(seqs))
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketLog)
@@ -126,16 +129,18 @@ func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint
 	})
 }
 
-// decoder makes an event of what stands in the log.
+// decoder decodes an entry of the log. It may return an Event with a sequence number only.
 type decoder func(key, value []byte) (journal.Event, error)
 
+// follow yields the events after a sequence number, and with wait those that are committed
+// later. It reads the notification channel before the log, so that it misses no commit.
 func (s *Store) follow(ctx context.Context, after uint64, wait bool, decode decoder) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
-			news := s.newsChannel()
-			events, err := s.since(ctx, after, decode)
+			committed := s.nextCommit()
+			events, err := s.logChunk(ctx, after, decode)
 			if err != nil {
-				if ctx.Err() == nil || !wait { // without wait the end means that there are no more
+				if ctx.Err() == nil || !wait { // without wait a silent end would mean that there are no more events
 					yield(journal.Event{}, err)
 				}
 				return
@@ -153,7 +158,7 @@ func (s *Store) follow(ctx context.Context, after uint64, wait bool, decode deco
 				return
 			}
 			select {
-			case <-news:
+			case <-committed:
 			case <-ctx.Done():
 				return
 			}
@@ -161,18 +166,19 @@ func (s *Store) follow(ctx context.Context, after uint64, wait bool, decode deco
 	}
 }
 
-func (s *Store) newsChannel() <-chan struct{} {
+// nextCommit returns a channel that is closed after the next commit.
+func (s *Store) nextCommit() <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.notify
 }
 
-// since fetches a chunk of the log.
-func (s *Store) since(ctx context.Context, after uint64, decode decoder) ([]journal.Event, error) {
+// logChunk reads a chunk of the log after a sequence number.
+func (s *Store) logChunk(ctx context.Context, after uint64, decode decoder) ([]journal.Event, error) {
 	var events []journal.Event
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketLog).Cursor()
-		for key, value := c.Seek(numberKey(after + 1)); key != nil && len(events) < chunk; key, value = c.Next() {
+		for key, value := c.Seek(numberKey(after + 1)); key != nil && len(events) < chunkSize; key, value = c.Next() {
 			e, err := decode(key, value)
 			if err != nil {
 				return err
@@ -188,7 +194,7 @@ func (s *Store) since(ctx context.Context, after uint64, decode decoder) ([]jour
 func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
 	var list []journal.Message
 	err := s.view(ctx, func(tx *bolt.Tx) error {
-		for key, value := range under(tx.Bucket(bucketInbox), agentKey(agent)) {
+		for key, value := range withPrefix(tx.Bucket(bucketInbox), agentKey(agent)) {
 			m, err := decodeMessage(bucketInbox, key, value)
 			if err != nil {
 				return err
@@ -200,16 +206,16 @@ func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Me
 	return list, err
 }
 
-// Delayed implements journal.Mailbox. Beside an error that is ErrDamaged it gives
-// the messages that are whole.
+// Delayed implements journal.Mailbox. If some messages are damaged, it returns the others
+// together with ErrDamaged.
 func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 	var list []journal.Message
-	var faults []error
+	var errs []error
 	err := s.view(ctx, func(tx *bolt.Tx) error {
-		for key, value := range under(tx.Bucket(bucketDelayed), nil) {
+		for key, value := range withPrefix(tx.Bucket(bucketDelayed), nil) {
 			m, err := decodeMessage(bucketDelayed, key, value)
 			if err != nil {
-				faults = append(faults, err)
+				errs = append(errs, err)
 				continue
 			}
 			m.Due = time.Unix(0, int64(number(key))).UTC()
@@ -217,7 +223,7 @@ func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
 		}
 		return nil
 	})
-	return list, errors.Join(append(faults, err)...)
+	return list, errors.Join(append(errs, err)...)
 }
 
 func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
@@ -232,22 +238,22 @@ func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
 	return m, nil
 }
 
-// Runnable implements journal.Mailbox. Beside an error that is ErrDamaged it gives
-// the agents whose marks are whole.
+// Runnable implements journal.Mailbox. If some entries are damaged, it returns the others
+// together with ErrDamaged.
 func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	var list []identity.AgentID
-	var faults []error
+	var errs []error
 	err := s.view(ctx, func(tx *bolt.Tx) error {
-		for key, value := range under(tx.Bucket(bucketRunnable), nil) {
+		for key, value := range withPrefix(tx.Bucket(bucketRunnable), nil) {
 			if _, err := unframe(bucketRunnable, key, kindAgent, value); err != nil {
-				faults = append(faults, err)
+				errs = append(errs, err)
 				continue
 			}
 			list = append(list, identity.AgentID(key[1:]))
 		}
 		return nil
 	})
-	return list, errors.Join(append(faults, err)...)
+	return list, errors.Join(append(errs, err)...)
 }
 
 // Record implements journal.Records.
@@ -266,17 +272,16 @@ func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
 	return value, err
 }
 
-// Records implements journal.Records: the records of a kind whose keys begin
-// with prefix, sorted by key. A damaged one comes with its error, and the
-// sequence goes on.
+// Records implements journal.Records. It yields the records of a kind whose keys begin with
+// prefix, sorted by key. A damaged record comes with an error, and the sequence continues.
 func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		within := recordKey(kind, prefix)
 		chunks, part := 0, []recordOrErr(nil)
 		for from := within; from != nil; {
 			err := s.view(ctx, func(tx *bolt.Tx) error {
-				part, from = someRecords(tx, kind, within, from, part[:0])
-				if chunks++; chunks%many == 0 || chunks > many && from == nil {
+				part, from = recordChunk(tx, kind, within, from, part[:0])
+				if chunks++; chunks%dropCacheEvery == 0 || chunks > dropCacheEvery && from == nil {
 					dropPageCache(s.db, tx)
 				}
 				return nil
@@ -294,17 +299,18 @@ func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[jour
 	}
 }
 
+// recordOrErr is a record, or the key of a damaged one and its error.
 type recordOrErr struct {
 	record journal.Record
 	err    error
 }
 
-// someRecords fetches a chunk of records, or fewer when they are large, into
-// part, and the key to go on with, nil at the end.
-func someRecords(tx *bolt.Tx, kind string, within, from []byte, part []recordOrErr) (_ []recordOrErr, next []byte) {
+// recordChunk reads a chunk of records into part, fewer if they are large. It returns the
+// key to continue with, nil at the end.
+func recordChunk(tx *bolt.Tx, kind string, within, from []byte, part []recordOrErr) (_ []recordOrErr, next []byte) {
 	c, size := tx.Bucket(bucketRecords).Cursor(), 0
 	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
-		if len(part) == chunk || size > chunkBytes {
+		if len(part) == chunkSize || size > chunkBytes {
 			return part, bytes.Clone(key)
 		}
 		size += len(value)
@@ -314,14 +320,14 @@ func someRecords(tx *bolt.Tx, kind string, within, from []byte, part []recordOrE
 	return part, nil
 }
 
-// Entries implements journal.Records, sorted by key.
+// Entries implements journal.Records. It yields keys and sizes, sorted by key.
 func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
 	return func(yield func(journal.RecordInfo, error) bool) {
 		within := recordKey(kind, prefix)
 		for from := within; from != nil; {
 			var part []journal.RecordInfo
 			err := s.view(ctx, func(tx *bolt.Tx) error {
-				part, from = someEntries(tx, within, from)
+				part, from = entryChunk(tx, within, from)
 				return nil
 			})
 			if err != nil {
@@ -337,11 +343,11 @@ func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[jour
 	}
 }
 
-// someEntries fetches a chunk of entries and the key to go on with, nil at the end.
-func someEntries(tx *bolt.Tx, within, from []byte) (part []journal.RecordInfo, next []byte) {
+// entryChunk reads a chunk of entries. It returns the key to continue with, nil at the end.
+func entryChunk(tx *bolt.Tx, within, from []byte) (part []journal.RecordInfo, next []byte) {
 	c := tx.Bucket(bucketRecords).Cursor()
 	for key, value := c.Seek(from); key != nil && bytes.HasPrefix(key, within); key, value = c.Next() {
-		if len(part) == chunk {
+		if len(part) == chunkSize {
 			return part, bytes.Clone(key)
 		}
 		_, name, _ := strings.Cut(string(key), "\x00")
@@ -350,8 +356,9 @@ func someEntries(tx *bolt.Tx, within, from []byte) (part []journal.RecordInfo, n
 	return part, nil
 }
 
-// under yields the entries of a bucket whose keys begin with prefix.
-func under(b *bolt.Bucket, prefix []byte) iter.Seq2[[]byte, []byte] {
+// withPrefix yields the entries of a bucket whose keys begin with prefix. They are valid
+// during the transaction.
+func withPrefix(b *bolt.Bucket, prefix []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		c := b.Cursor()
 		for key, value := c.Seek(prefix); key != nil && bytes.HasPrefix(key, prefix); key, value = c.Next() {

@@ -12,27 +12,27 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// parts are the names of backups that Restore has not yet checked.
-const parts = FileName + "-*.part"
+// partPattern matches the names of backups that Restore has not checked yet.
+const partPattern = FileName + "-*.part"
 
-// Restore puts a backup into the data directory dir, which is made when it is
-// absent and must have no data file. The file gets its name when it is checked
-// and on disk: what goes wrong, also a crash, leaves no data file.
+// Restore creates the data file of the directory dir from a backup. It creates the
+// directory if it does not exist. The file gets its name after it is checked and on disk,
+// so neither an error nor a crash leaves an incomplete data file.
 //
-// Errors: Conflict when there is a data file, which stays as it is; those of
-// Verify and of from.
+// The error has the code Conflict if there is a data file already, which is not changed.
+// Other errors are those of Verify and of reading from.
 func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
-	if err := makeFolder(dir); err != nil {
+	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Lstat(path); err == nil {
-		return isNonEmpty(path)
+		return errExists(path)
 	}
 	if err := removeParts(dir); err != nil { // of a restore that was killed
 		return err
 	}
-	part, err := os.CreateTemp(dir, parts) // mode 0600
+	part, err := os.CreateTemp(dir, partPattern) // mode 0600
 	if err != nil {
 		return err
 	}
@@ -43,25 +43,26 @@ func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := checkCopy(part.Name()); err != nil {
 		return err
 	}
-	if err := settle(part.Name(), path); !errors.Is(err, fs.ErrExist) {
+	if err := publishFile(part.Name(), path); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return isNonEmpty(path)
+	return errExists(path)
 }
 
-func isNonEmpty(path string) error {
-	return errcode.New(errcode.Conflict, "%s is there already and stays as it is; move it away, or restore into another data directory", path)
+func errExists(path string) error {
+	return errcode.New(errcode.Conflict, "%s already exists and was not changed; move it away, or restore into another data directory", path)
 }
 
+// removeParts removes what an earlier Restore has left.
 func removeParts(dir string) error {
-	list, err := filepath.Glob(filepath.Join(dir, parts))
+	list, err := filepath.Glob(filepath.Join(dir, partPattern))
 	for _, path := range list {
 		err = errors.Join(err, os.Remove(path))
 	}
 	return err
 }
 
-// unpackBackup writes the data file of a backup to disk, without the seal.
+// unpackBackup writes the data file of a backup to disk, without the trailer.
 func unpackBackup(ctx context.Context, file *os.File, from io.Reader) error {
 	if _, err := io.Copy(ctxWriter{ctx, file}, from); err != nil {
 		return err

@@ -10,27 +10,26 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// bbolt's pages have no checksum: where one is damaged it reads what is not
-// there, or reads in circles. So before it sees a file, inspect follows every
-// page as bbolt lays them out (its internal/common): each is used once or free,
-// says its own number, holds what fits in it, and its keys stand in order
-// between those of its neighbours. Values are not looked at: frames have
-// checksums of their own.
+// The pages of bbolt have no checksum. If one is damaged, bbolt may read beyond it or loop
+// forever. Therefore inspect checks all pages before bbolt reads the file. Each page must
+// be used once or be free, have its own number and contain what it refers to, and its
+// keys must be in order and between those of its neighbors. Values are not checked here:
+// frames have checksums (docs/decisions/0011-pages-are-followed-before-they-are-read.md).
 //
-// A page is 16 bytes (id 8, flags 2, count 2, overflow 4), then elements of 16
-// bytes, then keys and values. Numbers are little endian, as on every machine
-// bbolt is used on here.
+// The format is that of bbolt's internal/common. A page is a head of 16 bytes (id 8, flags
+// 2, count 2, overflow 4), then elements of 16 bytes, then keys and values. Numbers are
+// little endian.
 const (
 	headSize    = 16
 	elementSize = 16
 	minPage     = 512
 	maxPage     = 64 << 10
-	maxDepth    = 64 // of a tree; a million pages are four
+	maxDepth    = 64 // of a tree; a million pages have a depth of four
 
 	flagBranch   = 0x01
 	flagLeaf     = 0x02
 	flagFreelist = 0x10
-	flagBucket   = 0x01 // of a leaf's element: its value is a bucket
+	flagBucket   = 0x01 // of an element of a leaf: its value is a bucket
 
 	noFreelist = 1<<64 - 1
 
@@ -40,145 +39,146 @@ const (
 
 var little = binary.LittleEndian
 
-// scanResult is what a file says of itself, and what is in it.
+// scanResult is what a scan has found in a file.
 type scanResult struct {
-	schema uint64
-	ledger *integrityRecord // as it was written; nil when there is none
-	holds  bucketSums       // as they were counted
+	schema    uint64
+	integrity *integrityRecord // as stored; nil if there is none
+	sums      bucketSums       // as counted
 }
 
-// pageScanner goes through one file.
+// pageScanner scans one file.
 type pageScanner struct {
-	file  io.ReaderAt
-	size  int    // of a page
-	high  uint64 // the number of pages
-	known []bool // pages that are used or free
-	found scanResult
+	file      io.ReaderAt
+	size      int // of a page, in bytes
+	pageCount uint64
+	seen      []bool // by page number: whether it was found in use or free
+	result    scanResult
 
-	scratch [maxDepth + 1][]byte // one page for each depth
+	buffers [maxDepth + 1][]byte // one page for each depth, reused
 }
 
-// inspect goes through all pages of a file of the given length.
-//
-// Errors: ErrDamaged; Conflict when a newer version wrote it; otherwise what
-// reading says.
+// inspect scans all pages of a file of the given length. The error is ErrDamaged, or has the
+// code Conflict if a newer version wrote the file, or is an error of reading.
 func inspect(file io.ReaderAt, length int64) (*scanResult, error) {
-	in := &pageScanner{file: file}
-	m, err := in.meta(length)
+	sc := &pageScanner{file: file}
+	m, err := sc.meta(length)
 	if err != nil {
 		return nil, err
 	}
-	in.known = make([]bool, in.high)
-	in.known[0], in.known[1] = true, true
-	if err := in.root(m.root); err != nil {
+	sc.seen = make([]bool, sc.pageCount)
+	sc.seen[0], sc.seen[1] = true, true
+	if err := sc.rootBucket(m.root); err != nil {
 		return nil, err
 	}
 	if m.freelist != noFreelist {
-		if err := in.free(m.freelist); err != nil {
+		if err := sc.freelist(m.freelist); err != nil {
 			return nil, err
 		}
 	}
-	return &in.found, in.found.check()
+	return &sc.result, sc.result.check()
 }
 
+// damaged returns an error that is journal.ErrDamaged.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, journal.ErrDamaged)...)
 }
 
-// page reads a page of a tree, once.
-func (in *pageScanner) page(id uint64, depth int) (*page, error) {
+// page reads a page of a tree at the given depth and marks it as seen. The page is valid
+// until the next page of this depth is read.
+func (sc *pageScanner) page(id uint64, depth int) (*page, error) {
 	if depth > maxDepth {
-		return nil, damaged("page %d is too deep", id)
+		return nil, damaged("page %d is nested too deep", id)
 	}
-	if id >= in.high {
-		return nil, damaged("there is no page %d", id)
+	if id >= sc.pageCount {
+		return nil, damaged("page %d does not exist", id)
 	}
-	if in.scratch[depth] == nil {
-		in.scratch[depth] = make([]byte, in.size)
+	if sc.buffers[depth] == nil {
+		sc.buffers[depth] = make([]byte, sc.size)
 	}
-	data := in.scratch[depth]
-	if _, err := in.file.ReadAt(data, int64(id)*int64(in.size)); err != nil {
-		return nil, cut(err)
+	data := sc.buffers[depth]
+	if _, err := sc.file.ReadAt(data, int64(id)*int64(sc.size)); err != nil {
+		return nil, truncated(err)
 	}
-	p := in.parse(id, data)
+	p := sc.parse(id, data)
 	if got := little.Uint64(data); got != id {
-		return nil, damaged("page %d says it is page %d", id, got)
+		return nil, damaged("page %d has the number %d", id, got)
 	}
 	for n := range p.overflow + 1 {
-		if err := in.markSeen(id + n); err != nil {
+		if err := sc.markSeen(id + n); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// markSeen notes that a page is in use, or free.
-func (in *pageScanner) markSeen(id uint64) error {
-	if id >= in.high {
-		return damaged("there is no page %d", id)
+// markSeen marks a page as used or free. It returns an error if it is marked already.
+func (sc *pageScanner) markSeen(id uint64) error {
+	if id >= sc.pageCount {
+		return damaged("page %d does not exist", id)
 	}
-	if in.known[id] {
+	if sc.seen[id] {
 		return damaged("page %d is used twice", id)
 	}
-	in.known[id] = true
+	sc.seen[id] = true
 	return nil
 }
 
-// tree goes through the page id and everything below it.
-func (in *pageScanner) tree(id uint64, b bounds, depth int, tell elementFunc) error {
-	p, err := in.page(id, depth)
+// tree scans the page id and all pages below it. Their keys must be in b. It calls visit for
+// each element of a leaf.
+func (sc *pageScanner) tree(id uint64, b keyRange, depth int, visit elementFunc) error {
+	p, err := sc.page(id, depth)
 	if err != nil {
 		return err
 	}
 	switch {
 	case p.flags == flagLeaf && (p.count > 0 || depth == 0):
-		return p.leaf(b, tell)
+		return p.leaf(b, visit)
 	case p.flags == flagBranch && p.count > 0:
-		return p.branch(b, depth, tell)
+		return p.branch(b, depth, visit)
 	}
-	return damaged("page %d is nothing known", id)
+	return damaged("page %d has an unknown type", id)
 }
 
-// free reads the list of free pages. With it every page is accounted for.
-func (in *pageScanner) free(id uint64) error {
-	p, err := in.page(id, 0)
+// freelist scans the list of free pages. After it all pages must have been seen.
+func (sc *pageScanner) freelist(id uint64) error {
+	p, err := sc.page(id, 0)
 	if err != nil {
 		return err
 	}
 	n, at := uint64(p.count), uint64(headSize)
-	if p.count == 0xFFFF { // more than fit in two bytes
+	if p.count == 0xFFFF { // the number does not fit in two bytes and is the first element
 		d, err := p.bytes(at, 8)
 		if err != nil {
 			return err
 		}
 		n, at = little.Uint64(d), at+8
 	}
-	if p.flags != flagFreelist || n > in.high {
-		return damaged("page %d is no list of free pages", id)
+	if p.flags != flagFreelist || n > sc.pageCount {
+		return damaged("page %d is not a list of free pages", id)
 	}
 	ids, err := p.bytes(at, 8*n)
 	if err != nil {
 		return err
 	}
 	for d := range slices.Chunk(ids, 8) {
-		if err := in.markSeen(little.Uint64(d)); err != nil {
+		if err := sc.markSeen(little.Uint64(d)); err != nil {
 			return err
 		}
 	}
-	if lost := slices.Index(in.known, false); lost >= 0 {
+	if lost := slices.Index(sc.seen, false); lost >= 0 {
 		return damaged("page %d is neither used nor free", lost)
 	}
 	return nil
 }
 
-// root goes through the bucket that holds the buckets: persist first, which
-// says how to read the others.
-func (in *pageScanner) root(id uint64) error {
+// rootBucket scans the bucket that contains the others. It scans the bucket persist first,
+// which has the schema.
+func (sc *pageScanner) rootBucket(id uint64) error {
 	list := map[string][]byte{}
-	err := in.tree(id, bounds{}, 0, func(e element) error {
+	err := sc.tree(id, keyRange{}, 0, func(e element) error {
 		value, err := e.value()
 		if err == nil && (e.flags != flagBucket || len(value) < headSize) {
-			err = damaged("%.64q is no bucket", e.key)
+			err = damaged("%.64q is not a bucket", e.key)
 		}
 		list[string(e.key)] = bytes.Clone(value)
 		return err
@@ -186,61 +186,61 @@ func (in *pageScanner) root(id uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := in.bucket(bucketPersist, list, in.number); err != nil {
+	if err := sc.bucket(bucketPersist, list, sc.persistValue); err != nil {
 		return err
 	}
-	if in.found.schema > schema {
-		return errNewerSchema(in.found.schema)
+	if sc.result.schema > schema {
+		return errNewerSchema(sc.result.schema)
 	}
 	for i, b := range layout {
-		if err := in.bucket(b.name, list, func(e element) error { in.found.holds[i].add(e.key); return nil }); err != nil {
+		if err := sc.bucket(b.name, list, func(e element) error { sc.result.sums[i].add(e.key); return nil }); err != nil {
 			return err
 		}
 	}
 	if len(list) > 0 {
-		return damaged("it has a bucket that nobody knows")
+		return damaged("it has an unknown bucket")
 	}
 	return nil
 }
 
-// number notes what the bucket persist says.
-func (in *pageScanner) number(e element) error {
+// persistValue stores an entry of the bucket persist in the result.
+func (sc *pageScanner) persistValue(e element) error {
 	value, err := e.value()
 	switch {
 	case err != nil:
 		return err
 	case string(e.key) == "schema" && len(value) == 8:
-		in.found.schema = number(value)
-	case bytes.Equal(e.key, keyLedger):
-		in.found.ledger, err = parseLedger(value)
+		sc.result.schema = number(value)
+	case bytes.Equal(e.key, keyIntegrity):
+		sc.result.integrity, err = parseIntegrity(value)
 	}
 	return err
 }
 
-// bucket goes through one of the buckets in list and takes it from there. A
-// small one stands whole in its value, behind the number of its first page
-// (0) and one that is not used.
-func (in *pageScanner) bucket(name []byte, list map[string][]byte, tell elementFunc) error {
+// bucket scans the named bucket and removes it from list. The value of a bucket is the number
+// of its first page and an unused number. A small bucket has the number 0 and is stored
+// in the value itself, after these two.
+func (sc *pageScanner) bucket(name []byte, list map[string][]byte, visit elementFunc) error {
 	value, ok := list[string(name)]
 	if !ok {
-		return damaged("the bucket %s is gone", name)
+		return damaged("bucket %s is missing", name)
 	}
 	delete(list, string(name))
-	flat := func(e element) error {
+	visitValue := func(e element) error {
 		if e.flags != 0 {
-			return damaged("bucket %s: %x is no value", name, e.key)
+			return damaged("bucket %s: %x is not a value", name, e.key)
 		}
-		return tell(e)
+		return visit(e)
 	}
 	if id := little.Uint64(value); id != 0 {
-		return in.tree(id, bounds{}, 0, flat)
+		return sc.tree(id, keyRange{}, 0, visitValue)
 	}
 	if len(value) < 2*headSize {
-		return damaged("the bucket %s is cut short", name)
+		return damaged("bucket %s is cut short", name)
 	}
-	p := in.parse(0, value[headSize:])
+	p := sc.parse(0, value[headSize:])
 	if p.flags != flagLeaf || p.overflow != 0 || little.Uint64(p.data) != 0 {
-		return damaged("the bucket %s is nothing known", name)
+		return damaged("bucket %s has an unknown type", name)
 	}
-	return p.leaf(bounds{}, flat)
+	return p.leaf(keyRange{}, visitValue)
 }

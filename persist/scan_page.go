@@ -2,48 +2,52 @@ package persist
 
 import "bytes"
 
-// page is a page, or one that stands in the value of an element.
+// page is a page of the file, or a small bucket in the value of an element. The latter has
+// the id 0.
 type page struct {
-	in       *pageScanner
+	scanner  *pageScanner
 	id       uint64
 	flags    uint16
 	count    int
 	overflow uint64
-	data     []byte // its beginning; all of it unless it has overflow
+	data     []byte // the first page; the rest of a page with overflow is read on demand
 }
 
-func (in *pageScanner) parse(id uint64, data []byte) *page {
+// parse returns the page with the given data, without checking it.
+func (sc *pageScanner) parse(id uint64, data []byte) *page {
 	return &page{
-		in: in, id: id, data: data,
+		scanner: sc, id: id, data: data,
 		flags: little.Uint16(data[8:]), count: int(little.Uint16(data[10:])), overflow: uint64(little.Uint32(data[12:])),
 	}
 }
 
-// bytes gives a part of a page; nil when it is not inside.
+// bytes returns n bytes of a page from an offset. It returns ErrDamaged if they are not
+// inside the page.
 func (p *page) bytes(at, n uint64) ([]byte, error) {
 	end := at + n
 	switch {
-	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.in.size):
-		return nil, damaged("page %d holds what does not fit in it", p.id)
+	case end < at, p.id == 0 && end > uint64(len(p.data)), end > (p.overflow+1)*uint64(p.scanner.size):
+		return nil, damaged("page %d refers to data beyond its end", p.id)
 	case end <= uint64(len(p.data)):
 		return p.data[at:end], nil
 	}
 	part := make([]byte, n)
-	_, err := p.in.file.ReadAt(part, int64(p.id)*int64(p.in.size)+int64(at))
-	return part, cut(err)
+	_, err := p.scanner.file.ReadAt(part, int64(p.id)*int64(p.scanner.size)+int64(at))
+	return part, truncated(err)
 }
 
 // element is one element of a page.
 type element struct {
-	page   *page
-	flags  uint32
-	key    []byte
-	child  uint64 // of a branch
-	at, is uint64 // where a leaf's value stands, and its size
+	page               *page
+	flags              uint32
+	key                []byte
+	child              uint64 // page number, in a branch
+	valueAt, valueSize uint64 // offset and size of the value, in a leaf
 }
 
-func (e *element) value() ([]byte, error) { return e.page.bytes(e.at, e.is) }
+func (e *element) value() ([]byte, error) { return e.page.bytes(e.valueAt, e.valueSize) }
 
+// element decodes element i of a branch or a leaf.
 func (p *page) element(i int) (e element, err error) {
 	at := uint64(headSize + i*elementSize)
 	d, err := p.bytes(at, elementSize)
@@ -56,11 +60,11 @@ func (p *page) element(i int) (e element, err error) {
 		e.key, err = p.bytes(at+uint64(little.Uint32(d)), uint64(little.Uint32(d[4:])))
 		return e, err
 	}
-	e.flags, e.is = little.Uint32(d), uint64(little.Uint32(d[12:]))
+	e.flags, e.valueSize = little.Uint32(d), uint64(little.Uint32(d[12:]))
 	begin, size := at+uint64(little.Uint32(d[4:])), uint64(little.Uint32(d[8:]))
-	e.at = begin + size
-	if _, err = p.bytes(e.at, min(e.is, 1)); err == nil && e.at+e.is > (p.overflow+1)*uint64(p.in.size) {
-		err = damaged("page %d holds what does not fit in it", p.id)
+	e.valueAt = begin + size
+	if _, err = p.bytes(e.valueAt, min(e.valueSize, 1)); err == nil && e.valueAt+e.valueSize > (p.overflow+1)*uint64(p.scanner.size) {
+		err = damaged("page %d refers to data beyond its end", p.id)
 	}
 	if err != nil {
 		return e, err
@@ -69,35 +73,38 @@ func (p *page) element(i int) (e element, err error) {
 	return e, err
 }
 
-// bounds are between which keys a page's stand; above is nil when nothing is.
-type bounds struct{ from, above []byte }
+// keyRange is the range of the keys of a page: from is included, above is not. A nil above is
+// no limit.
+type keyRange struct{ from, above []byte }
 
-// elementFunc is told of every element of a tree's leaves, in order.
+// elementFunc is called for all elements of the leaves of a tree, in order.
 type elementFunc func(element) error
 
-func (p *page) leaf(b bounds, tell elementFunc) error {
+// leaf scans a leaf.
+func (p *page) leaf(b keyRange, visit elementFunc) error {
 	for i := range p.count {
 		e, err := p.element(i)
 		if err != nil {
 			return err
 		}
-		if err := p.inOrder(e.key, b, i > 0); err != nil {
+		if err := p.checkOrder(e.key, b, i > 0); err != nil {
 			return err
 		}
 		b.from = e.key
-		if err := tell(e); err != nil {
+		if err := visit(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *page) branch(b bounds, depth int, tell elementFunc) error {
+// branch scans a branch and all pages below it.
+func (p *page) branch(b keyRange, depth int, visit elementFunc) error {
 	e, err := p.element(0)
 	if err != nil {
 		return err
 	}
-	if err := p.inOrder(e.key, b, false); err != nil {
+	if err := p.checkOrder(e.key, b, false); err != nil {
 		return err
 	}
 	for i := range p.count {
@@ -106,12 +113,12 @@ func (p *page) branch(b bounds, depth int, tell elementFunc) error {
 			if next, err = p.element(i + 1); err != nil {
 				return err
 			}
-			if err := p.inOrder(next.key, bounds{e.key, b.above}, true); err != nil {
+			if err := p.checkOrder(next.key, keyRange{e.key, b.above}, true); err != nil {
 				return err
 			}
 			above = next.key
 		}
-		if err := p.in.tree(e.child, bounds{e.key, above}, depth+1, tell); err != nil {
+		if err := p.scanner.tree(e.child, keyRange{e.key, above}, depth+1, visit); err != nil {
 			return err
 		}
 		e = next
@@ -119,13 +126,13 @@ func (p *page) branch(b bounds, depth int, tell elementFunc) error {
 	return nil
 }
 
-// inOrder refuses a key that does not stand where it is; behind says that one
-// came before it in the page. The first of a page is what the page above has of
-// it: bbolt finds a page there by its first key.
-func (p *page) inOrder(key []byte, b bounds, behind bool) error {
+// checkOrder returns an error if a key is not in its range. follows is set if the key is not
+// the first of its page; it must then be greater than b.from. The first key must equal
+// b.from, the key that the branch above has for this page.
+func (p *page) checkOrder(key []byte, b keyRange, follows bool) error {
 	order := bytes.Compare(key, b.from)
-	if order < 0 || behind == (order == 0) && b.from != nil || b.above != nil && bytes.Compare(key, b.above) >= 0 {
-		return damaged("page %d holds keys out of order", p.id)
+	if order < 0 || follows == (order == 0) && b.from != nil || b.above != nil && bytes.Compare(key, b.above) >= 0 {
+		return damaged("page %d has keys out of order", p.id)
 	}
 	return nil
 }

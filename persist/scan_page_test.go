@@ -7,23 +7,23 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// Bolt's own pages have no checksum. Where one's header or first elements are
-// damaged, Open and reading come to an end, and read nothing that nobody wrote.
-func TestADamagedPageIsNoMoreThanThat(t *testing.T) {
-	file := specimen(t, 3)
-	want, refused := wholeFile(t, file), 0
+// Pages of bbolt have no checksum. If the head or the first elements of one are damaged, Open
+// and reading end, and return nothing that was not written.
+func TestOpen_DamagedPages(t *testing.T) {
+	file := sampleFile(t, 3)
+	want, refused := dumpFile(t, file), 0
 	for page := 0; page < len(file); page += 4096 { // header: id 8, flags 2, count 2, overflow 4; then elements
 		for _, at := range []int{0, 8, 10, 12, 16, 20, 24, 28, 32} {
 			for _, piece := range []string{"\xff", "\x02\x00\x00\x00"} {
 				broken := bytes.Clone(file)
 				copy(broken[page+at:], piece)
-				said, faults := lookedAt(write(t, broken))
-				for line := range said {
+				lines, errs := openAndDump(dirWith(t, broken))
+				for line := range lines {
 					if !want[line] {
-						t.Errorf("%x at %d of page %d: read %s, which nobody wrote", piece, at, page, line)
+						t.Errorf("%x at %d of page %d: read %s, which was not written", piece, at, page, line)
 					}
 				}
-				refused += min(1, len(faults))
+				refused += min(1, len(errs))
 			}
 		}
 	}
@@ -32,12 +32,12 @@ func TestADamagedPageIsNoMoreThanThat(t *testing.T) {
 	}
 }
 
-// lookedAt opens a data directory and reads all it says.
-func lookedAt(dir string) (said map[string]bool, faults []error) {
+// openAndDump opens a data directory and returns all of its contents as lines.
+func openAndDump(dir string) (lines map[string]bool, errs []error) {
 	s, err := persist.Open(dir)
 	if err != nil {
 		return nil, []error{err}
 	}
 	defer s.Close()
-	return everything(s)
+	return dumpLines(s)
 }

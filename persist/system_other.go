@@ -4,11 +4,11 @@ package persist
 
 import bolt "go.etcd.io/bbolt"
 
-// freeBytes is not known here: a copy that finds no room fails.
+// freeBytes is not implemented for this system: a copy without enough space fails.
 func freeBytes(string) (uint64, error) { return 1 << 62, nil }
 
-// reread is not done here.
-func reread(string) error { return nil }
+// rereadMetaPages is not implemented for this system.
+func rereadMetaPages(string) error { return nil }
 
-// dropPageCache is not done here.
+// dropPageCache is not implemented for this system.
 func dropPageCache(*bolt.DB, *bolt.Tx) {}

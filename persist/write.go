@@ -11,68 +11,74 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-type place struct {
+// position is the stream and the sequence number of an event.
+type position struct {
 	stream identity.AgentID
 	seq    uint64
 }
 
-// writer puts batches into one transaction. What it does to ledger counts when
-// the transaction is on disk.
+// writer writes batches in one transaction. Its integrity record becomes that of the store
+// when the transaction is on disk.
 type writer struct {
-	held   delayedIndex // that of the store: it is used no more when a write fails
-	ledger integrityRecord
-	places []place // of the events written
+	due       delayedIndex // of the store, changed in place: a failed write stops the store
+	integrity integrityRecord
+	positions []position // of the events written
 
 	log, index, inbox, delayed, runnable, records bucketWriter
 }
 
+// open opens the buckets of a transaction.
 func (w *writer) open(tx *bolt.Tx) {
-	for i, s := range []*bucketWriter{inLog: &w.log, inIndex: &w.index, inInbox: &w.inbox, inDelayed: &w.delayed, inRunnable: &w.runnable, inRecords: &w.records} {
-		*s = bucketWriter{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, tally: &w.ledger.buckets[i]}
+	for i, s := range []*bucketWriter{layoutLog: &w.log, layoutIndex: &w.index, layoutInbox: &w.inbox, layoutDelayed: &w.delayed, layoutRunnable: &w.runnable, layoutRecords: &w.records} {
+		*s = bucketWriter{Bucket: tx.Bucket(layout[i].name), name: layout[i].name, kind: layout[i].kind, sum: &w.integrity.buckets[i]}
 	}
-	w.log.FillPercent, w.records.FillPercent = 0.95, 0.9 // keys grow, or mostly do
+	w.log.FillPercent, w.records.FillPercent = 0.95, 0.9 // keys are appended, or mostly so
 }
 
-// bucketWriter is a bucket that is written, with its tally.
+// bucketWriter is a bucket whose sum is kept up to date.
 type bucketWriter struct {
 	*bolt.Bucket
-	name  []byte
-	kind  byte
-	tally *bucketSum
+	name []byte
+	kind byte
+	sum  *bucketSum
 }
 
-// put writes a framed payload.
+// put writes a payload in a frame.
 func (s *bucketWriter) put(key, payload []byte) error {
 	if s.Get(key) == nil {
-		s.tally.add(key)
+		s.sum.add(key)
 	}
 	return s.Put(key, frame(s.name, key, s.kind, payload))
 }
 
+// remove removes a key, if it exists.
 func (s *bucketWriter) remove(key []byte) error {
 	if s.Get(key) == nil {
 		return nil
 	}
-	s.tally.remove(key)
+	s.sum.remove(key)
 	return s.Delete(key)
 }
 
+// batch writes the parts of a batch in this order. The errors of all parts are joined: the
+// transaction is rolled back if there is any.
 func (w *writer) batch(c *commit) error {
 	b := c.batch
 	return errors.Join(
 		w.events(c),
 		w.consume(b.Stream, b.Consume),
-		w.post(b.Send, c.post),
-		w.deliverDue(b.Deliver, c.arrived),
+		w.send(b.Send, c.sendJSON),
+		w.deliverDue(b.Deliver, c.deliverJSON),
 		w.purge(b.Purge),
 		w.put(b.Put),
 		w.updateRunnable(b),
 	)
 }
 
+// next returns a new sequence number.
 func (w *writer) next() uint64 {
-	w.ledger.seq++
-	return w.ledger.seq
+	w.integrity.seq++
+	return w.integrity.seq
 }
 
 func (w *writer) events(c *commit) error {
@@ -82,12 +88,12 @@ func (w *writer) events(c *commit) error {
 		if err := w.log.put(numberKey(e.Seq), payload); err != nil {
 			return err
 		}
-		w.places = append(w.places, place{e.Stream, e.Seq})
+		w.positions = append(w.positions, position{e.Stream, e.Seq})
 	}
 	return nil
 }
 
-func (w *writer) post(messages []journal.Message, payloads [][]byte) error {
+func (w *writer) send(messages []journal.Message, payloads [][]byte) error {
 	for i := range messages {
 		m := &messages[i]
 		m.Seq = w.next()
@@ -98,11 +104,13 @@ func (w *writer) post(messages []journal.Message, payloads [][]byte) error {
 	return nil
 }
 
+// deliver writes a message to the inbox of its recipient, or to the delayed messages if it
+// has a due time.
 func (w *writer) deliver(m *journal.Message, payload []byte) error {
 	to := identity.AgentID(m.To)
 	if !m.Due.IsZero() {
 		key := dueKey(m)
-		w.held.add(to, key)
+		w.due.add(to, key)
 		return w.delayed.put(key, payload)
 	}
 	if err := w.inbox.put(agentSeqKey(to, m.Seq), payload); err != nil {
@@ -111,7 +119,7 @@ func (w *writer) deliver(m *journal.Message, payload []byte) error {
 	return w.markRunnable(to)
 }
 
-// markRunnable marks an agent. The mark never changes: one that is there stays.
+// markRunnable marks an agent as runnable. It does not rewrite a valid mark.
 func (w *writer) markRunnable(id identity.AgentID) error {
 	key := agentKey(id)
 	if _, err := unframe(w.runnable.name, key, w.runnable.kind, w.runnable.Get(key)); err == nil {
@@ -120,14 +128,14 @@ func (w *writer) markRunnable(id identity.AgentID) error {
 	return w.runnable.put(key, nil)
 }
 
-// deliverDue moves delayed messages to their inboxes, behind what is there.
+// deliverDue moves delayed messages to the ends of their inboxes.
 func (w *writer) deliverDue(messages []journal.Message, payloads [][]byte) error {
 	for i, m := range messages {
 		key := dueKey(&m)
-		if w.delayed.Get(key) == nil { // it has arrived, or was let go
+		if w.delayed.Get(key) == nil { // delivered before, or purged
 			continue
 		}
-		w.held.remove(identity.AgentID(m.To), key)
+		w.due.remove(identity.AgentID(m.To), key)
 		if err := w.delayed.remove(key); err != nil {
 			return err
 		}
@@ -139,6 +147,7 @@ func (w *writer) deliverDue(messages []journal.Message, payloads [][]byte) error
 	return nil
 }
 
+// consume removes messages from the inbox of a stream.
 func (w *writer) consume(stream identity.AgentID, taken []uint64) error {
 	for _, seq := range taken {
 		if err := w.inbox.remove(agentSeqKey(stream, seq)); err != nil {
@@ -148,7 +157,7 @@ func (w *writer) consume(stream identity.AgentID, taken []uint64) error {
 	return nil
 }
 
-// purge lets go what waits for agents that are no more.
+// purge removes all messages for terminated agents and their runnable marks.
 func (w *writer) purge(agents []identity.AgentID) error {
 	for _, id := range agents {
 		for _, key := range w.waitingFor(id) {
@@ -156,12 +165,12 @@ func (w *writer) purge(agents []identity.AgentID) error {
 				return err
 			}
 		}
-		for key := range w.held[id] {
+		for key := range w.due[id] {
 			if err := w.delayed.remove([]byte(key)); err != nil {
 				return err
 			}
 		}
-		delete(w.held, id)
+		delete(w.due, id)
 		if err := w.runnable.remove(agentKey(id)); err != nil {
 			return err
 		}
@@ -169,14 +178,16 @@ func (w *writer) purge(agents []identity.AgentID) error {
 	return nil
 }
 
+// waitingFor returns the keys of an agent's inbox.
 func (w *writer) waitingFor(id identity.AgentID) [][]byte {
 	var list [][]byte
-	for key := range under(w.inbox.Bucket, agentKey(id)) {
+	for key := range withPrefix(w.inbox.Bucket, agentKey(id)) {
 		list = append(list, key)
 	}
 	return list
 }
 
+// put writes records, and removes those with a nil Value.
 func (w *writer) put(records []journal.Record) error {
 	for _, r := range records {
 		key := recordKey(r.Kind, r.Key)
@@ -193,8 +204,8 @@ func (w *writer) put(records []journal.Record) error {
 	return nil
 }
 
-// updateRunnable keeps the runnable mark of the batch's agent: on while it works, off
-// when it is idle and nothing waits for it.
+// updateRunnable updates the runnable mark of the batch's agent. The agent is runnable unless
+// it is idle and its inbox is empty.
 func (w *writer) updateRunnable(b *journal.Batch) error {
 	switch {
 	case b.Stream == journal.Org:
@@ -202,40 +213,41 @@ func (w *writer) updateRunnable(b *journal.Batch) error {
 	case !b.Idle:
 		return w.markRunnable(b.Stream)
 	}
-	for range under(w.inbox.Bucket, agentKey(b.Stream)) {
+	for range withPrefix(w.inbox.Bucket, agentKey(b.Stream)) {
 		return w.markRunnable(b.Stream)
 	}
 	return w.runnable.remove(agentKey(b.Stream))
 }
 
-// checkpoint writes the places of all events since the last checkpoint when there
-// are enough of them.
+// checkpoint writes the index of all events since the last checkpoint, if there are enough of
+// them.
 func (w *writer) checkpoint(s *Store) error {
-	if s.tailLen+len(w.places) < checkpoint {
+	if s.tailLen+len(w.positions) < checkpoint {
 		return nil
 	}
 	all := make(map[identity.AgentID][]uint64, len(s.tail))
 	for stream, seqs := range s.tail {
 		all[stream] = seqs
 	}
-	for _, p := range w.places {
+	for _, p := range w.positions {
 		all[p.stream] = append(all[p.stream], p.seq)
 	}
 	for stream, seqs := range all {
-		if err := w.index.put(agentSeqKey(stream, seqs[0]), pack(seqs)); err != nil {
+		if err := w.index.put(agentSeqKey(stream, seqs[0]), packSeqs(seqs)); err != nil {
 			return err
 		}
 	}
-	w.ledger.indexed = w.ledger.seq
+	w.integrity.indexed = w.integrity.seq
 	return nil
 }
 
+// dueKey returns the key of a delayed message.
 func dueKey(m *journal.Message) []byte {
 	return binary.BigEndian.AppendUint64(numberKey(uint64(m.Due.UnixNano())), m.Seq)
 }
 
-// pack writes growing numbers as differences.
-func pack(seqs []uint64) []byte {
+// packSeqs encodes ascending numbers as varints of their differences.
+func packSeqs(seqs []uint64) []byte {
 	var out []byte
 	var last uint64
 	for _, seq := range seqs {
@@ -245,7 +257,8 @@ func pack(seqs []uint64) []byte {
 	return out
 }
 
-func unpack(data []byte) ([]uint64, error) {
+// unpackSeqs decodes what packSeqs has encoded.
+func unpackSeqs(data []byte) ([]uint64, error) {
 	var seqs []uint64
 	var last uint64
 	for len(data) > 0 {

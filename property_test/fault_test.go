@@ -19,64 +19,66 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-var errFault = errors.New("the disk says no")
+var errFault = errors.New("injected fault")
 
-// fault is the at-th operation of a kind. A commit that breaks has been
-// prepared when it fails, as one whose write fails, and the store takes
-// nothing more until it is mended.
+// fault fails the at-th operation of a kind. With breaks set, a commit fails
+// after its preparation, like one whose write fails, and the store accepts no
+// more operations until it is repaired.
 type fault struct {
 	operation string
 	at        int
 	breaks    bool
 }
 
-// faulty is a store with a fault.
-type faulty struct {
-	watched
+// faultyStore is a store with a fault.
+type faultyStore struct {
+	loggingStore
 	fault
-	busy []identity.AgentID // what Runnable gives
+	runnable []identity.AgentID // result of Runnable
 
-	mu     sync.Mutex     // guards what follows
-	n      map[string]int // operations so far
+	mu     sync.Mutex     // guards the fields below
+	counts map[string]int // number of operations by kind
 	broken bool
 	failed bool
 }
 
-// fails counts an operation and says whether it is the one, or comes after it.
-func (f *faulty) fails(operation string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.n[operation]++
+// next counts an operation and returns the error it has to fail with, nil for
+// none.
+func (s *faultyStore) next(operation string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[operation]++
 	switch {
-	case f.broken:
+	case s.broken:
 		return journal.ErrClosed
-	case operation != f.operation || f.n[operation] != f.at:
+	case operation != s.operation || s.counts[operation] != s.at:
 		return nil
 	}
-	f.failed = true
+	s.failed = true
 	return errFault
 }
 
-func (f *faulty) mend() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.broken = false
+// repair makes a broken store usable again.
+func (s *faultyStore) repair() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = false
 }
 
 // Commit implements journal.Log.
-func (f *faulty) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
-	err := f.fails("Commit")
+func (s *faultyStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+	err := s.next("Commit")
 	switch {
 	case err == nil:
-		return f.watched.Commit(ctx, b)
-	case err != errFault || !f.breaks:
+		return s.loggingStore.Commit(ctx, b)
+	case err != errFault || !s.breaks:
 		return 0, err
 	}
-	f.mu.Lock()
-	f.broken = true
-	f.mu.Unlock()
+	s.mu.Lock()
+	s.broken = true
+	s.mu.Unlock()
 	prepare := b.Prepare
-	_, err = f.memory.Commit(ctx, &journal.Batch{Prepare: func(*journal.Batch) error {
+	_, err = s.memoryStore.Commit(ctx, &journal.Batch{Prepare: func(*journal.Batch) error {
 		if prepare != nil {
 			if err := prepare(b); err != nil {
 				return err
@@ -88,19 +90,20 @@ func (f *faulty) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 }
 
 // Read implements journal.Log.
-func (f *faulty) Read(ctx context.Context, id identity.AgentID, after uint64) iter.Seq2[journal.Event, error] {
-	return orFail(f, "Read", f.memory.Read(ctx, id, after))
+func (s *faultyStore) Read(ctx context.Context, id identity.AgentID, after uint64) iter.Seq2[journal.Event, error] {
+	return failingSeq(s, "Read", s.memoryStore.Read(ctx, id, after))
 }
 
 // Records implements journal.Records.
-func (f *faulty) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
-	return orFail(f, "Records", f.memory.Records(ctx, kind, prefix))
+func (s *faultyStore) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+	return failingSeq(s, "Records", s.memoryStore.Records(ctx, kind, prefix))
 }
 
-// orFail gives a sequence, or one that is an error half-way.
-func orFail[T any](f *faulty, operation string, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+// failingSeq returns a sequence, which fails after its first element if the
+// operation has to fail.
+func failingSeq[T any](f *faultyStore, operation string, list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		err, n := f.fails(operation), 0
+		err, n := f.next(operation), 0
 		for v := range list {
 			if n++; err != nil && n == 2 {
 				break
@@ -116,46 +119,47 @@ func orFail[T any](f *faulty, operation string, list iter.Seq2[T, error]) iter.S
 }
 
 // Record implements journal.Records.
-func (f *faulty) Record(ctx context.Context, kind, key string) ([]byte, error) {
-	if err := f.fails("Record"); err != nil {
+func (s *faultyStore) Record(ctx context.Context, kind, key string) ([]byte, error) {
+	if err := s.next("Record"); err != nil {
 		return nil, err
 	}
-	return f.memory.Record(ctx, kind, key)
+	return s.memoryStore.Record(ctx, kind, key)
 }
 
 // Inbox implements journal.Mailbox.
-func (f *faulty) Inbox(ctx context.Context, id identity.AgentID) ([]journal.Message, error) {
-	if err := f.fails("Inbox"); err != nil {
+func (s *faultyStore) Inbox(ctx context.Context, id identity.AgentID) ([]journal.Message, error) {
+	if err := s.next("Inbox"); err != nil {
 		return nil, err
 	}
-	return f.memory.Inbox(ctx, id)
+	return s.memoryStore.Inbox(ctx, id)
 }
 
 // Delayed implements journal.Mailbox.
-func (f *faulty) Delayed(ctx context.Context) ([]journal.Message, error) {
-	if err := f.fails("Delayed"); err != nil {
+func (s *faultyStore) Delayed(ctx context.Context) ([]journal.Message, error) {
+	if err := s.next("Delayed"); err != nil {
 		return nil, err
 	}
-	return f.memory.Delayed(ctx)
+	return s.memoryStore.Delayed(ctx)
 }
 
 // Runnable implements journal.Mailbox.
-func (f *faulty) Runnable(ctx context.Context) ([]identity.AgentID, error) {
-	if err := f.fails("Runnable"); err != nil {
+func (s *faultyStore) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+	if err := s.next("Runnable"); err != nil {
 		return nil, err
 	}
-	return f.busy, nil
+	return s.runnable, nil
 }
 
-// scribe is a Recorder that commits intents and outcomes of an agent's calls.
-type scribe struct {
+// commitRecorder is a Recorder that commits the starts and outcomes of calls of
+// an agent.
+type commitRecorder struct {
 	store journal.Store
 	agent identity.AgentID
 }
 
 // Started implements gate.Recorder.
-func (s scribe) Started(ctx context.Context, calls []*gate.Admission) error {
-	_, err := s.store.Commit(ctx, &journal.Batch{Stream: s.agent, Prepare: func(*journal.Batch) error {
+func (r commitRecorder) Started(ctx context.Context, calls []*gate.Admission) error {
+	_, err := r.store.Commit(ctx, &journal.Batch{Stream: r.agent, Prepare: func(*journal.Batch) error {
 		if slices.ContainsFunc(calls, (*gate.Admission).Superseded) {
 			return gate.ErrSuperseded
 		}
@@ -165,56 +169,56 @@ func (s scribe) Started(ctx context.Context, calls []*gate.Admission) error {
 }
 
 // Finished implements gate.Recorder.
-func (s scribe) Finished(ctx context.Context, _ []*gate.Admission) error {
-	_, err := s.store.Commit(ctx, &journal.Batch{Stream: s.agent})
+func (r commitRecorder) Finished(ctx context.Context, _ []*gate.Admission) error {
+	_, err := r.store.Commit(ctx, &journal.Batch{Stream: r.agent})
 	return err
 }
 
-// drill is an organization at work on a faulty store.
-type drill struct {
-	*scene
-	staff *staff
-	store *faulty
-	acted int
-	ids   map[string]string // what calls answered, by what was asked for
+// faultRun runs a fixed scenario of an organization on a faulty store.
+type faultRun struct {
+	*attackEnv
+	builtins    *builtinGroups
+	store       *faultyStore
+	effectCount int
+	ids         map[string]string // ids of created roles and agents, by name
 }
 
-func newDrill(staff *staff, f fault) *drill {
-	d := &drill{scene: emptyScene(), staff: staff, ids: map[string]string{}}
-	d.store = &faulty{watched: watched{newMemory(), &d.diary}, fault: f, n: map[string]int{}}
+func newFaultRun(builtins *builtinGroups, f fault) *faultRun {
+	d := &faultRun{attackEnv: emptyAttackEnv(), builtins: builtins, ids: map[string]string{}}
+	d.store = &faultyStore{loggingStore: loggingStore{newMemoryStore(), &d.log}, fault: f, counts: map[string]int{}}
 	return d
 }
 
-// open begins a process on what is in the store.
-func (d *drill) open() error {
-	d.store.mend()
-	d.groups = newDesk()
-	d.law.groups = &d.groups.naive
-	rt, err := newRuntime(d.store, d.groups.Manager, newBrain())
+// openRuntime starts a runtime on the store, as a new process would.
+func (f *faultRun) openRuntime() error {
+	f.store.repair()
+	f.groups = newCheckedManager()
+	f.rules.groups = &f.groups.naive
+	rt, err := newRuntime(f.store, f.groups.Manager, newScriptedModel())
 	if err != nil {
 		return err
 	}
-	d.realm, d.staff.ToolHost = rt, rt.ToolHost()
-	return d.furnish(d.staff.groups[:1]) // org_management
+	f.system, f.builtins.ToolHost = rt, rt.ToolHost()
+	return f.registerGroups(f.builtins.groups[:1]) // org_management
 }
 
-// do has an agent make a call and holds what came of it against the law, as
-// far as it was put on record. Errors are what the fault may cause.
-func (d *drill) do(who, name string, args any) error {
-	id := identity.AgentID(d.ids[who])
-	p := d.law.agents[id]
-	may := d.law.may(p, name)
-	out, err := d.Gate().Call(context.Background(), identity.ByAgent(id), []gate.Request{request(name, string(mustJSON(args)))}, scribe{d.store, id})
-	done := d.deeds.read()
-	d.acted += len(done)
+// callTool makes a call as an agent and checks its recorded effects against the
+// invariants. Errors of the call are ignored, since the fault may cause them.
+func (f *faultRun) callTool(who, name string, args any) error {
+	id := identity.AgentID(f.ids[who])
+	p := f.rules.agents[id]
+	may := f.rules.mayCall(p, name)
+	out, err := f.Gate().Call(context.Background(), identity.ByAgent(id), []gate.Request{newRequest(name, string(mustJSON(args)))}, commitRecorder{f.store, id})
+	done := f.effects.drain()
+	f.effectCount += len(done)
 	if len(done) > 0 && !may {
-		return breached(ran, "%s called %s, which it may not", who, name)
+		return newViolation(violationEffect, "%s called %s, which it may not call", who, name)
 	}
 	if len(done) > 0 && err == nil && !out[0].Allowed() {
-		return breached(ran, "%s called %s, which was refused and acted", who, name)
+		return newViolation(violationEffect, "%s called %s, which was rejected but ran", who, name)
 	}
 	if p != nil {
-		if err := d.law.judge(p, name, d.withoutTasks(d.diary.read())); err != nil {
+		if err := f.rules.checkCommits(p, name, f.dropTaskRecords(f.log.drain())); err != nil {
 			return err
 		}
 	}
@@ -222,22 +226,22 @@ func (d *drill) do(who, name string, args any) error {
 		var made struct{ ID string }
 		_ = json.Unmarshal(out[0].Result.Structured, &made)
 		if key, ok := args.(map[string]any)["name"]; ok {
-			d.ids[fmt.Sprint(key)] = made.ID
+			f.ids[fmt.Sprint(key)] = made.ID
 		} else if made.ID != "" {
-			d.ids["agent of "+fmt.Sprint(args.(map[string]any)["roleId"])] = made.ID
+			f.ids["agent of "+fmt.Sprint(args.(map[string]any)["roleId"])] = made.ID
 		}
 	}
 	return nil
 }
 
-// withoutTasks learns the ends of tasks, which a fault may bring about at any
-// time, and gives the rest.
-func (d *drill) withoutTasks(made []change) []change {
+// dropTaskRecords applies records of tasks, which a fault may end at any time,
+// and returns the other changes.
+func (f *faultRun) dropTaskRecords(made []change) []change {
 	for i := range made {
 		made[i].put = slices.DeleteFunc(made[i].put, func(r journal.Record) bool {
 			task := r.Kind == string(org.KindTask)
 			if task {
-				d.law.learn(r)
+				f.rules.apply(r)
 			}
 			return task
 		})
@@ -245,88 +249,91 @@ func (d *drill) withoutTasks(made []change) []change {
 	return slices.DeleteFunc(made, func(c change) bool { return len(c.put)+len(c.post) == 0 })
 }
 
-// hire has somebody make a role and an agent of it, which is known by the
-// role's name from then on.
-func (d *drill) hire(by, name string, use, grant ids) error {
-	if err := d.do(by, "create_role", rolePlea("role of "+name, &use, &grant)); err != nil {
+// createAgent creates, as the agent by, a role and an agent of it, which later
+// calls refer to by name.
+func (f *faultRun) createAgent(by, name string, use, grant ids) error {
+	if err := f.callTool(by, "create_role", createRoleArgs("role of "+name, &use, &grant)); err != nil {
 		return err
 	}
-	role := d.ids["role of "+name]
-	err := d.do(by, "spawn_agent", map[string]any{"roleId": role, "taskBrief": brief})
-	d.ids[name] = d.ids["agent of "+role]
+	role := f.ids["role of "+name]
+	err := f.callTool(by, "spawn_agent", map[string]any{"roleId": role, "taskBrief": taskBrief})
+	f.ids[name] = f.ids["agent of "+role]
 	return err
 }
 
-// operate is a change of the operator's; it may fail.
-func (d *drill) operate(change func() error) {
+// byOperator makes a change by the operator, which may fail.
+func (f *faultRun) byOperator(change func() error) {
 	_ = change()
-	d.learn()
+	f.applyCommits()
 }
 
-// run is the drill: people come, work, lose rights and get them back; the
-// process ends and another goes on; more is lost.
-func (d *drill) run() error {
-	if err := d.open(); err != nil {
-		return nil // nothing runs
+// run is the scenario: agents are created, call tools, lose permissions and get
+// them back. A second process continues, and more permissions are revoked.
+func (f *faultRun) run() error {
+	if err := f.openRuntime(); err != nil {
+		return nil // without a runtime nothing can run
 	}
-	err := d.begin()
-	d.Close()
-	d.store.busy = []identity.AgentID{identity.AgentID(d.ids["root"])}
-	if d.open() != nil {
+	err := f.firstProcess()
+	f.Close()
+	f.store.runnable = []identity.AgentID{identity.AgentID(f.ids["root"])}
+	if f.openRuntime() != nil {
 		return err
 	}
-	_ = d.realm.(*runtime.Runtime).Resume(context.Background(), identity.TaskID(d.ids["task"]))
-	err = errors.Join(err, d.goOn())
-	d.Close()
+	_ = f.system.(*runtime.Runtime).Resume(context.Background(), identity.TaskID(f.ids["task"]))
+	err = errors.Join(err, f.secondProcess())
+	f.Close()
 	return err
 }
 
-func (d *drill) begin() error {
-	d.operate(d.start)
+// firstProcess is the part before the restart.
+func (f *faultRun) firstProcess() error {
+	f.byOperator(f.startTask)
 	return errors.Join(
-		d.hire("root", "boss", ids{"beta", toolgroups.OrgManagement}, ids{"alpha", toolgroups.OrgManagement}),
-		d.hire("boss", "worker", ids{"alpha"}, ids{}),
-		d.work(),
-		d.update("boss", nil, ids{}),
-		d.work(),
-		d.update("boss", nil, ids{"alpha", "beta", "gamma"}),
-		d.work(),
+		f.createAgent("root", "manager", ids{"beta", toolgroups.OrgManagement}, ids{"alpha", toolgroups.OrgManagement}),
+		f.createAgent("manager", "worker", ids{"alpha"}, ids{}),
+		f.callAllTools(),
+		f.updateRole("manager", nil, ids{}),
+		f.callAllTools(),
+		f.updateRole("manager", nil, ids{"alpha", "beta", "gamma"}),
+		f.callAllTools(),
 	)
 }
 
-func (d *drill) goOn() error {
+// secondProcess is the part after the restart.
+func (f *faultRun) secondProcess() error {
 	return errors.Join(
-		d.work(),
-		d.update("worker", ids{"gamma", "beta"}, nil),
-		d.work(),
-		d.do("boss", "terminate_agent", map[string]any{"agentId": d.ids["worker"]}),
-		d.work(),
-		d.delete("boss"),
-		d.work(),
+		f.callAllTools(),
+		f.updateRole("worker", ids{"gamma", "beta"}, nil),
+		f.callAllTools(),
+		f.callTool("manager", "terminate_agent", map[string]any{"agentId": f.ids["worker"]}),
+		f.callAllTools(),
+		f.deleteRole("manager"),
+		f.callAllTools(),
 	)
 }
 
-func (d *drill) start() error {
+func (f *faultRun) startTask() error {
 	groups := toolgroups.Of("alpha", "beta", toolgroups.OrgManagement)
-	id, err := d.Start(context.Background(), org.TaskSpec{Text: "go", Caller: operator, Groups: &groups})
-	if task, ok := d.realm.(*runtime.Runtime).Org().Task(id); ok {
-		d.ids["root"], d.ids["task"] = string(task.Top), string(id)
+	id, err := f.Start(context.Background(), org.TaskSpec{Text: "go", Caller: operator, Groups: &groups})
+	if task, ok := f.system.(*runtime.Runtime).Org().Task(id); ok {
+		f.ids["root"], f.ids["task"] = string(task.Top), string(id)
 	}
 	return err
 }
 
-// work has everybody call everything.
-func (d *drill) work() (err error) {
-	for _, who := range []string{"boss", "worker", "root"} {
+// callAllTools calls every tool as every agent.
+func (f *faultRun) callAllTools() (err error) {
+	for _, who := range []string{"manager", "worker", "root"} {
 		for _, name := range []string{"t0", "t3", "t4"} {
-			err = errors.Join(err, d.do(who, name, map[string]any{}))
+			err = errors.Join(err, f.callTool(who, name, map[string]any{}))
 		}
 	}
 	return err
 }
 
-// update has the operator give somebody's role other sets; nil leaves one as it is.
-func (d *drill) update(who string, use, grant ids) error {
+// updateRole changes the sets of an agent's role as the operator; a nil set is
+// kept.
+func (f *faultRun) updateRole(who string, use, grant ids) error {
 	var spec org.RoleSpec
 	if use != nil {
 		set := toolgroups.Of(use...)
@@ -336,51 +343,45 @@ func (d *drill) update(who string, use, grant ids) error {
 		set := toolgroups.Of(grant...)
 		spec.Grant = &set
 	}
-	d.operate(func() error {
-		_, _, err := d.UpdateRole(operator, d.roleOf(who), spec, false)
+	f.byOperator(func() error {
+		_, _, err := f.UpdateRole(operator, f.roleID(who), spec, false)
 		return err
 	})
 	return nil
 }
 
-func (d *drill) delete(who string) error {
-	d.operate(func() error {
-		_, err := d.DeleteRole(operator, d.roleOf(who), false)
+func (f *faultRun) deleteRole(who string) error {
+	f.byOperator(func() error {
+		_, err := f.DeleteRole(operator, f.roleID(who), false)
 		return err
 	})
 	return nil
 }
 
-func (d *drill) roleOf(who string) identity.RoleID { return identity.RoleID(d.ids["role of "+who]) }
+func (f *faultRun) roleID(who string) identity.RoleID { return identity.RoleID(f.ids["role of "+who]) }
 
-// Fail closed: "Any failure to find out is a denial. A fault may remove
-// permission, never add it." Every n-th operation of the store fails, once as
-// one that did nothing and once as a commit that breaks the store for good:
-// whatever acts, then and in the next process, had the right on record.
-func TestNoFaultOfTheStoreLetsACallThrough(t *testing.T) {
-	staff := newStaff(t)
-	whole := newDrill(staff, fault{})
-	if err := whole.run(); err != nil {
-		t.Fatal(err)
-	}
-	if whole.acted < 6 {
-		t.Fatalf("%d calls acted without a fault; this says nothing", whole.acted)
-	}
-	failed, acted := map[string]int{}, 0
-	for _, f := range whole.store.faults() {
-		for range 10 { // how often the store is asked depends on who comes first
-			d := newDrill(staff, f)
+// A fault may remove permissions but never add one. Every n-th operation of the
+// store fails: once without an effect and, for commits, once so that the store
+// is broken afterwards. Every tool that runs, in this and in the next process,
+// must be allowed by the records.
+func TestStoreFault_NeverAllowsCall(t *testing.T) {
+	builtins := newBuiltinGroups(t)
+	intact, always := intactRuns(t, builtins)
+	failed, effects := map[string]int{}, 0
+	for _, f := range intact.store.allFaults() {
+		for range 10 { // the number of operations depends on scheduling
+			d := newFaultRun(builtins, f)
 			if err := d.run(); err != nil {
 				t.Errorf("%+v: %v", f, err)
 			}
-			if acted += d.acted; d.store.failed {
+			if effects += d.effectCount; d.store.failed {
 				failed[f.operation]++
 				break
 			}
 		}
 	}
-	t.Logf("%d calls act without a fault, %d with one of %v", whole.acted, acted, failed)
-	for operation := range whole.store.n {
+	t.Logf("%d calls ran without a fault, %d with one of %v", intact.effectCount, effects, failed)
+	for operation := range always {
 		if failed[operation] == 0 {
 			t.Errorf("%s never failed", operation)
 		}
@@ -390,9 +391,31 @@ func TestNoFaultOfTheStoreLetsACallThrough(t *testing.T) {
 	}
 }
 
-// faults lists one fault, or two, for each operation there was.
-func (f *faulty) faults() (list []fault) {
-	for operation, n := range f.n {
+// intactRuns plays the story some times without a fault. It returns the first run,
+// and the operations that every run makes: whether an agent's journal is read again,
+// for example, depends on scheduling.
+func intactRuns(t *testing.T, builtins *builtinGroups) (first *faultRun, always map[string]int) {
+	t.Helper()
+	for n := range 5 {
+		run := newFaultRun(builtins, fault{})
+		if err := run.run(); err != nil {
+			t.Fatal(err)
+		}
+		if run.effectCount < 6 {
+			t.Fatalf("only %d calls ran without a fault; the test proves nothing", run.effectCount)
+		}
+		if n == 0 {
+			first, always = run, maps.Clone(run.store.counts)
+		}
+		maps.DeleteFunc(always, func(operation string, _ int) bool { return run.store.counts[operation] == 0 })
+	}
+	return first, always
+}
+
+// allFaults lists one fault for each operation that was counted, two for
+// commits.
+func (s *faultyStore) allFaults() (list []fault) {
+	for operation, n := range s.counts {
 		for at := 1; at <= n; at++ {
 			if list = append(list, fault{operation, at, false}); operation == "Commit" {
 				list = append(list, fault{operation, at, true})
@@ -402,42 +425,43 @@ func (f *faulty) faults() (list []fault) {
 	return list
 }
 
-// twist is a way in which a field of a record is not what it was.
-var twists = []string{"", `null`, `0`, `""`, `"x"`, `[]`, `["x"]`, `{}`, `{"x":"y"}`, `true`, `false`}
+// corruptions are values that replace a field of a record; "" deletes the
+// field.
+var corruptions = []string{"", `null`, `0`, `""`, `"x"`, `[]`, `["x"]`, `{}`, `{"x":"y"}`, `true`, `false`}
 
-// The same of what is on record: whatever field of whatever record is lost or
-// spoilt, and when the record is gone or no JSON, nobody may call a tool it
-// could not call before.
-func TestNoSpoiltRecordAddsARight(t *testing.T) {
-	store := newMemory()
-	furnishRecords(t, store)
-	before := sights(t, store, nil)
+// The same for records: if a field of any record is lost or corrupted, or the
+// record is missing or invalid JSON, no agent may call a tool that it could not
+// call before.
+func TestCorruptRecord_NeverAddsPermission(t *testing.T) {
+	store := newMemoryStore()
+	storeSampleRecords(t, store)
+	before := visibleTools(t, store, nil)
 	n, less := 0, 0
-	for _, r := range everyRecord(t, store) {
-		for name, value := range spoilt(r.Value) {
+	for _, r := range allRecords(t, store) {
+		for name, value := range corruptedForms(r.Value) {
 			n++
-			after := sights(t, store, &journal.Record{Kind: r.Kind, Key: r.Key, Value: value})
+			after := visibleTools(t, store, &journal.Record{Kind: r.Kind, Key: r.Key, Value: value})
 			for agent, tools := range after {
 				if more := without(tools, before[agent]); len(more) > 0 {
 					t.Errorf("%s %s %s: agent %s may now call %v", r.Kind, r.Key, name, agent, more)
 				}
 			}
-			if count(after) < count(before) {
+			if countTools(after) < countTools(before) {
 				less++
 			}
 		}
 	}
-	t.Logf("%d spoilt records, %d of them took rights away", n, less)
+	t.Logf("%d corrupted records, %d of them removed permissions", n, less)
 	if less < n/10 {
-		t.Errorf("%d of %d spoilt records took rights away; this says nothing", less, n)
+		t.Errorf("only %d of %d corrupted records removed permissions; the test proves nothing", less, n)
 	}
 }
 
-// furnishRecords fills a store with roles, tasks and agents whose rights are
-// all bounded by somebody.
-func furnishRecords(t *testing.T, store *memory) {
+// storeSampleRecords fills a store with roles, tasks and agents whose
+// permissions are all limited.
+func storeSampleRecords(t *testing.T, store *memoryStore) {
 	t.Helper()
-	rt := reopened(t, store)
+	rt := newRuntimeOn(t, store)
 	defer rt.Close()
 	must := func(err error) {
 		if err != nil {
@@ -447,9 +471,9 @@ func furnishRecords(t *testing.T, store *memory) {
 	}
 	ctx := t.Context()
 	all, some, alpha, none := toolgroups.All(), toolgroups.Of("alpha", "beta", "kit"), toolgroups.Of("alpha"), toolgroups.Of()
-	caller, err := rt.CreateRole(ctx, call(operator), org.RoleSpec{Name: "caller", Use: &all, Grant: &none})
+	caller, err := rt.CreateRole(ctx, newCall(operator), org.RoleSpec{Name: "caller", Use: &all, Grant: &none})
 	must(err)
-	gone, err := rt.CreateRole(ctx, call(operator), org.RoleSpec{Name: "gone", Use: &alpha, Grant: &alpha})
+	gone, err := rt.CreateRole(ctx, newCall(operator), org.RoleSpec{Name: "gone", Use: &alpha, Grant: &alpha})
 	must(err)
 	for _, spec := range []org.TaskSpec{{Caller: operator, Groups: &some}, {Caller: identity.ByCaller("ann", caller.ID)}} {
 		id, err := rt.Start(ctx, spec)
@@ -457,12 +481,12 @@ func furnishRecords(t *testing.T, store *memory) {
 		task, _ := rt.Org().Task(id)
 		by := task.Top
 		for _, grant := range []toolgroups.Set{some, alpha, none} {
-			role, err := rt.CreateRole(ctx, call(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by, grant), Use: &some, Grant: &grant})
-			if err != nil { // the last may give alpha alone
-				role, err = rt.CreateRole(ctx, call(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by), Use: &alpha, Grant: &none})
+			role, err := rt.CreateRole(ctx, newCall(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by, grant), Use: &some, Grant: &grant})
+			if err != nil { // the last one may grant only alpha
+				role, err = rt.CreateRole(ctx, newCall(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by), Use: &alpha, Grant: &none})
 			}
 			must(err)
-			spawned, err := rt.Spawn(ctx, call(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: brief}, nil)
+			spawned, err := rt.Spawn(ctx, newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
 			must(err)
 			by = spawned.ID
 		}
@@ -473,24 +497,24 @@ func furnishRecords(t *testing.T, store *memory) {
 	must(err)
 }
 
-// reopened begins a process on a store; its groups have effects.
-func reopened(t *testing.T, store journal.Store) *runtime.Runtime {
+// newRuntimeOn starts a runtime on a store, as a new process would.
+func newRuntimeOn(t *testing.T, store journal.Store) *runtime.Runtime {
 	t.Helper()
-	d := newDesk()
-	for _, g := range slices.Concat(builtins, spoils) {
+	d := newCheckedManager()
+	for _, g := range slices.Concat(builtinSpecs, targetGroups) {
 		if _, err := d.Register(g.owner, g.group(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rt, err := newRuntime(store, d.Manager, newBrain())
+	rt, err := newRuntime(store, d.Manager, newScriptedModel())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rt
 }
 
-// everyRecord lists the organization's records.
-func everyRecord(t *testing.T, store *memory) []journal.Record {
+// allRecords returns the records of the organization.
+func allRecords(t *testing.T, store *memoryStore) []journal.Record {
 	t.Helper()
 	var list []journal.Record
 	for _, kind := range []org.Kind{org.KindRole, org.KindAgent, org.KindTask, org.KindMeta} {
@@ -504,18 +528,18 @@ func everyRecord(t *testing.T, store *memory) []journal.Record {
 	return list
 }
 
-// sights lists what every agent may call, when one record is another; one
-// without a value is gone.
-func sights(t *testing.T, store *memory, other *journal.Record) map[identity.AgentID][]string {
+// visibleTools returns what every agent may call when one record is replaced by
+// other; without a value that record is deleted.
+func visibleTools(t *testing.T, store *memoryStore, other *journal.Record) map[identity.AgentID][]string {
 	t.Helper()
-	put, spoilt := everyRecord(t, store), newMemory()
+	put, corrupted := allRecords(t, store), newMemoryStore()
 	if other != nil {
 		put = append(put, *other)
 	}
-	if _, err := spoilt.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
+	if _, err := corrupted.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
 		t.Fatal(err)
 	}
-	rt := reopened(t, spoilt)
+	rt := newRuntimeOn(t, corrupted)
 	defer rt.Close()
 	all := map[identity.AgentID][]string{"nobody": nil}
 	for _, a := range rt.Org().Agents("") {
@@ -524,7 +548,8 @@ func sights(t *testing.T, store *memory, other *journal.Record) map[identity.Age
 	return all
 }
 
-func count(sights map[identity.AgentID][]string) int {
+// countTools returns the total number of visible tools.
+func countTools(sights map[identity.AgentID][]string) int {
 	n := 0
 	for _, list := range sights {
 		n += len(list)
@@ -532,9 +557,9 @@ func count(sights map[identity.AgentID][]string) int {
 	return n
 }
 
-// spoilt lists a record's spoilt forms: by field, cut short, of another kind,
-// and gone.
-func spoilt(record []byte) map[string][]byte {
+// corruptedForms returns corrupted forms of a record: with changed fields,
+// truncated, of another type, and missing.
+func corruptedForms(record []byte) map[string][]byte {
 	list := map[string][]byte{
 		"is gone": nil, "is cut": record[:len(record)/2], "is empty": {}, "is null": []byte(`null`), "is {}": []byte(`{}`), "is []": []byte(`[]`),
 	}
@@ -543,12 +568,12 @@ func spoilt(record []byte) map[string][]byte {
 		return list
 	}
 	for name := range fields {
-		for _, twist := range twists {
+		for _, value := range corruptions {
 			other := maps.Clone(fields)
-			if other[name] = json.RawMessage(twist); twist == "" {
+			if other[name] = json.RawMessage(value); value == "" {
 				delete(other, name)
 			}
-			list[fmt.Sprintf("with %s as %q", name, twist)] = mustJSON(other)
+			list[fmt.Sprintf("with %s as %q", name, value)] = mustJSON(other)
 		}
 	}
 	return list

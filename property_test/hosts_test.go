@@ -16,13 +16,14 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// districts are the hosts that are asked about, precincts the patterns of rules.
+// testHosts are the hosts that are checked, hostPatterns the patterns of random
+// rules.
 var (
-	districts = []string{"a.x", "b.x", "deep.a.x", "c.y", "10.0.0.1"}
-	precincts = []string{"*", "*.x", "*.a.x", "a.x", "b.x", "c.y", "*.y", "10.0.0.1", "other"}
+	testHosts    = []string{"a.x", "b.x", "deep.a.x", "c.y", "10.0.0.1"}
+	hostPatterns = []string{"*", "*.x", "*.a.x", "a.x", "b.x", "c.y", "*.y", "10.0.0.1", "other"}
 )
 
-// hostRule is a rule as the oracle has it; nil allows all.
+// hostRule is a naive host rule; nil allows all hosts.
 type hostRule struct{ allow, deny []string }
 
 func (r *hostRule) allows(host string) bool {
@@ -36,169 +37,176 @@ func (r *hostRule) allows(host string) bool {
 	return slices.ContainsFunc(r.allow, matches) && !slices.ContainsFunc(r.deny, matches)
 }
 
-// given is the rule as a specification has it.
-func (r *hostRule) given() *hosts.Rule {
+// rule returns the rule for a RoleSpec.
+func (r *hostRule) rule() *hosts.Rule {
 	if r == nil {
 		return nil
 	}
 	return &hosts.Rule{Allow: hosts.MustPatterns(r.allow...), Deny: hosts.MustPatterns(r.deny...)}
 }
 
+// hostRole is a role as the naive model knows it.
 type hostRole struct {
-	rule  *hostRule
-	maker identity.RoleID // "" when root or the operator made it
-	gone  bool
+	rule    *hostRule
+	creator identity.RoleID // "" if root or the operator created it
+	gone    bool
 }
 
+// hostAgent is an agent as the naive model knows it.
 type hostAgent struct {
-	id     identity.AgentID
-	role   identity.RoleID // "" is root's
-	parent *hostAgent
-	caller identity.RoleID // of the task, at the top
-	then   []string        // what the caller reached when the task began; nil without a caller
-	gone   bool
+	id             identity.AgentID
+	role           identity.RoleID // "" for root
+	parent         *hostAgent
+	caller         identity.RoleID // of the task, at the top
+	reachedAtStart []string        // hosts the caller reached when the task started; nil without a caller
+	gone           bool
 }
 
-// country is an organization and what is naively known of who reaches what.
-type country struct {
+// hostOrg is an organization with a naive model of which agent may reach which
+// host.
+type hostOrg struct {
 	*runtime.Runtime
 	roles  map[identity.RoleID]*hostRole
 	order  []identity.RoleID
 	agents []*hostAgent
 }
 
-func newCountry() (*country, error) {
-	rt, err := newRuntime(newMemory(), toolgroups.NewManager(), newBrain())
+func newHostOrg() (*hostOrg, error) {
+	rt, err := newRuntime(newMemoryStore(), toolgroups.NewManager(), newScriptedModel())
 	if err != nil {
 		return nil, err
 	}
-	c := &country{Runtime: rt, roles: map[identity.RoleID]*hostRole{}}
+	c := &hostOrg{Runtime: rt, roles: map[identity.RoleID]*hostRole{}}
 	return c, c.start(nil)
 }
 
-// worth says whether a role's agents reach a host, as far as it and its makers go.
-func (c *country) worth(id identity.RoleID, host string) bool {
-	r := c.roles[id]
-	return !r.gone && r.rule.allows(host) && (r.maker == "" || c.worth(r.maker, host))
+// roleReaches reports whether a role and all its creators allow a host.
+func (o *hostOrg) roleReaches(id identity.RoleID, host string) bool {
+	r := o.roles[id]
+	return !r.gone && r.rule.allows(host) && (r.creator == "" || o.roleReaches(r.creator, host))
 }
 
-// reaches is the rule: an agent's role ∩ its makers ∩ its parents' chain ∩
-// the task's caller. Root reaches nothing itself and bounds nothing.
-func (c *country) reaches(a *hostAgent, host string) bool {
-	return !a.gone && a.role != "" && c.worth(a.role, host) && c.above(a, host)
+// reaches is the rule to test: the host must be allowed by the role of the
+// agent, the creators of that role, the ancestors of the agent and the caller
+// of the task. Root reaches no host itself and limits nothing.
+func (o *hostOrg) reaches(a *hostAgent, host string) bool {
+	return !a.gone && a.role != "" && o.roleReaches(a.role, host) && o.ancestorsReach(a, host)
 }
 
-func (c *country) above(a *hostAgent, host string) bool {
+// ancestorsReach reports whether the ancestors of an agent and the caller of
+// its task allow a host.
+func (o *hostOrg) ancestorsReach(a *hostAgent, host string) bool {
 	if a.parent == nil {
-		return a.caller == "" || c.worth(a.caller, host) && slices.Contains(a.then, host)
+		return a.caller == "" || o.roleReaches(a.caller, host) && slices.Contains(a.reachedAtStart, host)
 	}
-	return (a.parent.role == "" || c.worth(a.parent.role, host)) && c.above(a.parent, host)
+	return (a.parent.role == "" || o.roleReaches(a.parent.role, host)) && o.ancestorsReach(a.parent, host)
 }
 
-func (c *country) living() []*hostAgent {
-	return slices.DeleteFunc(slices.Clone(c.agents), func(a *hostAgent) bool { return a.gone })
+func (o *hostOrg) activeAgents() []*hostAgent {
+	return slices.DeleteFunc(slices.Clone(o.agents), func(a *hostAgent) bool { return a.gone })
 }
 
-// anyRule is a random rule, or none once in three.
+// anyRule returns a random rule; one in three is nil.
 func anyRule(t *proptest.Choices) *hostRule {
 	if t.Chance(3) {
 		return nil
 	}
-	return &hostRule{allow: someOf(t, 3, precincts), deny: someOf(t, 1, precincts)}
+	return &hostRule{allow: someOf(t, 3, hostPatterns), deny: someOf(t, 1, hostPatterns)}
 }
 
-// create makes a role, for an agent or the operator. An agent asks for what
-// it likes: that it may not reach it itself must bound the role.
-func (c *country) create(t *proptest.Choices) error {
+// createRole creates a role as an agent or the operator. An agent may request
+// hosts that it cannot reach itself; its own limits must then limit the role.
+func (o *hostOrg) createRole(t *proptest.Choices) error {
 	by, made := operator, &hostRole{rule: anyRule(t)}
-	if a := proptest.OneOf(t, c.living()...); !t.Chance(3) {
-		by, made.maker = identity.ByAgent(a.id), a.role
+	if a := proptest.OneOf(t, o.activeAgents()...); !t.Chance(3) {
+		by, made.creator = identity.ByAgent(a.id), a.role
 	}
-	role, err := c.CreateRole(context.Background(), call(by), org.RoleSpec{Name: fmt.Sprint("role ", len(c.order)), Hosts: made.rule.given()})
-	if errcode.Of(err) == errcode.InsufficientPermissions { // a maker without a role any more
+	role, err := o.CreateRole(context.Background(), newCall(by), org.RoleSpec{Name: fmt.Sprint("role ", len(o.order)), Hosts: made.rule.rule()})
+	if errcode.Of(err) == errcode.InsufficientPermissions { // the role of the creator was deleted
 		return nil
 	}
-	c.roles[role.ID], c.order = made, append(c.order, role.ID)
+	o.roles[role.ID], o.order = made, append(o.order, role.ID)
 	return err
 }
 
-// change updates or deletes a role.
-func (c *country) change(t *proptest.Choices) error {
-	if len(c.order) == 0 {
+// changeRole updates or deletes a role.
+func (o *hostOrg) changeRole(t *proptest.Choices) error {
+	if len(o.order) == 0 {
 		return nil
 	}
-	id := proptest.OneOf(t, c.order...)
-	r := c.roles[id]
+	id := proptest.OneOf(t, o.order...)
+	r := o.roles[id]
 	switch {
 	case r.gone:
 		return nil
 	case t.Chance(6):
 		r.gone = true
-		_, err := c.DeleteRole(operator, id, false)
+		_, err := o.DeleteRole(operator, id, false)
 		return err
 	}
 	next := anyRule(t)
-	given := next.given()
-	if given == nil { // an update clears the rule by saying any
+	rule := next.rule()
+	if rule == nil { // an update clears the rule with a rule that allows any host
 		anywhere := hosts.Any()
-		given = &anywhere
+		rule = &anywhere
 	}
 	r.rule = next
-	_, _, err := c.UpdateRole(operator, id, org.RoleSpec{Hosts: given}, false)
+	_, _, err := o.UpdateRole(operator, id, org.RoleSpec{Hosts: rule}, false)
 	return err
 }
 
-func (c *country) spawn(t *proptest.Choices) error {
-	if len(c.order) == 0 {
+func (o *hostOrg) spawn(t *proptest.Choices) error {
+	if len(o.order) == 0 {
 		return nil
 	}
-	parent, role := proptest.OneOf(t, c.living()...), proptest.OneOf(t, c.order...)
-	got, err := c.Spawn(context.Background(), call(identity.ByAgent(parent.id)), org.Spawn{Role: role, Brief: brief}, nil)
+	parent, role := proptest.OneOf(t, o.activeAgents()...), proptest.OneOf(t, o.order...)
+	got, err := o.Spawn(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: role, Brief: taskBrief}, nil)
 	switch errcode.Of(err) {
 	case errcode.RoleNotFound, errcode.InsufficientPermissions:
 		return nil
 	}
-	c.agents = append(c.agents, &hostAgent{id: got.ID, role: role, parent: parent})
+	o.agents = append(o.agents, &hostAgent{id: got.ID, role: role, parent: parent})
 	return err
 }
 
-// start begins a task, of the operator's or of a caller in a role.
-func (c *country) start(t *proptest.Choices) error {
+// start starts a task of the operator or of a caller with a role.
+func (o *hostOrg) start(t *proptest.Choices) error {
 	spec, top := org.TaskSpec{Text: "go", Caller: operator}, &hostAgent{}
-	if t != nil && len(c.order) > 0 && t.Chance(2) {
-		id := proptest.OneOf(t, c.order...)
-		if c.roles[id].gone {
+	if t != nil && len(o.order) > 0 && t.Chance(2) {
+		id := proptest.OneOf(t, o.order...)
+		if o.roles[id].gone {
 			return nil
 		}
-		spec.Caller, top.caller, top.then = identity.ByCaller("ann", id), id, []string{}
-		for _, host := range districts {
-			if c.worth(id, host) {
-				top.then = append(top.then, host)
+		spec.Caller, top.caller, top.reachedAtStart = identity.ByCaller("ann", id), id, []string{}
+		for _, host := range testHosts {
+			if o.roleReaches(id, host) {
+				top.reachedAtStart = append(top.reachedAtStart, host)
 			}
 		}
 	}
-	id, err := c.Start(context.Background(), spec)
+	id, err := o.Start(context.Background(), spec)
 	if err != nil {
 		return err
 	}
-	task, _ := c.Org().Task(id)
+	task, _ := o.Org().Task(id)
 	top.id = task.Top
-	c.agents = append(c.agents, top)
+	o.agents = append(o.agents, top)
 	return nil
 }
 
-func (c *country) terminate(t *proptest.Choices) error {
-	target := proptest.OneOf(t, c.living()...)
+func (o *hostOrg) terminate(t *proptest.Choices) error {
+	target := proptest.OneOf(t, o.activeAgents()...)
 	if target.parent == nil {
 		return nil
 	}
-	for _, a := range c.agents {
-		a.gone = a.gone || a == target || inside(a, target)
+	for _, a := range o.agents {
+		a.gone = a.gone || a == target || isBelow(a, target)
 	}
-	return c.Terminate(context.Background(), call(operator), target.id, "why not")
+	return o.Terminate(context.Background(), newCall(operator), target.id, "why not")
 }
 
-func inside(a, ancestor *hostAgent) bool {
+// isBelow reports whether an agent is a descendant of another.
+func isBelow(a, ancestor *hostAgent) bool {
 	for a = a.parent; a != nil; a = a.parent {
 		if a == ancestor {
 			return true
@@ -207,45 +215,45 @@ func inside(a, ancestor *hostAgent) bool {
 	return false
 }
 
-func (c *country) step(t *proptest.Choices) error {
+func (o *hostOrg) step(t *proptest.Choices) error {
 	switch t.Pick(12) {
 	case 0, 1, 2:
-		return c.create(t)
+		return o.createRole(t)
 	case 3, 4, 5, 6:
-		return c.spawn(t)
+		return o.spawn(t)
 	case 7, 8, 9:
-		return c.change(t)
+		return o.changeRole(t)
 	case 10:
-		return c.start(t)
+		return o.start(t)
 	}
-	return c.terminate(t)
+	return o.terminate(t)
 }
 
-// may asks the organization.
-func (c *country) may(a *hostAgent, host string) (bool, error) {
-	err := c.ToolHost().MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
+// mayReach returns the answer of the organization.
+func (o *hostOrg) mayReach(a *hostAgent, host string) (bool, error) {
+	err := o.ToolHost().MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
 	if code := errcode.Of(err); code != "" && code != errcode.HostBlocked {
 		return false, err
 	}
 	return err == nil, nil
 }
 
-// check compares everybody's reach with the oracle, and with that of those
-// who made its role and of its parent.
-func (c *country) check() error {
-	for _, a := range c.agents {
-		for _, host := range districts {
-			got, err := c.may(a, host)
+// check compares which hosts agents reach with the naive model, and with the
+// hosts of their parents.
+func (o *hostOrg) check() error {
+	for _, a := range o.agents {
+		for _, host := range testHosts {
+			got, err := o.mayReach(a, host)
 			if err != nil {
 				return err
 			}
-			if want := c.reaches(a, host); got != want {
+			if want := o.reaches(a, host); got != want {
 				return fmt.Errorf("agent %s of role %q reaches %s: %v, want %v", a.id, a.role, host, got, want)
 			}
 			if !got || a.parent == nil || a.parent.role == "" {
 				continue
 			}
-			if parent, err := c.may(a.parent, host); err != nil || !parent {
+			if parent, err := o.mayReach(a.parent, host); err != nil || !parent {
 				return fmt.Errorf("agent %s reaches %s, its parent does not (%v)", a.id, host, err)
 			}
 		}
@@ -253,12 +261,12 @@ func (c *country) check() error {
 	return nil
 }
 
-// Closure of hosts: whatever roles say, who makes them, and however they
-// change later, an agent's requests reach only what its role, all that made
-// its role, all above it in its task and the task's caller may reach now.
-func TestNobodyReachesWhatItsMakersMayNot(t *testing.T) {
+// Whatever host rules roles have, whoever creates roles, and however they
+// change later: an agent reaches only hosts that are allowed now by its role,
+// the creators of its role, its ancestors and the caller of its task.
+func TestHosts_NoAgentExceedsItsCreators(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 300, Times: 2}, func(t *proptest.Choices) error {
-		c, err := newCountry()
+		c, err := newHostOrg()
 		if c == nil {
 			return err
 		}

@@ -16,16 +16,17 @@ import (
 	"testing"
 )
 
+// module is the module path with a slash.
 const module = "github.com/rolecall/rolecall/"
 
-// layers is the table of docs/architecture.md: a package imports only from lower
-// layers, or from packages of the same entry. An entry covers the packages below
-// its folder that have no entry of their own; "." is the root package.
+// layers is the table of docs/architecture.md. A package imports only from
+// lower layers or from packages of the same entry. An entry covers the packages
+// below its folder without an entry of their own; "." is the root package.
 var layers = map[string]int{
-	"internal/procgroup": 0,
+	"internal/procgroup": 0, "internal/textutil": 0,
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
-	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/redact": 1, "internal/textutil": 1,
+	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/redact": 1,
 	"internal/test": 1,
 
 	"tool": 2, "parameter": 2, "internal/oidc": 2, "internal/js": 2,
@@ -42,15 +43,15 @@ var layers = map[string]int{
 	"internal/test/gatewaytest": 9, // calls the gateway
 }
 
-// source is one Go file that is no test.
+// source is a Go file that is not a test.
 type source struct {
-	name string // within the module
+	name string // path relative to the module
 	*ast.File
 }
 
 func (s source) pkg() string { return path.Dir(s.name) }
 
-// imports lists the packages of the module that the file imports.
+// imports returns the packages of the module that the file imports.
 func (s source) imports() []string {
 	var list []string
 	for _, spec := range s.Imports {
@@ -65,11 +66,11 @@ func (s source) imports() []string {
 	return list
 }
 
-// within says whether a package is dir or below it.
-func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+// isInside reports whether a package is dir or below it.
+func isInside(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
-// entry returns the entry of layers that a package belongs to.
-func entry(pkg string) (string, bool) {
+// layerEntry returns the entry of layers that a package belongs to.
+func layerEntry(pkg string) (string, bool) {
 	for dir := pkg; dir != "."; dir = path.Dir(dir) {
 		if _, ok := layers[dir]; ok {
 			return dir, true
@@ -78,8 +79,8 @@ func entry(pkg string) (string, bool) {
 	return ".", pkg == "."
 }
 
-// sources parses all Go files of the module but tests, test data and nested
-// modules. All build constraints are ignored: every file counts.
+// sources parses all Go files of the module except tests, test data and nested
+// modules. It ignores build constraints, so every file counts.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var list []source
@@ -87,7 +88,7 @@ func sources(t *testing.T) []source {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != ".." && skipped(name):
+		case d.IsDir() && name != ".." && isSkipped(name):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -108,40 +109,41 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// skipped says whether the go command, or this test, passes a directory by.
-func skipped(dir string) bool {
+// isSkipped reports whether the go command or this test ignores a directory.
+func isSkipped(dir string) bool {
 	base := filepath.Base(dir)
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil || base == "testdata" || base[0] == '.' || base[0] == '_'
 }
 
-// TestImportsGoDown: no import goes up, or sideways to another entry of the same
-// layer.
-func TestImportsGoDown(t *testing.T) {
+// Packages import only from lower layers, and within a layer only from their
+// own entry.
+func TestLayers_ImportsGoDown(t *testing.T) {
 	for _, s := range sources(t) {
-		if within(s.pkg(), "examples") { // TestExamplesStandApart
+		if isInside(s.pkg(), "examples") { // checked by TestLayers_ExamplesAreSeparate
 			continue
 		}
 		for _, imported := range s.imports() {
-			if fault := climbs(s.pkg(), imported); fault != "" {
-				t.Errorf("%s: %s", s.name, fault)
+			if problem := checkImport(s.pkg(), imported); problem != "" {
+				t.Errorf("%s: %s", s.name, problem)
 			}
 		}
-		if _, ok := entry(s.pkg()); !ok {
+		if _, ok := layerEntry(s.pkg()); !ok {
 			t.Errorf("%s: package %s has no layer: add it to docs/architecture.md and to layers in this test", s.name, s.pkg())
 		}
 	}
 }
 
-// climbs says what is wrong with an import, "" when nothing is.
-func climbs(pkg, imported string) string {
-	if within(imported, "examples") {
-		return "" // TestExamplesStandApart
+// checkImport describes what is wrong with an import; "" means that it is
+// allowed.
+func checkImport(pkg, imported string) string {
+	if isInside(imported, "examples") {
+		return "" // checked by TestLayers_ExamplesAreSeparate
 	}
-	from, ok := entry(pkg)
-	to, known := entry(imported)
+	from, ok := layerEntry(pkg)
+	to, known := layerEntry(imported)
 	switch {
-	case !ok: // said once for the package
+	case !ok: // reported once for the package
 		return ""
 	case !known:
 		return fmt.Sprintf("imports %s, which has no layer: add it to docs/architecture.md and to layers in this test", imported)
@@ -153,7 +155,7 @@ func climbs(pkg, imported string) string {
 	return ""
 }
 
-func TestClimbsKnowsUpFromDown(t *testing.T) {
+func TestCheckImport(t *testing.T) {
 	for _, c := range []struct {
 		pkg, imported string
 		ok            bool
@@ -167,50 +169,75 @@ func TestClimbsKnowsUpFromDown(t *testing.T) {
 		{"gate", "runtime", false},    // up
 		{"tool", "toolgroups", false}, // up
 		{"gate", "elsewhere", false},  // unknown
-		{"org", "org/hosts", true},    // an entry of its own, below
+		{"org", "org/hosts", true},    // separate entry in a lower layer
 		{"org/hosts", "org", false},   // up
-		{".", "cmd", true},            // the root package is above all others
+		{".", "cmd", true},            // the root package is in the top layer
 		{"cmd", ".", false},
-		{"gate", "internal/js", true},  // two layers and more down
+		{"gate", "internal/js", true},  // several layers down
 		{"tool", "internal/js", false}, // sideways
 	} {
-		if got := climbs(c.pkg, c.imported); (got == "") != c.ok {
+		if got := checkImport(c.pkg, c.imported); (got == "") != c.ok {
 			t.Errorf("%s imports %s: %q, want allowed %v", c.pkg, c.imported, got, c.ok)
 		}
 	}
 }
 
-// The package examples knows nothing of the module, and only cmd knows it;
-// programs below it are imported by nobody else.
-func TestExamplesStandApart(t *testing.T) {
+// The package examples imports nothing of the module, and only cmd imports it.
+// Programs below it are not imported from elsewhere.
+func TestLayers_ExamplesAreSeparate(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, imported := range s.imports() {
 			switch {
 			case s.pkg() == "examples":
 				t.Errorf("%s imports %s; examples imports nothing of the module", s.name, imported)
-			case imported == "examples" && !within(s.pkg(), "cmd"):
+			case imported == "examples" && !isInside(s.pkg(), "cmd"):
 				t.Errorf("%s imports examples; only cmd does", s.name)
-			case imported != "examples" && within(imported, "examples") && !within(s.pkg(), "examples"):
-				t.Errorf("%s imports %s, a part of an example", s.name, imported)
+			case imported != "examples" && isInside(imported, "examples") && !isInside(s.pkg(), "examples"):
+				t.Errorf("%s imports %s, which is part of an example", s.name, imported)
 			}
 		}
 	}
 }
 
-// TestOnlyAppImportsPersist: internal/app opens the store and cmd looks after its
-// file; nothing else names an implementation.
-func TestOnlyAppImportsPersist(t *testing.T) {
+// internal/app opens the store and cmd looks after its file. No other package names
+// an implementation; tests may.
+func TestLayers_OnlyAppImportsPersist(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, imported := range s.imports() {
-			if within(imported, "persist") && !within(s.pkg(), "persist") && !within(s.pkg(), "cmd") && s.pkg() != "internal/app" {
+			if isInside(imported, "persist") && !isInside(s.pkg(), "persist") && !isInside(s.pkg(), "cmd") && s.pkg() != "internal/app" {
 				t.Errorf("%s imports %s; only internal/app and cmd may", s.name, imported)
 			}
 		}
 	}
 }
 
-// TestNoInit: nothing happens because a package is imported.
-func TestNoInit(t *testing.T) {
+// Programs that only call a gateway do not contain the runtime behind it.
+func TestLayers_ClientDoesNotImportServer(t *testing.T) {
+	imports := map[string][]string{}
+	for _, s := range sources(t) {
+		imports[s.pkg()] = append(imports[s.pkg()], s.imports()...)
+	}
+	seen := map[string]bool{}
+	var visit func(pkg string)
+	visit = func(pkg string) {
+		if seen[pkg] {
+			return
+		}
+		seen[pkg] = true
+		for _, imported := range imports[pkg] {
+			visit(imported)
+		}
+	}
+	visit("gateway/client")
+	for _, server := range []string{"gateway", "gateway/auth", "gateway/mcpserver", "gateway/toolboxapi", "runtime", "gate", "builtin", "persist"} {
+		if seen[server] {
+			t.Errorf("gateway/client imports %s, directly or not", server)
+		}
+	}
+}
+
+// Importing a package has no effect: there are no init functions.
+func TestSources_HaveNoInit(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, d := range s.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
@@ -220,17 +247,17 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// TestToolsAreCalledByTheGateAlone: a tool is reachable through the gate only; no other package calls
-// one. Without types this is approximated from above: outside gate and tool no
-// file contains a call x.Call(a, b), of any x, with exactly the two arguments
-// of tool.Tool, and no method expression tool.Tool.Call. (The virtual
-// machines' Call takes one argument or three, the gate's four.) The one
-// exception is a method that is itself tool.Tool's Call: a Tool around a Tool
-// is called by the gate, so what it holds is too. What this does not see is a
-// method value, f := x.Call, called elsewhere.
-func TestToolsAreCalledByTheGateAlone(t *testing.T) {
+// Tools are called only by package gate. Without type information the test is
+// an approximation that may reject too much: outside gate and tool no file
+// contains a call x.Call(a, b) with exactly the two arguments of tool.Tool, nor
+// a method expression tool.Tool.Call. (Call of the JavaScript engines has one
+// or three arguments, that of the gate four.) Methods that implement
+// tool.Tool.Call are exempt, since the gate calls them and thereby the tool
+// they wrap. The test does not find method values, f := x.Call, that are called
+// elsewhere.
+func TestSources_OnlyGateCallsTools(t *testing.T) {
 	for _, s := range sources(t) {
-		if within(s.pkg(), "gate") || within(s.pkg(), "tool") {
+		if isInside(s.pkg(), "gate") || isInside(s.pkg(), "tool") {
 			continue
 		}
 		for _, d := range s.Decls {
@@ -247,15 +274,18 @@ func TestToolsAreCalledByTheGateAlone(t *testing.T) {
 	}
 }
 
-// isToolCall says whether a method is Call(context.Context, tool.Call) (tool.Result, error).
+// isToolCall reports whether a method is Call(context.Context, tool.Call)
+// (tool.Result, error).
 func isToolCall(fn *ast.FuncDecl) bool {
-	var takes []string
+	var params []string
 	for _, field := range fn.Type.Params.List {
-		takes = append(takes, typeName(field.Type))
+		params = append(params, typeName(field.Type))
 	}
-	return fn.Recv != nil && fn.Name.Name == "Call" && slices.Equal(takes, []string{"context.Context", "tool.Call"})
+	return fn.Recv != nil && fn.Name.Name == "Call" && slices.Equal(params, []string{"context.Context", "tool.Call"})
 }
 
+// typeName returns a possibly qualified identifier as text, "?" for other
+// expressions.
 func typeName(e ast.Expr) string {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		return typeName(s.X) + "." + s.Sel.Name
@@ -266,6 +296,7 @@ func typeName(e ast.Expr) string {
 	return "?"
 }
 
+// callsTool reports whether a node may be a call of a tool.
 func callsTool(n ast.Node) bool {
 	if e, ok := n.(*ast.SelectorExpr); ok && typeName(e) == "tool.Tool.Call" {
 		return true
@@ -278,15 +309,15 @@ func callsTool(n ast.Node) bool {
 	return ok && method.Sel.Name == "Call"
 }
 
-// Every package says what it owns.
-func TestEveryPackageHasAComment(t *testing.T) {
-	said := map[string]bool{}
+// Every package has a package comment.
+func TestSources_PackagesHaveComments(t *testing.T) {
+	documented := map[string]bool{}
 	for _, s := range sources(t) {
 		text := s.Doc.Text()
-		said[s.pkg()] = said[s.pkg()] || text != "" && (s.Name.Name == "main" || strings.HasPrefix(text, "Package "+s.Name.Name+" "))
+		documented[s.pkg()] = documented[s.pkg()] || text != "" && (s.Name.Name == "main" || strings.HasPrefix(text, "Package "+s.Name.Name+" "))
 	}
-	for _, pkg := range slices.Sorted(maps.Keys(said)) {
-		if !said[pkg] {
+	for _, pkg := range slices.Sorted(maps.Keys(documented)) {
+		if !documented[pkg] {
 			t.Errorf("package %s has no comment that begins with its name", pkg)
 		}
 	}

@@ -7,42 +7,44 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// oracle is design §4 said naively: everything is worked out anew with every
-// question. A set of groups is a list of ids, "*" in it is all.
+// oracle is a naive model of roles and permissions. It computes every answer
+// from scratch. A set of groups is a list of ids in which "*" means all groups.
 type oracle struct {
-	registry *registry
+	registry *naiveRegistry
 	roles    map[identity.RoleID]*role
 	agents   map[identity.AgentID]*agent
 }
 
 type ids = []toolgroups.GroupID
 
-// bound is a set of groups with the owners they had when it was written.
-type bound struct {
+// boundSet is a set of groups with their owners at the time it was written.
+type boundSet struct {
 	ids    ids
 	owners map[toolgroups.GroupID]toolgroups.Owner
 }
 
+// role is a role as the oracle knows it.
 type role struct {
-	use, grant bound
-	server     string          // "" when it is confined to none
-	gated      bool            // its agents answer from tools alone
-	maker      identity.RoleID // "" when root or the operator made it
-	gone       bool            // deleted, or its record is damaged
+	use, grant boundSet
+	server     string          // "" if it is not restricted to a server
+	toolGated  bool            // its agents need a tool to answer
+	creator    identity.RoleID // "" if root or the operator created it
+	gone       bool            // deleted or damaged
 	lost       bool            // its record is damaged
 }
 
+// agent is an agent as the oracle knows it.
 type agent struct {
-	id     identity.AgentID
-	role   identity.RoleID // "" is root's
-	parent *agent
-	narrow bound // of the task, at the top
-	state  string
-	gone   bool
-	over   bool // its task is
+	id         identity.AgentID
+	role       identity.RoleID // "" for root
+	parent     *agent
+	taskGroups boundSet // of the task, at the top
+	state      string
+	gone       bool
+	taskEnded  bool // its task has ended
 }
 
-// top gives the agent that the task of a stands on.
+// top returns the agent at the top of the task.
 func (a *agent) top() *agent {
 	for a.parent != nil {
 		a = a.parent
@@ -50,70 +52,74 @@ func (a *agent) top() *agent {
 	return a
 }
 
-func newOracle(r *registry) *oracle {
+func newOracle(r *naiveRegistry) *oracle {
 	return &oracle{r, map[identity.RoleID]*role{}, map[identity.AgentID]*agent{}}
 }
 
-// bind writes a set of groups down now.
-func (o *oracle) bind(set ids) bound {
-	b := bound{set, map[toolgroups.GroupID]toolgroups.Owner{}}
+// bind returns a set with the current owners of its groups.
+func (o *oracle) bind(set ids) boundSet {
+	b := boundSet{set, map[toolgroups.GroupID]toolgroups.Owner{}}
 	for _, id := range set {
 		b.owners[id] = o.registry.owner(id)
 	}
 	return b
 }
 
-// tools lists what a set of groups reaches now: "*" everything, an id what its
-// group holds if the same owner has it still.
-func (o *oracle) tools(b bound) []string {
+// tools lists the tools in a set now. A group counts only if it has the same
+// owner as when the set was written.
+func (o *oracle) tools(b boundSet) []string {
 	if slices.Contains(b.ids, "*") {
 		return o.registry.names()
 	}
-	var there ids
+	var present ids
 	for _, id := range b.ids {
 		if owner := o.registry.owner(id); owner != "" && owner == b.owners[id] {
-			there = append(there, id)
+			present = append(present, id)
 		}
 	}
-	return o.registry.definitions(there...)
+	return o.registry.definitions(present...)
 }
 
-var everything = bound{ids: ids{"*"}}
+// allGroups is the set of all groups.
+var allGroups = boundSet{ids: ids{"*"}}
 
-// ceiling lists what the makers of a role may grant; nil is nothing.
+// ceiling lists the tools that the creators of a role may grant, recursively;
+// nil means none.
 func (o *oracle) ceiling(r *role) []string {
-	if r.maker == "" {
-		return o.tools(everything)
+	if r.creator == "" {
+		return o.tools(allGroups)
 	}
-	maker := o.roles[r.maker]
-	if maker.gone {
+	creator := o.roles[r.creator]
+	if creator.gone {
 		return nil
 	}
-	return both(o.tools(maker.grant), o.ceiling(maker))
+	return intersect(o.tools(creator.grant), o.ceiling(creator))
 }
 
-// grant lists what an agent may give.
+// grant lists the tools that an agent may grant.
 func (o *oracle) grant(a *agent) []string {
 	if a.role == "" {
-		return o.tools(a.narrow)
+		return o.tools(a.taskGroups)
 	}
 	r := o.roles[a.role]
 	if r.gone {
 		return nil
 	}
-	return both(o.tools(r.grant), o.ceiling(r), o.given(a))
+	return intersect(o.tools(r.grant), o.ceiling(r), o.parentGrant(a))
 }
 
-// given lists what an agent's parent may give, or its task lets through.
-func (o *oracle) given(a *agent) []string {
+// parentGrant lists the tools that an agent's parent may grant; at the top,
+// those that the task allows.
+func (o *oracle) parentGrant(a *agent) []string {
 	if a.parent != nil {
 		return o.grant(a.parent)
 	}
-	return o.tools(a.narrow)
+	return o.tools(a.taskGroups)
 }
 
-// effective(agent) = use ∩ task ∩ ceiling(the roles its role was created by) ∩
-// its parent's effective grant. Root uses org_management alone.
+// effective lists the tools of an agent in any state: use ∩ task ∩ ceiling of
+// the creators of its role ∩ effective grant of its parent. Root uses only
+// org_management.
 func (o *oracle) effective(a *agent) []string {
 	if a.gone {
 		return nil
@@ -125,25 +131,25 @@ func (o *oracle) effective(a *agent) []string {
 	if r.gone {
 		return nil
 	}
-	return o.from(o.servers(a), both(o.tools(r.use), o.ceiling(r), o.given(a)))
+	return o.ofServers(o.servers(a), intersect(o.tools(r.use), o.ceiling(r), o.parentGrant(a)))
 }
 
-// chain lists the roles that bound an agent: its own, those that made it, and
-// those of the agents above.
-func (o *oracle) chain(a *agent) []*role {
+// boundingRoles lists the roles that limit an agent: its own, those of its
+// ancestors, and the creators of each.
+func (o *oracle) boundingRoles(a *agent) []*role {
 	var list []*role
 	for ; a != nil; a = a.parent {
-		for id := a.role; id != ""; id = o.roles[id].maker {
+		for id := a.role; id != ""; id = o.roles[id].creator {
 			list = append(list, o.roles[id])
 		}
 	}
 	return list
 }
 
-// servers lists the servers an agent is confined to.
+// servers lists the servers that an agent is restricted to.
 func (o *oracle) servers(a *agent) []string {
 	var list []string
-	for _, r := range o.chain(a) {
+	for _, r := range o.boundingRoles(a) {
 		if r.server != "" {
 			list = append(list, r.server)
 		}
@@ -151,22 +157,22 @@ func (o *oracle) servers(a *agent) []string {
 	return list
 }
 
-// from lists those of some tools that every one of some servers brought.
-func (o *oracle) from(servers, names []string) []string {
+// ofServers returns the tools that belong to every one of the servers.
+func (o *oracle) ofServers(servers, names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
-		owner := o.registry.home(name).owner
+		owner := o.registry.groupOfTool(name).owner
 		return slices.ContainsFunc(servers, func(server string) bool { return owner != toolgroups.Owner("module:"+server) })
 	})
 }
 
-// gated says whether an agent answers from tools alone: it or who bounds it
-// does, or may have before its record was lost. Root never does.
-func (o *oracle) gated(a *agent) bool {
-	return a.role != "" && !a.gone && slices.ContainsFunc(o.chain(a), func(r *role) bool { return r.gated || r.lost })
+// isToolGated reports whether a role that limits the agent is tool-gated, or
+// may have been before its record was damaged. Root never is.
+func (o *oracle) isToolGated(a *agent) bool {
+	return a.role != "" && !a.gone && slices.ContainsFunc(o.boundingRoles(a), func(r *role) bool { return r.toolGated || r.lost })
 }
 
-// both lists what is in all lists, in the order of the first.
-func both(first []string, others ...[]string) []string {
+// intersect returns what all lists contain, in the order of the first.
+func intersect(first []string, others ...[]string) []string {
 	return slices.DeleteFunc(slices.Clone(first), func(name string) bool {
 		return slices.ContainsFunc(others, func(list []string) bool { return !slices.Contains(list, name) })
 	})
@@ -176,23 +182,26 @@ func both(first []string, others ...[]string) []string {
 func (o *oracle) visible(a *agent) []string {
 	return slices.DeleteFunc(o.effective(a), func(name string) bool {
 		t, _ := o.registry.tool(name)
-		return !offers(t.states, a.state)
+		return !allowedInState(t.states, a.state)
 	})
 }
 
-func offers(states []string, state string) bool {
+// allowedInState reports whether a tool with the given states can be called in
+// a state.
+func allowedInState(states []string, state string) bool {
 	if state == "" {
 		state = toolgroups.Undefined
 	}
 	return states == nil || slices.Contains(states, "*") || slices.Contains(states, state)
 }
 
-// limits lists the sets that what an agent gives must all cover, id by id.
-func (o *oracle) limits(a *agent) []ids {
+// grantLimits lists the sets that must all cover what an agent grants, id by
+// id.
+func (o *oracle) grantLimits(a *agent) []ids {
 	var list []ids
 	for ; a != nil; a = a.parent {
 		if a.role == "" {
-			list = append(list, a.narrow.ids)
+			list = append(list, a.taskGroups.ids)
 			continue
 		}
 		r := o.roles[a.role]
@@ -200,21 +209,22 @@ func (o *oracle) limits(a *agent) []ids {
 			return []ids{nil}
 		}
 		list = append(list, r.grant.ids)
-		for r.maker != "" {
-			if r = o.roles[r.maker]; r.gone {
+		for r.creator != "" {
+			if r = o.roles[r.creator]; r.gone {
 				return []ids{nil}
 			}
 			list = append(list, r.grant.ids)
 		}
 		if a.parent == nil {
-			list = append(list, a.narrow.ids)
+			list = append(list, a.taskGroups.ids)
 		}
 	}
 	return list
 }
 
-// mayGive says whether every set is covered by every limit. Only all covers all.
-func mayGive(limits []ids, sets ...ids) bool {
+// mayGrant reports whether every limit covers every set. Only all groups cover
+// all groups.
+func mayGrant(limits []ids, sets ...ids) bool {
 	for _, limit := range limits {
 		for _, set := range sets {
 			if !slices.Contains(limit, "*") && slices.ContainsFunc(set, func(id toolgroups.GroupID) bool { return !slices.Contains(limit, id) }) {
@@ -225,13 +235,14 @@ func mayGive(limits []ids, sets ...ids) bool {
 	return true
 }
 
-// complete fills in what a role leaves out: use is all that may be given;
-// grant is use if that holds org_management, else nothing.
-func complete(limits []ids, use, grant *ids) (ids, ids) {
+// withDefaults completes the sets of a role: use is by default everything that
+// may be granted, grant is use if that contains org_management and empty
+// otherwise.
+func withDefaults(limits []ids, use, grant *ids) (ids, ids) {
 	if use == nil {
 		given := ids{"*"}
 		for _, limit := range limits {
-			given = meet(given, limit)
+			given = intersectIDs(given, limit)
 		}
 		use = &given
 	}
@@ -244,7 +255,8 @@ func complete(limits []ids, use, grant *ids) (ids, ids) {
 	return *use, *grant
 }
 
-func meet(a, b ids) ids {
+// intersectIDs returns the intersection of two sets.
+func intersectIDs(a, b ids) ids {
 	switch {
 	case slices.Contains(b, "*"):
 		return a
@@ -254,8 +266,8 @@ func meet(a, b ids) ids {
 	return slices.DeleteFunc(slices.Clone(a), func(id toolgroups.GroupID) bool { return !slices.Contains(b, id) })
 }
 
-// living lists the agents that are not terminated, in the order they came.
-func (o *oracle) living(order []identity.AgentID) []*agent {
+// activeAgents returns the agents that are not terminated, in the given order.
+func (o *oracle) activeAgents(order []identity.AgentID) []*agent {
 	var list []*agent
 	for _, id := range order {
 		if a := o.agents[id]; !a.gone {
@@ -265,12 +277,12 @@ func (o *oracle) living(order []identity.AgentID) []*agent {
 	return list
 }
 
-// end terminates an agent and all below it.
-func (o *oracle) end(a *agent) {
+// terminate terminates an agent and all below it.
+func (o *oracle) terminate(a *agent) {
 	a.gone = true
 	for _, other := range o.agents {
 		if other.parent == a && !other.gone {
-			o.end(other)
+			o.terminate(other)
 		}
 	}
 }

@@ -20,25 +20,24 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Ownership: whatever two hostile owners register and unregister, under
-// whatever ids and with whatever tool names, nothing of another owner changes,
-// is shadowed or goes: not its groups, not its tools, not what a role sees of
-// them.
-func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
+// Whatever two hostile owners register and unregister, with any ids and tool
+// names, nothing of other owners is changed, shadowed or removed: neither
+// groups, nor tools, nor what a role sees of them.
+func TestManager_OwnersCannotChangeOthers(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 250}, func(t *proptest.Choices) error {
-		d := newDesk()
-		for _, g := range slices.Concat(builtins, modules) {
+		d := newCheckedManager()
+		for _, g := range slices.Concat(builtinSpecs, moduleGroups) {
 			if _, err := d.register(g); err != nil {
 				return err
 			}
 		}
 		for !t.Done() {
 			attacker := proptest.OneOf[toolgroups.Owner](t, "module:a", "module:b")
-			before := propertyOf(d.Snapshot(), attacker)
-			if err := d.attack(t, attacker); err != nil {
+			before := stateOfOthers(d.Snapshot(), attacker)
+			if err := d.randomAttack(t, attacker); err != nil {
 				return err
 			}
-			if after := propertyOf(d.Snapshot(), attacker); after != before {
+			if after := stateOfOthers(d.Snapshot(), attacker); after != before {
 				return fmt.Errorf("%s changed what others own:\n%s\nbecame\n%s", attacker, before, after)
 			}
 		}
@@ -46,34 +45,34 @@ func TestHostileOwnersChangeNothingOfOthers(t *testing.T) {
 	})
 }
 
-// attack registers or unregisters in the attacker's name, mostly what is not
-// its own. What the Manager answers is checked against the naive registry.
-func (d *desk) attack(t *proptest.Choices, attacker toolgroups.Owner) error {
+// randomAttack registers or unregisters a group as the attacker, mostly with an
+// id of another owner. The result is compared with the naive registry.
+func (m *checkedManager) randomAttack(t *proptest.Choices, attacker toolgroups.Owner) error {
 	targets := append(ids{toolgroups.OrgManagement, toolgroups.Artifact}, groupIDs...)
 	if t.Chance(3) {
-		_, err := d.unregister(attacker, proptest.OneOf(t, targets...))
+		_, err := m.unregister(attacker, proptest.OneOf(t, targets...))
 		return err
 	}
-	g := anySpec(t)
+	g := anyGroup(t)
 	g.id, g.owner = proptest.OneOf(t, targets...), attacker
 	if t.Chance(4) {
 		g.tools = append(g.tools, toolSpec{name: proptest.OneOf(t, "create_role", "put_artifact")})
 	}
-	_, err := d.register(g)
+	_, err := m.register(g)
 	return err
 }
 
-// propertyOf writes down everything that is not the attacker's: groups with
-// their tools, handles by name, and what a role with these groups would let
-// through. Toolsets may hold what is the attacker's, by reference; that is
-// left out.
-func propertyOf(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
+// stateOfOthers returns everything that does not belong to the attacker as
+// text: groups with their tools, handles by name, and the tools that a role
+// with these groups may call. Tools of the attacker in toolsets, by reference,
+// are omitted.
+func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
 	var text string
 	for _, info := range s.Groups() {
 		if info.Owner != attacker {
-			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, foreign(s, info.Tools, attacker))
+			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, exceptOwner(s, info.Tools, attacker))
 			role := s.Compile(s.Bind(toolgroups.Of(info.ID)))
-			text += fmt.Sprintln(info.ID, "lets through", foreign(s, definitionNames(role.ForState("").Definitions()), attacker))
+			text += fmt.Sprintln(info.ID, "allows", exceptOwner(s, definitionNames(role.ForState("").Definitions()), attacker))
 		}
 	}
 	for _, h := range s.Tools() {
@@ -85,22 +84,23 @@ func propertyOf(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
 	return text
 }
 
-func foreign(s *toolgroups.Snapshot, names []string, attacker toolgroups.Owner) []string {
+// exceptOwner returns the names of tools that do not belong to the attacker.
+func exceptOwner(s *toolgroups.Snapshot, names []string, attacker toolgroups.Owner) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		h, ok := s.Lookup(name)
 		return ok && h.Owner == attacker
 	})
 }
 
-// An id is bound to the owner it had when it was written: a role that names a
-// group keeps nothing of it when the group goes, gets nothing of another
-// owner's group of that id, and has it again when its owner brings it again.
-func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
+// A group id in a role is bound to its owner at that time. The role loses the
+// group when it is unregistered, gets nothing of a group of another owner with
+// that id, and has it again when its owner registers it again.
+func TestGroupOwner_GrantNotInherited(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
-		d := newDesk()
+		d := newCheckedManager()
 		first, second := owners[0], owners[1]
 		id := proptest.OneOf(t, groupIDs...)
-		if _, err := d.register(spec{id: id, owner: first, tools: []toolSpec{{name: "t0"}}}); err != nil {
+		if _, err := d.register(groupSpec{id: id, owner: first, tools: []toolSpec{{name: "t0"}}}); err != nil {
 			return err
 		}
 		role := d.Snapshot().Bind(toolgroups.Of(id))
@@ -109,7 +109,7 @@ func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
 				return err
 			}
 			owner := proptest.OneOf[toolgroups.Owner](t, first, second)
-			if _, err := d.register(spec{id: id, owner: owner, tools: []toolSpec{{name: proptest.OneOf(t, toolNames...)}}}); err != nil {
+			if _, err := d.register(groupSpec{id: id, owner: owner, tools: []toolSpec{{name: proptest.OneOf(t, toolNames...)}}}); err != nil {
 				return err
 			}
 			var want []string
@@ -124,132 +124,140 @@ func TestAnotherOwnerInheritsNoGrant(t *testing.T) {
 	})
 }
 
-// arena is a runtime in which owners fight over ids and names while agents
-// call: every handler says whose it is.
-type arena struct {
+// contestFixture is a runtime in which owners compete for ids and tool names
+// while agents make calls. Every tool logs its owner.
+type contestFixture struct {
 	*runtime.Runtime
-	deeds  deeds
-	agents map[toolgroups.Owner]identity.AgentID // by whose "prize" its role was written for; of "" for all groups
+	effects effectLog
+	agents  map[toolgroups.Owner]identity.AgentID // by the owner its role is bound to; "" for the role with all groups
+
+	contested atomic.Int64 // allowed calls of the contested tool
 }
 
-// prize is the id, and its tool the name, that everybody is after.
-var prize = spec{id: "prize", tools: []toolSpec{{name: "t9"}}}
+// contestedGroup has the id, and its tool the name, that all attackers
+// register.
+var contestedGroup = groupSpec{id: "contested", tools: []toolSpec{{name: "t9"}}}
 
-// victim owns what nobody may touch.
-var victim = spec{id: "vault", owner: "module:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
+// victimGroup belongs to an owner that attackers must not affect.
+var victimGroup = groupSpec{id: "vault", owner: "module:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
 
 var attackers = []toolgroups.Owner{"module:a", "module:b"}
 
-func newArena(t *testing.T) *arena {
+func newContestFixture(t *testing.T) *contestFixture {
 	t.Helper()
-	a := &arena{agents: map[toolgroups.Owner]identity.AgentID{}}
+	a := &contestFixture{agents: map[toolgroups.Owner]identity.AgentID{}}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	var err error
-	if a.Runtime, err = newRuntime(newMemory(), groups, newBrain()); err != nil {
+	if a.Runtime, err = newRuntime(newMemoryStore(), groups, newScriptedModel()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close() })
-	for _, g := range append(slices.Clone(builtins), victim) {
+	for _, g := range append(slices.Clone(builtinSpecs), victimGroup) {
 		a.must(t, a.register(g.owner, g))
 	}
 	for _, owner := range attackers {
-		a.must(t, a.register(owner, prize))
-		a.agents[owner] = a.hire(t, owner, "prize", "vault")
-		a.must(t, a.Unregister(owner, prize.id))
+		a.must(t, a.register(owner, contestedGroup))
+		a.agents[owner] = a.startAgent(t, owner, "contested", "vault")
+		a.must(t, a.Unregister(owner, contestedGroup.id))
 	}
-	a.agents[""] = a.hire(t, "all", "*")
+	a.agents[""] = a.startAgent(t, "all", "*")
 	return a
 }
 
-func (a *arena) must(t *testing.T, err error) {
+func (f *contestFixture) must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// register registers a group of doers in an owner's name.
-func (a *arena) register(owner toolgroups.Owner, g spec) error {
+// register registers a group with effectTools as an owner.
+func (f *contestFixture) register(owner toolgroups.Owner, g groupSpec) error {
 	g.owner = owner
-	_, err := a.Register(owner, g.doers(&a.deeds))
+	_, err := f.Register(owner, g.effectGroup(&f.effects))
 	return err
 }
 
-// hire has the operator give a task to a role with some groups.
-func (a *arena) hire(t *testing.T, name toolgroups.Owner, use ...toolgroups.GroupID) identity.AgentID {
+// startAgent starts a task of a role with some groups and returns its agent.
+func (f *contestFixture) startAgent(t *testing.T, name toolgroups.Owner, use ...toolgroups.GroupID) identity.AgentID {
 	t.Helper()
 	set := toolgroups.Of(use...)
-	_, err := a.CreateRole(t.Context(), call(operator), org.RoleSpec{Name: "for " + string(name), Use: &set})
-	a.must(t, err)
-	id, err := a.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: "for " + string(name)})
-	a.must(t, err)
-	task, _ := a.Org().Task(id)
+	_, err := f.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "for " + string(name), Use: &set})
+	f.must(t, err)
+	id, err := f.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: "for " + string(name)})
+	f.must(t, err)
+	task, _ := f.Org().Task(id)
 	return task.Top
 }
 
-// fight has an attacker register and unregister what it likes, its own and
-// what is not, under both its own and everybody's ids and names.
-func (a *arena) fight(r *rand.Rand, attacker toolgroups.Owner, rounds int) {
-	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, prize.id, prize.id, prize.id, victim.id)
+// registerRandomly registers and unregisters groups as an attacker, with ids
+// and tool names of its own and of others: so many rounds, and more until the
+// contested tool has run.
+func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.Owner, rounds int) {
+	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, contestedGroup.id, contestedGroup.id, contestedGroup.id, victimGroup.id)
 	names := []string{"t0", "t1", "t9", "t9", "t9", "T0", "create_role", "put_artifact", "t10"}
-	for range rounds {
-		g := spec{id: wanted[r.IntN(len(wanted))], refs: []string{"t0", "create_role", "t9"}}
+	for n := 0; n < rounds || f.contested.Load() == 0 && n < 1000*rounds; n++ {
+		g := groupSpec{id: wanted[r.IntN(len(wanted))], refs: []string{"t0", "create_role", "t9"}}
 		for range 1 + r.IntN(2) {
 			g.tools = append(g.tools, toolSpec{name: names[r.IntN(len(names))]})
 		}
 		if r.IntN(2) == 0 {
-			_ = a.register(attacker, g)
+			_ = f.register(attacker, g)
 		} else {
-			_ = a.Unregister(attacker, g.id)
+			_ = f.Unregister(attacker, g.id)
 		}
 	}
 }
 
-// Ownership with calls under way: two hostile owners register and unregister
-// at random, side by side, while agents call. The victim's tools and the
-// built-in ones act for every call, as their owner's; the tool both attackers
-// are after acts for an agent only as that of the owner its role was written
-// for, and nothing acts that was not called.
-func TestWhoRunsWhileOwnersFight(t *testing.T) {
+// Two hostile owners register and unregister groups at random and concurrently,
+// while agents make calls. The tools of the victim and the built-in ones run
+// for every call, as those of their owner. The tool that both attackers
+// register runs for an agent only as that of the owner its role was bound to.
+// No tool runs without a call.
+func TestManager_ConcurrentOwnersStaySeparate(t *testing.T) {
 	seed := flags.Seed()
 	t.Logf("seed %d", seed)
-	a := newArena(t)
-	var fight, calls sync.WaitGroup
+	a := newContestFixture(t)
+	var owners, calls sync.WaitGroup
 	over := make(chan struct{})
 	for i, owner := range attackers {
-		fight.Go(func() { a.fight(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10*flags.Cases) })
+		owners.Go(func() { a.registerRandomly(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10*flags.Cases) })
 	}
-	acted := make([]map[string]int, 3)
+	allowed := make([]map[string]int, 3)
 	for i, who := range []toolgroups.Owner{"module:a", "module:b", ""} {
-		acted[i] = map[string]int{}
-		calls.Go(func() { a.callAll(t, who, acted[i], over) })
+		allowed[i] = map[string]int{}
+		calls.Go(func() { a.callAllTools(t, who, allowed[i], over) })
 	}
-	fight.Wait()
+	owners.Wait()
 	close(over)
 	calls.Wait()
-	for _, d := range a.deeds.read() {
-		a.checkDeed(t, d)
+	for _, d := range a.effects.drain() {
+		a.checkEffect(t, d)
 	}
-	t.Logf("acted: %v", acted)
-	if acted[0]["t9"]+acted[1]["t9"]+acted[2]["t9"] == 0 {
-		t.Error("nobody ever got the prize; this says nothing")
+	t.Logf("allowed: %v", allowed)
+	if allowed[0]["t9"]+allowed[1]["t9"]+allowed[2]["t9"] == 0 {
+		t.Error("the contested tool never ran; the test proves nothing")
 	}
 }
 
-// callAll calls every tool in turn until it is over, and counts what acted.
-func (a *arena) callAll(t *testing.T, who toolgroups.Owner, acted map[string]int, over <-chan struct{}) {
+// callAllTools calls every tool in turn until over is closed, and counts the
+// allowed calls.
+func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.Owner, allowed map[string]int, over <-chan struct{}) {
 	for {
 		for _, name := range []string{"t0", "t9", "t1", "put_artifact", "t9"} {
-			out, err := knock(a.Runtime, identity.ByAgent(a.agents[who]), name, `{}`)
+			out, err := callTool(f.Runtime, identity.ByAgent(f.agents[who]), name, `{}`)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			if out.Allowed() {
-				acted[name]++
+				allowed[name]++
+				if name == "t9" {
+					f.contested.Add(1)
+				}
 			}
-			if steady := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; steady && !out.Allowed() {
-				t.Errorf("agent for %q: %s of a peaceful owner: %v", who, name, out.Err)
+			if mustBeAllowed := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; mustBeAllowed && !out.Allowed() {
+				t.Errorf("agent for %q: %s of an owner without contest: %v", who, name, out.Err)
 			}
 		}
 		select {
@@ -260,36 +268,36 @@ func (a *arena) callAll(t *testing.T, who toolgroups.Owner, acted map[string]int
 	}
 }
 
-// checkDeed looks at who acted for whom.
-func (a *arena) checkDeed(t *testing.T, d deed) {
+// checkEffect checks that the tool that ran belongs to the expected owner.
+func (f *contestFixture) checkEffect(t *testing.T, d effect) {
 	t.Helper()
-	want := map[string]toolgroups.Owner{"t0": victim.owner, "t1": victim.owner, "put_artifact": toolgroups.Builtin}[d.tool]
+	want := map[string]toolgroups.Owner{"t0": victimGroup.owner, "t1": victimGroup.owner, "put_artifact": toolgroups.Builtin}[d.tool]
 	if d.tool == "t9" {
-		want = d.owner // anybody's, for who has all groups
+		want = d.owner // any owner is allowed for the role with all groups
 		for _, owner := range attackers {
-			if d.by == identity.ByAgent(a.agents[owner]) {
+			if d.by == identity.ByAgent(f.agents[owner]) {
 				want = owner
 			}
 		}
 	}
 	if want == "" || d.owner != want {
-		t.Errorf("%s of %s acted for %s, want that of %q", d.tool, d.owner, d.by, want)
+		t.Errorf("%s of %s ran for %s, want that of %q", d.tool, d.owner, d.by, want)
 	}
 }
 
-// A call that is under way when its tool goes to another owner ends as what it
-// began; the next one of the same role starts nothing.
-func TestACallUnderWayIsNotTakenOver(t *testing.T) {
-	a := newArena(t)
+// A running call completes with the tool it started with when the tool name
+// passes to another owner. The next call of the same role is denied.
+func TestGate_RunningCallKeepsItsTool(t *testing.T) {
+	a := newContestFixture(t)
 	began, release := make(chan struct{}), make(chan struct{})
-	slow := spec{id: prize.id, owner: "module:a", tools: prize.tools}.doers(&a.deeds)
-	slow.Tools[0] = waiting{slow.Tools[0].(doer), began, release}
+	slow := groupSpec{id: contestedGroup.id, owner: "module:a", tools: contestedGroup.tools}.effectGroup(&a.effects)
+	slow.Tools[0] = blockingTool{slow.Tools[0].(effectTool), began, release}
 	_, err := a.Register("module:a", slow)
 	a.must(t, err)
 	who := identity.ByAgent(a.agents["module:a"])
 	ended := make(chan *gate.Admission, 1)
 	go func() {
-		out, err := knock(a.Runtime, who, "t9", `{}`)
+		out, err := callTool(a.Runtime, who, "t9", `{}`)
 		if err != nil {
 			t.Error(err)
 		}
@@ -298,63 +306,64 @@ func TestACallUnderWayIsNotTakenOver(t *testing.T) {
 	if _, err := await(began); err != nil {
 		t.Fatal(err)
 	}
-	a.must(t, a.Unregister("module:a", prize.id))
-	a.must(t, a.register("module:b", prize))
-	next, err := knock(a.Runtime, who, "t9", `{}`)
+	a.must(t, a.Unregister("module:a", contestedGroup.id))
+	a.must(t, a.register("module:b", contestedGroup))
+	next, err := callTool(a.Runtime, who, "t9", `{}`)
 	if a.must(t, err); next.Allowed() {
-		t.Error("the next call was let through")
+		t.Error("the next call was allowed")
 	}
 	close(release)
 	if out, err := await(ended); err != nil || !out.Allowed() || out.Result.IsError {
-		t.Errorf("the call under way: %+v, %v", out, err)
+		t.Errorf("the running call: %+v, %v", out, err)
 	}
-	want := []deed{{"t9", "module:a", who}}
-	if got := a.deeds.read(); !slices.Equal(got, want) {
-		t.Errorf("acted: %v, want %v", got, want)
+	want := []effect{{"t9", "module:a", who}}
+	if got := a.effects.drain(); !slices.Equal(got, want) {
+		t.Errorf("effects: %v, want %v", got, want)
 	}
 }
 
-// waiting is a doer that acts when it is released.
-type waiting struct {
-	doer
+// blockingTool is an effectTool that waits until it is released.
+type blockingTool struct {
+	effectTool
 	began, release chan struct{}
 }
 
-func (w waiting) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	close(w.began)
-	<-w.release
-	return w.doer.Call(ctx, c)
+func (t blockingTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	close(t.began)
+	<-t.release
+	return t.effectTool.Call(ctx, c)
 }
 
-// Readers and writers together: while groups come and go, no reader is ever
-// allowed a tool whose group is unregistered, from the moment Unregister
-// returned until it is registered again. (And the race detector is silent.)
-func TestNoReaderIsAllowedAToolThatIsGone(t *testing.T) {
-	house, agent := openReaders(t)
-	var phases [2]atomic.Int64 // odd: the writer's group is unregistered for certain
+// While groups are registered and unregistered concurrently, no reader is
+// allowed a tool from the moment Unregister returned until the group is
+// registered again. The race detector must find nothing.
+func TestAuthorize_DeniesUnregisteredTool(t *testing.T) {
+	f, agent := newReaderFixture(t)
+	var phases [2]atomic.Int64 // odd while the writer's group is certainly unregistered
 	var writers, readers sync.WaitGroup
 	stop := make(chan struct{})
 	for i := range phases {
-		writers.Go(func() { house.comeAndGo(t, i, agent, &phases[i]) })
+		writers.Go(func() { f.registerRepeatedly(t, i, agent, &phases[i]) })
 	}
 	for range 3 {
-		readers.Go(func() { house.ask(t, agent, &phases, stop) })
+		readers.Go(func() { f.authorizeRepeatedly(t, agent, &phases, stop) })
 	}
 	writers.Wait()
 	close(stop)
 	readers.Wait()
 }
 
-// readers is an organization without a store, and its gate.
-type readers struct {
-	*desk
+// readerFixture is an organization without a store, and its gate.
+type readerFixture struct {
+	*checkedManager
 	gate *gate.Gate
 }
 
-// openReaders gives an organization with one agent whose role has all groups.
-func openReaders(t *testing.T) (*readers, identity.Principal) {
+// newReaderFixture returns an organization with one agent whose role has all
+// groups.
+func newReaderFixture(t *testing.T) (*readerFixture, identity.Principal) {
 	t.Helper()
-	d := newDesk()
+	d := newCheckedManager()
 	log := slog.New(slog.DiscardHandler)
 	o, err := org.Load(org.Config{Groups: d.Manager, Now: time.Now, Log: log}, nil)
 	if err != nil {
@@ -372,35 +381,37 @@ func openReaders(t *testing.T) (*readers, identity.Principal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &readers{d, g}, identity.ByAgent(agent.ID)
+	return &readerFixture{d, g}, identity.ByAgent(agent.ID)
 }
 
-// pair gives the i-th writer's group and tools.
-func pair(i int) toolgroups.Group {
-	return spec{id: groupIDs[i], owner: owners[i], tools: []toolSpec{{name: toolNames[2*i]}, {name: toolNames[2*i+1]}}}.group(nil)
+// writerGroup returns the group of the i-th writer.
+func writerGroup(i int) toolgroups.Group {
+	return groupSpec{id: groupIDs[i], owner: owners[i], tools: []toolSpec{{name: toolNames[2*i]}, {name: toolNames[2*i+1]}}}.group(nil)
 }
 
-func (r *readers) comeAndGo(t *testing.T, i int, agent identity.Principal, phase *atomic.Int64) {
-	seat := r.gate.Subject(agent)
+// registerRepeatedly registers and unregisters the group of the i-th writer.
+func (f *readerFixture) registerRepeatedly(t *testing.T, i int, agent identity.Principal, phase *atomic.Int64) {
+	subject := f.gate.Subject(agent)
 	for range 300 {
-		if _, err := r.Register(owners[i], pair(i)); err != nil {
+		if _, err := f.Register(owners[i], writerGroup(i)); err != nil {
 			t.Error(err)
 		}
-		if err := r.Unregister(owners[i], groupIDs[i]); err != nil {
+		if err := f.Unregister(owners[i], groupIDs[i]); err != nil {
 			t.Error(err)
 		}
 		phase.Add(1) // unregistered
 		for range 50 {
-			if seat.Authorize(toolNames[2*i]).Allowed() {
+			if subject.Authorize(toolNames[2*i]).Allowed() {
 				t.Errorf("%s is allowed after its group was unregistered", toolNames[2*i])
 			}
 		}
-		phase.Add(1) // about to come again
+		phase.Add(1) // about to be registered again
 	}
 }
 
-func (r *readers) ask(t *testing.T, agent identity.Principal, phases *[2]atomic.Int64, stop <-chan struct{}) {
-	seat := r.gate.Subject(agent)
+// authorizeRepeatedly authorizes tools of both writers until stop is closed.
+func (f *readerFixture) authorizeRepeatedly(t *testing.T, agent identity.Principal, phases *[2]atomic.Int64, stop <-chan struct{}) {
+	subject := f.gate.Subject(agent)
 	for n := 0; ; n++ {
 		select {
 		case <-stop:
@@ -409,11 +420,11 @@ func (r *readers) ask(t *testing.T, agent identity.Principal, phases *[2]atomic.
 		}
 		i := n % 2
 		before := phases[i].Load()
-		allowed := seat.Authorize(toolNames[2*i+n/2%2]).Allowed()
+		allowed := subject.Authorize(toolNames[2*i+n/2%2]).Allowed()
 		if allowed && before%2 == 1 && phases[i].Load() == before {
 			t.Errorf("%s was allowed after its group was unregistered", toolNames[2*i])
 			return
 		}
-		seat.Visible()
+		subject.Visible()
 	}
 }

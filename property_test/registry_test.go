@@ -13,38 +13,39 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// What random groups are made of. The names are few, so that owners meet.
+// Parts of random groups. There are only a few names, so that owners collide.
 var (
-	groupIDs  = []toolgroups.GroupID{"alpha", "beta", "gamma", "delta", "lab/one", "lab/two"}
-	toolNames = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"}
-	owners    = []toolgroups.Owner{"module:a", "module:b", toolgroups.Config}
-	states    = []string{"", "draft", "final", toolgroups.Undefined}
-	offered   = [][]string{nil, nil, nil, {"*"}, {"draft"}, {"draft", "final"}, {toolgroups.Undefined}, {}}
-	junk      = []string{"", "nowhere", "T0", "t0 ", "*", "alpha", "t\u043e0"}
+	groupIDs     = []toolgroups.GroupID{"alpha", "beta", "gamma", "delta", "lab/one", "lab/two"}
+	toolNames    = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"}
+	owners       = []toolgroups.Owner{"module:a", "module:b", toolgroups.Config}
+	states       = []string{"", "draft", "final", toolgroups.Undefined}
+	stateLists   = [][]string{nil, nil, nil, {"*"}, {"draft"}, {"draft", "final"}, {toolgroups.Undefined}, {}}
+	invalidNames = []string{"", "nowhere", "T0", "t0 ", "*", "alpha", "t\u043e0"}
 )
 
-// spec is a group as the models here know it.
-type spec struct {
+// groupSpec is a group as the naive models know it.
+type groupSpec struct {
 	id    toolgroups.GroupID
 	owner toolgroups.Owner
 	text  string
 	tools []toolSpec
 	refs  []string
-	bound map[string]toolgroups.Owner // of refs, when the group was registered
+	bound map[string]toolgroups.Owner // owners of refs when the group was registered
 }
 
+// toolSpec is a tool as the naive models know it.
 type toolSpec struct {
 	name   string
-	states []string // nil is every state
-	moves  string   // the state a success moves to
+	states []string // nil allows every state
+	moves  string   // the state after a successful call
 }
 
-// anySpec makes a random group; about one in ten names a tool twice.
-func anySpec(t *proptest.Choices) spec {
-	g := spec{id: proptest.OneOf(t, groupIDs...), owner: proptest.OneOf(t, owners...), text: fmt.Sprint("text ", t.Pick(9))}
+// anyGroup returns a random group; about one in ten has a duplicate tool name.
+func anyGroup(t *proptest.Choices) groupSpec {
+	g := groupSpec{id: proptest.OneOf(t, groupIDs...), owner: proptest.OneOf(t, owners...), text: fmt.Sprint("text ", t.Pick(9))}
 	for _, name := range someOf(t, 4, toolNames) {
 		if !g.has(name) || t.Chance(5) {
-			g.tools = append(g.tools, toolSpec{name: name, states: proptest.OneOf(t, offered...), moves: proptest.OneOf(t, states...)})
+			g.tools = append(g.tools, toolSpec{name: name, states: proptest.OneOf(t, stateLists...), moves: proptest.OneOf(t, states...)})
 		}
 	}
 	if t.Chance(3) {
@@ -53,64 +54,65 @@ func anySpec(t *proptest.Choices) spec {
 	return g
 }
 
-func (g spec) has(name string) bool {
+func (g groupSpec) has(name string) bool {
 	return slices.ContainsFunc(g.tools, func(t toolSpec) bool { return t.name == name })
 }
 
-// runs counts how often handlers ran, by tool name.
-type runs map[string]*atomic.Int64
+// runCounts counts the runs of handlers by tool name.
+type runCounts map[string]*atomic.Int64
 
-func newRuns() runs {
-	r := runs{}
+func newRunCounts() runCounts {
+	r := runCounts{}
 	for _, name := range append([]string{"create_role", "spawn_agent", "put_artifact"}, toolNames...) {
 		r[name] = new(atomic.Int64)
 	}
 	return r
 }
 
-func (r runs) of(name string) int64 {
+func (r runCounts) of(name string) int64 {
 	if n, ok := r[name]; ok {
 		return n.Load()
 	}
 	return 0
 }
 
-// knows says whether a tool is one of the tests'.
-func (r runs) knows(name string) bool { return slices.Contains(toolNames, name) && r[name] != nil }
+// knows reports whether a tool is one of toolNames.
+func (r runCounts) knows(name string) bool { return slices.Contains(toolNames, name) && r[name] != nil }
 
-// counted is a tool that takes any object and counts its runs.
-type counted struct {
+// countingTool is a tool that accepts any object and counts its runs.
+type countingTool struct {
 	definition tool.Definition
 	runs       *atomic.Int64
 }
 
-func (c counted) Definition() tool.Definition { return c.definition }
+func (t countingTool) Definition() tool.Definition { return t.definition }
 
-func (c counted) Call(context.Context, tool.Call) (tool.Result, error) {
-	if c.runs != nil {
-		c.runs.Add(1)
+func (t countingTool) Call(context.Context, tool.Call) (tool.Result, error) {
+	if t.runs != nil {
+		t.runs.Add(1)
 	}
 	return tool.Result{Text: "done"}, nil
 }
 
-// group gives what a Manager registers for g.
-func (g spec) group(r runs) toolgroups.Group {
+// group returns the group to register with a Manager.
+func (g groupSpec) group(r runCounts) toolgroups.Group {
 	out := toolgroups.Group{ID: g.id, Description: g.text, Refs: g.refs}
 	for _, t := range g.tools {
-		out.Tools = append(out.Tools, counted{tool.Definition{
+		out.Tools = append(out.Tools, countingTool{tool.Definition{
 			Name: t.name, Description: "counts", Input: json.RawMessage(`{"type":"object"}`), State: t.moves, States: t.states,
 		}, r[t.name]})
 	}
 	return out
 }
 
-// registry is the naive Manager: groups in the order they first came.
-type registry struct {
+// naiveRegistry is a naive model of a Manager. It has the groups in the order
+// of their first registration.
+type naiveRegistry struct {
 	reserved []toolgroups.GroupID
-	groups   []spec
+	groups   []groupSpec
 }
 
-func (r *registry) find(id toolgroups.GroupID) *spec {
+func (r *naiveRegistry) find(id toolgroups.GroupID) *groupSpec {
 	for i := range r.groups {
 		if r.groups[i].id == id {
 			return &r.groups[i]
@@ -119,15 +121,15 @@ func (r *registry) find(id toolgroups.GroupID) *spec {
 	return nil
 }
 
-func (r *registry) owner(id toolgroups.GroupID) toolgroups.Owner {
+func (r *naiveRegistry) owner(id toolgroups.GroupID) toolgroups.Owner {
 	if g := r.find(id); g != nil {
 		return g.owner
 	}
 	return ""
 }
 
-// home finds the group that owns a tool.
-func (r *registry) home(name string) *spec {
+// groupOfTool returns the group that owns a tool, nil if there is none.
+func (r *naiveRegistry) groupOfTool(name string) *groupSpec {
 	for i := range r.groups {
 		if r.groups[i].has(name) {
 			return &r.groups[i]
@@ -136,22 +138,22 @@ func (r *registry) home(name string) *spec {
 	return nil
 }
 
-func (r *registry) tool(name string) (toolSpec, bool) {
-	if g := r.home(name); g != nil {
+func (r *naiveRegistry) tool(name string) (toolSpec, bool) {
+	if g := r.groupOfTool(name); g != nil {
 		i := slices.IndexFunc(g.tools, func(t toolSpec) bool { return t.name == name })
 		return g.tools[i], true
 	}
 	return toolSpec{}, false
 }
 
-// register says with which code a registration is refused; a refused one
-// changes nothing.
-func (r *registry) register(g spec) (code, warning errcode.Code) {
+// register registers a group. It returns the code of the error, in which case
+// nothing changes, or of the warning.
+func (r *naiveRegistry) register(g groupSpec) (code, warning errcode.Code) {
 	if slices.Contains(r.reserved, g.id) && g.owner != toolgroups.Builtin {
 		return errcode.ReservedGroupID, ""
 	}
 	for i, t := range g.tools {
-		if (spec{tools: g.tools[:i]}).has(t.name) {
+		if (groupSpec{tools: g.tools[:i]}).has(t.name) {
 			return errcode.DuplicateToolName, ""
 		}
 	}
@@ -160,13 +162,13 @@ func (r *registry) register(g spec) (code, warning errcode.Code) {
 		return errcode.DuplicateGroupID, ""
 	}
 	for _, t := range g.tools {
-		if home := r.home(t.name); home != nil && home.id != g.id {
+		if home := r.groupOfTool(t.name); home != nil && home.id != g.id {
 			return errcode.DuplicateToolName, ""
 		}
 	}
 	g.bound = map[string]toolgroups.Owner{}
 	for _, name := range g.refs {
-		if home := r.home(name); home != nil {
+		if home := r.groupOfTool(name); home != nil {
 			g.bound[name] = home.owner
 		}
 	}
@@ -178,27 +180,28 @@ func (r *registry) register(g spec) (code, warning errcode.Code) {
 	return "", ""
 }
 
-func (r *registry) unregister(owner toolgroups.Owner, id toolgroups.GroupID) errcode.Code {
+// unregister removes a group and returns the code of the error, "" on success.
+func (r *naiveRegistry) unregister(owner toolgroups.Owner, id toolgroups.GroupID) errcode.Code {
 	switch {
 	case slices.Contains(r.reserved, id):
 		return errcode.CannotUnregisterReserved
 	case r.owner(id) != owner || owner == "":
 		return errcode.GroupNotFound
 	}
-	r.groups = slices.DeleteFunc(r.groups, func(g spec) bool { return g.id == id })
+	r.groups = slices.DeleteFunc(r.groups, func(g groupSpec) bool { return g.id == id })
 	return ""
 }
 
-// members lists a group's tools: its own, then those it may reference, which
-// it is bound to. Only the configuration references across owners, and never a
-// reserved group.
-func (r *registry) members(g *spec) []string {
+// members lists the tools of a group: its own, then the referenced ones that it
+// is bound to. Only groups of the configuration may reference tools of other
+// owners, and never those of a reserved group.
+func (r *naiveRegistry) members(g *groupSpec) []string {
 	var names []string
 	for _, t := range g.tools {
 		names = append(names, t.name)
 	}
 	for _, name := range g.refs {
-		home := r.home(name)
+		home := r.groupOfTool(name)
 		if home == nil || home.owner != g.bound[name] || slices.Contains(names, name) {
 			continue
 		}
@@ -209,9 +212,9 @@ func (r *registry) members(g *spec) []string {
 	return names
 }
 
-// definitions lists the tools of groups: in the order of ids, then of
-// registration, each once.
-func (r *registry) definitions(ids ...toolgroups.GroupID) []string {
+// definitions lists the tools of groups without duplicates, in the order of
+// ids, then of registration.
+func (r *naiveRegistry) definitions(ids ...toolgroups.GroupID) []string {
 	var names []string
 	for _, id := range ids {
 		if g := r.find(id); g != nil {
@@ -225,7 +228,7 @@ func (r *registry) definitions(ids ...toolgroups.GroupID) []string {
 	return names
 }
 
-func (r *registry) ids() []toolgroups.GroupID {
+func (r *naiveRegistry) ids() []toolgroups.GroupID {
 	var ids []toolgroups.GroupID
 	for _, g := range r.groups {
 		ids = append(ids, g.id)
@@ -233,51 +236,52 @@ func (r *registry) ids() []toolgroups.GroupID {
 	return ids
 }
 
-// names lists every tool there is.
-func (r *registry) names() []string { return r.definitions(r.ids()...) }
+// names lists all tools.
+func (r *naiveRegistry) names() []string { return r.definitions(r.ids()...) }
 
-// desk is a Manager and its naive twin.
-type desk struct {
+// checkedManager is a Manager with a naive model of it.
+type checkedManager struct {
 	*toolgroups.Manager
-	naive registry
-	runs  runs
+	naive naiveRegistry
+	runs  runCounts
 }
 
-func newDesk() *desk {
+func newCheckedManager() *checkedManager {
 	reserved := toolgroups.Reserved()
-	return &desk{Manager: toolgroups.NewManager(reserved...), naive: registry{reserved: reserved}, runs: newRuns()}
+	return &checkedManager{Manager: toolgroups.NewManager(reserved...), naive: naiveRegistry{reserved: reserved}, runs: newRunCounts()}
 }
 
-// register registers with both; they must agree.
-func (d *desk) register(g spec) (errcode.Code, error) {
-	warning, err := d.Register(g.owner, g.group(d.runs))
-	code, wantWarning := d.naive.register(g)
+// register registers a group with both, which must agree.
+func (m *checkedManager) register(g groupSpec) (errcode.Code, error) {
+	warning, err := m.Register(g.owner, g.group(m.runs))
+	code, wantWarning := m.naive.register(g)
 	if errcode.Of(err) != code || warning != wantWarning {
 		return code, fmt.Errorf("register %+v: %v, warning %q; want code %q, warning %q", g, err, warning, code, wantWarning)
 	}
 	return code, nil
 }
 
-func (d *desk) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcode.Code, error) {
-	err := d.Unregister(owner, id)
-	code := d.naive.unregister(owner, id)
+// unregister unregisters a group with both, which must agree.
+func (m *checkedManager) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcode.Code, error) {
+	err := m.Unregister(owner, id)
+	code := m.naive.unregister(owner, id)
 	if errcode.Of(err) != code {
 		return code, fmt.Errorf("unregister %s of %s: %v, want code %q", id, owner, err, code)
 	}
 	return code, nil
 }
 
-// step registers or, once in three, unregisters something.
-func (d *desk) step(t *proptest.Choices) error {
-	g := anySpec(t)
-	if owner := d.naive.owner(g.id); owner != "" && t.Chance(2) {
+// step registers a random group or, once in three, unregisters one.
+func (m *checkedManager) step(t *proptest.Choices) error {
+	g := anyGroup(t)
+	if owner := m.naive.owner(g.id); owner != "" && t.Chance(2) {
 		g.owner = owner
 	}
 	if t.Chance(3) {
-		_, err := d.unregister(g.owner, g.id)
+		_, err := m.unregister(g.owner, g.id)
 		return err
 	}
-	_, err := d.register(g)
+	_, err := m.register(g)
 	return err
 }
 

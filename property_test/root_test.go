@@ -11,6 +11,8 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/journal"
@@ -19,103 +21,103 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// fort is an organization with a root, a manager below it, and every door
-// somebody could try to be root at.
-type fort struct {
-	*scene
+// rootFixture is an organization with a root agent, a manager below it, and all
+// interfaces that could be used to imitate or change root.
+type rootFixture struct {
+	*attackEnv
 	rt            *runtime.Runtime
-	api           *gateway.Client
+	api           *client.Client
 	root, manager identity.AgentID
-	role          identity.RoleID // the manager's
+	role          identity.RoleID // role of the manager
 }
 
-func newFort(t *testing.T) *fort {
+// newRootFixture starts a task whose root creates a manager with all groups.
+func newRootFixture(t *testing.T) *rootFixture {
 	t.Helper()
-	s, err := newScene()
+	s, err := newAttackEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fort{scene: s, rt: s.realm.(*runtime.Runtime)}
+	f := &rootFixture{attackEnv: s, rt: s.system.(*runtime.Runtime)}
 	t.Cleanup(func() { f.rt.Close() })
-	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: gateway.AlwaysOperator})
+	handler, err := gateway.New(gateway.Config{Runtime: f.rt, Authenticate: auth.AlwaysOperator})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.api = gateway.Local(handler)
+	f.api = client.Local(handler)
 	t.Cleanup(func() { f.api.Close() })
 	id, err := f.rt.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.learn()
+	f.applyCommits()
 	task, _ := f.rt.Org().Task(id)
 	f.root = task.Top
-	v, err := f.plea(f.root, "create_role", rolePlea("manager", &ids{"*"}, &ids{"*"}))
+	v, err := f.callWith(f.root, "create_role", createRoleArgs("manager", &ids{"*"}, &ids{"*"}))
 	if err != nil || v.code != "" {
 		t.Fatalf("%v %s", err, v.code)
 	}
 	f.role = identity.RoleID(v.body.ID)
-	if v, err = f.plea(f.root, "spawn_agent", map[string]any{"roleId": f.role, "taskBrief": brief}); err != nil || v.code != "" {
+	if v, err = f.callWith(f.root, "spawn_agent", map[string]any{"roleId": f.role, "taskBrief": taskBrief}); err != nil || v.code != "" {
 		t.Fatalf("%v %s", err, v.code)
 	}
 	f.manager = identity.AgentID(v.body.ID)
 	return f
 }
 
-// asked gives a verdict as an error.
-func asked(v verdict, err error) error {
+// callError returns the error of a built-in tool as an error.
+func callError(v toolOutcome, err error) error {
 	if err == nil && v.code != "" {
-		err = errcode.New(v.code, "refused")
+		err = errcode.New(v.code, "rejected")
 	}
 	return err
 }
 
-// namings are the doors through which a role gets a name.
-var namings = []struct {
+// namingCalls are the ways to give a role a name.
+var namingCalls = []struct {
 	name string
-	call func(f *fort, t *testing.T, name string) error
+	call func(f *rootFixture, t *testing.T, name string) error
 }{
-	{"create_role by root", func(f *fort, t *testing.T, name string) error {
-		return asked(f.plea(f.root, "create_role", rolePlea(name, &ids{}, &ids{})))
+	{"create_role by root", func(f *rootFixture, t *testing.T, name string) error {
+		return callError(f.callWith(f.root, "create_role", createRoleArgs(name, &ids{}, &ids{})))
 	}},
-	{"create_role by a manager", func(f *fort, t *testing.T, name string) error {
-		return asked(f.plea(f.manager, "create_role", rolePlea(name, &ids{"*"}, &ids{"*"})))
+	{"create_role by a manager", func(f *rootFixture, t *testing.T, name string) error {
+		return callError(f.callWith(f.manager, "create_role", createRoleArgs(name, &ids{"*"}, &ids{"*"})))
 	}},
-	{"the operator makes a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.rt.CreateRole(t.Context(), call(operator), org.RoleSpec{Name: name})
-		f.learn()
+	{"create by the operator", func(f *rootFixture, t *testing.T, name string) error {
+		_, err := f.rt.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: name})
+		f.applyCommits()
 		return err
 	}},
-	{"the operator renames a role", func(f *fort, t *testing.T, name string) error {
+	{"rename by the operator", func(f *rootFixture, t *testing.T, name string) error {
 		_, _, err := f.rt.UpdateRole(operator, f.role, org.RoleSpec{Name: name}, false)
-		f.learn()
+		f.applyCommits()
 		return err
 	}},
-	{"the API makes a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.api.CreateRole(t.Context(), gateway.RoleRequest{Name: name}, false)
+	{"create over the API", func(f *rootFixture, t *testing.T, name string) error {
+		_, err := f.api.CreateRole(t.Context(), client.RoleRequest{Name: name}, false)
 		return err
 	}},
-	{"the API renames a role", func(f *fort, t *testing.T, name string) error {
-		_, err := f.api.UpdateRole(t.Context(), string(f.role), gateway.RoleRequest{Name: name}, false)
+	{"rename over the API", func(f *rootFixture, t *testing.T, name string) error {
+		_, err := f.api.UpdateRole(t.Context(), string(f.role), client.RoleRequest{Name: name}, false)
 		return err
 	}},
 }
 
-// Root cannot be imitated, and nothing can be renamed to pass for it: through
-// every door, every spelling that a person reads as root is refused, and is
-// nobody's name afterwards.
-func TestNobodyIsRootButRoot(t *testing.T) {
-	spellings := spellingsOfRoot(t)
+// Root cannot be imitated: no interface accepts a role name that looks like
+// root, and none finds a role by such a name afterwards.
+func TestRoot_NameCannotBeTaken(t *testing.T) {
+	spellings := rootLookalikes(t)
 	t.Logf("%d spellings", len(spellings))
-	for _, door := range namings {
-		t.Run(door.name, func(t *testing.T) {
-			f := newFort(t)
+	for _, entry := range namingCalls {
+		t.Run(entry.name, func(t *testing.T) {
+			f := newRootFixture(t)
 			before := len(f.rt.Org().Roles())
 			for _, name := range spellings {
-				if err := door.call(f, t, name); errcode.Of(err) != errcode.InvalidRole && errcode.Of(err) != errcode.InvalidArguments {
+				if err := entry.call(f, t, name); errcode.Of(err) != errcode.InvalidRole && errcode.Of(err) != errcode.InvalidArguments {
 					t.Errorf("%q (%+q): %v", name, name, err)
 				}
-				f.checkNobody(t, name)
+				f.checkNotFound(t, name)
 			}
 			if got := f.rt.Org().Roles(); len(got) != before {
 				t.Errorf("%d roles, want %d", len(got), before)
@@ -125,29 +127,29 @@ func TestNobodyIsRootButRoot(t *testing.T) {
 	}
 }
 
-// Nor does the configuration name it: it comes before anything runs.
-func TestNoConfigurationNamesRoot(t *testing.T) {
-	s, err := newScene()
+// The configuration cannot use such a name either.
+func TestRoot_NameRejectedInConfiguration(t *testing.T) {
+	s, err := newAttackEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rt := s.realm.(*runtime.Runtime)
-	for _, name := range spellingsOfRoot(t) {
+	rt := s.system.(*runtime.Runtime)
+	for _, name := range rootLookalikes(t) {
 		err := rt.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "first"}, {Name: name}}})
 		if errcode.Of(err) != errcode.InvalidRole {
 			t.Errorf("%+q: %v", name, err)
 		}
 	}
-	if got := rt.Org().Roles(); len(got) != 1 { // none of a configuration that is refused
-		t.Errorf("%d roles, want that of the operator alone", len(got))
+	if got := rt.Org().Roles(); len(got) != 1 { // a rejected configuration creates none
+		t.Errorf("%d roles, want only that of the operator", len(got))
 	}
 }
 
-// checkNobody looks a name up in every way there is.
-func (f *fort) checkNobody(t *testing.T, name string) {
+// checkNotFound checks that no interface finds a role by a name.
+func (f *rootFixture) checkNotFound(t *testing.T, name string) {
 	t.Helper()
-	out, err := f.act(f.root, request("find_role_by_name", string(mustJSON(map[string]any{"name": name}))))
+	out, err := f.checkedCall(f.root, newRequest("find_role_by_name", string(mustJSON(map[string]any{"name": name}))))
 	if err != nil || out.body.ID != "" {
 		t.Errorf("find_role_by_name %+q: %+v, %v", name, out.body, err)
 	}
@@ -158,14 +160,14 @@ func (f *fort) checkNobody(t *testing.T, name string) {
 		t.Errorf("the API shows %+q as role %q", name, role.Name)
 	}
 	if _, err := f.rt.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: name}); err == nil && name != "" {
-		t.Errorf("a task was given to %+q", name)
-		f.learn()
+		t.Errorf("a task was started with role %+q", name)
+		f.applyCommits()
 	}
 }
 
-// checkRoot says that root is what it was: there, with org_management alone,
-// and the only one of its kind in its task.
-func (f *fort) checkRoot(t *testing.T) {
+// checkRoot checks that root is unchanged: active, with only org_management,
+// and the only root of its task.
+func (f *rootFixture) checkRoot(t *testing.T) {
 	t.Helper()
 	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).Visible()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
 		t.Errorf("root sees %v, want %v", got, want)
@@ -179,63 +181,64 @@ func (f *fort) checkRoot(t *testing.T) {
 			t.Errorf("agent %s is root too", other.ID)
 		}
 	}
-	if err := f.checkSight(); err != nil {
+	if err := f.checkVisible(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Root cannot be spawned, edited, ended or renamed: not by its name, in any
-// spelling, nor by its ids, by nobody and through no door.
-func TestRootCannotBeTouched(t *testing.T) {
-	f := newFort(t)
+// Root cannot be spawned, changed, terminated or renamed, by any caller,
+// through any interface, by any spelling of its name or by its ids.
+func TestRoot_CannotBeChanged(t *testing.T) {
+	f := newRootFixture(t)
 	a, _ := f.rt.Org().Agent(f.root)
 	all := toolgroups.All()
-	refs := append(spellingsOfRoot(t), string(f.root), string(a.Task), "", "*", org.CreatorOperator, org.CreatorConfig)
+	refs := append(rootLookalikes(t), string(f.root), string(a.Task), "", "*", org.CreatorOperator, org.CreatorConfig)
 	for _, ref := range refs {
-		for by, who := range map[string]identity.AgentID{"root": f.root, "a manager": f.manager} {
+		for by, who := range map[string]identity.AgentID{"root": f.root, "manager": f.manager} {
 			for name, args := range map[string]map[string]any{
-				"spawn_agent":           {"roleId": ref, "taskBrief": brief},
-				"spawn_agent_with_task": {"roleId": ref, "taskBrief": brief, "initialMessage": map[string]any{"task": "t"}},
+				"spawn_agent":           {"roleId": ref, "taskBrief": taskBrief},
+				"spawn_agent_with_task": {"roleId": ref, "taskBrief": taskBrief, "initialMessage": map[string]any{"task": "t"}},
 				"terminate_agent":       {"agentId": ref},
 			} {
-				if err := asked(f.plea(who, name, args)); err == nil {
-					t.Errorf("%s by %s of %+q was granted", name, by, ref)
+				if err := callError(f.callWith(who, name, args)); err == nil {
+					t.Errorf("%s by %s of %+q succeeded", name, by, ref)
 				}
 			}
 		}
-		for what, err := range f.touch(t, ref, &all) {
+		for what, err := range f.operatorChanges(t, ref, &all) {
 			if err == nil {
-				t.Errorf("%s: %+q was granted", what, ref)
+				t.Errorf("%s: %+q succeeded", what, ref)
 			}
 		}
 	}
 	f.checkRoot(t)
 }
 
-// touch is what the operator could try.
-func (f *fort) touch(t *testing.T, ref string, all *toolgroups.Set) map[string]error {
+// operatorChanges tries all changes that an operator can make and returns their
+// errors.
+func (f *rootFixture) operatorChanges(t *testing.T, ref string, all *toolgroups.Set) map[string]error {
 	tries := map[string]error{}
 	_, _, tries["update"] = f.rt.UpdateRole(operator, identity.RoleID(ref), org.RoleSpec{Use: all, Grant: all}, false)
 	_, _, tries["rename"] = f.rt.UpdateRole(operator, identity.RoleID(ref), org.RoleSpec{Name: "leaf"}, false)
 	_, tries["delete"] = f.rt.DeleteRole(operator, identity.RoleID(ref), false)
-	tries["terminate"] = f.rt.Terminate(t.Context(), call(operator), identity.AgentID(ref), "why not")
-	if ref == "" { // the API has no path for it
+	tries["terminate"] = f.rt.Terminate(t.Context(), newCall(operator), identity.AgentID(ref), "why not")
+	if ref == "" { // there is no API path for it
 		return tries
 	}
-	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, gateway.RoleRequest{Use: all}, false)
-	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, gateway.RoleRequest{Name: "leaf"}, false)
+	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Use: all}, false)
+	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Name: "leaf"}, false)
 	_, tries["delete over the API"] = f.api.DeleteRole(t.Context(), ref, false)
 	_, tries["terminate over the API"] = f.api.Terminate(t.Context(), ref, "why not")
 	return tries
 }
 
-// Naughty strings are names or they are refused; whatever they are, root stays
-// what it is, and a role is found by its own name alone.
-func TestNaughtyNamesAreNotRoot(t *testing.T) {
-	f := newFort(t)
+// Unusual strings are either rejected as role names or accepted as they are.
+// Accepted roles are found by exactly that name, and root is unchanged.
+func TestRoot_UnusualNamesAreNotRoot(t *testing.T) {
+	f := newRootFixture(t)
 	named := map[string]identity.RoleID{}
 	for _, name := range corpus.NaughtyStrings() {
-		v, err := f.plea(f.manager, "create_role", rolePlea(name, &ids{}, &ids{}))
+		v, err := f.callWith(f.manager, "create_role", createRoleArgs(name, &ids{}, &ids{}))
 		switch {
 		case err != nil:
 			t.Errorf("%q: %v", name, err)
@@ -246,7 +249,7 @@ func TestNaughtyNamesAreNotRoot(t *testing.T) {
 		}
 	}
 	for name, id := range named {
-		v, err := f.plea(f.root, "find_role_by_name", map[string]any{"name": name})
+		v, err := f.callWith(f.root, "find_role_by_name", map[string]any{"name": name})
 		if err != nil || v.body.ID != string(id) {
 			t.Errorf("%q is found as %q, want %q; %v", name, v.body.ID, id, err)
 		}
@@ -255,24 +258,24 @@ func TestNaughtyNamesAreNotRoot(t *testing.T) {
 			t.Errorf("the API finds %q as %q, want %q; %v", name, shown.ID, id, err)
 		}
 	}
-	if t.Logf("%d of %d strings are names", len(named), len(corpus.NaughtyStrings())); len(named) < 200 {
-		t.Error("too few")
+	if t.Logf("%d of %d strings are accepted", len(named), len(corpus.NaughtyStrings())); len(named) < 200 {
+		t.Error("too few were accepted")
 	}
 	f.checkRoot(t)
 }
 
-// A record that claims root's id or name is no way to root's rights, nor to
-// more for root.
-func TestARecordOfRootIsNotRoot(t *testing.T) {
-	store := newMemory()
-	furnishRecords(t, store)
-	before := sights(t, store, nil)
+// A role record with the id or name of root neither has permissions of root nor
+// changes those of root.
+func TestRoot_ForgedRecordIsNotRoot(t *testing.T) {
+	store := newMemoryStore()
+	storeSampleRecords(t, store)
+	before := visibleTools(t, store, nil)
 	for _, record := range []string{
 		`{"id":"root","name":"root","createdBy":"operator","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`,
 		`{"id":"root","name":"boss","createdBy":"root","createdByRole":"root","status":"active","toolGroups":["*"],"grant":["*"]}`,
 		`{"id":"root","name":"root","createdBy":"root","createdByRole":"root","status":"deleted","toolGroups":[],"grant":[]}`,
 	} {
-		after := sights(t, store, &journal.Record{Kind: string(org.KindRole), Key: "root", Value: []byte(record)})
+		after := visibleTools(t, store, &journal.Record{Kind: string(org.KindRole), Key: "root", Value: []byte(record)})
 		for agent, tools := range after {
 			if !slices.Equal(tools, before[agent]) {
 				t.Errorf("%s: agent %s may call %v, before %v", record, agent, tools, before[agent])
@@ -281,8 +284,8 @@ func TestARecordOfRootIsNotRoot(t *testing.T) {
 	}
 }
 
-// spellingsOfRoot lists what a person reads as root.
-func spellingsOfRoot(t *testing.T) []string {
+// rootLookalikes returns spellings that a person may read as root.
+func rootLookalikes(t *testing.T) []string {
 	t.Helper()
 	like := confusables(t)
 	list := []string{
@@ -291,7 +294,7 @@ func spellingsOfRoot(t *testing.T) []string {
 		" root", "root ", "\troot", "root\n", "\u00a0root", "root\u3000", "\u2003root\u2003",
 		"root#1", "root #2", "\u202eroot", "\u202etoor", "\u2067root\u2069", "root\u0000",
 	}
-	for i := range 5 { // between any two letters, and at the ends
+	for i := range 5 { // before, between and after the letters
 		for _, mark := range "\u200b\u200c\u200d\u2060\ufeff\u00ad\u034f\u180e\u061c\u115f\u3164\ufe0f\u0301\u0308\u0332\u0338\u20e3\u0489" {
 			list = append(list, "root"[:i]+string(mark)+"root"[i:])
 		}
@@ -309,8 +312,8 @@ func spellingsOfRoot(t *testing.T) []string {
 	return append(list, words...)
 }
 
-// confusables lists, for each letter of root, what is meant to look the same
-// (UTS #39), in either case.
+// confusables returns, for each letter of root, the characters that are
+// intended to look the same (Unicode UTS #39), in either case.
 func confusables(t *testing.T) map[rune][]rune {
 	t.Helper()
 	f, err := os.Open("../org/testdata/unicode_intentional_confusables.jsonl")

@@ -130,7 +130,7 @@ func (rt *Runtime) applyRole(spec org.RoleSpec, fallback toolgroups.Set) error {
 		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
 		return err
 	}
-	if old.Is(spec) {
+	if old.Matches(spec) {
 		return nil
 	}
 	_, _, err := rt.UpdateRole(byConfig, old.ID, spec, false)

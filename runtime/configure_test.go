@@ -73,7 +73,7 @@ func TestConfigure_UpdatesChangedFields(t *testing.T) {
 				t.Errorf("after the change, and the same again: revision %d, %s", role.Revision, mustJSON(role))
 			}
 			_, role = configuredFixture(t, "", withRoles(whole), withRoles(next), withRoles(whole))
-			if !role.Is(whole) || role.Revision != 3 {
+			if !role.Matches(whole) || role.Revision != 3 {
 				t.Errorf("after the change back: revision %d, %s", role.Revision, mustJSON(role))
 			}
 		})

@@ -191,7 +191,7 @@ func recordSize(calls []*gate.Admission) (bytes int) {
 func (ec *externalCall) checkCurrent(calls []*gate.Admission) error {
 	_, state := ec.rt.org.Resolve(ec.by)
 	for _, c := range calls {
-		if c.Superseded() || c.Allowed() && c.Seat.State != state {
+		if c.Superseded() || c.Allowed() && c.Subject.State != state {
 			return gate.ErrSuperseded
 		}
 	}
@@ -207,8 +207,8 @@ func (ec *externalCall) Finished(_ context.Context, calls []*gate.Admission) err
 			continue
 		}
 		b.Events = append(b.Events, ec.event(ec.outcome(b, c)))
-		if c.NewState != "" && c.NewState != c.Seat.State {
-			b.Events = append(b.Events, ec.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState, Caller: ec.by.String()}))
+		if c.NewState != "" && c.NewState != c.Subject.State {
+			b.Events = append(b.Events, ec.event(journal.StateTransition{Tool: c.Request.Name, From: c.Subject.State, To: c.NewState, Caller: ec.by.String()}))
 			prependPrepare(b, ec.setState(c.NewState))
 		}
 	}

@@ -42,7 +42,7 @@ func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.
 		return result
 	}
 	p := r.a.rt.storePreview(b, c, result, min(maxPreview, most/4))
-	p.Note = previewHint(p.Ref, c.Seat.Authorize("get_artifact").Allowed(), most/4)
+	p.Note = previewHint(p.Ref, c.Subject.Authorize("get_artifact").Allowed(), most/4)
 	text, _ := json.Marshal(p) // strings and numbers always marshal
 	return text
 }
@@ -77,14 +77,14 @@ func previewHint(ref string, mayRead bool, part int) string {
 // It returns "" if the principal cannot have artifacts or the artifact is
 // invalid.
 func (rt *Runtime) storeResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (ref string) {
-	owner, ok := rt.artifacts.ownerFields(c.Seat.Principal)
+	owner, ok := rt.artifacts.ownerFields(c.Subject.Principal)
 	if !ok {
 		return ""
 	}
 	artifact := builtin.Artifact{Type: "result of " + c.Request.Name, Value: result}
 	record, put, err := rt.artifacts.newRecords(identity.Derive(string(c.Request.ID), "result"), owner, artifact)
 	if err != nil {
-		rt.log.Error("result not stored", "by", c.Seat.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
+		rt.log.Error("result not stored", "by", c.Subject.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
 		return ""
 	}
 	b.Put = append(b.Put, put...)

@@ -59,7 +59,7 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 	b := &journal.Batch{}
 	r.outcomes(b, calls)
 	for _, c := range calls {
-		if c.NewState != "" && c.NewState != c.Seat.State {
+		if c.NewState != "" && c.NewState != c.Subject.State {
 			prependPrepare(b, r.a.moveState(c.NewState))
 		}
 	}
@@ -77,8 +77,8 @@ func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error 
 func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	for _, c := range calls {
 		b.Events = append(b.Events, r.a.event(r.outcome(b, c)))
-		if c.NewState != "" && c.NewState != c.Seat.State {
-			b.Events = append(b.Events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: c.Seat.State, To: c.NewState}))
+		if c.NewState != "" && c.NewState != c.Subject.State {
+			b.Events = append(b.Events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: c.Subject.State, To: c.NewState}))
 		}
 	}
 }

@@ -52,10 +52,10 @@ func TestScript_FailureFailsTurn(t *testing.T) {
 		{"throws", `role("worker", function* () { throw new Error("out of coffee"); });`, "out of coffee"},
 		{"throws later", `role("worker", function* () { yield call("put_artifact", {type: "t", content: 1}); null.x; });`, "step 2"},
 		{"loops for ever", `role("worker", function* () { for (;;); });`, "ran out of time"},
-		{"yields nonsense", `role("worker", function* () { yield 42; });`, "the brain yielded 42"},
-		{"yields a list of nonsense", `role("worker", function* () { yield [say("x")]; });`, "only calls stand in lists"},
-		{"returns what JSON cannot carry", `role("worker", function* () { return () => 1; });`, "which JSON cannot carry"},
-		{"is missing", ``, `no brain for role "worker"`},
+		{"yields nonsense", `role("worker", function* () { yield 42; });`, "the script yielded 42"},
+		{"yields a list of nonsense", `role("worker", function* () { yield [say("x")]; });`, "a list may contain calls only"},
+		{"returns a function", `role("worker", function* () { return () => 1; });`, "which JSON cannot represent"},
+		{"is missing", ``, `no script for role "worker"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			step := time.Minute

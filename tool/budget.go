@@ -6,22 +6,23 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxSteps bounds how often a validation looks at a value with a schema. The
-// validator tries every alternative at every level, so a schema that contains
-// itself in three alternatives takes 3^n steps for n levels.
+// maxSteps limits how many values a validation compares with a schema. The validator tries
+// every alternative at every level, so a schema that contains itself in three alternatives
+// takes 3^n steps for n levels.
 const maxSteps = 1 << 21
 
 // unbounded is the expansion of a schema that contains itself.
 const unbounded = maxSteps + 1
 
-// withinBudget says whether doc, which is size bytes long, can be validated in
-// maxSteps. It counts only where a bound by size does not settle it.
+// withinBudget reports whether doc, which has size bytes, can be validated in maxSteps. It
+// counts the steps only if the size does not decide.
 func (s *compiled) withinBudget(doc any, size int) bool {
 	return s.expansion < unbounded && s.expansion*size <= maxSteps || stepCounter{}.steps(s.rules, doc) <= maxSteps
 }
 
-// expansion counts the schemas a validation may visit from s on, each as often
-// as it is reached. known holds those counted, and those begun as endless.
+// expansion returns an upper bound of the steps of a validation with s for each value, or
+// unbounded for a schema that contains itself. known has the results so far; a schema that is
+// being counted is unbounded there.
 func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if s == nil {
 		return 0
@@ -38,8 +39,8 @@ func expansion(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	return steps
 }
 
-// weight is how many steps one look at a value with s takes: the validator
-// goes through lists from end to end, and names what it misses.
+// weight returns the steps of s for one value, without other schemas: the validator goes
+// through its lists from end to end.
 func weight(s *jsonschema.Schema) int {
 	steps := 1 + len(s.Required)
 	if s.Enum != nil {
@@ -55,7 +56,7 @@ func weight(s *jsonschema.Schema) int {
 	return steps
 }
 
-// totalWeight sums the weights of schemas that apply to one place.
+// totalWeight returns the sum of the weights of schemas.
 func totalWeight(all []*jsonschema.Schema) (steps int) {
 	for _, s := range all {
 		steps += weight(s)
@@ -63,7 +64,7 @@ func totalWeight(all []*jsonschema.Schema) (steps int) {
 	return steps
 }
 
-// children gives the schemas for what is inside the value that s describes.
+// children returns the schemas of the elements and properties of the value that s describes.
 func children(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := append(items(s), otherProperties(s)...)
 	for _, value := range s.Properties {
@@ -72,23 +73,23 @@ func children(s *jsonschema.Schema) []*jsonschema.Schema {
 	return append(list, s.PropertyNames)
 }
 
-// stepCounter counts the steps of one validation without making them.
+// stepCounter counts the steps of one validation in advance. It has the results so far.
 type stepCounter map[stepKey]int
 
-// stepKey is a schema on a container, by the container's address.
+// stepKey identifies a schema and the object or array that it is compared with, by address.
 type stepKey struct {
 	schema    *jsonschema.Schema
 	container uintptr
 }
 
-// steps counts the visits s makes on v and inside it, up to endless.
+// steps returns the steps that s takes for v and the values in it, at most unbounded.
 func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	if s == nil {
 		return 0
 	}
 	at := stepKey{s, address(v)}
 	if known, ok := m[at]; ok {
-		return known // 0 for a reference back to itself, which the validator refuses
+		return known // 0 for a schema that refers to itself without going down, which the validator rejects
 	}
 	m[at] = 0
 	sum := weight(s)
@@ -100,12 +101,13 @@ func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	return sum
 }
 
+// children returns the steps that s takes for the values in v, at most unbounded.
 func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
 			if sum = min(sum+len(s.PatternProperties), unbounded); sum == unbounded {
-				return sum // to look for the patterns takes as long
+				return sum // matching the patterns for further names would take as long
 			}
 			for _, next := range append(valuesOf(s, name), s.UnevaluatedProperties) {
 				sum = min(sum+m.steps(next, value), unbounded)
@@ -121,8 +123,8 @@ func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	return sum
 }
 
-// address tells containers apart. It is 0 for all that contain nothing: they
-// cost the same.
+// address returns the address of an object or array, so that it can be a key. It is 0 for all
+// values that contain nothing, as they take the same steps.
 func address(v any) uintptr {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,116 +10,122 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// constraint makes the Rules of a schema that sets asserting fields only. Of kinds
-// that are not allowed there are none.
+// constraint converts a schema that has assertions only into Rules. It leaves out the rules of
+// kinds of values that the schema does not allow.
 type constraint struct {
 	*jsonschema.Schema
-	shape       *strictjson.KeySet
+	keySet      *strictjson.KeySet
 	kinds       strictjson.Kinds
-	fixed       enumValues
-	unsupported bool // something cannot be said in Rules
+	enum        enumValues
+	unsupported bool // Rules cannot represent the schema
 }
 
-// constraintRules gives the Rules of s; nil if Rules cannot say all of it.
-func constraintRules(s *jsonschema.Schema, shape *strictjson.KeySet) *strictjson.Rules {
-	fixed, ok := enumOf(s)
-	l := constraint{Schema: s, shape: shape, kinds: kindsOf(s) & fixed.kinds, fixed: fixed}
-	l.unsupported = !ok || !l.ok()
-	rules := &strictjson.Rules{Kinds: l.kinds, Texts: l.texts(), Numbers: l.numbers(), Arrays: l.arrays(), Objects: l.objects()}
-	if l.unsupported {
+// constraintRules returns the Rules of s, nil if Rules cannot represent all of it. keys has the
+// names of its properties.
+func constraintRules(s *jsonschema.Schema, keys *strictjson.KeySet) *strictjson.Rules {
+	enum, ok := enumOf(s)
+	c := constraint{Schema: s, keySet: keys, kinds: kindsOf(s) & enum.kinds, enum: enum}
+	c.unsupported = !ok || !c.isSupported()
+	rules := &strictjson.Rules{Kinds: c.kinds, Strings: c.stringRule(), Numbers: c.numberRule(), Arrays: c.arrayRule(), Objects: c.objectRule()}
+	if c.unsupported {
 		return nil
 	}
 	return rules
 }
 
-func (l *constraint) allows(kind strictjson.Kinds) bool { return l.kinds&kind != 0 }
+// allows reports whether the schema allows a kind of values.
+func (c *constraint) allows(kind strictjson.Kinds) bool { return c.kinds&kind != 0 }
 
-func (l *constraint) texts() *strictjson.StringRule {
-	if !l.allows(strictjson.IsString) || l.MinLength == nil && l.MaxLength == nil && l.Pattern == nil && l.fixed.strings == nil {
+// stringRule returns the rules of strings, nil if there are none; so do the methods below for
+// other kinds. They set unsupported if they cannot represent a keyword.
+func (c *constraint) stringRule() *strictjson.StringRule {
+	if !c.allows(strictjson.IsString) || c.MinLength == nil && c.MaxLength == nil && c.Pattern == nil && c.enum.strings == nil {
 		return nil
 	}
-	t := &strictjson.StringRule{Length: span(l.MinLength, l.MaxLength)}
-	if l.fixed.strings != nil {
-		t.Enum = strictjson.NewEnum(l.fixed.strings)
+	t := &strictjson.StringRule{Length: rangeOf(c.MinLength, c.MaxLength)}
+	if c.enum.strings != nil {
+		t.Enum = strictjson.NewEnum(c.enum.strings)
 	}
-	if l.Pattern != nil {
-		pattern, ok := l.Pattern.(strictjson.Matcher)
-		t.Match, l.unsupported = pattern, l.unsupported || !ok
+	if c.Pattern != nil {
+		pattern, ok := c.Pattern.(strictjson.Matcher)
+		t.Match, c.unsupported = pattern, c.unsupported || !ok
 	}
 	return t
 }
 
-func (l *constraint) numbers() *strictjson.NumberRule {
-	said := cmp.Or(l.Minimum, l.ExclusiveMinimum, l.Maximum, l.ExclusiveMaximum, l.MultipleOf) != nil
-	if !l.allows(strictjson.IsNumber) || !said && !l.whole() && l.fixed.numbers == nil {
+func (c *constraint) numberRule() *strictjson.NumberRule {
+	bounded := cmp.Or(c.Minimum, c.ExclusiveMinimum, c.Maximum, c.ExclusiveMaximum, c.MultipleOf) != nil
+	if !c.allows(strictjson.IsNumber) || !bounded && !c.integersOnly() && c.enum.numbers == nil {
 		return nil
 	}
-	n := strictjson.NewNumbers()
-	n.Whole, n.Among = l.whole(), l.fixed.numbers
-	if l.MultipleOf != nil {
-		n.MultipleOf = l.ratio(l.MultipleOf)
+	n := strictjson.NewNumberRule()
+	n.Integer, n.OneOf = c.integersOnly(), c.enum.numbers
+	if c.MultipleOf != nil {
+		n.MultipleOf = c.ratio(c.MultipleOf)
 	}
-	l.bound(n.AtLeast, l.Minimum, false)
-	l.bound(n.AtLeast, l.ExclusiveMinimum, true)
-	l.bound(n.AtMost, l.Maximum, false)
-	l.bound(n.AtMost, l.ExclusiveMaximum, true)
+	c.bound(n.AtLeast, c.Minimum, false)
+	c.bound(n.AtLeast, c.ExclusiveMinimum, true)
+	c.bound(n.AtMost, c.Maximum, false)
+	c.bound(n.AtMost, c.ExclusiveMaximum, true)
 	return n
 }
 
-func (l *constraint) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
-	l.unsupported = l.unsupported || limit != nil && !add(limit, exclusive)
+// bound adds a limit, if there is one, with AtLeast or AtMost of a NumberRule.
+func (c *constraint) bound(add func(limit *big.Rat, exclusive bool) bool, limit *big.Rat, exclusive bool) {
+	c.unsupported = c.unsupported || limit != nil && !add(limit, exclusive)
 }
 
-func (l *constraint) ratio(r *big.Rat) strictjson.Ratio {
+func (c *constraint) ratio(r *big.Rat) strictjson.Ratio {
 	ratio, ok := strictjson.NewRatio(r)
-	l.unsupported = l.unsupported || !ok
+	c.unsupported = c.unsupported || !ok
 	return ratio
 }
 
-func (l *constraint) arrays() *strictjson.ArrayRule {
-	if !l.allows(strictjson.IsArray) || l.MinItems == nil && l.MaxItems == nil && !l.UniqueItems {
+func (c *constraint) arrayRule() *strictjson.ArrayRule {
+	if !c.allows(strictjson.IsArray) || c.MinItems == nil && c.MaxItems == nil && !c.UniqueItems {
 		return nil
 	}
-	return &strictjson.ArrayRule{Count: span(l.MinItems, l.MaxItems), Unique: l.UniqueItems}
+	return &strictjson.ArrayRule{Count: rangeOf(c.MinItems, c.MaxItems), Unique: c.UniqueItems}
 }
 
-func (l *constraint) objects() *strictjson.ObjectRule {
-	closed := l.AdditionalProperties == false
-	if !l.allows(strictjson.IsObject) || l.MinProperties == nil && l.MaxProperties == nil && len(l.Required) == 0 && !closed {
+func (c *constraint) objectRule() *strictjson.ObjectRule {
+	closed := c.AdditionalProperties == false
+	if !c.allows(strictjson.IsObject) || c.MinProperties == nil && c.MaxProperties == nil && len(c.Required) == 0 && !closed {
 		return nil
 	}
-	required, ok := l.shape.Places(l.Required)
-	l.unsupported = l.unsupported || !ok
-	return &strictjson.ObjectRule{Count: span(l.MinProperties, l.MaxProperties), Required: required, Closed: closed}
+	required, ok := c.keySet.Places(c.Required)
+	c.unsupported = c.unsupported || !ok
+	return &strictjson.ObjectRule{Count: rangeOf(c.MinProperties, c.MaxProperties), Required: required, Closed: closed}
 }
 
-// whole says whether numbers must be integers.
-func (l *constraint) whole() bool {
-	return l.Types != nil && !slices.Contains(l.Types.ToStrings(), "number")
+// integersOnly reports whether numbers must be integers.
+func (c *constraint) integersOnly() bool {
+	return c.Types != nil && !slices.Contains(c.Types.ToStrings(), "number")
 }
 
-// ok says whether what is inside of containers is described in a form that
-// Shapes have, and only where containers are allowed: else it would hold for
-// the containers of another alternative.
-func (l *constraint) ok() bool {
-	_, tuple := l.Items.([]*jsonschema.Schema)
-	inArrays := l.Items != nil || l.Items2020 != nil
-	inObjects := len(l.Properties) > 0 || l.AdditionalProperties != nil
-	return !tuple && (l.allows(strictjson.IsArray) || !inArrays) && (l.allows(strictjson.IsObject) || !inObjects)
+// isSupported reports whether a KeySet can represent the schemas of elements and properties.
+// They are allowed only where the schema allows arrays or objects: else they would apply to
+// the values of another alternative.
+func (c *constraint) isSupported() bool {
+	_, tuple := c.Items.([]*jsonschema.Schema)
+	inArrays := c.Items != nil || c.Items2020 != nil
+	inObjects := len(c.Properties) > 0 || c.AdditionalProperties != nil
+	return !tuple && (c.allows(strictjson.IsArray) || !inArrays) && (c.allows(strictjson.IsObject) || !inObjects)
 }
 
-func span(least, most *int) strictjson.Range {
-	s := strictjson.Unbounded
-	if least != nil {
-		s.Min = *least
+// rangeOf returns the range of two limits, of which each may be nil.
+func rangeOf(low, high *int) strictjson.Range {
+	r := strictjson.Unbounded
+	if low != nil {
+		r.Min = *low
 	}
-	if most != nil {
-		s.Max = *most
+	if high != nil {
+		r.Max = *high
 	}
-	return s
+	return r
 }
 
-// kindsOf gives the kinds of values of the schema's types.
+// kindsOf returns the kinds of values that the schema's types allow.
 func kindsOf(s *jsonschema.Schema) (kinds strictjson.Kinds) {
 	if s.Bool != nil && !*s.Bool {
 		return 0

@@ -8,25 +8,25 @@ import (
 	"slices"
 )
 
-// Credentials are what a caller showed beside the arguments of a call. They are
-// for the gate, which takes them out of the context before a tool runs, and
-// they print as nothing. The zero Credentials vouch for nobody: agents have no
-// others.
+// Credentials are the tokens and secure arguments that a caller sent with a call. Only the gate
+// reads them. It removes them from the context before the tool runs. They are never printed,
+// logged or marshalled. Calls of agents have the zero Credentials.
 type Credentials struct {
-	Tokens map[string]string // by auth service, as they came
-	Secure json.RawMessage   // secure arguments, a JSON object; empty is none
+	Tokens map[string]string // by auth service; not verified
+	Secure json.RawMessage   // secure arguments, a JSON object; empty if there are none
 }
 
+// credentialsKey is the context key of Credentials.
 type credentialsKey struct{}
 
-// WithCredentials gives a context with what the caller of one request showed.
-// A door does that, for the calls of this request alone.
+// WithCredentials returns a context for the calls of one request, with a copy of its
+// credentials. Servers use it.
 func WithCredentials(ctx context.Context, c Credentials) context.Context {
 	c.Tokens, c.Secure = maps.Clone(c.Tokens), slices.Clone(c.Secure)
 	return context.WithValue(ctx, credentialsKey{}, c)
 }
 
-// WithoutCredentials gives a context in which nobody showed anything.
+// WithoutCredentials returns a context without credentials.
 func WithoutCredentials(ctx context.Context) context.Context {
 	if ctx.Value(credentialsKey{}) == nil {
 		return ctx
@@ -34,7 +34,7 @@ func WithoutCredentials(ctx context.Context) context.Context {
 	return context.WithValue(ctx, credentialsKey{}, Credentials{})
 }
 
-// CredentialsOf gives what the caller showed. Callers must not change it.
+// CredentialsOf returns the credentials in a context. They must not be changed.
 func CredentialsOf(ctx context.Context) Credentials {
 	c, _ := ctx.Value(credentialsKey{}).(Credentials)
 	return c

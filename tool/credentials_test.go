@@ -11,16 +11,16 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func TestCredentialsTravelAndPrintAsNothing(t *testing.T) {
+func TestCredentials_AreHiddenWhenPrinted(t *testing.T) {
 	if c := tool.CredentialsOf(t.Context()); c.Tokens != nil || c.Secure != nil {
-		t.Errorf("got credentials from nowhere")
+		t.Errorf("got credentials, want none")
 	}
 	tokens := map[string]string{"id": "s3cret"}
 	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: tokens, Secure: json.RawMessage(`{"a":"s3cret"}`)})
 	tokens["other"] = "added later"
 	c := tool.CredentialsOf(ctx)
 	if len(c.Tokens) != 1 || c.Tokens["id"] != "s3cret" || string(c.Secure) != `{"a":"s3cret"}` {
-		t.Error("what was shown is not what was shown")
+		t.Error("got other credentials than were set")
 	}
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "c", c)
@@ -30,13 +30,13 @@ func TestCredentialsTravelAndPrintAsNothing(t *testing.T) {
 	}
 	call, err := json.Marshal(tool.Call{Claims: map[string]json.RawMessage{"id": json.RawMessage(`"s3cret"`)}, Secure: json.RawMessage(`"s3cret"`)})
 	if err != nil || strings.Contains(string(call), "s3cret") {
-		t.Errorf("a call is written as %s, %v", call, err)
+		t.Errorf("got call %s, %v", call, err)
 	}
 	without := tool.WithoutCredentials(ctx)
 	if c := tool.CredentialsOf(without); c.Tokens != nil || c.Secure != nil {
-		t.Error("they are still there")
+		t.Error("got credentials from WithoutCredentials")
 	}
 	if plain := context.Background(); tool.WithoutCredentials(plain) != plain {
-		t.Error("there was nothing to take away")
+		t.Error("got another context without need")
 	}
 }

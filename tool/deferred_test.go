@@ -11,31 +11,30 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// written is a tool that a configuration declared with this schema.
-type written string
+// declaredTool is a tool that a configuration declares. Its value is the input schema.
+type declaredTool string
 
 // Definition implements tool.Tool.
-func (d written) Definition() tool.Definition {
+func (d declaredTool) Definition() tool.Definition {
 	return tool.Definition{Name: "t", Input: json.RawMessage(d), Declared: d}
 }
 
 // Call implements tool.Tool.
-func (written) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+func (declaredTool) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
 // Manifest, ClientSchema and SecureSchema implement tool.Declared.
-func (written) Manifest() json.RawMessage       { return nil }
-func (d written) ClientSchema() json.RawMessage { return json.RawMessage(d) }
-func (written) SecureSchema() json.RawMessage   { return nil }
+func (declaredTool) Manifest() json.RawMessage       { return nil }
+func (d declaredTool) ClientSchema() json.RawMessage { return json.RawMessage(d) }
+func (declaredTool) SecureSchema() json.RawMessage   { return nil }
 
-// The schema of a declared tool is compiled by its first call, and says what
-// one that is compiled at once does.
-func TestTheSchemaOfADeclaredToolIsCompiledLate(t *testing.T) {
+// A schema that is compiled late has the same verdicts as one that is compiled at once.
+func TestSchemaOf_CompilesDeclaredToolLate(t *testing.T) {
 	const text = `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`
 	now, err := tool.Compile(json.RawMessage(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	late, err := tool.SchemaOf(written(text), written(text).Definition())
+	late, err := tool.SchemaOf(declaredTool(text), declaredTool(text).Definition())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,31 +44,31 @@ func TestTheSchemaOfADeclaredToolIsCompiledLate(t *testing.T) {
 			fits, err := late.Read(json.RawMessage(args))
 			wantFits, wantErr := now.Read(json.RawMessage(args))
 			if fits != wantFits || (err == nil) != (wantErr == nil) {
-				t.Errorf("%s: read as %v, %v; want %v, %v", args, fits, err, wantFits, wantErr)
+				t.Errorf("%s: got %v, %v from Read; want %v, %v", args, fits, err, wantFits, wantErr)
 			}
 			if err == nil && (late.Validate(json.RawMessage(args)) == nil) != (now.Validate(json.RawMessage(args)) == nil) {
-				t.Errorf("%s: the verdicts differ", args)
+				t.Errorf("%s: the results of Validate differ", args)
 			}
 		})
 	}
 	all.Wait()
 }
 
-func TestADeclaredToolWhoseSchemaDoesNotCompileTakesNothing(t *testing.T) {
+func TestSchemaOf_InvalidDeclaredSchemaRejectsArguments(t *testing.T) {
 	for _, text := range []string{``, `{}`, `{"type":"object","properties":1}`, `{"type":"object","pattern":"("}`} {
-		s, err := tool.SchemaOf(written(text), written(text).Definition())
+		s, err := tool.SchemaOf(declaredTool(text), declaredTool(text).Definition())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if fits, err := s.Read(json.RawMessage(`{}`)); fits || errcode.Of(err) != errcode.InvalidArguments {
-			t.Errorf("%s: read as %v, %v", text, fits, err)
+			t.Errorf("%s: got %v, %v from Read", text, fits, err)
 		}
 		if err := s.Validate(json.RawMessage(`{}`)); errcode.Of(err) != errcode.InvalidArguments {
-			t.Errorf("%s: validated with %v", text, err)
+			t.Errorf("%s: got %v from Validate", text, err)
 		}
 	}
-	long := written(`{"type":"object","description":"` + strings.Repeat("d", tool.MaxSchema) + `"}`)
+	long := declaredTool(`{"type":"object","description":"` + strings.Repeat("d", tool.MaxSchema) + `"}`)
 	if _, err := tool.SchemaOf(long, long.Definition()); err == nil {
-		t.Error("a schema that is too long is taken")
+		t.Error("got no error for a schema that is too large")
 	}
 }

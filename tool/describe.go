@@ -9,28 +9,30 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// describe gives one failure of the validator, for each field it names.
+// describe returns the problems of one error of the validator: one for each property it names.
 func describe(e *jsonschema.ValidationError) []problem {
 	at := e.InstanceLocation
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
-		return fields(at, k.Missing, "is missing")
+		return problemsOf(at, k.Missing, "is missing")
 	case *kind.Dependency:
-		return fields(at, k.Missing, "is missing beside "+short(k.Prop))
+		return problemsOf(at, k.Missing, "is missing, required with "+truncate(k.Prop))
 	case *kind.DependentRequired:
-		return fields(at, k.Missing, "is missing beside "+short(k.Prop))
+		return problemsOf(at, k.Missing, "is missing, required with "+truncate(k.Prop))
 	case *kind.AdditionalProperties:
-		return fields(at, k.Properties, "is not a known property")
+		return problemsOf(at, k.Properties, "is not a known property")
 	case *kind.PropertyNames:
-		return fields(at, []string{k.Property}, "is not an allowed property name")
+		return problemsOf(at, []string{k.Property}, "is not an allowed property name")
 	}
 	return []problem{{at: at, kind: e.ErrorKind}}
 }
 
-// fields gives the same problem for each of several properties.
-func fields(at, names []string, text string) []problem {
+// problemsOf returns the same problem for each of several properties.
+func problemsOf(at, names []string, text string) []problem {
 	list := make([]problem, 0, len(names))
 	for _, name := range names {
 		list = append(list, problem{at: append(slices.Clone(at), name), text: text})
@@ -38,18 +40,18 @@ func fields(at, names []string, text string) []problem {
 	return list
 }
 
-// ofValue words a failure that concerns one value.
-func ofValue(k jsonschema.ErrorKind) string {
+// formatValueProblem describes an error that concerns one value.
+func formatValueProblem(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		want := slices.Compact(slices.Sorted(slices.Values(k.Want)))
 		return fmt.Sprintf("want %s, got %s", strings.Join(want, " or "), k.Got)
 	case *kind.Enum:
-		return "want " + choice(k.Want)
+		return "want " + formatEnum(k.Want)
 	case *kind.Const:
-		return "want " + value(k.Want)
+		return "want " + formatJSON(k.Want)
 	case *kind.Pattern:
-		return "want text that matches " + short(k.Want)
+		return "want text that matches " + truncate(k.Want)
 	case *kind.Format:
 		return "want a valid " + k.Want
 	case *kind.UniqueItems:
@@ -59,18 +61,18 @@ func ofValue(k jsonschema.ErrorKind) string {
 	case *kind.OneOf:
 		return "matches several alternatives, want exactly one"
 	case *kind.Contains, *kind.MinContains:
-		return "too few elements are as wanted"
+		return "too few elements match"
 	case *kind.MaxContains:
-		return "too many elements are as wanted"
+		return "too many elements match"
 	}
-	if text := ofCount(k); text != "" {
+	if text := formatCountProblem(k); text != "" {
 		return text
 	}
-	return ofNumber(k)
+	return formatNumberProblem(k)
 }
 
-// ofCount words a failure that concerns how long or large a value is.
-func ofCount(k jsonschema.ErrorKind) string {
+// formatCountProblem describes an error about the length of a value, "" for other errors.
+func formatCountProblem(k jsonschema.ErrorKind) string {
 	const format = "want at %s %d %s, got %d"
 	switch k := k.(type) {
 	case *kind.MinLength:
@@ -89,40 +91,41 @@ func ofCount(k jsonschema.ErrorKind) string {
 	return ""
 }
 
-// ofNumber words a failure that concerns a number, or any other keyword.
-func ofNumber(k jsonschema.ErrorKind) string {
+// formatNumberProblem describes an error about a number or about any other keyword.
+func formatNumberProblem(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Minimum:
-		return "want at least " + number(k.Want) + ", got " + number(k.Got)
+		return "want at least " + formatNumber(k.Want) + ", got " + formatNumber(k.Got)
 	case *kind.Maximum:
-		return "want at most " + number(k.Want) + ", got " + number(k.Got)
+		return "want at most " + formatNumber(k.Want) + ", got " + formatNumber(k.Got)
 	case *kind.ExclusiveMinimum:
-		return "want more than " + number(k.Want) + ", got " + number(k.Got)
+		return "want more than " + formatNumber(k.Want) + ", got " + formatNumber(k.Got)
 	case *kind.ExclusiveMaximum:
-		return "want less than " + number(k.Want) + ", got " + number(k.Got)
+		return "want less than " + formatNumber(k.Want) + ", got " + formatNumber(k.Got)
 	case *kind.MultipleOf:
-		return "want a multiple of " + number(k.Want) + ", got " + number(k.Got)
+		return "want a multiple of " + formatNumber(k.Want) + ", got " + formatNumber(k.Got)
 	case *kind.Not:
-		return `is what "not" excludes`
+		return `matches what "not" forbids`
 	}
 	return fmt.Sprintf("does not satisfy %q", strings.Join(k.KeywordPath(), " "))
 }
 
-func number(r *big.Rat) string {
+// formatNumber returns an integer in full and other numbers with 15 digits.
+func formatNumber(r *big.Rat) string {
 	if r.IsInt() && r.Num().BitLen() < 128 {
 		return r.Num().String()
 	}
 	return new(big.Float).SetRat(r).Text('g', 15)
 }
 
-// choice words the values of an enum, the first of many.
-func choice(want []any) string {
-	const most = 20
-	words := make([]string, 0, min(len(want), most))
-	for _, v := range want[:min(len(want), most)] {
-		words = append(words, value(v))
+// formatEnum returns the first values of an enum.
+func formatEnum(want []any) string {
+	const limit = 20
+	words := make([]string, 0, min(len(want), limit))
+	for _, v := range want[:min(len(want), limit)] {
+		words = append(words, formatJSON(v))
 	}
-	if more := len(want) - most; more > 0 {
+	if more := len(want) - limit; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
 	if len(words) == 1 {
@@ -131,20 +134,14 @@ func choice(want []any) string {
 	return "one of " + strings.Join(words, ", ")
 }
 
-// value words a value of the schema as JSON.
-func value(v any) string {
+// formatJSON returns a value of the schema as JSON.
+func formatJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil { // a decoded document always marshals
 		return fmt.Sprint(v)
 	}
-	return short(string(text))
+	return truncate(string(text))
 }
 
-// short cuts what came from outside.
-func short(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
+// truncate shortens text from outside for an error.
+func truncate(text string) string { return textutil.Truncate(text, 80) }

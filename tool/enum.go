@@ -9,18 +9,19 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// enumValues is what enum or const leave of all values.
+// enumValues has the values that the keywords enum and const allow.
 type enumValues struct {
 	kinds   strictjson.Kinds
 	strings []string
 	numbers []strictjson.Ratio
 }
 
-// maxEnumNumbers is how many numbers of an enum are compared one by one.
+// maxEnumNumbers is the maximum number of numbers in an enum: Rules compare them one by one.
 const maxEnumNumbers = 16
 
-// enumOf gives the values s lists, of all if it lists none. It is not ok if
-// there are too many, containers, or two lists.
+// enumOf returns the values that s lists, or all kinds of values if it lists none. It reports
+// false if Rules cannot represent the list: it has objects, arrays or too many numbers, or
+// there are both an enum and a const.
 func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	switch {
 	case s.Enum != nil && s.Const != nil:
@@ -33,6 +34,7 @@ func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	return enumValues{kinds: strictjson.IsAny}, true
 }
 
+// enumFrom returns the values of a list. It reports false as enumOf does.
 func enumFrom(list []any) (f enumValues, ok bool) {
 	for _, v := range list {
 		if !f.add(v) {
@@ -42,6 +44,7 @@ func enumFrom(list []any) (f enumValues, ok bool) {
 	return f, len(f.numbers) <= maxEnumNumbers
 }
 
+// add adds a value. It reports false for objects and arrays, and for numbers that are too large.
 func (f *enumValues) add(v any) (ok bool) {
 	switch v := v.(type) {
 	case nil:

@@ -11,70 +11,70 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// maxWork bounds the schemas looked at for one Shape. Nested combinations of
-// references could otherwise multiply without end.
+// maxWork limits the number of schemas that are visited for one KeySet, as nested combinations
+// of references can multiply.
 const maxWork = 1 << 18
 
-// shapeOf collects the property names of every place a schema describes,
-// whichever way it gets there: properties, items, references, alternatives.
+// keySetOf returns the property names of every place that a schema describes: by properties,
+// items, references or alternatives.
 //
-// Where the schema can be said in Rules, the Shape has them, and most is how
-// many steps one place takes at the most. Else most is 0: Rules that say
-// a part of a schema are of no use.
-func shapeOf(rules *jsonschema.Schema) (shape *strictjson.KeySet, most int, err error) {
-	b := shapeBuilder{shapes: map[string]*strictjson.KeySet{}}
-	shape = b.shape([]*jsonschema.Schema{rules})
+// If Rules can represent the whole schema, the KeySet has them, and maxSteps is the maximum
+// number of steps for one value. Else maxSteps is 0 and there are no Rules at all, since Rules
+// that represent a part of a schema would accept too much.
+func keySetOf(rules *jsonschema.Schema) (keys *strictjson.KeySet, maxSteps int, err error) {
+	b := keySetBuilder{keySets: map[string]*strictjson.KeySet{}}
+	keys = b.build([]*jsonschema.Schema{rules})
 	if b.work > maxWork {
-		return nil, 0, errors.New("references combine to too many kinds of object")
+		return nil, 0, errors.New("references combine into too many different schemas")
 	}
 	if b.incomplete {
 		b.dropRules()
-		return shape, 0, nil
+		return keys, 0, nil
 	}
-	return shape, b.maxSteps, nil
+	return keys, b.maxSteps, nil
 }
 
-// shapeBuilder makes one Shape for each set of schemas that apply to one place.
-type shapeBuilder struct {
-	shapes map[string]*strictjson.KeySet // by the locations of the set
-	work   int                           // schemas looked at; past maxWork nothing more is
+// keySetBuilder builds one KeySet for each set of schemas that apply to one place.
+type keySetBuilder struct {
+	keySets map[string]*strictjson.KeySet // by schemaKey
+	work    int                           // schemas visited; building stops at maxWork
 
-	maxSteps   int  // steps that the schemas of one place take
-	incomplete bool // a place has no Rules
+	maxSteps   int  // the maximum steps of the schemas of one place
+	incomplete bool // there is a place without Rules
 }
 
-// shape gives the shape of the places all of the schemas describe; nil for
-// none.
-func (b *shapeBuilder) shape(schemas []*jsonschema.Schema) *strictjson.KeySet {
+// build returns the KeySet of the places that all of the schemas describe, nil if there are no
+// schemas.
+func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
 	all := closure(schemas)
 	b.work += 1 + len(all)
 	if len(all) == 0 || b.work > maxWork {
 		return nil
 	}
-	only := onlyOne(schemas)
+	only := single(schemas)
 	b.incomplete = b.incomplete || only == nil
 	id := schemaKey(all)
-	if s, ok := b.shapes[id]; ok {
+	if s, ok := b.keySets[id]; ok {
 		return s
 	}
 	s := new(strictjson.KeySet)
-	b.shapes[id] = s // before going down: schemas may contain themselves
+	b.keySets[id] = s // before fill, as schemas may contain themselves
 	b.fill(s, all)
 	b.addRules(s, only)
 	b.maxSteps = max(b.maxSteps, totalWeight(all))
 	return s
 }
 
-// addRules adds the Rules of the one schema of a place.
-func (b *shapeBuilder) addRules(s *strictjson.KeySet, only *jsonschema.Schema) {
+// addRules adds the Rules of the only schema of a place.
+func (b *keySetBuilder) addRules(s *strictjson.KeySet, only *jsonschema.Schema) {
 	if !b.incomplete {
 		s.Rules = rulesOf(only, s)
 		b.incomplete = s.Rules == nil
 	}
 }
 
-// onlyOne gives the one schema in a list that is not nil; nil if there are more.
-func onlyOne(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
+// single returns the only schema in a list that is not nil, nil if there are several.
+func single(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
 	for _, s := range schemas {
 		if s != nil && only != nil {
 			return nil
@@ -84,25 +84,27 @@ func onlyOne(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
 	return only
 }
 
-// dropRules takes all Rules back.
-func (b *shapeBuilder) dropRules() {
-	for _, s := range b.shapes {
+// dropRules removes all Rules.
+func (b *keySetBuilder) dropRules() {
+	for _, s := range b.keySets {
 		s.Rules = nil
 	}
 }
 
-func (b *shapeBuilder) fill(s *strictjson.KeySet, all []*jsonschema.Schema) {
-	for _, name := range names(all) {
+// fill adds the names, elements and other values of a place with the given schemas.
+func (b *keySetBuilder) fill(s *strictjson.KeySet, all []*jsonschema.Schema) {
+	for _, name := range propertyNames(all) {
 		if b.work > maxWork {
 			return
 		}
-		s.Add(name, b.shape(collect(all, func(r *jsonschema.Schema) []*jsonschema.Schema { return valuesOf(r, name) })))
+		s.Add(name, b.build(collect(all, func(r *jsonschema.Schema) []*jsonschema.Schema { return valuesOf(r, name) })))
 	}
-	s.Other = b.shape(collect(all, otherProperties))
-	s.Items = b.shape(collect(all, items))
+	s.Other = b.build(collect(all, otherProperties))
+	s.Items = b.build(collect(all, items))
 }
 
-// closure gives the schemas and all that apply to the same place with them.
+// closure returns the schemas and all others that apply to the same place because of them,
+// sorted.
 func closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	seen := map[*jsonschema.Schema]bool{nil: true}
@@ -120,7 +122,7 @@ func closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// siblings gives the schemas that apply to the same place as s, directly.
+// siblings returns the schemas that s applies to its own place.
 func siblings(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
 	list = append(list, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
@@ -134,7 +136,7 @@ func siblings(s *jsonschema.Schema) []*jsonschema.Schema {
 	return list
 }
 
-// schemaKey names a set of schemas.
+// schemaKey identifies a set of schemas by their locations.
 func schemaKey(all []*jsonschema.Schema) string {
 	var id []byte
 	for _, s := range all {
@@ -143,8 +145,8 @@ func schemaKey(all []*jsonschema.Schema) string {
 	return string(id)
 }
 
-// names gives the property names of all the schemas, sorted.
-func names(all []*jsonschema.Schema) []string {
+// propertyNames returns the property names of all the schemas, sorted.
+func propertyNames(all []*jsonschema.Schema) []string {
 	set := map[string]bool{}
 	for _, s := range all {
 		for name := range s.Properties {
@@ -154,7 +156,7 @@ func names(all []*jsonschema.Schema) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// collect collects what step finds in each of the schemas.
+// collect returns what step returns for each of the schemas.
 func collect(all []*jsonschema.Schema, step func(*jsonschema.Schema) []*jsonschema.Schema) []*jsonschema.Schema {
 	var list []*jsonschema.Schema
 	for _, s := range all {
@@ -163,7 +165,7 @@ func collect(all []*jsonschema.Schema, step func(*jsonschema.Schema) []*jsonsche
 	return list
 }
 
-// valuesOf gives the schemas for the value of a property.
+// valuesOf returns the schemas of the value of a property.
 func valuesOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	list := []*jsonschema.Schema{s.Properties[name]}
 	if list[0] == nil {
@@ -177,19 +179,19 @@ func valuesOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	return list
 }
 
-// otherProperties gives the schemas for the values of properties without a name.
+// otherProperties returns the schemas of the values of properties that s does not name.
 func otherProperties(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := append(schemasIn(s.AdditionalProperties), s.UnevaluatedProperties)
 	return slices.AppendSeq(list, maps.Values(s.PatternProperties))
 }
 
-// items gives the schemas for the elements of an array, wherever they stand.
+// items returns the schemas of the elements of an array at any index.
 func items(s *jsonschema.Schema) []*jsonschema.Schema {
 	list := slices.Concat(schemasIn(s.Items), schemasIn(s.AdditionalItems), s.PrefixItems)
 	return append(list, s.Items2020, s.Contains, s.UnevaluatedItems)
 }
 
-// schemasIn gives the schemas of a keyword that may hold other things.
+// schemasIn returns the schemas of a keyword that may have other values.
 func schemasIn(v any) []*jsonschema.Schema {
 	switch v := v.(type) {
 	case *jsonschema.Schema:

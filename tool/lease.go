@@ -1,15 +1,14 @@
 package tool
 
-// Leaser is a Tool whose machinery may be replaced or taken away while it is
-// registered. The gate enters it before a call is put on record, so that what
-// is recorded as started finds it there.
+// Leaser is a Tool whose backend may be replaced or removed while it is registered. The gate
+// takes a lease before it records a call, so a recorded call always has a live backend.
 type Leaser interface {
-	// Lease keeps the machinery until Leave; false says that it has ended: the
-	// tool of this name is another one now, or none. Safe for concurrent use.
+	// Lease keeps the backend alive until Release. It reports false if the backend has
+	// been closed: the tool was replaced or removed. It is safe for concurrent use.
 	Lease() (Lease, bool)
 }
 
-// Lease is a Tool that was entered. Leave follows its calls, once.
+// Lease is a Tool with a live backend. Release must be called once, after its calls.
 type Lease interface {
 	Tool
 	Release()

@@ -5,13 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is how many bytes a tool's name may have.
+// MaxName is the maximum length of a tool's name in bytes.
 const MaxName = 128
 
-// CheckName says whether name may name a tool: 1 to 128 ASCII letters,
-// digits, '_', '.' or '-'. The error says what is wrong and where, so that a
-// letter that only looks right is found: `tool name "reаd" has U+0430 at
-// byte 2`.
+// CheckName returns an error if name is not a valid tool name: 1 to 128 ASCII letters, digits,
+// '_', '.' or '-'. The error gives the invalid character and its offset, so that a letter that
+// only looks like an ASCII letter can be found: `tool name "reаd" has U+0430 at byte 2`.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -31,6 +30,7 @@ func CheckName(name string) error {
 	return nil
 }
 
+// nameRune reports whether a tool name may contain r.
 func nameRune(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':

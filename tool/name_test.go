@@ -10,22 +10,22 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func TestCheckName(t *testing.T) {
-	tests := []struct{ why, name, want string }{
-		{"every kind of character", "aZ0_.-", ""},
+func TestCheckName_Errors(t *testing.T) {
+	tests := []struct{ description, name, want string }{
+		{"all kinds of characters", "aZ0_.-", ""},
 		{"128 bytes", strings.Repeat("a", 128), ""},
-		{"nothing", "", "tool name is empty"},
+		{"empty", "", "tool name is empty"},
 		{"129 bytes", strings.Repeat("a", 129), `tool name "` + strings.Repeat("a", 32) + `"... has 129 bytes, more than 128`},
-		{"a Cyrillic letter", "reаd", `tool name "reаd" has U+0430 at byte 2`},
-		{"a space", "read file", `tool name "read file" has U+0020 at byte 4`},
-		{"a slash", "a/b", `tool name "a/b" has U+002F at byte 1`},
-		{"an invisible character", "read\u200b", `tool name "read\u200b" has U+200B at byte 4`},
-		{"a byte that is no UTF-8", "a\xff", `tool name "a\xff" has the byte 0xFF at byte 1`},
-		{"the replacement character", "a\ufffd", "tool name \"a\ufffd\" has U+FFFD at byte 1"},
+		{"Cyrillic letter", "reаd", `tool name "reаd" has U+0430 at byte 2`},
+		{"space", "read file", `tool name "read file" has U+0020 at byte 4`},
+		{"slash", "a/b", `tool name "a/b" has U+002F at byte 1`},
+		{"invisible character", "read\u200b", `tool name "read\u200b" has U+200B at byte 4`},
+		{"invalid UTF-8", "a\xff", `tool name "a\xff" has the byte 0xFF at byte 1`},
+		{"replacement character", "a\ufffd", "tool name \"a\ufffd\" has U+FFFD at byte 1"},
 		{"NUL", "a\x00", `tool name "a\x00" has U+0000 at byte 1`},
 	}
 	for _, tt := range tests {
-		t.Run(tt.why, func(t *testing.T) {
+		t.Run(tt.description, func(t *testing.T) {
 			got := ""
 			if err := tool.CheckName(tt.name); err != nil {
 				got = err.Error()
@@ -37,9 +37,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Property: no two names that pass look alike. Of each pair of letters that
-// are drawn alike on purpose, at most one is allowed.
-func TestNoNameWithALookAlikeLetterPasses(t *testing.T) {
+// Property: of each pair of letters that look alike, at most one is allowed.
+func TestCheckName_RejectsLookalikes(t *testing.T) {
 	data, err := os.ReadFile("testdata/unicode_intentional_confusables.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +49,10 @@ func TestNoNameWithALookAlikeLetterPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tool.CheckName("re"+pair.A+"d") == nil && tool.CheckName("re"+pair.B+"d") == nil {
-			t.Errorf("both %q and %q pass", pair.A, pair.B)
+			t.Errorf("%q and %q are both allowed", pair.A, pair.B)
 		}
 		if err := tool.CheckName("re" + pair.B + "d"); err == nil {
-			t.Errorf("%q passes, which looks like %q", pair.B, pair.A)
+			t.Errorf("%q is allowed and looks like %q", pair.B, pair.A)
 		}
 	}
 }

@@ -14,32 +14,30 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Options are what New need not be told. The zero Options, and nil, are a
-// Mutating tool that every workflow state offers.
+// Options are the optional settings of New. The zero Options, or nil, make a Mutating tool that
+// is available in every workflow state.
 type Options struct {
 	Effect Effect
-	State  string          // see Definition
-	States []string        // see Definition
-	Input  json.RawMessage // replaces the schema inferred from In
+	State  string          // the workflow state after a success; "" keeps the state
+	States []string        // the workflow states that offer the tool; nil: all, empty: none
+	Input  json.RawMessage // the input schema, instead of the one inferred from In
 }
 
-// New makes a Tool of a Go function.
+// New returns a Tool that calls a Go function.
 //
-// In must be a struct or a map with string keys. The tool's input schema is
-// inferred from it: names from `json` tags, descriptions from `jsonschema`
-// tags, fields without omitempty required, no further properties of structs.
-// Arguments are decoded as encoding/json does, so numbers in a field of type
-// any become float64; json.RawMessage keeps them as they are.
+// In must be a struct or a map with string keys. The input schema is inferred from it: the
+// names are those of `json` tags and the descriptions are the `jsonschema` tags. Fields
+// without omitempty are required, and a struct has no further properties. Arguments are
+// decoded with encoding/json, so a number in a field of type any becomes a float64; use
+// json.RawMessage to keep all digits.
 //
-// What fn returns becomes the Result: a string its Text, a Result itself,
-// anything else its Structured JSON. An error of fn is the tool's failure, a
-// Result that the model reads: with the error's own code and message if it
-// carries an errcode, else as tool_execution_failed with the error's text. An
-// error after ctx has ended is the machinery's, and Call returns it.
+// The return value of fn becomes the Result: a string is its Text, a Result is used as it is,
+// and anything else is its Structured JSON. An error of fn is a failure that the model reads:
+// with the code and message of an *errcode.Error, else with the code tool_execution_failed and
+// the error's text. An error after ctx has ended is returned by Call instead.
 //
-// fn may run concurrently with itself; Current gives it the Call it serves.
-// New refuses a name that CheckName refuses, and a type or a schema that
-// cannot describe arguments.
+// fn may be called concurrently. Current returns the Call it serves. New returns an error for
+// an invalid name (CheckName) and for a type or schema that cannot describe arguments.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Tool, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -50,14 +48,14 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	if opts == nil {
 		opts = new(Options)
 	}
-	input, schema, err := inputOf(reflect.TypeFor[In](), opts.Input)
+	input, schema, err := compileInput(reflect.TypeFor[In](), opts.Input)
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
-	return &function[In, Out]{define(name, description, input, opts), string(input), schema, fn}, nil
+	return &typedTool[In, Out]{define(name, description, input, opts), string(input), schema, fn}, nil
 }
 
-// define makes a Definition that shares nothing with opts.
+// define returns a Definition that shares no memory with opts.
 func define(name, description string, input json.RawMessage, opts *Options) Definition {
 	return Definition{
 		Name:        name,
@@ -69,10 +67,10 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 	}
 }
 
-// inputOf gives the input schema of a tool that takes t: the given one, or
+// compileInput returns the input schema of a tool with arguments of type t: the given one, or
 // the one inferred from t.
-func inputOf(t reflect.Type, given json.RawMessage) (json.RawMessage, *Schema, error) {
-	if !holdsArguments(t) {
+func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *Schema, error) {
+	if !isArgumentType(t) {
 		return nil, nil, fmt.Errorf("arguments of type %v are neither a struct nor a map with string keys", t)
 	}
 	input := given
@@ -87,10 +85,12 @@ func inputOf(t reflect.Type, given json.RawMessage) (json.RawMessage, *Schema, e
 	return input, schema, err
 }
 
-func holdsArguments(t reflect.Type) bool {
+// isArgumentType reports whether a JSON object can be decoded into t.
+func isArgumentType(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
 }
 
+// infer returns the input schema of a Go type.
 func infer(t reflect.Type) (json.RawMessage, error) {
 	schema, err := jsonschema.ForType(t, nil)
 	if err != nil {
@@ -99,20 +99,20 @@ func infer(t reflect.Type) (json.RawMessage, error) {
 	return json.Marshal(schema)
 }
 
-// function is a Tool made by New.
-type function[In, Out any] struct {
+// typedTool is a Tool that New returns.
+type typedTool[In, Out any] struct {
 	definition Definition
-	input      string // what schema was compiled from
+	input      string // the source of schema
 	schema     *Schema
 	fn         func(context.Context, In) (Out, error)
 }
 
 // Definition implements Tool.
-func (f *function[In, Out]) Definition() Definition { return f.definition }
+func (t *typedTool[In, Out]) Definition() Definition { return t.definition }
 
-// SchemaOf gives the compiled schema of a tool with this definition. That of a
-// tool made by New is compiled already, that of a declared tool (Declared) with
-// its first call, any other now.
+// SchemaOf returns the compiled input schema of a definition of t, which may differ from that
+// of t itself. The schema of a tool of New is compiled already, that of a declared tool
+// (Definition.Declared) is compiled at its first use, and any other is compiled now.
 func SchemaOf(t Tool, d Definition) (*Schema, error) {
 	if f, ok := t.(interface{ schemaOf(input []byte) *Schema }); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {
@@ -120,34 +120,35 @@ func SchemaOf(t Tool, d Definition) (*Schema, error) {
 		}
 	}
 	if d.Declared != nil && len(d.Input) <= MaxSchema {
-		return deferred(d.Input), nil
+		return compileLater(d.Input), nil
 	}
 	return Compile(d.Input)
 }
 
-func (f *function[In, Out]) schemaOf(input []byte) *Schema {
-	if string(input) != f.input { // somebody changed the definition
+// schemaOf returns the compiled schema if input is its source, else nil.
+func (t *typedTool[In, Out]) schemaOf(input []byte) *Schema {
+	if string(input) != t.input { // the definition was changed
 		return nil
 	}
-	return f.schema
+	return t.schema
 }
 
 // Call implements Tool.
-func (f *function[In, Out]) Call(ctx context.Context, c Call) (Result, error) {
-	name := cmp.Or(c.Name, f.definition.Name) // it may be offered under another
+func (t *typedTool[In, Out]) Call(ctx context.Context, c Call) (Result, error) {
+	name := cmp.Or(c.Name, t.definition.Name) // the tool may be registered under another name
 	var in In
 	if err := json.Unmarshal(c.Args, &in); err != nil {
 		return Failure(name, errcode.New(errcode.InvalidArguments, "arguments do not fit the tool: %v", err)), nil
 	}
-	out, err := f.fn(context.WithValue(ctx, callKey{}, c), in)
+	out, err := t.fn(context.WithValue(ctx, callKey{}, c), in)
 	if err != nil {
-		return failed(ctx, name, err)
+		return callError(ctx, name, err)
 	}
 	return resultOf(name, out), nil
 }
 
-// failed says whose failure an error of a tool's function is.
-func failed(ctx context.Context, name string, err error) (Result, error) {
+// callError returns an error of a tool's function as a Result, or as an error if ctx has ended.
+func callError(ctx context.Context, name string, err error) (Result, error) {
 	if ended := ctx.Err(); ended != nil {
 		if !errors.Is(err, ended) {
 			err = fmt.Errorf("%w: %w", ended, err)
@@ -160,6 +161,7 @@ func failed(ctx context.Context, name string, err error) (Result, error) {
 	return Failure(name, err), nil
 }
 
+// resultOf returns the return value of a tool's function as a Result.
 func resultOf(name string, out any) Result {
 	switch out := out.(type) {
 	case Result:
@@ -169,17 +171,16 @@ func resultOf(name string, out any) Result {
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		return Failure(name, errcode.New(errcode.NotSerializable, "tool %q returned what is no JSON: %v", name, err))
+		return Failure(name, errcode.New(errcode.NotSerializable, "tool %q returned a value that is not JSON: %v", name, err))
 	}
 	return Result{Structured: text}
 }
 
-// callKey is where a context holds the Call it serves.
+// callKey is the context key of the current Call.
 type callKey struct{}
 
-// Current gives the call that ctx serves, to the function of a tool made by
-// New; false elsewhere. The Call's ID is the idempotency key of what the
-// function does, and By is who asked for it.
+// Current returns the call that ctx belongs to. It reports false outside of the function of a
+// tool that New made. The call's ID is its idempotency key, and By is the caller.
 func Current(ctx context.Context) (Call, bool) {
 	c, ok := ctx.Value(callKey{}).(Call)
 	return c, ok

@@ -57,7 +57,8 @@ func ExampleSchema_Validate() {
 	// invalid_arguments: items[1].name: is missing; lmit: is not a known property
 }
 
-func made(t *testing.T) func(tool.Tool, error) tool.Tool {
+// mustNew returns a function that passes a tool on and fails the test on an error.
+func mustNew(t *testing.T) func(tool.Tool, error) tool.Tool {
 	return func(tl tool.Tool, err error) tool.Tool {
 		t.Helper()
 		if err != nil {
@@ -67,66 +68,66 @@ func made(t *testing.T) func(tool.Tool, error) tool.Tool {
 	}
 }
 
-// answering is a tool without arguments that answers out and err.
-func answering[Out any](t *testing.T, out Out, err error) tool.Tool {
+// toolReturning returns a tool without arguments that returns out and err.
+func toolReturning[Out any](t *testing.T, out Out, err error) tool.Tool {
 	fn := func(context.Context, struct{}) (Out, error) { return out, err }
-	return made(t)(tool.New("answer", "Answers.", fn, nil))
+	return mustNew(t)(tool.New("answer", "Answers.", fn, nil))
 }
 
-func TestNewDefines(t *testing.T) {
+func TestNew_Definition(t *testing.T) {
 	states := []string{"draft"}
 	input := json.RawMessage(`{"type":"object","properties":{"a":{}}}`)
 	nothing := func(context.Context, struct{}) (string, error) { return "", nil }
-	t.Run("what the options say, sharing nothing with them", func(t *testing.T) {
-		tl := made(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, State: "done", States: states, Input: input}))
+	t.Run("copies options", func(t *testing.T) {
+		tl := mustNew(t)(tool.New("n", "d", nothing, &tool.Options{Effect: tool.Idempotent, State: "done", States: states, Input: input}))
 		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(string(input)), Effect: tool.Idempotent, State: "done", States: []string{"draft"}}
 		states[0], input[0] = "changed", 'x'
 		if diff := cmp.Diff(tl.Definition(), want); diff != "" {
 			t.Errorf("definition (-got +want):\n%s", diff)
 		}
 	})
-	t.Run("a mutating tool of every state without options", func(t *testing.T) {
-		tl := made(t)(tool.New("n", "d", nothing, nil))
+	t.Run("defaults", func(t *testing.T) {
+		tl := mustNew(t)(tool.New("n", "d", nothing, nil))
 		want := tool.Definition{Name: "n", Description: "d", Input: json.RawMessage(`{"type":"object","additionalProperties":false}`)}
 		if diff := cmp.Diff(tl.Definition(), want); diff != "" {
 			t.Errorf("definition (-got +want):\n%s", diff)
 		}
 	})
-	t.Run("a tool of no state for an empty list", func(t *testing.T) {
-		tl := made(t)(tool.New("n", "d", nothing, &tool.Options{States: []string{}}))
+	t.Run("empty list of states", func(t *testing.T) {
+		tl := mustNew(t)(tool.New("n", "d", nothing, &tool.Options{States: []string{}}))
 		if got := tl.Definition().States; got == nil || len(got) != 0 {
 			t.Errorf("got %#v, want an empty list", got)
 		}
 	})
-	t.Run("a tool with free names for a map", func(t *testing.T) {
-		tl := made(t)(tool.New("n", "d", func(_ context.Context, in map[string]int) (int, error) { return in["a"], nil }, nil))
+	t.Run("map argument", func(t *testing.T) {
+		tl := mustNew(t)(tool.New("n", "d", func(_ context.Context, in map[string]int) (int, error) { return in["a"], nil }, nil))
 		if got, want := string(tl.Definition().Input), `{"type":"object","additionalProperties":{"type":"integer"}}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_Rejects(t *testing.T) {
 	type loop struct{ Next *loop }
 	tests := []struct {
 		name string
 		make func() (tool.Tool, error)
 		want string
 	}{
-		{"a bad name", func() (tool.Tool, error) { return tool.New("reаd", "", takes[struct{}], nil) }, `tool name "reаd" has U+0430 at byte 2`},
+		{"bad name", func() (tool.Tool, error) { return tool.New("reаd", "", accept[struct{}], nil) }, `tool name "reаd" has U+0430 at byte 2`},
 		{"no function", func() (tool.Tool, error) { return tool.New[struct{}, string]("n", "", nil, nil) }, `tool "n" has no function`},
-		{"a list", func() (tool.Tool, error) { return tool.New("n", "", takes[[]string], nil) }, `arguments of type []string are neither a struct nor a map`},
-		{"a pointer", func() (tool.Tool, error) { return tool.New("n", "", takes[*loop], nil) }, `are neither a struct nor a map`},
-		{"a map with other keys", func() (tool.Tool, error) { return tool.New("n", "", takes[map[int]string], nil) }, `are neither a struct nor a map`},
-		{"any", func() (tool.Tool, error) { return tool.New("n", "", takes[any], nil) }, `are neither a struct nor a map`},
-		{"a type that contains itself", func() (tool.Tool, error) { return tool.New("n", "", takes[loop], nil) }, `tool "n": infer input schema of tool_test.loop: `},
-		{"a field that is no data", func() (tool.Tool, error) { return tool.New("n", "", takes[struct{ F func() }], nil) }, `infer input schema`},
-		{"a time, which is text", func() (tool.Tool, error) { return tool.New("n", "", takes[time.Time], nil) }, `input schema: type: want "object" at the top`},
-		{"a schema of no object", func() (tool.Tool, error) {
-			return tool.New("n", "", takes[struct{}], &tool.Options{Input: json.RawMessage(`true`)})
+		{"list", func() (tool.Tool, error) { return tool.New("n", "", accept[[]string], nil) }, `arguments of type []string are neither a struct nor a map`},
+		{"pointer", func() (tool.Tool, error) { return tool.New("n", "", accept[*loop], nil) }, `are neither a struct nor a map`},
+		{"map with other keys", func() (tool.Tool, error) { return tool.New("n", "", accept[map[int]string], nil) }, `are neither a struct nor a map`},
+		{"any", func() (tool.Tool, error) { return tool.New("n", "", accept[any], nil) }, `are neither a struct nor a map`},
+		{"type that contains itself", func() (tool.Tool, error) { return tool.New("n", "", accept[loop], nil) }, `tool "n": infer input schema of tool_test.loop: `},
+		{"field that is not data", func() (tool.Tool, error) { return tool.New("n", "", accept[struct{ F func() }], nil) }, `infer input schema`},
+		{"time", func() (tool.Tool, error) { return tool.New("n", "", accept[time.Time], nil) }, `input schema: type: want "object" at the top`},
+		{"schema is not an object", func() (tool.Tool, error) {
+			return tool.New("n", "", accept[struct{}], &tool.Options{Input: json.RawMessage(`true`)})
 		}, `tool "n": input schema: not an object`},
-		{"an empty schema", func() (tool.Tool, error) {
-			return tool.New("n", "", takes[struct{}], &tool.Options{Input: json.RawMessage(``)})
+		{"empty schema", func() (tool.Tool, error) {
+			return tool.New("n", "", accept[struct{}], &tool.Options{Input: json.RawMessage(``)})
 		}, `tool "n": input schema: not an object`},
 	}
 	for _, tt := range tests {
@@ -139,17 +140,17 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func takes[In any](context.Context, In) (string, error) { return "", nil }
+func accept[In any](context.Context, In) (string, error) { return "", nil }
 
-// renamed is a tool with another definition than its inner one's.
-type renamed struct {
+// redefinedTool is a tool with another definition than the tool it wraps.
+type redefinedTool struct {
 	tool.Tool
 	definition tool.Definition
 }
 
-func (r renamed) Definition() tool.Definition { return r.definition }
+func (r redefinedTool) Definition() tool.Definition { return r.definition }
 
-func TestSchemaOf(t *testing.T) {
+func TestSchemaOf_UsesDefinition(t *testing.T) {
 	inner, err := tool.New("t", "", func(context.Context, struct {
 		A int `json:"a"`
 	}) (string, error) {
@@ -170,9 +171,9 @@ func TestSchemaOf(t *testing.T) {
 		definition tool.Definition
 		fits       string
 	}{
-		{"of a tool made by New", inner, inner.Definition(), `{"a":1}`},
-		{"of one whose definition was changed is that of the definition", inner, as(text), `{"b":"x"}`},
-		{"of one inside another tool is the outer one's", renamed{inner, as(text)}, as(text), `{"b":"x"}`},
+		{"tool of New", inner, inner.Definition(), `{"a":1}`},
+		{"changed definition", inner, as(text), `{"b":"x"}`},
+		{"wrapped tool", redefinedTool{inner, as(text)}, as(text), `{"b":"x"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,14 +188,14 @@ func TestSchemaOf(t *testing.T) {
 			}
 		})
 	}
-	t.Run("is refused when it is none", func(t *testing.T) {
+	t.Run("invalid schema", func(t *testing.T) {
 		if _, err := tool.SchemaOf(inner, as(`{"type":"string"}`)); err == nil {
 			t.Error("got no error")
 		}
 	})
 }
 
-func TestCallGivesWhatTheFunctionReturns(t *testing.T) {
+func TestTool_CallReturnsResult(t *testing.T) {
 	type hit struct {
 		Path string `json:"path"`
 	}
@@ -206,17 +207,17 @@ func TestCallGivesWhatTheFunctionReturns(t *testing.T) {
 		tool tool.Tool
 		want tool.Result
 	}{
-		{"a string as text", answering(t, "done", nil), tool.Result{Text: "done"}},
-		{"a struct as JSON", answering(t, hit{"a"}, nil), tool.Result{Structured: json.RawMessage(`{"path":"a"}`)}},
-		{"nothing as null", answering[any](t, nil, nil), tool.Result{Structured: json.RawMessage(`null`)}},
-		{"JSON as it is", answering(t, json.RawMessage(`[1]`), nil), tool.Result{Structured: json.RawMessage(`[1]`)}},
-		{"a result as it is", answering(t, tool.Result{Text: "no", IsError: true}, nil), tool.Result{Text: "no", IsError: true}},
-		{"a string behind an interface as text", answering[any](t, "done", nil), tool.Result{Text: "done"}},
-		{"its own error as a failure with the text", answering(t, "", errors.New("disk full")), failure(errcode.ToolExecutionFailed, "disk full")},
-		{"a code as a failure of that code", answering(t, "", fmt.Errorf("read: %w", errcode.New(errcode.FileNotFound, "no file a"))), failure(errcode.FileNotFound, "no file a")},
-		{"the cause of a code stays inside", answering(t, "", errcode.Wrap(errcode.FileNotFound, errors.New("secret"), "no file a")), failure(errcode.FileNotFound, "no file a")},
-		{"a context error of its own as a failure", answering(t, "", context.DeadlineExceeded), failure(errcode.ToolExecutionFailed, "context deadline exceeded")},
-		{"what is no JSON as a failure", answering(t, func() {}, nil), failure(errcode.NotSerializable, `tool "answer" returned what is no JSON: json: unsupported type: func()`)},
+		{"string", toolReturning(t, "done", nil), tool.Result{Text: "done"}},
+		{"struct", toolReturning(t, hit{"a"}, nil), tool.Result{Structured: json.RawMessage(`{"path":"a"}`)}},
+		{"nil", toolReturning[any](t, nil, nil), tool.Result{Structured: json.RawMessage(`null`)}},
+		{"JSON", toolReturning(t, json.RawMessage(`[1]`), nil), tool.Result{Structured: json.RawMessage(`[1]`)}},
+		{"result", toolReturning(t, tool.Result{Text: "no", IsError: true}, nil), tool.Result{Text: "no", IsError: true}},
+		{"string in an interface", toolReturning[any](t, "done", nil), tool.Result{Text: "done"}},
+		{"error", toolReturning(t, "", errors.New("disk full")), failure(errcode.ToolExecutionFailed, "disk full")},
+		{"error with a code", toolReturning(t, "", fmt.Errorf("read: %w", errcode.New(errcode.FileNotFound, "no file a"))), failure(errcode.FileNotFound, "no file a")},
+		{"cause of an error with a code is hidden", toolReturning(t, "", errcode.Wrap(errcode.FileNotFound, errors.New("secret"), "no file a")), failure(errcode.FileNotFound, "no file a")},
+		{"context error of the function", toolReturning(t, "", context.DeadlineExceeded), failure(errcode.ToolExecutionFailed, "context deadline exceeded")},
+		{"value that is not JSON", toolReturning(t, func() {}, nil), failure(errcode.NotSerializable, `tool "answer" returned a value that is not JSON: json: unsupported type: func()`)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,32 +232,32 @@ func TestCallGivesWhatTheFunctionReturns(t *testing.T) {
 	}
 }
 
-func TestCallAfterTheEndOfItsContext(t *testing.T) {
+func TestTool_CallAfterContextEnded(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	call := tool.Call{Name: "answer", Args: json.RawMessage(`{}`)}
-	t.Run("returns the machinery's error", func(t *testing.T) {
+	t.Run("error", func(t *testing.T) {
 		for _, cause := range []error{over.Err(), errors.New("connection reset"), errcode.New(errcode.FileNotFound, "no file")} {
-			got, err := answering(t, "", cause).Call(over, call)
+			got, err := toolReturning(t, "", cause).Call(over, call)
 			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
-				t.Errorf("got error %v, want %v and %v in it", err, context.Canceled, cause)
+				t.Errorf("got error %v, want it to wrap %v and %v", err, context.Canceled, cause)
 			}
 			if diff := cmp.Diff(got, tool.Result{}); diff != "" {
 				t.Errorf("result (-got +want):\n%s", diff)
 			}
 		}
 	})
-	t.Run("keeps an answer that came all the same", func(t *testing.T) {
-		got, err := answering(t, "done", nil).Call(over, call)
+	t.Run("result", func(t *testing.T) {
+		got, err := toolReturning(t, "done", nil).Call(over, call)
 		if err != nil || got.Text != "done" {
 			t.Errorf("got %v, %v, want done", got, err)
 		}
 	})
 }
 
-func TestCallWithArgumentsThatDoNotDecode(t *testing.T) {
+func TestTool_CallRejectsArgumentsOfOtherType(t *testing.T) {
 	fn := func(_ context.Context, in struct{ N int8 }) (int8, error) { return in.N, nil }
-	tl := made(t)(tool.New("n", "d", fn, nil))
+	tl := mustNew(t)(tool.New("n", "d", fn, nil))
 	for _, args := range []string{`{"N":"1"}`, `{"N":300}`, `[]`, ``} {
 		got, err := tl.Call(t.Context(), tool.Call{Name: "n", Args: json.RawMessage(args)})
 		if err != nil {
@@ -272,20 +273,20 @@ func TestCallWithArgumentsThatDoNotDecode(t *testing.T) {
 	}
 }
 
-func TestCurrent(t *testing.T) {
+func TestCurrent_ReturnsCall(t *testing.T) {
 	want := tool.Call{ID: "c1", Name: "n", Args: json.RawMessage(`{}`), By: identity.ByOperator("me")}
 	var got tool.Call
 	fn := func(ctx context.Context, _ struct{}) (string, error) {
 		got, _ = tool.Current(ctx)
 		return "", nil
 	}
-	if _, err := made(t)(tool.New("n", "d", fn, nil)).Call(t.Context(), want); err != nil {
+	if _, err := mustNew(t)(tool.New("n", "d", fn, nil)).Call(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("call in the function (-got +want):\n%s", diff)
 	}
 	if _, ok := tool.Current(t.Context()); ok {
-		t.Error("got a call outside of any, want none")
+		t.Error("got a call outside of a tool's function")
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// path words a place in doc as a program would: items[2].name. Names that
-// are no identifiers are quoted: ["a name"].
-func path(doc any, at []string) string {
+// formatPath returns a place in doc as a path: items[2].name. Names that are not identifiers
+// are quoted: ["a name"].
+func formatPath(doc any, at []string) string {
 	var b strings.Builder
 	for _, token := range at {
 		if list, ok := doc.([]any); ok {
@@ -15,13 +15,14 @@ func path(doc any, at []string) string {
 			doc = element(list, token)
 			continue
 		}
-		b.WriteString(property(token, b.Len() == 0))
+		b.WriteString(formatProperty(token, b.Len() == 0))
 		object, _ := doc.(map[string]any)
 		doc = object[token]
 	}
 	return b.String()
 }
 
+// element returns the element with an index in decimal, nil if there is none.
 func element(list []any, token string) any {
 	i, err := strconv.Atoi(token)
 	if err != nil || i < 0 || i >= len(list) {
@@ -30,12 +31,13 @@ func element(list []any, token string) any {
 	return list[i]
 }
 
-func property(name string, first bool) string {
+// formatProperty returns a property name as part of a path.
+func formatProperty(name string, first bool) string {
 	switch {
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !nameRune(r) && r != '$' || r == '.' }):
-		return "[" + strconv.Quote(short(name)) + "]"
+		return "[" + strconv.Quote(truncate(name)) + "]"
 	case first:
-		return short(name)
+		return truncate(name)
 	}
-	return "." + short(name)
+	return "." + truncate(name)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// maxProblems is how many problems an explanation lists: enough to repair a
+// maxProblems is the maximum number of problems in an error: enough for a model to repair its
 // call, few enough to read.
 const maxProblems = 5
 
-// explain words why doc was refused: the first problems by field, as in
+// explain describes a validation error of doc: the first problems, sorted by their place, as in
 // `items[2].name: is missing; limit: want integer, got string`.
 func explain(doc any, err error) string {
 	e, ok := errors.AsType[*jsonschema.ValidationError](err)
@@ -22,10 +22,10 @@ func explain(doc any, err error) string {
 		return err.Error()
 	}
 	list := problems(e)
-	slices.SortStableFunc(list, byPath) // the validator goes through maps
+	slices.SortStableFunc(list, byPath) // the validator iterates over maps
 	var lines []string
-	for _, p := range list[:min(len(list), 4*maxProblems)] { // there may be a million
-		lines = append(lines, p.in(doc))
+	for _, p := range list[:min(len(list), 4*maxProblems)] { // there may be millions
+		lines = append(lines, p.format(doc))
 	}
 	lines = slices.Compact(lines)
 	if len(lines) > maxProblems {
@@ -34,28 +34,28 @@ func explain(doc any, err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// problem is one thing that is wrong with one place of a document.
+// problem is one error at one place of a document.
 type problem struct {
-	at   []string // the place, as a JSON pointer has it
+	at   []string // the tokens of a JSON pointer to the place
 	kind jsonschema.ErrorKind
-	text string // instead of what kind says
+	text string // the description, if kind is nil
 }
 
 func byPath(a, b problem) int { return slices.Compare(a.at, b.at) }
 
-// in words the problem with its place in doc.
-func (p problem) in(doc any) string {
+// format returns the problem with its place in doc.
+func (p problem) format(doc any) string {
 	text := p.text
 	if text == "" {
-		text = ofValue(p.kind)
+		text = formatValueProblem(p.kind)
 	}
-	if where := path(doc, p.at); where != "" {
+	if where := formatPath(doc, p.at); where != "" {
 		return where + ": " + text
 	}
 	return text
 }
 
-// notInEnum says whether the value is none of those listed.
+// notInEnum reports whether the value is not one of the listed values.
 func (p problem) notInEnum() bool {
 	switch p.kind.(type) {
 	case *kind.Enum, *kind.Const:
@@ -64,7 +64,7 @@ func (p problem) notInEnum() bool {
 	return false
 }
 
-// problems flattens the validator's tree.
+// problems returns the problems in the validator's tree of errors.
 func problems(e *jsonschema.ValidationError) []problem {
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
@@ -72,7 +72,7 @@ func problems(e *jsonschema.ValidationError) []problem {
 			return nearest(e)
 		}
 	case *kind.Not, *kind.PropertyNames, *kind.Contains, *kind.MinContains, *kind.MaxContains:
-		return describe(e) // its causes speak of what is no field
+		return describe(e) // the causes do not concern fields
 	}
 	if len(e.Causes) == 0 {
 		return describe(e)
@@ -84,8 +84,8 @@ func problems(e *jsonschema.ValidationError) []problem {
 	return list
 }
 
-// nearest explains why no alternative matched: by the one that came nearest
-// or, if the value is of no alternative's type, by all their types.
+// nearest returns the problems of the alternative that matched best. If the value has the type
+// of no alternative, it returns one problem with the types of all.
 func nearest(e *jsonschema.ValidationError) []problem {
 	var best []problem
 	var types kind.Type
@@ -104,7 +104,7 @@ func nearest(e *jsonschema.ValidationError) []problem {
 	return []problem{{at: e.InstanceLocation, kind: &types}}
 }
 
-// typeMismatch gives the type problem of e's own value in list.
+// typeMismatch returns the problem in list that e's value has another type, nil if there is none.
 func typeMismatch(list []problem, e *jsonschema.ValidationError) *kind.Type {
 	for _, p := range list {
 		if t, ok := p.kind.(*kind.Type); ok && len(p.at) == len(e.InstanceLocation) {
@@ -114,8 +114,8 @@ func typeMismatch(list []problem, e *jsonschema.ValidationError) *kind.Type {
 	return nil
 }
 
-// distance says how far an alternative of e is from matching. One of another
-// type is farthest; then one that a fixed value tells from the others.
+// distance returns how far an alternative of e is from matching. Another type counts most; then
+// a value that is not in an enum, since it usually distinguishes the alternatives.
 func distance(list []problem, e *jsonschema.ValidationError) int {
 	sum := len(list)
 	for _, p := range list {

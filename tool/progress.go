@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Progress is how far a call has come.
+// Progress is the progress of a call.
 type Progress struct {
-	Done    float64 // so far; it only grows
-	Total   float64 // 0 is not known
-	Message string  // what is being done, for people; "" is nothing to say
+	Done    float64 // never decreases
+	Total   float64 // 0 if unknown
+	Message string  // what the tool is doing, for people; may be ""
 }
 
-// Monotonic gives a function that tells fn of progress that is finite and more than
-// what it told before. One goroutine at a time may call it.
+// Monotonic returns a function that passes progress on to fn if Done is finite and larger than
+// before. It is not safe for concurrent use.
 func Monotonic(fn func(Progress)) func(Progress) {
 	last := math.Inf(-1)
 	return func(p Progress) {
@@ -24,16 +24,17 @@ func Monotonic(fn func(Progress)) func(Progress) {
 	}
 }
 
+// progressKey is the context key of the function that receives progress.
 type progressKey struct{}
 
-// WithProgress gives a context in which Report tells fn. fn is called by the
-// tool's goroutines, possibly at once, and must not block.
+// WithProgress returns a context in which Report calls fn. fn must not block and must be safe
+// for concurrent use, as a tool may report from several goroutines.
 func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, fn)
 }
 
-// Report says how far the call of ctx has come. Most callers do not ask: then
-// it does nothing.
+// Report reports the progress of the call that ctx belongs to. It does nothing if the caller
+// has not asked for progress.
 func Report(ctx context.Context, p Progress) {
 	if fn, ok := ctx.Value(progressKey{}).(func(Progress)); ok {
 		fn(p)

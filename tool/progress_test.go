@@ -8,11 +8,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-func TestGrowingProgressNeverGoesBack(t *testing.T) {
+func TestMonotonic_NeverDecreases(t *testing.T) {
 	var got []float64
-	tell := tool.Monotonic(func(p tool.Progress) { got = append(got, p.Done) })
+	report := tool.Monotonic(func(p tool.Progress) { got = append(got, p.Done) })
 	for _, done := range []float64{math.Inf(-1), math.NaN(), -2, 0, 0, 1, 0.5, math.NaN(), math.Inf(1), 1.5, 1.5, 2} {
-		tell(tool.Progress{Done: done})
+		report(tool.Progress{Done: done})
 	}
 	if want := []float64{-2, 0, 1, 1.5, 2}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -17,9 +17,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Property: whatever Parse accepts, all that read it later read alike: for
-// encoding/json, gjson and the schema the same keys hold the same values.
-func TestAllReadersReadAlike(t *testing.T) {
+// Property: in a document that Parse accepts, encoding/json, gjson and the schema validator find
+// the same keys with the same values.
+func TestSchema_AllReadersAgree(t *testing.T) {
 	const seeds = 1500
 	accepted, known := 0, 0
 	for seed := range uint64(seeds) {
@@ -27,8 +27,8 @@ func TestAllReadersReadAlike(t *testing.T) {
 		for i, r := 0, rand.New(rand.NewPCG(seed, 5)); i < len(choices); i++ {
 			choices[i] = byte(r.Uint32())
 		}
-		doc := (&writer{choices: choices}).document()
-		ok, err := readAlike(doc)
+		doc := (&documentWriter{choices: choices}).document()
+		ok, err := readersAgree(doc)
 		if err != nil {
 			t.Fatalf("seed %d: %q: %v", seed, doc, err)
 		}
@@ -41,14 +41,14 @@ func TestAllReadersReadAlike(t *testing.T) {
 	}
 	t.Logf("%d of %d documents are JSON, %d are accepted", known, seeds, accepted)
 	if accepted < seeds/4 || known == accepted || known == seeds {
-		t.Errorf("%d of %d documents are JSON, %d are accepted: some of each kind were wanted", known, seeds, accepted)
+		t.Errorf("%d of %d documents are JSON, %d are accepted; want some of each kind", known, seeds, accepted)
 	}
 }
 
-func TestAllReadersReadTheSuiteAlike(t *testing.T) {
+func TestSchema_AllReadersAgreeOnTestSuite(t *testing.T) {
 	accepted := 0
 	for _, d := range corpus.Documents() {
-		ok, err := readAlike(d.Text)
+		ok, err := readersAgree(d.Text)
 		if err != nil {
 			t.Errorf("%s: %v", d.Name, err)
 		}
@@ -57,11 +57,11 @@ func TestAllReadersReadTheSuiteAlike(t *testing.T) {
 		}
 	}
 	if accepted < 93 {
-		t.Errorf("only %d documents were accepted, want 93 and more", accepted)
+		t.Errorf("got %d accepted documents, want 93 or more", accepted)
 	}
 }
 
-// FuzzReaders is the property for documents that are written by nobody.
+// FuzzReaders checks the property for documents of the fuzzer.
 func FuzzReaders(f *testing.F) {
 	for _, d := range corpus.Documents() {
 		if len(d.Text) < 1024 {
@@ -71,19 +71,19 @@ func FuzzReaders(f *testing.F) {
 	f.Add([]byte("a document of choices, one after the other"), true)
 	f.Fuzz(func(t *testing.T, doc []byte, choices bool) {
 		if choices {
-			doc = (&writer{choices: doc}).document()
+			doc = (&documentWriter{choices: doc}).document()
 		}
-		if _, err := readAlike(doc); err != nil {
+		if _, err := readersAgree(doc); err != nil {
 			t.Fatalf("%q: %v", doc, err)
 		}
 	})
 }
 
-// readAlike says whether a document is accepted as the value of a property,
-// and then what its readers disagree about.
-func readAlike(doc []byte) (accepted bool, err error) {
+// readersAgree reports whether Parse accepts a document as the value of a property. It returns
+// the first disagreement of the readers.
+func readersAgree(doc []byte) (accepted bool, err error) {
 	args := slices.Concat([]byte(`{"v":`), doc, []byte(`}`))
-	if anything.Parse(args) != nil {
+	if anyObject.Parse(args) != nil {
 		return false, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(args))
@@ -95,14 +95,14 @@ func readAlike(doc []byte) (accepted bool, err error) {
 	if len(tree) != 1 { // members, not a document
 		return false, nil
 	}
-	if err := same(tree, gjson.ParseBytes(args)); err != nil {
+	if err := compareValue(tree, gjson.ParseBytes(args)); err != nil {
 		return true, fmt.Errorf("gjson: %w", err)
 	}
-	return true, schemaAgrees(args, tree)
+	return true, checkSchemas(args, tree)
 }
 
-// anything is the schema of any object.
-var anything = func() *tool.Schema {
+// anyObject is a schema that allows every object.
+var anyObject = func() *tool.Schema {
 	s, err := tool.Compile(json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		panic(err)
@@ -110,52 +110,52 @@ var anything = func() *tool.Schema {
 	return s
 }()
 
-// same compares what encoding/json read with what gjson reads.
-func same(v any, r gjson.Result) error {
+// compareValue compares a value of encoding/json with one of gjson.
+func compareValue(v any, r gjson.Result) error {
 	switch v := v.(type) {
 	case map[string]any:
-		return sameMembers(v, r)
+		return compareObject(v, r)
 	case []any:
 		list := r.Array()
 		if !r.IsArray() || len(list) != len(v) {
 			return fmt.Errorf("%d elements, want %d: %.100s", len(list), len(v), r.Raw)
 		}
 		for i := range v {
-			if err := same(v[i], list[i]); err != nil {
+			if err := compareValue(v[i], list[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	case string:
-		return differs(r.Type == gjson.String && r.Str == v, v, r)
+		return mismatch(r.Type == gjson.String && r.Str == v, v, r)
 	case json.Number:
-		return differs(r.Type == gjson.Number && r.Raw == string(v), v, r)
+		return mismatch(r.Type == gjson.Number && r.Raw == string(v), v, r)
 	case bool:
-		return differs(r.IsBool() && r.Bool() == v, v, r)
+		return mismatch(r.IsBool() && r.Bool() == v, v, r)
 	}
-	return differs(r.Type == gjson.Null && r.Raw == "null", v, r)
+	return mismatch(r.Type == gjson.Null && r.Raw == "null", v, r)
 }
 
-func differs(ok bool, want any, got gjson.Result) error {
+func mismatch(ok bool, want any, got gjson.Result) error {
 	if ok {
 		return nil
 	}
 	return fmt.Errorf("%.100s, want %.100v", got.Raw, want)
 }
 
-func sameMembers(v map[string]any, r gjson.Result) (err error) {
+func compareObject(v map[string]any, r gjson.Result) (err error) {
 	if !r.IsObject() {
-		return fmt.Errorf("%.100s is no object", r.Raw)
+		return fmt.Errorf("%.100s is not an object", r.Raw)
 	}
 	n := 0
 	r.ForEach(func(key, value gjson.Result) bool {
 		n++
 		inner, ok := v[key.Str]
 		if !ok {
-			err = fmt.Errorf("key %q, which is none", key.Str)
+			err = fmt.Errorf("unexpected key %q", key.Str)
 			return false
 		}
-		err = same(inner, value)
+		err = compareValue(inner, value)
 		return err == nil
 	})
 	if err == nil && n != len(v) {
@@ -164,22 +164,22 @@ func sameMembers(v map[string]any, r gjson.Result) (err error) {
 	return err
 }
 
-// schemaAgrees holds arguments against the schemas that describe exactly what
-// encoding/json read, and against those that describe something else.
-func schemaAgrees(args []byte, tree map[string]any) error {
-	if deepest(tree) > 25 { // the schema would nest too deep to be one
+// checkSchemas validates arguments with schemas that describe exactly what encoding/json read,
+// and with schemas that describe something else.
+func checkSchemas(args []byte, tree map[string]any) error {
+	if depthOf(tree) > 25 { // the schema would be nested too deep
 		return nil
 	}
-	other := map[string]any{"v": changed(tree["v"])}
+	other := map[string]any{"v": changeValue(tree["v"])}
 	for _, c := range []struct {
 		name   string
 		rule   any
 		agrees bool
 	}{
-		{"a schema of its parts", described(tree), true},
-		{"a schema of its value", exactly(map[string]any{"v": rule{"const": tree["v"]}}), true},
-		{"a schema of another's parts", described(other), false},
-		{"a schema of another value", exactly(map[string]any{"v": rule{"const": other["v"]}}), false},
+		{"schema of its parts", schemaFor(tree), true},
+		{"schema of its value", objectSchema(map[string]any{"v": rule{"const": tree["v"]}}), true},
+		{"schema of another's parts", schemaFor(other), false},
+		{"schema of another value", objectSchema(map[string]any{"v": rule{"const": other["v"]}}), false},
 	} {
 		input, err := json.Marshal(c.rule)
 		if err != nil {
@@ -196,7 +196,7 @@ func schemaAgrees(args []byte, tree map[string]any) error {
 			return fmt.Errorf("%s %.500s: %w", c.name, input, err)
 		}
 		if err := s.Validate(args); (err == nil) != c.agrees {
-			return fmt.Errorf("%s %.500s says %v", c.name, input, err)
+			return fmt.Errorf("%s %.500s: got %v from Validate", c.name, input, err)
 		}
 	}
 	return nil
@@ -204,19 +204,19 @@ func schemaAgrees(args []byte, tree map[string]any) error {
 
 type rule = map[string]any
 
-// described gives a schema that this value alone satisfies.
-func described(v any) rule {
+// schemaFor returns a schema that only this value satisfies.
+func schemaFor(v any) rule {
 	switch v := v.(type) {
 	case map[string]any:
 		members := map[string]any{}
 		for name, inner := range v {
-			members[name] = described(inner)
+			members[name] = schemaFor(inner)
 		}
-		return exactly(members)
+		return objectSchema(members)
 	case []any:
 		parts := make([]any, len(v))
 		for i := range v {
-			parts[i] = described(v[i])
+			parts[i] = schemaFor(v[i])
 		}
 		r := rule{"type": "array", "minItems": len(v), "maxItems": len(v)}
 		if len(parts) > 0 {
@@ -234,8 +234,8 @@ func described(v any) rule {
 	return rule{"type": "null"}
 }
 
-// exactly is the schema of an object of these properties, all and no others.
-func exactly(members map[string]any) rule {
+// objectSchema returns the schema of an object with exactly these properties.
+func objectSchema(members map[string]any) rule {
 	names := []string{}
 	for name := range members {
 		names = append(names, name)
@@ -243,42 +243,42 @@ func exactly(members map[string]any) rule {
 	return rule{"type": "object", "properties": members, "required": names, "additionalProperties": false}
 }
 
-// changed gives another value: one leaf of it differs.
-func changed(v any) any {
+// changeValue returns a value that differs from v in one leaf.
+func changeValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		return changedMember(v)
+		return changeMember(v)
 	case []any:
 		if len(v) == 0 {
 			return []any{nil}
 		}
-		return append(slices.Clone(v[:len(v)-1]), changed(v[len(v)-1]))
+		return append(slices.Clone(v[:len(v)-1]), changeValue(v[len(v)-1]))
 	case string:
 		return v + "x"
 	case json.Number:
-		return near(v)
+		return changeNumber(v)
 	case bool:
 		return !v
 	}
 	return false
 }
 
-// changedMember gives an object whose first member has another value or name.
-func changedMember(v map[string]any) map[string]any {
+// changeMember returns an object whose first member has another value or name.
+func changeMember(v map[string]any) map[string]any {
 	if len(v) == 0 {
 		return map[string]any{"x": nil}
 	}
 	next, name := maps.Clone(v), slices.Min(slices.Collect(maps.Keys(v)))
-	next[name] = changed(v[name])
-	if len(name)%2 == 0 { // the value stays, the name does not
+	next[name] = changeValue(v[name])
+	if len(name)%2 == 0 { // change the name instead of the value
 		delete(next, name)
 		next[name+"x"] = v[name]
 	}
 	return next
 }
 
-// near gives a number that differs in the last digit before the exponent.
-func near(n json.Number) json.Number {
+// changeNumber returns a number that differs in the last digit before the exponent.
+func changeNumber(n json.Number) json.Number {
 	text := []byte(n)
 	end := bytes.IndexAny(text, "eE")
 	if end < 0 {
@@ -290,29 +290,29 @@ func near(n json.Number) json.Number {
 	return json.Number(text)
 }
 
-func deepest(v any) int {
+func depthOf(v any) int {
 	most := 0
 	switch v := v.(type) {
 	case map[string]any:
 		for _, inner := range v {
-			most = max(most, 1+deepest(inner))
+			most = max(most, 1+depthOf(inner))
 		}
 	case []any:
 		for _, inner := range v {
-			most = max(most, 1+deepest(inner))
+			most = max(most, 1+depthOf(inner))
 		}
 	}
 	return most
 }
 
-// writer writes documents as nobody would: each choice is a byte, and what is
-// left when they are used up is plain.
-type writer struct {
+// documentWriter writes unusual documents, of which many are invalid. Each byte of choices makes
+// one decision; without further bytes, the first choice is taken.
+type documentWriter struct {
 	choices []byte
 	out     strings.Builder
 }
 
-func (w *writer) pick(n int) int {
+func (w *documentWriter) pick(n int) int {
 	if len(w.choices) == 0 {
 		return 0
 	}
@@ -321,12 +321,12 @@ func (w *writer) pick(n int) int {
 	return choice
 }
 
-func (w *writer) document() []byte {
+func (w *documentWriter) document() []byte {
 	w.value(6)
 	return []byte(w.out.String())
 }
 
-func (w *writer) value(depth int) {
+func (w *documentWriter) value(depth int) {
 	w.space()
 	kind := w.pick(8)
 	switch {
@@ -344,7 +344,7 @@ func (w *writer) value(depth int) {
 	w.space()
 }
 
-func (w *writer) list(ends string, element func()) {
+func (w *documentWriter) list(ends string, element func()) {
 	w.out.WriteByte(ends[0])
 	for i := range w.pick(5) {
 		if i > 0 {
@@ -356,7 +356,7 @@ func (w *writer) list(ends string, element func()) {
 	w.out.WriteByte(ends[1])
 }
 
-func (w *writer) text() {
+func (w *documentWriter) text() {
 	w.out.WriteString(`"`)
 	for range w.pick(4) {
 		w.out.WriteString(w.one("a", "A", "b", "k", "s", `\u0061`, `\u0041`, `\u212a`, "\u212a", `\u017f`, "\u017f", `\/`, "/", `\n`, `\"`, `\\`,
@@ -365,10 +365,10 @@ func (w *writer) text() {
 	w.out.WriteString(`"`)
 }
 
-func (w *writer) space() { w.out.WriteString(w.one("", "", "", "", " ", "\n\t", "\r", "\v")) }
+func (w *documentWriter) space() { w.out.WriteString(w.one("", "", "", "", " ", "\n\t", "\r", "\v")) }
 
-// one picks the last of a list rarely: what stands there is wrong.
-func (w *writer) one(list ...string) string {
+// one returns one of a list. It returns the last one rarely, since that is invalid.
+func (w *documentWriter) one(list ...string) string {
 	if w.pick(64) == 63 {
 		return list[len(list)-1]
 	}

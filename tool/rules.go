@@ -10,11 +10,10 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// The fields of a compiled schema that Rules and Shapes can stand for. A
-// schema that sets any other has no Rules, so nothing is overlooked, not even
-// a field that a later version of the library brings.
+// The fields of a compiled schema that Rules and KeySets can represent. A schema that sets any
+// other field has no Rules. This includes fields that a later version of the library may add.
 var (
-	applicators = []string{"Ref", "AllOf", "AnyOf", "OneOf"} // to other schemas
+	applicators = []string{"Ref", "AllOf", "AnyOf", "OneOf"} // apply other schemas
 	assertions  = []string{
 		"Bool", "Types", "Enum", "Const",
 		"MaxProperties", "MinProperties", "Required", "Properties", "AdditionalProperties",
@@ -22,42 +21,44 @@ var (
 		"MinLength", "MaxLength", "Pattern",
 		"Maximum", "Minimum", "ExclusiveMaximum", "ExclusiveMinimum", "MultipleOf",
 	}
-	annotations = []string{ // about the value
+	annotations = []string{ // do not restrict the value
 		"DraftVersion", "Location", "ID", "Anchor",
 		"Title", "Description", "Default", "Comment", "ReadOnly", "WriteOnly", "Examples", "Deprecated",
 	}
 )
 
-// rulesOf gives the Rules of the place that s alone describes, whose shape has
-// all its names; nil if Rules cannot say everything that s says.
-func rulesOf(s *jsonschema.Schema, shape *strictjson.KeySet) *strictjson.Rules {
-	r := ruleBuilder{shape: shape}
+// rulesOf returns the Rules of a place that s alone describes and whose names are in keys. It
+// returns nil if Rules cannot represent all of s.
+func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *strictjson.Rules {
+	r := ruleBuilder{keySet: keys}
 	return r.rules(s)
 }
 
-// ruleBuilder makes the Rules of one place.
+// ruleBuilder builds the Rules of one place.
 type ruleBuilder struct {
-	shape *strictjson.KeySet
-	trail []*jsonschema.Schema // that led here; one that leads to itself has no Rules
+	keySet *strictjson.KeySet
+	path   []*jsonschema.Schema // from the first schema to the current one, to detect cycles
 }
 
+// rules returns the Rules of s. It returns nil for a schema that refers to itself without going
+// down, or has keywords that Rules cannot represent.
 func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
-	if slices.Contains(r.trail, s) {
+	if slices.Contains(r.path, s) {
 		return nil
 	}
-	r.trail = append(r.trail, s)
-	defer func() { r.trail = r.trail[:len(r.trail)-1] }()
-	switch saying := countKeywords(s); {
-	case saying == (keywordCount{deferring: 1}) && len(s.AllOf) <= 1:
+	r.path = append(r.path, s)
+	defer func() { r.path = r.path[:len(r.path)-1] }()
+	switch n := countKeywords(s); {
+	case n == (keywordCount{applying: 1}) && len(s.AllOf) <= 1:
 		return r.union(siblings(s))
-	case saying == (keywordCount{asserting: saying.asserting}):
-		return constraintRules(s, r.shape)
+	case n == (keywordCount{asserting: n.asserting}):
+		return constraintRules(s, r.keySet)
 	}
 	return nil
 }
 
-// union joins the Rules of alternatives, if the kind of a value tells which
-// of them it has to keep.
+// union returns the combined Rules of alternatives that allow different kinds of values, so
+// that the kind decides which of them applies. It returns nil for other alternatives.
 func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules {
 	sum := new(strictjson.Rules)
 	for _, s := range alternatives {
@@ -73,25 +74,26 @@ func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules
 	return sum
 }
 
-// join adds Rules of other kinds.
+// join combines two Rules of different kinds.
 func join(a, b *strictjson.Rules) *strictjson.Rules {
 	return &strictjson.Rules{
 		Kinds:   a.Kinds | b.Kinds,
-		Texts:   cmp.Or(a.Texts, b.Texts),
+		Strings: cmp.Or(a.Strings, b.Strings),
 		Numbers: cmp.Or(a.Numbers, b.Numbers),
 		Arrays:  cmp.Or(a.Arrays, b.Arrays),
 		Objects: cmp.Or(a.Objects, b.Objects),
 	}
 }
 
-// keywordCount counts the fields a schema sets, by what they do.
-type keywordCount struct{ deferring, asserting, other int }
+// keywordCount is the number of fields that a schema sets: applicators, assertions and others.
+type keywordCount struct{ applying, asserting, other int }
 
+// countKeywords returns the number of fields that s sets, without annotations.
 func countKeywords(s *jsonschema.Schema) (n keywordCount) {
 	v := reflect.ValueOf(s).Elem()
 	for _, f := range keywords {
-		if !v.Field(f.at).IsZero() {
-			n.deferring += f.deferring
+		if !v.Field(f.field).IsZero() {
+			n.applying += f.applying
 			n.asserting += f.asserting
 			n.other += f.other
 		}
@@ -99,9 +101,9 @@ func countKeywords(s *jsonschema.Schema) (n keywordCount) {
 	return n
 }
 
-// keyword is a field of a compiled schema that is not silent.
+// keyword is a field of a compiled schema that is not an annotation, with the count it adds.
 type keyword struct {
-	at int
+	field int
 	keywordCount
 }
 
@@ -110,7 +112,7 @@ var keywords = func() (list []keyword) {
 		switch at := f.Index[0]; {
 		case !f.IsExported() || slices.Contains(annotations, f.Name):
 		case slices.Contains(applicators, f.Name):
-			list = append(list, keyword{at, keywordCount{deferring: 1}})
+			list = append(list, keyword{at, keywordCount{applying: 1}})
 		case slices.Contains(assertions, f.Name):
 			list = append(list, keyword{at, keywordCount{asserting: 1}})
 		default:

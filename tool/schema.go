@@ -14,29 +14,29 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// MaxSchema is how many bytes an input schema may have.
+// MaxSchema is the maximum size of an input schema in bytes.
 const MaxSchema = 256 << 10
 
-// Schema is a tool's compiled input schema. It never changes; all methods are
-// safe for concurrent use.
+// Schema is a tool's compiled input schema. It is immutable and safe for concurrent use.
 type Schema struct {
-	lazy func() (*compiled, error) // at the first use; nil for one that is compiled
+	lazy func() (*compiled, error) // compiles at the first use; nil if compiled is set
 	compiled
 }
 
-// compiled is what a schema is used by.
+// compiled has the two forms of a schema: keySet is fast, rules is complete.
 type compiled struct {
-	shape     *strictjson.KeySet
+	keySet    *strictjson.KeySet
 	rules     *jsonschema.Schema
-	maxSteps  int // steps that one value takes, if shape has all that rules say; else 0
-	expansion int // schemas below rules, see affordable
+	maxSteps  int // steps for one value, if keySet represents all of rules; else 0
+	expansion int // see the function expansion
 }
 
-// Compile compiles the input schema of a tool: a JSON schema (2020-12 unless
-// it names another draft) that says "type": "object". It reads nothing but
-// input: a reference that leaves it is refused, unless it is to a draft's own
-// meta-schema. So are patterns that are no Go regular expressions. The error
-// names the keyword.
+// Compile compiles the input schema of a tool: a JSON schema with "type": "object", of draft
+// 2020-12 unless it names another one.
+//
+// Compile reads no files and no network. It rejects references out of the schema, except to the
+// meta-schema of a draft, and patterns that are not Go regular expressions. The error names the
+// keyword.
 func Compile(input json.RawMessage) (*Schema, error) {
 	doc, err := schemaDocument(input)
 	if err != nil {
@@ -46,26 +46,26 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	shape, most, err := shapeOf(rules)
+	keys, maxSteps, err := keySetOf(rules)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	return &Schema{compiled: compiled{shape, rules, most, expansion(rules, map[*jsonschema.Schema]int{})}}, nil
+	return &Schema{compiled: compiled{keys, rules, maxSteps, expansion(rules, map[*jsonschema.Schema]int{})}}, nil
 }
 
-// deferred gives the schema that Compile makes of input when it is used first: by
-// who made input and knows that it compiles. One that does not lets no
-// arguments through.
-func deferred(input json.RawMessage) *Schema {
+// compileLater returns a Schema that is compiled at its first use. It is for schemas of this
+// program, which are known to compile. One that does not rejects all arguments.
+func compileLater(input json.RawMessage) *Schema {
 	return &Schema{lazy: sync.OnceValues(func() (*compiled, error) {
-		made, err := Compile(input)
+		s, err := Compile(input)
 		if err != nil {
-			return nil, errcode.New(errcode.InvalidArguments, "no arguments can be checked: %v", err)
+			return nil, errcode.New(errcode.InvalidArguments, "the tool's input schema is invalid: %v", err)
 		}
-		return &made.compiled, nil
+		return &s.compiled, nil
 	})}
 }
 
+// compile returns the compiled forms, which a lazy Schema compiles now.
 func (s *Schema) compile() (*compiled, error) {
 	if s.lazy == nil {
 		return &s.compiled, nil
@@ -73,44 +73,44 @@ func (s *Schema) compile() (*compiled, error) {
 	return s.lazy()
 }
 
-// Parse checks that args is one strict JSON object in which no key is almost
-// a property the schema knows. It comes before everything else that reads
+// Parse checks that args is a strict JSON object (see package strictjson) without keys that differ
+// from a property of the schema in case only. It must be called before anything else reads
 // args. The error has the code invalid_arguments.
 func (s *Schema) Parse(args json.RawMessage) error {
 	_, err := s.Read(args)
 	return err
 }
 
-// Read is Parse that, in the same walk over args, holds them against the
-// schema. If they fit, Validate would accept them, and need not be asked; if
-// not, it has the verdict and the words for it.
+// Read does what Parse does and also compares args with the schema, in the same pass. If it
+// reports true, Validate would accept args and need not be called. Otherwise Validate decides
+// and describes the problems.
 func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
 	c, err := s.compile()
 	if err != nil {
 		return false, err
 	}
-	r, err := strictjson.Read(args, c.shape)
+	r, err := strictjson.Read(args, c.keySet)
 	if err != nil {
-		return false, errcode.New(errcode.InvalidArguments, "arguments are no JSON object that is safe to read: %v", err)
+		return false, errcode.New(errcode.InvalidArguments, "arguments are malformed or ambiguous JSON: %v", err)
 	}
 	return c.maxSteps > 0 && r.Valid && r.Values <= maxSteps/c.maxSteps, nil
 }
 
-// Validate checks args, which must have passed Parse, against the schema. The
-// error has the code invalid_arguments and names each field, at most five,
-// with what was expected, so that a model can repair its call. Arguments whose
-// nesting makes the schema's alternatives multiply are refused unchecked.
+// Validate checks args, which must have passed Parse, against the schema. The error has the code
+// invalid_arguments and lists up to five fields with what was expected, so that a model can
+// repair its call. Arguments that would take too many steps to check are rejected without a
+// check.
 func (s *Schema) Validate(args json.RawMessage) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args)) // numbers keep every digit
 	if err != nil {
-		return errcode.New(errcode.InvalidArguments, "arguments are no JSON: %v", err)
+		return errcode.New(errcode.InvalidArguments, "arguments are not JSON: %v", err)
 	}
 	c, err := s.compile()
 	if err != nil {
 		return err
 	}
 	if !c.withinBudget(doc, len(args)) {
-		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: nest less deep, or send less")
+		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: use less nesting or fewer values")
 	}
 	if err := c.rules.Validate(doc); err != nil {
 		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
@@ -118,7 +118,7 @@ func (s *Schema) Validate(args json.RawMessage) error {
 	return nil
 }
 
-// schemaDocument decodes an input schema and checks what every tool's has.
+// schemaDocument decodes an input schema and checks what all tools' schemas must have.
 func schemaDocument(input json.RawMessage) (any, error) {
 	if len(input) > MaxSchema {
 		return nil, fmt.Errorf("%d bytes, more than %d", len(input), MaxSchema)
@@ -136,28 +136,28 @@ func schemaDocument(input json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// baseURI is where references within a schema resolve; nothing is ever there.
+// baseURI is the address of an input schema. It only serves to resolve references within it.
 const baseURI = "schema:///input"
 
+// compileRules compiles a decoded schema with the library.
 func compileRules(doc any) (*jsonschema.Schema, error) {
-	c, patterns := jsonschema.NewCompiler(), new(regexEngine)
+	c, engine := jsonschema.NewCompiler(), new(regexEngine)
 	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(patterns.compile)
+	c.UseRegexpEngine(engine.compile)
 	if err := c.AddResource(baseURI, doc); err != nil {
 		return nil, err
 	}
 	rules, err := c.Compile(baseURI)
 	if err != nil {
-		return nil, compileError(doc, err, patterns)
+		return nil, compileError(doc, err, engine)
 	}
 	return rules, nil
 }
 
-// compileError words why a schema does not compile, without the library's
-// addresses.
-func compileError(doc any, err error, p *regexEngine) error {
-	if p.err != nil {
-		return p.err
+// compileError returns an error of the library without the library's addresses.
+func compileError(doc any, err error, engine *regexEngine) error {
+	if engine.err != nil {
+		return engine.err
 	}
 	if e, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return fmt.Errorf("reference to %q leaves the schema", e.URL)
@@ -168,21 +168,21 @@ func compileError(doc any, err error, p *regexEngine) error {
 	return err
 }
 
-// noLoader is a loader that opens nothing: a schema from outside must not make
-// the process read files or addresses.
+// noLoader is a loader that loads nothing: an untrusted schema must not make the process read
+// files or addresses.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, errors.New("references stay within the schema")
 }
 
-// regexEngine is a regular expression engine that keeps its first error.
+// regexEngine compiles the patterns of a schema and keeps the first error.
 type regexEngine struct{ err error }
 
-func (p *regexEngine) compile(pattern string) (jsonschema.Regexp, error) {
+func (e *regexEngine) compile(pattern string) (jsonschema.Regexp, error) {
 	re, err := regexp.Compile(pattern)
-	if err != nil && p.err == nil {
-		p.err = fmt.Errorf("pattern %q is no Go regular expression (lookahead and back references are not supported): %w", pattern, err)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("pattern %q is not a Go regular expression (lookahead and back references are not supported): %w", pattern, err)
 	}
 	if err != nil {
 		return nil, err

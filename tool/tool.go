@@ -1,10 +1,46 @@
-// Package tool owns what a tool is: a named function with a JSON schema, an
-// effect class and a handler.
+// Package tool defines tools: named functions with a JSON schema for their arguments and an
+// effect class, which models call.
 //
-// Make one from a Go function with New, or implement Tool. A tool's own
-// failure is a Result the model can read (Failure); an error is the
-// machinery's. The package runs nothing and permits nothing: tools are called
-// by gate alone.
+// New makes a tool of a Go function. The input schema is inferred from the type of its
+// argument:
+//
+//	type query struct {
+//		City string `json:"city" jsonschema:"a city, such as Vienna"`
+//	}
+//
+//	func forecast(ctx context.Context, q query) (string, error) {
+//		return "sunny in " + q.City, nil
+//	}
+//
+//	t, err := tool.New("forecast", "Return the weather of a city.", forecast, &tool.Options{
+//		Effect: tool.ReadOnly,
+//	})
+//
+// # Effect classes
+//
+// The effect of a tool determines what happens to a call that was interrupted, for example by
+// a crash:
+//
+//   - Mutating, the default: the call may change something and is not repeated. The model is
+//     told that the outcome is unknown.
+//   - Idempotent: a repetition with the same Call.ID has no further effect, so the call is
+//     repeated.
+//   - ReadOnly: the call changes nothing. It is repeated, and may run concurrently with other
+//     calls.
+//
+// # Options
+//
+// Options.State is the workflow state that a successful call moves the agent to, and
+// Options.States are the states in which the tool is available. Options.Input replaces the
+// inferred schema.
+//
+// # Results and errors
+//
+// A failure of a tool is a Result that the model reads (see Failure). An error is a failure of
+// the machinery, such as an ended context. A tool that does not fit a Go function implements
+// the interface Tool.
+//
+// This package calls no tool and decides no permission: only package gate calls tools.
 package tool
 
 import (
@@ -16,23 +52,23 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Effect says what calling a tool again would do.
+// Effect is the effect class of a tool: what it means to repeat a call.
 type Effect uint8
 
-// The effect classes. The zero Effect is the one that promises nothing.
+// The effect classes. The zero Effect is the one without any guarantee.
 const (
-	Mutating   Effect = iota // acts on the world; never run again without knowing its outcome
-	Idempotent               // the same call id again has no further effect
-	ReadOnly                 // changes nothing; may run beside others
+	Mutating   Effect = iota // may change something; never repeated if its outcome is unknown
+	Idempotent               // a repetition with the same call id has no further effect
+	ReadOnly                 // changes nothing; may run concurrently with other calls
 )
 
 var effects = [...]string{"mutating", "idempotent", "readOnly"}
 
-// Valid says whether e is one of the effect classes.
+// Valid reports whether e is one of the effect classes.
 func (e Effect) Valid() bool { return int(e) < len(effects) }
 
-// String gives the effect's name as documents and listings show it; what is
-// not known is as bad as Mutating.
+// String returns the name of the effect in documents and listings. An invalid effect is shown
+// as mutating.
 func (e Effect) String() string {
 	if !e.Valid() {
 		return effects[Mutating]
@@ -40,7 +76,7 @@ func (e Effect) String() string {
 	return effects[e]
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler; what is not known is
+// UnmarshalText implements encoding.TextUnmarshaler. It never fails: an unknown name is
 // Mutating.
 func (e *Effect) UnmarshalText(text []byte) error {
 	*e = Mutating
@@ -55,40 +91,39 @@ func (e *Effect) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (e Effect) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// Definition is what a model and the gate know of a tool. It never changes
-// while the tool is registered.
+// Definition describes a tool to models and to the gate. It must not be changed while the tool
+// is registered.
 type Definition struct {
 	Name        string          `json:"name"` // ASCII letters, digits, '_', '.', '-'; 1 to 128 bytes
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"inputSchema"` // a JSON schema of type object
 	Effect      Effect          `json:"effect"`
-	State       string          `json:"state,omitempty"`            // workflow state a success moves to; "" moves nothing
-	States      []string        `json:"availableInStates,omitzero"` // states that offer the tool; nil is every state, empty is none
-	Auth        *Auth           `json:"auth,omitempty"`             // who has to vouch for the caller; nil is nobody
-	Declared    Declared        `json:"-"`                          // of a tool that a configuration made; nil of others
+	State       string          `json:"state,omitempty"`            // the workflow state after a success; "" keeps the state
+	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
+	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none
+	Declared    Declared        `json:"-"`                          // set for tools that a configuration declares
 }
 
 // Call is one request to run a tool.
 type Call struct {
-	ID   identity.CallID // the idempotency key: the same for every try of one call
+	ID   identity.CallID // the idempotency key: the same for every repetition of one call
 	Name string
-	Args json.RawMessage // checked by the gate before a tool sees it
+	Args json.RawMessage // a JSON object that the gate has validated against the input schema
 	By   identity.Principal
 
-	// Of a tool with an Auth, what the gate found of the caller's Credentials.
-	Claims map[string]json.RawMessage `json:"-"` // verified ones, JSON objects, by auth service
-	Secure json.RawMessage            `json:"-"` // secure arguments, unchecked; nil is none
+	// What the gate took from the caller's Credentials, for a tool with an Auth.
+	Claims map[string]json.RawMessage `json:"-"` // verified claims, JSON objects, by auth service
+	Secure json.RawMessage            `json:"-"` // secure arguments, not validated; nil if there are none
 }
 
-// Result is what a tool answers. The model reads Structured if there is one,
-// else Text.
+// Result is the result of a call. The model reads Structured if it is set, else Text.
 type Result struct {
 	Text       string          `json:"text,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
 	IsError    bool            `json:"isError,omitempty"`
 }
 
-// JSON gives the result as one JSON document: Structured, or Text as a string.
+// JSON returns the result as one JSON document: Structured, or Text as a string.
 func (r Result) JSON() json.RawMessage {
 	if len(r.Structured) > 0 {
 		return r.Structured
@@ -97,15 +132,16 @@ func (r Result) JSON() json.RawMessage {
 	return text
 }
 
-// Tool is a named function. Call may run concurrently with itself; it returns
-// an error only when the machinery failed.
+// Tool is a named function. Implementations must be safe for concurrent use. Call returns a
+// failure of the tool as a Result (Failure), and an error only if the machinery failed or ctx
+// ended.
 type Tool interface {
 	Definition() Definition
 	Call(ctx context.Context, c Call) (Result, error)
 }
 
-// Failure is the Result of a call that was refused or failed, in the shape
-// models read: {"error": code, "toolName": name, "message": text} and details.
+// Failure returns the Result of a call that was denied or failed, in the form that models read:
+// {"error": code, "toolName": name, "message": text} and the details of an *errcode.Error.
 func Failure(name string, err error) Result {
 	body := map[string]any{}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
@@ -117,7 +153,7 @@ func Failure(name string, err error) Result {
 	body["toolName"] = name
 	body["message"] = errcode.Message(err)
 	text, marshalErr := json.Marshal(body)
-	if marshalErr != nil { // a detail that is not JSON: the bare facts remain
+	if marshalErr != nil { // a detail is not JSON: leave the details out
 		text, _ = json.Marshal(map[string]any{"error": errcode.Of(err), "toolName": name, "message": errcode.Message(err)})
 	}
 	return Result{Structured: text, IsError: true}

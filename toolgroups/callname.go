@@ -9,15 +9,15 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// serverPrefix tells the owners that are servers from those that are not.
+// serverPrefix distinguishes the owners that are modules from all others.
 const serverPrefix = "module:"
 
-// Server gives the owner that the server of this name is: the module instance
-// of this name. The built-in groups and those of the configuration belong to
-// no server.
+// Server returns the owner of the groups of the named module instance, such as an MCP
+// server. Built-in groups and groups of the configuration have other owners.
 func Server(name string) Owner { return Owner(serverPrefix + name) }
 
-// Servers lists the names of the servers that own a group, sorted.
+// Servers returns the names of the module instances that own a group, sorted. The
+// list is not nil.
 func (s *Snapshot) Servers() []string {
 	names := []string{}
 	for _, g := range s.groups.all {
@@ -29,24 +29,24 @@ func (s *Snapshot) Servers() []string {
 	return slices.Compact(names)
 }
 
-// maxCallName is how long a tool's name may be for every provider of models.
+// maxCallName is the longest tool name, in bytes, that all model providers accept.
 const maxCallName = 64
 
-// CallName gives the name under which a server's API is offered as a tool.
-// id is server/api: exactly one '/', each part ASCII letters, digits, '_', '.'
-// and '-', compared exactly. Different ids have different names:
+// CallName returns the name under which the API of a server is offered as a tool. The
+// id has the form server/api: exactly one '/', and parts of ASCII letters, digits,
+// '_', '.' and '-'. Different ids have different names:
 //
 //	call_ E(server) _ E(api)   where E writes - as --, _ as -u and . as -d
-//	call__ and 32 hex digits   of the id's SHA-256, when that is longer than 64 bytes
+//	call__ and 32 hex digits   of the SHA-256 of the id, if the first form is longer than 64 bytes
 //
-// The only '_' are separators and no server's name is empty, so neither form
-// is ever read as another id's. Errors: InvalidGroupDef.
+// E produces no '_', so the first form is read in one way only. The two forms differ
+// because the name of a server is not empty. Errors have the code invalid_group_def.
 func CallName(id string) (string, error) {
 	if strings.Count(id, "/") != 1 {
-		return "", errcode.New(errcode.InvalidGroupDef, "name the API %.140q: it is not server/api", id)
+		return "", errcode.New(errcode.InvalidGroupDef, "call name of %.140q: the id is not of the form server/api", id)
 	}
 	if err := CheckID(GroupID(id)); err != nil {
-		return "", errcode.Wrap(errcode.InvalidGroupDef, err, "name the API: %s", errcode.Message(err))
+		return "", errcode.Wrap(errcode.InvalidGroupDef, err, "call name: %s", errcode.Message(err))
 	}
 	name := "call_" + nameEscaper.Replace(id)
 	if len(name) <= maxCallName {
@@ -56,5 +56,5 @@ func CallName(id string) (string, error) {
 	return "call__" + hex.EncodeToString(sum[:16]), nil
 }
 
-// nameEscaper writes an id with '_' for '/', and no other.
+// nameEscaper replaces the '/' of an id by '_' and escapes every other '_'.
 var nameEscaper = strings.NewReplacer("/", "_", "-", "--", "_", "-u", ".", "-d")

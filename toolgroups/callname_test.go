@@ -16,10 +16,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the properties; 0 takes the clock")
+var seedFlag = flag.Uint64("seed", 0, "seed of random tests; 0 uses the clock")
 
-// The rule's own examples, and the ids whose names met under the rule it
-// replaces: the separator is a legal character there, and case is folded.
+// The examples of the doc comment, and ids that had the same name under an earlier
+// rule, which folded case and used a separator that ids may contain.
 func TestCallName(t *testing.T) {
 	tests := map[string]string{
 		"magpie/tvl": "call_magpie_tvl", "a_b/c": "call_a-ub_c", "a/b_c": "call_a_b-uc", "my-api/x": "call_my--api_x",
@@ -34,16 +34,16 @@ func TestCallName(t *testing.T) {
 	}
 	for _, id := range []string{"", "/", "a", "a/", "/b", "a/b/c", "a//b", "a b/c", "a/b\n", "\u0430/b", "a/*", strings.Repeat("a", 64) + "/" + strings.Repeat("b", 64)} {
 		name, err := toolgroups.CallName(id)
-		wantCode(t, err, errcode.InvalidGroupDef, "name the API")
+		wantCode(t, err, errcode.InvalidGroupDef, "call name")
 		if name != "" {
-			t.Errorf("%q is named %q", id, name)
+			t.Errorf("%q: got name %q, want none", id, name)
 		}
 	}
 }
 
-// Different ids have different names, which every provider takes; a name that
-// is no digest reads back as the one id it is of.
-func TestPropertyCallNamesAreInjective(t *testing.T) {
+// Different ids have different names, and all providers accept the names. A name that
+// is not a digest decodes to its id.
+func TestCallName_Injective(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -51,9 +51,9 @@ func TestPropertyCallNamesAreInjective(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	ids, digests := map[string]string{}, 0
 	for range 50_000 {
-		id := part(r) + "/" + part(r)
+		id := randomPart(r) + "/" + randomPart(r)
 		name, err := toolgroups.CallName(id)
-		if err != nil || !offerable.MatchString(name) {
+		if err != nil || !acceptedName.MatchString(name) {
 			t.Fatalf("%s: %q, %v, seed %d", id, name, err, seed)
 		}
 		if other, ok := ids[name]; ok && other != id {
@@ -62,20 +62,20 @@ func TestPropertyCallNamesAreInjective(t *testing.T) {
 		ids[name] = id
 		if strings.HasPrefix(name, "call__") {
 			digests++
-		} else if got := readCallName(name); got != id {
-			t.Fatalf("%s is offered as %s, which reads as %s, seed %d", id, name, got, seed)
+		} else if got := decodeCallName(name); got != id {
+			t.Fatalf("%s has the name %s, which decodes to %s, seed %d", id, name, got, seed)
 		}
 	}
 	if digests == 0 || len(ids) < 5_000 {
-		t.Errorf("%d ids, %d with a digest: too much alike, seed %d", len(ids), digests, seed)
+		t.Errorf("only %d different ids, %d with a digest, seed %d", len(ids), digests, seed)
 	}
 }
 
-var offerable = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var acceptedName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// part is a random part of an id, mostly short and of few letters so that ids
-// come close to each other.
-func part(r *rand.Rand) string {
+// randomPart returns a random part of an id. Most are short and have few different
+// letters, so that ids are similar to each other.
+func randomPart(r *rand.Rand) string {
 	letters, most := "_.-auAd", 5
 	if r.IntN(10) == 0 {
 		letters, most = letters+"xyz0189", 60
@@ -87,8 +87,8 @@ func part(r *rand.Rand) string {
 	return string(text)
 }
 
-// readCallName reads a name that is no digest, letter by letter.
-func readCallName(name string) string {
+// decodeCallName returns the id of a name that is not a digest.
+func decodeCallName(name string) string {
 	var id strings.Builder
 	for rest := strings.TrimPrefix(name, "call_"); rest != ""; rest = rest[1:] {
 		switch rest[0] {
@@ -104,12 +104,12 @@ func readCallName(name string) string {
 	return id.String()
 }
 
-func TestServersAreTheModulesThatBroughtGroups(t *testing.T) {
+func TestSnapshot_Servers(t *testing.T) {
 	m := toolgroups.NewManager(toolgroups.Workspace)
 	register(t, m, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"read_file"}})
 	if got := m.Snapshot().Servers(); got == nil || len(got) > 0 {
-		t.Errorf("got %v of built-in groups and the configuration's", got)
+		t.Errorf("got %v without modules, want an empty list", got)
 	}
 	for i, name := range []string{"uniswap", "magpie", "magpie"} {
 		register(t, m, toolgroups.Server(name), toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprint("g", i))})
@@ -119,9 +119,9 @@ func TestServersAreTheModulesThatBroughtGroups(t *testing.T) {
 	}
 }
 
-// A Binding that is confined lets through what its owner brought and nothing
-// else, as a use and as a limit, whatever groups it is reached through.
-func TestABindingIsConfinedToAnOwner(t *testing.T) {
+// A BoundSet with Only contains the tools of that owner and no others, in a use and
+// in a limit, and through whatever groups they are reached.
+func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 	m := toolgroups.NewManager()
 	magpie, uniswap := toolgroups.Server("magpie"), toolgroups.Server("uniswap")
 	register(t, m, magpie, toolgroups.Group{ID: "magpie", Tools: stubs("tvl", "liquidity")})
@@ -140,13 +140,13 @@ func TestABindingIsConfinedToAnOwner(t *testing.T) {
 		want []string
 	}{
 		{"all groups", bind(magpie, "*"), []string{"tvl", "liquidity"}},
-		{"a toolset of the operator's over two servers", bind(magpie, "kit"), []string{"tvl"}},
-		{"the same for the other", bind(uniswap, "kit"), []string{"swap"}},
-		{"a single pick", bind(magpie, "magpie/tvl"), []string{"tvl"}},
-		{"another server's groups", bind(magpie, "uniswap"), nil},
+		{"toolset with tools of two servers", bind(magpie, "kit"), []string{"tvl"}},
+		{"same toolset, other server", bind(uniswap, "kit"), []string{"swap"}},
+		{"toolset with one tool", bind(magpie, "magpie/tvl"), []string{"tvl"}},
+		{"groups of another server", bind(magpie, "uniswap"), nil},
 		{"no groups", bind(magpie), nil},
-		{"a server that brought nothing", bind(toolgroups.Server("nowhere"), "*"), nil},
-		{"the zero Set", toolgroups.BoundSet{Only: magpie}, nil},
+		{"server without groups", bind(toolgroups.Server("nowhere"), "*"), nil},
+		{"zero Set", toolgroups.BoundSet{Only: magpie}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -163,21 +163,20 @@ func TestABindingIsConfinedToAnOwner(t *testing.T) {
 				}
 			}
 			if tt.b.IsAll() {
-				t.Error("it says that it lets every tool through")
+				t.Error("IsAll is true")
 			}
 		})
 	}
 }
 
-// What a View rules says whether it is of somebody who is tool-gated; a new
-// epoch does not take that away.
-func TestAGatedView(t *testing.T) {
+// SetToolGated marks all Evaluations of a View. SetEpoch does not remove the mark.
+func TestView_SetToolGated(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of("g")))
 	if view.ToolGated() || view.Evaluation(toolgroups.Granted).ToolGated {
-		t.Error("it is gated from the beginning")
+		t.Error("a new View is tool-gated")
 	}
 	view.SetToolGated()
 	view.SetEpoch(7)
@@ -187,6 +186,6 @@ func TestAGatedView(t *testing.T) {
 		}
 	}
 	if !view.ToolGated() || new(toolgroups.ViewRef).View().ToolGated() {
-		t.Error("the view does not say so, or another does")
+		t.Error("the View is not tool-gated, or the zero View is")
 	}
 }

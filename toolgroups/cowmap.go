@@ -6,27 +6,31 @@ import (
 	bits64 "math/bits"
 )
 
-// shards is how many parts a table is split into: a change copies one of them.
+// shards is the number of parts of a cowMap. An edit copies only the parts that it
+// changes, so that registering a group stays fast with thousands of groups.
 const shards = 256
 
-// table is an immutable map from names, made for look-ups: one hash, and as a
-// rule one comparison. The zero table is empty.
-type table[V any] struct {
-	seed  uint64
+// cowMap is an immutable map from names to values; edit returns a changed copy. It is
+// optimized for lookups: get computes one hash and usually compares one name. The
+// zero cowMap is empty.
+type cowMap[V any] struct {
+	seed  uint64 // of hash
 	shard *[shards]shard[V]
 	size  int
 }
 
-// shard is an open-addressed hash table at most a quarter full; nil is empty.
+// shard is an open-addressing hash table with linear probing. Its length is a power
+// of two and it is at most a quarter full. A nil shard is empty.
 type shard[V any] []entry[V]
 
 type entry[V any] struct {
-	hash  uint64 // never 0 in an entry that is taken
+	hash  uint64 // 0 if the entry is free
 	name  string
 	value V
 }
 
-func (t *table[V]) get(name string) (v V, ok bool) {
+// get returns the value of name. It does not allocate.
+func (t *cowMap[V]) get(name string) (v V, ok bool) {
 	if t.shard == nil {
 		return v, false
 	}
@@ -35,7 +39,7 @@ func (t *table[V]) get(name string) (v V, ok bool) {
 	if len(s) == 0 {
 		return v, false
 	}
-	for i := h >> 8; ; i++ { // there is always an empty entry
+	for i := h >> 8; ; i++ { // ends, because there is always a free entry
 		e := &s[i&uint64(len(s)-1)]
 		if e.hash == h && e.name == name {
 			return e.value, true
@@ -46,8 +50,8 @@ func (t *table[V]) get(name string) (v V, ok bool) {
 	}
 }
 
-// hash mixes the eight first bytes, the eight last and what lies between with
-// a secret seed. It is never 0.
+// hash returns a hash of name that depends on a secret seed: an owner must not be able
+// to choose names that collide. It is never 0.
 func hash(seed uint64, name string) uint64 {
 	h := seed ^ uint64(len(name))
 	for len(name) > 16 {
@@ -64,21 +68,23 @@ func hash(seed uint64, name string) uint64 {
 	return mix(h, rest) | 1
 }
 
-// word reads eight bytes; the compiler makes it one load.
+// word returns the first eight bytes of s. The compiler turns it into one load.
 func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
+// mix multiplies to 128 bits and folds the halves, as wyhash does.
 func mix(a, b uint64) uint64 {
 	hi, lo := bits64.Mul64(a^0x9e3779b97f4a7c15, b^0xd6e8feb86659fd93)
 	return hi ^ lo
 }
 
-// edit gives a copy of t with some names set and others removed.
-func (t *table[V]) edit(set map[string]V, remove []string) table[V] {
-	next := table[V]{seed: t.seed, shard: new([shards]shard[V]), size: t.size}
+// edit returns a copy of t without the names in remove and with the values in set. A
+// name may be in both; it is then set. The copy shares all unchanged shards with t.
+func (t *cowMap[V]) edit(set map[string]V, remove []string) cowMap[V] {
+	next := cowMap[V]{seed: t.seed, shard: new([shards]shard[V]), size: t.size}
 	if t.shard == nil {
 		next.seed = maphash.String(maphash.MakeSeed(), "")
 	} else {
@@ -100,10 +106,10 @@ func (t *table[V]) edit(set map[string]V, remove []string) table[V] {
 	return next
 }
 
-// changes sorts an edit by shard; nil stands for a removal.
-func (t *table[V]) changes(set map[string]V, remove []string) map[uint64]map[string]*V {
+// changes groups the changes of an edit by shard. A nil value removes the name.
+func (t *cowMap[V]) changes(set map[string]V, remove []string) map[uint64]map[string]*V {
 	byShard := map[uint64]map[string]*V{}
-	note := func(name string, v *V) {
+	add := func(name string, v *V) {
 		i := hash(t.seed, name) >> 56
 		if byShard[i] == nil {
 			byShard[i] = map[string]*V{}
@@ -111,15 +117,16 @@ func (t *table[V]) changes(set map[string]V, remove []string) map[uint64]map[str
 		byShard[i][name] = v
 	}
 	for _, name := range remove {
-		note(name, nil)
+		add(name, nil)
 	}
 	for name, v := range set {
-		note(name, &v)
+		add(name, &v)
 	}
 	return byShard
 }
 
-func (t *table[V]) build(entries map[string]V) shard[V] {
+// build returns a shard with the given entries.
+func (t *cowMap[V]) build(entries map[string]V) shard[V] {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -139,6 +146,7 @@ func (t *table[V]) build(entries map[string]V) shard[V] {
 	return s
 }
 
+// entries returns the entries of a shard as a new map.
 func (s shard[V]) entries() map[string]V {
 	m := make(map[string]V, len(s)/2)
 	for _, e := range s {
@@ -149,8 +157,8 @@ func (s shard[V]) entries() map[string]V {
 	return m
 }
 
-// all yields every entry in no particular order.
-func (t *table[V]) all(yield func(string, V) bool) {
+// all is an iterator over the entries, in no particular order.
+func (t *cowMap[V]) all(yield func(string, V) bool) {
 	if t.shard == nil {
 		return
 	}

@@ -12,33 +12,34 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// The tables of a snapshot hold what a plain map holds, whatever the names and
-// the order of changes; older snapshots keep what they had.
-func TestTablesAgainstModel(t *testing.T) {
+// The cowMaps of a Snapshot behave as Go maps do, for all names and orders of changes.
+// Older Snapshots keep their entries.
+func TestCowMap_AgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var plan []byte
 		for range 400 {
 			plan = append(plan, byte(r.Uint32()), byte(r.Uint32()))
 		}
-		againstModel(t, plan)
+		compareWithModel(t, plan)
 	}
 }
 
-func FuzzTables(f *testing.F) {
+func FuzzCowMap(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 0, 0, 0})
 	f.Add([]byte("register, replace and unregister groups with names of every length"))
-	f.Fuzz(func(t *testing.T, plan []byte) { againstModel(t, plan[:min(len(plan), 2000)]) })
+	f.Fuzz(func(t *testing.T, plan []byte) { compareWithModel(t, plan[:min(len(plan), 2000)]) })
 }
 
-// againstModel registers, replaces and unregisters groups as plan says.
-func againstModel(t *testing.T, plan []byte) {
+// compareWithModel registers, replaces and unregisters groups as plan says and
+// compares the registry with a Go map.
+func compareWithModel(t *testing.T, plan []byte) {
 	t.Helper()
 	m, model := toolgroups.NewManager(), map[string]toolgroups.GroupID{}
 	var older *toolgroups.Snapshot
 	var olderModel map[string]toolgroups.GroupID
 	for i := 0; i+1 < len(plan); i += 2 {
-		id, tools := groupOf(plan[i])
+		id, tools := groupNames(plan[i])
 		maps.DeleteFunc(model, func(_ string, g toolgroups.GroupID) bool { return g == id })
 		if plan[i+1]%3 == 0 {
 			_ = m.Unregister("o", id)
@@ -53,15 +54,16 @@ func againstModel(t *testing.T, plan []byte) {
 			older, olderModel = m.Snapshot(), maps.Clone(model)
 		}
 	}
-	sameTools(t, m.Snapshot(), model)
+	wantTools(t, m.Snapshot(), model)
 	if older != nil {
-		sameTools(t, older, olderModel)
+		wantTools(t, older, olderModel)
 	}
 }
 
-// groupOf gives a group its names: of every length from 1 to 128, and many
-// that differ in one byte at the front, in the middle or at the end.
-func groupOf(n byte) (toolgroups.GroupID, []string) {
+// groupNames returns the id and the tool names of group n. The names have lengths from
+// 1 to 128 bytes. Many differ in one byte only, at the start, in the middle or at the
+// end.
+func groupNames(n byte) (toolgroups.GroupID, []string) {
 	r := rand.New(rand.NewPCG(uint64(n), 4))
 	var tools []string
 	for i := range 6 {
@@ -70,13 +72,13 @@ func groupOf(n byte) (toolgroups.GroupID, []string) {
 		tools = append(tools, string(name[:1])+string(name[len(name)-r.IntN(len(name)):]))
 	}
 	tools = append(tools, fmt.Sprintf("%03d", n), fmt.Sprintf("tool_%03d", n), fmt.Sprintf("%03d_tool_with_a_name_behind_the_number", n))
-	for i := range 6 { // two groups never share a name
+	for i := range 6 { // make the names of all groups different
 		tools[i] = fmt.Sprintf("%s.%03d%d", tools[i][:min(len(tools[i]), 123)], n, i)
 	}
 	return toolgroups.GroupID(fmt.Sprintf("g%03d", n)), tools
 }
 
-func sameTools(t *testing.T, s *toolgroups.Snapshot, model map[string]toolgroups.GroupID) {
+func wantTools(t *testing.T, s *toolgroups.Snapshot, model map[string]toolgroups.GroupID) {
 	t.Helper()
 	listed := s.Tools()
 	if len(listed) != len(model) {
@@ -98,13 +100,15 @@ func sameTools(t *testing.T, s *toolgroups.Snapshot, model map[string]toolgroups
 		}
 	}
 	if _, ok := s.Lookup(""); ok {
-		t.Fatal("the empty name finds a tool")
+		t.Fatal("Lookup finds a tool for the empty name")
 	}
 }
 
-// Registering a group does not take longer the more there are. The bound is
-// generous, for the race detector; figures: go test -run Fast -v ./toolgroups
-func TestRegisteringThousandsOfGroupsIsFast(t *testing.T) {
+// The time to register a group does not grow with the number of groups. The limit is
+// generous because of the race detector. To see the measured times, run
+//
+//	go test -run RegisterScales -v ./toolgroups
+func TestManager_RegisterScales(t *testing.T) {
 	for _, shape := range []struct {
 		name string
 		most int

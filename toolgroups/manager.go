@@ -11,21 +11,20 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Manager is the registry: the ToolGroupManager of seed 002. Reading is
-// wait-free through Snapshot; changes are serialised. All methods are safe
-// for concurrent use.
+// Manager is the registry of tool groups. Readers take a Snapshot, which never
+// blocks. Changes are serialized. All methods are safe for concurrent use.
 type Manager struct {
 	now      func() time.Time
 	reserved map[GroupID]bool
 	snapshot atomic.Pointer[Snapshot]
 
-	mu       sync.Mutex // serialises changes; guards what follows
+	mu       sync.Mutex // held during a change, including its watchers; guards the fields below
 	watchers []func(changed []GroupID)
-	free     []uint32 // indexes no current view holds
-	width    uint32   // indexes handed out so far
+	free     []uint32 // indexes of removed Handles, to be used again
+	width    uint32   // number of indexes in use or free
 }
 
-// NewManager makes an empty registry in which only Builtin may register the
+// NewManager returns an empty registry. Only the owner Builtin may register the
 // reserved ids.
 func NewManager(reserved ...GroupID) *Manager {
 	m := &Manager{now: time.Now, reserved: make(map[GroupID]bool, len(reserved))}
@@ -36,26 +35,32 @@ func NewManager(reserved ...GroupID) *Manager {
 	return m
 }
 
-// Snapshot gives the registry as it is now.
+// Snapshot returns the current state of the registry. It does not block.
 func (m *Manager) Snapshot() *Snapshot { return m.snapshot.Load() }
 
-// Watch has fn called with the ids of changed groups after each change is
-// published and before the call that made it returns; fn must not change the
-// registry. Call it before the first change that matters.
+// Watch registers fn. It is called after each change of the registry with the ids of
+// the changed groups, including toolsets that reference one of their tools. The new
+// Snapshot is published before fn is called, and the call that made the change
+// returns after fn has returned. fn must not change the registry and must not call
+// WaitIdle. Earlier changes are not reported.
 func (m *Manager) Watch(fn func(changed []GroupID)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watchers = append(m.watchers, fn)
 }
 
-// Register adds a group, or replaces, atomically, the one the same owner has
-// under this id; that is the Warning DuplicateGroupID.
+// Register adds a group. If owner has a group with this id already, Register replaces
+// it atomically and returns the Warning DuplicateGroupID. It copies the definitions
+// of the tools. On an error nothing has changed.
 //
-// Errors: ReservedGroupID, DuplicateGroupID (another owner's id),
-// InvalidGroupDef, DuplicateToolName.
+// Errors have one of these codes:
+//   - ReservedGroupID: the id is reserved and owner is not Builtin.
+//   - DuplicateGroupID: the id belongs to another owner.
+//   - DuplicateToolName: another group has a tool of this name, or the group has two.
+//   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid.
 func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	if m.reserved[g.ID] && owner != Builtin {
-		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id belongs to the runtime; choose another", g.ID, owner)
+		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id is reserved; choose another", g.ID, owner)
 	}
 	handles, err := m.newHandles(owner, g)
 	if err != nil {
@@ -76,8 +81,9 @@ func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
 	return "", nil
 }
 
-// publish publishes a group with its handles in the place of before.
-func (m *Manager) publish(before *group, owner Owner, g Group, handles []*Handle, refs []ref) error {
+// publish replaces the group before, which may be nil, by g with the given handles
+// and refs. It must be called with mu held.
+func (m *Manager) publish(before *group, owner Owner, g Group, handles []*Handle, refs []toolRef) error {
 	if err := m.Snapshot().checkNames(g.ID, handles); err != nil {
 		return err
 	}
@@ -88,12 +94,12 @@ func (m *Manager) publish(before *group, owner Owner, g Group, handles []*Handle
 	return nil
 }
 
-// Unregister removes a group with all its tools.
-//
-// Errors: CannotUnregisterReserved; GroupNotFound, also for another owner's.
+// Unregister removes a group and all of its tools. The error has the code
+// CannotUnregisterReserved for a reserved id, and GroupNotFound if owner has no group
+// of this id.
 func (m *Manager) Unregister(owner Owner, id GroupID) error {
 	if m.reserved[id] {
-		return errcode.New(errcode.CannotUnregisterReserved, "unregister tool group %q: built-in groups stay", id)
+		return errcode.New(errcode.CannotUnregisterReserved, "unregister tool group %q: built-in groups cannot be unregistered", id)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,8 +111,9 @@ func (m *Manager) Unregister(owner Owner, id GroupID) error {
 	return nil
 }
 
-// Update replaces the tools of a group, keeping its description, references and
-// prompts. Errors: GroupNotFound, InvalidGroupDef, DuplicateToolName.
+// Update replaces the tools of a group and keeps its description, references and
+// prompts. The error has the code GroupNotFound, InvalidGroupDef or
+// DuplicateToolName; nothing has changed then.
 func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	handles, err := m.newHandles(owner, Group{ID: id, Tools: tools})
 	if err != nil {
@@ -121,23 +128,25 @@ func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
 	return m.publish(g, owner, Group{ID: id, Description: g.Description, Prompts: g.prompts}, handles, g.refs)
 }
 
-// WaitIdle returns when the change that is under way, if there is one, is
-// published and its watchers were told: who met a new Snapshot beside an older
-// View finds both of one age after that. A watcher must not call it.
+// WaitIdle blocks until a change in progress is published and its watchers have
+// returned. A reader may see a new Snapshot before org has compiled the Views for it;
+// after WaitIdle the Views are at least as new. A watcher must not call it.
 func (m *Manager) WaitIdle() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 }
 
-// replace publishes the registry with after in the place of before, either of
-// which may be nil, and tells the watchers. Indexes of before are free only
-// then: no view that anybody asks knows them any more.
+// replace publishes a Snapshot in which after takes the place of before, either of
+// which may be nil, and calls the watchers. It must be called with mu held.
+//
+// The indexes of before become free only after the watchers have returned. By then
+// every current View is compiled without them.
 func (m *Manager) replace(before, after *group) {
 	old := m.Snapshot()
 	next := old.with(before, after)
 	if after != nil {
 		for _, h := range after.tools {
-			h.index, h.since = m.index(), next.revision
+			h.index, h.since = m.allocIndex(), next.revision
 		}
 	}
 	next.width = m.width
@@ -153,7 +162,8 @@ func (m *Manager) replace(before, after *group) {
 	}
 }
 
-func (m *Manager) index() uint32 {
+// allocIndex returns an unused index. It must be called with mu held.
+func (m *Manager) allocIndex() uint32 {
 	if n := len(m.free); n > 0 {
 		i := m.free[n-1]
 		m.free = m.free[:n-1]
@@ -163,18 +173,19 @@ func (m *Manager) index() uint32 {
 	return m.width - 1
 }
 
-// newHandles checks a group's definition and compiles its schemas.
+// newHandles checks the definition of a group and returns a Handle for each tool. It
+// compiles schemas and is therefore called without mu.
 func (m *Manager) newHandles(owner Owner, g Group) ([]*Handle, error) {
 	if owner == "" {
-		return nil, errcode.New(errcode.InvalidGroupDef, "register tool group %q: it needs an owner", g.ID)
+		return nil, errcode.New(errcode.InvalidGroupDef, "register tool group %q: owner is missing", g.ID)
 	}
 	if err := CheckID(g.ID); err != nil {
 		return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "register tool group for %s: %s", owner, errcode.Message(err))
 	}
 	seen := make(map[string]bool, len(g.Tools))
-	handles, known := make([]*Handle, 0, len(g.Tools)), m.Snapshot()
+	handles, current := make([]*Handle, 0, len(g.Tools)), m.Snapshot()
 	for i, t := range g.Tools {
-		h, err := known.newHandle(owner, g.ID, t)
+		h, err := current.newHandle(owner, g.ID, t)
 		if err != nil {
 			return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "register tool group %q: tool %d: %s", g.ID, i, errcode.Message(err))
 		}
@@ -187,18 +198,18 @@ func (m *Manager) newHandles(owner Owner, g Group) ([]*Handle, error) {
 	return handles, nil
 }
 
-// newHandle makes the handle of a tool. A schema that a tool of the same name has
-// already is not compiled again.
+// newHandle returns a Handle for a tool, without an index. If s has a tool of the same
+// name with the same schema, the compiled schema is shared.
 func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
 	if t == nil {
-		return nil, errcode.New(errcode.InvalidGroupDef, "there is no tool")
+		return nil, errcode.New(errcode.InvalidGroupDef, "tool is nil")
 	}
 	d := t.Definition()
 	if err := tool.CheckName(d.Name); err != nil {
 		return nil, errcode.New(errcode.InvalidGroupDef, "%v", err)
 	}
 	if !d.Effect.Valid() {
-		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is none of Mutating, Idempotent and ReadOnly", d.Effect, d.Name)
+		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is not Mutating, Idempotent or ReadOnly", d.Effect, d.Name)
 	}
 	var schema *tool.Schema
 	if old, ok := s.tools.get(d.Name); ok && bytes.Equal(old.Definition.Input, d.Input) {

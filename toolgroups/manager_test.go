@@ -16,17 +16,16 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// reference/agent-society.md §10: "after register: ok, present, every tool's
-// group right, id, description, toolCount right; after unregister: ok, gone,
-// every tool's group null".
-func TestRegisterAndUnregister(t *testing.T) {
+// After Register the group is present with its id, description and tool count, and
+// all of its tools are in it. After Unregister the group and its tools are gone.
+func TestManager_RegisterAndUnregister(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := toolgroups.NewManager(toolgroups.Reserved()...)
-		id := toolgroups.GroupID(word(r, 20, "x"))
+		id := toolgroups.GroupID(randomName(r, 20, "x"))
 		var tools []string
 		for i := range 1 + r.IntN(10) {
-			tools = append(tools, fmt.Sprintf("%s%d", word(r, 30, ""), i))
+			tools = append(tools, fmt.Sprintf("%s%d", randomName(r, 30, ""), i))
 		}
 		description := strings.Repeat("é", r.IntN(100))
 		warning, err := m.Register("o", toolgroups.Group{ID: id, Description: description, Tools: stubs(tools...)})
@@ -60,9 +59,9 @@ func TestRegisterAndUnregister(t *testing.T) {
 	}
 }
 
-// word makes 1 to n characters of ^[a-z][a-z0-9_]*$, after a prefix that keeps
-// it away from the built-in ids.
-func word(r *rand.Rand, n int, prefix string) string {
+// randomName returns prefix and 1 to n characters of ^[a-z][a-z0-9_]*$. A prefix makes
+// it different from the built-in ids.
+func randomName(r *rand.Rand, n int, prefix string) string {
 	const first, rest = "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyz0123456789_"
 	b := []byte{first[r.IntN(len(first))]}
 	for range r.IntN(n) {
@@ -71,7 +70,7 @@ func word(r *rand.Rand, n int, prefix string) string {
 	return prefix + string(b)
 }
 
-func TestRegisterRefuses(t *testing.T) {
+func TestRegister_RejectsInvalidGroups(t *testing.T) {
 	other := toolgroups.Group{ID: "theirs", Tools: stubs("their_tool")}
 	mine := toolgroups.Group{ID: "mine", Description: "before", Tools: stubs("a", "b")}
 	schema := func(text string) []tool.Tool {
@@ -84,18 +83,18 @@ func TestRegisterRefuses(t *testing.T) {
 		code  errcode.Code
 		text  string
 	}{
-		{"another owner's id", "o", toolgroups.Group{ID: "theirs", Tools: stubs("c")}, errcode.DuplicateGroupID, "belongs to p"},
-		{"a tool name another owner has", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "their_tool")}, errcode.DuplicateToolName, `"their_tool" belongs to group "theirs" of p`},
-		{"a tool name another group of the same owner has", "o", toolgroups.Group{ID: "more", Tools: stubs("a")}, errcode.DuplicateToolName, `group "mine" of o`},
-		{"two tools of one name", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "c")}, errcode.DuplicateToolName, `two tools named "c"`},
-		{"a tool that is none", "o", toolgroups.Group{ID: "mine", Tools: []tool.Tool{nil}}, errcode.InvalidGroupDef, "tool 0: there is no tool"},
-		{"no owner", "", toolgroups.Group{ID: "more"}, errcode.InvalidGroupDef, "needs an owner"},
+		{"id of another owner", "o", toolgroups.Group{ID: "theirs", Tools: stubs("c")}, errcode.DuplicateGroupID, "belongs to p"},
+		{"tool name of another owner", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "their_tool")}, errcode.DuplicateToolName, `"their_tool" belongs to group "theirs" of p`},
+		{"tool name of another group of the same owner", "o", toolgroups.Group{ID: "more", Tools: stubs("a")}, errcode.DuplicateToolName, `group "mine" of o`},
+		{"two tools with one name", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "c")}, errcode.DuplicateToolName, `two tools named "c"`},
+		{"nil tool", "o", toolgroups.Group{ID: "mine", Tools: []tool.Tool{nil}}, errcode.InvalidGroupDef, "tool 0: tool is nil"},
+		{"no owner", "", toolgroups.Group{ID: "more"}, errcode.InvalidGroupDef, "owner is missing"},
 		{"no schema", "o", toolgroups.Group{ID: "mine", Tools: schema(``)}, errcode.InvalidGroupDef, `input schema of "c"`},
-		{"a schema of something else than an object", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"string"}`)}, errcode.InvalidGroupDef, `want "object"`},
-		{"a schema that opens a file", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)}, errcode.InvalidGroupDef, "leaves the schema"},
+		{"schema of a string", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"string"}`)}, errcode.InvalidGroupDef, `want "object"`},
+		{"schema with a reference to a file", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)}, errcode.InvalidGroupDef, "leaves the schema"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name+", and changes nothing", func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
 			register(t, m, "p", other)
 			register(t, m, "o", mine)
@@ -112,7 +111,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-// render gives all a snapshot says.
+// render returns everything that a Snapshot contains, as text.
 func render(s *toolgroups.Snapshot) string {
 	all := s.Compile(s.Bind(toolgroups.All())).ForState("")
 	data, err := json.MarshalIndent(map[string]any{
@@ -132,7 +131,7 @@ func definitions(handles []*toolgroups.Handle) []tool.Definition {
 	return list
 }
 
-func TestTheSameOwnerReplacesItsGroup(t *testing.T) {
+func TestRegister_SameOwnerReplacesGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Description: "old", Tools: stubs("a", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
@@ -146,7 +145,7 @@ func TestTheSameOwnerReplacesItsGroup(t *testing.T) {
 		t.Errorf("got %q with\n%s", info.Description, diff)
 	}
 	if _, ok := s.Lookup("a"); ok {
-		t.Error("a tool of the replaced group is still there")
+		t.Error("a tool of the replaced group is still registered")
 	}
 	if diff := cmp.Diff(s.IDs(), ids{"g", "h"}); diff != "" {
 		t.Errorf("the order of first registration, got before want:\n%s", diff)
@@ -154,8 +153,7 @@ func TestTheSameOwnerReplacesItsGroup(t *testing.T) {
 	register(t, m, "p", toolgroups.Group{ID: "k", Tools: stubs("a")}) // the name is free again
 }
 
-// §9: updateGroupTools(id, tools), group_not_found.
-func TestUpdate(t *testing.T) {
+func TestManager_Update(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "other", Tools: stubs("x")})
 	register(t, m, "o", toolgroups.Group{ID: "g", Description: "kept", Tools: stubs("a"), Refs: []string{"x"}})
@@ -172,18 +170,18 @@ func TestUpdate(t *testing.T) {
 	wantCode(t, m.Update("o", "g", stubs("d ")), errcode.InvalidGroupDef)
 }
 
-// hooked is a tool that does something when it is asked what it is.
-type hooked struct {
+// hookedTool is a tool that calls hook in Definition.
+type hookedTool struct {
 	stub
 	hook func()
 }
 
-func (h *hooked) Definition() tool.Definition { h.hook(); return h.d }
+func (h *hookedTool) Definition() tool.Definition { h.hook(); return h.d }
 
-func TestUpdateDoesNotBringBackAGroupThatWentAwayMeanwhile(t *testing.T) {
+func TestUpdate_DoesNotRestoreRemovedGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	late := &hooked{stub: *stubs("b")[0].(*stub), hook: func() {
+	late := &hookedTool{stub: *stubs("b")[0].(*stub), hook: func() {
 		if err := m.Unregister("o", "g"); err != nil {
 			t.Error(err)
 		}
@@ -194,7 +192,7 @@ func TestUpdateDoesNotBringBackAGroupThatWentAwayMeanwhile(t *testing.T) {
 	}
 }
 
-func TestUnregisterRefusesAnotherOwner(t *testing.T) {
+func TestUnregister_RejectsOtherOwner(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	wantCode(t, m.Unregister("p", "g"), errcode.GroupNotFound, `p has no group`)
@@ -204,9 +202,8 @@ func TestUnregisterRefusesAnotherOwner(t *testing.T) {
 	}
 }
 
-// §10: "listGroups: as many as distinct ids, each with id, description (may be
-// empty), numeric toolCount".
-func TestGroupsAreListedSortedWithTheSeedsFields(t *testing.T) {
+// Groups has one entry for each id, with all fields, sorted by id.
+func TestSnapshot_GroupsSorted(t *testing.T) {
 	m := toolgroups.NewManager("zz")
 	register(t, m, "o", toolgroups.Group{ID: "b", Tools: stubs("t1", "t0")})
 	register(t, m, "o", toolgroups.Group{ID: "a", Description: "first"})
@@ -234,17 +231,17 @@ func TestGroupsAreListedSortedWithTheSeedsFields(t *testing.T) {
 		t.Errorf("order of registration, got before want:\n%s", diff)
 	}
 	if _, ok := m.Snapshot().Group("c"); ok {
-		t.Error("there is a group c")
+		t.Error("got a group c that was not registered")
 	}
 }
 
-func TestQueries(t *testing.T) {
+func TestSnapshot_Queries(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "g1", Tools: stubs("a")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"a", "nowhere", "a", "c"}, Tools: stubs("d")})
 	s := m.Snapshot()
-	t.Run("definitions merge in the order of ids, then of registration", func(t *testing.T) {
+	t.Run("Definitions", func(t *testing.T) {
 		tests := []struct {
 			ids  ids
 			want []string
@@ -264,7 +261,7 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a tool is in the groups that own or reference it", func(t *testing.T) {
+	t.Run("InGroups", func(t *testing.T) {
 		tests := []struct {
 			tool string
 			ids  ids
@@ -287,12 +284,12 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	})
-	t.Run("tools are listed sorted", func(t *testing.T) {
+	t.Run("Tools", func(t *testing.T) {
 		if diff := cmp.Diff(names(definitions(s.Tools())), []string{"a", "b", "c", "d"}); diff != "" {
 			t.Errorf("got before want:\n%s", diff)
 		}
 	})
-	t.Run("an empty registry answers", func(t *testing.T) {
+	t.Run("empty registry", func(t *testing.T) {
 		s := toolgroups.NewManager().Snapshot()
 		if got := len(s.Groups()) + len(s.Tools()) + len(s.IDs()) + len(s.Definitions("g")); got != 0 {
 			t.Errorf("got %d things", got)
@@ -303,19 +300,19 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-func TestToolsets(t *testing.T) {
+func TestSnapshot_Toolsets(t *testing.T) {
 	tests := []struct {
 		name  string
 		owner toolgroups.Owner
 		refs  []string
 		want  []string
 	}{
-		{"the operator's references cross owners", toolgroups.Config, []string{"theirs", "mine", "configured"}, []string{"theirs", "mine", "configured"}},
-		{"the operator's references never reach into a reserved group", toolgroups.Config, []string{"run_command", "theirs"}, []string{"theirs"}},
-		{"a module references its own tools", "o", []string{"mine"}, []string{"mine"}},
-		{"a module's references to others stay inert", "o", []string{"theirs", "run_command", "configured", "mine"}, []string{"mine"}},
-		{"the built-in groups reference their own", toolgroups.Builtin, []string{"run_command", "theirs"}, []string{"run_command"}},
-		{"unknown names stay inert", toolgroups.Config, []string{"later", "", "*"}, []string{}},
+		{"configuration references other owners", toolgroups.Config, []string{"theirs", "mine", "configured"}, []string{"theirs", "mine", "configured"}},
+		{"configuration cannot reference a reserved group", toolgroups.Config, []string{"run_command", "theirs"}, []string{"theirs"}},
+		{"module references its own tools", "o", []string{"mine"}, []string{"mine"}},
+		{"module cannot reference other owners", "o", []string{"theirs", "run_command", "configured", "mine"}, []string{"mine"}},
+		{"built-in group references its own tools", toolgroups.Builtin, []string{"run_command", "theirs"}, []string{"run_command"}},
+		{"unknown names have no effect", toolgroups.Config, []string{"later", "", "*"}, []string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -342,14 +339,14 @@ func TestToolsets(t *testing.T) {
 	}
 }
 
-func TestWatchersHearOfGroupsAndOfToolsetsThatReferenceThem(t *testing.T) {
+func TestWatch_ReportsGroupsAndReferencingToolsets(t *testing.T) {
 	m := toolgroups.NewManager()
-	var heard []ids
+	var reported []ids
 	m.Watch(func(changed []toolgroups.GroupID) {
-		if _, ok := m.Snapshot().Group(changed[0]); !ok && len(heard) < 4 {
-			t.Errorf("%v was told before it was published", changed)
+		if _, ok := m.Snapshot().Group(changed[0]); !ok && len(reported) < 4 {
+			t.Errorf("%v was reported before it was published", changed)
 		}
-		heard = append(heard, changed)
+		reported = append(reported, changed)
 	})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"a"}})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set2", Refs: []string{"b", "a"}})
@@ -361,21 +358,21 @@ func TestWatchersHearOfGroupsAndOfToolsetsThatReferenceThem(t *testing.T) {
 	if err := m.Unregister("o", "g"); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = m.Register("p", toolgroups.Group{ID: "h"}) // refused: nobody hears of it
-	if diff := cmp.Diff(heard, []ids{{"set"}, {"set2"}, {"g", "set", "set2"}, {"h"}, {"set"}, {"g", "set2"}}); diff != "" {
+	_, _ = m.Register("p", toolgroups.Group{ID: "h"}) // rejected, so not reported
+	if diff := cmp.Diff(reported, []ids{{"set"}, {"set2"}, {"g", "set", "set2"}, {"h"}, {"set"}, {"g", "set2"}}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
 }
 
-func TestASnapshotNeverChanges(t *testing.T) {
+func TestSnapshot_Immutable(t *testing.T) {
 	m := toolgroups.NewManager()
-	input, states, refs := json.RawMessage(anything), []string{"s"}, []string{"a"}
-	own := []tool.Tool{&stub{tool.Definition{Name: "a", Input: input}}, &stub{tool.Definition{Name: "b", Input: json.RawMessage(anything), States: states}}}
+	input, states, refs := json.RawMessage(anyObject), []string{"s"}, []string{"a"}
+	own := []tool.Tool{&stub{tool.Definition{Name: "a", Input: input}}, &stub{tool.Definition{Name: "b", Input: json.RawMessage(anyObject), States: states}}}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: own})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: refs})
 	s, want := m.Snapshot(), render(m.Snapshot())
 
-	t.Run("when the registry changes", func(t *testing.T) {
+	t.Run("registry changes", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for range 300 {
 			id := toolgroups.GroupID(fmt.Sprintf("g%d", r.IntN(20)))
@@ -387,11 +384,11 @@ func TestASnapshotNeverChanges(t *testing.T) {
 		}
 		_ = m.Unregister("o", "g")
 	})
-	t.Run("when its owner changes what it gave", func(t *testing.T) {
+	t.Run("owner changes its slices", func(t *testing.T) {
 		copy(input, `["type":"OBJECT"]`)
 		states[0], refs[0], own[0] = "other", "b", own[1]
 	})
-	t.Run("when a reader changes what it got", func(t *testing.T) {
+	t.Run("reader changes returned slices", func(t *testing.T) {
 		s.IDs()[0], s.Groups()[0].Tools[0] = "changed", "changed"
 		info, _ := s.Group("g")
 		info.Tools[0] = "changed"
@@ -402,9 +399,9 @@ func TestASnapshotNeverChanges(t *testing.T) {
 	}
 }
 
-// A tool that is registered again with the schema it had keeps what was
-// compiled; another schema is compiled.
-func TestSchemasAreCompiledOnce(t *testing.T) {
+// A tool that is registered again with the same schema keeps the compiled schema. A
+// different schema is compiled.
+func TestRegister_ReusesCompiledSchema(t *testing.T) {
 	m := toolgroups.NewManager()
 	schemaOf := func(input string) *tool.Schema {
 		t.Helper()

@@ -11,21 +11,21 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Whatever string names a group, a tool or a state, registering it is refused
-// with its code or it is there under exactly this name, and no other.
-func TestNaughtyNamesOfGroupsToolsAndStates(t *testing.T) {
-	doors := map[string]func(s string) toolgroups.Group{
+// For any string as the name of a group, a tool or a state, Register either returns an
+// error with its code or registers exactly this name.
+func TestRegister_NaughtyNames(t *testing.T) {
+	inputs := map[string]func(s string) toolgroups.Group{
 		"group": func(s string) toolgroups.Group {
 			return toolgroups.Group{ID: toolgroups.GroupID(s), Description: s, Tools: stubs("a")}
 		},
 		"tool": func(s string) toolgroups.Group {
-			return toolgroups.Group{ID: "g", Tools: []tool.Tool{named{tool.Definition{Name: s, Description: s, Input: object}}}}
+			return toolgroups.Group{ID: "g", Tools: []tool.Tool{definitionTool{tool.Definition{Name: s, Description: s, Input: object}}}}
 		},
 		"state": func(s string) toolgroups.Group {
-			return toolgroups.Group{ID: "g", Tools: []tool.Tool{named{tool.Definition{Name: "a", States: []string{s}, State: s, Input: object}}}}
+			return toolgroups.Group{ID: "g", Tools: []tool.Tool{definitionTool{tool.Definition{Name: "a", States: []string{s}, State: s, Input: object}}}}
 		},
 	}
-	for name, group := range doors {
+	for name, group := range inputs {
 		t.Run(name, func(t *testing.T) {
 			accepted := 0
 			for _, s := range append(corpus.NaughtyStrings(), "*", "a/../b", "a\x00", "..", "\xff") {
@@ -33,10 +33,10 @@ func TestNaughtyNamesOfGroupsToolsAndStates(t *testing.T) {
 				_, err := m.Register("o", g)
 				if err != nil {
 					if code := errcode.Of(err); code != errcode.InvalidGroupDef {
-						t.Errorf("%q is refused with %s: %v", s, code, err)
+						t.Errorf("%q: got code %s: %v", s, code, err)
 					}
 					if len(m.Snapshot().Tools()) != 0 {
-						t.Errorf("%q is refused and there", s)
+						t.Errorf("%q: registered in spite of the error", s)
 					}
 					continue
 				}
@@ -50,7 +50,7 @@ func TestNaughtyNamesOfGroupsToolsAndStates(t *testing.T) {
 			}
 			t.Logf("%d accepted", accepted)
 			if accepted == 0 {
-				t.Error("none was accepted: the door was not tried")
+				t.Error("no string was accepted: the input was not tested")
 			}
 		})
 	}
@@ -58,9 +58,11 @@ func TestNaughtyNamesOfGroupsToolsAndStates(t *testing.T) {
 
 var object = []byte(`{"type":"object"}`)
 
-// named is a tool that is only its definition.
-type named struct{ d tool.Definition }
+// definitionTool is a tool that consists of its definition only.
+type definitionTool struct{ d tool.Definition }
 
-func (n named) Definition() tool.Definition { return n.d }
+func (n definitionTool) Definition() tool.Definition { return n.d }
 
-func (n named) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+func (n definitionTool) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{}, nil
+}

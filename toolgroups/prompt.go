@@ -10,33 +10,34 @@ import (
 	"github.com/rolecall/rolecall/parameter"
 )
 
-// maxPrompt bounds the texts of one prompt together, in bytes.
+// maxPrompt limits the total size of the messages of a prompt, in bytes.
 const maxPrompt = 4 << 20
 
-// Prompt is a text that a group has beside its tools, for who asks for it by
-// name. It never changes and does nothing; its methods are safe for concurrent
-// use.
+// Prompt is a template of messages that a group offers in addition to its tools.
+// Clients request it by name, for example over MCP. A Prompt is immutable and safe
+// for concurrent use.
 type Prompt struct {
 	Name        string
 	Description string
 	Arguments   *parameter.Set
-	Fingerprint string // the same for two that say the same
+	Fingerprint string // equal for two prompts with the same definition
 
 	messages []template
 }
 
-// Message is one message of a prompt.
+// Message is one message of a Prompt. In NewPrompt the Text is a template.
 type Message struct{ Role, Text string }
 
+// template is a message whose text is a compiled template.
 type template struct {
 	role string
 	text *parameter.Template
 }
 
-// NewPrompt makes a prompt of messages whose texts are templates of its
-// arguments. The error names the message whose text is none.
-func NewPrompt(name, description, print string, arguments *parameter.Set, messages []Message) (*Prompt, error) {
-	p := &Prompt{Name: name, Description: description, Fingerprint: print, Arguments: arguments}
+// NewPrompt returns a Prompt whose message texts are templates of its arguments. The
+// error names the first message whose text is not a valid template.
+func NewPrompt(name, description, fingerprint string, arguments *parameter.Set, messages []Message) (*Prompt, error) {
+	p := &Prompt{Name: name, Description: description, Fingerprint: fingerprint, Arguments: arguments}
 	for i, m := range messages {
 		text, err := arguments.TextTemplate(m.Text)
 		if err != nil {
@@ -47,8 +48,8 @@ func NewPrompt(name, description, print string, arguments *parameter.Set, messag
 	return p, nil
 }
 
-// Messages gives the messages for arguments, a JSON object. The error has the
-// code invalid_arguments.
+// Messages returns the messages for the given arguments, a JSON object. The error has
+// the code invalid_arguments, also if the messages exceed 4 MiB.
 func (p *Prompt) Messages(arguments json.RawMessage) ([]Message, error) {
 	values, err := p.Arguments.Parse(arguments, nil, nil)
 	if err != nil {
@@ -68,8 +69,8 @@ func (p *Prompt) Messages(arguments json.RawMessage) ([]Message, error) {
 	return list, nil
 }
 
-// Prompts lists the prompts of the groups that the use and every one of its
-// limits hold, of one group if it is named: sorted by name, each name once.
+// Prompts returns the prompts of the groups that the View allows, sorted by name, each
+// name once. If within is not empty, it returns the prompts of that group only.
 func (v *View) Prompts(within GroupID) []*Prompt {
 	var list []*Prompt
 	for _, g := range v.prompts {
@@ -81,17 +82,16 @@ func (v *View) Prompts(within GroupID) []*Prompt {
 	return slices.CompactFunc(list, func(a, b *Prompt) bool { return a.Name == b.Name })
 }
 
-// withPrompts lists the groups with prompts that a use and all of its limits
-// hold.
-func (s *Snapshot) withPrompts(use BoundSet, limits []BoundSet) (list []*group) {
-	for _, g := range s.selectGroups(use) {
-		barred := func(limit BoundSet) bool { return !s.Covers(limit, g.ID) || !limit.admitsGroup(g) }
-		if len(g.prompts) > 0 && use.admitsGroup(g) && !slices.ContainsFunc(limits, barred) {
+// promptGroups returns the groups with prompts that are in use and in all limits.
+func (s *Snapshot) promptGroups(use BoundSet, limits []BoundSet) (list []*group) {
+	for _, g := range s.boundGroups(use) {
+		excludes := func(limit BoundSet) bool { return !s.Covers(limit, g.ID) || !limit.admitsGroup(g) }
+		if len(g.prompts) > 0 && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
 			list = append(list, g)
 		}
 	}
 	return list
 }
 
-// admitsGroup says whether a group is of the owner that b is confined to.
+// admitsGroup reports whether g belongs to the owner that b is restricted to.
 func (b BoundSet) admitsGroup(g *group) bool { return b.Only == "" || g.Owner == b.Only }

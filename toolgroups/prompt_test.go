@@ -34,7 +34,7 @@ func promptNames(list []*toolgroups.Prompt) (names []string) {
 	return names
 }
 
-func TestPrompts(t *testing.T) {
+func TestView_Prompts(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "ann", toolgroups.Group{ID: "a", Tools: stubs("one"), Prompts: []*toolgroups.Prompt{prompt(t, "z", "Z"), prompt(t, "b", "B")}})
 	register(t, m, "ann", toolgroups.Group{ID: "b", Prompts: []*toolgroups.Prompt{prompt(t, "b", "B")}})
@@ -61,14 +61,14 @@ func TestPrompts(t *testing.T) {
 		t.Errorf("the zero View has %v", promptNames(got))
 	}
 	if got := (&toolgroups.ViewRef{}).View().Prompts(""); got != nil {
-		t.Errorf("the zero Slot has %v", promptNames(got))
+		t.Errorf("the zero ViewRef has %v", promptNames(got))
 	}
 }
 
-// A prompt is offered if and only if one group lists it that the use and each of
-// the limits holds, of the owner it had when they were written, and that is of
-// whom they are confined to. The oracle says so in these words.
-func TestPropertyPromptsAreThoseOfGroupsThatEverythingHolds(t *testing.T) {
+// A View has a prompt if and only if the prompt is in a group that the use and all
+// limits contain. The group must have the owner to which they are bound, and the
+// owner to which they are restricted. The model follows this definition.
+func TestView_PromptsAgainstModel(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	ids := []toolgroups.GroupID{"a", "b", "c", "d"}
@@ -90,7 +90,7 @@ func TestPropertyPromptsAreThoseOfGroupsThatEverythingHolds(t *testing.T) {
 		}
 		bindings := make([]toolgroups.BoundSet, 1+r.IntN(3))
 		for i := range bindings {
-			bindings[i] = binding(r, ids, owners)
+			bindings[i] = randomBoundSet(r, ids, owners)
 		}
 		want := map[string]bool{}
 		for _, id := range ids {
@@ -105,13 +105,13 @@ func TestPropertyPromptsAreThoseOfGroupsThatEverythingHolds(t *testing.T) {
 		got := m.Snapshot().Compile(bindings[0], bindings[1:]...).Prompts("")
 		for _, p := range texts {
 			if slices.Contains(got, p) != want[p.Name] {
-				t.Fatalf("seed %d: %s is offered: %v, want %v; groups %v %v, bindings %+v", seed, p.Name, !want[p.Name], want[p.Name], holds, lists, bindings)
+				t.Fatalf("seed %d: has %s: %v, want %v; groups %v %v, bindings %+v", seed, p.Name, !want[p.Name], want[p.Name], holds, lists, bindings)
 			}
 		}
 	}
 }
 
-func binding(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.Owner) toolgroups.BoundSet {
+func randomBoundSet(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.Owner) toolgroups.BoundSet {
 	b := toolgroups.BoundSet{Owners: map[toolgroups.GroupID]toolgroups.Owner{}}
 	var some []toolgroups.GroupID
 	for _, id := range ids {
@@ -131,7 +131,7 @@ func binding(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.Owner) 
 	return b
 }
 
-func TestMessages(t *testing.T) {
+func TestPrompt_Messages(t *testing.T) {
 	no := false
 	p := prompt(t, "p", "{{.a}}{{if .b}}, {{.b}}{{end}} {{.m}} {{.n}}", parameter.Spec{Name: "a", Type: "string", Description: "d", Excluded: []parameter.Literal{{Text: "bad"}}},
 		parameter.Spec{Name: "b", Type: "boolean", Description: "d", Required: &no},
@@ -155,9 +155,9 @@ func TestMessages(t *testing.T) {
 	}
 	_, err := toolgroups.NewPrompt("p", "", "", &parameter.Set{}, []toolgroups.Message{{}, {Text: "{{.x}}"}})
 	if err == nil || !strings.Contains(err.Error(), `message 2 of prompt "p"`) {
-		t.Errorf("a message that names what is not there: %v", err)
+		t.Errorf("template with an unknown argument: %v", err)
 	}
 	if p, err := toolgroups.NewPrompt("p", "", "", &parameter.Set{}, []toolgroups.Message{{Text: "{{1}} {{`{{`}}"}}); err != nil || fmt.Sprint(p.Messages(nil)) != "[{ 1 {{}] <nil>" {
-		t.Errorf("a template without arguments: %v", err)
+		t.Errorf("template without arguments: %v", err)
 	}
 }

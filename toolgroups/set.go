@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// Set is a choice of groups: some, none, or all there are and will be. The
-// zero Set is empty. Sets are values and never change.
+// Set is a choice of groups: a list of ids, or all groups that exist now or later.
+// The zero Set is empty. A Set is an immutable value.
 type Set struct {
 	all bool
 	ids []GroupID
 }
 
-// All is the Set of every group, also those registered later.
+// All returns the Set of all groups, including those registered later.
 func All() Set { return Set{all: true} }
 
-// Of is the Set of ids, in this order, each once. The id "*" makes it All.
+// Of returns the Set of the given ids, in this order, without repetitions. If one of
+// them is "*", it returns All.
 func Of(ids ...GroupID) Set {
 	s := Set{ids: make([]GroupID, 0, len(ids))}
 	for _, id := range ids {
@@ -39,21 +40,20 @@ func OfNames(names ...string) Set {
 	return Of(ids...)
 }
 
-// IsAll says whether s is All.
+// IsAll reports whether s is All.
 func (s Set) IsAll() bool { return s.all }
 
-// IDs lists the chosen ids in order; nil for All.
+// IDs returns the ids in order. It returns nil for All.
 func (s Set) IDs() []GroupID { return slices.Clone(s.ids) }
 
-// Has says whether id is chosen.
+// Has reports whether id is in s.
 func (s Set) Has(id GroupID) bool { return s.all || slices.Contains(s.ids, id) }
 
-// Covers says whether everything other chooses is chosen by s. Only All
-// covers All.
+// Covers reports whether all groups of other are in s. Only All covers All.
 func (s Set) Covers(other Set) bool { return len(s.Missing(other)) == 0 }
 
-// Missing lists what other chooses and s does not: "*" when other is All and
-// s is not.
+// Missing returns the ids that are in other and not in s. If other is All and s is
+// not, it returns "*".
 func (s Set) Missing(other Set) []GroupID {
 	if s.all {
 		return nil
@@ -70,7 +70,8 @@ func (s Set) Missing(other Set) []GroupID {
 	return missing
 }
 
-// Intersect chooses what both choose, in the order of s.
+// Intersect returns the ids that are in both Sets, in the order of s. The intersection
+// with All is the other Set.
 func (s Set) Intersect(other Set) Set {
 	switch {
 	case other.all:
@@ -81,10 +82,10 @@ func (s Set) Intersect(other Set) Set {
 	return Set{ids: slices.DeleteFunc(slices.Clone(s.ids), func(id GroupID) bool { return !other.Has(id) })}
 }
 
-// Equal says whether both choose the same groups, in any order.
+// Equal reports whether both Sets contain the same groups, in any order.
 func (s Set) Equal(other Set) bool { return s.Covers(other) && other.Covers(s) }
 
-// String gives "*" for All, "-" for none, else the ids with commas.
+// String returns "*" for All, "-" for the empty Set, else the ids separated by commas.
 func (s Set) String() string {
 	switch {
 	case s.all:
@@ -99,7 +100,7 @@ func (s Set) String() string {
 	return strings.Join(names, ",")
 }
 
-// MarshalJSON gives a list of ids, ["*"] for All and [] for none.
+// MarshalJSON returns the list of ids, ["*"] for All and [] for the empty Set.
 func (s Set) MarshalJSON() ([]byte, error) {
 	if s.all {
 		return []byte(`["*"]`), nil
@@ -110,7 +111,8 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.ids)
 }
 
-// UnmarshalJSON takes a list of ids; null is the empty Set.
+// UnmarshalJSON accepts a list of ids. null is the empty Set. On an error s does not
+// change.
 func (s *Set) UnmarshalJSON(data []byte) error {
 	var ids []GroupID
 	if err := json.Unmarshal(data, &ids); err != nil {

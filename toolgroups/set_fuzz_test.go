@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A Set is what its list says: all groups only where "*" stands in it, no id
-// that does not, and the same after it was written and read again. What is no
-// list of ids chooses nothing.
+// A Set that is read from JSON contains the ids of the list, and all groups only if
+// the list contains "*". It is the same after it was written and read again. Documents
+// that are not a list of ids are rejected.
 func FuzzSet(f *testing.F) {
 	for _, seed := range []string{`null`, `[]`, `["*"]`, `["a","*"]`, `["a","b","a"]`, `"*"`, `{"*":1}`, `[null]`, `["\u002a"]`, `[["*"]]`, `["* "]`, `["A","a",""]`, `true`, `["a",1]`} {
 		f.Add([]byte(seed))
@@ -20,38 +20,38 @@ func FuzzSet(f *testing.F) {
 		var got toolgroups.Set
 		if err := json.Unmarshal(doc, &got); err != nil {
 			if got.IsAll() || len(got.IDs()) > 0 {
-				t.Errorf("%q is refused (%v) and chooses %v", doc, err, got)
+				t.Errorf("%q: got error %v and Set %v", doc, err, got)
 			}
 			return
 		}
-		wantListed(t, doc, got)
-		wantReadAgain(t, got)
+		wantSameAsList(t, doc, got)
+		wantRoundTrip(t, got)
 	})
 }
 
-// wantListed holds a Set against its document, read as a plain list.
-func wantListed(t *testing.T, doc []byte, got toolgroups.Set) {
+// wantSameAsList compares a Set with its document, read as a list of ids.
+func wantSameAsList(t *testing.T, doc []byte, got toolgroups.Set) {
 	t.Helper()
 	var list []toolgroups.GroupID
 	if err := json.Unmarshal(doc, &list); err != nil {
-		t.Fatalf("%q is no list and chooses %v", doc, got)
+		t.Fatalf("%q is not a list; got Set %v", doc, got)
 	}
 	if all := slices.Contains(list, "*"); got.IsAll() != all {
-		t.Errorf("%q chooses all: %v, want %v", doc, got.IsAll(), all)
+		t.Errorf("%q: IsAll is %v, want %v", doc, got.IsAll(), all)
 	}
 	for _, id := range got.IDs() {
 		if !slices.Contains(list, id) {
-			t.Errorf("%q chooses %q", doc, id)
+			t.Errorf("%q: the Set contains %q", doc, id)
 		}
 	}
 	for _, id := range list {
 		if !got.Has(id) {
-			t.Errorf("%q does not choose %q", doc, id)
+			t.Errorf("%q: the Set does not contain %q", doc, id)
 		}
 	}
 }
 
-func wantReadAgain(t *testing.T, s toolgroups.Set) {
+func wantRoundTrip(t *testing.T, s toolgroups.Set) {
 	t.Helper()
 	once, err := json.Marshal(s)
 	if err != nil {

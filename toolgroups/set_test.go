@@ -23,11 +23,11 @@ func TestSet(t *testing.T) {
 		all    bool
 		covers bool // the Set of "a"
 	}{
-		{"the zero Set is empty", toolgroups.Set{}, "-", `[]`, nil, false, false},
-		{"a Set of nothing is empty", toolgroups.Of(), "-", `[]`, ids{}, false, false},
-		{"a Set keeps order and drops repetitions", toolgroups.Of("b", "a", "b"), "b,a", `["b","a"]`, ids{"b", "a"}, false, true},
-		{"All is the star", toolgroups.All(), "*", `["*"]`, nil, true, true},
-		{"a star among others makes it All", toolgroups.Of("b", "*"), "*", `["*"]`, nil, true, true},
+		{"zero Set", toolgroups.Set{}, "-", `[]`, nil, false, false},
+		{"Set of no ids", toolgroups.Of(), "-", `[]`, ids{}, false, false},
+		{"order and repetitions", toolgroups.Of("b", "a", "b"), "b,a", `["b","a"]`, ids{"b", "a"}, false, true},
+		{"All", toolgroups.All(), "*", `["*"]`, nil, true, true},
+		{"star among ids", toolgroups.Of("b", "*"), "*", `["*"]`, nil, true, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,16 +52,16 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestSetFromJSON(t *testing.T) {
+func TestSet_UnmarshalJSON(t *testing.T) {
 	tests := []struct {
 		name, doc, want string
 		ok              bool
 	}{
-		{"null is the empty Set", `null`, "-", true},
-		{"a list may hold anything that is text", `["","a "]`, ",a ", true},
-		{"a text is refused", `"*"`, "a", false},
-		{"a number in the list is refused", `["b",1]`, "a", false},
-		{"an object is refused", `{"*":true}`, "a", false},
+		{"null", `null`, "-", true},
+		{"list of strings", `["","a "]`, ",a ", true},
+		{"string", `"*"`, "a", false},
+		{"number in the list", `["b",1]`, "a", false},
+		{"object", `{"*":true}`, "a", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestSetFromJSON(t *testing.T) {
 	}
 }
 
-func TestOnlyAllCoversAll(t *testing.T) {
+func TestSet_OnlyAllCoversAll(t *testing.T) {
 	every := toolgroups.Of(toolgroups.Reserved()...)
 	if every.Covers(toolgroups.All()) {
 		t.Error("a list covers All")
@@ -86,8 +86,8 @@ func TestOnlyAllCoversAll(t *testing.T) {
 	}
 }
 
-// Sets answer as sets of a small universe do.
-func TestSetAgainstModel(t *testing.T) {
+// The operations on Sets agree with those on sets of a small universe.
+func TestSet_AgainstModel(t *testing.T) {
 	universe := ids{"a", "b", "c", "d", "later"}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -8,34 +8,36 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Snapshot is the registry at one moment. It never changes; all methods are
-// safe for concurrent use.
+// Snapshot is the registry at one moment. It is immutable, and all of its methods are
+// safe for concurrent use. Lists that it returns belong to the caller.
 type Snapshot struct {
-	revision uint64 // moves with every change
-	width    uint32 // more than any index in use
-	groups   table[*group]
-	tools    table[*Handle]
+	revision uint64 // incremented with every change
+	width    uint32 // greater than all indexes in use
+	groups   cowMap[*group]
+	tools    cowMap[*Handle]
 	toolsets []*group // groups with references
 }
 
+// group is a registered Group. It is immutable once it is published.
 type group struct {
-	Info              // without Tools and Count, which depend on the snapshot
+	Info              // without Tools and Count, which depend on the Snapshot
 	tools   []*Handle // in registration order
-	refs    []ref
+	refs    []toolRef
 	prompts []*Prompt
-	order   uint64 // revision of the first registration
+	order   uint64 // revision of the first registration of the id
 }
 
-// ref is the name of a tool in another group, bound to the owner the tool had
-// when the reference was registered.
-type ref struct {
+// toolRef is a reference to a tool of another group. It is bound to the owner that
+// the tool had when the reference was registered: a tool that another owner registers
+// later under the same name is not meant.
+type toolRef struct {
 	name  string
-	owner Owner // "" when there was no such tool: inert
+	owner Owner // "" if there was no such tool; the reference then has no effect
 }
 
-// resolveRefs binds references to the owners of the tools they name.
-func (s *Snapshot) resolveRefs(names []string) []ref {
-	refs := make([]ref, len(names))
+// resolveRefs binds references to the current owners of the named tools.
+func (s *Snapshot) resolveRefs(names []string) []toolRef {
+	refs := make([]toolRef, len(names))
 	for i, name := range names {
 		refs[i].name = name
 		if h, ok := s.tools.get(name); ok {
@@ -45,7 +47,7 @@ func (s *Snapshot) resolveRefs(names []string) []ref {
 	return refs
 }
 
-// Groups lists all groups, sorted by id.
+// Groups returns all groups, sorted by id.
 func (s *Snapshot) Groups() []Info {
 	list := make([]Info, 0, s.groups.size)
 	for _, g := range s.groups.all {
@@ -55,7 +57,7 @@ func (s *Snapshot) Groups() []Info {
 	return list
 }
 
-// Group describes one group; false when there is none of this id.
+// Group returns the group with the given id. It reports false if there is none.
 func (s *Snapshot) Group(id GroupID) (Info, bool) {
 	g, ok := s.groups.get(string(id))
 	if !ok {
@@ -64,9 +66,9 @@ func (s *Snapshot) Group(id GroupID) (Info, bool) {
 	return s.info(g), true
 }
 
-// IDs lists the ids of all groups in the order of their first registration.
+// IDs returns the ids of all groups in the order of their first registration.
 func (s *Snapshot) IDs() []GroupID {
-	groups := s.ordered()
+	groups := s.orderedGroups()
 	ids := make([]GroupID, len(groups))
 	for i, g := range groups {
 		ids[i] = g.ID
@@ -74,7 +76,7 @@ func (s *Snapshot) IDs() []GroupID {
 	return ids
 }
 
-// Owner says who owns a group; "" when there is none of this id.
+// Owner returns the owner of a group, "" if there is no group with this id.
 func (s *Snapshot) Owner(id GroupID) Owner {
 	g, ok := s.groups.get(string(id))
 	if !ok {
@@ -83,10 +85,10 @@ func (s *Snapshot) Owner(id GroupID) Owner {
 	return g.Owner
 }
 
-// Lookup finds a tool by its exact name.
+// Lookup returns the tool with exactly this name. It does not allocate.
 func (s *Snapshot) Lookup(name string) (*Handle, bool) { return s.tools.get(name) }
 
-// GroupOf gives the group that owns a tool.
+// GroupOf returns the group that owns the named tool.
 func (s *Snapshot) GroupOf(name string) (GroupID, bool) {
 	h, ok := s.Lookup(name)
 	if !ok {
@@ -95,8 +97,7 @@ func (s *Snapshot) GroupOf(name string) (GroupID, bool) {
 	return h.Group, true
 }
 
-// InGroups says whether one of the groups owns or references the tool; false
-// for unknown tools and for no groups.
+// InGroups reports whether one of the groups owns or references the named tool.
 func (s *Snapshot) InGroups(name string, ids ...GroupID) bool {
 	h, ok := s.Lookup(name)
 	if !ok {
@@ -110,8 +111,8 @@ func (s *Snapshot) InGroups(name string, ids ...GroupID) bool {
 	return false
 }
 
-// Definitions merges the tools of groups: in the order of ids, then of
-// registration, each tool once, unknown ids skipped.
+// Definitions returns the tools of the given groups, ordered by ids and then by
+// registration, each tool once. It ignores unknown ids.
 func (s *Snapshot) Definitions(ids ...GroupID) []tool.Definition {
 	seen := newBits(s.width)
 	var list []tool.Definition
@@ -130,7 +131,7 @@ func (s *Snapshot) Definitions(ids ...GroupID) []tool.Definition {
 	return list
 }
 
-// Tools lists all tools, sorted by name.
+// Tools returns all tools, sorted by name.
 func (s *Snapshot) Tools() []*Handle {
 	list := make([]*Handle, 0, s.tools.size)
 	for _, h := range s.tools.all {
@@ -140,6 +141,7 @@ func (s *Snapshot) Tools() []*Handle {
 	return list
 }
 
+// info returns the description of g with the tools that it has in s.
 func (s *Snapshot) info(g *group) Info {
 	info := g.Info
 	members := s.members(g)
@@ -150,7 +152,8 @@ func (s *Snapshot) info(g *group) Info {
 	return info
 }
 
-func (s *Snapshot) ordered() []*group {
+// orderedGroups returns all groups in the order of their first registration.
+func (s *Snapshot) orderedGroups() []*group {
 	list := make([]*group, 0, s.groups.size)
 	for _, g := range s.groups.all {
 		list = append(list, g)
@@ -159,7 +162,7 @@ func (s *Snapshot) ordered() []*group {
 	return list
 }
 
-// members lists a group's tools, its own and those its references reach.
+// members returns the tools of a group: its own, then those of its valid references.
 func (s *Snapshot) members(g *group) []*Handle {
 	if len(g.refs) == 0 {
 		return g.tools
@@ -177,8 +180,9 @@ func (s *Snapshot) members(g *group) []*Handle {
 	return list
 }
 
-// mayReference holds the rule of design §4: only the operator's configuration
-// references across owners, and never into a reserved group.
+// mayReference reports whether g may reference the tool h. Only groups of the
+// operator's configuration may reference tools of other owners, and never those of a
+// reserved group.
 func (s *Snapshot) mayReference(g *group, h *Handle) bool {
 	if g.Owner == h.Owner {
 		return true
@@ -187,7 +191,8 @@ func (s *Snapshot) mayReference(g *group, h *Handle) bool {
 	return ok && g.Owner == Config && !target.Reserved
 }
 
-// checkNames refuses a tool whose name another group owns.
+// checkNames returns an error if another group has a tool with the name of one of
+// handles.
 func (s *Snapshot) checkNames(id GroupID, handles []*Handle) error {
 	for _, h := range handles {
 		if other, ok := s.tools.get(h.Definition.Name); ok && other.Group != id {
@@ -198,14 +203,15 @@ func (s *Snapshot) checkNames(id GroupID, handles []*Handle) error {
 	return nil
 }
 
-// with gives the next snapshot: after in the place of before.
+// with returns the next Snapshot, in which after takes the place of before. Either may
+// be nil. The caller sets its width.
 func (s *Snapshot) with(before, after *group) *Snapshot {
 	next := &Snapshot{revision: s.revision + 1}
-	var goneGroups, goneTools []string
+	var oldGroups, oldTools []string
 	if before != nil {
-		goneGroups = append(goneGroups, string(before.ID))
+		oldGroups = append(oldGroups, string(before.ID))
 		for _, h := range before.tools {
-			goneTools = append(goneTools, h.Definition.Name)
+			oldTools = append(oldTools, h.Definition.Name)
 		}
 	}
 	newGroups, newTools := map[string]*group{}, map[string]*Handle{}
@@ -219,12 +225,14 @@ func (s *Snapshot) with(before, after *group) *Snapshot {
 			newTools[h.Definition.Name] = h
 		}
 	}
-	next.groups = s.groups.edit(newGroups, goneGroups)
-	next.tools = s.tools.edit(newTools, goneTools)
+	next.groups = s.groups.edit(newGroups, oldGroups)
+	next.tools = s.tools.edit(newTools, oldTools)
 	next.toolsets = replaceToolset(s.toolsets, before, after)
 	return next
 }
 
+// replaceToolset returns the list of toolsets with after in the place of before. It
+// returns list itself if neither is a toolset.
 func replaceToolset(list []*group, before, after *group) []*group {
 	hadRefs := before != nil && len(before.refs) > 0
 	hasRefs := after != nil && len(after.refs) > 0
@@ -238,8 +246,8 @@ func replaceToolset(list []*group, before, after *group) []*group {
 	return next
 }
 
-// affected lists the groups whose tools a change moved: the group itself and
-// the toolsets that reference one of its tools.
+// affected returns the groups whose tools a change may have changed: the group itself
+// and the toolsets that reference one of its tools.
 func (s *Snapshot) affected(before, after *group) []GroupID {
 	names := map[string]bool{}
 	var id GroupID
@@ -254,7 +262,7 @@ func (s *Snapshot) affected(before, after *group) []GroupID {
 	}
 	changed := []GroupID{id}
 	for _, g := range s.toolsets {
-		if g.ID != id && slices.ContainsFunc(g.refs, func(r ref) bool { return names[r.name] }) {
+		if g.ID != id && slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) {
 			changed = append(changed, g.ID)
 		}
 	}

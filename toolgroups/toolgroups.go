@@ -1,11 +1,37 @@
-// Package toolgroups owns the registry of tool groups: which groups there
-// are, who brought them, which tools they hold, and the compiled views that
-// say what a list of groups lets through.
+// Package toolgroups is the registry of tool groups and the compiler of
+// permissions. It decides which tools a list of groups allows, for the agents of
+// one role, in each workflow state.
 //
-// Owners register groups with a Manager; readers take a Snapshot, which never
-// changes, and Compile it into a View: the answer for one role under its
-// limits, in every workflow state. The package does not know roles or agents
-// (org) and calls no tool (gate).
+// Data flows through these types:
+//
+//   - A [Group] is a set of tools under one id. Its [Owner], for example a module,
+//     registers it with a [Manager].
+//   - A [Snapshot] is the registry at one moment. Every change of the registry
+//     publishes a new one. A Snapshot maps the name of a tool to its [Handle].
+//   - A [Set] is a choice of groups, such as the groups a role may use. Bind
+//     turns it into a [BoundSet], which also remembers the owner of each group.
+//   - A [View] is the result of [Snapshot.Compile]: the tools that are in one BoundSet
+//     and in all BoundSets that limit it.
+//   - A [StateView] is the part of a View that is visible in one workflow state. It
+//     holds a bit for each Handle, and [StateView.Decide] tests one of them.
+//   - A [ViewRef] is an atomic reference to the current View. All agents with the
+//     same permissions share one.
+//
+// An example:
+//
+//	m := toolgroups.NewManager(toolgroups.Reserved()...)
+//	_, err := m.Register("module:docs", toolgroups.Group{ID: "docs", Tools: tools})
+//	// ...
+//	s := m.Snapshot()
+//	view := s.Compile(s.Bind(toolgroups.Of("docs")))
+//	h, _ := s.Lookup("search")
+//	allowed := view.ForState("").Decide(h).Rule == toolgroups.Granted
+//
+// Package gate describes the whole chain from an agent to a decision. Package org
+// compiles the Views and publishes them: after each change of a role, of an agent's
+// limits or of the registry (see [Manager.Watch]).
+//
+// The package does not know roles or agents, and it does not call tools.
 package toolgroups
 
 import (
@@ -16,21 +42,21 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// GroupID names a tool group: ASCII letters, digits, '_', '.', '-' and, for
-// hierarchy, '/'; 1 to 128 bytes.
+// GroupID identifies a tool group. It has 1 to 128 bytes: ASCII letters, digits, '_',
+// '.', '-', and '/' for hierarchy. CheckID checks it.
 type GroupID string
 
-// Owner says who registered a group. Owners are handed out by the
-// composition root, never chosen by a module.
+// Owner identifies who registered a group. Owners are assigned by the composition
+// root; a module cannot choose its own. Server returns the owner of a module.
 type Owner string
 
-// The owners that are not module instances.
+// The owners that are not modules.
 const (
 	Builtin Owner = "builtin"
 	Config  Owner = "config" // the operator's configuration
 )
 
-// The built-in groups. Their ids are reserved.
+// The ids of the built-in groups. They are reserved.
 const (
 	OrgManagement GroupID = "org_management"
 	Artifact      GroupID = "artifact"
@@ -41,19 +67,25 @@ const (
 	Console       GroupID = "console"
 )
 
-// Reserved lists the ids only Builtin may register, sorted.
+// Reserved returns the ids that only the owner Builtin may register, sorted.
 func Reserved() []GroupID {
 	return []GroupID{Artifact, Command, Console, Context, Network, OrgManagement, Workspace}
 }
 
-// Group is what one owner brings under one id: tools of its own, for a toolset
-// the names of tools that other groups own, and prompts.
+// Group is the definition of a group, as an owner registers it. A group with Refs is
+// a toolset.
 type Group struct {
 	ID          GroupID
 	Description string
-	Tools       []tool.Tool
-	Refs        []string // bound to the owners the tools have now; unknown names, and those the owner may not reference, stay inert
-	Prompts     []*Prompt
+	Tools       []tool.Tool // owned by this group; a tool has one owning group
+
+	// Refs are the names of tools that other groups own. A reference is bound to the
+	// owner that the tool has at registration. It has no effect if there is no such
+	// tool, or if the owner of this group may not reference it: only the owner Config
+	// references tools of other owners, and never those of a reserved group.
+	Refs []string
+
+	Prompts []*Prompt
 }
 
 // Info describes a registered group.
@@ -61,17 +93,18 @@ type Info struct {
 	ID           GroupID   `json:"id"`
 	Description  string    `json:"description"`
 	Owner        Owner     `json:"owner"`
-	Tools        []string  `json:"tools"` // in registration order
+	Tools        []string  `json:"tools"` // names, in registration order, references last
 	Count        int       `json:"toolCount"`
 	Reserved     bool      `json:"isReserved"`
 	RegisteredAt time.Time `json:"registeredAt"`
 }
 
-// Warning is a code that goes with a success; "" is none.
+// Warning is a code that accompanies a success. It is "" if there is no warning.
 type Warning = errcode.Code
 
-// Handle is one registered tool. A tool that is registered again gets another
-// Handle, so a View that was compiled before never lets the newcomer through.
+// Handle is one registration of a tool. A tool that is registered again gets a new
+// Handle, so that a View that was compiled before does not allow the new one. A
+// Handle does not change; callers must not modify it.
 type Handle struct {
 	Tool       tool.Tool
 	Definition tool.Definition // as it was at registration
@@ -79,11 +112,12 @@ type Handle struct {
 	Group      GroupID
 	Owner      Owner
 
-	index uint32 // its bit in views
-	since uint64 // the revision that brought it; views older than that do not know it
+	index uint32 // of its bit in Views; reused after the Handle is removed
+	since uint64 // the revision that added it; older Views deny it
 }
 
-// CheckID says what is wrong with a group id, nil when nothing is.
+// CheckID returns an error with the code invalid_group_def if id is not a valid group
+// id. The error names the part and the byte that are wrong.
 func CheckID(id GroupID) error {
 	if len(id) > 128 {
 		return errcode.New(errcode.InvalidGroupDef, "group id %.20q… has %d bytes; at most 128 are allowed", id, len(id))

@@ -42,32 +42,32 @@ func Example() {
 	// run_command command false
 }
 
-// stub is a tool that nobody calls.
+// stub is a tool that is never called.
 type stub struct{ d tool.Definition }
 
 func (s *stub) Definition() tool.Definition { return s.d }
 
 func (s *stub) Call(context.Context, tool.Call) (tool.Result, error) {
-	return tool.Result{}, errors.New("a stub is not called")
+	return tool.Result{}, errors.New("stub called")
 }
 
-const anything = `{"type":"object"}`
+const anyObject = `{"type":"object"}`
 
-// stubs makes a tool of each name.
+// stubs returns a stub for each name.
 func stubs(names ...string) []tool.Tool {
 	list := make([]tool.Tool, len(names))
 	for i, name := range names {
-		list[i] = &stub{tool.Definition{Name: name, Input: json.RawMessage(anything)}}
+		list[i] = &stub{tool.Definition{Name: name, Input: json.RawMessage(anyObject)}}
 	}
 	return list
 }
 
-// in makes a tool that the given states offer.
-func in(name string, states ...string) tool.Tool {
+// toolInStates returns a stub that is visible in the given states.
+func toolInStates(name string, states ...string) tool.Tool {
 	if states == nil {
 		states = []string{}
 	}
-	return &stub{tool.Definition{Name: name, Input: json.RawMessage(anything), States: states}}
+	return &stub{tool.Definition{Name: name, Input: json.RawMessage(anyObject), States: states}}
 }
 
 func register(t testing.TB, m *toolgroups.Manager, owner toolgroups.Owner, g toolgroups.Group) {
@@ -81,7 +81,7 @@ func lookup(t testing.TB, s *toolgroups.Snapshot, name string) *toolgroups.Handl
 	t.Helper()
 	h, ok := s.Lookup(name)
 	if !ok {
-		t.Fatalf("there is no tool %q", name)
+		t.Fatalf("no tool %q", name)
 	}
 	return h
 }
@@ -94,7 +94,7 @@ func names(list []tool.Definition) []string {
 	return names
 }
 
-// wantCode checks an error's code, and that its message says each of the texts.
+// wantCode checks the code of an error and that its message contains all texts.
 func wantCode(t testing.TB, err error, code errcode.Code, texts ...string) {
 	t.Helper()
 	if got := errcode.Of(err); got != code {
@@ -107,43 +107,43 @@ func wantCode(t testing.TB, err error, code errcode.Code, texts ...string) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestRegister_ChecksNames(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("n", n) }
-	tests := []struct{ name, id, tool, group string }{ // what the refusal of a tool and of a group says; "" accepts
-		{"every letter of the alphabet", "azAZ09_.-", "", ""},
+	tests := []struct{ name, id, tool, group string }{ // texts in the error for a tool and for a group; "" if it is accepted
+		{"all kinds of characters", "azAZ09_.-", "", ""},
 		{"one letter", "a", "", ""},
 		{"128 bytes", long(128), "", ""},
 		{"129 bytes", long(129), "129 bytes", "129 bytes"},
 		{"a hierarchy", "a/b", "U+002F at byte 1", ""},
 		{"a hierarchy of 129 bytes", long(64) + "/" + long(64), "129 bytes", "129 bytes"},
-		{"nothing", "", "empty", "empty"},
-		{"an empty part", "a//b", "U+002F", "part 2: name is empty"},
-		{"a slash in front", "/a", "U+002F at byte 0", "part 1: name is empty"},
-		{"a slash behind", "a/", "U+002F", "part 2: name is empty"},
-		{"space behind", "read_file ", "U+0020 at byte 9", "U+0020 at byte 9"},
-		{"space in front", " read_file", "U+0020 at byte 0", "U+0020 at byte 0"},
+		{"empty", "", "empty", "empty"},
+		{"empty part", "a//b", "U+002F", "part 2: name is empty"},
+		{"leading slash", "/a", "U+002F at byte 0", "part 1: name is empty"},
+		{"trailing slash", "a/", "U+002F", "part 2: name is empty"},
+		{"trailing space", "read_file ", "U+0020 at byte 9", "U+0020 at byte 9"},
+		{"leading space", " read_file", "U+0020 at byte 0", "U+0020 at byte 0"},
 		{"a new line", "read_file\n", "U+000A", "U+000A"},
 		{"a zero byte", "read\x00file", "U+0000", "U+0000"},
 		{"a Cyrillic look-alike", "re\u0430d_file", "U+0430 at byte 2", "U+0430 at byte 2"},
 		{"a full-width look-alike", "read\uff3ffile", "U+FF3F", "U+FF3F"},
 		{"a zero-width joiner", "read\u200dfile", "U+200D", "U+200D"},
 		{"a combining accent", "reade\u0301", "U+0301", "U+0301"},
-		{"a byte that is no UTF-8", "read\xff", "0xFF", "0xFF"},
+		{"invalid UTF-8", "read\xff", "0xFF", "0xFF"},
 		{"the wildcard", "*", "U+002A", "U+002A"},
 		{"a colon", "a:b", "U+003A", "U+003A"},
 	}
 	for _, tt := range tests {
-		t.Run("a tool named "+tt.name, func(t *testing.T) {
+		t.Run("tool/"+tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
 			_, err := m.Register("o", toolgroups.Group{ID: "g", Tools: stubs(tt.id)})
 			wantRefusal(t, m, err, tt.tool, `"g"`)
 		})
-		t.Run("a group named "+tt.name, func(t *testing.T) {
+		t.Run("group/"+tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
 			_, err := m.Register("o", toolgroups.Group{ID: toolgroups.GroupID(tt.id), Tools: stubs("t")})
 			wantRefusal(t, m, err, tt.group)
 			if check := toolgroups.CheckID(toolgroups.GroupID(tt.id)); (check == nil) != (err == nil) {
-				t.Errorf("CheckID says %v, Register %v", check, err)
+				t.Errorf("CheckID returns %v, Register %v", check, err)
 			}
 		})
 	}
@@ -153,17 +153,17 @@ func wantRefusal(t *testing.T, m *toolgroups.Manager, err error, why string, tex
 	t.Helper()
 	if why == "" {
 		if err != nil {
-			t.Errorf("got %v, want no refusal", err)
+			t.Errorf("got %v, want no error", err)
 		}
 		return
 	}
 	wantCode(t, err, errcode.InvalidGroupDef, append(texts, why)...)
 	if got := len(m.Snapshot().Groups()) + len(m.Snapshot().Tools()); got != 0 {
-		t.Errorf("got %d groups and tools after a refusal, want none", got)
+		t.Errorf("got %d groups and tools after an error, want none", got)
 	}
 }
 
-func TestReservedIsSortedAndBuiltin(t *testing.T) {
+func TestReserved_SortedAndBuiltinOnly(t *testing.T) {
 	m := toolgroups.NewManager(toolgroups.Reserved()...)
 	for i, id := range toolgroups.Reserved() {
 		if i > 0 && toolgroups.Reserved()[i-1] >= id {

@@ -8,27 +8,26 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Undefined is the workflow state of those that have none (seed 000 §4.2).
+// Undefined is the workflow state of an agent that has none.
 const Undefined = "undefined"
 
-// BoundSet is a Set whose ids are bound to the owners they had when it was
-// written: a group that another owner registers later under the same id is
-// not what was meant. All needs no owners. Only, if set, confines it to the
-// tools that this owner brought, whatever group they are reached through. The
-// zero Binding lets nothing through.
+// BoundSet is a Set together with the owner that each group had when the Set was
+// written. If another owner registers a group under the same id later, the BoundSet
+// does not contain it. The zero BoundSet contains nothing.
 type BoundSet struct {
 	Set    Set
-	Owners map[GroupID]Owner
-	Only   Owner `json:",omitempty"`
+	Owners map[GroupID]Owner // ids without an owner have no effect; not used if Set is All
+	Only   Owner             `json:",omitempty"` // if not empty, restricts the set to tools of this owner
 }
 
-// IsAll says whether b lets every tool through.
+// IsAll reports whether b contains all tools.
 func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
 
-// admits says whether a tool in a group of b is one that b is confined to.
+// admits reports whether h belongs to the owner that b is restricted to.
 func (b BoundSet) admits(h *Handle) bool { return b.Only == "" || h.Owner == b.Only }
 
-// Bind binds set to the owners of s. Ids unknown to s stay unbound: inert.
+// Bind returns set, bound to the current owners of its groups. Ids that s does not
+// know get no owner and have no effect, also if such a group is registered later.
 func (s *Snapshot) Bind(set Set) BoundSet {
 	b := BoundSet{Set: set, Owners: make(map[GroupID]Owner, len(set.ids))}
 	for _, id := range set.ids {
@@ -39,112 +38,118 @@ func (s *Snapshot) Bind(set Set) BoundSet {
 	return b
 }
 
-// View is what a use under limits lets through, compiled from one Snapshot.
-// It never changes once published. The zero View lets nothing through.
+// View is a compiled permission: the tools of one Snapshot that are in a set of groups
+// and in all sets that limit it. It is immutable once it is published. The zero View
+// allows nothing. A View is safe for concurrent use.
 type View struct {
-	revision     uint64
-	outcomes     [Granted + 1]Evaluation
-	handles      []*Handle
-	bits         bits // of handles
-	defaultState StateView
-	states       map[string]*StateView // states that tools name; nil when none do
-	prompts      []*group              // those with prompts
+	revision     uint64                  // of the Snapshot
+	evaluations  [Granted + 1]Evaluation // by rule
+	handles      []*Handle               // allowed, whether visible in a state or not
+	bits         bits                    // of handles
+	defaultState StateView               // of every state that is not in states
+	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
+	prompts      []*group                // the allowed groups that have prompts
 
-	once    sync.Once
-	offered []tool.Definition
+	once     sync.Once         // guards listable
+	listable []tool.Definition // built by Listable
 }
 
-// StateView is a View in one workflow state.
+// StateView is the part of a View that is visible in one workflow state. Its lists are
+// built when they are first used. It is safe for concurrent use.
 type StateView struct {
 	view     *View
 	revision uint64
-	bits     bits
+	bits     bits // of handles
 	handles  []*Handle
 
-	once        sync.Once
+	once        sync.Once // guards the fields below, which marshal sets
 	definitions []tool.Definition
 	names       []string // of definitions
-	wire        []byte
+	json        []byte   // of definitions
 }
 
-// Rule names what decided about a tool.
+// Rule is the rule that decided about a tool.
 type Rule uint8
 
-// The rules. The zero Rule is that nothing allowed it.
+// The rules. All but Granted deny.
 const (
-	NotGranted Rule = iota // none of what may be used, within its limits, holds the tool
+	NotGranted Rule = iota // the tool is not in the groups of the View or exceeds a limit
 	NoSuchTool             // no group has a tool of this name
-	WrongState             // the tool is let through, but not in this state
-	Granted                // use, limits and state let it through
+	WrongState             // the View allows the tool, but not in this workflow state
+	Granted                // the View allows the tool in this workflow state
 )
 
-// String names the rule for people.
+// String returns the rule in words.
 func (r Rule) String() string {
 	return [...]string{"not granted", "no such tool", "wrong state", "granted"}[min(r, Granted)]
 }
 
-// Evaluation is what a View rules, and when. Of a Gated one nobody is told why a
-// tool is refused.
+// Evaluation is the result of a decision. A View holds one Evaluation for each rule
+// and returns pointers to them. A pointer therefore also identifies the View: two
+// decisions with the same pointer were made by the same View.
 type Evaluation struct {
 	Rule      Rule
-	ToolGated bool
-	Epoch     uint64
+	ToolGated bool   // denials must not reveal their reason, see View.SetToolGated
+	Epoch     uint64 // of the View
 }
 
+// newView returns a View that allows nothing.
 func newView() *View {
 	v := new(View)
 	v.defaultState.view = v
-	for rule := range v.outcomes {
-		v.outcomes[rule].Rule = Rule(rule)
+	for rule := range v.evaluations {
+		v.evaluations[rule].Rule = Rule(rule)
 	}
 	return v
 }
 
-// SetEpoch says at which epoch the View came into force; called before the
-// View is published.
+// SetEpoch sets the epoch of the View, a counter that package org increments with
+// every change of permissions. It must be called before the View is published.
 func (v *View) SetEpoch(epoch uint64) {
-	for rule := range v.outcomes {
-		v.outcomes[rule].Epoch = epoch
+	for rule := range v.evaluations {
+		v.evaluations[rule].Epoch = epoch
 	}
 }
 
-// SetToolGated says that the View is of somebody who answers from tools alone
-// (seed 004); called before the View is published.
+// SetToolGated marks the View as one of a tool-gated role, whose agents must answer
+// from tools alone and do not learn why a tool is denied. It must be called before
+// the View is published.
 func (v *View) SetToolGated() {
-	for rule := range v.outcomes {
-		v.outcomes[rule].ToolGated = true
+	for rule := range v.evaluations {
+		v.evaluations[rule].ToolGated = true
 	}
 }
 
-// ToolGated says whether SetGated was called.
-func (v *View) ToolGated() bool { return v.outcomes[Granted].ToolGated }
+// ToolGated reports whether SetToolGated was called.
+func (v *View) ToolGated() bool { return v.evaluations[Granted].ToolGated }
 
-// Evaluation gives what v says when a rule decides: one value of v's own for each.
-func (v *View) Evaluation(r Rule) *Evaluation { return &v.outcomes[r] }
+// Evaluation returns the Evaluation of v for a rule. It returns the same pointer each
+// time. Callers must not change the Evaluation.
+func (v *View) Evaluation(r Rule) *Evaluation { return &v.evaluations[r] }
 
-// View gives the View this is a part of.
+// View returns the View that s is a part of.
 func (s *StateView) View() *View { return s.view }
 
-// Decide rules on a tool; h is nil when there is no such tool. Constant time,
-// no allocation. The Ruling must not be changed.
+// Decide decides about a tool. h is its Handle, nil if there is no such tool. It takes
+// constant time and does not allocate. Callers must not change the Evaluation.
 func (s *StateView) Decide(h *Handle) *Evaluation {
 	v := s.view
-	if v == nil { // of the zero View
+	if v == nil { // s belongs to a zero View
 		v = emptyView
 	}
 	switch {
 	case h == nil:
-		return &v.outcomes[NoSuchTool]
+		return &v.evaluations[NoSuchTool]
 	case s.Has(h):
-		return &v.outcomes[Granted]
+		return &v.evaluations[Granted]
 	case v.states != nil && v.Has(h):
-		return &v.outcomes[WrongState]
+		return &v.evaluations[WrongState]
 	}
-	return &v.outcomes[NotGranted]
+	return &v.evaluations[NotGranted]
 }
 
-// Compile gives the View of what use and every one of limits let through.
-// Tools are ordered by the groups of use, then by registration.
+// Compile returns a View of the tools that are in use and in all of limits. Its tools
+// are ordered by the groups of use and then by registration.
 func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	handles := s.handles(use)
 	for _, limit := range limits {
@@ -155,7 +160,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	}
 	v := newView()
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
-	v.prompts = s.withPrompts(use, limits)
+	v.prompts = s.promptGroups(use, limits)
 	v.defaultState.fill(s, handles)
 	if names := statesOf(handles); names != nil {
 		v.states = make(map[string]*StateView, len(names))
@@ -168,12 +173,13 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	return v
 }
 
-// fill puts tools on a shelf.
+// fill sets the visible tools of s.
 func (s *StateView) fill(from *Snapshot, handles []*Handle) {
 	s.revision, s.bits, s.handles = from.revision, bitsOf(from.width, handles), handles
 }
 
-// ForState gives the View in a workflow state; "" is Undefined.
+// ForState returns the StateView of a workflow state. The state "" is Undefined. All
+// states that no tool names share one StateView.
 func (v *View) ForState(state string) *StateView {
 	if v.states == nil {
 		return &v.defaultState
@@ -181,20 +187,22 @@ func (v *View) ForState(state string) *StateView {
 	if state == "" {
 		state = Undefined
 	}
-	if shelf, ok := v.states[state]; ok {
-		return shelf
+	if sv, ok := v.states[state]; ok {
+		return sv
 	}
 	return &v.defaultState
 }
 
-// Has says whether the use and its limits let the tool through, whatever the
-// state; a tool that no state offers is let through here and visible nowhere.
+// Has reports whether the View allows the tool in whatever state. That includes tools
+// that are not visible in any state. See docs/decisions/0005-stable-indexes.md for the
+// comparison of revisions.
 func (v *View) Has(h *Handle) bool { return h.since <= v.revision && v.bits.has(h.index) }
 
-// Predates says whether the tool was registered after v was compiled.
+// Predates reports whether v was compiled before the tool was registered.
 func (v *View) Predates(h *Handle) bool { return h.since > v.revision }
 
-// Names lists the tools visible in at least one state, in order.
+// Names returns the names of the tools that are visible in at least one state, in
+// order.
 func (v *View) Names() []string {
 	var names []string
 	for _, d := range v.Listable() {
@@ -203,93 +211,97 @@ func (v *View) Names() []string {
 	return names
 }
 
-// Listable lists the tools visible in at least one state, in order. The list is
-// made once; callers must not change it.
+// Listable returns the tools that are visible in at least one state, in order. The
+// list is built once; callers must not change it.
 func (v *View) Listable() []tool.Definition {
 	v.once.Do(func() {
-		shelves := v.stateViews()
+		stateViews := v.stateViews()
 		for _, h := range v.handles {
-			if slices.ContainsFunc(shelves, func(s *StateView) bool { return s.bits.has(h.index) }) {
-				v.offered = append(v.offered, h.Definition)
+			if slices.ContainsFunc(stateViews, func(s *StateView) bool { return s.bits.has(h.index) }) {
+				v.listable = append(v.listable, h.Definition)
 			}
 		}
 	})
-	return v.offered
+	return v.listable
 }
 
+// stateViews returns all StateViews of v.
 func (v *View) stateViews() []*StateView {
 	list := []*StateView{&v.defaultState}
-	for _, shelf := range v.states {
-		list = append(list, shelf)
+	for _, sv := range v.states {
+		list = append(list, sv)
 	}
 	return list
 }
 
-// Has says whether the tool is visible in this state: constant time, no
-// allocation.
+// Has reports whether the tool is visible in this state. It takes constant time and
+// does not allocate.
 func (s *StateView) Has(h *Handle) bool { return h.since <= s.revision && s.bits.has(h.index) }
 
-// Definitions lists what is visible. Callers must not change it.
+// Definitions returns the visible tools. Callers must not change the list.
 func (s *StateView) Definitions() []tool.Definition {
-	s.once.Do(s.serialise)
+	s.once.Do(s.marshal)
 	return s.definitions
 }
 
-// Names lists the names of Definitions. Callers must not change it.
+// Names returns the names of Definitions. Callers must not change the list.
 func (s *StateView) Names() []string {
-	s.once.Do(s.serialise)
+	s.once.Do(s.marshal)
 	return s.names
 }
 
-// JSON gives Definitions serialised by tool.MarshalTools, made once. Callers must not
-// change it.
+// JSON returns Definitions as serialized by tool.MarshalTools. Callers must not change
+// it.
 func (s *StateView) JSON() []byte {
-	s.once.Do(s.serialise)
-	return s.wire
+	s.once.Do(s.marshal)
+	return s.json
 }
 
-func (s *StateView) serialise() {
+// marshal builds the lists of s. It is called once.
+func (s *StateView) marshal() {
 	s.definitions, s.names = make([]tool.Definition, len(s.handles)), make([]string, len(s.handles))
 	for i, h := range s.handles {
 		s.definitions[i], s.names[i] = h.Definition, h.Definition.Name
 	}
-	wire, err := tool.MarshalTools(s.definitions)
-	if err != nil { // a definition that is no JSON was refused at registration
-		panic("toolgroups: serialise definitions: " + err.Error())
+	data, err := tool.MarshalTools(s.definitions)
+	if err != nil { // cannot happen: Register rejects definitions that are not valid JSON
+		panic("toolgroups: marshal definitions: " + err.Error())
 	}
-	s.wire = wire
+	s.json = data
 }
 
-// ViewRef holds the current View of some who share it. The zero Slot denies.
-// View and Publish are safe for concurrent use.
+// ViewRef is an atomic reference to the current View of all agents with the same
+// permissions. The zero ViewRef refers to a View that denies everything. A ViewRef is
+// safe for concurrent use and must not be copied.
 type ViewRef struct{ view atomic.Pointer[View] }
 
+// emptyView is the View of a ViewRef before the first Publish.
 var emptyView = newView()
 
-// View gives the View in force.
-func (s *ViewRef) View() *View {
-	if v := s.view.Load(); v != nil {
+// View returns the current View. It is never nil.
+func (r *ViewRef) View() *View {
+	if v := r.view.Load(); v != nil {
 		return v
 	}
 	return emptyView
 }
 
-// Publish puts v in force.
-func (s *ViewRef) Publish(v *View) { s.view.Store(v) }
+// Publish makes v the current View. v must not be changed afterwards.
+func (r *ViewRef) Publish(v *View) { r.view.Store(v) }
 
-// Covers says whether a binding names a group that is there and that it meant
-// when it was written; All means every group.
+// Covers reports whether b contains the group id: the group exists and has the owner
+// it is bound to. A BoundSet of All contains every group that exists.
 func (s *Snapshot) Covers(b BoundSet, id GroupID) bool {
 	owner := s.Owner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)
 }
 
-// Reaches says whether a binding lets a tool through, in any state.
+// Reaches reports whether b contains the tool h, in whatever state.
 func (s *Snapshot) Reaches(b BoundSet, h *Handle) bool {
 	if !b.admits(h) {
 		return false
 	}
-	for _, g := range s.selectGroups(b) {
+	for _, g := range s.boundGroups(b) {
 		if slices.Contains(s.members(g), h) {
 			return true
 		}
@@ -297,11 +309,11 @@ func (s *Snapshot) Reaches(b BoundSet, h *Handle) bool {
 	return false
 }
 
-// handles lists the handles a binding reaches, each once, in order.
+// handles returns the tools that b contains, each once, in order.
 func (s *Snapshot) handles(b BoundSet) []*Handle {
 	seen := newBits(s.width)
 	var list []*Handle
-	for _, g := range s.selectGroups(b) {
+	for _, g := range s.boundGroups(b) {
 		for _, h := range s.members(g) {
 			if !seen.has(h.index) && b.admits(h) {
 				seen.add(h.index)
@@ -312,12 +324,13 @@ func (s *Snapshot) handles(b BoundSet) []*Handle {
 	return list
 }
 
+// bits returns the indexes of the tools that b contains.
 func (s *Snapshot) bits(b BoundSet) bits { return bitsOf(s.width, s.handles(b)) }
 
-// selectGroups lists the groups a binding names that still have the bound owner.
-func (s *Snapshot) selectGroups(b BoundSet) []*group {
+// boundGroups returns the groups of b that still have the owner they are bound to.
+func (s *Snapshot) boundGroups(b BoundSet) []*group {
 	if b.Set.all {
-		return s.ordered()
+		return s.orderedGroups()
 	}
 	list := make([]*group, 0, len(b.Set.ids))
 	for _, id := range b.Set.ids {
@@ -328,8 +341,9 @@ func (s *Snapshot) selectGroups(b BoundSet) []*group {
 	return list
 }
 
-// visibleIn lists the tools that a workflow state offers; "" stands for every
-// state that no tool names.
+// visibleIn returns the tools that are visible in a workflow state. The state ""
+// stands for all states that no tool names. A tool without States is visible in every
+// state, as is one with the state "*".
 func visibleIn(handles []*Handle, state string) []*Handle {
 	var list []*Handle
 	for _, h := range handles {
@@ -341,7 +355,8 @@ func visibleIn(handles []*Handle, state string) []*Handle {
 	return list
 }
 
-// statesOf lists the states tools are limited to; nil when none is limited.
+// statesOf returns the states that tools name. It returns nil if no tool is limited to
+// states, and an empty list if tools are limited but name no state.
 func statesOf(handles []*Handle) []string {
 	var names []string
 	for _, h := range handles {
@@ -360,6 +375,7 @@ func statesOf(handles []*Handle) []string {
 	return names
 }
 
+// bitsOf returns the set of the indexes of handles, which are less than width.
 func bitsOf(width uint32, handles []*Handle) bits {
 	b := newBits(width)
 	for _, h := range handles {

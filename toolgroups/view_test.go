@@ -18,13 +18,13 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// reference/trustgraph.md, "tool states": absent and "*" are every state, []
-// is never; the state "" is "undefined".
-func TestStates(t *testing.T) {
+// A tool without States, or with the state "*", is visible in every state. A tool with
+// an empty list is visible in no state. The state "" is "undefined".
+func TestStateView_States(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{
-		in("analysis", "analysis"), stubs("every")[0], in("starred", "*"), in("never"), in("start", "undefined"),
-		in("both", "undefined", "analysis"), in("starred_too", "analysis", "*"), in("empty", ""), in("case", "Analysis"),
+		toolInStates("analysis", "analysis"), stubs("every")[0], toolInStates("starred", "*"), toolInStates("never"), toolInStates("start", "undefined"),
+		toolInStates("both", "undefined", "analysis"), toolInStates("starred_too", "analysis", "*"), toolInStates("empty", ""), toolInStates("case", "Analysis"),
 	}})
 	s := m.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of("g")))
@@ -43,25 +43,25 @@ func TestStates(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("state %q", tt.state), func(t *testing.T) {
-			shelf := view.ForState(tt.state)
-			if diff := cmp.Diff(names(shelf.Definitions()), tt.want); diff != "" {
+			sv := view.ForState(tt.state)
+			if diff := cmp.Diff(names(sv.Definitions()), tt.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
 			for _, h := range s.Tools() {
-				if got := shelf.Has(h); got != slices.Contains(tt.want, h.Definition.Name) {
+				if got := sv.Has(h); got != slices.Contains(tt.want, h.Definition.Name) {
 					t.Errorf("has %s: %v, unlike the list", h.Definition.Name, got)
 				}
 			}
-			var wire []string
-			for _, name := range gjson.GetBytes(shelf.JSON(), "#.function.name").Array() {
-				wire = append(wire, name.Str)
+			var inJSON []string
+			for _, name := range gjson.GetBytes(sv.JSON(), "#.function.name").Array() {
+				inJSON = append(inJSON, name.Str)
 			}
-			if diff := cmp.Diff(wire, tt.want); diff != "" {
-				t.Errorf("wire, got before want:\n%s", diff)
+			if diff := cmp.Diff(inJSON, tt.want); diff != "" {
+				t.Errorf("JSON, got before want:\n%s", diff)
 			}
 		})
 	}
-	t.Run("names are those of any state, in order", func(t *testing.T) {
+	t.Run("Names of all states", func(t *testing.T) {
 		want := []string{"analysis", "every", "starred", "start", "both", "starred_too", "case"}
 		for range 20 {
 			if diff := cmp.Diff(s.Compile(s.Bind(toolgroups.Of("g"))).Names(), want); diff != "" {
@@ -69,12 +69,12 @@ func TestStates(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a tool of no state is the role's and never visible", func(t *testing.T) {
+	t.Run("tool without a visible state", func(t *testing.T) {
 		if h := lookup(t, s, "never"); !view.Has(h) {
 			t.Error("the view does not know the tool")
 		}
 	})
-	t.Run("without states there is one shelf", func(t *testing.T) {
+	t.Run("no states", func(t *testing.T) {
 		m := toolgroups.NewManager()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a", "b")})
 		s := m.Snapshot()
@@ -88,9 +88,10 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// The observed cases of TrustGraph's filter, each group a toolset. They list
-// names in registration order, a View in the order of the groups asked for.
-func TestTrustGraphCases(t *testing.T) {
+// Recorded cases of TrustGraph's tool filter, with each of its groups as a toolset.
+// The cases list names in registration order, a View in the order of its groups, so
+// both are sorted before they are compared.
+func TestStateView_TrustGraphCases(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "tool_filter.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func TestTrustGraphCases(t *testing.T) {
 			m := toolgroups.NewManager()
 			members := map[toolgroups.GroupID][]string{}
 			c.Get("tools").ForEach(func(name, config gjson.Result) bool {
-				register(t, m, toolgroups.Config, toolgroups.Group{ID: toolgroups.GroupID("own/" + name.Str), Tools: []tool.Tool{observed(name.Str, config)}})
+				register(t, m, toolgroups.Config, toolgroups.Group{ID: toolgroups.GroupID("own/" + name.Str), Tools: []tool.Tool{observedTool(name.Str, config)}})
 				for _, id := range observedGroups(config) {
 					members[id] = append(members[id], name.Str)
 				}
@@ -134,8 +135,8 @@ func TestTrustGraphCases(t *testing.T) {
 	}
 }
 
-func observed(name string, config gjson.Result) tool.Tool {
-	d := tool.Definition{Name: name, Input: json.RawMessage(anything), State: config.Get("state").Str}
+func observedTool(name string, config gjson.Result) tool.Tool {
+	d := tool.Definition{Name: name, Input: json.RawMessage(anyObject), State: config.Get("state").Str}
 	if states := config.Get("applicable-states"); states.Exists() {
 		d.States = []string{}
 		for _, s := range states.Array() {
@@ -156,7 +157,7 @@ func observedGroups(config gjson.Result) ids {
 	return list
 }
 
-func TestCompile(t *testing.T) {
+func TestSnapshot_Compile(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g1", Tools: stubs("a", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c")})
@@ -170,17 +171,17 @@ func TestCompile(t *testing.T) {
 		limits []toolgroups.BoundSet
 		want   []string
 	}{
-		{"a use alone, in its order", of("g2", "g1"), nil, []string{"c", "a", "b"}},
-		{"All in the order of registration", all, nil, []string{"a", "b", "c"}},
-		{"All under a limit", all, []toolgroups.BoundSet{of("g2")}, []string{"c"}},
-		{"permission intersects tools, not ids", of("set"), []toolgroups.BoundSet{of("g1")}, []string{"a"}},
-		{"every limit counts", all, []toolgroups.BoundSet{of("g1", "g2"), of("set"), of("g1")}, []string{"a"}},
-		{"All is no limit", of("g1"), []toolgroups.BoundSet{all}, []string{"a", "b"}},
-		{"a limit of nothing", all, []toolgroups.BoundSet{{}}, []string{}},
-		{"a use of nothing", toolgroups.BoundSet{}, []toolgroups.BoundSet{all}, []string{}},
-		{"an unknown id", of("nowhere"), nil, []string{}},
-		{"ids that were never bound", toolgroups.BoundSet{Set: toolgroups.Of("g1")}, nil, []string{}},
-		{"ids of another owner", toolgroups.BoundSet{Set: toolgroups.Of("g1"), Owners: map[toolgroups.GroupID]toolgroups.Owner{"g1": "p"}}, nil, []string{}},
+		{"use without limits", of("g2", "g1"), nil, []string{"c", "a", "b"}},
+		{"All, in registration order", all, nil, []string{"a", "b", "c"}},
+		{"All with a limit", all, []toolgroups.BoundSet{of("g2")}, []string{"c"}},
+		{"intersection of tools, not of ids", of("set"), []toolgroups.BoundSet{of("g1")}, []string{"a"}},
+		{"several limits", all, []toolgroups.BoundSet{of("g1", "g2"), of("set"), of("g1")}, []string{"a"}},
+		{"limit of All", of("g1"), []toolgroups.BoundSet{all}, []string{"a", "b"}},
+		{"empty limit", all, []toolgroups.BoundSet{{}}, []string{}},
+		{"empty use", toolgroups.BoundSet{}, []toolgroups.BoundSet{all}, []string{}},
+		{"unknown id", of("nowhere"), nil, []string{}},
+		{"unbound ids", toolgroups.BoundSet{Set: toolgroups.Of("g1")}, nil, []string{}},
+		{"ids bound to another owner", toolgroups.BoundSet{Set: toolgroups.Of("g1"), Owners: map[toolgroups.GroupID]toolgroups.Owner{"g1": "p"}}, nil, []string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,9 +198,9 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// Design §4: "Ids bind to their owner when written … another owner never
-// inherits them."
-func TestAnotherOwnerNeverInheritsABinding(t *testing.T) {
+// Ids are bound to their owner when the Set is written. A group that another owner
+// registers under the same id is not in the BoundSet.
+func TestBoundSet_OtherOwnerDoesNotInherit(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	bound := m.Snapshot().Bind(toolgroups.Of("g", "later"))
@@ -213,26 +214,26 @@ func TestAnotherOwnerNeverInheritsABinding(t *testing.T) {
 		t.Errorf("got %v, want nothing", got)
 	}
 	if s.Covers(bound, "g") || s.Covers(bound, "later") || s.Covers(toolgroups.BoundSet{}, "g") {
-		t.Error("it holds a group of another owner")
+		t.Error("the BoundSet covers a group of another owner")
 	}
 	if all := s.Bind(toolgroups.All()); !s.Covers(all, "g") || s.Covers(all, "gone") {
-		t.Error("all holds what is not there, or not all that is")
+		t.Error("All covers an unknown group, or does not cover a group")
 	}
 	if err := m.Unregister("p", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	if s := m.Snapshot(); !s.Covers(bound, "g") || s.Covers(bound, "gone") {
-		t.Error("it does not hold its group, or one that is not there")
+		t.Error("the BoundSet does not cover its group, or covers an unknown one")
 	}
 	if diff := cmp.Diff(m.Snapshot().Compile(bound).Names(), []string{"a"}); diff != "" {
-		t.Errorf("back with its owner, got before want:\n%s", diff)
+		t.Errorf("registered by the first owner again, got before want:\n%s", diff)
 	}
 }
 
-// A View that was compiled before a tool went away never lets the one through
-// that gets its index.
-func TestAnOldViewNeverLetsANewToolThrough(t *testing.T) {
+// A View that was compiled before a tool was removed does not allow the tool that gets
+// its index.
+func TestView_ReusedIndexDenied(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("old", "limited")})
 	s := m.Snapshot()
@@ -242,18 +243,18 @@ func TestAnOldViewNeverLetsANewToolThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("new%d", i)
-		register(t, m, "p", toolgroups.Group{ID: "danger", Tools: []tool.Tool{stubs(name)[0], in(name+"s", "x")}})
+		register(t, m, "p", toolgroups.Group{ID: "danger", Tools: []tool.Tool{stubs(name)[0], toolInStates(name+"s", "x")}})
 		for _, h := range m.Snapshot().Tools() {
 			for _, v := range views {
 				if v.Has(h) || v.ForState("").Has(h) || v.ForState("x").Has(h) {
-					t.Fatalf("a view from before lets %s through", h.Definition.Name)
+					t.Fatalf("an older View allows %s", h.Definition.Name)
 				}
 			}
 		}
 	}
 }
 
-func TestAToolRegisteredAgainIsAnother(t *testing.T) {
+func TestView_DoesNotKnowReregisteredTool(t *testing.T) {
 	m := toolgroups.NewManager()
 	g := toolgroups.Group{ID: "g", Tools: stubs("a")}
 	register(t, m, "o", g)
@@ -261,36 +262,36 @@ func TestAToolRegisteredAgainIsAnother(t *testing.T) {
 	view := s.Compile(s.Bind(toolgroups.Of("g")))
 	register(t, m, "o", g)
 	if h := lookup(t, m.Snapshot(), "a"); view.Has(h) || h == lookup(t, s, "a") {
-		t.Error("the view from before knows the new tool")
+		t.Error("an older View allows the new registration")
 	}
 }
 
-func TestTheZeroViewAndSlotLetNothingThrough(t *testing.T) {
+func TestView_ZeroValueDenies(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	h := lookup(t, m.Snapshot(), "a")
-	var slot toolgroups.ViewRef
-	for name, view := range map[string]*toolgroups.View{"view": {}, "slot": slot.View()} {
-		shelf := view.ForState("")
-		if view.Has(h) || shelf.Has(h) || len(view.Names()) != 0 || len(shelf.Definitions()) != 0 || string(shelf.JSON()) != "[]" {
-			t.Errorf("a zero %s lets something through", name)
+	var ref toolgroups.ViewRef
+	for name, view := range map[string]*toolgroups.View{"View": {}, "ViewRef": ref.View()} {
+		sv := view.ForState("")
+		if view.Has(h) || sv.Has(h) || len(view.Names()) != 0 || len(sv.Definitions()) != 0 || string(sv.JSON()) != "[]" {
+			t.Errorf("the zero %s allows something", name)
 		}
 	}
 	s := m.Snapshot()
-	slot.Publish(s.Compile(s.Bind(toolgroups.All())))
-	if !slot.View().Has(h) {
-		t.Error("a published view is not in force")
+	ref.Publish(s.Compile(s.Bind(toolgroups.All())))
+	if !ref.View().Has(h) {
+		t.Error("a published View is not the current one")
 	}
 }
 
-// Whatever the registry does meanwhile, a reader that takes the View and then
-// looks a tool up never gets one of a group it was not given.
-func TestReadersNeverSeeMoreThanTheirsWhileTheRegistryChanges(t *testing.T) {
+// A reader that loads the View and then looks up a tool is never allowed a tool of
+// another group, whatever changes in the registry at the same time.
+func TestView_ConcurrentRegistryChanges(t *testing.T) {
 	m := toolgroups.NewManager()
-	var slot toolgroups.ViewRef
+	var ref toolgroups.ViewRef
 	register(t, m, "o", toolgroups.Group{ID: "mine", Tools: stubs("m")})
 	bound := m.Snapshot().Bind(toolgroups.Of("mine"))
-	m.Watch(func([]toolgroups.GroupID) { slot.Publish(m.Snapshot().Compile(bound)) })
+	m.Watch(func([]toolgroups.GroupID) { ref.Publish(m.Snapshot().Compile(bound)) })
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 3 {
@@ -301,10 +302,10 @@ func TestReadersNeverSeeMoreThanTheirsWhileTheRegistryChanges(t *testing.T) {
 					return
 				default:
 				}
-				view := slot.View()
+				view := ref.View()
 				for _, name := range []string{"m", "t0", "t1", "t2"} {
 					if h, ok := m.Snapshot().Lookup(name); ok && view.ForState("").Has(h) && h.Group != "mine" {
-						t.Errorf("got %s of %s through", name, h.Group)
+						t.Errorf("%s of %s is allowed", name, h.Group)
 						return
 					}
 				}
@@ -325,9 +326,9 @@ func TestReadersNeverSeeMoreThanTheirsWhileTheRegistryChanges(t *testing.T) {
 	readers.Wait()
 }
 
-func TestAskingAViewAllocatesNothing(t *testing.T) {
+func TestView_DoesNotAllocate(t *testing.T) {
 	m := toolgroups.NewManager()
-	register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubs("a")[0], in("b", "x")}})
+	register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubs("a")[0], toolInStates("b", "x")}})
 	s := m.Snapshot()
 	view := s.Compile(s.Bind(toolgroups.Of("g")))
 	got := testing.AllocsPerRun(100, func() {

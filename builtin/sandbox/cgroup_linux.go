@@ -11,24 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is the control groups of one job: of the second version one
-// directory, of the first one for each controller. A nil group, or one
-// without directories, bounds nothing.
+// group is the set of control groups of one job: one directory in version 2,
+// one per controller in version 1. A nil group, or one without directories,
+// bounds nothing.
 type group struct {
 	dirs      []string
-	pids      bool
-	oomEvents string // file that counts processes ended for want of memory
+	pids      bool   // the number of processes is bounded
+	oomEvents string // file that counts processes killed for lack of memory; "" if there is none
 }
 
-// newGroup makes control groups as far as this process may: below its own, or
-// beside it where their parent was delegated.
+// newGroup creates control groups where this process has the permission: below
+// its own group, or as a sibling where the parent was delegated. Missing
+// permission is not an error; the group then bounds less, or nothing.
 func (l *Launcher) newGroup(limits Limits) *group {
 	g, found := new(group), cgroupHierarchies()
-	l.swept.Do(func() { sweep(found) })
-	name := fmt.Sprintf(groupName+"%d-%d", os.Getpid(), l.jobs.Add(1))
+	l.cleanup.Do(func() { removeStaleGroups(found) })
+	name := fmt.Sprintf(groupPrefix+"%d-%d", os.Getpid(), l.jobs.Add(1))
 	for _, home := range found {
 		for _, parent := range home.parents {
-			if g.make(filepath.Join(parent, name), home.settings(limits)) {
+			if g.create(filepath.Join(parent, name), home.settings(limits)) {
 				break
 			}
 		}
@@ -36,33 +37,35 @@ func (l *Launcher) newGroup(limits Limits) *group {
 	return g
 }
 
-// groupName begins the names of our groups; the process's id and a number follow.
-const groupName = "rolecall-"
+// groupPrefix begins the names of control groups of jobs. The process id of the
+// starter and a number follow.
+const groupPrefix = "rolecall-"
 
-// sweep removes the groups of processes that were killed and could not, among
-// them who had our own number before us.
-func sweep(found []cgroupHierarchy) {
+// removeStaleGroups removes control groups that killed starters left, including
+// those of an earlier process with the id of this one.
+func removeStaleGroups(found []cgroupHierarchy) {
 	for _, home := range found {
 		for _, parent := range home.parents {
-			left, _ := filepath.Glob(filepath.Join(parent, groupName+"*-*")) // the pattern is well-formed
+			left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*")) // the pattern is well-formed
 			for _, dir := range left {
-				pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupName), "-")
+				pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
 				if _, err := os.Stat("/proc/" + pid); err != nil || pid == strconv.Itoa(os.Getpid()) {
-					_ = os.Remove(dir) // refused while a process is in it
+					_ = os.Remove(dir) // fails while a process is in it
 				}
 			}
 		}
 	}
 }
 
-// make makes one directory with its settings, all or nothing.
-func (g *group) make(dir string, settings map[string]string) bool {
+// create creates one directory with its settings. It reports whether all of them
+// were written; if not, the directory is removed again.
+func (g *group) create(dir string, settings map[string]string) bool {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return false
 	}
 	for file, value := range settings {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0); err != nil && !optional[file] {
-			_ = os.Remove(dir) // it is empty; a leftover harms nobody
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0); err != nil && !optionalSettings[file] {
+			_ = os.Remove(dir) // it is empty, and a leftover does no harm
 			return false
 		}
 	}
@@ -77,10 +80,11 @@ func (g *group) make(dir string, settings map[string]string) bool {
 	return true
 }
 
-// optional are settings a kernel may lack without letting anything out.
-var optional = map[string]bool{"memory.swap.max": true, "memory.oom.group": true}
+// optionalSettings are settings that a kernel may lack without weakening the
+// limits.
+var optionalSettings = map[string]bool{"memory.swap.max": true, "memory.oom.group": true}
 
-// add puts a process into the groups and says whether its number of
+// add moves a process into the groups. It reports whether the number of its
 // processes is now bounded.
 func (g *group) add(pid int) (bounded bool) {
 	if g == nil {
@@ -94,8 +98,8 @@ func (g *group) add(pid int) (bounded bool) {
 	return g.pids
 }
 
-// close removes the groups of a job that has ended, and says whether it ran
-// out of memory.
+// close removes the groups of a job that has ended. It reports whether the
+// kernel killed a process of it for lack of memory.
 func (g *group) close() (outOfMemory bool) {
 	if g == nil {
 		return false
@@ -108,17 +112,19 @@ func (g *group) close() (outOfMemory bool) {
 		}
 	}
 	for _, dir := range g.dirs {
-		_ = os.Remove(dir) // all of its processes are gone
+		_ = os.Remove(dir) // all of its processes have ended
 	}
 	return outOfMemory
 }
 
-// cgroupHierarchy is where a hierarchy of control groups has this process.
+// cgroupHierarchy is the position of this process in one hierarchy of control
+// groups.
 type cgroupHierarchy struct {
-	parents    []string // where groups may be made, best first
-	controller string   // of the first version; "" is the second, which has all
+	parents    []string // directories where groups may be created, best first
+	controller string   // version 1: "pids" or "memory"; version 2: ""
 }
 
+// settings returns the files to write for limits, with their contents.
 func (h cgroupHierarchy) settings(l Limits) map[string]string {
 	pids, memory := strconv.Itoa(l.Processes), strconv.FormatInt(l.Memory, 10)
 	switch h.controller {
@@ -130,7 +136,8 @@ func (h cgroupHierarchy) settings(l Limits) map[string]string {
 	return map[string]string{"pids.max": pids, "memory.max": memory, "memory.swap.max": "0", "memory.oom.group": "1"}
 }
 
-// cgroupHierarchies reads where this process is. A system without control groups has none.
+// cgroupHierarchies returns the hierarchies that this process is in. A system
+// without control groups has none.
 func cgroupHierarchies() []cgroupHierarchy {
 	mounts := cgroupMounts()
 	file, err := os.Open("/proc/self/cgroup")
@@ -152,9 +159,9 @@ func cgroupHierarchies() []cgroupHierarchy {
 	return list
 }
 
-// cgroupParents lists where groups may be made: below our own and, since a group of
-// the second version that has processes cannot also have groups with limits,
-// beside it, where whoever runs this system delegated the parent.
+// cgroupParents lists the directories where groups may be created. A version 2
+// group that contains processes cannot have children with limits, so the
+// parent of the own group is preferred if the system delegated it.
 func cgroupParents(own string) []string {
 	value := make([]byte, 1)
 	if n, err := unix.Getxattr(filepath.Dir(own), "user.delegate", value); err == nil && string(value[:n]) == "1" {
@@ -163,8 +170,8 @@ func cgroupParents(own string) []string {
 	return []string{own}
 }
 
-// cgroupMounts gives where the hierarchies that serve us are mounted: "pids"
-// and "memory" of the first version, "" for the second.
+// cgroupMounts returns the mount points of the hierarchies in use: "pids" and
+// "memory" for version 1, "" for version 2.
 func cgroupMounts() map[string]string {
 	file, err := os.Open("/proc/self/mounts")
 	if err != nil {

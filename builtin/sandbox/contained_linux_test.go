@@ -15,82 +15,82 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 )
 
-// TestContained is run as who runs the tests and, by TestAsAnOrdinaryUser,
-// as nobody.
-func TestContained(t *testing.T) {
-	walled(t)
+// TestLauncher_ContainsEscapes runs as the current user and, from
+// TestLauncher_WorksWithoutRoot, as an unprivileged one.
+func TestLauncher_ContainsEscapes(t *testing.T) {
+	requireSandbox(t)
 	outside := t.TempDir()
 	canary := filepath.Join(outside, "canary")
-	write(t, canary, "untouched")
+	writeFile(t, canary, "untouched")
 	t.Setenv("ROLECALL_CANARY", "secret")
 	inherited, err := syscall.Open(canary, syscall.O_RDONLY, 0) // as a shell or an init system leaves one
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer syscall.Close(inherited)
-	// Each script prints ESCAPED when it got what it must not get.
+	// Each script prints ESCAPED when it reaches what it must not reach.
 	tests := []struct{ name, script string }{
 		{"a file of the host", "cat $CANARY && echo ESCAPED"},
-		{"a file of the host through a link", "ln -s $CANARY link; cat link && echo ESCAPED"},
-		{"writing through a link to a directory", "ln -s $OUTSIDE out; echo x > out/new && echo ESCAPED"},
-		{"a hard link to a file of the system", "ln /etc/hosts here && echo ESCAPED"},
-		{"up from the workspace", "ls ../../../.. | grep -vxE 'bin|dev|etc|lib|lib32|lib64|libx32|proc|run|sbin|tmp|usr|workspace' && echo ESCAPED"},
-		{"through /proc to another root", "cat /proc/1/root$CANARY && echo ESCAPED"},
-		{"writing into the system", "for d in / /etc /usr /usr/bin /dev /proc /run; do touch $d/new && echo ESCAPED; done; true"},
-		{"changing a mode of the system", "chmod 777 /usr/bin/env && echo ESCAPED; touch -d yesterday /usr && echo ESCAPED"},
-		{"other people's passwords", "cat /etc/shadow && echo ESCAPED"},
+		{"a file of the host through a symlink", "ln -s $CANARY link; cat link && echo ESCAPED"},
+		{"writing through a symlink to a directory", "ln -s $OUTSIDE out; echo x > out/new && echo ESCAPED"},
+		{"a hard link to a system file", "ln /etc/hosts here && echo ESCAPED"},
+		{"parents of the workspace", "ls ../../../.. | grep -vxE 'bin|dev|etc|lib|lib32|lib64|libx32|proc|run|sbin|tmp|usr|workspace' && echo ESCAPED"},
+		{"the root directory of another process", "cat /proc/1/root$CANARY && echo ESCAPED"},
+		{"writing system directories", "for d in / /etc /usr /usr/bin /dev /proc /run; do touch $d/new && echo ESCAPED; done; true"},
+		{"changing modes of system files", "chmod 777 /usr/bin/env && echo ESCAPED; touch -d yesterday /usr && echo ESCAPED"},
+		{"the password database", "cat /etc/shadow && echo ESCAPED"},
 		{"home directories", "ls /root /home 2>/dev/null | grep . && echo ESCAPED"},
 		{"sockets of services", "ls /run/* /var/run 2>/dev/null | grep -v ^/run/rolecall | grep . && echo ESCAPED"},
 		{"other processes", "ls /proc | grep -E '^[0-9]+$' | while read p; do grep -l test /proc/$p/comm && echo ESCAPED; done; true"},
-		{"a signal to everybody", "trap '' TERM; kill -TERM -1; true"},
-		{"our environment", "env | grep secret && echo ESCAPED; cat /proc/*/environ | grep -a secret && echo ESCAPED"},
+		{"a signal to all processes", "trap '' TERM; kill -TERM -1; true"},
+		{"the environment of the starter", "env | grep secret && echo ESCAPED; cat /proc/*/environ | grep -a secret && echo ESCAPED"},
 		{"open descriptors", "ls -l /proc/self/fd | grep -E ' [3-9] -> ' | grep -v /proc && echo ESCAPED"},
 		{"a device", "mknod disk b 8 0 && echo ESCAPED; ls /dev | grep -E 'sd|vd|nvme|mem|kmsg|tty' && echo ESCAPED"},
 		{"capabilities", "grep Cap /proc/self/status | grep -v 0000000000000000 && echo ESCAPED"},
 		{"new privileges", "grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED; grep -q 'Seccomp:.2' /proc/self/status || echo ESCAPED"},
 		{"another namespace", "unshare -Ur true && echo ESCAPED; unshare -n true && echo ESCAPED"},
 		{"mounting", "mount -t tmpfs x /workspace && echo ESCAPED; mount -o remount,rw / && echo ESCAPED"},
-		{"settings of the kernel", "echo 1 > /proc/sys/kernel/panic && echo ESCAPED; echo x > /proc/sysrq-trigger && echo ESCAPED"},
-		{"becoming somebody else", "su nobody -s /bin/sh -c true && echo ESCAPED; setpriv --reuid 1 true && echo ESCAPED"},
-		{"descriptors this process was started with", "readlink /proc/self/fd/* | grep -F $CANARY && echo ESCAPED"},
+		{"kernel settings", "echo 1 > /proc/sys/kernel/panic && echo ESCAPED; echo x > /proc/sysrq-trigger && echo ESCAPED"},
+		{"changing the user", "su nobody -s /bin/sh -c true && echo ESCAPED; setpriv --reuid 1 true && echo ESCAPED"},
+		{"descriptors the starter inherited", "readlink /proc/self/fd/* | grep -F $CANARY && echo ESCAPED"},
 		{"the host's own /dev/null", "readlink /proc/self/fd/0 /proc/self/fd/1 /proc/$$/fd/2 | grep -v '^pipe:' && echo ESCAPED"},
 		{"private keys", "for d in /etc/ssl/private /etc/pki/tls/private; do ls $d && echo ESCAPED; done; true"},
 		{"set-user-id programs", "cp /usr/bin/id mine && chmod u+s mine; grep ' /workspace ' /proc/self/mounts | grep -q nosuid || echo ESCAPED"},
 		{"control groups", "ls /sys/fs/cgroup && echo ESCAPED"},
-		{"the process that looks after it", "cat /proc/1/environ /proc/1/maps /proc/1/mem 2>/dev/null | grep -q . && echo ESCAPED; ls -l /proc/1/fd 2>/dev/null | grep -q pipe && echo ESCAPED; kill -KILL 1; kill -STOP 1; test -d /proc/1 || echo ESCAPED"},
-		{"a name for this host", "hostname evil && echo ESCAPED; test $(cat /proc/sys/kernel/hostname) = sandbox || echo ESCAPED"},
+		{"the init process", "cat /proc/1/environ /proc/1/maps /proc/1/mem 2>/dev/null | grep -q . && echo ESCAPED; ls -l /proc/1/fd 2>/dev/null | grep -q pipe && echo ESCAPED; kill -KILL 1; kill -STOP 1; test -d /proc/1 || echo ESCAPED"},
+		{"the host name", "hostname evil && echo ESCAPED; test $(cat /proc/sys/kernel/hostname) = sandbox || echo ESCAPED"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			j := shell(t.TempDir(), tt.script)
+			j := shellJob(t.TempDir(), tt.script)
 			j.Env = []string{"CANARY=" + canary, "OUTSIDE=" + outside}
-			if out := run(t, j); strings.Contains(out.Stdout.String(), "ESCAPED") {
+			if out := mustRun(t, j); strings.Contains(out.Stdout.String(), "ESCAPED") {
 				t.Errorf("%s\ngot %s%s", tt.script, out.Stdout, out.Stderr)
 			}
-			if entries, _ := os.ReadDir(outside); len(entries) != 1 || read(t, canary) != "untouched" {
+			if entries, _ := os.ReadDir(outside); len(entries) != 1 || readFile(t, canary) != "untouched" {
 				t.Fatal("the host was changed")
 			}
 		})
 	}
 }
 
-func TestSystemCallsAreRefused(t *testing.T) {
-	walled(t)
-	if out := run(t, sandbox.Job{Program: "syscalls"}); out.Stdout.String() != "" || out.ExitCode != 0 {
-		t.Errorf("not refused:\n%s%s", out.Stdout, out.Stderr)
+func TestSeccomp_DeniesSyscalls(t *testing.T) {
+	requireSandbox(t)
+	if out := mustRun(t, sandbox.Job{Program: "syscalls"}); out.Stdout.String() != "" || out.ExitCode != 0 {
+		t.Errorf("not denied:\n%s%s", out.Stdout, out.Stderr)
 	}
 	p, err := launcher.Start(sandbox.Job{Program: "syscalls"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if said, err := io.ReadAll(p); len(said) != 0 || err != nil {
-		t.Errorf("not refused to a process that is talked with: %s, %v", said, err)
+	if output, err := io.ReadAll(p); len(output) != 0 || err != nil {
+		t.Errorf("not denied to a process of Start: %s, %v", output, err)
 	}
 }
 
-func TestThereIsNoNetworkButItsOwn(t *testing.T) {
-	walled(t)
+func TestLauncher_IsolatesNetwork(t *testing.T) {
+	requireSandbox(t)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -108,21 +108,21 @@ func TestThereIsNoNetworkButItsOwn(t *testing.T) {
 	}
 	defer abstract.Close()
 	targets := []string{"tcp " + tcp.Addr().String(), "unix " + path, "unix " + abstract.Addr().String(), "tcp 192.0.2.1:80", "udp 192.0.2.1:53"}
-	if got := talk(t, sandbox.Job{Program: "dial"}, targets); strings.Contains(got, "reached") {
+	if got := exchange(t, sandbox.Job{Program: "dial"}, targets); strings.Contains(got, "reached") {
 		t.Errorf("got\n%s", got)
 	}
-	if out := run(t, sandbox.Job{Program: "loopback"}); out.Stdout.String() != "reached itself, and could not write: true\n" {
+	if out := mustRun(t, sandbox.Job{Program: "loopback"}); out.Stdout.String() != "reached itself, and could not write: true\n" {
 		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
 	}
-	control := talk(t, sandbox.Job{Program: "dial", Unsandboxed: true}, targets[:3])
+	control := exchange(t, sandbox.Job{Program: "dial", Unsandboxed: true}, targets[:3])
 	if strings.Count(control, "reached") != 3 {
-		t.Errorf("without walls not all were reached, so this proves nothing:\n%s", control)
+		t.Errorf("an unsandboxed job did not reach all targets, so the test proves nothing:\n%s", control)
 	}
 }
 
-// talk writes lines to a program and gives all that it said up to the answer
-// to the last.
-func talk(t *testing.T, j sandbox.Job, lines []string) string {
+// exchange writes lines to a program and returns its output up to the answer to
+// the last line.
+func exchange(t *testing.T, j sandbox.Job, lines []string) string {
 	t.Helper()
 	p, err := launcher.Start(j)
 	if err != nil {
@@ -132,58 +132,59 @@ func talk(t *testing.T, j sandbox.Job, lines []string) string {
 	if _, err := io.WriteString(p, strings.Join(lines, "\n")+"\n"); err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
+	var output strings.Builder
 	for answers := bufio.NewScanner(p); answers.Scan(); {
-		fmt.Fprintln(&said, answers.Text())
+		fmt.Fprintln(&output, answers.Text())
 		if answers.Text() == "tried "+lines[len(lines)-1] {
-			return said.String()
+			return output.String()
 		}
 	}
-	t.Fatalf("it ended after\n%s", said.String())
+	t.Fatalf("the program ended after\n%s", output.String())
 	return ""
 }
 
-func TestAReadOnlyWorkspaceStaysAsItIs(t *testing.T) {
-	walled(t)
+func TestJob_ReadOnlyWorkspaceIsUnchanged(t *testing.T) {
+	requireSandbox(t)
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "file"), "old")
-	j := shell(dir, "cat file; echo new > file; touch more; chmod 777 file; rm file; mv file other; ln file link; true")
+	writeFile(t, filepath.Join(dir, "file"), "old")
+	j := shellJob(dir, "cat file; echo new > file; touch more; chmod 777 file; rm file; mv file other; ln file link; true")
 	j.ReadOnly = true
-	out := run(t, j)
+	out := mustRun(t, j)
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 || read(t, filepath.Join(dir, "file")) != "old" || out.Stdout.String() != "old" {
-		t.Errorf("got %v, %v; the job said %s%s", entries, err, out.Stdout, out.Stderr)
+	if err != nil || len(entries) != 1 || readFile(t, filepath.Join(dir, "file")) != "old" || out.Stdout.String() != "old" {
+		t.Errorf("got %v, %v; the job wrote %s%s", entries, err, out.Stdout, out.Stderr)
 	}
 }
 
-// TestAsAnOrdinaryUser runs TestContained and the tests of limits again as
-// nobody.
-func TestAsAnOrdinaryUser(t *testing.T) {
+// TestLauncher_WorksWithoutRoot runs the tests of isolation and limits again as the
+// user nobody.
+func TestLauncher_WorksWithoutRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("the tests run as an ordinary user already")
+		t.Skip("already running as an ordinary user")
 	}
-	walled(t)
-	dir, err := os.MkdirTemp("", "rolecall") // t.TempDir is for our eyes only
+	requireSandbox(t)
+	dir, err := os.MkdirTemp("", "rolecall") // t.TempDir is not readable for other users
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	binary, temp := filepath.Join(dir, "test"), filepath.Join(dir, "tmp")
-	for _, err := range []error{os.Chmod(dir, 0o755), copyFile(binary, "/proc/self/exe"), os.Mkdir(temp, 0o700), os.Chown(temp, nobody, nobody)} {
+	for _, err := range []error{os.Chmod(dir, 0o755), copyFile(binary, "/proc/self/exe"), os.Mkdir(temp, 0o700), os.Chown(temp, nobodyID, nobodyID)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestContained|TestSystemCallsAreRefused|TestThereIsNoNetworkButItsOwn|TestLimits.*|TestAReadOnlyWorkspaceStaysAsItIs)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLauncher_ContainsEscapes|TestSeccomp_DeniesSyscalls|TestLauncher_IsolatesNetwork|TestLimits.*|TestJob_ReadOnlyWorkspaceIsUnchanged)$", "-test.v")
 	cmd.Dir, cmd.Env = temp, append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyID, Gid: nobodyID}}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestContained") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestLauncher_ContainsEscapes") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-const nobody = 65534
+// nobodyID is the user and group id of nobody.
+const nobodyID = 65534
 
 func copyFile(to, from string) error {
 	data, err := os.ReadFile(from)
@@ -193,11 +194,12 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// TestWhatIsMissingIsNamed runs itself where no user namespace can be made.
-func TestWhatIsMissingIsNamed(t *testing.T) {
+// TestUnavailable_NamesMissingFeature runs itself in a user namespace where no
+// further ones can be created.
+func TestUnavailable_NamesMissingFeature(t *testing.T) {
 	if os.Getenv("ROLECALL_NO_NAMESPACES") == "" {
-		walled(t)
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestWhatIsMissingIsNamed$", "-test.v")
+		requireSandbox(t)
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestUnavailable_NamesMissingFeature$", "-test.v")
 		cmd.Env = append(os.Environ(), "ROLECALL_NO_NAMESPACES=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER,

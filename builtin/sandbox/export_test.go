@@ -1,4 +1,4 @@
 package sandbox
 
-// Raced says whether the race detector looks on.
-const Raced = raceEnabled
+// RaceEnabled reports whether the race detector is compiled in.
+const RaceEnabled = raceEnabled

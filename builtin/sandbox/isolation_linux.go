@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeInheritedFDs sees to it that the job inherits no descriptor but the usual three:
-// those that whoever started us left open are nobody's inside.
+// closeInheritedFDs marks all descriptors but the standard three as
+// close-on-exec. The parent of this process may have leaked some that lead out
+// of the sandbox.
 func closeInheritedFDs(*spec) error {
 	return unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// bringUpLoopback brings up the only network interface there is, so that a job's
-// tests can talk to its own servers.
+// bringUpLoopback sets the host name and brings up the loopback interface, the
+// only one there is, so that a job can run servers and connect to them.
 func bringUpLoopback(*spec) error {
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
-		return fmt.Errorf("name the host: %w", err)
+		return fmt.Errorf("set host name: %w", err)
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -40,14 +41,15 @@ func bringUpLoopback(*spec) error {
 	return nil
 }
 
-// mountProc shows the job its own processes. Systems that hide parts of their
-// own /proc, as containers do, refuse it; a job can do without.
+// mountProc mounts /proc with the processes of the job, read-only. Inside
+// containers that mask parts of /proc the kernel refuses the mount; the job then
+// runs without /proc.
 func mountProc(s *spec) error {
 	if err := unix.Mount("proc", staging+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return nil
 	}
-	if !s.Pids {
-		s.Pids = os.WriteFile(staging+"/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(s.Limits.Processes, minPids))), 0) == nil
+	if !s.PidsLimited {
+		s.PidsLimited = os.WriteFile(staging+"/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(s.Limits.Processes, minPids))), 0) == nil
 	}
 	err := unix.MountSetattr(unix.AT_FDCWD, staging+"/proc", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if err != nil {
@@ -56,26 +58,26 @@ func mountProc(s *spec) error {
 	return nil
 }
 
-// minPids is the least that a pid namespace of its own can be bound to.
+// minPids is the smallest value the kernel accepts for pid_max of a namespace.
 const minPids = 301
 
-// limitProcesses sees to it that something bounds the number of processes:
-// the kernel does not hold the system's root to the limit of a user.
+// limitProcesses rejects jobs whose number of processes is not bounded. RLIMIT_NPROC
+// does not apply to the root user, so root needs a control group or pid_max.
 func limitProcesses(s *spec) error {
-	if !s.Pids && os.Getuid() == 0 {
-		return errors.New("for root it takes the pids control group, writable by this process, or Linux 6.14; or start as an ordinary user")
+	if !s.PidsLimited && os.Getuid() == 0 {
+		return errors.New("root needs a writable pids control group or Linux 6.14; or start rolecall as an ordinary user")
 	}
 	return nil
 }
 
-// applyRlimits sets what the kernel holds each process to.
+// applyRlimits sets the limits that apply to each process separately.
 func applyRlimits(s *spec) error {
 	limits := map[int]uint64{
 		unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 1024, unix.RLIMIT_FSIZE: uint64(s.Limits.FileSize),
 		unix.RLIMIT_NPROC: uint64(s.Limits.Processes), unix.RLIMIT_MEMLOCK: 1 << 20, unix.RLIMIT_MSGQUEUE: 0,
 	}
 	if s.Unsandboxed {
-		delete(limits, unix.RLIMIT_NPROC) // it would count all the user's processes
+		delete(limits, unix.RLIMIT_NPROC) // outside a user namespace it counts all processes of the user
 	}
 	if !raceEnabled {
 		limits[unix.RLIMIT_DATA] = uint64(s.Limits.Memory)
@@ -88,7 +90,7 @@ func applyRlimits(s *spec) error {
 	return nil
 }
 
-// setRlimit sets a limit, or keeps a stricter one that is there.
+// setRlimit sets a limit, or keeps the current one if that is stricter.
 func setRlimit(resource int, value uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
@@ -98,10 +100,11 @@ func setRlimit(resource int, value uint64) error {
 	return unix.Setrlimit(resource, &unix.Rlimit{Cur: value, Max: value})
 }
 
-// applyLandlock is the second wall around files, should the first have a hole.
+// applyLandlock restricts writes to the workspace and the scratch directory. It is
+// a second layer behind the read-only mounts.
 func applyLandlock(s *spec) error {
 	if abi, err := llsys.LandlockGetABIVersion(); err != nil || abi < 1 {
-		return errors.Join(errors.New("the kernel does not have it switched on"), err)
+		return errors.Join(errors.New("not enabled in the kernel"), err)
 	}
 	rules := []landlock.Rule{
 		landlock.RODirs("/"), landlock.RWDirs(Scratch).WithRefer(),
@@ -116,22 +119,23 @@ func applyLandlock(s *spec) error {
 	return landlock.V7.BestEffort().RestrictScoped()
 }
 
-// dropCapabilities gives up every capability, for good, and closes this process to
-// the eyes of the program, which is the same user.
+// dropCapabilities permanently drops all capabilities and the ways to gain them.
+// It also makes this process non-dumpable, so that the program, which runs as
+// the same user, cannot inspect it through /proc or ptrace.
 func dropCapabilities(*spec) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("close the first process to others: %w", err)
+		return fmt.Errorf("make init process non-dumpable: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("refuse new privileges: %w", err)
+		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	const bits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // root is nobody special, and stays so
+	const bits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each locked; KEEP_CAPS locked off
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, bits, 0, 0, 0); err != nil {
-		return fmt.Errorf("take root's privileges: %w", err)
+		return fmt.Errorf("set securebits: %w", err)
 	}
 	for capability := uintptr(0); capability < 64; capability++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("drop capability %d: %w", capability, err)
+			return fmt.Errorf("drop capability %d from bounding set: %w", capability, err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
@@ -145,8 +149,8 @@ func dropCapabilities(*spec) error {
 	return nil
 }
 
-// enterOpen goes where a job without walls works.
-func enterOpen(s *spec) error {
+// chdirWorkspace changes to the workspace of an unsandboxed job.
+func chdirWorkspace(s *spec) error {
 	if s.Workspace == "" {
 		return nil
 	}

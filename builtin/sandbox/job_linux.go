@@ -14,40 +14,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolationStep is one step on the way inside, and what the system lacks if it fails.
+// isolationStep is one step of entering the sandbox, and the kernel feature that
+// is missing if it fails.
 type isolationStep struct {
 	apply   func(*spec) error
 	missing string
 }
 
-// isolationSteps lists the steps in their order: each needs rights that later ones
+// isolationSteps returns the steps in order. Each needs rights that later steps
 // take away.
 func isolationSteps() []isolationStep {
 	return []isolationStep{
 		{closeInheritedFDs, "close_range (Linux 5.11 or later)"},
 		{bringUpLoopback, "a network namespace with a loopback"},
-		{newRoot, "a root of its own in a mount namespace (Linux 5.12 or later)"},
-		{limitProcesses, "a bound on the number of processes"},
+		{newRoot, "a root file system in a mount namespace (Linux 5.12 or later)"},
+		{limitProcesses, "a limit on the number of processes"},
 		{applyLandlock, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
 		{dropCapabilities, "a process without capabilities"},
 		{applySeccomp, "seccomp filters"},
-		{applyRlimits, "resource limits"}, // last: the others want memory
+		{applyRlimits, "resource limits"}, // last: the other steps need memory
 	}
 }
 
-// unsandboxedSteps is what holds for a job that runs open.
+// unsandboxedSteps returns the steps of a job without a sandbox.
 func unsandboxedSteps() []isolationStep {
-	return []isolationStep{{enterOpen, "the workspace"}, {applyRlimits, "resource limits"}}
+	return []isolationStep{{chdirWorkspace, "the workspace"}, {applyRlimits, "resource limits"}}
 }
 
-// runAsJob makes this process the job it was started for. What stands in the
-// way goes to the starter; the error is that even this failed.
+// runAsJob turns this process into the job it was started for. A failure is
+// reported to the starter over the report pipe; the returned error means that
+// the report itself could not be sent.
 func runAsJob() error {
-	runtime.LockOSThread() // the walls are this thread's, and those of what it becomes
+	runtime.LockOSThread() // the restrictions apply to this thread and what it executes
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(reportFD)
 	to := os.NewFile(reportFD, "report")
-	text, err := json.Marshal(enter(os.NewFile(specFD, "spec"), to))
+	text, err := json.Marshal(isolateAndExec(os.NewFile(specFD, "spec"), to))
 	if err == nil {
 		_, err = to.Write(text)
 	}
@@ -57,34 +59,36 @@ func runAsJob() error {
 	return err
 }
 
-// enter builds the walls and becomes the program; it returns why it could not.
-func enter(from, to *os.File) report {
+// isolateAndExec reads the spec, applies the isolation steps and starts the
+// program. It returns only on failure.
+func isolateAndExec(from, to *os.File) report {
 	var s spec
 	if err := json.NewDecoder(from).Decode(&s); err != nil {
-		return report{Cause: "read the job: " + err.Error()}
+		return report{Cause: "read sandbox job: " + err.Error()}
 	}
-	list := isolationSteps()
+	steps := isolationSteps()
 	if s.Unsandboxed {
-		list = unsandboxedSteps()
+		steps = unsandboxedSteps()
 	}
-	for _, w := range list {
-		if err := w.apply(&s); err != nil {
-			return report{Missing: w.missing, Cause: err.Error()}
+	for _, step := range steps {
+		if err := step.apply(&s); err != nil {
+			return report{Missing: step.missing, Cause: err.Error()}
 		}
 	}
 	return s.exec(to)
 }
 
-// exec runs the program: an open job becomes it, a walled one looks after it.
+// exec starts the program. An unsandboxed job is replaced by it; a sandboxed one
+// supervises it. It returns only on failure.
 func (s *spec) exec(to *os.File) report {
 	path, argv := insideBinary, []string{argProgram, s.Program}
 	if s.Unsandboxed {
 		path = s.Binary
 	}
 	if s.Program == "" {
-		found, err := s.find(s.Argv[0])
+		found, err := s.lookPath(s.Argv[0])
 		if err != nil {
-			return report{Cause: err.Error(), Exit: exitNotFound(err)}
+			return report{Cause: err.Error(), Exit: execExitCode(err)}
 		}
 		path, argv = found, s.Argv
 	}
@@ -97,25 +101,26 @@ func (s *spec) exec(to *os.File) report {
 	} else {
 		err = s.supervise(path, argv, to)
 	}
-	return report{Cause: argv[0] + ": " + err.Error(), Exit: exitNotFound(err)}
+	return report{Cause: argv[0] + ": " + err.Error(), Exit: execExitCode(err)}
 }
 
-// supervise starts the program below this process, which stays the first of
-// its namespace: when the starter ends, the kernel ends this process, and with
-// it all others. The program itself could not be trusted to keep that so. It
-// returns only if the program does not start.
+// supervise starts the program as a child of this process, which remains the
+// init process of the pid namespace. When the starter ends, the kernel kills
+// this process and with it the namespace. The program could disable that signal
+// if it were the init process. supervise returns only if the program does not
+// start.
 func (s *spec) supervise(path string, argv []string, to *os.File) error {
 	program, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: s.Env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		return err
 	}
-	_ = to.Close() // the starter goes on
+	_ = to.Close() // tells the starter that the program runs
 	os.Exit(reap(program))
 	return nil
 }
 
-// reap waits for all that end, since those that have lost their parent are
-// ours, and gives the program's exit code.
+// reap waits for all children, because orphans are reparented to this process. It
+// returns the exit code of the program once that has ended.
 func reap(program int) int {
 	for {
 		var status unix.WaitStatus
@@ -131,8 +136,8 @@ func reap(program int) int {
 	}
 }
 
-// find looks a program up as a shell would.
-func (s *spec) find(name string) (string, error) {
+// lookPath looks up a program in the PATH of the job, as a shell does.
+func (s *spec) lookPath(name string) (string, error) {
 	os.Clearenv()
 	for _, pair := range s.Env {
 		if path, ok := strings.CutPrefix(pair, "PATH="); ok {
@@ -149,9 +154,9 @@ func (s *spec) find(name string) (string, error) {
 	return found, err
 }
 
-// exitNotFound gives a shell's codes for programs that are not there, or that
-// cannot be run.
-func exitNotFound(err error) int {
+// execExitCode returns the exit codes of a shell: 127 for a program that was not
+// found, 126 for one that cannot be executed.
+func execExitCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return 127
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 )
 
-func TestLimitsOfAJob(t *testing.T) {
-	walled(t)
+func TestLimits_BoundJob(t *testing.T) {
+	requireSandbox(t)
 	tests := []struct {
 		name, script string
 		limits       sandbox.Limits
@@ -25,27 +25,27 @@ func TestLimitsOfAJob(t *testing.T) {
 	}{
 		{"memory of one process", "head -c 200000000 /dev/zero | tail | wc -c", sandbox.Limits{Memory: 64 << 20},
 			func(_ string, o sandbox.Outcome) bool { return o.Stdout.String() != "200000000\n" }},
-		{"the size of a file", "head -c 3000000 /dev/zero > big; true", sandbox.Limits{FileSize: 1 << 20},
+		{"file size", "head -c 3000000 /dev/zero > big; true", sandbox.Limits{FileSize: 1 << 20},
 			func(dir string, o sandbox.Outcome) bool { return size(filepath.Join(dir, "big")) == 1<<20 }},
-		{"the size of the scratch directory", "head -c 30000000 /dev/zero > /tmp/big; wc -c < /tmp/big", sandbox.Limits{Scratch: 1 << 20},
+		{"size of the scratch directory", "head -c 30000000 /dev/zero > /tmp/big; wc -c < /tmp/big", sandbox.Limits{Scratch: 1 << 20},
 			func(_ string, o sandbox.Outcome) bool { return o.Stdout.String() == "1048576\n" }},
-		{"the number of processes", "i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); echo $i; done; echo all", sandbox.Limits{Processes: 30, Time: 5 * time.Second},
+		{"number of processes", "i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); echo $i; done; echo all", sandbox.Limits{Processes: 30, Time: 5 * time.Second},
 			func(_ string, o sandbox.Outcome) bool {
 				return strings.HasPrefix(o.Stdout.String(), "1\n2\n") && !strings.HasSuffix(o.Stdout.String(), "all\n")
 			}},
 		{"time", "while :; do :; done", sandbox.Limits{Time: 200 * time.Millisecond},
 			func(_ string, o sandbox.Outcome) bool { return o.TimedOut }},
-		{"time, of who ignores every signal", "trap '' TERM INT HUP; while :; do sleep 1000; done", sandbox.Limits{Time: 200 * time.Millisecond},
+		{"time of a job that ignores signals", "trap '' TERM INT HUP; while :; do sleep 1000; done", sandbox.Limits{Time: 200 * time.Millisecond},
 			func(_ string, o sandbox.Outcome) bool { return o.TimedOut }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if sandbox.Raced && os.Getuid() != 0 && tt.limits.Memory > 0 {
-				t.Skip("under the race detector only a control group bounds memory, which takes root here; the plain run tests it")
+			if sandbox.RaceEnabled && os.Getuid() != 0 && tt.limits.Memory > 0 {
+				t.Skip("with the race detector memory is bounded by a control group only, which needs root")
 			}
-			j := shell(t.TempDir(), tt.script)
+			j := shellJob(t.TempDir(), tt.script)
 			j.Limits = tt.limits
-			if out := run(t, j); !tt.check(j.Workspace, out) {
+			if out := mustRun(t, j); !tt.check(j.Workspace, out) {
 				t.Errorf("got %+v: %s%s", out, out.Stdout, out.Stderr)
 			}
 		})
@@ -60,9 +60,9 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// fifo makes a named pipe in dir; a reader of it sees its end when no process
-// of a job is left.
-func fifo(t *testing.T, dir string) string {
+// makeFIFO creates a named pipe that the processes of a job keep open. A reader of
+// it sees the end of the file when all of them have ended.
+func makeFIFO(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "alive")
 	if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
@@ -71,25 +71,25 @@ func fifo(t *testing.T, dir string) string {
 	return path
 }
 
-// lingering is a script whose children outlive it, do not listen to signals
-// and left their session.
-const lingering = `exec 9> alive; echo up >&9; trap '' HUP TERM INT; (setsid sleep 1000 &) ; sleep 1000 & `
+// leaveChildren is a script whose children outlive it, ignore signals and run in
+// another session.
+const leaveChildren = `exec 9> alive; echo up >&9; trap '' HUP TERM INT; (setsid sleep 1000 &) ; sleep 1000 & `
 
-func TestNothingOutlivesAJob(t *testing.T) {
-	walled(t)
+func TestLauncher_RunLeavesNoProcess(t *testing.T) {
+	requireSandbox(t)
 	tests := []struct {
 		name, script string
 		act          func(cancel context.CancelFunc)
 	}{
-		{"that ends", lingering, func(context.CancelFunc) {}},
-		{"that is ended", lingering + "wait", func(cancel context.CancelFunc) { cancel() }},
+		{"job that ends", leaveChildren, func(context.CancelFunc) {}},
+		{"job that is cancelled", leaveChildren + "wait", func(cancel context.CancelFunc) { cancel() }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			j := shell(t.TempDir(), tt.script)
+			j := shellJob(t.TempDir(), tt.script)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			path := fifo(t, j.Workspace)
+			path := makeFIFO(t, j.Workspace)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := launcher.Run(ctx, j)
@@ -108,16 +108,16 @@ func TestNothingOutlivesAJob(t *testing.T) {
 			if n, _ := reader.Read(up); n != 0 { // waits for the last process
 				t.Errorf("got %q", up[:n])
 			}
-			if err := <-ended; tt.name == "that is ended" != errors.Is(err, context.Canceled) {
+			if err := <-ended; tt.name == "job that is cancelled" != errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
 
-func TestOnlySoManyJobsRunAtOnce(t *testing.T) {
-	walled(t)
-	j := shell(t.TempDir(), "mine=$(mktemp -d at-work-XXXXXX); ls -d at-work-* | wc -l >> counts; sleep 0.1; rmdir $mine")
+func TestLauncher_BoundsConcurrentJobs(t *testing.T) {
+	requireSandbox(t)
+	j := shellJob(t.TempDir(), "mine=$(mktemp -d at-work-XXXXXX); ls -d at-work-* | wc -l >> counts; sleep 0.1; rmdir $mine")
 	var all sync.WaitGroup
 	for range 30 {
 		all.Go(func() {
@@ -127,34 +127,34 @@ func TestOnlySoManyJobsRunAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	places := max(4, 2*runtime.NumCPU())
-	counts := strings.Fields(read(t, filepath.Join(j.Workspace, "counts")))
+	limit := max(4, 2*runtime.NumCPU())
+	counts := strings.Fields(readFile(t, filepath.Join(j.Workspace, "counts")))
 	if len(counts) != 30 {
 		t.Errorf("%d jobs ran, want 30", len(counts))
 	}
 	for _, count := range counts {
-		if n, err := strconv.Atoi(count); err != nil || n > places {
-			t.Errorf("%s jobs at once, want at most %d", count, places)
+		if n, err := strconv.Atoi(count); err != nil || n > limit {
+			t.Errorf("%s jobs at once, want at most %d", count, limit)
 		}
 	}
 }
 
-// TestNoJobOutlivesItsStarter kills a process that has started a job.
-func TestNoJobOutlivesItsStarter(t *testing.T) {
+// TestLauncher_JobEndsWithStarter kills a process that has started a job.
+func TestLauncher_JobEndsWithStarter(t *testing.T) {
 	if dir := os.Getenv("ROLECALL_STARTER"); dir != "" {
-		j := shell(dir, lingering+"wait")
-		if os.Getenv("ROLECALL_STARTS") == "unleashed" {
-			j = sandbox.Job{Program: "unleashed", Workspace: dir}
+		j := shellJob(dir, leaveChildren+"wait")
+		if os.Getenv("ROLECALL_STARTS") == "ignoreParentDeath" {
+			j = sandbox.Job{Program: "ignoreParentDeath", Workspace: dir}
 		}
 		_, err := launcher.Run(t.Context(), j)
-		t.Fatal("the job ended by itself: ", err)
+		t.Fatal("the job ended on its own: ", err)
 	}
-	walled(t)
-	for _, job := range []string{"lingering", "unleashed"} {
+	requireSandbox(t)
+	for _, job := range []string{"leaveChildren", "ignoreParentDeath"} {
 		t.Run(job, func(t *testing.T) {
 			dir := t.TempDir()
-			path := fifo(t, dir)
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNoJobOutlivesItsStarter$")
+			path := makeFIFO(t, dir)
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestLauncher_JobEndsWithStarter$")
 			cmd.Env = append(os.Environ(), "ROLECALL_STARTER="+dir, "ROLECALL_STARTS="+job)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -179,8 +179,8 @@ func TestNoJobOutlivesItsStarter(t *testing.T) {
 	}
 }
 
-func TestConversation(t *testing.T) {
-	walled(t)
+func TestLauncher_StartExchangesLines(t *testing.T) {
+	requireSandbox(t)
 	p, err := launcher.Start(sandbox.Job{Program: "echo"})
 	if err != nil {
 		t.Fatal(err)

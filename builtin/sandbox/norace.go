@@ -2,6 +2,8 @@
 
 package sandbox
 
+// raceEnabled reports whether the race detector is compiled in.
 const raceEnabled = false
 
-var ownEnvironment = []string{}
+// reexecEnv is the environment of processes that run code of this binary.
+var reexecEnv = []string{}

@@ -16,10 +16,10 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 )
 
-// programs is what this binary can be inside.
-var programs = map[string]sandbox.Program{"echo": echo, "syscalls": tryCalls, "dial": dial, "loopback": bringUpLoopback, "unleashed": unleashed}
+// programs are the Programs of this test binary.
+var programs = map[string]sandbox.Program{"echo": echo, "syscalls": trySyscalls, "dial": dial, "loopback": dialLoopback, "ignoreParentDeath": ignoreParentDeath}
 
-// echo gives back each line it gets.
+// echo answers each line that it reads.
 func echo(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -28,9 +28,9 @@ func echo(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// tryCalls makes system calls no job may make, and prints those that are not
-// refused.
-func tryCalls(_ io.Reader, out io.Writer) error {
+// trySyscalls makes system calls that no job may make, and prints those that are
+// not denied.
+func trySyscalls(_ io.Reader, out io.Writer) error {
 	calls := []struct {
 		name   string
 		number uintptr
@@ -62,9 +62,9 @@ func tryCalls(_ io.Reader, out io.Writer) error {
 		{"a set-group-id mode", unix.SYS_FCHMOD, [3]uintptr{^uintptr(0), 0o2755}},
 		{"a set-user-id mode by name", unix.SYS_FCHMODAT, [3]uintptr{0, 0, 0o4755}},
 		{"a set-user-id mode by name and flags", unix.SYS_FCHMODAT2, [3]uintptr{0, 0, 0o4755}},
-		{"making a set-user-id file", unix.SYS_MKNODAT, [3]uintptr{0, 0, unix.S_IFREG | 0o4755}},
-		{"taking room without writing", unix.SYS_FALLOCATE, [3]uintptr{^uintptr(0), 0, 0}},
-		{"putting input into a terminal", unix.SYS_IOCTL, [3]uintptr{0, unix.TIOCSTI}},
+		{"creating a set-user-id file", unix.SYS_MKNODAT, [3]uintptr{0, 0, unix.S_IFREG | 0o4755}},
+		{"allocating space without writing", unix.SYS_FALLOCATE, [3]uintptr{^uintptr(0), 0, 0}},
+		{"injecting terminal input", unix.SYS_IOCTL, [3]uintptr{0, unix.TIOCSTI}},
 		{"a packet socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_PACKET, unix.SOCK_RAW}},
 		{"a vsock socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_VSOCK, unix.SOCK_STREAM}},
 		{"a crypto socket", unix.SYS_SOCKET, [3]uintptr{unix.AF_ALG, unix.SOCK_SEQPACKET}},
@@ -90,15 +90,15 @@ func tryCalls(_ io.Reader, out io.Writer) error {
 		fmt.Fprintln(out, "creating a set-user-id file: succeeded")
 	}
 	if err := os.WriteFile(sandbox.Scratch+"/plain", nil, 0o755); err != nil {
-		fmt.Fprintln(out, "what every program does:", err)
+		fmt.Fprintln(out, "creating an ordinary file:", err)
 	}
 	if _, err := syscall.Open(sandbox.Scratch+"/plain", syscall.O_RDONLY, 0o4755); err != nil {
-		fmt.Fprintln(out, "opening a file, with a mode that does not count:", err)
+		fmt.Fprintln(out, "opening a file with a mode that is ignored:", err)
 	}
 	return nil
 }
 
-// dial tries to reach each address it gets, and prints those it reached.
+// dial connects to each address that it reads, and prints those it reached.
 func dial(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -115,8 +115,8 @@ func dial(in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// bringUpLoopback talks to itself.
-func bringUpLoopback(_ io.Reader, out io.Writer) error {
+// dialLoopback connects to a listener of its own.
+func dialLoopback(_ io.Reader, out io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -130,9 +130,8 @@ func bringUpLoopback(_ io.Reader, out io.Writer) error {
 	return errors.Join(conn.Close(), l.Close())
 }
 
-// unleashed gives up the signal that ends it with its parent, in every way it
-// may be given up, and stays.
-func unleashed(io.Reader, io.Writer) error {
+// ignoreParentDeath clears its parent death signal and waits forever.
+func ignoreParentDeath(io.Reader, io.Writer) error {
 	alive, err := os.OpenFile("/workspace/alive", os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -2,10 +2,11 @@
 
 package sandbox
 
-// raced: this binary reserves address space far beyond any limit, so that only
-// a control group holds the memory of its jobs.
-const raced = true
+// raceEnabled reports whether the race detector is compiled in. It reserves
+// address space far beyond any limit, so memory can only be bounded by a
+// control group.
+const raceEnabled = true
 
-// ownEnvironment is that of this binary's own processes: with it they end at
-// once and not a second later.
-var ownEnvironment = []string{"GORACE=atexit_sleep_ms=0"}
+// reexecEnv is the environment of processes that run code of this binary. The
+// setting makes them exit at once instead of a second later.
+var reexecEnv = []string{"GORACE=atexit_sleep_ms=0"}

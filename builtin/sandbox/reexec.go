@@ -6,21 +6,22 @@ import (
 	"runtime"
 )
 
-// The names, as argv[0], under which this binary is started again.
+// Values of argv[0] with which this binary starts itself again.
 const (
-	argIsolate = "rolecall: sandbox" // builds the walls, then becomes the job
-	argProgram = "rolecall: program" // is a Program, inside
+	argIsolate = "rolecall: sandbox" // isolates itself, then starts the job
+	argProgram = "rolecall: program" // runs a Program, inside the sandbox
 )
 
-// Enter is the first line of main. In a process that a Launcher started it
-// becomes the job and does not return; else it gives a Launcher that can run
-// the programs by their names.
+// Enter must be the first call in main. In a process that a Launcher started it
+// runs the job and does not return. Otherwise it returns a Launcher that can
+// run the given programs by name. A binary calls Enter once, always with the
+// same programs.
 func Enter(programs map[string]Program) *Launcher {
 	switch os.Args[0] {
 	case argIsolate:
-		fatal(runAsJob())
+		exit(runAsJob())
 	case argProgram:
-		fatal(runProgram(programs))
+		exit(runProgram(programs))
 	}
 	return &Launcher{entered: true, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
 }
@@ -28,13 +29,13 @@ func Enter(programs map[string]Program) *Launcher {
 // runProgram runs the program named by the first argument.
 func runProgram(programs map[string]Program) error {
 	if len(os.Args) != 2 || programs[os.Args[1]] == nil {
-		return fmt.Errorf("this binary has no program %q", os.Args[1:])
+		return fmt.Errorf("unknown program %q", os.Args[1:])
 	}
 	return programs[os.Args[1]](os.Stdin, os.Stdout)
 }
 
-// fatal ends a job's process.
-func fatal(err error) {
+// exit ends the process of a job and prints err, if there is one.
+func exit(err error) {
 	if err == nil {
 		os.Exit(0)
 	}

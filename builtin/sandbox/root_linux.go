@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideBinary is where a Program finds this binary.
+// insideBinary is the path of this binary in a sandbox that runs a Program.
 const insideBinary = "/run/rolecall"
 
-// systemTrees are the directories of the host a job can read, where there are
-// such. A link among them is made again as a link.
+// systemTrees are the host directories that a job can read, as far as they
+// exist. A symbolic link among them is recreated as a link.
 var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// systemFiles are what programs look for outside of these. Private keys lie
-// beside certificates; a job started by root would be their owner.
+// systemFiles are files that programs need outside systemTrees. They are listed
+// one by one, because private keys are stored next to certificates and a job
+// started by root owns them.
 var systemFiles = []string{
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/debian_version", "/etc/fonts", "/etc/host.conf",
 	"/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
@@ -28,16 +29,16 @@ var systemFiles = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 }
 
-// newRoot gives the job a file system of its own.
+// newRoot replaces the root file system of the job:
 //
-//  1. copies of the host's trees are taken, still bound to no place
-//  2. an empty file system is mounted, and the copies in it
-//  3. it becomes the root, and what was there before is let go
+//  1. It clones the mounts of the host trees, not yet attached anywhere.
+//  2. It mounts an empty file system and attaches the clones to it.
+//  3. It makes that the root and unmounts the host's root.
 func newRoot(s *spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts to ourselves: %w", err)
+		return fmt.Errorf("make mounts private: %w", err)
 	}
-	trees, err := s.trees()
+	trees, err := s.cloneTrees()
 	if err != nil {
 		return err
 	}
@@ -55,28 +56,28 @@ func newRoot(s *spec) error {
 	return pivot(s)
 }
 
-// staging is where the new root is put together; any directory serves, since
-// nothing is taken from the host any more.
+// staging is where the new root is assembled. Any directory will do, since the
+// host trees are cloned before it is mounted over.
 const staging = "/tmp"
 
-// mountTree is a copy of a part of the host, or a link.
+// mountTree is a detached clone of a host mount, or a symbolic link.
 type mountTree struct {
-	place string // inside
-	link  string // where it leads, when it is a link
-	fd    int
-	dir   bool
+	target string // path inside the sandbox
+	link   string // target of the symbolic link, "" if it is a mount
+	fd     int
+	dir    bool
 }
 
-// trees takes copies of all that the job sees of the host.
-func (s *spec) trees() ([]mountTree, error) {
-	list, err := systemParts()
+// cloneTrees clones all mounts that the job sees of the host.
+func (s *spec) cloneTrees() ([]mountTree, error) {
+	list, err := cloneSystemTrees()
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range s.Readable {
 		t, err := cloneTree(path, filepath.Clean(path), readOnly)
 		if err != nil {
-			return nil, fmt.Errorf("a readable directory: %w", err)
+			return nil, fmt.Errorf("readable directory: %w", err)
 		}
 		list = append(list, t)
 	}
@@ -90,32 +91,32 @@ func (s *spec) trees() ([]mountTree, error) {
 	if s.Workspace == "" {
 		return list, nil
 	}
-	t, err := s.workspace()
+	t, err := s.cloneWorkspace()
 	return append(list, t), err
 }
 
-// systemParts takes what there is of the system.
-func systemParts() ([]mountTree, error) {
+// cloneSystemTrees clones systemTrees and systemFiles.
+func cloneSystemTrees() ([]mountTree, error) {
 	var list []mountTree
 	for _, path := range systemTrees {
 		if link, err := os.Readlink(path); err == nil {
-			list = append(list, mountTree{place: path, link: link})
+			list = append(list, mountTree{target: path, link: link})
 			continue
 		}
-		if err := add(&list, path); err != nil {
+		if err := addTree(&list, path); err != nil {
 			return nil, err
 		}
 	}
 	for _, path := range systemFiles {
-		if err := add(&list, path); err != nil {
+		if err := addTree(&list, path); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// add takes a tree to its own place; what is not there is left out.
-func add(list *[]mountTree, path string) error {
+// addTree clones a tree to the same path. It skips trees that do not exist.
+func addTree(list *[]mountTree, path string) error {
 	t, err := cloneTree(path, path, readOnly)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -127,9 +128,9 @@ func add(list *[]mountTree, path string) error {
 	return nil
 }
 
-// workspace takes the workspace, and refuses one that somebody put in the
-// place of the one the starter looked at.
-func (s *spec) workspace() (mountTree, error) {
+// cloneWorkspace clones the workspace. It rejects a directory that replaced the
+// one the starter saw.
+func (s *spec) cloneWorkspace() (mountTree, error) {
 	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if s.ReadOnly {
 		attributes |= readOnly
@@ -142,61 +143,62 @@ func (s *spec) workspace() (mountTree, error) {
 	if err := unix.Fstat(t.fd, &info); err != nil {
 		return t, err
 	}
-	if (fileID{uint64(info.Dev), info.Ino}) != s.Number {
-		return t, errors.New("the workspace was replaced meanwhile")
+	if (fileID{uint64(info.Dev), info.Ino}) != s.WorkspaceID {
+		return t, errors.New("the workspace was replaced while the job started")
 	}
 	return t, nil
 }
 
-// readOnly is how a job sees what is the host's. Devices work: they are files
-// of their own.
+// readOnly are the mount attributes of host trees. NODEV is absent because device
+// files such as /dev/null are among them.
 const readOnly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
 
-// cloneTree copies one tree, all of it with the attributes given.
-func cloneTree(from, place string, attributes uint64) (mountTree, error) {
+// cloneTree clones the mount at from recursively, with the given attributes.
+func cloneTree(from, target string, attributes uint64) (mountTree, error) {
 	info, err := os.Stat(from)
 	if err != nil {
 		return mountTree{}, err
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
-		return mountTree{}, fmt.Errorf("copy the mount of %s: %w", from, err)
+		return mountTree{}, fmt.Errorf("clone mount of %s: %w", from, err)
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes}); err != nil {
-		return mountTree{}, fmt.Errorf("protect the mount of %s: %w", from, err)
+		return mountTree{}, fmt.Errorf("set mount attributes of %s: %w", from, err)
 	}
-	return mountTree{place: place, fd: fd, dir: info.IsDir()}, nil
+	return mountTree{target: target, fd: fd, dir: info.IsDir()}, nil
 }
 
-// attach puts a tree in its place below root.
+// attach mounts a tree at its target below root.
 func (t mountTree) attach(root string) error {
-	place := root + t.place
-	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+	path := root + t.target
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if t.link != "" {
-		return os.Symlink(t.link, place)
+		return os.Symlink(t.link, path)
 	}
 	defer unix.Close(t.fd)
-	err := createMountPoint(place, t.dir)
+	err := createMountPoint(path, t.dir)
 	if err == nil {
-		err = unix.MoveMount(t.fd, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		err = unix.MoveMount(t.fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
 	if err != nil {
-		return fmt.Errorf("mount %s: %w", t.place, err)
+		return fmt.Errorf("mount %s: %w", t.target, err)
 	}
 	return nil
 }
 
-// createMountPoint makes what a mount needs below it.
-func createMountPoint(place string, dir bool) error {
+// createMountPoint creates the directory or file that a mount is attached to.
+func createMountPoint(path string, dir bool) error {
 	if dir {
-		return os.MkdirAll(place, 0o755)
+		return os.MkdirAll(path, 0o755)
 	}
-	return os.WriteFile(place, nil, 0o644)
+	return os.WriteFile(path, nil, 0o644)
 }
 
-// mountPrivate adds what the job does not share with the host.
+// mountPrivate creates the files and directories that the job does not share with
+// the host.
 func mountPrivate(s *spec) error {
 	for _, dir := range []string{"/proc", "/dev", "/etc", "/run"} {
 		if err := os.MkdirAll(staging+dir, 0o755); err != nil {
@@ -220,7 +222,7 @@ func mountPrivate(s *spec) error {
 	return nil
 }
 
-// stage mounts the empty root and the scratch directory in it.
+// stage mounts the empty root with the scratch directory in it.
 func stage(s *spec) error {
 	if err := mountScratch(staging, "mode=755,nr_inodes=4096,size=1m"); err != nil {
 		return err
@@ -233,12 +235,13 @@ func stage(s *spec) error {
 
 func mountScratch(at, options string) error {
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return fmt.Errorf("mount a scratch file system: %w", err)
+		return fmt.Errorf("mount tmpfs: %w", err)
 	}
 	return nil
 }
 
-// pivot makes staging the root, and everything else unreachable.
+// pivot makes staging the root, and everything else unreachable, then changes to
+// the workspace.
 func pivot(s *spec) error {
 	if err := mountProc(s); err != nil {
 		return err
@@ -247,13 +250,13 @@ func pivot(s *spec) error {
 		return err
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("change the root: %w", err)
+		return fmt.Errorf("pivot root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("let go of the host's root: %w", err)
+		return fmt.Errorf("unmount host root: %w", err)
 	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-		return fmt.Errorf("protect the root: %w", err)
+		return fmt.Errorf("make root read-only: %w", err)
 	}
 	if s.Workspace == "" {
 		return os.Chdir("/")

@@ -10,26 +10,28 @@ import (
 	"strings"
 )
 
-// Run runs a job to its end and keeps what it writes. A program that fails,
-// is not found or runs out of time is an Outcome; the error is about the
-// sandbox: *Unavailable when the system cannot give it, else what is wrong
-// with the job. When ctx ends the job is ended and the error is ctx's cause.
+// Run runs a job to its end and captures its output. A program that fails, is
+// not found or exceeds its time limit yields an Outcome without an error.
 //
-// Only so many jobs run at once, twice as many as there are processors: what
-// one may use up, all together must not. The others wait; their time has not
-// begun.
+// The error is *Unavailable when the system cannot isolate the job, and
+// otherwise describes an invalid job. When ctx ends, the job is killed and the
+// error is the cause of ctx; the Outcome then holds the output so far.
+//
+// The number of jobs that run at the same time is twice the number of
+// processors, at least four: Limits bound one job, this bounds their sum.
+// Further calls wait; the time limit starts when the job does.
 func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
-	if err := l.enter(ctx); err != nil {
+	if err := l.acquire(ctx); err != nil {
 		return Outcome{}, err
 	}
-	defer l.leave()
+	defer l.release()
 	j.Limits = j.Limits.orDefault()
-	limited, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTime)
+	limited, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTimeLimit)
 	defer cancel()
-	stdout, stderr := newRecorder(j.Limits.Output), newRecorder(j.Limits.Output)
+	stdout, stderr := newHeadTailBuffer(j.Limits.Output), newHeadTailBuffer(j.Limits.Output)
 	p, err := l.start(limited, j, strings.NewReader(""), stdout, stderr)
 	if err == nil {
-		err = p.ended()
+		err = p.waitDone()
 	}
 	out := Outcome{Stdout: stdout.output(), Stderr: stderr.output(), OutOfMemory: p != nil && p.outOfMemory}
 	switch {
@@ -38,11 +40,11 @@ func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
 	case limited.Err() != nil:
 		out.TimedOut = true
 	}
-	return out, out.exit(err)
+	return out, out.setExit(err)
 }
 
-// enter waits for a place to run in.
-func (l *Launcher) enter(ctx context.Context) error {
+// acquire waits for a free slot to run a job in; release frees it.
+func (l *Launcher) acquire(ctx context.Context) error {
 	if l == nil || !l.entered {
 		return errNotEntered()
 	}
@@ -54,19 +56,19 @@ func (l *Launcher) enter(ctx context.Context) error {
 	}
 }
 
-func (l *Launcher) leave() { <-l.running }
+func (l *Launcher) release() { <-l.running }
 
-// errTime is the cause of a context that a job's own limit ended.
-var errTime = errors.New("the time of the job is over")
+// errTimeLimit is the cause of a context that ended at the job's time limit.
+var errTimeLimit = errors.New("job exceeded its time limit")
 
-// exit reads from an error how the program ended; what it does not explain
-// comes back.
-func (o *Outcome) exit(err error) error {
+// setExit sets the exit code from the error of a job. It returns errors that do
+// not describe how the program ended.
+func (o *Outcome) setExit(err error) error {
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		o.ExitCode = exitOf(e.ProcessState)
+		o.ExitCode = exitCode(e.ProcessState)
 		return nil
 	}
-	if e, ok := errors.AsType[*notFound](err); ok {
+	if e, ok := errors.AsType[*execError](err); ok {
 		o.ExitCode, o.Stderr = e.exit, Output{Head: []byte(e.text + "\n")}
 		return nil
 	}
@@ -76,42 +78,44 @@ func (o *Outcome) exit(err error) error {
 	return err
 }
 
-// notFound is a program that is not there, or is none, inside.
-type notFound struct {
+// execError reports that the program was not found or is not executable. exit is
+// the code that a shell would return.
+type execError struct {
 	text string
 	exit int
 }
 
-func (e *notFound) Error() string { return e.text }
+func (e *execError) Error() string { return e.text }
 
-// Process is a job one talks with. It is not safe for concurrent use, except
-// for Close.
+// Process is a running job that its caller exchanges data with. Only Close is
+// safe for concurrent use.
 type Process struct {
 	io.Writer // its stdin
 	io.Reader // its stdout
 
 	files  []*os.File
-	p      *process
+	job    *jobProcess
 	cancel context.CancelFunc
 }
 
-// Start starts a job for a conversation over its stdin and stdout. Its
-// Limits.Time and Limits.Output do not hold. It runs until it ends itself or
-// is closed; the caller closes it. Errors as of Run.
+// Start starts a job whose stdin and stdout are pipes of the returned Process.
+// Limits.Time and Limits.Output do not apply, and the job does not count
+// against the slots of Run. It runs until it exits or is closed; the caller must
+// call Close. The errors are those of Run.
 func (l *Launcher) Start(j Job) (*Process, error) {
 	j.Limits = j.Limits.orDefault()
-	stdin, ours, err := os.Pipe()
+	jobIn, stdin, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("start a job: %w", err)
+		return nil, fmt.Errorf("start sandbox job: %w", err)
 	}
-	theirs, stdout, err := os.Pipe()
+	stdout, jobOut, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start a job: %w", err), stdin.Close(), ours.Close())
+		return nil, errors.Join(fmt.Errorf("start sandbox job: %w", err), jobIn.Close(), stdin.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p, err := l.start(ctx, j, stdin, stdout, io.Discard)
-	_, _ = stdin.Close(), stdout.Close() // the job has its own
-	process := &Process{Writer: ours, Reader: theirs, files: []*os.File{ours, theirs}, p: p, cancel: cancel}
+	p, err := l.start(ctx, j, jobIn, jobOut, io.Discard)
+	_, _ = jobIn.Close(), jobOut.Close() // the job has inherited them
+	process := &Process{Writer: stdin, Reader: stdout, files: []*os.File{stdin, stdout}, job: p, cancel: cancel}
 	if err != nil {
 		process.Close()
 		return nil, err
@@ -119,12 +123,12 @@ func (l *Launcher) Start(j Job) (*Process, error) {
 	return process, nil
 }
 
-// Close ends the job, if it has not ended, and waits for it. It may be called
-// twice, and unblocks who reads or writes.
+// Close kills the job if it runs and waits for its end. It unblocks concurrent
+// reads and writes, and may be called twice.
 func (p *Process) Close() {
 	p.cancel()
-	if p.p != nil {
-		_ = p.p.ended() // it was ended
+	if p.job != nil {
+		_ = p.job.waitDone() // the job was killed
 	}
 	for _, f := range p.files {
 		_ = f.Close()

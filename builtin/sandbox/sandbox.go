@@ -1,31 +1,38 @@
-// Package sandbox owns running programs that nobody trusts: a command of a
-// model, or this binary's own code over a model's data.
+// Package sandbox runs untrusted programs in Linux namespaces with Landlock,
+// seccomp and control groups: a command that a model wrote, or code of this
+// binary that works on a model's data.
 //
-// A program that wants sandboxes begins its main with Enter, which gives the
-// Launcher:
+// A binary that starts sandboxed jobs calls Enter first in main and keeps the
+// Launcher it returns:
 //
 //	func main() {
 //		launcher := sandbox.Enter(nil)
 //		…
 //		out, err := launcher.Run(ctx, sandbox.Job{Argv: []string{"ls"}, Workspace: dir})
 //
-// A job is this same binary, started again in namespaces of its own; Enter
-// notices, builds the walls around itself and starts the program inside:
+// The launcher starts the same binary again in new namespaces. Enter detects
+// that, isolates its process and starts the program inside. The layers are:
 //
-//  1. user, mount, pid, network, ipc and uts namespaces: no other process, no
-//     network but an empty loopback
-//  2. control groups for processes and memory, where there are any to be had
-//  3. a root of its own: system directories read-only, a scratch /tmp, and the
-//     workspace at /workspace; nothing else of the host exists
-//  4. resource limits
-//  5. Landlock: only /workspace and /tmp can be written
-//  6. no capability, no way to gain one
-//  7. seccomp: no system call that makes namespaces, mounts, or reaches
-//     rarely trodden parts of the kernel
+//  1. User, mount, pid, network, ipc and uts namespaces: the job sees no other
+//     process and no network but an empty loopback.
+//  2. Control groups for processes and memory, where this process may create
+//     them.
+//  3. A root file system of its own: system directories read-only, a scratch
+//     /tmp, and the workspace at /workspace. Nothing else of the host exists.
+//  4. Landlock: only /workspace and /tmp can be written.
+//  5. No capability, and no way to gain one.
+//  6. Seccomp: no system call that creates namespaces or mounts, or that
+//     reaches rarely used parts of the kernel.
+//  7. Resource limits.
 //
-// If one of these cannot be had the job is not started and the error says
-// which. The first process of a job stays ours: the kernel ends it with the
-// process that started the job, and with it all others.
+// If a layer other than the control groups is missing, the job is not started
+// and the error names it (Unavailable). The first process of a job remains this
+// binary. The kernel kills it when the process that started the job ends, and
+// all other processes of the job with it.
+//
+// The package does not decide which programs may run, and it does not protect
+// against holes in the kernel. On other systems than Linux only jobs that are
+// explicitly unsandboxed run.
 package sandbox
 
 import (
@@ -38,56 +45,57 @@ import (
 	"time"
 )
 
-// Where a job finds its things.
+// Paths that a job sees.
 const (
 	Workspace = "/workspace"
 	Scratch   = "/tmp"
 )
 
-// Launcher starts jobs. Only Enter makes one: a process without it could not
-// become a job. It is safe for concurrent use.
+// Launcher starts jobs. Only Enter creates a usable one, because a binary that
+// does not call Enter cannot become a job. It is safe for concurrent use.
 type Launcher struct {
 	entered bool
-	running chan struct{} // holds a token for each job of Run; more wait
-	jobs    atomic.Uint64 // started so far: numbers their control groups
-	swept   sync.Once     // control groups of processes that were killed are removed
+	running chan struct{} // semaphore for jobs of Run
+	jobs    atomic.Uint64 // jobs started so far; numbers their control groups
+	cleanup sync.Once     // removes the control groups that killed processes left
 }
 
-// Program is code of this binary that can be a job. It gets what the starter
-// writes, and gives what the starter reads. Inside there are no files, and no
-// network.
+// Program is code of this binary that can run as a job. It reads from in what
+// the starter writes, and the starter reads what it writes to out. In a
+// sandbox it has no workspace and no network.
 type Program func(in io.Reader, out io.Writer) error
 
-// Job is one program to run. Exactly one of Argv and Program is set.
+// Job describes one program to run. Exactly one of Argv and Program is set.
 type Job struct {
-	Argv    []string // the program, found in the PATH, and its arguments
-	Program string   // a program given to Enter
+	Argv    []string // the program, looked up in PATH, and its arguments
+	Program string   // name of a program that was passed to Enter
 
-	Workspace     string      // the host's directory that is /workspace; "" is none
-	WorkspaceInfo fs.FileInfo `json:"-"` // which directory that is; nil is the one that is there at the start
-	ReadOnly      bool        // the workspace cannot be written
-	Readable      []string    // further absolute directories of the host, read-only at their place
-	Env           []string    // further variables, as NAME=value
+	Workspace     string      // host directory that is mounted at /workspace; "" is none
+	WorkspaceInfo fs.FileInfo `json:"-"` // identifies that directory, so that a swapped one is rejected; nil accepts the current one
+	ReadOnly      bool        // mounts the workspace read-only
+	Readable      []string    // more absolute host directories, mounted read-only at the same path
+	Env           []string    // more environment variables, as NAME=value
 
 	Limits Limits
 
-	// Unsandboxed runs the job without walls, with all the rights of this process;
-	// only the limits of one process, the deadline and the caps of the output
-	// hold. It is the operator's word alone.
+	// Unsandboxed runs the job without isolation and with all rights of this
+	// process. Only the per-process limits, the deadline and the output limits
+	// apply. Only the operator may set it.
 	Unsandboxed bool
 }
 
-// Limits bound a job. The zero Limits are the defaults.
+// Limits bound the resources of a job. A field that is not positive has its
+// default.
 type Limits struct {
-	Time      time.Duration // from start to end; 0 is DefaultTime
-	Memory    int64         // bytes: of all processes with a control group, of each without; 0 is DefaultMemory
-	Processes int           // at one time; 0 is DefaultProcesses
-	FileSize  int64         // bytes of a file written; 0 is DefaultFileSize
-	Scratch   int64         // bytes in /tmp; 0 is DefaultScratch
-	Output    int           // bytes kept of stdout, and of stderr; 0 is DefaultOutput
+	Time      time.Duration // wall-clock time from start to end; default DefaultTime
+	Memory    int64         // bytes, for all processes together with a control group, for each without one; default DefaultMemory
+	Processes int           // at the same time; default DefaultProcesses
+	FileSize  int64         // bytes per written file; default DefaultFileSize
+	Scratch   int64         // bytes in /tmp; default DefaultScratch
+	Output    int           // bytes kept of stdout and of stderr each; default DefaultOutput
 }
 
-// The limits of jobs that state none.
+// Default limits.
 const (
 	DefaultTime      = time.Minute
 	DefaultMemory    = 2 << 30
@@ -97,7 +105,7 @@ const (
 	DefaultOutput    = 100_000
 )
 
-// orDefault fills in what l leaves open.
+// orDefault returns l with unset fields replaced by the defaults.
 func (l Limits) orDefault() Limits {
 	l.Time = or(l.Time, DefaultTime)
 	l.Memory = or(l.Memory, DefaultMemory)
@@ -115,25 +123,25 @@ func or[N int | int64 | time.Duration](n, fallback N) N {
 	return n
 }
 
-// Outcome is how a job ended.
+// Outcome is the result of a job that ran.
 type Outcome struct {
 	Stdout, Stderr Output
-	ExitCode       int  // 128 + the signal's number when a signal ended it
-	TimedOut       bool // it was ended because its time was over
-	OutOfMemory    bool // a process of it was ended because memory was over, as far as is known
+	ExitCode       int  // 128 + signal number when a signal ended it
+	TimedOut       bool // killed at its time limit
+	OutOfMemory    bool // the kernel killed one of its processes for lack of memory; needs a control group to be known
 }
 
-// Unavailable says that this system cannot run a job inside walls. Missing
-// names what is not there.
+// Unavailable reports that this system cannot isolate a job. Missing names the
+// feature or resource that is missing.
 type Unavailable struct {
 	Missing string
 	cause   error
 }
 
-// Error says what is missing and, if known, what the system said.
+// Error implements error.
 func (e *Unavailable) Error() string { return "no sandbox: " + e.Detail() }
 
-// Detail is Error without its first words.
+// Detail returns what is missing and, if known, the cause.
 func (e *Unavailable) Detail() string {
 	if e.cause == nil {
 		return e.Missing
@@ -141,16 +149,17 @@ func (e *Unavailable) Detail() string {
 	return e.Missing + ": " + e.cause.Error()
 }
 
-// Unwrap gives what the system said.
+// Unwrap returns the cause, nil if there is none.
 func (e *Unavailable) Unwrap() error { return e.cause }
 
 func errNotEntered() error {
-	return &Unavailable{Missing: "this program does not begin with sandbox.Enter, and so cannot become a job"}
+	return &Unavailable{Missing: "this program does not call sandbox.Enter first in main, so it cannot run jobs"}
 }
 
-var errArgvOrProgram = errors.New("start a job: it takes exactly one of Argv and Program")
+var errArgvOrProgram = errors.New("start sandbox job: set exactly one of Argv and Program")
 
-// openEnvironment is what an open job knows of ours: where programs are.
-func openEnvironment() []string {
+// unsandboxedEnv returns the base environment of an unsandboxed job. Nothing
+// else of this process is passed on, since it may hold secrets.
+func unsandboxedEnv() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "TERM=dumb"}
 }

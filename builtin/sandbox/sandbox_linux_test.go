@@ -21,30 +21,30 @@ func TestMain(m *testing.M) {
 }
 
 func Example() {
-	// launcher := sandbox.Enter(nil) is the first line of main.
+	// main begins with launcher := sandbox.Enter(nil).
 	out, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"sh", "-c", "echo hello; exit 3"}, Unsandboxed: true})
 	fmt.Printf("%q %d %v", out.Stdout.String(), out.ExitCode, err)
 	// Output: "hello\n" 3 <nil>
 }
 
-// walled skips where the system gives no sandbox, and says what is missing.
-func walled(t *testing.T) {
+// requireSandbox skips the test on systems without a sandbox.
+func requireSandbox(t *testing.T) {
 	t.Helper()
 	_, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}})
 	if missing, ok := errors.AsType[*sandbox.Unavailable](err); ok {
-		t.Skip("this system gives no sandbox: ", missing)
+		t.Skip("no sandbox on this system: ", missing)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// shell is a job for the shell in a workspace.
-func shell(dir, script string) sandbox.Job {
+// shellJob returns a job that runs a shell script in a workspace.
+func shellJob(dir, script string) sandbox.Job {
 	return sandbox.Job{Argv: []string{"sh", "-c", script}, Workspace: dir}
 }
 
-func run(t *testing.T, j sandbox.Job) sandbox.Outcome {
+func mustRun(t *testing.T, j sandbox.Job) sandbox.Outcome {
 	t.Helper()
 	out, err := launcher.Run(t.Context(), j)
 	if err != nil {
@@ -53,14 +53,14 @@ func run(t *testing.T, j sandbox.Job) sandbox.Outcome {
 	return out
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -69,20 +69,20 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-func TestAJobWorksInItsWorkspace(t *testing.T) {
-	walled(t)
+func TestLauncher_RunsJobInWorkspace(t *testing.T) {
+	requireSandbox(t)
 	dir := t.TempDir()
-	out := run(t, shell(dir, "pwd; echo new > made; mkdir a b; mv made a/; mv a/made b/; echo err >&2; exit 3"))
+	out := mustRun(t, shellJob(dir, "pwd; echo new > made; mkdir a b; mv made a/; mv a/made b/; echo err >&2; exit 3"))
 	if out.ExitCode != 3 || out.Stdout.String() != "/workspace\n" || out.Stderr.String() != "err\n" {
 		t.Errorf("got %+v", out)
 	}
-	if got := read(t, filepath.Join(dir, "b", "made")); got != "new\n" {
-		t.Errorf("the file holds %q", got)
+	if got := readFile(t, filepath.Join(dir, "b", "made")); got != "new\n" {
+		t.Errorf("the file contains %q", got)
 	}
 }
 
-func TestHowAJobEnds(t *testing.T) {
-	walled(t)
+func TestOutcome_ExitCode(t *testing.T) {
+	requireSandbox(t)
 	t.Setenv("PATH", "/usr/bin:/root/bin")
 	tests := []struct {
 		name   string
@@ -90,16 +90,16 @@ func TestHowAJobEnds(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"by itself", []string{"true"}, 0, ""},
-		{"with a code", []string{"sh", "-c", "exit 7"}, 7, ""},
-		{"by a signal of a child", []string{"sh", "-c", "sh -c 'kill -9 $$'; exit $?"}, 137, "Killed\n"},
-		{"before it began: there is no such program", []string{"no-such-program"}, 127, "exec: \"no-such-program\": executable file not found in $PATH, which is /usr/bin:/usr/local/bin:/bin:/usr/sbin:/sbin\n"},
-		{"before it began: a directory", []string{"/usr"}, 126, "exec: \"/usr\": is a directory\n"},
-		{"before it began: a text that is no program", []string{"/etc/passwd"}, 126, "exec: \"/etc/passwd\": permission denied\n"},
+		{"success", []string{"true"}, 0, ""},
+		{"exit code", []string{"sh", "-c", "exit 7"}, 7, ""},
+		{"signal of a child", []string{"sh", "-c", "sh -c 'kill -9 $$'; exit $?"}, 137, "Killed\n"},
+		{"program not found", []string{"no-such-program"}, 127, "exec: \"no-such-program\": executable file not found in $PATH, which is /usr/bin:/usr/local/bin:/bin:/usr/sbin:/sbin\n"},
+		{"directory as program", []string{"/usr"}, 126, "exec: \"/usr\": is a directory\n"},
+		{"file that is not executable", []string{"/etc/passwd"}, 126, "exec: \"/etc/passwd\": permission denied\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			out := run(t, sandbox.Job{Argv: tt.argv})
+			out := mustRun(t, sandbox.Job{Argv: tt.argv})
 			if out.ExitCode != tt.code || out.Stderr.String() != tt.stderr || out.TimedOut {
 				t.Errorf("got %d, %q, want %d, %q", out.ExitCode, out.Stderr, tt.code, tt.stderr)
 			}
@@ -107,7 +107,7 @@ func TestHowAJobEnds(t *testing.T) {
 	}
 }
 
-func TestAJobThatMakesNoSense(t *testing.T) {
+func TestLauncher_RejectsInvalidJob(t *testing.T) {
 	tests := []struct {
 		name string
 		job  sandbox.Job
@@ -115,22 +115,22 @@ func TestAJobThatMakesNoSense(t *testing.T) {
 	}{
 		{"nothing to run", sandbox.Job{}, "exactly one of Argv and Program"},
 		{"two things to run", sandbox.Job{Argv: []string{"ls"}, Program: "echo"}, "exactly one of Argv and Program"},
-		{"a workspace that is not there", sandbox.Job{Argv: []string{"ls"}, Workspace: "/no/such/place"}, "/no/such/place"},
-		{"a readable directory with no place", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"lib"}}, `"lib" is not absolute`},
-		{"a readable directory in a place of the sandbox's own", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/etc/"}}, `a place for the readable directory "/etc/"`},
-		{"a readable directory that is not there", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/no/such/place"}}, `the readable directory "/no/such/place"`},
+		{"missing workspace", sandbox.Job{Argv: []string{"ls"}, Workspace: "/no/such/place"}, "/no/such/place"},
+		{"relative readable directory", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"lib"}}, `"lib" is not absolute`},
+		{"readable directory that the sandbox creates itself", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/etc/"}}, `a mount point for the readable directory "/etc/"`},
+		{"missing readable directory", sandbox.Job{Argv: []string{"ls"}, Readable: []string{"/no/such/place"}}, `the readable directory "/no/such/place"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := launcher.Run(t.Context(), tt.job)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want it to hold %q", err, tt.want)
+				t.Errorf("got %v, want it to contain %q", err, tt.want)
 			}
 		})
 	}
 }
 
-func TestOnlyEnterMakesALauncher(t *testing.T) {
+func TestLauncher_RequiresEnter(t *testing.T) {
 	for name, l := range map[string]*sandbox.Launcher{"nil": nil, "zero": {}} {
 		t.Run(name, func(t *testing.T) {
 			_, err := l.Run(t.Context(), sandbox.Job{Argv: []string{"true"}, Unsandboxed: true})
@@ -141,11 +141,11 @@ func TestOnlyEnterMakesALauncher(t *testing.T) {
 	}
 }
 
-func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
-	walled(t)
-	j := shell("", "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done; head -c 3000000 /dev/zero >&2; printf last >&2")
+func TestOutput_KeepsHeadAndTail(t *testing.T) {
+	requireSandbox(t)
+	j := shellJob("", "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done; head -c 3000000 /dev/zero >&2; printf last >&2")
 	j.Limits.Output = 1000
-	out := run(t, j)
+	out := mustRun(t, j)
 	if got := out.Stdout; len(got.Head) != 500 || len(got.Tail) != 500 || !strings.HasPrefix(string(got.Head), "line 0\nline 1\n") || !strings.HasSuffix(string(got.Tail), "line 4998\nline 4999\n") {
 		t.Errorf("stdout %q", got)
 	}
@@ -154,8 +154,8 @@ func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
 	}
 }
 
-func TestTheProgramsOfAReadableToolchainAreFound(t *testing.T) {
-	walled(t)
+func TestJob_ReadableBinIsInPath(t *testing.T) {
+	requireSandbox(t)
 	tools := t.TempDir()
 	if err := os.Mkdir(filepath.Join(tools, "bin"), 0o755); err != nil {
 		t.Fatal(err)
@@ -163,18 +163,18 @@ func TestTheProgramsOfAReadableToolchainAreFound(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tools, "bin", "tool"), []byte("#!/bin/sh\necho at work\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out := run(t, sandbox.Job{Argv: []string{"tool"}, Readable: []string{tools}}); out.Stdout.String() != "at work\n" {
+	if out := mustRun(t, sandbox.Job{Argv: []string{"tool"}, Readable: []string{tools}}); out.Stdout.String() != "at work\n" {
 		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
 	}
 }
 
-func TestAVariableIsThereOnce(t *testing.T) {
-	for name, open := range map[string]bool{"inside walls": false, "open": true} {
+func TestJob_EnvHasNoDuplicates(t *testing.T) {
+	for name, unsandboxed := range map[string]bool{"sandboxed": false, "unsandboxed": true} {
 		t.Run(name, func(t *testing.T) {
-			if !open {
-				walled(t)
+			if !unsandboxed {
+				requireSandbox(t)
 			}
-			out := run(t, sandbox.Job{Unsandboxed: open, Argv: []string{"cat", "/proc/self/environ"}, Env: []string{"HOME=/nowhere", "OWN=1", "OWN=2"}})
+			out := mustRun(t, sandbox.Job{Unsandboxed: unsandboxed, Argv: []string{"cat", "/proc/self/environ"}, Env: []string{"HOME=/nowhere", "OWN=1", "OWN=2"}})
 			got := strings.Split(out.Stdout.String(), "\x00")
 			for _, want := range []string{"HOME=/nowhere", "OWN=2"} {
 				variable, _, _ := strings.Cut(want, "=")
@@ -187,16 +187,16 @@ func TestAVariableIsThereOnce(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatIsAnotherIsRefused(t *testing.T) {
-	walled(t)
+func TestJob_RejectsReplacedWorkspace(t *testing.T) {
+	requireSandbox(t)
 	dir, other := t.TempDir(), t.TempDir()
 	same, err := os.Stat(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := shell(dir, "pwd")
-	if j.WorkspaceInfo = same; run(t, j).Stdout.String() != "/workspace\n" {
-		t.Error("its own workspace is refused")
+	j := shellJob(dir, "pwd")
+	if j.WorkspaceInfo = same; mustRun(t, j).Stdout.String() != "/workspace\n" {
+		t.Error("the same workspace was rejected")
 	}
 	j.Workspace = other
 	if _, err := launcher.Run(t.Context(), j); err == nil || !strings.Contains(err.Error(), "was replaced") {
@@ -204,31 +204,31 @@ func TestAWorkspaceThatIsAnotherIsRefused(t *testing.T) {
 	}
 }
 
-func TestReadableDirectories(t *testing.T) {
-	walled(t)
+func TestJob_ReadableIsReadOnly(t *testing.T) {
+	requireSandbox(t)
 	tools, dir := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(tools, "known"), "facts")
-	j := shell(dir, fmt.Sprintf("cat %s/known; echo x > %[1]s/known || echo refused", tools))
+	writeFile(t, filepath.Join(tools, "known"), "facts")
+	j := shellJob(dir, fmt.Sprintf("cat %s/known; echo x > %[1]s/known || echo refused", tools))
 	j.Readable = []string{tools}
-	if out := run(t, j); out.Stdout.String() != "factsrefused\n" {
+	if out := mustRun(t, j); out.Stdout.String() != "factsrefused\n" {
 		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
 	}
-	if got := read(t, filepath.Join(tools, "known")); got != "facts" {
-		t.Errorf("the file holds %q", got)
+	if got := readFile(t, filepath.Join(tools, "known")); got != "facts" {
+		t.Errorf("the file contains %q", got)
 	}
 }
 
-func TestAnOpenJobHasNoWallsButLimits(t *testing.T) {
+func TestJob_UnsandboxedKeepsLimits(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")
 	t.Setenv("ROLECALL_CANARY", "secret")
-	j := shell(dir, "pwd; echo x > "+outside+"; env; head -c 2000000 /dev/zero > big; sleep 1000 & echo started")
+	j := shellJob(dir, "pwd; echo x > "+outside+"; env; head -c 2000000 /dev/zero > big; sleep 1000 & echo started")
 	j.Unsandboxed, j.Limits.FileSize = true, 1<<20
-	out := run(t, j)
+	out := mustRun(t, j)
 	if !strings.HasPrefix(out.Stdout.String(), dir+"\n") || !strings.HasSuffix(out.Stdout.String(), "started\n") || strings.Contains(out.Stdout.String(), "secret") {
 		t.Errorf("got %q, %q", out.Stdout, out.Stderr)
 	}
-	if read(t, outside) != "x\n" || len(read(t, filepath.Join(dir, "big"))) != 1<<20 {
-		t.Error("the file outside, or the limit of a file, is not as it should be")
+	if readFile(t, outside) != "x\n" || len(readFile(t, filepath.Join(dir, "big"))) != 1<<20 {
+		t.Error("the job did not write outside, or exceeded the file size limit")
 	}
 }

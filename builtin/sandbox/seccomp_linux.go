@@ -10,30 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a filter answers.
+// Results of the filter.
 const (
 	allow = unix.SECCOMP_RET_ALLOW
 	kill  = unix.SECCOMP_RET_KILL_PROCESS
 )
 
-func refuse(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
+// returnErrno is the filter result that fails a call with e.
+func returnErrno(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 
-// Offsets in what a filter sees of a call (struct seccomp_data).
+// Offsets in struct seccomp_data, the input of a filter.
 const (
 	atNumber = 0
 	atArch   = 4
-	atArg0   = 16 // the low half, on the little-endian machines we know
+	atArg0   = 16 // the low half, on little-endian machines
 	atArg1   = 24
 	atArg2   = 32
 )
 
-// architectures are the machines whose numbers of calls the list is for.
+// architectures maps the supported GOARCH values to their audit numbers. The
+// filter depends on their system call numbers.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// forbidden lists calls that a build, a test or a script never needs and that
-// make namespaces and mounts, look into other processes, load code into the
-// kernel, or have been its weak places.
-var forbidden = []uint32{
+// deniedSyscalls lists calls that a build, test or script does not need. They
+// create namespaces or mounts, inspect other processes, load code into the
+// kernel, or have a history of kernel vulnerabilities.
+var deniedSyscalls = []uint32{
 	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_MOUNT_SETATTR,
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
@@ -47,43 +49,43 @@ var forbidden = []uint32{
 	unix.SYS_PERSONALITY, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }
 
-// newNamespace are the flags of clone that make a namespace.
-const newNamespace = namespaces | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
+// namespaceFlags are the flags of clone that create a namespace.
+const namespaceFlags = namespaces | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 
-// families are the kinds of socket there may be; others, as vsock, are not
-// bounded by a network namespace.
-var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+// socketFamilies are the allowed socket families. Others, such as vsock, are not
+// isolated by a network namespace.
+var socketFamilies = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// special are the modes that lend a program its owner's rights. The workspace
-// is the host's too, where they would count.
-const special = unix.S_ISUID | unix.S_ISGID
+// setIDBits are the mode bits that run a program with its owner's rights. The
+// workspace also exists on the host, where such a file would take effect.
+const setIDBits = unix.S_ISUID | unix.S_ISGID
 
-// modes are the calls that give a file a mode, and where they have it.
-var modes = map[uint32]uint32{unix.SYS_FCHMOD: atArg1, unix.SYS_FCHMODAT: atArg2, unix.SYS_FCHMODAT2: atArg2, unix.SYS_MKNODAT: atArg2}
+// modeArgs maps the calls that set a file mode to the offset of that argument.
+var modeArgs = map[uint32]uint32{unix.SYS_FCHMOD: atArg1, unix.SYS_FCHMODAT: atArg2, unix.SYS_FCHMODAT2: atArg2, unix.SYS_MKNODAT: atArg2}
 
-// creating are the flags of open with which its mode counts.
-const creating = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+// createFlags are the flags of open that make it use its mode argument.
+const createFlags = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 
-// oldCalls are the numbers of calls that only amd64 has.
+// System call numbers that only amd64 has.
 const (
-	oldOpen  = 2
-	oldCreat = 85
-	oldChmod = 90
-	oldMknod = 133
+	sysOpen  = 2
+	sysCreat = 85
+	sysChmod = 90
+	sysMknod = 133
 )
 
-// terminalTricks are the ioctls that put words into a terminal's mouth.
-var terminalTricks = []uint32{unix.TIOCSTI, tioclinux}
+// terminalIoctls are the ioctls that inject input into a terminal.
+var terminalIoctls = []uint32{unix.TIOCSTI, tioclinux}
 
 const tioclinux = 0x541c
 
-// applySeccomp forbids system calls, for this thread and all it becomes.
+// applySeccomp installs the filter for this thread and everything it executes.
 func applySeccomp(*spec) error {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
-		return fmt.Errorf("there is no list of calls for %s", runtime.GOARCH)
+		return fmt.Errorf("no system call list for %s", runtime.GOARCH)
 	}
-	raw, err := bpf.Assemble(rules(arch))
+	raw, err := bpf.Assemble(filterProgram(arch))
 	if err != nil {
 		return err
 	}
@@ -98,66 +100,68 @@ func applySeccomp(*spec) error {
 	return nil
 }
 
-// rules is the program: calls of another machine's numbers end the process,
-// what is listed is refused, all else goes through.
-func rules(arch uint32) []bpf.Instruction {
+// filterProgram returns the BPF program. It kills the process on calls of another
+// architecture, fails the denied calls, and allows all others.
+func filterProgram(arch uint32) []bpf.Instruction {
 	list := []bpf.Instruction{
 		load(atArch), bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1}, bpf.RetConstant{Val: kill},
 		load(atNumber), bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1}, bpf.RetConstant{Val: kill},
 	}
-	for _, number := range forbidden {
-		list = append(list, onSyscall(number, bpf.RetConstant{Val: refuse(unix.EPERM)})...)
+	for _, number := range deniedSyscalls {
+		list = append(list, onSyscall(number, bpf.RetConstant{Val: returnErrno(unix.EPERM)})...)
 	}
-	list = append(list, onSyscall(unix.SYS_CLONE3, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // its flags are out of sight; callers fall back to clone
+	list = append(list, onSyscall(unix.SYS_CLONE3, bpf.RetConstant{Val: returnErrno(unix.ENOSYS)})...) // the filter cannot read its flags through a pointer; libc falls back to clone
 	list = append(list, onSyscall(unix.SYS_CLONE,
-		load(atArg0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespace, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow})...)
-	list = append(list, onSyscall(unix.SYS_OPENAT2, bpf.RetConstant{Val: refuse(unix.ENOSYS)})...) // likewise its mode
-	list = append(list, denySpecialModes(arch)...)
-	list = append(list, onSyscall(unix.SYS_FALLOCATE, // takes room faster than anybody can look; callers fall back to writing
-		load(atArg1), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.FALLOC_FL_PUNCH_HOLE, SkipTrue: 1}, bpf.RetConstant{Val: refuse(unix.EOPNOTSUPP)}, bpf.RetConstant{Val: allow})...)
-	list = append(list, onSyscall(unix.SYS_SOCKET, oneOf(atArg0, families, allow, refuse(unix.EAFNOSUPPORT))...)...)
-	list = append(list, onSyscall(unix.SYS_IOCTL, oneOf(atArg1, terminalTricks, refuse(unix.EPERM), allow)...)...)
+		load(atArg0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaceFlags, SkipTrue: 1}, bpf.RetConstant{Val: returnErrno(unix.EPERM)}, bpf.RetConstant{Val: allow})...)
+	list = append(list, onSyscall(unix.SYS_OPENAT2, bpf.RetConstant{Val: returnErrno(unix.ENOSYS)})...) // likewise its mode; libc falls back to openat
+	list = append(list, denySetID(arch)...)
+	list = append(list, onSyscall(unix.SYS_FALLOCATE, // it fills the disk faster than the quota is checked; callers fall back to write
+		load(atArg1), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.FALLOC_FL_PUNCH_HOLE, SkipTrue: 1}, bpf.RetConstant{Val: returnErrno(unix.EOPNOTSUPP)}, bpf.RetConstant{Val: allow})...)
+	list = append(list, onSyscall(unix.SYS_SOCKET, ifOneOf(atArg0, socketFamilies, allow, returnErrno(unix.EAFNOSUPPORT))...)...)
+	list = append(list, onSyscall(unix.SYS_IOCTL, ifOneOf(atArg1, terminalIoctls, returnErrno(unix.EPERM), allow)...)...)
 	return append(list, bpf.RetConstant{Val: allow})
 }
 
-// denySpecialModes refuses special modes to all calls that give a file one.
-func denySpecialModes(arch uint32) (list []bpf.Instruction) {
-	of := maps.Clone(modes)
+// denySetID fails all calls that would set a setuid or setgid bit.
+func denySetID(arch uint32) (list []bpf.Instruction) {
+	calls := maps.Clone(modeArgs)
 	opens := map[uint32]uint32{unix.SYS_OPENAT: atArg2}
 	if arch == unix.AUDIT_ARCH_X86_64 {
-		of[oldCreat], of[oldChmod], of[oldMknod] = atArg1, atArg1, atArg1
-		opens[oldOpen] = atArg1
+		calls[sysCreat], calls[sysChmod], calls[sysMknod] = atArg1, atArg1, atArg1
+		opens[sysOpen] = atArg1
 	}
-	for number, mode := range of {
-		list = append(list, onSyscall(number, allowPlainMode(mode)...)...)
+	for number, mode := range calls {
+		list = append(list, onSyscall(number, unlessSetID(mode)...)...)
 	}
 	for number, flags := range opens {
 		list = append(list, onSyscall(number, append([]bpf.Instruction{
-			load(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creating, SkipTrue: 1}, bpf.RetConstant{Val: allow}}, allowPlainMode(flags+argument)...)...)...)
+			load(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: createFlags, SkipTrue: 1}, bpf.RetConstant{Val: allow}}, unlessSetID(flags+argSize)...)...)...)
 	}
 	return list
 }
 
-// argument is how far arguments are apart.
-const argument = atArg1 - atArg0
+// argSize is the distance between two arguments in struct seccomp_data.
+const argSize = atArg1 - atArg0
 
-// allowPlainMode allows modes that are not special.
-func allowPlainMode(mode uint32) []bpf.Instruction {
-	return []bpf.Instruction{load(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: special, SkipFalse: 1}, bpf.RetConstant{Val: refuse(unix.EPERM)}, bpf.RetConstant{Val: allow}}
+// unlessSetID allows a call unless its mode argument has a setuid or setgid bit.
+func unlessSetID(mode uint32) []bpf.Instruction {
+	return []bpf.Instruction{load(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: setIDBits, SkipFalse: 1}, bpf.RetConstant{Val: returnErrno(unix.EPERM)}, bpf.RetConstant{Val: allow}}
 }
 
-// x32 is where the numbers of a second set of calls begin on amd64.
+// x32 is the first number of the x32 system calls on amd64. They would bypass the
+// filter.
 const x32 = 0x40000000
 
+// load reads the 32-bit word at an offset of struct seccomp_data.
 func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: 4} }
 
-// onSyscall runs then for one call; then ends in an answer.
+// onSyscall runs then for one system call; then must end with a result.
 func onSyscall(number uint32, then ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipFalse: uint8(len(then))}}, then...)
 }
 
-// oneOf answers yes when an argument is one of values, else no.
-func oneOf(offset uint32, values []uint32, yes, no uint32) []bpf.Instruction {
+// ifOneOf returns yes when an argument is one of values, otherwise no.
+func ifOneOf(offset uint32, values []uint32, yes, no uint32) []bpf.Instruction {
 	list := []bpf.Instruction{load(offset)}
 	for _, v := range values {
 		list = append(list, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipFalse: 1}, bpf.RetConstant{Val: yes})

@@ -8,50 +8,53 @@ import (
 	"io"
 )
 
-// The descriptors a job's process begins with beside the usual three.
+// File descriptors that the process of a job inherits in addition to the
+// standard three.
 const (
-	specFD   = 3 // it reads its spec here, once it is where it belongs
-	reportFD = 4 // it says here what is wrong; becoming the program closes it
+	specFD   = 3 // it reads its spec from here, after it was put into its control group
+	reportFD = 4 // it writes its report here; closed when the program starts
 )
 
-// spec is what the starter tells the process that becomes a job.
+// spec is the description of a job that the starter sends to the process that
+// becomes the job. Both are the same binary, so the encoding may change freely.
 type spec struct {
-	Job           // complete: its Env is the whole environment, its Limits are set
-	Binary string // the path of this binary
-	Number fileID // of the workspace, as the starter saw it
-	Pids   bool   // something bounds the number of processes already
+	Job                // Env is the complete environment, and all Limits are set
+	Binary      string // path of this binary
+	WorkspaceID fileID // the workspace as the starter saw it
+	PidsLimited bool   // a control group bounds the number of processes
 }
 
-// fileID says which file something is, whatever its name.
+// fileID identifies a file independently of its path.
 type fileID struct{ Device, Inode uint64 }
 
-// ready is written last before a process becomes the program. A process that
-// ends without it, and without a report, was ended.
+// ready is written to the report pipe just before the program starts. If the
+// pipe ends without it and without a report, the process was killed.
 const ready = "\n"
 
-// report is why a process did not become its job.
+// report describes why a process could not become its job.
 type report struct {
-	Missing string `json:",omitempty"` // what the system does not give
+	Missing string `json:",omitempty"` // feature that the system lacks
 	Cause   string
-	Exit    int `json:",omitempty"` // the code a shell would give, when the program is the job's own fault
+	Exit    int `json:",omitempty"` // exit code of a shell when the program itself cannot be executed
 }
 
-// readReport gives nil when the process became its job.
+// readReport reads the report pipe to its end. It returns nil when the program
+// was started.
 func readReport(from io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(from, 64<<10))
 	if err != nil {
-		return fmt.Errorf("read what a sandbox reports: %w", err)
+		return fmt.Errorf("read report of sandbox process: %w", err)
 	}
 	text, isReady := bytes.CutPrefix(data, []byte(ready))
 	if len(text) == 0 {
 		if isReady {
 			return nil
 		}
-		return &Unavailable{Missing: "its process was ended before it was ready"}
+		return &Unavailable{Missing: "the sandbox process was killed during its setup"}
 	}
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("read what a sandbox reports: %w", err)
+		return fmt.Errorf("read report of sandbox process: %w", err)
 	}
 	return r.error()
 }
@@ -59,7 +62,7 @@ func readReport(from io.Reader) error {
 func (r report) error() error {
 	switch {
 	case r.Exit != 0:
-		return &notFound{r.Cause, r.Exit}
+		return &execError{r.Cause, r.Exit}
 	case r.Missing == "":
 		return errors.New(r.Cause)
 	}

@@ -10,39 +10,40 @@ import (
 	"syscall"
 )
 
-// resolveSpec checks a job and fills in what its process has to know.
+// resolveSpec validates a job and completes it with what its process needs.
 func resolveSpec(j Job) (*spec, error) {
 	if (len(j.Argv) == 0) == (j.Program == "") {
 		return nil, errArgvOrProgram
 	}
-	if err := readable(j); err != nil {
+	if err := checkReadable(j); err != nil {
 		return nil, err
 	}
 	s := &spec{Job: j}
 	var err error
 	if s.Binary, err = os.Executable(); err != nil {
-		return nil, fmt.Errorf("start a job: find this binary: %w", err)
+		return nil, fmt.Errorf("start sandbox job: find path of this binary: %w", err)
 	}
-	if s.Job.Env = overlay(environment(j), j.Env); j.Workspace != "" {
-		s.Number, err = numberOf(j)
+	if s.Job.Env = mergeEnv(baseEnv(j), j.Env); j.Workspace != "" {
+		s.WorkspaceID, err = workspaceID(j)
 	}
 	return s, err
 }
 
-// privateMounts are what a sandbox makes for itself.
+// privateMounts lists the paths that a sandbox creates itself; they cannot be
+// mounted from the host.
 var privateMounts = []string{"/", "/proc", "/dev", "/etc", "/run", Scratch, Workspace}
 
-// readable checks what a job may read beside the system.
-func readable(j Job) error {
+// checkReadable validates the additional readable directories of a job.
+func checkReadable(j Job) error {
 	for _, dir := range j.Readable {
 		if !filepath.IsAbs(dir) {
-			return fmt.Errorf("start a job: the readable directory %q is not absolute", dir)
+			return fmt.Errorf("start sandbox job: the readable directory %q is not absolute", dir)
 		}
 		if j.Unsandboxed {
 			continue
 		}
 		if slices.Contains(privateMounts, filepath.Clean(dir)) {
-			return &Unavailable{Missing: fmt.Sprintf("a place for the readable directory %q: a sandbox has its own; list what is below it", dir)}
+			return &Unavailable{Missing: fmt.Sprintf("a mount point for the readable directory %q: the sandbox has its own; list the directories below it", dir)}
 		}
 		if _, err := os.Stat(dir); err != nil {
 			return &Unavailable{Missing: fmt.Sprintf("the readable directory %q", dir), cause: err}
@@ -51,38 +52,38 @@ func readable(j Job) error {
 	return nil
 }
 
-// numberOf says which directory the workspace has to be.
-func numberOf(j Job) (fileID, error) {
+// workspaceID returns the identity that the mounted workspace must have.
+func workspaceID(j Job) (fileID, error) {
 	info := j.WorkspaceInfo
 	if info == nil {
 		var err error
 		if info, err = os.Stat(j.Workspace); err != nil {
-			return fileID{}, fmt.Errorf("start a job: look at its workspace: %w", err)
+			return fileID{}, fmt.Errorf("start sandbox job: stat workspace: %w", err)
 		}
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fileID{}, fmt.Errorf("start a job: nobody knows which directory %s is", j.Workspace)
+		return fileID{}, fmt.Errorf("start sandbox job: no device and inode for workspace %s", j.Workspace)
 	}
 	return fileID{uint64(stat.Dev), stat.Ino}, nil
 }
 
-// environment is what a job knows beside what it is given: nothing of this
-// process's own, but where programs are.
-func environment(j Job) []string {
+// baseEnv returns the environment of a job without Job.Env. It takes over
+// nothing of this process but the search path for programs.
+func baseEnv(j Job) []string {
 	if j.Program != "" && !j.Unsandboxed {
-		return ownEnvironment
+		return reexecEnv
 	}
 	if j.Unsandboxed {
-		return openEnvironment()
+		return unsandboxedEnv()
 	}
 	return []string{"PATH=" + visiblePath(j.Readable), "HOME=" + Scratch, "TMPDIR=" + Scratch, "LANG=C.UTF-8", "TERM=dumb"}
 }
 
-// overlay gives every variable once; the later value holds. Programs disagree
-// about which of two they take.
-func overlay(env, further []string) []string {
-	all := slices.Concat(env, further)
+// mergeEnv returns both lists with each variable once; the last value wins.
+// Duplicates must not remain, because programs disagree about which one counts.
+func mergeEnv(env, extra []string) []string {
+	all := slices.Concat(env, extra)
 	value := make(map[string]string, len(all))
 	for _, pair := range all {
 		name, _, _ := strings.Cut(pair, "=")
@@ -91,8 +92,9 @@ func overlay(env, further []string) []string {
 	return slices.Sorted(maps.Values(value))
 }
 
-// visiblePath gives the parts of our PATH that exist inside, the programs of
-// toolchains that can be read, and the usual ones.
+// visiblePath returns the PATH of a sandboxed job: the directories of this
+// process's PATH that exist inside, the bin directories of readable toolchains,
+// and the standard ones.
 func visiblePath(readable []string) string {
 	visible := append([]string{"/usr", "/bin", "/sbin"}, readable...)
 	candidates := filepath.SplitList(os.Getenv("PATH"))
@@ -101,14 +103,15 @@ func visiblePath(readable []string) string {
 	}
 	var dirs []string
 	for _, dir := range append(candidates, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin") {
-		if within(filepath.Clean(dir), visible) && !slices.Contains(dirs, dir) {
+		if insideAny(filepath.Clean(dir), visible) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return strings.Join(dirs, ":")
 }
 
-func within(dir string, trees []string) bool {
+// insideAny reports whether dir is one of trees or below one.
+func insideAny(dir string, trees []string) bool {
 	for _, tree := range trees {
 		if dir == tree || strings.HasPrefix(dir, strings.TrimSuffix(tree, "/")+"/") {
 			return true
@@ -117,7 +120,8 @@ func within(dir string, trees []string) bool {
 	return false
 }
 
-// sysctlHints names the settings of this system that forbid namespaces.
+// sysctlHints returns the settings of this system that forbid user namespaces, in
+// parentheses, or "" if there are none.
 func sysctlHints() string {
 	var found []string
 	for _, setting := range []struct{ name, bad string }{

@@ -18,21 +18,22 @@ import (
 	"github.com/rolecall/rolecall/internal/procgroup"
 )
 
-// process is a job's first process. When it is gone all of the job is gone.
-type process struct {
+// jobProcess is the first process of a job. When it ends, the whole job has
+// ended.
+type jobProcess struct {
 	cmd         *exec.Cmd
-	wait        func() error // exec.Cmd.Wait, or for an open job that of its process group
-	memory      int64        // its limit
+	wait        func() error // exec.Cmd.Wait, or Wait of the process group of an unsandboxed job
+	memory      int64        // limit in bytes
 	group       *group
 	done        chan struct{}
-	err         error // how it ended; read after done
-	outOfMemory bool  // read after done
+	err         error // of wait; valid after done is closed
+	outOfMemory bool  // valid after done is closed
 }
 
-// start starts a job and returns when the program itself runs. None of the
-// three is nil: in place of it the job had /dev/null as it is outside, and root
-// could change its mode for everybody.
-func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*process, error) {
+// start starts a job and returns once the program itself runs. stdin, stdout and
+// stderr must not be nil: exec.Cmd would open the host's /dev/null instead, and
+// a job of root could change its mode for the whole host.
+func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*jobProcess, error) {
 	if l == nil || !l.entered {
 		return nil, errNotEntered()
 	}
@@ -44,11 +45,11 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	defer func() { closeAll(pipes[:]...) }()
 	for i := 0; i < len(pipes); i += 2 {
 		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
-			return nil, fmt.Errorf("start a job: %w", err)
+			return nil, fmt.Errorf("start sandbox job: %w", err)
 		}
 	}
-	p := &process{memory: j.Limits.Memory, done: make(chan struct{})}
-	p.cmd, p.wait = command(ctx, j.Unsandboxed)
+	p := &jobProcess{memory: j.Limits.Memory, done: make(chan struct{})}
+	p.cmd, p.wait = reexecCommand(ctx, j.Unsandboxed)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
 	p.cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
 	if !j.Unsandboxed {
@@ -56,36 +57,37 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	}
 	if err := p.run(); err != nil {
 		p.group.close()
-		return nil, cannotClone(err)
+		return nil, cloneError(err)
 	}
-	closeAll(pipes[0], pipes[3]) // the job has its own
-	s.Pids = p.group.add(p.cmd.Process.Pid)
-	if err := brief(s, pipes[1], pipes[2]); err != nil {
+	closeAll(pipes[0], pipes[3]) // the job has inherited them
+	s.PidsLimited = p.group.add(p.cmd.Process.Pid)
+	if err := sendSpec(s, pipes[1], pipes[2]); err != nil {
 		return nil, p.abort(err)
 	}
 	return p, nil
 }
 
-// abort ends a process that did not become its job.
-func (p *process) abort(why error) error {
+// abort kills a process that did not become its job. It returns err, or that
+// memory was exhausted if it was.
+func (p *jobProcess) abort(err error) error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 	if p.outOfMemory {
-		return &Unavailable{Missing: fmt.Sprintf("memory: a limit of %d bytes is too little to start a program in", p.memory)}
+		return &Unavailable{Missing: fmt.Sprintf("memory: a limit of %d bytes is too small to start a program", p.memory)}
 	}
-	return why
+	return err
 }
 
 func closeAll(list ...*os.File) {
 	for _, f := range list {
-		_ = f.Close() // nothing is buffered; nil and closed ones only say so
+		_ = f.Close() // nothing is buffered; Close of a nil or closed file only returns an error
 	}
 }
 
-// run starts the process, and waits for it, on one thread that does nothing
-// else: the kernel ends a job when the thread that started it ends, which is
-// how no job outlives this process.
-func (p *process) run() error {
+// run starts the process and waits for it on a dedicated thread. The kernel
+// kills a job (PR_SET_PDEATHSIG) when the thread that started it ends, so that
+// no job outlives this process; another thread might end earlier.
+func (p *jobProcess) run() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -96,7 +98,7 @@ func (p *process) run() error {
 			return
 		}
 		if p.err = p.wait(); errors.Is(p.err, exec.ErrWaitDelay) {
-			p.err = nil // somebody who left an open job's group holds its pipes
+			p.err = nil // a process that left the group of an unsandboxed job still holds its pipes
 		}
 		p.outOfMemory = p.group.close()
 		close(p.done)
@@ -104,65 +106,67 @@ func (p *process) run() error {
 	return <-started
 }
 
-// brief tells a process what to become and listens until it has become it.
-func brief(s *spec, to, from *os.File) error {
+// sendSpec sends the spec to the process of a job and waits for its report.
+func sendSpec(s *spec, to, from *os.File) error {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("start a job: %w", err)
+		return fmt.Errorf("start sandbox job: %w", err)
 	}
 	if _, err := io.Copy(to, bytes.NewReader(text)); err != nil {
-		return &Unavailable{Missing: "its process was ended before it was told what to do", cause: err}
+		return &Unavailable{Missing: "the sandbox process was killed before it read its job", cause: err}
 	}
-	_ = to.Close() // the end of the spec
+	_ = to.Close() // ends the spec
 	return readReport(from)
 }
 
-// ended waits for the job.
-func (p *process) ended() error {
+// waitDone waits for the end of the job and returns the error of wait.
+func (p *jobProcess) waitDone() error {
 	<-p.done
 	return p.err
 }
 
-// command is this binary again, to become a job. An open one ends with all of
-// its process group.
-func command(ctx context.Context, open bool) (cmd *exec.Cmd, wait func() error) {
+// reexecCommand returns a command that starts this binary again as a job. An
+// unsandboxed job has no pid namespace, so its whole process group is killed.
+func reexecCommand(ctx context.Context, unsandboxed bool) (cmd *exec.Cmd, wait func() error) {
 	cmd = exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{argIsolate}
-	cmd.Env = ownEnvironment
-	cmd.WaitDelay = 200 * time.Millisecond // for who holds the pipes of an open job
+	cmd.Env = reexecEnv
+	cmd.WaitDelay = 200 * time.Millisecond // children of an unsandboxed job may hold its pipes open
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
-	if open {
+	if unsandboxed {
 		g := procgroup.Of(cmd)
 		cmd.Cancel = func() error { g.Signal(unix.SIGKILL); return nil }
 		return cmd, g.Wait
 	}
 	cmd.SysProcAttr.Cloneflags = namespaces
-	cmd.SysProcAttr.UidMappings = identity(os.Getuid())
-	cmd.SysProcAttr.GidMappings = identity(os.Getgid())
+	cmd.SysProcAttr.UidMappings = identityMapping(os.Getuid())
+	cmd.SysProcAttr.GidMappings = identityMapping(os.Getgid())
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 	return cmd, cmd.Wait
 }
 
+// namespaces are the clone flags for the namespaces of a job.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID |
 	unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// identity maps one id to itself: the job writes files as who started it.
-func identity(id int) []syscall.SysProcIDMap {
+// identityMapping maps one id to itself, so that the job writes files as the user
+// who started it.
+func identityMapping(id int) []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
 }
 
-// exitOf gives what a shell would say of how a process ended.
-func exitOf(state *os.ProcessState) int {
+// exitCode returns the exit code that a shell would report.
+func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(unix.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
 	return state.ExitCode()
 }
 
-// cannotClone says why the kernel refused namespaces.
-func cannotClone(err error) error {
+// cloneError explains an error of starting a process in new namespaces.
+func cloneError(err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
-		return fmt.Errorf("start a job: %w", err)
+		return fmt.Errorf("start sandbox job: %w", err)
 	}
 	return &Unavailable{Missing: "user, mount, pid, network, ipc and uts namespaces" + sysctlHints(), cause: err}
 }

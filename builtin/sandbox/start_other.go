@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// process is a job's process, on systems without a sandbox:
-// only jobs that ask for none run, without the limits of a process.
-type process struct {
+// jobProcess is the process of a job on systems without a sandbox. Only
+// unsandboxed jobs run there, without the per-process limits.
+type jobProcess struct {
 	cmd         *exec.Cmd
 	outOfMemory bool
 }
 
-func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*process, error) {
+// start starts an unsandboxed job and rejects all others.
+func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, stderr io.Writer) (*jobProcess, error) {
 	switch {
 	case l == nil || !l.entered:
 		return nil, errNotEntered()
@@ -29,32 +30,34 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	case (len(j.Argv) == 0) == (j.Program == ""):
 		return nil, errArgvOrProgram
 	}
-	cmd, err := openCommand(ctx, j)
+	cmd, err := unsandboxedCommand(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Dir, cmd.Env, cmd.WaitDelay = j.Workspace, append(openEnvironment(), j.Env...), 200*time.Millisecond
+	cmd.Dir, cmd.Env, cmd.WaitDelay = j.Workspace, append(unsandboxedEnv(), j.Env...), 200*time.Millisecond
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	if err := cmd.Start(); err != nil {
-		return nil, &notFound{err.Error(), 127}
+		return nil, &execError{err.Error(), 127}
 	}
-	return &process{cmd: cmd}, nil
+	return &jobProcess{cmd: cmd}, nil
 }
 
-func openCommand(ctx context.Context, j Job) (*exec.Cmd, error) {
+// unsandboxedCommand returns the command of a job.
+func unsandboxedCommand(ctx context.Context, j Job) (*exec.Cmd, error) {
 	if j.Program == "" {
 		return exec.CommandContext(ctx, j.Argv[0], j.Argv[1:]...), nil
 	}
 	binary, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("start a job: find this binary: %w", err)
+		return nil, fmt.Errorf("start sandbox job: find path of this binary: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, binary)
 	cmd.Args = []string{argProgram, j.Program}
 	return cmd, nil
 }
 
-func (p *process) ended() error {
+// waitDone waits for the end of the job.
+func (p *jobProcess) waitDone() error {
 	err := p.cmd.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		return nil
@@ -62,6 +65,8 @@ func (p *process) ended() error {
 	return err
 }
 
-func exitOf(state *os.ProcessState) int { return state.ExitCode() }
+// exitCode returns the exit code of an ended process.
+func exitCode(state *os.ProcessState) int { return state.ExitCode() }
 
+// runAsJob is never reached: without a sandbox no process is started as a job.
 func runAsJob() error { return errors.New("sandbox not supported on " + runtime.GOOS) }

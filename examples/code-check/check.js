@@ -1,4 +1,4 @@
-// The brains of a code check. Root hires a checker that may run programs and
+// The agent scripts of a code check. Root hires a checker that may run programs and
 // an author that may write files, and neither may do what the other does.
 //
 //   root ──┬── checker   command               runs the tools, reports what they said

@@ -1,4 +1,4 @@
-// The brains of a flight desk. Root has a keeper make the table, and a clerk
+// The agent scripts of a flight desk. Root has a keeper make the table, and a clerk
 // answer; neither can do the other's work.
 //
 //   root ─┬─ keeper   keeping    creates the table and fills it

@@ -1,12 +1,12 @@
-// The brains of the incident desk.
+// The agent scripts of the incident desk.
 //
 //   root ──┬── analyst   reads the log and counts
 //          ├── clerk     keeps the console, and tries what it may not do
 //          └── writer    writes the report
 //
-// A brain is a generator. It yields what it wants done and gets the outcome
-// back: `yield call(tool, args)` a tool's result, `yield receive()` the next
-// message. What it returns goes to its parent, root's to the user.
+// A script is a generator function. Each yield asks the runtime for something and
+// returns the outcome: `yield call(tool, args)` a tool's result, `yield receive()`
+// the next message. The return value goes to the parent, root's to the user.
 
 const REPORT = "incident-report.md";
 
@@ -270,8 +270,8 @@ function densestBurst(errors) {
   return best;
 }
 
-// minuteNumber counts the minutes up to "2026-03-17 14:03". A brain has no
-// clock, but it has a calendar.
+// minuteNumber counts the minutes up to "2026-03-17 14:03". A script has no
+// clock, but it can compute dates.
 function minuteNumber(text) {
   const [year, month, day, hour, minute] = text.split(/[- :]/).map(Number);
   return Date.UTC(year, month - 1, day, hour, minute) / 60000;
@@ -287,7 +287,7 @@ function* keepConsole(task, file) {
   passed(yield call("console_print", { text: `incident desk: ${task}` }));
 
   // A clerk has the console and nothing else, so the gate refuses this one.
-  // A refusal is an answer like any other; this brain passes it on.
+  // A refusal is an ordinary result; this script passes it on.
   const size = yield call("run_command", { command: `wc -c ${file}` });
   if (size.error) return { check: { tool: "run_command", denied: { error: size.error, message: size.message } } };
   return { check: { tool: "run_command", said: size.stdout } };
@@ -382,8 +382,8 @@ function fileIn(text) {
   return named ? named[0] : "access.log";
 }
 
-// passed lets a result through and throws one that is an error, for the calls
-// a brain cannot go on without.
+// passed returns a result or throws it if it is an error, for calls that the
+// script cannot continue without.
 function passed(result) {
   if (result && result.error) throw result;
   return result;
@@ -396,7 +396,7 @@ function answer({ payload }) {
   return passed(payload);
 }
 
-// attempt runs a brain's work and turns what passed threw into the brain's
+// attempt runs work and returns what passed threw as the script's
 // answer: {error, message, role}.
 function* attempt(work) {
   try {

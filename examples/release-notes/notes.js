@@ -1,4 +1,4 @@
-// The brains of the release notes: three levels, and less to be had on each.
+// The agent scripts of the release notes: three levels, each with fewer permissions.
 //
 //   root ──┬── editor ──┬── reader   the newer half of the commits
 //          │            └── reader   the older half
@@ -238,8 +238,8 @@ function isFailure(outcome) {
   return Boolean(outcome && (outcome.error || outcome.kind === "error"));
 }
 
-// passed lets an outcome through and throws one that is a failure, for what a
-// brain cannot go on without.
+// passed returns an outcome or throws it if it is a failure, for what the script
+// cannot continue without.
 function passed(outcome) {
   if (isFailure(outcome)) throw outcome;
   return outcome;
@@ -249,7 +249,7 @@ function answer(message) {
   return passed(message.payload);
 }
 
-// attempt runs a brain's work and turns what passed threw into the brain's
+// attempt runs work and returns what passed threw as the script's
 // answer: {error, message, role}.
 function* attempt(work) {
   try {

@@ -1,4 +1,4 @@
-// The brains of a purchase. Root hires a buyer; the buyer's role has tools of
+// The agent scripts of a purchase. Root hires a buyer; the buyer's role has tools of
 // three groups, and no other.
 //
 //   root ─── buyer   files       an MCP server: reads the order

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
@@ -43,10 +44,6 @@ type line struct {
 	tooLong bool // longer than maxBodyBytes; text is nil
 }
 
-// EndOfInput is a line that ends the input while answers continue, for carriers
-// that cannot close one direction. It is never a valid message.
-const EndOfInput = "\x04"
-
 // drainTimeout limits how long calls in progress may take after the end of the
 // input.
 const drainTimeout = 5 * time.Second
@@ -67,7 +64,7 @@ func (l *lineTransport) scan(in *bufio.Reader) {
 	for {
 		text, tooLong, err := readLine(in)
 		text = bytes.TrimSpace(text)
-		if string(text) == EndOfInput {
+		if string(text) == wire.MCPEndOfInput {
 			return
 		}
 		if len(text) > 0 || tooLong {

@@ -14,7 +14,7 @@
 //
 // A tool of another role and a tool that does not exist are answered with the
 // same error. The package does not decide permissions (org, gate), does not
-// authenticate senders (gateway) and does not run agents (runtime).
+// authenticate senders (gateway/auth) and does not run agents (runtime).
 package mcpserver
 
 import (

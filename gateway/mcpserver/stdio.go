@@ -11,13 +11,9 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 )
-
-// Protocol is the name for HTTP upgrades (RFC 9110, section 7.8) to a
-// connection that carries the lines of stdio: GET /roles/{role}/mcp with
-// Upgrade: rolecall-mcp.
-const Protocol = "rolecall-mcp"
 
 // ServeStdio serves one client on the line transport of stdio with the tools of
 // a role, given by id or name. Only protocol messages are written to out.
@@ -59,20 +55,20 @@ func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, 
 	return err
 }
 
-// isUpgrade reports whether a request asks for an upgrade to Protocol.
+// isUpgrade reports whether a request asks for an upgrade to wire.MCPProtocol.
 func isUpgrade(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), Protocol)
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), wire.MCPProtocol)
 }
 
-// serveUpgrade upgrades a connection to Protocol and serves it.
+// serveUpgrade upgrades a connection to wire.MCPProtocol and serves it.
 func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, sc *clientScope) error {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return errcode.Wrap(errcode.InvalidArguments, err, "upgrade the connection to %s", Protocol)
+		return errcode.Wrap(errcode.InvalidArguments, err, "upgrade the connection to %s", wire.MCPProtocol)
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Time{}) // clears the deadlines that the HTTP server has set
-	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.MCPProtocol+"\r\n\r\n"); err != nil {
 		return nil // the client has disconnected
 	}
 	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)

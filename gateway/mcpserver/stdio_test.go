@@ -12,6 +12,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -157,7 +158,7 @@ func TestServeStdio_AnswersAfterEndOfInput(t *testing.T) {
 	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"said"}}}
-` + mcpserver.EndOfInput + "\ninput after the end is not read\n"
+` + wire.MCPEndOfInput + "\ninput after the end is not read\n"
 	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
 		t.Fatal(err)
 	}

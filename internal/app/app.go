@@ -8,7 +8,16 @@
 //	err = a.Configure(ctx, cfg)
 //	id, err := a.Start(ctx, org.TaskSpec{Text: "…"}, nil)
 //
-// The command line (cmd) is its user; nothing here prints but to Options.Console.
+// The command line (cmd) is its user. The package prints to Options.Console only, and
+// reads no flags or terminals.
+//
+// # Changing the configuration
+//
+// Configure and WatchConfig replace the configuration while agents work. A change has
+// two phases. The first, prepare, provisions new modules, constructs models and auth
+// services and collects every problem; nothing of it is visible, and discard releases
+// it. The second, install, makes the change active in numbered steps. Until its last
+// step no role has more permissions than the old or the new configuration gives it.
 package app
 
 import (
@@ -28,6 +37,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -40,23 +50,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Options say what an App works with.
+// Options configure Open.
 type Options struct {
-	Data  string                      // data directory, made when absent
-	Files []string                    // configuration files and folders, which WatchConfig reads again
-	Env   func(string) (string, bool) // environment of the configuration; nil is empty
+	Data  string                      // data directory; created if missing
+	Files []string                    // configuration files and folders that WatchConfig watches
+	Env   func(string) (string, bool) // looks up variables of the configuration; nil finds none
 
-	Launcher *sandbox.Launcher // starts programs; nil starts none
+	Launcher *sandbox.Launcher // runs programs in the sandbox; nil runs none
 	Kinds    []modules.Kind    // module kinds in addition to those that ship
 	Version  string            // reported over HTTP and MCP
 
-	Console io.Writer          // notes to the operator and console_print; nil discards them
-	Human   func() model.Model // makes the model of type human; nil has none
+	Console io.Writer          // receives notes to the operator and console_print; nil discards them
+	Human   func() model.Model // constructs the model of type human; nil rejects that type
 	Log     *slog.Logger       // nil discards
-	Warn    *slog.Logger       // what the operator must see without asking for a log; nil is Log
+	Warn    *slog.Logger       // receives warnings that do not depend on -v; nil is Log
 
-	// Fatal is called when the store has stopped. Without it the App only answers
-	// questions: it starts and asks no MCP server.
+	// Fatal is called when the store has stopped after a failed write. If it is nil
+	// the App is read-only: it does not connect to MCP servers.
 	Fatal func(error)
 }
 
@@ -75,10 +85,11 @@ func (o Options) withDefaults() Options {
 
 // App is the application composed on one data directory: store, registry, runtime,
 // modules, models, tokens and MCP server. Its methods are safe for concurrent use.
+// Open returns one; Close releases it.
 type App struct {
 	Runtime *runtime.Runtime
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
-	Tokens  *gateway.Tokens   // none are valid until a configuration lists some
+	Tokens  *auth.Tokens      // no token is valid until a configuration lists it
 
 	options Options
 	store   *persist.Store
@@ -89,8 +100,8 @@ type App struct {
 
 	kinds    modules.Registry
 	loader   *modules.Loader
-	pins     *modules.Pins // accepted tool definitions of servers
-	readOnly bool          // no server is started or asked
+	pins     *modules.Pins // accepted tool definitions of MCP servers
+	readOnly bool          // MCP servers are not connected
 
 	pools    toolbox.Pools // connections of sources
 	services services      // verify the tokens of callers
@@ -108,7 +119,8 @@ type App struct {
 }
 
 // Open opens the data directory and composes the application on it. No
-// configuration is active yet, and no task goes on.
+// configuration is active yet, and no task is resumed. It returns errcode.Conflict
+// if another process has the directory open.
 func Open(o Options) (*App, error) {
 	store, err := persist.Open(o.Data)
 	if err != nil {
@@ -146,7 +158,7 @@ func (a *App) openRuntime() (err error) {
 }
 
 func (a *App) openServers() (err error) {
-	a.Tokens, err = gateway.NewTokens(gateway.TokensConfig{Role: a.Runtime.Org().FindRole})
+	a.Tokens, err = auth.NewTokens(auth.TokensConfig{Role: a.Runtime.Org().FindRole})
 	if err != nil {
 		return err
 	}
@@ -161,7 +173,8 @@ func (a *App) openModules() error {
 	return errors.Join(builtin.Register(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
 }
 
-// Handler returns the HTTP API. It does not check Host and Origin; ListenHTTP does.
+// Handler returns the HTTP API. It does not check the Host and Origin headers;
+// ListenHTTP does.
 func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
@@ -170,7 +183,7 @@ func (a *App) Handler() (http.Handler, error) {
 	})
 }
 
-// registerModuleKinds registers the module kinds that ship, and those of Options.
+// registerModuleKinds registers the module kinds that ship and those of Options.
 func (a *App) registerModuleKinds() error {
 	ours := []modules.Kind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
 	for _, k := range append(ours, a.options.Kinds...) {
@@ -184,7 +197,8 @@ func (a *App) registerModuleKinds() error {
 // Seq returns the sequence number of the last commit.
 func (a *App) Seq() uint64 { return a.store.Seq() }
 
-// Close ends everything. Tasks that were under way can be resumed.
+// Close stops the agents, modules and models and closes the store. Unfinished tasks
+// can be resumed later. It also releases an App that Open built only in part.
 func (a *App) Close() error {
 	var errs []error
 	if a.MCP != nil {
@@ -200,7 +214,7 @@ func (a *App) Close() error {
 	return errors.Join(append(errs, a.store.Close())...)
 }
 
-// model returns the model of a name; "" is the organization's.
+// model returns the model with this name; "" is the organization's default model.
 func (a *App) model(name string) (model.Model, error) { return a.models.Load().find(name) }
 
 // host returns what the module of this name may use of the process.
@@ -235,7 +249,8 @@ func storage(l config.OrganizationLimits) runtime.Storage {
 	return runtime.Storage{WorkspaceBytes: l.WorkspaceBytes, WorkspaceFiles: l.WorkspaceFiles, ArtifactBytes: l.ArtifactBytes}
 }
 
-// groupSet returns a configured list of groups; nil when it is left out.
+// groupSet converts a configured list of groups. It returns nil if the field is not
+// set, which means a default and not the empty set.
 func groupSet(g config.Groups) *toolgroups.Set {
 	if !g.Given {
 		return nil

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
 )
 
 // DefaultAddress is where ListenHTTP listens when neither its caller nor the
@@ -35,7 +37,7 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	if err != nil {
 		return nil, err
 	}
-	check := gateway.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.Refused}
+	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.Refused}
 	l := &HTTPListener{Handler: check.Wrap(handler)}
 	address = cmp.Or(address, section.Address, DefaultAddress)
 	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0); err != nil {
@@ -67,7 +69,7 @@ func (a *App) ServeSocket() (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, gateway.TrustLocalOwner(handler)) }()
+	go func() { done <- gateway.Serve(ctx, l, auth.TrustLocalOwner(handler)) }()
 	return func() error {
 		cancel()
 		return <-done
@@ -75,12 +77,12 @@ func (a *App) ServeSocket() (stop func() error, err error) {
 }
 
 // Client returns a client of the API within the process, as the operator.
-func (a *App) Client() (*gateway.Client, error) {
+func (a *App) Client() (*client.Client, error) {
 	handler, err := a.Handler()
 	if err != nil {
 		return nil, err
 	}
-	return gateway.Local(gateway.TrustLocalOwner(handler)), nil
+	return client.Local(auth.TrustLocalOwner(handler)), nil
 }
 
 // CloseWithin closes the App, or gives up after d: a tool or script that does not

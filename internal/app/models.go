@@ -55,12 +55,12 @@ func (m *modelSet) find(name string) (model.Model, error) {
 const noModel = `no model thinks for this organization. Give a configuration with -f that declares one and names it:
   kind: organization
   name: mine
-  model: brain
+  model: script
   ---
   kind: model
-  name: brain
+  name: script
   type: script
-  file: brain.js
+  file: agents.js
 A language model, here or elsewhere, has instead of type and file
   type: openai
   model: qwen3
@@ -121,14 +121,14 @@ func (a *App) makeModel(d config.Model) (model.Model, error) {
 	case "human":
 		return a.humanModel()
 	}
-	return retry.New(client(d), retry.Config{
+	return retry.New(modelClient(d), retry.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
 		Prices: model.Prices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
 	}), nil
 }
 
-// client makes the client of a model behind an address.
-func client(d config.Model) model.Model {
+// modelClient makes the client of a model behind an address.
+func modelClient(d config.Model) model.Model {
 	c := provider.Config{
 		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
 		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,

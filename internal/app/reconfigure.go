@@ -13,7 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/modules/toolbox"
@@ -26,7 +26,7 @@ type configChange struct {
 	cfg     *config.Config
 	setup   runtime.OrgConfig
 	models  *modelSet
-	tokens  []gateway.Token
+	tokens  []auth.Token
 	staged  []staged // in the order of the configuration
 	removed []string // modules that it no longer has
 	stale   []string // modules that run and whose successors do not come up

@@ -4,14 +4,14 @@ import (
 	"encoding/hex"
 
 	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 )
 
 // tokensOf returns the tokens that a configuration lists.
-func tokensOf(cfg *config.Config) ([]gateway.Token, error) {
-	var list []gateway.Token
+func tokensOf(cfg *config.Config) ([]auth.Token, error) {
+	var list []auth.Token
 	for _, t := range cfg.Gateway.Tokens {
-		token := gateway.Token{Name: t.Name, Role: t.Role, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}
+		token := auth.Token{Name: t.Name, Role: t.Role, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}
 		if n, err := hex.Decode(token.Digest[:], []byte(t.SHA256)); err != nil || n != len(token.Digest) {
 			return nil, cfg.Fault(t.Pos, "sha256", "is not a SHA-256 digest", "")
 		}

@@ -1,6 +1,14 @@
-// Package fair owns waiting that is fair: those who share a name have their
-// turns, one after the other (Turns) or some at once (Places), and those of other
-// names are not held up.
+// Package fair provides locks that are shared by key: a mutex per key (KeyedMutex) and a
+// counting semaphore that is fair among keys (Semaphore).
+//
+//	var locks fair.KeyedMutex
+//	unlock, err := locks.Lock(ctx, "ann")
+//	if err != nil {
+//		return err // ctx has ended
+//	}
+//	defer unlock()
+//
+// The locks are in memory: they do not exclude other processes.
 package fair
 
 import (
@@ -8,50 +16,52 @@ import (
 	"sync"
 )
 
-// KeyedMutex lets those who share a name pass one after the other. The zero Turns is
-// ready. Safe for concurrent use.
+// KeyedMutex is a set of mutexes, one for each key in use. The zero KeyedMutex is ready
+// to use. It is safe for concurrent use.
 type KeyedMutex struct {
 	mu    sync.Mutex // guards what follows
-	named map[string]*keyLock
+	locks map[string]*keyLock
 }
 
-// keyLock is of one name, as long as somebody has it or waits for it.
+// keyLock is the mutex of one key. It exists while a caller holds it or waits for it.
 type keyLock struct {
-	taken chan struct{} // holds a token while somebody has it
-	users int
+	held  chan struct{} // holds a token while a caller has the lock
+	users int           // callers that have the lock or wait for it
 }
 
-// Lock waits for a name's turn; done gives it on. The error is ctx's cause.
-func (t *KeyedMutex) Lock(ctx context.Context, name string) (done func(), err error) {
-	mine := t.join(name)
+// Lock waits for the lock of key. The caller calls unlock once. The error is ctx's cause.
+func (m *KeyedMutex) Lock(ctx context.Context, key string) (unlock func(), err error) {
+	l := m.reference(key)
 	select {
-	case mine.taken <- struct{}{}:
-		return func() { <-mine.taken; t.part(name, mine) }, nil
+	case l.held <- struct{}{}:
+		return func() { <-l.held; m.dereference(key, l) }, nil
 	case <-ctx.Done():
-		t.part(name, mine)
+		m.dereference(key, l)
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (t *KeyedMutex) join(name string) *keyLock {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	mine, ok := t.named[name]
+// reference returns the lock of key, and counts the caller as its user.
+func (m *KeyedMutex) reference(key string) *keyLock {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, ok := m.locks[key]
 	if !ok {
-		mine = &keyLock{taken: make(chan struct{}, 1)}
-		if t.named == nil {
-			t.named = map[string]*keyLock{}
+		l = &keyLock{held: make(chan struct{}, 1)}
+		if m.locks == nil {
+			m.locks = map[string]*keyLock{}
 		}
-		t.named[name] = mine
+		m.locks[key] = l
 	}
-	mine.users++
-	return mine
+	l.users++
+	return l
 }
 
-func (t *KeyedMutex) part(name string, mine *keyLock) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if mine.users--; mine.users == 0 {
-		delete(t.named, name)
+// dereference removes the lock of key when it has no users any more.
+func (m *KeyedMutex) dereference(key string, l *keyLock) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(m.locks, key)
 	}
 }

@@ -9,47 +9,47 @@ import (
 	"github.com/rolecall/rolecall/internal/fair"
 )
 
-func TestThoseOfOneNamePassOneAfterTheOther(t *testing.T) {
-	var all fair.KeyedMutex
-	var beside sync.WaitGroup
-	inside := 0 // guarded by the turn
+func TestKeyedMutex_ExcludesSameKey(t *testing.T) {
+	var m fair.KeyedMutex
+	var callers sync.WaitGroup
+	holders := 0 // guarded by the lock of a
 	for range 50 {
-		beside.Go(func() {
-			done, err := all.Lock(t.Context(), "a")
+		callers.Go(func() {
+			unlock, err := m.Lock(t.Context(), "a")
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			defer done()
-			if inside++; inside != 1 {
-				t.Errorf("%d are in at once", inside)
+			defer unlock()
+			if holders++; holders != 1 {
+				t.Errorf("%d callers hold the lock", holders)
 			}
-			inside--
+			holders--
 		})
 	}
-	beside.Wait()
+	callers.Wait()
 }
 
-func TestOthersAreNotHeldUpAndWhoWaitsMayLeave(t *testing.T) {
-	var all fair.KeyedMutex
-	done, err := all.Lock(t.Context(), "a")
+func TestKeyedMutex_OtherKeysAndCancelledWaits(t *testing.T) {
+	var m fair.KeyedMutex
+	unlock, err := m.Lock(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := all.Lock(t.Context(), "b")
+	unlockOther, err := m.Lock(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other()
+	unlockOther()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")
 	cancel(reason)
-	if _, err := all.Lock(ctx, "a"); err != reason {
-		t.Errorf("got %v, want why ctx ended", err)
+	if _, err := m.Lock(ctx, "a"); err != reason {
+		t.Errorf("got %v, want the cause of ctx", err)
 	}
-	done()
-	if done, err = all.Lock(t.Context(), "a"); err != nil {
+	unlock()
+	if unlock, err = m.Lock(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	done()
+	unlock()
 }

@@ -7,126 +7,129 @@ import (
 	"sync"
 )
 
-// FairSemaphore are a number of places that those who share a name have a share of:
-// nobody takes one when he has as many as are free. So one alone has half of
-// them, rounded up, and another finds one at once. Of those who wait, who has
-// the fewest goes first, then whose last turn is longest ago. Safe for concurrent
-// use.
-type FairSemaphore struct {
-	mu       sync.Mutex // guards what follows
-	free     int
-	shares   map[string]*holder
-	taken    int // how often a place was taken
-	arrivals int // how many have waited
+// Semaphore is a counting semaphore that is shared fairly among keys. A key that holds
+// as many units as are free gets no further one: a single key gets half of them, rounded
+// up, and the first request of another key succeeds at once. Among waiting keys the one
+// with the fewest units is next, then the one whose last unit was acquired longest ago.
+// It is safe for concurrent use.
+type Semaphore struct {
+	mu           sync.Mutex // guards what follows
+	free         int        // units
+	holders      map[string]*holder
+	acquisitions int // how many units have been acquired so far
+	arrivals     int // how many callers have waited so far
 }
 
-// holder is of one name, as long as it has a place or waits for one.
+// holder is the state of a key that holds a unit or waits for one.
 type holder struct {
-	has     int
-	last    int // the number of its last turn
+	held    int // units
+	last    int // the number of its last acquisition
 	waiting []*waiter
 }
 
-// waiter waits for a place.
+// waiter is a caller that waits for a unit.
 type waiter struct {
-	came  int
-	ready chan struct{} // closed when it has one
+	number int           // in the order of arrival
+	ready  chan struct{} // closed when it has a unit
 }
 
-// NewPlaces makes n Places, at least one.
-func NewPlaces(n int) *FairSemaphore {
-	return &FairSemaphore{free: max(n, 1), shares: map[string]*holder{}}
+// NewSemaphore returns a semaphore with n units, at least one.
+func NewSemaphore(n int) *Semaphore {
+	return &Semaphore{free: max(n, 1), holders: map[string]*holder{}}
 }
 
-// Acquire waits for a place; give it back. The error is ctx's cause.
-func (p *FairSemaphore) Acquire(ctx context.Context, name string) (give func(), err error) {
-	if w := p.enter(name); w != nil {
+// Acquire waits for a unit for key. The caller calls release once. The error is ctx's
+// cause.
+func (s *Semaphore) Acquire(ctx context.Context, key string) (release func(), err error) {
+	if w := s.tryAcquire(key); w != nil {
 		select {
 		case <-w.ready:
 		case <-ctx.Done():
-			p.leave(name, w)
+			s.cancel(key, w)
 			return nil, context.Cause(ctx)
 		}
 	}
-	return func() { p.give(name) }, nil
+	return func() { s.release(key) }, nil
 }
 
-// enter takes a place, or gives who waits for one. Whoever waits already may
-// not have what is free.
-func (p *FairSemaphore) enter(name string) *waiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.shares[name]
-	if s == nil { // its turn comes before that of who had the last one
-		s = &holder{last: p.taken - 1}
-		p.shares[name] = s
+// tryAcquire acquires a unit and returns nil, or returns a waiter. It need not look at
+// the waiters of other keys: each of those holds at least as many units as are free.
+func (s *Semaphore) tryAcquire(key string) *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holders[key]
+	if h == nil { // it is preferred to the key of the last acquisition
+		h = &holder{last: s.acquisitions - 1}
+		s.holders[key] = h
 	}
-	if s.has < p.free {
-		p.take(s)
+	if h.held < s.free {
+		s.assign(h)
 		return nil
 	}
-	p.arrivals++
-	w := &waiter{p.arrivals, make(chan struct{})}
-	s.waiting = append(s.waiting, w)
+	s.arrivals++
+	w := &waiter{s.arrivals, make(chan struct{})}
+	h.waiting = append(h.waiting, w)
 	return w
 }
 
-// leave gives up waiting, or the place that came meanwhile.
-func (p *FairSemaphore) leave(name string, w *waiter) {
-	p.mu.Lock()
-	s := p.shares[name]
-	i := slices.Index(s.waiting, w)
+// cancel removes a waiter, or releases the unit that it got meanwhile.
+func (s *Semaphore) cancel(key string, w *waiter) {
+	s.mu.Lock()
+	h := s.holders[key]
+	i := slices.Index(h.waiting, w)
 	if i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
-		p.drop(name, s)
+		h.waiting = slices.Delete(h.waiting, i, i+1)
+		s.forgetUnused(key, h)
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if i < 0 {
-		p.give(name)
+		s.release(key)
 	}
 }
 
-func (p *FairSemaphore) give(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.shares[name]
-	s.has--
-	p.free++
-	for next := p.next(); next != nil; next = p.next() {
-		p.take(next)
+// release releases a unit and assigns free units to waiters.
+func (s *Semaphore) release(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holders[key]
+	h.held--
+	s.free++
+	for next := s.next(); next != nil; next = s.next() {
+		s.assign(next)
 		close(next.waiting[0].ready)
 		next.waiting = slices.Delete(next.waiting, 0, 1)
 	}
-	p.drop(name, s)
+	s.forgetUnused(key, h)
 }
 
-// take wants mu held.
-func (p *FairSemaphore) take(s *holder) {
-	p.free--
-	p.taken++
-	s.has++
-	s.last = p.taken
+// assign assigns a free unit to h. It must be called with mu held.
+func (s *Semaphore) assign(h *holder) {
+	s.free--
+	s.acquisitions++
+	h.held++
+	h.last = s.acquisitions
 }
 
-// drop wants mu held. It forgets a share that nobody has or waits for.
-func (p *FairSemaphore) drop(name string, s *holder) {
-	if s.has == 0 && len(s.waiting) == 0 {
-		delete(p.shares, name)
+// forgetUnused removes a key that neither holds a unit nor waits for one. It must be
+// called with mu held.
+func (s *Semaphore) forgetUnused(key string, h *holder) {
+	if h.held == 0 && len(h.waiting) == 0 {
+		delete(s.holders, key)
 	}
 }
 
-// next wants mu held. It gives the share whose first waiter is to have a place,
-// nil if nobody may.
-func (p *FairSemaphore) next() (first *holder) {
-	for _, s := range p.shares {
-		if len(s.waiting) > 0 && s.has < p.free && (first == nil || s.before(first)) {
-			first = s
+// next returns the holder whose first waiter gets the next unit, nil if none may have
+// one. It must be called with mu held.
+func (s *Semaphore) next() (first *holder) {
+	for _, h := range s.holders {
+		if len(h.waiting) > 0 && h.held < s.free && (first == nil || h.before(first)) {
+			first = h
 		}
 	}
 	return first
 }
 
-// before says whether s goes before another; somebody waits in both.
-func (s *holder) before(o *holder) bool {
-	return cmp.Or(cmp.Compare(s.has, o.has), cmp.Compare(s.last, o.last), cmp.Compare(s.waiting[0].came, o.waiting[0].came)) < 0
+// before reports whether h gets a unit before o. Both have waiters.
+func (h *holder) before(o *holder) bool {
+	return cmp.Or(cmp.Compare(h.held, o.held), cmp.Compare(h.last, o.last), cmp.Compare(h.waiting[0].number, o.waiting[0].number)) < 0
 }

@@ -12,156 +12,157 @@ import (
 	"github.com/rolecall/rolecall/internal/fair"
 )
 
-// crowd takes places and says who has one, in the order they got them.
-type crowd struct {
-	places *fair.FairSemaphore
-	mu     sync.Mutex // guards what follows
-	in     []string
-	gives  map[string][]func()
+// clients acquires units in goroutines and records the keys in the order they got one.
+type clients struct {
+	semaphore *fair.Semaphore
+	mu        sync.Mutex // guards what follows
+	acquired  []string
+	releases  map[string][]func()
 }
 
-// wants has a name wait for a place.
-func (c *crowd) wants(ctx context.Context, name string) {
+// acquire starts a client of key, which gets a unit or waits.
+func (c *clients) acquire(ctx context.Context, key string) {
 	go func() {
-		give, err := c.places.Acquire(ctx, name)
+		release, err := c.semaphore.Acquire(ctx, key)
 		if err != nil {
 			return
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.in = append(c.in, name)
-		c.gives[name] = append(c.gives[name], give)
+		c.acquired = append(c.acquired, key)
+		c.releases[key] = append(c.releases[key], release)
 	}()
 	synctest.Wait()
 }
 
-// back gives a place of a name back.
-func (c *crowd) back(name string) {
+// release releases one unit of key.
+func (c *clients) release(key string) {
 	c.mu.Lock()
-	give := c.gives[name][0]
-	c.gives[name] = c.gives[name][1:]
+	release := c.releases[key][0]
+	c.releases[key] = c.releases[key][1:]
 	c.mu.Unlock()
-	give()
+	release()
 	synctest.Wait()
 }
 
-func (c *crowd) want(t *testing.T, what string, names ...string) {
+// want checks which keys have got a unit since the last check.
+func (c *clients) want(t *testing.T, when string, keys ...string) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !slices.Equal(c.in, names) {
-		t.Errorf("%s: got in %v, want %v", what, c.in, names)
+	if !slices.Equal(c.acquired, keys) {
+		t.Errorf("%s: units acquired by %v, want %v", when, c.acquired, keys)
 	}
-	c.in = nil
+	c.acquired = nil
 }
 
-func newCrowd(places int) *crowd {
-	return &crowd{places: fair.NewPlaces(places), gives: map[string][]func(){}}
+func newClients(units int) *clients {
+	return &clients{semaphore: fair.NewSemaphore(units), releases: map[string][]func(){}}
 }
 
-func TestOneAloneHasHalfOfThePlaces(t *testing.T) {
-	for places, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 2, 4: 2, 7: 4, 8: 4} {
+func TestSemaphore_OneKeyGetsHalf(t *testing.T) {
+	for units, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 2, 4: 2, 7: 4, 8: 4} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer synctest.Wait()
 			defer cancel()
-			c := newCrowd(places)
+			c := newClients(units)
 			for range 100 {
-				c.wants(ctx, "a")
+				c.acquire(ctx, "a")
 			}
-			c.want(t, fmt.Sprint(places), slices.Repeat([]string{"a"}, want)...)
-			if places > 1 {
-				c.wants(ctx, "b")
-				c.want(t, "another", "b")
+			c.want(t, fmt.Sprint(units, " units"), slices.Repeat([]string{"a"}, want)...)
+			if units > 1 {
+				c.acquire(ctx, "b")
+				c.want(t, "another key", "b")
 			}
 		})
 	}
 }
 
-func TestWhoHasFewestGoesFirst(t *testing.T) {
+func TestSemaphore_PrefersKeyWithFewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(4)
-		for _, name := range []string{"a", "a", "a", "b", "b", "c", "d", "e"} {
-			c.wants(t.Context(), name)
+		c := newClients(4)
+		for _, key := range []string{"a", "a", "a", "b", "b", "c", "d", "e"} {
+			c.acquire(t.Context(), key)
 		}
 		c.want(t, "at first", "a", "a", "b", "c")
-		c.back("b")
-		c.want(t, "who has none, and came first of them", "b")
-		c.back("a")
-		c.want(t, "then", "d")
-		c.back("b")
-		c.want(t, "then", "e")
-		c.back("a")
-		c.want(t, "the last of the first", "a")
+		c.release("b")
+		c.want(t, "the first key without a unit", "b")
+		c.release("a")
+		c.want(t, "after a release", "d")
+		c.release("b")
+		c.want(t, "after a release", "e")
+		c.release("a")
+		c.want(t, "the key with a unit", "a")
 	})
 }
 
-// A name that many wait under has its turn no more often than another.
-func TestNamesTakeTurns(t *testing.T) {
+// A key with many waiters gets no more units than another key.
+func TestSemaphore_AlternatesKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
-		c := newCrowd(1)
+		c := newClients(1)
 		for range 100 {
-			c.wants(ctx, "a")
+			c.acquire(ctx, "a")
 		}
 		c.want(t, "at first", "a")
 		for range 3 {
-			c.wants(ctx, "b")
-			c.back("a")
-			c.want(t, "then", "b")
-			c.back("b")
-			c.want(t, "then", "a")
+			c.acquire(ctx, "b")
+			c.release("a")
+			c.want(t, "after a release", "b")
+			c.release("b")
+			c.want(t, "after a release", "a")
 		}
 	})
 }
 
-// Whoever waits gets a place in the end, however many others come.
-func TestNobodyWaitsForEver(t *testing.T) {
+// A waiter gets a unit in the end, however many other keys arrive.
+func TestSemaphore_DoesNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(2)
-		c.wants(t.Context(), "a")
-		c.wants(t.Context(), "b")
-		c.wants(t.Context(), "a")
+		c := newClients(2)
+		c.acquire(t.Context(), "a")
+		c.acquire(t.Context(), "b")
+		c.acquire(t.Context(), "a")
 		c.want(t, "at first", "a", "b")
-		for n, last := range []string{"b", "0", "1"} { // each new one has none
-			c.wants(t.Context(), fmt.Sprint(n))
-			c.back(last)
+		for n, last := range []string{"b", "0", "1"} { // each new key has no unit
+			c.acquire(t.Context(), fmt.Sprint(n))
+			c.release(last)
 		}
-		c.wants(t.Context(), "3")
-		c.want(t, "those who have none", "0", "1", "2")
-		c.back("a") // now a has none too, and came before the last
-		c.want(t, "then", "a")
+		c.acquire(t.Context(), "3")
+		c.want(t, "keys without a unit", "0", "1", "2")
+		c.release("a") // now a has no unit either, and arrived before 3
+		c.want(t, "after a release", "a")
 	})
 }
 
-func TestWhoLeavesHoldsNoPlace(t *testing.T) {
-	var places = fair.NewPlaces(1)
-	give, err := places.Acquire(t.Context(), "a")
+func TestSemaphore_CancelledWaitReleases(t *testing.T) {
+	s := fair.NewSemaphore(1)
+	release, err := s.Acquire(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
-	if _, err := places.Acquire(ctx, "b"); err != reason {
-		t.Errorf("got %v, want why ctx ended", err)
+	if _, err := s.Acquire(ctx, "b"); err != reason {
+		t.Errorf("got %v, want the cause of ctx", err)
 	}
-	give()
-	var beside sync.WaitGroup
-	for n := range 200 { // some leave just as they get it
+	release()
+	var callers sync.WaitGroup
+	for n := range 200 { // some are cancelled just as they get a unit
 		ctx, cancel := context.WithCancel(t.Context())
-		beside.Go(func() {
-			if give, err := places.Acquire(ctx, fmt.Sprint(n%7)); err == nil {
-				give()
+		callers.Go(func() {
+			if release, err := s.Acquire(ctx, fmt.Sprint(n%7)); err == nil {
+				release()
 			}
 		})
-		beside.Go(cancel)
+		callers.Go(cancel)
 	}
-	beside.Wait()
-	if give, err = places.Acquire(t.Context(), "c"); err != nil {
+	callers.Wait()
+	if release, err = s.Acquire(t.Context(), "c"); err != nil {
 		t.Fatal(err)
 	}
-	give()
+	release()
 }

@@ -11,27 +11,27 @@ import (
 	"modernc.org/quickjs"
 )
 
-// Kind says why a script did not end well.
+// Kind is the reason why a script failed.
 type Kind string
 
 // The kinds of Error.
 const (
-	KindThrown    Kind = "thrown"    // the script threw, or is no JavaScript
-	KindTimeout   Kind = "timeout"   // it ran out of time
-	KindMemory    Kind = "memory"    // it ran out of memory
-	KindCancelled Kind = "cancelled" // the context ended; Unwrap gives its cause
+	KindThrown    Kind = "thrown"    // the script threw, or is not JavaScript
+	KindTimeout   Kind = "timeout"   // it exceeded its time limit
+	KindMemory    Kind = "memory"    // it exceeded its memory limit
+	KindCancelled Kind = "cancelled" // the context ended; Unwrap returns its cause
 )
 
-// Error is how a script failed.
+// Error is a failure of a script.
 type Error struct {
 	Kind    Kind
-	Message string // as "TypeError: x is not a function"
-	Source  string // name of the source that failed, "" when not known
-	Line    int    // line in Source, from 1; 0 when not known
-	cause   error
+	Message string // for example "TypeError: x is not a function"
+	Source  string // name of the source that failed, "" if unknown
+	Line    int    // line in Source, from 1; 0 if unknown
+	cause   error  // of KindCancelled
 }
 
-// Error gives the place, if known, and the message.
+// Error returns the place, if known, and the message.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -39,24 +39,26 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.Source, e.Line, e.Message)
 }
 
-// Unwrap gives the cause of a Cancelled.
+// Unwrap returns the cause of a KindCancelled, nil for other kinds.
 func (e *Error) Unwrap() error { return e.cause }
 
+// cancelled returns the error of a call whose context ended.
 func cancelled(ctx context.Context) error {
 	return &Error{Kind: KindCancelled, Message: "the script was stopped: " + context.Cause(ctx).Error(), cause: context.Cause(ctx)}
 }
 
+// timeout returns the error of a call that exceeded its time limit.
 func timeout(limit time.Duration) error {
 	return &Error{Kind: KindTimeout, Message: fmt.Sprintf("the script ran out of time: it may take %v", limit)}
 }
 
-// source is a loaded text and the number of lines before it.
+// source is a loaded source and the number of lines in the VM before it.
 type source struct {
 	name   string
 	before int
 }
 
-// explain turns what the engine says into an *Error.
+// explain returns an error of the engine as an *Error with its place.
 func (v *VM) explain(err error) error {
 	raw, ok := errors.AsType[*quickjs.Error](err)
 	if !ok {
@@ -67,13 +69,14 @@ func (v *VM) explain(err error) error {
 		e.Message = fmt.Sprintf("the script ran out of memory: it may take %d MiB", v.limits.Memory>>20)
 	}
 	if raw.FileName == scriptFile && raw.LineNumber > 0 {
-		e.Source, e.Line = v.find(raw.LineNumber)
+		e.Source, e.Line = v.sourceLine(raw.LineNumber)
 	} else {
-		e.Source, e.Line = v.locate(raw.Stack)
+		e.Source, e.Line = v.innermost(raw.Stack)
 	}
 	return e
 }
 
+// kindOf returns the kind of an error that the engine threw.
 func kindOf(name, message string) Kind {
 	if name == "InternalError" && message == "out of memory" {
 		return KindMemory
@@ -81,25 +84,25 @@ func kindOf(name, message string) Kind {
 	return KindThrown
 }
 
-// scriptFile is what the engine calls every script.
+// scriptFile is the file name that the engine gives to every script.
 const scriptFile = "<eval>"
 
-var frame = regexp.MustCompile(scriptFile + `:(\d+)`)
+var stackLine = regexp.MustCompile(scriptFile + `:(\d+)`)
 
-// locate finds the innermost line of a stack that is in a named source.
-func (v *VM) locate(stack string) (name string, line int) {
-	for _, match := range frame.FindAllStringSubmatch(stack, -1) {
+// innermost returns the innermost line of a stack that is in a named source.
+func (v *VM) innermost(stack string) (name string, line int) {
+	for _, match := range stackLine.FindAllStringSubmatch(stack, -1) {
 		number, _ := strconv.Atoi(match[1]) // the pattern has digits only
-		if name, line := v.find(number); name != "" {
+		if name, line := v.sourceLine(number); name != "" {
 			return name, line
 		}
 	}
 	return "", 0
 }
 
-// find gives the source that holds a line of the VM; lines of unnamed sources
-// have none.
-func (v *VM) find(number int) (name string, line int) {
+// sourceLine returns the source and the line in it of a line of the VM. It returns "" for a
+// source without a name.
+func (v *VM) sourceLine(number int) (name string, line int) {
 	for i := len(v.sources) - 1; i >= 0; i-- {
 		s := v.sources[i]
 		if number > s.before && s.name != "" {

@@ -1,5 +1,5 @@
-// The door between Go and a VM: JSON text in, JSON text out. It keeps its own
-// references, so that no script can put others in their place.
+// Calls a global function with JSON text and returns JSON text. It keeps its own references
+// to JSON's functions, so that scripts cannot replace them.
 (() => {
   "use strict";
   const { parse, stringify } = JSON;
@@ -9,7 +9,7 @@
     const value = fn(text === "" ? undefined : parse(text));
     if (value === undefined) return "null";
     const result = stringify(value);
-    if (result === undefined) throw new TypeError(`${name} returned a ${typeof value}, which JSON cannot carry`);
+    if (result === undefined) throw new TypeError(`${name} returned a ${typeof value}, which JSON cannot represent`);
     return result;
   };
 })()

@@ -1,19 +1,18 @@
-// Package js owns the JavaScript engine: virtual machines that nothing leads
-// out of, with a limit on memory and on time.
+// Package js runs JavaScript in isolated virtual machines with limits on memory and time.
 //
-// A VM takes and gives JSON text alone:
+// The input and output of a VM are JSON texts:
 //
 //	vm, err := js.New(js.Limits{Pure: true})
-//	err = vm.Load("brain.js", source)
+//	err = vm.Load("agents.js", source)
 //	result, err := vm.Call(ctx, "step", json.RawMessage(`{"n": 1}`))
 //
-// and Run evaluates one function body. Scripts see the language and nothing
-// else: no files, no network, no timers, no modules, no host functions; a Pure
-// VM has no clock and no randomness either.
+// Run evaluates a single function body. Scripts have the language only: no files, no network,
+// no timers, no modules and no host functions. A Pure VM has no clock and no randomness
+// either.
 //
-// Limits are kept inside this process and as far as the engine asks for them:
-// a built-in function that runs long asks for none. They are for scripts of
-// the operator. Package worker runs scripts that nobody trusts.
+// The engine checks the limits in this process, and not inside of built-in functions, so a
+// script can exceed them. Use this package for trusted scripts of the operator. Package
+// jsworker runs untrusted scripts in processes of their own.
 package js
 
 import (
@@ -28,21 +27,21 @@ import (
 	"modernc.org/quickjs"
 )
 
-// The limits of a VM that states none.
+// The default limits of a VM.
 const (
 	DefaultMemory = 64 << 20
 	DefaultTime   = 5 * time.Second
 )
 
-// Limits bound what scripts may use. The zero Limits are the defaults.
+// Limits limit what scripts may use. The zero Limits are the defaults.
 type Limits struct {
 	Memory int           // bytes; 0 is DefaultMemory
-	Time   time.Duration // for one entry: a Load, a Call, a Run; 0 is DefaultTime
-	Pure   bool          // no clock, no time zone, no randomness, no view of garbage collection
+	Time   time.Duration // of each Load, Call or Run; 0 is DefaultTime
+	Pure   bool          // no clock, time zone or randomness, and no way to observe garbage collection
 }
 
-// orDefault fills in what l leaves open.
-func (l Limits) orDefault() Limits {
+// withDefaults returns l with the default of each limit that is not set.
+func (l Limits) withDefaults() Limits {
 	if l.Memory <= 0 {
 		l.Memory = DefaultMemory
 	}
@@ -52,19 +51,18 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// VM is one JavaScript world. It belongs to one goroutine at a time; make
-// another VM for another.
+// VM is one JavaScript virtual machine. It is not safe for concurrent use.
 type VM struct {
 	engine  *quickjs.VM
 	limits  Limits
-	invoke  quickjs.Value // calls a global function with JSON text, gives JSON text
-	sources []source      // what was loaded, in order of line
-	lines   int           // how many lines they take
-	broken  error         // why the VM takes no more entries
+	invoke  quickjs.Value // the function of invoke.js
+	sources []source      // the loaded sources, by line
+	lines   int           // the number of lines of all sources
+	broken  error         // if not nil, the VM is closed or was interrupted
 }
 
-// The scripts a VM starts with: pure.js takes the clock away, invoke.js is the
-// door.
+// The scripts of a new VM: pure.js removes the clock, invoke.js calls functions with JSON
+// text.
 var (
 	//go:embed pure.js
 	pureJS string
@@ -72,13 +70,13 @@ var (
 	invokeJS string
 )
 
-// New makes a VM. Close it after use.
+// New returns a VM. Close it after use.
 func New(l Limits) (*VM, error) {
 	engine, err := quickjs.NewVM()
 	if err != nil {
 		return nil, fmt.Errorf("start a JavaScript engine: %w", err)
 	}
-	v := &VM{engine: engine, limits: l.orDefault()}
+	v := &VM{engine: engine, limits: l.withDefaults()}
 	engine.SetMemoryLimit(uintptr(v.limits.Memory))
 	engine.SetCanBlock(false)
 	if err := v.prepare(); err != nil {
@@ -88,7 +86,7 @@ func New(l Limits) (*VM, error) {
 	return v, nil
 }
 
-// prepare runs what must be in place before any foreign line.
+// prepare runs the scripts that must be loaded first.
 func (v *VM) prepare() error {
 	if v.limits.Pure {
 		if err := v.Load("", pureJS); err != nil {
@@ -96,16 +94,16 @@ func (v *VM) prepare() error {
 		}
 	}
 	var err error
-	v.invoke, err = v.engine.EvalValue(v.place("", invokeJS), quickjs.EvalGlobal)
+	v.invoke, err = v.engine.EvalValue(v.addSource("", invokeJS), quickjs.EvalGlobal)
 	return err
 }
 
-// Load evaluates source as a script; what it declares is there for later
-// entries. Errors are *Error and name the place as name:line. Sources with the
-// name "" are left out of places, as befits preludes.
+// Load evaluates source as a script. What it declares is available to later calls. Errors are
+// of type *Error and give the place as name:line. They never point into a source with the
+// name "".
 func (v *VM) Load(name, source string) error {
-	return v.enter(context.Background(), func() error {
-		value, err := v.engine.EvalValue(v.place(name, source), quickjs.EvalGlobal)
+	return v.limited(context.Background(), func() error {
+		value, err := v.engine.EvalValue(v.addSource(name, source), quickjs.EvalGlobal)
 		if err == nil {
 			value.Free()
 		}
@@ -113,15 +111,15 @@ func (v *VM) Load(name, source string) error {
 	})
 }
 
-// Call calls the global function fn with the value arg stands for and gives
-// what it returns as JSON; undefined is null. An empty arg is undefined.
+// Call calls the global function fn with the value of the JSON text arg and returns the
+// result as JSON. An empty arg is undefined, and a result undefined is null.
 //
-// Errors are *Error: what the script threw (a result JSON cannot carry throws
-// a TypeError), or Timeout, Memory, Cancelled when ctx ended. After a Timeout
-// or Cancelled the VM is dead: it gives that error again.
+// Errors are of type *Error. A result that JSON cannot represent is a TypeError, of
+// KindThrown. After KindTimeout or KindCancelled the VM cannot be used any more and returns
+// the same error again.
 func (v *VM) Call(ctx context.Context, fn string, arg json.RawMessage) (json.RawMessage, error) {
 	var result string
-	err := v.enter(ctx, func() error {
+	err := v.limited(ctx, func() error {
 		value, err := v.invoke.Call(quickjs.UndefinedValue, fn, string(arg))
 		result, _ = value.(string)
 		return err
@@ -132,8 +130,8 @@ func (v *VM) Call(ctx context.Context, fn string, arg json.RawMessage) (json.Raw
 	return json.RawMessage(result), nil
 }
 
-// Close frees the VM's memory. It may be called twice, but not while an entry
-// runs.
+// Close frees the VM's memory. It may be called twice, but not concurrently with another
+// method.
 func (v *VM) Close() {
 	if v.engine == nil {
 		return
@@ -145,8 +143,8 @@ func (v *VM) Close() {
 	v.engine, v.broken = nil, errors.New("the JavaScript VM is closed")
 }
 
-// enter runs one entry under the VM's limits.
-func (v *VM) enter(ctx context.Context, entry func() error) error {
+// limited runs fn under the VM's limits.
+func (v *VM) limited(ctx context.Context, fn func() error) error {
 	if v.broken != nil {
 		return v.broken
 	}
@@ -154,16 +152,17 @@ func (v *VM) enter(ctx context.Context, entry func() error) error {
 		return cancelled(ctx)
 	}
 	w := v.watch(ctx)
-	err := entry()
+	err := fn()
 	if v.broken = w.stop(); v.broken != nil {
 		return v.broken
 	}
 	return v.explain(err)
 }
 
-// place pads source so that its lines are found nowhere else in the VM: the
-// engine calls every source <eval>, the line alone says which one it was.
-func (v *VM) place(name, text string) string {
+// addSource registers a source and returns it padded with empty lines, so that no other
+// source of the VM has lines of the same numbers: the engine calls every source <eval>, so
+// the line is all that identifies it.
+func (v *VM) addSource(name, text string) string {
 	v.sources = append(v.sources, source{name, v.lines})
 	padded := strings.Repeat("\n", v.lines) + text
 	v.lines += strings.Count(text, "\n") + 1

@@ -32,8 +32,8 @@ func Example() {
 	// sum.js:2: TypeError: not a function
 }
 
-// open makes a VM that holds the function f.
-func open(t *testing.T, l js.Limits, f string) *js.VM {
+// newVM returns a VM that has loaded f.
+func newVM(t *testing.T, l js.Limits, f string) *js.VM {
 	t.Helper()
 	vm, err := js.New(l)
 	if err != nil {
@@ -51,23 +51,23 @@ func wantError(t *testing.T, err error, kind js.Kind) *js.Error {
 	t.Helper()
 	e, ok := errors.AsType[*js.Error](err)
 	if !ok || e.Kind != kind {
-		t.Fatalf("error %v, want a %s", err, kind)
+		t.Fatalf("got error %v, want kind %s", err, kind)
 	}
 	return e
 }
 
-func TestCall(t *testing.T) {
+func TestVM_Call(t *testing.T) {
 	tests := []struct{ name, f, arg, want string }{
-		{"JSON goes in and out", "const f = (x) => ({got: x})\nglobalThis.f = f", `{"a":[1,"ü",null]}`, `{"got":{"a":[1,"ü",null]}}`},
+		{"JSON in and out", "const f = (x) => ({got: x})\nglobalThis.f = f", `{"a":[1,"ü",null]}`, `{"got":{"a":[1,"ü",null]}}`},
 		{"undefined is null", "function f() {}", `1`, `null`},
-		{"an empty argument is undefined", "function f(x) { return typeof x }", ``, `"undefined"`},
-		{"strings keep their zero bytes", "function f(x) { return x + x.length }", `"a\u0000b"`, `"a\u0000b3"`},
-		{"a key named __proto__ is only a key", "function f(x) { return [x.polluted === undefined, Object.keys(x)] }", `{"__proto__":{"polluted":1}}`, `[true,["__proto__"]]`},
-		{"a script cannot put another JSON in place", "JSON.stringify = () => '\"mine\"'; function f() { return 1 }", ``, `1`},
+		{"empty argument is undefined", "function f(x) { return typeof x }", ``, `"undefined"`},
+		{"strings keep zero bytes", "function f(x) { return x + x.length }", `"a\u0000b"`, `"a\u0000b3"`},
+		{"key __proto__", "function f(x) { return [x.polluted === undefined, Object.keys(x)] }", `{"__proto__":{"polluted":1}}`, `[true,["__proto__"]]`},
+		{"replaced JSON.stringify", "JSON.stringify = () => '\"mine\"'; function f() { return 1 }", ``, `1`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := open(t, js.Limits{}, tt.f).Call(t.Context(), "f", json.RawMessage(tt.arg))
+			got, err := newVM(t, js.Limits{}, tt.f).Call(t.Context(), "f", json.RawMessage(tt.arg))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v; want %s", got, err, tt.want)
 			}
@@ -75,17 +75,17 @@ func TestCall(t *testing.T) {
 	}
 }
 
-func TestCallNamesWhereItFailed(t *testing.T) {
+func TestVM_CallErrorsGivePlace(t *testing.T) {
 	tests := []struct{ name, f, want string }{
-		{"a throw in a function that f calls", "function g() {\n  throw new Error('boom')\n}\nfunction f() { g() }", "f.js:2: Error: boom"},
-		{"a throw inside a callback of a built-in", "function f() {\n\n  [1].map(() => null.x)\n}", "f.js:3: TypeError: cannot read property 'x' of null"},
-		{"a thrown string has no place", "function f() { throw 'boom' }", "boom"},
-		{"a result JSON cannot carry", "function f() { return f }", "TypeError: f returned a function, which JSON cannot carry"},
-		{"a function that is not there", "", "TypeError: f is not a function"},
+		{"throw in a called function", "function g() {\n  throw new Error('boom')\n}\nfunction f() { g() }", "f.js:2: Error: boom"},
+		{"throw in a callback of a built-in", "function f() {\n\n  [1].map(() => null.x)\n}", "f.js:3: TypeError: cannot read property 'x' of null"},
+		{"thrown string has no place", "function f() { throw 'boom' }", "boom"},
+		{"result is not JSON", "function f() { return f }", "TypeError: f returned a function, which JSON cannot represent"},
+		{"missing function", "", "TypeError: f is not a function"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := open(t, js.Limits{}, tt.f).Call(t.Context(), "f", nil)
+			_, err := newVM(t, js.Limits{}, tt.f).Call(t.Context(), "f", nil)
 			wantError(t, err, js.KindThrown)
 			if err.Error() != tt.want {
 				t.Errorf("got %q, want %q", err, tt.want)
@@ -94,8 +94,8 @@ func TestCallNamesWhereItFailed(t *testing.T) {
 	}
 }
 
-func TestLoadNamesTheLineOfASyntaxError(t *testing.T) {
-	vm := open(t, js.Limits{Pure: true}, "function f() {}\n")
+func TestVM_LoadErrorGivesLine(t *testing.T) {
+	vm := newVM(t, js.Limits{Pure: true}, "function f() {}\n")
 	err := vm.Load("second.js", "let a = 1\nlet b = ;\n")
 	e := wantError(t, err, js.KindThrown)
 	if e.Source != "second.js" || e.Line != 2 {
@@ -103,26 +103,26 @@ func TestLoadNamesTheLineOfASyntaxError(t *testing.T) {
 	}
 }
 
-func TestLimitsEndWhatDoesNotEnd(t *testing.T) {
+func TestVM_EnforcesLimits(t *testing.T) {
 	tests := []struct {
 		name, f string
 		kind    js.Kind
 	}{
-		{"a loop", "function f() { for (;;); }", js.KindTimeout},
-		{"a loop that catches everything", "function f() { for (;;) try { for (;;); } catch {} finally { for (;;); } }", js.KindTimeout},
-		{"a regular expression that backtracks for ever", "function f() { return /(a+)+$/.test('a'.repeat(50) + 'b') }", js.KindTimeout},
-		{"a getter that hangs while the result is written", "function f() { return {get a() { for (;;); }} }", js.KindTimeout},
-		{"a list that grows", "function f() { for (const a = [];;) a.push('x'.repeat(1000) + a.length) }", js.KindMemory},
-		{"one huge string", "function f() { return 'a'.repeat(2**29).length }", js.KindMemory},
-		{"recursion without end", "function f() { return f() + 1 }", js.KindThrown},
+		{"loop", "function f() { for (;;); }", js.KindTimeout},
+		{"loop that catches everything", "function f() { for (;;) try { for (;;); } catch {} finally { for (;;); } }", js.KindTimeout},
+		{"backtracking regular expression", "function f() { return /(a+)+$/.test('a'.repeat(50) + 'b') }", js.KindTimeout},
+		{"endless getter in the result", "function f() { return {get a() { for (;;); }} }", js.KindTimeout},
+		{"growing list", "function f() { for (const a = [];;) a.push('x'.repeat(1000) + a.length) }", js.KindMemory},
+		{"huge string", "function f() { return 'a'.repeat(2**29).length }", js.KindMemory},
+		{"endless recursion", "function f() { return f() + 1 }", js.KindThrown},
 		{"deep JSON", "function f() { return JSON.parse('['.repeat(1e6)) }", js.KindThrown},
 		{"waiting for another thread", "function f() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000) }", js.KindThrown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			vm := open(t, js.Limits{Time: 400 * time.Millisecond, Memory: 8 << 20}, tt.f)
-			if tt.kind != js.KindTimeout { // these end by themselves, how slow the machine may be
-				vm = open(t, js.Limits{Time: time.Minute, Memory: 8 << 20}, tt.f)
+			vm := newVM(t, js.Limits{Time: 400 * time.Millisecond, Memory: 8 << 20}, tt.f)
+			if tt.kind != js.KindTimeout { // must not time out first on a slow machine
+				vm = newVM(t, js.Limits{Time: time.Minute, Memory: 8 << 20}, tt.f)
 			}
 			_, err := vm.Call(t.Context(), "f", nil)
 			wantError(t, err, tt.kind)
@@ -130,17 +130,17 @@ func TestLimitsEndWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-func TestAVMThatRanOutOfTimeIsDead(t *testing.T) {
-	vm := open(t, js.Limits{Time: 20 * time.Millisecond}, "function f(x) { while (x); }")
+func TestVM_IsUnusableAfterTimeout(t *testing.T) {
+	vm := newVM(t, js.Limits{Time: 20 * time.Millisecond}, "function f(x) { while (x); }")
 	_, first := vm.Call(t.Context(), "f", json.RawMessage(`true`))
 	wantError(t, first, js.KindTimeout)
 	if _, err := vm.Call(t.Context(), "f", json.RawMessage(`false`)); err != first {
-		t.Errorf("the next call gave %v, want %v", err, first)
+		t.Errorf("got %v from the next call, want %v", err, first)
 	}
 }
 
-func TestAVMOutlivesWhatItsScriptsThrow(t *testing.T) {
-	vm := open(t, js.Limits{}, "function f(x) { if (x) throw 1; return 2 }")
+func TestVM_IsUsableAfterThrow(t *testing.T) {
+	vm := newVM(t, js.Limits{}, "function f(x) { if (x) throw 1; return 2 }")
 	if _, err := vm.Call(t.Context(), "f", json.RawMessage(`true`)); err == nil {
 		t.Fatal("no error")
 	}
@@ -149,22 +149,22 @@ func TestAVMOutlivesWhatItsScriptsThrow(t *testing.T) {
 	}
 }
 
-func TestCancelledContextEndsACall(t *testing.T) {
+func TestVM_CallEndsWithContext(t *testing.T) {
 	t.Run("while it runs", func(t *testing.T) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		vm := open(t, js.Limits{Time: time.Minute}, "function f() { for (;;); }")
+		vm := newVM(t, js.Limits{Time: time.Minute}, "function f() { for (;;); }")
 		time.AfterFunc(5*time.Millisecond, func() { cancel(cause) })
 		_, err := vm.Call(ctx, "f", nil)
 		wantError(t, err, js.KindCancelled)
 		if !errors.Is(err, cause) {
-			t.Errorf("error %v does not hold the cause", err)
+			t.Errorf("got %v, want it to wrap the cause", err)
 		}
 	})
-	t.Run("before it begins, and the VM lives on", func(t *testing.T) {
+	t.Run("before the call, after which the VM is usable", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		vm := open(t, js.Limits{}, "function f() { return 1 }")
+		vm := newVM(t, js.Limits{}, "function f() { return 1 }")
 		_, err := vm.Call(ctx, "f", nil)
 		wantError(t, err, js.KindCancelled)
 		if _, err := vm.Call(t.Context(), "f", nil); err != nil {
@@ -173,23 +173,23 @@ func TestCancelledContextEndsACall(t *testing.T) {
 	})
 }
 
-func TestCloseTwice(t *testing.T) {
-	vm := open(t, js.Limits{}, "function f() {}")
+func TestVM_CloseTwice(t *testing.T) {
+	vm := newVM(t, js.Limits{}, "function f() {}")
 	vm.Close()
 	vm.Close()
 	if _, err := vm.Call(t.Context(), "f", nil); err == nil {
-		t.Error("a closed VM answered")
+		t.Error("got no error from a closed VM")
 	}
 }
 
-func TestNothingLeadsOut(t *testing.T) {
+func TestVM_HasNoHostFunctions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret.js")
 	if err := os.WriteFile(file, []byte("export default 'secret'; globalThis.leak = 1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"std", "os", "require", "fetch", "process", "setTimeout", "scriptArgs", "print", "navigator", "Worker", "bjson", "WebAssembly"} {
-		t.Run(name+" is not there", func(t *testing.T) {
-			vm := open(t, js.Limits{}, "function f(name) { return typeof (0, eval)(name + '') }")
+		t.Run(name+" does not exist", func(t *testing.T) {
+			vm := newVM(t, js.Limits{}, "function f(name) { return typeof (0, eval)(name + '') }")
 			_, err := vm.Call(t.Context(), "f", json.RawMessage(`"`+name+`"`))
 			wantError(t, err, js.KindThrown) // a ReferenceError
 		})
@@ -202,25 +202,25 @@ func TestNothingLeadsOut(t *testing.T) {
 	})
 }
 
-func TestPure(t *testing.T) {
+func TestVM_PureIsDeterministic(t *testing.T) {
 	tests := []struct{ name, expression, want string }{
-		{"a date with a time is a value", "new Date(86400000).toISOString()", `"1970-01-02T00:00:00.000Z"`},
-		{"parts of a date are UTC", "new Date(2020, 6, 1, 12).toISOString()", `"2020-07-01T12:00:00.000Z"`},
-		{"a text without zone is UTC", "new Date('2020-07-01T12:00:00').getHours()", `12`},
-		{"a text with zone keeps it", "new Date('2020-07-01T12:00:00+02:00').getHours()", `10`},
-		{"another form without zone is UTC", "new Date('Jul 1 2020 12:00').toISOString()", `"2020-07-01T12:00:00.000Z"`},
-		{"a date of a date is the same", "new Date(new Date(5)).getTime()", `5`},
-		{"a date is printed in UTC", "String(new Date(0))", `"Thu, 01 Jan 1970 00:00:00 GMT"`},
+		{"date with a time", "new Date(86400000).toISOString()", `"1970-01-02T00:00:00.000Z"`},
+		{"date parts are UTC", "new Date(2020, 6, 1, 12).toISOString()", `"2020-07-01T12:00:00.000Z"`},
+		{"text without zone is UTC", "new Date('2020-07-01T12:00:00').getHours()", `12`},
+		{"text with zone", "new Date('2020-07-01T12:00:00+02:00').getHours()", `10`},
+		{"other format without zone is UTC", "new Date('Jul 1 2020 12:00').toISOString()", `"2020-07-01T12:00:00.000Z"`},
+		{"date of a date", "new Date(new Date(5)).getTime()", `5`},
+		{"date is printed in UTC", "String(new Date(0))", `"Thu, 01 Jan 1970 00:00:00 GMT"`},
 		{"local setters are UTC", "{ const d = new Date(0); d.setHours(3); d.toJSON() }", `"1970-01-01T03:00:00.000Z"`},
 		{"no offset from UTC", "new Date(0).getTimezoneOffset()", `0`},
-		{"an invalid date says so", "[String(new Date(NaN)), new Date('x').toDateString()]", `["Invalid Date","Invalid Date"]`},
-		{"dates are instances of Date, also in subclasses", "class D extends Date {}; [new Date(0) instanceof Date, new D(7).getTime(), new D(7) instanceof D]", `[true,7,true]`},
-		{"no view of the garbage collector", "[typeof WeakRef, typeof FinalizationRegistry]", `["undefined","undefined"]`},
+		{"invalid date", "[String(new Date(NaN)), new Date('x').toDateString()]", `["Invalid Date","Invalid Date"]`},
+		{"subclass of Date", "class D extends Date {}; [new Date(0) instanceof Date, new D(7).getTime(), new D(7) instanceof D]", `[true,7,true]`},
+		{"no weak references", "[typeof WeakRef, typeof FinalizationRegistry]", `["undefined","undefined"]`},
 		{"no performance, no shared memory", "[typeof performance, typeof Atomics, typeof SharedArrayBuffer]", `["undefined","undefined","undefined"]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			vm := open(t, js.Limits{Pure: true}, "function f(x) { return (0, eval)(x) }")
+			vm := newVM(t, js.Limits{Pure: true}, "function f(x) { return (0, eval)(x) }")
 			arg, _ := json.Marshal(tt.expression)
 			got, err := vm.Call(t.Context(), "f", arg)
 			if err != nil || string(got) != tt.want {
@@ -230,7 +230,7 @@ func TestPure(t *testing.T) {
 	}
 	for _, expression := range []string{"Date()", "Date.now()", "new Date()", "new (new Date(0).constructor)()", "Math.random()", "Reflect.construct(Date, [])"} {
 		t.Run(expression+" throws", func(t *testing.T) {
-			_, err := open(t, js.Limits{Pure: true}, "function f() { return "+expression+" }").Call(t.Context(), "f", nil)
+			_, err := newVM(t, js.Limits{Pure: true}, "function f() { return "+expression+" }").Call(t.Context(), "f", nil)
 			wantError(t, err, js.KindThrown)
 		})
 	}

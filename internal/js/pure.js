@@ -1,6 +1,6 @@
-// Takes away whatever could make two runs of one script differ: the clock, the
-// time zone of the machine, randomness, and the ways to watch the garbage
-// collector. Dates that are named remain, in UTC.
+// Removes whatever could make two runs of one script differ: the clock, the time zone of the
+// machine, randomness, and what shows the work of the garbage collector. Dates with an
+// explicit time remain, in UTC.
 (() => {
   "use strict";
   const missing = (what) => () => { throw new Error(`${what} is not available: this script must be a pure function`); };

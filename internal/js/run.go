@@ -12,20 +12,24 @@ import (
 	"modernc.org/quickjs"
 )
 
-// MaxResult is how many characters of JSON a Run may give.
+// MaxResult is the maximum length of the result of Run, in UTF-16 code units of JSON.
 const MaxResult = 200_000
 
 //go:embed run.js
 var runJS string
 
-// Run evaluates code, the body of an async function with the variable input,
-// in a VM of its own and gives what it returns as JSON. Promises are awaited,
-// undefined is null, an empty input is undefined. Safe for concurrent use.
+// Run evaluates code, the body of an async function with the parameter input, in a new VM and
+// returns its result as JSON. Promises are awaited. A result undefined is null, and an empty
+// input is undefined. Run is safe for concurrent use.
 //
-// Errors carry a code: ToolExecutionFailed when the code threw, is no
-// JavaScript, waits for what can never come or ran out of memory; ToolTimeout;
-// NotSerializable when JSON cannot carry the value; ResultTooLarge, with the
-// details maxJsonLength and jsonLength. When ctx ends the error is its cause.
+// An error has one of these codes, or is the cause of ctx if ctx ended:
+//
+//   - ToolExecutionFailed: the code threw, is not JavaScript, waits for a promise that never
+//     settles, or exceeded the memory limit
+//   - ToolTimeout: it exceeded the time limit
+//   - NotSerializable: JSON cannot represent the result
+//   - ResultTooLarge: the result is longer than MaxResult; the details are maxJsonLength and
+//     jsonLength
 func Run(ctx context.Context, code string, input json.RawMessage, l Limits) (json.RawMessage, error) {
 	vm, err := New(l)
 	if err != nil {
@@ -33,39 +37,39 @@ func Run(ctx context.Context, code string, input json.RawMessage, l Limits) (jso
 	}
 	defer vm.Close()
 	var outcome string
-	err = vm.enter(ctx, func() (err error) {
+	err = vm.limited(ctx, func() (err error) {
 		outcome, err = vm.run(code, string(input))
 		return err
 	})
 	if err != nil {
-		return nil, failure(err)
+		return nil, withCode(err)
 	}
-	return read(outcome)
+	return parseOutcome(outcome)
 }
 
-// run starts code and drives its promises until nothing is left to do.
+// run starts code, runs its pending jobs and returns the outcome, as run.js describes it.
 func (v *VM) run(code, input string) (outcome string, err error) {
 	start, err := v.engine.EvalValue(runJS, quickjs.EvalGlobal)
 	if err != nil {
 		return "", err
 	}
 	defer start.Free()
-	look, err := start.CallValue(quickjs.UndefinedValue, code, input, MaxResult)
+	read, err := start.CallValue(quickjs.UndefinedValue, code, input, MaxResult)
 	if err != nil {
 		return "", err
 	}
-	defer look.Free()
-	if err := v.settle(); err != nil {
+	defer read.Free()
+	if err := v.runJobs(); err != nil {
 		return "", err
 	}
-	value, err := look.Call(quickjs.UndefinedValue)
+	value, err := read.Call(quickjs.UndefinedValue)
 	outcome, _ = value.(string)
 	return outcome, err
 }
 
-// settle runs jobs until there are none. Only an interrupt makes one fail: what
-// a job throws goes to its promise.
-func (v *VM) settle() error {
+// runJobs runs pending jobs until there are none. It fails only if it is interrupted, as what
+// a job throws rejects its promise.
+func (v *VM) runJobs() error {
 	for {
 		n, err := v.engine.ExecutePendingJobs()
 		if _, stopped := err.(*quickjs.Error); stopped {
@@ -77,17 +81,17 @@ func (v *VM) settle() error {
 	}
 }
 
-// report is what run.js says of code that did not end well.
+// report is how run.js describes a failure.
 type report struct {
-	Code    string `json:"code"` // threw, carry or large
+	Code    string `json:"code"` // threw, notJSON or large
 	Name    string `json:"name"`
 	Message string `json:"message"`
 	Stack   string `json:"stack"`
 	Length  int    `json:"length"`
 }
 
-// read takes an outcome of run.js apart.
-func read(outcome string) (json.RawMessage, error) {
+// parseOutcome returns the result or the error in an outcome of run.js.
+func parseOutcome(outcome string) (json.RawMessage, error) {
 	if outcome == "" {
 		return nil, errcode.New(errcode.ToolExecutionFailed,
 			"the code ended without a value: it waits for a promise that can never settle (there are no timers and no I/O here), or ran out of memory")
@@ -102,13 +106,14 @@ func read(outcome string) (json.RawMessage, error) {
 	return nil, r.err()
 }
 
+// err returns the report as an error with a code.
 func (r report) err() error {
 	switch r.Code {
 	case "large":
-		return errcode.New(errcode.ResultTooLarge, "the result is %d characters of JSON, at most %d are given: return less", r.Length, MaxResult).
+		return errcode.New(errcode.ResultTooLarge, "the result is %d characters of JSON, more than %d: return less", r.Length, MaxResult).
 			With("maxJsonLength", MaxResult).With("jsonLength", r.Length)
-	case "carry":
-		return errcode.New(errcode.NotSerializable, "JSON cannot carry the returned value: %s", r.text())
+	case "notJSON":
+		return errcode.New(errcode.NotSerializable, "JSON cannot represent the returned value: %s", r.text())
 	}
 	if kindOf(r.Name, r.Message) == KindMemory {
 		return errcode.New(errcode.ToolExecutionFailed, "the code ran out of memory")
@@ -116,6 +121,7 @@ func (r report) err() error {
 	return errcode.New(errcode.ToolExecutionFailed, "%s%s", r.text(), r.place())
 }
 
+// text returns the report as JavaScript prints an error.
 func (r report) text() string {
 	if r.Name == "" {
 		return r.Message
@@ -123,27 +129,27 @@ func (r report) text() string {
 	return r.Name + ": " + r.Message
 }
 
-// bodyFrame is a line of a stack inside the function body; the engine puts two
-// lines of its own before it.
-var bodyFrame = regexp.MustCompile(`<input>:(\d+)`)
+// bodyLine matches a line of a stack that is in the function body. The engine adds linesBefore
+// lines before the body.
+var bodyLine = regexp.MustCompile(`<input>:(\d+)`)
 
-const bodyBefore = 2
+const linesBefore = 2
 
-// place says where in the code it happened, if known.
+// place returns the line of the code for an error text, "" if it is unknown.
 func (r report) place() string {
-	match := bodyFrame.FindStringSubmatch(r.Stack)
+	match := bodyLine.FindStringSubmatch(r.Stack)
 	if match == nil {
 		return ""
 	}
 	line, _ := strconv.Atoi(match[1]) // the pattern has digits only
-	if line <= bodyBefore {
+	if line <= linesBefore {
 		return ""
 	}
-	return fmt.Sprintf(" (line %d)", line-bodyBefore)
+	return fmt.Sprintf(" (line %d)", line-linesBefore)
 }
 
-// failure gives an *Error of the VM its code.
-func failure(err error) error {
+// withCode returns an *Error as an error with a code.
+func withCode(err error) error {
 	e, ok := err.(*Error)
 	if !ok {
 		return err

@@ -1,7 +1,7 @@
-// Runs one function body. The outer function starts it and gives a function
-// that reads the outcome: "" while it is pending, "+" and the result as JSON,
-// or "-" and a report of what went wrong.
-((code, text, most) => {
+// Runs one function body. The outer function starts it and returns a function that returns
+// the outcome: "" while it is pending, "+" and the result as JSON, or "-" and a report of
+// the failure.
+((code, text, maxLength) => {
   "use strict";
   const { parse, stringify } = JSON;
   const Text = String;
@@ -14,15 +14,15 @@
   };
   const fail = (e, code) => {
     let report;
-    try { report = describe(e); } catch { report = { name: "", message: "something that cannot be shown", stack: "" }; }
+    try { report = describe(e); } catch { report = { name: "", message: "a value that cannot be shown", stack: "" }; }
     return "-" + stringify({ ...report, code });
   };
   const pack = (value) => {
     if (value === undefined) return "+null";
     let result;
-    try { result = stringify(value); } catch (e) { return fail(e, "carry"); }
-    if (result === undefined) return fail(`a ${typeof value}`, "carry");
-    if (result.length > most) return "-" + stringify({ code: "large", length: result.length });
+    try { result = stringify(value); } catch (e) { return fail(e, "notJSON"); }
+    if (result === undefined) return fail(`a ${typeof value}`, "notJSON");
+    if (result.length > maxLength) return "-" + stringify({ code: "large", length: result.length });
     return "+" + result;
   };
 

@@ -13,22 +13,22 @@ import (
 	"github.com/rolecall/rolecall/internal/js"
 )
 
-func TestRunGivesTheValue(t *testing.T) {
+func TestRun_ReturnsValue(t *testing.T) {
 	tests := []struct{ name, code, input, want string }{
-		{"an explicit return", "return 1 + 1", "", "2"},
+		{"return", "return 1 + 1", "", "2"},
 		{"no return is null", "1 + 1", "", "null"},
 		{"undefined is null", "return undefined", "", "null"},
-		{"the input is a value", "return input.list.map(x => x * 2)", `{"list":[1,2]}`, "[2,4]"},
-		{"without input it is undefined", "return typeof input", "", `"undefined"`},
+		{"input", "return input.list.map(x => x * 2)", `{"list":[1,2]}`, "[2,4]"},
+		{"no input is undefined", "return typeof input", "", `"undefined"`},
 		{"promises are awaited", "const wait = async (x) => x; return await wait(1) + await Promise.resolve(2)", "", "3"},
-		{"a returned promise is awaited", "return Promise.all([1, Promise.resolve(2)])", "", "[1,2]"},
-		{"dates are there", "return [new Date(0), Date.now() > 1e12]", "", `["1970-01-01T00:00:00.000Z",true]`},
-		{"what JSON leaves out is left out", "return {a: undefined, b: () => 1, c: [() => 1], d: NaN}", "", `{"c":[null],"d":null}`},
-		{"toJSON is honoured", "return {toJSON: () => 'me'}", "", `"me"`},
-		{"console is there and silent", "console.log('x'); return 1", "", "1"},
-		{"a result of exactly the limit", "return 'a'.repeat(199998)", "", `"` + strings.Repeat("a", 199998) + `"`},
+		{"returned promise is awaited", "return Promise.all([1, Promise.resolve(2)])", "", "[1,2]"},
+		{"dates", "return [new Date(0), Date.now() > 1e12]", "", `["1970-01-01T00:00:00.000Z",true]`},
+		{"values that JSON omits", "return {a: undefined, b: () => 1, c: [() => 1], d: NaN}", "", `{"c":[null],"d":null}`},
+		{"toJSON", "return {toJSON: () => 'me'}", "", `"me"`},
+		{"console is silent", "console.log('x'); return 1", "", "1"},
+		{"result of exactly the limit", "return 'a'.repeat(199998)", "", `"` + strings.Repeat("a", 199998) + `"`},
 		{"modern JavaScript", "return Object.groupBy([1, 2, 3], (x) => x % 2 ? 'odd' : 'even')", "", `{"odd":[1,3],"even":[2]}`},
-		{"built-ins that were replaced do not matter", "JSON.stringify = Promise.prototype.then = null; return 5", "", "5"},
+		{"replaced built-ins", "JSON.stringify = Promise.prototype.then = null; return 5", "", "5"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -40,28 +40,28 @@ func TestRunGivesTheValue(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhatWentWrong(t *testing.T) {
+func TestRun_ReportsErrors(t *testing.T) {
 	tests := []struct {
 		name, code string
 		want       errcode.Code
 		text       string
 	}{
-		{"a throw with its line", "\n\nthrow new RangeError('too far')", errcode.ToolExecutionFailed, "RangeError: too far (line 3)"},
-		{"a throw after an await", "await 1\nnull.x", errcode.ToolExecutionFailed, "cannot read property 'x' of null (line 2)"},
-		{"a syntax error with its line", "let a = 1\nlet b = ;", errcode.ToolExecutionFailed, "(line 2)"},
-		{"a rejected promise", "return Promise.reject(new Error('no'))", errcode.ToolExecutionFailed, "Error: no"},
-		{"something thrown that is no error", "throw {code: 7}", errcode.ToolExecutionFailed, `{"code":7}`},
-		{"an error that cannot be shown", "throw {toJSON() { throw 1 }}", errcode.ToolExecutionFailed, "cannot be shown"},
-		{"a promise that never settles", "await new Promise(() => {})", errcode.ToolExecutionFailed, "never settle"},
-		{"a function", "return () => 1", errcode.NotSerializable, "a function"},
-		{"a symbol", "return Symbol('x')", errcode.NotSerializable, "a symbol"},
-		{"a BigInt", "return {n: 1n}", errcode.NotSerializable, "BigInt"},
-		{"a circle", "const a = {}; a.a = a; return a", errcode.NotSerializable, "circular"},
+		{"throw with line", "\n\nthrow new RangeError('too far')", errcode.ToolExecutionFailed, "RangeError: too far (line 3)"},
+		{"throw after an await", "await 1\nnull.x", errcode.ToolExecutionFailed, "cannot read property 'x' of null (line 2)"},
+		{"syntax error with line", "let a = 1\nlet b = ;", errcode.ToolExecutionFailed, "(line 2)"},
+		{"rejected promise", "return Promise.reject(new Error('no'))", errcode.ToolExecutionFailed, "Error: no"},
+		{"thrown object", "throw {code: 7}", errcode.ToolExecutionFailed, `{"code":7}`},
+		{"error that cannot be shown", "throw {toJSON() { throw 1 }}", errcode.ToolExecutionFailed, "cannot be shown"},
+		{"promise that never settles", "await new Promise(() => {})", errcode.ToolExecutionFailed, "never settle"},
+		{"function", "return () => 1", errcode.NotSerializable, "a function"},
+		{"symbol", "return Symbol('x')", errcode.NotSerializable, "a symbol"},
+		{"BigInt", "return {n: 1n}", errcode.NotSerializable, "BigInt"},
+		{"circular object", "const a = {}; a.a = a; return a", errcode.NotSerializable, "circular"},
 		{"endless recursion", "const f = () => f() + 1; f()", errcode.ToolExecutionFailed, "stack overflow"},
-		{"a memory bomb", "for (const a = [];;) a.push('x'.repeat(1000) + a.length)", errcode.ToolExecutionFailed, "memory"},
-		{"a loop", "for (;;);", errcode.ToolTimeout, "ran out of time"},
-		{"a promise that goes on for ever", "for (;;) await null", errcode.ToolTimeout, "ran out of time"},
-		{"a loop after an await that catches", "await 1; try { for (;;); } catch { return 1 }", errcode.ToolTimeout, "ran out of time"},
+		{"memory bomb", "for (const a = [];;) a.push('x'.repeat(1000) + a.length)", errcode.ToolExecutionFailed, "memory"},
+		{"loop", "for (;;);", errcode.ToolTimeout, "ran out of time"},
+		{"endless promises", "for (;;) await null", errcode.ToolTimeout, "ran out of time"},
+		{"loop after an await that catches", "await 1; try { for (;;); } catch { return 1 }", errcode.ToolTimeout, "ran out of time"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestRunSaysWhatWentWrong(t *testing.T) {
 	}
 }
 
-func TestRunMeasuresTheResult(t *testing.T) {
+func TestRun_LimitsResult(t *testing.T) {
 	_, err := js.Run(t.Context(), "return 'a'.repeat(199999)", nil, js.Limits{})
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || e.Code != errcode.ResultTooLarge || e.Details["maxJsonLength"] != 200_000 || e.Details["jsonLength"] != 200_001 {
@@ -85,16 +85,16 @@ func TestRunMeasuresTheResult(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestRun_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := js.Run(ctx, "for (;;);", nil, js.Limits{Time: time.Minute})
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the cause of the context", err)
+		t.Errorf("got %v, want the error of the context", err)
 	}
 }
 
-func TestRunsStandBesideEachOther(t *testing.T) {
+func TestRun_IsSafeForConcurrentUse(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

@@ -5,36 +5,34 @@ import (
 	"time"
 )
 
-// watcher ends an entry that is out of time or no longer wanted.
+// watcher interrupts a call that exceeds its time limit or whose context ends.
 //
-// The engine asks whether it should stop once in ten thousand loops and calls,
-// and not at all inside a built-in function. So when the time has come the
-// watcher, again and again until the entry has ended, raises the interrupt,
-// which an entry that begins just then would clear, and takes the memory away,
-// so that whatever allocates fails at once.
+// The engine checks for an interrupt once in ten thousand loops and calls, and not at all
+// inside of a built-in function. The watcher therefore repeats the interrupt until the call
+// has ended, since a call that begins at the same moment clears it. It also sets the memory
+// limit to zero, so that the next allocation fails.
 type watcher struct {
-	done  chan struct{} // closed when the entry has ended
-	quiet chan error    // gives why the entry was ended, nil if it was not
+	done   chan struct{} // closed when the call has ended
+	result chan error    // receives the reason for the interrupt, nil if there was none
 }
 
-// interruptInterval is how often an entry that does not end is told again.
+// interruptInterval is the time between two interrupts of a call that does not end.
 const interruptInterval = 2 * time.Millisecond
 
-// watch begins to watch one entry. stop must be called before v is touched
-// again.
+// watch starts to watch a call. stop must be called before v is used again.
 func (v *VM) watch(ctx context.Context) watcher {
 	w := watcher{make(chan struct{}), make(chan error, 1)}
-	go func() { w.quiet <- w.run(ctx, v) }()
+	go func() { w.result <- w.run(ctx, v) }()
 	return w
 }
 
-// stop waits until the watcher is gone and gives why it ended the entry.
+// stop ends the watcher and returns the reason for its interrupt, nil if there was none.
 func (w watcher) stop() error {
 	close(w.done)
-	return <-w.quiet
+	return <-w.result
 }
 
-// run waits for the end of the entry, of ctx, or of the time there is.
+// run waits for the end of the call, of ctx or of the time limit.
 func (w watcher) run(ctx context.Context, v *VM) error {
 	timer := time.NewTimer(v.limits.Time)
 	defer timer.Stop()
@@ -50,7 +48,7 @@ func (w watcher) run(ctx context.Context, v *VM) error {
 	}
 }
 
-// interrupt stops v until the entry has ended.
+// interrupt interrupts v until the call has ended.
 func (w watcher) interrupt(v *VM) {
 	tick := time.NewTicker(interruptInterval)
 	defer tick.Stop()

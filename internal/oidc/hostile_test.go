@@ -11,9 +11,9 @@ import (
 	"github.com/rolecall/rolecall/internal/oidc"
 )
 
-// A claim counts under its exact name: one that is almost it, which users of
-// some issuers may choose, changes nobody's issuer or audience.
-func TestClaimsAreReadByTheirExactNames(t *testing.T) {
+// A claim with almost the right name, which users of some issuers can choose, does
+// not change issuer, audience or expiry.
+func TestService_ReadsClaimsByExactName(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	exp := c.now.Load() + 60
@@ -30,9 +30,8 @@ func TestClaimsAreReadByTheirExactNames(t *testing.T) {
 	}
 }
 
-// An issuer that sends questions about tokens elsewhere is not followed there:
-// the token would go along.
-func TestTokensAreNotSentElsewhere(t *testing.T) {
+// Introspection follows no redirect: the token would be sent along.
+func TestService_IntrospectionFollowsNoRedirect(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	var got atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -40,7 +39,7 @@ func TestTokensAreNotSentElsewhere(t *testing.T) {
 		fmt.Fprintf(w, `{"active":true,"aud":"orders","exp":%d}`, c.now.Load()+60)
 	}))
 	t.Cleanup(other.Close)
-	i.inspect = func(w http.ResponseWriter, r *http.Request) {
+	i.introspect = func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -48,7 +47,7 @@ func TestTokensAreNotSentElsewhere(t *testing.T) {
 			config.Introspection = &oidc.Introspection{Endpoint: i.url + "/introspect", Method: method}
 		})
 		if claims, err := s.Verify(t.Context(), "opaque"); errcode.Of(err) != errcode.ToolUnavailable || got.Load() != 0 {
-			t.Errorf("%s: got %s %v; another host was asked %d times", method, claims, err, got.Load())
+			t.Errorf("%s: got %s %v; the other host got %d requests", method, claims, err, got.Load())
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package oidc
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,64 +14,56 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// response gives a document as an answer to r.
-func (d document) response(r *http.Request) *http.Response {
-	return &http.Response{
-		Status: http.StatusText(d.status), StatusCode: d.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: d.header, Body: io.NopCloser(bytes.NewReader(d.body)), ContentLength: int64(len(d.body)), Request: r,
-	}
-}
-
-// check refuses what is no way to ask.
+// check rejects a method that is neither POST nor GET. A nil i is valid.
 func (i *Introspection) check(service string) error {
 	if i == nil || i.Method == "" || i.Method == http.MethodPost || i.Method == http.MethodGet {
 		return nil
 	}
-	return errcode.New(errcode.InvalidConfig, "auth service %q: tokens are introspected by POST or GET, not %q", service, i.Method)
+	return errcode.New(errcode.InvalidConfig, "auth service %q: the introspection method is POST or GET, not %q", service, i.Method)
 }
 
 // introspect asks the issuer about a token (RFC 7662).
-func (s *Service) introspect(ctx context.Context, found issuer, token string) (Claims, error) {
-	r, err := s.introspectionRequest(ctx, found, token)
+func (s *Service) introspect(ctx context.Context, from issuer, token string) (Claims, error) {
+	r, err := s.introspectionRequest(ctx, from, token)
 	if err != nil {
 		return nil, err
 	}
 	client := *s.client
 	client.CheckRedirect = noRedirect
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, s.unanswered()
+		return nil, s.introspectionFailed()
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return nil, s.unanswered()
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return nil, s.introspectionFailed()
 	}
 	if err := strictjson.Object(body, nil); err != nil {
-		return nil, s.unanswered()
+		return nil, s.introspectionFailed()
 	}
-	return s.active(found, Claims(body))
+	return s.checkActive(from, Claims(body))
 }
 
-// noRedirect follows no redirect: the token would go along.
+// noRedirect follows no redirect: the token would be sent along.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// unanswered leaves out the cause: a URL in it may hold the token.
-func (s *Service) unanswered() error {
-	return errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer did not say whether a token is active; try again later", s.config.Name)
+// introspectionFailed leaves out the cause: a URL in it may contain the token.
+func (s *Service) introspectionFailed() error {
+	return errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer did not answer whether a token is active; try again later", s.config.Name)
 }
 
-func (s *Service) introspectionRequest(ctx context.Context, found issuer, token string) (*http.Request, error) {
+func (s *Service) introspectionRequest(ctx context.Context, from issuer, token string) (*http.Request, error) {
 	in := s.config.Introspection
 	endpoint := in.Endpoint
 	if endpoint == "" {
-		endpoint = found.Introspection
+		endpoint = from.Introspection
 	}
 	if endpoint == "" {
-		return nil, errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer names no introspection endpoint; configure one", s.config.Name)
+		return nil, errcode.New(errcode.ToolUnavailable, "auth service %s: its issuer has no introspection endpoint; configure one", s.config.Name)
 	}
 	parameter := in.Parameter
 	if parameter == "" {
@@ -81,11 +71,11 @@ func (s *Service) introspectionRequest(ctx context.Context, found issuer, token 
 	}
 	form := url.Values{parameter: {token}}.Encode()
 	if in.Method == http.MethodGet {
-		joint := "?"
+		separator := "?"
 		if strings.Contains(endpoint, "?") {
-			joint = "&"
+			separator = "&"
 		}
-		return http.NewRequestWithContext(ctx, http.MethodGet, endpoint+joint+form, nil)
+		return http.NewRequestWithContext(ctx, http.MethodGet, endpoint+separator+form, nil)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form))
 	if err == nil {
@@ -94,32 +84,17 @@ func (s *Service) introspectionRequest(ctx context.Context, found issuer, token 
 	return r, err
 }
 
-// active holds what introspection said against the configuration. An issuer
-// that it does not name it vouches for by active, and so it does from when on;
-// audience and expiry it has to name.
-func (s *Service) active(found issuer, c Claims) (Claims, error) {
-	if on, _ := c.Field("active"); string(on) != "true" {
-		return nil, s.refuse("it is not active")
+// checkActive checks the answer of an introspection against the configuration.
+// iss and nbf are optional in it; active, aud and exp are required.
+func (s *Service) checkActive(from issuer, c Claims) (Claims, error) {
+	if active, _ := c.Field("active"); string(active) != "true" {
+		return nil, s.reject("it is not active")
 	}
-	if iss, ok := c.Field("iss"); ok && gjson.ParseBytes(iss).Str != found.Issuer {
-		return nil, s.refuse("it is of another issuer")
+	if iss, ok := c.Field("iss"); ok && gjson.ParseBytes(iss).Str != from.Issuer {
+		return nil, s.reject(reasonIssuer)
 	}
 	if !slices.ContainsFunc(audiences(c), s.matchesAudience) {
-		return nil, s.refuse("it is for another audience")
+		return nil, s.reject(reasonAudience)
 	}
 	return c, s.checkTimes(c)
-}
-
-// audiences gives the claim aud: one text, or a list of texts.
-func audiences(c Claims) []string {
-	raw, _ := c.Field("aud")
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		return []string{one}
-	}
-	var list []string
-	if json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
-	return list
 }

@@ -1,26 +1,26 @@
-// Package oidc owns who vouches for a token: services that say which claims a
-// token carries and whether to believe them.
+// Package oidc verifies bearer tokens against OpenID Connect issuers.
 //
-//	s, err := authn.New(authn.Config{Name: "my-auth", Issuer: "https://id.example.com", Audience: []string{"orders"}})
+//	s, err := oidc.New(oidc.Config{Name: "my-auth", Issuer: "https://id.example.com", Audience: []string{"orders"}})
 //	claims, err := s.Verify(ctx, token)
 //
-// A Service is an OpenID Connect issuer, found by its discovery document at the
-// first token, and again every few minutes, with its keys; and, for tokens that
-// are no JWTs, its introspection endpoint (RFC 7662). What cannot be verified is
-// refused: an issuer that does not answer verifies nothing. The package gives no
-// permission: what claims are good for others decide.
+// A Service finds its issuer by the discovery document when the first token comes,
+// and again every few minutes together with the issuer's keys. JWTs are verified
+// with those keys, opaque tokens by introspection (RFC 7662) if it is configured.
+// A token is rejected unless it can be verified: an issuer that is unreachable
+// verifies nothing.
+//
+// The package grants no permissions and issues no tokens; its callers decide what
+// the claims of a verified token allow.
 package oidc
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	gooidc "github.com/coreos/go-oidc/v3/oidc"
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -28,32 +28,32 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// Config describes a service. Name, Issuer and Audience are needed.
+// Config describes a service. Name, Issuer and Audience are required.
 type Config struct {
 	Name     string
-	Issuer   string   // its URL, which the claim iss has to be
-	Audience []string // the claim aud has to hold one of them
-	Scopes   []string // the claim scope has to hold all of them
+	Issuer   string   // its URL, which the claim iss has to equal
+	Audience []string // the claim aud has to contain one of them
+	Scopes   []string // the claim scope has to contain all of them
 
-	Introspection *Introspection // nil: only JWTs are taken
+	Introspection *Introspection // nil: only JWTs are accepted
 
-	Client *http.Client     // nil is one with a time limit of 10 s
+	Client *http.Client     // nil is one with a timeout of 10 s
 	Now    func() time.Time // nil is time.Now
 }
 
-// Introspection says how to ask the issuer about tokens that are no JWTs.
+// Introspection configures how the issuer is asked about opaque tokens (RFC 7662).
 type Introspection struct {
-	Endpoint  string // "" is the one that discovery names
+	Endpoint  string // "" is the one in the discovery document
 	Method    string // POST or GET; "" is POST
-	Parameter string // that carries the token; "" is token
-	Always    bool   // JWTs are asked about too
+	Parameter string // the parameter that carries the token; "" is token
+	Always    bool   // introspect JWTs too
 }
 
-// Claims is what a verified token says: a JSON object, numbers as they were
-// written.
+// Claims are the claims of a verified token: a JSON object, with its numbers as
+// they were written.
 type Claims json.RawMessage
 
-// Field gives one claim; false when the token has none of this name.
+// Field returns the claim of exactly this name, and whether there is one.
 func (c Claims) Field(name string) (json.RawMessage, bool) {
 	var found json.RawMessage
 	gjson.ParseBytes(c).ForEach(func(key, value gjson.Result) bool {
@@ -65,8 +65,8 @@ func (c Claims) Field(name string) (json.RawMessage, bool) {
 	return found, found != nil
 }
 
-// Scopes gives the words of the claim scope, or the entries of scp or scope
-// where an issuer lists them.
+// Scopes returns the words of the claim scope, or of scp if there is no scope.
+// Some issuers write them as a list.
 func (c Claims) Scopes() []string {
 	for _, name := range []string{"scope", "scp"} {
 		raw, ok := c.Field(name)
@@ -85,165 +85,130 @@ func (c Claims) Scopes() []string {
 	return nil
 }
 
-// limits of what is taken from outside, and of patience.
 const (
-	maxToken = 16 << 10 // bytes
-	skew     = 30 * time.Second
-	patience = 10 * time.Second // for one answer of the issuer
+	maxToken       = 16 << 10         // bytes of a token
+	clockSkew      = 30 * time.Second // how far the issuer's clock may be off
+	requestTimeout = 10 * time.Second // for one request to the issuer
 )
 
-// Service verifies the tokens of one issuer. Safe for concurrent use.
+// Service verifies the tokens of one issuer. It is safe for concurrent use.
 type Service struct {
 	config Config
 	client *http.Client
 
-	sem     chan struct{} // holds a token while discovery is under way, or somebody looks; guards what follows
-	found   *issuer       // nil until it was
-	failed  error         // the last discovery, while found is nil
-	pause   backoff.Backoff
+	sem     chan struct{} // holds a token while one goroutine uses what follows
+	known   *issuer       // nil until the first discovery succeeds
+	lastErr error         // of the last discovery, while known is nil
+	delays  backoff.Backoff
 	retryAt time.Time // no discovery before
 }
 
-// New makes a service. It asks nobody: an issuer that cannot be reached now may
-// be later. Errors: InvalidConfig.
+// New returns a service. It sends no request: the issuer may be unreachable now.
+// Errors: InvalidConfig.
 func New(c Config) (*Service, error) {
 	switch {
 	case c.Name == "" || c.Issuer == "":
 		return nil, errcode.New(errcode.InvalidConfig, "auth service %q needs a name and the URL of its issuer", c.Name)
 	case len(c.Audience) == 0 || slices.Contains(c.Audience, ""):
-		return nil, errcode.New(errcode.InvalidConfig, "auth service %q needs an audience: tokens for others would pass without", c.Name)
+		return nil, errcode.New(errcode.InvalidConfig, "auth service %q needs an audience: without one it would accept tokens issued for others", c.Name)
 	}
 	if err := c.Introspection.check(c.Name); err != nil {
 		return nil, err
 	}
 	if c.Client == nil {
-		c.Client = &http.Client{Timeout: patience}
+		c.Client = &http.Client{Timeout: requestTimeout}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Service{config: c, client: bounded(c.Client, c.Now), sem: make(chan struct{}, 1)}, nil
+	return &Service{config: c, client: newCachingClient(c.Client, c.Now), sem: make(chan struct{}, 1)}, nil
 }
 
-// Name gives the service's name.
+// Name returns the service's name.
 func (s *Service) Name() string { return s.config.Name }
 
-// Verify gives the claims of a token that the service vouches for: signed by
-// one of the issuer's keys, or active by its introspection; of this issuer, for
-// one of the audiences, not expired, and valid already, within half a minute.
+// Verify returns the claims of a valid token: signed by a key of the issuer, or
+// active by introspection; from this issuer, for one of the audiences, with all
+// scopes, not expired and valid already, give or take 30 seconds.
 //
-// Errors: Unauthenticated for any other token, and ToolUnavailable when the
-// issuer could not be asked, ctx's. None holds any of the token.
+// Errors: Unauthenticated for any other token, ToolUnavailable when the issuer
+// could not be asked, and ctx's cause. No error contains a part of the token.
 func (s *Service) Verify(ctx context.Context, token string) (Claims, error) {
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7F }) {
-		return nil, s.refuse("it is no token")
+		return nil, s.reject("it is malformed")
 	}
-	claims, err := s.read(ctx, token)
+	claims, err := s.verify(ctx, token)
 	if err != nil {
 		return nil, err
 	}
 	if err := strictjson.Object(claims, nil); err != nil {
-		return nil, s.refuse("its claims are no JSON object that is safe to read")
+		return nil, s.reject(reasonClaims)
 	}
 	have := claims.Scopes()
 	for _, scope := range s.config.Scopes {
 		if !slices.Contains(have, scope) {
-			return nil, s.refuse("it lacks the scope " + scope)
+			return nil, s.reject("it lacks the scope " + scope)
 		}
 	}
 	return claims, nil
 }
 
-func (s *Service) read(ctx context.Context, token string) (Claims, error) {
-	found, err := s.discover(ctx)
+// verify verifies everything but the scopes.
+func (s *Service) verify(ctx context.Context, token string) (Claims, error) {
+	from, err := s.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
 	isJWT := strings.Count(token, ".") == 2
 	switch in := s.config.Introspection; {
 	case in != nil && (in.Always || !isJWT):
-		return s.introspect(ctx, found, token)
+		return s.introspect(ctx, from, token)
 	case !isJWT:
-		return nil, s.refuse("it is no JWT")
+		return nil, s.reject("it is not a JWT")
 	}
-	return s.verifyJWT(ctx, found, token)
+	return s.verifyJWT(ctx, from, token)
 }
 
-// oidcFetchKeysPrefix is how package oidc says that it has not got the keys to verify with.
-const oidcFetchKeysPrefix = "failed to verify signature: fetching keys"
+// Why a token is rejected, where several checks find the same.
+const (
+	reasonClaims   = "its claims are malformed or ambiguous JSON"
+	reasonIssuer   = "it is from another issuer"
+	reasonAudience = "it is for another audience"
+	reasonExpired  = "it has expired or has no expiry"
+)
 
-// verifyJWT verifies a JWT.
-func (s *Service) verifyJWT(ctx context.Context, by issuer, token string) (Claims, error) {
-	verifier := gooidc.NewVerifier(by.Issuer, by.keys, &gooidc.Config{
-		SkipClientIDCheck:    true, // there may be several, see below
-		SupportedSigningAlgs: by.algorithms(),
-		Now:                  func() time.Time { return s.config.Now().Add(-skew) },
-	})
-	verified, err := verifier.Verify(ctx, token)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if strings.HasPrefix(err.Error(), oidcFetchKeysPrefix) {
-			return nil, errcode.Wrap(errcode.ToolUnavailable, err, "auth service %s: its issuer's keys cannot be had now; try again later", s.config.Name)
-		}
-		return nil, s.refuse(describeOIDCError(err))
-	}
-	var claims json.RawMessage
-	if err := verified.Claims(&claims); err != nil {
-		return nil, s.refuse("its claims cannot be read")
-	}
-	return s.checkClaims(verified.Issuer, Claims(claims))
+// reject returns the error for a token that is not valid.
+func (s *Service) reject(reason string) error {
+	return errcode.New(errcode.Unauthenticated, "verify a token with auth service %s: %s; get a new one from its issuer", s.config.Name, reason)
 }
 
-// describeOIDCError words why package oidc refuses a JWT: its own words may repeat a part of
-// it. Nothing is decided by them.
-func describeOIDCError(err error) string {
-	if _, expired := errors.AsType[*gooidc.TokenExpiredError](err); expired {
-		return "it has expired, or does not say when"
+// audiences returns the claim aud, which is a string or a list of strings.
+func audiences(c Claims) []string {
+	raw, _ := c.Field("aud")
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}
 	}
-	for _, is := range []struct{ said, word string }{
-		{"issued by a different provider", "it is of another issuer"},
-		{"(not before) time", "it is not valid yet"},
-		{"failed to verify signature", "no key of its issuer's verifies its signature"},
-		{"unexpected signature algorithm", "its issuer does not sign so"},
-	} {
-		if strings.Contains(err.Error(), is.said) {
-			return is.word
-		}
+	var list []string
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
 	}
-	return "it is no JWT that can be read"
-}
-
-// checkClaims holds claims against the configuration by their exact names: package
-// oidc takes Aud and AUD for aud, and users of some issuers choose claims.
-func (s *Service) checkClaims(issuer string, c Claims) (Claims, error) {
-	if iss, _ := c.Field("iss"); gjson.ParseBytes(iss).Str != issuer {
-		return nil, s.refuse("it is of another issuer")
-	}
-	if !slices.ContainsFunc(audiences(c), s.matchesAudience) {
-		return nil, s.refuse("it is for another audience")
-	}
-	return c, s.checkTimes(c)
+	return list
 }
 
 func (s *Service) matchesAudience(audience string) bool {
 	return slices.Contains(s.config.Audience, audience)
 }
 
-// checkTimes holds exp and nbf against the clock: exp has to be there.
+// checkTimes checks exp, which is required, and nbf against the clock.
 func (s *Service) checkTimes(c Claims) error {
 	exp, ok := c.Field("exp")
 	now := float64(s.config.Now().Unix())
-	if !ok || gjson.ParseBytes(exp).Type != gjson.Number || gjson.ParseBytes(exp).Num+skew.Seconds() <= now {
-		return s.refuse("it has expired, or does not say when")
+	if !ok || gjson.ParseBytes(exp).Type != gjson.Number || gjson.ParseBytes(exp).Num+clockSkew.Seconds() <= now {
+		return s.reject(reasonExpired)
 	}
-	if nbf, ok := c.Field("nbf"); ok && (gjson.ParseBytes(nbf).Type != gjson.Number || gjson.ParseBytes(nbf).Num-skew.Seconds() > now) {
-		return s.refuse("it is not valid yet")
+	if nbf, ok := c.Field("nbf"); ok && (gjson.ParseBytes(nbf).Type != gjson.Number || gjson.ParseBytes(nbf).Num-clockSkew.Seconds() > now) {
+		return s.reject("it is not valid yet")
 	}
 	return nil
-}
-
-func (s *Service) refuse(why string) error {
-	return errcode.New(errcode.Unauthenticated, "verify a token with auth service %s: %s; get a new one from its issuer", s.config.Name, why)
 }

@@ -25,15 +25,17 @@ import (
 	"github.com/rolecall/rolecall/internal/oidc"
 )
 
-// issuer is a real OpenID Connect server on loopback with keys that rotate.
+// issuer is an OpenID Connect server on loopback whose key can be replaced.
 type issuer struct {
 	url     string
 	keys    *oidctest.Server
 	signer  *rsa.PrivateKey
 	kid     string
 	down    atomic.Bool
-	fetched atomic.Int64 // key sets
-	inspect http.HandlerFunc
+	fetched atomic.Int64 // how often the keys were fetched
+
+	introspect http.HandlerFunc // answers /introspect
+	keySet     http.HandlerFunc // answers in place of keys; nil is keys
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -47,7 +49,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// rotate replaces the issuer's key.
+// rotate replaces the issuer's key with a new one named kid.
 func (i *issuer) rotate(t *testing.T, kid string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -62,17 +64,21 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case i.down.Load():
 		http.Error(w, "down", http.StatusServiceUnavailable)
-	case r.URL.Path == "/introspect" && i.inspect != nil:
-		i.inspect(w, r)
+	case r.URL.Path == "/introspect" && i.introspect != nil:
+		i.introspect(w, r)
 	default:
 		if strings.Contains(r.URL.Path, "keys") {
 			i.fetched.Add(1)
+			if i.keySet != nil {
+				i.keySet(w, r)
+				return
+			}
 		}
 		i.keys.ServeHTTP(w, r)
 	}
 }
 
-// clock is the time of a test.
+// clock is the clock of a Service, which a test advances.
 type clock struct{ now atomic.Int64 }
 
 func newClock() *clock {
@@ -84,7 +90,7 @@ func newClock() *clock {
 func (c *clock) time() time.Time         { return time.Unix(c.now.Load(), 0) }
 func (c *clock) advance(d time.Duration) { c.now.Add(int64(d / time.Second)) }
 
-// claims gives those of a good token, changed: nil takes one away.
+// claims returns the claims of a valid token with changes; nil removes a claim.
 func (i *issuer) claims(c *clock, changes map[string]any) string {
 	all := map[string]any{"iss": i.url, "aud": "orders", "sub": "ann", "exp": c.now.Load() + 600, "scope": "read write"}
 	for name, value := range changes {
@@ -100,10 +106,12 @@ func (i *issuer) claims(c *clock, changes map[string]any) string {
 	return string(data)
 }
 
+// token returns a token with these claims, signed by the current key.
 func (i *issuer) token(c *clock, changes map[string]any) string {
 	return oidctest.SignIDToken(i.signer, i.kid, gooidc.RS256, i.claims(c, changes))
 }
 
+// service returns a Service for i; change may adapt its configuration.
 func service(t *testing.T, i *issuer, c *clock, change func(*oidc.Config)) *oidc.Service {
 	t.Helper()
 	config := oidc.Config{Name: "my-auth", Issuer: i.url, Audience: []string{"orders", "billing"}, Now: c.time}
@@ -117,7 +125,7 @@ func service(t *testing.T, i *issuer, c *clock, change func(*oidc.Config)) *oidc
 	return s
 }
 
-func TestTokensAreVerified(t *testing.T) {
+func TestService_VerifiesClaims(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, func(config *oidc.Config) { config.Scopes = []string{"read"} })
 	now := c.now.Load()
@@ -125,23 +133,23 @@ func TestTokensAreVerified(t *testing.T) {
 		changes map[string]any
 		good    bool
 	}{
-		"as it should be":        {nil, true},
-		"the other audience":     {map[string]any{"aud": "billing"}, true},
-		"one of its audiences":   {map[string]any{"aud": []string{"x", "orders"}}, true},
-		"expired a moment ago":   {map[string]any{"exp": now - 20}, true},
-		"valid in a moment":      {map[string]any{"nbf": now + 20}, true},
-		"scopes as a list":       {map[string]any{"scope": nil, "scp": []string{"read"}}, true},
-		"another audience":       {map[string]any{"aud": "others"}, false},
-		"no audience":            {map[string]any{"aud": nil}, false},
-		"another issuer":         {map[string]any{"iss": "https://evil.example"}, false},
-		"no issuer":              {map[string]any{"iss": nil}, false},
-		"expired":                {map[string]any{"exp": now - 60}, false},
-		"no expiry":              {map[string]any{"exp": nil}, false},
-		"not valid yet":          {map[string]any{"nbf": now + 60}, false},
-		"nbf is a text":          {map[string]any{"nbf": "0"}, false},
-		"without the scope":      {map[string]any{"scope": "write"}, false},
-		"a scope that begins so": {map[string]any{"scope": "reading"}, false},
-		"no scope":               {map[string]any{"scope": nil}, false},
+		"valid":                   {nil, true},
+		"the other audience":      {map[string]any{"aud": "billing"}, true},
+		"list with an audience":   {map[string]any{"aud": []string{"x", "orders"}}, true},
+		"expired within the skew": {map[string]any{"exp": now - 20}, true},
+		"valid within the skew":   {map[string]any{"nbf": now + 20}, true},
+		"scopes as a list":        {map[string]any{"scope": nil, "scp": []string{"read"}}, true},
+		"another audience":        {map[string]any{"aud": "others"}, false},
+		"no audience":             {map[string]any{"aud": nil}, false},
+		"another issuer":          {map[string]any{"iss": "https://evil.example"}, false},
+		"no issuer":               {map[string]any{"iss": nil}, false},
+		"expired":                 {map[string]any{"exp": now - 60}, false},
+		"no expiry":               {map[string]any{"exp": nil}, false},
+		"not valid yet":           {map[string]any{"nbf": now + 60}, false},
+		"nbf is a string":         {map[string]any{"nbf": "0"}, false},
+		"missing scope":           {map[string]any{"scope": "write"}, false},
+		"scope with this prefix":  {map[string]any{"scope": "reading"}, false},
+		"no scope":                {map[string]any{"scope": nil}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claims, err := s.Verify(t.Context(), i.token(c, tt.changes))
@@ -155,8 +163,8 @@ func TestTokensAreVerified(t *testing.T) {
 	}
 }
 
-// strangers makes keys that no issuer has.
-func strangers(t *testing.T) (*rsa.PrivateKey, *ecdsa.PrivateKey) {
+// foreignKeys returns an RSA and an EC key that no issuer has.
+func foreignKeys(t *testing.T) (*rsa.PrivateKey, *ecdsa.PrivateKey) {
 	t.Helper()
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -169,52 +177,52 @@ func strangers(t *testing.T) (*rsa.PrivateKey, *ecdsa.PrivateKey) {
 	return foreign, curve
 }
 
-func TestWhatNobodySignedIsRefused(t *testing.T) {
+func TestService_RejectsUnsignedTokens(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	good := i.token(c, nil)
 	parts := strings.Split(good, ".")
 	enc := base64.RawURLEncoding.EncodeToString
-	foreign, curve := strangers(t)
+	foreign, curve := foreignKeys(t)
 	for name, token := range map[string]string{
-		"empty":                 "",
-		"with Bearer":           "Bearer " + good,
-		"opaque":                "abc",
-		"no signature":          parts[0] + "." + parts[1] + ".",
-		"alg none":              enc([]byte(`{"alg":"none"}`)) + "." + parts[1] + ".",
-		"other claims":          parts[0] + "." + enc([]byte(i.claims(c, map[string]any{"sub": "root"}))) + "." + parts[2],
-		"another's key":         oidctest.SignIDToken(foreign, i.kid, gooidc.RS256, i.claims(c, nil)),
-		"unknown key":           oidctest.SignIDToken(foreign, "two", gooidc.RS256, i.claims(c, nil)),
-		"another algorithm":     oidctest.SignIDToken(curve, i.kid, gooidc.ES256, i.claims(c, nil)),
-		"a line break":          good + "\n",
-		"four parts":            good + ".x",
-		"over the limit":        strings.Repeat("a", 1<<20),
-		"keyed with public":     enc([]byte(`{"alg":"HS256","kid":"one"}`)) + "." + parts[1] + "." + enc([]byte("x")),
-		"a claim that is twice": sign(i, `{"iss":"`+i.url+`","aud":"orders","sub":"ann","sub":"root","exp":`+fmt.Sprint(c.now.Load()+60)+`}`),
+		"empty":                "",
+		"with a scheme":        "Bearer " + good,
+		"opaque":               "abc",
+		"no signature":         parts[0] + "." + parts[1] + ".",
+		"alg none":             enc([]byte(`{"alg":"none"}`)) + "." + parts[1] + ".",
+		"other claims":         parts[0] + "." + enc([]byte(i.claims(c, map[string]any{"sub": "root"}))) + "." + parts[2],
+		"foreign key":          oidctest.SignIDToken(foreign, i.kid, gooidc.RS256, i.claims(c, nil)),
+		"unknown key":          oidctest.SignIDToken(foreign, "two", gooidc.RS256, i.claims(c, nil)),
+		"another algorithm":    oidctest.SignIDToken(curve, i.kid, gooidc.ES256, i.claims(c, nil)),
+		"line break":           good + "\n",
+		"four parts":           good + ".x",
+		"too long":             strings.Repeat("a", 1<<20),
+		"HMAC with public key": enc([]byte(`{"alg":"HS256","kid":"one"}`)) + "." + parts[1] + "." + enc([]byte("x")),
+		"duplicate claim":      sign(i, `{"iss":"`+i.url+`","aud":"orders","sub":"ann","sub":"root","exp":`+fmt.Sprint(c.now.Load()+60)+`}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if claims, err := s.Verify(t.Context(), token); errcode.Of(err) != errcode.Unauthenticated || len(claims) > 0 {
 				t.Errorf("got %s %v, want unauthenticated", claims, err)
 			} else if len(token) > 20 && strings.Contains(err.Error(), token[:20]) {
-				t.Errorf("the error holds the token: %v", err)
+				t.Errorf("the error contains the token: %v", err)
 			}
 		})
 	}
 }
 
-// The reason is in the error, for the log, in our own words.
-func TestTheReasonIsSaid(t *testing.T) {
+// The error states the reason, without a part of the token.
+func TestService_ErrorStatesReason(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s, now := service(t, i, c, nil), c.now.Load()
-	foreign, curve := strangers(t)
+	foreign, curve := foreignKeys(t)
 	for token, want := range map[string]string{
 		i.token(c, map[string]any{"iss": "https://evil.example"}):            "another issuer",
 		i.token(c, map[string]any{"aud": "others"}):                          "another audience",
 		i.token(c, map[string]any{"exp": now - 600}):                         "expired",
 		i.token(c, map[string]any{"nbf": now + 600}):                         "not valid yet",
 		oidctest.SignIDToken(foreign, i.kid, gooidc.RS256, i.claims(c, nil)): "no key of its issuer",
-		oidctest.SignIDToken(curve, i.kid, gooidc.ES256, i.claims(c, nil)):   "does not sign so",
-		"abc.def.ghi": "can be read",
+		oidctest.SignIDToken(curve, i.kid, gooidc.ES256, i.claims(c, nil)):   "does not sign with this algorithm",
+		"abc.def.ghi": "not a readable JWT",
 	} {
 		_, err := s.Verify(t.Context(), token)
 		if errcode.Of(err) != errcode.Unauthenticated || !strings.Contains(errcode.Message(err), want) || strings.Contains(err.Error(), "evil") {
@@ -227,7 +235,7 @@ func sign(i *issuer, claims string) string {
 	return oidctest.SignIDToken(crypto.PrivateKey(i.signer), i.kid, gooidc.RS256, claims)
 }
 
-func TestNumbersAreExact(t *testing.T) {
+func TestService_KeepsDigitsOfNumbers(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	claims, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, map[string]any{"tenant": json.RawMessage("9007199254740993")}))
 	if got, _ := claims.Field("tenant"); err != nil || string(got) != "9007199254740993" {
@@ -235,7 +243,7 @@ func TestNumbersAreExact(t *testing.T) {
 	}
 }
 
-func TestKeysRotate(t *testing.T) {
+func TestService_AcceptsRotatedKey(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	old := i.token(c, nil)
@@ -245,15 +253,15 @@ func TestKeysRotate(t *testing.T) {
 	i.rotate(t, "two")
 	c.advance(2 * time.Second)
 	if _, err := s.Verify(t.Context(), i.token(c, nil)); err != nil {
-		t.Errorf("a token of the new key: %v", err)
+		t.Errorf("token of the new key: %v", err)
 	}
-	soon(t, "a token of the key that is gone is refused", func() bool {
+	eventually(t, "a token of the old key is rejected", func() bool {
 		_, err := s.Verify(t.Context(), old)
 		return errcode.Of(err) == errcode.Unauthenticated
 	})
 }
 
-func TestKeysAreKept(t *testing.T) {
+func TestService_CachesKeys(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	for range 60 {
@@ -263,11 +271,11 @@ func TestKeysAreKept(t *testing.T) {
 		c.advance(time.Second)
 	}
 	if got := i.fetched.Load(); got != 1 {
-		t.Errorf("the keys were asked for %d times within a minute", got)
+		t.Errorf("the keys were fetched %d times within a minute, want once", got)
 	}
 }
 
-func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
+func TestService_UnknownKeysDoNotFloodIssuer(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -276,15 +284,15 @@ func TestUnknownKeysDoNotFloodTheIssuer(t *testing.T) {
 	}
 	for n := range 50 {
 		if _, err := s.Verify(t.Context(), oidctest.SignIDToken(foreign, fmt.Sprint("k", n), gooidc.RS256, i.claims(c, nil))); err == nil {
-			t.Fatal("it passed")
+			t.Fatal("a token with an unknown key was accepted")
 		}
 	}
 	if got := i.fetched.Load(); got > 1 {
-		t.Errorf("the keys were asked for %d times within a second", got)
+		t.Errorf("the keys were fetched %d times within a second, want once", got)
 	}
 }
 
-func TestAnIssuerThatIsDownVerifiesNothingAndIsAskedAgain(t *testing.T) {
+func TestService_RetriesUnreachableIssuerAfterBackoff(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	i.down.Store(true)
 	s := service(t, i, c, nil)
@@ -295,15 +303,15 @@ func TestAnIssuerThatIsDownVerifiesNothingAndIsAskedAgain(t *testing.T) {
 	}
 	i.down.Store(false)
 	if _, err := s.Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.ToolUnavailable {
-		t.Errorf("got %v, want it not to be asked at once", err)
+		t.Errorf("got %v, want no discovery before the delay has passed", err)
 	}
 	c.advance(3 * time.Second)
 	if _, err := s.Verify(t.Context(), i.token(c, nil)); err != nil {
-		t.Errorf("it is back: %v", err)
+		t.Errorf("the issuer is reachable again: %v", err)
 	}
 }
 
-func TestWaitingEndsWithTheCaller(t *testing.T) {
+func TestService_WaitEndsWithContext(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -315,11 +323,11 @@ func TestWaitingEndsWithTheCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began, leave := context.WithCancel(t.Context())
-	defer leave()
+	firstCtx, cancelFirst := context.WithCancel(t.Context())
+	defer cancelFirst()
 	first := make(chan error, 1)
 	go func() {
-		_, err := s.Verify(began, "a.b.c")
+		_, err := s.Verify(firstCtx, "a.b.c")
 		first <- err
 	}()
 	<-arrived
@@ -328,24 +336,24 @@ func TestWaitingEndsWithTheCaller(t *testing.T) {
 	if _, err := s.Verify(ctx, "a.b.c"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	leave()
+	cancelFirst()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("who began it got %v", err)
+		t.Errorf("the caller that started the discovery got %v", err)
 	}
 }
 
-func TestIntrospection(t *testing.T) {
+func TestService_Introspects(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	exp := c.now.Load() + 60
 	answers := map[string]string{
-		"good":           fmt.Sprintf(`{"active":true,"iss":%q,"aud":"orders","sub":"ann","scope":"read","exp":%d}`, i.url, exp),
-		"inactive":       `{"active":false}`,
-		"active as text": fmt.Sprintf(`{"active":"true","aud":"orders","exp":%d}`, exp),
-		"other issuer":   fmt.Sprintf(`{"active":true,"iss":"x","aud":"orders","exp":%d}`, exp),
-		"other audience": fmt.Sprintf(`{"active":true,"aud":["x"],"exp":%d}`, exp),
-		"expired":        fmt.Sprintf(`{"active":true,"aud":"orders","exp":%d}`, exp-600),
+		"good":             fmt.Sprintf(`{"active":true,"iss":%q,"aud":"orders","sub":"ann","scope":"read","exp":%d}`, i.url, exp),
+		"inactive":         `{"active":false}`,
+		"active as string": fmt.Sprintf(`{"active":"true","aud":"orders","exp":%d}`, exp),
+		"other issuer":     fmt.Sprintf(`{"active":true,"iss":"x","aud":"orders","exp":%d}`, exp),
+		"other audience":   fmt.Sprintf(`{"active":true,"aud":["x"],"exp":%d}`, exp),
+		"expired":          fmt.Sprintf(`{"active":true,"aud":"orders","exp":%d}`, exp-600),
 	}
-	i.inspect = func(w http.ResponseWriter, r *http.Request) {
+	i.introspect = func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, answers[r.FormValue("tok")])
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -363,17 +371,17 @@ func TestIntrospection(t *testing.T) {
 			}
 		}
 		if _, err := s.Verify(t.Context(), "unknown"); errcode.Of(err) != errcode.ToolUnavailable {
-			t.Errorf("%s, an answer that is none: %v", method, err)
+			t.Errorf("%s, empty answer: %v", method, err)
 		}
 		if _, err := s.Verify(t.Context(), i.token(c, nil)); err != nil {
-			t.Errorf("%s, a JWT: %v", method, err)
+			t.Errorf("%s, JWT: %v", method, err)
 		}
 	}
 }
 
-func TestConfigurationsThatCheckNothingAreRefused(t *testing.T) {
+func TestNew_RejectsIncompleteConfig(t *testing.T) {
 	for name, c := range map[string]oidc.Config{
-		"nothing":        {},
+		"empty":          {},
 		"no issuer":      {Name: "a", Audience: []string{"b"}},
 		"no audience":    {Name: "a", Issuer: "https://x"},
 		"empty audience": {Name: "a", Issuer: "https://x", Audience: []string{""}},
@@ -400,7 +408,7 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, token string) {
 		if claims, err := s.Verify(t.Context(), token); err == nil || len(claims) > 0 {
-			t.Errorf("%q passed: %s", token, claims)
+			t.Errorf("%q was accepted: %s", token, claims)
 		}
 	})
 }

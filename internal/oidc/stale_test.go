@@ -4,7 +4,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"fmt"
+	"net/http"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +17,8 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// A key that the issuer withdrew vouches for nobody, though no token with
-// another key ever came.
-func TestAWithdrawnKeyVouchesForNobody(t *testing.T) {
+// A withdrawn key stops verifying tokens although no token with another key came.
+func TestService_RejectsWithdrawnKey(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	stolen := i.token(c, map[string]any{"exp": c.now.Load() + 86400})
@@ -26,12 +28,13 @@ func TestAWithdrawnKeyVouchesForNobody(t *testing.T) {
 	i.rotate(t, "two")
 	c.advance(10 * time.Minute)
 	if _, err := s.Verify(t.Context(), stolen); errcode.Of(err) != errcode.Unauthenticated {
-		t.Errorf("a token of a withdrawn key: got %v", err)
+		t.Errorf("token of a withdrawn key: got %v", err)
 	}
 }
 
-// Keys that cannot be had say nothing about a token: a new one would not help.
-func TestKeysThatCannotBeHadAreNotTheTokensFault(t *testing.T) {
+// Without keys the service cannot say whether a token is valid: a new token would
+// not help, so the error is not unauthenticated.
+func TestService_UnreachableKeysAreUnavailable(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	token := i.token(c, nil)
@@ -41,7 +44,7 @@ func TestKeysThatCannotBeHadAreNotTheTokensFault(t *testing.T) {
 	i.down.Store(true)
 	c.advance(time.Minute)
 	if _, err := s.Verify(t.Context(), token); err != nil {
-		t.Errorf("with the keys it has: %v", err)
+		t.Errorf("with cached keys: %v", err)
 	}
 	c.advance(5 * time.Minute)
 	if _, err := s.Verify(t.Context(), token); errcode.Of(err) != errcode.ToolUnavailable {
@@ -49,26 +52,51 @@ func TestKeysThatCannotBeHadAreNotTheTokensFault(t *testing.T) {
 	}
 	i.down.Store(false)
 	c.advance(time.Second)
-	soon(t, "a token when the issuer is back", func() bool {
+	eventually(t, "the token is accepted when the issuer is back", func() bool {
 		_, err := s.Verify(t.Context(), token)
 		return err == nil
 	})
 }
 
-// soon waits for something that follows an answer of the issuer: the library
-// hands keys to those who wait before it keeps them.
-func soon(t *testing.T, what string, done func() bool) {
+// A key set that cannot be used is the issuer's fault, not the token's.
+func TestService_UnusableKeySetIsUnavailable(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	for name, answer := range map[string]http.HandlerFunc{
+		"error status":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusBadGateway) },
+		"no JSON":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"malformed key": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[{"kty":"RSA","kid":"one"}]}`) },
+		"too long": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"keys":[],"x":%q}`, strings.Repeat("x", 2<<20))
+		},
+		"broken off": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i.keySet = answer
+			if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.ToolUnavailable {
+				t.Errorf("got %v, want tool_unavailable", err)
+			}
+		})
+	}
+	i.keySet = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) }
+	if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.Unauthenticated {
+		t.Errorf("empty key set: got %v, want unauthenticated", err)
+	}
+}
+
+// eventually waits until done reports true. The library returns fetched keys to
+// its callers a moment before it caches them.
+func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
 		if time.Now().After(end) {
-			t.Fatalf("%s: it does not come to that", what)
+			t.Fatalf("%s: not within 10 s", what)
 		}
 	}
 }
 
-// What the discovery document says is no older than the keys: an issuer whose
-// keys have moved, and sign otherwise, is not lost.
-func TestAnIssuerThatMovedIsFoundAgain(t *testing.T) {
+// The discovery document is fetched again with the keys, so that an issuer may change
+// its algorithms and the address of its keys.
+func TestService_RefreshesDiscovery(t *testing.T) {
 	i, c := newIssuer(t), newClock()
 	s := service(t, i, c, nil)
 	if _, err := s.Verify(t.Context(), i.token(c, nil)); err != nil {
@@ -82,6 +110,6 @@ func TestAnIssuerThatMovedIsFoundAgain(t *testing.T) {
 	i.keys.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "two", Algorithm: gooidc.ES256}}
 	c.advance(10 * time.Minute)
 	if _, err := s.Verify(t.Context(), oidctest.SignIDToken(key, "two", gooidc.ES256, i.claims(c, nil))); err != nil {
-		t.Errorf("a token of the new kind: %v", err)
+		t.Errorf("token with the new algorithm: %v", err)
 	}
 }

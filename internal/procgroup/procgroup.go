@@ -1,6 +1,12 @@
-// Package procgroup owns the process groups of programs that we start: each ends
-// as a whole, and only while its number is its own. When a group's leader is
-// reaped the number may be given to somebody else's.
+// Package procgroup signals and ends process groups of started programs safely.
+//
+//	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+//	err := cmd.Start()
+//	g := procgroup.Of(cmd)
+//	err = g.Wait()
+//
+// The id of a group is that of its leader. Once the leader is reaped, the system may
+// give the id to another process, which must not get signals meant for the group.
 package procgroup
 
 import (
@@ -9,20 +15,21 @@ import (
 	"syscall"
 )
 
-// Group is the process group that a started command leads; it was started with
-// Setpgid or Setsid. Safe for concurrent use, but for Wait.
+// Group is the process group that a started command leads. It is safe for concurrent
+// use, except that Wait is called once.
 type Group struct {
 	cmd *exec.Cmd
 
 	mu   sync.Mutex // guards gone; held while a signal is sent
-	gone bool       // the leader has ended, or is reaped
+	gone bool       // the leader has ended
 }
 
-// Of gives the group of a command that was started.
+// Of returns the group of a started command. The command must have been started with
+// Setpgid or Setsid.
 func Of(cmd *exec.Cmd) *Group { return &Group{cmd: cmd} }
 
-// Signal sends a signal to every process of the group, unless its leader has
-// ended: then Wait has ended the rest.
+// Signal sends a signal to every process of the group. It does nothing once Wait has
+// seen the leader end: then Wait kills the rest of the group.
 func (g *Group) Signal(s syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,9 +38,10 @@ func (g *Group) Signal(s syscall.Signal) {
 	}
 }
 
-// Wait waits for the leader to end, ends what is left of the group, and gives
-// what exec.Cmd.Wait gives. Call it once, in place of that.
+// Wait waits for the leader to end, kills the remaining processes of the group, and
+// returns the result of exec.Cmd.Wait. Call it once, in place of exec.Cmd.Wait. On
+// systems other than Linux the remaining processes are left running.
 func (g *Group) Wait() error {
-	end(g)
+	killRest(g)
 	return g.cmd.Wait()
 }

@@ -9,9 +9,9 @@ import (
 
 func signal(pid int, s syscall.Signal) { _ = unix.Kill(-pid, s) }
 
-// end returns when the leader has ended and is not reaped yet, so that its
-// number is nobody else's, and the rest of its group was killed.
-func end(g *Group) {
+// killRest waits until the leader has ended, and kills the rest of its group. WNOWAIT
+// leaves the leader unreaped, so that its id cannot be reused before that.
+func killRest(g *Group) {
 	pid := g.cmd.Process.Pid
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/rolecall/rolecall/internal/procgroup"
 )
 
-// started starts a shell in a group of its own and gives its first line.
-func started(t *testing.T, script string) (*procgroup.Group, string) {
+// startShell runs a script in a new process group and returns the first line of its
+// output.
+func startShell(t *testing.T, script string) (*procgroup.Group, string) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -37,7 +38,7 @@ func started(t *testing.T, script string) (*procgroup.Group, string) {
 	return g, strings.TrimSpace(line)
 }
 
-// alive says whether a process runs; one that nobody reaped does not.
+// alive reports whether a process is running; a zombie is not.
 func alive(t *testing.T, pid string) bool {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -48,48 +49,48 @@ func alive(t *testing.T, pid string) bool {
 	return err == nil && !strings.HasPrefix(rest, "Z")
 }
 
-func TestWhoIsLeftEndsWithTheLeader(t *testing.T) {
-	g, child := started(t, "sleep 600 >/dev/null & echo $!; exit 3")
+func TestGroup_WaitKillsRemainingProcesses(t *testing.T) {
+	g, child := startShell(t, "sleep 600 >/dev/null & echo $!; exit 3")
 	err := g.Wait()
 	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 3 {
 		t.Errorf("got %v, want status 3", err)
 	}
-	for try := 0; alive(t, child); try++ { // it was killed, and dies in its own time
-		if try > 1e7 {
-			t.Fatalf("process %s lives on", child)
+	for n := 0; alive(t, child); n++ { // it was killed and ends soon
+		if n > 1e7 {
+			t.Fatalf("process %s is still running", child)
 		}
 	}
 }
 
-func TestASignalReachesAllAndLaterNobody(t *testing.T) {
-	g, _ := started(t, "sleep 600 >/dev/null & echo $$; wait")
+func TestGroup_SignalsAllUntilWait(t *testing.T) {
+	g, _ := startShell(t, "sleep 600 >/dev/null & echo $$; wait")
 	g.Signal(syscall.SIGTERM)
 	if err := g.Wait(); err == nil {
-		t.Error("it ended well")
+		t.Error("Wait returned no error for a killed process")
 	}
-	g.Signal(syscall.SIGKILL) // to a number that is another's now, or nobody's
+	g.Signal(syscall.SIGKILL) // the id may belong to another process now
 }
 
-// A group whose number was given away is not signalled.
-func TestANumberThatIsAnothersIsLeftAlone(t *testing.T) {
-	g, pid := started(t, "echo $$")
+// A process that has got the id of an ended group is not signalled.
+func TestGroup_DoesNotSignalReusedID(t *testing.T) {
+	g, pid := startShell(t, "echo $$")
 	_ = g.Wait()
-	number, err := strconv.Atoi(pid)
+	id, err := strconv.Atoi(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	heir := exec.Command("/bin/sleep", "600")
-	heir.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(number-1)), 0) != nil || heir.Start() != nil {
-		t.Skip("the next process cannot be given a number here")
+	other := exec.Command("/bin/sleep", "600")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(id-1)), 0) != nil || other.Start() != nil {
+		t.Skip("the id of the next process cannot be set here")
 	}
-	defer heir.Wait()
-	defer heir.Process.Kill()
-	if heir.Process.Pid != number {
-		t.Skipf("the number %d went to somebody else", number)
+	defer other.Wait()
+	defer other.Process.Kill()
+	if other.Process.Pid != id {
+		t.Skipf("another process got the id %d", id)
 	}
 	g.Signal(syscall.SIGKILL)
 	if !alive(t, pid) {
-		t.Error("another's process was killed")
+		t.Error("a process of another group was killed")
 	}
 }

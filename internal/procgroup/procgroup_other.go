@@ -1,11 +1,11 @@
 //go:build unix && !linux
 
-package pgroup
+package procgroup
 
 import "syscall"
 
 func signal(pid int, s syscall.Signal) { _ = syscall.Kill(-pid, s) }
 
-// end leaves what is left of the group: nothing here tells of the leader's end
-// before its number is given away.
-func end(*Group) {}
+// killRest does nothing: these systems do not report the end of the leader before its
+// id can be reused.
+func killRest(*Group) {}

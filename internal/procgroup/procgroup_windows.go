@@ -1,8 +1,8 @@
-package pgroup
+package procgroup
 
 import "syscall"
 
-// signal does nothing: there are no groups.
+// signal does nothing: Windows has no process groups of this kind.
 func signal(int, syscall.Signal) {}
 
-func end(*Group) {}
+func killRest(*Group) {}

@@ -1,8 +1,11 @@
-// Package redact owns how keys are kept out of texts that leave the process or
-// stay: what a provider answers, errors, records, recordings.
+// Package redact removes API keys from text that is logged, recorded or sent, such as
+// answers of providers, errors and recordings.
 //
-// A Hider hides what it was told, in the forms servers echo it in. What was
-// put into another form, such as base64, it does not find.
+//	r := redact.New(key)
+//	log.Warn(r.Redact(message))
+//
+// A Redactor finds a secret as it is and in the escapes of JSON. It does not find
+// other encodings, such as base64.
 package redact
 
 import (
@@ -13,28 +16,28 @@ import (
 	"strings"
 )
 
-// Mask stands for a secret.
+// Mask replaces a secret.
 const Mask = "***"
 
-// minSecretLen is how many bytes a secret has; less than that is no secret but a
-// word, and answers would be full of holes.
+// minSecretLen is the length in bytes from which a value is redacted. A shorter one
+// is probably a word, which would be removed from ordinary text.
 const minSecretLen = 8
 
-// Redactor hides secrets. The nil Hider knows none. Safe for concurrent use.
+// Redactor replaces secrets by Mask. A nil Redactor changes nothing. Safe for
+// concurrent use.
 type Redactor struct {
-	forms []string // what is hidden, the longest first
-	all   *strings.Replacer
+	forms    []string // encodings of the secrets, longest first
+	replacer *strings.Replacer
 }
 
-// New makes the Hider of secrets; nil when none of them has eight bytes or
-// more. A secret is hidden without the space around it too: so it is sent in a
-// header, and echoed.
+// New returns a Redactor for values, or nil if none of them has eight bytes. A value
+// is also redacted without the white space around it, since HTTP headers drop that.
 func New(values ...string) *Redactor {
 	var forms []string
 	for _, v := range values {
 		for _, v := range [...]string{v, strings.TrimSpace(v)} {
 			if len(v) >= minSecretLen {
-				forms = append(append(forms, encodings(v)...), encodings(string([]rune(v)))...) // as JSON has what is no UTF-8
+				forms = append(append(forms, encodings(v)...), encodings(string([]rune(v)))...) // how encoding/json writes invalid UTF-8
 			}
 		}
 	}
@@ -50,21 +53,21 @@ func New(values ...string) *Redactor {
 	return &Redactor{forms, strings.NewReplacer(pairs...)}
 }
 
-// encodings gives a secret as it is and as it stands in JSON, also in JSON that
-// is a string of JSON, of encoders that escape for HTML and of those that do not.
+// encodings returns a secret as it is, as part of a JSON string, and as part of a
+// JSON string inside a JSON string; with and without escapes for HTML and slashes.
 func encodings(secret string) []string {
 	forms := []string{secret}
 	for range 2 {
 		for _, form := range slices.Clone(forms) {
-			plain := inJSON(form, false)
-			forms = append(forms, inJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
+			plain := escapeJSON(form, false)
+			forms = append(forms, escapeJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
 		}
 	}
 	return forms
 }
 
-// inJSON gives a text as it stands between the quotes of a JSON string.
-func inJSON(text string, html bool) string {
+// escapeJSON returns text as it is between the quotes of a JSON string.
+func escapeJSON(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
@@ -72,61 +75,61 @@ func inJSON(text string, html bool) string {
 	return string(b.Bytes()[1 : b.Len()-len("\"\n")])
 }
 
-// Redact gives a text without the secrets.
-func (h *Redactor) Redact(text string) string {
-	if h == nil {
+// Redact returns text with the secrets replaced.
+func (r *Redactor) Redact(text string) string {
+	if r == nil {
 		return text
 	}
-	return h.all.Replace(text)
+	return r.replacer.Replace(text)
 }
 
-// Contains says whether a secret stands in a text.
-func (h *Redactor) Contains(text []byte) bool {
-	return h != nil && slices.ContainsFunc(h.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) })
+// Contains reports whether text has a secret in one of the known encodings.
+func (r *Redactor) Contains(text []byte) bool {
+	return r != nil && slices.ContainsFunc(r.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) })
 }
 
-// JSON gives a JSON document without the secrets, and still JSON: where hiding
-// them would break it, all of it is hidden.
-func (h *Redactor) JSON(doc []byte) []byte {
-	if h == nil {
+// JSON returns a JSON document with the secrets replaced. If that would not be valid
+// JSON, such as for a secret that is a number, it returns Mask as a JSON string.
+func (r *Redactor) JSON(doc []byte) []byte {
+	if r == nil {
 		return doc
 	}
-	doc = h.escaped(doc)
-	if !h.Contains(doc) {
+	doc = r.redactStrings(doc)
+	if !r.Contains(doc) {
 		return doc
 	}
-	if hidden := []byte(h.Redact(string(doc))); json.Valid(hidden) {
-		return hidden
+	if redacted := []byte(r.Redact(string(doc))); json.Valid(redacted) {
+		return redacted
 	}
 	return []byte(`"` + Mask + `"`)
 }
 
-// escaped hides secrets in the strings of a document whose letters are written
-// as \u escapes, in one walk: of a repeated field both values are looked at.
-func (h *Redactor) escaped(doc []byte) []byte {
+// redactStrings replaces secrets in those strings of a document that have \u
+// escapes. It scans the bytes, so that it sees every value of a repeated field.
+func (r *Redactor) redactStrings(doc []byte) []byte {
 	if !bytes.Contains(doc, []byte(`\u`)) {
 		return doc
 	}
 	var out []byte
-	kept := 0 // up to where doc is in out
+	copied := 0 // bytes of doc that are in out
 	for i := 0; i < len(doc); i++ {
 		if doc[i] != '"' {
 			continue
 		}
 		end := stringEnd(doc, i)
-		if text, found := h.unescaped(doc[i:end]); found {
-			out = append(append(out, doc[kept:i]...), text...)
-			kept = end
+		if text, found := r.redactString(doc[i:end]); found {
+			out = append(append(out, doc[copied:i]...), text...)
+			copied = end
 		}
 		i = end - 1
 	}
-	if kept == 0 {
+	if copied == 0 {
 		return doc
 	}
-	return append(out, doc[kept:]...)
+	return append(out, doc[copied:]...)
 }
 
-// stringEnd gives the place behind the string that begins at i.
+// stringEnd returns the index after the string that begins at i.
 func stringEnd(doc []byte, i int) int {
 	for i++; i < len(doc); i++ {
 		switch doc[i] {
@@ -139,12 +142,13 @@ func stringEnd(doc []byte, i int) int {
 	return len(doc)
 }
 
-// unescaped gives a string without the secrets in it, if its text has any.
-func (h *Redactor) unescaped(quoted []byte) (hidden []byte, found bool) {
+// redactString returns a quoted string with the secrets in it replaced. It reports
+// false if there are none or the string has no \u escapes.
+func (r *Redactor) redactString(quoted []byte) (redacted []byte, found bool) {
 	var text string
-	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !h.Contains([]byte(text)) {
+	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !r.Contains([]byte(text)) {
 		return nil, false
 	}
-	hidden, _ = json.Marshal(h.Redact(text)) // a string always marshals
-	return hidden, true
+	redacted, _ = json.Marshal(r.Redact(text)) // a string always marshals
+	return redacted, true
 }

@@ -1,16 +1,19 @@
-// Package strictjson owns the one strict reading of JSON from outside: what
-// it accepts, every later reader understands in the same way.
+// Package strictjson parses untrusted JSON strictly, so that every later reader sees the same
+// document.
 //
-// Check a document once, where it enters; afterwards gjson, encoding/json and
-// a schema validator may read it without disagreeing. On top of RFC 8259 a
-// document must be valid UTF-8 without lone surrogate escapes, repeat no key
-// in one object, nest no deeper than MaxDepth, be no longer than MaxSize, and
-// hold only numbers within MaxNumber and MaxExponent. A Shape adds the names
-// a schema knows, so that no key is almost one of them, and Rules for values,
-// which Read holds them against in the same walk.
+// Check a document once, where it is received. After that gjson, encoding/json and a schema
+// validator cannot disagree about its content. In addition to RFC 8259, a document
 //
-// The package decodes nothing and knows no schema language: who has a schema
-// makes Shapes and Rules of it.
+//   - is valid UTF-8, without lone surrogate escapes
+//   - has no key twice in one object
+//   - is nested at most MaxDepth levels and has at most MaxSize bytes
+//   - has only numbers within MaxNumber and MaxExponent
+//
+// A KeySet adds the property names of a schema, so that a key that differs from one of them
+// in case only is rejected, and Rules for values, which Read checks in the same pass.
+//
+// The package decodes nothing and knows no schema language: package tool builds KeySets and
+// Rules from JSON schemas.
 package strictjson
 
 import (
@@ -18,8 +21,8 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a document. Those on numbers keep readers with arbitrary
-// precision from working for minutes on a few bytes ("1e999999").
+// The bounds of a document. Without those on numbers, a reader with arbitrary precision could
+// compute for minutes on a few bytes such as 1e999999.
 const (
 	MaxSize     = 8 << 20 // bytes of a document
 	MaxDepth    = 64      // open arrays and objects
@@ -27,42 +30,45 @@ const (
 	MaxExponent = 400     // magnitude of a number's exponent; float64 ends at 308
 )
 
-// Error says where a document was refused, and why.
+// Error is the reason why a document was rejected.
 type Error struct {
-	Offset int    // in bytes, of what is wrong
+	Offset int    // of the error, in bytes
 	Reason string // a sentence fragment: `duplicate key "path"`
 }
 
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset) }
 
-// Check says whether data is one strict JSON document; s, which may be nil,
-// says which names its objects know. A refusal is an *Error. Check reads data
-// once and allocates only for errors, objects of many keys and keys with
-// escapes. Safe for concurrent use.
+// Check returns an *Error if data is not a strict JSON document, or has a key that differs
+// from a name in s in case only. s may be nil.
+//
+// Check reads data once. It allocates memory only for errors, for objects with many keys and
+// for keys with escapes. It is safe for concurrent use.
 func Check(data []byte, s *KeySet) error {
 	_, err := walk(data, s, false)
 	return err
 }
 
-// Object is Check for a document that must be an object.
+// Object is like Check for a document that must be an object.
 func Object(data []byte, s *KeySet) error {
 	_, err := walk(data, s, true)
 	return err
 }
 
-// Result is what a walk found out about a document that it did not refuse.
-// The zero Reading fits nothing.
+// Result is the result of Read for a document that was not rejected.
 type Result struct {
-	Valid  bool // every value surely keeps the Rules of its Shape
-	Values int  // how many values there are, of containers and inside them
+	// Valid reports that every value satisfies the Rules of its KeySet. If it is
+	// false, a value may still satisfy them: see Read.
+	Valid  bool
+	Values int // the number of values, containers included
 }
 
-// Read is Object that also says whether the document fits the Rules of s.
-// What does not fit is not refused: either it breaks a rule, or it is one of
-// the rare things that Rules leave to somebody else.
+// Read is like Object and also checks the values against the Rules in s. It does not reject a
+// document that fails them. Either the document breaks a rule, or it has one of the rare
+// values that Rules cannot decide; a schema validator has to tell which.
 func Read(data []byte, s *KeySet) (Result, error) { return walk(data, s, true) }
 
+// walk parses data. With object set, it must be an object.
 func walk(data []byte, s *KeySet, object bool) (Result, error) {
 	if len(data) > MaxSize {
 		return Result{}, &Error{MaxSize, fmt.Sprintf("document longer than %d bytes", MaxSize)}
@@ -70,14 +76,14 @@ func walk(data []byte, s *KeySet, object bool) (Result, error) {
 	if !utf8.Valid(data) {
 		return Result{}, &Error{invalidUTF8(data), "invalid UTF-8"}
 	}
-	w := walker{data: data, reading: Result{Valid: true, Values: 1}}
+	w := walker{data: data, result: Result{Valid: true, Values: 1}}
 	if w.document(s, object) == invalid {
 		return Result{}, &Error{w.at, w.reason}
 	}
-	return w.reading, nil
+	return w.result, nil
 }
 
-// invalidUTF8 gives the offset of the first byte that is no UTF-8.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])

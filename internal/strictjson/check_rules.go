@@ -1,24 +1,25 @@
 package strictjson
 
-// What fits tells is true only of a value that surely keeps the rules. What
-// would take long or memory to find out is left to somebody else: numbers
-// with exponents or very many digits, patterns for text with escapes.
+// The methods of this file report true only for a value that certainly satisfies the rules.
+// They report false for values that take much time or memory to check: numbers with exponents
+// or very many digits, and patterns for strings with escapes.
 
-// allows says whether values of a kind may be here.
+// allows reports whether a value may have a kind.
 func (s *KeySet) allows(kind Kinds) bool {
 	return s == nil || s.Rules == nil || s.Rules.Kinds&kind != 0
 }
 
-// closed says whether only known names may be here.
+// closed reports whether an object may have known names only.
 func (s *KeySet) closed() bool {
 	return s != nil && s.Rules != nil && s.Rules.Objects != nil && s.Rules.Objects.Closed
 }
 
-// unique says whether elements have to differ.
+// unique reports whether the elements of an array must differ.
 func (s *KeySet) unique() bool {
 	return s != nil && s.Rules != nil && s.Rules.Arrays != nil && s.Rules.Arrays.Unique
 }
 
+// fitsArray reports whether an array of count elements satisfies the rules.
 func (s *KeySet) fitsArray(count int) bool {
 	if s == nil || s.Rules == nil {
 		return true
@@ -27,6 +28,8 @@ func (s *KeySet) fitsArray(count int) bool {
 	return r.Kinds&IsArray != 0 && (r.Arrays == nil || r.Arrays.Count.contains(count))
 }
 
+// fitsObject reports whether an object of count keys, with the known names seen, satisfies the
+// rules.
 func (s *KeySet) fitsObject(count int, seen uint64) bool {
 	if s == nil || s.Rules == nil {
 		return true
@@ -35,17 +38,18 @@ func (s *KeySet) fitsObject(count int, seen uint64) bool {
 	return r.Kinds&IsObject != 0 && (r.Objects == nil || r.Objects.Count.contains(count) && seen&r.Objects.Required == r.Objects.Required)
 }
 
-// fitsText takes a string without its quotes.
-func (r *Rules) fitsText(quoted []byte, escaped bool) bool {
-	return r.Kinds&IsString != 0 && (r.Texts == nil || r.Texts.fit(quoted, escaped))
+// fitsString reports whether a string satisfies the rules; quoted is without its quotes.
+func (r *Rules) fitsString(quoted []byte, escaped bool) bool {
+	return r.Kinds&IsString != 0 && (r.Strings == nil || r.Strings.fits(quoted, escaped))
 }
 
-// fitsInteger takes a number without fraction, if its value is known.
+// fitsInteger reports whether a number without fraction satisfies the rules. known is false if
+// v is not its value because it has too many digits.
 func (r *Rules) fitsInteger(v int64, known bool) bool {
 	return r.Kinds&IsNumber != 0 && (r.Numbers == nil || known && r.Numbers.fitsInteger(v))
 }
 
-// fitsNumber takes any number, if it is known.
+// fitsNumber reports whether a number satisfies the rules. known is false if d is not its value.
 func (r *Rules) fitsNumber(d decimal, known bool) bool {
 	return r.Kinds&IsNumber != 0 && (r.Numbers == nil || known && r.Numbers.fits(d))
 }

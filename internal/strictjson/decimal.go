@@ -6,34 +6,33 @@ import (
 	"math/bits"
 )
 
-// decimal is a number as it is written: digits / scale.
+// decimal is a number as it is written, with the value digits / scale.
 type decimal struct {
-	negative bool // never of zero
+	negative bool // false for zero
 	digits   uint64
 	scale    uint64 // a power of ten
 }
 
-// integer makes a decimal.
-func integer(v int64) decimal {
+// integerDecimal returns v as a decimal.
+func integerDecimal(v int64) decimal {
 	if v < 0 {
 		return decimal{true, uint64(-v), 1}
 	}
 	return decimal{false, uint64(v), 1}
 }
 
-// mostDigits is how many digits a decimal may have, so that nothing in it
-// exceeds 64 bits.
-const mostDigits = 18
+// maxDigits is the maximum number of digits of a decimal, so that its fields fit into 64 bits.
+const maxDigits = 18
 
-// parseDecimal reads a valid number. It does not take one with an exponent or
-// with more than mostDigits digits.
+// parseDecimal parses a valid number. It reports false for a number with an exponent or with
+// more than maxDigits digits.
 func parseDecimal(literal []byte) (d decimal, ok bool) {
 	d.scale = 1
 	if literal[0] == '-' {
 		d.negative = true
 		literal = literal[1:]
 	}
-	if len(literal) > mostDigits {
+	if len(literal) > maxDigits {
 		return d, false
 	}
 	for i, b := range literal {
@@ -50,8 +49,8 @@ func parseDecimal(literal []byte) (d decimal, ok bool) {
 	return d, true
 }
 
-// tens are the powers of ten.
-var tens = func() (list [mostDigits + 1]uint64) {
+// tens has the powers of ten.
+var tens = func() (list [maxDigits + 1]uint64) {
 	list[0] = 1
 	for i := 1; i < len(list); i++ {
 		list[i] = list[i-1] * 10
@@ -59,16 +58,16 @@ var tens = func() (list [mostDigits + 1]uint64) {
 	return list
 }()
 
-func (d decimal) whole() bool { return d.scale == 1 || d.digits%d.scale == 0 }
+func (d decimal) isInteger() bool { return d.scale == 1 || d.digits%d.scale == 0 }
 
-// Ratio is a number that decimals are compared with exactly. The zero Ratio is
-// no number.
+// Ratio is a fraction that numbers are compared with exactly. The zero Ratio is not a number.
 type Ratio struct {
-	negative    bool
-	over, under uint64
+	negative           bool
+	numerator, divisor uint64
 }
 
-// NewRatio makes a Ratio, if the number's two parts have at most 64 bits.
+// NewRatio returns r as a Ratio. It reports false if the numerator or the denominator has more
+// than 64 bits.
 func NewRatio(r *big.Rat) (ratio Ratio, ok bool) {
 	if r.Num().BitLen() > 64 || r.Denom().BitLen() > 64 {
 		return Ratio{}, false
@@ -76,7 +75,7 @@ func NewRatio(r *big.Rat) (ratio Ratio, ok bool) {
 	return Ratio{r.Sign() < 0, new(big.Int).Abs(r.Num()).Uint64(), r.Denom().Uint64()}, true
 }
 
-// compare gives -1, 0 or 1 as d is less than, equal to or more than r.
+// compare returns -1, 0 or 1 if d is less than, equal to or more than r.
 func (d decimal) compare(r Ratio) int {
 	switch {
 	case d.negative && !r.negative:
@@ -84,7 +83,7 @@ func (d decimal) compare(r Ratio) int {
 	case !d.negative && r.negative:
 		return 1
 	}
-	order := compareProducts(d.digits, r.under, r.over, d.scale)
+	order := compareProducts(d.digits, r.divisor, r.numerator, d.scale)
 	if d.negative {
 		return -order
 	}
@@ -98,18 +97,18 @@ func compareProducts(a, b, c, d uint64) int {
 	return cmp.Or(cmp.Compare(high1, high2), cmp.Compare(low1, low2))
 }
 
-// multipleOf says whether d surely is a multiple of r.
+// multipleOf reports whether d is certainly a multiple of r.
 func (d decimal) multipleOf(r Ratio) bool {
-	high, step := bits.Mul64(d.scale, r.over)
+	high, step := bits.Mul64(d.scale, r.numerator)
 	if high != 0 || step == 0 {
 		return false
 	}
-	high, low := bits.Mul64(d.digits, r.under)
+	high, low := bits.Mul64(d.digits, r.divisor)
 	return bits.Rem64(high, low, step) == 0
 }
 
-// among says whether d is one of a few.
-func (d decimal) among(list []Ratio) bool {
+// oneOf reports whether d is in list.
+func (d decimal) oneOf(list []Ratio) bool {
 	for _, r := range list {
 		if d.compare(r) == 0 {
 			return true

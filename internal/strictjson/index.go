@@ -5,34 +5,34 @@ import (
 	"math/bits"
 )
 
-// index finds the places of names. Of up to maxSlots names each has a slot of
-// its own, so that one comparison decides; more are in the map alone.
+// index numbers names in the order in which they are added. Up to maxSlots names are in a
+// perfect hash table, so that a lookup takes one comparison; more are in the map only.
 type index struct {
 	names   []string
-	digests []uint64 // of names
-	places  map[string]int
-	slots   []uint8 // a name's place + 1, by its slot; 0 for none
+	digests []uint64       // of names
+	numbers map[string]int // by name
+	slots   []uint8        // by slot: a name's number + 1, 0 for none
 	seed    uint64
-	shift   int // of a 64-bit product, to a slot
+	shift   int // from a 64-bit product to a slot
 }
 
 const (
-	maxSlots  = 64
-	mostSeeds = 16 // before names that will not part go to the map
+	maxSlots = 64
+	maxSeeds = 16 // that are tried before the map is used
 )
 
-// add gives a name that is not there the next place.
+// add adds a name that is not in the index.
 func (x *index) add(name string) {
-	if x.places == nil {
-		x.places = map[string]int{}
+	if x.numbers == nil {
+		x.numbers = map[string]int{}
 	}
-	x.places[name] = len(x.names)
+	x.numbers[name] = len(x.names)
 	x.names = append(x.names, name)
 	x.digests = append(x.digests, digest([]byte(name)))
 	x.rehash()
 }
 
-// find gives the place of name, -1 if it has none.
+// find returns the number of name, -1 if it is not in the index.
 func (x *index) find(name []byte) int {
 	if len(x.slots) == 0 {
 		return x.lookup(name)
@@ -42,21 +42,22 @@ func (x *index) find(name []byte) int {
 	if at < 0 || x.digests[at] != sum || len(x.names[at]) != len(name) {
 		return -1
 	}
-	if len(name) > wholeDigest && x.names[at] != string(name) {
+	if len(name) > maxExact && x.names[at] != string(name) {
 		return -1
 	}
 	return at
 }
 
+// lookup finds a name in the map.
 func (x *index) lookup(name []byte) int {
-	if at, ok := x.places[string(name)]; ok {
+	if at, ok := x.numbers[string(name)]; ok {
 		return at
 	}
 	return -1
 }
 
-// rehash looks for a seed that gives every name a slot of its own. There are
-// twice as many slots as pairs of names, so that most seeds do.
+// rehash looks for a seed without collisions. There are more slots than pairs of names, so
+// most seeds have none.
 func (x *index) rehash() {
 	x.slots = nil
 	n := len(x.names)
@@ -65,7 +66,7 @@ func (x *index) rehash() {
 	}
 	size := bits.Len(uint(n * n))
 	x.shift = 64 - size
-	for range mostSeeds {
+	for range maxSeeds {
 		x.seed = x.seed*6364136223846793005 + 1442695040888963407
 		if x.slots = x.assign(1 << size); x.slots != nil {
 			return
@@ -73,7 +74,7 @@ func (x *index) rehash() {
 	}
 }
 
-// assign puts every name into its slot, or gives nil if two share one.
+// assign returns the slots of all names, nil if two names collide.
 func (x *index) assign(size int) []uint8 {
 	slots := make([]uint8, size)
 	for at, sum := range x.digests {
@@ -86,13 +87,14 @@ func (x *index) assign(size int) []uint8 {
 	return slots
 }
 
+// slot returns the slot of a digest.
 func (x *index) slot(sum uint64) uint64 { return sum * (x.seed | 1) >> x.shift }
 
-// wholeDigest is up to which length the digests of two different names of the
-// same length differ.
-const wholeDigest = 8
+// maxExact is the length up to which two different names of equal length have different
+// digests.
+const maxExact = 8
 
-// digest makes a number of a name's first and last bytes.
+// digest returns a hash of the first and last bytes of a name.
 func digest(name []byte) uint64 {
 	n := len(name)
 	switch {

@@ -1,28 +1,35 @@
 package strictjson
 
-import "fmt"
+import (
+	"fmt"
 
-// manyKeys is how many keys of one object are compared pairwise; more go to a
-// map, so that an object of a million keys stays linear. Known names need
-// neither: a bit each says whether they were there.
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+// maxShown is how many bytes of a name an error shows.
+const maxShown = 64
+
+// manyKeys is the number of unknown keys of one object that are compared pairwise. Further
+// keys go into a map, so that the time stays linear in the number of keys. Known names need
+// neither, as each has a bit in members.seen.
 const manyKeys = 24
 
-// key is a key of an open object: a piece of data or, unescaped, of text.
+// key is a key of an open object: a range of walker.data or, if unescaped, of walker.text.
 type key struct {
 	start, end int32
 	unescaped  bool
 }
 
-// members is what is known of an open object.
+// members is the state of an open object.
 type members struct {
-	shape *KeySet             // of the object
-	count int                 // how many there were
-	seen  uint64              // which of the first 64 known names were there
-	first int                 // where the unknown keys begin in walker.keys
-	many  map[string]struct{} // the unknown keys, once they are many
+	keySet *KeySet             // of the object
+	count  int                 // keys so far
+	seen   uint64              // the first 64 known names that were present, a bit each
+	first  int                 // index of the first unknown key in walker.keys
+	many   map[string]struct{} // the unknown keys, if there are many
 }
 
-// member reads a key, its colon and its value.
+// member parses a key, the colon and the value.
 func (w *walker) member(i int, m *members) int {
 	if w.peek(i) != '"' {
 		return w.fail(i, w.expected(i, "a key"))
@@ -39,19 +46,19 @@ func (w *walker) member(i int, m *members) int {
 	if i = w.space(end); w.peek(i) != ':' {
 		return w.fail(i, w.expected(i, "':'"))
 	}
-	return w.value(w.space(i+1), m.shape.child(at))
+	return w.value(w.space(i+1), m.keySet.property(at))
 }
 
-// checkKey takes the key that stands from start up to end into m, and gives its
-// place among the known names.
+// checkKey adds the key in data[start:end] to m and returns its number among the known names,
+// -1 if it is unknown.
 func (w *walker) checkKey(m *members, start, end int, escaped bool) (at int, ok bool) {
 	name := w.data[start+1 : end-1]
 	if escaped {
 		name = w.unescaped(name)
 	}
-	at = m.shape.find(name)
+	at = m.keySet.number(name)
 	if at < 0 || at >= 64 {
-		return at, w.admitFree(m, start, w.newKey(name, start, escaped), at)
+		return at, w.addKey(m, start, w.newKey(name, start, escaped), at)
 	}
 	bit := uint64(1) << at
 	if m.seen&bit != 0 {
@@ -61,34 +68,34 @@ func (w *walker) checkKey(m *members, start, end int, escaped bool) (at int, ok 
 	return at, true
 }
 
-// admitFree takes a key that has no bit.
-func (w *walker) admitFree(m *members, start int, k key, at int) bool {
+// addKey adds a key that has no bit in m.seen.
+func (w *walker) addKey(m *members, start int, k key, at int) bool {
 	name := w.name(k)
 	if w.isDuplicate(m, k) {
 		return w.failDuplicate(start, name)
 	}
-	if known := m.shape.caseVariant(name, at); known != "" {
-		w.fail(start, fmt.Sprintf("key %q is almost %q: write it exactly so", brief(name), known))
+	if known := m.keySet.caseVariant(name, at); known != "" {
+		w.fail(start, fmt.Sprintf("key %q differs from %q in case only: write %q", textutil.Truncate(string(name), maxShown), known, known))
 		return false
 	}
-	w.fit(at >= 0 || !m.shape.closed())
+	w.require(at >= 0 || !m.keySet.closed())
 	return true
 }
 
 func (w *walker) failDuplicate(start int, name []byte) bool {
-	w.fail(start, fmt.Sprintf("duplicate key %q", brief(name)))
+	w.fail(start, fmt.Sprintf("duplicate key %q", textutil.Truncate(string(name), maxShown)))
 	return false
 }
 
-// unescaped appends a key to text.
+// unescaped appends a key to text and returns it without escapes.
 func (w *walker) unescaped(quoted []byte) []byte {
 	from := len(w.text)
 	w.text = unescape(w.text, quoted)
 	return w.text[from:]
 }
 
-// newKey makes the key of a name: the end of text or, not escaped, what stands
-// in data behind the quote at start.
+// newKey returns the key of a name. An escaped name is at the end of text; any other is in
+// data, after the quote at start.
 func (w *walker) newKey(name []byte, start int, escaped bool) key {
 	first := start + 1
 	if escaped {
@@ -97,6 +104,7 @@ func (w *walker) newKey(name []byte, start int, escaped bool) key {
 	return key{int32(first), int32(first + len(name)), escaped}
 }
 
+// name returns the text of a key, without escapes.
 func (w *walker) name(k key) []byte {
 	if k.unescaped {
 		return w.text[k.start:k.end]
@@ -104,36 +112,36 @@ func (w *walker) name(k key) []byte {
 	return w.data[k.start:k.end]
 }
 
-// isDuplicate says whether m had the key already, and notes it.
+// isDuplicate reports whether m has the key already, and adds it.
 func (w *walker) isDuplicate(m *members, k key) bool {
-	if m.many == nil && (w.held-m.first == manyKeys || w.held == len(w.keys)) {
-		w.index(m)
+	if m.many == nil && (w.keyCount-m.first == manyKeys || w.keyCount == len(w.keys)) {
+		w.moveToMap(m)
 	}
 	if m.many != nil {
 		before := len(m.many)
 		m.many[string(w.name(k))] = struct{}{}
 		return len(m.many) == before
 	}
-	return w.paired(m.first, k)
+	return w.hasPair(m.first, k)
 }
 
-// paired compares k with the keys held from first on, and adds it.
-func (w *walker) paired(first int, k key) bool {
-	for _, other := range w.keys[first:w.held] {
+// hasPair reports whether k equals one of the keys from first on. If not, it adds k.
+func (w *walker) hasPair(first int, k key) bool {
+	for _, other := range w.keys[first:w.keyCount] {
 		if other.end-other.start == k.end-k.start && string(w.name(other)) == string(w.name(k)) {
 			return true
 		}
 	}
-	w.keys[w.held] = k
-	w.held++
+	w.keys[w.keyCount] = k
+	w.keyCount++
 	return false
 }
 
-// index moves m's keys to a map.
-func (w *walker) index(m *members) {
+// moveToMap moves the unknown keys of m to a map.
+func (w *walker) moveToMap(m *members) {
 	m.many = make(map[string]struct{}, 2*manyKeys)
-	for _, k := range w.keys[m.first:w.held] {
+	for _, k := range w.keys[m.first:w.keyCount] {
 		m.many[string(w.name(k))] = struct{}{}
 	}
-	w.held = m.first
+	w.keyCount = m.first
 }

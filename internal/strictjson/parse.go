@@ -2,27 +2,27 @@ package strictjson
 
 import "fmt"
 
-// walker walks one document. Its methods take the offset where something
-// begins and give the one behind it; or they give wrong, and at and reason say
-// where and why. The offset travels in a register: kept in the walker, it
-// would cost a store and a load for each token.
+// walker parses one document. Its methods accept the offset where something begins and return
+// the offset after it. If the document is rejected, they return invalid and set at and
+// reason. The offset is not a field of walker, since that would cost a store and a load for
+// each token.
 type walker struct {
-	data    []byte
-	reading Result
-	depth   int // open arrays and objects
+	data   []byte
+	result Result
+	depth  int // open arrays and objects
 
-	keys [64]key // unknown keys of all open objects, innermost last
-	held int     // how many keys are held
-	text []byte  // unescaped keys
+	keys     [64]key // unknown keys of all open objects, innermost last, and elements of arrays that must be unique
+	keyCount int     // the length of keys
+	text     []byte  // unescaped keys
 
-	at     int
+	at     int // with reason: of the Error
 	reason string
 }
 
-// invalid is the offset behind what is refused.
+// invalid is returned instead of an offset when the document is rejected.
 const invalid = -1
 
-// document reads the one value and the white space around it.
+// document parses a value and the white space around it.
 func (w *walker) document(s *KeySet, object bool) int {
 	i := w.space(0)
 	if object && w.peek(i) != '{' {
@@ -37,7 +37,7 @@ func (w *walker) document(s *KeySet, object bool) int {
 	return i
 }
 
-// value reads the value that begins at i, and holds it against s.
+// value parses the value that begins at i and checks it against s.
 func (w *walker) value(i int, s *KeySet) int {
 	switch b := w.peek(i); {
 	case isDigit(b):
@@ -58,12 +58,12 @@ func (w *walker) value(i int, s *KeySet) int {
 	return w.number(i, s)
 }
 
-// array reads the array that begins at i.
+// array parses the array that begins at i.
 func (w *walker) array(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
-	elements, unique, first := s.element(), s.unique(), w.held
+	elements, unique, first := s.element(), s.unique(), w.keyCount
 	count := 0
 	i = w.space(i + 1)
 	for w.peek(i) != ']' || count > 0 {
@@ -85,16 +85,16 @@ func (w *walker) array(i int, s *KeySet) int {
 		return w.fail(i, w.expected(i, "',' or ']'"))
 	}
 	w.leave(first, count)
-	w.fit(s.fitsArray(count))
+	w.require(s.fitsArray(count))
 	return i + 1
 }
 
-// object reads the object that begins at i.
+// object parses the object that begins at i.
 func (w *walker) object(i int, s *KeySet) int {
 	if !w.enter() {
 		return w.failDepth(i)
 	}
-	m := members{shape: s, first: w.held}
+	m := members{keySet: s, first: w.keyCount}
 	i = w.space(i + 1)
 	for w.peek(i) != '}' || m.count > 0 {
 		i = w.member(i, &m)
@@ -111,32 +111,31 @@ func (w *walker) object(i int, s *KeySet) int {
 		return w.fail(i, w.expected(i, "',' or '}'"))
 	}
 	w.leave(m.first, m.count)
-	w.fit(s.fitsObject(m.count, m.seen))
+	w.require(s.fitsObject(m.count, m.seen))
 	return i + 1
 }
 
-// enter goes one level down, if there is one.
+// enter enters an array or object. It reports false if it is nested too deep.
 func (w *walker) enter() bool {
 	w.depth++
 	return w.depth <= MaxDepth
 }
 
-// leave goes one level up, from a container of count values whose keys are
-// held from first on.
+// leave leaves an array or object with count values, and drops its keys, which begin at first.
 func (w *walker) leave(first, count int) {
 	w.depth--
-	w.held = first
-	w.reading.Values += count
+	w.keyCount = first
+	w.result.Values += count
 }
 
-// fit notes whether a value keeps its rules.
-func (w *walker) fit(fits bool) {
+// require records whether a value satisfies its rules.
+func (w *walker) require(fits bool) {
 	if !fits {
-		w.reading.Valid = false
+		w.result.Valid = false
 	}
 }
 
-// peek gives the byte at i, 0 at the end: no JSON token begins with 0.
+// peek returns the byte at i, 0 at the end of the document. No JSON token begins with 0.
 func (w *walker) peek(i int) byte {
 	if i < len(w.data) {
 		return w.data[i]
@@ -144,22 +143,23 @@ func (w *walker) peek(i int) byte {
 	return 0
 }
 
-// space goes past white space; most often there is none, or one blank.
+// space returns the offset after white space. It is small enough to be inlined.
 func (w *walker) space(i int) int {
 	if i < len(w.data) && w.data[i] <= ' ' {
-		return w.blanks(i)
+		return w.skipSpace(i)
 	}
 	return i
 }
 
-func (w *walker) blanks(i int) int {
-	for i < len(w.data) && white[w.data[i]] {
+// skipSpace is the loop of space.
+func (w *walker) skipSpace(i int) int {
+	for i < len(w.data) && isSpace[w.data[i]] {
 		i++
 	}
 	return i
 }
 
-// fail notes why the document is refused at i.
+// fail rejects the document for a reason at i.
 func (w *walker) fail(i int, reason string) int {
 	w.at, w.reason = i, reason
 	return invalid
@@ -169,7 +169,7 @@ func (w *walker) failDepth(i int) int {
 	return w.fail(i, fmt.Sprintf("nesting deeper than %d", MaxDepth))
 }
 
-// expected words what should have stood at i.
+// expected returns the reason for an error at i, where what is missing.
 func (w *walker) expected(i int, what string) string {
 	if i >= len(w.data) {
 		return "document ends where " + what + " was expected"

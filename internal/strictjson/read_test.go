@@ -13,7 +13,7 @@ import (
 )
 
 func ExampleRead() {
-	path := &strictjson.Rules{Kinds: strictjson.IsString, Texts: &strictjson.StringRule{
+	path := &strictjson.Rules{Kinds: strictjson.IsString, Strings: &strictjson.StringRule{
 		Length: strictjson.Range{Min: 1, Max: 9},
 		Match:  regexp.MustCompile(`^[a-z.]+$`),
 	}}
@@ -26,36 +26,35 @@ func ExampleRead() {
 	// {true 2} <nil>
 	// {false 2} <nil>
 	// {false 6} <nil>
-	// {false 0} key "Path" is almost "path": write it exactly so at byte 1
+	// {false 0} key "Path" differs from "path" in case only: write "path" at byte 1
 }
 
-func TestZeroRulesAllowNothing(t *testing.T) {
+func TestRead_ZeroRulesAllowNothing(t *testing.T) {
 	shape := new(strictjson.KeySet)
 	shape.Add("v", &strictjson.KeySet{Rules: new(strictjson.Rules)})
 	for _, value := range []string{`null`, `true`, `false`, `0`, `0.5`, `""`, `[]`, `{}`} {
 		r, err := strictjson.Read([]byte(`{"v":`+value+`}`), shape)
 		if err != nil || r.Valid {
-			t.Errorf("%s: got %+v, %v, want no fit", value, r, err)
+			t.Errorf("%s: got %+v, %v, want Valid false", value, r, err)
 		}
 	}
 }
 
-func TestReadWithoutRulesFits(t *testing.T) {
+func TestRead_NoRulesAllowEverything(t *testing.T) {
 	for _, shape := range []*strictjson.KeySet{nil, new(strictjson.KeySet)} {
-		if r, err := strictjson.Read(document(), shape); err != nil || !r.Valid {
-			t.Errorf("got %+v, %v, want a fit", r, err)
+		if r, err := strictjson.Read(exampleDocument(), shape); err != nil || !r.Valid {
+			t.Errorf("got %+v, %v, want Valid true", r, err)
 		}
 	}
 }
 
-// Numbers are compared exactly, however they are written: the oracle is
-// math/big.
-func TestNumbersAreExact(t *testing.T) {
+// The oracle for numbers is math/big.
+func TestRead_ComparesNumbersExactly(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 20_000 {
-		limit, step, value := decimal(random, 20), decimal(random, 5), decimal(random, 18)
-		if n, want, ok := numbers(random, rat(limit), rat(step), rat(value)); ok {
+		limit, step, value := randomDecimal(random, 20), randomDecimal(random, 5), randomDecimal(random, 18)
+		if n, want, ok := randomRule(random, newRat(limit), newRat(step), newRat(value)); ok {
 			shape := new(strictjson.KeySet)
 			shape.Add("v", &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsNumber, Numbers: n}})
 			r, err := strictjson.Read([]byte(`{"v":`+value+`}`), shape)
@@ -66,9 +65,10 @@ func TestNumbersAreExact(t *testing.T) {
 	}
 }
 
-// numbers makes a rule and its verdict on value, if Numbers can have it.
-func numbers(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.NumberRule, want, ok bool) {
-	n = strictjson.NewNumbers()
+// randomRule returns a rule and whether value satisfies it. ok is false if a NumberRule cannot
+// represent the rule.
+func randomRule(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.NumberRule, want, ok bool) {
+	n = strictjson.NewNumberRule()
 	order, exclusive := value.Cmp(limit), random.IntN(2) == 0
 	switch random.IntN(4) {
 	case 0:
@@ -78,7 +78,7 @@ func numbers(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.Numb
 		ok = n.AtMost(limit, exclusive)
 		return n, order < 0 || order == 0 && !exclusive, ok
 	case 2:
-		n.Whole = true
+		n.Integer = true
 		return n, value.IsInt(), true
 	}
 	if step.Sign() <= 0 {
@@ -88,8 +88,8 @@ func numbers(random *rand.Rand, limit, step, value *big.Rat) (n *strictjson.Numb
 	return n, new(big.Rat).Quo(value, step).IsInt(), ok
 }
 
-// decimal writes a number of up to n characters, most often a short one.
-func decimal(random *rand.Rand, n int) string {
+// randomDecimal returns a number of up to n characters, usually a short one.
+func randomDecimal(random *rand.Rand, n int) string {
 	n = 1 + random.IntN(1+random.IntN(n))
 	digits := make([]byte, n)
 	for i := range digits {
@@ -110,13 +110,12 @@ func decimal(random *rand.Rand, n int) string {
 	return text
 }
 
-func rat(text string) *big.Rat {
-	r, _ := new(big.Rat).SetString(text) // decimal writes numbers
+func newRat(text string) *big.Rat {
+	r, _ := new(big.Rat).SetString(text) // randomDecimal returns numbers
 	return r
 }
 
-// A set of words, or of names, finds what is in it and nothing else.
-func TestNamesAreFound(t *testing.T) {
+func TestRead_FindsNames(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 9, 63, 64, 65, 300} {
 		shape := new(strictjson.KeySet)
 		var words []string
@@ -127,17 +126,17 @@ func TestNamesAreFound(t *testing.T) {
 		}
 		shape.Rules = &strictjson.Rules{Kinds: strictjson.IsObject, Objects: &strictjson.ObjectRule{Count: strictjson.Unbounded, Closed: true}}
 		shape.Add("word", &strictjson.KeySet{Rules: &strictjson.Rules{Kinds: strictjson.IsString,
-			Texts: &strictjson.StringRule{Length: strictjson.Unbounded, Enum: strictjson.NewEnum(words)}}})
+			Strings: &strictjson.StringRule{Length: strictjson.Unbounded, Enum: strictjson.NewEnum(words)}}})
 		for i := range n {
-			found(t, shape, words[i], n, true)
-			found(t, shape, words[i]+"-", n, false)
-			found(t, shape, "x"+words[i][1:]+"y", n, false)
+			wantFound(t, shape, words[i], n, true)
+			wantFound(t, shape, words[i]+"-", n, false)
+			wantFound(t, shape, "x"+words[i][1:]+"y", n, false)
 		}
-		found(t, shape, "", n, false)
+		wantFound(t, shape, "", n, false)
 	}
 }
 
-func found(t *testing.T, shape *strictjson.KeySet, word string, n int, want bool) {
+func wantFound(t *testing.T, shape *strictjson.KeySet, word string, n int, want bool) {
 	t.Helper()
 	for _, doc := range []any{map[string]any{"word": word}, map[string]any{word: 1}} {
 		data, _ := json.Marshal(doc) // strings marshal

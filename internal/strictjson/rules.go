@@ -2,12 +2,11 @@ package strictjson
 
 import "math"
 
-// Rules say which values there may be at one place of a document. They are
-// what schemas say most often, in the form that is quickest to check. The
-// zero Rules allow nothing.
+// Rules are the constraints on the values at one place of a document: the most frequent
+// keywords of schemas, in a form that is fast to check. The zero Rules allow no value.
 type Rules struct {
 	Kinds   Kinds
-	Texts   *StringRule // further rules of strings; nil, here and below, for none
+	Strings *StringRule // further rules of strings; nil, here and below, means none
 	Numbers *NumberRule
 	Arrays  *ArrayRule
 	Objects *ObjectRule
@@ -29,23 +28,23 @@ const (
 	IsAny = IsNull | IsTrue | IsFalse | IsNumber | IsString | IsArray | IsObject
 )
 
-// Range is a range of lengths or counts. The zero Span allows only none.
+// Range is a range of lengths or counts, both ends included. The zero Range allows only 0.
 type Range struct{ Min, Max int }
 
-// Unbounded is the Span of every length.
+// Unbounded is the Range of all lengths.
 var Unbounded = Range{0, math.MaxInt}
 
 func (s Range) contains(n int) bool { return s.Min <= n && n <= s.Max }
 
-// ArrayRule are rules of arrays.
+// ArrayRule has the rules of arrays.
 type ArrayRule struct {
 	Count  Range
-	Unique bool // no two elements are equal
+	Unique bool // no two elements may be equal
 }
 
-// ObjectRule are rules of objects. Which names there are says the Shape.
+// ObjectRule has the rules of objects. The names are those of the KeySet.
 type ObjectRule struct {
 	Count    Range
-	Required uint64 // by Shape.Places
-	Closed   bool   // there are only known names
+	Required uint64 // the result of KeySet.Places for the required names
+	Closed   bool   // unknown names are not allowed
 }

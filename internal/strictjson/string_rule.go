@@ -5,22 +5,22 @@ import (
 	"unicode/utf8"
 )
 
-// StringRule are rules of strings. The zero Texts allow only the empty one.
+// StringRule has the rules of strings. The zero StringRule allows only the empty string.
 type StringRule struct {
 	Length Range   // in code points
-	Match  Matcher // finds something; nil for every text, as below
-	Enum   *Words
+	Match  Matcher // must find a match; nil allows every string
+	Enum   *Enum   // the allowed strings; nil allows every string
 }
 
-// Matcher looks for a pattern. A *regexp.Regexp is one.
+// Matcher reports whether text matches a pattern. *regexp.Regexp implements it.
 type Matcher interface{ Match(text []byte) bool }
 
-// Words is a set of texts.
-type Words struct{ index }
+// Enum is a set of strings.
+type Enum struct{ index }
 
-// NewEnum makes a set.
-func NewEnum(words []string) *Words {
-	w := new(Words)
+// NewEnum returns the set of words.
+func NewEnum(words []string) *Enum {
+	w := new(Enum)
 	for _, word := range words {
 		if w.find([]byte(word)) < 0 {
 			w.add(word)
@@ -29,8 +29,8 @@ func NewEnum(words []string) *Words {
 	return w
 }
 
-// fit takes a string without its quotes.
-func (t *StringRule) fit(quoted []byte, escaped bool) bool {
+// fits reports whether a string satisfies the rules; quoted is without its quotes.
+func (t *StringRule) fits(quoted []byte, escaped bool) bool {
 	if escaped && (t.Enum != nil || t.Match != nil) {
 		return false
 	}
@@ -39,8 +39,8 @@ func (t *StringRule) fit(quoted []byte, escaped bool) bool {
 		(t.Match == nil || t.Match.Match(quoted))
 }
 
-// fitsLength counts code points only where the bytes do not settle it: no code
-// point takes more than the twelve of an escaped pair.
+// fitsLength counts code points only if the number of bytes does not decide: a code point has
+// one to twelve bytes, the length of an escaped surrogate pair.
 func (t *StringRule) fitsLength(quoted []byte, escaped bool) bool {
 	n := len(quoted)
 	if t.Length.Min <= (n+11)/12 && n <= t.Length.Max {
@@ -52,7 +52,7 @@ func (t *StringRule) fitsLength(quoted []byte, escaped bool) bool {
 	return t.Length.contains(utf8.RuneCount(quoted))
 }
 
-// codePoints counts those of a string with escapes.
+// codePoints returns the number of code points of a string with escapes.
 func codePoints(quoted []byte) (n int) {
 	for len(quoted) > 0 {
 		plain := bytes.IndexByte(quoted, '\\')
@@ -65,8 +65,8 @@ func codePoints(quoted []byte) (n int) {
 	return n
 }
 
-// escapeSize gives the bytes of the valid escape, or pair, that quoted begins
-// with.
+// escapeSize returns the length of the valid escape or surrogate pair at the beginning of
+// quoted.
 func escapeSize(quoted []byte) int {
 	if quoted[1] != 'u' {
 		return 2

@@ -2,19 +2,19 @@ package strictjson
 
 import "bytes"
 
-// distinct holds the element that stands from start up to end against those of
-// its array that are held from first on. Only what is written in one way can
-// be compared as it is written, and only a few with each other.
+// distinct checks that the element data[start:end] differs from the elements of its array
+// before it, which are in keys from first on. It does not decide for values that can be
+// written in several ways, nor for arrays of many elements.
 func (w *walker) distinct(first, start, end int) {
-	if !canonical(w.data[start:end]) || w.held-first == manyKeys || w.held == len(w.keys) {
-		w.fit(false)
+	if !isCanonical(w.data[start:end]) || w.keyCount-first == manyKeys || w.keyCount == len(w.keys) {
+		w.require(false)
 		return
 	}
-	w.fit(!w.paired(first, key{start: int32(start), end: int32(end)}))
+	w.require(!w.hasPair(first, key{start: int32(start), end: int32(end)}))
 }
 
-// canonical says whether no other text means the same value.
-func canonical(element []byte) bool {
+// isCanonical reports whether no other text has the same value as element.
+func isCanonical(element []byte) bool {
 	switch b := element[0]; {
 	case b == '"':
 		return bytes.IndexByte(element, '\\') < 0

@@ -1,9 +1,11 @@
-// Package anthropic is a client of the Messages API as Anthropic serves it:
-// tools, pictures, prompt caching, thinking that is handed back, streamed or
-// whole.
+// Package anthropic is a client of Anthropic's Messages API
+// (https://docs.anthropic.com/en/api/messages), with tools, images, prompt caching
+// and thinking, streamed or whole.
 //
-// It encodes chat.Turns and decodes one answer; package provider does the
-// rest. What an answer holds that this package does not know is passed over.
+//	m := anthropic.New(provider.Config{Model: "claude-sonnet-4-5", Key: key, Stream: true})
+//
+// It encodes chat.Turns and decodes one answer; package provider does the rest.
+// Parts of an answer that it does not know are ignored.
 package anthropic
 
 import (
@@ -12,23 +14,23 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// What a provider.Config that says nothing gets.
+// Defaults of provider.Config.
 const (
 	defaultURL       = "https://api.anthropic.com"
 	defaultMaxTokens = 8192
 	defaultWindow    = 200_000
 )
 
-// apiVersion is the version of the protocol that this package speaks.
+// apiVersion is the version of the API that this package uses.
 const apiVersion = "2023-06-01"
 
-// providerID marks the reasoning that only this package reads.
+// providerID marks reasoning data that only this package reads.
 const providerID = "anthropic"
 
-// client is what requests and answers depend on.
+// client encodes requests and decodes answers.
 type client struct{ config provider.Config }
 
-// New makes a model. Its BaseURL may have the /v1 at its end or not.
+// New returns a model. c.BaseURL may end in /v1 or not.
 func New(c provider.Config) *provider.Model {
 	c.MaxTokens = cmp.Or(c.MaxTokens, defaultMaxTokens)
 	c.Window = cmp.Or(c.Window, defaultWindow)

@@ -17,8 +17,8 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// BenchmarkCall compares a whole call with net/http alone, which sends a ready
-// body and reads the answer unseen: 100 tools in 104 KB, three calls so far.
+// BenchmarkCall compares a request with net/http alone, which sends a prepared body
+// and does not parse the answer: 100 tools in 104 KB, three calls so far.
 func BenchmarkCall(b *testing.B) {
 	reply := events(parallel)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func BenchmarkCall(b *testing.B) {
 		io.WriteString(w, reply)
 	}))
 	defer server.Close()
-	r := long()
+	r := longRequest()
 	b.Run("generate", func(b *testing.B) {
 		m := anthropic.New(provider.Config{Model: name, BaseURL: server.URL, Key: key, Stream: true})
 		for b.Loop() {
@@ -56,9 +56,9 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// long gives a request as an agent with many tools sends it.
-func long() model.Request {
-	r := providertest.Hello()
+// longRequest returns a request of an agent with many tools.
+func longRequest() model.Request {
+	r := providertest.HelloRequest()
 	var tools []string
 	for i := range 100 {
 		tools = append(tools, fmt.Sprintf(`{"type":"function","function":{"name":"tool_%d","description":%q,"parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}`,
@@ -68,7 +68,7 @@ func long() model.Request {
 	for i := range 3 {
 		id := fmt.Sprint("call", i)
 		r.Items = append(r.Items,
-			providertest.Answered(model.Answer{Text: "I look at the next file.", Calls: []model.Call{{ID: identity.CallID(id), Name: "tool_1", Args: json.RawMessage(`{"path":"a/b/c"}`)}}}),
+			providertest.AnswerItem(model.Answer{Text: "I look at the next file.", Calls: []model.Call{{ID: identity.CallID(id), Name: "tool_1", Args: json.RawMessage(`{"path":"a/b/c"}`)}}}),
 			providertest.ResultItem(identity.CallID(id), "tool_1", `{"content":"`+strings.Repeat("word ", 100)+`"}`))
 	}
 	return r

@@ -11,17 +11,17 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// encoder is a conversation as the provider reads it: messages of a user and an
-// assistant in turn. Results are a user's, and what the user says next stands
-// behind them in the same message.
+// encoder writes a conversation as alternating messages of a user and an assistant.
+// Tool results are part of a user message, before the next text of the user.
 type encoder struct {
-	model  string // that is asked
-	doc    []byte // the messages, with commas between them
-	role   string // of the message that is open; "" before the first
-	ends   []int  // where the last block of each user message ends
-	called []string
+	model  string   // the model that is asked
+	doc    []byte   // the messages, with commas between them
+	role   string   // of the current message; "" before the first
+	ends   []int    // where the last block of each user message ends
+	called []string // names of the tools called in the conversation
 }
 
+// encode returns an encoder with all turns written.
 func encode(model string, turns []chat.Turn) *encoder {
 	t := &encoder{model: model, doc: make([]byte, 0, chat.SizeHint(turns))}
 	for _, turn := range turns {
@@ -48,10 +48,10 @@ func (t *encoder) user(turn chat.Turn) {
 	t.text("user", turn.Text)
 }
 
-// assistant writes a turn as it was said: with its thinking, when it is the
-// thinking of the model that is asked now.
+// assistant writes an Assistant turn, with its thinking if the same model produced
+// it.
 func (t *encoder) assistant(turn chat.Turn) {
-	pieces := recall(turn, t.model)
+	pieces := recordedPieces(turn, t.model)
 	for _, p := range pieces {
 		switch p.kind {
 		case textKind:
@@ -71,7 +71,7 @@ func (t *encoder) assistant(turn chat.Turn) {
 	}
 }
 
-// begin makes room for a block of a message by role.
+// begin starts a block in a message of role, which it opens if necessary.
 func (t *encoder) begin(role string) {
 	if t.role == role {
 		t.doc = append(t.doc, ',')
@@ -85,7 +85,7 @@ func (t *encoder) begin(role string) {
 	t.doc = append(t.doc, `{"role":"`+role+`","content":[`...)
 }
 
-// close ends the open message.
+// close ends the current message.
 func (t *encoder) close() {
 	if t.role == "user" {
 		t.ends = append(t.ends, len(t.doc)-len("}"))
@@ -93,7 +93,7 @@ func (t *encoder) close() {
 	t.doc = append(t.doc, `]}`...)
 }
 
-// text adds a text; the provider refuses a blank one.
+// text adds a text block. The provider rejects a blank text.
 func (t *encoder) text(role, text string) {
 	if isBlank(text) {
 		if role != "user" || t.role == "user" {
@@ -107,7 +107,7 @@ func (t *encoder) text(role, text string) {
 
 func (t *encoder) call(c chat.Call) {
 	t.begin("assistant")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), isPlainID(c.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), validID(c.ID))
 	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"input":`...), c.Args...)
 	t.doc = append(t.doc, '}')
@@ -118,13 +118,13 @@ func (t *encoder) call(c chat.Call) {
 
 func (t *encoder) result(r chat.Result) {
 	t.begin("user")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), isPlainID(r.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), validID(r.ID))
 	if r.IsError {
 		t.doc = append(t.doc, `,"is_error":true`...)
 	}
 	t.doc = append(t.doc, `,"content":[`...)
 	if !isBlank(r.Text) || len(r.Images) == 0 {
-		t.doc = append(appendText(t.doc, orNothing(r.Text)), ',')
+		t.doc = append(appendText(t.doc, nonBlank(r.Text)), ',')
 	}
 	for _, i := range r.Images {
 		t.doc = append(appendImage(t.doc, i), ',')
@@ -132,12 +132,13 @@ func (t *encoder) result(r chat.Result) {
 	t.doc = append(t.doc[:len(t.doc)-1], `]}`...)
 }
 
-// cacheControl gives the messages in parts, with the last two of the user marked.
-func (t *encoder) cacheControl() [][]byte {
+// withCacheMarks returns the messages in parts, with a cache mark at the end of the
+// last two user messages.
+func (t *encoder) withCacheMarks() [][]byte {
 	var parts [][]byte
 	from := 0
 	for _, end := range t.ends[max(0, len(t.ends)-2):] {
-		parts = append(parts, t.doc[from:end], []byte(mark))
+		parts = append(parts, t.doc[from:end], []byte(cacheMark))
 		from = end
 	}
 	return append(parts, t.doc[from:])
@@ -155,23 +156,25 @@ func appendImage(doc []byte, i model.Image) []byte {
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-func orNothing(text string) string {
+// nonBlank returns text, or a placeholder if it is blank.
+func nonBlank(text string) string {
 	if isBlank(text) {
 		return "(nothing)"
 	}
 	return text
 }
 
-// isPlainID gives an id the provider takes: another provider's may have any
-// characters. The same id is always the same, and no two become one.
-func isPlainID(id string) string {
-	if id != "" && strings.IndexFunc(id, special) < 0 {
+// validID returns id if the provider accepts it, else its hash: ids of other
+// providers may contain any characters.
+func validID(id string) string {
+	if id != "" && strings.IndexFunc(id, isSpecial) < 0 {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "x_" + hex.EncodeToString(sum[:16])
 }
 
-func special(r rune) bool {
+// isSpecial reports whether a character is not allowed in an id.
+func isSpecial(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }

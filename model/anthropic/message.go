@@ -12,32 +12,32 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// message is the provider's answer as it comes.
+// message decodes an answer.
 type message struct {
 	*provider.ResponseReader
 	client *client
 	blocks []*block
-	size   int // bytes of thinking
+	size   int // bytes of thinking so far
 	usage  usage
 	stop   string // stop_reason
-	reason string // of a refusal, when the provider says it
+	reason string // explanation of a refusal, if there is one
 }
 
 func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
 	return &message{ResponseReader: r, client: c}
 }
 
-// block is a content block of a message.
+// block is a content block of the answer.
 type block struct {
 	piece
-	index               string // by the provider
-	key                 string // in the draft
+	index               string // the provider's number of the block
+	key                 string // of the call in Draft
 	start               gjson.Result
 	thinking, signature []byte
 	args                int // bytes of a call's arguments
 }
 
-// maxBlocks and maxThinking bound a message beside chat.AnswerBuilder.Check.
+// maxBlocks and maxThinking limit an answer in addition to chat.AnswerBuilder.Check.
 const (
 	maxBlocks   = 1024
 	maxThinking = 8 << 20
@@ -50,7 +50,7 @@ func (s *message) Document(doc gjson.Result) (err error) {
 	}
 	blocks := 0
 	doc.Get("content").ForEach(func(_, content gjson.Result) bool {
-		s.begin(strconv.Itoa(blocks), content)
+		s.startBlock(strconv.Itoa(blocks), content)
 		blocks++
 		err = s.check()
 		return err == nil
@@ -58,8 +58,8 @@ func (s *message) Document(doc gjson.Result) (err error) {
 	if err != nil {
 		return err
 	}
-	s.end(doc)
-	s.usage.take(doc.Get("usage"))
+	s.setStop(doc)
+	s.usage.update(doc.Get("usage"))
 	return s.check()
 }
 
@@ -67,14 +67,14 @@ func (s *message) Document(doc gjson.Result) (err error) {
 func (s *message) Event(doc gjson.Result) error {
 	switch doc.Get("type").Str {
 	case "message_start":
-		s.usage.take(doc.Get("message.usage"))
+		s.usage.update(doc.Get("message.usage"))
 	case "content_block_start":
-		s.begin(doc.Get("index").Raw, doc.Get("content_block"))
+		s.startBlock(doc.Get("index").Raw, doc.Get("content_block"))
 	case "content_block_delta":
-		s.extend(doc.Get("index").Raw, doc.Get("delta"))
+		s.extendBlock(doc.Get("index").Raw, doc.Get("delta"))
 	case "message_delta":
-		s.end(doc.Get("delta"))
-		s.usage.take(doc.Get("usage"))
+		s.setStop(doc.Get("delta"))
+		s.usage.update(doc.Get("usage"))
 	case "message_stop":
 		s.Ended = true
 	case "error":
@@ -83,57 +83,58 @@ func (s *message) Event(doc gjson.Result) error {
 	return s.check()
 }
 
-// check refuses a message that has grown past every measure.
+// check returns an error if the answer exceeds its limits.
 func (s *message) check() error {
 	if len(s.blocks) > maxBlocks || s.size > maxThinking {
-		return s.Permanent(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are taken",
+		return s.Permanent(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are allowed",
 			len(s.blocks), s.size, maxBlocks, maxThinking)
 	}
 	return s.Draft.Check()
 }
 
-// begin takes in the beginning of a block, or a whole one.
-func (s *message) begin(index string, start gjson.Result) {
+// startBlock adds a block, which may be complete already.
+func (s *message) startBlock(index string, start gjson.Result) {
 	b := &block{index: index, key: strconv.Itoa(len(s.blocks)), start: start, piece: piece{kind: start.Get("type").Str}}
 	s.blocks = append(s.blocks, b)
 	switch b.kind {
 	case textKind:
-		s.say(b, start.Get("text").Str)
+		s.addText(b, start.Get("text").Str)
 	case callKind:
 		name := start.Get("name").Str
 		s.Draft.Call(b.key, start.Get("id").Str, name, "")
 		s.Emit(model.Delta{Tool: name})
 	case thinkingKind:
-		s.thinking(&b.thinking, start.Get("thinking").Str)
-		s.thinking(&b.signature, start.Get("signature").Str)
+		s.addThinking(&b.thinking, start.Get("thinking").Str)
+		s.addThinking(&b.signature, start.Get("signature").Str)
 	case redactedKind:
 		s.size += len(start.Raw)
 	}
 }
 
-// extend takes in more of a block.
-func (s *message) extend(index string, delta gjson.Result) {
-	b := s.find(index)
+// extendBlock adds a delta to a block.
+func (s *message) extendBlock(index string, delta gjson.Result) {
+	b := s.blockAt(index)
 	if b == nil {
 		return
 	}
 	switch kind := delta.Get("type").Str; {
 	case kind == "text_delta" && b.kind == textKind:
-		s.say(b, delta.Get("text").Str)
+		s.addText(b, delta.Get("text").Str)
 	case kind == "input_json_delta" && b.kind == callKind:
 		args := delta.Get("partial_json").Str
 		b.args += len(args)
 		s.Draft.Call(b.key, "", "", args)
 		s.Emit(model.Delta{Args: args})
 	case kind == "thinking_delta" && b.kind == thinkingKind:
-		s.thinking(&b.thinking, delta.Get("thinking").Str)
+		s.addThinking(&b.thinking, delta.Get("thinking").Str)
 	case kind == "signature_delta" && b.kind == thinkingKind:
-		s.thinking(&b.signature, delta.Get("signature").Str)
+		s.addThinking(&b.signature, delta.Get("signature").Str)
 	}
 }
 
-// find gives the block that was begun last with an index.
-func (s *message) find(index string) *block {
+// blockAt returns the latest block with an index, or nil. Some servers use an index
+// twice.
+func (s *message) blockAt(index string) *block {
 	for i := len(s.blocks) - 1; i >= 0; i-- {
 		if s.blocks[i].index == index {
 			return s.blocks[i]
@@ -142,19 +143,19 @@ func (s *message) find(index string) *block {
 	return nil
 }
 
-func (s *message) say(b *block, text string) {
+func (s *message) addText(b *block, text string) {
 	b.size += len(text)
 	s.Draft.AppendText(text)
 	s.Emit(model.Delta{Text: text})
 }
 
-func (s *message) thinking(to *[]byte, text string) {
+func (s *message) addThinking(to *[]byte, text string) {
 	s.size += len(text)
 	*to = append(*to, text...)
 }
 
-// end takes in why the message ends.
-func (s *message) end(delta gjson.Result) {
+// setStop records why the answer ends.
+func (s *message) setStop(delta gjson.Result) {
 	if stop := delta.Get("stop_reason").Str; stop != "" {
 		s.stop = stop
 	}
@@ -177,30 +178,30 @@ func (s *message) Answer() (*model.Answer, error) {
 	default:
 		s.Draft.Reasoning = s.reasoning()
 	}
-	s.complete()
+	s.addInitialArgs()
 	a := s.ResponseReader.Answer()
 	switch {
 	case s.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:
-		return nil, s.Permanent(errcode.ContextExceeded, "has no room left for an answer")
+		return nil, s.Permanent(errcode.ContextExceeded, "has no context left for an answer")
 	case s.stop == "pause_turn" && a.Finish == model.FinishEnd && a.Text != "":
-		a.Finish = model.FinishContinue // it wants to be asked again, with what it has said
+		a.Finish = model.FinishContinue // the model paused and continues when asked again
 	}
 	return a, nil
 }
 
-// complete adds the arguments of calls that came with their beginning. The
-// last ones of an answer that was cut off stay away: a part of them may look
-// like all.
-func (s *message) complete() {
+// addInitialArgs adds the arguments of calls that came with the start of their block.
+// Those of the last call of a truncated answer are left out: a part of them may
+// look complete.
+func (s *message) addInitialArgs() {
 	for i, b := range s.blocks {
-		cut := s.Draft.Stop != "" && i == len(s.blocks)-1
-		if input := b.start.Get("input"); b.kind == callKind && b.args == 0 && input.Exists() && !cut {
+		truncated := s.Draft.Stop != "" && i == len(s.blocks)-1
+		if input := b.start.Get("input"); b.kind == callKind && b.args == 0 && input.Exists() && !truncated {
 			s.Draft.Call(b.key, "", "", input.Raw)
 		}
 	}
 }
 
-// reasoning gives the thinking of a message in the form of record.
+// reasoning returns the thinking of the answer as Answer.Reasoning records it.
 func (s *message) reasoning() []byte {
 	var pieces []piece
 	for _, b := range s.blocks {
@@ -215,9 +216,10 @@ func (s *message) reasoning() []byte {
 		}
 		pieces = append(pieces, b.piece)
 	}
-	return record(s.client.config.Model, pieces)
+	return encodeReasoning(s.client.config.Model, pieces)
 }
 
+// rawThinking returns a thinking block as the provider wants it back.
 func (b *block) rawThinking() []byte {
 	doc := chat.AppendString([]byte(`{"type":"thinking","thinking":`), string(b.thinking))
 	if len(b.signature) > 0 {
@@ -226,12 +228,12 @@ func (b *block) rawThinking() []byte {
 	return append(doc, '}')
 }
 
-// usage is what the provider counts: what it had not kept, kept anew, and read
-// from what it kept, each without the others.
+// usage is the token counts of the provider: input neither read from nor written to
+// the cache, input written to it, input read from it, and output.
 type usage struct{ fresh, written, read, output int }
 
-// take takes in a report. Later ones say more or the same, never less.
-func (u *usage) take(report gjson.Result) {
+// update merges a report. Reports are cumulative, and not every one has all counts.
+func (u *usage) update(report gjson.Result) {
 	u.fresh = max(u.fresh, provider.Count(report.Get("input_tokens")))
 	u.written = max(u.written, provider.Count(report.Get("cache_creation_input_tokens")))
 	u.read = max(u.read, provider.Count(report.Get("cache_read_input_tokens")))
@@ -242,12 +244,12 @@ func (u usage) sum() model.Usage {
 	return model.Usage{Input: u.fresh + u.written + u.read, Cached: u.read, Output: u.output}
 }
 
-// errorFrom gives the trouble of an error that comes with a good status.
+// errorFrom returns the model.Error for an error object with HTTP status 200.
 func (s *message) errorFrom(doc gjson.Result) error {
 	return s.ErrorFrom(status(doc.Get("error.type").Str), 0, doc)
 }
 
-// status gives the status that an error has when it comes before an answer.
+// status returns the HTTP status that belongs to a type of error.
 func status(kind string) int {
 	switch kind {
 	case "invalid_request_error":

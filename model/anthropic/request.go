@@ -8,30 +8,29 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// mark ends a block up to which the provider is to keep what it has read. Four
-// are allowed; a request has one behind the tools, one behind the system
-// prompt, and one behind each of the last two user messages. The earlier of
-// these stands where the request before had its last: a provider that looks
-// for what it keeps looks back a few blocks only.
-const mark = `,"cache_control":{"type":"ephemeral"}`
+// cacheMark marks a block up to which the provider caches the request. Four marks are
+// allowed: a request has one after the tools, one after the system prompt and one
+// after each of the last two user messages. The earlier of these is where the
+// previous request had its last mark: a cache lookup goes back only a few blocks.
+const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 
-// request gives a request's document in parts, so that neither the tools nor
+// request returns the document of a request in parts, so that neither the tools nor
 // the conversation are copied.
 func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
-	talk := encode(c.config.Model, chat.Turns(r))
+	conversation := encode(c.config.Model, chat.Turns(r))
 	parts := [][]byte{c.head(r.System)}
 	switch {
 	case tools != nil:
 		last := len(tools.JSON) - len("}]")
-		parts = append(parts, []byte(`,"tools":`), tools.JSON[:last], []byte(mark+"}]"))
-	case len(talk.called) > 0:
-		parts = append(parts, talk.asTools())
+		parts = append(parts, []byte(`,"tools":`), tools.JSON[:last], []byte(cacheMark+"}]"))
+	case len(conversation.called) > 0:
+		parts = append(parts, conversation.asTools())
 	}
 	parts = append(parts, []byte(`,"messages":[`))
-	return &endpoint.Document{Parts: append(append(parts, talk.cacheControl()...), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(append(parts, conversation.withCacheMarks()...), []byte(`]}`))}
 }
 
-// head gives the document up to the tools.
+// head returns the document up to the tools.
 func (c *client) head(system string) []byte {
 	doc := chat.AppendString([]byte(`{"model":`), c.config.Model)
 	doc = strconv.AppendInt(append(doc, `,"max_tokens":`...), int64(c.config.MaxTokens), 10)
@@ -45,10 +44,10 @@ func (c *client) head(system string) []byte {
 		return doc
 	}
 	doc = appendText(append(doc, `,"system":[`...), system)
-	return append(doc[:len(doc)-1], mark+"}]"...)
+	return append(doc[:len(doc)-1], cacheMark+"}]"...)
 }
 
-// encodeTool gives a tool as chat.ToolCache wants it.
+// encodeTool returns a tool in the format of the API.
 func encodeTool(name, description string, parameters []byte) []byte {
 	doc := chat.AppendString([]byte(`{"name":`), name)
 	doc = chat.AppendString(append(doc, `,"description":`...), description)
@@ -56,8 +55,8 @@ func encodeTool(name, description string, parameters []byte) []byte {
 	return append(doc, '}')
 }
 
-// asTools declares the tools a conversation has called when none is offered: a
-// provider refuses calls of tools it has not heard of. None may be called.
+// asTools declares the tools called in the conversation if the request offers none,
+// since the provider rejects calls of undeclared tools. tool_choice forbids calls.
 func (t *encoder) asTools() []byte {
 	doc := []byte(`,"tool_choice":{"type":"none"},"tools":[`)
 	for i, name := range t.called {

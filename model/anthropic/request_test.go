@@ -12,20 +12,20 @@ import (
 
 const ok = `{"type":"message","role":"assistant","content":[{"type":"text","text":"Good."}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`
 
-func TestRequest(t *testing.T) {
+func TestRequest_Encoding(t *testing.T) {
 	zero := 0.0
 	r := model.Request{
 		System:   "You are \"root\".",
-		ToolJSON: providertest.Wire(t, "read_file", "mail/send"),
+		ToolJSON: providertest.ToolsJSON(t, "read_file", "mail/send"),
 		Items: []model.Item{
 			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"AAEC"}]}`)}},
-			providertest.Answered(model.Answer{Text: "Two at once.", Calls: []model.Call{
+			providertest.AnswerItem(model.Answer{Text: "Two at once.", Calls: []model.Call{
 				{ID: "c1", Provider: "toolu_1", Name: "read_file", Args: json.RawMessage(`{"path":"a"}`)},
 				{ID: "c2", Provider: "toolu_2", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.Result{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
 			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
-			providertest.Said("And then?"),
+			providertest.UserMessage("And then?"),
 		},
 	}
 	x := suite.Do(t, provider.Config{Stream: false, MaxTokens: 100, Temperature: &zero}, r, 200, ok)
@@ -35,7 +35,7 @@ func TestRequest(t *testing.T) {
 	if x.Path != "/v1/messages" || x.Header.Get("x-api-key") != key || x.Header.Get("anthropic-version") != "2023-06-01" {
 		t.Errorf("sent to %s with %v", x.Path, x.Header)
 	}
-	providertest.Same(t, x.Body, `{
+	providertest.EqualJSON(t, x.Body, `{
 	"model": "claude-sonnet-4-5", "max_tokens": 100, "temperature": 0,
 	"system": [{"type": "text", "text": "You are \"root\".", "cache_control": {"type": "ephemeral"}}],
 	"tools": [
@@ -63,41 +63,41 @@ func TestRequest(t *testing.T) {
 	]}`)
 }
 
-// A provider refuses calls in a conversation whose request declares no tools:
-// that of a summary, or of a role that may call none any more.
-func TestNoToolsAnyMore(t *testing.T) {
-	r := providertest.Hello()
+// The provider rejects calls in a conversation whose request declares no tools, such
+// as one for a summary, or of a role that has lost its tools.
+func TestRequest_CallsWithoutTools(t *testing.T) {
+	r := providertest.HelloRequest()
 	r.Items = append(r.Items,
-		providertest.Answered(model.Answer{Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}, {ID: "c2", Name: "look", Args: json.RawMessage(`{}`)}}}),
+		providertest.AnswerItem(model.Answer{Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}, {ID: "c2", Name: "look", Args: json.RawMessage(`{}`)}}}),
 		providertest.ResultItem("c1", "look", `1`), providertest.ResultItem("c2", "look", `2`))
 	body := providertest.Decode(t, suite.Do(t, provider.Config{}, r, 200, ok).Body).(map[string]any)
 	got, _ := json.Marshal([]any{body["tool_choice"], body["tools"]})
-	providertest.Same(t, string(got), `[{"type":"none"},[{"name":"look","description":"Not to be called now.","input_schema":{"type":"object"}}]]`)
+	providertest.EqualJSON(t, string(got), `[{"type":"none"},[{"name":"look","description":"Not to be called now.","input_schema":{"type":"object"}}]]`)
 }
 
-func TestDefaults(t *testing.T) {
-	x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`{"type":"message_stop"}`))
-	providertest.Same(t, x.Body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Hello","cache_control":{"type":"ephemeral"}}]}]}`)
+func TestNew_Defaults(t *testing.T) {
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(`{"type":"message_stop"}`))
+	providertest.EqualJSON(t, x.Body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Hello","cache_control":{"type":"ephemeral"}}]}]}`)
 	if got, want := anthropic.New(provider.Config{}).Window(), 200_000; got != want {
 		t.Errorf("got a window of %d, want %d", got, want)
 	}
 }
 
-func TestBlankTextIsNotSent(t *testing.T) {
-	r := model.Request{System: " \n", Items: []model.Item{providertest.Said("\t"), providertest.Answered(model.Answer{Text: " \n"}), providertest.Said(" ")}}
+func TestRequest_OmitsBlankText(t *testing.T) {
+	r := model.Request{System: " \n", Items: []model.Item{providertest.UserMessage("\t"), providertest.AnswerItem(model.Answer{Text: " \n"}), providertest.UserMessage(" ")}}
 	body := suite.Do(t, provider.Config{}, r, 200, ok).Body
-	providertest.Same(t, body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"(nothing)","cache_control":{"type":"ephemeral"}}]}]}`)
+	providertest.EqualJSON(t, body, `{"model":"claude-sonnet-4-5","max_tokens":8192,"messages":[{"role":"user","content":[{"type":"text","text":"(nothing)","cache_control":{"type":"ephemeral"}}]}]}`)
 }
 
-func TestAddressOfTheProvider(t *testing.T) {
+func TestNew_URL(t *testing.T) {
 	for given, want := range map[string]string{"": "https://api.anthropic.com", "http://h/": "http://h", "http://h/v1": "http://h", "http://h/p/v1/": "http://h/p"} {
-		var asked string
+		var requested string
 		m := anthropic.New(provider.Config{Model: name, BaseURL: given, Client: providertest.Client(func(url, _ string) string {
-			asked = url
+			requested = url
 			return ok
 		})})
-		if _, _, err := providertest.Gather(t, m, providertest.Hello()); err != nil || asked != want+"/v1/messages" {
-			t.Errorf("%q: asked %s (%v)", given, asked, err)
+		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || requested != want+"/v1/messages" {
+			t.Errorf("%q: requested %s (%v)", given, requested, err)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// A stream as the provider sends it: text, then two calls at once, with a ping,
-// an event and a block that nobody knows.
+// parallel is a stream with text and two calls, and with a ping and an unknown event
+// and block, which are ignored.
 const parallel = `
 {"type":"message_start","message":{"id":"msg_01","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":1,"service_tier":"standard"}}}
 {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
@@ -36,12 +36,12 @@ const parallel = `
 {"type":"message_stop"}
 `
 
-// The same as one document.
+// parallelWhole is the same answer as one document.
 const parallelWhole = `{"id":"msg_01","type":"message","role":"assistant","content":[{"type":"text","text":"I look twice. ü"},
 	{"type":"tool_use","id":"toolu_01","name":"read_file","input":{"path": "a/b"}},{"type":"new_block"},{"type":"tool_use","id":"toolu_02","name":"now","input":{}}],
 	"stop_reason":"tool_use","usage":{"input_tokens":25,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":89}}`
 
-func TestAnswerWithParallelCalls(t *testing.T) {
+func TestAnswer_ParallelCalls(t *testing.T) {
 	want := &model.Answer{
 		Text: "I look twice. ü", Finish: model.FinishToolCalls, MessagesRead: 1,
 		Calls: []model.Call{
@@ -50,8 +50,8 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
-	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(parallel))
+	whole := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, parallelWhole)
 	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
 		if diff := cmp.Diff(want, x.Answer); x.Err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", how, x.Err, diff)
@@ -65,9 +65,9 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 	}
 }
 
-func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
-	r := providertest.Hello()
-	r.ToolJSON = providertest.Wire(t, "mail/send")
+func TestAnswer_DeltasHaveOriginalToolNames(t *testing.T) {
+	r := providertest.HelloRequest()
+	r.ToolJSON = providertest.ToolsJSON(t, "mail/send")
 	x := suite.Do(t, provider.Config{Stream: true}, r, 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x__mail_send_f6df7563c1c09ec34de7d9783635c205","input":{}}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
@@ -77,10 +77,10 @@ func TestDeltasNameToolsAsTheyAreCalledHere(t *testing.T) {
 	}
 }
 
-// Servers that speak the protocol without Anthropic behind it send arguments
-// with the beginning of a call, and the same index twice.
-func TestOtherServers(t *testing.T) {
-	x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
+// Compatible servers send arguments with the start of a call, and the same index
+// twice.
+func TestAnswer_CompatibleServers(t *testing.T) {
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(`
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":{"n":1}}}
 {"type":"content_block_start","content_block":{"type":"tool_use","id":"b","name":"f","input":{}}}
 {"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"n\":2}"}}
@@ -96,9 +96,9 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-func TestMalformedArgumentsAreQuoted(t *testing.T) {
+func TestAnswer_QuotesMalformedArguments(t *testing.T) {
 	for sent, want := range map[string]string{`{\"a\":`: `"{\"a\":"`, `[1]`: `[1]`, `not json`: `"not json"`, `{\"a\":1}{`: `"{\"a\":1}{"`} {
-		x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
+		x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"`+sent+`"}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}

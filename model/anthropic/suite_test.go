@@ -24,7 +24,7 @@ var suite = providertest.Suite{
 	Call: func(name string) string {
 		return `{"stop_reason":"tool_use","content":[{"type":"tool_use","id":"t","name":` + strconv.Quote(name) + `,"input":{}}]}`
 	},
-	Piece: events(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+	StreamStart: events(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
 {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Slowly"}}`),
 	ToolNames: "tools.#.name",
 	Reasoning: []string{
@@ -32,7 +32,7 @@ var suite = providertest.Suite{
 		`{"model":"` + name + `","blocks":[{"type":"tool_use"},{"type":"thinking","thinking":"x"},{"type":"text","bytes":5}]}`,
 		`[]`, `{`,
 	},
-	Fault: fault,
+	CheckRequest: checkRequest,
 }
 
 func TestSuite(t *testing.T) { suite.Run(t) }
@@ -48,22 +48,22 @@ func FuzzAnswer(f *testing.F) {
 	suite.Fuzz(f)
 }
 
-// fault says what is wrong with a conversation; "" when nothing is.
-func fault(body string) string {
+// checkRequest returns why the provider would reject a request, or "".
+func checkRequest(body string) string {
 	if !gjson.Valid(body) {
-		return "no JSON"
+		return "not JSON"
 	}
 	messages := gjson.Get(body, "messages").Array()
-	open := []string(nil) // calls that wait for their results
+	open := []string(nil) // ids of calls without a result yet
 	seen := map[string]bool{}
 	for i, m := range messages {
 		if want := []string{"user", "assistant"}[i%2]; m.Get("role").Str != want {
-			return fmt.Sprintf("message %d is of the %s, not the %s", i, m.Get("role").Str, want)
+			return fmt.Sprintf("message %d has role %s, want %s", i, m.Get("role").Str, want)
 		}
 		var calls, results []string
 		blocks := m.Get("content").Array()
 		if len(blocks) == 0 {
-			return "a message of nothing"
+			return "a message without content"
 		}
 		for at, b := range blocks {
 			switch b.Get("type").Str {
@@ -73,26 +73,26 @@ func fault(body string) string {
 				}
 			case "tool_use":
 				id := b.Get("id").Str
-				if calls = append(calls, id); seen[id] || !idPattern(id) || !b.Get("input").IsObject() {
-					return "the call is none: " + b.Raw
+				if calls = append(calls, id); seen[id] || !isValidID(id) || !b.Get("input").IsObject() {
+					return "invalid call: " + b.Raw
 				}
 				seen[id] = true
 			case "tool_result":
 				if results = append(results, b.Get("tool_use_id").Str); at != len(results)-1 {
-					return "a result behind something else"
+					return "a result after another block"
 				}
 			}
 		}
 		if got, want := fmt.Sprintf("%q", results), fmt.Sprintf("%q", open); got != want {
-			return fmt.Sprintf("message %d has results %s to calls %s", i, got, want)
+			return fmt.Sprintf("message %d has results %s for calls %s", i, got, want)
 		}
 		open = calls
 	}
 	if len(messages)%2 == 0 {
-		return "the user's word is not the last"
+		return "the last message is not the user's"
 	}
 	if n := strings.Count(body, `"cache_control"`); n < 1 || n > 4 {
-		return strconv.Itoa(n) + " blocks to be kept"
+		return strconv.Itoa(n) + " cache marks"
 	}
 	if len(seen) > 0 && !gjson.Get(body, "tools.0").Exists() {
 		return "calls without tools"
@@ -100,11 +100,12 @@ func fault(body string) string {
 	return ""
 }
 
-func idPattern(id string) bool {
+func isValidID(id string) bool {
 	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// events gives data as a stream: each line is one event, named by its type.
+// events returns lines of JSON as a stream: each line is one event, named by its
+// type.
 func events(lines string) string {
 	var stream strings.Builder
 	for line := range strings.Lines(lines) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// The kinds of blocks that an assistant's message is made of.
+// The types of blocks in an assistant message.
 const (
 	textKind     = "text"
 	callKind     = "tool_use"
@@ -16,23 +16,23 @@ const (
 	redactedKind = "redacted_thinking"
 )
 
-// piece is a block of an assistant's message as Answer.Reasoning keeps it:
+// piece is a block of an assistant message as Answer.Reasoning records it:
 //
 //	{"model":"claude-…","blocks":[{"type":"thinking","thinking":"…","signature":"…"},{"type":"text","bytes":12},{"type":"tool_use"}]}
 //
-// Thinking stands there whole. Text and calls are counted only, to tell where
-// between them it belongs: a provider refuses thinking that has moved.
+// Thinking is recorded whole. Text and calls are only counted, to restore the order:
+// the provider rejects thinking that has moved.
 type piece struct {
 	kind string
-	size int    // bytes of a text
-	raw  string // the block, of thinking
+	size int    // bytes of a text block
+	raw  string // a thinking block
 }
 
-// record keeps the pieces of an answer that has thinking; nil for others.
-func record(model string, pieces []piece) []byte {
+// encodeReasoning returns the recorded form of pieces, or nil if none is thinking.
+func encodeReasoning(model string, pieces []piece) []byte {
 	doc := chat.AppendString([]byte(`{"model":`), model)
 	doc = append(doc, `,"blocks":[`...)
-	thought := false
+	hasThinking := false
 	for _, p := range pieces {
 		switch p.kind {
 		case textKind:
@@ -41,27 +41,27 @@ func record(model string, pieces []piece) []byte {
 		case callKind:
 			doc = append(doc, `{"type":"tool_use"}`...)
 		default:
-			doc, thought = append(doc, p.raw...), true
+			doc, hasThinking = append(doc, p.raw...), true
 		}
 		doc = append(doc, ',')
 	}
-	if !thought {
+	if !hasThinking {
 		return nil
 	}
 	return append(doc[:len(doc)-1], `]}`...)
 }
 
-// recall gives the pieces of a turn that has thinking of this model: the
-// signatures of another's are refused. Where they do not fit the turn, the
-// thinking alone is given, which then comes first.
-func recall(turn chat.Turn, model string) []piece {
-	kept := gjson.ParseBytes(turn.Reasoning)
-	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
+// recordedPieces returns the recorded pieces of a turn, or nil if another model
+// produced them, since their signatures would be rejected. If they do not match the
+// turn it returns the thinking only, which is then sent first.
+func recordedPieces(turn chat.Turn, model string) []piece {
+	recorded := gjson.ParseBytes(turn.Reasoning)
+	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || recorded.Get("model").Str != model {
 		return nil
 	}
 	var all, thinking []piece
 	text, calls, fits := len(turn.Text), len(turn.Calls), true
-	for _, b := range kept.Get("blocks").Array() {
+	for _, b := range recorded.Get("blocks").Array() {
 		p := piece{kind: b.Get("type").Str, raw: b.Raw}
 		switch p.kind {
 		case textKind:

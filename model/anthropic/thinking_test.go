@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// An answer that thinks before and between what it says and calls.
+// thoughtful is a stream with thinking before and between text and calls.
 const thoughtful = `
 {"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}
 {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
@@ -37,8 +37,8 @@ const thoughtful = `
 {"type":"message_stop"}
 `
 
-// inOrder is what the provider wants back, thoughtsFirst what it gets when the
-// answer does not say any more where its thoughts belong.
+// inOrder is what the provider wants back, thoughtsFirst what it gets if the order is
+// not known, thoughtless what another model gets.
 const (
 	thought1 = `{"type":"thinking","thinking":"Two files: \"a\", b.","signature":"EqQBCgIY+/=="},{"type":"redacted_thinking","data":"EmwKAhgB"}`
 	thought2 = `{"type":"thinking","thinking":"","signature":"second"}`
@@ -50,8 +50,8 @@ const (
 	thoughtless   = `[{"type":"text","text":"Fürst a, then b."},` + call1 + `,` + call2 + `]`
 )
 
-func TestThinkingIsHandedBack(t *testing.T) {
-	first := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
+func TestThinking_IsSentBack(t *testing.T) {
+	first := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(thoughtful))
 	if first.Err != nil {
 		t.Fatal(first.Err)
 	}
@@ -69,12 +69,12 @@ func TestThinkingIsHandedBack(t *testing.T) {
 		model  string
 		want   string
 	}{
-		{"to its model: as it came, where it stood", func(*model.Answer) {}, name, inOrder},
-		{"to another model: not at all", func(*model.Answer) {}, "claude-opus-4-5", thoughtless},
-		{"from another provider: not at all", func(a *model.Answer) { a.Provider = "openai" }, name, thoughtless},
-		{"with another text: first of all", func(a *model.Answer) { a.Text = "changed" }, name, thoughtsFirst},
-		{"broken: not at all", func(a *model.Answer) { a.Reasoning = a.Reasoning[:len(a.Reasoning)-1] }, name, thoughtless},
-		{"with counts beyond every measure: first of all", func(a *model.Answer) {
+		{"same model", func(*model.Answer) {}, name, inOrder},
+		{"another model", func(*model.Answer) {}, "claude-opus-4-5", thoughtless},
+		{"another provider", func(a *model.Answer) { a.Provider = "openai" }, name, thoughtless},
+		{"text has changed", func(a *model.Answer) { a.Text = "changed" }, name, thoughtsFirst},
+		{"malformed", func(a *model.Answer) { a.Reasoning = a.Reasoning[:len(a.Reasoning)-1] }, name, thoughtless},
+		{"counts overflow", func(a *model.Answer) {
 			a.Reasoning = json.RawMessage(strings.ReplaceAll(string(a.Reasoning), `"bytes":`, `"bytes":99999999999999`))
 			a.Text = "changed"
 		}, name, thoughtsFirst},
@@ -84,28 +84,28 @@ func TestThinkingIsHandedBack(t *testing.T) {
 			c.change(&a)
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
-			r := providertest.Hello()
-			r.Items = append(r.Items, providertest.Answered(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
+			r := providertest.HelloRequest()
+			r.Items = append(r.Items, providertest.AnswerItem(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
 			x := suite.Do(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["messages"].([]any)[1].(map[string]any)["content"])
-			providertest.Same(t, string(got), c.want)
+			providertest.EqualJSON(t, string(got), c.want)
 		})
 	}
 }
 
-// The same document that a client gets which does not stream gives the same.
-func TestThinkingOfWholeAnswers(t *testing.T) {
+// A whole answer has the same reasoning as a streamed one.
+func TestThinking_WholeAnswer(t *testing.T) {
 	doc := `{"stop_reason":"tool_use","content":` + inOrder + `}`
-	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, doc)
-	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(thoughtful))
+	whole := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, doc)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(thoughtful))
 	if whole.Err != nil || streamed.Err != nil || string(whole.Answer.Reasoning) != string(streamed.Answer.Reasoning) {
 		t.Errorf("%v, %v: got %s and %s", whole.Err, streamed.Err, whole.Answer.Reasoning, streamed.Answer.Reasoning)
 	}
 }
 
-// Thinking that was cut off has no signature, and is not kept.
-func TestThinkingCutOff(t *testing.T) {
-	x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(`
+// Truncated thinking has no signature and is not recorded.
+func TestThinking_Truncated(t *testing.T) {
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(`
 {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm","signature":""}}`+"\n"+stop("max_tokens")))
 	if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" || x.Answer.Stop != model.Length {
 		t.Errorf("got %+v (%v)", x.Answer, x.Err)

@@ -8,13 +8,13 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// AnswerBuilder is an answer that comes in pieces. The zero Draft is empty; it is not
-// safe for concurrent use.
+// AnswerBuilder collects an answer that arrives in parts. The zero AnswerBuilder is
+// empty. Not safe for concurrent use.
 type AnswerBuilder struct {
 	text      strings.Builder
 	calls     []*draftCall
 	args      int  // bytes of all ids, names and arguments
-	overflow  bool // something was left out: the draft is refused
+	overflow  bool // something was dropped; Check fails
 	Stop      model.StopReason
 	Usage     model.Usage
 	Reasoning json.RawMessage
@@ -25,39 +25,40 @@ type draftCall struct {
 	args          strings.Builder
 }
 
-// What a draft may grow to: a stream that does not end is a fault.
+// Limits of an answer: a stream might never end.
 const (
-	maxText  = 8 << 20
-	maxCalls = 256
+	maxAnswerBytes = 8 << 20
+	maxCalls       = 256
 )
 
-// AppendText adds text.
+// AppendText adds to the text of the answer.
 func (d *AnswerBuilder) AppendText(text string) {
 	if d.hasRoom(len(text)) {
 		d.text.WriteString(text)
 	}
 }
 
-// HasText says whether there is text.
+// HasText reports whether the answer has text.
 func (d *AnswerBuilder) HasText() bool { return d.text.Len() > 0 }
 
-// hasRoom says whether there is some for more bytes. What there is none for is
-// left out, so that no provider makes a draft grow between two Checks.
+// hasRoom reports whether more bytes fit into the answer. Callers drop what does
+// not fit, so that the answer stays bounded between two calls of Check.
 func (d *AnswerBuilder) hasRoom(more int) bool {
-	d.overflow = d.overflow || d.text.Len()+d.args+len(d.Reasoning)+more > maxText
+	d.overflow = d.overflow || d.text.Len()+d.args+len(d.Reasoning)+more > maxAnswerBytes
 	return !d.overflow
 }
 
-// Call begins a call or goes on with one: key tells the calls of an answer
-// apart. Empty id and name leave what is known.
+// Call adds args to the call with this key, which it starts if there is none. Keys
+// distinguish the calls of one answer. An id or name that is not empty replaces
+// the known one.
 func (d *AnswerBuilder) Call(key, id, name, args string) {
 	more := len(id) + len(name) + len(args)
-	c := d.find(key)
+	c := d.callFor(key)
 	if c == nil || !d.hasRoom(more) {
 		return
 	}
 	d.args += more
-	if id != "" { // a clone: id may be a part of a large event, which it would keep
+	if id != "" { // cloned, since id may share memory with a large event
 		c.id = strings.Clone(id)
 	}
 	if name != "" {
@@ -66,9 +67,9 @@ func (d *AnswerBuilder) Call(key, id, name, args string) {
 	c.args.WriteString(args)
 }
 
-// find gives the call of a key, a new one if there is none; nil when there are
-// too many.
-func (d *AnswerBuilder) find(key string) *draftCall {
+// callFor returns the call with this key, a new one if there is none. It returns
+// nil if there are too many calls.
+func (d *AnswerBuilder) callFor(key string) *draftCall {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if d.calls[i].key == key {
 			return d.calls[i]
@@ -82,17 +83,17 @@ func (d *AnswerBuilder) find(key string) *draftCall {
 	return d.calls[len(d.calls)-1]
 }
 
-// Check refuses a draft that has grown past every measure.
+// Check returns a permanent model.Error if the answer exceeds its limits.
 func (d *AnswerBuilder) Check() error {
 	if d.hasRoom(0) {
 		return nil
 	}
-	return model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes, which is the most that is taken", maxCalls, maxText)
+	return model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes", maxCalls, maxAnswerBytes)
 }
 
-// Answer gives the whole answer. Tools tells offered names from real ones, and
-// may be nil; items is the conversation that was answered. An answer that was
-// refused calls nothing.
+// Answer returns the complete answer. tools, which may be nil, maps the provider's
+// tool names back to the original ones. items is the conversation that was
+// answered. A refused answer has no calls.
 func (d *AnswerBuilder) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
 	a := &model.Answer{Text: Clean(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.Messages(items)}
 	if len(d.Reasoning) > 0 {
@@ -110,12 +111,12 @@ func (d *AnswerBuilder) Answer(provider string, tools *Tools, items []model.Item
 	return a
 }
 
-// arguments gives what a provider sent as JSON, quoted when it is none. No
-// arguments are an empty object, but not of the last call of an answer that
-// was cut off: there they may just not have come.
-func arguments(text string, cut bool) json.RawMessage {
+// arguments returns text as JSON: text that is not valid JSON is quoted, and empty
+// text becomes an empty object. In the last call of a truncated answer empty text
+// is quoted too, since the arguments may not have arrived.
+func arguments(text string, truncated bool) json.RawMessage {
 	switch {
-	case strings.TrimSpace(text) == "" && !cut:
+	case strings.TrimSpace(text) == "" && !truncated:
 		return json.RawMessage(`{}`)
 	case !Valid(text):
 		quoted, _ := json.Marshal(text) // a string always marshals

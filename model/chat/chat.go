@@ -1,8 +1,13 @@
-// Package chat owns what all chat protocols have in common: a conversation as
-// turns of a user, an assistant and results, and the names tools have there.
+// Package chat converts between model.Request and the form that all chat protocols
+// share: turns of a user, an assistant and tool results, with tool names that every
+// provider accepts.
 //
-// Providers encode Turns, never model.Items: what a provider is sent is
-// decided here, once. Payloads, results and names come from outside and are
+//	turns := chat.Turns(request)   // encode these
+//	tools := cache.Get(request.ToolJSON)
+//	answer := builder.Answer("openai", tools, request.Items)
+//
+// Clients of providers encode Turns, never model.Items, so that the conversation is
+// defined in one place. Payloads, results and names come from outside and are
 // passed on as data.
 package chat
 
@@ -17,14 +22,15 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Role says whose turn it is.
+// Role is the speaker of a Turn.
 type Role int
 
-// The speakers. Turns begin with a User's, and no two of a User are neighbours.
+// The roles. A conversation begins with a User turn, and no two User turns are
+// adjacent.
 const (
 	User Role = iota
 	Assistant
-	Results // of the calls of the Assistant's turn before
+	Results // of the calls in the Assistant turn before
 )
 
 // Turn is one turn of a conversation.
@@ -35,66 +41,68 @@ type Turn struct {
 	Calls   []Call        // of Assistant
 	Results []Result      // of Results, in the order of the calls
 
-	// Reasoning is what the provider of this name gave with an Assistant's turn.
+	// Reasoning is the reasoning data that Provider sent with an Assistant turn.
 	Reasoning json.RawMessage
 	Provider  string
 }
 
-// Call is a call as a provider reads it.
+// Call is a tool call as a provider sees it.
 type Call struct {
 	ID      string
-	Name    string          // by Offered
+	Name    string          // as ProviderName returns it
 	Args    json.RawMessage // a JSON object
-	RawArgs string          // what the provider sent in its place, when that was no JSON object; "" otherwise
+	RawArgs string          // what the provider sent instead of a JSON object; "" if Args is original
 }
 
-// Result is the result of a Call.
+// Result is the result of a Call, as a provider sees it.
 type Result struct {
 	ID      string
-	Name    string // by Offered
+	Name    string // as ProviderName returns it
 	Text    string // JSON
 	IsError bool
 	Images  []model.Image
 }
 
-// Turns gives the conversation of a request: a summary in the place of what
-// was compressed, then what the agent was sent, said and did.
+// Turns returns the conversation of a request: the summary, if there is one, then
+// the messages, answers and results after it. The first turn is a User turn and
+// the last is not an Assistant turn. Each turn with calls is followed by one with
+// a result for every call.
 func Turns(r model.Request) []Turn {
 	items := r.Items
 	b := newBuilder(r)
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
-		b.say(Turn{Text: withHeader("yourself", "summary", quoted(c.Text))})
+		b.addUser(Turn{Text: withHeader("yourself", "summary", quoteJSON(c.Text))})
 	}
-	b.album = newAlbum(r, items)
+	b.images = newImageSet(r, items)
 	b.turns = slices.Grow(b.turns, len(items)+1)
 	for _, item := range items {
 		switch {
 		case item.Message != nil:
-			b.say(b.message(item.Message))
+			b.addUser(b.messageTurn(item.Message))
 		case item.Answer != nil:
-			b.answer(item.Answer)
+			b.addAnswer(item.Answer)
 		}
 	}
 	if len(b.turns) == 0 || b.turns[0].Role != User {
 		b.turns = slices.Insert(b.turns, 0, Turn{Text: "Go on."})
 	}
 	if last := b.turns[len(b.turns)-1]; last.Role == Assistant {
-		b.say(Turn{Text: "Go on."})
+		b.addUser(Turn{Text: "Go on."})
 	}
 	return b.turns
 }
 
-// builder puts turns together.
+// builder builds turns from items.
 type builder struct {
 	turns   []Turn
-	album   *imageSet
+	images  *imageSet
 	results map[identity.CallID]*model.Result
-	ids     map[string]bool // of calls, as the provider reads them
+	ids     map[string]bool // ids of calls that the provider sees
 
-	// Room for what the turns hold, made once for all.
-	calls    []Call
-	outcomes []Result
+	// Memory for all calls and results, allocated once.
+	callBuf   []Call
+	resultBuf []Result
 }
 
 func newBuilder(r model.Request) builder {
@@ -104,10 +112,10 @@ func newBuilder(r model.Request) builder {
 			n += len(item.Answer.Calls)
 		}
 	}
-	return builder{results: results(r.Items), ids: make(map[string]bool, n), calls: make([]Call, 0, n), outcomes: make([]Result, 0, n)}
+	return builder{results: results(r.Items), ids: make(map[string]bool, n), callBuf: make([]Call, 0, n), resultBuf: make([]Result, 0, n)}
 }
 
-// results finds the results of a conversation by their calls.
+// results returns the results of a conversation by call.
 func results(items []model.Item) map[identity.CallID]*model.Result {
 	found := make(map[identity.CallID]*model.Result, len(items)/2)
 	for _, item := range items {
@@ -118,8 +126,8 @@ func results(items []model.Item) map[identity.CallID]*model.Result {
 	return found
 }
 
-// say adds a user's turn, or adds to the one before.
-func (b *builder) say(t Turn) {
+// addUser adds a User turn, or adds to the last turn if that is one.
+func (b *builder) addUser(t Turn) {
 	if n := len(b.turns); n > 0 && b.turns[n-1].Role == User {
 		last := &b.turns[n-1]
 		last.Text += "\n\n" + t.Text
@@ -129,23 +137,22 @@ func (b *builder) say(t Turn) {
 	b.turns = append(b.turns, t)
 }
 
-// answer adds an assistant's turn and that of the results of its calls: each
-// call is followed by its result, or its provider refuses the conversation. An
-// answer that says nothing is none; a result whose call is in the summary goes
-// with it.
-func (b *builder) answer(a *model.Answer) {
+// addAnswer adds an Assistant turn and, if it has calls, their Results turn:
+// providers reject a call without a result. An empty answer adds no turn. A result
+// whose call was replaced by the summary is left out.
+func (b *builder) addAnswer(a *model.Answer) {
 	t := Turn{Role: Assistant, Text: a.Text, Reasoning: a.Reasoning, Provider: a.Provider}
 	if a.Value != nil {
 		t.Text = string(a.Value)
 	}
 	outcome := Turn{Role: Results}
-	first := len(b.calls)
+	first := len(b.callBuf)
 	for _, c := range a.Calls {
-		id := b.id(c)
-		b.calls = append(b.calls, callOf(id, c))
-		b.outcomes = append(b.outcomes, b.result(id, c))
+		id := b.callID(c)
+		b.callBuf = append(b.callBuf, newCall(id, c))
+		b.resultBuf = append(b.resultBuf, b.resultOf(id, c))
 	}
-	t.Calls, outcome.Results = slices.Clip(b.calls[first:]), slices.Clip(b.outcomes[first:])
+	t.Calls, outcome.Results = slices.Clip(b.callBuf[first:]), slices.Clip(b.resultBuf[first:])
 	if t.Text != "" || len(t.Calls) > 0 {
 		b.turns = append(b.turns, t)
 	}
@@ -154,9 +161,9 @@ func (b *builder) answer(a *model.Answer) {
 	}
 }
 
-// id gives a call the id its provider gave it, unless that stands for another
-// call already: some count anew with every answer.
-func (b *builder) id(c model.Call) string {
+// callID returns the id that the provider gave the call, or the call's own id if an
+// earlier call has that one: some providers restart their numbers with each answer.
+func (b *builder) callID(c model.Call) string {
 	id := c.Provider
 	if id == "" || b.ids[id] {
 		id = string(c.ID)
@@ -168,9 +175,9 @@ func (b *builder) id(c model.Call) string {
 	return id
 }
 
-// callOf gives a call's arguments as an object: a provider refuses its own
-// conversation otherwise.
-func callOf(id string, c model.Call) Call {
+// newCall returns c with arguments that are an object. A provider rejects other
+// arguments even if it sent them itself.
+func newCall(id string, c model.Call) Call {
 	call := Call{ID: id, Name: ProviderName(c.Name), Args: c.Args}
 	doc := gjson.ParseBytes(c.Args)
 	if doc.IsObject() && gjson.ValidBytes(c.Args) {
@@ -183,23 +190,24 @@ func callOf(id string, c model.Call) Call {
 	return call
 }
 
-// result gives the result of a call; one that never ended says so.
-func (b *builder) result(id string, c model.Call) Result {
+// resultOf returns the result of a call, or an error result if the call has none.
+func (b *builder) resultOf(id string, c model.Call) Result {
 	result := Result{ID: id, Name: ProviderName(c.Name), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
 	if r, ok := b.results[c.ID]; ok {
-		result.Text, result.Images, result.IsError = b.album.text(r), b.album.byItem[r], r.IsError
+		result.Text, result.Images, result.IsError = b.images.resultText(r), b.images.byItem[r], r.IsError
 	}
 	return result
 }
 
-// message words a message. A user's text stands as it is; what any other sends
-// is a JSON object on a line that says who: nobody's text can pass for it.
-func (b *builder) message(m *model.Message) Turn {
-	images := b.album.byItem[m]
+// messageTurn returns the turn of a message. The text of a user is passed on as it
+// is. Any other message is one line of JSON that names the sender; escapeHeader
+// prevents text from forging such a line.
+func (b *builder) messageTurn(m *model.Message) Turn {
+	images := b.images.byItem[m]
 	payload := gjson.ParseBytes(m.Payload)
-	text, plain := payload.Get("text"), false
+	text, plain := payload.Get("text"), false // plain: the payload is only a text
 	if m.From == "user" {
-		plain = text.Type == gjson.String && fields(payload) == 1
+		plain = text.Type == gjson.String && countFields(payload) == 1
 	}
 	switch {
 	case plain && text.Str == "":
@@ -210,20 +218,21 @@ func (b *builder) message(m *model.Message) Turn {
 	return Turn{Text: withHeader(m.From, "payload", m.Payload), Images: images}
 }
 
-// header begins a line that says who sent what.
+// header begins a line that names the sender of a message.
 const header = `{"from":`
 
-func withHeader(from, field string, what []byte) string {
-	return header + string(quoted(from)) + `,"` + field + `":` + singleLine(what) + `}`
+// withHeader returns a line of JSON with the sender and one field, a JSON document.
+func withHeader(from, field string, doc []byte) string {
+	return header + string(quoteJSON(from)) + `,"` + field + `":` + singleLine(doc) + `}`
 }
 
-// singleLine gives a JSON document on a line: between its tokens there may be ends
-// of lines, within its strings there is none.
+// singleLine returns a JSON document on one line. Line breaks can only occur between
+// its tokens: strings escape them.
 func singleLine(doc []byte) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(string(doc))
 }
 
-// escapeHeader keeps the lines of a text from looking like headers.
+// escapeHeader changes text so that none of its lines begins with header.
 func escapeHeader(text string) string {
 	if !strings.Contains(text, header) {
 		return text
@@ -231,10 +240,10 @@ func escapeHeader(text string) string {
 	return strings.ReplaceAll(text, header, `{"from" :`)
 }
 
-func quoted(text string) []byte { return AppendString(nil, text) }
+func quoteJSON(text string) []byte { return AppendString(nil, text) }
 
-// fields counts the fields of an object beside its images.
-func fields(object gjson.Result) (n int) {
+// countFields returns the number of fields of an object, without "images".
+func countFields(object gjson.Result) (n int) {
 	object.ForEach(func(key, _ gjson.Result) bool {
 		if key.Str != "images" {
 			n++

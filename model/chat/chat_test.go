@@ -26,10 +26,10 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-var seed = flag.Int64("seed", 0, "seed of the properties; 0 takes the clock")
+var seed = flag.Int64("seed", 0, "seed of the property tests; 0 uses the clock")
 
-// check plays a property and prints the seed of a failure.
-func check(t *testing.T, p gopter.Prop) {
+// checkProperty runs a property test and prints the seed if it fails.
+func checkProperty(t *testing.T, p gopter.Prop) {
 	t.Helper()
 	s := *seed
 	if s == 0 {
@@ -42,13 +42,13 @@ func check(t *testing.T, p gopter.Prop) {
 	}
 }
 
-func user(text string) model.Item { return from("user", `{"text":`+string(quote(text))+`}`) }
+func user(text string) model.Item { return messageFrom("user", `{"text":`+string(quoteJSON(text))+`}`) }
 
-func from(who, payload string) model.Item {
-	return model.Item{Message: &model.Message{From: who, Payload: json.RawMessage(payload)}}
+func messageFrom(sender, payload string) model.Item {
+	return model.Item{Message: &model.Message{From: sender, Payload: json.RawMessage(payload)}}
 }
 
-func quote(text string) []byte { return chat.AppendString(nil, text) }
+func quoteJSON(text string) []byte { return chat.AppendString(nil, text) }
 
 func answer(a model.Answer) model.Item { return model.Item{Answer: &a} }
 
@@ -60,7 +60,7 @@ func call(id, provider, name, args string) model.Call {
 	return model.Call{ID: identity.CallID(id), Provider: provider, Name: name, Args: json.RawMessage(args)}
 }
 
-func TestTurns(t *testing.T) {
+func TestTurns_Conversations(t *testing.T) {
 	two := answer(model.Answer{Text: "Both.", Calls: []model.Call{call("1", "p1", "read_file", `{"path":"a"}`), call("2", "", "a.b", `[1]`)}})
 	for _, c := range []struct {
 		name    string
@@ -68,43 +68,43 @@ func TestTurns(t *testing.T) {
 		compact *model.Summary
 		want    []string
 	}{
-		{"nothing at all", nil, nil, []string{"user: Go on."}},
-		{"a user's words are as they are", []model.Item{user("Hi")}, nil, []string{"user: Hi"}},
-		{"a payload of more than a text is shown whole", []model.Item{from("user", `{"text":"Hi","n":1}`)}, nil, []string{`user: {"from":"user","payload":{"text":"Hi","n":1}}`}},
-		{"another agent's words say whose they are, on one line", []model.Item{from("a\n1", `{"text":"Hi"}`)}, nil, []string{`user: {"from":"a\n1","payload":{"text":"Hi"}}`}},
-		{"an empty message is said to be", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
-		{"neighbours are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},
-		{"results come in the order of the calls", []model.Item{user("x"), two, result("2", `{"n":2}`), result("1", `{"n":1}`)}, nil,
+		{"no items", nil, nil, []string{"user: Go on."}},
+		{"text of a user is unchanged", []model.Item{user("Hi")}, nil, []string{"user: Hi"}},
+		{"payload with more than text", []model.Item{messageFrom("user", `{"text":"Hi","n":1}`)}, nil, []string{`user: {"from":"user","payload":{"text":"Hi","n":1}}`}},
+		{"message of another agent has a header", []model.Item{messageFrom("a\n1", `{"text":"Hi"}`)}, nil, []string{`user: {"from":"a\n1","payload":{"text":"Hi"}}`}},
+		{"empty message", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
+		{"adjacent messages are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},
+		{"results in the order of the calls", []model.Item{user("x"), two, result("2", `{"n":2}`), result("1", `{"n":1}`)}, nil,
 			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {} bad "[1]"`, `results: p1 {"n":1} | 2 {"n":2}`}},
-		{"a message between results waits for its turn", []model.Item{user("x"), two, result("1", `{}`), user("y"), result("2", `{}`)}, nil,
+		{"message between results comes after them", []model.Item{user("x"), two, result("1", `{}`), user("y"), result("2", `{}`)}, nil,
 			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {} bad "[1]"`, `results: p1 {} | 2 {}`, "user: y"}},
-		{"a call that never ended has a result all the same", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}), user("y")}, nil,
+		{"call without a result", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}), user("y")}, nil,
 			[]string{"user: x", "assistant:  1 f {}", `results: 1 {"error":"no outcome of this call is known"} error`, "user: y"}},
-		{"an id that comes again gives way to our own", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "c", "f", `{}`), call("2", "c", "f", `{}`)}}), result("1", `{"n":1}`), result("2", `{"n":2}`)}, nil,
+		{"repeated provider id", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "c", "f", `{}`), call("2", "c", "f", `{}`)}}), result("1", `{"n":1}`), result("2", `{"n":2}`)}, nil,
 			[]string{"user: x", "assistant:  c f {} | 2 f {}", `results: c {"n":1} | 2 {"n":2}`}},
-		{"arguments that are no object are echoed beside", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `"{path: a"`), call("2", "", "f", `""`)}}), result("1", `{}`), result("2", `{}`)}, nil,
+		{"arguments that are not an object", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `"{path: a"`), call("2", "", "f", `""`)}}), result("1", `{}`), result("2", `{}`)}, nil,
 			[]string{"user: x", `assistant:  1 f {} bad "{path: a" | 2 f {}`, "results: 1 {} | 2 {}"}},
-		{"the last word is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
+		{"last turn is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
 			[]string{"user: x", "assistant: One.", `assistant: {"a":1}`, "user: Go on."}},
-		{"an answer that says nothing is none", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},
-		{"a summary stands for what it sums up, results of its calls too", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Summary{Text: "S", Items: 3},
+		{"empty answer", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},
+		{"summary replaces calls and their results", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Summary{Text: "S", Items: 3},
 			[]string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}\n\ny"}},
-		{"a summary of more than there is", []model.Item{user("x")}, &model.Summary{Text: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
+		{"summary of more items than there are", []model.Item{user("x")}, &model.Summary{Text: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			turns := chat.Turns(model.Request{Items: c.items, Compact: c.compact})
-			if diff := cmp.Diff(c.want, lines(turns)); diff != "" {
+			if diff := cmp.Diff(c.want, describeTurns(turns)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if err := lawful(turns); err != nil {
+			if err := checkTurns(turns); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// lines shows turns.
-func lines(turns []chat.Turn) (list []string) {
+// describeTurns returns turns in a readable form.
+func describeTurns(turns []chat.Turn) (list []string) {
 	for _, t := range turns {
 		var parts []string
 		for _, c := range t.Calls {
@@ -130,30 +130,29 @@ func lines(turns []chat.Turn) (list []string) {
 	return list
 }
 
-// lawful says what is wrong with turns, if anything: these are the laws all
-// providers rely on.
-func lawful(turns []chat.Turn) error {
+// checkTurns returns an error if turns break a rule that all providers rely on.
+func checkTurns(turns []chat.Turn) error {
 	if len(turns) == 0 || turns[0].Role != chat.User || turns[len(turns)-1].Role == chat.Assistant {
-		return fmt.Errorf("they do not begin with a user, or end with the assistant: %v", lines(turns))
+		return fmt.Errorf("they do not begin with a user turn, or end with an assistant turn: %v", describeTurns(turns))
 	}
 	ids := map[string]bool{}
 	for i, t := range turns {
 		switch before := turns[max(0, i-1)]; {
 		case t.Role == chat.User && i > 0 && before.Role == chat.User:
-			return fmt.Errorf("turns %d and %d are both a user's", i-1, i)
+			return fmt.Errorf("turns %d and %d are both user turns", i-1, i)
 		case t.Role == chat.Results && (before.Role != chat.Assistant || len(before.Calls) != len(t.Results)):
-			return fmt.Errorf("turn %d answers no calls, or not all", i)
+			return fmt.Errorf("turn %d does not have a result for each call", i)
 		case t.Role == chat.Assistant && len(t.Calls) > 0 && turns[i+1].Role != chat.Results:
 			return fmt.Errorf("turn %d has calls without results", i)
 		}
 		for j, c := range t.Calls {
 			switch {
 			case ids[c.ID]:
-				return fmt.Errorf("two calls are %q", c.ID)
+				return fmt.Errorf("two calls have the id %q", c.ID)
 			case turns[i+1].Results[j].ID != c.ID || turns[i+1].Results[j].Name != c.Name:
-				return fmt.Errorf("result %d of turn %d is not of its call", j, i+1)
+				return fmt.Errorf("result %d of turn %d does not match its call", j, i+1)
 			case !json.Valid(c.Args) || bytes.TrimSpace(c.Args)[0] != '{':
-				return fmt.Errorf("arguments %q are no object", c.Args)
+				return fmt.Errorf("arguments %q are not an object", c.Args)
 			}
 			ids[c.ID] = true
 		}
@@ -161,30 +160,30 @@ func lawful(turns []chat.Turn) error {
 	return nil
 }
 
-// FuzzTurns: whatever a journal holds, and wherever it is cut by a summary,
-// the turns are lawful.
+// FuzzTurns checks that any items, with any summary, become turns that keep the
+// rules of checkTurns.
 func FuzzTurns(f *testing.F) {
 	f.Add([]byte("maarrrmma"), 0)
 	f.Add([]byte{0, 9, 17, 3, 200, 1, 1, 90, 90}, 4)
 	f.Add([]byte("aaaaaaaa"), -1)
-	f.Fuzz(func(t *testing.T, tape []byte, compact int) {
-		r := model.Request{Items: items(tape)}
+	f.Fuzz(func(t *testing.T, choices []byte, compact int) {
+		r := model.Request{Items: itemsFromBytes(choices)}
 		if compact >= 0 {
 			r.Compact = &model.Summary{Text: "before", Items: compact}
 		}
-		if err := lawful(chat.Turns(r)); err != nil {
+		if err := checkTurns(chat.Turns(r)); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// items makes a conversation of bytes, sensible or not.
-func items(tape []byte) (list []model.Item) {
+// itemsFromBytes decodes bytes as a conversation, which may be inconsistent.
+func itemsFromBytes(choices []byte) (list []model.Item) {
 	args := []string{`{}`, `{"a":1}`, `[1]`, `"x"`, `""`, `null`, ``, ` {"a":[]}`}
-	for i, b := range tape {
+	for i, b := range choices {
 		switch b % 4 {
 		case 0:
-			list = append(list, from([]string{"user", "a-1"}[b/4%2], []string{`{"text":"t"}`, `"x"`, `{`, `{"images":[1,"x",{"mediaType":"image/png","data":"?"}]}`}[b/8%4]))
+			list = append(list, messageFrom([]string{"user", "a-1"}[b/4%2], []string{`{"text":"t"}`, `"x"`, `{`, `{"images":[1,"x",{"mediaType":"image/png","data":"?"}]}`}[b/8%4]))
 		case 1, 2:
 			a := model.Answer{Text: strings.Repeat("t", int(b/4%2))}
 			for c := range int(b / 8 % 4) {
@@ -198,45 +197,44 @@ func items(tape []byte) (list []model.Item) {
 	return list
 }
 
-// TestFuzzedTurns plays FuzzTurns at random, also where nobody fuzzes.
-func TestFuzzedTurns(t *testing.T) {
-	check(t, prop.ForAll(func(tape []byte, compact int) string {
-		r := model.Request{Items: items(tape)}
+// TestTurns_RandomConversations runs the check of FuzzTurns on random input.
+func TestTurns_RandomConversations(t *testing.T) {
+	checkProperty(t, prop.ForAll(func(choices []byte, compact int) string {
+		r := model.Request{Items: itemsFromBytes(choices)}
 		if compact > 0 {
 			r.Compact = &model.Summary{Text: "before", Items: compact}
 		}
-		if err := lawful(chat.Turns(r)); err != nil {
+		if err := checkTurns(chat.Turns(r)); err != nil {
 			return err.Error()
 		}
 		return ""
 	}, gen.SliceOf(gen.UInt8()), gen.IntRange(-5, 40)))
 }
 
-const legal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789-"
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789-"
 
-func lawfulName(name string) bool {
-	return len(name) > 0 && len(name) <= 64 && strings.Trim(name, legal) == "" && strings.IndexByte(legal[53:], name[0]) < 0
+func isProviderName(name string) bool {
+	return len(name) > 0 && len(name) <= 64 && strings.Trim(name, nameChars) == "" && strings.IndexByte(nameChars[53:], name[0]) < 0
 }
 
-// Tool names are offered injectively, each to the letter of what all providers
-// take, and come back as what they are.
-func TestOfferedNames(t *testing.T) {
+// Offered names are valid at all providers, and different tools have different ones.
+func TestProviderName_IsInjectiveAndValid(t *testing.T) {
 	alphabet := []string{"a", "B", "_", "-", ".", "x__", "7", "ä", "/", " "}
-	name := gen.SliceOf(gen.IntRange(0, len(alphabet)-1)).Map(func(places []int) string {
+	name := gen.SliceOf(gen.IntRange(0, len(alphabet)-1)).Map(func(indexes []int) string {
 		var b strings.Builder
-		for _, p := range places {
+		for _, p := range indexes {
 			b.WriteString(alphabet[p])
 		}
 		return b.String()
 	})
-	check(t, prop.ForAll(func(names []string) string {
+	checkProperty(t, prop.ForAll(func(names []string) string {
 		seen := map[string]string{}
 		for _, n := range append(names, corpus.NaughtyStrings()[rand.IntN(100)]) {
 			o := chat.ProviderName(n)
-			if !lawfulName(o) {
+			if !isProviderName(o) {
 				return fmt.Sprintf("%q is offered as %q", n, o)
 			}
-			for _, other := range []string{n, o} { // an offered name is a name too
+			for _, other := range []string{n, o} { // an offered name may itself be a tool's name
 				if before, ok := seen[chat.ProviderName(other)]; ok && before != other {
 					return fmt.Sprintf("%q and %q are both offered as %q", before, other, chat.ProviderName(other))
 				}
@@ -247,18 +245,18 @@ func TestOfferedNames(t *testing.T) {
 	}, gen.SliceOf(name)))
 }
 
-func TestOfferedKeepsLegalNames(t *testing.T) {
+func TestProviderName_KeepsValidNames(t *testing.T) {
 	for name, keeps := range map[string]bool{
 		"read_file": true, "_x": true, "A-1": true, strings.Repeat("a", 64): true,
 		"": false, "a.b": false, "1a": false, "-a": false, strings.Repeat("a", 65): false, "x__a": false, "ä": false,
 	} {
-		if got := chat.ProviderName(name); (got == name) != keeps || !lawfulName(got) {
+		if got := chat.ProviderName(name); (got == name) != keeps || !isProviderName(got) {
 			t.Errorf("%q is offered as %q, want it kept %v", name, got, keeps)
 		}
 	}
 }
 
-func toolWire(t *testing.T, names ...string) []byte {
+func marshalTools(t *testing.T, names ...string) []byte {
 	t.Helper()
 	var list []tool.Definition
 	for _, name := range names {
@@ -271,22 +269,22 @@ func toolWire(t *testing.T, names ...string) []byte {
 	return wire
 }
 
-func TestToolboxSendsReadyBytes(t *testing.T) {
-	var box chat.ToolCache
-	wire := toolWire(t, "read_file", "write_file")
-	if got := box.Get(wire); &got.JSON[0] != &wire[0] || len(got.JSON) != len(wire) {
-		t.Error("tools whose names are legal were copied")
+func TestToolCache_PassesValidNamesUnchanged(t *testing.T) {
+	var cache chat.ToolCache
+	wire := marshalTools(t, "read_file", "write_file")
+	if got := cache.Get(wire); &got.JSON[0] != &wire[0] || len(got.JSON) != len(wire) {
+		t.Error("tools with valid names were copied")
 	}
-	if box.Get(nil) != nil || box.Get([]byte("[]")) != nil {
-		t.Error("no tools are some")
+	if cache.Get(nil) != nil || cache.Get([]byte("[]")) != nil {
+		t.Error("an empty list is not nil")
 	}
 }
 
-func TestToolboxMapsNames(t *testing.T) {
-	var box chat.ToolCache
+func TestToolCache_MapsNames(t *testing.T) {
+	var cache chat.ToolCache
 	long := strings.Repeat("long.", 20)
-	wire := toolWire(t, "read_file", "a.b", long)
-	tools := box.Get(wire)
+	wire := marshalTools(t, "read_file", "a.b", long)
+	tools := cache.Get(wire)
 	want := strings.NewReplacer(`"a.b"`, `"`+chat.ProviderName("a.b")+`"`, `"`+long+`"`, `"`+chat.ProviderName(long)+`"`).Replace(string(wire))
 	var got, wanted any
 	if err := errors.Join(json.Unmarshal(tools.JSON, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
@@ -303,26 +301,26 @@ func TestToolboxMapsNames(t *testing.T) {
 	if got := tools.OriginalName(chat.ProviderName("unheard.of")); got != chat.ProviderName("unheard.of") {
 		t.Errorf("a name that was not offered became %q", got)
 	}
-	if box.Get(wire) != tools {
+	if cache.Get(wire) != tools {
 		t.Error("the same tools were converted again")
 	}
 }
 
-func TestDraft(t *testing.T) {
+func TestAnswerBuilder_Answer(t *testing.T) {
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	for _, c := range []struct {
 		name, args string
 		stop       model.StopReason
 		want       string // "" is no call
 	}{
-		{"an object", `{"a": 1}`, "", `{"a": 1}`},
-		{"nothing is an empty object", " ", "", `{}`},
-		{"nothing in an answer cut off may be a beginning", "", model.Length, `""`},
-		{"an object in an answer cut off is whole", `{"a":1}`, model.Length, `{"a":1}`},
-		{"no JSON is quoted", `{a`, "", `"{a"`},
-		{"what nests past every measure is none", deep, "", `"` + deep + `"`},
-		{"what is no UTF-8 is made to be", "{\"a\":\"\xff\"}", "", "{\"a\":\"\ufffd\"}"},
-		{"a refusal calls nothing", `{}`, model.Refusal, ""},
+		{"object", `{"a": 1}`, "", `{"a": 1}`},
+		{"no arguments", " ", "", `{}`},
+		{"no arguments in a truncated answer", "", model.Length, `""`},
+		{"object in a truncated answer", `{"a":1}`, model.Length, `{"a":1}`},
+		{"not JSON", `{a`, "", `"{a"`},
+		{"too deep", deep, "", `"` + deep + `"`},
+		{"invalid UTF-8", "{\"a\":\"\xff\"}", "", "{\"a\":\"\ufffd\"}"},
+		{"refusal has no calls", `{}`, model.Refusal, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var d chat.AnswerBuilder
@@ -342,8 +340,8 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// Only the last call of an answer that was cut off can lack arguments.
-func TestDraftCutOff(t *testing.T) {
+// Only the last call of a truncated answer can lack arguments.
+func TestAnswerBuilder_OnlyLastCallIsTruncated(t *testing.T) {
 	var d chat.AnswerBuilder
 	d.Call("1", "a", "f", "")
 	d.Call("2", "b", "f", "")
@@ -354,7 +352,7 @@ func TestDraftCutOff(t *testing.T) {
 	}
 }
 
-func TestDraftIsBounded(t *testing.T) {
+func TestAnswerBuilder_LimitsSize(t *testing.T) {
 	for name, grow := range map[string]func(d *chat.AnswerBuilder, i int){
 		"text":      func(d *chat.AnswerBuilder, i int) { d.AppendText(strings.Repeat("x", 1<<20)) },
 		"arguments": func(d *chat.AnswerBuilder, i int) { d.Call("1", "", "", strings.Repeat("x", 1<<20)) },
@@ -368,32 +366,32 @@ func TestDraftIsBounded(t *testing.T) {
 			for i := range 300 {
 				grow(&d, i)
 				if err := d.Check(); err != nil {
-					if trouble, ok := errors.AsType[*model.Error](err); !ok || trouble.Retryable || errcode.Of(err) != errcode.LLMCallFailed {
+					if failure, ok := errors.AsType[*model.Error](err); !ok || failure.Retryable || errcode.Of(err) != errcode.LLMCallFailed {
 						t.Errorf("got %v", err)
 					}
 					return
 				}
 			}
-			t.Error("it grew without end")
+			t.Error("the answer grew without limit")
 		})
 	}
 }
 
-func TestValid(t *testing.T) {
+func TestValid_LimitsDepth(t *testing.T) {
 	for _, d := range corpus.Documents() {
 		if got := chat.Valid(string(d.Text)); got != json.Valid(d.Text) && d.Expect != corpus.Either && utf8.Valid(d.Text) {
 			t.Errorf("%s: got %v", d.Name, got)
 		}
 	}
 	if !chat.Valid(strings.Repeat("[", 500)+strings.Repeat("]", 500)) || !chat.Valid(`["`+strings.Repeat("[", 1000)+`\""]`) || !chat.Valid("["+strings.Repeat("[],", 1000)+"1]") {
-		t.Error("a shallow document is refused")
+		t.Error("a shallow document is invalid")
 	}
 	if chat.Valid(strings.Repeat("[", 600)+strings.Repeat("]", 600)) || chat.Valid(strings.Repeat(`{"a":`, 4<<20)) {
-		t.Error("a deep document is taken")
+		t.Error("a deep document is valid")
 	}
 }
 
-// FuzzString: AppendString writes what encoding/json reads back.
+// FuzzString checks that encoding/json reads back what AppendString writes.
 func FuzzString(f *testing.F) {
 	for _, s := range corpus.NaughtyStrings() {
 		f.Add(s)
@@ -410,7 +408,7 @@ func FuzzString(f *testing.F) {
 	})
 }
 
-func TestImages(t *testing.T) {
+func TestTurns_Images(t *testing.T) {
 	png := model.Image{MediaType: "image/png", Data: []byte("\x89PNG")}
 	data := base64.StdEncoding.EncodeToString(png.Data)
 	find := func(ref string) (model.Image, error) {
@@ -426,22 +424,22 @@ func TestImages(t *testing.T) {
 		images        int
 	}{
 		{"inline", `{"text":"See","images":[` + inline + `]}`, "See", 1},
-		{"an artifact", `{"text":"See","images":["art-1","art-1"]}`, "See", 2},
-		{"an artifact that is none", `{"text":"See","images":["art-2"]}`, "See", 0},
-		{"a type no provider takes", `{"text":"See","images":[{"mediaType":"image/svg+xml","data":"` + data + `"}]}`, "See", 0},
-		{"no base64", `{"text":"See","images":[{"mediaType":"image/png","data":"?"}]}`, "See", 0},
+		{"artifact", `{"text":"See","images":["art-1","art-1"]}`, "See", 2},
+		{"missing artifact", `{"text":"See","images":["art-2"]}`, "See", 0},
+		{"unsupported type", `{"text":"See","images":[{"mediaType":"image/svg+xml","data":"` + data + `"}]}`, "See", 0},
+		{"not base64", `{"text":"See","images":[{"mediaType":"image/png","data":"?"}]}`, "See", 0},
 		{"too large", `{"text":"See","images":[{"mediaType":"image/png","data":"` + strings.Repeat("AAAA", 2<<20) + `"}]}`, "See", 0},
 		{"too many", `{"text":"See","images":["art-1"` + strings.Repeat(`,"art-1"`, 30) + `]}`, "See", 20},
-		{"no list", `{"text":"See","images":"art-1"}`, "See", 0},
+		{"not a list", `{"text":"See","images":"art-1"}`, "See", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			turn := chat.Turns(model.Request{Image: find, Items: []model.Item{from("user", c.payload)}})[0]
+			turn := chat.Turns(model.Request{Image: find, Items: []model.Item{messageFrom("user", c.payload)}})[0]
 			if turn.Text != c.text || len(turn.Images) != c.images {
 				t.Errorf("got %q and %d images, want %d", turn.Text, len(turn.Images), c.images)
 			}
 		})
 	}
-	t.Run("in a result", func(t *testing.T) {
+	t.Run("image in a result", func(t *testing.T) {
 		r := model.Request{Items: []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}),
 			result("1", `{"encoding":"base64","content":"`+data+`","mediaType":"image/png"}`)}}
 		got := chat.Turns(r)[2].Results[0]

@@ -11,45 +11,43 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// What one request may show: the newest pictures of a conversation.
+// Limits of the images in one request, which shows the newest of a conversation.
 const (
-	maxImage  = 5 << 20  // bytes of one
-	maxShown  = 20 << 20 // bytes of all
-	maxImages = 20
+	maxImage      = 5 << 20  // bytes of one image
+	maxImageBytes = 20 << 20 // bytes of all images
+	maxImages     = 20
 )
 
-// imageTypes are the media types that every provider takes.
+// imageTypes are the media types that chat sends to providers.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// imageSet is the pictures that a request shows, by the *model.Message or
-// *model.Result they came with.
+// imageSet holds the images that a request shows.
 type imageSet struct {
-	find   func(ref string) (model.Image, error)
-	byItem map[any][]model.Image
-	texts  map[*model.Result]string // results whose picture is in no text
-	read   map[string]model.Image   // by reference, each read once
+	load   func(ref string) (model.Image, error)
+	byItem map[any][]model.Image    // by *model.Message or *model.Result
+	texts  map[*model.Result]string // text of results whose image was taken out
+	loaded map[string]model.Image   // by reference; each is loaded once
 	count  int
 	bytes  int
 }
 
-func newAlbum(r model.Request, items []model.Item) *imageSet {
-	a := &imageSet{find: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.Result]string{}, read: map[string]model.Image{}}
+func newImageSet(r model.Request, items []model.Item) *imageSet {
+	a := &imageSet{load: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.Result]string{}, loaded: map[string]model.Image{}}
 	for _, item := range slices.Backward(items) {
 		switch {
 		case item.Message != nil && bytes.Contains(item.Message.Payload, []byte(`"images"`)):
-			a.message(item.Message)
+			a.addMessage(item.Message)
 		case item.Result != nil && !item.Result.IsError && bytes.Contains(item.Result.Content, []byte("base64")):
-			a.result(item.Result)
+			a.addResult(item.Result)
 		}
 	}
 	return a
 }
 
-// message takes in the pictures a message names in its field images:
-// references to artifacts, or objects {mediaType, data} with base64. What
-// cannot be shown is left out: the payload, which the model reads too, still
-// names it.
-func (a *imageSet) message(m *model.Message) {
+// addMessage adds the images in the field "images" of a message: references to
+// artifacts, or objects {mediaType, data} with base64 data. Images that cannot be
+// shown are left out; the model still sees their names in the payload.
+func (a *imageSet) addMessage(m *model.Message) {
 	list, tries := gjson.GetBytes(m.Payload, "images"), 0
 	if !list.IsArray() || a.full() {
 		return
@@ -63,27 +61,30 @@ func (a *imageSet) message(m *model.Message) {
 	})
 }
 
-func (a *imageSet) full() bool { return a.count == maxImages || a.bytes >= maxShown }
+// full reports whether no image can be added.
+func (a *imageSet) full() bool { return a.count == maxImages || a.bytes >= maxImageBytes }
 
+// image returns the image of an entry in "images".
 func (a *imageSet) image(entry gjson.Result) (image model.Image, err error) {
 	if entry.Type != gjson.String {
 		image.MediaType = entry.Get("mediaType").Str
 		image.Data, err = base64.StdEncoding.DecodeString(entry.Get("data").Str)
 		return image, err
 	}
-	if known, ok := a.read[entry.Str]; ok {
+	if known, ok := a.loaded[entry.Str]; ok {
 		return known, nil
 	}
-	if a.find == nil || len(a.read) >= maxImages {
-		return image, errcode.New(errcode.ArtifactNotFound, "there are no more artifacts to be shown")
+	if a.load == nil || len(a.loaded) >= maxImages {
+		return image, errcode.New(errcode.ArtifactNotFound, "no more artifacts can be shown")
 	}
-	image, err = a.find(entry.Str)
-	a.read[entry.Str] = image
+	image, err = a.load(entry.Str)
+	a.loaded[entry.Str] = image
 	return image, err
 }
 
+// add adds an image of a message or result and reports whether it fits.
 func (a *imageSet) add(from any, i model.Image) bool {
-	if !shown(i) || a.count == maxImages || a.bytes+len(i.Data) > maxShown {
+	if !isSupported(i) || a.count == maxImages || a.bytes+len(i.Data) > maxImageBytes {
 		return false
 	}
 	a.byItem[from] = append(a.byItem[from], i)
@@ -91,10 +92,10 @@ func (a *imageSet) add(from any, i model.Image) bool {
 	return true
 }
 
-// result takes in the picture that a result is, if it is one as get_artifact
-// and read_file answer it: base64 content of an image's type.
-func (a *imageSet) result(r *model.Result) {
-	image, before, after, ok := picture(r.Content)
+// addResult adds the image that a result holds as get_artifact and read_file return
+// it: base64 content with the media type of an image.
+func (a *imageSet) addResult(r *model.Result) {
+	image, before, after, ok := imageInResult(r.Content)
 	if !ok {
 		return
 	}
@@ -105,20 +106,21 @@ func (a *imageSet) result(r *model.Result) {
 	a.texts[r] = before + note + after
 }
 
-// text gives a result as the model reads it.
-func (a *imageSet) text(r *model.Result) string {
+// resultText returns a result as the model sees it, without the bytes of its image.
+func (a *imageSet) resultText(r *model.Result) string {
 	if text, ok := a.texts[r]; ok {
 		return text
 	}
 	return string(r.Content)
 }
 
-func shown(i model.Image) bool {
+// isSupported reports whether an image has a type and size that providers accept.
+func isSupported(i model.Image) bool {
 	return slices.Contains(imageTypes, i.MediaType) && len(i.Data) > 0 && len(i.Data) <= maxImage
 }
 
-// picture finds the picture in a result, and what stands around its bytes.
-func picture(result []byte) (image model.Image, before, after string, ok bool) {
+// imageInResult returns the image in a result and the text around its data.
+func imageInResult(result []byte) (image model.Image, before, after string, ok bool) {
 	if gjson.GetBytes(result, "encoding").Str != "base64" {
 		return image, "", "", false
 	}
@@ -126,20 +128,20 @@ func picture(result []byte) (image model.Image, before, after string, ok bool) {
 	content := gjson.Get(text, "content")
 	data, err := base64.StdEncoding.DecodeString(content.Str)
 	image = model.Image{MediaType: gjson.Get(text, "mediaType").Str, Data: data}
-	if err != nil || content.Index == 0 || !shown(image) {
+	if err != nil || content.Index == 0 || !isSupported(image) {
 		return image, "", "", false
 	}
 	return image, text[:content.Index], text[content.Index+len(content.Raw):], true
 }
 
-// IsImage says whether Turns shows a result as a picture.
+// IsImage reports whether Turns shows a result as an image.
 func IsImage(result []byte) bool {
-	_, _, _, ok := picture(result)
+	_, _, _, ok := imageInResult(result)
 	return ok
 }
 
-// Images gives how many pictures a message's payload names, at most as many
-// as a request shows.
+// Images returns the number of images that the payload of a message names, at most
+// as many as a request shows.
 func Images(payload []byte) (n int) {
 	if !bytes.Contains(payload, []byte(`"images"`)) {
 		return 0

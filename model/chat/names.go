@@ -9,21 +9,24 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// offeredPrefix begins the offered names that stand for others.
+// offeredPrefix begins names that replace the original name of a tool.
 const offeredPrefix = "x__"
 
-// ProviderName gives the name a tool has at a provider: its own when every provider
-// takes it (a letter or _, then letters, digits, _ and -, at most 64), else
-// one made from its digest. No two names are offered as one.
+// ProviderName returns the name under which a tool is offered to providers. A name
+// that every provider accepts is kept: a letter or _, then letters, digits, _ and
+// -, at most 64 characters. Any other name is replaced by one with its hash. The
+// mapping is injective.
 func ProviderName(name string) string {
-	if fits(name) {
+	if isProviderName(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return offeredPrefix + readable(name) + "_" + hex.EncodeToString(sum[:16])
+	return offeredPrefix + namePrefix(name) + "_" + hex.EncodeToString(sum[:16])
 }
 
-func fits(name string) bool {
+// isProviderName reports whether every provider accepts name and no other name is
+// replaced by it.
+func isProviderName(name string) bool {
 	if name == "" || len(name) > 64 || len(name) >= len(offeredPrefix) && name[:len(offeredPrefix)] == offeredPrefix {
 		return false
 	}
@@ -35,7 +38,7 @@ func fits(name string) bool {
 	return true
 }
 
-// validNameByte says whether every provider takes a byte at a place of a name.
+// validNameByte reports whether every provider accepts byte c at index at of a name.
 func validNameByte(c byte, at int) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
@@ -46,10 +49,11 @@ func validNameByte(c byte, at int) bool {
 	return false
 }
 
-// readable gives the beginning of a name, so that people know it again.
-func readable(name string) string {
-	const most = 28
-	text := []byte(name[:min(len(name), most)])
+// namePrefix returns the beginning of a name in valid characters, so that people
+// recognize a replaced name.
+func namePrefix(name string) string {
+	const maxLen = 28
+	text := []byte(name[:min(len(name), maxLen)])
 	for i, c := range text {
 		if !validNameByte(c, 1) {
 			text[i] = '_'
@@ -58,41 +62,41 @@ func readable(name string) string {
 	return string(text)
 }
 
-// Tools is a list of tools as one provider reads it.
+// Tools is a list of tools in the format of one provider. It is immutable.
 type Tools struct {
-	JSON []byte            // do not change
-	real map[string]string // names by those offered, where they differ
+	JSON     []byte            // read-only
+	original map[string]string // original names by offered name, where they differ
 }
 
-// OriginalName gives the name of the tool offered as name. A name that was not
-// offered stays what it is, which the gate knows or refuses. Nil Tools offer
-// none.
+// OriginalName returns the original name of the tool offered as name. A name that was
+// not offered is returned unchanged; the gate decides about it. Nil Tools offer no
+// tools.
 func (t *Tools) OriginalName(name string) string {
 	if t == nil {
 		return name
 	}
-	if real, ok := t.real[name]; ok {
+	if real, ok := t.original[name]; ok {
 		return real
 	}
 	return name
 }
 
-// ToolCache keeps lists of tools in a provider's form. Its zero value with an
-// Encode is ready; safe for concurrent use.
+// ToolCache converts lists of tools to the format of a provider and caches them. Its
+// zero value uses the format of tool.MarshalTools. Safe for concurrent use.
 type ToolCache struct {
-	// Encode gives the wire form of one tool, a JSON value; nil is that of
-	// tool.MarshalTools. parameters is a JSON schema.
+	// Encode returns one tool in the format of the provider, a JSON value.
+	// parameters is a JSON schema. Nil keeps the format of tool.MarshalTools.
 	Encode func(name, description string, parameters []byte) []byte
 
 	mu    sync.Mutex
-	lists map[*byte]*Tools // by the ready bytes of a View, which never change
+	lists map[*byte]*Tools // by the first byte of a View's JSON, which never changes
 }
 
-// maxLists bounds what a Toolbox keeps; past it, it begins anew.
+// maxLists is how many lists a ToolCache holds before it drops all of them.
 const maxLists = 256
 
-// Get gives the tools that wire holds in the form of tool.MarshalTools; nil when it
-// holds none. Each list is converted once.
+// Get returns the tools in wire, which tool.MarshalTools wrote, or nil if there are
+// none. A list is identified by its memory: wire must never change.
 func (b *ToolCache) Get(wire []byte) *Tools {
 	if len(wire) <= len("[]") {
 		return nil
@@ -112,16 +116,16 @@ func (b *ToolCache) Get(wire []byte) *Tools {
 }
 
 func (b *ToolCache) convert(wire []byte) *Tools {
-	t := &Tools{real: map[string]string{}}
+	t := &Tools{original: map[string]string{}}
 	var out bytes.Buffer
 	gjson.ParseBytes(wire).ForEach(func(_, entry gjson.Result) bool {
 		f := entry.Get("function")
 		name := f.Get("name").Str
 		offered := ProviderName(name)
 		if offered != name {
-			t.real[offered] = name
+			t.original[offered] = name
 		}
-		separate(&out)
+		writeSeparator(&out)
 		out.Write(b.encoded(offered, f))
 		return true
 	})
@@ -130,7 +134,7 @@ func (b *ToolCache) convert(wire []byte) *Tools {
 	}
 	out.WriteByte(']')
 	t.JSON = out.Bytes()
-	if b.Encode == nil && len(t.real) == 0 {
+	if b.Encode == nil && len(t.original) == 0 {
 		t.JSON = wire
 	}
 	return t
@@ -147,7 +151,8 @@ func (b *ToolCache) encoded(offered string, f gjson.Result) []byte {
 	return append(doc, `}}`...)
 }
 
-func separate(list *bytes.Buffer) {
+// writeSeparator writes what precedes the next element of a JSON list.
+func writeSeparator(list *bytes.Buffer) {
 	if list.Len() == 0 {
 		list.WriteByte('[')
 		return

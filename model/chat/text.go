@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// AppendString appends text as a JSON string. It escapes what JSON demands and
-// nothing else, and copies the rest in runs: of a request most is text.
+// AppendString appends text as a JSON string. It escapes only what JSON requires and
+// copies the rest in runs, since most of a request is text. Invalid UTF-8 becomes
+// U+FFFD.
 func AppendString(b []byte, text string) []byte {
 	if !utf8.ValidString(text) {
 		text = Clean(text)
@@ -24,9 +25,9 @@ func AppendString(b []byte, text string) []byte {
 	}
 }
 
-// plainRun says how many bytes at the beginning of text stand for themselves.
-// It looks at eight at a time: of each byte that is '"', '\\' or a control
-// character, and of none below the first such, the highest bit is set.
+// plainRun returns how many bytes at the beginning of text need no escape. It tests
+// eight bytes at a time: in found, the lowest set high bit marks the first byte
+// that is '"', '\\' or a control character.
 func plainRun(text string) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -61,5 +62,6 @@ func escape(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// Clean gives what came from outside as text that can be recorded.
+// Clean returns text with invalid UTF-8 replaced by U+FFFD, so that it can be
+// recorded as JSON.
 func Clean(text string) string { return strings.ToValidUTF8(text, "\ufffd") }

@@ -2,40 +2,40 @@ package chat
 
 import "github.com/rolecall/rolecall/model"
 
-// Tokens estimates the tokens of an item of a conversation.
+// Tokens returns an estimate of the tokens of an item.
 func Tokens(item model.Item) int {
-	const around = 16 // who wrote it, which call it belongs to
+	const overhead = 16 // for the sender, or the call it belongs to
 	switch {
 	case item.Message != nil:
-		return around + Estimate(item.Message.Payload) + perPicture*Images(item.Message.Payload)
+		return overhead + Estimate(item.Message.Payload) + imageTokens*Images(item.Message.Payload)
 	case item.Result != nil:
-		return around + resultSize(item.Result.Content)
+		return overhead + resultTokens(item.Result.Content)
 	}
 	n := Estimate(item.Answer.Text) + Estimate(item.Answer.Value) + Estimate(item.Answer.Reasoning)
 	for _, c := range item.Answer.Calls {
-		n += around + Estimate(c.Name) + Estimate(c.Args)
+		n += overhead + Estimate(c.Name) + Estimate(c.Args)
 	}
 	return n
 }
 
-// perPicture is what a picture takes, in tokens.
-const perPicture = 1600
+// imageTokens is the estimate for an image.
+const imageTokens = 1600
 
-// resultSize estimates a result; one that is shown as a picture is no text.
-func resultSize(content []byte) int {
-	const longest = 4 << 10 // bytes that are not worth a look
-	if len(content) > longest && IsImage(content) {
-		return perPicture
+// resultTokens returns an estimate of the tokens of a result, which may be an image.
+func resultTokens(content []byte) int {
+	const minImageSize = 4 << 10 // smaller content is not parsed
+	if len(content) > minImageSize && IsImage(content) {
+		return imageTokens
 	}
 	return Estimate(content)
 }
 
-// BytesPerToken is how many bytes of ASCII a token has, about.
+// BytesPerToken is the approximate number of ASCII bytes in a token.
 const BytesPerToken = 4
 
-// Estimate gives the tokens of a text: four ASCII characters are one, and so
-// is every other character, since tokenizers know fewer words of other
-// alphabets.
+// Estimate returns an estimate of the tokens of a text: one for BytesPerToken ASCII
+// characters, and one for every other character, since tokenizers know fewer words
+// in other alphabets.
 func Estimate[T ~string | ~[]byte](text T) int {
 	ascii, other := 0, 0
 	for i := range len(text) {
@@ -49,7 +49,7 @@ func Estimate[T ~string | ~[]byte](text T) int {
 	return (ascii+BytesPerToken-1)/BytesPerToken + other
 }
 
-// Length estimates the tokens of all that a request sends.
+// Length returns an estimate of the tokens of a whole request.
 func Length(r model.Request) int {
 	items, n := r.Items, Estimate(r.System)+len(r.ToolJSON)/BytesPerToken
 	if c := r.Compact; c != nil {

@@ -6,14 +6,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxDepth is how deep JSON from a provider may nest; tools take 64.
+// maxDepth is how deep JSON from a provider may nest. Tool arguments may nest 64
+// levels, which the gate checks.
 const maxDepth = 512
 
-// Valid says whether text is one JSON document that may be read here and
-// recorded. One that nests too deeply is not: its readers recurse, and a few
-// megabytes of brackets would end the process.
+// Valid reports whether text is one JSON document that nests no deeper than
+// maxDepth. Its readers recurse: a few megabytes of brackets would overflow the
+// stack and end the process.
 func Valid(text string) bool { return depthOK(text) && gjson.Valid(text) }
 
+// depthOK reports whether no brackets outside strings nest deeper than maxDepth.
 func depthOK(text string) bool {
 	if strings.Count(text, "[")+strings.Count(text, "{") <= maxDepth {
 		return true
@@ -22,7 +24,7 @@ func depthOK(text string) bool {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = skip(text, i)
+			i = stringEnd(text, i)
 		case '[', '{':
 			if depth++; depth > maxDepth {
 				return false
@@ -34,8 +36,8 @@ func depthOK(text string) bool {
 	return true
 }
 
-// skip gives the place of the quote that ends the string begun at i.
-func skip(text string, i int) int {
+// stringEnd returns the index of the quote that ends the string that begins at i.
+func stringEnd(text string, i int) int {
 	for i++; i < len(text) && text[i] != '"'; i++ {
 		if text[i] == '\\' {
 			i++

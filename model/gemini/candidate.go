@@ -13,24 +13,24 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// candidate is the provider's answer as it comes.
+// candidate decodes an answer.
 type candidate struct {
 	*provider.ResponseReader
 	client  *client
 	pieces  []piece
-	signed  int // bytes of signatures
+	signed  int // bytes of signatures and signed thoughts so far
 	usage   usage
 	finish  string // finishReason
-	reason  string // in words, when the provider says it
+	reason  string // explanation of finish or blocked, if there is one
 	blocked string // promptFeedback.blockReason
 }
 
-// maxPieces and maxSigned bound a candidate beside chat.AnswerBuilder.Check.
+// maxPieces and maxSigned limit an answer in addition to chat.AnswerBuilder.Check.
 const (
 	maxPieces = 4096
 	maxSigned = 8 << 20
 
-	maxDetails = 100 // of an error
+	maxDetails = 100 // details of an error that are read
 )
 
 func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
@@ -40,42 +40,44 @@ func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
 // Document implements provider.Decoder.
 func (c *candidate) Document(doc gjson.Result) error { return c.Event(doc) }
 
-// Event implements provider.Decoder. The pieces of an answer are answers.
+// Event implements provider.Decoder. Each event has the form of a whole answer.
 func (c *candidate) Event(doc gjson.Result) (err error) {
 	if doc.Get("error").IsObject() {
 		return c.errorFrom(doc)
 	}
-	c.usage.take(doc.Get("usageMetadata"))
-	set(&c.blocked, doc.Get("promptFeedback.blockReason"))
-	set(&c.reason, doc.Get("promptFeedback.blockReasonMessage"))
+	c.usage.update(doc.Get("usageMetadata"))
+	setString(&c.blocked, doc.Get("promptFeedback.blockReason"))
+	setString(&c.reason, doc.Get("promptFeedback.blockReasonMessage"))
 	first := doc.Get("candidates.0")
-	set(&c.finish, first.Get("finishReason"))
-	set(&c.reason, first.Get("finishMessage"))
+	setString(&c.finish, first.Get("finishReason"))
+	setString(&c.reason, first.Get("finishMessage"))
 	first.Get("content.parts").ForEach(func(_, p gjson.Result) bool {
-		c.part(p)
+		c.addPart(p)
 		err = c.check()
 		return err == nil
 	})
 	return err
 }
 
-func set(to *string, value gjson.Result) {
+// setString assigns value unless it is empty or not a string.
+func setString(to *string, value gjson.Result) {
 	if value.Str != "" {
 		*to = value.Str
 	}
 }
 
-// check refuses a candidate that has grown past every measure.
+// check returns an error if the answer exceeds its limits.
 func (c *candidate) check() error {
 	if len(c.pieces) > maxPieces || c.signed > maxSigned {
-		return c.Permanent(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are taken",
+		return c.Permanent(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are allowed",
 			len(c.pieces), c.signed, maxPieces, maxSigned)
 	}
 	return c.Draft.Check()
 }
 
-// part takes in a part. What is thought is not said, and kept only if signed.
-func (c *candidate) part(p gjson.Result) {
+// addPart adds a part. Thoughts are not part of the text, and are recorded only if
+// they are signed.
+func (c *candidate) addPart(p gjson.Result) {
 	signature := p.Get("thoughtSignature").Str
 	c.signed += len(signature)
 	switch call, text := p.Get("functionCall"), p.Get("text"); {
@@ -85,23 +87,23 @@ func (c *candidate) part(p gjson.Result) {
 			c.pieces = append(c.pieces, piece{kind: rawKind, raw: p.Raw})
 		}
 	case call.IsObject():
-		c.call(call, signature)
+		c.addCall(call, signature)
 	case text.Type == gjson.String:
-		c.say(text.Str, signature)
+		c.addText(text.Str, signature)
 	}
 }
 
-// call takes in a call. Few come with an id: its place tells it from others of
-// the same name.
-func (c *candidate) call(call gjson.Result, signature string) {
+// addCall adds a call. Most calls have no id: the index distinguishes calls of the
+// same tool.
+func (c *candidate) addCall(call gjson.Result, signature string) {
 	name, args := call.Get("name").Str, call.Get("args").Raw
 	c.Draft.Call(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
 	c.pieces = append(c.pieces, piece{kind: callKind, sign: signature})
 	c.Emit(model.Delta{Tool: name, Args: args})
 }
 
-// say takes in text. What comes without signatures is one part in pieces.
-func (c *candidate) say(text, signature string) {
+// addText adds text. Consecutive text without signatures is one piece.
+func (c *candidate) addText(text, signature string) {
 	if text == "" && signature == "" {
 		return
 	}
@@ -115,8 +117,7 @@ func (c *candidate) say(text, signature string) {
 	c.Emit(model.Delta{Text: text})
 }
 
-// Answer implements provider.Decoder. A stream has no other mark of its end
-// than the reason to finish.
+// Answer implements provider.Decoder. Only finishReason marks the end of a stream.
 func (c *candidate) Answer() (*model.Answer, error) {
 	if err := c.finishError(); err != nil {
 		return nil, err
@@ -129,12 +130,12 @@ func (c *candidate) Answer() (*model.Answer, error) {
 		c.Draft.Stop = model.Length
 	}
 	if c.Draft.Stop != model.Refusal {
-		c.Draft.Reasoning = record(c.client.config.Model, c.pieces)
+		c.Draft.Reasoning = encodeReasoning(c.client.config.Model, c.pieces)
 	}
 	return c.ResponseReader.Answer(), nil
 }
 
-// finishError gives the trouble of an answer that cannot be used.
+// finishError returns the error of an answer that cannot be used, or nil.
 func (c *candidate) finishError() error {
 	switch c.finish {
 	case "":
@@ -142,34 +143,35 @@ func (c *candidate) finishError() error {
 			return c.Truncated()
 		}
 	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
-		return c.Transient("gave up its own answer (%s)", c.finish)
+		return c.Transient("aborted its answer (%s)", c.finish)
 	}
 	return nil
 }
 
-// refusals are the reasons to finish that mean the provider's filter.
+// refusals are the values of finishReason with which the provider's filter ends an
+// answer.
 var refusals = map[string]bool{
 	"SAFETY": true, "RECITATION": true, "LANGUAGE": true, "BLOCKLIST": true, "PROHIBITED_CONTENT": true, "SPII": true,
 	"MODEL_ARMOR": true, "IMAGE_SAFETY": true, "IMAGE_PROHIBITED_CONTENT": true, "IMAGE_RECITATION": true,
 }
 
-// usage is what the provider counts.
-type usage struct{ prompt, tools, cached, said, thought int }
+// usage is the token counts of the provider. cached is a part of prompt.
+type usage struct{ prompt, tools, cached, candidates, thoughts int }
 
-// take takes in a report. Later ones say more or the same, never less.
-func (u *usage) take(report gjson.Result) {
+// update merges a report. Reports are cumulative, and not every one has all counts.
+func (u *usage) update(report gjson.Result) {
 	u.prompt = max(u.prompt, provider.Count(report.Get("promptTokenCount")))
 	u.tools = max(u.tools, provider.Count(report.Get("toolUsePromptTokenCount")))
 	u.cached = max(u.cached, provider.Count(report.Get("cachedContentTokenCount")))
-	u.said = max(u.said, provider.Count(report.Get("candidatesTokenCount")))
-	u.thought = max(u.thought, provider.Count(report.Get("thoughtsTokenCount")))
+	u.candidates = max(u.candidates, provider.Count(report.Get("candidatesTokenCount")))
+	u.thoughts = max(u.thoughts, provider.Count(report.Get("thoughtsTokenCount")))
 }
 
 func (u usage) sum() model.Usage {
-	return model.Usage{Input: u.prompt + u.tools, Cached: u.cached, Output: u.said + u.thought}
+	return model.Usage{Input: u.prompt + u.tools, Cached: u.cached, Output: u.candidates + u.thoughts}
 }
 
-// errorFrom gives the trouble of an error that comes with a good status.
+// errorFrom returns the model.Error for an error object with HTTP status 200.
 func (c *candidate) errorFrom(doc gjson.Result) error {
 	status := int(doc.Get("error.code").Int())
 	if status < 400 || status > 599 {

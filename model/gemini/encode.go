@@ -10,16 +10,16 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// encoder is a conversation as the provider reads it: contents of a user and a
-// model in turn. The results of an answer stand in one content, as many as it
-// had calls; their pictures and what the user says next come behind them.
+// encoder writes a conversation as alternating contents of a user and a model. One
+// content has the results of all calls of an answer, followed by their images and
+// the next text of the user.
 type encoder struct {
-	model string // that is asked
+	model string // the model that is asked
 	doc   []byte // the contents, with commas between them
-	role  string // of the content that is open; "" before the first
+	role  string // of the current content; "" before the first
 }
 
-// encode gives the contents of a conversation.
+// encode returns the contents of a conversation.
 func encode(model string, turns []chat.Turn) []byte {
 	t := &encoder{model: model, doc: make([]byte, 0, chat.SizeHint(turns))}
 	for _, turn := range turns {
@@ -36,15 +36,15 @@ func encode(model string, turns []chat.Turn) []byte {
 	return append(t.doc, `]}`...)
 }
 
-// assistant writes a turn as it was said: with its signatures, when they are
-// of the model that is asked now.
+// assistant writes an Assistant turn, with its signatures if the same model produced
+// them.
 func (t *encoder) assistant(turn chat.Turn) {
-	said, calls := turn.Text, turn.Calls
-	for _, p := range recall(turn, t.model) {
+	text, calls := turn.Text, turn.Calls
+	for _, p := range recordedPieces(turn, t.model) {
 		switch p.kind {
 		case textKind:
-			t.signedText(said[:p.size], p.sign)
-			said = said[p.size:]
+			t.signedText(text[:p.size], p.sign)
+			text = text[p.size:]
 		case callKind:
 			t.call(calls[0], p.sign, len(calls) == len(turn.Calls))
 			calls = calls[1:]
@@ -53,13 +53,13 @@ func (t *encoder) assistant(turn chat.Turn) {
 			t.doc = append(t.doc, p.raw...)
 		}
 	}
-	t.text("model", said)
+	t.text("model", text)
 	for i, c := range calls {
 		t.call(c, "", i == 0 && len(calls) == len(turn.Calls))
 	}
 }
 
-// begin makes room for a part of a content by role.
+// begin starts a part in a content of role, which it opens if necessary.
 func (t *encoder) begin(role string) {
 	switch t.role {
 	case role:
@@ -73,7 +73,7 @@ func (t *encoder) begin(role string) {
 	t.doc = append(t.doc, `{"role":"`+role+`","parts":[`...)
 }
 
-// text adds a text; the provider refuses a part of nothing.
+// text adds a text part. The provider rejects an empty one.
 func (t *encoder) text(role, text string) {
 	if text == "" {
 		return
@@ -82,7 +82,7 @@ func (t *encoder) text(role, text string) {
 	t.doc = appendText(t.doc, text)
 }
 
-// signedText adds a text of the model; nothing at all may be signed.
+// signedText adds a text part of the model. With a signature it may be empty.
 func (t *encoder) signedText(text, signature string) {
 	if signature == "" {
 		t.text("model", text)
@@ -98,8 +98,8 @@ func (t *encoder) call(c chat.Call, signature string, first bool) {
 	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"args":`...), c.Args...)
 	t.doc = append(t.doc, `}}`...)
-	if signature == "" && first && signs(t.model) {
-		signature = unsigned
+	if signature == "" && first && requiresSignature(t.model) {
+		signature = skipSignature
 	}
 	t.doc = sign(t.doc, signature)
 }
@@ -117,7 +117,7 @@ func (t *encoder) results(results []chat.Result) {
 	}
 }
 
-// response gives a result as the object the provider wants.
+// response returns a result as an object, which the provider requires.
 func response(r chat.Result) []byte {
 	doc := []byte(`{"output":`)
 	if r.IsError {
@@ -134,7 +134,7 @@ func response(r chat.Result) []byte {
 func (t *encoder) images(images []model.Image) {
 	for _, i := range images {
 		t.begin("user")
-		if i.MediaType == "image/gif" { // alone of chat's types unknown here
+		if i.MediaType == "image/gif" { // the only type of package chat that the API does not accept
 			t.doc = appendText(t.doc, "(a picture of type image/gif, which this model cannot see)")
 			continue
 		}
@@ -148,7 +148,7 @@ func appendText(doc []byte, text string) []byte {
 	return append(chat.AppendString(append(doc, `{"text":`...), text), '}')
 }
 
-// sign adds a signature to the part that ends a document.
+// sign adds a signature to the last part of a document.
 func sign(doc []byte, signature string) []byte {
 	if signature == "" {
 		return doc
@@ -157,13 +157,14 @@ func sign(doc []byte, signature string) []byte {
 	return append(doc, '}')
 }
 
-// unsigned is the provider's own word for a call that none of its models made,
-// or a signature that was lost.
-const unsigned = "skip_thought_signature_validator"
+// skipSignature is the signature that the API accepts for a call that another
+// provider's model made, or whose signature was lost.
+// See https://ai.google.dev/gemini-api/docs/thought-signatures.
+const skipSignature = "skip_thought_signature_validator"
 
-// signs says whether a model refuses an answer whose first call is unsigned:
-// those since Gemini 3 do.
-func signs(model string) bool {
+// requiresSignature reports whether a model rejects an answer whose first call has no
+// signature, as models since Gemini 3 do.
+func requiresSignature(model string) bool {
 	name := strings.TrimPrefix(model, "models/")
 	for _, earlier := range [...]string{"gemini-1", "gemini-2", "gemma"} {
 		if strings.HasPrefix(name, earlier) {

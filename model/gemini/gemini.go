@@ -1,9 +1,10 @@
-// Package gemini is a client of the Gemini API as Google serves it to
-// developers: functions, pictures, thought signatures that are handed back,
-// streamed or whole.
+// Package gemini is a client of Google's Gemini API (https://ai.google.dev/api), with
+// functions, images and thought signatures, streamed or whole.
 //
-// It encodes chat.Turns and decodes one answer; package provider does the
-// rest. What an answer holds that this package does not know is passed over.
+//	m := gemini.New(provider.Config{Model: "gemini-3-pro-preview", Key: key, Stream: true})
+//
+// It encodes chat.Turns and decodes one answer; package provider does the rest.
+// Parts of an answer that it does not know are ignored.
 package gemini
 
 import (
@@ -14,19 +15,19 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// What a provider.Config that says nothing gets.
+// Defaults of provider.Config.
 const (
 	defaultURL    = "https://generativelanguage.googleapis.com"
 	defaultWindow = 1_000_000
 )
 
-// providerID marks the reasoning that only this package reads.
+// providerID marks reasoning data that only this package reads.
 const providerID = "gemini"
 
-// client is what requests and answers depend on.
+// client encodes requests and decodes answers.
 type client struct{ config provider.Config }
 
-// New makes a model. Its BaseURL may have the /v1beta at its end or not.
+// New returns a model. c.BaseURL may end in /v1beta or not.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	own := &client{c}
@@ -36,6 +37,7 @@ func New(c provider.Config) *provider.Model {
 	})
 }
 
+// path returns the path and query of requests.
 func path(c provider.Config) string {
 	name := "/v1beta/models/" + url.PathEscape(strings.TrimPrefix(c.Model, "models/"))
 	if c.Stream {

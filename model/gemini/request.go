@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// request gives a request's document in parts, so that neither the tools nor
+// request returns the document of a request in parts, so that neither the tools nor
 // the conversation are copied.
 func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
 	parts := [][]byte{[]byte(`{`)}
@@ -18,7 +18,7 @@ func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document 
 	return &endpoint.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.Turns(r)), []byte(`]}`))}
 }
 
-// head gives the document up to the conversation, without the tools.
+// head returns the document from after the tools up to the conversation.
 func (c *client) head(system string) []byte {
 	var doc []byte
 	if system != "" {
@@ -38,7 +38,7 @@ func (c *client) head(system string) []byte {
 	return append(doc, `},"contents":[`...)
 }
 
-// encodeTool gives a tool as chat.ToolCache wants it.
+// encodeTool returns a tool in the format of the API.
 func encodeTool(name, description string, parameters []byte) []byte {
 	doc := chat.AppendString([]byte(`{"name":`), name)
 	doc = chat.AppendString(append(doc, `,"description":`...), description)

@@ -12,20 +12,20 @@ import (
 
 const ok = `{"candidates":[{"content":{"parts":[{"text":"Good."}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1}}`
 
-func TestRequest(t *testing.T) {
+func TestRequest_Encoding(t *testing.T) {
 	zero := 0.0
 	r := model.Request{
 		System:   "You are \"root\".",
-		ToolJSON: providertest.Wire(t, "read_file", "mail/send"),
+		ToolJSON: providertest.ToolsJSON(t, "read_file", "mail/send"),
 		Items: []model.Item{
 			{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"Look","images":[{"mediaType":"image/png","data":"AAEC"},{"mediaType":"image/gif","data":"R0lG"}]}`)}},
-			providertest.Answered(model.Answer{Text: "Two at once.", Calls: []model.Call{
+			providertest.AnswerItem(model.Answer{Text: "Two at once.", Calls: []model.Call{
 				{ID: "c1", Name: "read_file", Args: json.RawMessage(`{"path":"a"}`)},
 				{ID: "c2", Provider: "theirs", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
 			{Result: &model.Result{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
 			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/webp","encoding":"base64","content":"UklG"}`),
-			providertest.Said("And then?"),
+			providertest.UserMessage("And then?"),
 		},
 	}
 	x := suite.Do(t, provider.Config{MaxTokens: 100, Temperature: &zero}, r, 200, ok)
@@ -35,7 +35,7 @@ func TestRequest(t *testing.T) {
 	if x.Path != "/v1beta/models/gemini-3-pro-preview:generateContent" || x.Header.Get("x-goog-api-key") != key {
 		t.Errorf("sent to %s with %v", x.Path, x.Header)
 	}
-	providertest.Same(t, x.Body, `{
+	providertest.EqualJSON(t, x.Body, `{
 	"tools": [{"functionDeclarations": [
 		{"name": "read_file", "description": "Does read_file.", "parametersJsonSchema": {"type": "object"}},
 		{"name": "x__mail_send_f6df7563c1c09ec34de7d9783635c205", "description": "Does mail/send.", "parametersJsonSchema": {"type": "object"}}
@@ -62,9 +62,9 @@ func TestRequest(t *testing.T) {
 	]}`)
 }
 
-func TestDefaults(t *testing.T) {
-	x := suite.Do(t, provider.Config{Stream: true, Model: "models/a b"}, providertest.Hello(), 200, events(ok))
-	providertest.Same(t, x.Body, `{"generationConfig":{},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`)
+func TestNew_Defaults(t *testing.T) {
+	x := suite.Do(t, provider.Config{Stream: true, Model: "models/a b"}, providertest.HelloRequest(), 200, events(ok))
+	providertest.EqualJSON(t, x.Body, `{"generationConfig":{},"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}`)
 	if got, want := x.Path, "/v1beta/models/a%20b:streamGenerateContent?alt=sse"; got != want || x.Err != nil {
 		t.Errorf("got %s (%v), want %s", got, x.Err, want)
 	}
@@ -73,15 +73,15 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestAddressOfTheProvider(t *testing.T) {
+func TestNew_URL(t *testing.T) {
 	for given, want := range map[string]string{"": "https://generativelanguage.googleapis.com", "http://h/": "http://h", "http://h/v1beta": "http://h", "http://h/p/v1beta/": "http://h/p"} {
-		var asked string
+		var requested string
 		m := gemini.New(provider.Config{Model: name, BaseURL: given, Key: key, Client: providertest.Client(func(url, _ string) string {
-			asked = url
+			requested = url
 			return ok
 		})})
-		if _, _, err := providertest.Gather(t, m, providertest.Hello()); err != nil || asked != want+"/v1beta/models/gemini-3-pro-preview:generateContent" {
-			t.Errorf("%q: asked %s (%v)", given, asked, err)
+		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || requested != want+"/v1beta/models/gemini-3-pro-preview:generateContent" {
+			t.Errorf("%q: requested %s (%v)", given, requested, err)
 		}
 	}
 }

@@ -8,29 +8,29 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// The kinds of parts that a model's content is made of.
+// The kinds of parts in a content of the model, as recorded.
 const (
 	textKind = "text"
 	callKind = "call"
 	rawKind  = "raw"
 )
 
-// piece is a part of a model's content as Answer.Reasoning keeps it:
+// piece is a part of a content of the model as Answer.Reasoning records it:
 //
 //	{"model":"gemini-…","parts":[{"kind":"text","bytes":12},{"kind":"call","sign":"…"},{"kind":"raw","raw":{"text":"…","thought":true,"thoughtSignature":"…"}}]}
 //
-// Text and calls are counted only, to tell which of them a signature belongs
-// to: the provider refuses one that has moved. A signed part that is neither
-// stands there whole.
+// Text and calls are only counted, to restore which of them has a signature: the
+// provider rejects a signature that has moved. Other signed parts are recorded
+// whole.
 type piece struct {
 	kind string
-	size int // bytes of a text
-	sign string
-	raw  string
+	size int    // bytes of a text part
+	sign string // thoughtSignature; "" if there is none
+	raw  string // the part, of rawKind
 }
 
-// record keeps the pieces of an answer that has a signature; nil for others.
-func record(model string, pieces []piece) []byte {
+// encodeReasoning returns the recorded form of pieces, or nil if none is signed.
+func encodeReasoning(model string, pieces []piece) []byte {
 	doc := chat.AppendString([]byte(`{"model":`), model)
 	doc = append(doc, `,"parts":[`...)
 	signed := false
@@ -58,16 +58,16 @@ func appendPiece(doc []byte, p piece) []byte {
 	return append(doc, '}')
 }
 
-// recall gives the pieces of a turn that has signatures of this model; nil
-// where they do not fit the turn.
-func recall(turn chat.Turn, model string) []piece {
-	kept := gjson.ParseBytes(turn.Reasoning)
-	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || kept.Get("model").Str != model {
+// recordedPieces returns the recorded pieces of a turn, or nil if another model
+// produced them or they do not match the turn.
+func recordedPieces(turn chat.Turn, model string) []piece {
+	recorded := gjson.ParseBytes(turn.Reasoning)
+	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || recorded.Get("model").Str != model {
 		return nil
 	}
 	var pieces []piece
 	text, calls := len(turn.Text), len(turn.Calls)
-	for _, part := range kept.Get("parts").Array() {
+	for _, part := range recorded.Get("parts").Array() {
 		p := piece{kind: part.Get("kind").Str, sign: part.Get("sign").Str, raw: part.Get("raw").Raw}
 		switch {
 		case p.kind == textKind:

@@ -10,8 +10,8 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// An answer whose signatures stand with a call, with the text before it, with
-// a thought, and at the end of the stream with no text.
+// signed is a stream with signatures of a thought, of text, of a call, and of an
+// empty text at the end.
 const signed = `
 {"candidates":[{"content":{"parts":[{"text":"Hm","thought":true,"thoughtSignature":"s0"}],"role":"model"}}]}
 {"candidates":[{"content":{"parts":[{"text":"Für"}],"role":"model"}}]}
@@ -26,14 +26,14 @@ const (
 	call2 = `{"functionCall":{"id":"c2","name":"f","args":{"n":2}}}`
 )
 
-func TestSignaturesAreHandedBack(t *testing.T) {
+func TestSignature_IsSentBack(t *testing.T) {
 	const (
-		asItCame = `[{"text":"Hm","thought":true,"thoughtSignature":"s0"},{"text":"Fürst a"},{"text":" and","thoughtSignature":"s1"},{"text":" b"},` +
+		inOrder = `[{"text":"Hm","thought":true,"thoughtSignature":"s0"},{"text":"Fürst a"},{"text":" and","thoughtSignature":"s1"},{"text":" b"},` +
 			call1 + `,"thoughtSignature":"s2=/+"},` + call2 + `,{"text":"","thoughtSignature":"s3"}]`
 		foreign  = `[{"text":"Fürst a and b"},` + call1 + `,"thoughtSignature":"skip_thought_signature_validator"},` + call2 + `]`
 		unsigned = `[{"text":"Fürst a and b"},` + call1 + `},` + call2 + `]`
 	)
-	first := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(signed))
+	first := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(signed))
 	if first.Err != nil || first.Answer.Provider != "gemini" || first.Answer.Text != "Fürst a and b" {
 		t.Fatalf("got %+v (%v)", first.Answer, first.Err)
 	}
@@ -43,16 +43,16 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 		model  string
 		want   string
 	}{
-		{"to its model: with the parts they came with", func(*model.Answer) {}, name, asItCame},
-		{"to another model: the provider's word for a call not its own", func(*model.Answer) {}, "gemini-4-flash", foreign},
-		{"to a model before Gemini 3: none", func(*model.Answer) {}, "models/gemini-2.5-flash", unsigned},
-		{"to a model without thoughts: none", func(*model.Answer) {}, "gemma-3-27b-it", unsigned},
-		{"from another provider: none of its own", func(a *model.Answer) { a.Provider = "openai" }, name, foreign},
-		{"with a call more: none", func(a *model.Answer) {
+		{"same model", func(*model.Answer) {}, name, inOrder},
+		{"another model", func(*model.Answer) {}, "gemini-4-flash", foreign},
+		{"model before Gemini 3", func(*model.Answer) {}, "models/gemini-2.5-flash", unsigned},
+		{"model without thinking", func(*model.Answer) {}, "gemma-3-27b-it", unsigned},
+		{"another provider", func(a *model.Answer) { a.Provider = "openai" }, name, foreign},
+		{"one more call", func(a *model.Answer) {
 			a.Reasoning = json.RawMessage(strings.Replace(string(a.Reasoning), `{"kind":"call"},`, "", 1))
 		}, name, foreign},
-		{"broken: none", func(a *model.Answer) { a.Reasoning = a.Reasoning[1:] }, name, foreign},
-		{"with counts beyond every measure: none", func(a *model.Answer) {
+		{"malformed", func(a *model.Answer) { a.Reasoning = a.Reasoning[1:] }, name, foreign},
+		{"counts overflow", func(a *model.Answer) {
 			a.Reasoning = json.RawMessage(strings.ReplaceAll(string(a.Reasoning), `"bytes":`, `"bytes":99999999999999`))
 		}, name, foreign},
 	} {
@@ -61,22 +61,22 @@ func TestSignaturesAreHandedBack(t *testing.T) {
 			c.change(&a)
 			a.Calls = []model.Call{a.Calls[0], a.Calls[1]}
 			a.Calls[0].ID, a.Calls[1].ID = "c1", "c2"
-			r := providertest.Hello()
-			r.Items = append(r.Items, providertest.Answered(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
+			r := providertest.HelloRequest()
+			r.Items = append(r.Items, providertest.AnswerItem(a), providertest.ResultItem("c1", "f", `1`), providertest.ResultItem("c2", "f", `2`))
 			x := suite.Do(t, provider.Config{Model: c.model}, r, 200, ok)
 			got, _ := json.Marshal(providertest.Decode(t, x.Body).(map[string]any)["contents"].([]any)[1].(map[string]any)["parts"])
-			providertest.Same(t, string(got), c.want)
+			providertest.EqualJSON(t, string(got), c.want)
 		})
 	}
 }
 
-func TestNothingIsKeptOfAnswersWithoutSignatures(t *testing.T) {
+func TestSignature_NoReasoningWithoutSignature(t *testing.T) {
 	for name, stream := range map[string]string{
 		"no signature": ok,
-		"a refusal":    strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
+		"refusal":      strings.Replace(strings.TrimSpace(signed), "STOP", "SAFETY", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(stream))
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(stream))
 			if x.Err != nil || x.Answer.Reasoning != nil || x.Answer.Provider != "" {
 				t.Errorf("got %+v (%v)", x.Answer, x.Err)
 			}

@@ -22,28 +22,28 @@ func finish(reason string) string {
 	return `{"candidates":[{"finishReason":"` + reason + `"}],"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":2,"candidatesTokenCount":1,"thoughtsTokenCount":2}}` + "\n"
 }
 
-func TestFinishReasons(t *testing.T) {
+func TestAnswer_FinishReasons(t *testing.T) {
 	call := []model.Call{{Name: "f", Args: []byte(`{}`)}}
 	for _, c := range []struct {
 		name, stream string
 		want         model.Answer
 	}{
-		{"the end", text + finish("STOP"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
-		{"the end after calls", text + called + finish("STOP"), model.Answer{Text: "So far", Finish: model.FinishToolCalls, Calls: call}},
-		{"an unknown reason is an end", text + finish("TEA_BREAK"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
-		{"an empty answer is one, for steady to judge", finish("STOP"), model.Answer{Finish: model.FinishEnd}},
-		{"the length is up", text + finish("MAX_TOKENS"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
-		{"the filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.FinishEnd, Stop: model.Refusal}},
-		{"the filter in the middle: nothing is called", text + called + finish("PROHIBITED_CONTENT"),
+		{"end of turn", text + finish("STOP"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"end after calls", text + called + finish("STOP"), model.Answer{Text: "So far", Finish: model.FinishToolCalls, Calls: call}},
+		{"unknown reason", text + finish("TEA_BREAK"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
+		{"empty answer", finish("STOP"), model.Answer{Finish: model.FinishEnd}},
+		{"MAX_TOKENS", text + finish("MAX_TOKENS"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
+		{"filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.FinishEnd, Stop: model.Refusal}},
+		{"filter after a call", text + called + finish("PROHIBITED_CONTENT"),
 			model.Answer{Text: "So far\n\nThe model refused to go on (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
-		{"the filter with its words", `{"candidates":[{"finishReason":"RECITATION","finishMessage":"It is a song."}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
+		{"filter with a reason", `{"candidates":[{"finishReason":"RECITATION","finishMessage":"It is a song."}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
 			model.Answer{Text: "The model refused to answer (RECITATION). It is a song.", Finish: model.FinishEnd, Stop: model.Refusal}},
-		{"the question is blocked", `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","safetyRatings":[]},"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
+		{"prompt is blocked", `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","safetyRatings":[]},"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
 			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.MessagesRead, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
-			x := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(c.stream))
+			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 			}
@@ -51,54 +51,54 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// exhausted is what the provider says to who asks too often.
+// exhausted is the error of the API for a rate limit.
 const exhausted = `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[
 	{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]},
 	{"@type":"type.googleapis.com/google.rpc.Help","links":[]},
 	{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"38.5s"}]}}`
 
-func TestTrouble(t *testing.T) {
+func TestAnswer_Errors(t *testing.T) {
 	oneLine := strings.Join(strings.Fields(exhausted), " ")
 	for _, c := range []struct {
-		name   string
-		status int
-		reply  string
-		code   errcode.Code
-		again  bool
-		words  string
+		name      string
+		status    int
+		reply     string
+		code      errcode.Code
+		retryable bool
+		text      string
 	}{
-		{"overloaded at once", 503, `{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}`, errcode.LLMCallFailed, true, "overloaded"},
-		{"overloaded in the middle", 200, events(text + `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), errcode.LLMCallFailed, true, "status 503"},
-		{"an error of no code in the middle", 200, events(text + `{"error":{"message":"Tea"}}`), errcode.LLMCallFailed, true, "status 500): Tea"},
-		{"too often at once", 429, exhausted, errcode.RateLimited, true, "exceeded your current quota"},
-		{"too often in the middle", 200, events(text + oneLine), errcode.RateLimited, true, "exceeded your current quota"},
-		{"a wrong key", 400, `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`, errcode.LLMCallFailed, false, "does not accept its key"},
-		{"a wrong request", 400, `{"error":{"code":400,"message":"Function call is missing a thought_signature","status":"INVALID_ARGUMENT"}}`, errcode.LLMCallFailed, false, "thought_signature"},
+		{"overloaded", 503, `{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}`, errcode.LLMCallFailed, true, "overloaded"},
+		{"overloaded in the stream", 200, events(text + `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`), errcode.LLMCallFailed, true, "status 503"},
+		{"error without code in the stream", 200, events(text + `{"error":{"message":"Tea"}}`), errcode.LLMCallFailed, true, "status 500): Tea"},
+		{"rate limit", 429, exhausted, errcode.RateLimited, true, "exceeded your current quota"},
+		{"rate limit in the stream", 200, events(text + oneLine), errcode.RateLimited, true, "exceeded your current quota"},
+		{"wrong key", 400, `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`, errcode.LLMCallFailed, false, "does not accept its key"},
+		{"bad request", 400, `{"error":{"code":400,"message":"Function call is missing a thought_signature","status":"INVALID_ARGUMENT"}}`, errcode.LLMCallFailed, false, "thought_signature"},
 		{"no such model", 404, `{"error":{"code":404,"message":"models/gemini-0 is not found","status":"NOT_FOUND"}}`, errcode.LLMCallFailed, false, "gemini-0"},
-		{"a conversation too long", 400, `{"error":{"code":400,"message":"The input token count (1189990) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`, errcode.ContextExceeded, false, "1189990"},
-		{"a call that went wrong", 200, events(finish("MALFORMED_FUNCTION_CALL")), errcode.LLMCallFailed, true, "MALFORMED_FUNCTION_CALL"},
-		{"a call of a tool there is not", 200, events(text + finish("UNEXPECTED_TOOL_CALL")), errcode.LLMCallFailed, true, "UNEXPECTED_TOOL_CALL"},
-		{"a stream that breaks off", 200, events(text), errcode.LLMCallFailed, true, "broke off"},
-		{"a stream of nothing", 200, "", errcode.LLMCallFailed, true, "broke off"},
-		{"an answer of nothing", 200, events(`{}`), errcode.LLMCallFailed, true, "broke off"},
-		{"an event that is no JSON", 200, "data: {\"candidates\":\n\n", errcode.LLMCallFailed, true, "no JSON"},
-		{"an event that is no object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "no JSON"},
-		{"an event of brackets", 200, "data: {\"candidates\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "no JSON"},
-		{"a page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, false, "is its baseURL right?"},
-		{"calls without end", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
-		{"parts without end", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
+		{"conversation too long", 400, `{"error":{"code":400,"message":"The input token count (1189990) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`, errcode.ContextExceeded, false, "1189990"},
+		{"malformed call", 200, events(finish("MALFORMED_FUNCTION_CALL")), errcode.LLMCallFailed, true, "MALFORMED_FUNCTION_CALL"},
+		{"call of an unknown tool", 200, events(text + finish("UNEXPECTED_TOOL_CALL")), errcode.LLMCallFailed, true, "UNEXPECTED_TOOL_CALL"},
+		{"truncated stream", 200, events(text), errcode.LLMCallFailed, true, "stopped in the middle"},
+		{"empty stream", 200, "", errcode.LLMCallFailed, true, "stopped in the middle"},
+		{"empty event", 200, events(`{}`), errcode.LLMCallFailed, true, "stopped in the middle"},
+		{"event is not JSON", 200, "data: {\"candidates\":\n\n", errcode.LLMCallFailed, true, "not a JSON object"},
+		{"event is not an object", 200, "data: []\n\n", errcode.LLMCallFailed, true, "not a JSON object"},
+		{"event too deep", 200, "data: {\"candidates\":" + strings.Repeat("[", 1<<20) + "\n\n", errcode.LLMCallFailed, true, "not a JSON object"},
+		{"page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, false, "is its baseURL right?"},
+		{"too many calls", 200, events(strings.Repeat(called, 300)), errcode.LLMCallFailed, false, "256 calls"},
+		{"too many parts", 200, events(strings.Repeat(`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"x"}]}}]}`+"\n", 5000)), errcode.LLMCallFailed, false, "4097 parts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.Hello(), c.status, c.reply)
-			trouble := providertest.WantError(t, x.Err, c.code, c.again, c.words)
-			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && trouble.RetryAfter != want {
-				t.Errorf("after %v, want %v", trouble.RetryAfter, want)
+			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.HelloRequest(), c.status, c.reply)
+			failure := providertest.WantError(t, x.Err, c.code, c.retryable, c.text)
+			if want := 38500 * time.Millisecond; c.code == errcode.RateLimited && failure.RetryAfter != want {
+				t.Errorf("RetryAfter is %v, want %v", failure.RetryAfter, want)
 			}
 		})
 	}
 }
 
-func TestDocumentOfNoCandidate(t *testing.T) {
-	x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[]}`)
-	providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "broke off")
+func TestAnswer_NoCandidate(t *testing.T) {
+	x := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, `{"candidates":[]}`)
+	providertest.WantError(t, x.Err, errcode.LLMCallFailed, true, "stopped in the middle")
 }

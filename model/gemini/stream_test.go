@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// A stream as the provider sends it: a summary of thoughts, text, then two
-// calls of one function without ids, and a part that nobody knows.
+// parallel is a stream with a summary of thoughts, text, two calls of one function
+// without ids, and a part of an unknown kind, which is ignored.
 const parallel = `
 {"candidates":[{"content":{"parts":[{"text":"**Thinking** of files","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":4325,"cachedContentTokenCount":4000,"totalTokenCount":4362,"promptTokensDetails":[{"modality":"TEXT","tokenCount":4325}],"thoughtsTokenCount":37},"modelVersion":"gemini-3-pro-preview","responseId":"abc"}
 {"candidates":[{"content":{"parts":[{"text":"I look "}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":3,"thoughtsTokenCount":37}}
@@ -21,12 +21,12 @@ const parallel = `
 {"candidates":[{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":52,"cachedContentTokenCount":4000,"thoughtsTokenCount":37},"modelVersion":"gemini-3-pro-preview"}
 `
 
-// The same as one document.
+// parallelWhole is the same answer as one document.
 const parallelWhole = `{"candidates":[{"content":{"parts":[{"text":"**Thinking** of files","thought":true},{"text":"I look twice. ü"},
 	{"functionCall":{"name":"read_file","args":{"path":"a/b"}},"thoughtSignature":"CskBsig="},{"functionCall":{"name":"read_file","args":{}}},{"functionCall":{"name":"now","id":"f3"}}],"role":"model"},"finishReason":"STOP"}],
 	"usageMetadata":{"promptTokenCount":4325,"candidatesTokenCount":52,"cachedContentTokenCount":4000,"thoughtsTokenCount":37}}`
 
-func TestAnswerWithParallelCalls(t *testing.T) {
+func TestAnswer_ParallelCalls(t *testing.T) {
 	want := &model.Answer{
 		Text: "I look twice. ü", Finish: model.FinishToolCalls, MessagesRead: 1, Provider: "gemini",
 		Calls: []model.Call{
@@ -36,13 +36,13 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 		},
 		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
 	}
-	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.Hello(), 200, events(parallel))
-	whole := suite.Do(t, provider.Config{}, providertest.Hello(), 200, parallelWhole)
+	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(parallel))
+	whole := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, parallelWhole)
 	for how, x := range map[string]providertest.Exchange{"streamed": streamed, "whole": whole} {
 		if x.Err != nil {
 			t.Fatalf("%s: %v", how, x.Err)
 		}
-		x.Answer.Reasoning = nil // TestSignatures
+		x.Answer.Reasoning = nil // see TestSignature_IsSentBack
 		if diff := cmp.Diff(want, x.Answer); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", how, diff)
 		}
@@ -55,9 +55,9 @@ func TestAnswerWithParallelCalls(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatAreNoObject(t *testing.T) {
+func TestAnswer_ArgumentsThatAreNotAnObject(t *testing.T) {
 	for sent, want := range map[string]string{`[1]`: `[1]`, `"{oops"`: `"{oops"`, `null`: `null`} {
-		x := suite.Do(t, provider.Config{}, providertest.Hello(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
+		x := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":`+sent+`}}]},"finishReason":"STOP"}]}`)
 		if x.Err != nil || string(x.Answer.Calls[0].Args) != want {
 			t.Errorf("%s: got %+v (%v), want %s", sent, x.Answer, x.Err, want)
 		}

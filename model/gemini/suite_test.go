@@ -23,14 +23,14 @@ var suite = providertest.Suite{
 	Call: func(name string) string {
 		return `{"candidates":[{"content":{"parts":[{"functionCall":{"name":` + strconv.Quote(name) + `,"args":{}}}]},"finishReason":"STOP"}]}`
 	},
-	Piece:     events(`{"candidates":[{"content":{"parts":[{"text":"Slowly"}]}}]}`),
-	ToolNames: "tools.0.functionDeclarations.#.name",
+	StreamStart: events(`{"candidates":[{"content":{"parts":[{"text":"Slowly"}]}}]}`),
+	ToolNames:   "tools.0.functionDeclarations.#.name",
 	Reasoning: []string{
 		`{"model":"` + name + `","parts":[{"kind":"raw","raw":{"text":"x","thought":true,"thoughtSignature":"y"}}]}`,
 		`{"model":"` + name + `","parts":[{"kind":"call","sign":"z"},{"kind":"text","bytes":5,"sign":"y"}]}`,
 		`[]`, `{`,
 	},
-	Fault: fault,
+	CheckRequest: checkRequest,
 }
 
 func TestSuite(t *testing.T) { suite.Run(t) }
@@ -47,22 +47,22 @@ func FuzzAnswer(f *testing.F) {
 	suite.Fuzz(f)
 }
 
-// fault says what is wrong with a conversation; "" when nothing is.
-func fault(body string) string {
+// checkRequest returns why the provider would reject a request, or "".
+func checkRequest(body string) string {
 	if !gjson.Valid(body) {
-		return "no JSON"
+		return "not JSON"
 	}
 	contents := gjson.Get(body, "contents").Array()
-	open := []string(nil) // calls that wait for their results
+	open := []string(nil) // ids and names of calls without a result yet
 	seen := map[string]bool{}
 	for i, c := range contents {
 		if want := []string{"user", "model"}[i%2]; c.Get("role").Str != want {
-			return fmt.Sprintf("content %d is of the %s, not the %s", i, c.Get("role").Str, want)
+			return fmt.Sprintf("content %d has role %s, want %s", i, c.Get("role").Str, want)
 		}
 		var calls, results []string
 		parts := c.Get("parts").Array()
 		if len(parts) == 0 {
-			return "a content of nothing"
+			return "a content without parts"
 		}
 		for at, p := range parts {
 			call, result := p.Get("functionCall"), p.Get("functionResponse")
@@ -70,7 +70,7 @@ func fault(body string) string {
 			case call.Exists():
 				id := call.Get("id").Str
 				if seen[id] || id == "" || !call.Get("args").IsObject() {
-					return "the call is none: " + p.Raw
+					return "invalid call: " + p.Raw
 				}
 				if len(calls) == 0 && p.Get("thoughtSignature").Str == "" {
 					return "a first call without a signature"
@@ -79,24 +79,24 @@ func fault(body string) string {
 				calls = append(calls, id+call.Get("name").Str)
 			case result.Exists():
 				if results = append(results, result.Get("id").Str+result.Get("name").Str); at != len(results)-1 || !result.Get("response").IsObject() {
-					return "the result is none: " + p.Raw
+					return "invalid result: " + p.Raw
 				}
 			case p.Get("text").Str == "" && !p.Get("thoughtSignature").Exists():
-				return "a part of nothing"
+				return "an empty part"
 			}
 		}
 		if got, want := fmt.Sprintf("%q", results), fmt.Sprintf("%q", open); got != want {
-			return fmt.Sprintf("content %d has results %s to calls %s", i, got, want)
+			return fmt.Sprintf("content %d has results %s for calls %s", i, got, want)
 		}
 		open = calls
 	}
 	if len(contents)%2 == 0 {
-		return "the user's word is not the last"
+		return "the last content is not the user's"
 	}
 	return ""
 }
 
-// events gives data as a stream: each line is one event.
+// events returns lines of JSON as a stream: each line is one event.
 func events(lines string) string {
 	var stream strings.Builder
 	for line := range strings.Lines(lines) {

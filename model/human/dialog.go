@@ -11,203 +11,138 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// dialog is a request that the person is asked to answer.
+// dialog is the exchange about one request, until it has an answer.
 type dialog struct {
 	*screen
-	keys    *lineReader
+	lines   *lineReader
 	request model.Request
 	tools   []toolChoice
 	names   func(id identity.AgentID, role string) string
-
-	calls []model.Call // confirmed so far
-	more  bool         // the next call to be confirmed is not the last
 }
 
-// run shows the question and takes lines until one completes the answer.
-func (q *dialog) run(ctx context.Context) (*model.Answer, error) {
-	if text, ok := q.keys.typedAhead(); ok {
-		q.line("-- this was typed before the question below, and is not used:")
-		q.head(text, "")
+// run shows the request and reads lines until one completes the answer.
+func (d *dialog) run(ctx context.Context) (*model.Answer, error) {
+	if text, ok := d.lines.typedAhead(); ok {
+		d.line("-- typed before the request below, not used:")
+		d.head(text, "")
 	}
-	q.show()
+	d.showRequest()
 	for {
-		line, err := q.ask(ctx, q.asker()+">")
+		line, err := d.ask(ctx, d.agentName()+">")
 		if err != nil {
 			return nil, err
 		}
-		answer, err := q.take(ctx, strings.TrimSpace(line))
+		answer, err := d.handle(ctx, strings.TrimSpace(line))
 		if answer != nil || err != nil {
 			return answer, err
 		}
 	}
 }
 
-// ask prompts for a line. Nobody is asked what could not be shown.
-func (q *dialog) ask(ctx context.Context, prompt string) (string, error) {
-	if q.prompt(prompt); q.err != nil {
-		return "", q.err
+// ask shows a prompt and returns the next line. It reads nothing if the prompt
+// could not be written.
+func (d *dialog) ask(ctx context.Context, prompt string) (string, error) {
+	if d.prompt(prompt); d.err != nil {
+		return "", d.err
 	}
-	return q.keys.line(ctx)
+	return d.lines.next(ctx)
 }
 
-// What a word may be when it is neither text nor on the list.
-var (
-	number   = regexp.MustCompile(`^[0-9]+$`)
-	nameLike = regexp.MustCompile(`^[A-Za-z0-9]+([_.-][A-Za-z0-9]+)+$`)
-)
+// toolLike matches a word that was probably meant as a tool: a number, or parts
+// joined as in read_file. As the text of an answer, a typo would end the turn.
+var toolLike = regexp.MustCompile(`^([0-9]+|[A-Za-z0-9]+([_.-][A-Za-z0-9]+)+)$`)
 
-// take acts on a line; the answer is nil when there is more to come.
-func (q *dialog) take(ctx context.Context, line string) (*model.Answer, error) {
+// handle acts on a line. The answer is nil if the line does not complete one.
+func (d *dialog) handle(ctx context.Context, line string) (*model.Answer, error) {
 	switch {
 	case line == "":
-		return q.send(), nil
+		d.line("type text, or the number of a tool; /help shows more")
+		return nil, nil
 	case strings.HasPrefix(line, "//"):
-		return q.end(line[1:]), nil
+		return textAnswer(model.FinishEnd, line[1:]), nil
 	case line[0] == '/':
-		return q.command(ctx, line)
+		return d.command(line), nil
 	}
-	if o, mode, ok := q.findTool(line); ok {
-		return q.call(ctx, o, mode)
+	if t, ok := d.findTool(line); ok {
+		return d.call(ctx, t)
 	}
-	switch {
-	case number.MatchString(line):
-		q.line("there is no tool %s; /end %s answers with this text", line, line)
-	case nameLike.MatchString(line):
-		return q.confirmWord(ctx, line)
-	default:
-		return q.end(line), nil
+	if toolLike.MatchString(line) {
+		d.line("no tool %s; /end %[1]s answers with this text", shortName(line))
+		return nil, nil
 	}
-	return nil, nil
+	return textAnswer(model.FinishEnd, line), nil
 }
 
-// findTool finds the tool that a line names, by number or name. "json" behind it
-// asks for the arguments at once.
-func (q *dialog) findTool(line string) (o toolChoice, mode inputMode, ok bool) {
-	word, rest := words(line)
-	if rest == "json" {
-		mode = asJSON
-	} else if rest != "" {
-		return o, mode, false
+const help = `text          answer, and end the turn
+NUMBER, NAME  call a tool; its arguments are asked for as JSON
+//text        answer with text that begins with /
+/end [TEXT]   answer with TEXT, also if it looks like a tool or a command
+/say TEXT     text to the user; the turn goes on
+/wait         no answer until a message arrives
+/all          show the whole conversation
+/system       show the system prompt
+/help         this list`
+
+// command runs a line that begins with "/". The answer is nil if it only shows
+// something.
+func (d *dialog) command(line string) *model.Answer {
+	name, text, _ := strings.Cut(line, " ")
+	switch text = strings.TrimSpace(text); {
+	case name == "/end":
+		return textAnswer(model.FinishEnd, text)
+	case name == "/say" && text != "":
+		return textAnswer(model.FinishContinue, text)
+	case line == "/wait":
+		return textAnswer(model.FinishWait, "")
+	case line == "/all":
+		d.showItems(d.request.Items, d.all)
+	case line == "/system":
+		d.all(d.request.System)
+	case line == "/help":
+		d.all(help)
+	default:
+		d.line("no command %s; /help lists them, // begins a text with /", shortName(line))
 	}
-	i := slices.IndexFunc(q.tools, func(o toolChoice) bool { return o.name == word })
-	if n, err := strconv.Atoi(word); err == nil && 0 < n && n <= len(q.tools) {
+	return nil
+}
+
+func textAnswer(finish model.Finish, text string) *model.Answer {
+	return &model.Answer{Text: strings.ToValidUTF8(text, "\uFFFD"), Finish: finish}
+}
+
+// findTool returns the tool that word names, by its number in the list or by name.
+func (d *dialog) findTool(word string) (toolChoice, bool) {
+	i := slices.IndexFunc(d.tools, func(t toolChoice) bool { return t.name == word })
+	if n, err := strconv.Atoi(word); err == nil && 0 < n && n <= len(d.tools) {
 		i = n - 1
 	}
 	if i < 0 {
-		return o, mode, false
+		return toolChoice{}, false
 	}
-	return q.tools[i], mode, true
+	return d.tools[i], true
 }
 
-// confirmWord asks what a word is that looks like a tool's name and is not listed:
-// taken for text, a slip of a finger would end the turn.
-func (q *dialog) confirmWord(ctx context.Context, word string) (*model.Answer, error) {
-	q.line("%s is none of the tools listed", word)
+// call asks for the arguments of t until they fit its schema. The answer is nil
+// if the person goes back.
+func (d *dialog) call(ctx context.Context, t toolChoice) (*model.Answer, error) {
+	d.showTool(t)
 	for {
-		line, err := q.ask(ctx, "c = call it all the same, t = it is my answer, enter = neither:")
-		if err != nil {
-			return nil, err
-		}
-		switch strings.TrimSpace(line) {
-		case "":
+		in := &jsonInput{ctx: ctx, dialog: d}
+		args, err := in.value()
+		switch {
+		case in.err == errBack:
+			d.line("nothing is called")
 			return nil, nil
-		case "c":
-			return q.call(ctx, q.offer(word), byField)
-		case "t":
-			return q.end(word), nil
+		case in.err != nil:
+			return nil, in.err
+		case err == nil:
+			err = t.check(args)
 		}
-		q.invalid(line)
-	}
-}
-
-// offer gives the tool of a name, with a warning if it is not on the list.
-func (q *dialog) offer(name string) toolChoice {
-	for _, o := range q.tools {
-		if o.name == name {
-			return o
+		if err == nil {
+			call := model.Call{Name: t.name, Args: args}
+			return &model.Answer{Calls: []model.Call{call}, Finish: model.FinishToolCalls}, nil
 		}
+		d.line("these arguments cannot be used:")
+		d.head(err.Error(), "")
 	}
-	q.line("warning: %s is not offered to this agent;", brief(name))
-	q.line("the gate decides the call, and should refuse it")
-	return toolChoice{name: name}
-}
-
-// call takes the person through one call. It completes the answer unless
-// another call is to follow, or the person went back.
-func (q *dialog) call(ctx context.Context, o toolChoice, mode inputMode) (*model.Answer, error) {
-	args, err := q.arguments(ctx, o, mode)
-	if err == nil {
-		err = q.confirm(ctx, o.name, args)
-	}
-	switch {
-	case err == errBack:
-		q.line("nothing is called")
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	q.calls = append(q.calls, model.Call{Name: o.name, Args: args})
-	if q.more {
-		q.more = false
-		q.line("calls so far: %d; choose the next one, or enter sends them", len(q.calls))
-		return nil, nil
-	}
-	return q.send(), nil
-}
-
-// confirm shows a call as it will be made, and gives errBack if it is not to be.
-func (q *dialog) confirm(ctx context.Context, name string, args []byte) error {
-	q.line("call %s", name)
-	q.block(pretty(args), whole)
-	for {
-		line, err := q.ask(ctx, "enter = yes, n = no, /more = yes and another call:")
-		if err != nil {
-			return err
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "", "y", "yes":
-			return nil
-		case "/more":
-			q.more = true
-			return nil
-		case "n", "no":
-			return errBack
-		}
-		q.invalid(line)
-	}
-}
-
-// invalid says why a question is asked again.
-func (q *dialog) invalid(line string) {
-	q.line("%s is none of these", brief(strings.TrimSpace(line)))
-}
-
-// send gives the calls confirmed so far as the answer.
-func (q *dialog) send() *model.Answer {
-	if len(q.calls) == 0 {
-		q.line("type text, or the number of a tool; /help tells more")
-		return nil
-	}
-	return &model.Answer{Calls: q.calls, Finish: model.FinishToolCalls}
-}
-
-// end gives the answer that ends the turn.
-func (q *dialog) end(text string) *model.Answer {
-	return q.finalAnswer(model.Answer{Text: text, Finish: model.FinishEnd})
-}
-
-// finalAnswer gives an answer without calls, which must not lose those confirmed.
-func (q *dialog) finalAnswer(a model.Answer) *model.Answer {
-	if len(q.calls) > 0 {
-		q.line("calls wait: %d; enter sends them, /drop forgets them", len(q.calls))
-		return nil
-	}
-	a.Text = strings.ToValidUTF8(a.Text, "\uFFFD")
-	return &a
-}
-
-// words splits a line after its first word.
-func words(line string) (first, rest string) {
-	first, rest, _ = strings.Cut(line, " ")
-	return first, strings.TrimSpace(rest)
 }

@@ -1,15 +1,17 @@
-// Package human owns the model that is a person at a terminal, who answers for
-// an agent with text or with calls of its tools.
+// Package human implements a model that is a person at a terminal, who answers
+// for an agent with text or with a tool call.
 //
-// Give New's Model to any role that a person is to play. Agents that ask at
-// once have the terminal one after the other, first come, first served; each
-// question shows what is new since the agent's last answer. What the person
-// types is a proposal like any model's: the gate decides it, also where a
-// schema was filled in field by field.
+//	me := human.New(os.Stdin, os.Stderr, nil)
+//	for delta, err := range me.Generate(ctx, request) { … }
 //
-// Everything shown comes from models, tools and files, so nothing of it acts on
-// the terminal or begins a line of its own. The package edits no lines, draws
-// no screen, and keeps nothing between questions.
+// Requests of several agents are shown one after the other, in the order they
+// arrive. Each shows what is new since the agent's last answer. The person types
+// the text of the answer, or chooses a tool and types its arguments as JSON. As
+// with any model, the answer is a proposal that the gate decides.
+//
+// Everything shown comes from models, tools and files, so it is sanitized: it
+// cannot act on the terminal or look like a line of the dialogue. The package
+// edits no lines, draws no screen, and keeps nothing between requests.
 package human
 
 import (
@@ -25,50 +27,50 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Model is a person. It is no model.LanguageModel: nobody counts a person's tokens.
-// Safe for concurrent use.
+// Model is a person at a terminal. It is not a model.LanguageModel: it has no
+// context window. Safe for concurrent use.
 type Model struct {
-	turn *semaphore.Weighted // who has it owns all below
-	keys *lineReader
-	out  *screen
-	with Options
+	turn    *semaphore.Weighted // held while a request is shown; guards lines and out
+	lines   *lineReader
+	out     *screen
+	options Options
 }
 
-// Options fit a Model into the program around it. Nil Options, and nil
-// functions, do nothing. Both are called from many goroutines.
+// Options connect a Model to the program around it. Nil Options, and nil
+// functions, do nothing. Both functions must be safe for concurrent use.
 type Options struct {
-	// Name gives what an agent is called elsewhere on the terminal, "" when it
-	// is not known. Role is "" for an agent that somebody else's message names.
+	// Name returns the display name of an agent, "" if it has none. Role is ""
+	// for the sender of a message.
 	Name func(id identity.AgentID, role string) string
 
-	// Lock is called before a question is shown. Until over is called, when
-	// it has its answer or is void, nobody else should write to the terminal.
-	Lock func() (over func())
+	// Lock is called before a request is shown. Nothing else should write to the
+	// terminal until unlock is called, after the answer or the cancellation.
+	Lock func() (unlock func())
 }
 
-// New gives the person who types into in, line by line, and reads out, which
-// gets all that is to be seen before a line is awaited in one Write. While
-// an answer is awaited, one goroutine reads in. It outlives a question that
-// becomes void, because a Read cannot be taken back; the next question goes on
-// with it, so a Model never has more than one.
+// New returns a Model that reads the person's input from in, line by line, and
+// writes to out. Everything shown before a line is awaited is one Write.
+//
+// One goroutine reads in while a line is awaited. A Read cannot be cancelled, so
+// the goroutine outlives a cancelled request and serves the next one.
 func New(in io.Reader, out io.Writer, o *Options) *Model {
-	m := &Model{turn: semaphore.NewWeighted(1), keys: newKeyboard(in), out: &screen{out: out}}
+	m := &Model{turn: semaphore.NewWeighted(1), lines: newLineReader(in), out: &screen{out: out}}
 	if o != nil {
-		m.with = *o
+		m.options = *o
 	}
-	if m.with.Name == nil {
-		m.with.Name = func(identity.AgentID, string) string { return "" }
+	if m.options.Name == nil {
+		m.options.Name = func(identity.AgentID, string) string { return "" }
 	}
-	if m.with.Lock == nil {
-		m.with.Lock = func() func() { return func() {} }
+	if m.options.Lock == nil {
+		m.options.Lock = func() func() { return func() {} }
 	}
 	return m
 }
 
-// Generate asks the person and yields one Delta, the answer; all messages of r
-// count as read then. When ctx ends first it yields ctx's error at once and
-// the terminal says that the question is void. When the input has ended, or the
-// output failed, it yields a lasting model.Error, as it does ever after.
+// Generate shows r and yields one Delta with the person's answer, which counts as
+// having read all messages of r. If ctx ends first, Generate yields its error and
+// the terminal shows the cancellation. Once the input has ended, or a write has
+// failed, Generate yields a permanent model.Error.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		answer, err := m.ask(ctx, r)
@@ -81,24 +83,23 @@ func (m *Model) ask(ctx context.Context, r model.Request) (*model.Answer, error)
 		return nil, err
 	}
 	defer m.turn.Release(1)
-	defer m.with.Lock()()
+	defer m.options.Lock()()
 	defer m.out.flush()
-	q := &dialog{screen: m.out, keys: m.keys, request: r, tools: offers(r), names: m.with.Name}
-	answer, err := q.run(ctx)
+	d := &dialog{screen: m.out, lines: m.lines, request: r, tools: toolChoices(r), names: m.options.Name}
+	answer, err := d.run(ctx)
 	if err != nil {
-		return nil, q.cancelled(err)
+		return nil, d.fail(err)
 	}
 	answer.MessagesRead = model.Messages(r.Items)
 	return answer, nil
 }
 
-// cancelled says why a question needs no answer any more, and gives the error that
-// its agent gets.
-func (q *dialog) cancelled(err error) error {
-	q.line("")
+// fail shows why no answer is needed any more and returns the error of Generate.
+func (d *dialog) fail(err error) error {
+	d.line("")
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		q.line("-- the question of %s is void: %v", q.asker(), err)
+		d.line("-- the request of %s is cancelled: %v", d.agentName(), err)
 		return err
 	}
-	return model.Permanent(errcode.LLMCallFailed, err, "the person who answered at the terminal left; start again where somebody can type, or give the role another model")
+	return model.Permanent(errcode.LLMCallFailed, err, "the terminal input ended before an answer; run where a person can type, or give the role another model")
 }

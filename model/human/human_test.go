@@ -23,11 +23,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-var update = flag.Bool("update", false, "write screen and answer of testdata anew")
+var update = flag.Bool("update", false, "rewrite screen and answer of the files in testdata")
 
 func Example() {
 	// A terminal echoes what is typed; here a reader does.
-	typed := io.TeeReader(iotest.OneByteReader(strings.NewReader("1\nlogs/app.log\n20\ny\n")), os.Stdout)
+	typed := io.TeeReader(iotest.OneByteReader(strings.NewReader("1\n{\"path\": \"logs/app.log\",\n\"lines\": 20}\n")), os.Stdout)
 	wire, err := tool.MarshalTools([]tool.Definition{{Name: "read_file", Description: "Reads a file.", Input: []byte(
 		`{"type":"object","properties":{"path":{"type":"string"},"lines":{"type":"integer"}},"required":["path"]}`)}})
 	if err != nil {
@@ -56,24 +56,22 @@ func Example() {
 	//   | what went wrong?
 	// tools
 	//   1 read_file  Reads a file.
-	// text ends the turn, a number calls a tool, /help tells more
+	// text ends the turn, a number calls a tool, /help shows more
 	// analyst> 1
-	// path (string, required)
-	// path = logs/app.log
-	// lines (integer, optional)
-	// lines = 20
 	// call read_file
-	//   | {
-	//   |   "path": "logs/app.log",
-	//   |   "lines": 20
-	//   | }
-	// enter = yes, n = no, /more = yes and another call: y
+	//   | Reads a file.
+	// arguments
+	//   | path (required) {"type":"string"}
+	//   | lines (optional) {"type":"integer"}
+	// arguments as JSON, enter = {}, /back: {"path": "logs/app.log",
+	// ... "lines": 20}
 	//
-	// calls: read_file {"path":"logs/app.log","lines":20}
+	// calls: read_file {"path": "logs/app.log",
+	// "lines": 20}
 }
 
-// asked is a request as testdata has it.
-type asked struct {
+// requestFile is the JSON form of a request in testdata.
+type requestFile struct {
 	Self   model.AgentInfo
 	System string
 	Items  []model.Item
@@ -83,7 +81,7 @@ type asked struct {
 	}
 }
 
-func (a asked) request(t testing.TB) model.Request {
+func (a requestFile) request(t testing.TB) model.Request {
 	t.Helper()
 	r := model.Request{Self: a.Self, System: a.System, Items: a.Items}
 	var definitions []tool.Definition
@@ -98,9 +96,10 @@ func (a asked) request(t testing.TB) model.Request {
 	return r
 }
 
-// TestDialogues plays the files of testdata: what is typed in input answers
-// request, and screen and answer are what comes of it.
-func TestDialogues(t *testing.T) {
+// TestModel_Dialogues plays the files of testdata: the person types input to
+// answer request, which is request.json if the file has none. Screen and answer
+// are the result.
+func TestModel_Dialogues(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no dialogues: %v", err)
@@ -111,7 +110,7 @@ func TestDialogues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := replay(t, archive)
+			got := playArchive(t, archive)
 			if *update {
 				if err := os.WriteFile(path, txtar.Format(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -125,24 +124,42 @@ func TestDialogues(t *testing.T) {
 	}
 }
 
-// replay gives an archive whose screen and answer are made anew.
-func replay(t *testing.T, a *txtar.Archive) *txtar.Archive {
-	files := map[string][]byte{}
-	for _, f := range a.Files {
-		files[f.Name] = f.Data
-	}
-	var question asked
-	decoder := json.NewDecoder(bytes.NewReader(files["request"]))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&question); err != nil {
+// playArchive returns the archive with the screen and answer of playing it.
+func playArchive(t *testing.T, a *txtar.Archive) *txtar.Archive {
+	t.Helper()
+	request, err := os.ReadFile("testdata/request.json")
+	if err != nil {
 		t.Fatal(err)
 	}
-	screen, answer, err := play(t, question.request(t), string(files["input"]))
+	var input string
+	var kept []txtar.File
+	for _, f := range a.Files {
+		switch f.Name {
+		case "request":
+			request = f.Data
+		case "input":
+			input = string(f.Data)
+		default:
+			continue
+		}
+		kept = append(kept, f)
+	}
+	screen, answer, err := play(t, decodeRequest(t, request), input)
 	wantHarmless(t, screen)
-	return &txtar.Archive{Comment: a.Comment, Files: []txtar.File{
-		{Name: "request", Data: files["request"]}, {Name: "input", Data: files["input"]},
-		{Name: "screen", Data: []byte(strings.TrimSuffix(screen, "\n") + "\n")}, {Name: "answer", Data: []byte(outcome(t, answer, err) + "\n")},
-	}}
+	return &txtar.Archive{Comment: a.Comment, Files: append(kept,
+		txtar.File{Name: "screen", Data: []byte(strings.TrimSuffix(screen, "\n") + "\n")},
+		txtar.File{Name: "answer", Data: []byte(outcome(t, answer, err) + "\n")})}
+}
+
+func decodeRequest(t *testing.T, doc []byte) model.Request {
+	t.Helper()
+	var file requestFile
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	return file.request(t)
 }
 
 func outcome(t *testing.T, answer *model.Answer, err error) string {
@@ -157,7 +174,7 @@ func outcome(t *testing.T, answer *model.Answer, err error) string {
 	return ascii(string(doc))
 }
 
-// ascii escapes what a reader of testdata could not see.
+// ascii escapes characters that are not visible in testdata.
 func ascii(doc string) string {
 	var b strings.Builder
 	for _, r := range doc {
@@ -170,16 +187,16 @@ func ascii(doc string) string {
 	return b.String()
 }
 
-// play asks once, with a terminal that echoes.
+// play generates one answer, with a terminal that echoes input.
 func play(t testing.TB, r model.Request, input string) (screen string, a *model.Answer, err error) {
 	t.Helper()
 	var out bytes.Buffer
 	in := io.TeeReader(iotest.OneByteReader(strings.NewReader(input)), &out)
-	a, err = ask(t, t.Context(), human.New(in, clean{&out}, nil), r)
+	a, err = ask(t, t.Context(), human.New(in, strictScreen{&out}, nil), r)
 	return out.String(), a, err
 }
 
-// ask gives the outcome of a question, which has to be one Delta.
+// ask returns the outcome of Generate, which must be one Delta.
 func ask(t testing.TB, ctx context.Context, m model.Model, r model.Request) (a *model.Answer, err error) {
 	t.Helper()
 	n := 0
@@ -197,8 +214,7 @@ func requestOf(role string, items ...model.Item) model.Request {
 	return model.Request{Self: model.AgentInfo{ID: "a1", Role: role, Task: "t1"}, Items: items}
 }
 
-// The input's end is an error that lasts, also for questions asked later.
-func TestAPersonWhoLeftStaysAway(t *testing.T) {
+func TestModel_EndOfInputIsPermanent(t *testing.T) {
 	m := human.New(strings.NewReader(""), io.Discard, nil)
 	for range 2 {
 		_, err := ask(t, t.Context(), m, requestOf("analyst"))
@@ -206,14 +222,14 @@ func TestAPersonWhoLeftStaysAway(t *testing.T) {
 	}
 }
 
-func TestALastLineWithoutItsEndIsALine(t *testing.T) {
+func TestModel_LastLineNeedsNoLineBreak(t *testing.T) {
 	_, a, err := play(t, requestOf("analyst"), "done")
 	if err != nil || a.Text != "done" || a.Finish != model.FinishEnd {
 		t.Errorf("answer %+v, error %v; want the end with done", a, err)
 	}
 }
 
-func TestALineOfAMegabyteEndsTheInput(t *testing.T) {
+func TestModel_LineOfAMegabyteEndsTheInput(t *testing.T) {
 	m := human.New(strings.NewReader(strings.Repeat("x", 1<<20)+"\nmore\n"), io.Discard, nil)
 	for range 2 {
 		_, err := ask(t, t.Context(), m, requestOf("analyst"))
@@ -221,65 +237,59 @@ func TestALineOfAMegabyteEndsTheInput(t *testing.T) {
 	}
 }
 
-// Nobody answers what nobody could read.
-func TestAScreenThatFailsIsNotAnswered(t *testing.T) {
+func TestModel_RequestThatIsNotShownIsNotAnswered(t *testing.T) {
 	broken := errors.New("broken")
-	m := human.New(strings.NewReader("yes\n"), failing{broken}, nil)
+	m := human.New(strings.NewReader("yes\n"), failingWriter{broken}, nil)
 	_, err := ask(t, t.Context(), m, requestOf("analyst"))
 	wantLasting(t, err, broken)
 }
 
 func wantLasting(t *testing.T, err, cause error) {
 	t.Helper()
-	trouble, ok := errors.AsType[*model.Error](err)
-	if !ok || trouble.Retryable || errcode.Of(err) != errcode.LLMCallFailed || cause != nil && !errors.Is(err, cause) {
-		t.Errorf("error %v, want lasting trouble, code %s, cause %v", err, errcode.LLMCallFailed, cause)
+	failure, ok := errors.AsType[*model.Error](err)
+	if !ok || failure.Retryable || errcode.Of(err) != errcode.LLMCallFailed || cause != nil && !errors.Is(err, cause) {
+		t.Errorf("error %v, want a permanent error, code %s, cause %v", err, errcode.LLMCallFailed, cause)
 	}
 }
 
-type failing struct{ err error }
+// failingWriter is a terminal whose writes fail.
+type failingWriter struct{ err error }
 
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
+func (f failingWriter) Write([]byte) (int, error) { return 0, f.err }
 
-// A person is no language model: nobody writes prompts for their window.
-func TestAPersonIsNoLanguageModel(t *testing.T) {
+func TestModel_IsNotALanguageModel(t *testing.T) {
 	var m model.Model = human.New(strings.NewReader(""), io.Discard, nil)
 	if _, ok := m.(model.LanguageModel); ok {
-		t.Error("Model is a model.Language")
+		t.Error("Model is a model.LanguageModel")
 	}
 }
 
-// Wherever the input ends, the question does.
-func TestThePersonMayLeaveAtAnyPrompt(t *testing.T) {
-	dialogue := strings.SplitAfter("1\n\"\n/back\n1\n{}\nn\nmis_spelt\nwhat\nc\n{}\nhm\n", "\n")
-	r := oneTool(`{"oneOf":[]}`)
+func TestModel_InputMayEndAtAnyPrompt(t *testing.T) {
+	dialogue := strings.SplitAfter("1\n\"\n/back\n1\n{\n\"a\":\n/back\nmis_spelt\n/help\n1\n[]\n{\n", "\n")
+	r := toolRequest(`{"oneOf":[]}`)
 	for n := range dialogue {
 		_, _, err := play(t, r, strings.Join(dialogue[:n], ""))
 		wantLasting(t, err, io.EOF)
 	}
 }
 
-func TestALongListOfToolsIsCutAndItsNumbersStillCall(t *testing.T) {
+func TestModel_ListsAllTools(t *testing.T) {
 	r := requestOf("analyst")
 	for i := range 45 {
 		r.Tools = append(r.Tools, fmt.Sprintf("tool%d", i+1))
 	}
-	screen, a, err := play(t, r, "/tools\n45\n\n\n")
+	screen, a, err := play(t, r, "45\n\n")
 	if err != nil || len(a.Calls) != 1 || a.Calls[0].Name != "tool45" {
 		t.Errorf("answer %+v, error %v; want a call of tool45", a, err)
 	}
-	short, long, _ := strings.Cut(screen, "analyst> /tools")
-	if !strings.Contains(short, " 40 tool40") || strings.Contains(short, "tool41") || !strings.Contains(short, "… 5 more; /tools lists all") {
-		t.Errorf("the question does not list forty and say of five more:\n%s", short)
-	}
-	if !strings.Contains(long, " 45 tool45") {
-		t.Errorf("/tools does not list all:\n%s", long)
+	if !strings.Contains(screen, " 45 tool45") {
+		t.Errorf("tool45 is not listed:\n%s", screen)
 	}
 }
 
-func TestAQuestionThatIsVoidTakesNoLine(t *testing.T) {
+func TestModel_CancelledRequestTakesNoLine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	m := human.New(strings.NewReader("one\n"), writing(cancel), nil)
+	m := human.New(strings.NewReader("one\n"), writerFunc(cancel), nil)
 	if _, err := ask(t, ctx, m, requestOf("analyst")); err != context.Canceled {
 		t.Errorf("error %v, want that of the context", err)
 	}
@@ -289,10 +299,10 @@ func TestAQuestionThatIsVoidTakesNoLine(t *testing.T) {
 	}
 }
 
-// writing is a screen that tells when it is written to.
-type writing func()
+// writerFunc is a terminal that calls a function for each Write.
+type writerFunc func()
 
-func (w writing) Write(text []byte) (int, error) {
+func (w writerFunc) Write(text []byte) (int, error) {
 	w()
 	return len(text), nil
 }

@@ -4,60 +4,48 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"strings"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/model"
 )
 
-// maxTools is how many tools a question lists.
-const maxTools = 40
-
-// show prints who asks, what is new, and what may be called.
-func (q *dialog) show() {
-	self := q.request.Self
-	q.line("")
-	q.line("== %s asks", q.asker())
-	q.fact("agent", string(self.ID))
-	q.fact("task", string(self.Task))
-	q.fact("state", self.State)
-	q.showNew()
-	q.listTools()
-	q.line("text ends the turn, a number calls a tool, /help tells more")
-}
-
-// asker is what the agent that asks is called.
-func (q *dialog) asker() string {
-	self := q.request.Self
-	return brief(cmp.Or(q.names(self.ID, self.Role), self.Role))
-}
-
-// sender is what the one is called who wrote a message.
-func (q *dialog) sender(id string) string {
-	return cmp.Or(q.names(identity.AgentID(id), ""), id)
-}
-
-func (q *dialog) fact(name, value string) {
-	if value != "" {
-		q.line("   %-5s %s", name, value)
-	}
-}
-
-// showNew prints what the agent has not answered yet: what came after its last
-// answer, and messages that this had not read.
-func (q *dialog) showNew() {
-	items := newItems(q.request.Items)
+// showRequest prints which agent asks, what is new, and which tools it has.
+func (d *dialog) showRequest() {
+	self := d.request.Self
+	d.line("")
+	d.line("== %s asks", d.agentName())
+	d.fact("agent", string(self.ID))
+	d.fact("task", string(self.Task))
+	d.fact("state", self.State)
+	items := newItems(d.request.Items)
 	if len(items) == 0 {
-		q.line("nothing is new since the last answer")
+		d.line("nothing new since the last answer")
 	}
-	for _, item := range items {
-		q.item(item, q.showBrief)
+	d.showItems(items, func(text string) { d.head(text, "; /all shows everything") })
+	d.listTools()
+	d.line("text ends the turn, a number calls a tool, /help shows more")
+}
+
+// agentName returns the display name of the agent that asks.
+func (d *dialog) agentName() string {
+	self := d.request.Self
+	return shortName(cmp.Or(d.names(self.ID, self.Role), self.Role))
+}
+
+// senderName returns the display name of the sender of a message.
+func (d *dialog) senderName(id string) string {
+	return cmp.Or(d.names(identity.AgentID(id), ""), id)
+}
+
+func (d *dialog) fact(name, value string) {
+	if value != "" {
+		d.line("   %-5s %s", name, value)
 	}
 }
 
+// newItems returns what the agent has not answered yet: the items after its last
+// answer, and earlier messages that this answer had not read.
 func newItems(items []model.Item) (list []model.Item) {
 	after, read, n := 0, 0, 0
 	for i, item := range items {
@@ -76,38 +64,31 @@ func newItems(items []model.Item) (list []model.Item) {
 	return list
 }
 
-func (q *dialog) showAll() {
-	for _, item := range q.request.Items {
-		q.item(item, q.showFull)
-	}
-}
-
-func (q *dialog) showBrief(text string) { q.head(text, "; /all shows everything") }
-func (q *dialog) showFull(text string)  { q.block(text, whole) }
-
-// item prints an entry of the conversation, its texts with show.
-func (q *dialog) item(item model.Item, show func(string)) {
-	switch {
-	case item.Message != nil:
-		q.line("message from %s", q.sender(item.Message.From))
-		show(readable(item.Message.Payload))
-	case item.Result != nil:
-		q.line("result of %s: %s", brief(item.Result.Tool), outcome(item.Result))
-		show(readable(item.Result.Content))
-	case item.Answer != nil:
-		q.answered(item.Answer, show)
+// showItems prints entries of the conversation, and their texts with show.
+func (d *dialog) showItems(items []model.Item, show func(text string)) {
+	for _, item := range items {
+		switch {
+		case item.Message != nil:
+			d.line("message from %s", d.senderName(item.Message.From))
+			show(readable(item.Message.Payload))
+		case item.Result != nil:
+			d.line("result of %s: %s", shortName(item.Result.Tool), outcome(item.Result))
+			show(readable(item.Result.Content))
+		case item.Answer != nil:
+			d.showAnswer(item.Answer, show)
+		}
 	}
 }
 
 func outcome(r *model.Result) string {
 	if r.IsError {
-		return "failure"
+		return "error"
 	}
 	return "ok"
 }
 
-func (q *dialog) answered(a *model.Answer, show func(string)) {
-	q.line("answer (%s)", a.Finish)
+func (d *dialog) showAnswer(a *model.Answer, show func(text string)) {
+	d.line("answer (%s)", a.Finish)
 	if a.Text != "" {
 		show(a.Text)
 	}
@@ -115,85 +96,56 @@ func (q *dialog) answered(a *model.Answer, show func(string)) {
 		show(pretty(a.Value))
 	}
 	for _, c := range a.Calls {
-		q.line("call %s", c.Name)
+		d.line("call %s", c.Name)
 		show(pretty(c.Args))
 	}
 }
 
-// listTools prints the tools with a row for each.
-func (q *dialog) listTools() {
-	if len(q.tools) == 0 {
-		q.line("no tools")
+// listTools prints one line for each tool.
+func (d *dialog) listTools() {
+	if len(d.tools) == 0 {
+		d.line("no tools")
 		return
 	}
-	q.line("tools")
-	for i, o := range q.tools {
-		if i == maxTools {
-			q.line("  … %d more; /tools lists all", len(q.tools)-i)
-			return
-		}
-		q.line("%3d %s  %s", i+1, o.name, o.description)
+	d.line("tools")
+	for i, t := range d.tools {
+		d.line("%3d %s  %s", i+1, t.name, t.description)
 	}
 }
 
-// describe prints a tool's whole description, and its schema when asked to.
-func (q *dialog) describe(n int, o toolChoice, schema bool) {
-	q.line("%3d %s", n, o.name)
-	if o.description != "" {
-		q.block(o.description, whole)
+// showTool prints what the person needs to know to write the arguments of t.
+func (d *dialog) showTool(t toolChoice) {
+	d.line("call %s", t.name)
+	if t.description != "" {
+		d.all(t.description)
 	}
-	if schema && o.schema.Exists() {
-		q.line("schema")
-		q.block(pretty([]byte(o.schema.Raw)), whole)
+	if hint := t.hint(); hint != "" {
+		d.line("arguments")
+		d.all(hint)
 	}
 }
 
-// readable gives what somebody wrote as a person reads it: plain text without
-// the JSON around it.
+// readable returns the text of a document that is only text, as a JSON string or
+// {"text": …}, and any other document indented.
 func readable(doc []byte) string {
 	var text string
 	if json.Unmarshal(doc, &text) == nil && bytes.HasPrefix(bytes.TrimSpace(doc), []byte(`"`)) {
 		return text
 	}
-	var only map[string]json.RawMessage
-	if json.Unmarshal(doc, &only) == nil && len(only) == 1 && json.Unmarshal(only["text"], &text) == nil {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(doc, &fields) == nil && len(fields) == 1 && json.Unmarshal(fields["text"], &text) == nil {
 		return text
 	}
 	return pretty(doc)
 }
 
-// pretty indents a document. One that is large, odd or deep stays as it is:
-// indented, it could be a hundred times longer.
+// pretty returns a document indented. One that is large, deep or malformed is
+// returned as it is: indented, it could be a hundred times longer.
 func pretty(doc []byte) string {
-	const most = 256 << 10
+	const maxSize = 256 << 10
 	var out bytes.Buffer
-	if len(doc) > most || strictjson.Check(doc, nil) != nil || json.Indent(&out, doc, "", "  ") != nil {
+	if len(doc) > maxSize || strictjson.Check(doc, nil) != nil || json.Indent(&out, doc, "", "  ") != nil {
 		return string(doc)
 	}
 	return out.String()
-}
-
-// toolChoice is a tool as the person chooses it.
-type toolChoice struct {
-	name, description string
-	schema            gjson.Result // its parameters; zero when not known
-}
-
-// offers lists the tools of a request. One that the serialised list does not
-// describe, or not well, has its name only.
-func offers(r model.Request) []toolChoice {
-	described := map[string]gjson.Result{}
-	if json.Valid(r.ToolJSON) { // gjson has no bound on depth, this has
-		gjson.ParseBytes(r.ToolJSON).ForEach(func(_, entry gjson.Result) bool {
-			function := entry.Get("function")
-			described[function.Get("name").String()] = function
-			return true
-		})
-	}
-	list := make([]toolChoice, 0, len(r.Tools))
-	for _, name := range r.Tools {
-		function := described[name]
-		list = append(list, toolChoice{name, strings.TrimSpace(function.Get("description").String()), function.Get("parameters")})
-	}
-	return list
 }

@@ -7,72 +7,72 @@ import (
 	"io"
 )
 
-// maxLine is the longest line that is read; a longer one ends the input.
+// maxLine is the length in bytes from which a line ends the input.
 const maxLine = 1 << 20
 
-// lineReader reads lines when they are wanted, never ahead: what a person types
-// belongs to the question that is open then.
+// lineReader reads a line when one is wanted, never ahead: what a person types
+// belongs to the request that is shown then. Not safe for concurrent use.
 type lineReader struct {
-	in      *bufio.Scanner // owned by the goroutine that reads, when there is one
-	typed   chan inputLine // from that goroutine; has room, so that it can end
-	reading bool           // that goroutine is there, or its stroke is in typed
-	closed  error          // why no line comes any more
+	in      *bufio.Scanner // used by the goroutine that reads
+	typed   chan inputLine // from that goroutine; buffered, so that it can exit
+	reading bool           // the goroutine runs, or its line is in typed
+	closed  error          // why there are no more lines
 }
 
-// inputLine is a line, or why there is none.
+// inputLine is a line, or the error instead of it.
 type inputLine struct {
 	text string
 	err  error
 }
 
-func newKeyboard(in io.Reader) *lineReader {
+func newLineReader(in io.Reader) *lineReader {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	return &lineReader{in: lines, typed: make(chan inputLine, 1)}
 }
 
-// line waits for the next line. It gives ctx's error when that ends first, and
-// the same error for ever when there are no more lines.
-func (k *lineReader) line(ctx context.Context) (string, error) {
+// next waits for the next line. It returns ctx's error when that ends first. Once
+// the input has ended, it always returns the same error.
+func (r *lineReader) next(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if k.closed == nil && !k.reading {
-		k.reading = true
-		go k.read()
+	if r.closed != nil {
+		return "", r.closed
 	}
-	if k.closed != nil {
-		return "", k.closed
+	if !r.reading {
+		r.reading = true
+		go r.read()
 	}
 	select {
-	case s := <-k.typed:
-		return k.take(s)
+	case line := <-r.typed:
+		return r.receive(line)
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
-// typedAhead gives the line that was typed for a question that had become void, if
-// it came before the next one was asked.
-func (k *lineReader) typedAhead() (string, bool) {
+// typedAhead returns the line that was typed after a request was cancelled and
+// before the next one is shown, if there is one.
+func (r *lineReader) typedAhead() (string, bool) {
 	select {
-	case s := <-k.typed:
-		text, err := k.take(s)
+	case line := <-r.typed:
+		text, err := r.receive(line)
 		return text, err == nil
 	default:
 		return "", false
 	}
 }
 
-func (k *lineReader) take(s inputLine) (string, error) {
-	k.reading, k.closed = false, s.err
-	return s.text, s.err
+func (r *lineReader) receive(line inputLine) (string, error) {
+	r.reading, r.closed = false, line.err
+	return line.text, line.err
 }
 
-func (k *lineReader) read() {
-	if k.in.Scan() {
-		k.typed <- inputLine{text: k.in.Text()}
+func (r *lineReader) read() {
+	if r.in.Scan() {
+		r.typed <- inputLine{text: r.in.Text()}
 		return
 	}
-	k.typed <- inputLine{err: cmp.Or(k.in.Err(), io.EOF)}
+	r.typed <- inputLine{err: cmp.Or(r.in.Err(), io.EOF)}
 }

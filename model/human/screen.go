@@ -4,47 +4,55 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
-	"golang.org/x/text/width"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// How much is shown. A terminal that is narrower breaks rows itself, and then
-// a text can look like a line of the dialogue.
+// Bounds of what is printed. On a narrower terminal rows wrap, and the rest of a
+// row can look like a line of the dialogue.
 const (
 	columns   = 78
-	screenful = 20 // rows of one text
-	whole     = 0  // all rows of it
+	screenful = 20 // rows that head prints
 )
 
-// screen prints rows. It is the one way to the terminal: what is printed can
-// neither act on it nor leave its row, whatever it holds.
+// screen prints rows. Everything shown goes through it: no text that it prints
+// can act on the terminal or leave its row.
 type screen struct {
-	out  io.Writer
-	rows strings.Builder // printed, and not yet written
-	err  error           // the first of a write
+	out     io.Writer
+	pending strings.Builder // rows not yet written
+	err     error           // of the first Write that failed
 }
 
-// line prints one row, cut where it is too long.
+// line prints one row, cut if it is too long.
 func (s *screen) line(format string, args ...any) {
-	s.rows.WriteString(cut(clean(fmt.Sprintf(format, args...)), columns) + "\n")
+	s.pending.WriteString(oneRow(fmt.Sprintf(format, args...)) + "\n")
 }
 
-// prompt prints what stands before the cursor.
+// prompt prints the text before the cursor and writes everything printed so far.
 func (s *screen) prompt(text string) {
-	s.rows.WriteString(cut(clean(text), columns) + " ")
+	s.pending.WriteString(oneRow(text) + " ")
 	s.flush()
 }
 
-// block prints a text of many lines behind a margin, which tells it from what
-// the program says. It prints at most so many rows, all when that is whole, and
-// says whether that was all.
-func (s *screen) block(text string, most int) (all bool) {
+// all prints a text of many lines behind a margin, which distinguishes it from
+// the lines of the dialogue.
+func (s *screen) all(text string) { s.block(text, len(text)+1) }
+
+// head prints the first rows of a text as all does. If there are more, it says so
+// and adds hint.
+func (s *screen) head(text, hint string) {
+	if !s.block(text, screenful) {
+		s.line("  … cut%s", hint)
+	}
+}
+
+// block prints at most maxRows rows of text and reports whether these were all.
+func (s *screen) block(text string, maxRows int) bool {
 	const margin = "  | "
-	rows := 0
-	for text := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		for row := range split(clean(text), columns-len(margin)) {
-			if rows++; most != whole && rows > most {
+	n := 0
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		for _, row := range wrap(textutil.Sanitize(line), columns-len(margin)) {
+			if n++; n > maxRows {
 				return false
 			}
 			s.line("%s%s", margin, row)
@@ -53,77 +61,43 @@ func (s *screen) block(text string, most int) (all bool) {
 	return true
 }
 
-// head prints the first rows of a text; hint says where there is more.
-func (s *screen) head(text, hint string) {
-	if !s.block(text, screenful) {
-		s.line("  … cut%s", hint)
-	}
-}
-
-// flush writes at once what was printed, so that nothing gets between.
+// flush writes what was printed in one Write.
 func (s *screen) flush() {
-	if s.err == nil && s.rows.Len() > 0 {
-		_, s.err = io.WriteString(s.out, s.rows.String())
+	if s.err == nil && s.pending.Len() > 0 {
+		_, s.err = io.WriteString(s.out, s.pending.String())
 	}
-	s.rows.Reset()
+	s.pending.Reset()
 }
 
-// clean takes from a text what could act on a terminal, hide, or break a row.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return unicode.ReplacementChar
-	}, text)
-}
+// shortName shortens a name that is part of a line.
+func shortName(name string) string { return textutil.TruncateWidth(name, 40) }
 
-// brief cuts a name that stands among words.
-func brief(name string) string { return cut(name, 40) }
-
-// cut shortens a text to a number of columns.
-func cut(text string, room int) string {
-	if head, tail := splitAt(text, room); tail == "" {
-		return head
+// oneRow returns the first row of text, with "…" if there are more.
+func oneRow(text string) string {
+	text = textutil.Sanitize(text)
+	if rows := wrap(text, columns); len(rows) == 1 {
+		return text
 	}
-	head, _ := splitAt(text, room-1)
-	return head + "…"
+	return wrap(text, columns-1)[0] + "…"
 }
 
-// split yields a text in rows; an empty one is one row.
-func split(text string, room int) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for {
-			head, tail := splitAt(text, room)
-			if at := strings.LastIndexByte(head, ' ') + 1; tail != "" && at > len(head)/2 {
-				head, tail = text[:at], text[at:]
-			}
-			if !yield(strings.TrimRight(head, " ")) || tail == "" {
-				return
-			}
-			text = tail
-		}
-	}
-}
-
-// splitAt gives as much of a text as has room, and the rest.
-func splitAt(text string, room int) (head, tail string) {
+// wrap splits text into rows of at most n columns; an empty text is one row.
+func wrap(text string, n int) []string {
+	var rows []string
+	start, used := 0, 0
 	for i, r := range text {
-		if room -= displayWidth(r); room < 0 {
-			return text[:i], text[i:]
+		if used += width(r); used > n {
+			rows, start, used = append(rows, text[start:i]), i, width(r)
 		}
 	}
-	return text, ""
+	return append(rows, text[start:])
 }
 
-// displayWidth is how many columns a character takes at most.
-func displayWidth(r rune) int {
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
+// width returns an upper bound of the columns of a character: the first one of
+// two columns is U+1100.
+func width(r rune) int {
+	if r < 0x1100 {
+		return 1
 	}
-	return 1
+	return 2
 }

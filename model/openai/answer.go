@@ -11,27 +11,28 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// answer is an answer as it comes.
+// answer decodes an answer.
 type answer struct {
 	*provider.ResponseReader
-	started bool // there was a message, or a piece of one
-	calls   []toolCallDelta
-	think   reasoning
-	finish  string // the server's word for how it ended; "" when it has not
+	started   bool // a message, or a part of one, has arrived
+	calls     []toolCallDelta
+	reasoning reasoning
+	finish    string // finish_reason; "" if there is none yet
 }
 
+// decoder implements provider.Protocol.Decoder.
 func decoder(r *provider.ResponseReader) provider.Decoder { return &answer{ResponseReader: r} }
 
-// toolCallDelta is a call of an answer that has begun.
+// toolCallDelta identifies a call whose parts are arriving.
 type toolCallDelta struct {
-	index string // as it stands in the document; "" when the server counts none
+	index string // JSON of the index; "" if the server sends none
 	id    string
-	named bool // its name was shown
+	named bool // its name was emitted
 }
 
 // Document implements provider.Decoder.
 func (a *answer) Document(doc gjson.Result) error {
-	if err := a.take(doc, false); err != nil {
+	if err := a.update(doc, false); err != nil {
 		return err
 	}
 	if !a.started {
@@ -41,10 +42,10 @@ func (a *answer) Document(doc gjson.Result) error {
 }
 
 // Event implements provider.Decoder.
-func (a *answer) Event(doc gjson.Result) error { return a.take(doc, true) }
+func (a *answer) Event(doc gjson.Result) error { return a.update(doc, true) }
 
-// take takes in a whole answer, or a piece of one.
-func (a *answer) take(doc gjson.Result, piece bool) error {
+// update decodes a whole answer, or a part of one.
+func (a *answer) update(doc gjson.Result, partial bool) error {
 	var failed, choices, usage gjson.Result
 	doc.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -65,11 +66,11 @@ func (a *answer) take(doc gjson.Result, piece bool) error {
 		return a.ErrorFrom(status(failed), 0, doc)
 	}
 	a.addUsage(usage)
-	return a.choice(first(choices), piece)
+	return a.updateChoice(firstElement(choices), partial)
 }
 
-// first gives the first element of an array.
-func first(list gjson.Result) (element gjson.Result) {
+// firstElement returns the first element of an array.
+func firstElement(list gjson.Result) (element gjson.Result) {
 	if list.IsArray() {
 		list.ForEach(func(_, value gjson.Result) bool {
 			element = value
@@ -79,16 +80,16 @@ func first(list gjson.Result) (element gjson.Result) {
 	return element
 }
 
-// choice takes in the one choice there is.
-func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
+// updateChoice decodes a choice. Requests ask for only one.
+func (a *answer) updateChoice(choice gjson.Result, partial bool) (err error) {
 	name := "message"
-	if piece {
+	if partial {
 		name = "delta"
 	}
 	choice.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case name:
-			err = a.message(value, piece)
+			err = a.updateMessage(value, partial)
 		case "finish_reason":
 			if value.Str != "" {
 				a.finish = value.Str
@@ -97,27 +98,27 @@ func (a *answer) choice(choice gjson.Result, piece bool) (err error) {
 		return err == nil
 	})
 	if err == nil && (a.finish == "error" || a.finish == "insufficient_system_resource") {
-		err = a.Transient("gave up in the middle of an answer: %q", a.finish)
+		err = a.Transient("aborted its answer: %q", a.finish)
 	}
 	return err
 }
 
-// message takes in what is said in a choice.
-func (a *answer) message(m gjson.Result, piece bool) (err error) {
+// updateMessage decodes the message of a choice, or a part of it.
+func (a *answer) updateMessage(m gjson.Result, partial bool) (err error) {
 	a.started = a.started || m.IsObject()
 	m.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "content":
-			a.say(content(value))
+			a.addText(contentText(value))
 		case "refusal":
 			if value.Str != "" {
 				a.Draft.Stop = model.Refusal
-				a.say(value.Str)
+				a.addText(value.Str)
 			}
 		case "tool_calls":
-			err = a.toolCalls(value)
+			err = a.addCalls(value)
 		case fieldDetails, fieldContent, fieldReasoning:
-			a.think.take(key.Str, value, piece)
+			a.reasoning.update(key.Str, value, partial)
 		}
 		return err == nil
 	})
@@ -127,16 +128,16 @@ func (a *answer) message(m gjson.Result, piece bool) (err error) {
 	return err
 }
 
-// check refuses an answer that has grown past every measure.
+// check returns an error if the answer exceeds its limits.
 func (a *answer) check() error {
-	if a.think.size > maxThought {
-		return a.Permanent(errcode.LLMCallFailed, "thought for more than %d bytes", maxThought)
+	if a.reasoning.size > maxReasoning {
+		return a.Permanent(errcode.LLMCallFailed, "sent more than %d bytes of reasoning", maxReasoning)
 	}
 	return a.Draft.Check()
 }
 
-// content gives the text of a content: a string, or a list of parts.
-func content(value gjson.Result) string {
+// contentText returns the text of a content, which is a string or a list of parts.
+func contentText(value gjson.Result) string {
 	if !value.IsArray() {
 		return value.Str
 	}
@@ -148,25 +149,25 @@ func content(value gjson.Result) string {
 	return text.String()
 }
 
-func (a *answer) say(text string) {
+func (a *answer) addText(text string) {
 	a.Draft.AppendText(text)
 	a.Emit(model.Delta{Text: text})
 }
 
-// toolCalls takes in calls, or pieces of them.
-func (a *answer) toolCalls(list gjson.Result) (err error) {
+// addCalls adds calls, or parts of them.
+func (a *answer) addCalls(list gjson.Result) (err error) {
 	if !list.IsArray() {
 		return nil
 	}
 	list.ForEach(func(_, c gjson.Result) bool {
-		a.toolCall(c)
-		err = a.Draft.Check() // before there are more than it allows
+		a.addCall(c)
+		err = a.Draft.Check() // in the loop, to stop at the limit
 		return err == nil
 	})
 	return err
 }
 
-func (a *answer) toolCall(c gjson.Result) {
+func (a *answer) addCall(c gjson.Result) {
 	index, id, name := c.Get("index"), c.Get("id").Str, c.Get("function.name").Str
 	args := arguments(c.Get("function.arguments"))
 	at := a.callIndex(index, id, name)
@@ -177,11 +178,11 @@ func (a *answer) toolCall(c gjson.Result) {
 		a.calls[at].id = id
 	}
 	a.Draft.Call(strconv.Itoa(at), id, name, args)
-	a.showCall(&a.calls[at], name, args)
+	a.emitCall(&a.calls[at], name, args)
 }
 
-// showCall passes on a piece of a call, with its name when that is new.
-func (a *answer) showCall(c *toolCallDelta, name, args string) {
+// emitCall emits a part of a call, with the name the first time.
+func (a *answer) emitCall(c *toolCallDelta, name, args string) {
 	d := model.Delta{Args: args}
 	if !c.named && name != "" {
 		c.named, d.Tool = true, name
@@ -189,8 +190,8 @@ func (a *answer) showCall(c *toolCallDelta, name, args string) {
 	a.Emit(d)
 }
 
-// arguments gives the text of a call's arguments. Some servers send the object
-// itself.
+// arguments returns the text of a call's arguments. Some servers send an object
+// instead of a string.
 func arguments(value gjson.Result) string {
 	if value.Type == gjson.JSON {
 		return value.Raw
@@ -198,16 +199,16 @@ func arguments(value gjson.Result) string {
 	return value.Str
 }
 
-// callIndex says to which call of the answer a piece belongs; len(a.calls) when it
-// begins one. Most servers count the calls by index; some send all with the
-// same, some none, some an id and a name with each piece, some an empty id.
+// callIndex returns the index in a.calls of the call to which a part belongs, or
+// len(a.calls) for a new call. Most servers number the calls; some send the same
+// index for all or none, some an id and a name with each part, some an empty id.
 func (a *answer) callIndex(index gjson.Result, id, name string) int {
-	begins := func(c toolCallDelta) bool { return id != "" && c.id != "" && id != c.id && name != "" }
+	isNew := func(c toolCallDelta) bool { return id != "" && c.id != "" && id != c.id && name != "" }
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := a.calls[i]
 		switch {
 		case index.Type == gjson.Number && c.index == index.Raw:
-			if begins(c) {
+			if isNew(c) {
 				return len(a.calls)
 			}
 			return i
@@ -221,7 +222,7 @@ func (a *answer) callIndex(index gjson.Result, id, name string) int {
 	return len(a.calls)
 }
 
-// addUsage takes in the tokens used; the last that are told count.
+// addUsage sets the token counts. The last report counts.
 func (a *answer) addUsage(u gjson.Result) {
 	if !u.IsObject() {
 		return
@@ -243,8 +244,8 @@ func (a *answer) addUsage(u gjson.Result) {
 	a.Draft.Usage = got
 }
 
-// Answer implements provider.Decoder. Some servers leave out the end of the
-// stream, others the word how it ended.
+// Answer implements provider.Decoder. Some servers omit the end of the stream, others
+// the finish reason; one of them is enough.
 func (a *answer) Answer() (*model.Answer, error) {
 	if !a.Ended && a.finish == "" {
 		return nil, a.Truncated()
@@ -258,12 +259,12 @@ func (a *answer) Answer() (*model.Answer, error) {
 			a.Draft.AppendText("The provider's content filter stopped this answer.")
 		}
 	}
-	a.Draft.Reasoning = a.think.raw()
+	a.Draft.Reasoning = a.reasoning.raw()
 	return a.ResponseReader.Answer(), nil
 }
 
-// status gives the HTTP status an error stands for: its code, or what its
-// words mean. What says neither is taken for the server's own trouble.
+// status returns the HTTP status for an error object: its code, or the status that
+// belongs to its code or type in words. The default is 500.
 func status(failed gjson.Result) int {
 	if code := int(failed.Get("code").Int()); code >= 400 && code <= 599 {
 		return code

@@ -1,10 +1,11 @@
-// Package openai owns the wire protocol of OpenAI's chat completions, as it is
-// spoken by OpenAI itself and by Ollama, vLLM, llama.cpp, LM Studio,
-// OpenRouter, DeepSeek and whoever else serves it at another address.
+// Package openai is a client of OpenAI's Chat Completions API
+// (https://platform.openai.com/docs/api-reference/chat), which Ollama, vLLM,
+// llama.cpp, LM Studio, OpenRouter, DeepSeek and others serve too.
 //
-// It encodes chat.Turns and decodes one answer; package provider does the
-// rest. What a server sends is data: of all its dialects only what is
-// understood is taken.
+//	m := openai.New(provider.Config{Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1", Stream: true})
+//
+// It encodes chat.Turns and decodes one answer; package provider does the rest. It
+// accepts the known deviations of these servers and ignores fields it does not know.
 package openai
 
 import (
@@ -15,36 +16,36 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// What a provider.Config that says nothing gets.
+// Defaults of provider.Config.
 const (
 	defaultURL    = "https://api.openai.com/v1"
 	defaultWindow = 128_000
 )
 
-// maker marks the reasoning that only this package reads.
-const maker = "openai"
+// providerID marks reasoning data that only this package reads.
+const providerID = "openai"
 
-// client is what requests depend on.
+// client encodes requests.
 type client struct {
-	config   provider.Config
-	maxField string // what the length of an answer is called there
+	config         provider.Config
+	maxTokensField string // name of the field for MaxTokens
 }
 
-// New makes a model.
+// New returns a model. c.BaseURL includes the version, such as /v1, if there is one.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	base := c.Base(defaultURL, "")
-	own := &client{c, maxField(base)}
+	own := &client{c, maxTokensField(base)}
 	return provider.New(c, provider.Protocol{
-		ProviderID: maker, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+		ProviderID: providerID, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Request: own.request, Decoder: decoder,
 	})
 }
 
-// maxField gives the name of the field for an answer's length. OpenAI's newer
-// models refuse max_tokens; most other servers know nothing else, and would
-// ignore the new name, so that answers had no bound.
-func maxField(baseURL string) string {
+// maxTokensField returns the name of the field that limits the length of an answer.
+// OpenAI's newer models reject max_tokens. Most other servers know only that one and
+// would ignore the new name, so that answers had no limit.
+func maxTokensField(baseURL string) string {
 	if u, err := url.Parse(baseURL); err == nil {
 		host := "." + u.Hostname()
 		if strings.HasSuffix(host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com") {

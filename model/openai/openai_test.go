@@ -23,12 +23,11 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-var update = flag.Bool("update", false, "write what is expected in testdata anew")
+var update = flag.Bool("update", false, "rewrite the expected sections in testdata")
 
 var _ model.LanguageModel = (*provider.Model)(nil)
 
-// serve starts a server that the test stops, and gives the Config of a model
-// behind it.
+// serve starts a server for the test and returns the Config of a model for it.
 func serve(t testing.TB, answer http.HandlerFunc) provider.Config {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -39,8 +38,8 @@ func serve(t testing.TB, answer http.HandlerFunc) provider.Config {
 
 const secret = "sk-proj-0123456789abcdef"
 
-// text answers every request with a body.
-func text(body string) http.HandlerFunc {
+// respondWith returns a handler that sends body.
+func respondWith(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, body)
@@ -48,34 +47,34 @@ func text(body string) http.HandlerFunc {
 }
 
 func hello(t testing.TB) model.Request {
-	return model.Request{System: "Be brief.", ToolJSON: providertest.Wire(t, "read_file", "a.b"), Items: []model.Item{said("user", `{"text":"Hello"}`)}}
+	return model.Request{System: "Be brief.", ToolJSON: providertest.ToolsJSON(t, "read_file", "a.b"), Items: []model.Item{messageItem("user", `{"text":"Hello"}`)}}
 }
 
-func said(from, payload string) model.Item {
+func messageItem(from, payload string) model.Item {
 	return model.Item{Message: &model.Message{From: from, Payload: json.RawMessage(payload)}}
 }
 
-func ended(call, content string) model.Item {
+func resultItem(call, content string) model.Item {
 	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}
 }
 
-// outcome is all that a model yields.
+// outcome is what a model yields.
 type outcome struct {
-	deltas []string // all but the last
+	deltas []string // without the last
 	answer *model.Answer
 	err    error
 }
 
-// ask collects what a model yields, and checks what is true of every model.
+// ask returns what a model yields, and checks the contract of model.Model.
 func ask(t testing.TB, m model.Model, r model.Request) (o outcome) {
 	t.Helper()
 	for delta, err := range m.Generate(t.Context(), r) {
 		if o.answer != nil || o.err != nil {
-			t.Fatal("something comes after the end")
+			t.Fatal("yielded after the end")
 		}
 		o.err, o.answer = err, delta.Answer
 		if err == nil && delta.Answer == nil {
-			o.deltas = append(o.deltas, line(delta))
+			o.deltas = append(o.deltas, describeDelta(delta))
 		}
 	}
 	if (o.answer == nil) == (o.err == nil) {
@@ -84,8 +83,8 @@ func ask(t testing.TB, m model.Model, r model.Request) (o outcome) {
 	return o
 }
 
-// line shows what is set in a delta.
-func line(d model.Delta) string {
+// describeDelta returns the fields that are set in a delta.
+func describeDelta(d model.Delta) string {
 	var parts []string
 	for _, p := range [][2]string{{"text", d.Text}, {"tool", d.Tool}, {"args", d.Args}} {
 		if p[1] != "" {
@@ -95,7 +94,7 @@ func line(d model.Delta) string {
 	return strings.Join(parts, " ")
 }
 
-func TestAnswersOfManyServers(t *testing.T) {
+func TestAnswer_Servers(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 17 {
 		t.Fatalf("%d files found, %v", len(files), err)
@@ -106,7 +105,7 @@ func TestAnswersOfManyServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := ask(t, openai.New(serve(t, text(section(archive, "response")))), hello(t))
+			got := ask(t, openai.New(serve(t, respondWith(section(archive, "response")))), hello(t))
 			if got.err != nil {
 				t.Fatal(got.err)
 			}
@@ -114,7 +113,7 @@ func TestAnswersOfManyServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, name, archive, map[string]string{"deltas": strings.Join(got.deltas, "\n") + "\n", "answer": string(answer) + "\n"})
+			compareSections(t, name, archive, map[string]string{"deltas": strings.Join(got.deltas, "\n") + "\n", "answer": string(answer) + "\n"})
 		})
 	}
 }
@@ -128,8 +127,8 @@ func section(a *txtar.Archive, name string) string {
 	return ""
 }
 
-// same holds sections of an archive against what was got, or writes them.
-func same(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
+// compareSections compares sections of an archive with got, or updates them.
+func compareSections(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
 	t.Helper()
 	for _, name := range []string{"deltas", "answer"} {
 		if diff := cmp.Diff(section(a, name), got[name]); diff != "" && !*update {
@@ -144,12 +143,12 @@ func same(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
 	}
 }
 
-// trouble gives the *model.Error an attempt ended with.
-func trouble(t testing.TB, err error) *model.Error {
+// modelError returns err as a *model.Error.
+func modelError(t testing.TB, err error) *model.Error {
 	t.Helper()
 	found, ok := errors.AsType[*model.Error](err)
 	if !ok {
-		t.Fatalf("got %v (%T), want a trouble", err, err)
+		t.Fatalf("got %v (%T), want a *model.Error", err, err)
 	}
 	return found
 }

@@ -8,58 +8,58 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// The fields a server gives its model's reasoning in, and wants it back in:
-// OpenRouter in pieces of several kinds, DeepSeek, llama.cpp and older vLLM as
-// text, newer vLLM and Ollama as text of another name.
+// The fields in which servers send the reasoning of a model and expect it back:
+// OpenRouter sends a list of details; DeepSeek, llama.cpp and older vLLM send text;
+// newer vLLM and Ollama send text in another field.
 const (
 	fieldDetails   = "reasoning_details"
 	fieldContent   = "reasoning_content"
 	fieldReasoning = "reasoning"
 )
 
-// What reasoning may grow to: bytes, and details.
+// Limits of the reasoning: bytes and details.
 const (
-	maxThought = 8 << 20
-	maxDetails = 1024
+	maxReasoning = 8 << 20
+	maxDetails   = 1024
 )
 
-// reasoning is what a model thought before it answered. Only the first of the
-// fields above that a server uses is kept: the others say the same again.
+// reasoning collects the reasoning of an answer. If a server uses several of the
+// fields above, only the first in their order is recorded: the others repeat it.
 type reasoning struct {
 	details []*detail
 	texts   [2]strings.Builder // fieldContent, fieldReasoning
-	sent    [2]bool            // also when nothing stood in it
+	sent    [2]bool            // the field was present, even if empty
 	size    int
 }
 
-// take takes in the reasoning of a message or of a piece of one.
-func (r *reasoning) take(key string, value gjson.Result, piece bool) {
+// update adds the reasoning of a message, or of a part of one.
+func (r *reasoning) update(key string, value gjson.Result, partial bool) {
 	switch {
 	case key == fieldDetails && value.IsArray():
-		if r.size += len(value.Raw); r.size > maxThought {
+		if r.size += len(value.Raw); r.size > maxReasoning {
 			return
 		}
 		value.ForEach(func(_, d gjson.Result) bool {
-			r.detail(d, piece)
+			r.addDetail(d, partial)
 			if len(r.details) > maxDetails {
-				r.size = maxThought + 1
+				r.size = maxReasoning + 1
 			}
-			return r.size <= maxThought
+			return r.size <= maxReasoning
 		})
 	case key == fieldContent && value.Type == gjson.String:
-		r.text(0, value.Str)
+		r.addText(0, value.Str)
 	case key == fieldReasoning && value.Type == gjson.String:
-		r.text(1, value.Str)
+		r.addText(1, value.Str)
 	}
 }
 
-func (r *reasoning) text(which int, text string) {
+func (r *reasoning) addText(which int, text string) {
 	r.size += len(text)
 	r.sent[which] = true
 	r.texts[which].WriteString(text)
 }
 
-// raw gives the fields to send back as an object, nil when there are none.
+// raw returns the field to send back in an object, or nil if there is none.
 func (r *reasoning) raw() []byte {
 	switch {
 	case len(r.details) > 0:
@@ -71,16 +71,16 @@ func (r *reasoning) raw() []byte {
 			b = d.append(b)
 		}
 		return append(b, `]}`...)
-	case r.sent[0]: // DeepSeek misses the field even when it is empty
-		return append(field(nil, `{"`+fieldContent+`":`, r.texts[0].String()), '}')
+	case r.sent[0]: // DeepSeek requires the field even if it is empty
+		return append(appendField(nil, `{"`+fieldContent+`":`, r.texts[0].String()), '}')
 	case r.texts[1].Len() > 0:
-		return append(field(nil, `{"`+fieldReasoning+`":`, r.texts[1].String()), '}')
+		return append(appendField(nil, `{"`+fieldReasoning+`":`, r.texts[1].String()), '}')
 	}
 	return nil
 }
 
-// reasoningOf writes recorded reasoning into a message: the fields known here.
-func reasoningOf(b, recorded []byte) []byte {
+// appendReasoning appends the known fields of recorded reasoning to a message.
+func appendReasoning(b, recorded []byte) []byte {
 	gjson.ParseBytes(recorded).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case fieldDetails, fieldContent, fieldReasoning:
@@ -92,54 +92,55 @@ func reasoningOf(b, recorded []byte) []byte {
 	return b
 }
 
-// detail is one of OpenRouter's reasoning details. It goes back as it came,
-// save that the pieces of a stream are put together.
+// detail is one of OpenRouter's reasoning details. It is sent back unchanged, with
+// the parts of a stream joined.
 type detail struct {
 	kind, index string
-	keys        []string // in the order they came
+	keys        []string // in their original order
 	raw         map[string]string
-	key         string // the field whose text comes in pieces
+	key         string // the field whose text arrives in parts; "" if there is none
 	text        strings.Builder
 }
 
-// detail takes in a detail. A piece goes on with the one before when both are
-// text of the same kind and place.
-func (r *reasoning) detail(d gjson.Result, piece bool) {
+// addDetail adds a detail. A part of a stream is joined to the previous detail if both
+// are text with the same type and index.
+func (r *reasoning) addDetail(d gjson.Result, partial bool) {
 	if !d.IsObject() {
 		return
 	}
 	next := &detail{raw: map[string]string{}}
-	next.fill(d)
-	if n := len(r.details); piece && n > 0 && r.details[n-1].continues(next) {
-		r.details[n-1].fill(d)
+	next.merge(d)
+	if n := len(r.details); partial && n > 0 && r.details[n-1].continues(next) {
+		r.details[n-1].merge(d)
 		return
 	}
 	r.details = append(r.details, next)
 }
 
+// continues reports whether next is a further part of d.
 func (d *detail) continues(next *detail) bool {
 	return d.kind == next.kind && d.index == next.index && (d.kind == "reasoning.text" || d.kind == "reasoning.summary")
 }
 
-// fill takes in fields: text is added to what is there, anything else counts
-// when it came for the first time.
-func (d *detail) fill(from gjson.Result) {
+// merge adds the fields of a part: text is appended, and of any other field the first
+// value counts.
+func (d *detail) merge(from gjson.Result) {
 	from.ForEach(func(key, value gjson.Result) bool {
 		switch name := key.Str; {
 		case (name == "text" || name == "summary") && value.Type == gjson.String && (d.key == "" || d.key == name):
 			d.key = name
-			d.put(name, value.Raw)
+			d.setFirst(name, value.Raw)
 			d.text.WriteString(value.Str)
 		default:
-			d.put(name, value.Raw)
+			d.setFirst(name, value.Raw)
 		}
 		return true
 	})
 	d.kind, d.index = gjson.Parse(d.raw["type"]).Str, d.raw["index"]
 }
 
-// put keeps the first value of a field that is not null.
-func (d *detail) put(name, raw string) {
+// setFirst sets a field unless it has a value other than null.
+func (d *detail) setFirst(name, raw string) {
 	switch d.raw[name] {
 	case "":
 		d.keys = append(d.keys, name)
@@ -149,7 +150,7 @@ func (d *detail) put(name, raw string) {
 	}
 }
 
-// append writes the detail.
+// append appends the detail as JSON.
 func (d *detail) append(b []byte) []byte {
 	b = append(b, '{')
 	for i, key := range d.keys {

@@ -11,49 +11,49 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// request gives a request's document. The tools are a part of their own, so
-// that ready bytes are sent as they are.
+// request returns the document of a request. The tools are a separate part, so that
+// they are not copied.
 func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
 	turns := chat.Turns(r)
 	buffer := buffers.Get().(*[]byte)
 	b := slices.Grow((*buffer)[:0], 512+len(r.System)*9/8+chat.SizeHint(turns))
 	b = c.options(b)
 	b = append(b, `,"messages":[`...)
-	b = messages(b, r.System, turns)
+	b = appendMessages(b, r.System, turns)
 	b = append(b, ']')
-	d := &endpoint.Document{Done: func() { keep(buffer, b) }}
+	d := &endpoint.Document{Done: func() { releaseBuffer(buffer, b) }}
 	if tools == nil {
 		b = append(b, '}')
 		d.Parts = [][]byte{b}
 		return d
 	}
 	b = append(b, `,"tools":`...)
-	d.Parts = [][]byte{b, tools.JSON, end}
+	d.Parts = [][]byte{b, tools.JSON, closingBrace}
 	return d
 }
 
-var end = []byte("}")
+var closingBrace = []byte("}")
 
-// buffers holds what requests were written into, for the next ones.
+// buffers holds the memory of earlier requests for reuse.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// keep gives a buffer back, but for the rare large one.
-func keep(buffer *[]byte, b []byte) {
-	const most = 1 << 20
-	if cap(b) <= most {
+// releaseBuffer returns a buffer to the pool, unless it is exceptionally large.
+func releaseBuffer(buffer *[]byte, b []byte) {
+	const maxPooled = 1 << 20
+	if cap(b) <= maxPooled {
 		*buffer = b
 		buffers.Put(buffer)
 	}
 }
 
-// options begins the document with what a Config says.
+// options appends the beginning of the document, with the options of the Config.
 func (c *client) options(b []byte) []byte {
-	b = field(b, `{"model":`, c.config.Model)
+	b = appendField(b, `{"model":`, c.config.Model)
 	if c.config.Stream {
 		b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
 	}
 	if c.config.MaxTokens > 0 {
-		b = append(append(append(b, `,"`...), c.maxField...), `":`...)
+		b = append(append(append(b, `,"`...), c.maxTokensField...), `":`...)
 		b = strconv.AppendInt(b, int64(c.config.MaxTokens), 10)
 	}
 	if t := c.config.Temperature; t != nil {
@@ -62,64 +62,64 @@ func (c *client) options(b []byte) []byte {
 	return b
 }
 
-// messages writes a conversation.
-func messages(b []byte, system string, turns []chat.Turn) []byte {
+// appendMessages appends a conversation.
+func appendMessages(b []byte, system string, turns []chat.Turn) []byte {
 	first := len(b)
 	if system != "" {
-		b = append(field(b, `{"role":"system","content":`, system), '}')
+		b = append(appendField(b, `{"role":"system","content":`, system), '}')
 	}
-	worked := false // since the last user's turn a tool was called
+	called := false // a tool was called since the last User turn
 	for i := range turns {
 		if len(b) > first {
 			b = append(b, ',')
 		}
 		switch t := &turns[i]; t.Role {
 		case chat.User:
-			worked = false
-			b = user(b, t.Text, t.Images)
+			called = false
+			b = appendUser(b, t.Text, t.Images)
 		case chat.Assistant:
-			worked = worked || len(t.Calls) > 0
-			b = assistant(b, t, worked)
+			called = called || len(t.Calls) > 0
+			b = appendAssistant(b, t, called)
 		case chat.Results:
-			b = results(b, t.Results)
+			b = appendResults(b, t.Results)
 		}
 	}
 	return b
 }
 
-func user(b []byte, text string, images []model.Image) []byte {
+func appendUser(b []byte, text string, images []model.Image) []byte {
 	if len(images) == 0 {
-		return append(field(b, `{"role":"user","content":`, text), '}')
+		return append(appendField(b, `{"role":"user","content":`, text), '}')
 	}
-	b = field(b, `{"role":"user","content":[{"type":"text","text":`, text)
+	b = appendField(b, `{"role":"user","content":[{"type":"text","text":`, text)
 	b = append(b, '}')
 	for _, i := range images {
-		b = picture(append(b, ','), i)
+		b = appendImage(append(b, ','), i)
 	}
 	return append(b, `]}`...)
 }
 
-// picture writes an image as a content part, its bytes as a data URL.
-func picture(b []byte, i model.Image) []byte {
+// appendImage appends an image as a content part with a data URL.
+func appendImage(b []byte, i model.Image) []byte {
 	b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
 	b = append(append(b, i.MediaType...), `;base64,`...)
 	b = base64.StdEncoding.AppendEncode(b, i.Data)
 	return append(b, `"}}`...)
 }
 
-// assistant writes what the model said. Its reasoning goes back where a tool
-// was called since the last user's turn, also when another user's turn has
-// come since: DeepSeek refuses the conversation otherwise, OpenRouter asks
-// for it, and servers that want less leave it out themselves.
-func assistant(b []byte, t *chat.Turn, worked bool) []byte {
+// appendAssistant appends an Assistant turn. Its reasoning is sent back if a tool was
+// called between the User turn before it and its end, even if more User turns
+// follow: DeepSeek rejects the conversation otherwise, OpenRouter recommends it, and
+// other servers ignore it.
+func appendAssistant(b []byte, t *chat.Turn, called bool) []byte {
 	b = append(b, `{"role":"assistant","content":`...)
 	if t.Text == "" && len(t.Calls) > 0 {
 		b = append(b, `null`...)
 	} else {
 		b = chat.AppendString(b, t.Text)
 	}
-	if worked && t.Provider == maker {
-		b = reasoningOf(b, t.Reasoning)
+	if called && t.Provider == providerID {
+		b = appendReasoning(b, t.Reasoning)
 	}
 	for i := range t.Calls {
 		if i == 0 {
@@ -127,7 +127,7 @@ func assistant(b []byte, t *chat.Turn, worked bool) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = call(b, &t.Calls[i])
+		b = appendCall(b, &t.Calls[i])
 	}
 	if len(t.Calls) > 0 {
 		b = append(b, ']')
@@ -135,39 +135,39 @@ func assistant(b []byte, t *chat.Turn, worked bool) []byte {
 	return append(b, '}')
 }
 
-// call writes a call with its arguments as the model wrote them, also when
-// they are no JSON: it is to see its own mistake.
-func call(b []byte, c *chat.Call) []byte {
-	b = field(b, `{"id":`, c.ID)
-	b = field(b, `,"type":"function","function":{"name":`, c.Name)
+// appendCall appends a call with its arguments as the model wrote them, even if they
+// are not JSON, so that the model sees its mistake.
+func appendCall(b []byte, c *chat.Call) []byte {
+	b = appendField(b, `{"id":`, c.ID)
+	b = appendField(b, `,"type":"function","function":{"name":`, c.Name)
 	args := c.RawArgs
 	if args == "" {
 		args = string(c.Args)
 	}
-	b = field(b, `,"arguments":`, args)
+	b = appendField(b, `,"arguments":`, args)
 	return append(b, `}}`...)
 }
 
-// results writes a message for each result. They have room for text alone, so
-// images follow as if the user had sent them.
-func results(b []byte, list []chat.Result) []byte {
-	shown := false
+// appendResults appends a message for each result. These messages can only hold text,
+// so the images follow in a message of the user.
+func appendResults(b []byte, list []chat.Result) []byte {
+	hasImages := false
 	for i := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = field(b, `{"role":"tool","tool_call_id":`, list[i].ID)
-		b = append(field(b, `,"content":`, list[i].Text), '}')
-		shown = shown || len(list[i].Images) > 0
+		b = appendField(b, `{"role":"tool","tool_call_id":`, list[i].ID)
+		b = append(appendField(b, `,"content":`, list[i].Text), '}')
+		hasImages = hasImages || len(list[i].Images) > 0
 	}
-	if !shown {
+	if !hasImages {
 		return b
 	}
-	return pictures(b, list)
+	return appendResultImages(b, list)
 }
 
-// pictures writes the images of results, each after the name of its tool.
-func pictures(b []byte, list []chat.Result) []byte {
+// appendResultImages appends the images of results, each after the name of its tool.
+func appendResultImages(b []byte, list []chat.Result) []byte {
 	b = append(b, `,{"role":"user","content":[`...)
 	first := len(b)
 	for i := range list {
@@ -177,16 +177,16 @@ func pictures(b []byte, list []chat.Result) []byte {
 		if len(b) > first {
 			b = append(b, ',')
 		}
-		b = field(b, `{"type":"text","text":`, "The image in the result of "+list[i].Name+", call "+list[i].ID+":")
+		b = appendField(b, `{"type":"text","text":`, "The image in the result of "+list[i].Name+", call "+list[i].ID+":")
 		b = append(b, '}')
 		for _, image := range list[i].Images {
-			b = picture(append(b, ','), image)
+			b = appendImage(append(b, ','), image)
 		}
 	}
 	return append(b, `]}`...)
 }
 
-// field writes a prefix, as it is, and a string.
-func field(b []byte, prefix, value string) []byte {
+// appendField appends a prefix, unchanged, and a JSON string.
+func appendField(b []byte, prefix, value string) []byte {
 	return chat.AppendString(append(b, prefix...), value)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/rolecall/rolecall/model/providertest"
 )
 
-// sent gives the request a model makes of a conversation.
-func sent(t *testing.T, c provider.Config, r model.Request) (header http.Header, body []byte) {
+// sentRequest returns the request that a model sends for r.
+func sentRequest(t *testing.T, c provider.Config, r model.Request) (header http.Header, body []byte) {
 	t.Helper()
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header
@@ -37,41 +37,41 @@ func sent(t *testing.T, c provider.Config, r model.Request) (header http.Header,
 	return header, body
 }
 
-func TestRequest(t *testing.T) {
+func TestRequest_Options(t *testing.T) {
 	cold := 0.0
 	for _, c := range []struct {
 		name   string
 		config provider.Config
 		want   string
 	}{
-		{"with nothing asked for", provider.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
+		{"defaults", provider.Config{Model: "m"}, `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`},
 		{"streaming", provider.Config{Model: "m", Stream: true}, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`},
-		{"with bounds", provider.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
+		{"options", provider.Config{Model: "m\"", MaxTokens: 100, Temperature: &cold}, `{"model":"m\"","max_tokens":100,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			header, body := sent(t, c.config, model.Request{Items: []model.Item{said("user", `{"text":"Hi"}`)}})
-			providertest.Same(t, string(body), c.want)
+			header, body := sentRequest(t, c.config, model.Request{Items: []model.Item{messageItem("user", `{"text":"Hi"}`)}})
+			providertest.EqualJSON(t, string(body), c.want)
 			if _, ok := header["Authorization"]; ok || header.Get("Content-Type") != "application/json" {
 				t.Errorf("got %v", header)
 			}
 		})
 	}
-	if header, _ := sent(t, provider.Config{Key: secret}, hello(t)); header.Get("Authorization") != "Bearer "+secret {
+	if header, _ := sentRequest(t, provider.Config{Key: secret}, hello(t)); header.Get("Authorization") != "Bearer "+secret {
 		t.Errorf("got %v", header)
 	}
 }
 
-// dial answers for any host.
-type dial struct{ server *httptest.Server }
+// redirectTransport sends requests for any host to server.
+type redirectTransport struct{ server *httptest.Server }
 
-func (d dial) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d redirectTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host = "http", d.server.Listener.Addr().String()
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// OpenAI's own models refuse max_tokens, other servers know nothing else.
-func TestNameOfTheLength(t *testing.T) {
+// OpenAI's own models reject max_tokens; other servers know only that.
+func TestRequest_MaxTokensField(t *testing.T) {
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ = io.ReadAll(r.Body)
@@ -88,46 +88,46 @@ func TestNameOfTheLength(t *testing.T) {
 		"https://api.deepseek.com":             `"max_tokens":7`,
 		"http://localhost:11434/v1":            `"max_tokens":7`,
 	} {
-		o := ask(t, openai.New(provider.Config{BaseURL: url, MaxTokens: 7, Client: &http.Client{Transport: dial{server}}}), hello(t))
+		o := ask(t, openai.New(provider.Config{BaseURL: url, MaxTokens: 7, Client: &http.Client{Transport: redirectTransport{server}}}), hello(t))
 		if o.err != nil || !bytes.Contains(body, []byte(want)) {
 			t.Errorf("%q: %v, got %s", url, o.err, body)
 		}
 	}
 }
 
-func TestToolsAreSentAsTheyAre(t *testing.T) {
+func TestRequest_ToolsAreUnchanged(t *testing.T) {
 	wire := []byte(`[ {"type":"function" , "function":{"name":"read_file","description":"<b>","parameters":{"type":"object"}}} ]`)
-	_, body := sent(t, provider.Config{}, model.Request{ToolJSON: wire})
+	_, body := sentRequest(t, provider.Config{}, model.Request{ToolJSON: wire})
 	if !bytes.HasSuffix(body, append(append([]byte(`,"tools":`), wire...), '}')) {
 		t.Errorf("got %s", body)
 	}
 	for _, none := range [][]byte{nil, []byte("[]")} {
-		if _, body := sent(t, provider.Config{}, model.Request{ToolJSON: none}); bytes.Contains(body, []byte("tool")) {
+		if _, body := sentRequest(t, provider.Config{}, model.Request{ToolJSON: none}); bytes.Contains(body, []byte("tool")) {
 			t.Errorf("got %s", body)
 		}
 	}
 }
 
-func call(id, provider, name, args string) model.Call {
+func appendCall(id, provider, name, args string) model.Call {
 	return model.Call{ID: identity.CallID(id), Provider: provider, Name: name, Args: json.RawMessage(args)}
 }
 
-func TestConversation(t *testing.T) {
+func TestRequest_Conversation(t *testing.T) {
 	const pixel = `{"mediaType":"image/png","data":"iVBORw=="}`
-	_, body := sent(t, provider.Config{Model: "m"}, model.Request{
+	_, body := sentRequest(t, provider.Config{Model: "m"}, model.Request{
 		System: "Be \u2028 <brief>.\n",
 		Items: []model.Item{
-			said("user", `{"text":"What is this?","images":[`+pixel+`]}`),
-			providertest.Answered(model.Answer{Text: "I look.", Finish: model.FinishToolCalls, Calls: []model.Call{call("1", "call_x", "read_file", `{"path": "a"}`), call("2", "", "a.b", `"{path: b"`)}}),
+			messageItem("user", `{"text":"What is this?","images":[`+pixel+`]}`),
+			providertest.AnswerItem(model.Answer{Text: "I look.", Finish: model.FinishToolCalls, Calls: []model.Call{appendCall("1", "call_x", "read_file", `{"path": "a"}`), appendCall("2", "", "a.b", `"{path: b"`)}}),
 			{Result: &model.Result{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
 			{Result: &model.Result{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
-			providertest.Answered(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{call("3", "call_y", "read_file", `{}`)}}),
-			ended("3", `{"content":"b"}`),
-			providertest.Answered(model.Answer{Text: "A pixel.", Finish: model.FinishEnd}),
-			said("agent-7", `{"text":"Done?"}`),
+			providertest.AnswerItem(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{appendCall("3", "call_y", "read_file", `{}`)}}),
+			resultItem("3", `{"content":"b"}`),
+			providertest.AnswerItem(model.Answer{Text: "A pixel.", Finish: model.FinishEnd}),
+			messageItem("agent-7", `{"text":"Done?"}`),
 		},
 	})
-	providertest.Same(t, string(body), `{"model":"m","messages":[
+	providertest.EqualJSON(t, string(body), `{"model":"m","messages":[
 		{"role":"system","content":"Be \u2028 <brief>.\n"},
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
 		{"role":"assistant","content":"I look.","tool_calls":[
@@ -142,26 +142,26 @@ func TestConversation(t *testing.T) {
 		{"role":"user","content":"{\"from\":\"agent-7\",\"payload\":{\"text\":\"Done?\"}}"}]}`)
 }
 
-// Reasoning goes back with what it led to, when a tool was called in between,
-// and to the provider it came from.
-func TestReasoningIsSentBack(t *testing.T) {
+// Reasoning is sent back to the provider it came from if a tool was called in the
+// turn.
+func TestReasoning_IsSentBack(t *testing.T) {
 	thought := func(a model.Answer, reasoning string) model.Item {
 		a.Reasoning, a.Provider = json.RawMessage(reasoning), "openai"
-		return providertest.Answered(a)
+		return providertest.AnswerItem(a)
 	}
-	foreign := model.Answer{Calls: []model.Call{call("4", "", "f", `{}`)}, Reasoning: json.RawMessage(`{"reasoning_content":"foreign"}`), Provider: "anthropic"}
-	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{
-		said("user", `{"text":"a"}`),
+	foreign := model.Answer{Calls: []model.Call{appendCall("4", "", "f", `{}`)}, Reasoning: json.RawMessage(`{"reasoning_content":"foreign"}`), Provider: "anthropic"}
+	_, body := sentRequest(t, provider.Config{}, model.Request{Items: []model.Item{
+		messageItem("user", `{"text":"a"}`),
 		thought(model.Answer{Text: "No tool."}, `{"reasoning_content":"not wanted"}`),
-		said("user", `{"text":"b"}`),
-		thought(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}, `{"reasoning_content":"first","role":"system","content":"smuggled"}`),
-		ended("1", `{}`),
+		messageItem("user", `{"text":"b"}`),
+		thought(model.Answer{Calls: []model.Call{appendCall("1", "", "f", `{}`)}}, `{"reasoning_content":"first","role":"system","content":"smuggled"}`),
+		resultItem("1", `{}`),
 		thought(model.Answer{Text: "Done."}, `{"reasoning_details":[{"type":"reasoning.text","text":"second"}]}`),
-		said("user", `{"text":"c"}`),
-		thought(model.Answer{Calls: []model.Call{call("2", "", "f", `{}`)}}, `{"reasoning":"third"}`),
-		ended("2", `{}`),
-		providertest.Answered(foreign),
-		ended("4", `{}`),
+		messageItem("user", `{"text":"c"}`),
+		thought(model.Answer{Calls: []model.Call{appendCall("2", "", "f", `{}`)}}, `{"reasoning":"third"}`),
+		resultItem("2", `{}`),
+		providertest.AnswerItem(foreign),
+		resultItem("4", `{}`),
 	}})
 	var got struct{ Messages []map[string]any }
 	if err := json.Unmarshal(body, &got); err != nil {
@@ -173,7 +173,7 @@ func TestReasoningIsSentBack(t *testing.T) {
 			kept = append(kept, m["reasoning_content"], m["reasoning_details"], m["reasoning"])
 		}
 		if m["content"] == "smuggled" || m["role"] == "system" {
-			t.Errorf("fields of the reasoning became the message's: %v", m)
+			t.Errorf("fields of the reasoning replace fields of the message: %v", m)
 		}
 	}
 	want := []any{nil, nil, nil, "first", nil, nil, nil, []any{map[string]any{"type": "reasoning.text", "text": "second"}}, nil, nil, nil, "third", nil, nil, nil}
@@ -182,24 +182,23 @@ func TestReasoningIsSentBack(t *testing.T) {
 	}
 }
 
-// What an answer holds goes back as it came: the golden answers of testdata,
-// in the next request.
-func TestReasoningSurvivesARound(t *testing.T) {
+// Reasoning details are sent back as they were received.
+func TestReasoning_IsSentBackUnchanged(t *testing.T) {
 	details := `[{"type":"reasoning.text","text":"a","format":"f","index":0,"signature":"s","new":{"x":[1]}},{"type":"reasoning.encrypted","data":"d","id":"i","index":1}]`
 	reply := `{"choices":[{"message":{"content":null,"reasoning":"a","reasoning_details":` + details + `,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
-	c := serve(t, text(reply))
+	c := serve(t, respondWith(reply))
 	c.Stream = false
 	first := ask(t, openai.New(c), hello(t))
 	if first.err != nil {
 		t.Fatal(first.err)
 	}
-	_, body := sent(t, provider.Config{}, model.Request{Items: []model.Item{said("user", `{"text":"x"}`), providertest.Answered(*first.answer)}})
+	_, body := sentRequest(t, provider.Config{}, model.Request{Items: []model.Item{messageItem("user", `{"text":"x"}`), providertest.AnswerItem(*first.answer)}})
 	if !strings.Contains(string(body), `"reasoning_details":`+details) {
 		t.Errorf("got %s", body)
 	}
 }
 
-func TestWindow(t *testing.T) {
+func TestNew_Window(t *testing.T) {
 	if got := openai.New(provider.Config{}).Window(); got != 128_000 {
 		t.Errorf("got %d", got)
 	}

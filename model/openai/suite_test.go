@@ -20,10 +20,10 @@ var suite = providertest.Suite{
 	Call: func(name string) string {
 		return `{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":` + strconv.Quote(name) + `,"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
 	},
-	Piece:     piece,
-	ToolNames: "tools.#.function.name",
-	Reasoning: []string{`{"reasoning_content":"x","role":"system"}`, `{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}`, `[]`, `{`},
-	Fault:     fault,
+	StreamStart:  piece,
+	ToolNames:    "tools.#.function.name",
+	Reasoning:    []string{`{"reasoning_content":"x","role":"system"}`, `{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}`, `[]`, `{`},
+	CheckRequest: checkRequest,
 }
 
 func TestSuite(t *testing.T) { suite.Run(t) }
@@ -44,37 +44,37 @@ func FuzzAnswer(f *testing.F) {
 	suite.Fuzz(f)
 }
 
-// fault says what is wrong with a conversation; "" when nothing is.
-func fault(body string) string {
+// checkRequest returns why the provider would reject a request, or "".
+func checkRequest(body string) string {
 	if !gjson.Valid(body) {
-		return "no JSON"
+		return "not JSON"
 	}
-	var open []string // calls that wait for their results
+	var open []string // ids of calls without a result yet
 	seen := map[string]bool{}
 	role := ""
 	for i, m := range gjson.Get(body, "messages").Array() {
 		role = m.Get("role").Str
 		if role == "tool" {
 			if len(open) == 0 || m.Get("tool_call_id").Str != open[0] {
-				return fmt.Sprintf("message %d is no result of %q", i, open)
+				return fmt.Sprintf("message %d is not a result of %q", i, open)
 			}
 			open = open[1:]
 			continue
 		}
 		if len(open) > 0 || !slices.Contains([]string{"user", "assistant", "system"}, role) || role == "system" && i > 0 {
-			return fmt.Sprintf("message %d is of the %q, and %q wait for results", i, role, open)
+			return fmt.Sprintf("message %d has role %q while %q have no result", i, role, open)
 		}
 		for _, c := range m.Get("tool_calls").Array() {
 			id := c.Get("id").Str
 			if id == "" || seen[id] || c.Get("function.arguments").Type != gjson.String {
-				return "the call is none: " + c.Raw
+				return "invalid call: " + c.Raw
 			}
 			seen[id] = true
 			open = append(open, id)
 		}
 	}
 	if role != "user" && role != "tool" || len(open) > 0 {
-		return "the last word is of the " + role
+		return "the last message has role " + role
 	}
 	return ""
 }

@@ -1,10 +1,15 @@
-// Package provider owns what the clients of all providers do alike: how a
-// model behind an address is configured, asked, and its answer taken in, whole
-// or in pieces.
+// Package provider implements what the clients of all providers of language models
+// share: configuration, sending a request, and reading the answer, streamed or
+// whole.
 //
-// A client is a Protocol: it writes requests and decodes answers. Package
-// transport carries both, package steady asks again. Whatever an answer says
-// is a proposal.
+// A client defines a Protocol, which encodes requests and decodes answers:
+//
+//	func New(c provider.Config) *provider.Model {
+//		return provider.New(c, provider.Protocol{URL: …, Request: …, Decoder: …})
+//	}
+//
+// Package endpoint sends the requests. This package does not retry; package retry
+// does.
 package provider
 
 import (
@@ -20,48 +25,48 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// Config says which model is asked, where, and how. Zero fields are the
-// defaults, which a client may know better.
+// Config selects a model and how to ask it. Zero fields have defaults, some of which
+// the client defines.
 type Config struct {
-	Name        string // for messages; Model
-	Model       string // the provider's name for it
-	BaseURL     string // the provider's own
-	Key         string // sent in a header only, in no address and no message; "" sends none
-	Stream      bool
-	MaxTokens   int           // of an answer, thinking too; 0 leaves it to the provider
+	Name        string        // for error messages; default Model
+	Model       string        // the provider's name of the model
+	BaseURL     string        // default: that of the provider
+	Key         string        // API key, only ever sent in a header; "" sends none
+	Stream      bool          // ask for the answer as a stream
+	MaxTokens   int           // most tokens of an answer, with reasoning; 0 leaves it to the provider
 	Temperature *float64      // nil leaves it to the provider
-	Window      int           // tokens a request and its answer may have
-	Timeout     time.Duration // until an answer begins; as transport.Config.FirstByteTimeout
-	IdleTimeout time.Duration // between two pieces of it; as transport.Config.IdleTimeout
-	Client      *http.Client  // nil is one of its own
+	Window      int           // most tokens of a request and its answer
+	Timeout     time.Duration // until an answer begins; see endpoint.Config.FirstByteTimeout
+	IdleTimeout time.Duration // between two parts of it; see endpoint.Config.IdleTimeout
+	Client      *http.Client  // nil uses a new one
 }
 
-// Base gives the address without a slash at its end; preset for none. The
-// version that a protocol has in its own paths may stand there too.
+// Base returns BaseURL, or preset if it is empty, without slashes at the end and
+// without a final version, such as "/v1", that the protocol has in its paths.
 func (c Config) Base(preset, version string) string {
 	return strings.TrimSuffix(strings.TrimRight(cmp.Or(c.BaseURL, preset), "/"), version)
 }
 
-// Protocol is how one kind of provider is spoken to.
+// Protocol encodes requests and decodes answers of one kind of provider.
 type Protocol struct {
-	ProviderID string            // marks the reasoning that only this client reads
-	URL        string            // that requests are posted to
-	Header     map[string]string // beside the key
+	ProviderID string            // recorded with reasoning data, which only this client reads
+	URL        string            // to which requests are posted
+	Header     map[string]string // in addition to the key
 
-	// KeyHeader is the header a key is sent in, KeyPrefix what stands before it.
+	// KeyHeader is the header of the key, KeyPrefix what precedes the key in it.
 	KeyHeader, KeyPrefix string
 
-	// Tool gives the wire form of a tool, as chat.ToolCache.Encode.
+	// Tool returns a tool in the provider's format, as chat.ToolCache.Encode.
 	Tool func(name, description string, parameters []byte) []byte
 
-	// Request gives the document to send. Nil tools offer none.
+	// Request returns the document to send. Nil tools offer no tools.
 	Request func(r model.Request, tools *chat.Tools) *endpoint.Document
 
-	// Decoder gives what decodes one answer into a Reply.
+	// Decoder returns the decoder of one answer.
 	Decoder func(*ResponseReader) Decoder
 }
 
-// Model is a model.LanguageModel. Safe for concurrent use.
+// Model is the model.LanguageModel of a Protocol. Safe for concurrent use.
 type Model struct {
 	config   Config
 	protocol Protocol
@@ -69,7 +74,7 @@ type Model struct {
 	tools    chat.ToolCache
 }
 
-// New makes a Model.
+// New returns a Model that speaks p.
 func New(c Config, p Protocol) *Model {
 	c.Name = cmp.Or(c.Name, c.Model)
 	header := map[string]string{}
@@ -89,13 +94,13 @@ func (m *Model) Window() int { return m.config.Window }
 
 // Generate implements model.Model.
 //
-// Errors: ctx's, or a *model.Error.
+// Its error is that of ctx or a *model.Error.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		reply := &ResponseReader{model: m, items: r.Items, yield: yield, Tools: m.tools.Get(r.ToolJSON)}
-		answer, err := m.ask(ctx, r, reply)
+		response := &ResponseReader{model: m, items: r.Items, yield: yield, Tools: m.tools.Get(r.ToolJSON)}
+		answer, err := m.ask(ctx, r, response)
 		switch {
-		case reply.stopped:
+		case response.stopped:
 		case err != nil:
 			yield(model.Delta{}, err)
 		default:
@@ -104,15 +109,15 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 	}
 }
 
-// ask sends a request and gives its answer, unless nobody listens any more.
-func (m *Model) ask(ctx context.Context, r model.Request, reply *ResponseReader) (*model.Answer, error) {
-	body, err := m.endpoint.Send(ctx, m.protocol.Request(r, reply.Tools))
+// ask sends a request and returns its answer, or nil if the caller stopped reading.
+func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseReader) (*model.Answer, error) {
+	body, err := m.endpoint.Send(ctx, m.protocol.Request(r, response.Tools))
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	d := m.protocol.Decoder(reply)
-	if err := reply.read(body, d); err != nil || reply.stopped {
+	d := m.protocol.Decoder(response)
+	if err := response.read(body, d); err != nil || response.stopped {
 		return nil, err
 	}
 	answer, err := d.Answer()

@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/model/provider/endpoint"
 )
 
-// read takes in an answer: pieces when they were asked for, one document when
-// they were not or the server does not know how.
+// read decodes an answer: a stream if one was requested and the server supports it,
+// else one document.
 func (r *ResponseReader) read(body io.Reader, d Decoder) error {
 	if r.model.config.Stream {
 		document, all, err := isDocument(body)
@@ -22,19 +22,20 @@ func (r *ResponseReader) read(body io.Reader, d Decoder) error {
 			return err
 		}
 		if !document {
-			return r.stream(all, d)
+			return r.readStream(all, d)
 		}
 		body = all
 	}
-	return r.document(body, d)
+	return r.readDocument(body, d)
 }
 
-// isDocument says whether a body that should be a stream is one document: so
-// answer servers that know no streams, and those that fail before they begin.
+// isDocument reports whether a body that should be a stream is one JSON document.
+// Servers without streaming answer so, and servers that fail before the stream
+// starts. It returns a reader of the rest of the body.
 func isDocument(body io.Reader) (bool, io.Reader, error) {
-	const most = 64 << 10 // of space before anything else
+	const maxSpace = 64 << 10 // white space before the first character
 	r := bufio.NewReaderSize(body, 16)
-	for range most {
+	for range maxSpace {
 		first, err := r.Peek(1)
 		switch {
 		case err == io.EOF:
@@ -46,10 +47,10 @@ func isDocument(body io.Reader) (bool, io.Reader, error) {
 		}
 		r.Discard(1)
 	}
-	return false, r, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of nothing", most)
+	return false, r, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of white space", maxSpace)
 }
 
-func (r *ResponseReader) document(body io.Reader, d Decoder) error {
+func (r *ResponseReader) readDocument(body io.Reader, d Decoder) error {
 	data, err := endpoint.All(body)
 	if err != nil {
 		return err
@@ -62,10 +63,10 @@ func (r *ResponseReader) document(body io.Reader, d Decoder) error {
 	return d.Document(doc)
 }
 
-// end is what ends many a stream; it is no JSON.
-var end = []byte("[DONE]")
+// doneMarker is the data of the last event of many streams; it is not JSON.
+var doneMarker = []byte("[DONE]")
 
-func (r *ResponseReader) stream(body io.Reader, d Decoder) error {
+func (r *ResponseReader) readStream(body io.Reader, d Decoder) error {
 	for event, err := range endpoint.Events(body) {
 		if err != nil {
 			return err
@@ -73,10 +74,10 @@ func (r *ResponseReader) stream(body io.Reader, d Decoder) error {
 		switch data := bytes.TrimSpace(event.Data); {
 		case len(data) == 0:
 			continue
-		case bytes.Equal(data, end):
+		case bytes.Equal(data, doneMarker):
 			r.Ended = true
 		default:
-			if err := r.event(data, d); err != nil {
+			if err := r.decodeEvent(data, d); err != nil {
 				return err
 			}
 		}
@@ -87,7 +88,7 @@ func (r *ResponseReader) stream(body io.Reader, d Decoder) error {
 	return nil
 }
 
-func (r *ResponseReader) event(data []byte, d Decoder) error {
+func (r *ResponseReader) decodeEvent(data []byte, d Decoder) error {
 	doc, err := r.parse(data)
 	if err != nil {
 		return err
@@ -95,12 +96,12 @@ func (r *ResponseReader) event(data []byte, d Decoder) error {
 	return d.Event(doc)
 }
 
-// parse reads what the provider sent as an object.
+// parse parses data, which must be a JSON object.
 func (r *ResponseReader) parse(data []byte) (gjson.Result, error) {
 	text := chat.Clean(string(data))
 	doc := gjson.Parse(text)
 	if !doc.IsObject() || !chat.Valid(text) {
-		return doc, r.Transient("sent something that is no JSON object")
+		return doc, r.Transient("sent data that is not a JSON object")
 	}
 	return doc, nil
 }

@@ -2,325 +2,161 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// diffRequest says in words what is the first difference between a request and the
-// recorded conversation that is nearest to it.
+// Bounds of the text that describes a difference.
+const (
+	maxDifferences = 3
+	maxShown       = 80 // bytes of a path or a value
+	lead           = 16 // bytes of equal text shown before a difference
+)
+
+// diffRequest describes how q differs from the recorded request that is nearest to it. Of
+// the conversation it compares the first item that differs: it may displace the others.
 func diffRequest(entries []*entry, q *request) string {
-	near := nearest(entries, q)
+	near, same := nearest(entries, q)
 	if near == nil {
-		return "the recording has nobody of this role"
+		return "the recording has no request of this role"
 	}
-	n := near.common(q)
-	switch {
-	case n == len(q.items) && n == near.count():
-		return near.head.diff(q.head)
-	case n == len(q.items):
-		return q.tooEarly(near, n)
-	case n == near.count():
-		return q.tooLate(n)
+	items := near.items()
+	list := diff(nil, "", near.head.value(items, same), q.head.value(q.items, same))
+	if len(list) == 0 {
+		return fmt.Sprintf("the request differs from line %d in the order of an object's fields", near.number)
 	}
-	return diffItems(near.item(n), q.items[n])
+	// Where the recording hides a secret, the request may have one, and in another place.
+	hide := bytes.Contains(marshal([]any{near.head, items}), []byte(redact.Mask))
+	var texts []string
+	for _, d := range list[:min(len(list), maxDifferences)] {
+		texts = append(texts, d.format(hide))
+	}
+	return textutil.Sanitize(fmt.Sprintf("the request differs from line %d: %s", near.number, strings.Join(texts, "; ")))
 }
 
-// nearest finds the line that has most of a conversation; among those, one of
-// the same step before one that goes on, and that before one that ends.
-func nearest(entries []*entry, q *request) (near *entry) {
+// nearest returns the recorded request of q's role that has most of q's conversation,
+// preferably one of the same step, and the number of items that both begin with.
+func nearest(entries []*entry, q *request) (near *entry, same int) {
 	best := -1
 	for _, e := range entries {
 		if e.Role != q.Role {
 			continue
 		}
-		score := 4 * e.common(q)
-		if e.line.Step == q.step {
-			score += 2
+		items, n := e.items(), 0
+		for n < min(len(items), len(q.items)) && bytes.Equal(items[n], q.items[n]) {
+			n++
 		}
-		if e.count() > e.common(q) {
+		score := 2 * n
+		if e.line.Step == q.step {
 			score++
 		}
 		if score > best {
-			near, best = e, score
+			near, same, best = e, n, score
 		}
 	}
-	return near
+	return near, same
 }
 
-// common counts the items that begin both conversations.
-func (e *entry) common(q *request) int {
-	for ; e != nil; e = e.before {
-		for n := len(e.chain) - 1; n > 0; n-- {
-			if at := e.first + n; at < len(q.chain) && q.chain[at] == e.chain[n] {
-				return at
-			}
-		}
+// value returns what was sent to a model as decoded JSON, with item n alone.
+func (h head) value(items []json.RawMessage, n int) any {
+	v := decode(marshal(h)).(map[string]any)
+	if n < len(items) {
+		v[fmt.Sprintf("items[%d]", n)] = decode(items[n])
 	}
-	return 0
-}
-
-// tooEarly says why a request is not answered that a recorded conversation goes
-// on from.
-func (q *request) tooEarly(near *entry, n int) string {
-	next := describe(near.item(n))
-	if next.kind == "answer" {
-		return "the recording has no answer to this: the model failed there, or was asked something else"
-	}
-	return fmt.Sprintf("recorded next is %s, now the model is asked already", next.one())
-}
-
-// tooLate says why a request is not answered that goes on from a recorded
-// conversation.
-func (q *request) tooLate(n int) string {
-	next := describe(q.items[n])
-	if next.kind == "answer" {
-		return "the conversation goes on where the recording ends"
-	}
-	return fmt.Sprintf("now there is also %s", next.one())
-}
-
-// diff compares what was sent beside the conversation.
-func (h head) diff(now head) string {
-	switch {
-	case h.State != now.State:
-		return "workflow state differs: " + recorded(h.State, now.State)
-	case !slices.Equal(h.Tools, now.Tools):
-		return "tools differ: " + diffTools(h.Tools, now.Tools)
-	case h.System != now.System:
-		return diffLines("system prompt", h.System, now.System)
-	case h.Compact == nil:
-		return fmt.Sprintf("the first %d items are now sent as a summary", now.Compact.Items)
-	case now.Compact == nil:
-		return fmt.Sprintf("the first %d items are no longer sent as a summary", h.Compact.Items)
-	case h.Compact.Items != now.Compact.Items:
-		return fmt.Sprintf("the summary stands for other items: recorded the first %d, now the first %d", h.Compact.Items, now.Compact.Items)
-	}
-	return diffLines("summary", h.Compact.Text, now.Compact.Text)
-}
-
-func diffTools(was, is []string) string {
-	var parts []string
-	for _, p := range []struct {
-		word       string
-		here, gone []string
-	}{{"now also ", is, was}, {"no longer ", was, is}} {
-		names := slices.DeleteFunc(slices.Clone(p.here), func(name string) bool { return slices.Contains(p.gone, name) })
-		if len(names) > 0 {
-			parts = append(parts, p.word+quoteName(strings.Join(names, ", ")))
-		}
-	}
-	if len(parts) == 0 {
-		return "they stand in another order"
-	}
-	return strings.Join(parts, ", ")
-}
-
-func diffLines(title, was, is string) string {
-	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
-	n := 0
-	for n < len(before) && n < len(after) && before[n] == after[n] {
-		n++
-	}
-	switch {
-	case n == len(before):
-		return fmt.Sprintf("%s differs: it goes on after line %d", title, n)
-	case n == len(after):
-		return fmt.Sprintf("%s differs: it ends after line %d", title, n)
-	}
-	return fmt.Sprintf("%s differs in line %d: %s", title, n+1, recorded(before[n], after[n]))
-}
-
-// description is an item in words.
-type description struct {
-	kind  string // message, answer or result
-	title string
-	body  string // the field that is most of it, and goes without saying
-}
-
-func (d description) one() string {
-	if d.kind == "answer" {
-		return "an answer"
-	}
-	return "a " + d.title
-}
-
-func describe(text []byte) description {
-	var it item
-	_ = json.Unmarshal(text, &it) // what cannot be read has no names
-	switch {
-	case it.Message != nil:
-		return description{"message", "message from " + quoteName(it.Message.From), "payload"}
-	case it.Result != nil:
-		return description{"result", "result of " + quoteName(it.Result.Tool), "content"}
-	}
-	return description{"answer", "answer", ""}
-}
-
-func diffItems(was, is []byte) string {
-	before, now := describe(was), describe(is)
-	if before.kind != now.kind {
-		return fmt.Sprintf("recorded next is %s, now %s", before.one(), now.one())
-	}
-	d, ok := diffValues(value(was), value(is))
-	if !ok {
-		return before.title + " differs in the order of its fields"
-	}
-	path := strings.TrimPrefix(d.path, "."+before.kind)
-	if rest, ok := strings.CutPrefix(path, "."+before.body); ok && before.body != "" {
-		path = rest
-	}
-	if path = strings.TrimPrefix(path, "."); path != "" {
-		path = fmt.Sprintf(" at %q", short(path))
-	}
-	return fmt.Sprintf("%s differs%s: %s", before.title, path, recorded(d.was, d.is))
-}
-
-// difference is where two values differ first, and what stands there.
-type difference struct {
-	path    string
-	was, is any
-}
-
-// missing stands where a value has nothing.
-type missing struct{}
-
-// diffValues finds the first difference of two values, if there is one.
-func diffValues(was, is any) (difference, bool) {
-	switch a := was.(type) {
-	case map[string]any:
-		if b, ok := is.(map[string]any); ok {
-			return diffObjects(a, b)
-		}
-	case []any:
-		if b, ok := is.([]any); ok {
-			return diffLists(a, b)
-		}
-	default:
-		switch is.(type) {
-		case map[string]any, []any:
-		default:
-			return difference{"", was, is}, was != is
-		}
-	}
-	return difference{"", was, is}, true
-}
-
-func diffObjects(a, b map[string]any) (difference, bool) {
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		if d, ok := diffValues(member(a, key), member(b, key)); ok {
-			return d.within("." + key), true
-		}
-	}
-	return difference{}, false
-}
-
-func member(object map[string]any, key string) any {
-	if v, ok := object[key]; ok {
-		return v
-	}
-	return missing{}
-}
-
-func diffLists(a, b []any) (difference, bool) {
-	for n := range max(len(a), len(b)) {
-		if d, ok := diffValues(element(a, n), element(b, n)); ok {
-			return d.within(fmt.Sprintf("[%d]", n)), true
-		}
-	}
-	return difference{}, false
-}
-
-func element(list []any, n int) any {
-	if n < len(list) {
-		return list[n]
-	}
-	return missing{}
-}
-
-func (d difference) within(place string) difference {
-	d.path = place + d.path
-	return d
-}
-
-// value reads a document with its numbers as they are.
-func value(text []byte) (v any) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	_ = d.Decode(&v) // what cannot be read is null
 	return v
 }
 
-// recorded shows two values that differ, texts from where they do. Where a
-// secret was hidden, what stands there now may be one and is not shown.
-func recorded(was, is any) string {
-	hidden := bytes.Contains(compact(was), []byte(redact.Mask))
-	a, text := was.(string)
-	b, both := is.(string)
-	if text && both {
-		n := commonPrefix(a, b)
-		was, is = cut(a, n), cut(b, n)
-	}
-	if hidden {
-		return fmt.Sprintf("recorded %s, now something else; it is not shown because a secret stood here", shown(was))
-	}
-	return fmt.Sprintf("recorded %s, now %s", shown(was), shown(is))
+// decode decodes a valid document and keeps every digit of its numbers.
+func decode(doc []byte) (v any) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	_ = d.Decode(&v)
+	return v
 }
 
-func shown(v any) string {
-	if _, none := v.(missing); none {
-		return "nothing"
-	}
-	return short(string(compact(v)))
+// difference is a place where two values differ.
+type difference struct {
+	path      string
+	parent    string // the path of the object or array that the place is in
+	want, got string // JSON, or nothing
 }
 
-// What is shown of a text, in bytes.
-const (
-	maxShown = 80
-	lead     = 16 // of what is the same before a difference
-)
+const nothing = "nothing"
 
-// commonPrefix gives how many bytes two texts begin with that are the same.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+// diff appends the differences between two decoded JSON values to list.
+func diff(list []difference, path string, want, got any) []difference {
+	a, b := children(want), children(got)
+	if a == nil || b == nil || len(a)+len(b) == 0 {
+		if was, is := string(marshal(want)), string(marshal(got)); was != is {
+			list = append(list, difference{path, path, was, is})
+		}
+		return list
 	}
-	return n
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.SortFunc(keys, func(x, y string) int { return cmp.Or(len(x)-len(y), strings.Compare(x, y)) }) // [2] before [10]
+	for _, key := range slices.Compact(keys) {
+		was, recorded := a[key]
+		is, present := b[key]
+		switch {
+		case !recorded:
+			list = append(list, difference{path + key, path, nothing, string(marshal(is))})
+		case !present:
+			list = append(list, difference{path + key, path, string(marshal(was)), nothing})
+		default:
+			list = diff(list, path+key, was, is)
+		}
+	}
+	return list
 }
 
-// cut gives the part of a text around a place.
-func cut(text string, at int) string {
-	start := max(0, at-lead)
-	for start > 0 && !utf8.RuneStart(text[start]) {
-		start--
+// children returns the fields or elements of a value, by what they add to its path. It
+// returns nil for a value that cannot have any.
+func children(v any) map[string]any {
+	list := map[string]any{}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, field := range v {
+			list["."+key] = field
+		}
+	case []any:
+		for i, element := range v {
+			list[fmt.Sprintf("[%d]", i)] = element
+		}
+	default:
+		return nil
 	}
-	if start > 0 {
-		return "…" + text[start:]
-	}
-	return text
+	return list
 }
 
-func short(text string) string {
-	if len(text) <= maxShown {
-		return text
+// format describes the difference, with both values from where they begin to differ. hide
+// leaves out what is in the request.
+func (d difference) format(hide bool) string {
+	at := 0
+	for at < min(len(d.want), len(d.got)) && d.want[at] == d.got[at] {
+		at++
 	}
-	return strings.ToValidUTF8(text[:maxShown], "") + "…"
+	got := excerpt(d.got, at)
+	if hide && d.got != nothing {
+		got = "a value that may be a secret"
+	}
+	if hide && d.want == nothing { // the name of a new field may be the secret
+		d.path = d.parent
+	}
+	path := textutil.Truncate(strings.TrimPrefix(d.path, "."), maxShown)
+	return fmt.Sprintf("%s: recorded %s, now %s", path, excerpt(d.want, at), got)
 }
 
-// quoteName shows a name, quoted when it is none.
-func quoteName(name string) string {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(short(name))
+// excerpt returns text from shortly before a byte.
+func excerpt(text string, at int) string {
+	if at > lead {
+		text = "…" + strings.ToValidUTF8(text[at-lead:], "")
 	}
-	return short(name)
+	return textutil.Truncate(text, maxShown)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// No name of a field here or in line is as long as a secret may be short, so
-// that hiding secrets never hides a name.
+// The field names here and in line have fewer than eight bytes, the least that a secret
+// has, so that hiding secrets never hides a name.
 
-// item is a model.Item as far as it is the same in every run.
+// item is the part of a model.Item that is the same in every run. One field is set.
 type item struct {
 	Message *message `json:"message,omitempty"`
 	Answer  *answer  `json:"answer,omitempty"`
@@ -33,8 +33,8 @@ type result struct {
 	Error   bool            `json:"error,omitempty"`
 }
 
-// answer is a model.Answer: in an item what was said, in a line also what the
-// provider said about it.
+// answer is a model.Answer. Log and Usage are set in the answer of a line only, not in an
+// answer that is an item of the conversation.
 type answer struct {
 	Text   string           `json:"text,omitempty"`
 	Value  json.RawMessage  `json:"value,omitempty"`
@@ -47,46 +47,50 @@ type answer struct {
 	Usage usage    `json:"usage,omitzero"`
 }
 
+// call is a model.Call: in an item with its id, in the answer of a line, where it has
+// none yet, with the provider's.
 type call struct {
-	ID   identity.CallID `json:"id,omitempty"`   // in an item
-	From string          `json:"from,omitempty"` // the provider's id, in a line
+	ID   identity.CallID `json:"id,omitempty"`
+	From string          `json:"from,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// usage is a model.Usage without what it cost.
+// usage is a model.Usage without the cost: playing an answer costs nothing.
 type usage struct {
 	Input  int `json:"input,omitempty"`
 	Cached int `json:"cached,omitempty"`
 	Output int `json:"output,omitempty"`
 }
 
+// newItem returns an item without what differs from run to run, except for ids and times: they
+// are replaced later, in all texts.
 func newItem(m model.Item) item {
 	if e := m.Message; e != nil {
-		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, canonicalJSON(e.Payload)}}
+		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, embeddable(e.Payload)}}
 	}
 	if e := m.Result; e != nil {
-		return item{Result: &result{e.Call, chat.Clean(e.Tool), canonicalJSON(e.Content), e.IsError}}
+		return item{Result: &result{e.Call, chat.Clean(e.Tool), embeddable(e.Content), e.IsError}}
 	}
-	return item{Answer: said(m.Answer, func(c model.Call) call { return call{ID: c.ID} })}
+	a := newAnswer(m.Answer)
+	a.Log, a.Usage = nil, usage{}
+	for n := range a.Calls {
+		a.Calls[n].ID, a.Calls[n].From = m.Answer.Calls[n].ID, ""
+	}
+	return item{Answer: a}
 }
 
-// newAnswer gives all of an answer but its reasoning.
+// newAnswer returns all of an answer but its reasoning.
 func newAnswer(a *model.Answer) *answer {
-	s := said(a, func(c model.Call) call { return call{From: chat.Clean(c.Provider)} })
-	for _, line := range a.Log {
-		s.Log = append(s.Log, chat.Clean(line))
+	s := &answer{
+		Text: chat.Clean(a.Text), Value: embeddable(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop,
+		Usage: usage{a.Usage.Input, a.Usage.Cached, a.Usage.Output},
 	}
-	s.Usage = usage{a.Usage.Input, a.Usage.Cached, a.Usage.Output}
-	return s
-}
-
-func said(a *model.Answer, named func(model.Call) call) *answer {
-	s := &answer{Text: chat.Clean(a.Text), Value: canonicalJSON(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop}
 	for _, c := range a.Calls {
-		own := named(c)
-		own.Name, own.Args = chat.Clean(c.Name), canonicalJSON(c.Args)
-		s.Calls = append(s.Calls, own)
+		s.Calls = append(s.Calls, call{From: chat.Clean(c.Provider), Name: chat.Clean(c.Name), Args: embeddable(c.Args)})
+	}
+	for _, logged := range a.Log {
+		s.Log = append(s.Log, chat.Clean(logged))
 	}
 	return s
 }

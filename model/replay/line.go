@@ -12,65 +12,53 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// line is one line of a recording: an answer, and what it was an answer to.
+// line is one line of a recording: an answer, and the request it was the answer to.
 type line struct {
 	Role     string            `json:"role"`
-	Step     int               `json:"step"`            // answers before in the conversation, and 1
-	After    string            `json:"after,omitempty"` // the key of the line whose conversation goes on; "" begins one
+	Step     int               `json:"step"`            // counts the answers of the conversation, from 1
+	After    string            `json:"after,omitempty"` // the key of the line whose conversation continues; "" begins one
 	State    string            `json:"state,omitempty"`
-	System   *string           `json:"system,omitempty"` // nil is as in the line before
-	Tools    []string          `json:"tools,omitzero"`   // nil is as in the line before
+	System   *string           `json:"system,omitempty"` // nil: as in the line before
+	Tools    []string          `json:"tools,omitzero"`   // nil: as in the line before
 	Compact  *summary          `json:"compact,omitempty"`
-	Items    []json.RawMessage `json:"items,omitempty"` // those that the conversation had since
+	Items    []json.RawMessage `json:"items,omitempty"` // those added since the line before, each an item
 	Window   int               `json:"window,omitempty"`
 	Key      string            `json:"key"`
-	Answer   json.RawMessage   `json:"answer"`           // of answer
+	Answer   json.RawMessage   `json:"answer"`           // an answer
 	Reason   json.RawMessage   `json:"reason,omitempty"` // model.Answer.Reasoning
 	Provider string            `json:"maker,omitempty"`  // model.Answer.Provider
 }
 
-// entry is a line that was read, with what it has from the lines before.
+// entry is a line that was read, completed by the lines before it.
 type entry struct {
 	head
 	line   line
-	before *entry // whose conversation goes on; nil begins one
-	first  int    // items of the conversation before line.Items
-	chain  []digest
-	steps  int // answers in the conversation
+	number int    // of the line, from 1
+	before *entry // whose conversation continues; nil begins one
+	chain  digest // of the conversation
+	steps  int    // answers in the conversation
 	answer answer
 }
 
-// last is the digest of the conversation.
-func (e *entry) last() digest {
+// items returns the whole conversation.
+func (e *entry) items() []json.RawMessage {
 	if e == nil {
-		return digest{}
+		return nil
 	}
-	return e.chain[len(e.chain)-1]
+	return append(e.before.items(), e.line.Items...)
 }
 
-// count counts the items of the conversation.
-func (e *entry) count() int { return e.first + len(e.line.Items) }
-
-// item gives an item of the conversation.
-func (e *entry) item(n int) json.RawMessage {
-	for n < e.first {
-		e = e.before
-	}
-	return e.line.Items[n-e.first]
-}
-
-// read reads a recording into the lines it has of each key. An error names the
-// line.
+// read reads a recording. An error names the line.
 func read(data []byte) (entries []*entry, err error) {
-	known := map[string]*entry{}
+	byKey := map[string]*entry{}
 	for n := 1; len(data) > 0; n++ {
 		var text []byte
 		text, data, _ = bytes.Cut(data, []byte("\n"))
-		e, err := newEntry(text, known)
-		if err != nil {
+		e := &entry{number: n}
+		if err := e.read(text, byKey); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		known[e.line.Key] = e
+		byKey[e.line.Key] = e
 		entries = append(entries, e)
 	}
 	if len(entries) == 0 {
@@ -79,44 +67,46 @@ func read(data []byte) (entries []*entry, err error) {
 	return entries, nil
 }
 
-// newEntry reads a line and holds it against its key.
-func newEntry(text []byte, known map[string]*entry) (*entry, error) {
-	e := &entry{}
-	if err := strictly(text, &e.line); err != nil {
-		return nil, err
+// read reads a line and checks it against its key.
+func (e *entry) read(text []byte, byKey map[string]*entry) error {
+	if err := decodeStrict(text, &e.line); err != nil {
+		return err
 	}
-	if err := e.follow(known); err != nil {
-		return nil, err
+	if err := e.follow(byKey); err != nil {
+		return err
 	}
 	if err := e.readItems(); err != nil {
-		return nil, err
+		return err
 	}
 	if e.line.Step != e.steps+1 {
-		return nil, fmt.Errorf("step %d comes after %d answers", e.line.Step, e.steps)
+		return fmt.Errorf("step %d follows %d answers", e.line.Step, e.steps)
 	}
-	if e.head.key(e.last()) != e.line.Key {
-		return nil, errors.New("its key is not that of what it holds: the recording was changed")
+	if e.head.key(e.chain) != e.line.Key {
+		return errors.New("the key does not match the content: the recording was changed")
 	}
-	return e, e.readAnswer()
+	return e.readAnswer()
 }
 
-// follow finds the line before and completes the head by it.
-func (e *entry) follow(known map[string]*entry) error {
+// follow finds the line before and takes over what this line leaves out.
+func (e *entry) follow(byKey map[string]*entry) error {
 	l := &e.line
 	e.head = head{Role: l.Role, State: l.State, Tools: l.Tools, Compact: l.Compact}
-	if l.After != "" {
-		if e.before = known[l.After]; e.before == nil {
-			return fmt.Errorf("it goes on from a line with the key %q, and there is none before it", l.After)
-		}
-		e.first, e.steps = e.before.count(), e.before.steps
-	}
-	switch {
-	case e.before == nil && (l.System == nil || l.Tools == nil):
-		return errors.New("it begins a conversation and lacks the system prompt or the tools")
-	case l.System == nil:
-		e.System = e.before.System
-	default:
+	if l.System != nil {
 		e.System = *l.System
+	}
+	if l.After == "" {
+		if l.System == nil || l.Tools == nil {
+			return errors.New("a conversation begins without system prompt or tools")
+		}
+		return nil
+	}
+	e.before = byKey[l.After]
+	if e.before == nil {
+		return fmt.Errorf("no line above has the key %q, which this line continues", l.After)
+	}
+	e.chain, e.steps = e.before.chain, e.before.steps
+	if l.System == nil {
+		e.System = e.before.System
 	}
 	if l.Tools == nil {
 		e.Tools = e.before.Tools
@@ -124,9 +114,8 @@ func (e *entry) follow(known map[string]*entry) error {
 	return nil
 }
 
-// readItems reads the items.
+// readItems checks the items and adds them to the digest.
 func (e *entry) readItems() error {
-	e.chain = append(e.chain, e.before.last())
 	for n, text := range e.line.Items {
 		it, err := readItem(text)
 		if err != nil {
@@ -135,27 +124,29 @@ func (e *entry) readItems() error {
 		if it.Answer != nil {
 			e.steps++
 		}
-		e.chain = append(e.chain, e.last().and(text))
+		e.chain = e.chain.extend(text)
 	}
 	return nil
 }
 
+// readItem decodes an item and checks that exactly one field is set.
 func readItem(text []byte) (it item, err error) {
-	if err := strictly(text, &it); err != nil {
+	if err := decodeStrict(text, &it); err != nil {
 		return it, err
 	}
 	set := []bool{it.Message != nil, it.Answer != nil, it.Result != nil}
 	if len(slices.DeleteFunc(set, func(is bool) bool { return !is })) != 1 {
-		return it, errors.New("it is not one of message, answer and result")
+		return it, errors.New("want one of message, answer and result")
 	}
 	return it, nil
 }
 
+// readAnswer decodes the answer and checks that it can be played.
 func (e *entry) readAnswer() error {
 	if len(e.line.Answer) == 0 || string(e.line.Answer) == "null" {
-		return errors.New("there is no answer in it")
+		return errors.New("the answer is missing")
 	}
-	if err := strictly(e.line.Answer, &e.answer); err != nil {
+	if err := decodeStrict(e.line.Answer, &e.answer); err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
 	if _, err := e.playback(checkPlaceholder); err != nil {
@@ -164,27 +155,28 @@ func (e *entry) readAnswer() error {
 	return nil
 }
 
-// playback gives the answer with its marks turned back.
-func (e *entry) playback(name func(mark string) (string, error)) (*model.Answer, error) {
+// playback returns the answer with the ids that resolve returns for its placeholders.
+func (e *entry) playback(resolve func(placeholder string) (string, error)) (*model.Answer, error) {
 	var failed error
 	text := func(s string) string {
-		s, err := expandPlaceholders(s, name)
+		s, err := expand(s, resolve)
 		failed = errors.Join(failed, err)
 		return s
 	}
-	doc := func(d json.RawMessage) json.RawMessage { return rewrite(d, nil, text) }
+	doc := func(d json.RawMessage) json.RawMessage {
+		if d == nil {
+			return nil
+		}
+		return rewrite(d, nil, text)
+	}
 	s := e.answer
-	a := &model.Answer{Text: text(s.Text), Finish: s.Finish, MessagesRead: s.Read, Stop: s.Stop, Reasoning: bytes.Clone(e.line.Reason), Provider: e.line.Provider}
-	a.Usage = model.Usage{Input: s.Usage.Input, Cached: s.Usage.Cached, Output: s.Usage.Output}
-	if s.Value != nil {
-		a.Value = doc(s.Value)
+	a := &model.Answer{
+		Text: text(s.Text), Value: doc(s.Value), Finish: s.Finish, MessagesRead: s.Read, Stop: s.Stop,
+		Reasoning: bytes.Clone(e.line.Reason), Provider: e.line.Provider,
+		Usage: model.Usage{Input: s.Usage.Input, Cached: s.Usage.Cached, Output: s.Usage.Output},
 	}
 	for _, c := range s.Calls {
-		own := model.Call{Provider: text(c.From), Name: text(c.Name)}
-		if c.Args != nil {
-			own.Args = doc(c.Args)
-		}
-		a.Calls = append(a.Calls, own)
+		a.Calls = append(a.Calls, model.Call{Provider: text(c.From), Name: text(c.Name), Args: doc(c.Args)})
 	}
 	for _, logged := range s.Log {
 		a.Log = append(a.Log, text(logged))
@@ -192,27 +184,22 @@ func (e *entry) playback(name func(mark string) (string, error)) (*model.Answer,
 	return a, failed
 }
 
-// strictly reads one JSON document that holds nothing but what v knows, written
-// as a Recorder writes it: no field twice, or with other letters.
-func strictly(text []byte, v any) error {
+// decodeStrict reads one JSON document into v. It accepts only what a Recorder writes:
+// no unknown field, no field twice or in another case.
+func decodeStrict(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return lineError(err)
+	switch err := d.Decode(v); {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the JSON is cut off")
+	case err != nil:
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("there is something after the JSON")
+		return errors.New("unexpected text after the JSON")
 	}
-	if !bytes.Equal(compact(v), text) {
-		return errors.New("it is not written as a recorder writes it")
+	if !bytes.Equal(marshal(v), text) {
+		return errors.New("the line is not in the form that a recorder writes")
 	}
 	return nil
-}
-
-// lineError says in words what encoding/json says.
-func lineError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the JSON does not end")
-	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }

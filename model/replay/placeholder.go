@@ -1,91 +1,136 @@
 package replay
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
 
-// What is looked for: x is a hexadecimal digit, 0 a decimal one.
-const (
-	uuidShape = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
-	timeShape = "0000-00-00T00:00:00"
-	zoneShape = "00:00"
+	"github.com/rolecall/rolecall/model"
 )
 
-// insertPlaceholders replaces the ids and times of a text and doubles each ⟨.
-func insertPlaceholders(text string, id, at func(string) string) string {
-	if !strings.ContainsAny(text, "-"+open) {
-		return text
+// timePlaceholder stands for a time. ⟨id 3⟩ and ⟨id p1⟩ stand for ids, and ⟨⟨ for ⟨
+// itself, so that no recorded text can be mistaken for a placeholder.
+const timePlaceholder = "⟨time⟩"
+
+var (
+	uuid      = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+	timestamp = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]*)?([Zz]|[+-][0-9]{2}:[0-9]{2})`)
+
+	placeholder   = regexp.MustCompile(`⟨⟨|⟨[^⟩]*⟩?`)
+	idPlaceholder = regexp.MustCompile(`^⟨id p?[0-9]{1,9}⟩$`)
+)
+
+// findVariable returns the first id, time or ⟨ in a text, or two zeros. It looks around
+// each hyphen: to search the whole text with a regular expression takes five times as long.
+func findVariable(text string) (start, end int) {
+	for i := range len(text) {
+		switch {
+		case text[i] == "⟨"[0] && strings.HasPrefix(text[i:], "⟨"):
+			return i, i + len("⟨")
+		case text[i] != '-':
+		case i >= 8 && uuid.MatchString(text[i-8:min(i+28, len(text))]):
+			return i - 8, i + 28
+		case i >= 4:
+			if at := timestamp.FindStringIndex(text[i-4:]); at != nil {
+				return i - 4, i - 4 + at[1]
+			}
+		}
 	}
+	return 0, 0
+}
+
+// idTable numbers the ids of one conversation in the order in which they appear.
+type idTable struct {
+	prefix       string // of the numbers
+	count        int    // ids numbered with this prefix
+	placeholders map[string]string
+	ids          map[string]string // by placeholder
+}
+
+// newIDTable returns the table of an agent's conversation. The numbers 1 to 3 are the
+// agent, its parent and its task, even where they are no UUIDs.
+func newIDTable(self model.AgentInfo) *idTable {
+	t := &idTable{placeholders: map[string]string{}, ids: map[string]string{}}
+	for _, id := range [...]string{string(self.ID), string(self.Parent), string(self.Task)} {
+		t.add(id)
+	}
+	return t
+}
+
+// startHead numbers the ids that follow separately, as ⟨id p1⟩ and so on, so that a
+// system prompt reads the same however many ids the conversation has.
+func (t *idTable) startHead() { t.prefix, t.count = "p", 0 }
+
+// add numbers an id and returns its placeholder: the first one, if it has several.
+func (t *idTable) add(id string) string {
+	t.count++
+	p := fmt.Sprintf("⟨id %s%d⟩", t.prefix, t.count)
+	t.ids[p] = id
+	if t.placeholders[id] == "" {
+		t.placeholders[id] = p
+	}
+	return t.placeholders[id]
+}
+
+// substitute returns a text with placeholders for the ids of the conversation. In an
+// answer other ids and times stay, as the model made them up; in a text that the model
+// reads, they are numbered and replaced.
+func (t *idTable) substitute(text string, isAnswer bool) string {
 	var b strings.Builder
-	done := 0 // bytes of text that are in b
-	put := func(start, end int, with string) {
-		b.WriteString(text[done:start])
-		b.WriteString(with)
-		done = end
-	}
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '-': // the first of an id has eight digits before it, that of a time four
-			if start := i - 8; start >= done && fits(text[start:], uuidShape) {
-				end := start + len(uuidShape)
-				put(start, end, id(text[start:end]))
-			} else if start := i - 4; start >= done && timeLen(text[start:]) > 0 {
-				end := start + timeLen(text[start:])
-				put(start, end, at(text[start:end]))
-			}
-		case open[0]:
-			if strings.HasPrefix(text[i:], open) {
-				put(i, i, open)
-			}
+	for {
+		start, end := findVariable(text)
+		if end == 0 {
+			return b.String() + text
 		}
-		i = max(i, done-1)
+		b.WriteString(text[:start])
+		b.WriteString(t.placeholder(text[start:end], isAnswer))
+		text = text[end:]
 	}
-	b.WriteString(text[done:])
-	return b.String()
 }
 
-// timeLen gives the length of the RFC 3339 time a text begins with, 0 if it
-// begins with none.
-func timeLen(text string) int {
-	if !fits(text, timeShape) {
-		return 0
+// placeholder returns what replaces an id, a time or ⟨: see substitute.
+func (t *idTable) placeholder(found string, isAnswer bool) string {
+	switch p := t.placeholders[found]; {
+	case found == "⟨":
+		return "⟨⟨"
+	case p != "":
+		return p
+	case isAnswer:
+		return found
+	case found[8] != '-':
+		return timePlaceholder
 	}
-	n := len(timeShape)
-	if n < len(text) && text[n] == '.' {
-		for n++; n < len(text) && digit(text[n]); n++ {
-		}
-	}
-	switch rest := text[n:]; {
-	case rest == "":
-		return 0
-	case rest[0]|0x20 == 'z':
-		return n + 1
-	case (rest[0] == '+' || rest[0] == '-') && fits(rest[1:], zoneShape):
-		return n + 1 + len(zoneShape)
-	}
-	return 0
+	return t.add(found)
 }
 
-// fits says whether a text begins with a shape.
-func fits(text, shape string) bool {
-	if len(text) < len(shape) {
-		return false
+// resolve returns the id that a placeholder stands for in this conversation.
+func (t *idTable) resolve(p string) (string, error) {
+	if id := t.ids[p]; id != "" {
+		return id, nil
 	}
-	for i := range len(shape) {
-		b, ok := text[i], false
-		switch shape[i] {
-		case 'x':
-			ok = digit(b) || 'a' <= b|0x20 && b|0x20 <= 'f'
-		case '0':
-			ok = digit(b)
-		case 'T':
-			ok = b|0x20 == 't'
-		default:
-			ok = b == shape[i]
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
+	return "", fmt.Errorf("the answer contains %s, but this conversation has no such id", p)
 }
 
-func digit(b byte) bool { return '0' <= b && b <= '9' }
+// checkPlaceholder is a resolve for a recording whose conversation is not known yet: it
+// rejects what stands for an id in no conversation.
+func checkPlaceholder(p string) (string, error) {
+	if !idPlaceholder.MatchString(p) {
+		return "", fmt.Errorf("%q is not a placeholder of an id", p)
+	}
+	return "", nil
+}
+
+// expand replaces the placeholders in a recorded text by the ids that resolve returns.
+func expand(text string, resolve func(placeholder string) (string, error)) (string, error) {
+	var failed error
+	text = placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "⟨⟨" {
+			return "⟨"
+		}
+		id, err := resolve(found)
+		failed = errors.Join(failed, err)
+		return id
+	})
+	return text, failed
+}

@@ -4,46 +4,33 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/leanovate/gopter"
-	"github.com/leanovate/gopter/gen"
-	"github.com/leanovate/gopter/prop"
-
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/replay"
 )
 
-var seedFlag = flag.Int64("seed", 0, "seed of the properties; 0 takes the clock")
+var flags = proptest.NewFlags(500)
 
-// tape is a list of random choices; an empty one chooses the first.
-type tape []uint8
+// generator makes the parts of a random conversation.
+type generator struct{ *proptest.Choices }
 
-func (t *tape) pick(n int) int {
-	if len(*t) == 0 {
-		return 0
-	}
-	choice := int((*t)[0]) % n
-	*t = (*t)[1:]
-	return choice
-}
-
-// text is what a message, a tool or a model may write in a run.
-func (t *tape) text(r *run) string {
+// text returns what a message, a tool or a model may write in a run.
+func (g generator) text(r *run) string {
 	var b strings.Builder
-	for range t.pick(6) {
-		switch t.pick(14) {
+	for range g.Pick(6) {
+		switch g.Pick(14) {
 		case 0, 1, 2:
-			b.WriteString(r.ids[t.pick(len(r.ids))])
+			b.WriteString(r.ids[g.Pick(len(r.ids))])
 		case 3:
-			b.WriteString(made)
+			b.WriteString(inventedID)
 		case 4:
-			b.WriteString(strings.ToUpper(made))
+			b.WriteString(strings.ToUpper(inventedID))
 		case 5:
 			b.WriteString("⟨id 2⟩")
 		case 6:
@@ -67,18 +54,18 @@ func (t *tape) text(r *run) string {
 	return b.String()
 }
 
-// world is a text with, sometimes, a time of the run.
-func (t *tape) world(r *run) string {
-	if t.pick(3) == 0 {
-		return t.text(r) + r.now().Format(time.RFC3339Nano) + t.text(r)
+// textWithTime returns a text that sometimes contains a time of the run.
+func (g generator) textWithTime(r *run) string {
+	if g.Pick(3) == 0 {
+		return g.text(r) + r.now().Format(time.RFC3339Nano) + g.text(r)
 	}
-	return t.text(r)
+	return g.text(r)
 }
 
-// doc is a JSON document with texts in it; the last of its forms is none.
-func (t *tape) doc(r *run, text func(*run) string) json.RawMessage {
+// document returns a JSON document that contains texts, or one that is not valid.
+func (g generator) document(r *run, text func(*run) string) json.RawMessage {
 	a, b := js(text(r)), js(text(r))
-	switch t.pick(7) {
+	switch g.Pick(7) {
 	case 0:
 		return json.RawMessage(a)
 	case 1:
@@ -95,54 +82,55 @@ func (t *tape) doc(r *run, text func(*run) string) json.RawMessage {
 	return json.RawMessage(`{broken ` + a)
 }
 
-// speak is what a model says next.
-func (t *tape) speak(r *run) *model.Answer {
-	a := &model.Answer{Text: t.text(r), Finish: model.FinishEnd, MessagesRead: t.pick(3), Usage: model.Usage{Input: t.pick(9)}}
-	if t.pick(3) == 0 {
+func (g generator) answer(r *run) *model.Answer {
+	a := &model.Answer{Text: g.text(r), Finish: model.FinishEnd, MessagesRead: g.Pick(3), Usage: model.Usage{Input: g.Pick(9)}}
+	if g.Pick(3) == 0 {
 		a.Text += "2031-01-01T00:00:00.5+01:00"
 	}
-	if t.pick(4) == 0 {
-		if a.Value = t.doc(r, t.text); !json.Valid(a.Value) {
+	if g.Pick(4) == 0 {
+		if a.Value = g.document(r, g.text); !json.Valid(a.Value) {
 			a.Value = nil
 		}
 	}
-	if t.pick(3) == 0 {
-		a.Log = []string{t.text(r)}
+	if g.Pick(3) == 0 {
+		a.Log = []string{g.text(r)}
 	}
-	for n := range t.pick(4) {
+	for n := range g.Pick(4) {
 		a.Finish = model.FinishToolCalls
-		a.Calls = append(a.Calls, model.Call{Provider: fmt.Sprint("toolu_", n), Name: []string{"read_file", "tool-x"}[t.pick(2)], Args: t.doc(r, t.text)})
+		a.Calls = append(a.Calls, model.Call{Provider: fmt.Sprint("toolu_", n), Name: proptest.OneOf(g.Choices, "read_file", "tool-x"), Args: g.document(r, g.text)})
 	}
 	return a
 }
 
-// world moves a run before a step; what it does depends on the tape alone.
-func (r *run) world(t *tape) {
-	if r.asked > 0 {
-		calls := r.answer().Calls
-		for n := range calls {
-			r.end(n, string(t.doc(r, t.world)))
+// advance adds results and messages to the conversation and may change what the model is
+// sent with it.
+func (g generator) advance(r *run) {
+	if r.answers > 0 {
+		for n := range r.lastAnswer().Calls {
+			r.addResult(n, string(g.document(r, g.textWithTime)))
 		}
 	}
-	for range 1 + t.pick(2) {
-		r.tell(string(t.doc(r, t.world)))
+	for range 1 + g.Pick(2) {
+		r.addMessage(string(g.document(r, g.textWithTime)))
 	}
-	switch t.pick(8) {
+	switch g.Pick(8) {
 	case 1:
-		r.system = t.text(r) + r.friend + t.text(r) // the friend: an id that nobody told would be made up
+		r.system = g.text(r) + r.friend + g.text(r) // an answer may name the friend: without this it would be an invented id
 	case 2:
-		r.tools = []string{"read_file", "a", "b"}[:t.pick(4)]
+		r.tools = []string{"read_file", "a", "b"}[:g.Pick(4)]
 	case 3:
-		r.self.State = fmt.Sprint("s", t.pick(2))
+		r.self.State = fmt.Sprint("s", g.Pick(2))
 	case 4:
-		r.shrunk = &model.Summary{Text: t.text(r), Items: t.pick(len(r.items) + 1)}
+		r.summary = &model.Summary{Text: g.text(r), Items: g.Pick(len(r.items) + 1)}
 	}
 }
 
-// story plays a tape: the world by its first half; who answers is given.
-func story(r *run, world tape, m func(r *run) model.Model) (answers []*model.Answer, err error) {
-	for range 1 + world.pick(5) {
-		r.world(&world)
+// runStory runs the conversation that events determines, with the model that m returns for
+// each step.
+func runStory(r *run, events proptest.Choices, m func(r *run) model.Model) (answers []*model.Answer, err error) {
+	g := generator{&events}
+	for range 1 + g.Pick(5) {
+		g.advance(r)
 		a, err := r.ask(m(r))
 		if err != nil {
 			return answers, err
@@ -152,32 +140,23 @@ func story(r *run, world tape, m func(r *run) model.Model) (answers []*model.Ans
 	return answers, nil
 }
 
-// check plays cases of a property, which gives what is wrong.
-func check(t *testing.T, property func(world, words tape) error) {
+// checkProperty checks a property of random conversations: events chooses what the world
+// does in one, speech what the model says.
+func checkProperty(t *testing.T, property func(events, speech proptest.Choices) error) {
 	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = time.Now().UnixNano()
-	}
-	p := gopter.DefaultTestParametersWithSeed(seed)
-	p.MinSuccessfulTests, p.MinSize, p.MaxSize = 500, 20, 200
-	result := prop.ForAll(func(world, words []uint8) string {
-		if err := property(world, words); err != nil {
-			return err.Error()
-		}
-		return ""
-	}, gen.SliceOf(gen.UInt8()), gen.SliceOf(gen.UInt8())).Check(p)
-	if !result.Passed() {
-		t.Errorf("%s after %d cases: %v\nthe case: %s\nagain: go test ./model/replay -run '^%s$' -seed %d", result.Status, result.Succeeded, result.Labels, result.Args, t.Name(), seed)
-	}
+	flags.Check(t, proptest.Size{Choices: 400, Least: 40}, func(c *proptest.Choices) error {
+		n := len(*c) / 2
+		return property((*c)[:n:n], (*c)[n:])
+	})
 }
 
-// recordStory records a story of run one.
-func recordStory(world, words tape) (one *run, answers []*model.Answer, m *replay.Model, err error) {
+// recordStory returns run one, its answers, and a Model of its recording.
+func recordStory(events, speech proptest.Choices) (one *run, answers []*model.Answer, m *replay.Model, err error) {
 	var file bytes.Buffer
-	rec := replay.NewRecorder(&file, func() []string { return []string{"a secret of nobody"} })
+	rec := replay.NewRecorder(&file, func() []string { return []string{"an unrelated secret"} })
 	one = newRun("one")
-	answers, err = story(one, world, func(r *run) model.Model { return rec.Wrap(always(words.speak(r))) })
+	g := generator{&speech}
+	answers, err = runStory(one, events, func(r *run) model.Model { return rec.Wrap(answering(g.answer(r))) })
 	if err = errors.Join(err, rec.Err()); err != nil {
 		return nil, nil, nil, err
 	}
@@ -185,31 +164,30 @@ func recordStory(world, words tape) (one *run, answers []*model.Answer, m *repla
 	return one, answers, m, err
 }
 
-// Property: whatever is said in a conversation, its recording gives the same
-// answers to the same conversation with other ids and times, in the ids of
-// that conversation.
-func TestAnyConversationIsPlayedInAnotherRun(t *testing.T) {
-	check(t, func(world, words tape) error {
-		one, answers, m, err := recordStory(world, words)
+// Property: a recording of any conversation gives the same answers to that conversation
+// with other ids and times, and the answers contain those ids.
+func TestModel_PlaysAnyConversationInAnotherRun(t *testing.T) {
+	checkProperty(t, func(events, speech proptest.Choices) error {
+		one, answers, m, err := recordStory(events, speech)
 		if err != nil {
 			return err
 		}
 		two := newRun("another")
-		played, err := story(two, world, func(*run) model.Model { return m })
+		played, err := runStory(two, events, func(*run) model.Model { return m })
 		if err != nil {
 			return err
 		}
-		if got, want := meaning(played), in(two, meaning(answers), one); got != want {
+		if got, want := normalized(played), translate(two, normalized(answers), one); got != want {
 			return fmt.Errorf("got  %s\nwant %s", got, want)
 		}
 		return nil
 	})
 }
 
-// meaning gives answers as the runtime takes them: documents by what they say,
-// and those that are none as texts.
-func meaning(answers []*model.Answer) string {
-	plain := func(doc json.RawMessage) json.RawMessage {
+// normalized returns answers as the runtime reads them: documents by their value, and
+// invalid ones as strings.
+func normalized(answers []*model.Answer) string {
+	value := func(doc json.RawMessage) json.RawMessage {
 		if len(doc) > 0 && !json.Valid(doc) {
 			return json.RawMessage(js(string(doc)))
 		}
@@ -224,9 +202,9 @@ func meaning(answers []*model.Answer) string {
 	var own []*model.Answer
 	for _, a := range answers {
 		a := *a
-		a.Text, a.Value, a.Calls = strings.ToValidUTF8(a.Text, "\uFFFD"), plain(a.Value), append([]model.Call(nil), a.Calls...)
+		a.Text, a.Value, a.Calls = strings.ToValidUTF8(a.Text, "\uFFFD"), value(a.Value), append([]model.Call(nil), a.Calls...)
 		for n := range a.Calls {
-			a.Calls[n].Args = plain(a.Calls[n].Args)
+			a.Calls[n].Args = value(a.Calls[n].Args)
 		}
 		for n := range a.Log {
 			a.Log[n] = strings.ToValidUTF8(a.Log[n], "\uFFFD")
@@ -236,71 +214,71 @@ func meaning(answers []*model.Answer) string {
 	return asJSON(own)
 }
 
-// Property: one letter of one item changed is a difference, and it is said.
-// (Letters from g on, since an id is the same whatever its digits are.)
-func TestAnyChangedLetterIsLoud(t *testing.T) {
+// Property: one changed letter in an item is a difference, and the error describes it. Only
+// letters from g on are changed, as the digits of an id do not matter.
+func TestModel_DetectsAnyChangedLetter(t *testing.T) {
 	changed := 0
-	check(t, func(world, words tape) error {
-		_, _, m, err := recordStory(world, words)
+	checkProperty(t, func(events, speech proptest.Choices) error {
+		_, _, m, err := recordStory(events, speech)
 		if err != nil {
 			return err
 		}
 		two := newRun("another")
-		if _, err := story(two, world, func(*run) model.Model { return m }); err != nil {
+		if _, err := runStory(two, events, func(*run) model.Model { return m }); err != nil {
 			return err
 		}
 		two.items = two.items[:len(two.items)-1] // the last answer
-		if !change(two.items, words) {
+		if !changeLetter(two.items, generator{&speech}) {
 			return nil
 		}
 		changed++
 		if _, err = two.ask(m); errcode.Of(err) != errcode.ScriptDiverged {
-			return fmt.Errorf("a changed letter is not seen: %v", err)
+			return fmt.Errorf("the changed letter was not detected: %v", err)
 		}
-		if text := errcode.Message(err); strings.Count(text, "differs") != 1 {
-			return fmt.Errorf("the difference is not said: %s", text)
+		if text := errcode.Message(err); strings.Count(text, "differs") != 1 || !strings.Contains(text, ": recorded ") {
+			return fmt.Errorf("the error does not describe the difference: %s", text)
 		}
 		return nil
 	})
-	if changed < 100 {
-		t.Errorf("only %d cases had a letter to change", changed)
+	if changed < flags.Cases/5 {
+		t.Errorf("got %d cases with a letter to change, want %d or more", changed, flags.Cases/5)
 	}
 }
 
-// change changes a letter of an item, if there is one.
-func change(items []model.Item, t tape) bool {
+// changeLetter changes a letter of an item, if there is one.
+func changeLetter(items []model.Item, g generator) bool {
 	for range 20 {
-		n := t.pick(len(items))
+		n := g.Pick(len(items))
 		item := items[n]
 		switch {
 		case item.Message != nil:
 			own := *item.Message
-			if own.Payload = letter(own.Payload, &t); own.Payload != nil {
+			if own.Payload = g.changeLetter(own.Payload); own.Payload != nil {
 				items[n].Message = &own
 				return true
 			}
 		case item.Result != nil:
 			own := *item.Result
-			if own.Content = letter(own.Content, &t); own.Content != nil {
+			if own.Content = g.changeLetter(own.Content); own.Content != nil {
 				items[n].Result = &own
 				return true
 			}
 		case item.Answer != nil:
 			own := *item.Answer
-			if text := letter([]byte(own.Text), &t); text != nil {
+			if text := g.changeLetter([]byte(own.Text)); text != nil {
 				own.Text = string(text)
 				items[n].Answer = &own
 				return true
 			}
 		}
-		t = append(t, byte(n+1), 3)
+		*g.Choices = append(*g.Choices, byte(n+1), 3)
 	}
 	return false
 }
 
-// letter gives a text with one letter changed, nil if it has none.
-func letter(text []byte, t *tape) []byte {
-	from := t.pick(len(text) + 1)
+// changeLetter returns a text with one letter changed, nil if it has none.
+func (g generator) changeLetter(text []byte) []byte {
+	from := g.Pick(len(text) + 1)
 	for i := range text {
 		if at := (from + i) % len(text); 'g' <= text[at] && text[at] < 'z' {
 			text = bytes.Clone(text)

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -15,63 +14,53 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// Recorder writes down what models answer. Safe for concurrent use.
+// Recorder records the answers of models. It is safe for concurrent use.
 type Recorder struct {
-	w     io.Writer
-	vault secretSource
+	w       io.Writer
+	secrets func() []string
 
-	mu      sync.Mutex // guards the rest, and lets one line out after the other
+	mu      sync.Mutex // guards the following; held while a line is written
 	err     error
 	threads map[identity.AgentID][]thread
 }
 
-// NewRecorder makes a Recorder that writes to w. Nothing that secrets gives at
-// the time of a line, of eight bytes or more, stands in that line; a nil
-// secrets gives none.
+// NewRecorder returns a Recorder that writes to w. A line contains none of the secrets
+// that the function returns when the line is written, as far as they have eight bytes or
+// more. A nil function returns none.
 func NewRecorder(w io.Writer, secrets func() []string) *Recorder {
-	return &Recorder{w: w, vault: secretSource{secrets: secrets}, threads: map[identity.AgentID][]thread{}}
+	return &Recorder{w: w, secrets: secrets, threads: map[identity.AgentID][]thread{}}
 }
 
-// Wrap gives a Model that asks m and, when m has answered, writes one line,
-// with one Write. It is a model.LanguageModel if m is one. Partial text is passed
-// on as it comes; the answer once its line is written. A failure is not
-// recorded, nor an answer whose Value is no JSON, which is one, nor what
-// nobody waits for any more.
+// Wrap returns a Model that asks m and records each answer: one line, written with one
+// Write before the answer is passed on. Partial text is passed on as it comes. The Model
+// has the context window of m.
+//
+// Not recorded are failures, answers whose Value is not JSON, and answers that the caller
+// does not wait for.
 func (r *Recorder) Wrap(m model.Model) model.Model {
-	w := recordingModel{m, r}
-	if _, ok := model.Window(m); ok {
-		return language{w}
-	}
-	return w
+	return recordingModel{model.Wrapper{Model: m}, r}
 }
 
-// Err gives what kept a line from being written, nil when all are. After the
-// first such failure nothing is written: a recording ends, it has no gaps.
+// Err returns the error that ended the recording, nil if there is none. After an error
+// the Recorder writes nothing more, so that a recording has no gaps.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
+// recordingModel is the Model that Wrap returns.
 type recordingModel struct {
-	model model.Model
-	r     *Recorder
-}
-
-type language struct{ recordingModel }
-
-// Window implements model.LanguageModel.
-func (l language) Window() int {
-	tokens, _ := model.Window(l.model)
-	return tokens
+	model.Wrapper
+	r *Recorder
 }
 
 // Generate implements model.Model.
 func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		var last *model.Delta
-		for delta, err := range w.model.Generate(ctx, r) {
-			if err == nil && delta.Answer != nil { // kept until it is sure that no error comes
+		for delta, err := range w.Model.Generate(ctx, r) {
+			if err == nil && delta.Answer != nil { // held back, as an error may follow it
 				last = &delta
 				continue
 			}
@@ -87,30 +76,33 @@ func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2
 	}
 }
 
+// record writes the line of an answer.
 func (w recordingModel) record(r model.Request, a *model.Answer) {
-	if a.Value != nil && !isValidJSON(a.Value) {
+	if a.Value != nil && !isEmbeddable(a.Value) {
 		return
 	}
-	hide := w.r.vault.redactor()
+	hide := newRedactor(w.r.secrets)
 	q := newRequest(r, hide)
 	l := line{
-		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(),
-		Answer: rewrite(compact(newAnswer(a)), hide, func(text string) string { return q.ids.answer(hide.Redact(text)) }),
-		Reason: reasoning(a.Reasoning, hide), Provider: hide.Redact(chat.Clean(a.Provider)),
+		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(), Window: w.Window(),
+		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.Redact(s), true) }),
+		Provider: hide.Redact(chat.Clean(a.Provider)),
 	}
-	l.Window, _ = model.Window(w.model)
+	if len(a.Reasoning) > 0 { // belongs to the provider: only secrets are replaced
+		l.Reason = rewrite(embeddable(a.Reasoning), hide, hide.Redact)
+	}
 	w.r.write(r.Self.ID, q, l, hide)
 }
 
-// reasoning is a provider's own: nothing in it is changed but secrets.
-func reasoning(doc json.RawMessage, hide *redact.Redactor) json.RawMessage {
-	if len(doc) == 0 {
+// newRedactor returns the redactor of the secrets there are now.
+func newRedactor(secrets func() []string) *redact.Redactor {
+	if secrets == nil {
 		return nil
 	}
-	return rewrite(canonicalJSON(doc), hide, hide.Redact)
+	return redact.New(secrets()...)
 }
 
-// write completes a line by what the lines before say already, and writes it.
+// write adds to a line what earlier lines do not have, and writes it.
 func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redact.Redactor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,16 +117,16 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redac
 	if before.key == "" || !slices.Equal(q.Tools, before.Tools) {
 		l.Tools = q.Tools
 	}
-	if r.err = put(r.w, compact(l), hide); r.err == nil {
+	if r.err = writeLine(r.w, marshal(l), hide); r.err == nil {
 		r.remember(agent, before, thread{q.head, l.Key, len(q.items), q.last()})
 	}
 }
 
-// put writes a line, unless a secret stands in it even now: across two of its
-// values, or as a number of the line's own.
-func put(w io.Writer, text []byte, hide *redact.Redactor) error {
+// writeLine writes a line, unless it still contains a secret: one that spans two of its
+// values, or that is a number of the line's own.
+func writeLine(w io.Writer, text []byte, hide *redact.Redactor) error {
 	if hide.Contains(text) {
-		return errors.New("a line would hold a secret that is not within one of its texts, such as digits alone: the recording ends")
+		return errors.New("a secret spans several values of a line and cannot be hidden: the recording ends")
 	}
 	n, err := w.Write(append(text, '\n'))
 	if err == nil && n <= len(text) {
@@ -143,21 +135,23 @@ func put(w io.Writer, text []byte, hide *redact.Redactor) error {
 	return err
 }
 
-// thread is what the recording says of a conversation already.
+// thread is a conversation as far as it is recorded.
 type thread struct {
 	head
-	key   string // of its last line; "" when there is none
+	key   string // of its last line; "" if nothing is recorded
 	items int
 	chain digest
 }
 
-// Bounds of what is remembered. What is forgotten is written in full again.
+// Bounds of what a Recorder remembers. A conversation that it has forgotten is recorded
+// again from its beginning.
 const (
 	maxAgents  = 10_000
-	maxThreads = 4 // of an agent: it may be asked about its conversation in between
+	maxThreads = 4 // of one agent: its model may also be asked for a summary, for example
 )
 
-// thread finds the conversation that q goes on with. It needs r.mu.
+// thread returns the longest recorded conversation that q continues. It must be called
+// with mu held.
 func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
 	for _, t := range r.threads[agent] {
 		if t.items < len(q.chain) && q.chain[t.items] == t.chain && t.items >= found.items {
@@ -167,7 +161,7 @@ func (r *Recorder) thread(agent identity.AgentID, q *request) (found thread) {
 	return found
 }
 
-// remember remembers that a conversation is now written as far as it is. It needs r.mu.
+// remember replaces a conversation by what it has become. It must be called with mu held.
 func (r *Recorder) remember(agent identity.AgentID, before, now thread) {
 	if len(r.threads) >= maxAgents && r.threads[agent] == nil {
 		clear(r.threads)

@@ -12,17 +12,17 @@ import (
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// request is a model.Request in the form it has in every run: without secrets,
-// and with marks for ids and times. It depends on the Request alone.
+// request is a model.Request in the form that it has in every run: without secrets, and
+// with placeholders for ids and times. It depends on the Request alone.
 type request struct {
 	head
-	step  int               // answers before, and 1
-	items []json.RawMessage // of item
-	chain []digest          // over the items: chain[n] is that of the first n
-	ids   *ids
+	step  int               // the number of the answer that is asked for, from 1
+	items []json.RawMessage // each an item
+	chain []digest          // chain[n] is the digest of the first n items
+	ids   *idTable
 }
 
-// head is what a model is sent beside the conversation.
+// head is what a model is sent in addition to the conversation.
 type head struct {
 	Role    string   `json:"role"`
 	State   string   `json:"state,omitempty"`
@@ -37,20 +37,23 @@ type summary struct {
 	Items int    `json:"items"`
 }
 
-// newRequest brings a Request into its form.
+// newRequest numbers the ids of the conversation first and those of the head after them, so
+// that the conversation reads the same whatever is in the head.
 func newRequest(r model.Request, hide *redact.Redactor) *request {
-	q := &request{step: 1, chain: []digest{{}}, ids: newIDs(r.Self)}
-	for _, entry := range inOrder(r.Items) {
-		if entry == (model.Item{}) { // says nothing
+	q := &request{step: 1, chain: []digest{{}}, ids: newIDTable(r.Self)}
+	text := func(s string) string { return q.ids.substitute(hide.Redact(s), false) }
+	for _, it := range sortResults(r.Items) {
+		if it == (model.Item{}) {
 			continue
 		}
-		if entry.Answer != nil {
+		if it.Answer != nil {
 			q.step++
 		}
-		q.add(rewrite(compact(newItem(entry)), hide, func(text string) string { return q.ids.item(hide.Redact(text)) }))
+		doc := rewrite(marshal(newItem(it)), hide, text)
+		q.items, q.chain = append(q.items, doc), append(q.chain, q.last().extend(doc))
 	}
-	q.ids = q.ids.nested()
-	q.head = newHead(r, func(text string) string { return q.ids.item(hide.Redact(chat.Clean(text))) })
+	q.ids.startHead()
+	q.head = newHead(r, func(s string) string { return text(chat.Clean(s)) })
 	return q
 }
 
@@ -65,37 +68,37 @@ func newHead(r model.Request, text func(string) string) head {
 	return h
 }
 
-func (q *request) add(item json.RawMessage) {
-	q.items = append(q.items, item)
-	q.chain = append(q.chain, q.last().and(item))
-}
-
+// last returns the digest of the whole conversation.
 func (q *request) last() digest { return q.chain[len(q.chain)-1] }
 
-// key is what an answer is found by.
+// key identifies a request: equal requests have equal keys in every run.
 func (q *request) key() string { return q.head.key(q.last()) }
 
-func (h head) key(chain digest) string {
-	key := chain.and(compact(h))
+// key returns the key of a request with this head.
+func (h head) key(conversation digest) string {
+	key := conversation.extend(marshal(h))
 	return hex.EncodeToString(key[:])
 }
 
-// digest is that of a conversation.
+// digest identifies a conversation. The zero digest is that of an empty one.
 type digest [sha256.Size]byte
 
-// and gives the digest of a conversation that goes on.
-func (d digest) and(item []byte) digest {
+// extend returns the digest of a conversation with one more item.
+func (d digest) extend(item []byte) digest {
 	h := sha256.New()
 	h.Write(d[:])
 	h.Write(item)
 	return digest(h.Sum(nil))
 }
 
-// inOrder puts the results of calls that ran beside each other in the order of
-// the calls: which of them ends first is not the same in every run.
-func inOrder(items []model.Item) []model.Item {
+// sortResults returns items with the results of concurrent calls in the order of the
+// calls: the order in which they end is not the same in every run.
+func sortResults(items []model.Item) []model.Item {
 	items = slices.Clone(items)
 	var calls []model.Call
+	index := func(id identity.CallID) int {
+		return slices.IndexFunc(calls, func(c model.Call) bool { return c.ID == id })
+	}
 	for start := 0; start < len(items); start++ {
 		if a := items[start].Answer; a != nil {
 			calls = a.Calls
@@ -104,16 +107,10 @@ func inOrder(items []model.Item) []model.Item {
 		for end < len(items) && items[end].Result != nil {
 			end++
 		}
-		if end-start > 1 {
-			slices.SortStableFunc(items[start:end], func(a, b model.Item) int {
-				return place(calls, a.Result.Call) - place(calls, b.Result.Call)
-			})
-			start = end - 1
-		}
+		slices.SortStableFunc(items[start:end], func(a, b model.Item) int {
+			return index(a.Result.Call) - index(b.Result.Call)
+		})
+		start = max(start, end-1)
 	}
 	return items
-}
-
-func place(calls []model.Call, id identity.CallID) int {
-	return slices.IndexFunc(calls, func(c model.Call) bool { return c.ID == id })
 }

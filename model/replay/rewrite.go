@@ -4,38 +4,41 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/internal/redact"
 )
 
-// rewrite gives a JSON document with every text, also the keys, changed by
-// edit. Order and numbers stay as they are, but what holds a secret even then,
-// a number or a text by the way it is escaped, is hidden whole.
+// rewrite returns a valid JSON document in which edit has changed every string, keys
+// included. The order of fields and the spelling of numbers stay.
+//
+// Whatever still contains a secret afterwards is masked as a whole: a number, or a string
+// that contains it only in its escaped form.
 func rewrite(doc []byte, r *redact.Redactor, edit func(string) string) json.RawMessage {
 	out := make([]byte, 0, len(doc)+len(doc)/8)
 	for len(doc) > 0 {
-		n := token(doc)
-		word := doc[:n]
-		if word[0] == '"' {
-			word = quoted(edit(unquoted(word)))
+		n := tokenLen(doc)
+		token := doc[:n]
+		if token[0] == '"' {
+			var text string
+			_ = json.Unmarshal(token, &text) // the document is valid
+			token = marshal(edit(text))
 		}
-		if len(word) > 1 && r.Contains(word) {
-			word = quoted(redact.Mask)
+		if len(token) > 1 && r.Contains(token) {
+			token = marshal(redact.Mask)
 		}
-		out, doc = append(out, word...), doc[n:]
+		out, doc = append(out, token...), doc[n:]
 	}
 	return out
 }
 
-// token gives the length of the token that a valid document goes on with.
-func token(doc []byte) int {
+// tokenLen returns the length of the token at the beginning of the rest of a valid
+// document.
+func tokenLen(doc []byte) int {
 	if doc[0] != '"' {
-		n := bytes.IndexAny(doc, "[]{}:,\" \t\r\n")
-		if n < 0 { // the document ends with it
-			return len(doc)
+		if n := bytes.IndexAny(doc, "[]{}:,\" \t\r\n"); n >= 0 {
+			return max(n, 1)
 		}
-		return max(n, 1)
+		return len(doc)
 	}
 	for i := 1; i < len(doc); i++ {
 		switch doc[i] {
@@ -45,69 +48,38 @@ func token(doc []byte) int {
 			return i + 1
 		}
 	}
-	return len(doc) // not of a valid document
+	return len(doc) // unreachable in a valid document
 }
 
-// unquoted gives the text of a JSON string.
-func unquoted(word []byte) string {
-	if !bytes.ContainsRune(word, '\\') && utf8.Valid(word) {
-		return string(word[1 : len(word)-1])
-	}
-	var text string
-	_ = json.Unmarshal(word, &text) // the document is valid
-	return text
-}
-
-// quoted gives a text as a JSON string for readers, not for HTML.
-func quoted(text string) []byte {
-	if strings.IndexFunc(text, escaped) < 0 {
-		return append(append(append(make([]byte, 0, len(text)+2), '"'), text...), '"')
-	}
-	return compact(text)
-}
-
-func escaped(r rune) bool {
-	return r < ' ' || r == '"' || r == '\\' || r == utf8.RuneError || r == '\u2028' || r == '\u2029'
-}
-
-// compact marshals without escapes for HTML.
-func compact(v any) []byte {
+// marshal returns v as JSON on one line, without escapes for HTML.
+func marshal(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("replay: what was made to be JSON is not: " + err.Error())
+		panic("replay: marshal a value of this package: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// canonicalJSON gives a document that may be written into a line: one that is no
-// JSON, or nested deeper than a reader would follow inside a line, is quoted.
-func canonicalJSON(doc json.RawMessage) json.RawMessage {
-	if len(doc) == 0 || isValidJSON(doc) {
+// maxNesting is how deep a line may nest the documents in it. encoding/json reads 10,000
+// levels, and the line itself has some.
+const maxNesting = 9_900
+
+// embeddable returns doc if it can be part of a line. A document that is not JSON, or is
+// nested too deep, becomes a string.
+func embeddable(doc json.RawMessage) json.RawMessage {
+	if len(doc) == 0 || isEmbeddable(doc) {
 		return doc
 	}
-	return quoted(string(doc))
+	return marshal(string(doc))
 }
 
-func isValidJSON(doc []byte) bool { return json.Valid(doc) && depth(doc) <= maxDepth }
-
-// maxDepth leaves room for what is around a document; encoding/json follows
-// 10,000 levels.
-const maxDepth = 9_900
-
-func depth(doc []byte) (most int) {
-	now := 0
-	for len(doc) > 0 {
-		n := token(doc)
-		switch doc[0] {
-		case '[', '{':
-			now++
-			most = max(most, now)
-		case ']', '}':
-			now--
-		}
-		doc = doc[n:]
+// isEmbeddable reports whether doc is JSON that encoding/json can read within a line.
+func isEmbeddable(doc []byte) bool {
+	if !json.Valid(doc) || len(doc) < 2*maxNesting {
+		return json.Valid(doc)
 	}
-	return most
+	const spare = 10_000 - maxNesting
+	return json.Valid([]byte(strings.Repeat("[", spare) + string(doc) + strings.Repeat("]", spare)))
 }

@@ -18,18 +18,17 @@ import (
 	"github.com/rolecall/rolecall/model/replay"
 )
 
-// run is one agent in one run: the same script in two runs has other ids and
-// other times.
+// run is one agent in one run of a scenario. Two runs differ in their ids and times.
 type run struct {
-	seed   string
-	self   model.AgentInfo
-	friend string
-	system string
-	tools  []string
-	items  []model.Item
-	shrunk *model.Summary
-	asked  int // answers so far
-	ids    []string
+	seed    string
+	self    model.AgentInfo
+	friend  string
+	system  string
+	tools   []string
+	items   []model.Item
+	summary *model.Summary
+	answers int // how many there are
+	ids     []string
 }
 
 func newRun(seed string) *run {
@@ -40,50 +39,50 @@ func newRun(seed string) *run {
 	return r
 }
 
-// id gives the id that a thing has in this run.
+// id returns the id that a name has in this run.
 func (r *run) id(name string) string {
 	id := identity.Derive(r.seed, name)
 	r.ids = append(r.ids, id)
 	return id
 }
 
-// now gives a time of this run.
+// now returns a time that depends on the run and the length of its conversation.
 func (r *run) now() time.Time {
 	return time.Date(2026, 1, 2, 3, 4, len(r.seed)*7, 1000*len(r.items)*len(r.seed), time.UTC)
 }
 
 func (r *run) request() model.Request {
-	return model.Request{Self: r.self, System: r.system, Items: r.items, Tools: r.tools, Compact: r.shrunk}
+	return model.Request{Self: r.self, System: r.system, Items: r.items, Tools: r.tools, Compact: r.summary}
 }
 
-// tell puts a message into the conversation; %T in it is a time.
-func (r *run) tell(payload string) {
+// addMessage adds a message to the conversation; %T in it becomes a time.
+func (r *run) addMessage(payload string) {
 	payload = strings.ReplaceAll(payload, "%T", r.now().Format(time.RFC3339Nano))
 	r.items = append(r.items, model.Item{Message: &model.Message{
 		ID: r.id(fmt.Sprint("message", len(r.items))), From: "user", To: string(r.self.ID), Task: r.self.Task, Payload: json.RawMessage(payload), CreatedAt: r.now(),
 	}})
 }
 
-// take puts an answer into the conversation, with ids for its calls.
-func (r *run) take(a *model.Answer) {
+// addAnswer adds an answer to the conversation, with ids for its calls.
+func (r *run) addAnswer(a *model.Answer) {
 	own := *a
 	own.Calls = nil
 	for i, c := range a.Calls {
-		c.ID = identity.CallID(r.id(fmt.Sprint("call", r.asked, i)))
+		c.ID = identity.CallID(r.id(fmt.Sprint("call", r.answers, i)))
 		own.Calls = append(own.Calls, c)
 	}
-	r.asked++
+	r.answers++
 	r.items = append(r.items, model.Item{Answer: &own})
 }
 
-// end puts the result of a call of the last answer into the conversation.
-func (r *run) end(call int, content string) {
-	c := r.answer().Calls[call]
+// addResult adds the result of a call of the last answer to the conversation.
+func (r *run) addResult(call int, content string) {
+	c := r.lastAnswer().Calls[call]
 	r.items = append(r.items, model.Item{Result: &model.Result{Call: c.ID, Tool: c.Name, Content: json.RawMessage(content)}})
 }
 
-// answer gives the last answer.
-func (r *run) answer() (last *model.Answer) {
+// lastAnswer returns the last answer, nil if there is none.
+func (r *run) lastAnswer() (last *model.Answer) {
 	for _, item := range r.items {
 		if item.Answer != nil {
 			last = item.Answer
@@ -92,11 +91,11 @@ func (r *run) answer() (last *model.Answer) {
 	return last
 }
 
-// ask asks a model, and takes its answer into the conversation.
+// ask asks a model and adds its answer to the conversation.
 func (r *run) ask(m model.Model) (*model.Answer, error) {
 	a, err := ask(m, r.request())
 	if err == nil {
-		r.take(a)
+		r.addAnswer(a)
 	}
 	return a, err
 }
@@ -117,10 +116,10 @@ func ask(m model.Model, r model.Request) (answer *model.Answer, err error) {
 	return answer, nil
 }
 
-// says is a model that answers what a function does.
-type says func(model.Request) (*model.Answer, error)
+// modelFunc is a model that calls a function for each answer.
+type modelFunc func(model.Request) (*model.Answer, error)
 
-func (s says) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (s modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		a, err := s(r)
 		if err != nil {
@@ -131,13 +130,13 @@ func (s says) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta
 	}
 }
 
-// always is a model with one answer.
-func always(a *model.Answer) says {
+// answering returns a model that always gives the same answer.
+func answering(a *model.Answer) modelFunc {
 	return func(model.Request) (*model.Answer, error) { return a, nil }
 }
 
-// reads is a clerk that reads a file and tells its size to whom it knows.
-func reads(r model.Request) (*model.Answer, error) {
+// readFiles asks for two files, then ends with a text that contains ids and a time.
+func readFiles(r model.Request) (*model.Answer, error) {
 	last := r.Items[len(r.Items)-1]
 	if last.Result == nil {
 		return &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: []model.Call{
@@ -145,27 +144,27 @@ func reads(r model.Request) (*model.Answer, error) {
 			{Provider: "toolu_2", Name: "read_file", Args: json.RawMessage(`{"path":"b.txt"}`)},
 		}, Usage: model.Usage{Input: 70, Cached: 20, Output: 7, Cost: 12345}, Reasoning: json.RawMessage(`{"signature":"⟨x-y"}`), Provider: "anthropic"}, nil
 	}
-	return &model.Answer{Text: "done by " + string(r.Self.ID) + " at 2026-05-05T05:05:05Z ⟨id 1⟩ " + made, Finish: model.FinishEnd, MessagesRead: 1, Log: []string{"for " + string(r.Self.Task)}}, nil
+	return &model.Answer{Text: "done by " + string(r.Self.ID) + " at 2026-05-05T05:05:05Z ⟨id 1⟩ " + inventedID, Finish: model.FinishEnd, MessagesRead: 1, Log: []string{"for " + string(r.Self.Task)}}, nil
 }
 
-// made is an id that a model makes up.
-const made = "99999999-9999-4999-8999-999999999999"
+// inventedID is an id that a model makes up and no conversation contains.
+const inventedID = "99999999-9999-4999-8999-999999999999"
 
-// errQuiet is of a model that does not call what a clerk calls.
-var errQuiet = errors.New("two calls are missing")
+// errNoCalls is returned by runClerk if the model does not make the calls of readFiles.
+var errNoCalls = errors.New("two calls are missing")
 
-// play lets a clerk work.
-func play(r *run, m model.Model) (answers []*model.Answer, err error) {
-	r.tell(`{"text":"read a.txt","at":"%T"}`)
+// runClerk runs the conversation that readFiles answers.
+func runClerk(r *run, m model.Model) (answers []*model.Answer, err error) {
+	r.addMessage(`{"text":"read a.txt","at":"%T"}`)
 	calls, err := r.ask(m)
 	if err != nil {
 		return nil, err
 	}
 	if len(calls.Calls) != 2 {
-		return []*model.Answer{calls}, errQuiet
+		return []*model.Answer{calls}, errNoCalls
 	}
-	r.end(0, `{"size":12,"of":"`+string(r.self.Parent)+`"}`)
-	r.end(1, `"⟨b⟩"`)
+	r.addResult(0, `{"size":12,"of":"`+string(r.self.Parent)+`"}`)
+	r.addResult(1, `"⟨b⟩"`)
 	end, err := r.ask(m)
 	if err != nil {
 		return []*model.Answer{calls}, err
@@ -173,18 +172,18 @@ func play(r *run, m model.Model) (answers []*model.Answer, err error) {
 	return []*model.Answer{calls, end}, nil
 }
 
-// recorded gives the recording of a clerk's work.
-func recorded(t testing.TB) string {
+// recordClerk returns a recording of runClerk.
+func recordClerk(t testing.TB) string {
 	t.Helper()
 	var file bytes.Buffer
 	rec := replay.NewRecorder(&file, nil)
-	if _, err := play(newRun("one"), rec.Wrap(says(reads))); err != nil || rec.Err() != nil {
+	if _, err := runClerk(newRun("one"), rec.Wrap(modelFunc(readFiles))); err != nil || rec.Err() != nil {
 		t.Fatal(err, rec.Err())
 	}
 	return file.String()
 }
 
-func load(t testing.TB, recording string) *replay.Model {
+func loadRecording(t testing.TB, recording string) *replay.Model {
 	t.Helper()
 	m, err := replay.New("traffic.jsonl", []byte(recording))
 	if err != nil {
@@ -193,7 +192,7 @@ func load(t testing.TB, recording string) *replay.Model {
 	return m
 }
 
-// wantDiverged wants the code of a difference, and the words.
+// wantDiverged checks for the code script_diverged and a message.
 func wantDiverged(t *testing.T, err error, want string) {
 	t.Helper()
 	if errcode.Of(err) != errcode.ScriptDiverged || errcode.Message(err) != want {
@@ -201,15 +200,15 @@ func wantDiverged(t *testing.T, err error, want string) {
 	}
 }
 
-// in gives a text of one run as it is in another.
-func in(other *run, text string, of *run) string {
+// translate returns a text with the ids of one run replaced by those of another.
+func translate(other *run, text string, of *run) string {
 	for i, id := range of.ids {
 		text = strings.ReplaceAll(text, id, other.ids[i])
 	}
 	return text
 }
 
-// asJSON gives what is the same of two answers, modulo ids.
+// asJSON returns answers as lines of JSON, without their cost.
 func asJSON(answers []*model.Answer) string {
 	var b strings.Builder
 	for n, a := range answers {
@@ -224,14 +223,14 @@ func asJSON(answers []*model.Answer) string {
 	return b.String()
 }
 
-// speech is an answer with words in every place.
-func speech(r *run, words func(*run) string) *model.Answer {
-	doc := json.RawMessage(js(map[string]string{"a": words(r)}))
-	return &model.Answer{Text: words(r), Value: doc, Log: []string{words(r)}, Calls: []model.Call{{Name: words(r), Args: doc}}, Finish: model.FinishEnd}
+// answerWith returns an answer with a text of the run in every field.
+func answerWith(r *run, text func(*run) string) *model.Answer {
+	doc := json.RawMessage(js(map[string]string{"a": text(r)}))
+	return &model.Answer{Text: text(r), Value: doc, Log: []string{text(r)}, Calls: []model.Call{{Name: text(r), Args: doc}}, Finish: model.FinishEnd}
 }
 
-// valid gives an answer as a journal gives it back, without escapes for HTML.
-func valid(a *model.Answer) *model.Answer {
+// cleaned returns an answer with valid UTF-8 and without HTML escapes in its JSON.
+func cleaned(a *model.Answer) *model.Answer {
 	for _, text := range []*string{&a.Text, &a.Log[0], &a.Calls[0].Name} {
 		*text = strings.ToValidUTF8(*text, "\uFFFD")
 	}

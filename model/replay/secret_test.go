@@ -13,8 +13,8 @@ import (
 	"github.com/rolecall/rolecall/model/replay"
 )
 
-// Secrets that are hard to find: with what JSON escapes, with what this
-// package marks, with digits alone.
+// secrets are hard to find: they contain what JSON escapes or this package replaces by
+// placeholders, or are numbers.
 var secrets = []string{
 	"sk-canary-0123", `q"u\o/t<e>d&`, "line\nline\tline", "ünïcödé-⟨id 1⟩", "0190d3a4-1111-7000-8000-00000000cafe", "key 2026-01-02T03:04:05Z", "987654321", "\u2028parted\u2028", "bad\xffbytes\xfe", "-1.5e300",
 }
@@ -27,7 +27,7 @@ func js(v any) string {
 	return string(text)
 }
 
-// escapedWhole writes every character of a text as \uXXXX.
+// escapedWhole returns a JSON string in which every character of text is \uXXXX.
 func escapedWhole(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -36,10 +36,10 @@ func escapedWhole(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// canary is a conversation with a secret in every place.
-func canary(s string) (model.Request, *model.Answer) {
+// secretEverywhere returns a request and an answer with the secret s in every field.
+func secretEverywhere(s string) (model.Request, *model.Answer) {
 	twice := js(map[string]any{s: js(map[string]string{"in": "x" + s, s: "y"})})
-	doc := json.RawMessage(`{"a":` + js(s+s) + `,"b":` + escapedWhole(s) + `,"c":` + js(twice) + `,` + js("k"+s) + `:[` + digits(s) + `]}`)
+	doc := json.RawMessage(`{"a":` + js(s+s) + `,"b":` + escapedWhole(s) + `,"c":` + js(twice) + `,` + js("k"+s) + `:[` + numberOf(s) + `]}`)
 	a := &model.Answer{
 		Text: s, Value: doc, Finish: model.FinishEnd, Stop: model.StopReason(s), Log: []string{"log " + s}, Reasoning: doc, Provider: s,
 		Calls: []model.Call{{ID: identity.CallID(s), Provider: s, Name: s, Args: doc}, {Name: "x", Args: json.RawMessage("no json " + s)}}, Tools: []string{s}, State: s,
@@ -56,46 +56,46 @@ func canary(s string) (model.Request, *model.Answer) {
 	}, a
 }
 
-// digits gives a number that holds the secret, if one can.
-func digits(s string) string {
+// numberOf returns a number that contains the secret s if s is one, else 0.
+func numberOf(s string) string {
 	if json.Valid([]byte(s)) {
 		return s
 	}
 	return "0"
 }
 
-func TestNoSecretStandsInARecording(t *testing.T) {
+func TestRecorder_HidesSecrets(t *testing.T) {
 	for _, secret := range secrets {
 		t.Run(fmt.Sprintf("%q", secret), func(t *testing.T) {
-			text := recordCanary(t, secret, secret)
-			spoken := everyText(t, text)
+			text := recordSecret(t, secret, secret)
+			spoken := allStrings(t, text)
 			for _, form := range []string{secret, string([]rune(secret)), strings.ToValidUTF8(secret, "\uFFFD"), strings.Trim(js(secret), `"`), strings.Trim(js(js(secret)), `"\`)} {
 				if strings.Contains(text, form) || strings.Contains(spoken, form) {
-					t.Errorf("%q stands in\n%s", form, text)
+					t.Errorf("found %q in\n%s", form, text)
 				}
 			}
 			if n := strings.Count(text, "***"); n < 30 {
-				t.Errorf("only %d places are hidden:\n%s", n, text)
+				t.Errorf("got %d hidden values, want 30 or more:\n%s", n, text)
 			}
 		})
 	}
 }
 
-// recordCanary gives the recording of a conversation around what is a secret
-// of the recorder.
-func recordCanary(t *testing.T, placed, secret string) string {
+// recordSecret returns the recording of a conversation that contains placed everywhere, by
+// a recorder that hides secret.
+func recordSecret(t *testing.T, placed, secret string) string {
 	t.Helper()
 	var file bytes.Buffer
 	rec := replay.NewRecorder(&file, func() []string { return []string{"short", "", "another-secret", secret} })
-	r, a := canary(placed)
-	if _, err := ask(rec.Wrap(always(a)), r); err != nil || rec.Err() != nil {
+	r, a := secretEverywhere(placed)
+	if _, err := ask(rec.Wrap(answering(a)), r); err != nil || rec.Err() != nil {
 		t.Fatal(err, rec.Err())
 	}
 	return file.String()
 }
 
-// everyText gives all texts of a line, also those inside of texts.
-func everyText(t *testing.T, text string) string {
+// allStrings returns all strings and numbers of a line, also of JSON within strings.
+func allStrings(t *testing.T, text string) string {
 	t.Helper()
 	var b strings.Builder
 	var walk func(v any)
@@ -130,16 +130,15 @@ func everyText(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Neither a line nor its key depends on the secret.
-func TestARecordingIsTheSameWhateverTheSecret(t *testing.T) {
-	if a, b := recordCanary(t, "first-secret", "first-secret"), recordCanary(t, "2nd\"secret\n", "2nd\"secret\n"); a != b {
-		t.Errorf("they differ:\n%s%s", a, b)
+func TestRecorder_OutputDoesNotDependOnSecret(t *testing.T) {
+	if a, b := recordSecret(t, "first-secret", "first-secret"), recordSecret(t, "2nd\"secret\n", "2nd\"secret\n"); a != b {
+		t.Errorf("the recordings differ:\n%s%s", a, b)
 	}
 }
 
-func TestPlayingWithOtherSecrets(t *testing.T) {
-	file := []byte(recordCanary(t, "first-secret", "first-secret"))
-	r, _ := canary("a-second-secret")
+func TestModel_PlaysWithOtherSecrets(t *testing.T) {
+	file := []byte(recordSecret(t, "first-secret", "first-secret"))
+	r, _ := secretEverywhere("a-second-secret")
 	m, err := replay.Config{Secrets: func() []string { return []string{"a-second-secret"} }}.New("traffic.jsonl", file)
 	if err != nil {
 		t.Fatal(err)
@@ -150,45 +149,59 @@ func TestPlayingWithOtherSecrets(t *testing.T) {
 	}
 }
 
-// Who plays without the secrets is told of a difference, never what now stands
-// where one stood.
-func TestAMessageShowsNoSecret(t *testing.T) {
-	file := recordCanary(t, "first-secret", "first-secret")
-	then, _ := canary("***")
-	now, _ := canary("a-second-secret")
+// A Model that does not know the secrets reports a difference, but never the value that is
+// now where the recording hides one.
+func TestModel_DifferenceShowsNoSecret(t *testing.T) {
+	file := recordSecret(t, "first-secret", "first-secret")
+	then, _ := secretEverywhere("***")
+	now, _ := secretEverywhere("a-second-secret")
 	set := map[string]func(r *model.Request){
 		"everywhere": func(r *model.Request) { *r = now },
 		"message":    func(r *model.Request) { r.Items[0] = now.Items[0] },
 		"answer":     func(r *model.Request) { r.Items[1] = now.Items[1] },
 		"result":     func(r *model.Request) { r.Items[2].Result.Content = now.Items[2].Result.Content },
-		"no JSON":    func(r *model.Request) { r.Items[3] = now.Items[3] },
+		"not JSON":   func(r *model.Request) { r.Items[3] = now.Items[3] },
 		"system":     func(r *model.Request) { r.System = now.System },
 		"state":      func(r *model.Request) { r.Self.State = now.Self.State },
 		"summary":    func(r *model.Request) { r.Compact = now.Compact },
 	}
-	if _, err := ask(load(t, file), then); err != nil {
-		t.Fatalf("a conversation with *** is not played: %v", err)
+	if _, err := ask(loadRecording(t, file), then); err != nil {
+		t.Fatalf("play a conversation with ***: %v", err)
 	}
 	for name, change := range set {
 		t.Run(name, func(t *testing.T) {
-			r, _ := canary("***")
+			r, _ := secretEverywhere("***")
 			change(&r)
 			if name == "everywhere" {
 				r.Self.Role = then.Self.Role
 			}
-			_, err := ask(load(t, file), r)
-			if errcode.Of(err) != errcode.ScriptDiverged || strings.Contains(err.Error(), "second") || !strings.Contains(err.Error(), "a secret stood here") {
+			_, err := ask(loadRecording(t, file), r)
+			if errcode.Of(err) != errcode.ScriptDiverged || strings.Contains(err.Error(), "second") || !strings.Contains(err.Error(), "now a value that may be a secret") {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
 
-// What cannot be hidden is not written.
-func TestALineWithASecretIsNotWritten(t *testing.T) {
+// The name of a new field may be a secret too.
+func TestModel_DifferenceShowsNoNewFieldNames(t *testing.T) {
+	var file bytes.Buffer
+	one, two := newRun("one"), newRun("another")
+	one.addMessage(`{"key":"first-secret"}`)
+	rec := replay.NewRecorder(&file, func() []string { return []string{"first-secret"} })
+	if _, err := one.ask(rec.Wrap(answering(&model.Answer{Finish: model.FinishEnd}))); err != nil {
+		t.Fatal(err)
+	}
+	two.addMessage(`{"key":"***","second.secret":1}`)
+	_, err := two.ask(loadRecording(t, file.String()))
+	wantDiverged(t, err, "recording traffic.jsonl, role clerk, step 1: the request differs from line 1: items[0].message.payload: recorded nothing, now a value that may be a secret")
+}
+
+// The secret spans several values, so hiding it would break the line.
+func TestRecorder_StopsAtSecretItCannotHide(t *testing.T) {
 	var file bytes.Buffer
 	rec := replay.NewRecorder(&file, func() []string { return []string{`"role":"clerk"`} })
-	if _, err := play(newRun("one"), rec.Wrap(says(reads))); err != nil {
+	if _, err := runClerk(newRun("one"), rec.Wrap(modelFunc(readFiles))); err != nil {
 		t.Fatal(err)
 	}
 	if rec.Err() == nil || strings.Contains(rec.Err().Error(), "clerk") || file.Len() > 0 {
@@ -196,15 +209,14 @@ func TestALineWithASecretIsNotWritten(t *testing.T) {
 	}
 }
 
-// A secret that is known only later is hidden from then on, and the
-// conversation is written again.
-func TestASecretMayComeLater(t *testing.T) {
+// A secret is hidden as soon as it is known, and the conversation is written again.
+func TestRecorder_HidesSecretsThatComeLater(t *testing.T) {
 	var file bytes.Buffer
 	var known []string
 	rec := replay.NewRecorder(&file, func() []string { return known })
-	m, r := rec.Wrap(always(&model.Answer{Text: "late-secret", Finish: model.FinishEnd})), newRun("one")
-	for _, known = range [][]string{{"early-secret"}, {"late-secret \n"}, {"late-secret \n"}} { // as a file ends
-		r.tell(`"late-secret"`)
+	m, r := rec.Wrap(answering(&model.Answer{Text: "late-secret", Finish: model.FinishEnd})), newRun("one")
+	for _, known = range [][]string{{"early-secret"}, {"late-secret \n"}, {"late-secret \n"}} { // with the line feed at the end of a key file
+		r.addMessage(`"late-secret"`)
 		if _, err := r.ask(m); err != nil {
 			t.Fatal(err)
 		}
@@ -213,13 +225,13 @@ func TestASecretMayComeLater(t *testing.T) {
 	if !strings.Contains(first, "late-secret") || strings.Contains(rest, "late-secret") || strings.Count(rest, "***") < 5 {
 		t.Errorf("got\n%s", &file)
 	}
-	load(t, file.String())
+	loadRecording(t, file.String())
 }
 
-func TestWordsAreNoSecrets(t *testing.T) {
+func TestRecorder_IgnoresShortSecrets(t *testing.T) {
 	var file bytes.Buffer
 	rec := replay.NewRecorder(&file, func() []string { return []string{"read", "", "user", "clerk"} })
-	if _, err := play(newRun("one"), rec.Wrap(says(reads))); err != nil || rec.Err() != nil || file.String() != recorded(t) {
+	if _, err := runClerk(newRun("one"), rec.Wrap(modelFunc(readFiles))); err != nil || rec.Err() != nil || file.String() != recordClerk(t) {
 		t.Errorf("got %v, %v and\n%s", err, rec.Err(), &file)
 	}
 }

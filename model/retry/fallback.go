@@ -10,21 +10,21 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Named is a model of a Chain.
+// Named is a model of a Fallback.
 type Named struct {
-	Name  string // for messages
+	Name  string // for messages and the log
 	Model model.Model
 }
 
-// Fallback is a model.Model that asks the first of its models, and the next when
-// one fails for good. It has the smallest window of them, so that what fits
-// one fits all.
+// Fallback is a model.Model that asks the first of its models, and the next one if
+// that fails. Its window is the smallest of them, so that a conversation fits all.
+// Safe for concurrent use.
 type Fallback struct {
-	links []Named
-	log   *slog.Logger
+	models []Named
+	log    *slog.Logger
 }
 
-// NewChain makes a Chain; log may be nil.
+// NewChain returns a Fallback that asks first, then others in order. log may be nil.
 func NewChain(log *slog.Logger, first Named, others ...Named) *Fallback {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -32,10 +32,10 @@ func NewChain(log *slog.Logger, first Named, others ...Named) *Fallback {
 	return &Fallback{append([]Named{first}, others...), log}
 }
 
-// Window implements model.LanguageModel.
-func (c *Fallback) Window() int {
+// Window implements model.LanguageModel. It returns 0 if no model has a window.
+func (f *Fallback) Window() int {
 	least := 0
-	for _, l := range c.links {
+	for _, l := range f.models {
 		if tokens, ok := model.Window(l.Model); ok && (least == 0 || tokens < least) {
 			least = tokens
 		}
@@ -43,11 +43,12 @@ func (c *Fallback) Window() int {
 	return least
 }
 
-// Generate implements model.Model. A conversation that is too long for one
-// model is not tried with the next: it is to be compressed.
-func (c *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+// Generate implements model.Model. The next model is not asked if the conversation
+// is too long, since the runtime compresses it then. Before each further model it
+// yields a Delta with a Note, and with Restart if the failed one had yielded text.
+func (f *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		for i, l := range c.links {
+		for i, l := range f.models {
 			shown, failure := false, error(nil)
 			for delta, err := range l.Model.Generate(ctx, r) {
 				if failure = err; err != nil {
@@ -61,13 +62,13 @@ func (c *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 			if failure == nil {
 				return
 			}
-			if i == len(c.links)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
+			if i == len(f.models)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
 				yield(model.Delta{}, failure)
 				return
 			}
-			next := c.links[i+1].Name
-			c.log.Warn("the next model is asked", "agent", r.Self.ID, "next", next, "error", failure)
-			if !yield(model.Delta{Restart: shown, Note: fmt.Sprintf("%s; model %q is asked", errcode.Message(failure), next)}, nil) {
+			next := f.models[i+1].Name
+			f.log.Warn("trying the next model", "agent", r.Self.ID, "next", next, "error", failure)
+			if !yield(model.Delta{Restart: shown, Note: fmt.Sprintf("%s; trying model %q", errcode.Message(failure), next)}, nil) {
 				return
 			}
 		}

@@ -1,9 +1,11 @@
-// Package retry keeps a model usable under trouble: it asks again what may
-// succeed later, lets no more requests run at once than the provider takes,
-// in the order they came, and turns to another model when one fails.
+// Package retry wraps a model with retries, backoff, a limit on concurrent requests
+// and fallbacks to other models.
 //
-// What it repeats is the request, never an effect: an answer is acted upon
-// once, when the runtime has recorded it.
+//	main := retry.New(openai.New(config), retry.Config{Name: "main", Concurrency: 8})
+//	m := retry.NewChain(log, retry.Named{Name: "main", Model: main}, retry.Named{Name: "small", Model: small})
+//
+// Only requests are repeated, never effects: the runtime acts on an answer once,
+// after it has recorded it.
 package retry
 
 import (
@@ -11,40 +13,40 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/backoff"
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// Config bounds a Model. Zero fields are the defaults.
+// Config configures a Model. Zero fields have the defaults given with them.
 type Config struct {
 	Name           string
-	Concurrency    int           // requests at once; 16
-	MaxAttempts    int           // of one request; 6
-	InitialBackoff time.Duration // before the second try, doubled with each; 1 second
-	MaxBackoff     time.Duration // the longest pause, also one the provider asks for; 2 minutes
-	AttemptTimeout time.Duration // the longest that one try may take; 30 minutes
+	Concurrency    int           // concurrent requests; 16
+	MaxAttempts    int           // attempts of one request; 6
+	InitialBackoff time.Duration // before the second attempt, doubled for each further one; 1 second
+	MaxBackoff     time.Duration // the longest delay; a provider that asks for a longer one is not retried; 2 minutes
+	AttemptTimeout time.Duration // of one attempt; 30 minutes
 	Prices         model.Prices
-	Secret         string       // the provider's key, which no answer and no delta may hold
+	Secret         string       // the provider's key, which is redacted from answers and deltas
 	Log            *slog.Logger // nil discards
 }
 
-// Model is a model.Model around another. An agent that waits for its pause
-// holds no place. Safe for concurrent use.
+// Model is a model.Model that retries the requests of another. A request that waits
+// for its next attempt does not count as concurrent. Safe for concurrent use.
 type Model struct {
 	model.Wrapper
 	config Config
 	secret *redact.Redactor
-	sem    *semaphore.Weighted // first come, first served
+	sem    *semaphore.Weighted // limits concurrency; waiters are served in order
 }
 
-// New makes a Model around inner.
+// New returns a Model that wraps inner.
 func New(inner model.Model, config Config) *Model {
 	setDefault(&config.Concurrency, 16)
 	setDefault(&config.MaxAttempts, 6)
@@ -57,6 +59,7 @@ func New(inner model.Model, config Config) *Model {
 	return &Model{model.Wrapper{Model: inner}, config, redact.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
 }
 
+// setDefault sets a zero value to its default.
 func setDefault[T comparable](to *T, value T) {
 	var zero T
 	if *to == zero {
@@ -64,24 +67,25 @@ func setDefault[T comparable](to *T, value T) {
 	}
 }
 
-// Generate implements model.Model. A try that failed is followed by a Delta
-// with a Note, which says Again if the try had yielded something.
+// Generate implements model.Model. After a failed attempt that is retried it yields
+// a Delta with a Note, and with Restart if the attempt had yielded text.
 //
-// Errors: ctx's, or that of the last try.
+// Its error is that of ctx or of the last attempt.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		for try := 1; ; try++ {
+		delays := backoff.Backoff{Initial: m.config.InitialBackoff, Max: m.config.MaxBackoff, Jitter: true}
+		for n := 1; ; n++ {
 			a := attempt{yield: yield}
 			err := m.attempt(ctx, r, &a)
 			if a.done {
 				return
 			}
-			wait, again := m.retryDelay(ctx, try, err)
-			if !again {
+			wait, retry := m.retryDelay(ctx, n, err, &delays)
+			if !retry {
 				yield(model.Delta{}, err)
 				return
 			}
-			m.config.Log.Warn("the model is asked again", "model", m.config.Name, "agent", r.Self.ID, "try", try, "after", wait, "error", err)
+			m.config.Log.Warn("retrying the model request", "model", m.config.Name, "agent", r.Self.ID, "attempt", n, "after", wait, "error", err)
 			if !yield(model.Delta{Restart: a.emitted, Note: retryNote(err, wait)}, nil) {
 				return
 			}
@@ -93,20 +97,20 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 	}
 }
 
-// attempt passes on what one try yields.
+// attempt is the progress of one attempt of a request.
 type attempt struct {
 	yield   func(model.Delta, error) bool
-	emitted bool // something was passed on
-	done    bool // the answer was, or nobody listens
+	emitted bool // a delta was yielded
+	done    bool // the answer was yielded, or the caller stopped
 }
 
-// attempt asks once, when there is a place.
+// attempt asks the model once, when the concurrency limit allows.
 func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error {
 	if err := m.sem.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
 	defer m.sem.Release(1)
-	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.Permanent(errcode.LLMCallFailed, nil, "model %q did not come to an end within %v", m.config.Name, m.config.AttemptTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.Permanent(errcode.LLMCallFailed, nil, "model %q did not finish within %v", m.config.Name, m.config.AttemptTimeout))
 	defer cancel()
 	for delta, err := range m.Wrapper.Generate(ctx, r) {
 		if err != nil {
@@ -131,8 +135,8 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 	return model.Transient(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
 }
 
-// usage gives what an answer used and cost. What a provider does not count is
-// estimated: it costs all the same.
+// usage returns the tokens and the cost of an answer. Counts that the provider does
+// not report are estimated, since those tokens cost money too.
 func (m *Model) usage(r model.Request, a *model.Answer) model.Usage {
 	u := a.Usage.Clamp()
 	if u.Input == 0 {
@@ -145,44 +149,35 @@ func (m *Model) usage(r model.Request, a *model.Answer) model.Usage {
 	return u
 }
 
-// checkNonEmpty refuses an answer that says nothing: it would end the turn.
+// checkNonEmpty rejects an answer without text, value or calls: it would end the
+// turn without a result.
 func (m *Model) checkNonEmpty(a *model.Answer) error {
 	if a.Finish != model.FinishEnd || a.Text != "" || a.Value != nil {
 		return nil
 	}
 	if a.Stop == model.Length {
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q used up the length of its answer before it said anything; raise its maxTokens", m.config.Name)
+		return model.Permanent(errcode.LLMCallFailed, nil, "model %q reached maxTokens before it answered; raise its maxTokens", m.config.Name)
 	}
-	return model.Transient(errcode.LLMCallFailed, nil, "model %q gave an empty answer", m.config.Name)
+	return model.Transient(errcode.LLMCallFailed, nil, "model %q returned an empty answer", m.config.Name)
 }
 
-// retryDelay says whether to ask again after a failure, and when.
-func (m *Model) retryDelay(ctx context.Context, try int, err error) (time.Duration, bool) {
+// retryDelay returns how long to wait before the next attempt: the next of delays,
+// in addition to what the provider asked for. It reports false if err is not to be
+// retried.
+func (m *Model) retryDelay(ctx context.Context, try int, err error, delays *backoff.Backoff) (time.Duration, bool) {
 	t, ok := errors.AsType[*model.Error](err)
 	if !ok || !t.Retryable || try >= m.config.MaxAttempts || ctx.Err() != nil || t.RetryAfter > m.config.MaxBackoff {
 		return 0, false
 	}
-	most := m.maxBackoff(try)
-	return t.RetryAfter + most/2 + rand.N(most/2+1), true
+	return t.RetryAfter + delays.Next(), true
 }
 
-// maxBackoff gives the longest pause after a try.
-func (m *Model) maxBackoff(try int) time.Duration {
-	pause := m.config.InitialBackoff
-	for range try - 1 {
-		if pause >= m.config.MaxBackoff { // before it overflows
-			break
-		}
-		pause *= 2
-	}
-	return min(pause, m.config.MaxBackoff)
-}
-
-// retryNote words why and when a model is asked again.
+// retryNote describes why and when the next attempt starts.
 func retryNote(err error, wait time.Duration) string {
-	return errcode.Message(err) + "; it is asked again in " + wait.Round(100*time.Millisecond).String()
+	return errcode.Message(err) + "; retrying in " + wait.Round(100*time.Millisecond).String()
 }
 
+// sleepCtx waits for d. It returns the cause of ctx if that ends first.
 func sleepCtx(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,77 +7,76 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// defaultKeep is how many brains are kept when nothing is said.
-const defaultKeep = 64
+const defaultCacheSize = 64
 
-// cache keeps the brains of the agents that were asked last. A brain that is
-// taken out belongs to who took it until it is put back, so no two requests
-// share one. Safe for concurrent use.
+// cache holds the runs of the agents that were asked most recently. A run is removed while
+// it is used, so two requests never share one. It is safe for concurrent use.
 type cache struct {
-	most int
+	size int
 
-	mu    sync.Mutex // guards the two below
-	order *list.List // of entry, the last used in front
-	found map[identity.AgentID]*list.Element
+	mu      sync.Mutex // guards the fields below
+	recent  *list.List // of cacheEntry, the most recently used first
+	byAgent map[identity.AgentID]*list.Element
 }
 
-type entry struct {
+type cacheEntry struct {
 	agent identity.AgentID
-	brain *run
+	run   *run
 }
 
-func newCache(keep int) *cache {
-	if keep == 0 {
-		keep = defaultKeep
+// newCache returns a cache of size runs: defaultCacheSize if size is 0, none if it is
+// negative.
+func newCache(size int) *cache {
+	if size == 0 {
+		size = defaultCacheSize
 	}
-	return &cache{most: max(keep, 0), order: list.New(), found: make(map[identity.AgentID]*list.Element)}
+	return &cache{size: max(size, 0), recent: list.New(), byAgent: make(map[identity.AgentID]*list.Element)}
 }
 
-// take removes an agent's brain from the cache and gives it, nil if there is
-// none.
+// take removes an agent's run from the cache and returns it, nil if there is none.
 func (c *cache) take(agent identity.AgentID) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.found[agent]; e != nil {
-		return c.drop(e)
+	if e := c.byAgent[agent]; e != nil {
+		return c.remove(e)
 	}
 	return nil
 }
 
-// put gives an agent's brain to the cache, which closes what has no room.
-func (c *cache) put(agent identity.AgentID, b *run) {
-	for _, out := range c.insert(agent, b) {
-		out.close()
+// put adds an agent's run and closes the runs that it displaces.
+func (c *cache) put(agent identity.AgentID, r *run) {
+	for _, displaced := range c.insert(agent, r) {
+		displaced.close()
 	}
 }
 
-// insert gives the brains that have to go: an older one of the same agent, and
-// those used longest ago.
-func (c *cache) insert(agent identity.AgentID, b *run) (out []*run) {
+// insert adds a run. It returns the runs that were removed: an older one of the same agent,
+// and the least recently used.
+func (c *cache) insert(agent identity.AgentID, r *run) (removed []*run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.found[agent]; e != nil {
-		out = append(out, c.drop(e))
+	if e := c.byAgent[agent]; e != nil {
+		removed = append(removed, c.remove(e))
 	}
-	c.found[agent] = c.order.PushFront(entry{agent, b})
-	for c.order.Len() > c.most {
-		out = append(out, c.drop(c.order.Back()))
+	c.byAgent[agent] = c.recent.PushFront(cacheEntry{agent, r})
+	for c.recent.Len() > c.size {
+		removed = append(removed, c.remove(c.recent.Back()))
 	}
-	return out
+	return removed
 }
 
-// clear closes all brains.
+// clear closes all runs.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.order.Len() > 0 {
-		c.drop(c.order.Back()).close()
+	for c.recent.Len() > 0 {
+		c.remove(c.recent.Back()).close()
 	}
 }
 
-// drop needs c.mu.
-func (c *cache) drop(e *list.Element) *run {
-	out := c.order.Remove(e).(entry)
-	delete(c.found, out.agent)
-	return out.brain
+// remove must be called with mu held.
+func (c *cache) remove(e *list.Element) *run {
+	entry := c.recent.Remove(e).(cacheEntry)
+	delete(c.byAgent, entry.agent)
+	return entry.run
 }

@@ -9,28 +9,28 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// conversation is a Request as a brain reads it. It grows with the requests
-// that continue it.
+// conversation is a Request as a script reads it. It grows with the requests that continue
+// it.
 type conversation struct {
 	self model.AgentInfo
-	live view // what the live step sees
+	live view // what the live step sees: the one that is not recorded yet
 
-	items    []model.Item // its own list: callers may write their lists anew
+	items    []model.Item // a copy: callers may change their slice
 	messages []positioned[model.Message]
 	answers  []positioned[model.Answer]
-	views    []view // what the step of each answer saw; tools are nil where none were recorded yet
+	views    []view // what the step of each answer saw; tools are nil before the first that are recorded
 
-	first int // the first answer after the last End: where the brain's run begins
-	begin int // the first message that was unread then
+	first int // index of the first answer after the last End, where the current turn begins
+	begin int // index of the first message that was unread then
 }
 
-// positioned is an entry with its place among the items.
+// positioned is an entry with its index among the items.
 type positioned[T any] struct {
 	at    int
 	entry *T
 }
 
-// view is what a brain sees of the world during one step.
+// view is the part of a Request that may differ from step to step.
 type view struct {
 	state string
 	tools []string
@@ -41,10 +41,10 @@ func (c *conversation) continues(r model.Request) bool {
 	self := r.Self
 	self.State = c.self.State
 	return self == c.self && len(c.items) <= len(r.Items) &&
-		slices.EqualFunc(c.items, r.Items[:len(c.items)], sameItem)
+		slices.EqualFunc(c.items, r.Items[:len(c.items)], equalItems)
 }
 
-// extend takes in what r has beyond c, which it has to continue.
+// extend adds what r has in addition. r must continue c.
 func (c *conversation) extend(r model.Request) {
 	c.self, c.live = r.Self, view{r.Self.State, r.Tools}
 	for _, item := range r.Items[len(c.items):] {
@@ -52,6 +52,7 @@ func (c *conversation) extend(r model.Request) {
 	}
 }
 
+// add appends an item and indexes it.
 func (c *conversation) add(item model.Item) {
 	at := len(c.items)
 	c.items = append(c.items, item)
@@ -63,6 +64,7 @@ func (c *conversation) add(item model.Item) {
 	}
 }
 
+// addAnswer indexes an answer and what its step saw. An End begins a new turn.
 func (c *conversation) addAnswer(at int, a *model.Answer) {
 	tools := a.Tools
 	if before := len(c.views) - 1; tools == nil && before >= 0 {
@@ -75,8 +77,8 @@ func (c *conversation) addAnswer(at int, a *model.Answer) {
 	}
 }
 
-// view gives what a step saw or, the live one, sees. Before any answer has
-// recorded tools they are those of the live step.
+// view returns what a step sees. Steps before the first recorded tools see those of the
+// live step.
 func (c *conversation) view(step int) view {
 	if step >= len(c.views) {
 		return c.live
@@ -88,13 +90,13 @@ func (c *conversation) view(step int) view {
 	return v
 }
 
-// toolsUnknown reports whether some step of the run is shown the live tools because
-// none were recorded.
+// toolsUnknown reports whether a step of the current turn sees the live tools because none
+// were recorded.
 func (c *conversation) toolsUnknown() bool {
 	return c.first < len(c.views) && c.views[c.first].tools == nil
 }
 
-// recorded gives an answer that is on the record, nil for the live one.
+// recorded returns the recorded answer of a step, nil for the live step.
 func (c *conversation) recorded(step int) *positioned[model.Answer] {
 	if step < len(c.answers) {
 		return &c.answers[step]
@@ -102,12 +104,12 @@ func (c *conversation) recorded(step int) *positioned[model.Answer] {
 	return nil
 }
 
-// unread gives the message a receive takes in a step when read messages were
-// taken before, nil when it has to wait.
+// unread returns the message that a receive gets in a step after read messages were
+// received. It returns nil if the receive has to wait.
 //
-// It is the next message that stands before the step's answer. A recorded Wait
-// that had read as many messages knew of no other, so one that stands before
-// it has come too late for it.
+// A recorded step gets only a message that is recorded before its answer. If that answer is
+// a Wait after as many messages, the step did not know of the message: it arrived while the
+// model was being asked.
 func (c *conversation) unread(step, read int) *model.Message {
 	if read >= len(c.messages) {
 		return nil
@@ -123,7 +125,7 @@ func (c *conversation) unread(step, read int) *model.Message {
 	return message.entry
 }
 
-// results gives what the calls of a recorded answer came to, in order.
+// results returns the results of the calls of a recorded answer, in the order of the calls.
 func (c *conversation) results(a *positioned[model.Answer]) ([]json.RawMessage, error) {
 	found := make(map[identity.CallID]*model.Result, len(a.entry.Calls))
 	for _, item := range c.items[a.at+1:] {
@@ -138,17 +140,17 @@ func (c *conversation) results(a *positioned[model.Answer]) ([]json.RawMessage, 
 	for _, call := range a.entry.Calls {
 		result := found[call.ID]
 		if result == nil {
-			return nil, errcode.New(errcode.Internal, "asked for a step before call %s of %s has a result", call.ID, call.Name)
+			return nil, errcode.New(errcode.Internal, "call %s of %s has no result yet", call.ID, call.Name)
 		}
 		list = append(list, contentOf(result))
 	}
 	return list, nil
 }
 
-// contentOf gives a result as a brain reads it: as it is, but a failure is
-// always an object with error.
+// contentOf returns a result as a script reads it. A failure is always an object with the
+// field error.
 func contentOf(r *model.Result) json.RawMessage {
-	content := readable(r.Content)
+	content := validJSON(r.Content)
 	if !r.IsError {
 		return content
 	}
@@ -161,8 +163,8 @@ func contentOf(r *model.Result) json.RawMessage {
 	return failureOf(r.Tool, content)
 }
 
-// readable gives content as JSON: nothing is null, what is no JSON a string.
-func readable(content json.RawMessage) json.RawMessage {
+// validJSON returns content as JSON: null if it is empty, a string if it is not JSON.
+func validJSON(content json.RawMessage) json.RawMessage {
 	if len(content) == 0 {
 		return json.RawMessage("null")
 	}
@@ -173,17 +175,17 @@ func readable(content json.RawMessage) json.RawMessage {
 	return text
 }
 
-// failureOf gives a failure that came without a code the shape all have.
+// failureOf returns a failure that has no error code in the form of the others.
 func failureOf(tool string, content json.RawMessage) json.RawMessage {
 	message := string(content)
-	_ = json.Unmarshal(content, &message)   // only a string is taken out of its quotes
+	_ = json.Unmarshal(content, &message)   // unquotes a string; other values stay JSON
 	text, _ := json.Marshal(map[string]any{ // strings and checked JSON always marshal
 		"error": errcode.ToolExecutionFailed, "toolName": tool, "message": message, "content": content,
 	})
 	return text
 }
 
-// incoming is a message as a brain reads it.
+// incoming is a message as a script reads it.
 type incoming struct {
 	ID        string          `json:"id"`
 	From      string          `json:"from"`

@@ -7,38 +7,38 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// sameItem compares what a brain can read of two items. A runtime that keeps
-// its items gives the same pointers again, which is the fast way.
-func sameItem(a, b model.Item) bool {
+// equalItems reports whether a script reads the same in two items. A runtime usually passes
+// the same pointers again, which the first comparison finds.
+func equalItems(a, b model.Item) bool {
 	if a == b {
 		return true
 	}
 	switch {
 	case a.Message != nil && b.Message != nil:
-		return sameMessage(a.Message, b.Message)
+		return equalMessages(a.Message, b.Message)
 	case a.Answer != nil && b.Answer != nil:
-		return sameAnswer(a.Answer, b.Answer)
+		return equalAnswers(a.Answer, b.Answer)
 	case a.Result != nil && b.Result != nil:
-		return sameResult(a.Result, b.Result)
+		return equalResults(a.Result, b.Result)
 	}
 	return false
 }
 
-func sameMessage(a, b *model.Message) bool {
+func equalMessages(a, b *model.Message) bool {
 	return a.ID == b.ID && a.From == b.From && a.Task == b.Task &&
 		bytes.Equal(a.Payload, b.Payload) && a.CreatedAt.Equal(b.CreatedAt)
 }
 
-func sameAnswer(a, b *model.Answer) bool {
+func equalAnswers(a, b *model.Answer) bool {
 	return a.Finish == b.Finish && a.MessagesRead == b.MessagesRead && a.Text == b.Text && a.State == b.State &&
 		(a.Tools == nil) == (b.Tools == nil) && slices.Equal(a.Tools, b.Tools) &&
-		slices.EqualFunc(a.Calls, b.Calls, sameCall)
+		slices.EqualFunc(a.Calls, b.Calls, equalCalls)
 }
 
-func sameCall(a, b model.Call) bool {
+func equalCalls(a, b model.Call) bool {
 	return a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Args, b.Args)
 }
 
-func sameResult(a, b *model.Result) bool {
+func equalResults(a, b *model.Result) bool {
 	return a.Call == b.Call && a.Tool == b.Tool && a.IsError == b.IsError && bytes.Equal(a.Content, b.Content)
 }

@@ -15,12 +15,11 @@ import (
 	"github.com/rolecall/rolecall/model/script"
 )
 
-// FuzzSource: whatever a file holds, it is refused with its name and the code
-// of a wrong configuration, or it is a brain: what that proposes are calls
-// with objects for arguments, and two of the same source propose the same.
+// FuzzSource checks that New rejects a source with its name and the code invalid_config, or
+// that the model's calls have objects as arguments and are the same when asked again.
 func FuzzSource(f *testing.F) {
-	for op := range lines {
-		f.Add(source([]int{op}))
+	for op := range statements {
+		f.Add(randomSource([]int{op}))
 	}
 	for _, seed := range []string{
 		``, `role`, `role("root", function* () {})`, `role("*", function* () { for (;;); })`, `throw {}`, `role("root", () => 1)`, "\x00", "\xff\xfe", `import "fs"`, `await 1`,
@@ -32,41 +31,41 @@ func FuzzSource(f *testing.F) {
 	}
 	limits := script.Config{StepTimeout: 100 * time.Millisecond, Memory: 8 << 20, CacheSize: -1}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := limits.New("brain.js", []byte(text))
+		m, err := limits.New("agents.js", []byte(text))
 		if err != nil {
-			wantPlaced(t, err)
+			wantInvalidConfig(t, err)
 			return
 		}
 		defer m.Close()
 		if len(m.Roles()) == 0 {
-			t.Fatal("a model without a brain")
+			t.Fatal("got a model without roles")
 		}
-		first, err := stepOf(t, m)
-		second, again := stepOf(t, m)
-		if inTime(err) && inTime(again) {
-			if diff := cmp.Diff(first, second); diff != "" || words(err) != words(again) {
-				t.Errorf("asked again it differs, %v and %v:\n%s", err, again, diff)
+		first, err := firstStep(t, m)
+		second, again := firstStep(t, m)
+		if isDeterministic(err) && isDeterministic(again) {
+			if diff := cmp.Diff(first, second); diff != "" || errorText(err) != errorText(again) {
+				t.Errorf("the second answer differs, %v and %v:\n%s", err, again, diff)
 			}
 		}
 	})
 }
 
-// wantPlaced wants the code of a wrong configuration and the file's name.
-func wantPlaced(t *testing.T, err error) {
+// wantInvalidConfig checks for the code invalid_config and the name of the source.
+func wantInvalidConfig(t *testing.T, err error) {
 	t.Helper()
-	if errcode.Of(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "brain.js:") {
+	if errcode.Of(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "agents.js:") {
 		t.Errorf("got %q (%s)", errcode.Message(err), errcode.Of(err))
 	}
 }
 
-// stepOf asks for the first step of the first brain.
-func stepOf(t *testing.T, m *script.Model) (answer *model.Answer, err error) {
+// firstStep returns the first answer of the first role.
+func firstStep(t *testing.T, m *script.Model) (answer *model.Answer, err error) {
 	t.Helper()
 	r := model.Request{
 		Self:  model.AgentInfo{ID: "a1", Role: m.Roles()[0]},
 		Items: []model.Item{{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`{"text":"go"}`)}}},
 	}
-	answer, err = once(t.Context(), m, r)
+	answer, err = generate(t.Context(), m, r)
 	if err != nil {
 		if errcode.Of(err) != errcode.LLMCallFailed {
 			t.Errorf("got %v (%s)", err, errcode.Of(err))
@@ -75,36 +74,36 @@ func stepOf(t *testing.T, m *script.Model) (answer *model.Answer, err error) {
 	}
 	for _, c := range answer.Calls {
 		if !json.Valid(c.Args) || c.Args[0] != '{' {
-			t.Errorf("call of %q with %q", c.Name, c.Args)
+			t.Errorf("got call of %q with %q", c.Name, c.Args)
 		}
 	}
 	if answer.Finish == model.FinishEnd && !json.Valid(answer.Value) {
-		t.Errorf("ends with %q", answer.Value)
+		t.Errorf("got value %q", answer.Value)
 	}
 	return answer, nil
 }
 
-func once(ctx context.Context, m *script.Model, r model.Request) (answer *model.Answer, err error) {
+func generate(ctx context.Context, m *script.Model, r model.Request) (answer *model.Answer, err error) {
 	for delta, fault := range m.Generate(ctx, r) {
 		answer, err = delta.Answer, fault
 	}
 	return answer, err
 }
 
-// inTime says whether an error, if any, depends on the source alone.
-func inTime(err error) bool {
+// isDeterministic reports whether an error, if any, depends on the source only.
+func isDeterministic(err error) bool {
 	return err == nil || !strings.Contains(err.Error(), "out of time") && !strings.Contains(err.Error(), "out of memory")
 }
 
-func words(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return err.Error()
 }
 
-// FuzzResult: a brain reads the result of a call as encoding/json does; what
-// is no JSON it reads as a text, and nothing as null.
+// FuzzResult checks that a script reads the result of a call as encoding/json does. What is
+// not JSON is a string, and an empty result is null.
 func FuzzResult(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1}`, `"text"`, ``, `null`, `{`, `[1,2.5,-0,1e21]`, `{"__proto__":{"error":1}}`, `{"a":1,"a":2}`, `"\ud800"`, `"\u2028\u0000"`, "\"\xff\"", "plain", `{"error":"x"}`,
@@ -112,19 +111,19 @@ func FuzzResult(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	m, err := script.Config{Memory: 32 << 20, CacheSize: -1}.New("brain.js", []byte(`role("root", function* () { return yield call("look") })`))
+	m, err := script.Config{Memory: 32 << 20, CacheSize: -1}.New("agents.js", []byte(`role("root", function* () { return yield call("look") })`))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { m.Close() })
 	f.Fuzz(func(t *testing.T, content []byte) {
-		answer, err := once(t.Context(), m, model.Request{Self: model.AgentInfo{ID: "a1", Role: "root"}, Items: []model.Item{
+		answer, err := generate(t.Context(), m, model.Request{Self: model.AgentInfo{ID: "a1", Role: "root"}, Items: []model.Item{
 			{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`1`)}},
 			{Answer: &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}},
 			{Result: &model.Result{Call: "c1", Tool: "look", Content: content}},
 		}})
 		var want, got any
-		if json.Unmarshal(readable(content), &want) != nil { // a number beyond a double
+		if json.Unmarshal(asJSON(content), &want) != nil { // a number that float64 cannot represent
 			return
 		}
 		if err != nil {
@@ -142,8 +141,8 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// readable is the oracle: JSON stays, nothing is null, the rest is a text.
-func readable(content []byte) []byte {
+// asJSON is the oracle.
+func asJSON(content []byte) []byte {
 	switch {
 	case len(content) == 0:
 		return []byte("null")

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 )
 
-// The kinds of wish, as brain.js names them.
+// The kinds of op, as driver.js names them.
 const (
 	opReceive = "receive"
 	opCalls   = "calls"
@@ -17,101 +18,102 @@ const (
 	opEnd     = "end"
 )
 
-// op is what a brain yielded or returned.
+// op is what a script yielded, or its end.
 type op struct {
 	Op    string     `json:"op"`
 	Calls []toolCall `json:"calls"`
 	List  bool       `json:"list"`  // the calls were yielded as a list, and so are their results
 	Text  string     `json:"text"`  // of a say
-	Value string     `json:"value"` // of an end: JSON
-	Log   []string   `json:"log"`
+	Value string     `json:"value"` // of an end: the returned value as JSON
+	Log   []string   `json:"log"`   // the console lines before the op
 }
 
-// toolCall is one wished call; Args is the JSON of an object.
+// toolCall is one yielded call. Args is a JSON object.
 type toolCall struct {
 	Name string `json:"name"`
 	Args string `json:"args"`
 }
 
-// answer gives the wish as an Answer.
-func (w op) answer() *model.Answer {
-	switch w.Op {
+// answer returns the Answer that asks the runtime for the op.
+func (o op) answer() *model.Answer {
+	switch o.Op {
 	case opCalls:
-		return &model.Answer{Finish: model.FinishToolCalls, Calls: w.calls()}
+		return &model.Answer{Finish: model.FinishToolCalls, Calls: o.calls()}
 	case opSay:
-		return &model.Answer{Finish: model.FinishContinue, Text: w.Text}
+		return &model.Answer{Finish: model.FinishContinue, Text: o.Text}
 	case opEnd:
-		a := &model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(w.Value)}
-		_ = json.Unmarshal(a.Value, &a.Text) // only a string is text as well
+		a := &model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(o.Value)}
+		_ = json.Unmarshal(a.Value, &a.Text) // a string is the text as well; other values have none
 		return a
 	}
 	return &model.Answer{Finish: model.FinishWait}
 }
 
-func (w op) calls() []model.Call {
-	calls := make([]model.Call, 0, len(w.Calls))
-	for _, c := range w.Calls {
+func (o op) calls() []model.Call {
+	calls := make([]model.Call, 0, len(o.Calls))
+	for _, c := range o.Calls {
 		calls = append(calls, model.Call{Name: c.Name, Args: json.RawMessage(c.Args)})
 	}
 	return calls
 }
 
-// resultValue gives the results of the wish's calls the form they were asked in.
-func (w op) resultValue(results []json.RawMessage) any {
-	if w.List {
+// resultValue returns the call results as the script expects them: a list for a yielded
+// list, else a single value.
+func (o op) resultValue(results []json.RawMessage) any {
+	if o.List {
 		return results
 	}
 	return results[0]
 }
 
-// matches reports whether a recorded answer is what the wish would be answered
-// with today.
-func (w op) matches(recorded *model.Answer) bool {
-	now := w.answer()
+// matches reports whether a recorded answer is the answer to this op. The order of keys in
+// arguments does not matter.
+func (o op) matches(recorded *model.Answer) bool {
+	now := o.answer()
 	if now.Finish != recorded.Finish || now.Text != recorded.Text || len(now.Calls) != len(recorded.Calls) {
 		return false
 	}
 	for i, c := range now.Calls {
-		if c.Name != recorded.Calls[i].Name || canonical(c.Args) != canonical(recorded.Calls[i].Args) {
+		if c.Name != recorded.Calls[i].Name || canonicalJSON(c.Args) != canonicalJSON(recorded.Calls[i].Args) {
 			return false
 		}
 	}
 	return true
 }
 
-// canonical gives one text for all ways to write the same JSON.
-func canonical(args json.RawMessage) string {
+// canonicalJSON returns equal texts for equal JSON values.
+func canonicalJSON(args json.RawMessage) string {
 	var value any
 	if json.Unmarshal(args, &value) != nil {
 		return string(args)
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // people read it
-	_ = encoder.Encode(value)    // it was JSON a moment ago
+	encoder.SetEscapeHTML(false) // the text is shown in errors
+	_ = encoder.Encode(value)    // a decoded value always encodes
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// String gives the wish as its author would write it.
-func (w op) String() string { return formatOp(w.answer()) }
+// String returns the op as the author of the script would write it.
+func (o op) String() string { return formatOp(o.answer()) }
 
-// formatOp gives an answer as the author of a brain would write it.
+// formatOp returns the op whose answer is a, as the author of a script would write it.
 func formatOp(a *model.Answer) string {
 	switch a.Finish {
 	case model.FinishToolCalls:
-		return writtenCalls(a.Calls)
+		return formatCalls(a.Calls)
 	case model.FinishContinue:
-		return fmt.Sprintf("say(%s)", shorten(fmt.Sprintf("%q", a.Text)))
+		return fmt.Sprintf("say(%s)", truncate(fmt.Sprintf("%q", a.Text)))
 	case model.FinishWait:
 		return "receive()"
 	}
-	return fmt.Sprintf("return %s", shorten(string(a.Value)))
+	return "return " + truncate(string(a.Value))
 }
 
-func writtenCalls(calls []model.Call) string {
+func formatCalls(calls []model.Call) string {
 	list := make([]string, 0, len(calls))
 	for _, c := range calls {
-		list = append(list, fmt.Sprintf("call(%q, %s)", c.Name, shorten(canonical(c.Args))))
+		list = append(list, fmt.Sprintf("call(%q, %s)", c.Name, truncate(canonicalJSON(c.Args))))
 	}
 	if len(list) == 1 {
 		return list[0]
@@ -119,11 +121,5 @@ func writtenCalls(calls []model.Call) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// shorten keeps an error readable.
-func shorten(text string) string {
-	const most = 200
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
-}
+// truncate keeps an error readable.
+func truncate(text string) string { return textutil.TruncateWidth(text, 200) }

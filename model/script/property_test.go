@@ -17,9 +17,8 @@ import (
 	"github.com/rolecall/rolecall/model/script"
 )
 
-// What a random brain is made of: each line runs with the state of all lines
-// before it in x.
-var lines = []string{
+// statements are the lines of random scripts. x has the results of the lines before.
+var statements = []string{
 	`x = [x, yield call("echo", {n: size(x)})];`,
 	`x = [x, yield call("fail", {n: size(x)})];`,
 	`x = [x, yield [call("echo", {n: size(x)}), call("fail"), call("echo", {state: self.state})]];`,
@@ -36,11 +35,11 @@ var lines = []string{
 	`try { x = [x, Date.now()] } catch (e) { x = [x, e.message] }`,
 }
 
-// source writes a brain out of lines.
-func source(ops []int) string {
+// randomSource returns a script of the statements with the given indexes.
+func randomSource(ops []int) string {
 	var body strings.Builder
 	for _, op := range ops {
-		body.WriteString("\t" + lines[op] + "\n")
+		body.WriteString("\t" + statements[op] + "\n")
 	}
 	return `let top = 0;
 const digest = (x) => JSON.stringify(x);
@@ -51,77 +50,76 @@ role("root", function* (task) {
 });`
 }
 
-// Property: a kept brain is a cache. Whatever the brain does, and whatever
-// comes in while it does it, a model that keeps brains, one that keeps none,
-// and one that forgets now and then give equal answers at every step.
-func TestKeptBrainsChangeNothing(t *testing.T) {
+// Property: a model that caches virtual machines, one that caches none, and one that loses
+// them now and then give equal answers in every step of any script.
+func TestModel_CacheDoesNotChangeAnswers(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
 	parameters.MinSuccessfulTests = cases
 	parameters.MaxShrinkCount = 50
 	properties := gopter.NewProperties(parameters)
-	properties.Property("kept, fed anew and forgetful models agree", prop.ForAll(
+	properties.Property("cached, uncached and forgetful models agree", prop.ForAll(
 		func(ops []int, worldSeed int64) (string, error) {
-			return agree(t, source(ops), rand.New(rand.NewSource(worldSeed))), nil
+			return compareModels(t, randomSource(ops), rand.New(rand.NewSource(worldSeed))), nil
 		},
-		gen.SliceOf(gen.IntRange(0, len(lines)-1)), gen.Int64(),
+		gen.SliceOf(gen.IntRange(0, len(statements)-1)), gen.Int64(),
 	))
 	properties.TestingRun(t)
 }
 
-// agree plays a brain in a random world and gives the first difference between
-// the models, "" when there is none.
-func agree(t *testing.T, source string, world *rand.Rand) string {
-	kept, anew := load(t, script.Config{}, source), load(t, script.Config{CacheSize: -1}, source)
-	defer kept.Close()
-	defer anew.Close()
-	forgetful := load(t, script.Config{}, source)
+// compareModels runs a script with random messages and states. It returns the first
+// difference between the models, "" if there is none.
+func compareModels(t *testing.T, source string, world *rand.Rand) string {
+	cached, uncached := newModel(t, script.Config{}, source), newModel(t, script.Config{CacheSize: -1}, source)
+	defer cached.Close()
+	defer uncached.Close()
+	forgetful := newModel(t, script.Config{}, source)
 	defer func() { forgetful.Close() }()
 
-	p := newPlay("root")
-	p.terse = world.Intn(4) == 0
+	rt := newFakeRuntime("root")
+	rt.omitTools = world.Intn(4) == 0
 	for range 15 {
-		stir(p, world)
+		changeWorld(rt, world)
 		if world.Intn(3) == 0 {
 			forgetful.Close()
-			forgetful = load(t, script.Config{}, source)
+			forgetful = newModel(t, script.Config{}, source)
 		}
-		a, failure := outcome(t, kept, p.request())
-		for name, other := range map[string]*script.Model{"fed anew": anew, "forgetful": forgetful} {
-			b, otherFailure := outcome(t, other, p.request())
+		a, failure := answerOrError(t, cached, rt.request())
+		for name, other := range map[string]*script.Model{"uncached": uncached, "forgetful": forgetful} {
+			b, otherFailure := answerOrError(t, other, rt.request())
 			if diff := cmp.Diff(a, b); diff != "" || failure != otherFailure {
-				return fmt.Sprintf("%s\n%s\nkept and %s differ: %s\n%s %s", source, strings.Join(p.lines, "\n"), name, diff, failure, otherFailure)
+				return fmt.Sprintf("%s\n%s\ncached and %s model differ: %s\n%s %s", source, strings.Join(rt.lines, "\n"), name, diff, failure, otherFailure)
 			}
 		}
 		if failure != "" {
 			return ""
 		}
-		if world.Intn(6) > 0 { // else the answer is lost, and the step is asked for again
-			p.record(a)
+		if world.Intn(6) > 0 { // else the answer is lost and the step is repeated
+			rt.record(a)
 		}
 		if world.Intn(4) == 0 {
-			p.items = reread(p.items)
+			rt.items = copyItems(rt.items)
 		}
 	}
 	return ""
 }
 
-// stir lets the world move before a step.
-func stir(p *play, world *rand.Rand) {
+// changeWorld adds messages and may change the state and the tools.
+func changeWorld(rt *fakeRuntime, world *rand.Rand) {
 	for range world.Intn(3) {
-		p.tell(fmt.Sprint(world.Intn(100)))
+		rt.addMessage(fmt.Sprint(world.Intn(100)))
 	}
 	if world.Intn(4) == 0 {
-		p.self.State = fmt.Sprint("s", world.Intn(3))
+		rt.self.State = fmt.Sprint("s", world.Intn(3))
 	}
 	if world.Intn(4) == 0 {
-		p.tools = []string{"echo", "fail", "more"}[:world.Intn(4)]
+		rt.tools = []string{"echo", "fail", "more"}[:world.Intn(4)]
 	}
 }
 
-// outcome gives what a model answers, or the text of its error.
-func outcome(t *testing.T, m *script.Model, r model.Request) (*model.Answer, string) {
+// answerOrError returns the answer of a model or the text of its error.
+func answerOrError(t *testing.T, m *script.Model, r model.Request) (*model.Answer, string) {
 	a, err := ask(t, m, r)
 	if err != nil {
 		return nil, err.Error()
@@ -129,8 +127,8 @@ func outcome(t *testing.T, m *script.Model, r model.Request) (*model.Answer, str
 	return a, ""
 }
 
-// reread gives equal items that share no pointer, as after a restart.
-func reread(items []model.Item) []model.Item {
+// copyItems returns equal items that share no pointers, as after a restart.
+func copyItems(items []model.Item) []model.Item {
 	items = slices.Clone(items)
 	for i, item := range items {
 		switch {

@@ -2,6 +2,5 @@
 
 package script_test
 
-// cases is how many random brains are tried; the race detector makes the
-// engine thirty times slower.
+// cases is the number of random scripts. The race detector makes the engine 30 times slower.
 const cases = 50

@@ -13,116 +13,117 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// run is one run of a generator, from the message that started it to its
-// return. It always stands at a wish: what it yielded last. The first wish is
-// to receive, and the message that fulfils it starts the generator.
+// run is one execution of a script, from the message that started it to its return. It is
+// always suspended at an op: what the script yielded last. The first op is a receive, and
+// the message that it receives starts the generator.
 type run struct {
 	model *Model
 	vm    *js.VM // nil before the first message
-	wish  op
+	op    op
 	log   []string // console lines since the last answer
-	next  int      // the step it is in: as many answers came before
-	read  int      // messages taken in, over the whole conversation
+	next  int      // the index of the current step, which is the number of answers before it
+	read  int      // messages received in the whole conversation
 
-	c    *conversation // what it reads, as far as the last request went
-	view view          // what the step it is in saw
+	c    *conversation // as far as the last request went
+	view view          // what the current step saw
 }
 
-// newBrain gives a brain that has read nothing since the last turn ended.
-func newBrain(m *Model, r model.Request) *run {
+// newRun returns a run that has received nothing since the last turn ended.
+func newRun(m *Model, req model.Request) *run {
 	c := new(conversation)
-	c.extend(r)
-	return &run{model: m, c: c, next: c.first, read: c.begin, wish: op{Op: opReceive}}
+	c.extend(req)
+	return &run{model: m, c: c, next: c.first, read: c.begin, op: op{Op: opReceive}}
 }
 
-// resumeFrom takes r in, if b stands exactly where feeding all of r would bring a
-// new brain on the way: r continues what b read, in the same run, and the step
-// b is in is recorded, or asked for, with what b saw in it. If not, b is of no
-// use any more.
-func (b *run) resumeFrom(r model.Request) bool {
-	if !b.c.continues(r) {
+// resumeFrom extends r by the rest of req and reports whether r is where a new run would
+// be after the same conversation. If it is not, r must not be used any more.
+//
+// It is there if req continues r's conversation within the same turn, and if the current
+// step, recorded or live, has the state and tools that the script saw in it.
+func (r *run) resumeFrom(req model.Request) bool {
+	if !r.c.continues(req) {
 		return false
 	}
-	before := b.c.live.tools
-	b.c.extend(r)
-	if b.c.first > b.next || b.c.toolsUnknown() && !slices.Equal(before, r.Tools) {
+	before := r.c.live.tools
+	r.c.extend(req)
+	if r.c.first > r.next || r.c.toolsUnknown() && !slices.Equal(before, req.Tools) {
 		return false
 	}
-	if a := b.c.recorded(b.next); a != nil && a.entry.MessagesRead != b.read {
+	if a := r.c.recorded(r.next); a != nil && a.entry.MessagesRead != r.read {
 		return false
 	}
-	v := b.c.view(b.next)
-	return v.state == b.view.state && slices.Equal(v.tools, b.view.tools)
+	v := r.c.view(r.next)
+	return v.state == r.view.state && slices.Equal(v.tools, r.view.tools)
 }
 
-// replay brings b through what is recorded and gives the answer of the first
-// step that is not.
-func (b *run) replay(ctx context.Context) (*model.Answer, error) {
+// replay runs the script through the recorded steps and returns the answer of the first
+// step that is not recorded.
+func (r *run) replay(ctx context.Context) (*model.Answer, error) {
 	for {
-		if message := b.c.unread(b.next, b.read); b.wish.Op == opReceive && message != nil {
-			if err := b.deliver(ctx, message); err != nil {
+		if message := r.c.unread(r.next, r.read); r.op.Op == opReceive && message != nil {
+			if err := r.deliver(ctx, message); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		recorded := b.c.recorded(b.next)
+		recorded := r.c.recorded(r.next)
 		if recorded == nil {
-			return b.answer(), nil
+			return r.answer(), nil
 		}
-		if err := b.skipRecorded(ctx, recorded); err != nil {
+		if err := r.skipRecorded(ctx, recorded); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// deliver gives the brain a message, the first of a run by starting it.
-func (b *run) deliver(ctx context.Context, m *model.Message) error {
-	b.read++
-	value := incoming{m.ID, m.From, readable(m.Payload), m.Task, m.CreatedAt.UTC().Format(time.RFC3339Nano)}
-	if b.vm != nil {
-		return b.step(ctx, "rolecall.resume", value)
+// deliver passes a message to the script. The first message of a run starts the script.
+func (r *run) deliver(ctx context.Context, m *model.Message) error {
+	r.read++
+	value := incoming{m.ID, m.From, validJSON(m.Payload), m.Task, m.CreatedAt.UTC().Format(time.RFC3339Nano)}
+	if r.vm != nil {
+		return r.step(ctx, "rolecall.resume", value)
 	}
-	if !b.model.hasRole(b.c.self.Role) {
-		return b.fail(errcode.New(errcode.LLMCallFailed, "%s has no brain for role %q; it has brains for %q", b.model.name, b.c.self.Role, b.model.roles))
+	if !r.model.hasRole(r.c.self.Role) {
+		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %q", r.model.name, r.c.self.Role, r.model.roles))
 	}
-	vm, err := b.model.load()
+	vm, err := r.model.load()
 	if err != nil {
-		return b.scriptError(err)
+		return r.scriptError(err)
 	}
-	b.vm = vm
-	return b.step(ctx, "rolecall.start", value)
+	r.vm = vm
+	return r.step(ctx, "rolecall.start", value)
 }
 
-// skipRecorded checks that the wish is what the record says was answered, and goes on
-// from there. After a Wait the wish stays: its message has yet to come.
-func (b *run) skipRecorded(ctx context.Context, recorded *positioned[model.Answer]) error {
-	if !b.wish.matches(recorded.entry) {
-		return b.fail(errcode.New(errcode.ScriptDiverged, "step %d: the record has %s, but %s now has %s",
-			b.next+1, formatOp(recorded.entry), b.model.name, b.wish))
+// skipRecorded checks that the op is the recorded one and continues with the recorded
+// outcome. After a recorded Wait the op stays, as its message is yet to come.
+func (r *run) skipRecorded(ctx context.Context, recorded *positioned[model.Answer]) error {
+	if !r.op.matches(recorded.entry) {
+		return r.fail(errcode.New(errcode.ScriptDiverged, "step %d: the record has %s, but %s now has %s",
+			r.next+1, formatOp(recorded.entry), r.model.name, r.op))
 	}
 	var value any
-	if b.wish.Op == opCalls {
-		results, err := b.c.results(recorded)
+	if r.op.Op == opCalls {
+		results, err := r.c.results(recorded)
 		if err != nil {
 			return err
 		}
-		value = b.wish.resultValue(results)
+		value = r.op.resultValue(results)
 	}
-	b.next, b.log = b.next+1, nil
-	if b.wish.Op == opReceive {
+	r.next, r.log = r.next+1, nil
+	if r.op.Op == opReceive {
 		return nil
 	}
-	return b.step(ctx, "rolecall.resume", value)
+	return r.step(ctx, "rolecall.resume", value)
 }
 
-// frame is what the driver gets with each step.
+// frame is the argument of the driver's start and resume.
 type frame struct {
 	Self  selfJSON `json:"self"`
 	Tools []string `json:"tools"`
 	Value any      `json:"value,omitempty"`
 }
 
-// selfJSON is self as a brain reads it.
+// selfJSON is the global self of a script.
 type selfJSON struct {
 	ID     identity.AgentID `json:"id"`
 	Role   string           `json:"role"`
@@ -131,48 +132,49 @@ type selfJSON struct {
 	State  string           `json:"state"`
 }
 
-// step runs the brain to its next wish.
-func (b *run) step(ctx context.Context, fn string, value any) error {
-	b.view = b.c.view(b.next)
-	s := b.c.self
-	arg, err := json.Marshal(frame{selfJSON{s.ID, s.Role, s.Parent, s.Task, b.view.state}, slices.Concat([]string{}, b.view.tools), value})
+// step runs the script to its next op.
+func (r *run) step(ctx context.Context, fn string, value any) error {
+	r.view = r.c.view(r.next)
+	s := r.c.self
+	arg, err := json.Marshal(frame{selfJSON{s.ID, s.Role, s.Parent, s.Task, r.view.state}, slices.Concat([]string{}, r.view.tools), value})
 	if err != nil {
-		return b.scriptError(err)
+		return r.scriptError(err)
 	}
-	text, err := b.vm.Call(ctx, fn, arg)
+	text, err := r.vm.Call(ctx, fn, arg)
 	if err != nil {
-		return b.scriptError(err)
+		return r.scriptError(err)
 	}
-	b.wish = op{}
-	if err := json.Unmarshal(text, &b.wish); err != nil {
-		return b.scriptError(err)
+	r.op = op{}
+	if err := json.Unmarshal(text, &r.op); err != nil {
+		return r.scriptError(err)
 	}
-	b.log = append(b.log, b.wish.Log...)
+	r.log = append(r.log, r.op.Log...)
 	return nil
 }
 
-// answer gives the wish as the answer of the live step.
-func (b *run) answer() *model.Answer {
-	a := b.wish.answer()
-	a.MessagesRead, a.Log = b.read, slices.Clone(b.log)
+// answer returns the op as the answer of the live step.
+func (r *run) answer() *model.Answer {
+	a := r.op.answer()
+	a.MessagesRead, a.Log = r.read, slices.Clone(r.log)
 	return a
 }
 
-// scriptError says that the brain itself failed, unless it was only stopped.
-func (b *run) scriptError(err error) error {
+// scriptError returns an error of the script, or the cause of the context that stopped it.
+func (r *run) scriptError(err error) error {
 	if e, ok := errors.AsType[*js.Error](err); ok && e.Kind == js.KindCancelled {
 		return errors.Unwrap(e)
 	}
-	return b.fail(errcode.New(errcode.LLMCallFailed, "the brain of role %q failed in step %d: %s", b.c.self.Role, b.next+1, b.model.locate(err)))
+	return r.fail(errcode.New(errcode.LLMCallFailed, "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
 }
 
-func (b *run) fail(e *errcode.Error) error {
-	return e.With("step", b.next+1).With("read", b.read)
+// fail adds the details of a failed turn to an error.
+func (r *run) fail(e *errcode.Error) error {
+	return e.With("step", r.next+1).With("read", r.read)
 }
 
 // close frees the VM.
-func (b *run) close() {
-	if b.vm != nil {
-		b.vm.Close()
+func (r *run) close() {
+	if r.vm != nil {
+		r.vm.Close()
 	}
 }

@@ -1,5 +1,5 @@
-// Package script owns the deterministic brains: models written as JavaScript
-// generators, without a key and without a network.
+// Package script provides models written as JavaScript generators, which need no API key
+// and no network.
 //
 //	role("root", function* (task) {
 //	  const file = yield call("read_file", {path: "notes.txt"});
@@ -8,15 +8,18 @@
 //	  return file.content.length;
 //	});
 //
-// A brain is a pure function of its conversation: it has no clock, no
-// randomness and no I/O. With each Request the conversation is fed to it
-// again: recorded results answer its calls, messages its receives, and what it
-// said and logged before stays silent; a brain that yields something else than
-// what is recorded fails with script_diverged. The virtual machine a brain has
-// come to is kept for the next Request, but it is a cache: losing it changes
-// nothing.
+// docs/agent-scripts.md describes the language for authors. In Go:
 //
-// The package calls no tool and knows none: what a brain yields is a proposal.
+//	m, err := script.New("agents.js", source)
+//	defer m.Close()
+//
+// A script is a pure function of its conversation: it has no clock, no randomness and no
+// I/O. Each Request replays the conversation: recorded results answer its calls, messages
+// its receives, and say and console.log have no effect in recorded steps. A script that
+// yields something other than what is recorded fails with script_diverged. The virtual
+// machine of a script is kept for the next Request, but only as a cache.
+//
+// The package calls no tool: what a script yields is a proposal to the runtime.
 package script
 
 import (
@@ -34,33 +37,35 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Config bounds a Model. The zero Config is the default.
+// Config limits what scripts may use. The zero Config has the defaults.
 type Config struct {
-	StepTimeout time.Duration // for one step of a brain; 0 is 5 seconds
-	Memory      int           // bytes of one brain; 0 is 64 MiB
-	CacheSize   int           // how many brains are kept between requests; 0 is 64, negative is none
+	StepTimeout time.Duration // for one step of a script; 0 is 5 seconds
+	Memory      int           // bytes for each agent's script; 0 is 64 MiB
+	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 64, negative is none
 }
 
-// Model is a model.Model of the brains in one source. Close it after use.
+// Model is a model.Model of the scripts in one source. It is safe for concurrent use.
 type Model struct {
 	name   string
 	source string
-	roles  []string // those that have a brain, in order of registration
+	roles  []string // those that have a script, in the order of the source
 	limits js.Limits
 	cache  *cache
 
-	use    sync.RWMutex // held for reading by each Generate, so that Close waits for them
+	use    sync.RWMutex // held for reading while Generate runs, so that Close waits for it
 	closed bool         // guarded by use
 }
 
-// New makes a Model of source; name is what errors call it, as a file's name.
-// An error carries the code invalid_config and names the line: the source is
-// no JavaScript, its top level throws, or no role is in it.
+// New returns a Model that runs source. Errors mention name, for example a file name. Close
+// the Model after use.
+//
+// An error has the code invalid_config and the line, if the source is not JavaScript or
+// throws at its top level. A source without a role is an error too.
 func New(name string, source []byte) (*Model, error) {
 	return Config{}.New(name, source)
 }
 
-// New is New with limits.
+// New is the function New with limits.
 func (c Config) New(name string, source []byte) (*Model, error) {
 	m := &Model{
 		name:   name,
@@ -77,25 +82,24 @@ func (c Config) New(name string, source []byte) (*Model, error) {
 		return nil, err
 	}
 	if len(m.roles) == 0 {
-		return nil, errcode.New(errcode.InvalidConfig, `%s: no brain: register one with role("root", function* (task) {…})`, name)
+		return nil, errcode.New(errcode.InvalidConfig, `%s: no script: define one with role("root", function* (task) {…})`, name)
 	}
 	return m, nil
 }
 
-// Roles gives the roles that have a brain, "*" for the default, in order of
-// registration.
+// Roles returns the roles that have a script, in the order of the source. "*" is the
+// default of all others.
 func (m *Model) Roles() []string { return slices.Clone(m.roles) }
 
-// Generate implements model.Model: it yields one Delta, the answer of the next
-// step. Calls of an Answer have no id; the runtime gives them one and records
-// the Answer as it is.
+// Generate implements model.Model. It yields one Delta, the answer of the next step. The
+// runtime adds ids to the calls of the Answer and otherwise records it unchanged.
 //
-// Errors carry script_diverged when the brain yields something else than what
-// is recorded, llm_call_failed when it throws, yields nonsense, takes too long
-// or has no brain for the role. Both have the details step, counted over the
-// answers of the conversation from 1, and read, the messages taken in until
-// then. A turn that failed is over: record it as an Answer with Finish End and
-// that Read, and the next message starts the brain anew.
+// An error has the code script_diverged if the script yields something other than what is
+// recorded. It has the code llm_call_failed if there is no script for the role, or if the
+// script throws, exceeds a limit or yields an invalid value. Both have the details step, the
+// number of the answer in the conversation, from 1, and read, the number of messages that
+// were received. A failed turn is over: record it as an Answer with Finish End and that
+// number in MessagesRead, and the next message starts the script again.
 func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		answer, err := m.answer(ctx, r)
@@ -107,8 +111,8 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 	}
 }
 
-// Close frees the brains that are kept, after the running Generates have
-// ended. It may be called twice; a later Generate is an error.
+// Close waits until no Generate runs and frees the cached virtual machines. Generate returns
+// an error after it. Close may be called twice.
 func (m *Model) Close() error {
 	m.use.Lock()
 	defer m.use.Unlock()
@@ -117,47 +121,46 @@ func (m *Model) Close() error {
 	return nil
 }
 
-// answer brings the agent's brain to the end of the conversation and gives
-// what it wants then. While it works nobody else has the brain.
+// answer replays the conversation and returns the answer of the live step. While it works,
+// no other request can use the run.
 func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, error) {
 	m.use.RLock()
 	defer m.use.RUnlock()
 	if m.closed {
 		return nil, errcode.New(errcode.LLMCallFailed, "model %s is closed", m.name)
 	}
-	b := m.brain(r)
-	answer, err := b.replay(ctx)
-	if err != nil || answer.Finish == model.FinishEnd || b.vm == nil {
-		b.close()
+	run := m.runFor(r)
+	answer, err := run.replay(ctx)
+	if err != nil || answer.Finish == model.FinishEnd || run.vm == nil {
+		run.close()
 		return answer, err
 	}
-	m.cache.put(r.Self.ID, b)
+	m.cache.put(r.Self.ID, run)
 	return answer, nil
 }
 
-// brain gives the kept brain of r's agent if it can go on with r, else a new
-// one.
-func (m *Model) brain(r model.Request) *run {
-	kept := m.cache.take(r.Self.ID)
-	if kept != nil && kept.resumeFrom(r) {
-		return kept
+// runFor returns the cached run of r's agent if it can continue with r, else a new one.
+func (m *Model) runFor(r model.Request) *run {
+	cached := m.cache.take(r.Self.ID)
+	if cached != nil && cached.resumeFrom(r) {
+		return cached
 	}
-	if kept != nil {
-		kept.close()
+	if cached != nil {
+		cached.close()
 	}
-	return newBrain(m, r)
+	return newRun(m, r)
 }
 
-//go:embed brain.js
-var prelude string
+//go:embed driver.js
+var driver string
 
-// load makes a VM that has evaluated the source.
+// load returns a VM that has evaluated the driver and the source.
 func (m *Model) load() (*js.VM, error) {
 	vm, err := js.New(m.limits)
 	if err != nil {
 		return nil, err
 	}
-	err = vm.Load("", prelude)
+	err = vm.Load("", driver)
 	if err == nil {
 		err = vm.Load(m.name, m.source)
 	}
@@ -168,12 +171,12 @@ func (m *Model) load() (*js.VM, error) {
 	return vm, nil
 }
 
-// hasRole reports whether some brain answers for a role.
+// hasRole reports whether there is a script for a role, its own or the default.
 func (m *Model) hasRole(role string) bool {
 	return slices.Contains(m.roles, role) || slices.Contains(m.roles, "*")
 }
 
-// locate makes sure that an error's text begins with a place in the source.
+// locate returns an error's text with the name of the source at the beginning.
 func (m *Model) locate(err error) string {
 	if text := err.Error(); strings.HasPrefix(text, m.name+":") {
 		return text
@@ -181,6 +184,7 @@ func (m *Model) locate(err error) string {
 	return m.name + ": " + err.Error()
 }
 
+// rolesOf returns the roles that the loaded source defines.
 func rolesOf(vm *js.VM) (roles []string, err error) {
 	text, err := vm.Call(context.Background(), "rolecall.roles", nil)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -44,146 +46,165 @@ func Example() {
 	// end {"done":"the logs","tools":["read_file"]}
 }
 
-// Each case runs twice: with the brain kept between the steps, and fed anew at
-// every step, as after a restart.
-func TestBrains(t *testing.T) {
+// Each case runs twice: with the virtual machine cached between the steps, and with the
+// conversation replayed in every step, as after a restart.
+func TestModel_RunsScripts(t *testing.T) {
 	tests := []struct {
 		name   string
 		source string
-		mail   map[int][]string // messages that come before the n-th question
+		inbox  map[int][]string // the messages that arrive before the n-th request
 		want   string
 	}{
 		{
-			"the message that starts a brain is its task",
+			"first message is the task",
 			`role("root", function* (task) { return [task.id, task.from, task.payload, task.taskId, task.createdAt] })`,
 			map[int][]string{0: {`{"text":"go"}`}},
 			`end ["m1","user",{"text":"go"},"task-1","2026-01-02T03:04:01Z"] read=1`,
 		},
 		{
-			"without a message there is nothing to do",
+			"no message",
 			`role("root", function* () { return 1 })`,
 			nil,
 			`wait read=0`,
 		},
 		{
-			"a call gives its result parsed",
+			"call returns the parsed result",
 			`role("root", function* () { const r = yield call("echo", {a: [1]}); return r.echo.a })`,
 			map[int][]string{0: {`1`}},
 			"calls echo{\"a\":[1]} read=1\nend [1] read=1",
 		},
 		{
-			"several calls of one answer give their results in order",
+			"list of calls returns results in order",
 			`role("root", function* () { const [a, b] = yield [call("echo", {n: 1}), call("echo", {n: 2})]; return [a.echo.n, b.echo.n] })`,
 			map[int][]string{0: {`1`}},
 			"calls echo{\"n\":1} echo{\"n\":2} read=1\nend [1,2] read=1",
 		},
 		{
-			"a list of one call gives a list of one result",
+			"list of one call returns a list",
 			`role("root", function* () { return (yield [call("echo")]).length })`,
 			map[int][]string{0: {`1`}},
 			"calls echo{} read=1\nend 1 read=1",
 		},
 		{
-			"an empty list gives an empty list at once",
+			"empty list returns an empty list without a step",
 			`role("root", function* () { return yield [] })`,
 			map[int][]string{0: {`1`}},
 			`end [] read=1`,
 		},
 		{
-			"a failure is an object with error, never an exception",
+			"failure is an object with error",
 			`role("root", function* () { const r = yield call("fail"); return r.error })`,
 			map[int][]string{0: {`1`}},
 			"calls fail{} read=1\nend \"tool_not_available\" read=1",
 		},
 		{
-			"text is said without ending the turn",
+			"say does not end the turn",
 			`role("root", function* () { yield say("one"); yield say("two"); return })`,
 			map[int][]string{0: {`1`}},
 			"continue one read=1\ncontinue two read=1\nend null read=1",
 		},
 		{
-			"a message that has come is received at once",
+			"receive of an available message",
 			`role("root", function* () { const m = yield receive(); return m.payload })`,
 			map[int][]string{0: {`1`, `2`}},
 			`end 2 read=2`,
 		},
 		{
-			"a message that has not come is waited for",
+			"receive waits for a message",
 			`role("root", function* () { const m = yield receive(); return m.payload })`,
 			map[int][]string{0: {`1`}, 1: {`2`}},
 			"wait read=1\nend 2 read=2",
 		},
 		{
-			"asked again without a message a brain waits again",
+			"receive waits again without a message",
 			`role("root", function* () { const m = yield receive(); return m.payload })`,
 			map[int][]string{0: {`1`}, 3: {`2`}},
 			"wait read=1\nwait read=1\nwait read=1\nend 2 read=2",
 		},
 		{
-			"messages that come during a call stand in order after it",
+			"messages during a call are received in order",
 			`role("root", function* () { yield call("echo"); const a = yield receive(), b = yield receive(); return [a.payload, b.payload] })`,
 			map[int][]string{0: {`1`}, 1: {`2`, `3`}},
 			"calls echo{} read=1\nend [2,3] read=3",
 		},
 		{
-			"a message that comes after a wait does not overtake",
+			"messages after a wait are received in order",
 			`role("root", function* () { const a = yield receive(); yield say("got " + a.payload); const b = yield receive(); return b.payload })`,
 			map[int][]string{0: {`1`}, 1: {`2`, `3`}},
 			"wait read=1\ncontinue got 2 read=2\nend 3 read=3",
 		},
 		{
-			"a later message starts the brain again, from the top",
+			"later message starts the script again",
 			`let n = 0; role("root", function* (task) { n++; return [n, task.payload] })`,
 			map[int][]string{0: {`1`}, 1: {`2`}},
 			"end [1,1] read=1\nend [1,2] read=2",
 		},
 		{
-			"messages nobody received start brains of their own, one after the other",
+			"unreceived messages start the script one after the other",
 			`role("root", function* (task) { if (task.payload === 1) yield call("echo"); return task.payload })`,
 			map[int][]string{0: {`1`}, 1: {`2`, `3`}},
 			"calls echo{} read=1\nend 1 read=1\nend 2 read=2\nend 3 read=3",
 		},
 		{
-			"the console goes to the answer that follows, once",
+			"console lines belong to the next answer",
 			`console.log("top"); role("root", function* () { console.log("a", {b: 1}); yield say("x"); console.log("c"); yield receive(); console.log("d"); return 1 })`,
 			map[int][]string{0: {`1`}, 2: {`2`}},
 			"continue x read=1 log=[\"top\" \"a {\\\"b\\\":1}\"]\nwait read=1 log=[\"c\"]\nend 1 read=2 log=[\"d\"]",
 		},
 		{
-			"the default serves roles without a brain of their own",
+			"default script",
 			`role("other", function* () { return 1 }); role("*", function* () { return self.role })`,
 			map[int][]string{0: {`1`}},
 			`end "root" read=1`,
 		},
 		{
-			"self and tools are there",
+			"self and tools",
 			`role("root", function* () { return [self, tools] })`,
 			map[int][]string{0: {`1`}},
 			`end [{"id":"agent-root","role":"root","parent":"","task":"task-1","state":"open"},["echo","fail"]] read=1`,
 		},
 	}
 	for _, tt := range tests {
-		for _, keep := range []struct {
+		for _, cache := range []struct {
 			name string
-			most int
-		}{{"kept", 0}, {"fed anew", -1}} {
-			t.Run(tt.name+", "+keep.name, func(t *testing.T) {
-				p := newPlay("root")
-				if err := p.run(t, load(t, script.Config{CacheSize: keep.most}, tt.source), tt.mail); err != nil {
+			size int
+		}{{"cached", 0}, {"replayed", -1}} {
+			t.Run(tt.name+", "+cache.name, func(t *testing.T) {
+				rt := newFakeRuntime("root")
+				if err := rt.run(t, newModel(t, script.Config{CacheSize: cache.size}, tt.source), tt.inbox); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tt.want, strings.Join(p.lines, "\n")); diff != "" {
-					t.Errorf("what was answered (-want +got):\n%s", diff)
+				if diff := cmp.Diff(tt.want, strings.Join(rt.lines, "\n")); diff != "" {
+					t.Errorf("answers (-want +got):\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-func TestAReturnedStringIsTextToo(t *testing.T) {
-	p := newPlay("root")
-	p.tell(`1`)
-	a, err := ask(t, load(t, script.Config{}, `role("root", function* () { return "done" })`), p.request())
+func TestNew_AcceptsScriptsOfDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/agent-scripts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```js\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) == 0 {
+		t.Error("docs/agent-scripts.md has no scripts")
+	}
+	for _, block := range blocks {
+		m, err := script.New("agents.js", block[1])
+		if err != nil {
+			t.Errorf("got %v for\n%s", err, block[1])
+			continue
+		}
+		m.Close()
+	}
+}
+
+func TestModel_ReturnedStringIsAlsoText(t *testing.T) {
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	a, err := ask(t, newModel(t, script.Config{}, `role("root", function* () { return "done" })`), rt.request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,71 +213,71 @@ func TestAReturnedStringIsTextToo(t *testing.T) {
 	}
 }
 
-func TestResultsAreReadAsTheyAre(t *testing.T) {
+func TestModel_PassesResultsToScript(t *testing.T) {
 	tests := []struct{ name, result, want string }{
-		{"an object", `{"a":1}`, `{"a":1}`},
-		{"a JSON string is the string", `"text"`, `"text"`},
+		{"object", `{"a":1}`, `{"a":1}`},
+		{"string", `"text"`, `"text"`},
 		{"null", `null`, `null`},
-		{"a number", `7`, `7`},
-		{"nothing is null", ``, `null`},
-		{"what is no JSON is a string", `plain`, `"plain"`},
-		{"a failure with error stays", `!{"error":"x","k":1}`, `{"error":"x","k":1}`},
-		{"a failure that is only text gets its shape", `!"boom"`, `{"content":"boom","error":"tool_execution_failed","message":"boom","toolName":"t"}`},
-		{"a failure of another shape gets its shape", `!{"k":1}`, `{"content":{"k":1},"error":"tool_execution_failed","message":"{\"k\":1}","toolName":"t"}`},
+		{"number", `7`, `7`},
+		{"empty result is null", ``, `null`},
+		{"not JSON becomes a string", `plain`, `"plain"`},
+		{"failure with error", `!{"error":"x","k":1}`, `{"error":"x","k":1}`},
+		{"failure as a string", `!"boom"`, `{"content":"boom","error":"tool_execution_failed","message":"boom","toolName":"t"}`},
+		{"failure of another form", `!{"k":1}`, `{"content":{"k":1},"error":"tool_execution_failed","message":"{\"k\":1}","toolName":"t"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPlay("root")
-			p.tool = func(string, string) string { return tt.result }
-			err := p.run(t, load(t, script.Config{}, `role("root", function* () { return yield call("t") })`), map[int][]string{0: {`1`}})
+			rt := newFakeRuntime("root")
+			rt.tool = func(string, string) string { return tt.result }
+			err := rt.run(t, newModel(t, script.Config{}, `role("root", function* () { return yield call("t") })`), map[int][]string{0: {`1`}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := p.lines[1], "end "+tt.want+" read=1"; got != want {
+			if got, want := rt.lines[1], "end "+tt.want+" read=1"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_RejectsInvalidSources(t *testing.T) {
 	tests := []struct{ name, source, want string }{
-		{"what is no JavaScript, with the line", "role('a', function* () {\n  let = ;\n})", "brain.js:2: SyntaxError"},
-		{"a top level that throws, with the line", "\nnull.x", "brain.js:2: TypeError"},
-		{"a source without roles", "let a = 1", "no brain"},
-		{"a brain that is no generator", "role('a', function () {})", `brain.js:1: TypeError: role("a", function*): the brain is not a generator`},
-		{"a role with two brains", "role('a', function* () {})\nrole('a', function* () {})", `brain.js:2: TypeError: role("a") is registered twice`},
-		{"a look at the clock", "Date.now()", "Date.now"},
-		{"a look at itself before a step", "self.role", "brain.js:1: TypeError"},
+		{"not JavaScript", "role('a', function* () {\n  let = ;\n})", "agents.js:2: SyntaxError"},
+		{"top level throws", "\nnull.x", "agents.js:2: TypeError"},
+		{"no role", "let a = 1", "no script"},
+		{"script is not a generator", "role('a', function () {})", `agents.js:1: TypeError: role("a", function*): the script is not a generator`},
+		{"role with two scripts", "role('a', function* () {})\nrole('a', function* () {})", `agents.js:2: TypeError: role("a") is defined twice`},
+		{"clock at the top level", "Date.now()", "Date.now"},
+		{"self at the top level", "self.role", "agents.js:1: TypeError"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := script.New("brain.js", []byte(tt.source))
+			_, err := script.New("agents.js", []byte(tt.source))
 			wantCode(t, err, errcode.InvalidConfig, tt.want)
 		})
 	}
 }
 
-func TestBrainsThatFail(t *testing.T) {
+func TestModel_ReportsScriptErrors(t *testing.T) {
 	tests := []struct{ name, source, want string }{
-		{"a throw names its line", "role('root', function* () {\n  yield say('x')\n  null.x\n})", "step 2: brain.js:3: TypeError"},
-		{"a thrown string", "role('root', function* () { throw 'no' })", "brain.js: no"},
-		{"a yielded number", "role('root', function* () { yield 7 })", "the brain yielded 7: only call()"},
-		{"a yielded nothing", "role('root', function* () { yield })", "the brain yielded undefined"},
-		{"a yielded object of its own", "role('root', function* () { yield {op: 'say', text: 'x'} })", `the brain yielded {"op":"say","text":"x"}`},
-		{"a list with something else", "role('root', function* () { yield [call('a'), 1] })", "the brain yielded 1"},
-		{"a list with a receive", "role('root', function* () { yield [receive()] })", "a list with receive()"},
-		{"arguments that are no object", "role('root', function* () {\n yield call('a', 'b') })", `brain.js:2: TypeError: call("a", args): args is b, not an object`},
-		{"arguments that are a list", "role('root', function* () { yield call('a', [1]) })", "not an object"},
-		{"arguments JSON cannot carry", "role('root', function* () { yield call('a', {n: 1n}) })", "BigInt"},
-		{"a tool without a name", "role('root', function* () { yield call({}) })", "not a name"},
-		{"a say without text", "role('root', function* () { yield say({}) })", "not a string"},
-		{"a returned function", "role('root', function* () { return () => 1 })", "returned a function"},
-		{"a loop", "role('root', function* () { for (;;); })", "ran out of time"},
-		{"a loop of empty lists", "role('root', function* () { for (;;) yield [] })", "ran out of time"},
-		{"a memory bomb", "role('root', function* () { for (const a = [];;) a.push('x'.repeat(1000) + a.length) })", "out of memory"},
-		{"chance", "role('root', function* () { return Math.random() })", "Math.random"},
-		{"no brain for the role", "role('analyst', function* () {}); role('clerk', function* () {})", `no brain for role "root"; it has brains for ["analyst" "clerk"]`},
+		{"throw with line", "role('root', function* () {\n  yield say('x')\n  null.x\n})", "step 2: agents.js:3: TypeError"},
+		{"thrown string", "role('root', function* () { throw 'no' })", "agents.js: no"},
+		{"yielded number", "role('root', function* () { yield 7 })", "the script yielded 7: yield call()"},
+		{"yielded nothing", "role('root', function* () { yield })", "the script yielded undefined"},
+		{"yielded object", "role('root', function* () { yield {op: 'say', text: 'x'} })", `the script yielded {"op":"say","text":"x"}`},
+		{"list with a number", "role('root', function* () { yield [call('a'), 1] })", "the script yielded 1"},
+		{"list with a receive", "role('root', function* () { yield [receive()] })", "a list with receive()"},
+		{"arguments are a string", "role('root', function* () {\n yield call('a', 'b') })", `agents.js:2: TypeError: call("a", args): args is b, not an object`},
+		{"arguments are a list", "role('root', function* () { yield call('a', [1]) })", "not an object"},
+		{"arguments are not JSON", "role('root', function* () { yield call('a', {n: 1n}) })", "BigInt"},
+		{"tool without a name", "role('root', function* () { yield call({}) })", "not a name"},
+		{"say without text", "role('root', function* () { yield say({}) })", "not a string"},
+		{"returned function", "role('root', function* () { return () => 1 })", "returned a function"},
+		{"endless loop", "role('root', function* () { for (;;); })", "ran out of time"},
+		{"endless loop of empty lists", "role('root', function* () { for (;;) yield [] })", "ran out of time"},
+		{"memory bomb", "role('root', function* () { for (const a = [];;) a.push('x'.repeat(1000) + a.length) })", "out of memory"},
+		{"randomness", "role('root', function* () { return Math.random() })", "Math.random"},
+		{"no script for the role", "role('analyst', function* () {}); role('clerk', function* () {})", `no script for role "root"; it has scripts for ["analyst" "clerk"]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -264,7 +285,7 @@ func TestBrainsThatFail(t *testing.T) {
 			if strings.Contains(tt.want, "time") {
 				c.StepTimeout = 100 * time.Millisecond
 			}
-			err := newPlay("root").run(t, load(t, c, tt.source), map[int][]string{0: {`1`}})
+			err := newFakeRuntime("root").run(t, newModel(t, c, tt.source), map[int][]string{0: {`1`}})
 			e := wantCode(t, err, errcode.LLMCallFailed, tt.want)
 			if e.Details["read"] != 1 {
 				t.Errorf("details %v, want read 1", e.Details)
@@ -273,86 +294,85 @@ func TestBrainsThatFail(t *testing.T) {
 	}
 }
 
-func TestAfterAFailedTurnTheNextMessageStartsAnew(t *testing.T) {
-	p := newPlay("root")
-	m := load(t, script.Config{}, `role("root", function* (task) { if (task.payload === 1) null.x; return task.payload })`)
-	e := wantCode(t, p.run(t, m, map[int][]string{0: {`1`, `2`}}), errcode.LLMCallFailed)
-	p.items = append(p.items, model.Item{Answer: &model.Answer{Finish: model.FinishEnd, Text: e.Message, MessagesRead: e.Details["read"].(int)}})
-	if err := p.run(t, m, nil); err != nil || p.lines[0] != "end 2 read=2" {
-		t.Errorf("got %q, %v", p.lines, err)
+func TestModel_StartsAgainAfterFailedTurn(t *testing.T) {
+	rt := newFakeRuntime("root")
+	m := newModel(t, script.Config{}, `role("root", function* (task) { if (task.payload === 1) null.x; return task.payload })`)
+	e := wantCode(t, rt.run(t, m, map[int][]string{0: {`1`, `2`}}), errcode.LLMCallFailed)
+	rt.items = append(rt.items, model.Item{Answer: &model.Answer{Finish: model.FinishEnd, Text: e.Message, MessagesRead: e.Details["read"].(int)}})
+	if err := rt.run(t, m, nil); err != nil || rt.lines[0] != "end 2 read=2" {
+		t.Errorf("got %q, %v", rt.lines, err)
 	}
 }
 
-// The runtime ended a turn itself, where a kept brain wanted to go on.
-func TestAfterATurnThatWasEndedTheNextMessageStartsAnew(t *testing.T) {
-	p := newPlay("root")
-	p.tell(`1`)
-	m := load(t, script.Config{}, `role("root", function* (task) { yield call("echo"); return task.payload })`)
-	if _, err := ask(t, m, p.request()); err != nil {
+// The runtime may end a turn although the cached script would continue.
+func TestModel_StartsAgainAfterTurnEndedByRuntime(t *testing.T) {
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	m := newModel(t, script.Config{}, `role("root", function* (task) { yield call("echo"); return task.payload })`)
+	if _, err := ask(t, m, rt.request()); err != nil {
 		t.Fatal(err)
 	}
-	p.record(&model.Answer{Finish: model.FinishEnd, MessagesRead: 1})
-	p.tell(`2`)
-	if err := p.run(t, m, nil); err != nil {
+	rt.record(&model.Answer{Finish: model.FinishEnd, MessagesRead: 1})
+	rt.addMessage(`2`)
+	if err := rt.run(t, m, nil); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"end  read=1", "calls echo{} read=2", "end 2 read=2"}, p.lines); diff != "" {
+	if diff := cmp.Diff([]string{"end  read=1", "calls echo{} read=2", "end 2 read=2"}, rt.lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestABrainThatChangedDiverges(t *testing.T) {
+func TestModel_RejectsChangedScript(t *testing.T) {
 	const before = `role("root", function* () { yield call("echo", {a: 1, b: 2}); yield say("hi"); yield receive(); return 1 })`
 	tests := []struct{ name, after, step, was, is string }{
-		{"another tool", `role("root", function* () { yield call("other", {a: 1, b: 2}) })`, "step 1", `call("echo", {"a":1,"b":2})`, `call("other", {"a":1,"b":2})`},
-		{"other arguments", `role("root", function* () { yield call("echo", {a: 2}) })`, "step 1", `call("echo"`, `call("echo", {"a":2})`},
+		{"different tool", `role("root", function* () { yield call("other", {a: 1, b: 2}) })`, "step 1", `call("echo", {"a":1,"b":2})`, `call("other", {"a":1,"b":2})`},
+		{"different arguments", `role("root", function* () { yield call("echo", {a: 2}) })`, "step 1", `call("echo"`, `call("echo", {"a":2})`},
 		{"more calls", `role("root", function* () { yield [call("echo", {a: 1, b: 2}), call("echo")] })`, "step 1", `call("echo"`, `[call("echo", {"a":1,"b":2}), call("echo", {})]`},
-		{"a return instead", `role("root", function* () { return 5 })`, "step 1", `call("echo"`, `return 5`},
-		{"another text", `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield say("ho") })`, "step 2", `say("hi")`, `say("ho")`},
-		{"a receive too early", `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield receive() })`, "step 2", `say("hi")`, `receive()`},
-		{"a call instead of a receive", `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield say("hi"); yield call("echo") })`, "step 3", `receive()`, `call("echo", {})`},
+		{"return instead of a call", `role("root", function* () { return 5 })`, "step 1", `call("echo"`, `return 5`},
+		{"different text", `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield say("ho") })`, "step 2", `say("hi")`, `say("ho")`},
+		{"receive too early", `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield receive() })`, "step 2", `say("hi")`, `receive()`},
+		{"call instead of a receive", `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield say("hi"); yield call("echo") })`, "step 3", `receive()`, `call("echo", {})`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPlay("root")
-			if err := p.run(t, load(t, script.Config{}, before), map[int][]string{0: {`1`}}); err != nil {
+			rt := newFakeRuntime("root")
+			if err := rt.run(t, newModel(t, script.Config{}, before), map[int][]string{0: {`1`}}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := ask(t, load(t, script.Config{}, tt.after), p.request())
+			_, err := ask(t, newModel(t, script.Config{}, tt.after), rt.request())
 			wantCode(t, err, errcode.ScriptDiverged, tt.step, tt.was, tt.is)
 		})
 	}
 }
 
-func TestTheOrderOfKeysIsNoDivergence(t *testing.T) {
-	p := newPlay("root")
-	if err := p.run(t, load(t, script.Config{}, `role("root", function* () { yield call("echo", {a: 1, b: 2}); yield receive() })`), map[int][]string{0: {`1`}}); err != nil {
+func TestModel_IgnoresOrderOfKeys(t *testing.T) {
+	rt := newFakeRuntime("root")
+	if err := rt.run(t, newModel(t, script.Config{}, `role("root", function* () { yield call("echo", {a: 1, b: 2}); yield receive() })`), map[int][]string{0: {`1`}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(t, load(t, script.Config{}, `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield receive() })`), p.request()); err != nil {
+	if _, err := ask(t, newModel(t, script.Config{}, `role("root", function* () { yield call("echo", {b: 2, a: 1}); yield receive() })`), rt.request()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A recorded step sees the tools and the state that were recorded with it, the
-// live one those of the request.
-func TestStepsSeeWhatWasRecordedWithThem(t *testing.T) {
+// The live step sees the tools and the state of the request.
+func TestModel_RecordedStepsSeeRecordedState(t *testing.T) {
 	const source = `role("root", function* () {
 		const seen = [];
 		for (let i = 0; i < 3; i++) { seen.push([self.state, ...tools]); yield say("x") }
 		seen.push([self.state, ...tools]);
 		return seen;
 	})`
-	p := newPlay("root")
-	p.tell(`1`)
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
 	say := func(state string, tools ...string) {
-		p.items = append(p.items, model.Item{Answer: &model.Answer{Finish: model.FinishContinue, Text: "x", MessagesRead: 1, State: state, Tools: tools}})
+		rt.items = append(rt.items, model.Item{Answer: &model.Answer{Finish: model.FinishContinue, Text: "x", MessagesRead: 1, State: state, Tools: tools}})
 	}
 	say("s1", "a")
 	say("s2") // the tools are the same as before
 	say("s3", "b", "c")
-	p.self.State, p.tools = "now", []string{"d"}
-	a, err := ask(t, load(t, script.Config{}, source), p.request())
+	rt.self.State, rt.tools = "now", []string{"d"}
+	a, err := ask(t, newModel(t, script.Config{}, source), rt.request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,110 +381,110 @@ func TestStepsSeeWhatWasRecordedWithThem(t *testing.T) {
 	}
 }
 
-// The first answer is lost before it is recorded, and the world has moved when
-// the step is asked for again.
-func TestAStepThatIsAskedAgainSeesTheNewRequest(t *testing.T) {
-	p := newPlay("root")
-	p.tell(`1`)
-	m := load(t, script.Config{}, `role("root", function* () { yield say(self.state) })`)
+// If an answer is lost before it is recorded, the step is asked for again, possibly with
+// another state.
+func TestModel_RepeatedStepSeesNewRequest(t *testing.T) {
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	m := newModel(t, script.Config{}, `role("root", function* () { yield say(self.state) })`)
 	for _, state := range []string{"one", "one", "two"} {
-		p.self.State = state
-		a, err := ask(t, m, p.request())
+		rt.self.State = state
+		a, err := ask(t, m, rt.request())
 		if err != nil || a.Text != state {
 			t.Fatalf("got %v, %v; want %q", a, err, state)
 		}
 	}
 }
 
-// Before any tools were recorded, steps are shown those of the request.
-func TestAKeptBrainDoesNotRememberToolsThatWereNotRecorded(t *testing.T) {
-	p := newPlay("root")
-	p.terse = true
-	p.tell(`1`)
-	m := load(t, script.Config{}, `role("root", function* () { const before = tools; yield say("x"); yield say("y"); return before })`)
+// Steps before the first recorded tools see those of the request.
+func TestModel_UnrecordedToolsComeFromRequest(t *testing.T) {
+	rt := newFakeRuntime("root")
+	rt.omitTools = true
+	rt.addMessage(`1`)
+	m := newModel(t, script.Config{}, `role("root", function* () { const before = tools; yield say("x"); yield say("y"); return before })`)
 	var last *model.Answer
 	for _, tool := range []string{"a", "a", "b"} {
-		p.tools = []string{tool}
-		a, err := ask(t, m, p.request())
+		rt.tools = []string{tool}
+		a, err := ask(t, m, rt.request())
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.record(a)
-		p.terse = false // the second answer records its tools
+		rt.record(a)
+		rt.omitTools = false // the second answer records its tools
 		last = a
 	}
 	if got := string(last.Value); got != `["b"]` {
-		t.Errorf("got %s, want what feeding it anew gives", got)
+		t.Errorf("got %s, want what a replay returns", got)
 	}
 }
 
-func TestAMessageRecordedBeforeAWaitItCameTooLateFor(t *testing.T) {
-	m := load(t, script.Config{}, `role("root", function* () { const m = yield receive(); yield say("x"); return m.payload })`)
-	p := newPlay("root")
-	p.tell(`1`)
-	a, err := ask(t, m, p.request())
+func TestModel_IgnoresMessageThatCameTooLateForWait(t *testing.T) {
+	m := newModel(t, script.Config{}, `role("root", function* () { const m = yield receive(); yield say("x"); return m.payload })`)
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	a, err := ask(t, m, rt.request())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.tell(`2`) // while the model was thinking
-	p.record(a)
-	if err := p.run(t, load(t, script.Config{}, `role("root", function* () { const m = yield receive(); yield say("x"); return m.payload })`), nil); err != nil {
+	rt.addMessage(`2`) // while the model was being asked
+	rt.record(a)
+	if err := rt.run(t, newModel(t, script.Config{}, `role("root", function* () { const m = yield receive(); yield say("x"); return m.payload })`), nil); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"wait read=1", "continue x read=2", "end 2 read=2"}
-	if diff := cmp.Diff(want, p.lines); diff != "" {
+	if diff := cmp.Diff(want, rt.lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// One Model, one agent id, two conversations that look alike but for a payload.
-func TestAKeptBrainIsNotTakenForAnotherConversation(t *testing.T) {
-	m := load(t, script.Config{}, `role("root", function* (task) { yield call("echo"); return task.payload })`)
+// Two conversations of one agent id differ in a payload only.
+func TestModel_CacheChecksConversation(t *testing.T) {
+	m := newModel(t, script.Config{}, `role("root", function* (task) { yield call("echo"); return task.payload })`)
 	for _, payload := range []string{`1`, `2`} {
-		p := newPlay("root")
-		p.tell(payload)
-		a, err := ask(t, m, p.request())
+		rt := newFakeRuntime("root")
+		rt.addMessage(payload)
+		a, err := ask(t, m, rt.request())
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.record(a)
-		other := newPlay("root")
-		other.items = append([]model.Item{}, p.items...)
+		rt.record(a)
+		other := newFakeRuntime("root")
+		other.items = append([]model.Item{}, rt.items...)
 		message := *other.items[0].Message
 		message.Payload = []byte(`3`)
 		other.items[0] = model.Item{Message: &message}
 		a, err = ask(t, m, other.request())
 		if err != nil || string(a.Value) != `3` {
-			t.Errorf("got %v, %v; want the payload of its own conversation", a, err)
+			t.Errorf("got %v, %v; want the payload of the second conversation", a, err)
 		}
 	}
 }
 
-func TestAStepWithoutItsResultsIsAnError(t *testing.T) {
-	p := newPlay("root")
-	p.tell(`1`)
-	m := load(t, script.Config{}, `role("root", function* () { yield call("echo") })`)
-	a, err := ask(t, m, p.request())
+func TestModel_ReportsMissingResults(t *testing.T) {
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	m := newModel(t, script.Config{}, `role("root", function* () { yield call("echo") })`)
+	a, err := ask(t, m, rt.request())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.record(a)
-	p.items = p.items[:len(p.items)-1]
-	_, err = ask(t, m, p.request())
-	wantCode(t, err, errcode.Internal, "has a result")
+	rt.record(a)
+	rt.items = rt.items[:len(rt.items)-1]
+	_, err = ask(t, m, rt.request())
+	wantCode(t, err, errcode.Internal, "has no result")
 }
 
-func TestAgentsAreServedSideBySide(t *testing.T) {
-	m := load(t, script.Config{CacheSize: 3}, `role("*", function* () { let n = 0; for (let i = 0; i < 10; i++) n += (yield call("echo", {i})).echo.i; return [self.role, n] })`)
+func TestModel_ServesAgentsConcurrently(t *testing.T) {
+	m := newModel(t, script.Config{CacheSize: 3}, `role("*", function* () { let n = 0; for (let i = 0; i < 10; i++) n += (yield call("echo", {i})).echo.i; return [self.role, n] })`)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			role := fmt.Sprint("role", i)
-			p := newPlay(role)
-			if err := p.run(t, m, map[int][]string{0: {`1`}}); err != nil {
+			rt := newFakeRuntime(role)
+			if err := rt.run(t, m, map[int][]string{0: {`1`}}); err != nil {
 				t.Error(err)
 			}
-			if got, want := p.lines[10], fmt.Sprintf("end [%q,45] read=1", role); got != want {
+			if got, want := rt.lines[10], fmt.Sprintf("end [%q,45] read=1", role); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})
@@ -472,14 +492,14 @@ func TestAgentsAreServedSideBySide(t *testing.T) {
 	all.Wait()
 }
 
-func TestOneAgentAskedTwiceAtOnce(t *testing.T) {
-	m := load(t, script.Config{}, `role("root", function* () { yield say("x") })`)
-	p := newPlay("root")
-	p.tell(`1`)
+func TestModel_ServesOneAgentConcurrently(t *testing.T) {
+	m := newModel(t, script.Config{}, `role("root", function* () { yield say("x") })`)
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if a, err := ask(t, m, p.request()); err != nil || a.Text != "x" {
+			if a, err := ask(t, m, rt.request()); err != nil || a.Text != "x" {
 				t.Errorf("got %v, %v", a, err)
 			}
 		})
@@ -487,62 +507,62 @@ func TestOneAgentAskedTwiceAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-func TestGenerateEndsWithItsContext(t *testing.T) {
-	m := load(t, script.Config{StepTimeout: time.Minute}, `role("root", function* () { for (;;); })`)
-	p := newPlay("root")
-	p.tell(`1`)
+func TestModel_GenerateReturnsContextError(t *testing.T) {
+	m := newModel(t, script.Config{StepTimeout: time.Minute}, `role("root", function* () { for (;;); })`)
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	for _, err := range m.Generate(ctx, p.request()) {
+	for _, err := range m.Generate(ctx, rt.request()) {
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want the cause of the context", err)
+			t.Errorf("got %v, want the error of the context", err)
 		}
 	}
 }
 
-func TestAClosedModelAnswersNoMore(t *testing.T) {
-	m := load(t, script.Config{}, `role("root", function* () { yield say("x") })`)
-	p := newPlay("root")
-	p.tell(`1`)
-	if _, err := ask(t, m, p.request()); err != nil {
+func TestModel_GenerateAfterClose(t *testing.T) {
+	m := newModel(t, script.Config{}, `role("root", function* () { yield say("x") })`)
+	rt := newFakeRuntime("root")
+	rt.addMessage(`1`)
+	if _, err := ask(t, m, rt.request()); err != nil {
 		t.Fatal(err)
 	}
 	m.Close()
 	m.Close()
-	_, err := ask(t, m, p.request())
+	_, err := ask(t, m, rt.request())
 	wantCode(t, err, errcode.LLMCallFailed, "closed")
 }
 
-// One step of a brain that has come through a number of steps before: with the
-// brain kept, and with the whole conversation fed to a new one.
-func BenchmarkStep(b *testing.B) {
+// BenchmarkModelStep measures one step after a number of others, with the virtual machine
+// cached and with the whole conversation replayed.
+func BenchmarkModelStep(b *testing.B) {
 	const source = `role("root", function* () { for (let i = 0; ; i++) yield call("echo", {i}) })`
 	for _, steps := range []int{10, 1000} {
-		m := load(b, script.Config{}, source)
-		p := newPlay("root")
-		p.tell(`1`)
+		m := newModel(b, script.Config{}, source)
+		rt := newFakeRuntime("root")
+		rt.addMessage(`1`)
 		for range steps {
-			a, err := ask(b, m, p.request())
+			a, err := ask(b, m, rt.request())
 			if err != nil {
 				b.Fatal(err)
 			}
-			p.record(a)
+			rt.record(a)
 		}
-		b.Run(fmt.Sprintf("fed anew, %d steps", steps), func(b *testing.B) {
-			anew := load(b, script.Config{CacheSize: -1}, source)
+		b.Run(fmt.Sprintf("replayed, %d steps", steps), func(b *testing.B) {
+			uncached := newModel(b, script.Config{CacheSize: -1}, source)
 			for b.Loop() {
-				if _, err := ask(b, anew, p.request()); err != nil {
+				if _, err := ask(b, uncached, rt.request()); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("kept, %d steps and more", steps), func(b *testing.B) {
+		b.Run(fmt.Sprintf("cached, %d steps and more", steps), func(b *testing.B) {
 			for b.Loop() {
-				a, err := ask(b, m, p.request())
+				a, err := ask(b, m, rt.request())
 				if err != nil {
 					b.Fatal(err)
 				}
-				p.record(a)
+				rt.record(a)
 			}
 		})
 	}

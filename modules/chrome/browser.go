@@ -12,24 +12,24 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// startTime is how long a browser may take to start.
-const startTime = 60 * time.Second
+// startTimeout is how long the browser may take to start.
+const startTimeout = 60 * time.Second
 
-// browserProcess is a browser that runs, with the contexts there are in it.
+// browserProcess is a running browser with its browser contexts and tabs.
 type browserProcess struct {
 	*process
-	root    session
+	root    session // of the browser itself
 	version string
-	ended   chan struct{} // closed when it has ended and its folder is gone
-	err     error         // of the end; set before ended is closed
+	ended   chan struct{} // closed when it has ended and its directory is removed
+	err     error         // of ending it; set before ended is closed
 
 	mu       sync.Mutex // guards what follows
 	contexts map[cdp.BrowserContextID]*browserContext
 	tabs     map[target.SessionID]*tab
 }
 
-// newProgram starts a browser and waits until it answers.
-func newProgram(ctx context.Context, s Settings) (*browserProcess, error) {
+// startBrowser starts a browser and waits until it responds.
+func startBrowser(ctx context.Context, s Settings) (*browserProcess, error) {
 	executable, err := s.executable()
 	if err != nil {
 		return nil, err
@@ -38,9 +38,9 @@ func newProgram(ctx context.Context, s Settings) (*browserProcess, error) {
 	if p.process, err = launch(executable, s); err != nil {
 		return nil, err
 	}
-	p.root = session{newConn(p.in, p.out, p.happened), ""}
+	p.root = session{newConn(p.in, p.out, p.handleEvent), ""}
 	go p.watch()
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err = p.handshake(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -48,7 +48,7 @@ func newProgram(ctx context.Context, s Settings) (*browserProcess, error) {
 	return p, nil
 }
 
-// handshake asks to be told of every page before it runs.
+// handshake makes the browser attach us to every page before its scripts run.
 func (p *browserProcess) handshake(ctx context.Context) error {
 	v, err := call(ctx, p.root, browser.GetVersion, cdp.Empty{})
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *browserProcess) handshake(ctx context.Context) error {
 	return err
 }
 
-// watch cleans up behind a browser that has ended, by itself or not.
+// watch cleans up once the browser has ended, by itself or by close.
 func (p *browserProcess) watch() {
 	select {
 	case <-p.root.lost:
@@ -74,14 +74,14 @@ func (p *browserProcess) watch() {
 	close(p.ended)
 }
 
-// close ends the browser and returns when it is gone with its files.
+// close ends the browser, and returns when its processes and files are gone.
 func (p *browserProcess) close() error {
 	p.root.transport.Close()
 	<-p.ended
 	return p.err
 }
 
-// alive says whether the browser answers, as far as is known.
+// alive reports whether the browser is connected and running.
 func (p *browserProcess) alive() bool {
 	select {
 	case <-p.root.lost:
@@ -93,22 +93,22 @@ func (p *browserProcess) alive() bool {
 	}
 }
 
-// happened takes what the browser tells of itself and of pages.
-func (p *browserProcess) happened(m *cdproto.Message) {
+// handleEvent handles an event of the browser or of a page.
+func (p *browserProcess) handleEvent(m *cdproto.Message) {
 	if m.SessionID != "" {
 		if t := p.tab(m.SessionID); t != nil {
-			t.happened(m)
+			t.handleEvent(m)
 		}
 		return
 	}
 	switch m.Method {
 	case cdproto.EventTargetAttachedToTarget:
 		if e, ok := decode[target.EventAttachedToTarget](m); ok && e.TargetInfo != nil {
-			p.attached(e)
+			p.onAttached(e)
 		}
 	case cdproto.EventTargetDetachedFromTarget:
 		if e, ok := decode[target.EventDetachedFromTarget](m); ok {
-			p.detached(e.SessionID)
+			p.onDetached(e.SessionID)
 		}
 	}
 }
@@ -119,30 +119,30 @@ func (p *browserProcess) tab(id target.SessionID) *tab {
 	return p.tabs[id]
 }
 
-// attached takes in a new page, which does not run yet. What belongs to no
-// context of ours, or is one too many, is closed.
-func (p *browserProcess) attached(e target.EventAttachedToTarget) {
+// onAttached adds a new page, whose scripts do not run yet. It closes a page of an unknown
+// context and one above the limit of tabs.
+func (p *browserProcess) onAttached(e target.EventAttachedToTarget) {
 	p.mu.Lock()
-	r := p.contexts[e.TargetInfo.BrowserContextID]
-	t := newTab(session{p.root.conn, e.SessionID}, e.TargetInfo.TargetID, r)
-	if r != nil {
+	owner := p.contexts[e.TargetInfo.BrowserContextID]
+	t := newTab(session{p.root.conn, e.SessionID}, e.TargetInfo.TargetID, owner)
+	if owner != nil {
 		p.tabs[e.SessionID] = t
 	}
 	p.mu.Unlock()
-	if r == nil || !r.add(t) {
+	if owner == nil || !owner.add(t) {
 		_ = post(p.root, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID})
 		return
 	}
-	t.begin()
+	t.setUp()
 }
 
-func (p *browserProcess) detached(id target.SessionID) {
+func (p *browserProcess) onDetached(id target.SessionID) {
 	p.mu.Lock()
 	t := p.tabs[id]
 	delete(p.tabs, id)
 	p.mu.Unlock()
 	if t != nil {
-		t.room.remove(t)
-		t.end(errClosed)
+		t.owner.remove(t)
+		t.cancel(errClosed)
 	}
 }

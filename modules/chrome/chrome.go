@@ -1,16 +1,16 @@
-// Package chrome owns a module that gives agents a web browser: the group
-// "chrome" with ten tools, over a Chromium found on the machine.
+// Package chrome is a module with a web browser for agents: the group "chrome" with ten
+// tools, which use a Chromium that is installed on the machine.
 //
 //	kind := modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{Policy: policy, Hosts: rt, Artifacts: artifacts})}
 //
-// An instance of the module has one browser process, started at the first
-// call. Each principal has a browser context of its own: cookies, storage and
-// tabs of one are nothing to another. All a context sends goes through a proxy
-// of its own in this process, which asks who may reach what and dials by
-// org/hosts/guard. Contexts end when idle, the browser with the last of them.
+// A module has one browser process, which is started at the first call. Each principal has
+// its own browser context: contexts do not share cookies, storage or tabs. All requests of a
+// context go through its own proxy in this process, which checks the hosts that the
+// principal may reach and dials with hosts.DialGuard. A context is closed when it is idle,
+// and the browser with the last context.
 //
-// The package decides no permission: who may call a tool is the gate's
-// business, which hosts a principal may reach that of Hosts.
+// The package does not check who may call a tool; package gate does. Deps.Hosts decides
+// which hosts a principal may reach.
 package chrome
 
 import (
@@ -30,58 +30,59 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Kind is the name to register a constructor of New under.
+// Kind is the name of this kind of module.
 const Kind = "chrome"
 
-// Deps is what the module asks of the process it is in. The zero Needs let
-// nothing out of the browser. All of it is used concurrently.
+// Deps are the dependencies of the module. With the zero Deps the browser can send no
+// requests. All of them are used concurrently.
 type Deps struct {
-	Policy    func() Policy // asked for each connection; nil is the zero Policy
-	Hosts     Hosts         // nil lets nobody reach anything
-	Artifacts Artifacts     // keeps screenshots; nil keeps none
-	Resolver  *net.Resolver // nil: the system's
+	Policy    func() Policy // called for each connection; nil is the zero Policy
+	Hosts     Hosts         // nil allows no hosts
+	Artifacts Artifacts     // stores screenshots; nil: the results contain them
+	Resolver  *net.Resolver // nil is the system's
 }
 
-// Policy is what the operator lets all requests reach, as http_request has it.
-// The zero Policy lets nothing out.
+// Policy is the operator's policy for all requests, as for http_request. The zero Policy
+// allows no requests.
 type Policy struct {
-	AllowHTTP bool           // http and ws beside https and wss
-	Private   []netip.Prefix // reachable although not public
-	Hosts     hosts.Rule     // bounds every role
+	AllowHTTP bool           // allow http and ws in addition to https and wss
+	Private   []netip.Prefix // addresses that are not public and allowed nevertheless
+	Hosts     hosts.Rule     // the hosts allowed for any role
 }
 
-// Hosts knows which hosts a caller may reach.
+// Hosts decides which hosts a principal may reach.
 type Hosts interface {
-	// MayReach says whether requests of by may go to a host now; the error is
-	// host_blocked when they may not.
+	// MayReach returns nil if requests of by may go to a host now, else an error with the
+	// code host_blocked.
 	MayReach(ctx context.Context, by identity.Principal, h hosts.Host) error
 }
 
-// Artifacts keeps images in the task of the agent that calls, or for the caller
-// from outside. It is idempotent by call id.
+// Artifacts stores images.
 type Artifacts interface {
+	// PutImage stores an image for the task of the calling agent, or for the external
+	// caller, and returns the reference. It is idempotent by c.ID.
 	PutImage(ctx context.Context, c tool.Call, mediaType string, data []byte, meta json.RawMessage) (ref string, err error)
 }
 
-// Settings are what the operator may say.
+// Settings are the settings in the configuration.
 type Settings struct {
-	Executable  string   `json:"executable"`  // of the browser; default chromium, chromium-browser, google-chrome or chrome of PATH
-	MaxTabs     int      `json:"maxTabs"`     // of a principal; 1 to 100, default 8
-	MaxContexts int      `json:"maxContexts"` // principals at once; 1 to 1000, default 16
-	Idle        Duration `json:"idle"`        // without a call until a context is closed; default 5m
+	Executable  string   `json:"executable"`  // of the browser; default chromium, chromium-browser, google-chrome or chrome in PATH
+	MaxTabs     int      `json:"maxTabs"`     // per principal; 1 to 100, default 8
+	MaxContexts int      `json:"maxContexts"` // one per principal; 1 to 1000, default 16
+	IdleTimeout Duration `json:"idle"`        // a context without a call for this time is closed; default 5m
 	Viewport    Size     `json:"viewport"`    // of a tab; default 1280 by 800
-	MaxTransfer int64    `json:"maxTransfer"` // bytes that pages of a principal may receive from one call to the next; default 128 MiB
-	MaxMemory   int64    `json:"maxMemory"`   // bytes of data of each process of the browser; default 2 GiB
-	NoSandbox   bool     `json:"noSandbox"`   // turns Chromium's own sandbox off, where it cannot work; it is off for root
+	MaxTransfer int64    `json:"maxTransfer"` // bytes that the pages of a principal may receive between two calls; default 128 MiB
+	MaxMemory   int64    `json:"maxMemory"`   // bytes of data memory per process of the browser; default 2 GiB
+	NoSandbox   bool     `json:"noSandbox"`   // disables Chromium's own sandbox, where it does not work; it is always disabled for root
 }
 
-// Size is in CSS pixels, each side from 100 to 4096.
+// Size is a size in CSS pixels, each side from 100 to 4096.
 type Size struct {
 	Width  int64 `json:"width"`
 	Height int64 `json:"height"`
 }
 
-// Duration is written as Go writes durations: 90s, 5m.
+// Duration is a time.Duration that is written as in Go: 90s, 5m.
 type Duration time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -93,13 +94,13 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 func defaults() Settings {
 	return Settings{
-		MaxTabs: 8, MaxContexts: 16, Idle: Duration(5 * time.Minute), Viewport: Size{1280, 800},
+		MaxTabs: 8, MaxContexts: 16, IdleTimeout: Duration(5 * time.Minute), Viewport: Size{1280, 800},
 		MaxTransfer: 128 << 20, MaxMemory: 2 << 30,
 	}
 }
 
-// Module implements modules.Module and modules.Validator. Its browser runs
-// from the first call until Close.
+// Module implements modules.Module, modules.Validator and io.Closer. It starts the browser
+// when a call needs it.
 type Module struct {
 	name     string
 	settings Settings
@@ -107,8 +108,8 @@ type Module struct {
 	pool     *pool
 }
 
-// New gives a modules.Constructor of modules that use n.
-func New(n Deps) modules.Constructor {
+// New returns a modules.Constructor of modules with these dependencies.
+func New(deps Deps) modules.Constructor {
 	return func(c modules.Config) (modules.Module, error) {
 		m := &Module{name: c.Name, settings: defaults()}
 		if err := c.Decode(&m.settings); err != nil {
@@ -117,9 +118,9 @@ func New(n Deps) modules.Constructor {
 		if err := m.settings.check(c.Name); err != nil {
 			return nil, err
 		}
-		m.pool = newPool(m.settings, n, c.Host.Log)
+		m.pool = newPool(m.settings, deps, c.Host.Log)
 		var err error
-		m.tools, err = (&handlers{m.pool, n.Artifacts}).tools()
+		m.tools, err = (&handlers{m.pool, deps.Artifacts}).tools()
 		return m, err
 	}
 }
@@ -132,9 +133,8 @@ func (m *Module) Groups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: "chrome", Description: "Use a web browser", Tools: m.tools}}
 }
 
-// Validate implements modules.Validator: an executable that the settings name
-// has to be there. Where they name none and there is none, calls answer
-// tool_unavailable.
+// Validate implements modules.Validator: a configured executable has to exist. If none is
+// configured and none is found, calls fail with tool_unavailable.
 func (m *Module) Validate() error {
 	if m.settings.Executable == "" {
 		return nil
@@ -145,38 +145,39 @@ func (m *Module) Validate() error {
 	return nil
 }
 
-// Close implements io.Closer: it returns when the browser has ended and its
-// files are gone.
+// Close implements io.Closer. It returns when the browser has ended and its files are
+// removed.
 func (m *Module) Close() error { return m.pool.close() }
 
+// check validates the settings. The error names the setting.
 func (s Settings) check(module string) error {
-	side := func(n int64) bool { return n >= 100 && n <= 4096 }
-	fault := ""
+	validSide := func(n int64) bool { return n >= 100 && n <= 4096 }
+	problem := ""
 	switch {
 	case s.MaxTabs < 1 || s.MaxTabs > 100:
-		fault = "maxTabs has to be from 1 to 100"
+		problem = "maxTabs must be from 1 to 100"
 	case s.MaxContexts < 1 || s.MaxContexts > 1000:
-		fault = "maxContexts has to be from 1 to 1000"
-	case s.Idle <= 0:
-		fault = "idle has to be more than 0, as 5m"
-	case !side(s.Viewport.Width) || !side(s.Viewport.Height):
-		fault = "width and height of viewport have to be from 100 to 4096"
+		problem = "maxContexts must be from 1 to 1000"
+	case s.IdleTimeout <= 0:
+		problem = "idle must be more than 0, such as 5m"
+	case !validSide(s.Viewport.Width) || !validSide(s.Viewport.Height):
+		problem = "width and height of viewport must be from 100 to 4096"
 	case s.MaxTransfer < 1<<20:
-		fault = "maxTransfer has to be 1048576 bytes or more"
+		problem = "maxTransfer must be at least 1048576 bytes"
 	case s.MaxMemory < 512<<20:
-		fault = "maxMemory has to be 536870912 bytes or more: a browser needs as much"
+		problem = "maxMemory must be at least 536870912 bytes"
 	default:
 		return nil
 	}
-	return errcode.New(errcode.InvalidConfig, "settings of module %q: %s", module, fault)
+	return errcode.New(errcode.InvalidConfig, "settings of module %q: %s", module, problem)
 }
 
-// executable finds the browser.
+// executable returns the path of the browser.
 func (s Settings) executable() (string, error) {
 	for _, name := range []string{cmp.Or(s.Executable, "chromium"), "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil || s.Executable != "" {
 			return path, err
 		}
 	}
-	return "", errcode.New(errcode.ToolUnavailable, "there is no browser on this machine; the operator can install Chromium, or name one with executable in the settings of the module")
+	return "", errcode.New(errcode.ToolUnavailable, "no browser found; the operator can install Chromium, or set executable in the settings of the module")
 }

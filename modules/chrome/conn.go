@@ -13,56 +13,56 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// errBrowserGone: the browser is gone.
+// errBrowserGone is the error of calls when the browser has ended.
 var errBrowserGone = errors.New("the browser ended")
 
-// errTooManyMessages: nothing is read from us any more.
-var errTooManyMessages = errors.New("the browser takes no more messages")
+// errTooManyMessages is the error when the browser does not read its messages any more.
+var errTooManyMessages = errors.New("the browser does not read its messages")
 
-// conn speaks the DevTools protocol with one browser, over its pipe. Only what
-// is subscribed to comes in: a page decides how much that is.
+// conn is a connection to a browser over its pipe, with the DevTools protocol. The browser
+// sends only the events that were enabled: a page decides how many there are.
 type conn struct {
-	transport chromedp.Transport
-	out       chan *cdproto.Message
-	event     func(*cdproto.Message) // called one at a time; may post, may not call
-	lost      chan struct{}          // closed when the browser is gone
-	ended     sync.WaitGroup
+	transport  chromedp.Transport
+	out        chan *cdproto.Message
+	onEvent    func(*cdproto.Message) // called one at a time; may post, must not call
+	lost       chan struct{}          // closed when the connection has ended
+	goroutines sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
-	next    int64
-	pending map[int64]chan *cdproto.Message
-	gone    bool
+	lastID  int64
+	pending map[int64]chan *cdproto.Message // calls that wait for their reply
+	gone    bool                            // the connection has ended
 }
 
-// newConn takes over r and w, and tells event what happens.
-func newConn(r io.ReadCloser, w io.WriteCloser, event func(*cdproto.Message)) *conn {
+// newConn returns a connection over r and w, which it closes.
+func newConn(r io.ReadCloser, w io.WriteCloser, onEvent func(*cdproto.Message)) *conn {
 	c := &conn{
-		transport: chromedp.NewPipeConn(newFrames(r), w), event: event,
+		transport: chromedp.NewPipeConn(newMessageReader(r), w), onEvent: onEvent,
 		out: make(chan *cdproto.Message, 4096), lost: make(chan struct{}), pending: make(map[int64]chan *cdproto.Message),
 	}
-	c.ended.Go(c.read)
-	c.ended.Go(c.write)
+	c.goroutines.Go(c.read)
+	c.goroutines.Go(c.write)
 	return c
 }
 
-// close ends the connection, and returns when nothing of it runs.
+// close ends the connection and waits for its goroutines.
 func (c *conn) close() {
 	c.transport.Close()
-	c.ended.Wait()
+	c.goroutines.Wait()
 }
 
 func (c *conn) read() {
-	defer c.fail()
+	defer c.onClosed()
 	for {
 		m := new(cdproto.Message)
 		if err := c.transport.Read(context.Background(), m); err != nil {
 			return
 		}
 		if m.ID == 0 {
-			c.event(m)
+			c.onEvent(m)
 			continue
 		}
-		if reply := c.take(m.ID); reply != nil {
+		if reply := c.takePending(m.ID); reply != nil {
 			reply <- m
 		}
 	}
@@ -82,7 +82,8 @@ func (c *conn) write() {
 	}
 }
 
-func (c *conn) fail() {
+// onClosed ends the connection after the last message was read.
+func (c *conn) onClosed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
@@ -90,8 +91,9 @@ func (c *conn) fail() {
 	c.transport.Close()
 }
 
-// take gives where the reply to a message is waited for, once.
-func (c *conn) take(id int64) chan *cdproto.Message {
+// takePending removes and returns the channel for the reply to a message, nil if there is
+// none.
+func (c *conn) takePending(id int64) chan *cdproto.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	reply := c.pending[id]
@@ -99,7 +101,7 @@ func (c *conn) take(id int64) chan *cdproto.Message {
 	return reply
 }
 
-// send puts a message on its way without waiting; reply may be nil.
+// send queues a message and returns its id. reply receives the reply; it may be nil.
 func (c *conn) send(to target.SessionID, method string, params any, reply chan *cdproto.Message) (int64, error) {
 	data, err := jsonv2.Marshal(params, chromedp.DefaultMarshalOptions)
 	if err != nil {
@@ -110,8 +112,8 @@ func (c *conn) send(to target.SessionID, method string, params any, reply chan *
 	if c.gone {
 		return 0, errBrowserGone
 	}
-	c.next++
-	m := &cdproto.Message{ID: c.next, SessionID: to, Method: cdproto.MethodType(method), Params: data}
+	c.lastID++
+	m := &cdproto.Message{ID: c.lastID, SessionID: to, Method: cdproto.MethodType(method), Params: data}
 	select {
 	case c.out <- m:
 	default:
@@ -124,20 +126,20 @@ func (c *conn) send(to target.SessionID, method string, params any, reply chan *
 	return m.ID, nil
 }
 
-// session is one target's, or the browser's when id is "".
+// session addresses one target, or the browser when id is "".
 type session struct {
 	*conn
 	id target.SessionID
 }
 
-// post sends a command and passes its reply over.
+// post sends a command and ignores its reply.
 func post[P, R any](s session, cmd cdp.Command[P, R], params P) error {
 	_, err := s.send(s.id, cmd.Method, params, nil)
 	return err
 }
 
-// call sends a command and waits for its reply. The error is errBrowserGone when the
-// browser is gone, a *cdproto.Error when it refuses, or ctx's.
+// call sends a command and waits for its reply. The error is errBrowserGone when the browser
+// has ended, a *cdproto.Error when it rejects the command, or ctx's cause.
 func call[P, R any](ctx context.Context, s session, cmd cdp.Command[P, R], params P) (result R, err error) {
 	reply := make(chan *cdproto.Message, 1)
 	id, err := s.send(s.id, cmd.Method, params, reply)
@@ -153,12 +155,12 @@ func call[P, R any](ctx context.Context, s session, cmd cdp.Command[P, R], param
 	case <-s.lost:
 		return result, errBrowserGone
 	case <-ctx.Done():
-		s.take(id)
+		s.takePending(id)
 		return result, context.Cause(ctx)
 	}
 }
 
-// decode reads the parameters of an event; false when it is none.
+// decode decodes the parameters of an event and reports whether they are valid.
 func decode[E any](m *cdproto.Message) (e E, ok bool) {
 	err := jsonv2.Unmarshal(m.Params, &e, chromedp.DefaultUnmarshalOptions)
 	return e, err == nil

@@ -13,96 +13,99 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// connect makes a tunnel: TLS, or a web socket without it.
+// connect handles CONNECT: it tunnels TLS, or a web socket without TLS where that is allowed.
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
-	h, err := hostOf(r.Host)
+	h, err := parseAuthority(r.Host)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	far, err := p.dial(r.Context(), h)
+	upstream, err := p.dial(r.Context(), h)
 	if err != nil {
-		p.refuse(w, h.String(), err)
+		p.block(w, h.String(), err)
 		return
 	}
-	defer far.Close()
-	near, in, err := http.NewResponseController(w).Hijack()
+	defer upstream.Close()
+	client, in, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	defer near.Close()
-	defer context.AfterFunc(p.ctx, func() { near.Close() })()
-	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+	defer client.Close()
+	defer context.AfterFunc(p.ctx, func() { client.Close() })()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	if err := p.requireTLS(near, in.Reader); err != nil {
-		p.refused.add(h.String(), err)
+	if err := p.requireTLS(client, in.Reader); err != nil {
+		p.blocked.add(h.String(), err)
 		return
 	}
-	pipeBoth(near, in.Reader, far)
+	pipeBoth(client, in.Reader, upstream)
 }
 
-// requireTLS waits for the browser's first bytes: they have to be TLS where nothing
-// else may go out.
-func (p *proxy) requireTLS(near net.Conn, in *bufio.Reader) error {
-	_ = near.SetReadDeadline(time.Now().Add(30 * time.Second))
+// requireTLS waits for the first bytes of the browser. They must be a TLS record unless plain
+// HTTP is allowed.
+func (p *proxy) requireTLS(client net.Conn, in *bufio.Reader) error {
+	_ = client.SetReadDeadline(time.Now().Add(30 * time.Second))
 	head, err := in.Peek(2)
-	_ = near.SetReadDeadline(time.Time{})
+	_ = client.SetReadDeadline(time.Time{})
 	if err != nil {
-		return nil // it said nothing; splice finds out
+		return nil // no bytes were sent; pipeBoth ends
 	}
 	if isTLS := head[0] == 0x16 && head[1] == 3; isTLS {
 		return nil
 	}
-	return p.reach.checkPlainHTTP()
+	return p.access.checkPlainHTTP()
 }
 
-// pipeBoth carries bytes both ways until either end is closed.
-func pipeBoth(near net.Conn, in io.Reader, far net.Conn) {
+// pipeBoth copies bytes in both directions until either end is closed. in is the reader of
+// client, which may have buffered bytes.
+func pipeBoth(client net.Conn, in io.Reader, upstream net.Conn) {
 	var both sync.WaitGroup
 	both.Go(func() {
-		_, _ = io.Copy(far, in)
-		far.Close()
+		_, _ = io.Copy(upstream, in)
+		upstream.Close()
 	})
 	both.Go(func() {
-		_, _ = io.Copy(near, far)
-		near.Close()
+		_, _ = io.Copy(client, upstream)
+		client.Close()
 	})
 	both.Wait()
 }
 
-// blockedHosts are the last hosts that pages of a context were refused.
+// blockedHosts records the hosts that were blocked for the pages of a context since the last
+// call began. It is safe for concurrent use.
 type blockedHosts struct {
 	mu   sync.Mutex // guards list
-	list []refusal
+	list []blockedHost
 }
 
-type refusal struct {
+// blockedHost is a host with the reason why it is blocked.
+type blockedHost struct {
 	host string
 	err  error
 }
 
-// add notes the first refusal of a host.
-func (r *blockedHosts) add(host string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := slices.ContainsFunc(r.list, func(o refusal) bool { return o.host == host })
-	if !known && len(r.list) < 20 {
-		r.list = append(r.list, refusal{host, err})
+// add records a host, unless it is recorded already or there are 20 of them.
+func (b *blockedHosts) add(host string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	recorded := slices.ContainsFunc(b.list, func(o blockedHost) bool { return o.host == host })
+	if !recorded && len(b.list) < 20 {
+		b.list = append(b.list, blockedHost{host, err})
 	}
 }
 
-func (r *blockedHosts) clear() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.list = nil
+func (b *blockedHosts) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.list = nil
 }
 
-// of gives why a host was refused, nil when it was not.
-func (r *blockedHosts) of(host string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, o := range r.list {
+// reason returns why a host is blocked, nil if it is not.
+func (b *blockedHosts) reason(host string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range b.list {
 		if o.host == host {
 			return o.err
 		}
@@ -110,22 +113,22 @@ func (r *blockedHosts) of(host string) error {
 	return nil
 }
 
-// first gives the first refusal, nil when there is none.
-func (r *blockedHosts) first() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.list) == 0 {
+// first returns the reason of the first blocked host, nil if there is none.
+func (b *blockedHosts) first() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) == 0 {
 		return nil
 	}
-	return r.list[0].err
+	return b.list[0].err
 }
 
-// codes gives "host: code" for each, in order.
-func (r *blockedHosts) codes() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// codes returns "host: code" for each blocked host, in order.
+func (b *blockedHosts) codes() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var list []string
-	for _, o := range r.list {
+	for _, o := range b.list {
 		list = append(list, o.host+": "+string(errcode.Of(o.err)))
 	}
 	return list

@@ -17,150 +17,150 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// browserContext is the browser context of one principal, with its way out.
+// browserContext is the browser context of one principal, with its own proxy.
 type browserContext struct {
-	program *browserProcess
-	id      cdp.BrowserContextID
-	proxy   *proxy
-	view    Size
-	most    int    // tabs
-	helper  string // what the script of evaluate.go is called in pages
+	browser    *browserProcess
+	id         cdp.BrowserContextID
+	proxy      *proxy
+	viewport   Size
+	maxTabs    int
+	helperName string // the name of helperScript's function in pages; random, so that pages do not know it
 
 	mu           sync.Mutex // guards what follows
-	tabs         []*tab     // the one used last is last
-	rejectedTabs int        // tabs that were one too many
+	tabs         []*tab     // the last one is the one used last
+	rejectedTabs int        // above maxTabs
 	closed       bool
-	arrived      chan struct{} // closed, and another, when tabs change
+	tabsChanged  chan struct{} // closed and replaced when a tab is added
 }
 
-// newRoom makes a browser context and gives it the key to its proxy.
-func newRoom(ctx context.Context, p *browserProcess, r accessPolicy, s Settings) (*browserContext, error) {
-	out, err := newProxy(r, s.MaxTransfer)
+// newBrowserContext creates a browser context with a proxy.
+func newBrowserContext(ctx context.Context, p *browserProcess, access accessPolicy, s Settings) (*browserContext, error) {
+	proxy, err := newProxy(access, s.MaxTransfer)
 	if err != nil {
 		return nil, err
 	}
-	m := &browserContext{program: p, proxy: out, view: s.Viewport, most: s.MaxTabs, helper: "r" + rand.Text(), arrived: make(chan struct{})}
-	if err := m.create(ctx); err != nil {
-		m.close(context.WithoutCancel(ctx))
+	c := &browserContext{browser: p, proxy: proxy, viewport: s.Viewport, maxTabs: s.MaxTabs, helperName: "r" + rand.Text(), tabsChanged: make(chan struct{})}
+	if err := c.create(ctx); err != nil {
+		c.close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	return m, nil
+	return c, nil
 }
 
-func (r *browserContext) create(ctx context.Context) error {
-	made, err := call(ctx, r.program.root, target.CreateBrowserContext, target.CreateBrowserContextParams{
-		ProxyServer: r.proxy.url(), ProxyBypassList: "<-loopback>",
+func (c *browserContext) create(ctx context.Context) error {
+	created, err := call(ctx, c.browser.root, target.CreateBrowserContext, target.CreateBrowserContextParams{
+		ProxyServer: c.proxy.url(), ProxyBypassList: "<-loopback>",
 	})
 	if err != nil {
 		return err
 	}
-	r.id = made.BrowserContextID
-	r.program.mu.Lock()
-	r.program.contexts[r.id] = r
-	r.program.mu.Unlock()
-	_, err = call(ctx, r.program.root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-		Behavior: browser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: r.id,
+	c.id = created.BrowserContextID
+	c.browser.mu.Lock()
+	c.browser.contexts[c.id] = c
+	c.browser.mu.Unlock()
+	_, err = call(ctx, c.browser.root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: c.id,
 	})
 	if err != nil {
 		return err
 	}
-	return r.authenticateProxy(ctx)
+	return c.authenticateProxy(ctx)
 }
 
-// authenticateProxy has the context learn the key of its proxy, which it then shows with
-// every request: no other program can use the proxy, and no page sees the key.
-func (r *browserContext) authenticateProxy(ctx context.Context) error {
-	t, err := r.open(ctx)
+// authenticateProxy makes the context authenticate to its proxy with the key, which it then
+// sends with every request. No other program can use the proxy, and no page sees the key.
+func (c *browserContext) authenticateProxy(ctx context.Context) error {
+	t, err := c.openTab(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.close(ctx)
-	t.setProxyKey(r.proxy.key)
+	t.setProxyKey(c.proxy.key)
 	yes := true
 	if _, err := call(ctx, t.session, fetch.Enable, fetch.EnableParams{HandleAuthRequests: &yes}); err != nil {
 		return err
 	}
-	went, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: "http://" + keyHost + "/"})
-	if err == nil && !r.proxy.known.Load() {
-		err = fmt.Errorf("the browser does not show its key to its proxy: %s", went.ErrorText)
+	result, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: "http://" + keyHost + "/"})
+	if err == nil && !c.proxy.keyShown.Load() {
+		err = fmt.Errorf("the browser does not authenticate to its proxy: %s", result.ErrorText)
 	}
 	return err
 }
 
-// close ends the context, its pages and its connections.
-func (r *browserContext) close(ctx context.Context) {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.program.mu.Lock()
-	delete(r.program.contexts, r.id)
-	r.program.mu.Unlock()
-	if r.id != "" {
+// close closes the context, its pages and its connections.
+func (c *browserContext) close(ctx context.Context) {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.browser.mu.Lock()
+	delete(c.browser.contexts, c.id)
+	c.browser.mu.Unlock()
+	if c.id != "" {
 		ctx, cancel := context.WithTimeout(ctx, quickTimeout)
-		_, _ = call(ctx, r.program.root, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: r.id}) // its proxy is closed in any case
+		_, _ = call(ctx, c.browser.root, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: c.id}) // its proxy is closed in any case
 		cancel()
 	}
-	r.proxy.close()
+	c.proxy.close()
 }
 
-// add takes in a page; false when there are too many.
-func (r *browserContext) add(t *tab) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed || len(r.tabs) >= r.most {
-		r.rejectedTabs++
+// add adds a tab. It reports false when there are maxTabs already.
+func (c *browserContext) add(t *tab) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || len(c.tabs) >= c.maxTabs {
+		c.rejectedTabs++
 		return false
 	}
-	r.tabs = append(r.tabs, t)
-	close(r.arrived)
-	r.arrived = make(chan struct{})
+	c.tabs = append(c.tabs, t)
+	close(c.tabsChanged)
+	c.tabsChanged = make(chan struct{})
 	return true
 }
 
-func (r *browserContext) remove(t *tab) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tabs = slices.DeleteFunc(r.tabs, func(o *tab) bool { return o == t })
+func (c *browserContext) remove(t *tab) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tabs = slices.DeleteFunc(c.tabs, func(o *tab) bool { return o == t })
 }
 
-// list gives the tabs, the one used last is last.
-func (r *browserContext) list() []*tab {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.tabs)
+// list returns the tabs; the last one is the one used last.
+func (c *browserContext) list() []*tab {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tabs)
 }
 
-// takeRejected counts the windows that pages could not open since it was asked.
-func (r *browserContext) takeRejected() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.rejectedTabs
-	r.rejectedTabs = 0
+// takeRejected returns how many windows pages could not open since the last call of it.
+func (c *browserContext) takeRejected() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.rejectedTabs
+	c.rejectedTabs = 0
 	return n
 }
 
-// open makes an empty tab.
-func (r *browserContext) open(ctx context.Context) (*tab, error) {
-	if len(r.list()) >= r.most {
-		return nil, errcode.New(errcode.RateLimited, "you have %d tabs, which is the limit; close one with chrome_close_tab", r.most)
+// openTab opens an empty tab.
+func (c *browserContext) openTab(ctx context.Context) (*tab, error) {
+	if len(c.list()) >= c.maxTabs {
+		return nil, errcode.New(errcode.RateLimited, "you have %d tabs, which is the limit; close one with chrome_close_tab", c.maxTabs)
 	}
-	made, err := call(ctx, r.program.root, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: r.id})
+	created, err := call(ctx, c.browser.root, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: c.id})
 	if err != nil {
 		return nil, err
 	}
 	for {
-		r.mu.Lock()
-		at := slices.IndexFunc(r.tabs, func(t *tab) bool { return t.target == made.TargetID })
+		c.mu.Lock()
+		at := slices.IndexFunc(c.tabs, func(t *tab) bool { return t.target == created.TargetID })
 		if at >= 0 {
-			t := r.tabs[at]
-			r.mu.Unlock()
+			t := c.tabs[at]
+			c.mu.Unlock()
 			return t, nil
 		}
-		arrived := r.arrived
-		r.mu.Unlock()
+		arrived := c.tabsChanged
+		c.mu.Unlock()
 		select {
 		case <-arrived:
-		case <-r.program.root.lost:
+		case <-c.browser.root.lost:
 			return nil, errBrowserGone
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -168,26 +168,26 @@ func (r *browserContext) open(ctx context.Context) (*tab, error) {
 	}
 }
 
-// find gives a tab by its id, or the one used last for "": one is opened when
-// there is none. It is the one used last from now on.
-func (r *browserContext) find(ctx context.Context, id string) (*tab, error) {
-	r.mu.Lock()
-	at := slices.IndexFunc(r.tabs, func(t *tab) bool { return t.id == id })
+// findTab returns the tab with this id and makes it the one used last. For "" it returns the
+// one used last, or a new one if there is none.
+func (c *browserContext) findTab(ctx context.Context, id string) (*tab, error) {
+	c.mu.Lock()
+	at := slices.IndexFunc(c.tabs, func(t *tab) bool { return t.id == id })
 	if id == "" {
-		at = len(r.tabs) - 1
+		at = len(c.tabs) - 1
 	}
 	if at >= 0 {
-		t := r.tabs[at]
-		r.tabs = append(slices.Delete(r.tabs, at, at+1), t)
-		r.mu.Unlock()
+		t := c.tabs[at]
+		c.tabs = append(slices.Delete(c.tabs, at, at+1), t)
+		c.mu.Unlock()
 		return t, nil
 	}
-	r.mu.Unlock()
+	c.mu.Unlock()
 	if id == "" {
-		return r.open(ctx)
+		return c.openTab(ctx)
 	}
-	return nil, errcode.New(errcode.InvalidArguments, "there is no tab %.64q; chrome_list_tabs lists those there are", id)
+	return nil, errcode.New(errcode.InvalidArguments, "there is no tab %.64q; chrome_list_tabs lists your tabs", id)
 }
 
-// newTabID names a tab to its principal.
+// newTabID returns a random id for a tab.
 func newTabID() string { return "tab_" + strings.ToLower(rand.Text()[:8]) }

@@ -11,69 +11,72 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// actTime is how long an action may take when the call does not say.
-const actTime = 10 * time.Second
+// actionTimeout is how long an action may take by default.
+const actionTimeout = 10 * time.Second
 
-// element says which element of a page is meant.
+// element selects an element of a page for an action. It is the argument of locateScript.
 type element struct {
 	Selector string `json:"selector,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Index    int    `json:"index,omitempty"`
-	Action   string `json:"act"` // what is going to be done: click, type, shoot
+	Action   string `json:"act"` // click, type, or shoot for a screenshot
 	Value    string `json:"value,omitempty"`
 	Clear    bool   `json:"clear,omitempty"`
 }
 
-// found is what a page says of an element.
-type found struct {
-	Invalid string  `json:"invalid"` // what is wrong with the selector
-	Count   int     `json:"count"`   // of elements that fit
-	Covered string  `json:"covered"` // what lies over it
-	Wrong   string  `json:"wrong"`   // why it cannot be done with this element
-	Done    bool    `json:"done"`    // nothing is left to do
-	What    string  `json:"what"`    // the element, for people
-	X       float64 `json:"x"`       // its middle in the viewport, or where it begins in the page
+// elementState is the state of the selected element, as locateScript returns it.
+type elementState struct {
+	Invalid string  `json:"invalid"` // not "" if the selector is invalid
+	Count   int     `json:"count"`   // of elements that match
+	Covered string  `json:"covered"` // the element that covers it
+	Wrong   string  `json:"wrong"`   // why the action is impossible
+	Done    bool    `json:"done"`    // the script has completed the action
+	What    string  `json:"what"`    // describes the element
+	X       float64 `json:"x"`       // its middle in the viewport, or for shoot its corner in the page
 	Y       float64 `json:"y"`
 	Width   float64 `json:"width"`
 	Height  float64 `json:"height"`
 }
 
-func (f found) ready(e element) bool { return f.Count > e.Index && f.Covered == "" && f.Wrong == "" }
+// actionable reports whether the action is possible now.
+func (f elementState) actionable(e element) bool {
+	return f.Count > e.Index && f.Covered == "" && f.Wrong == ""
+}
 
-// locate waits until an element is there and can be acted upon.
-func (t *tab) locate(ctx context.Context, e element) (f found, err error) {
-	for looked := false; ; looked = true {
-		now, err := ask[found](ctx, t, locateScript, e)
-		late := errors.Is(context.Cause(ctx), errTimeout)
+// locate waits until an element exists and the action is possible.
+func (t *tab) locate(ctx context.Context, e element) (f elementState, err error) {
+	for tried := false; ; tried = true {
+		now, err := callInPage[elementState](ctx, t, locateScript, e)
+		timedOut := errors.Is(context.Cause(ctx), errTimeout)
 		switch {
-		case err != nil && late && looked:
-			return f, missing(e, f)
+		case err != nil && timedOut && tried:
+			return f, locateError(e, f)
 		case err != nil:
 			return f, err
 		case now.Invalid != "":
-			return f, errcode.New(errcode.InvalidArguments, "selector %.200q is no CSS selector", e.Selector)
+			return f, errcode.New(errcode.InvalidArguments, "selector %.200q is not a valid CSS selector", e.Selector)
 		}
-		if f = now; f.ready(e) {
+		if f = now; f.actionable(e) {
 			return f, nil
 		}
-		if !pause(ctx, 50*time.Millisecond) && late {
-			return f, missing(e, f)
+		if !sleep(ctx, 50*time.Millisecond) && timedOut {
+			return f, locateError(e, f)
 		}
 	}
 }
 
-// missing says why an element could not be acted upon.
-func missing(e element, f found) error {
-	const look = "look at the page with chrome_content or chrome_screenshot"
+// locateError returns the error for an element that was not actionable in time.
+func locateError(e element, f elementState) error {
+	const hint = "look at the page with chrome_content or chrome_screenshot"
 	switch {
 	case f.Wrong != "":
-		return errcode.New(errcode.ToolExecutionFailed, "%s %s; %s", f.What, f.Wrong, look)
+		return errcode.New(errcode.ToolExecutionFailed, "%s %s; %s", f.What, f.Wrong, hint)
 	case f.Covered != "":
-		return errcode.New(errcode.ToolExecutionFailed, "%s is covered by %s; %s", f.What, f.Covered, look)
+		return errcode.New(errcode.ToolExecutionFailed, "%s is covered by %s; %s", f.What, f.Covered, hint)
 	case f.Count > 0:
-		return errcode.New(errcode.ToolExecutionFailed, "%d elements fit, and index %d is none of them; %s", f.Count, e.Index, look)
+		return errcode.New(errcode.ToolExecutionFailed, "%d elements match, and index %d is out of range; %s", f.Count, e.Index, hint)
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "no visible element fits; %s", look)
+	return errcode.New(errcode.ToolExecutionFailed, "no visible element matches; %s", hint)
 }
 
 type clickIn struct {
@@ -86,26 +89,27 @@ type clickIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-type acted struct {
+// actionOut is the result of chrome_click and chrome_type.
+type actionOut struct {
 	Element string `json:"element,omitempty"`
-	shown
+	pageOut
 }
 
-func (h *handlers) click(ctx context.Context, s *contextLease, in clickIn) (acted, error) {
+func (h *handlers) click(ctx context.Context, s *leasedContext, in clickIn) (actionOut, error) {
 	if in.Selector == "" && in.Text == "" {
-		return acted{}, errcode.New(errcode.InvalidArguments, "chrome_click needs selector or text: what to click on")
+		return actionOut{}, errcode.New(errcode.InvalidArguments, "chrome_click needs selector or text")
 	}
 	e := element{Selector: in.Selector, Text: in.Text, Index: in.Index, Action: "click"}
-	return s.act(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, f found) error {
+	return s.performAction(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, f elementState) error {
 		return t.mouseClick(ctx, f.X, f.Y, max(in.Count, 1))
 	})
 }
 
-// act finds an element, does something with it, and says what the tab shows
-// then.
-func (s *contextLease) act(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, found) error) (acted, error) {
-	limit := millis(timeoutMs, actTime)
-	return on(ctx, s, id, limit+millis(waitMs, 0)+20*time.Second, func(ctx context.Context, t *tab) (acted, error) {
+// performAction locates an element, calls do on it, waits until the page is idle and returns
+// what the tab shows then.
+func (s *leasedContext) performAction(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, elementState) error) (actionOut, error) {
+	limit := milliseconds(timeoutMs, actionTimeout)
+	return withTab(ctx, s, id, limit+milliseconds(waitMs, 0)+20*time.Second, func(ctx context.Context, t *tab) (actionOut, error) {
 		search, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 		f, err := t.locate(search, e)
@@ -113,16 +117,16 @@ func (s *contextLease) act(ctx context.Context, id string, waitMs, timeoutMs int
 			err = do(search, t, f)
 		}
 		if err != nil {
-			return acted{}, err
+			return actionOut{}, err
 		}
-		late := t.settle(ctx, millis(waitMs, 0))
-		out, err := t.show(ctx)
-		out.Loading = late
-		return acted{f.What, out}, err
+		loading := t.waitIdle(ctx, milliseconds(waitMs, 0))
+		out, err := t.describe(ctx)
+		out.Loading = loading
+		return actionOut{f.What, out}, err
 	})
 }
 
-// mouseClick clicks at a point, as often as said.
+// mouseClick clicks count times at a point of the viewport.
 func (t *tab) mouseClick(ctx context.Context, x, y float64, count int) error {
 	mouse := func(kind input.DispatchMouseEventType, buttons, n int64) error {
 		p := input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Buttons: buttons, ClickCount: n}
@@ -157,9 +161,9 @@ type typeIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) enter(ctx context.Context, s *contextLease, in typeIn) (acted, error) {
+func (h *handlers) typeInto(ctx context.Context, s *leasedContext, in typeIn) (actionOut, error) {
 	e := element{Selector: in.Selector, Index: in.Index, Action: "type", Value: in.Text, Clear: in.Clear}
-	return s.act(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, _ found) error {
+	return s.performAction(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, _ elementState) error {
 		if in.Clear && in.Text == "" {
 			if err := t.sendKey(ctx, kb.Delete); err != nil {
 				return err
@@ -177,7 +181,7 @@ func (h *handlers) enter(ctx context.Context, s *contextLease, in typeIn) (acted
 	})
 }
 
-// keys are those chrome_type can press.
+// keys returns the keys that chrome_type can press, by name.
 func keys() map[string]string {
 	return map[string]string{
 		"Enter": kb.Enter, "Tab": kb.Tab, "Escape": kb.Escape, "Backspace": kb.Backspace, "Delete": kb.Delete,

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"image"
-	_ "image/jpeg" // reads the size of screenshots
+	_ "image/jpeg" // decodes the size of screenshots
 	_ "image/png"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -29,8 +30,8 @@ type evaluatedOut struct {
 	Value json.RawMessage `json:"value"`
 }
 
-func (h *handlers) evaluate(ctx context.Context, s *contextLease, in evaluateIn) (evaluatedOut, error) {
-	return on(ctx, s, in.TabID, millis(in.TimeoutMs, actTime), func(ctx context.Context, t *tab) (evaluatedOut, error) {
+func (h *handlers) evaluate(ctx context.Context, s *leasedContext, in evaluateIn) (evaluatedOut, error) {
+	return withTab(ctx, s, in.TabID, milliseconds(in.TimeoutMs, actionTimeout), func(ctx context.Context, t *tab) (evaluatedOut, error) {
 		value, err := t.evaluate(ctx, in.Expression)
 		return evaluatedOut{t.id, value}, err
 	})
@@ -55,6 +56,7 @@ type contentOut struct {
 	Fault   string `json:"fault,omitempty"`
 }
 
+// contentScript returns a part of the text or HTML of an element, as contentOut.
 const contentScript = `({format, selector, offset, length}) => {
 	let e = format === 'html' ? document.documentElement : document.body ?? document.documentElement;
 	try { if (selector) e = document.querySelector(selector); } catch { return {fault: 'selector'}; }
@@ -64,20 +66,20 @@ const contentScript = `({format, selector, offset, length}) => {
 	return {url: location.href.slice(0, 8192), title: document.title.slice(0, 1000), content: content.toWellFormed(), offset, length: content.length, size: all.length};
 }`
 
-func (h *handlers) content(ctx context.Context, s *contextLease, in contentIn) (contentOut, error) {
+func (h *handlers) content(ctx context.Context, s *leasedContext, in contentIn) (contentOut, error) {
 	if in.Length == 0 {
 		in.Length = 50_000
 	}
-	return on(ctx, s, in.TabID, actTime, func(ctx context.Context, t *tab) (contentOut, error) {
-		out, err := ask[contentOut](ctx, t, contentScript, map[string]any{
-			"format": in.Format, "selector": in.Selector, "offset": in.Offset, "length": min(in.Length, maxValue),
+	return withTab(ctx, s, in.TabID, actionTimeout, func(ctx context.Context, t *tab) (contentOut, error) {
+		out, err := callInPage[contentOut](ctx, t, contentScript, map[string]any{
+			"format": in.Format, "selector": in.Selector, "offset": in.Offset, "length": min(in.Length, maxValueLength),
 		})
 		out.TabID = t.id
 		switch out.Fault {
 		case "selector":
-			err = errcode.New(errcode.InvalidArguments, "selector %.200q is no CSS selector", in.Selector)
+			err = errcode.New(errcode.InvalidArguments, "selector %.200q is not a valid CSS selector", in.Selector)
 		case "none":
-			err = errcode.New(errcode.ToolExecutionFailed, "no element of the page fits selector %.200q", in.Selector)
+			err = errcode.New(errcode.ToolExecutionFailed, "no element of the page matches selector %.200q", in.Selector)
 		}
 		return out, err
 	})
@@ -93,30 +95,30 @@ type screenshotIn struct {
 type screenshotOut struct {
 	TabID     string `json:"tabId"`
 	Ref       string `json:"artifactRef,omitempty"`
-	Data      []byte `json:"data,omitempty"` // of who can have no artifacts
+	Data      []byte `json:"data,omitempty"` // in place of Ref, for callers without artifacts
 	MediaType string `json:"mediaType"`
 	Width     int    `json:"width"`
 	Height    int    `json:"height"`
 	Size      int    `json:"size"` // bytes
 }
 
-func (h *handlers) screenshot(ctx context.Context, s *contextLease, in screenshotIn) (screenshotOut, error) {
-	return on(ctx, s, in.TabID, 30*time.Second, func(ctx context.Context, t *tab) (screenshotOut, error) {
+func (h *handlers) screenshot(ctx context.Context, s *leasedContext, in screenshotIn) (screenshotOut, error) {
+	return withTab(ctx, s, in.TabID, 30*time.Second, func(ctx context.Context, t *tab) (screenshotOut, error) {
 		shot, err := t.screenshot(ctx, in)
 		if err != nil {
 			return screenshotOut{}, err
 		}
 		size, format, err := image.DecodeConfig(bytes.NewReader(shot))
 		if err != nil {
-			return screenshotOut{}, errcode.Wrap(errcode.ToolExecutionFailed, err, "the browser gave no image")
+			return screenshotOut{}, errcode.Wrap(errcode.ToolExecutionFailed, err, "the browser returned no valid image")
 		}
 		out := screenshotOut{TabID: t.id, MediaType: "image/" + format, Width: size.Width, Height: size.Height, Size: len(shot)}
 		return h.saveImage(ctx, t, out, shot)
 	})
 }
 
-// saveImage puts an image into an artifact of the caller's. Who can have none gets
-// the image.
+// saveImage stores an image as an artifact of the caller. Callers without artifacts get the
+// image in the result.
 func (h *handlers) saveImage(ctx context.Context, t *tab, out screenshotOut, shot []byte) (screenshotOut, error) {
 	c, _ := tool.Current(ctx)
 	if c.By.Kind != identity.Agent && c.By.Kind != identity.Caller || h.store == nil {
@@ -134,10 +136,10 @@ func (h *handlers) saveImage(ctx context.Context, t *tab, out screenshotOut, sho
 	return out, err
 }
 
-// maxPixels bounds a screenshot: it is unpacked in memory.
+// maxPixels limits a screenshot, which is decoded in memory.
 const maxPixels = 32 << 20
 
-// screenshot takes a picture of what in asks for.
+// screenshot takes a screenshot and returns the encoded image.
 func (t *tab) screenshot(ctx context.Context, in screenshotIn) ([]byte, error) {
 	if _, err := call(ctx, t.session, page.BringToFront, cdp.Empty{}); err != nil {
 		return nil, err
@@ -157,10 +159,10 @@ func (t *tab) screenshot(ctx context.Context, in screenshotIn) ([]byte, error) {
 	return shot.Data, err
 }
 
-// clip gives the part of the page that is meant, nil for what is in view.
+// clip returns the part of the page to take, nil for the viewport.
 func (t *tab) clip(ctx context.Context, in screenshotIn) (*page.Viewport, error) {
 	if in.Selector != "" {
-		search, cancel := context.WithTimeoutCause(ctx, actTime, errTimeout)
+		search, cancel := context.WithTimeoutCause(ctx, actionTimeout, errTimeout)
 		defer cancel()
 		f, err := t.locate(search, element{Selector: in.Selector, Action: "shoot"})
 		return &page.Viewport{X: f.X, Y: f.Y, Width: f.Width, Height: f.Height, Scale: 1}, err
@@ -168,13 +170,13 @@ func (t *tab) clip(ctx context.Context, in screenshotIn) (*page.Viewport, error)
 	if !in.FullPage {
 		return nil, nil
 	}
-	v, err := ask[page.Viewport](ctx, t, `() => { const e = document.documentElement; return {x: 0, y: 0, width: e.scrollWidth, height: e.scrollHeight, scale: 1}; }`, nil)
+	v, err := callInPage[page.Viewport](ctx, t, `() => { const e = document.documentElement; return {x: 0, y: 0, width: e.scrollWidth, height: e.scrollHeight, scale: 1}; }`, nil)
 	return &v, err
 }
 
-// info asks the browser, not the page.
+// info returns URL and title of the tab. It gets them from the browser, not from the page.
 func (t *tab) info(ctx context.Context) (target.Info, error) {
-	got, err := call(ctx, t.room.program.root, target.GetTargetInfo, target.GetTargetInfoParams{TargetID: t.target})
+	got, err := call(ctx, t.owner.browser.root, target.GetTargetInfo, target.GetTargetInfoParams{TargetID: t.target})
 	if err != nil || got.TargetInfo == nil {
 		return target.Info{}, err
 	}
@@ -187,40 +189,41 @@ type tabOut struct {
 	TabID   string `json:"tabId"`
 	URL     string `json:"url"`
 	Title   string `json:"title"`
-	Current bool   `json:"current,omitempty"` // the one a call without tabId is about
+	Current bool   `json:"current,omitempty"` // the tab that a call without tabId uses
 }
 
 type tabsOut struct {
 	Tabs []tabOut `json:"tabs"`
 }
 
-// listTabs starts no browser.
+// listTabs lists the tabs of the caller. It does not start a browser.
 func (h *handlers) listTabs(ctx context.Context, _ listTabsIn) (tabsOut, error) {
 	out := tabsOut{Tabs: []tabOut{}}
 	c, _ := tool.Current(ctx)
-	s := h.pool.existing(c.By)
+	s := h.pool.acquireExisting(c.By)
 	if s == nil {
 		return out, nil
 	}
-	defer h.pool.leave(c.By, s)
+	defer h.pool.release(c.By, s)
 	tabs := s.list()
 	for i, t := range tabs {
 		info, err := t.info(ctx)
-		if err != nil { // it closed meanwhile
-			if t.ctx.Err() != nil {
+		if err != nil {
+			if t.ctx.Err() != nil { // the tab was closed meanwhile
 				continue
 			}
-			return out, h.explain(ctx, "chrome_list_tabs", err)
+			return out, h.toolError(ctx, "chrome_list_tabs", err)
 		}
-		out.Tabs = append(out.Tabs, tabOut{t.id, clip(info.URL, 8192), clip(info.Title, 1000), i == len(tabs)-1})
+		out.Tabs = append(out.Tabs, tabOut{t.id, textutil.Truncate(info.URL, maxURL), textutil.Truncate(info.Title, maxTitle), i == len(tabs)-1})
 	}
 	return out, nil
 }
 
-// clip cuts a text that a page may have made long.
-func clip(text string, most int) string {
-	return text[:min(len(text), most)]
-}
+// maxURL and maxTitle limit what a page can put into results, in bytes.
+const (
+	maxURL   = 8192
+	maxTitle = 1000
+)
 
 type closeTabIn struct {
 	TabID string `json:"tabId"`
@@ -230,12 +233,12 @@ type closedOut struct {
 	OK bool `json:"ok"` // false: there was no such tab
 }
 
-func (h *handlers) closeTab(ctx context.Context, s *contextLease, in closeTabIn) (closedOut, error) {
+func (h *handlers) closeTab(ctx context.Context, s *leasedContext, in closeTabIn) (closedOut, error) {
 	for _, t := range s.list() {
 		if t.id == in.TabID {
-			timed, cancel := context.WithTimeoutCause(ctx, actTime, errTimeout)
+			ctx, cancel := context.WithTimeoutCause(ctx, actionTimeout, errTimeout)
 			defer cancel()
-			return closedOut{true}, t.close(timed)
+			return closedOut{true}, t.close(ctx)
 		}
 	}
 	return closedOut{}, nil

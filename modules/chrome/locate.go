@@ -1,7 +1,7 @@
 package chrome
 
-// locateScript finds an element and makes it ready for what is going to be
-// done with it. It takes an element and gives a found.
+// locateScript finds an element, scrolls to it and prepares it for the action. Its argument is
+// an element, its result an elementState.
 const locateScript = `({selector, text, index, act, value, clear}) => {
 	const words = e => ((e.innerText ?? e.textContent ?? '') || e.value || e.getAttribute('aria-label') || e.placeholder || e.title || '').toString().replace(/\s+/g, ' ').trim();
 	const name = e => e && ('<' + e.localName + (e.id ? ' id=' + e.id.slice(0, 40) : '') + '> ' + words(e).slice(0, 60)).trim();
@@ -42,7 +42,7 @@ const locateScript = `({selector, text, index, act, value, clear}) => {
 		return {...out, done: true};
 	}
 	if (e.readOnly) return {...out, wrong: 'is read only'};
-	if (e.type === 'file') return {...out, wrong: 'takes files, and none can be given'};
+	if (e.type === 'file') return {...out, wrong: 'is a file input, which is not supported'};
 	e.focus();
 	if (clear && e.select) e.select();
 	else if (clear) getSelection().selectAllChildren(e);

@@ -17,29 +17,30 @@ import (
 
 type launchIn struct{}
 
-type launched struct {
+// launchOut is the result of chrome_launch.
+type launchOut struct {
 	Browser string `json:"browser"`
 	TabID   string `json:"tabId"`
 }
 
-func (h *handlers) launch(ctx context.Context, s *contextLease, _ launchIn) (launched, error) {
-	t, err := s.find(ctx, "")
+func (h *handlers) launch(ctx context.Context, s *leasedContext, _ launchIn) (launchOut, error) {
+	t, err := s.findTab(ctx, "")
 	if err != nil {
-		return launched{}, err
+		return launchOut{}, err
 	}
-	return launched{s.program.version, t.id}, nil
+	return launchOut{s.browser.version, t.id}, nil
 }
 
-// shown is what a tab shows after something was done in it.
-type shown struct {
+// pageOut is the result of calls that change what a tab shows.
+type pageOut struct {
 	TabID       string   `json:"tabId"`
 	URL         string   `json:"url"`
 	Title       string   `json:"title"`
-	Status      int      `json:"status,omitempty"`      // of the answer that the page came with
-	Loading     bool     `json:"loading,omitempty"`     // it was still loading when the call ended
-	Dialogs     int      `json:"dialogs,omitempty"`     // dismissed meanwhile
-	Windows     int      `json:"windows,omitempty"`     // that it could not open
-	Unreachable []string `json:"unreachable,omitempty"` // "host:port: code" of what it did not get
+	Status      int      `json:"status,omitempty"`      // HTTP status of the page
+	Loading     bool     `json:"loading,omitempty"`     // the page was still loading when the call ended
+	Dialogs     int      `json:"dialogs,omitempty"`     // that were dismissed
+	Windows     int      `json:"windows,omitempty"`     // that the page could not open
+	Unreachable []string `json:"unreachable,omitempty"` // "host:port: code" of blocked requests
 }
 
 type newTabIn struct {
@@ -48,20 +49,20 @@ type newTabIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) newTab(ctx context.Context, s *contextLease, in newTabIn) (shown, error) {
-	where := in.URL
-	if where == "" {
-		where = blank
+func (h *handlers) newTab(ctx context.Context, s *leasedContext, in newTabIn) (pageOut, error) {
+	address := in.URL
+	if address == "" {
+		address = blank
 	}
-	clean, err := s.proxy.reach.target(ctx, where)
+	checked, err := s.proxy.access.checkURL(ctx, address)
 	if err != nil {
-		return shown{}, err
+		return pageOut{}, err
 	}
-	t, err := s.open(ctx)
+	t, err := s.openTab(ctx)
 	if err != nil {
-		return shown{}, err
+		return pageOut{}, err
 	}
-	return visit(ctx, s, t.id, clean, in.WaitMs, in.TimeoutMs)
+	return navigateTab(ctx, s, t.id, checked, in.WaitMs, in.TimeoutMs)
 }
 
 type navigateIn struct {
@@ -71,133 +72,134 @@ type navigateIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) navigate(ctx context.Context, s *contextLease, in navigateIn) (shown, error) {
-	clean, err := s.proxy.reach.target(ctx, in.URL)
+func (h *handlers) navigate(ctx context.Context, s *leasedContext, in navigateIn) (pageOut, error) {
+	checked, err := s.proxy.access.checkURL(ctx, in.URL)
 	if err != nil {
-		return shown{}, err
+		return pageOut{}, err
 	}
-	return visit(ctx, s, in.TabID, clean, in.WaitMs, in.TimeoutMs)
+	return navigateTab(ctx, s, in.TabID, checked, in.WaitMs, in.TimeoutMs)
 }
 
-// visit has a tab go to a URL that target gave.
-func visit(ctx context.Context, s *contextLease, id, clean string, waitMs, timeoutMs int) (shown, error) {
-	return on(ctx, s, id, millis(timeoutMs, 30*time.Second)+millis(waitMs, 0), func(ctx context.Context, t *tab) (shown, error) {
-		went, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: clean})
+// navigateTab navigates a tab to a URL that checkURL returned.
+func navigateTab(ctx context.Context, s *leasedContext, id, checked string, waitMs, timeoutMs int) (pageOut, error) {
+	return withTab(ctx, s, id, milliseconds(timeoutMs, 30*time.Second)+milliseconds(waitMs, 0), func(ctx context.Context, t *tab) (pageOut, error) {
+		result, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: checked})
 		switch {
 		case err != nil:
-			return shown{}, err
-		case went.IsDownload:
-			return shown{}, errcode.New(errcode.ToolExecutionFailed, "chrome_navigate: the address is a download, and downloads are off; fetch it with http_request if that is yours")
-		case went.ErrorText != "":
-			return shown{}, s.proxy.fault(clean, went.ErrorText)
+			return pageOut{}, err
+		case result.IsDownload:
+			return pageOut{}, errcode.New(errcode.ToolExecutionFailed, "chrome_navigate: the URL is a download, and downloads are off; use http_request if you have it")
+		case result.ErrorText != "":
+			return pageOut{}, s.proxy.navigationError(checked, result.ErrorText)
 		}
-		late := t.loaded(ctx, went.LoaderID, millis(waitMs, 0))
-		out, err := t.show(ctx)
+		loading := t.waitLoaded(ctx, result.LoaderID, milliseconds(waitMs, 0))
+		out, err := t.describe(ctx)
 		if err != nil {
-			return shown{}, err
+			return pageOut{}, err
 		}
-		out.Loading = late
-		if out.Status == http.StatusForbidden || out.Status == http.StatusBadGateway { // the proxy's answers
-			return out, s.proxy.refusedPage(out.URL)
+		out.Loading = loading
+		if out.Status == http.StatusForbidden || out.Status == http.StatusBadGateway { // the proxy answers with these
+			return out, s.proxy.blockedReason(out.URL)
 		}
 		return out, nil
 	})
 }
 
-// loaded waits until a document has loaded, and d more; true when it has not
-// in the time there is, less what it takes to look at it.
-func (t *tab) loaded(ctx context.Context, id cdp.LoaderID, d time.Duration) bool {
-	if id == "" { // within the document that is there
-		pause(ctx, d)
+// waitLoaded waits until a document has loaded, and then for d. It reports true if the
+// document was still loading after nine tenths of the time until ctx's deadline; the rest is
+// for describing the page.
+func (t *tab) waitLoaded(ctx context.Context, id cdp.LoaderID, d time.Duration) bool {
+	if id == "" { // a navigation within the same document
+		sleep(ctx, d)
 		return false
 	}
-	most := 10 * time.Minute
+	limit := 10 * time.Minute
 	if deadline, ok := ctx.Deadline(); ok {
-		most = time.Until(deadline) * 9 / 10
+		limit = time.Until(deadline) * 9 / 10
 	}
-	short, cancel := context.WithTimeout(ctx, most)
+	loadCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := t.await(short, func() bool {
-		return slices.Contains(t.loaders, id) && (slices.Contains(t.reached, "load") || !t.busy) // one that breaks off stops
+	err := t.waitUntil(loadCtx, func() bool {
+		return slices.Contains(t.loaders, id) && (slices.Contains(t.events, "load") || !t.loading) // a load that fails only stops
 	})
-	pause(short, d)
+	sleep(loadCtx, d)
 	return err != nil
 }
 
-// settle waits for what a click or a key began, and d more; true when a page
-// is still loading.
-func (t *tab) settle(ctx context.Context, d time.Duration) bool {
-	begin, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
-	err := t.await(begin, func() bool { return t.busy })
+// waitIdle waits for a load that a click or a key may have started, and then for d. It reports
+// whether the page is still loading.
+func (t *tab) waitIdle(ctx context.Context, d time.Duration) bool {
+	startCtx, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
+	err := t.waitUntil(startCtx, func() bool { return t.loading })
 	cancel()
 	if err == nil {
-		most, stop := context.WithTimeout(ctx, 15*time.Second)
-		err = t.await(most, func() bool { return !t.busy })
+		loadCtx, stop := context.WithTimeout(ctx, 15*time.Second)
+		err = t.waitUntil(loadCtx, func() bool { return !t.loading })
 		stop()
-		pause(ctx, d)
+		sleep(ctx, d)
 		return err != nil
 	}
-	pause(ctx, d)
+	sleep(ctx, d)
 	return false
 }
 
-// show says what the tab shows.
-func (t *tab) show(ctx context.Context) (shown, error) {
-	out, err := ask[shown](ctx, t, `() => ({url: location.href.slice(0, 8192), title: document.title.slice(0, 1000),
+// describe returns what the tab shows, and what was blocked since the last call.
+func (t *tab) describe(ctx context.Context) (pageOut, error) {
+	out, err := callInPage[pageOut](ctx, t, `() => ({url: location.href.slice(0, 8192), title: document.title.slice(0, 1000),
 		status: performance.getEntriesByType('navigation')[0]?.responseStatus || 0})`, nil)
-	out.TabID, out.Dialogs, out.Windows, out.Unreachable = t.id, t.dismissed(), t.room.takeRejected(), t.room.proxy.refused.codes()
+	out.TabID, out.Dialogs, out.Windows, out.Unreachable = t.id, t.takeDialogs(), t.owner.takeRejected(), t.owner.proxy.blocked.codes()
 	return out, err
 }
 
 // blank is the empty page.
 const blank = "about:blank"
 
-// target checks what a tab is asked to show, and spells it as it was checked.
-// It may be a page of http or https, about:blank, or a document written into a
-// data: URL, which can reach no more than a page.
-func (r accessPolicy) target(ctx context.Context, text string) (string, error) {
+// checkURL returns the normalized form of a URL that a tab may navigate to. It accepts http and
+// https as far as the policy does, about:blank, and data: URLs, whose documents can reach no
+// more than a page can.
+func (a accessPolicy) checkURL(ctx context.Context, text string) (string, error) {
 	if text == blank || strings.HasPrefix(text, "data:") {
 		return text, nil
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return "", errcode.Wrap(errcode.InvalidURL, err, "the url cannot be read; write https://host/path?query, with special characters %%-encoded")
+		return "", errcode.Wrap(errcode.InvalidURL, err, "the url is malformed; write https://host/path?query, with special characters %%-encoded")
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", errcode.New(errcode.InvalidURL, "a tab shows https, http where the operator allows it, data: and about:blank, not %.20q", u.Scheme)
+		return "", errcode.New(errcode.InvalidURL, "a tab can show https, http where the operator allows it, data: and about:blank, not %.20q", u.Scheme)
 	case u.Opaque != "" || u.Host == "":
-		return "", errcode.New(errcode.InvalidURL, "the url names no host; write https://host/path")
+		return "", errcode.New(errcode.InvalidURL, "the url has no host; write https://host/path")
 	case u.User != nil:
-		return "", errcode.New(errcode.InvalidURL, "the url holds a user name; log in on the page")
+		return "", errcode.New(errcode.InvalidURL, "the url contains a user name; log in on the page")
 	}
 	host, err := hosts.FromURL(u)
 	if err != nil {
 		return "", errcode.New(errcode.InvalidURL, "the url: %v", err)
 	}
 	if u.Scheme == "http" {
-		if err := r.checkPlainHTTP(); err != nil {
+		if err := a.checkPlainHTTP(); err != nil {
 			return "", err
 		}
 	}
 	u.Host = host.String()
-	return u.String(), r.check(ctx, host)
+	return u.String(), a.check(ctx, host)
 }
 
-// fault says why a page could not be had.
-func (p *proxy) fault(where, text string) error {
-	if err := p.refusedPage(where); err != nil {
+// navigationError returns the error for a navigation that failed with text.
+func (p *proxy) navigationError(address, text string) error {
+	if err := p.blockedReason(address); err != nil {
 		return err
 	}
-	if err := p.refused.first(); err != nil { // where it was redirected
+	if err := p.blocked.first(); err != nil { // after a redirect
 		return err
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "the page could not be had: %.100s", text)
+	return errcode.New(errcode.ToolExecutionFailed, "the page could not be loaded: %.100s", text)
 }
 
-// refusedPage says why the host of a page was refused, nil when it was not.
-func (p *proxy) refusedPage(where string) error {
-	u, err := url.Parse(where)
+// blockedReason returns why the host of a page is blocked, nil if it is not.
+func (p *proxy) blockedReason(address string) error {
+	u, err := url.Parse(address)
 	if err != nil {
 		return nil
 	}
@@ -205,5 +207,5 @@ func (p *proxy) refusedPage(where string) error {
 	if err != nil {
 		return nil
 	}
-	return p.refused.of(host.String())
+	return p.blocked.reason(host.String())
 }

@@ -8,28 +8,28 @@ import (
 	"regexp"
 )
 
-// maxMessage is the most bytes of one message of the browser.
+// maxMessage is the limit in bytes of one message of the browser.
 const maxMessage = 32 << 20
 
-// frames reads the messages of a browser, each of which ends with a zero
-// byte, and cuts those that are too long: pages have a say in their length.
-type frames struct {
+// messageReader reads the messages of a browser, each of which ends with a zero byte. It
+// replaces messages that are too long, since pages can influence their length.
+type messageReader struct {
 	source io.ReadCloser
 	in     *bufio.Reader
 	ready  bytes.Reader
 }
 
-func newFrames(r io.ReadCloser) *frames {
-	return &frames{source: r, in: bufio.NewReaderSize(r, 64<<10)}
+func newMessageReader(r io.ReadCloser) *messageReader {
+	return &messageReader{source: r, in: bufio.NewReaderSize(r, 64<<10)}
 }
 
 // Close implements io.Closer.
-func (f *frames) Close() error { return f.source.Close() }
+func (f *messageReader) Close() error { return f.source.Close() }
 
 // Read implements io.Reader.
-func (f *frames) Read(p []byte) (int, error) {
+func (f *messageReader) Read(p []byte) (int, error) {
 	for f.ready.Len() == 0 {
-		message, err := f.next()
+		message, err := f.nextMessage()
 		if err != nil {
 			return 0, err
 		}
@@ -38,24 +38,24 @@ func (f *frames) Read(p []byte) (int, error) {
 	return f.ready.Read(p)
 }
 
-// next gives one message with its end. Of one that is too long it gives an
-// error in its place, if it answers something.
-func (f *frames) next() ([]byte, error) {
+// nextMessage returns the next message with its zero byte. In place of a reply that is too
+// long it returns an error reply, in place of an event nothing.
+func (f *messageReader) nextMessage() ([]byte, error) {
 	var message []byte
-	long := false
+	tooLong := false
 	for {
 		part, err := f.in.ReadSlice(0)
-		if !long {
+		if !tooLong {
 			message = append(message, part...)
 		}
 		if len(message) > maxMessage {
-			long, message = true, message[:64:64]
+			tooLong, message = true, message[:64:64]
 		}
 		switch {
 		case err == bufio.ErrBufferFull:
 		case err != nil:
 			return nil, err
-		case long:
+		case tooLong:
 			return errorReply(message), nil
 		default:
 			return message, nil
@@ -63,12 +63,14 @@ func (f *frames) next() ([]byte, error) {
 	}
 }
 
-// answered finds what a reply answers: the id comes first.
-var answered = regexp.MustCompile(`^\{"id":(\d+),`)
+// replyID matches the id at the start of a reply.
+var replyID = regexp.MustCompile(`^\{"id":(\d+),`)
 
+// errorReply returns an error reply for the message that begins with head, nil if it is not a
+// reply.
 func errorReply(head []byte) []byte {
-	if id := answered.FindSubmatch(head); id != nil {
-		return fmt.Appendf(nil, `{"id":%s,"error":{"code":-32000,"message":"the answer is too large"}}`+"\x00", id[1])
+	if id := replyID.FindSubmatch(head); id != nil {
+		return fmt.Appendf(nil, `{"id":%s,"error":{"code":-32000,"message":"the reply is too large"}}`+"\x00", id[1])
 	}
 	return nil
 }

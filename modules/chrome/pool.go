@@ -8,109 +8,112 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// quickTimeout is for what a browser does at once, or is broken.
+// quickTimeout is for commands that a working browser completes at once.
 const quickTimeout = 2 * time.Second
 
-// pool has one browser, when anybody needs it, and a room for each principal.
+// pool holds the browser, while there are contexts, and a browser context for each principal.
 type pool struct {
 	settings Settings
-	needs    Deps
+	deps     Deps
 	log      *slog.Logger
-	turn     chan struct{}  // holds a token while browser or rooms are made or ended
-	ending   sync.WaitGroup // what closes by itself
+	sem      chan struct{}  // holds a token while the browser or a context is created or closed
+	closing  sync.WaitGroup // idle timers
 
 	mu       sync.Mutex      // guards what follows
-	program  *browserProcess // nil until the first call, and after the last room
-	contexts map[identity.Principal]*contextLease
+	browser  *browserProcess // nil while there are no contexts
+	contexts map[identity.Principal]*leasedContext
 	closed   bool
 }
 
-// contextLease is a room and who is in it.
-type contextLease struct {
+// leasedContext is a browser context with a count of the calls that use it.
+type leasedContext struct {
 	*browserContext
-	calls int         // under way
-	round int         // how often it was entered
-	idle  *time.Timer // ends the room; nil while there are calls
+	calls      int         // in progress
+	generation int         // increased by every call, so that an old idle timer does nothing
+	idleTimer  *time.Timer // closes the context; nil while there are calls
 }
 
-func newPool(s Settings, n Deps, log *slog.Logger) *pool {
+func newPool(s Settings, deps Deps, log *slog.Logger) *pool {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &pool{settings: s, needs: n, log: log, turn: make(chan struct{}, 1), contexts: make(map[identity.Principal]*contextLease)}
+	return &pool{settings: s, deps: deps, log: log, sem: make(chan struct{}, 1), contexts: make(map[identity.Principal]*leasedContext)}
 }
 
-// enter gives the room of a principal, made when there is none. Leave it.
-func (p *pool) enter(ctx context.Context, by identity.Principal) (*contextLease, error) {
+// acquire returns the context of a principal, which it creates if there is none. The caller
+// calls release.
+func (p *pool) acquire(ctx context.Context, by identity.Principal) (*leasedContext, error) {
 	if by.Kind == identity.None {
-		return nil, errcode.New(errcode.Unauthenticated, "a browser belongs to somebody, and nobody is calling")
+		return nil, errcode.New(errcode.Unauthenticated, "browser tools need an authenticated caller")
 	}
-	if s := p.existing(by); s != nil {
+	if s := p.acquireExisting(by); s != nil {
 		return s, nil
 	}
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.sem <- struct{}{}:
+		defer func() { <-p.sem }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if s := p.existing(by); s != nil { // made while we waited
+	if s := p.acquireExisting(by); s != nil { // created meanwhile
 		return s, nil
 	}
-	if err := p.prepare(ctx); err != nil {
+	if err := p.ensureBrowser(ctx); err != nil {
 		return nil, err
 	}
-	r, err := newRoom(ctx, p.program, accessPolicy{p.needs, by}, p.settings)
+	r, err := newBrowserContext(ctx, p.browser, accessPolicy{p.deps, by}, p.settings)
 	if err != nil {
 		return nil, err
 	}
 	return p.add(by, r), nil
 }
 
-// existing enters a room that is there.
-func (p *pool) existing(by identity.Principal) *contextLease {
+// acquireExisting is acquire for a context that exists; it returns nil if there is none.
+func (p *pool) acquireExisting(by identity.Principal) *leasedContext {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.contexts[by]
-	if s == nil || !s.program.alive() {
+	if s == nil || !s.browser.alive() {
 		return nil
 	}
 	p.stopIdleTimer(s)
 	s.calls++
-	s.round++
+	s.generation++
 	return s
 }
 
-// add puts a new room in its place, with its first call.
-func (p *pool) add(by identity.Principal, r *browserContext) *contextLease {
+// add adds a new context with its first call.
+func (p *pool) add(by identity.Principal, r *browserContext) *leasedContext {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &contextLease{browserContext: r, calls: 1}
+	s := &leasedContext{browserContext: r, calls: 1}
 	p.contexts[by] = s
 	return s
 }
 
-// leave ends a call. The room ends when it stays empty.
-func (p *pool) leave(by identity.Principal, s *contextLease) {
+// release ends a call. The context is closed if no call uses it for the idle timeout.
+func (p *pool) release(by identity.Principal, s *leasedContext) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.calls--; s.calls > 0 || p.closed {
 		return
 	}
-	p.ending.Add(1)
-	round := s.round
-	s.idle = time.AfterFunc(time.Duration(p.settings.Idle), func() {
-		defer p.ending.Done()
+	p.closing.Add(1)
+	round := s.generation
+	s.idleTimer = time.AfterFunc(time.Duration(p.settings.IdleTimeout), func() {
+		defer p.closing.Done()
 		p.expire(by, s, round)
 	})
 }
 
-// prepare sees to it that there is a browser with a place. It has the turn.
-func (p *pool) prepare(ctx context.Context) error {
+// ensureBrowser starts the browser if it is not running, and checks the limit of contexts. It
+// must be called with sem held.
+func (p *pool) ensureBrowser(ctx context.Context) error {
 	p.mu.Lock()
-	old, closed := p.program, p.closed
+	old, closed := p.browser, p.closed
 	p.mu.Unlock()
 	switch {
 	case closed:
@@ -118,34 +121,36 @@ func (p *pool) prepare(ctx context.Context) error {
 	case old != nil && old.alive():
 		return p.checkCapacity()
 	case old != nil:
-		p.log.Warn("the browser ended; another one is started", "said", old.said.String())
-		p.clear()
+		p.log.Warn("browser ended; starting another one", "stderr", textutil.SanitizeLines(old.stderr.String()))
+		p.shutDown()
 	}
-	fresh, err := newProgram(ctx, p.settings)
+	started, err := startBrowser(ctx, p.settings)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
-	p.program = fresh
+	p.browser = started
 	p.mu.Unlock()
 	return nil
 }
 
+// checkCapacity returns an error if there are MaxContexts contexts.
 func (p *pool) checkCapacity() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.contexts) >= p.settings.MaxContexts {
-		return errcode.New(errcode.RateLimited, "%d others use the browser, which is the limit; try again later", p.settings.MaxContexts)
+		return errcode.New(errcode.RateLimited, "the browser is in use by %d others, which is the limit; try again later", p.settings.MaxContexts)
 	}
 	return nil
 }
 
-// expire ends a room that nobody came back to, and the browser with the last.
-func (p *pool) expire(by identity.Principal, s *contextLease, round int) {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
+// expire closes a context that no call has used since its idle timer was started, and the
+// browser with the last context.
+func (p *pool) expire(by identity.Principal, s *leasedContext, round int) {
+	p.sem <- struct{}{}
+	defer func() { <-p.sem }()
 	p.mu.Lock()
-	stale := s.round != round || p.contexts[by] != s // somebody came, or it is gone
+	stale := s.generation != round || p.contexts[by] != s // used again, or closed already
 	if !stale {
 		delete(p.contexts, by)
 	}
@@ -156,51 +161,53 @@ func (p *pool) expire(by identity.Principal, s *contextLease, round int) {
 	}
 	s.browserContext.close(context.Background())
 	if last {
-		p.clear()
+		p.shutDown()
 	}
 }
 
-// clear ends the browser and what is in it. It has the turn.
-func (p *pool) clear() {
-	if err := p.empty(); err != nil {
-		p.log.Error("the browser did not end cleanly", "error", err)
+// shutDown closes the browser and all contexts, and logs errors. It must be called with sem
+// held.
+func (p *pool) shutDown() {
+	if err := p.closeAll(); err != nil {
+		p.log.Error("browser not closed cleanly", "error", err)
 	}
 }
 
-func (p *pool) empty() error {
+// closeAll closes the browser and all contexts. It must be called with sem held.
+func (p *pool) closeAll() error {
 	p.mu.Lock()
-	program, rooms := p.program, p.contexts
-	p.program, p.contexts = nil, make(map[identity.Principal]*contextLease)
-	for _, s := range rooms {
+	browser, contexts := p.browser, p.contexts
+	p.browser, p.contexts = nil, make(map[identity.Principal]*leasedContext)
+	for _, s := range contexts {
 		p.stopIdleTimer(s)
 	}
 	p.mu.Unlock()
 	var err error
-	if program != nil {
-		err = program.close()
+	if browser != nil {
+		err = browser.close()
 	}
-	for _, s := range rooms {
+	for _, s := range contexts {
 		s.browserContext.close(context.Background())
 	}
 	return err
 }
 
-// stopIdleTimer stops the clock of a room. It wants mu held.
-func (p *pool) stopIdleTimer(s *contextLease) {
-	if s.idle != nil && s.idle.Stop() {
-		p.ending.Done()
+// stopIdleTimer must be called with mu held.
+func (p *pool) stopIdleTimer(s *leasedContext) {
+	if s.idleTimer != nil && s.idleTimer.Stop() {
+		p.closing.Done()
 	}
-	s.idle = nil
+	s.idleTimer = nil
 }
 
-// close ends everything and lets nobody in any more.
+// close closes everything. acquire fails from now on. It may be called repeatedly.
 func (p *pool) close() error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.turn <- struct{}{}
-	err := p.empty()
-	<-p.turn
-	p.ending.Wait()
+	p.sem <- struct{}{}
+	err := p.closeAll()
+	<-p.sem
+	p.closing.Wait()
 	return err
 }

@@ -1,47 +1,48 @@
 package chrome
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// process is a browser that runs, and the folder that is all it may keep.
+// maxStderr is how many bytes of the browser's stderr are kept for the log.
+const maxStderr = 8 << 10
+
+// process is the process of a browser, with the only directory that it writes to.
 type process struct {
-	folder string
-	in     *os.File // what the browser says
-	out    *os.File // what it is told
+	dir    string
+	in     *os.File // messages from the browser
+	out    *os.File // messages to the browser
 	cmd    *exec.Cmd
-	group  *procgroup.Group // that it leads; set when it was started
-	said   tail
+	group  *procgroup.Group // set when the browser was started
+	stderr textutil.TailBuffer
 	done   chan struct{} // closed when it has ended
 }
 
-// launch starts the browser. It dies with this process.
+// launch starts the browser. On Linux the kernel kills it when this process ends.
 func launch(executable string, s Settings) (*process, error) {
-	folder, err := os.MkdirTemp(shortTemp(), "rolecall-chrome-")
+	dir, err := os.MkdirTemp(shortTemp(), "rolecall-chrome-")
 	if err != nil {
 		return nil, err
 	}
-	p := &process{folder: folder, done: make(chan struct{})}
+	p := &process{dir: dir, stderr: textutil.TailBuffer{Size: maxStderr}, done: make(chan struct{})}
 	if err := p.start(executable, s); err != nil {
-		os.RemoveAll(folder)
+		os.RemoveAll(dir)
 		return nil, err
 	}
 	return p, nil
 }
 
-// shortTemp gives the folder for temporary files. The browser makes a socket
-// below it, and the path of a socket has at most 107 bytes.
+// shortTemp returns the directory for temporary files, or /tmp if its path is long. The browser
+// creates a socket in it, and the path of a socket has at most 107 bytes.
 func shortTemp() string {
 	if dir := os.TempDir(); len(dir) <= 24 {
 		return dir
@@ -49,22 +50,23 @@ func shortTemp() string {
 	return "/tmp"
 }
 
+// start starts the browser with pipes for its messages.
 func (p *process) start(executable string, s Settings) error {
-	theirIn, out, err := os.Pipe()
+	childIn, out, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	in, theirOut, err := os.Pipe()
+	in, childOut, err := os.Pipe()
 	if err != nil {
-		theirIn.Close()
+		childIn.Close()
 		out.Close()
 		return err
 	}
-	defer theirIn.Close()
-	defer theirOut.Close()
-	p.in, p.out, p.cmd = in, out, command(executable, p.folder, s)
-	p.cmd.Stderr = &p.said
-	p.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the browser wants them
+	defer childIn.Close()
+	defer childOut.Close()
+	p.in, p.out, p.cmd = in, out, command(executable, p.dir, s)
+	p.cmd.Stderr = &p.stderr
+	p.cmd.ExtraFiles = []*os.File{childIn, childOut} // file descriptors 3 and 4: --remote-debugging-pipe
 	if err := p.run(); err != nil {
 		in.Close()
 		out.Close()
@@ -73,25 +75,25 @@ func (p *process) start(executable string, s Settings) error {
 	return nil
 }
 
-// command gives the command line: a shell limits the memory of the browser and
-// of all it starts, and becomes it. Nothing of our environment goes with it.
-func command(executable, folder string, s Settings) *exec.Cmd {
+// command returns the command: a shell sets memory limits, which the browser and its children
+// inherit, and executes the browser. The browser gets none of our environment.
+func command(executable, dir string, s Settings) *exec.Cmd {
 	limit := strconv.FormatInt(s.MaxMemory>>10, 10)
-	args := append([]string{"-c", `ulimit -d "$1" && ulimit -c 0; shift; exec "$@"`, "chrome", limit, executable}, flags(folder, s)...)
+	args := append([]string{"-c", `ulimit -d "$1" && ulimit -c 0; shift; exec "$@"`, "chrome", limit, executable}, flags(dir, s)...)
 	cmd := exec.Command("/bin/sh", args...)
-	cmd.Dir = folder
+	cmd.Dir = dir
 	cmd.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + folder, "TMPDIR=" + folder,
-		"XDG_CONFIG_HOME=" + filepath.Join(folder, "config"), "XDG_CACHE_HOME=" + filepath.Join(folder, "cache"),
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + dir, "TMPDIR=" + dir,
+		"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 	}
 	cmd.WaitDelay = time.Second
-	ownProcessGroup(cmd)
+	newProcessGroup(cmd)
 	return cmd
 }
 
-// run starts the browser from a thread that stays until it ends: the kernel
-// ends it with its parent thread.
+// run starts the browser from a thread that exists until the browser has ended, since the
+// kernel kills the browser when its parent thread ends.
 func (p *process) run() error {
 	started := make(chan error, 1)
 	go func() {
@@ -101,52 +103,25 @@ func (p *process) run() error {
 		p.group = procgroup.Of(p.cmd)
 		started <- err
 		if err == nil {
-			_ = p.group.Wait() // how it ended is in said
+			_ = p.group.Wait() // the reason is in stderr
 			close(p.done)
 		}
 	}()
 	return <-started
 }
 
-// stop ends the browser and all it started, and removes its folder.
+// stop kills the browser and its children, and removes its directory.
 func (p *process) stop() error {
 	p.kill()
 	<-p.done
 	p.in.Close()
 	p.out.Close()
 	var err error
-	for range 100 { // who dies may still write
-		if err = os.RemoveAll(p.folder); err == nil {
+	for range 100 { // a process that ends may still write
+		if err = os.RemoveAll(p.dir); err == nil {
 			return nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return fmt.Errorf("remove the folder of the browser: %w", err)
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex // guards text
-	text []byte
-}
-
-var _ io.Writer = (*tail)(nil)
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	const most = 8 << 10
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - most; over > 0 {
-		t.text = bytes.Clone(t.text[over:])
-	}
-	return len(p), nil
-}
-
-// String gives what was kept.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
+	return fmt.Errorf("remove the directory of the browser: %w", err)
 }

@@ -5,10 +5,11 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup puts a program into a process group of its own, which ends with us.
-func ownProcessGroup(cmd *exec.Cmd) {
+// newProcessGroup starts a program in a new process group. The kernel kills the program when
+// this process ends.
+func newProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// kill ends the browser's process group.
+// kill kills the browser's process group.
 func (p *process) kill() { p.group.Signal(syscall.SIGKILL) }

@@ -4,8 +4,8 @@ package chrome
 
 import "os/exec"
 
-// ownProcessGroup does nothing here: the browser ends when its pipe is closed.
-func ownProcessGroup(*exec.Cmd) {}
+// newProcessGroup does nothing here: the browser ends when its pipe is closed.
+func newProcessGroup(*exec.Cmd) {}
 
-// kill ends the browser.
+// kill kills the browser process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }

@@ -18,87 +18,89 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// maxConnections is how many connections of one context may be open at once.
+// maxConnections limits the open connections of one context.
 const maxConnections = 256
 
-// keyHost is a host that no name leads to: who asks the proxy for it learns
-// whether it takes his key.
+// keyHost is a host that does not exist. The proxy answers requests to it itself, so that a
+// context can check its key.
 const keyHost = "key.invalid"
 
-// proxy is the one way out of one browser context. It serves on a loopback
-// port those who have its key, for one principal.
+// proxy is the HTTP proxy of one browser context, through which all its requests go. It
+// listens on a loopback port and serves clients that have its key.
 type proxy struct {
-	reach   accessPolicy
-	key     string
-	listen  net.Listener
-	server  *http.Server
-	forward *httputil.ReverseProxy
-	ctx     context.Context // ends the connections
-	end     context.CancelFunc
-	ended   sync.WaitGroup
-	open    chan struct{} // a place for each connection
+	access   accessPolicy
+	key      string
+	listener net.Listener
+	server   *http.Server
+	forward  *httputil.ReverseProxy
+	ctx      context.Context // ends the connections
+	cancel   context.CancelFunc
+	requests sync.WaitGroup
+	slots    chan struct{} // one token for each open connection
 
 	mu     sync.Mutex // guards closed
-	closed bool       // nothing enters ended any more
+	closed bool       // no request is added to requests any more
 
-	known   atomic.Bool  // the browser has shown the key
-	left    atomic.Int64 // bytes that may still be received
-	most    int64        // at the start of a call
-	refused blockedHosts
+	keyShown    atomic.Bool  // the browser has sent the key
+	budget      atomic.Int64 // bytes that may be received until the next call
+	maxTransfer int64        // the budget at the start of a call
+	blocked     blockedHosts
 }
 
-func newProxy(r accessPolicy, most int64) (*proxy, error) {
-	listen, err := net.Listen("tcp", "127.0.0.1:0")
+// newProxy starts a proxy. The caller closes it.
+func newProxy(access accessPolicy, maxTransfer int64) (*proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{reach: r, key: rand.Text(), listen: listen, most: most, open: make(chan struct{}, maxConnections)}
-	p.ctx, p.end = context.WithCancel(context.Background())
-	p.left.Store(most)
-	silent := log.New(io.Discard, "", 0)
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent}
+	p := &proxy{access: access, key: rand.Text(), listener: listener, maxTransfer: maxTransfer, slots: make(chan struct{}, maxConnections)}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.budget.Store(maxTransfer)
+	discard := log.New(io.Discard, "", 0)
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: time.Minute, ErrorLog: discard}
 	p.forward = &httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {}, Transport: p.transport(),
-		FlushInterval: -1, ErrorLog: silent, ErrorHandler: p.failed,
+		FlushInterval: -1, ErrorLog: discard, ErrorHandler: p.onForwardError,
 	}
-	p.ended.Go(func() { _ = p.server.Serve(listen) })
+	p.requests.Go(func() { _ = p.server.Serve(listener) })
 	return p, nil
 }
 
-func (p *proxy) url() string { return "http://" + p.listen.Addr().String() }
+func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
 
-// close ends all connections, and returns when nothing of the proxy runs.
+// close ends all connections and waits for all goroutines of the proxy.
 func (p *proxy) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.end()
+	p.cancel()
 	p.server.Close()
-	p.ended.Wait()
+	p.requests.Wait()
 }
 
-// enter lets a request in; each that entered is done with ended.
-func (p *proxy) enter() bool {
+// beginRequest adds a request to requests; the caller calls requests.Done. It reports false
+// when the proxy is closed.
+func (p *proxy) beginRequest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.ended.Add(1)
+		p.requests.Add(1)
 	}
 	return !p.closed
 }
 
-// resetBudget lets pages receive as much as they may from one call to the next, and
-// forgets what was refused.
+// resetBudget sets the budget to maxTransfer and clears the blocked hosts. It is called at the
+// start of a call.
 func (p *proxy) resetBudget() {
-	p.left.Store(p.most)
-	p.refused.clear()
+	p.budget.Store(p.maxTransfer)
+	p.blocked.clear()
 }
 
-// transport makes connections that are guarded and used once.
+// transport returns a transport that dials with p.dial and uses each connection once.
 func (p *proxy) transport() *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-			h, err := hostOf(address)
+			h, err := parseAuthority(address)
 			if err != nil {
 				return nil, err
 			}
@@ -110,12 +112,12 @@ func (p *proxy) transport() *http.Transport {
 
 // ServeHTTP implements http.Handler.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !p.enter() {
+	if !p.beginRequest() {
 		return
 	}
-	defer p.ended.Done()
-	given, _, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
-	if subtle.ConstantTimeCompare([]byte(given), []byte(p.key)) != 1 {
+	defer p.requests.Done()
+	key, _, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
+	if subtle.ConstantTimeCompare([]byte(key), []byte(p.key)) != 1 {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="rolecall"`)
 		w.WriteHeader(http.StatusProxyAuthRequired)
 		return
@@ -126,104 +128,105 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Scheme != "http" || r.URL.Host == "":
 		w.WriteHeader(http.StatusBadRequest)
 	case r.URL.Host == keyHost:
-		p.known.Store(true)
+		p.keyShown.Store(true)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		p.forwardHTTP(w, r)
 	}
 }
 
-// forwardHTTP sends on a request without TLS.
+// forwardHTTP forwards a request without TLS.
 func (p *proxy) forwardHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := hosts.FromURL(r.URL)
 	if err == nil {
-		err = p.reach.checkPlainHTTP()
+		err = p.access.checkPlainHTTP()
 	}
 	if err == nil {
-		err = p.reach.check(r.Context(), h)
+		err = p.access.check(r.Context(), h)
 	}
 	if err != nil {
-		p.refuse(w, h.String(), err)
+		p.block(w, h.String(), err)
 		return
 	}
-	r.Host = "" // the URL's
+	r.Host = "" // then the URL's host is sent
 	p.forward.ServeHTTP(w, r)
 }
 
-func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	h, _ := hosts.FromURL(r.URL) // pass has read it
-	p.refuse(w, h.String(), err)
+// onForwardError handles a request that could not be forwarded.
+func (p *proxy) onForwardError(w http.ResponseWriter, r *http.Request, err error) {
+	h, _ := hosts.FromURL(r.URL) // forwardHTTP has checked it
+	p.block(w, h.String(), err)
 }
 
-// refuse answers a request that does not go out, and notes why.
-func (p *proxy) refuse(w http.ResponseWriter, host string, err error) {
+// block answers a request that is not allowed or has failed, and records the host.
+func (p *proxy) block(w http.ResponseWriter, host string, err error) {
 	status := http.StatusForbidden
-	if _, decided := errors.AsType[*errcode.Error](err); !decided {
+	if _, denied := errors.AsType[*errcode.Error](err); !denied {
 		status = http.StatusBadGateway
-		words := "the connection to %s was refused, or broke before the answer was complete"
+		text := "the connection to %s was refused, or closed before the answer was complete"
 		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
-			words = "the host %s cannot be found"
+			text = "the host %s cannot be found"
 		}
-		err = errcode.Wrap(errcode.ToolExecutionFailed, err, words, host)
+		err = errcode.Wrap(errcode.ToolExecutionFailed, err, text, host)
 	}
-	p.refused.add(host, err)
+	p.blocked.add(host, err)
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
 }
 
-// dial connects within the limits of the context.
+// dial connects to a host if the access policy and the limit of connections allow it.
 func (p *proxy) dial(ctx context.Context, h hosts.Host) (net.Conn, error) {
 	select {
-	case p.open <- struct{}{}:
+	case p.slots <- struct{}{}:
 	default:
-		return nil, errcode.New(errcode.RateLimited, "%d connections are open already", maxConnections)
+		return nil, errcode.New(errcode.RateLimited, "%d connections are open, which is the limit", maxConnections)
 	}
-	c, err := p.reach.dial(ctx, h)
+	c, err := p.access.dial(ctx, h)
 	if err != nil {
-		<-p.open
+		<-p.slots
 		return nil, err
 	}
-	m := &limitedConn{Conn: c, proxy: p, host: h, asked: time.Now()}
-	m.stop = context.AfterFunc(p.ctx, func() { m.Close() })
-	return m, nil
+	limited := &limitedConn{Conn: c, proxy: p, host: h, checkedAt: time.Now()}
+	limited.stop = context.AfterFunc(p.ctx, func() { limited.Close() })
+	return limited, nil
 }
 
-// limitedConn is a connection to a host. What it reads counts, and while it reads
-// it asks again whether it may.
+// limitedConn is a connection to a host. Reading consumes the budget of the proxy, and the
+// access policy is checked again every second.
 type limitedConn struct {
 	net.Conn
-	proxy *proxy
-	host  hosts.Host
-	asked time.Time // by the one who reads
-	stop  func() bool
-	once  sync.Once
+	proxy     *proxy
+	host      hosts.Host
+	checkedAt time.Time // used by the reader only
+	stop      func() bool
+	once      sync.Once
 }
 
-var errTransferLimit = errors.New("the pages have received as much as they may")
+var errTransferLimit = errors.New("transfer limit reached")
 
 // Read implements io.Reader.
-func (m *limitedConn) Read(b []byte) (int, error) {
-	if m.proxy.left.Load() <= 0 {
-		m.proxy.refused.add(m.host.String(), errcode.New(errcode.ResultTooLarge, "the pages have received %d bytes since the call began, which is the limit; the operator can raise maxTransfer", m.proxy.most))
+func (c *limitedConn) Read(b []byte) (int, error) {
+	if c.proxy.budget.Load() <= 0 {
+		c.proxy.blocked.add(c.host.String(), errcode.New(errcode.ResultTooLarge, "the pages have received %d bytes since the last call began, which is the limit; the operator can raise maxTransfer", c.proxy.maxTransfer))
 		return 0, errTransferLimit
 	}
-	n, err := m.Conn.Read(b)
-	m.proxy.left.Add(-int64(n))
-	if time.Since(m.asked) > time.Second {
-		m.asked = time.Now()
-		if refusal := m.proxy.reach.check(m.proxy.ctx, m.host); refusal != nil {
-			m.proxy.refused.add(m.host.String(), refusal)
-			return 0, refusal
+	n, err := c.Conn.Read(b)
+	c.proxy.budget.Add(-int64(n))
+	if time.Since(c.checkedAt) > time.Second {
+		c.checkedAt = time.Now()
+		if denied := c.proxy.access.check(c.proxy.ctx, c.host); denied != nil {
+			c.proxy.blocked.add(c.host.String(), denied)
+			return 0, denied
 		}
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
-func (m *limitedConn) Close() error {
-	m.once.Do(func() {
-		m.stop()
-		<-m.proxy.open
+func (c *limitedConn) Close() error {
+	c.once.Do(func() {
+		c.stop()
+		<-c.proxy.slots
 	})
-	return m.Conn.Close()
+	return c.Conn.Close()
 }

@@ -17,37 +17,39 @@ import (
 )
 
 var (
-	errClosed  = errors.New("the tab was closed")
+	// errClosed is the cause of the context of a closed tab.
+	errClosed = errors.New("the tab was closed")
+	// errCrashed is the cause of the context of a tab whose page crashed.
 	errCrashed = errors.New("the page crashed, or used up its memory")
 )
 
-// tab is one page of a room.
+// tab is one page of a browser context.
 type tab struct {
-	id      string // for its principal
+	id      string // for models
 	target  target.ID
-	room    *browserContext
+	owner   *browserContext
 	session session
-	ctx     context.Context // ends with the tab; its cause says why
-	end     context.CancelCauseFunc
+	ctx     context.Context // ends with the tab; its cause is why
+	cancel  context.CancelCauseFunc
 
-	mu      sync.Mutex // guards what follows
-	loaders []cdp.LoaderID
-	reached []string // by the last of loaders: DOMContentLoaded, load
-	busy    bool     // a load is under way
-	dialogs int      // dismissed since it was asked
-	key     string   // of the proxy; given once
-	changed chan struct{}
+	mu       sync.Mutex // guards what follows
+	loaders  []cdp.LoaderID
+	events   []string // of the last of loaders: DOMContentLoaded, load
+	loading  bool
+	dialogs  int    // dismissed since takeDialogs
+	proxyKey string // used once; "" is none
+	changed  chan struct{}
 }
 
 func newTab(s session, id target.ID, r *browserContext) *tab {
-	t := &tab{id: newTabID(), target: id, room: r, session: s, changed: make(chan struct{})}
-	t.ctx, t.end = context.WithCancelCause(context.Background())
+	t := &tab{id: newTabID(), target: id, owner: r, session: s, changed: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return t
 }
 
-// begin sets a page up and lets it run. Nothing is waited for: the browser
-// takes commands in order.
-func (t *tab) begin() {
+// setUp configures a new page and lets its scripts run. It does not wait for replies: the
+// browser executes commands in order.
+func (t *tab) setUp() {
 	s, yes := t.session, true
 	err := errors.Join(
 		post(s, page.Enable, page.EnableParams{}),
@@ -55,25 +57,26 @@ func (t *tab) begin() {
 		post(s, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: true}),
 		post(s, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: &yes}),
 		post(s, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-			Width: t.room.view.Width, Height: t.room.view.Height, DeviceScaleFactor: 1,
+			Width: t.owner.viewport.Width, Height: t.owner.viewport.Height, DeviceScaleFactor: 1,
 		}),
-		post(s, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: helper(t.room.helper), RunImmediately: &yes}),
+		post(s, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: helperScript(t.owner.helperName), RunImmediately: &yes}),
 		post(s, runtime.RunIfWaitingForDebugger, cdp.Empty{}),
 	)
 	if err != nil {
-		t.end(err)
+		t.cancel(err)
 	}
 }
 
-// setProxyKey gives the tab the key of its proxy, to be shown once.
+// setProxyKey sets the proxy's key, with which the tab authenticates once.
 func (t *tab) setProxyKey(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.key = key
+	t.proxyKey = key
 }
 
-// within gives a context that ends with ctx, and with the tab.
-func (t *tab) within(ctx context.Context) (context.Context, func()) {
+// withContext returns a context that ends with ctx and with the tab. The caller calls the
+// function to release it.
+func (t *tab) withContext(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
 	return ctx, func() { stop(); cancel(nil) }
@@ -81,43 +84,43 @@ func (t *tab) within(ctx context.Context) (context.Context, func()) {
 
 // close closes the tab.
 func (t *tab) close(ctx context.Context) error {
-	t.room.remove(t)
-	_, err := call(ctx, t.room.program.root, target.CloseTarget, target.CloseTargetParams{TargetID: t.target})
-	t.end(errClosed)
+	t.owner.remove(t)
+	_, err := call(ctx, t.owner.browser.root, target.CloseTarget, target.CloseTargetParams{TargetID: t.target})
+	t.cancel(errClosed)
 	return err
 }
 
-// happened takes what the browser tells of the page.
-func (t *tab) happened(m *cdproto.Message) {
+// handleEvent handles an event of the page.
+func (t *tab) handleEvent(m *cdproto.Message) {
 	switch m.Method {
 	case cdproto.EventPageLifecycleEvent:
 		if e, ok := decode[page.EventLifecycleEvent](m); ok && t.isMain(e.FrameID) {
-			t.note(func() { t.onLifecycleEvent(e) })
+			t.update(func() { t.onLifecycleEvent(e) })
 		}
 	case cdproto.EventPageFrameStartedLoading:
 		if e, ok := decode[page.EventFrameStartedLoading](m); ok && t.isMain(e.FrameID) {
-			t.note(func() { t.busy = true })
+			t.update(func() { t.loading = true })
 		}
 	case cdproto.EventPageFrameStoppedLoading:
 		if e, ok := decode[page.EventFrameStoppedLoading](m); ok && t.isMain(e.FrameID) {
-			t.note(func() { t.busy = false })
+			t.update(func() { t.loading = false })
 		}
 	case cdproto.EventPageJavascriptDialogOpening:
 		if e, ok := decode[page.EventJavascriptDialogOpening](m); ok {
-			t.dismiss(e.Type)
+			t.dismissDialog(e.Type)
 		}
 	case cdproto.EventInspectorTargetCrashed:
-		t.crashed()
+		t.onCrash()
 	case cdproto.EventFetchRequestPaused, cdproto.EventFetchAuthRequired:
-		t.asked(m)
+		t.onFetchEvent(m)
 	}
 }
 
-// isMain says whether a frame is the whole page.
+// isMain reports whether a frame is the main frame.
 func (t *tab) isMain(f cdp.FrameID) bool { return string(f) == string(t.target) }
 
-// note changes what is known of the page and tells those who wait.
-func (t *tab) note(change func()) {
+// update changes the state of the page and wakes waitUntil.
+func (t *tab) update(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change()
@@ -125,40 +128,42 @@ func (t *tab) note(change func()) {
 	t.changed = make(chan struct{})
 }
 
-// onLifecycleEvent wants mu held.
+// onLifecycleEvent must be called with mu held.
 func (t *tab) onLifecycleEvent(e page.EventLifecycleEvent) {
 	if len(t.loaders) == 0 || t.loaders[len(t.loaders)-1] != e.LoaderID {
-		if slices.Contains(t.loaders, e.LoaderID) { // of a document that is gone
+		if slices.Contains(t.loaders, e.LoaderID) { // of an earlier document
 			return
 		}
-		t.loaders, t.reached = append(t.loaders, e.LoaderID), nil
+		t.loaders, t.events = append(t.loaders, e.LoaderID), nil
 		t.loaders = t.loaders[max(0, len(t.loaders)-16):]
 	}
 	if e.Name == "load" || e.Name == "DOMContentLoaded" {
-		t.reached = append(t.reached, e.Name)
+		t.events = append(t.events, e.Name)
 	}
 }
 
-// dismiss answers a dialog as somebody in a hurry does; a page that asks
-// whether to leave is left.
-func (t *tab) dismiss(kind page.DialogType) {
-	t.note(func() { t.dialogs++ })
-	leave := kind == page.DialogTypeBeforeunload
-	if err := post(t.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: leave}); err != nil {
-		t.end(err)
+// dismissDialog cancels a dialog. It accepts a beforeunload dialog, so that the page can be
+// left.
+func (t *tab) dismissDialog(kind page.DialogType) {
+	t.update(func() { t.dialogs++ })
+	accept := kind == page.DialogTypeBeforeunload
+	if err := post(t.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: accept}); err != nil {
+		t.cancel(err)
 	}
 }
 
-func (t *tab) crashed() {
-	t.room.remove(t)
-	t.end(errCrashed)
-	_ = post(t.room.program.root, target.CloseTarget, target.CloseTargetParams{TargetID: t.target}) // or it is gone with the browser
+// onCrash closes the tab of a page that crashed.
+func (t *tab) onCrash() {
+	t.owner.remove(t)
+	t.cancel(errCrashed)
+	_ = post(t.owner.browser.root, target.CloseTarget, target.CloseTargetParams{TargetID: t.target}) // an error means that the browser has ended
 }
 
-// asked lets a request go on, and shows the key where it is asked for.
-func (t *tab) asked(m *cdproto.Message) {
+// onFetchEvent continues a paused request, and answers an authentication request of the proxy
+// with the key.
+func (t *tab) onFetchEvent(m *cdproto.Message) {
 	if e, ok := decode[fetch.EventRequestPaused](m); ok && m.Method == cdproto.EventFetchRequestPaused {
-		_ = post(t.session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID}) // unlock notices
+		_ = post(t.session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID}) // authenticateProxy notices a failure
 		return
 	}
 	e, ok := decode[fetch.EventAuthRequired](m)
@@ -166,8 +171,8 @@ func (t *tab) asked(m *cdproto.Message) {
 		return
 	}
 	t.mu.Lock()
-	key := t.key
-	t.key = ""
+	key := t.proxyKey
+	t.proxyKey = ""
 	t.mu.Unlock()
 	answer := &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth}
 	if key != "" && e.AuthChallenge != nil && e.AuthChallenge.Source == fetch.AuthChallengeSourceProxy {
@@ -176,8 +181,8 @@ func (t *tab) asked(m *cdproto.Message) {
 	_ = post(t.session, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: e.RequestID, AuthChallengeResponse: answer})
 }
 
-// await waits until ready, which sees the tab with mu held.
-func (t *tab) await(ctx context.Context, ready func() bool) error {
+// waitUntil waits until ready reports true. It calls ready with mu held.
+func (t *tab) waitUntil(ctx context.Context, ready func() bool) error {
 	for {
 		t.mu.Lock()
 		ok, changed := ready(), t.changed
@@ -195,8 +200,8 @@ func (t *tab) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// dismissed counts the dialogs since it was asked.
-func (t *tab) dismissed() int {
+// takeDialogs returns how many dialogs were dismissed since the last call of it.
+func (t *tab) takeDialogs() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.dialogs

@@ -12,48 +12,51 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Config is what the operator says of one server. Exactly one of Command and
-// URL is set.
+// Config is the operator's configuration of one server. Exactly one of Command and URL
+// is set.
 type Config struct {
 	Name        string // of the module, and the id of its group
-	Description string // of the group; "" is one that names the server
+	Description string // of the group; "" is a text with the server's name
 
 	Command Command
-	URL     string            // of streamable HTTP, http or https
-	Headers map[string]string // of every request, secrets among them
+	URL     string            // of a streamable HTTP endpoint, http or https
+	Headers map[string]string // of every request; may contain secrets
 
-	// Prefix comes before the names of the tools; nil is Name and "__".
+	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string
-	// DisablePinning offers what the server says, as it says it, at any time.
+	// DisablePinning makes every definition active as the server offers it.
 	DisablePinning bool
-	// Trusted believes the server what its tools do to the world.
+	// Trusted makes the server's annotations decide the effects of its tools. All tools
+	// of other servers are Mutating.
 	Trusted bool
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
 
-	// NoConnect never reaches the server: what is known of it is shown.
+	// NoConnect never contacts the server. The module has the accepted tools, and their
+	// calls fail.
 	NoConnect bool
 
 	Host modules.Host
-	Pins *modules.Pins // needed unless Unpinned
-	// NameTaken says whether a tool name belongs to somebody else; nil is never.
+	Pins *modules.Pins // required unless DisablePinning is set
+	// NameTaken reports whether a tool name belongs to another owner; nil reports false.
 	NameTaken func(name string) bool
 }
 
 // Command is a program that speaks the protocol on its stdin and stdout.
 type Command struct {
-	Path string // as exec.Command takes it
+	Path string // as for exec.Command
 	Args []string
-	Env  []string // NAME=value; beside these it sees PATH, LANG, and a HOME of its own
-	Dir  string   // where it runs
+	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR
+	Dir  string   // its working directory; "" is ours
 }
 
-// DefaultTimeout is how long a call may take.
+// DefaultTimeout is how long a call may take by default.
 const DefaultTimeout = 2 * time.Minute
 
-// maxPrefix leaves room for a tool's name.
+// maxPrefix is the longest prefix in bytes. Tool names have at most 128.
 const maxPrefix = 64
 
-// check completes a configuration. Errors have the code invalid_config.
+// check validates a configuration and fills in the defaults. Errors have the code
+// invalid_config.
 func (c Config) check() (Config, error) {
 	if err := modules.CheckName(c.Name); err != nil {
 		return c, err
@@ -72,13 +75,14 @@ func (c Config) check() (Config, error) {
 		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: prefix %.80q cannot begin the name of a tool: ASCII letters, digits, '_', '.' and '-', at most %d", c.Name, *c.Prefix, maxPrefix)
 	}
 	if c.Pins == nil && !c.DisablePinning {
-		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: there is no place to keep what is accepted of it", c.Name)
+		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: pins are required unless pinning is disabled", c.Name)
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Description = cmp.Or(c.Description, "Tools of the MCP server "+c.Name)
 	return c, nil
 }
 
+// checkAddress validates URL and Headers.
 func (c Config) checkAddress() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -86,7 +90,7 @@ func (c Config) checkAddress() error {
 	}
 	for name, value := range c.Headers {
 		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {
-			return errcode.New(errcode.InvalidConfig, "MCP server %q: %.80q is no header", c.Name, http.CanonicalHeaderKey(name))
+			return errcode.New(errcode.InvalidConfig, "MCP server %q: %.80q is not a valid header", c.Name, http.CanonicalHeaderKey(name))
 		}
 	}
 	return nil

@@ -18,29 +18,29 @@ import (
 
 // How long a server may take.
 const (
-	probeTimeout = 5 * time.Second  // to say that it does not know a newer protocol
+	probeTimeout = 5 * time.Second  // to answer whether it supports a newer protocol
 	listTimeout  = 30 * time.Second // to connect, and to list
-	closeTimeout = 3 * time.Second  // to say goodbye
+	closeTimeout = 3 * time.Second  // to close the session
 )
 
-// conn is one connection to a server, from its first message to its last.
+// conn is one connection to a server.
 type conn struct {
 	session     *sdk.ClientSession
 	kill        func()        // ends it at once
-	protocolErr func() error  // what the server did wrong
-	stderr      func() string // what the server said last, for the log
+	protocolErr func() error  // how the server violated the protocol; nil if it did not
+	stderr      func() string // the end of the server's stderr, for the log
 	done        chan struct{} // closed when it has ended
 
-	changes atomic.Uint64 // how often the server said that its list is another
-	listed  atomic.Uint64 // what told was before the list that is known
-	changed chan struct{} // has room for one: told has moved
+	changes atomic.Uint64 // how often the server has notified that its tools have changed
+	listed  atomic.Uint64 // the value of changes before the last successful list
+	changed chan struct{} // buffered for one: changes has been increased
 
-	calls    atomic.Uint64
-	mu       sync.Mutex // guards progress
-	progress map[string]func(tool.Progress)
+	calls    atomic.Uint64                  // for progress tokens
+	mu       sync.Mutex                     // guards progress
+	progress map[string]func(tool.Progress) // by token
 }
 
-// dial connects to the server of c. ctx bounds that, not the connection.
+// dial connects to the server of c. ctx bounds the dialing, not the connection.
 func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 	n := &conn{done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
 	transport, err := n.transport(ctx, c)
@@ -49,7 +49,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, n.kill) // the library waits longer than it may
+	stop := context.AfterFunc(ctx, n.kill) // the library does not stop at once
 	n.session, err = n.client(log).Connect(ctx, transport, nil)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -65,29 +65,30 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 	return n, nil
 }
 
-// transport prepares the way to the server, and how to end it.
+// transport returns the transport for Connect and sets kill, protocolErr and stderr. It
+// starts the program of a server, if it is one.
 func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 	if c.Command.Path != "" {
 		p, err := start(c.Command)
 		if err != nil {
 			return nil, &ServerError{Err: err}
 		}
-		n.kill = func() { p.kill(); _ = p.pipe.Close() }
-		n.protocolErr, n.stderr = p.fault, p.stderr.String
-		return &connectedTransport{p.pipe}, nil
+		n.kill = func() { p.kill(); _ = p.transport.Close() }
+		n.protocolErr, n.stderr = p.fault, p.lastStderr
+		return &connectedTransport{p.transport}, nil
 	}
 	address, err := url.Parse(c.URL)
 	if err != nil {
 		return nil, &ServerError{Err: err}
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	w := newWeb(life, address, c.Headers)
+	w := newHTTPTransport(life, address, c.Headers)
 	n.kill = func() { end(errors.New("the connection was closed")); w.base.CloseIdleConnections() }
 	n.protocolErr, n.stderr = w.Fault, func() string { return "" }
 	return &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), MaxEventSize: maxMessage, MaxRetries: 2}, nil
 }
 
-// connectedTransport is a transport whose connection is there already.
+// connectedTransport is a transport whose connection exists already.
 type connectedTransport struct{ sdk.Connection }
 
 // Connect implements sdk.Transport.
@@ -95,10 +96,10 @@ func (r *connectedTransport) Connect(context.Context) (sdk.Connection, error) {
 	return r.Connection, nil
 }
 
-// client makes the client of this connection. It offers the server nothing:
-// no file, no model, no person.
+// client returns the client of this connection. It offers the server no capabilities: no
+// roots, no sampling, no elicitation.
 func (n *conn) client(log *slog.Logger) *sdk.Client {
-	told := func() {
+	toolsChanged := func() {
 		n.changes.Add(1)
 		select {
 		case n.changed <- struct{}{}:
@@ -110,14 +111,14 @@ func (n *conn) client(log *slog.Logger) *sdk.Client {
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 		Logger:         log,
 
-		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { told() },
-		ProgressNotificationHandler: n.report,
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { toolsChanged() },
+		ProgressNotificationHandler: n.reportProgress,
 	})
 	client.AddSendingMiddleware(probeTimeoutMiddleware)
 	return client
 }
 
-// probeTimeoutMiddleware gives a server less time for the question which older ones may not
+// probeTimeoutMiddleware limits the time for server/discover, which older servers may not
 // answer at all.
 func probeTimeoutMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -130,8 +131,8 @@ func probeTimeoutMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// onProgress has progress of a call go to fn until the function it gives is
-// called. The token goes with the request.
+// onProgress passes the progress of a call to fn until stop is called. The request of the
+// call has to carry the token.
 func (n *conn) onProgress(fn func(tool.Progress)) (token string, stop func()) {
 	token = strconv.FormatUint(n.calls.Add(1), 10)
 	n.mu.Lock()
@@ -144,8 +145,8 @@ func (n *conn) onProgress(fn func(tool.Progress)) (token string, stop func()) {
 	}
 }
 
-// report hands on how far a call has come.
-func (n *conn) report(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+// reportProgress handles a progress notification. It ignores unknown tokens.
+func (n *conn) reportProgress(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 	token, ok := r.Params.ProgressToken.(string)
 	if !ok {
 		return
@@ -154,11 +155,11 @@ func (n *conn) report(_ context.Context, r *sdk.ProgressNotificationClientReques
 	fn := n.progress[token]
 	n.mu.Unlock()
 	if fn != nil {
-		fn(tool.Progress{Done: r.Params.Progress, Total: r.Params.Total, Message: brief(r.Params.Message, 1024)})
+		fn(tool.Progress{Done: r.Params.Progress, Total: r.Params.Total, Message: oneLine(r.Params.Message, 1024)})
 	}
 }
 
-// alive says whether requests may be sent.
+// alive reports whether requests can be sent.
 func (n *conn) alive() bool {
 	select {
 	case <-n.done:
@@ -168,33 +169,32 @@ func (n *conn) alive() bool {
 	}
 }
 
-// close ends the connection: politely, then at once.
+// close closes the session, within closeTimeout if it is alive, and ends the connection.
 func (n *conn) close() {
 	if n.alive() {
-		late := time.AfterFunc(closeTimeout, n.kill)
-		defer late.Stop()
+		timer := time.AfterFunc(closeTimeout, n.kill)
+		defer timer.Stop()
 	} else {
 		n.kill()
 	}
-	_ = n.session.Close() // what it says of the end helps nobody
+	_ = n.session.Close() // the connection ends in any case
 	n.kill()
 	<-n.done
 }
 
-// explain adds to an error what the server did wrong and said last.
+// explain adds a protocol violation and the server's stderr to an error.
 func (n *conn) explain(err error) error {
-	fault := n.protocolErr()
-	if fault != nil {
-		err = fmt.Errorf("%w (%w)", fault, err)
+	if cause := n.protocolErr(); cause != nil {
+		err = fmt.Errorf("%w (%w)", cause, err)
 	}
 	return &ServerError{Err: err, Stderr: n.stderr()}
 }
 
-// ServerError is what went wrong with a server, for the operator. A model is
-// told less.
+// ServerError is an error of a server with the details for the operator. They must not
+// reach a model: the server is untrusted.
 type ServerError struct {
 	Err    error
-	Stderr string // the end of what the program wrote there
+	Stderr string // the end of the program's stderr
 }
 
 // Error implements error.
@@ -205,5 +205,5 @@ func (e *ServerError) Error() string {
 	return e.Err.Error() + "; its stderr: " + e.Stderr
 }
 
-// Unwrap gives the cause.
+// Unwrap returns Err.
 func (e *ServerError) Unwrap() error { return e.Err }

@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// What a server may say of its tools.
+// The limits of a server's tool definitions.
 const (
 	maxTools       = 1000
 	maxDescription = 8 << 10  // bytes
@@ -19,27 +19,27 @@ const (
 	maxDefinitions = 4 << 20  // bytes, of all tools
 )
 
-// PinOf makes of what a server says of a tool what can be accepted and shown.
-// The description loses characters that are not seen; anything else that is
-// wrong leaves the tool out, and the error says why.
+// PinOf converts a server's tool definition to one that can be accepted and shown. It
+// removes invisible characters from the description. Any other defect is an error, and the
+// tool is left out. prefix is put before the tool's name.
 func PinOf(prefix string, t *sdk.Tool) (modules.Pin, error) {
 	if t == nil {
-		return modules.Pin{}, fmt.Errorf("there is no definition")
+		return modules.Pin{}, fmt.Errorf("the definition is null")
 	}
 	if err := tool.CheckName(prefix + t.Name); err != nil {
 		return modules.Pin{}, err
 	}
-	p := modules.Pin{Tool: t.Name, Description: visible(t.Description)}
+	p := modules.Pin{Tool: t.Name, Description: removeInvisible(t.Description)}
 	if n := len(p.Description); n > maxDescription {
 		return modules.Pin{}, fmt.Errorf("its description has %d bytes, more than %d", n, maxDescription)
 	}
 	var err error
-	if p.Input, err = inputOf(t); err != nil {
+	if p.Input, err = inputSchema(t); err != nil {
 		return modules.Pin{}, err
 	}
 	if t.Annotations != nil {
 		hints := *t.Annotations
-		hints.Title = brief(hints.Title, 256)
+		hints.Title = oneLine(hints.Title, 256)
 		if p.Annotations, err = json.Marshal(hints); err != nil {
 			return modules.Pin{}, fmt.Errorf("its annotations: %w", err)
 		}
@@ -47,8 +47,8 @@ func PinOf(prefix string, t *sdk.Tool) (modules.Pin, error) {
 	return p, nil
 }
 
-// inputOf gives the input schema of a tool, as the gate will compile it.
-func inputOf(t *sdk.Tool) (json.RawMessage, error) {
+// inputSchema returns the input schema of a tool if the gate can compile it.
+func inputSchema(t *sdk.Tool) (json.RawMessage, error) {
 	input, err := json.Marshal(t.InputSchema)
 	if err != nil {
 		return nil, fmt.Errorf("its input schema: %w", err)
@@ -56,8 +56,8 @@ func inputOf(t *sdk.Tool) (json.RawMessage, error) {
 	if len(input) > maxSchema {
 		return nil, fmt.Errorf("its input schema has %d bytes, more than %d", len(input), maxSchema)
 	}
-	if at := strings.IndexFunc(texts(t.InputSchema), hidden); at >= 0 {
-		return nil, fmt.Errorf("its input schema has characters that are not seen, among them %U", firstInvisible(texts(t.InputSchema)))
+	if r, ok := firstInvisible(allStrings(t.InputSchema)); ok {
+		return nil, fmt.Errorf("its input schema contains invisible characters, such as %U", r)
 	}
 	if _, err := tool.Compile(input); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func inputOf(t *sdk.Tool) (json.RawMessage, error) {
 	return input, nil
 }
 
-// texts joins all strings of a decoded document, keys too.
-func texts(v any) string {
+// allStrings joins all strings and keys of a decoded document.
+func allStrings(v any) string {
 	var b strings.Builder
 	var walk func(any)
 	walk = func(v any) {
@@ -88,17 +88,18 @@ func texts(v any) string {
 	return strings.ReplaceAll(b.String(), "\r", "")
 }
 
-func firstInvisible(text string) rune {
+// firstInvisible returns the first invisible character of text, if there is one.
+func firstInvisible(text string) (rune, bool) {
 	for _, r := range text {
-		if hidden(r) {
-			return r
+		if isInvisible(r) {
+			return r, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
-// effectOf reads the hints of a server that the operator trusts; of any other
-// they mean nothing. What is not said is the worst, as the protocol wants.
+// effectOf returns the effect that the annotations of a trusted server declare. A missing
+// hint means Mutating, the protocol's default, and so do the hints of any other server.
 func effectOf(trusted bool, annotations json.RawMessage) tool.Effect {
 	var hints sdk.ToolAnnotations
 	if !trusted || len(annotations) == 0 || json.Unmarshal(annotations, &hints) != nil {

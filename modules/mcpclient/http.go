@@ -12,19 +12,21 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Limits of the conversation with a server over HTTP.
+// The limits of a connection over HTTP.
 const (
 	dialTimeout   = 10 * time.Second
-	streamTimeout = 5 * time.Second // for the head of the answer to GET
-	maxRefusal    = 64 << 10        // bytes of an answer that is none
-	maxEvents     = 4 * maxRequests // lines of an event stream a second
+	streamTimeout = 5 * time.Second // for the headers of the response to GET
+	maxErrorBody  = 64 << 10        // bytes of the body of an error response
+	maxEvents     = 4 * maxRequests // lines of an event stream per second
 )
 
-// httpTransport is the http.RoundTripper of one connection to a server. It adds what
-// the operator says to requests to the server's own address and to no other,
-// caps answers, and ends with the connection.
+// httpTransport is the http.RoundTripper of one connection to a server. It sends requests
+// to the server's own address only and adds the configured headers to them. It limits
+// responses, and ends with the connection.
 type httpTransport struct {
 	base    *http.Transport
 	address *url.URL
@@ -32,42 +34,43 @@ type httpTransport struct {
 	ctx     context.Context // ends with the connection
 
 	mu    sync.Mutex // guards fault
-	fault error      // what the server did wrong first
+	fault error      // the first violation by the server
 }
 
-func newWeb(ctx context.Context, address *url.URL, headers map[string]string) *httpTransport {
+func newHTTPTransport(ctx context.Context, address *url.URL, headers map[string]string) *httpTransport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &httpTransport{
 		address: address, headers: headers, ctx: ctx,
 		base: &http.Transport{
 			Proxy: nil, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
-			ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxRefusal, IdleConnTimeout: time.Minute,
+			ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxErrorBody, IdleConnTimeout: time.Minute,
 		},
 	}
 }
 
-// client makes the client of the connection. A redirect within the server is
-// followed if it keeps the method: one that leads elsewhere would carry
-// arguments and secrets along.
+// client returns the HTTP client of the connection. It follows redirects within the server
+// that keep the method. A redirect to another server would send arguments and secrets
+// there.
 func (w *httpTransport) client() *http.Client {
 	return &http.Client{Transport: w, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > 3:
 			return errors.New("the server redirects in circles")
-		case !w.own(r.URL) || r.Method != via[0].Method:
-			return w.failed(fmt.Errorf("the server redirects to %s; configure that address", r.URL.Redacted()))
+		case !w.isServer(r.URL) || r.Method != via[0].Method:
+			return w.setFault(fmt.Errorf("the server redirects to %s; configure that address", r.URL.Redacted()))
 		}
 		return nil
 	}}
 }
 
-func (w *httpTransport) own(u *url.URL) bool {
+// isServer reports whether u is an address of the server.
+func (w *httpTransport) isServer(u *url.URL) bool {
 	return u.Scheme == w.address.Scheme && u.Host == w.address.Host
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !w.own(r.URL) {
+	if !w.isServer(r.URL) {
 		return nil, fmt.Errorf("%s is another server", r.URL.Host)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -77,36 +80,36 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range w.headers {
 		r.Header.Set(name, value)
 	}
-	answer, err := w.send(r, cancel)
+	response, err := w.send(r, cancel)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	answer.Body = &body{ReadCloser: answer.Body, web: w, ctx: ctx, end: end, stream: isStream(answer), pace: rateLimiter{most: maxEvents}}
-	if answer.StatusCode >= 400 && r.Method == http.MethodPost {
-		return w.refused(answer)
+	response.Body = &limitedBody{ReadCloser: response.Body, transport: w, ctx: ctx, end: end, stream: isStream(response), limiter: newLimiter(maxEvents)}
+	if response.StatusCode >= 400 && r.Method == http.MethodPost {
+		return w.readError(response)
 	}
-	return answer, nil
+	return response, nil
 }
 
-// send sends a request. A stream that the server may offer or not, and whose
-// head it does not send in time, is not offered.
+// send sends a request. The stream for GET is optional: when its headers do not come in
+// time, send returns the response of a server that does not offer it.
 func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		setSent(r.Context(), true)
-		answer, err := w.base.RoundTrip(r)
+		response, err := w.base.RoundTrip(r)
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 			setSent(r.Context(), false)
 		}
-		return answer, err
+		return response, err
 	}
-	late := time.AfterFunc(streamTimeout, func() { cancel(errNoStream) })
-	answer, err := w.base.RoundTrip(r)
-	if late.Stop() || err == nil && context.Cause(r.Context()) == nil {
-		return answer, err
+	timer := time.AfterFunc(streamTimeout, func() { cancel(errNoStream) })
+	response, err := w.base.RoundTrip(r)
+	if timer.Stop() || err == nil && context.Cause(r.Context()) == nil {
+		return response, err
 	}
 	if err == nil {
-		_ = answer.Body.Close()
+		_ = response.Body.Close()
 	}
 	return &http.Response{
 		Status: "405 Method Not Allowed", StatusCode: http.StatusMethodNotAllowed,
@@ -114,41 +117,42 @@ func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*
 	}, nil
 }
 
-var errNoStream = errors.New("the server sent no head of its stream")
+var errNoStream = errors.New("the server sent no headers of its stream")
 
-// refusal is an answer with a status that says no.
-type refusal struct {
-	status  int
-	session bool // it has forgotten us
+// statusError is a response with an error status.
+type statusError struct {
+	status      int
+	sessionLost bool // the server does not know the session any more
 }
 
-func (e *refusal) Error() string {
+func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status))
 }
 
-// unsent says whether a server that answers so has not begun to work.
-func (e *refusal) unsent() bool { return e.status < http.StatusInternalServerError }
+// notProcessed reports whether the status means that the server has not acted on the
+// request.
+func (e *statusError) notProcessed() bool { return e.status < http.StatusInternalServerError }
 
-// refused reads an answer that says no. One in the protocol's words is
-// answered as it is; of any other the status is all that counts.
-func (w *httpTransport) refused(answer *http.Response) (*http.Response, error) {
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
-	_ = answer.Body.Close()
-	gone := sessionGone(answer)
-	if err == nil && !gone && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && bytes.Contains(text, []byte(`"jsonrpc"`)) {
-		answer.Body = io.NopCloser(bytes.NewReader(text))
-		return answer, nil
+// readError reads a response with an error status. A JSON-RPC message is returned as it
+// is; any other response becomes a statusError.
+func (w *httpTransport) readError(response *http.Response) (*http.Response, error) {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
+	_ = response.Body.Close()
+	lost := isSessionLost(response)
+	if err == nil && !lost && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && bytes.Contains(text, []byte(`"jsonrpc"`)) {
+		response.Body = io.NopCloser(bytes.NewReader(text))
+		return response, nil
 	}
-	return nil, &refusal{answer.StatusCode, gone}
+	return nil, &statusError{response.StatusCode, lost}
 }
 
-// sessionGone says whether the server has forgotten us.
-func sessionGone(answer *http.Response) bool {
-	return answer.StatusCode == http.StatusNotFound && answer.Request.Header.Get("Mcp-Session-Id") != ""
+// isSessionLost reports whether the server does not know the session any more.
+func isSessionLost(response *http.Response) bool {
+	return response.StatusCode == http.StatusNotFound && response.Request.Header.Get("Mcp-Session-Id") != ""
 }
 
-// failed keeps the first fault.
-func (w *httpTransport) failed(err error) error {
+// setFault records err if it is the first violation, and returns it.
+func (w *httpTransport) setFault(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fault == nil {
@@ -157,48 +161,48 @@ func (w *httpTransport) failed(err error) error {
 	return err
 }
 
-// Fault gives what the server did wrong; nil when it did nothing.
+// Fault returns the first violation of the protocol or its limits, nil if there is none.
 func (w *httpTransport) Fault() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fault
 }
 
-func isStream(answer *http.Response) bool {
-	return strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream")
+func isStream(response *http.Response) bool {
+	return strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
 }
 
-// body caps an answer: a document as a whole; of a stream how fast it comes,
-// for each event has its own cap.
-type body struct {
+// limitedBody limits the size of a document, and the rate of an event stream. The library
+// limits the size of each event.
+type limitedBody struct {
 	io.ReadCloser
-	web    *httpTransport
-	ctx    context.Context
-	end    func()
-	stream bool
-	read   int
-	pace   rateLimiter
+	transport *httpTransport
+	ctx       context.Context
+	end       func()
+	stream    bool
+	read      int           // bytes so far
+	limiter   *rate.Limiter // of the lines of a stream
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.stream {
 		for range bytes.Count(p[:n], []byte("\n")) {
-			if late := b.pace.wait(b.ctx); late != nil {
-				return 0, late
+			if err := b.limiter.Wait(b.ctx); err != nil {
+				return 0, err
 			}
 		}
 		return n, err
 	}
 	if b.read += n; b.read > maxMessage {
-		return 0, b.web.failed(errTooLong)
+		return 0, b.transport.setFault(errMessageTooLong)
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
-func (b *body) Close() error {
+func (b *limitedBody) Close() error {
 	b.end()
 	return b.ReadCloser.Close()
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-// list asks the server for its tools and gives what can be offered of them,
-// with the tools for its resources and prompts at the end. A list that is out
-// of bounds is refused as a whole.
-func (n *conn) list(ctx context.Context, prefix string, log *slog.Logger) ([]modules.Pin, error) {
+// listPins lists the server's tools and returns the definitions that can be offered, followed
+// by the tools for its resources and prompts. A list that exceeds the limits is rejected
+// as a whole.
+func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([]modules.Pin, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	told := n.changes.Load()
+	changes := n.changes.Load()
 	has := n.session.InitializeResult().Capabilities
 	if has == nil {
 		has = &sdk.ServerCapabilities{}
@@ -24,7 +24,7 @@ func (n *conn) list(ctx context.Context, prefix string, log *slog.Logger) ([]mod
 	var tools []*sdk.Tool
 	if has.Tools != nil {
 		var err error
-		if tools, err = n.pages(ctx); err != nil {
+		if tools, err = n.listTools(ctx); err != nil {
 			return nil, n.explain(fmt.Errorf("list its tools: %w", err))
 		}
 	}
@@ -32,12 +32,12 @@ func (n *conn) list(ctx context.Context, prefix string, log *slog.Logger) ([]mod
 	if err != nil {
 		return nil, n.explain(err)
 	}
-	n.listed.Store(told)
-	return withExtras(pins, prefix, has), nil
+	n.listed.Store(changes)
+	return withResourceTools(pins, prefix, has), nil
 }
 
-// pages lists all pages.
-func (n *conn) pages(ctx context.Context) (tools []*sdk.Tool, err error) {
+// listTools requests all pages of the list.
+func (n *conn) listTools(ctx context.Context) (tools []*sdk.Tool, err error) {
 	seen := map[string]bool{}
 	for cursor := ""; ; {
 		page, err := n.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
@@ -57,21 +57,21 @@ func (n *conn) pages(ctx context.Context) (tools []*sdk.Tool, err error) {
 	}
 }
 
-// pinsOf gives what can be offered, each name once: of two tools of one name
-// nobody could say which is meant, so both are left out.
+// pinsOf returns the valid definitions; the others are left out and logged. Tools of the
+// same name are left out, since a call would be ambiguous.
 func pinsOf(prefix string, tools []*sdk.Tool, log *slog.Logger) ([]modules.Pin, error) {
-	times := map[string]int{}
+	count := map[string]int{}
 	for _, t := range tools {
-		times[t.Name]++
+		count[t.Name]++
 	}
 	pins, size := []modules.Pin{}, 0
 	for _, t := range tools {
 		p, err := PinOf(prefix, t)
-		if err == nil && times[t.Name] > 1 {
-			err = fmt.Errorf("the server has %d tools of this name", times[t.Name])
+		if err == nil && count[t.Name] > 1 {
+			err = fmt.Errorf("the server has %d tools of this name", count[t.Name])
 		}
 		if err != nil {
-			log.Warn("a tool of an MCP server is left out", "tool", brief(t.Name, 128), "reason", err)
+			log.Warn("MCP server tool left out", "tool", oneLine(t.Name, 128), "reason", err)
 			continue
 		}
 		if size += len(p.Description) + len(p.Input) + len(p.Annotations); size > maxDefinitions {

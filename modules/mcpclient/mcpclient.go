@@ -1,14 +1,17 @@
-// Package mcpclient owns the client side of the Model Context Protocol: any MCP
-// server becomes a module that brings one group with the server's tools.
+// Package mcpclient is a client of the Model Context Protocol
+// (https://modelcontextprotocol.io). It makes any MCP server a module with one tool
+// group, which has the server's tools.
 //
-//	m, err := mcp.New(mcp.Config{Name: "fs", Command: mcp.Command{Path: "mcp-server-filesystem"}, Pins: pins})
+//	m, err := mcpclient.New(mcpclient.Config{Name: "fs", Command: mcpclient.Command{Path: "mcp-server-filesystem"}, Pins: pins})
 //	err = loader.Load(ctx, m)
 //
-// A server is a stranger. Its definitions are in force only as the operator
-// accepted them (modules.Pins); its hints count only if it is trusted; what it
-// sends is capped, and a server that breaks the protocol loses its connection
-// and nothing else. A call that may have acted is never sent twice. The package
-// checks no arguments and decides no permission (gate).
+// Servers are untrusted. Only definitions that the operator has accepted are active
+// (modules.Pins), and hints count only if the server is configured as trusted. What a
+// server sends is limited in size and rate. A server that violates the protocol loses
+// its connection; other modules are not affected. A call that may have had an effect is
+// never sent twice.
+//
+// The package does not check arguments or permissions; package gate does.
 package mcpclient
 
 import (
@@ -24,36 +27,37 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Module is a module that brings the tools of one server. Its methods are
-// safe for concurrent use.
+// Module is a module with the tools of one server. Its methods are safe for concurrent
+// use.
 type Module struct {
-	config Config
-	owner  toolgroups.Owner
-	log    *slog.Logger
-	link   *reconnector
-	unpin  func() // ends watching the pins
+	config      Config
+	owner       toolgroups.Owner
+	log         *slog.Logger
+	reconnector *reconnector
+	stopWatch   func() // stops watching the pins
 
-	record sync.Mutex // held from reading the record until what it says is in force
+	pinsMu sync.Mutex // held from reading the pins until setActive, so that no older record wins
 
 	mu             sync.Mutex // guards what follows
-	offers         []modules.Pin
-	digests        map[string]string      // of offers in force, by their tool
-	offeredDigests map[string]string      // of all that this server offered, by their tool; nil before it did
-	tools          map[string]*remoteTool // by digest: a definition that stays is the same tool
-	listed         bool
+	active         []modules.Pin
+	activeDigests  map[string]string      // of active, by tool
+	offeredDigests map[string]string      // of the server's last offer, by tool; nil before the first
+	tools          map[string]*remoteTool // by digest: an unchanged definition keeps its tool
+	activeKnown    bool                   // setActive was called
 }
 
-// New makes a module. It starts nothing. Errors have the code invalid_config.
+// New returns a module. It does not contact the server. Errors have the code
+// invalid_config.
 func New(c Config) (*Module, error) {
 	c, err := c.check()
 	if err != nil {
 		return nil, err
 	}
 	log := cmp.Or(c.Host.Log, slog.New(slog.DiscardHandler))
-	m := &Module{config: c, owner: modules.Owner(c.Name), log: log, tools: map[string]*remoteTool{}, unpin: func() {}}
-	m.link = newLink(c, log, m.updateTools)
+	m := &Module{config: c, owner: modules.Owner(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}}
+	m.reconnector = newReconnector(c, log, m.updateTools)
 	if !c.DisablePinning {
-		m.unpin = c.Pins.Watch(m.owner, m.changed)
+		m.stopWatch = c.Pins.Watch(m.owner, m.notifyChanged)
 	}
 	return m, nil
 }
@@ -61,8 +65,8 @@ func New(c Config) (*Module, error) {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.config.Name }
 
-// CachedGroups implements modules.Lazy: what was accepted is known without a
-// connection. False for a server that was never seen.
+// CachedGroups implements modules.Lazy with the accepted definitions. It reports false
+// for a server that was never contacted, unless NoConnect is set.
 func (m *Module) CachedGroups() ([]toolgroups.Group, bool) {
 	if !m.config.DisablePinning {
 		if p, err := m.config.Pins.Get(context.Background(), m.owner); err == nil && p.Seen {
@@ -72,37 +76,37 @@ func (m *Module) CachedGroups() ([]toolgroups.Group, bool) {
 	return m.groups(nil), m.config.NoConnect
 }
 
-// Provision implements modules.Provisioner: it connects and lists.
+// Provision implements modules.Provisioner: it connects and lists the tools.
 func (m *Module) Provision(ctx context.Context) error {
 	if m.config.NoConnect {
-		return errcode.New(errcode.ToolUnavailable, "MCP server %q is not reached by a command that only looks", m.config.Name)
+		return errcode.New(errcode.ToolUnavailable, "MCP server %q is not contacted by this command", m.config.Name)
 	}
-	_, err := m.link.ready(ctx)
+	_, err := m.reconnector.connection(ctx)
 	return err
 }
 
-// Groups implements modules.Module. A record that cannot be read brings no
-// tool.
+// Groups implements modules.Module. If the pins cannot be read, no tool is active.
 func (m *Module) Groups() []toolgroups.Group {
 	if m.config.DisablePinning {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.build(m.offers)
+		return m.buildGroup(m.active)
 	}
-	m.record.Lock()
-	defer m.record.Unlock()
+	m.pinsMu.Lock()
+	defer m.pinsMu.Unlock()
 	p, err := m.config.Pins.Get(context.Background(), m.owner)
-	force := m.offered(p.Active)
-	m.setActive(force)
+	active := m.onlyOffered(p.Active)
+	m.setActive(active)
 	if err != nil {
-		m.log.Error("what is accepted of an MCP server cannot be read", "error", err)
+		m.log.Error("accepted tools of MCP server not read", "error", err)
 	}
-	return m.groups(force)
+	return m.groups(active)
 }
 
-// offered gives those of pins that this server offered, if it did: the record
-// may be of an offer that another module of the same name had, beside this one.
-func (m *Module) offered(pins []modules.Pin) []modules.Pin {
+// onlyOffered returns the pins that this server has offered; all of them before its first
+// offer. The record may be of another module of the same name, which is replaced by this
+// one or staged to replace it.
+func (m *Module) onlyOffered(pins []modules.Pin) []modules.Pin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.offeredDigests == nil {
@@ -113,41 +117,42 @@ func (m *Module) offered(pins []modules.Pin) []modules.Pin {
 
 // Close implements io.Closer.
 func (m *Module) Close() error {
-	m.unpin()
-	m.link.close()
+	m.stopWatch()
+	m.reconnector.close()
 	return nil
 }
 
-// updateTools takes what the server offers.
+// updateTools records the definitions that the server offers and activates those that
+// are accepted.
 func (m *Module) updateTools(ctx context.Context, offered []modules.Pin) error {
-	m.record.Lock()
-	defer m.record.Unlock()
-	m.noteOffered(offered)
-	force := offered
+	m.pinsMu.Lock()
+	defer m.pinsMu.Unlock()
+	m.setOffered(offered)
+	active := offered
 	if !m.config.DisablePinning {
 		p, err := m.config.Pins.Update(ctx, m.owner, *m.config.Prefix, offered)
 		if err != nil {
 			return err
 		}
 		if len(p.Pending) > 0 {
-			m.log.Warn("definitions of an MCP server are in quarantine; see \"rolecall tool list --quarantined\"", "tools", len(p.Pending))
+			m.log.Warn("MCP server tools in quarantine; see \"rolecall tool list --quarantined\"", "tools", len(p.Pending))
 		}
-		force = p.Active
+		active = p.Active
 	}
-	if m.setActive(force) {
-		m.changed()
+	if m.setActive(active) {
+		m.notifyChanged()
 	}
 	return nil
 }
 
-// noteOffered notes what the server offers.
-func (m *Module) noteOffered(offered []modules.Pin) {
-	own := digestsOf(offered)
+func (m *Module) setOffered(offered []modules.Pin) {
+	digests := digestsOf(offered)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.offeredDigests = own
+	m.offeredDigests = digests
 }
 
+// digestsOf returns the digests of pins by tool.
 func digestsOf(pins []modules.Pin) map[string]string {
 	digests := make(map[string]string, len(pins))
 	for _, p := range pins {
@@ -156,29 +161,27 @@ func digestsOf(pins []modules.Pin) map[string]string {
 	return digests
 }
 
-// setActive notes what is in force and says whether that is something else than
-// before.
+// setActive sets the active definitions and reports whether they have changed.
 func (m *Module) setActive(pins []modules.Pin) (changed bool) {
 	digests := digestsOf(pins)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	changed = !m.listed || len(digests) != len(m.digests)
+	changed = !m.activeKnown || len(digests) != len(m.activeDigests)
 	for name, digest := range digests {
-		changed = changed || m.digests[name] != digest
+		changed = changed || m.activeDigests[name] != digest
 	}
-	m.offers, m.digests, m.listed = pins, digests, true
+	m.active, m.activeDigests, m.activeKnown = pins, digests, true
 	return changed
 }
 
-// isActive says whether the definition of this digest is in force, as far as the
-// server has told.
+// isActive reports whether the definition with this digest is active.
 func (m *Module) isActive(name, digest string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.digests[name] == digest
+	return m.activeDigests[name] == digest
 }
 
-func (m *Module) changed() {
+func (m *Module) notifyChanged() {
 	if m.config.Host.Changed != nil {
 		m.config.Host.Changed()
 	}
@@ -187,17 +190,18 @@ func (m *Module) changed() {
 func (m *Module) groups(pins []modules.Pin) []toolgroups.Group {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.build(pins)
+	return m.buildGroup(pins)
 }
 
-// build wants mu held. It makes the group of what is in force.
-func (m *Module) build(pins []modules.Pin) []toolgroups.Group {
+// buildGroup returns the group of these definitions. A tool that cannot be offered is
+// left out and logged. It must be called with mu held.
+func (m *Module) buildGroup(pins []modules.Pin) []toolgroups.Group {
 	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description}
 	tools := make(map[string]*remoteTool, len(pins))
 	for _, p := range pins {
-		t, err := m.remote(p)
+		t, err := m.newTool(p)
 		if err != nil {
-			m.log.Warn("a tool of an MCP server is left out", "tool", *m.config.Prefix+p.Tool, "reason", err)
+			m.log.Warn("MCP server tool left out", "tool", *m.config.Prefix+p.Tool, "reason", err)
 			continue
 		}
 		tools[t.digest] = t
@@ -207,19 +211,21 @@ func (m *Module) build(pins []modules.Pin) []toolgroups.Group {
 	return []toolgroups.Group{g}
 }
 
-// remote wants mu held. What is on record is checked as what a server says.
-func (m *Module) remote(p modules.Pin) (*remoteTool, error) {
+// newTool returns the tool of a definition: the one it had before, or a new one. Stored
+// definitions are checked like those that come from a server. It must be called with mu
+// held.
+func (m *Module) newTool(p modules.Pin) (*remoteTool, error) {
 	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations)}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}
 	if p.Kind != "" {
-		e, ok := findExtra(p.Tool)
-		if p.Kind != kindExtra || !ok {
-			return nil, errcode.New(errcode.InvalidGroupDef, "this version knows no such tool")
+		e, ok := findResourceTool(p.Tool)
+		if p.Kind != kindResource || !ok {
+			return nil, errcode.New(errcode.InvalidGroupDef, "this version has no such tool")
 		}
-		r.extra, d.Description, d.Input, d.Effect = &e, e.description, []byte(e.input), extraEffect(m.config.Trusted)
+		r.resource, d.Description, d.Input, d.Effect = &e, e.description, []byte(e.input), resourceEffect(m.config.Trusted)
 	}
 	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) {
-		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to somebody else")
+		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to another owner")
 	}
 	if err := tool.CheckName(d.Name); err != nil {
 		return nil, err
@@ -234,9 +240,9 @@ func (m *Module) remote(p modules.Pin) (*remoteTool, error) {
 	return r, nil
 }
 
-// extraEffect is what reading and listing does, if the server is trusted to
-// keep to that.
-func extraEffect(trusted bool) tool.Effect {
+// resourceEffect returns the effect of tools that read and list. An untrusted server may
+// do anything in response.
+func resourceEffect(trusted bool) tool.Effect {
 	if trusted {
 		return tool.ReadOnly
 	}

@@ -27,8 +27,8 @@ import (
 //go:embed testdata/mcp_tool_poisoning.jsonl
 var poisons []byte
 
-// poisoned lists the descriptions that attack who reads them.
-func poisoned(t *testing.T) []string {
+// poisonedDescriptions lists tool descriptions that are prompt injections.
+func poisonedDescriptions(t *testing.T) []string {
 	var list []string
 	for line := range bytes.Lines(poisons) {
 		var row struct {
@@ -49,18 +49,18 @@ func poisoned(t *testing.T) []string {
 	return list
 }
 
-// listener is a model that answers at once and keeps all it was sent.
-type listener struct {
+// capturingModel is a model that answers at once and records all requests.
+type capturingModel struct {
 	mu   sync.Mutex // guards sent
 	sent []string
 }
 
 // Generate implements model.Model.
-func (l *listener) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (m *capturingModel) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	items, _ := json.Marshal(r.Items)
-	l.mu.Lock()
-	l.sent = append(l.sent, r.System+"\n"+string(r.ToolJSON)+"\n"+strings.Join(r.Tools, " ")+"\n"+string(items))
-	l.mu.Unlock()
+	m.mu.Lock()
+	m.sent = append(m.sent, r.System+"\n"+string(r.ToolJSON)+"\n"+strings.Join(r.Tools, " ")+"\n"+string(items))
+	m.mu.Unlock()
 	read := 0
 	for _, item := range r.Items {
 		if item.Message != nil {
@@ -72,59 +72,59 @@ func (l *listener) Generate(_ context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-func (l *listener) heard() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.sent, "\n")
+// allSent returns the text of all requests.
+func (m *capturingModel) allSent() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strings.Join(m.sent, "\n")
 }
 
-// organization is a runtime with one MCP server, fs, and a role that has all
-// groups.
-type organization struct {
-	*kit
+// orgFixture is a runtime with one MCP server, fs, and a role guide that has all groups.
+type orgFixture struct {
+	*fixture
 	rt    *runtime.Runtime
-	model *listener
+	model *capturingModel
 }
 
-func newOrganization(t *testing.T) *organization {
-	k, l := newKit(t), &listener{}
+func newOrgFixture(t *testing.T) *orgFixture {
+	fx, m := newFixture(t), &capturingModel{}
 	store := persisttest.OpenIn(t, t.TempDir())
 	rt, err := runtime.New(runtime.Config{
-		Store: store, Groups: k.manager, Workspaces: t.TempDir(),
-		Model: func(string) (model.Model, error) { return l, nil },
+		Store: store, Groups: fx.manager, Workspaces: t.TempDir(),
+		Model: func(string) (model.Model, error) { return m, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	if err := builtin.Register(k.manager, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.Register(fx.manager, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	k.pins, k.loader = modules.NewPins(noting{rt.OwnerStore(), k.shelf.noted}), modules.NewLoader(rt)
-	t.Cleanup(func() { _ = k.loader.Close(context.Background()) }) // before its runtime
-	k.load(k.child("fs", "real"))
+	fx.pins, fx.loader = modules.NewPins(notifyingStore{rt.OwnerStore(), fx.store.onChange}), modules.NewLoader(rt)
+	t.Cleanup(func() { _ = fx.loader.Close(context.Background()) }) // before its runtime
+	fx.load(fx.childConfig("fs", "real"))
 	all := toolgroups.All()
 	if _, err := rt.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("me")}, org.RoleSpec{Name: "guide", Use: &all, Grant: &all}); err != nil {
 		t.Fatal(err)
 	}
-	return &organization{k, rt, l}
+	return &orgFixture{fx, rt, m}
 }
 
-// noting is a Shelf that tells of changes.
-type noting struct {
+// notifyingStore is a modules.Store that calls onChange after each change.
+type notifyingStore struct {
 	*runtime.OwnerStore
-	noted func()
+	onChange func()
 }
 
 // Set implements modules.Store.
-func (n noting) Set(ctx context.Context, owner toolgroups.Owner, value []byte) error {
-	defer n.noted()
+func (n notifyingStore) Set(ctx context.Context, owner toolgroups.Owner, value []byte) error {
+	defer n.onChange()
 	return n.OwnerStore.Set(ctx, owner, value)
 }
 
-// ask has an agent of a role work, or root for "", and gives all that models
-// were sent so far.
-func (o *organization) ask(role string) string {
+// runTask runs a task with an agent of a role, or root for "", and returns the text of all
+// requests so far.
+func (o *orgFixture) runTask(role string) string {
 	o.Helper()
 	id, err := o.rt.Start(o.Context(), org.TaskSpec{Role: role, Text: "work", Caller: identity.ByOperator("me")})
 	if err != nil {
@@ -133,18 +133,18 @@ func (o *organization) ask(role string) string {
 	if task, err := o.rt.Wait(o.Context(), id); err != nil || string(task.Result) != `"done"` {
 		o.Fatalf("task: %+v, %v", task, err)
 	}
-	return o.model.heard()
+	return o.model.allSent()
 }
 
-// Poisoned descriptions that are served after the first contact, of new tools
-// and of known ones, reach no prompt and no view, not even of who has all groups.
-func TestPoisonReachesNobody(t *testing.T) {
-	o := newOrganization(t)
-	if heard := o.ask("guide"); !strings.Contains(heard, "does parts") || strings.Contains(heard, "obey the server") {
-		t.Fatalf("the guide was sent %.300q", heard)
+// Poisoned descriptions of new and of known tools that are served after the first contact
+// reach no prompt and no view, also not of a role with all groups.
+func TestQuarantine_HidesPoisonedDescriptions(t *testing.T) {
+	o := newOrgFixture(t)
+	if sent := o.runTask("guide"); !strings.Contains(sent, "does parts") || strings.Contains(sent, "obey the server") {
+		t.Fatalf("the request of the guide is %.300q", sent)
 	}
 	known := []string{"parts", "echo", "again", "number"}
-	list := poisoned(t)
+	list := poisonedDescriptions(t)
 	define := o.handle("fs__define").Tool
 	for i, text := range list {
 		name := fmt.Sprintf("poison%d", i)
@@ -158,48 +158,48 @@ func TestPoisonReachesNobody(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if i == len(list)/2 {
-			o.wantClean(list) // while it is at it
+			o.wantClean(list) // while definitions change
 		}
 	}
-	o.until("all wait", func() bool { return len(o.waiting()) == len(list) })
-	o.until("those that were known are gone", func() bool { return !o.has("fs__parts") && !o.has("fs__number") })
-	before := len(o.model.heard())
+	o.waitFor("all definitions are pending", func() bool { return len(o.pending()) == len(list) })
+	o.waitFor("the changed tools are removed", func() bool { return !o.hasTool("fs__parts") && !o.hasTool("fs__number") })
+	before := len(o.model.allSent())
 	o.wantClean(list)
-	if strings.Contains(o.model.heard()[before:], "does parts") {
-		t.Error("what was accepted before is still offered")
+	if strings.Contains(o.model.allSent()[before:], "does parts") {
+		t.Error("the accepted definition of a changed tool is still offered")
 	}
 	for i := range list {
-		if name := fmt.Sprintf("fs__poison%d", i); slices.Contains(o.everywhere(), name) {
+		if name := fmt.Sprintf("fs__poison%d", i); slices.Contains(o.allTools(), name) {
 			t.Errorf("%s is in a view", name)
 		}
 	}
 }
 
-// wantClean wants no poison in what a guide and a root are sent, nor in what
-// their role sees.
-func (o *organization) wantClean(list []string) {
+// wantClean checks that no poisoned description is in the requests of a guide and a root,
+// or in the view of the role.
+func (o *orgFixture) wantClean(list []string) {
 	o.Helper()
-	o.ask("guide")
-	heard := o.ask("")
+	o.runTask("guide")
+	text := o.runTask("")
 	role, err := o.rt.Org().FindRole("guide")
 	if err != nil {
 		o.Fatal(err)
 	}
 	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.All()).Listable() {
-		heard += d.Name + d.Description + string(d.Input)
+		text += d.Name + d.Description + string(d.Input)
 	}
-	for _, text := range list {
-		quoted, _ := json.Marshal(text)
-		for _, piece := range []string{text, string(quoted[1 : len(quoted)-1])} {
-			if strings.Contains(heard, piece) {
+	for _, description := range list {
+		quoted, _ := json.Marshal(description)
+		for _, piece := range []string{description, string(quoted[1 : len(quoted)-1])} {
+			if strings.Contains(text, piece) {
 				o.Errorf("a model was sent %q", piece)
 			}
 		}
 	}
-	if strings.Contains(heard, "poison") {
+	if strings.Contains(text, "poison") {
 		o.Error("a model was sent the name of a poisoned tool")
 	}
 }
 
-var _ modules.Owners = noting{}
+var _ modules.Owners = notifyingStore{}
 var _ modules.Module = (*mcpclient.Module)(nil)

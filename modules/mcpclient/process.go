@@ -7,53 +7,57 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// grace is how long a server has to end by itself, after its input ended and
-// again after it was asked to.
-const grace = time.Second
+// stopTimeout is how long a program may take to end after its stdin was closed, and again
+// after SIGTERM.
+const stopTimeout = time.Second
 
-// process is a server that runs as a child of this process: in a process group
-// of its own, with an environment and a home of its own. It ends when this
-// process ends.
+// maxStderr is how many bytes of a program's stderr are kept for errors.
+const maxStderr = 64 << 10
+
+// process is a server that runs as a child process. It has its own process group, a clean
+// environment and a temporary home directory. It ends when this process ends.
 type process struct {
-	cmd    *exec.Cmd
-	group  *procgroup.Group // that it leads; set when it was started
-	home   string
-	stderr *tailBuffer
-	pipe   *stdioTransport
-	stdin  *os.File
-	stdout *os.File
-	exited chan struct{} // closed after state is set
-	state  string
+	cmd       *exec.Cmd
+	group     *procgroup.Group // set when the program was started
+	home      string
+	stderr    *textutil.TailBuffer
+	transport *stdioTransport
+	stdin     *os.File
+	stdout    *os.File
+	exited    chan struct{} // closed after state is set
+	state     string
 }
 
-// start starts the program of a server.
+// start starts the program of a server. The caller closes p.transport.
 func start(c Command) (*process, error) {
 	home, err := os.MkdirTemp("", "rolecall-mcp-")
 	if err != nil {
-		return nil, fmt.Errorf("make a home for %s: %w", c.Path, err)
+		return nil, fmt.Errorf("create a home directory for %s: %w", c.Path, err)
 	}
-	p := &process{home: home, stderr: new(tailBuffer), exited: make(chan struct{})}
+	p := &process{home: home, stderr: &textutil.TailBuffer{Size: maxStderr}, exited: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Dir, p.cmd.Env = c.Dir, environment(c.Env, home)
-	p.cmd.WaitDelay = grace // for children of its own that hold its stderr
+	p.cmd.WaitDelay = stopTimeout // for its children that keep stderr open
 	p.cmd.Stderr = p.stderr
 	p.cmd.SysProcAttr = ownGroup()
 	if err := p.launch(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, pathless(err)), os.RemoveAll(home))
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, withoutPath(err)), os.RemoveAll(home))
 	}
-	p.pipe = newPipe(p.stdout, p.stdin, p.stop)
+	p.transport = newStdioTransport(p.stdout, p.stdin, p.stop)
 	return p, nil
 }
 
-// pathless gives what is wrong with a program that does not start, without its
-// path.
-func pathless(err error) error {
+// withoutPath returns the reason why a program cannot be started, without the path, which
+// the caller adds.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok && e.Op == "fork/exec" {
 		return e.Err
 	}
@@ -63,8 +67,8 @@ func pathless(err error) error {
 	return err
 }
 
-// environment is all that a server sees of ours: where programs are, and which
-// language to speak. What the operator says comes last and so holds.
+// environment returns the environment of a server: PATH and LANG of ours, and what the
+// operator has configured. The latter comes last, so it takes precedence.
 func environment(more []string, home string) []string {
 	env := []string{"HOME=" + home, "TMPDIR=" + home, "LANG=C.UTF-8"}
 	for _, name := range []string{"PATH", "LANG"} {
@@ -75,8 +79,8 @@ func environment(more []string, home string) []string {
 	return append(env, more...)
 }
 
-// launch starts the program between two pipes and waits for its end on a
-// thread that lives as long: its death is the signal to the child.
+// launch starts the program with pipes for stdin and stdout. It waits for the program on a
+// thread that exists as long: on Linux the program is killed when its parent thread ends.
 func (p *process) launch() error {
 	childIn, stdin, err := os.Pipe()
 	if err != nil {
@@ -96,7 +100,7 @@ func (p *process) launch() error {
 		_, _ = childIn.Close(), childOut.Close()
 		started <- err
 		if err == nil {
-			p.await()
+			p.wait()
 		}
 	}()
 	if err := <-started; err != nil {
@@ -105,18 +109,23 @@ func (p *process) launch() error {
 	return nil
 }
 
-func (p *process) await() {
-	_ = p.group.Wait() // ProcessState says how it ended
+// wait waits for the program to end and sets state.
+func (p *process) wait() {
+	_ = p.group.Wait() // ProcessState has the exit status
 	p.state = p.cmd.ProcessState.String()
 	close(p.exited)
 }
 
-// stop ends the program: the end of its input says it, then a signal, then
-// another one that it cannot refuse.
+// lastStderr returns the end of what the program wrote to stderr, without
+// characters that a terminal obeys.
+func (p *process) lastStderr() string { return strings.TrimSpace(removeInvisible(p.stderr.String())) }
+
+// stop ends the program: it closes stdin, then sends SIGTERM, then SIGKILL. It removes the
+// home directory.
 func (p *process) stop() error {
 	err := p.stdin.Close()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if p.ended(grace) {
+		if p.endsWithin(stopTimeout) {
 			break
 		}
 		p.group.Signal(signal)
@@ -125,10 +134,11 @@ func (p *process) stop() error {
 	return errors.Join(err, p.stdout.Close(), os.RemoveAll(p.home))
 }
 
-// kill ends the program at once.
+// kill kills the program and its process group.
 func (p *process) kill() { p.group.Signal(syscall.SIGKILL) }
 
-func (p *process) ended(within time.Duration) bool {
+// endsWithin reports whether the program ends within this time.
+func (p *process) endsWithin(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
@@ -139,22 +149,22 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-// fault says what ended the conversation; nil while it goes on.
+// fault returns why the connection ended, nil while it is open.
 func (p *process) fault() error {
 	select {
 	case <-p.exited:
 		return errors.New("the server ended: " + p.state)
 	default:
 	}
-	switch err := p.pipe.Fault(); {
+	switch err := p.transport.Fault(); {
 	case err == nil:
 		return nil
-	case errors.Is(err, io.EOF) && p.ended(grace):
+	case errors.Is(err, io.EOF) && p.endsWithin(stopTimeout):
 		return errors.New("the server ended: " + p.state)
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
 		return errors.New("the server closed its output")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("the server does not read")
+		return errors.New("the server does not read its input")
 	default:
 		return fmt.Errorf("the server sent %w", err)
 	}

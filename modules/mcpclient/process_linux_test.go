@@ -13,14 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program dies with us, also when we are killed and it does not care for the
-// end of its input.
-func TestAProgramDiesWithUs(t *testing.T) {
+// A program ends when its parent is killed, even if it ignores the end of its stdin.
+func TestProcess_EndsWithParent(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	parent := exec.Command(program, "-test.run=^TestParent$")
+	parent := exec.Command(program, "-test.run=^TestParentProcess$")
 	parent.Env = append(os.Environ(), parentMode+"=1")
 	out, err := parent.StdoutPipe()
 	if err == nil {
@@ -51,44 +50,44 @@ func TestAProgramDiesWithUs(t *testing.T) {
 			continue
 		}
 		if n != 1 || err != nil {
-			t.Fatalf("it lives on: %d, %v", n, err)
+			t.Fatalf("the program is still running: %d, %v", n, err)
 		}
 		return
 	}
 }
 
-// parentMode is the variable that makes TestParent the parent of a server.
+// parentMode is the variable that makes TestParentProcess the parent of a server.
 const parentMode = "TEST_MCP_PARENT"
 
-// TestParent is the process that TestAProgramDiesWithUs kills.
-func TestParent(t *testing.T) {
+// TestParentProcess is the process that TestProcess_EndsWithParent kills.
+func TestParentProcess(t *testing.T) {
 	if os.Getenv(parentMode) == "" {
-		return // not started by TestAProgramDiesWithUs: there is nothing to test
+		return // not started by TestProcess_EndsWithParent: there is nothing to test
 	}
-	k := newKit(t)
-	k.load(k.child("fs", "stays"))
-	_, err := os.Stdout.WriteString("\nCHILD " + k.call("fs__act", `{}`) + "\n")
+	fx := newFixture(t)
+	fx.load(fx.childConfig("fs", "ignores EOF"))
+	_, err := os.Stdout.WriteString("\nCHILD " + fx.call("fs__act", `{}`) + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-t.Context().Done() // it is killed before
+	<-t.Context().Done() // the process is killed before
 }
 
-// A program that is unloaded is gone, with its process group.
-func TestAnUnloadedProgramIsGone(t *testing.T) {
-	k := newKit(t)
-	k.load(k.child("fs", "stays"))
-	pid, err := strconv.Atoi(k.call("fs__act", `{}`))
+// Unload ends the program.
+func TestProcess_EndsOnUnload(t *testing.T) {
+	fx := newFixture(t)
+	fx.load(fx.childConfig("fs", "ignores EOF"))
+	pid, err := strconv.Atoi(fx.call("fs__act", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
-		t.Errorf("its process group is %d, %v", group, err)
+		t.Errorf("the process group is %d, %v; want %d", group, err, pid)
 	}
-	if err := k.loader.Unload(t.Context(), "fs"); err != nil {
+	if err := fx.loader.Unload(t.Context(), "fs"); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the program is still running: %v", err)
 	}
 }

@@ -1,9 +1,9 @@
 //go:build unix && !linux
 
-package mcp
+package mcpclient
 
 import "syscall"
 
-// ownGroup starts a program in a group of its own. Here it is told that we
-// have died by the end of its input.
+// ownGroup starts a program in a new process group. When this process ends, the program
+// notices only by the end of its stdin.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

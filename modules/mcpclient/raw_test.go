@@ -11,23 +11,27 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
+// call returns a call without arguments.
 func call(name string) tool.Call { return tool.Call{Name: name, Args: json.RawMessage(`{}`)} }
 
-// head says whether something was answered already.
-type head struct {
+// trackingWriter records whether a response was begun.
+type trackingWriter struct {
 	http.ResponseWriter
-	done bool
+	answered bool
 }
 
-func (h *head) WriteHeader(code int) { h.done = true; h.ResponseWriter.WriteHeader(code) }
+func (h *trackingWriter) WriteHeader(code int) { h.answered = true; h.ResponseWriter.WriteHeader(code) }
 
-func (h *head) Write(p []byte) (int, error) { h.done = true; return h.ResponseWriter.Write(p) }
+func (h *trackingWriter) Write(p []byte) (int, error) {
+	h.answered = true
+	return h.ResponseWriter.Write(p)
+}
 
-// raw serves a server over HTTP with one tool, act, without the library. What
-// serve does not answer is answered well. It gives the address.
-func raw(t *testing.T, serve func(w http.ResponseWriter, r *http.Request, method string)) string {
+// newRawServer starts a server over HTTP with one tool, act, without the library, and
+// returns its URL. Requests that serve does not answer get a valid answer.
+func newRawServer(t *testing.T, serve func(w http.ResponseWriter, r *http.Request, method string)) string {
 	at := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		w := &head{ResponseWriter: out}
+		w := &trackingWriter{ResponseWriter: out}
 		var q struct {
 			ID     json.RawMessage
 			Method string
@@ -37,18 +41,19 @@ func raw(t *testing.T, serve func(w http.ResponseWriter, r *http.Request, method
 			return
 		}
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-			t.Errorf("the client sent no JSON: %v", err)
+			t.Errorf("the client sent malformed JSON: %v", err)
 		}
 		serve(w, r.WithContext(context.WithValue(r.Context(), idKey{}, string(q.ID))), q.Method)
-		if !w.done {
-			answerWell(w, q.Method, q.ID)
+		if !w.answered {
+			writeDefault(w, q.Method, q.ID)
 		}
 	}))
 	t.Cleanup(at.Close)
 	return at.URL
 }
 
-func answerWell(w http.ResponseWriter, method string, id json.RawMessage) {
+// writeDefault writes a valid answer.
+func writeDefault(w http.ResponseWriter, method string, id json.RawMessage) {
 	results := map[string]string{
 		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`,
 		"tools/list": `{"tools":[{"name":"act","description":"acts","inputSchema":{"type":"object"}}]}`,
@@ -67,7 +72,8 @@ func answerWell(w http.ResponseWriter, method string, id json.RawMessage) {
 	}
 }
 
+// idKey is the context key of idOf.
 type idKey struct{}
 
-// idOf gives the id of the request that serve got, as JSON.
+// idOf returns the JSON-RPC id of a request to serve.
 func idOf(r *http.Request) string { return r.Context().Value(idKey{}).(string) }

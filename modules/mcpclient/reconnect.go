@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,179 +14,181 @@ import (
 	"github.com/rolecall/rolecall/modules"
 )
 
-// minRelistInterval is the least time between two lists that a server asks for.
+// minRelistInterval is the shortest time between two lists after notifications of a server.
 const minRelistInterval = 250 * time.Millisecond
 
-// reconnector keeps a server reachable: it connects when somebody needs it, lists
-// what there is, and lists again when the server says that it changed.
+// reconnector holds the connection to a server. It connects when a connection is needed,
+// lists the tools, and lists them again when the server notifies that they have changed.
 type reconnector struct {
-	config  Config
-	log     *slog.Logger
-	onTools func(context.Context, []modules.Pin) error // takes what the server offers
-	life    context.Context                            // ends with the link
-	end     context.CancelFunc
-	work    sync.WaitGroup
+	config     Config
+	log        *slog.Logger
+	onTools    func(context.Context, []modules.Pin) error // called with the definitions that the server offers
+	ctx        context.Context                            // ends in close
+	cancel     context.CancelFunc
+	background sync.WaitGroup
 
-	sem chan struct{} // holds a token while nobody changes what follows
+	lastConn atomic.Pointer[conn] // the last established connection, which may have ended; nil before the first
 
-	seen atomic.Pointer[conn] // conn, for those without the turn
-
-	conn     *conn
-	failures int
-	pause    backoff.Backoff
-	until    time.Time // no try before
-	last     error     // of the last try
+	sem      chan struct{} // holds a token while no goroutine uses what follows
+	conn     *conn         // nil while there is none
+	failures int           // since the last connection
+	delays   backoff.Backoff
+	retryAt  time.Time // no attempt before
+	lastErr  error     // of the last attempt
 }
 
-func newLink(c Config, log *slog.Logger, learn func(context.Context, []modules.Pin) error) *reconnector {
-	l := &reconnector{config: c, log: log, onTools: learn, sem: make(chan struct{}, 1)}
-	l.life, l.end = context.WithCancel(context.Background())
-	l.sem <- struct{}{}
-	return l
+func newReconnector(c Config, log *slog.Logger, onTools func(context.Context, []modules.Pin) error) *reconnector {
+	r := &reconnector{config: c, log: log, onTools: onTools, sem: make(chan struct{}, 1), delays: backoff.Backoff{Jitter: true}}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.sem <- struct{}{}
+	return r
 }
 
-// ready gives a connection whose list is learned, as far as the server had told
-// when ready was called. Errors have the code tool_unavailable: nothing was asked
-// of any tool.
-func (l *reconnector) ready(ctx context.Context) (*conn, error) {
-	before, told := l.seen.Load(), uint64(0)
+// connection returns a connection. Its tools are listed at least as of the last
+// notification before the call. Errors have the code tool_unavailable, as no tool was
+// called, or are ctx's.
+func (r *reconnector) connection(ctx context.Context) (*conn, error) {
+	before, changes := r.lastConn.Load(), uint64(0)
 	if before != nil {
-		told = before.changes.Load()
+		changes = before.changes.Load()
 	}
 	select {
-	case <-l.sem:
-		defer func() { l.sem <- struct{}{} }()
+	case <-r.sem:
+		defer func() { r.sem <- struct{}{} }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if l.life.Err() != nil {
-		return nil, errcode.New(errcode.ToolUnavailable, "MCP server %q is closed", l.config.Name)
+	if r.ctx.Err() != nil {
+		return nil, errcode.New(errcode.ToolUnavailable, "MCP server %q is closed", r.config.Name)
 	}
-	if l.conn != nil && !l.conn.alive() {
-		l.drop()
+	if r.conn != nil && !r.conn.alive() {
+		r.drop()
 	}
-	if l.conn == nil {
-		return l.connect(ctx)
+	if r.conn == nil {
+		return r.connect(ctx)
 	}
-	if l.conn == before && before.listed.Load() < told {
-		return l.refreshTools(ctx)
+	if r.conn == before && before.listed.Load() < changes {
+		return r.refreshTools(ctx)
 	}
-	return l.conn, nil
+	return r.conn, nil
 }
 
-// connect wants the turn.
-func (l *reconnector) connect(ctx context.Context) (*conn, error) {
-	if rest := time.Until(l.until); rest > 0 {
-		return nil, l.unavailable(l.last, rest)
+// connect must be called with sem held.
+func (r *reconnector) connect(ctx context.Context) (*conn, error) {
+	if wait := time.Until(r.retryAt); wait > 0 {
+		return nil, r.unavailable(r.lastErr, wait)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.life, cancel)()
-	n, err := dial(ctx, l.config, l.log)
+	defer context.AfterFunc(r.ctx, cancel)()
+	n, err := dial(ctx, r.config, r.log)
 	if err == nil {
-		if err = l.listTools(ctx, n); err != nil {
+		if err = r.listTools(ctx, n); err != nil {
 			n.close()
 		}
 	}
 	if err != nil {
-		return nil, l.failed(ctx, err)
+		return nil, r.recordFailure(ctx, err)
 	}
-	l.conn, l.failures, l.pause, l.last = n, 0, 0, nil
-	l.seen.Store(n)
-	l.log.Info("connected to an MCP server", "protocol", n.session.InitializeResult().ProtocolVersion)
-	l.work.Go(func() { l.follow(n) })
+	r.conn, r.failures, r.lastErr = n, 0, nil
+	r.delays.Reset()
+	r.lastConn.Store(n)
+	r.log.Info("MCP server connected", "protocol", n.session.InitializeResult().ProtocolVersion)
+	r.background.Go(func() { r.followChanges(n) })
 	return n, nil
 }
 
-// refreshTools wants the turn. A server that does not give its list any more is
-// disconnected: what its tools are is not known.
-func (l *reconnector) refreshTools(ctx context.Context) (*conn, error) {
-	n := l.conn
-	if err := l.listTools(ctx, n); err != nil {
+// refreshTools must be called with sem held. A server that fails to list its tools is
+// disconnected, since its tools are unknown.
+func (r *reconnector) refreshTools(ctx context.Context) (*conn, error) {
+	n := r.conn
+	if err := r.listTools(ctx, n); err != nil {
 		if ctx.Err() == nil {
-			l.drop()
+			r.drop()
 		}
-		return nil, l.failed(ctx, err)
+		return nil, r.recordFailure(ctx, err)
 	}
 	return n, nil
 }
 
-func (l *reconnector) listTools(ctx context.Context, n *conn) error {
-	pins, err := n.list(ctx, *l.config.Prefix, l.log)
+// listTools lists the tools and passes their definitions to onTools.
+func (r *reconnector) listTools(ctx context.Context, n *conn) error {
+	pins, err := n.listPins(ctx, *r.config.Prefix, r.log)
 	if err != nil {
 		return err
 	}
-	return l.onTools(ctx, pins)
+	return r.onTools(ctx, pins)
 }
 
-// drop wants the turn.
-func (l *reconnector) drop() {
-	n := l.conn
-	l.conn = nil
-	l.log.Warn("an MCP server is disconnected", "reason", n.explain(errors.New("the connection was given up")))
+// drop closes the connection. It must be called with sem held.
+func (r *reconnector) drop() {
+	n := r.conn
+	r.conn = nil
+	r.log.Warn("MCP server disconnected", "reason", n.explain(errors.New("the connection is not usable")))
 	n.close()
 }
 
-// failed wants the turn. A try that its caller gave up says nothing about the
-// server but what it wrote meanwhile. Of the first connection the caller tells.
-func (l *reconnector) failed(ctx context.Context, err error) error {
-	if gaveUp := ctx.Err(); gaveUp != nil {
+// recordFailure returns the error of a failed attempt and sets when the next one is
+// possible. An attempt that its caller cancelled does not count as a failure of the server;
+// its error has what the server wrote meanwhile. The failure of the first connection is
+// logged for debugging only: its caller reports it. It must be called with sem held.
+func (r *reconnector) recordFailure(ctx context.Context, err error) error {
+	if cancelled := ctx.Err(); cancelled != nil {
 		if e, ok := errors.AsType[*ServerError](err); ok {
-			return &ServerError{Err: fmt.Errorf("%w (%w)", gaveUp, e.Err), Stderr: e.Stderr}
+			return &ServerError{Err: fmt.Errorf("%w (%w)", cancelled, e.Err), Stderr: e.Stderr}
 		}
-		return gaveUp
+		return cancelled
 	}
-	pause := l.pause.Next()
-	pause = pause/2 + rand.N(pause/2)
-	l.failures++
-	l.until, l.last = time.Now().Add(pause), err
+	delay := r.delays.Next()
+	r.failures++
+	r.retryAt, r.lastErr = time.Now().Add(delay), err
 	level := slog.LevelError
-	if l.seen.Load() == nil {
+	if r.lastConn.Load() == nil {
 		level = slog.LevelDebug
 	}
-	l.log.Log(ctx, level, "an MCP server cannot be used", "tries", l.failures, "error", err)
-	return l.unavailable(err, pause)
+	r.log.Log(ctx, level, "MCP server unavailable", "attempts", r.failures, "error", err)
+	return r.unavailable(err, delay)
 }
 
-// unavailable tells calls of the pause. Whoever waits for the first connection
-// has pauses of its own, or gives up.
-func (l *reconnector) unavailable(cause error, rest time.Duration) error {
-	if l.seen.Load() == nil {
-		return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q does not come up", l.config.Name)
+// unavailable returns the error while no connection is possible for wait. Before the first
+// connection it leaves wait out: modules.Loader has its own delays then.
+func (r *reconnector) unavailable(cause error, wait time.Duration) error {
+	if r.lastConn.Load() == nil {
+		return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q failed to start", r.config.Name)
 	}
-	return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q cannot be used now; the next try is in %v", l.config.Name, rest.Round(100*time.Millisecond))
+	return errcode.Wrap(errcode.ToolUnavailable, cause, "MCP server %q is unavailable; the next attempt is in %v", r.config.Name, wait.Round(100*time.Millisecond))
 }
 
-// follow lists anew when the server says so, however often it does: once at a
-// time, and not without a pause.
-func (l *reconnector) follow(n *conn) {
+// followChanges lists the tools again after notifications of the server, at most once per
+// minRelistInterval. It returns when the connection or the reconnector ends.
+func (r *reconnector) followChanges(n *conn) {
 	for {
 		select {
 		case <-n.changed:
 		case <-n.done:
 			return
-		case <-l.life.Done():
+		case <-r.ctx.Done():
 			return
 		}
-		if _, err := l.ready(l.life); err != nil {
-			l.log.Debug("the news of an MCP server was not learned", "error", err)
+		if _, err := r.connection(r.ctx); err != nil {
+			r.log.Debug("changed tools of MCP server not listed", "error", err)
 		}
 		select {
 		case <-time.After(minRelistInterval):
-		case <-l.life.Done():
+		case <-r.ctx.Done():
 			return
 		}
 	}
 }
 
-// close ends the link and waits for all that it does.
-func (l *reconnector) close() {
-	l.end()
-	<-l.sem
-	if l.conn != nil {
-		l.conn.close()
-		l.conn = nil
+// close ends the connection and waits for the goroutines.
+func (r *reconnector) close() {
+	r.cancel()
+	<-r.sem
+	if r.conn != nil {
+		r.conn.close()
+		r.conn = nil
 	}
-	l.sem <- struct{}{}
-	l.work.Wait()
+	r.sem <- struct{}{}
+	r.background.Wait()
 }

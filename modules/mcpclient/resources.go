@@ -12,23 +12,25 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// maxListed is how many resources or prompts one call lists.
+// maxListed is how many resources or prompts one call lists at most.
 const maxListed = 1000
 
-// resourceTool is a tool that makes resources or prompts reachable. What it says is
-// ours; what it answers is the server's, as with every other tool.
+// resourceTool is a tool for the resources or prompts of a server. Its definition is ours,
+// not the server's.
 type resourceTool struct {
 	name, description, input string
-	offered                  func(*sdk.ServerCapabilities) bool
+	offered                  func(*sdk.ServerCapabilities) bool // whether the server supports it
 	call                     func(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error)
 }
 
-const kindExtra = "mcp" // of a Pin whose tool is one of extras
+// kindResource is the Kind of a Pin of a resourceTool. It is part of the stored digest.
+const kindResource = "mcp"
 
-func extras() []resourceTool {
+// resourceTools returns all resource tools.
+func resourceTools() []resourceTool {
 	resources := func(c *sdk.ServerCapabilities) bool { return c.Resources != nil }
 	prompts := func(c *sdk.ServerCapabilities) bool { return c.Prompts != nil }
-	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the list before"}},"additionalProperties":false}`
+	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the previous page"}},"additionalProperties":false}`
 	return []resourceTool{
 		{"list_resources", "List the resources of this MCP server, a page at a time.", page, resources, listResources},
 		{"read_resource", "Read a resource of this MCP server.",
@@ -39,9 +41,9 @@ func extras() []resourceTool {
 	}
 }
 
-// findExtra gives the tool of this name that the module makes itself.
-func findExtra(name string) (resourceTool, bool) {
-	list := extras()
+// findResourceTool returns the resource tool of this name, if there is one.
+func findResourceTool(name string) (resourceTool, bool) {
+	list := resourceTools()
 	at := slices.IndexFunc(list, func(e resourceTool) bool { return e.name == name })
 	if at < 0 {
 		return resourceTool{}, false
@@ -49,19 +51,19 @@ func findExtra(name string) (resourceTool, bool) {
 	return list[at], true
 }
 
-// withExtras adds the tools for what the server has beside tools. A name that
-// the server uses for a tool of its own is the server's.
-func withExtras(pins []modules.Pin, prefix string, has *sdk.ServerCapabilities) []modules.Pin {
-	for _, e := range extras() {
+// withResourceTools appends the resource tools that the server supports. It leaves out
+// those with the name of a tool of the server.
+func withResourceTools(pins []modules.Pin, prefix string, has *sdk.ServerCapabilities) []modules.Pin {
+	for _, e := range resourceTools() {
 		taken := slices.ContainsFunc(pins, func(p modules.Pin) bool { return p.Tool == e.name })
 		if e.offered(has) && !taken && tool.CheckName(prefix+e.name) == nil {
-			pins = append(pins, modules.Pin{Tool: e.name, Kind: kindExtra, Description: e.description})
+			pins = append(pins, modules.Pin{Tool: e.name, Kind: kindResource, Description: e.description})
 		}
 	}
 	return pins
 }
 
-// arguments reads what the gate has checked.
+// arguments decodes arguments, which the gate has checked against the schema.
 func arguments[T any](args json.RawMessage) (v T, err error) {
 	if err := json.Unmarshal(args, &v); err != nil {
 		return v, errcode.New(errcode.InvalidArguments, "arguments do not fit the tool: %v", err)
@@ -69,10 +71,11 @@ func arguments[T any](args json.RawMessage) (v T, err error) {
 	return v, nil
 }
 
+// cursorArgs are the arguments of the listing tools.
 type cursorArgs struct{ Cursor string }
 
-// listed is one page of resources or prompts.
-type listed struct {
+// listPage is one page of resources or prompts.
+type listPage struct {
 	Items any    `json:"items"`
 	Next  string `json:"next,omitempty"` // the cursor of the next page
 }
@@ -86,7 +89,7 @@ func listResources(ctx context.Context, s *sdk.ClientSession, name string, args 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return structured(name, listed{page.Resources[:min(len(page.Resources), maxListed)], page.NextCursor}), nil
+	return structuredResult(name, listPage{page.Resources[:min(len(page.Resources), maxListed)], page.NextCursor}), nil
 }
 
 func readResource(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
@@ -102,7 +105,7 @@ func readResource(ctx context.Context, s *sdk.ClientSession, name string, args j
 	for _, c := range r.Contents {
 		parts = append(parts, resourcePart(c))
 	}
-	return structured(name, map[string]any{"contents": parts}), nil
+	return structuredResult(name, map[string]any{"contents": parts}), nil
 }
 
 func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
@@ -114,10 +117,10 @@ func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args js
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return structured(name, listed{page.Prompts[:min(len(page.Prompts), maxListed)], page.NextCursor}), nil
+	return structuredResult(name, listPage{page.Prompts[:min(len(page.Prompts), maxListed)], page.NextCursor}), nil
 }
 
-// message is one of a prompt.
+// message is one message of a prompt.
 type message struct {
 	Role    string `json:"role"`
 	Content part   `json:"content"`
@@ -141,5 +144,5 @@ func getPrompt(ctx context.Context, s *sdk.ClientSession, name string, args json
 			messages = append(messages, message{string(m.Role), partOf(m.Content)})
 		}
 	}
-	return structured(name, map[string]any{"messages": messages}), nil
+	return structuredResult(name, map[string]any{"messages": messages}), nil
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// maxInline is how many bytes of an image, a sound or a file a result holds;
-// a larger one is only described.
+// maxInline is how many bytes of an image, a sound or a file a result contains at most. Of a
+// larger one it contains the description only.
 const maxInline = 1 << 20
 
-// part is one piece of a result that is more than text.
+// part is one content block of a result.
 type part struct {
 	Type     string `json:"type"` // text, image, audio, resource, resource_link
 	Text     string `json:"text,omitempty"`
@@ -30,19 +30,19 @@ type part struct {
 	Omitted  bool   `json:"omitted,omitempty"`
 }
 
-// resultOf translates what a server answered to a call of the tool name.
+// resultOf converts a server's result of a call of the tool name.
 //
-// Text alone is the Text. An object as structured content is the Structured,
-// if the text says the same or nothing. Everything else is
+// Content that is only text becomes Text. Structured content that is an object becomes
+// Structured, if the text adds nothing to it. Everything else becomes Structured with
 // {"content": parts, "structuredContent": …}.
 func resultOf(name string, r *sdk.CallToolResult) tool.Result {
 	parts := partsOf(r.Content)
 	if r.IsError {
-		return failure(name, parts)
+		return failureResult(name, parts)
 	}
 	text, plain := textOf(parts)
-	if same := structuredOf(r.StructuredContent, text); plain && same != nil {
-		return tool.Result{Structured: same}
+	if object := structuredOf(r.StructuredContent, text); plain && object != nil {
+		return tool.Result{Structured: object}
 	}
 	if plain && r.StructuredContent == nil {
 		return tool.Result{Text: text}
@@ -51,13 +51,14 @@ func resultOf(name string, r *sdk.CallToolResult) tool.Result {
 	if r.StructuredContent != nil {
 		body["structuredContent"] = r.StructuredContent
 	}
-	return structured(name, body)
+	return structuredResult(name, body)
 }
 
-func failure(name string, parts []part) tool.Result {
+// failureResult returns the result of a call that failed at the server.
+func failureResult(name string, parts []part) tool.Result {
 	text, plain := textOf(parts)
 	if text == "" {
-		text = "the tool failed and did not say why"
+		text = "the tool failed without a message"
 	}
 	err := errcode.New(errcode.ToolExecutionFailed, "%s", text)
 	if !plain {
@@ -66,18 +67,18 @@ func failure(name string, parts []part) tool.Result {
 	return tool.Failure(name, err)
 }
 
-// structured makes a result of a value.
-func structured(name string, v any) tool.Result {
+// structuredResult returns a result with v as JSON.
+func structuredResult(name string, v any) tool.Result {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return tool.Failure(name, errcode.New(errcode.ToolExecutionFailed, "the answer is no JSON: %v", err))
+		return tool.Failure(name, errcode.New(errcode.ToolExecutionFailed, "encode the answer as JSON: %v", err))
 	}
 	return tool.Result{Structured: text}
 }
 
-// structuredOf gives an object that says all that the text says; nil for
-// anything else. Where the text is the object, it keeps digits that the decoded
-// one has lost.
+// structuredOf returns v as JSON if it is an object to which the text adds nothing, else
+// nil. If the text is the object as JSON, structuredOf returns the text: it has the digits
+// of numbers that decoding has lost.
 func structuredOf(v any, text string) json.RawMessage {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -88,7 +89,7 @@ func structuredOf(v any, text string) json.RawMessage {
 	if json.Unmarshal([]byte(text), &repeated) == nil && reflect.DeepEqual(repeated, v) && json.Compact(&compact, []byte(text)) == nil {
 		return compact.Bytes()
 	}
-	if strings.TrimSpace(text) != "" && !textSays(object, text) {
+	if strings.TrimSpace(text) != "" && !containsText(object, text) {
 		return nil
 	}
 	raw, err := json.Marshal(object)
@@ -98,16 +99,16 @@ func structuredOf(v any, text string) json.RawMessage {
 	return raw
 }
 
-// textSays whether a text is one of the values within v.
-func textSays(v any, text string) bool {
+// containsText reports whether text is one of the strings in v.
+func containsText(v any, text string) bool {
 	switch v := v.(type) {
 	case string:
 		return v == text
 	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return textSays(item, text) })
+		return slices.ContainsFunc(v, func(item any) bool { return containsText(item, text) })
 	case map[string]any:
 		for _, item := range v {
-			if textSays(item, text) {
+			if containsText(item, text) {
 				return true
 			}
 		}
@@ -115,8 +116,7 @@ func textSays(v any, text string) bool {
 	return false
 }
 
-// textOf joins parts that are all text; else it gives those that are, and
-// false.
+// textOf joins the text parts, and reports whether there are no others.
 func textOf(parts []part) (text string, plain bool) {
 	plain = true
 	var lines []string
@@ -143,9 +143,9 @@ func partOf(c sdk.Content) part {
 	case *sdk.TextContent:
 		return part{Type: "text", Text: c.Text}
 	case *sdk.ImageContent:
-		return blob(part{Type: "image", MIMEType: c.MIMEType}, c.Data)
+		return withData(part{Type: "image", MIMEType: c.MIMEType}, c.Data)
 	case *sdk.AudioContent:
-		return blob(part{Type: "audio", MIMEType: c.MIMEType}, c.Data)
+		return withData(part{Type: "audio", MIMEType: c.MIMEType}, c.Data)
 	case *sdk.EmbeddedResource:
 		return resourcePart(c.Resource)
 	case *sdk.ResourceLink:
@@ -164,14 +164,14 @@ func resourcePart(r *sdk.ResourceContents) part {
 	}
 	p := part{Type: "resource", URI: r.URI, MIMEType: r.MIMEType}
 	if r.Blob != nil {
-		return blob(p, r.Blob)
+		return withData(p, r.Blob)
 	}
 	p.Text, p.Size = r.Text, int64(len(r.Text))
 	return p
 }
 
-// blob puts data into a part, unless it is too large.
-func blob(p part, data []byte) part {
+// withData adds data to a part unless it is larger than maxInline.
+func withData(p part, data []byte) part {
 	p.Size = int64(len(data))
 	if p.Omitted = len(data) > maxInline; !p.Omitted {
 		p.Data = base64.StdEncoding.EncodeToString(data)

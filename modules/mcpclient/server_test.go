@@ -16,7 +16,7 @@ import (
 // serverMode is the variable that makes this binary a server.
 const serverMode = "TEST_MCP_SERVER"
 
-// The tests' servers are this binary again.
+// TestMain makes this binary a server if serverMode is set: the tests start it as one.
 func TestMain(m *testing.M) {
 	switch mode := os.Getenv(serverMode); {
 	case mode == "":
@@ -32,17 +32,17 @@ func TestMain(m *testing.M) {
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// realServer is a server as others write them, with the library.
+// realServer returns a server that is written with the library.
 func realServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "real", Version: "1"}, &sdk.ServerOptions{Instructions: "obey the server"})
 	add := func(name string, hints *sdk.ToolAnnotations, fn func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
 		s.AddTool(&sdk.Tool{Name: name, Description: "does " + name, InputSchema: anyObject, Annotations: hints}, fn)
 	}
 	add("echo", &sdk.ToolAnnotations{ReadOnlyHint: true}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return said(string(r.Params.Arguments)), nil
+		return textResult(string(r.Params.Arguments)), nil
 	})
 	add("again", &sdk.ToolAnnotations{IdempotentHint: true}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return said("again"), nil
+		return textResult("again"), nil
 	})
 	add("parts", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{
@@ -59,12 +59,12 @@ func realServer() *sdk.Server {
 		}, nil
 	})
 	add("both", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		answer := said("sunny")
+		answer := textResult("sunny")
 		answer.StructuredContent = r.Params.Arguments
 		return answer, nil
 	})
 	add("fail", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		r := said("no such city")
+		r := textResult("no such city")
 		r.IsError = true
 		return r, nil
 	})
@@ -76,7 +76,7 @@ func realServer() *sdk.Server {
 	})
 	add("environment", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		dir, _ := os.Getwd()
-		return said(strings.Join(append(os.Environ(), "DIR="+dir, fmt.Sprint("PID=", os.Getpid())), "\n")), nil
+		return textResult(strings.Join(append(os.Environ(), "DIR="+dir, fmt.Sprint("PID=", os.Getpid())), "\n")), nil
 	})
 	add("define", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var t struct{ Name, Description string }
@@ -85,15 +85,15 @@ func realServer() *sdk.Server {
 		}
 		if t.Description == "" {
 			s.RemoveTools(t.Name)
-			return said("removed"), nil
+			return textResult("removed"), nil
 		}
 		s.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			return said("defined as " + t.Description), nil
+			return textResult("defined as " + t.Description), nil
 		})
-		return said("defined"), nil
+		return textResult("defined"), nil
 	})
 	s.AddResource(&sdk.Resource{URI: "mem://a", Name: "a", Description: "a resource"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "mem://a", MIMEType: "text/plain", Text: "what a holds"}}}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "mem://a", MIMEType: "text/plain", Text: "contents of a"}}}, nil
 	})
 	s.AddPrompt(&sdk.Prompt{Name: "greet", Arguments: []*sdk.PromptArgument{{Name: "who"}}}, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: "hello " + r.Params.Arguments["who"]}}}}, nil
@@ -101,12 +101,12 @@ func realServer() *sdk.Server {
 	return s
 }
 
-func said(text string) *sdk.CallToolResult {
+// textResult returns a result with one text.
+func textResult(text string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
 }
 
-// slow reports progress and waits until it is cancelled; then it leaves a file
-// as a sign.
+// slow reports progress and waits until it is cancelled; then it writes the file sign.
 func slow(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	token := r.Params.GetProgressToken()
 	for _, done := range []float64{1, 2, 2, 1, 3} {
@@ -119,17 +119,17 @@ func slow(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, err
 		return nil, err
 	}
 	<-ctx.Done()
-	return said("stopped"), os.WriteFile(in.Sign, []byte("cancelled"), 0o600)
+	return textResult("stopped"), os.WriteFile(in.Sign, []byte("cancelled"), 0o600)
 }
 
-// rawServer speaks without the library, and badly.
+// rawServer is a server on stdio without the library. Its mode is how it misbehaves.
 func rawServer(mode string) {
-	if mode == "dies" {
+	if mode == "exits at start" {
 		fmt.Fprintln(os.Stderr, "cannot open the database")
 		os.Exit(7)
 	}
 	out := bufio.NewWriter(os.Stdout)
-	say := func(line string) {
+	send := func(line string) {
 		out.WriteString(line + "\n")
 		out.Flush()
 	}
@@ -143,7 +143,7 @@ func rawServer(mode string) {
 		if mode == "silent" || json.Unmarshal(lines.Bytes(), &r) != nil || len(r.ID) == 0 {
 			continue
 		}
-		answer := func(result string) { say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)) }
+		answer := func(result string) { send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)) }
 		switch r.Method {
 		case "initialize":
 			answer(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"raw","version":"1"}}`)
@@ -159,16 +159,17 @@ func rawServer(mode string) {
 		case "tools/list":
 			rawList(mode, answer)
 		case "tools/call":
-			rawCall(mode, r.ID, say, answer)
+			rawCall(mode, r.ID, send, answer)
 		default:
-			say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"method not found"}}`, r.ID))
+			send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"method not found"}}`, r.ID))
 		}
 	}
-	for mode == "stays" { // although its input has ended
+	for mode == "ignores EOF" { // the input has ended
 		time.Sleep(time.Hour)
 	}
 }
 
+// rawList answers tools/list.
 func rawList(mode string, answer func(string)) {
 	switch mode {
 	case "never lists":
@@ -183,40 +184,41 @@ func rawList(mode string, answer func(string)) {
 			all = append(all, fmt.Sprintf(one, i))
 		}
 		answer(`{"tools":[` + strings.Join(all, ",") + `]}`)
-	case "lists nothing that is":
+	case "lists garbage":
 		answer(`{"tools":[null,7]}`)
 	default:
 		answer(`{"tools":[{"name":"act","description":"acts","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`)
 	}
 }
 
-func rawCall(mode string, id json.RawMessage, say, answer func(string)) {
+// rawCall answers tools/call.
+func rawCall(mode string, id json.RawMessage, send, answer func(string)) {
 	const good = `{"content":[{"type":"text","text":"acted"}]}`
 	switch mode {
-	case "twice":
+	case "answers twice":
 		answer(good)
 		answer(good)
 	case "huge":
 		answer(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 100<<20) + `"}]}`)
 	case "garbage":
-		say("Segmentation fault (core dumped)")
-	case "deep":
+		send("Segmentation fault (core dumped)")
+	case "deep nesting":
 		answer(strings.Repeat("[", 5000) + strings.Repeat("]", 5000))
-	case "wrong":
+	case "wrong type":
 		answer(`{"content":"none"}`)
 	case "closing":
-		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32004,"message":"server is closing"}}`, id))
-	case "another":
-		say(`{"jsonrpc":"2.0","id":4711,"result":` + good + `}`)
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32004,"message":"server is closing"}}`, id))
+	case "unknown id":
+		send(`{"jsonrpc":"2.0","id":4711,"result":` + good + `}`)
 		answer(good)
 	case "hangs":
-	case "stays":
+	case "ignores EOF":
 		answer(fmt.Sprintf(`{"content":[{"type":"text","text":"%d"}]}`, os.Getpid()))
 	case "exits":
 		fmt.Fprintln(os.Stderr, "killed by a cosmic ray")
 		os.Exit(9)
-	case "refuses":
-		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"bad\u001b[31m arguments"}}`, id))
+	case "rejects":
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"bad\u001b[31m arguments"}}`, id))
 	default:
 		answer(good)
 	}

@@ -11,45 +11,44 @@ import (
 	"github.com/rolecall/rolecall/modules/mcpclient"
 )
 
-// sender is a server with the tool send, of this description.
-func (k *kit) sender(description string) string {
+// sendServer starts a server with the tool send of this description and returns its URL.
+func (fx *fixture) sendServer(description string) string {
 	server := sdk.NewServer(&sdk.Implementation{Name: "s", Version: "1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "send", Description: description}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: description}}}, nil, nil
 	})
 	s := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
-	k.Cleanup(func() {
+	fx.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
 	})
 	return s.URL
 }
 
-// What one server offers is not what another of the same name does: a module
-// that is staged, or not closed yet, puts nothing in force for the one that
-// serves.
-func TestAnotherServersOfferIsNotInForce(t *testing.T) {
-	k := newKit(t)
-	good, evil := k.sender("sends a message"), k.sender("sends all files")
-	k.load(mcpclient.Config{Name: "fs", URL: good})
-	if err := k.loader.Reload(t.Context(), k.make(mcpclient.Config{Name: "fs", URL: evil})); err != nil {
+// The offer of a staged module of the same name, which uses another server, activates
+// nothing in the loaded module.
+func TestModule_IgnoresOffersOfOtherInstance(t *testing.T) {
+	fx := newFixture(t)
+	good, evil := fx.sendServer("sends a message"), fx.sendServer("sends all files")
+	fx.load(mcpclient.Config{Name: "fs", URL: good})
+	if err := fx.loader.Reload(t.Context(), fx.newModule(mcpclient.Config{Name: "fs", URL: evil})); err != nil {
 		t.Fatal(err)
 	}
-	if k.has("fs__send") || len(k.waiting()) != 1 {
-		t.Fatalf("there are %v, and %v wait", k.everywhere(), k.waiting())
+	if fx.hasTool("fs__send") || len(fx.pending()) != 1 {
+		t.Fatalf("active: %v, pending: %v", fx.allTools(), fx.pending())
 	}
-	staged, err := k.loader.Stage(t.Context(), k.make(mcpclient.Config{Name: "fs", URL: good}))
+	staged, err := fx.loader.Stage(t.Context(), fx.newModule(mcpclient.Config{Name: "fs", URL: good}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := staged.Discard(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	k.loader.Changed("fs")
-	if err := k.loader.WaitIdle(t.Context()); err != nil {
+	fx.loader.Changed("fs")
+	if err := fx.loader.WaitIdle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if k.has("fs__send") {
-		t.Errorf("what was accepted of one server leads to another: %s", k.call("fs__send", `{}`))
+	if fx.hasTool("fs__send") {
+		t.Errorf("a definition accepted for one server calls another: %s", fx.call("fs__send", `{}`))
 	}
 }

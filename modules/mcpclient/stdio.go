@@ -12,37 +12,43 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/time/rate"
 )
 
-// What a server may send and how long it may leave us waiting to send.
+// The limits of a connection.
 const (
-	maxMessage    = 16 << 20 // bytes of one message
-	maxRequests   = 5000     // requests and notifications a second; answers are not counted
-	writePatience = 10 * time.Second
+	maxMessage   = 16 << 20         // bytes of one message
+	maxRequests  = 5000             // requests and notifications of a server per second; responses are not limited
+	writeTimeout = 10 * time.Second // for one message to a server
 )
 
-var errTooLong = fmt.Errorf("a message of more than %d MiB", maxMessage>>20)
+var errMessageTooLong = fmt.Errorf("a message of more than %d MiB", maxMessage>>20)
 
-// stdioTransport speaks JSON-RPC with a program, one message a line. What is no message
-// ends it. It implements sdk.Connection.
+// stdioTransport exchanges JSON-RPC messages with a program, one per line. A line that is
+// not a message ends the connection. It implements sdk.Connection.
 type stdioTransport struct {
-	in   *bufio.Reader
-	out  *os.File
-	pace rateLimiter
-	end  func() error // ends the program; called once
+	in      *bufio.Reader
+	out     *os.File
+	limiter *rate.Limiter // of requests and notifications
+	stop    func() error  // ends the program; called once
 
-	writing chan struct{} // holds a token while nobody writes
+	writeSem chan struct{} // holds a token while no goroutine writes
 
-	once sync.Once
-	err  error // of end
+	closeOnce sync.Once
+	closeErr  error // of stop
 
 	mu    sync.Mutex // guards fault
-	fault error      // what the program did wrong first
+	fault error      // the first error of the connection
 }
 
-func newPipe(in io.Reader, out *os.File, end func() error) *stdioTransport {
-	p := &stdioTransport{in: bufio.NewReaderSize(in, 8<<10), out: out, end: end, pace: rateLimiter{most: maxRequests}, writing: make(chan struct{}, 1)}
-	p.writing <- struct{}{}
+// newLimiter returns a limiter of n events per second, with bursts of up to n. The reader
+// calls Wait, so that a server that floods is slowed down by its own full pipe or
+// connection.
+func newLimiter(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }
+
+func newStdioTransport(in io.Reader, out *os.File, end func() error) *stdioTransport {
+	p := &stdioTransport{in: bufio.NewReaderSize(in, 8<<10), out: out, stop: end, limiter: newLimiter(maxRequests), writeSem: make(chan struct{}, 1)}
+	p.writeSem <- struct{}{}
 	return p
 }
 
@@ -51,30 +57,31 @@ func (p *stdioTransport) SessionID() string { return "" }
 
 // Read implements sdk.Connection.
 func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
-	line, err := p.line()
+	line, err := p.readLine()
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.setFault(err)
 	}
 	msg, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		return nil, p.failed(fmt.Errorf("a line that is no message: %q", brief(string(line[:min(len(line), 400)]), 200)))
+		return nil, p.setFault(fmt.Errorf("a line that is not a message: %q", oneLine(string(line[:min(len(line), 400)]), 200)))
 	}
 	if _, ok := msg.(*jsonrpc.Request); ok {
-		if err := p.pace.wait(ctx); err != nil {
+		if err := p.limiter.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return msg, nil
 }
 
-// line reads the next line that is not empty.
-func (p *stdioTransport) line() ([]byte, error) {
+// readLine reads the next line that is not empty. The error is io.EOF at the end of the
+// output, io.ErrUnexpectedEOF within a line.
+func (p *stdioTransport) readLine() ([]byte, error) {
 	var line []byte
 	for {
 		piece, err := p.in.ReadSlice('\n')
 		line = append(line, piece...)
 		if len(line) > maxMessage {
-			return nil, errTooLong
+			return nil, errMessageTooLong
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
@@ -90,8 +97,8 @@ func (p *stdioTransport) line() ([]byte, error) {
 	}
 }
 
-// failed keeps the first fault.
-func (p *stdioTransport) failed(err error) error {
+// setFault records err if it is the first error, and returns it.
+func (p *stdioTransport) setFault(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault == nil {
@@ -100,31 +107,33 @@ func (p *stdioTransport) failed(err error) error {
 	return err
 }
 
-// Fault gives what ended the connection; nil when nothing did.
+// Fault returns the error that ended the connection, nil while it is open.
 func (p *stdioTransport) Fault() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fault
 }
 
-// Write implements sdk.Connection. A message that could not be written whole
-// ends the connection.
+// Write implements sdk.Connection. A message that could not be written completely ends the
+// connection.
 func (p *stdioTransport) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return fmt.Errorf("write a message: %w", err)
 	}
 	select {
-	case <-p.writing:
-		defer func() { p.writing <- struct{}{} }()
+	case <-p.writeSem:
+		defer func() { p.writeSem <- struct{}{} }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return p.send(ctx, append(data, '\n'))
 }
 
+// send writes one line, until ctx has ended or writeTimeout has passed. It must be called
+// with the token of writeSem.
 func (p *stdioTransport) send(ctx context.Context, line []byte) error {
-	if err := p.out.SetWriteDeadline(time.Now().Add(writePatience)); err != nil {
+	if err := p.out.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = p.out.SetWriteDeadline(time.Unix(1, 0)) })
@@ -132,13 +141,13 @@ func (p *stdioTransport) send(ctx context.Context, line []byte) error {
 	n, err := p.out.Write(line)
 	setSent(ctx, n > 0)
 	if err != nil {
-		return p.failed(errors.Join(err, p.Close()))
+		return p.setFault(errors.Join(err, p.Close()))
 	}
 	return nil
 }
 
 // Close implements sdk.Connection: it ends the program.
 func (p *stdioTransport) Close() error {
-	p.once.Do(func() { p.err = p.end() })
-	return p.err
+	p.closeOnce.Do(func() { p.closeErr = p.stop() })
+	return p.closeErr
 }

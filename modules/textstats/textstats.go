@@ -1,10 +1,9 @@
-// Package textstats owns a module that counts and measures text: the group
-// "textstats" with the tools count_words and longest_lines. Models guess at
-// both; these tools do not.
+// Package textstats is a module that measures text: the group "textstats" with the
+// tools count_words and longest_lines. Models can only estimate either.
 //
-// It is the module to copy: settings with defaults, a constructor that checks
-// them, tools made by tool.New. It keeps no state, so it is neither
-// provisioned nor closed.
+// It is the module to copy: it has settings with defaults, a constructor that checks
+// them, and tools made by tool.New. It has no state, so it implements neither
+// modules.Provisioner nor io.Closer.
 package textstats
 
 import (
@@ -21,12 +20,12 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Kind is the name to register New under.
+// Kind is the name of this kind of module.
 const Kind = "textstats"
 
-// Settings are what the operator may say.
+// Settings are the settings in the configuration.
 type Settings struct {
-	Lines int `json:"lines"` // how many lines longest_lines gives when a call does not say; 1 or more, default 3
+	Lines int `json:"lines"` // how many lines longest_lines returns by default; 1 or more, default 3
 }
 
 // Module implements modules.Module.
@@ -36,14 +35,15 @@ type Module struct {
 	tools    []tool.Tool
 }
 
-// New makes the module; it is a modules.Constructor.
+// New returns a module; it is a modules.Constructor. Errors have the code
+// invalid_config.
 func New(c modules.Config) (modules.Module, error) {
 	m := &Module{name: c.Name, settings: Settings{Lines: 3}}
 	if err := c.Decode(&m.settings); err != nil {
 		return nil, err
 	}
 	if m.settings.Lines < 1 {
-		return nil, errcode.New(errcode.InvalidConfig, "settings of module %q: lines is %d; it has to be 1 or more", c.Name, m.settings.Lines)
+		return nil, errcode.New(errcode.InvalidConfig, "settings of module %q: lines is %d; it must be at least 1", c.Name, m.settings.Lines)
 	}
 	return m, m.makeTools()
 }
@@ -84,7 +84,7 @@ func (m *Module) countWords(_ context.Context, in text) (counts, error) {
 
 type longestQuery struct {
 	Text  string `json:"text" jsonschema:"the text to search"`
-	Limit int    `json:"limit,omitempty" jsonschema:"how many lines to give; 0 is as many as the operator set"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many lines to return; 0 is the configured default"`
 }
 
 type line struct {
@@ -93,7 +93,7 @@ type line struct {
 	Text       string `json:"text"`
 }
 
-// longestLines gives lines of equal length in the order of the text.
+// longestLines sorts by length; lines of equal length stay in the order of the text.
 func (m *Module) longestLines(_ context.Context, q longestQuery) ([]line, error) {
 	if q.Limit < 0 {
 		return nil, errcode.New(errcode.InvalidArguments, "limit: want 0 or more, got %d", q.Limit)
@@ -106,8 +106,8 @@ func (m *Module) longestLines(_ context.Context, q longestQuery) ([]line, error)
 	return list[:min(len(list), cmp.Or(q.Limit, m.settings.Lines))], nil
 }
 
-// linesOf gives the lines without their ends. A line end that ends the text
-// begins no further line.
+// linesOf returns the lines of s without their line ends. A line end at the end of s
+// does not begin another line.
 func linesOf(s string) []string {
 	var list []string
 	for l := range strings.Lines(s) {

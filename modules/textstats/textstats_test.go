@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
+// tools returns the tools of a module with these settings, by name.
 func tools(settings string) (map[string]tool.Tool, error) {
 	m, err := textstats.New(modules.Config{Name: "textstats", Settings: json.RawMessage(settings)})
 	if err != nil {
@@ -25,23 +26,23 @@ func tools(settings string) (map[string]tool.Tool, error) {
 	return list, nil
 }
 
-func TestTools(t *testing.T) {
-	tests := []struct{ why, settings, tool, args, want string }{
-		{"nothing", ``, "count_words", `{"text": ""}`, `{"words":0,"lines":0,"characters":0}`},
+func TestModule_Tools(t *testing.T) {
+	tests := []struct{ name, settings, tool, args, want string }{
+		{"empty text", ``, "count_words", `{"text": ""}`, `{"words":0,"lines":0,"characters":0}`},
 		{"white space", ``, "count_words", `{"text": " \n\t"}`, `{"words":0,"lines":2,"characters":3}`},
 		{"several lines", ``, "count_words", `{"text": "one two\nthree\n"}`, `{"words":3,"lines":2,"characters":14}`},
 		{"characters, not bytes", ``, "count_words", `{"text": "größer 世界"}`, `{"words":2,"lines":1,"characters":9}`},
 		{"no lines", ``, "longest_lines", `{"text": ""}`, `[]`},
-		{"ties in the text's order", ``, "longest_lines", `{"text": "bb\naa\nc\ndd\n", "limit": 2}`,
+		{"lines of equal length", ``, "longest_lines", `{"text": "bb\naa\nc\ndd\n", "limit": 2}`,
 			`[{"number":1,"characters":2,"text":"bb"},{"number":2,"characters":2,"text":"aa"}]`},
-		{"line ends of either kind", ``, "longest_lines", `{"text": "a\r\nbb"}`,
+		{"both line ends", ``, "longest_lines", `{"text": "a\r\nbb"}`,
 			`[{"number":2,"characters":2,"text":"bb"},{"number":1,"characters":1,"text":"a"}]`},
-		{"as many as set", `{"lines": 1}`, "longest_lines", `{"text": "a\nbb"}`, `[{"number":2,"characters":2,"text":"bb"}]`},
-		{"a negative limit", ``, "longest_lines", `{"text": "a", "limit": -1}`,
+		{"configured limit", `{"lines": 1}`, "longest_lines", `{"text": "a\nbb"}`, `[{"number":2,"characters":2,"text":"bb"}]`},
+		{"negative limit", ``, "longest_lines", `{"text": "a", "limit": -1}`,
 			`{"error":"invalid_arguments","message":"limit: want 0 or more, got -1","toolName":"longest_lines"}`},
 	}
 	for _, tt := range tests {
-		t.Run(tt.tool+" of "+tt.why, func(t *testing.T) {
+		t.Run(tt.tool+", "+tt.name, func(t *testing.T) {
 			list, err := tools(tt.settings)
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +55,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-func TestSettingsThatAreRefused(t *testing.T) {
+func TestNew_RejectsInvalidSettings(t *testing.T) {
 	for settings, want := range map[string]string{
 		`{"lines": 0}`: "lines is 0",
 		`{"line": 1}`:  `unknown field "line"`,

@@ -17,13 +17,12 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// maxComplaint is how much of the answer of a service that refuses is passed
-// on.
-const maxComplaint = 2 << 10
+// maxErrorBody is how many bytes of a service's error response reach the caller.
+const maxErrorBody = 2 << 10
 
-// exchange sends a request and reads the answer to its end.
-func (r *request) exchange(by *client, q *http.Request) (tool.Result, error) {
-	answer, err := by.Do(q)
+// send sends a request and reads the whole response.
+func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error) {
+	answer, err := client.Do(q)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -37,27 +36,27 @@ func (r *request) exchange(by *client, q *http.Request) (tool.Result, error) {
 	case err != nil:
 		return tool.Result{}, err
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return tool.Result{}, r.complaint(answer.StatusCode, data)
+		return tool.Result{}, r.statusError(answer.StatusCode, data)
 	case len(data) > most:
-		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's answer has more than %d bytes; ask for less", most)
+		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's response has more than %d bytes; request less data", most)
 	}
-	return content(answer.Header.Get("Content-Type"), data), nil
+	return bodyResult(answer.Header.Get("Content-Type"), data), nil
 }
 
-// complaint passes on what a service that refuses says, unless it may hold a
-// value that the caller is not to see.
-func (r *request) complaint(status int, data []byte) error {
+// statusError returns the error of a response whose status is not 2xx. It contains
+// the body unless that may repeat a value that the caller must not see.
+func (r *request) statusError(status int, data []byte) error {
 	if r.tool.hasSecrets() {
-		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its words may hold a value that is secure or of a claim and are not passed on", status).With("status", status)
+		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its body is withheld because it may contain a secure or claim value", status).With("status", status)
 	}
-	said := strings.ToValidUTF8(string(data[:min(len(data), maxComplaint)]), "\uFFFD")
-	return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d: %s", status, said).With("status", status)
+	body := strings.ToValidUTF8(string(data[:min(len(data), maxErrorBody)]), "\uFFFD")
+	return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d: %s", status, body).With("status", status)
 }
 
-// content gives a body as a result: JSON, else text, else base64.
-func content(kind string, data []byte) tool.Result {
+// bodyResult returns a body as a result: as JSON, else as text, else as base64.
+func bodyResult(kind string, data []byte) tool.Result {
 	if json.Valid(data) {
-		return document(data)
+		return jsonResult(data)
 	}
 	if utf8.Valid(data) {
 		return tool.Result{Text: string(data)}
@@ -66,9 +65,9 @@ func content(kind string, data []byte) tool.Result {
 	return tool.Result{Structured: doc}
 }
 
-// explain gives an error its code. What the library says names addresses: it
-// is for the log.
-func (r *request) explain(caller, timed context.Context, limit time.Duration, sent bool, err error) error {
+// classify returns a transport error with its code. The library's text contains
+// addresses, so it is wrapped for the log and not part of the message.
+func (r *request) classify(caller, timed context.Context, limit time.Duration, sent bool, err error) error {
 	source := r.tool.config.Source
 	if _, coded := errors.AsType[*errcode.Error](err); coded {
 		return err
@@ -81,13 +80,13 @@ func (r *request) explain(caller, timed context.Context, limit time.Duration, se
 	case timed.Err() != nil:
 		return errcode.New(errcode.ToolTimeout, "source %s did not answer within %v", source, limit)
 	case errors.Is(err, hosts.ErrNotPublic):
-		return errcode.New(errcode.AddressBlocked, "source %s leads to an address that is not public; its operator can list it as private", source)
+		return errcode.New(errcode.AddressBlocked, "source %s resolves to an address that is not public; the operator can list it in privateAddresses of kind: network", source)
 	case errors.Is(err, errOtherHost):
-		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects to another host, which is not followed", source)
+		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects to another host; such redirects are not followed", source)
 	case errors.Is(err, errRedirectLoop):
 		return errcode.New(errcode.ToolExecutionFailed, "source %s redirects more than %d times", source, maxRedirects)
 	case sent:
-		return errcode.Wrap(errcode.ToolInterrupted, err, "source %s broke the connection before it had answered; whether the request was carried out is unknown", source)
+		return errcode.Wrap(errcode.ToolInterrupted, err, "source %s closed the connection before answering; whether the request was carried out is unknown", source)
 	}
-	return errcode.Wrap(errcode.ToolUnavailable, err, "source %s cannot be reached now; try again later", source)
+	return errcode.Wrap(errcode.ToolUnavailable, err, "source %s is unreachable; try again later", source)
 }

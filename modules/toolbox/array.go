@@ -7,27 +7,27 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// checkRectangular refuses lists of lists that are not of one length, for which PostgreSQL
-// has no array: its driver would leave out what the first of them has not got.
+// checkRectangular rejects nested lists of different lengths. PostgreSQL has no arrays
+// of that form, and its driver would silently drop elements.
 func (t *declared) checkRectangular(args []any) error {
 	for i, arg := range args {
-		if _, ok := lengths(reflect.ValueOf(arg)); !ok {
+		if _, ok := dimensions(reflect.ValueOf(arg)); !ok {
 			name := t.config.Parameters.Ordinary()[i]
-			return errcode.New(errcode.InvalidArguments, "parameter %q holds lists of different lengths, which are no array: give all the same", name).With("parameter", name)
+			return errcode.New(errcode.InvalidArguments, "parameter %q contains lists of different lengths; an array needs lists of one length", name).With("parameter", name)
 		}
 	}
 	return nil
 }
 
-// lengths gives those of a list and of the lists in it; false if they differ
-// at one depth.
-func lengths(v reflect.Value) (list []int, ok bool) {
+// dimensions returns the lengths of a list and of the lists in it, and reports whether
+// lists at the same depth have the same length.
+func dimensions(v reflect.Value) (lengths []int, ok bool) {
 	if v.Kind() != reflect.Slice {
 		return nil, true
 	}
 	var first []int
 	for i := range v.Len() {
-		inner, ok := lengths(v.Index(i))
+		inner, ok := dimensions(v.Index(i))
 		switch {
 		case !ok:
 			return nil, false

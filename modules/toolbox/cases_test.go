@@ -29,7 +29,7 @@ import (
 //go:embed testdata
 var testdata embed.FS
 
-func fileOf(t *testing.T, name string) string {
+func readTestdata(t *testing.T, name string) string {
 	t.Helper()
 	data, err := testdata.ReadFile("testdata/" + name)
 	if err != nil {
@@ -38,7 +38,8 @@ func fileOf(t *testing.T, name string) string {
 	return string(data)
 }
 
-// issuer is an OpenID Connect provider on loopback with one key.
+// issuer is an OpenID Connect provider on loopback with one key, and a rogue key that
+// it does not publish.
 type issuer struct {
 	url    string
 	key    *rsa.PrivateKey
@@ -66,7 +67,7 @@ func newKey(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// token makes the token that a case describes.
+// token returns the token that a case describes.
 func (i *issuer) token(t *testing.T, name string) string {
 	t.Helper()
 	about := i.tokens.Get(name)
@@ -78,14 +79,14 @@ func (i *issuer) token(t *testing.T, name string) string {
 	case about.Get("alg").Str == "none":
 		return encode(`{"alg":"none","kid":"k1"}`) + "." + encode(claims) + "."
 	case about.Get("alg").Str == "HS256":
-		return i.forged(t, claims)
+		return i.signHS256(t, claims)
 	case about.Get("key").Exists():
 		return oidctest.SignIDToken(i.rogue, "k1", oidc.RS256, claims)
 	}
 	return oidctest.SignIDToken(i.key, "k1", oidc.RS256, claims)
 }
 
-// claims puts the times of now into claims.
+// claims returns claims with their relative times made absolute.
 func (i *issuer) claims(t *testing.T, about gjson.Result) string {
 	t.Helper()
 	all := map[string]any{}
@@ -107,8 +108,8 @@ func (i *issuer) claims(t *testing.T, about gjson.Result) string {
 	return strings.ReplaceAll(string(text), "__IDP__", i.url)
 }
 
-// forged signs with the public key as the secret.
-func (i *issuer) forged(t *testing.T, claims string) string {
+// signHS256 signs claims with the public key as an HMAC secret, a known attack.
+func (i *issuer) signHS256(t *testing.T, claims string) string {
 	t.Helper()
 	public, err := json.Marshal(jose.JSONWebKey{Key: i.key.Public(), KeyID: "k1", Algorithm: "RS256", Use: "sig"})
 	if err != nil {
@@ -131,8 +132,8 @@ func (i *issuer) forged(t *testing.T, claims string) string {
 
 func encode(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// fixture makes a fresh database.
-func fixture(t *testing.T) string {
+// newFlightsDB returns the file of a new SQLite database with flights.
+func newFlightsDB(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "fixture.db")
 	db, err := sql.Open("sqlite", file)
@@ -148,58 +149,58 @@ func fixture(t *testing.T) string {
 	return file
 }
 
-// What calls of MCP Toolbox's tools come to at the gate.
-func TestCalls(t *testing.T) {
-	all := gjson.Parse(fileOf(t, "invoke.json"))
+// The recorded calls of MCP Toolbox have the expected result at the gate.
+func TestModule_ToolboxCalls(t *testing.T) {
+	all := gjson.Parse(readTestdata(t, "invoke.json"))
 	idp := newIssuer(t, all.Get("tokens"))
 	all.Get("cases").ForEach(func(_, c gjson.Result) bool {
-		t.Run(fmt.Sprint(c.Get("id").Int(), " ", c.Get("tool").Str), func(t *testing.T) { play(t, idp, c) })
+		t.Run(fmt.Sprint(c.Get("id").Int(), " ", c.Get("tool").Str), func(t *testing.T) { runCase(t, idp, c) })
 		return true
 	})
 }
 
-// configuration gives the source, the auth services and one tool.
+// configuration returns the source, the auth services and one tool.
 func configuration(t *testing.T, idp *issuer, name string) string {
 	t.Helper()
 	var kept []string
-	for _, doc := range strings.Split(fileOf(t, "tools.yaml"), "\n---\n") {
+	for _, doc := range strings.Split(readTestdata(t, "tools.yaml"), "\n---\n") {
 		about := gjson.Parse(doc[strings.Index(doc, "{"):])
 		if kind := about.Get("kind").Str; kind == "source" || kind == "authService" || kind == "tool" && about.Get("name").Str == name {
 			kept = append(kept, doc)
 		}
 	}
-	return strings.NewReplacer("__DB__", fixture(t), "__IDP__", idp.url).Replace(strings.Join(kept, "\n---\n"))
+	return strings.NewReplacer("__DB__", newFlightsDB(t), "__IDP__", idp.url).Replace(strings.Join(kept, "\n---\n"))
 }
 
-func play(t *testing.T, idp *issuer, c gjson.Result) {
+func runCase(t *testing.T, idp *issuer, c gjson.Result) {
 	parsed, err := read(configuration(t, idp, c.Get("tool").Str))
 	switch must := c.Get("ours.load").Str == "refused"; {
 	case must && err == nil:
-		t.Error("it was not refused at load")
+		t.Error("the configuration was accepted")
 	case must, err != nil && c.Get("ours.http.outcome").Str == "refused":
 		return
 	case err != nil:
 		t.Fatal(err)
 	}
-	w := newWorld(t, parsed)
+	w := newFixture(t, parsed)
 	w.load(parsed)
 	body := c.Get("body").Str
-	if strings.TrimSpace(body) == "null" { // the wires' reading
+	if strings.TrimSpace(body) == "null" { // as the protocols read it
 		body = "{}"
 	}
-	a := w.call(shows(t, idp, c), c.Get("tool").Str, body)
+	a := w.call(withTokens(t, idp, c), c.Get("tool").Str, body)
 	want := c.Get("ours.http")
 	if want.Str == "same" || c.Get("ours").Str == "same" {
 		want = c.Get("observed.http")
 	}
 	wantOutcome(t, a, want)
-	if not := c.Get("ours.text_not").Str; not != "" && strings.Contains(shown(a.Result), not) {
-		t.Errorf("%s holds %q", shown(a.Result), not)
+	if not := c.Get("ours.text_not").Str; not != "" && strings.Contains(resultText(a.Result), not) {
+		t.Errorf("%s contains %q", resultText(a.Result), not)
 	}
 }
 
-// shows gives a context with the tokens of a case's headers.
-func shows(t *testing.T, idp *issuer, c gjson.Result) context.Context {
+// withTokens returns a context with the tokens of a case's headers.
+func withTokens(t *testing.T, idp *issuer, c gjson.Result) context.Context {
 	t.Helper()
 	tokens := map[string]string{}
 	c.Get("headers").ForEach(func(header, value gjson.Result) bool {
@@ -220,12 +221,12 @@ func wantOutcome(t *testing.T, a *gate.Admission, want gjson.Result) {
 	code := a.Code()
 	switch outcome := want.Get("outcome").Str; outcome {
 	case "rows":
-		if a.Result.IsError || !rowsFit(shown(a.Result), want) {
-			t.Errorf("got %s, want %s", shown(a.Result), want.Raw)
+		if a.Result.IsError || !rowsFit(resultText(a.Result), want) {
+			t.Errorf("got %s, want %s", resultText(a.Result), want.Raw)
 		}
 	case "tool_error", "bad_request":
 		if code != errcode.InvalidArguments && code != errcode.ToolExecutionFailed {
-			t.Errorf("got %q %s, want %s", code, shown(a.Result), outcome)
+			t.Errorf("got %q %s, want %s", code, resultText(a.Result), outcome)
 		}
 	case "unauthenticated":
 		wantCode(t, a, errcode.Unauthenticated)
@@ -233,10 +234,10 @@ func wantOutcome(t *testing.T, a *gate.Admission, want gjson.Result) {
 		wantCode(t, a, errcode.UnknownTool)
 	case "refused":
 		if !a.Result.IsError {
-			t.Errorf("got %s, want a refusal", shown(a.Result))
+			t.Errorf("got %s, want an error", resultText(a.Result))
 		}
 	default:
-		t.Errorf("nobody knows the outcome %q", outcome)
+		t.Errorf("unknown outcome %q", outcome)
 	}
 }
 
@@ -253,8 +254,8 @@ func rowsFit(got string, want gjson.Result) bool {
 	return false
 }
 
-// canonical gives JSON in one spelling, with members in order and names that
-// repeat; numbers by value.
+// canonical returns JSON in a canonical form that keeps the order of members and
+// duplicate names, and compares numbers by value.
 func canonical(doc string) string {
 	v := gjson.Parse(doc)
 	switch {

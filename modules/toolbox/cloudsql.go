@@ -10,22 +10,22 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// connector reaches instances of Cloud SQL. Close it.
+// connector dials instances of Cloud SQL. It has to be closed.
 type connector interface {
 	Dial(ctx context.Context, instance string) (net.Conn, error)
 	Close() error
 }
 
-// throughCloud has a database reached through the connector, which encrypts:
-// the driver does not do so again.
-func (p *pool) throughCloud(c Config, at *database.Config) error {
+// useCloudSQL makes the database dial through the connector. The connector encrypts,
+// so the driver does not.
+func (p *pool) useCloudSQL(c Config, at *database.Config) error {
 	instance := c.Source.Project + ":" + c.Source.Region + ":" + c.Source.Instance
 	dial := c.CloudSQL
 	if dial == nil {
-		own := &cloud{source: c.Source}
-		dial, p.shut = own.dial, own.close
+		own := &lazyConnector{source: c.Source}
+		dial, p.closeDialer = own.dial, own.close
 	}
-	at.Host = "cloudsql" // named by the instance instead
+	at.Host = "cloudsql" // unused: the connector dials by instance
 	at.Params = maps.Clone(at.Params)
 	if at.Params == nil {
 		at.Params = map[string]string{}
@@ -35,17 +35,17 @@ func (p *pool) throughCloud(c Config, at *database.Config) error {
 	return nil
 }
 
-// cloud is a connector that is made with the first connection: that looks for
-// the credentials of this machine.
-type cloud struct {
+// lazyConnector creates its connector with the first connection, because creating it
+// searches for the credentials of this machine.
+type lazyConnector struct {
 	source config.Source
 
-	mu    sync.Mutex // guards made
-	made  connector
-	ended bool
+	mu     sync.Mutex // guards what follows
+	inner  connector
+	closed bool
 }
 
-func (c *cloud) dial(ctx context.Context, instance string) (net.Conn, error) {
+func (c *lazyConnector) dial(ctx context.Context, instance string) (net.Conn, error) {
 	made, err := c.connector(ctx)
 	if err != nil {
 		return nil, err
@@ -53,28 +53,28 @@ func (c *cloud) dial(ctx context.Context, instance string) (net.Conn, error) {
 	return made.Dial(ctx, instance)
 }
 
-func (c *cloud) connector(ctx context.Context) (connector, error) {
+func (c *lazyConnector) connector(ctx context.Context) (connector, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.closed {
 		return nil, net.ErrClosed
 	}
-	if c.made == nil {
+	if c.inner == nil {
 		made, err := newConnector(context.WithoutCancel(ctx), c.source.IPType)
 		if err != nil {
 			return nil, err
 		}
-		c.made = made
+		c.inner = made
 	}
-	return c.made, nil
+	return c.inner, nil
 }
 
-func (c *cloud) close() error {
+func (c *lazyConnector) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
-	if c.made == nil {
+	c.closed = true
+	if c.inner == nil {
 		return nil
 	}
-	return c.made.Close()
+	return c.inner.Close()
 }

@@ -9,10 +9,10 @@ import (
 	"cloud.google.com/go/cloudsqlconn"
 )
 
-// hasConnector says whether the build has Google's connector.
+// hasConnector reports whether the build includes Google's connector.
 const hasConnector = true
 
-// newConnector makes Google's connector with the credentials of this machine.
+// newConnector returns Google's connector with the credentials of this machine.
 func newConnector(ctx context.Context, ipType string) (connector, error) {
 	network := cloudsqlconn.WithPublicIP()
 	switch ipType {
@@ -25,14 +25,14 @@ func newConnector(ctx context.Context, ipType string) (connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return google{d}, nil
+	return googleConnector{d}, nil
 }
 
-// google is a connector.
-type google struct{ dialer *cloudsqlconn.Dialer }
+// googleConnector implements connector.
+type googleConnector struct{ dialer *cloudsqlconn.Dialer }
 
-func (g google) Dial(ctx context.Context, instance string) (net.Conn, error) {
+func (g googleConnector) Dial(ctx context.Context, instance string) (net.Conn, error) {
 	return g.dialer.Dial(ctx, instance)
 }
 
-func (g google) Close() error { return g.dialer.Close() }
+func (g googleConnector) Close() error { return g.dialer.Close() }

@@ -9,15 +9,15 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-func TestAMachineWithoutCredentialsMakesItsToolsSaySo(t *testing.T) {
+func TestCloudSQL_MissingCredentialsFailCalls(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/none.json")
 	w := open(t, `{kind: source, name: pg, type: cloud-sql-postgres, project: my-project, region: r, instance: i, database: d, user: u, password: p}
 ---
 {kind: tool, name: one, type: postgres-sql, source: pg, description: d, statement: SELECT 1}`)
-	if said := wantCode(t, w.call(t.Context(), "one", `{}`), errcode.ToolUnavailable); strings.Contains(said, "my-project") || strings.Contains(said, "none.json") {
-		t.Errorf("%q tells too much", said)
+	if message := wantCode(t, w.call(t.Context(), "one", `{}`), errcode.ToolUnavailable); strings.Contains(message, "my-project") || strings.Contains(message, "none.json") {
+		t.Errorf("%q reveals too much", message)
 	}
-	if log := w.log.String(); strings.Count(log, "cannot be reached") != 1 {
+	if log := w.log.String(); strings.Count(log, "source unreachable") != 1 {
 		t.Errorf("got the log\n%s", log)
 	}
 }

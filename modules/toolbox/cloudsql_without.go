@@ -7,8 +7,8 @@ import (
 	"errors"
 )
 
-// hasConnector says whether the build has Google's connector, whose
-// dependencies weigh more than all others together.
+// hasConnector reports whether the build includes Google's connector. Its dependencies
+// are larger than all others together.
 const hasConnector = false
 
 func newConnector(context.Context, string) (connector, error) {

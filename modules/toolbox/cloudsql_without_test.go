@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox"
 )
 
-func TestABuildWithoutTheConnectorSaysHowToGetIt(t *testing.T) {
+func TestCloudSQL_BuildWithoutConnectorNamesTag(t *testing.T) {
 	_, err := toolbox.New(toolbox.Config{Source: config.Source{Name: "pg", Type: config.SourceCloudSQLPostgres}, Pools: new(toolbox.Pools)})
 	if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "-tags cloudsql") {
 		t.Errorf("got %v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// declared is a tool that a configuration made. It never changes.
+// declared is a tool declared in the configuration. It is immutable.
 type declared struct {
 	module     *Module
 	config     config.DeclaredTool
@@ -22,25 +22,24 @@ type declared struct {
 	action     action
 }
 
-// action is what a tool does with the values of a call. Its error has a code,
-// but for ctx's.
+// action runs one call of a tool. Its errors have a code, except those of ctx.
 type action interface {
 	run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error)
 }
 
-// kind makes the action of one type of tool.
-type kind struct {
-	sources []string // the types of sources it is for
-	reads   bool     // it changes nothing, whatever the document says
+// toolKind describes one type of tool.
+type toolKind struct {
+	sources []string // the types of sources it works with
+	reads   bool     // always ReadOnly, whatever the configuration says
 	action  func(*declared) (action, error)
 }
 
-// kinds lists the types of tools.
-func kinds() map[string]kind {
+// toolKinds returns the types of tools by name.
+func toolKinds() map[string]toolKind {
 	lite := []string{config.SourceSQLite}
 	postgres := []string{config.SourcePostgres, config.SourceCloudSQLPostgres}
 	mysql := []string{config.SourceMySQL}
-	return map[string]kind{
+	return map[string]toolKind{
 		config.ToolSQLiteSQL: {lite, false, newStatement}, config.ToolSQLiteExecute: {lite, false, newExecute}, config.ToolSQLiteListTables: {lite, true, newListing},
 		config.ToolPostgresSQL: {postgres, false, newStatement}, config.ToolPostgresExecute: {postgres, false, newExecute}, config.ToolPostgresListTables: {postgres, true, newListing},
 		config.ToolMySQLSQL: {mysql, false, newStatement}, config.ToolMySQLExecute: {mysql, false, newExecute}, config.ToolMySQLListTables: {mysql, true, newListing},
@@ -48,16 +47,16 @@ func kinds() map[string]kind {
 	}
 }
 
-// declare makes a tool.
+// declare returns the tool of a configuration. Errors: InvalidConfig.
 func (m *Module) declare(c config.DeclaredTool) (*declared, error) {
-	k, ok := kindOf(c.Type, m.config.Source.Type)
+	k, ok := findKind(c.Type, m.config.Source.Type)
 	switch {
 	case !ok:
-		return nil, errcode.New(errcode.InvalidConfig, "type %q is none of a source of type %q", c.Type, m.config.Source.Type)
+		return nil, errcode.New(errcode.InvalidConfig, "type %q does not work with a source of type %q", c.Type, m.config.Source.Type)
 	case c.Parameters == nil:
-		return nil, errcode.New(errcode.InvalidConfig, "its parameters are missing")
+		return nil, errcode.New(errcode.InvalidConfig, "parameters are missing")
 	case len(c.ScopesRequired) > 0 && m.config.ScopesOf == "":
-		return nil, errcode.New(errcode.InvalidConfig, "scopesRequired: there is no auth service with mcpEnabled whose tokens carry scopes")
+		return nil, errcode.New(errcode.InvalidConfig, "scopesRequired: needs an auth service with mcpEnabled")
 	}
 	t := &declared{module: m, config: c}
 	t.definition = tool.Definition{
@@ -69,38 +68,39 @@ func (m *Module) declare(c config.DeclaredTool) (*declared, error) {
 	return t, err
 }
 
-func kindOf(name, source string) (kind, bool) {
-	k, ok := kinds()[name]
+// findKind returns the type of tool of this name, if it works with the source.
+func findKind(name, source string) (toolKind, bool) {
+	k, ok := toolKinds()[name]
 	if !ok {
-		return kind{}, false
+		return toolKind{}, false
 	}
 	for _, one := range k.sources {
 		if one == source {
 			return k, true
 		}
 	}
-	return kind{}, false
+	return toolKind{}, false
 }
 
-// effect gives the effect class: as the document says, else by its hints.
-func (m *Module) effect(c config.DeclaredTool, k kind) tool.Effect {
-	says := func(hint *bool) bool { return hint != nil && *hint }
+// effect returns the effect class: the configured one, else the one of the hints.
+func (m *Module) effect(c config.DeclaredTool, k toolKind) tool.Effect {
+	isSet := func(hint *bool) bool { return hint != nil && *hint }
 	var e tool.Effect
 	switch {
 	case k.reads:
 		return tool.ReadOnly
 	case c.Effect != "":
-		_ = e.UnmarshalText([]byte(c.Effect)) // what is not known is Mutating
+		_ = e.UnmarshalText([]byte(c.Effect)) // an unknown class stays Mutating
 		return e
-	case says(c.Annotations.ReadOnly), c.Annotations.ReadOnly == nil && m.config.Source.ReadOnly:
+	case isSet(c.Annotations.ReadOnly), c.Annotations.ReadOnly == nil && m.config.Source.ReadOnly:
 		return tool.ReadOnly
-	case says(c.Annotations.Idempotent):
+	case isSet(c.Annotations.Idempotent):
 		return tool.Idempotent
 	}
 	return tool.Mutating
 }
 
-// auth gives who has to vouch for a caller; nil if nobody has to.
+// auth returns the tokens that a caller needs, nil if it needs none.
 func (m *Module) auth(c config.DeclaredTool) *tool.Auth {
 	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.Services(), SecureArgs: c.Parameters.Secure()}
 	if len(a.Scopes) > 0 {
@@ -127,6 +127,7 @@ func (t *declared) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Failure(cmp.Or(c.Name, t.definition.Name), t.errorForEffect(err)), nil
 }
 
+// call parses the arguments of a call and runs it.
 func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	values, err := t.config.Parameters.Parse(c.Args, claimsOf(c), c.Secure)
 	if err != nil {
@@ -136,9 +137,10 @@ func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return t.action.run(ctx, p.of(c.By), values)
+	return t.action.run(ctx, p.forCaller(c.By), values)
 }
 
+// claimsOf returns the verified claims of a call.
 func claimsOf(c tool.Call) parameter.Claims {
 	return func(service string) (json.RawMessage, bool) {
 		claims, ok := c.Claims[service]
@@ -146,23 +148,24 @@ func claimsOf(c tool.Call) parameter.Claims {
 	}
 }
 
-// errorForEffect gives an error the code that fits the tool's effect: what was begun
-// and not answered is of unknown outcome where it may have changed something.
+// errorForEffect returns an error with the code for the tool's effect. A call that
+// started and was not answered has an unknown outcome if it may have changed
+// something; otherwise it can be retried.
 func (t *declared) errorForEffect(err error) error {
 	mutating := t.definition.Effect == tool.Mutating
 	switch code := errcode.Of(err); {
 	case code == errcode.ToolTimeout && mutating:
-		return errcode.Wrap(errcode.ToolInterrupted, err, "%s; whether it has changed anything is unknown: look before you call it again", errcode.Message(err))
+		return errcode.Wrap(errcode.ToolInterrupted, err, "%s; whether it has changed anything is unknown: verify the effect before retrying", errcode.Message(err))
 	case code == errcode.ToolInterrupted && !mutating:
-		return errcode.Wrap(errcode.ToolUnavailable, err, "the connection to source %s was lost; it is safe to call again", t.config.Source)
+		return errcode.Wrap(errcode.ToolUnavailable, err, "the connection to source %s was lost; it is safe to retry", t.config.Source)
 	case code == errcode.ResultTooLarge && mutating:
-		return errcode.Wrap(code, err, "%s; what it changes may have been changed", errcode.Message(err))
+		return errcode.Wrap(code, err, "%s; the changes may have been made", errcode.Message(err))
 	}
 	return err
 }
 
-// rows, bytes and patience give the limits of a call: the tool's, else the
-// source's; 0 is the default.
+// rows, bytes and timeout return the limits of a call: the tool's, else the source's,
+// 0 for the default.
 func (t *declared) rows() int { return cmp.Or(t.config.MaxRows, t.module.config.Source.MaxRows) }
 func (t *declared) bytes() int {
 	return cmp.Or(t.config.MaxResponseBytes, t.module.config.Source.MaxResponseBytes)
@@ -171,9 +174,9 @@ func (t *declared) timeout() time.Duration {
 	return cmp.Or(t.config.Timeout, t.module.config.Source.Timeout)
 }
 
-// document gives JSON as a result. What strict readers disagree about, as two
-// columns of one name, is text.
-func document(doc json.RawMessage) tool.Result {
+// jsonResult returns JSON as a result. Ambiguous JSON, such as a row with two columns
+// of one name, is returned as text.
+func jsonResult(doc json.RawMessage) tool.Result {
 	if strictjson.Check(doc, nil) != nil {
 		return tool.Result{Text: string(doc)}
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// attacks are strings that are tried against SQL.
+// attacks returns strings of SQL injections and special characters.
 func attacks(t *testing.T) (list []string) {
 	t.Helper()
-	for line := range bytes.Lines([]byte(fileOf(t, "sql_injection.jsonl"))) {
+	for line := range bytes.Lines([]byte(readTestdata(t, "sql_injection.jsonl"))) {
 		list = append(list, gjson.GetBytes(line, "v").Str)
 	}
 	if len(list) < 900 {
@@ -29,16 +29,15 @@ func attacks(t *testing.T) (list []string) {
 	return append(list, `\`, `\'`, `'`, `''`, `"`, `""`, "`", "]", "[", "]]", `\"; DROP TABLE canary; --`, "'; DROP TABLE canary; --", "$1", "?", "?1", ":a", "@a", "{{.w}}", "\u02bc", "\uff07")
 }
 
-// attacked is a tool with a value in one place; %s is how the database writes
-// a placeholder.
-type attacked struct {
+// attackedPlace is a tool with a value in one place.
+type attackedPlace struct {
 	name       string
-	statement  string
-	parameters string // members of the document
-	array      bool   // the value is the one element of an array
-	mapped     bool   // the value is the one value of a map
-	beside     bool   // the value comes as a secure argument, and as a claim
-	as         string // where the row has the value: v, "name of the column", or ""
+	statement  string // %s is the database's placeholder
+	parameters string // fields of the tool
+	array      bool   // the value is the only element of an array
+	mapped     bool   // the value is the only value of a map
+	credential bool   // the value is sent as a secure argument and as a claim
+	as         string // how the result has the value; "" is anywhere or not at all
 	only       string // the database, "" for all
 }
 
@@ -46,13 +45,13 @@ func text(extra string) string {
 	return `{"name": "w", "type": "string", "description": "d"` + extra + `}`
 }
 
-var places = []attacked{
+var places = []attackedPlace{
 	{name: "bound", statement: "SELECT %s AS v", parameters: `"parameters": [` + text("") + `]`, as: "v"},
 	{name: "copied", statement: "SELECT %s AS v", parameters: `"parameters": [{"name": "c", "type": "string", "description": "d", "valueFromParam": "w"}], "templateParameters": [` + text("") + `]`, as: "v"},
-	{name: "secure", statement: "SELECT %s AS v", beside: true, parameters: `"parameters": [` + text(`, "secure": true`) + `]`, as: "v"},
-	{name: "claim", statement: "SELECT %s AS v", beside: true, parameters: `"parameters": [` + text(`, "authServices": [{"name": "id", "field": "w"}]`) + `]`, as: "v"},
-	{name: "secure_literal", statement: "SELECT {{.w}} AS v", beside: true, parameters: `"templateParameters": [` + text(`, "escape": "single-quotes", "secure": true`) + `]`, as: "v"},
-	{name: "claim_literal", statement: "SELECT {{.w}} AS v", beside: true, parameters: `"templateParameters": [` + text(`, "escape": "single-quotes", "authServices": [{"name": "id", "field": "w"}]`) + `]`, as: "v"},
+	{name: "secure", statement: "SELECT %s AS v", credential: true, parameters: `"parameters": [` + text(`, "secure": true`) + `]`, as: "v"},
+	{name: "claim", statement: "SELECT %s AS v", credential: true, parameters: `"parameters": [` + text(`, "authServices": [{"name": "id", "field": "w"}]`) + `]`, as: "v"},
+	{name: "secure_literal", statement: "SELECT {{.w}} AS v", credential: true, parameters: `"templateParameters": [` + text(`, "escape": "single-quotes", "secure": true`) + `]`, as: "v"},
+	{name: "claim_literal", statement: "SELECT {{.w}} AS v", credential: true, parameters: `"templateParameters": [` + text(`, "escape": "single-quotes", "authServices": [{"name": "id", "field": "w"}]`) + `]`, as: "v"},
 	{name: "array", statement: "SELECT %s AS v", array: true, parameters: `"parameters": [{"name": "w", "type": "array", "description": "d", "items": ` + text("") + `}]`, as: "array"},
 	{name: "map", statement: "SELECT %s AS v", mapped: true, parameters: `"parameters": [{"name": "w", "type": "map", "description": "d"}]`, as: "map"},
 	{name: "bound_escaped", statement: "SELECT %s AS v", parameters: `"parameters": [` + text(`, "escape": "single-quotes"`) + `]`, as: "quoted"},
@@ -70,7 +69,7 @@ var places = []attacked{
 	{name: "plan", statement: "EXPLAIN SELECT id FROM canary WHERE v = {{.w}} OR v = {{.w}}", parameters: `"templateParameters": [` + text(`, "escape": "single-quotes"`) + `]`, as: "plan"},
 }
 
-func (p attacked) document(kind string) string {
+func (p attackedPlace) document(kind string) string {
 	placeholder := map[string]string{"sqlite": "?1", "postgres": "$1::text"}[kind]
 	if kind == "postgres" && p.array {
 		placeholder = "$1::text[]"
@@ -85,7 +84,7 @@ func (p attacked) document(kind string) string {
 	return fmt.Sprintf("\n---\n"+`{"kind": "tool", "name": %q, "type": "%s-sql", "source": "db", "description": "d", "statement": %q, %s}`, p.name, kind, statement, p.parameters)
 }
 
-func (p attacked) args(value string) string {
+func (p attackedPlace) args(value string) string {
 	var w any = value
 	switch {
 	case p.array:
@@ -97,27 +96,27 @@ func (p attacked) args(value string) string {
 	return string(doc)
 }
 
-// itself takes a token for its own claims.
-type itself struct{}
+// claimsAuthn is a gate.Authn that uses the token itself as its claims.
+type claimsAuthn struct{}
 
-func (itself) Verify(_ context.Context, _, token string) (gate.Verified, error) {
+func (claimsAuthn) Verify(_ context.Context, _, token string) (gate.Verified, error) {
 	return gate.Verified{Claims: json.RawMessage(token)}, nil
 }
 
-// call calls the tool of a place with a value there.
-func (p attacked) call(t *testing.T, w *world, value string) *gate.Admission {
+// call calls the tool of a place with a value.
+func (p attackedPlace) call(t *testing.T, w *fixture, value string) *gate.Admission {
 	t.Helper()
 	args := p.args(value)
-	if !p.beside {
+	if !p.credential {
 		return w.call(t.Context(), p.name, args)
 	}
-	shown := tool.Credentials{Secure: json.RawMessage(args), Tokens: map[string]string{"id": args}}
-	return w.call(tool.WithCredentials(t.Context(), shown), p.name, `{"w": "of the body"}`)
+	credentials := tool.Credentials{Secure: json.RawMessage(args), Tokens: map[string]string{"id": args}}
+	return w.call(tool.WithCredentials(t.Context(), credentials), p.name, `{"w": "of the body"}`)
 }
 
-// No value of any parameter changes what a statement is: the database gives
-// back, as one value in its place, what came.
-func TestValuesNeverChangeAStatement(t *testing.T) {
+// No value changes the structure of a statement: the database returns it unchanged, as
+// one value in its place.
+func TestStatement_ValuesNeverChangeStructure(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
 			doc := databases[kind](t) + fmt.Sprintf("\n---\n{kind: tool, name: do, type: %s-execute-sql, source: db, description: d}", kind)
@@ -127,30 +126,30 @@ func TestValuesNeverChangeAStatement(t *testing.T) {
 				}
 			}
 			c := parse(t, doc+"\n---\n{kind: authService, name: id, type: generic, audience: a, authorizationServer: https://id.example.com}")
-			w := newWorld(t, c)
-			w.authn = itself{}
+			w := newFixture(t, c)
+			w.authn = claimsAuthn{}
 			w.load(c)
 			w.rows("do", `{"sql": "CREATE TABLE canary(id integer, v text)"}`)
 			w.rows("do", `{"sql": "INSERT INTO canary VALUES (7, 'alive')"}`)
 			for _, p := range places {
 				if p.only == "" || p.only == kind {
-					t.Run(p.name, func(t *testing.T) { attack(t, w, p, kind) })
+					t.Run(p.name, func(t *testing.T) { runAttacks(t, w, p, kind) })
 				}
 			}
 		})
 	}
 }
 
-func attack(t *testing.T, w *world, p attacked, kind string) {
+func runAttacks(t *testing.T, w *fixture, p attackedPlace, kind string) {
 	benign := ""
 	if p.as == "plan" {
-		benign = plan(shown(p.call(t, w, "x").Result))
+		benign = plan(resultText(p.call(t, w, "x").Result))
 	}
 	for _, value := range attacks(t) {
 		a := p.call(t, w, value)
-		got := shown(a.Result)
+		got := resultText(a.Result)
 		switch {
-		case strings.Contains(value, "\x00") && kind == "postgres": // it has no such texts
+		case strings.Contains(value, "\x00") && kind == "postgres": // PostgreSQL has no strings with NUL
 			if !a.Result.IsError {
 				t.Errorf("%q: got %s", value, got)
 			}
@@ -158,7 +157,7 @@ func attack(t *testing.T, w *world, p attacked, kind string) {
 			wantCode(t, a, errcode.InvalidArguments)
 		case p.as == "plan":
 			if plan(got) != benign {
-				t.Errorf("%q: the plan is another one: %s", value, got)
+				t.Errorf("%q: changed the query plan: %s", value, got)
 			}
 		case p.as == "" || p.as == "column" && (value == "" || kind == "postgres" && len(value) > 63):
 			if !a.Result.IsError && (!gjson.Valid(got) || len(gjson.Parse(got).Array()) != 1) {
@@ -172,11 +171,11 @@ func attack(t *testing.T, w *world, p attacked, kind string) {
 		}
 	}
 	if got := w.rows("do", `{"sql": "SELECT id, v FROM canary"}`); got != `[{"id":7,"v":"alive"}]` {
-		t.Errorf("the canary is harmed: %s", got)
+		t.Errorf("the canary table changed: %s", got)
 	}
 }
 
-// wantValue checks that the one value of the one row is what came.
+// wantValue checks that the result is one row with the value.
 func wantValue(t *testing.T, as, kind, value, got string) {
 	t.Helper()
 	var row, first gjson.Result
@@ -206,11 +205,11 @@ func wantValue(t *testing.T, as, kind, value, got string) {
 	}
 }
 
-// literals are what a plan shows of values, and what depends on their length.
+// literals matches what a plan contains of values, and what depends on their length.
 var literals = regexp.MustCompile(`'(?:[^']|'')*'|\(cost=[^)]*\)`)
 
-// plan gives the shape of an explanation: the opcodes of SQLite, the nodes of
-// PostgreSQL, without values.
+// plan returns a query plan without values: the opcodes of SQLite, the nodes of
+// PostgreSQL.
 func plan(rows string) string {
 	var b strings.Builder
 	for _, row := range gjson.Parse(rows).Array() {

@@ -13,16 +13,16 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// listing tells which tables a database has.
+// listing lists the tables of a database.
 type listing struct {
 	tool      *declared
 	statement string
 }
 
-// columnsOf gives a row for each column of the tables named by the one
-// argument, separated by commas, of all if it is empty. Tables and columns are
-// in order; a table without columns has one row.
-var columnsOf = map[database.Type]string{
+// columnQueries select a row for each column of the tables that the one argument
+// names, separated by commas; an empty argument selects all tables. Tables and
+// columns are in order. A table without columns has one row.
+var columnQueries = map[database.Type]string{
 	database.SQLite: `SELECT 'main' AS s, m.name AS o, 'TABLE' AS k, p.name AS c, p.type AS t, p."notnull" = 1 AS n, p.dflt_value AS d
 		FROM sqlite_schema m LEFT JOIN pragma_table_xinfo(m.name) p ON p.hidden <> 1
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite!_%' ESCAPE '!' AND (?1 = '' OR instr(',' || ?1 || ',', ',' || m.name || ',') > 0)
@@ -42,14 +42,14 @@ var columnsOf = map[database.Type]string{
 		ORDER BY t.table_name, c.ordinal_position`,
 }
 
-// maxColumns is how many columns all tables of a listing may have.
+// maxColumns limits the columns of all tables of a listing together.
 const maxColumns = 100_000
 
 func newListing(t *declared) (action, error) {
-	return &listing{t, columnsOf[types[t.module.config.Source.Type]]}, nil
+	return &listing{t, columnQueries[databaseTypes[t.module.config.Source.Type]]}, nil
 }
 
-// column is a row of columnsOf.
+// column is a row that columnQueries select.
 type column struct {
 	Schema  string  `json:"s"`
 	Table   string  `json:"o"`
@@ -60,7 +60,7 @@ type column struct {
 	Default *string `json:"d"`
 }
 
-// dbBool is a boolean, which some databases write as a number.
+// dbBool is a boolean that some databases return as a number.
 type dbBool bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -95,31 +95,31 @@ type (
 )
 
 func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
-	format := textOf(v, config.ParameterOutputFormat)
+	format := stringValue(v, config.ParameterOutputFormat)
 	if format != "" && format != "simple" && format != "detailed" {
-		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is simple or detailed, not %q", config.ParameterOutputFormat, format).With("parameter", config.ParameterOutputFormat)
+		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q must be simple or detailed, not %q", config.ParameterOutputFormat, format).With("parameter", config.ParameterOutputFormat)
 	}
-	columns, err := l.columns(ctx, p, namesOf(textOf(v, config.ParameterTableNames)))
+	columns, err := l.columns(ctx, p, trimNames(stringValue(v, config.ParameterTableNames)))
 	if err != nil {
 		return tool.Result{}, err
 	}
 	rows := tables(columns, format == "simple")
 	if most := cmp.Or(l.tool.rows(), database.DefaultRows); len(rows) > most {
-		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "there are more than %d tables; name some", most)
+		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "there are more than %d tables; select some with table_names", most)
 	}
 	doc, err := json.Marshal(rows)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if most := cmp.Or(l.tool.bytes(), database.DefaultBytes); len(doc) > most {
-		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the tables take more than %d bytes to describe; name some", most)
+		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the descriptions of the tables have more than %d bytes; select some with table_names", most)
 	}
-	return document(doc), nil
+	return jsonResult(doc), nil
 }
 
 func (l *listing) columns(ctx context.Context, p callerPool, names string) (list []column, err error) {
 	args := []any{names}
-	if types[l.tool.module.config.Source.Type] == database.MySQL {
+	if databaseTypes[l.tool.module.config.Source.Type] == database.MySQL {
 		args = append(args, names)
 	}
 	rows, err := p.query(ctx, database.Query{SQL: l.statement, Args: args, ReadOnly: true, MaxRows: maxColumns, MaxBytes: 4 * database.DefaultBytes, Timeout: l.tool.timeout()})
@@ -130,7 +130,7 @@ func (l *listing) columns(ctx context.Context, p callerPool, names string) (list
 	return list, err
 }
 
-// tables groups columns by their table.
+// tables groups columns by table.
 func tables(columns []column, simple bool) []tableRow {
 	rows := []tableRow{}
 	var last *detailedTable
@@ -150,14 +150,15 @@ func tables(columns []column, simple bool) []tableRow {
 	return rows
 }
 
-func textOf(v parameter.Values, name string) string {
+// stringValue returns the value of a string parameter, "" if it is missing.
+func stringValue(v parameter.Values, name string) string {
 	value, _ := v.Value(name)
 	text, _ := value.(string)
 	return text
 }
 
-// namesOf takes spaces out from around names that are separated by commas.
-func namesOf(list string) string {
+// trimNames removes the spaces around names that are separated by commas.
+func trimNames(list string) string {
 	names := strings.Split(list, ",")
 	for i, name := range names {
 		names[i] = strings.TrimSpace(name)

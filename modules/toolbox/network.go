@@ -17,23 +17,23 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// Network is what sources of type http may reach. The zero Network is the
-// public addresses.
+// Network configures which addresses sources of type http may dial: public ones, and
+// those listed. The zero Network allows public addresses only.
 type Network struct {
-	Private []netip.Prefix // reachable although not public
+	Private []netip.Prefix // allowed although not public
 }
 
 // The limits of a request.
 const (
 	defaultTimeout = 30 * time.Second
-	defaultBody    = 4 << 20 // bytes of an answer
-	maxHead        = 64 << 10
+	defaultBody    = 4 << 20  // bytes of a response
+	maxHead        = 64 << 10 // bytes of response headers
 	maxRedirects   = 5
 )
 
-// newClient makes what requests of a source are sent with: to its host alone,
-// past no proxy, at addresses that Network lets through at that moment.
-func newClient(c Config) *client {
+// newClient returns the HTTP client of a source. It stays on the source's host, uses
+// no proxy, and dials only addresses that Network allows at that time.
+func newClient(c Config) *http.Client {
 	network := c.Network
 	if network == nil {
 		network = func() Network { return Network{} }
@@ -42,7 +42,7 @@ func newClient(c Config) *client {
 	if conns <= 0 {
 		conns = 8
 	}
-	return &client{
+	return &http.Client{
 		CheckRedirect: sameHostOnly,
 		Transport: &http.Transport{
 			MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns, IdleConnTimeout: 90 * time.Second,
@@ -55,13 +55,14 @@ func newClient(c Config) *client {
 	}
 }
 
-// What keeps a redirect from being followed.
+// Reasons not to follow a redirect.
 var (
 	errOtherHost    = errors.New("the service redirects to another host")
 	errRedirectLoop = errors.New("the service redirects too often")
 )
 
-// sameHostOnly follows redirects within one host: headers and query hold secrets.
+// sameHostOnly allows redirects within one host only, since headers and query contain
+// secrets.
 func sameHostOnly(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	if next.URL.Scheme != first.Scheme || next.URL.Host != first.Host {
@@ -73,14 +74,14 @@ func sameHostOnly(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// base is where the requests of a source go, and what all of them carry.
+// base is the address of a source with the query and headers of all its requests.
 type base struct {
 	url     *url.URL
 	query   url.Values
 	headers http.Header
 }
 
-// newBase reads a source of type http. Errors: InvalidConfig.
+// newBase checks a source of type http and returns its base. Errors: InvalidConfig.
 func newBase(s config.Source) (*base, error) {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
@@ -96,28 +97,29 @@ func newBase(s config.Source) (*base, error) {
 	return b, nil
 }
 
+// addHeaders adds configured headers, after checking them.
 func addHeaders(to http.Header, from map[string]config.Secret) error {
 	for name, value := range from {
-		if err := headerProblem(name); err != nil {
+		if err := checkHeader(name); err != nil {
 			return err
 		}
 		if !httpguts.ValidHeaderFieldValue(string(value)) {
-			return errors.New("the value of header " + name + " holds characters that no header has")
+			return errors.New("the value of header " + name + " contains characters that are not allowed in a header")
 		}
 		to.Set(name, string(value))
 	}
 	return nil
 }
 
-// headerProblem says why a header cannot be set; those that belong to the
-// connection are not the configuration's.
-func headerProblem(name string) error {
+// checkHeader returns an error if a header cannot be configured, because its name is
+// invalid or it belongs to the connection.
+func checkHeader(name string) error {
 	switch http.CanonicalHeaderKey(name) {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Trailer", "Te", "Proxy-Connection", "Keep-Alive", "Accept-Encoding", "Expect":
 		return errors.New("header " + name + " belongs to the connection")
 	}
 	if !httpguts.ValidHeaderFieldName(name) {
-		return errors.New("no header has such a name: " + strings.ToValidUTF8(name, "?"))
+		return errors.New("invalid header name: " + strings.ToValidUTF8(name, "?"))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -16,90 +17,91 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// pool is the connections of one source.
+// pool holds the connections of one source, and whether it is reachable.
 type pool struct {
-	print, source string
-	remote        bool // a database on a server
-	log           *slog.Logger
+	fingerprint, source string
+	remote              bool // a database on a server
+	log                 *slog.Logger
 
-	users  int  // guarded by Pools.mu
-	pinged bool // it was looked at; likewise
+	refs   int  // guarded by Pools.mu
+	pinged bool // Ping has taken it; guarded by Pools.mu
 
-	db     *database.DB // of a database
-	client *client      // of a service
-	shut   func() error // closes what db is reached through; nil is nothing
+	db          *database.DB // nil for a service
+	client      *http.Client // nil for a database
+	closeDialer func() error // closes the connector of db; nil if there is none
 
 	mu          sync.Mutex // guards what follows
-	unreachable bool       // it could not be reached last
-	until       time.Time  // no try before that
-	pause       backoff.Backoff
+	unreachable bool       // the last attempt failed to connect
+	retryAt     time.Time  // calls fail without an attempt until then
+	backoff     backoff.Backoff
 }
 
-// callerPool is a pool as one caller has it.
+// callerPool is a pool on behalf of one caller.
 type callerPool struct {
 	*pool
-	who string
+	caller string
 }
 
-// of gives a caller's share.
-func (p *pool) of(by identity.Principal) callerPool {
+// forCaller returns the pool for a caller, who shares it fairly with others.
+func (p *pool) forCaller(by identity.Principal) callerPool {
 	return callerPool{p, cmp.Or(by.Key(), by.String())}
 }
 
-// query runs a caller's statement: pool.query.
-func (s callerPool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
-	q.Caller = s.who
-	return s.pool.query(ctx, q)
+// query is pool.query on behalf of the caller.
+func (p callerPool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
+	q.Caller = p.caller
+	return p.pool.query(ctx, q)
 }
 
-// query runs a statement, unless the database could not be reached a moment
-// ago. Errors are as of database.DB.Query.
+// query runs a statement. It fails at once while the source is unreachable and the
+// backoff lasts. Other errors are those of database.DB.Query.
 func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
 	rows, err := p.db.Query(ctx, q)
-	p.note(err)
+	p.noteResult(err)
 	return rows, err
 }
 
-// ready refuses to try again too soon.
+// ready returns an error during the backoff after a failed attempt to connect.
 func (p *pool) ready() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if left := time.Until(p.until); p.unreachable && left > 0 {
-		return errcode.New(errcode.ToolUnavailable, "source %s cannot be reached; a call after %v tries again", p.source, left.Round(time.Millisecond))
+	if left := time.Until(p.retryAt); p.unreachable && left > 0 {
+		return errcode.New(errcode.ToolUnavailable, "source %s is unreachable; retry after %v", p.source, left.Round(time.Millisecond))
 	}
 	return nil
 }
 
-// note learns from what came of a try whether the source is there. Others may
-// have found out meanwhile; each change is logged once.
-func (p *pool) note(err error) {
+// noteResult updates whether the source is reachable from the error of an attempt.
+// Concurrent calls may do so as well; each change is logged once.
+func (p *pool) noteResult(err error) {
 	lost := errcode.Of(err) == errcode.ToolUnavailable
-	if errors.Is(err, database.ErrNoConnection) || !lost && err != nil && !answered(err) {
-		return // it says nothing about the source
+	if errors.Is(err, database.ErrNoConnection) || !lost && err != nil && !isAnswer(err) {
+		return // the error does not show whether the source is reachable
 	}
 	p.mu.Lock()
 	before := p.unreachable
 	p.unreachable = lost
-	if lost && time.Now().After(p.until) {
-		p.until = time.Now().Add(p.pause.Next())
+	if lost && time.Now().After(p.retryAt) {
+		p.retryAt = time.Now().Add(p.backoff.Next())
 	}
 	if !lost {
-		p.pause, p.until = 0, time.Time{}
+		p.backoff.Reset()
+		p.retryAt = time.Time{}
 	}
 	p.mu.Unlock()
 	switch {
 	case lost && !before:
-		p.log.Warn("a source cannot be reached; its calls try again", "source", p.source, "error", cause(err))
+		p.log.Warn("source unreachable; calls will retry", "source", p.source, "error", networkCause(err))
 	case !lost && before:
-		p.log.Info("a source is reached again", "source", p.source)
+		p.log.Info("source reachable again", "source", p.source)
 	}
 }
 
-// answered says whether an error is the source's own answer.
-func answered(err error) bool {
+// isAnswer reports whether an error is a response of the source.
+func isAnswer(err error) bool {
 	switch errcode.Of(err) {
 	case errcode.ToolExecutionFailed, errcode.ResultTooLarge:
 		return true
@@ -107,9 +109,9 @@ func answered(err error) bool {
 	return false
 }
 
-// cause gives why, for the log: it names hosts. What is around it may hold the
-// query of a request.
-func cause(err error) error {
+// networkCause returns the innermost network error, for the log. The errors around it
+// may contain the query of a request, which can be secret.
+func networkCause(err error) error {
 	for {
 		_, where := err.(*net.OpError)
 		inner := errors.Unwrap(err)
@@ -129,8 +131,8 @@ func (p *pool) close() error {
 	if p.client != nil {
 		p.client.CloseIdleConnections()
 	}
-	if p.shut != nil {
-		errs = append(errs, p.shut())
+	if p.closeDialer != nil {
+		errs = append(errs, p.closeDialer())
 	}
 	return errors.Join(errs...)
 }

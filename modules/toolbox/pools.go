@@ -3,7 +3,6 @@ package toolbox
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"strconv"
 	"sync"
 
@@ -12,46 +11,47 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// Pools are the connections of sources. Sources that are the same, by their
-// Print, share them: a reload that leaves a source as it is keeps them. The
-// zero Pools are ready; safe for concurrent use.
+// Pools holds the connections of all sources. Sources with the same Fingerprint share
+// a pool, so an unchanged source keeps its connections across a reload. The zero
+// Pools is ready to use. It is safe for concurrent use.
 type Pools struct {
-	mu   sync.Mutex // guards what follows
-	open map[string]*pool
+	mu   sync.Mutex       // guards what follows, and refs and pinged of each pool
+	open map[string]*pool // by fingerprint
 }
 
-// Open gives how many sources have connections, or may have.
+// Open returns the number of pools in use.
 func (p *Pools) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open)
 }
 
-// acquire gives the pool of a source; give it back.
+// acquire returns the pool of a source, which the caller has to release.
 func (p *Pools) acquire(c Config, log *slog.Logger) (*pool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if one := p.open[c.Source.Fingerprint]; one != nil {
-		one.users++
+		one.refs++
 		return one, nil
 	}
 	one, err := newPool(c, log)
 	if err != nil {
 		return nil, err
 	}
-	one.print, one.users = c.Source.Fingerprint, 1
-	if one.print == "" { // nobody can say what is the same as it
-		one.print = "\x00" + strconv.Itoa(p.unnamed())
+	one.fingerprint, one.refs = c.Source.Fingerprint, 1
+	if one.fingerprint == "" { // never shared
+		one.fingerprint = "\x00" + strconv.Itoa(p.unusedKey())
 	}
 	if p.open == nil {
 		p.open = map[string]*pool{}
 	}
-	p.open[one.print] = one
+	p.open[one.fingerprint] = one
 	return one, nil
 }
 
-// unnamed wants mu held. It gives a number that no pool has.
-func (p *Pools) unnamed() int {
+// unusedKey returns a number that is not the key of a pool. It must be called with mu
+// held.
+func (p *Pools) unusedKey() int {
 	for n := 0; ; n++ {
 		if p.open["\x00"+strconv.Itoa(n)] == nil {
 			return n
@@ -59,13 +59,13 @@ func (p *Pools) unnamed() int {
 	}
 }
 
-// release takes a pool back and closes it if nobody has it any more.
+// release ends one use of a pool, and closes it after the last one.
 func (p *Pools) release(one *pool) error {
 	p.mu.Lock()
-	one.users--
-	last := one.users == 0
+	one.refs--
+	last := one.refs == 0
 	if last {
-		delete(p.open, one.print)
+		delete(p.open, one.fingerprint)
 	}
 	p.mu.Unlock()
 	if !last {
@@ -74,35 +74,35 @@ func (p *Pools) release(one *pool) error {
 	return one.close()
 }
 
-// Ping asks the databases on servers whether they are there, each once: those
-// that are not are in the log before somebody calls. It returns when all have
-// answered, or ctx ends.
+// Ping connects to the databases on servers that it has not pinged before, so that the
+// log names the unreachable ones before a call. It returns when all have answered or
+// ctx ends.
 func (p *Pools) Ping(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, one := range p.unpinged() {
 		all.Go(func() {
-			_, _ = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: true}) // it logs by itself
-			_ = p.release(one)                                                     // who else closes it says what is wrong
+			_, _ = one.query(ctx, database.Query{SQL: "SELECT 1", ReadOnly: true}) // logs by itself
+			_ = p.release(one)                                                     // a failed close matters to the module only
 		})
 	}
 	all.Wait()
 }
 
-// unpinged takes the pools that were not looked at; give them back.
+// unpinged acquires the pools that Ping has not taken yet.
 func (p *Pools) unpinged() (list []*pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.open {
 		if one.remote && !one.pinged {
 			one.pinged = true
-			one.users++
+			one.refs++
 			list = append(list, one)
 		}
 	}
 	return list
 }
 
-// newPool makes a pool, which connects to nothing yet.
+// newPool returns a pool that has not connected yet.
 func newPool(c Config, log *slog.Logger) (*pool, error) {
 	one := &pool{source: c.Source.Name, log: log, remote: c.Source.Type != config.SourceSQLite && c.Source.Type != config.SourceHTTP}
 	if c.Source.Type == config.SourceHTTP {
@@ -114,7 +114,7 @@ func newPool(c Config, log *slog.Logger) (*pool, error) {
 		return nil, err
 	}
 	if c.Source.Type == config.SourceCloudSQLPostgres {
-		if err := one.throughCloud(c, &at); err != nil {
+		if err := one.useCloudSQL(c, &at); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +122,7 @@ func newPool(c Config, log *slog.Logger) (*pool, error) {
 	return one, err
 }
 
-// check refuses a source that cannot be made.
+// check returns an error if the source cannot work as configured. It does not connect.
 func (c Config) check() error {
 	switch c.Source.Type {
 	case config.SourceHTTP:
@@ -144,23 +144,21 @@ func (c Config) check() error {
 	return trial.Close()
 }
 
-// types of databases by those of sources.
-var types = map[string]database.Type{
+// databaseTypes maps types of sources to types of databases.
+var databaseTypes = map[string]database.Type{
 	config.SourceSQLite: database.SQLite, config.SourceMySQL: database.MySQL,
 	config.SourcePostgres: database.Postgres, config.SourceCloudSQLPostgres: database.Postgres,
 }
 
+// database returns the configuration of the database of a source.
 func (c Config) database() (database.Config, error) {
 	s := c.Source
-	kind, ok := types[s.Type]
+	kind, ok := databaseTypes[s.Type]
 	if !ok {
-		return database.Config{}, errcode.New(errcode.InvalidConfig, "source %q: there is no type %q", s.Name, s.Type)
+		return database.Config{}, errcode.New(errcode.InvalidConfig, "source %q: unknown type %q", s.Name, s.Type)
 	}
 	return database.Config{
 		Type: kind, Database: s.Database, Host: s.Host, Port: s.Port, User: s.User, Password: string(s.Password),
 		Params: s.Params, ReadOnly: s.ReadOnly, MaxConns: s.MaxConns, Mode: s.QueryExecMode,
 	}, nil
 }
-
-// client is what requests to a service are sent with.
-type client = http.Client

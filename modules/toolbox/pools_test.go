@@ -17,22 +17,22 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox"
 )
 
-// until asks again until it is so.
-func until(t *testing.T, what string, so func() bool) {
+// waitFor polls until done returns true.
+func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !so() {
+	for !done() {
 		select {
 		case <-deadline:
-			t.Fatalf("%s does not come about", what)
+			t.Fatalf("timeout waiting for %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
-const watched = `%s
+const countingTools = `%s
 ---
 {kind: tool, name: count, type: postgres-sql, source: db, description: %q, annotations: {readOnlyHint: true},
   statement: "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database()"}
@@ -43,18 +43,18 @@ const watched = `%s
 {kind: tool, name: wait, type: postgres-sql, source: db, description: d, statement: "SELECT pg_sleep(0.7)::text AS v"}
 `
 
-func connections(w *world) int64 { return gjson.Get(w.rows("count", `{}`), "0.n").Int() }
+func connections(w *fixture) int64 { return gjson.Get(w.rows("count", `{}`), "0.n").Int() }
 
-func TestReloadsLeaveNoConnections(t *testing.T) {
+func TestPools_ReloadsLeaveNoConnections(t *testing.T) {
 	d := dbtest.Postgres(t)
-	source := func(n int) string { // another source every ten times
+	source := func(n int) string { // changes with every tenth reload
 		return fmt.Sprintf(`{"kind": "source", "name": "db", "type": "postgres", "maxRows": %d, %s}`, 100+n/10, server(d))
 	}
-	c := parse(t, fmt.Sprintf(watched, source(0), "first"))
-	w := newWorld(t, c)
+	c := parse(t, fmt.Sprintf(countingTools, source(0), "first"))
+	w := newFixture(t, c)
 	w.load(c)
 	for n := range 100 {
-		w.load(parse(t, fmt.Sprintf(watched, source(n), fmt.Sprint(n))))
+		w.load(parse(t, fmt.Sprintf(countingTools, source(n), fmt.Sprint(n))))
 		if w.pools.Open() != 1 {
 			t.Fatalf("after %d reloads %d pools are open", n, w.pools.Open())
 		}
@@ -62,17 +62,17 @@ func TestReloadsLeaveNoConnections(t *testing.T) {
 			t.Fatalf("after %d reloads there are %d connections", n, now)
 		}
 	}
-	until(t, "one connection", func() bool { return connections(w) == 1 })
+	waitFor(t, "one connection", func() bool { return connections(w) == 1 })
 	if err := w.loader.Unload(t.Context(), "db"); err != nil || w.pools.Open() != 0 {
 		t.Errorf("%d pools are open, %v", w.pools.Open(), err)
 	}
 }
 
-func TestCallsEndBeforeTheirSourceIsClosed(t *testing.T) {
+func TestPools_RunningCallsFinishBeforeClose(t *testing.T) {
 	d := dbtest.Postgres(t)
 	source := `{"kind": "source", "name": "db", "type": "postgres", "maxRows": %d, ` + server(d) + `}`
-	c := parse(t, fmt.Sprintf(watched, fmt.Sprintf(source, 5), "first"))
-	w := newWorld(t, c)
+	c := parse(t, fmt.Sprintf(countingTools, fmt.Sprintf(source, 5), "first"))
+	w := newFixture(t, c)
 	w.load(c)
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
@@ -80,13 +80,13 @@ func TestCallsEndBeforeTheirSourceIsClosed(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
-	until(t, "the call", func() bool { return gjson.Get(w.rows("active", `{}`), "0.n").Int() == 1 })
-	w.load(parse(t, fmt.Sprintf(watched, fmt.Sprintf(source, 6), "second")))
+	waitFor(t, "the call", func() bool { return gjson.Get(w.rows("active", `{}`), "0.n").Int() == 1 })
+	w.load(parse(t, fmt.Sprintf(countingTools, fmt.Sprintf(source, 6), "second")))
 	waiting.Wait()
-	until(t, "one connection", func() bool { return connections(w) == 1 })
+	waitFor(t, "one connection", func() bool { return connections(w) == 1 })
 }
 
-func TestToolsChangeUnderASourceThatStays(t *testing.T) {
+func TestPools_KeepUnchangedSource(t *testing.T) {
 	text := `%s
 ---
 {kind: tool, name: stays, type: sqlite-sql, source: db, description: d, statement: SELECT 1 AS v}
@@ -101,7 +101,7 @@ func TestToolsChangeUnderASourceThatStays(t *testing.T) {
 	}
 }
 
-func TestSourcesThatAreTheSameShareConnections(t *testing.T) {
+func TestPools_ShareConnectionsByFingerprint(t *testing.T) {
 	source := config.Source{Name: "a", Type: config.SourceSQLite, Database: t.TempDir() + "/a.db", Fingerprint: "p"}
 	var pools toolbox.Pools
 	var all []*toolbox.Module
@@ -126,67 +126,67 @@ func TestSourcesThatAreTheSameShareConnections(t *testing.T) {
 	}
 }
 
-// door is a TCP port that leads to a server while it is open.
-type door struct {
-	to, at string
-	mu     sync.Mutex
-	listen net.Listener
-	conns  []net.Conn
+// tcpProxy forwards a TCP port to a server while it is open.
+type tcpProxy struct {
+	to, addr string
+	mu       sync.Mutex
+	listen   net.Listener
+	conns    []net.Conn
 }
 
-func newDoor(t *testing.T, to string) *door {
+func newTCPProxy(t *testing.T, to string) *tcpProxy {
 	t.Helper()
-	d := &door{to: to, at: "127.0.0.1:0"}
-	d.open(t)
-	t.Cleanup(d.shut)
-	return d
+	p := &tcpProxy{to: to, addr: "127.0.0.1:0"}
+	p.open(t)
+	t.Cleanup(p.shut)
+	return p
 }
 
-func (d *door) open(t *testing.T) {
+func (p *tcpProxy) open(t *testing.T) {
 	t.Helper()
-	l, err := net.Listen("tcp", d.at)
+	l, err := net.Listen("tcp", p.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.at, d.listen = l.Addr().String(), l
+	p.addr, p.listen = l.Addr().String(), l
 	go func() {
 		for {
 			in, err := l.Accept()
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", d.to)
+			out, err := net.Dial("tcp", p.to)
 			if err != nil {
 				in.Close()
 				continue
 			}
-			d.mu.Lock()
-			d.conns = append(d.conns, in, out)
-			d.mu.Unlock()
+			p.mu.Lock()
+			p.conns = append(p.conns, in, out)
+			p.mu.Unlock()
 			go func() { _, _ = io.Copy(in, out); in.Close() }()
 			go func() { _, _ = io.Copy(out, in); out.Close() }()
 		}
 	}()
 }
 
-func (d *door) shut() {
-	d.listen.Close()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.conns {
+func (p *tcpProxy) shut() {
+	p.listen.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
 		c.Close()
 	}
-	d.conns = nil
+	p.conns = nil
 }
 
-func TestASourceThatIsAwaySaysSoAndComesBack(t *testing.T) {
+func TestPool_UnreachableSourceRecovers(t *testing.T) {
 	for kind, start := range map[string]func(testing.TB) dbtest.Database{"postgres": dbtest.Postgres, "mysql": dbtest.MariaDB} {
 		t.Run(kind, func(t *testing.T) {
 			d := start(t)
-			way := newDoor(t, fmt.Sprintf("%s:%d", d.Host, d.Port))
-			way.shut()
+			proxy := newTCPProxy(t, fmt.Sprintf("%s:%d", d.Host, d.Port))
+			proxy.shut()
 			through := d
-			_, port, _ := net.SplitHostPort(way.at)
+			_, port, _ := net.SplitHostPort(proxy.addr)
 			_, _ = fmt.Sscan(port, &through.Port)
 			w := open(t, `{"kind": "source", "name": "db", "type": "%[1]s", %[2]s}
 ---
@@ -195,33 +195,33 @@ func TestASourceThatIsAwaySaysSoAndComesBack(t *testing.T) {
 {kind: tool, name: acts, type: %[1]s-sql, source: db, description: d, statement: SELECT 1 AS v}
 `, kind, server(through))
 			for range 5 {
-				said := wantCode(t, w.call(t.Context(), "one", `{}`), errcode.ToolUnavailable)
+				message := wantCode(t, w.call(t.Context(), "one", `{}`), errcode.ToolUnavailable)
 				for _, secret := range []string{d.Host, d.User, d.Name, d.Password, port} {
-					if strings.Contains(said, secret) {
-						t.Errorf("%q tells %q", said, secret)
+					if strings.Contains(message, secret) {
+						t.Errorf("%q reveals %q", message, secret)
 					}
 				}
 			}
-			way.open(t)
-			until(t, "a row", func() bool { return !w.call(t.Context(), "one", `{}`).Result.IsError })
+			proxy.open(t)
+			waitFor(t, "a row", func() bool { return !w.call(t.Context(), "one", `{}`).Result.IsError })
 			wantLogged(t, w, 1, 1)
-			way.shut() // the connection in the pool is broken
+			proxy.shut() // the connection in the pool is broken
 			code := w.call(t.Context(), "acts", `{}`).Code()
 			if code != errcode.ToolUnavailable && code != errcode.ToolInterrupted {
 				t.Errorf("got %q", code)
 			}
-			until(t, "absence", func() bool { return w.call(t.Context(), "one", `{}`).Code() == errcode.ToolUnavailable })
-			way.open(t)
-			until(t, "a row", func() bool { return !w.call(t.Context(), "one", `{}`).Result.IsError })
+			waitFor(t, "the source to be unreachable", func() bool { return w.call(t.Context(), "one", `{}`).Code() == errcode.ToolUnavailable })
+			proxy.open(t)
+			waitFor(t, "a row", func() bool { return !w.call(t.Context(), "one", `{}`).Result.IsError })
 			wantLogged(t, w, 2, 2)
 		})
 	}
 }
 
-func wantLogged(t *testing.T, w *world, away, back int) {
+func wantLogged(t *testing.T, w *fixture, lost, restored int) {
 	t.Helper()
 	log := w.log.String()
-	if strings.Count(log, "cannot be reached") != away || strings.Count(log, "is reached again") != back {
-		t.Errorf("want %d and %d transitions, got:\n%s", away, back, log)
+	if strings.Count(log, "source unreachable") != lost || strings.Count(log, "source reachable again") != restored {
+		t.Errorf("want %d and %d transitions, got:\n%s", lost, restored, log)
 	}
 }

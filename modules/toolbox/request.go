@@ -20,22 +20,22 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// request sends what the configuration says, with the values of a call.
+// request is the action of a tool of type http.
 type request struct {
 	tool    *declared
 	base    *base
 	headers http.Header
-	path    *safeTemplate
-	body    *safeTemplate // nil is none
+	path    *parameter.Template
+	body    *parameter.Template // nil without a body
 }
 
 func newRequest(t *declared) (action, error) {
 	c := t.config.HTTP
 	if c == nil {
-		return nil, errcode.New(errcode.InvalidConfig, "it does not say what to send")
+		return nil, errcode.New(errcode.InvalidConfig, "request template is missing")
 	}
 	if t.module.config.Source.ReadOnly && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, c.Method) {
-		return nil, errcode.New(errcode.InvalidConfig, "method %s asks for a change, and its source is readOnly", c.Method)
+		return nil, errcode.New(errcode.InvalidConfig, "method %s may change data, but the source is readOnly", c.Method)
 	}
 	b, err := newBase(t.module.config.Source)
 	if err != nil {
@@ -46,28 +46,28 @@ func newRequest(t *declared) (action, error) {
 		return nil, errcode.New(errcode.InvalidConfig, "%v", err)
 	}
 	for _, name := range c.HeaderParams {
-		if err := headerProblem(name); err != nil || http.CanonicalHeaderKey(name) == "Content-Type" {
+		if err := checkHeader(name); err != nil || http.CanonicalHeaderKey(name) == "Content-Type" {
 			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
 		}
 	}
-	if r.path, err = newSafeTemplate(c.Path, escapePath, c.PathParams); err != nil {
+	if r.path, err = t.config.Parameters.FormatTemplate(parameter.FormatPath, c.Path, c.PathParams...); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "path: %v", err)
 	}
 	if c.Body == "" {
 		return r, nil
 	}
-	if r.body, err = newSafeTemplate(c.Body, r.style(c.Body), c.BodyParams); err != nil {
+	if r.body, err = t.config.Parameters.FormatTemplate(r.bodyFormat(c.Body), c.Body, c.BodyParams...); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "requestBody: %v", err)
 	}
 	return r, nil
 }
 
-// looksLikeForm is how a body begins that is a form, if nothing says what it is.
+// looksLikeForm matches the beginning of a form.
 var looksLikeForm = regexp.MustCompile(`^[A-Za-z0-9_.%\[\]-]+=`)
 
-// style says how values are written into the body: by its content type, which
-// one that looks like JSON or a form gets.
-func (r *request) style(body string) escaping {
+// bodyFormat returns the format of a body: by the Content-Type header, which it sets
+// if there is none and the body looks like JSON or a form.
+func (r *request) bodyFormat(body string) parameter.Format {
 	if r.headers.Get("Content-Type") == "" && strings.IndexAny(strings.TrimSpace(body), "{[") == 0 {
 		r.headers.Set("Content-Type", "application/json")
 	}
@@ -77,15 +77,15 @@ func (r *request) style(body string) escaping {
 	kind := strings.ToLower(r.headers.Get("Content-Type"))
 	switch {
 	case strings.Contains(kind, "json"):
-		return escapeJSON
+		return parameter.FormatJSON
 	case strings.Contains(kind, "x-www-form-urlencoded"):
-		return escapeForm
+		return parameter.FormatForm
 	case strings.Contains(kind, "xml"), strings.Contains(kind, "html"):
-		return escapeXML
+		return parameter.FormatXML
 	case strings.HasPrefix(kind, "text/plain"):
-		return escapeNone
+		return parameter.FormatPlain
 	}
-	return escapeStrict
+	return parameter.FormatOther
 }
 
 func (r *request) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
@@ -95,50 +95,51 @@ func (r *request) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	}
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	sent := false // whether there was a connection that took the request
+	sent := false // whether the request got a connection
 	traced := httptrace.WithClientTrace(timed, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
-	q, err := r.make(traced, v)
+	q, err := r.build(traced, v)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if err := p.ready(); err != nil {
 		return tool.Result{}, err
 	}
-	result, err := r.exchange(p.client, q)
+	result, err := r.send(p.client, q)
 	if err != nil {
-		err = r.explain(ctx, timed, limit, sent, err)
+		err = r.classify(ctx, timed, limit, sent, err)
 	}
-	p.note(err)
+	p.noteResult(err)
 	return result, err
 }
 
-// make makes the request of a call.
-func (r *request) make(ctx context.Context, v parameter.Values) (*http.Request, error) {
-	at, err := r.address(v)
+// build returns the request of a call.
+func (r *request) build(ctx context.Context, v parameter.Values) (*http.Request, error) {
+	at, err := r.targetURL(v)
 	if err != nil {
 		return nil, err
 	}
 	var body io.Reader
 	if r.body != nil {
-		text, err := r.body.text(v)
+		text, err := r.body.Text(v)
 		if err != nil {
-			return nil, errcode.New(errcode.InvalidArguments, "requestBody cannot be made of the parameters: %v", err)
+			return nil, err
 		}
 		body = strings.NewReader(text)
 	}
 	q, err := http.NewRequestWithContext(ctx, r.tool.config.HTTP.Method, at.String(), body)
 	if err != nil {
-		return nil, errcode.New(errcode.InvalidArguments, "the request cannot be made of the parameters")
+		return nil, errcode.New(errcode.InvalidArguments, "build the request: invalid method or URL")
 	}
 	q.Header = r.headers.Clone()
-	return q, r.addHeaders(q.Header, v)
+	return q, r.setHeaderParams(q.Header, v)
 }
 
-func (r *request) addHeaders(to http.Header, v parameter.Values) error {
+// setHeaderParams sets the headers that take their value from a parameter.
+func (r *request) setHeaderParams(to http.Header, v parameter.Values) error {
 	for _, name := range r.tool.config.HTTP.HeaderParams {
-		for _, value := range given(v, name) {
+		for _, value := range paramTexts(v, name) {
 			if !httpguts.ValidHeaderFieldValue(value) {
-				return errcode.New(errcode.InvalidArguments, "parameter %q holds characters that no header has", name).With("parameter", name)
+				return errcode.New(errcode.InvalidArguments, "parameter %q contains characters that are not allowed in a header", name).With("parameter", name)
 			}
 			to.Set(name, value)
 		}
@@ -146,38 +147,38 @@ func (r *request) addHeaders(to http.Header, v parameter.Values) error {
 	return nil
 }
 
-// address gives where the request goes: below the source's address.
-func (r *request) address(v parameter.Values) (*url.URL, error) {
-	text, err := r.path.text(v)
+// targetURL returns the URL of the request, which is below the base of the source.
+func (r *request) targetURL(v parameter.Values) (*url.URL, error) {
+	text, err := r.path.Text(v)
 	if err != nil {
-		return nil, errcode.New(errcode.InvalidArguments, "path cannot be made of the parameters: %v", err)
+		return nil, err
 	}
 	below, err := url.Parse("/" + strings.TrimLeft(text, "/"))
 	if err != nil || below.IsAbs() || below.Host != "" || below.Fragment != "" {
-		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s is none below the source's", r.tool.config.Name)
+		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s is not a path below the source's", r.tool.config.Name)
 	}
-	if dotted(below.EscapedPath()) {
-		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s has a part . or .., which leads elsewhere", r.tool.config.Name)
+	if hasDotSegment(below.EscapedPath()) {
+		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s has a segment . or .., which escapes the base path", r.tool.config.Name)
 	}
 	at := *r.base.url
-	at.RawPath = join(at.EscapedPath(), below.EscapedPath())
+	at.RawPath = joinPath(at.EscapedPath(), below.EscapedPath())
 	if at.Path, err = url.PathUnescape(at.RawPath); err != nil {
-		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s is none", r.tool.config.Name)
+		return nil, errcode.New(errcode.InvalidArguments, "path of tool %s is invalid", r.tool.config.Name)
 	}
 	query := maps.Clone(r.base.query)
 	for name, values := range below.Query() {
 		query[name] = slices.Concat(query[name], values)
 	}
 	for _, name := range r.tool.config.HTTP.QueryParams {
-		query[name] = slices.Concat(query[name], given(v, name))
+		query[name] = slices.Concat(query[name], paramTexts(v, name))
 	}
 	at.RawQuery = query.Encode()
 	return &at, nil
 }
 
-// dotted says whether a path has a part that leads elsewhere, also one that a
-// careless reader unescapes first.
-func dotted(escaped string) bool {
+// hasDotSegment reports whether a path has a segment . or .., also after a server has
+// unescaped it several times.
+func hasDotSegment(escaped string) bool {
 	for range 3 {
 		for part := range strings.FieldsFuncSeq(escaped, func(c rune) bool { return c == '/' || c == '\\' }) {
 			if path.Clean(part) == "." || part == ".." {
@@ -193,16 +194,17 @@ func dotted(escaped string) bool {
 	return false
 }
 
-func join(above, below string) string {
+// joinPath appends a path to the path of a source.
+func joinPath(above, below string) string {
 	if below == "/" {
 		return above
 	}
 	return strings.TrimRight(above, "/") + below
 }
 
-// given gives the value of a parameter as texts: none if it is missing, one
+// paramTexts returns the value of a parameter as strings: none if it is missing, one
 // for each element of an array.
-func given(v parameter.Values, name string) (texts []string) {
+func paramTexts(v parameter.Values, name string) (texts []string) {
 	value := gjson.GetBytes(v.JSON(name), gjson.Escape(name))
 	switch {
 	case !value.Exists():

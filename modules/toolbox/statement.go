@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// statement runs what the configuration says, with the values of a call.
+// statement is the action of a tool whose statement is configured.
 type statement struct {
 	tool     *declared
 	template *parameter.Template
@@ -38,7 +38,7 @@ func (s *statement) run(ctx context.Context, p callerPool, v parameter.Values) (
 	return s.tool.query(ctx, p, text, args, s.tool.config.Parameters.FreeText())
 }
 
-// execute runs the statement of a call.
+// execute is the action of a tool whose statement is an argument of the call.
 type execute struct{ tool *declared }
 
 func newExecute(t *declared) (action, error) { return &execute{t}, nil }
@@ -52,37 +52,36 @@ func (e *execute) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	return e.tool.query(ctx, p, text, nil, true)
 }
 
-// query asks the database for rows; foreign says that the caller wrote the
-// statement, or part of it.
-func (t *declared) query(ctx context.Context, p callerPool, text string, args []any, foreign bool) (tool.Result, error) {
+// query runs a statement and returns its rows. untrusted is set if the caller wrote
+// the statement or a part of it.
+func (t *declared) query(ctx context.Context, p callerPool, text string, args []any, untrusted bool) (tool.Result, error) {
 	rows, err := p.query(ctx, database.Query{
-		SQL: text, Args: args, ReadOnly: t.definition.Effect == tool.ReadOnly, Untrusted: foreign,
+		SQL: text, Args: args, ReadOnly: t.definition.Effect == tool.ReadOnly, Untrusted: untrusted,
 		MaxRows: t.rows(), MaxBytes: t.bytes(), Timeout: t.timeout(),
 	})
 	if err != nil {
 		return tool.Result{}, t.redactError(err)
 	}
-	return document(rows), nil
+	return jsonResult(rows), nil
 }
 
-// redactError leaves the database's words out where they may hold a value that
-// the caller is not to see.
+// redactError drops the database's error text if it could contain a secure or claim
+// value.
 func (t *declared) redactError(err error) error {
 	if errcode.Of(err) != errcode.ToolExecutionFailed || !t.hasSecrets() {
 		return err
 	}
-	return errcode.New(errcode.ToolExecutionFailed, "run a statement: the database refused it; its words may hold a value that is secure or of a claim and are not passed on")
+	return errcode.New(errcode.ToolExecutionFailed, "run a statement: the database rejected it; its error is withheld because it may contain a secure or claim value")
 }
 
-// hasSecrets says whether there are values that are not the caller's own words:
-// secure ones, and those of claims.
+// hasSecrets reports whether there are values that the caller must not see: secure
+// ones, and claims.
 func (t *declared) hasSecrets() bool {
 	return t.config.Parameters.Secure() || len(t.config.Parameters.Services()) > 0
 }
 
-// bindArgs gives the values for the placeholders of a statement. More parameters
-// than placeholders are fine: PostgreSQL, which counts, gets no more than there
-// can be.
+// bindArgs returns the values for the placeholders of a statement. A tool may have
+// more parameters than placeholders; PostgreSQL rejects extra values, so they are cut.
 func bindArgs(source, text string, v parameter.Values) []any {
 	switch source {
 	case config.SourceSQLite, config.SourceMySQL:
@@ -94,8 +93,8 @@ func bindArgs(source, text string, v parameter.Values) []any {
 
 var placeholder = regexp.MustCompile(`\$[0-9]{1,5}`)
 
-// maxPlaceholder gives the highest number that a placeholder of PostgreSQL can have
-// in a text.
+// maxPlaceholder returns the highest number that a placeholder of PostgreSQL can have
+// in a statement.
 func maxPlaceholder(text string) (most int) {
 	for _, found := range placeholder.FindAllString(text, -1) {
 		n, _ := strconv.Atoi(found[1:]) // digits

@@ -1,16 +1,18 @@
-// Package toolbox owns declared tools: those that a configuration makes of
-// statements and requests, and the sources they ask. A source is a module that
-// brings one group with its tools.
+// Package toolbox runs declared tools: tools that a configuration defines as SQL
+// statements or HTTP requests. Each source, a database or a service, is a module with
+// one group of tools.
 //
 //	var pools toolbox.Pools
 //	m, err := toolbox.New(toolbox.Config{Source: source, Tools: tools, Pools: &pools, Host: host})
 //	err = loader.Load(ctx, m)
 //
-// Arguments are checked by their parameters, bound to the statement, and never
-// change its structure; results are rows as JSON, or what a service answered.
-// Loading connects to nothing: a source that cannot be reached makes its calls
-// say so, and is tried again. The package reads no file, verifies no token and
-// decides no permission (config, authn, gate).
+// Arguments are checked by package parameter, and bound to the statement or escaped, so
+// they never change its structure. Results are rows as JSON, or the response of a
+// service. Loading does not connect; while a source is unreachable its calls fail with
+// tool_unavailable, and later calls retry with backoff.
+//
+// The package does not read files, verify tokens or decide permissions: packages
+// config, internal/oidc and gate do.
 package toolbox
 
 import (
@@ -30,25 +32,24 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Config is one source with its tools. Source and Pools are needed.
+// Config describes one source with its tools. Source and Pools are required.
 type Config struct {
 	Source config.Source
 	Tools  []config.DeclaredTool // of this source, in order
 	Host   modules.Host
-	Pools  *Pools // shared by all sources of a process, so that they outlive a reload
+	Pools  *Pools // shared by all sources of a process, so that connections survive a reload
 
 	// ScopesOf is the auth service whose tokens carry the scopes that tools
-	// require; "" is none, and then such tools are refused.
+	// require. If it is "", New rejects such tools.
 	ScopesOf string
-	// Network says what a source of type http may reach; nil is the public
-	// addresses.
+	// Network returns what a source of type http may dial; nil is public addresses.
 	Network func() Network
-	// CloudSQL connects to an instance, "project:region:instance"; nil is
-	// Google's connector, in a build that has it.
+	// CloudSQL connects to an instance, "project:region:instance"; nil is Google's
+	// connector, in a build that includes it.
 	CloudSQL func(ctx context.Context, instance string) (net.Conn, error)
 }
 
-// Module is one source. Its methods are safe for concurrent use.
+// Module is one source with its tools. It is safe for concurrent use.
 type Module struct {
 	config Config
 	name   string
@@ -59,10 +60,10 @@ type Module struct {
 	pool *pool      // from Provision to Close
 }
 
-// New makes the module of a source. It reaches nothing. Errors: InvalidConfig.
+// New returns the module of a source. It does not connect. Errors: InvalidConfig.
 func New(c Config) (*Module, error) {
 	if c.Source.Name == "" || c.Pools == nil {
-		return nil, errcode.New(errcode.InvalidConfig, "make a source: it needs a name and pools")
+		return nil, errcode.New(errcode.InvalidConfig, "create a source: name and pools are required")
 	}
 	if err := c.check(); err != nil {
 		return nil, err
@@ -81,9 +82,9 @@ func New(c Config) (*Module, error) {
 	return m, nil
 }
 
-// ModuleName gives the name of a source's module, and of the server that roles
-// are confined to by it: the source's own if that may name a module, else one
-// made of it.
+// ModuleName returns the name of a source's module, which is also the server name that
+// a role may be restricted to. It is the source's own name if that is valid, else one
+// derived from it with a hash.
 func ModuleName(source string) string {
 	if modules.CheckName(source) == nil {
 		return source
@@ -98,7 +99,7 @@ func ModuleName(source string) string {
 	return strings.Map(fits, source[:min(len(source), 64)]) + "-" + hex.EncodeToString(sum[:4])
 }
 
-// GroupID gives the id of a source's group.
+// GroupID returns the id of a source's group.
 func GroupID(source string) toolgroups.GroupID {
 	name := ModuleName(source)
 	return toolgroups.GroupID("source/" + name[:min(len(name), 120)])
@@ -113,7 +114,7 @@ func (m *Module) Groups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: GroupID(name), Description: "Tools of the source " + name, Tools: slices.Clone(m.tools)}}
 }
 
-// Provision implements modules.Provisioner: it takes the source's pool, which
+// Provision implements modules.Provisioner. It acquires the source's pool, which
 // connects with the first call.
 func (m *Module) Provision(context.Context) error {
 	p, err := m.config.Pools.acquire(m.config, m.log)
@@ -126,8 +127,7 @@ func (m *Module) Provision(context.Context) error {
 	return nil
 }
 
-// Close implements io.Closer: it gives the pool back, which is closed with the
-// last source that has it.
+// Close implements io.Closer. It releases the pool, which closes after its last use.
 func (m *Module) Close() error {
 	m.mu.Lock()
 	p := m.pool
@@ -139,12 +139,12 @@ func (m *Module) Close() error {
 	return m.config.Pools.release(p)
 }
 
-// acquirePool gives the pool while the module serves.
+// acquirePool returns the pool between Provision and Close.
 func (m *Module) acquirePool() (*pool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pool == nil {
-		return nil, errcode.New(errcode.ToolUnavailable, "source %s is closed; see whether you still have the tool and call it again", m.config.Source.Name)
+		return nil, errcode.New(errcode.ToolUnavailable, "source %s is closed; check whether the tool is still available and retry", m.config.Source.Name)
 	}
 	return m.pool, nil
 }

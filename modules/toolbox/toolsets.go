@@ -7,25 +7,24 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// DefaultGroup holds the tools that name no group.
+// DefaultGroup contains the tools that do not name a group.
 const DefaultGroup toolgroups.GroupID = "default"
 
-// Toolsets gives the groups, sorted by id, that refer to declared tools: the
-// toolsets, and for each group that a tool names one that holds it; tools that
-// name none are in DefaultGroup, unless there is a toolset of this id. A
-// toolset that a tool names as its group holds the tool too. The operator's
-// configuration registers them (toolgroups.Config).
+// Toolsets returns the groups, sorted by id, that refer to declared tools: the
+// toolsets, and a group for each id that tools name. A toolset that a tool names as
+// its group contains the tool too. Tools that do not name a group are in DefaultGroup,
+// unless there is a toolset of that id. The owner toolgroups.Config registers them.
 func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.Group {
-	groups, holds := map[toolgroups.GroupID]*toolgroups.Group{}, map[toolgroups.GroupID]map[string]bool{}
+	groups, members := map[toolgroups.GroupID]*toolgroups.Group{}, map[toolgroups.GroupID]map[string]bool{}
 	for _, s := range sets {
-		if s.Name == "" { // the group of all: a wire's, not a role's
+		if s.Name == "" { // describes the default list of clients, not a group of roles
 			continue
 		}
 		id := toolgroups.GroupID(s.Name)
 		groups[id] = &toolgroups.Group{ID: id, Description: s.Description, Refs: slices.Clone(s.Tools)}
-		holds[id] = map[string]bool{}
+		members[id] = map[string]bool{}
 		for _, name := range s.Tools {
-			holds[id][name] = true
+			members[id][name] = true
 		}
 	}
 	_, taken := groups[DefaultGroup]
@@ -35,7 +34,7 @@ func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.G
 			names = []string{string(DefaultGroup)}
 		}
 		for _, name := range names {
-			if id := toolgroups.GroupID(name); !holds[id][t.Name] {
+			if id := toolgroups.GroupID(name); !members[id][t.Name] {
 				addRef(groups, id, t.Name)
 			}
 		}
@@ -53,7 +52,7 @@ func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.G
 	return list
 }
 
-// addRef adds a tool to a group.
+// addRef adds a tool to a group, which it creates if necessary.
 func addRef(groups map[toolgroups.GroupID]*toolgroups.Group, id toolgroups.GroupID, name string) {
 	g := groups[id]
 	if g == nil {

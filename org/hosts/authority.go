@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Authority is a host as requests name it: a name or an address in lower case,
-// addresses in their shortest form, and the port, "" when it is left out. It is
-// compared with what stands there, and leads nowhere: names are not held against
-// what a resolver takes.
+// Authority is the host of a request, as in a Host header. Name is in lower case, an
+// address in its shortest form. Port is "" if it is missing. An Authority is for
+// comparisons only: it is not checked against the rules for names that can be resolved.
 type Authority struct{ Name, Port string }
 
-// ParseAuthority reads a Host header; false for what is neither name nor address.
+// ParseAuthority parses a Host header. It reports false if text is neither a name nor an
+// address, with or without a port.
 func ParseAuthority(text string) (a Authority, ok bool) {
 	if len(text) > 261 { // a name of 255, a colon, a port
 		return a, false
@@ -28,7 +28,7 @@ func ParseAuthority(text string) (a Authority, ok bool) {
 	return Authority{strings.ToLower(name), port}, true
 }
 
-// splitIPv6 cuts an IPv6 address in brackets from its port.
+// splitIPv6 splits an IPv6 address in brackets from its port.
 func splitIPv6(text string) (name, port string, hasPort, ok bool) {
 	inner, rest, closed := strings.Cut(text[1:], "]")
 	addr, err := netip.ParseAddr(inner)
@@ -37,24 +37,26 @@ func splitIPv6(text string) (name, port string, hasPort, ok bool) {
 	return addr.Unmap().String(), port, hasPort, ok
 }
 
+// isName reports whether all characters of a name may be in a Host header.
 func isName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._", r))
 	})
 }
 
+// isPort reports whether a port has one to five digits.
 func isPort(port string) bool {
 	return len(port) >= 1 && len(port) <= 5 && strings.Trim(port, "0123456789") == ""
 }
 
-// Origin is where a page comes from, as browsers say it.
+// Origin is the origin of a web page, as browsers send it.
 type Origin struct {
 	Scheme string // http or https
 	Host   Authority
 }
 
-// ParseOrigin reads an Origin header; false for null and whatever else is no
-// origin of HTTP.
+// ParseOrigin parses an Origin header. It reports false for null and for origins that are
+// not HTTP or HTTPS.
 func ParseOrigin(text string) (Origin, bool) {
 	scheme, rest, found := strings.Cut(text, "://")
 	scheme = strings.ToLower(scheme)

@@ -7,8 +7,8 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// TestAnAuthorityHasOneSpelling: the zero Authority is refused.
-func TestAnAuthorityHasOneSpelling(t *testing.T) {
+// The zero Authority stands for an error.
+func TestParseAuthority(t *testing.T) {
 	long := strings.Repeat("a", 255)
 	for text, want := range map[string]hosts.Authority{
 		"gw.example.com":          {Name: "gw.example.com"},
@@ -50,8 +50,8 @@ func TestAnAuthorityHasOneSpelling(t *testing.T) {
 	}
 }
 
-// TestAnOriginIsASchemeAndAnAuthority: the zero Origin is refused.
-func TestAnOriginIsASchemeAndAnAuthority(t *testing.T) {
+// The zero Origin stands for an error.
+func TestParseOrigin(t *testing.T) {
 	for text, want := range map[string]hosts.Origin{
 		"https://app.example.com":  {Scheme: "https", Host: hosts.Authority{Name: "app.example.com"}},
 		"HTTP://LOCALHOST:6274":    {Scheme: "http", Host: hosts.Authority{Name: "localhost", Port: "6274"}},

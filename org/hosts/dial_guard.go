@@ -10,30 +10,30 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrNotPublic reports that a dialled address may not be reached.
+// ErrNotPublic is the error of DialGuard.Control for an address that is not allowed.
 var ErrNotPublic = errors.New("the address is not public")
 
-// DialGuard decides which addresses may be dialled: public ones, and those an
-// operator listed.
+// DialGuard decides which IP addresses may be dialed: public ones, and those that the
+// operator has listed.
 //
 //	dialer := net.Dialer{Control: hosts.NewDialGuard(private).Control}
 //
-// It decides about an address at the moment it is dialled, because what a name
-// resolves to may have changed since it was checked. The zero DialGuard allows
-// none. It is safe for concurrent use.
+// It checks an address at the moment it is dialed, because a name may resolve to another
+// address than it did when it was checked (DNS rebinding). The zero DialGuard allows
+// nothing. A DialGuard is safe for concurrent use.
 type DialGuard struct {
 	public  *ssrf.Guardian
 	private []netip.Prefix
 }
 
-// NewDialGuard returns a DialGuard that allows public addresses, and those within
+// NewDialGuard returns a DialGuard that allows public addresses and all addresses in
 // private.
 func NewDialGuard(private []netip.Prefix) DialGuard {
 	return DialGuard{ssrf.New(ssrf.WithAnyPort()), slices.Clone(private)}
 }
 
-// Control is a net.Dialer's. Its error is ErrNotPublic, also for what is no
-// TCP address.
+// Control is a value for net.Dialer.Control. It returns ErrNotPublic if the address is
+// not allowed or is not a TCP address.
 func (g DialGuard) Control(network, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" || !g.Allows(at.Addr()) {
@@ -42,10 +42,9 @@ func (g DialGuard) Control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Allows says whether an address is public, or one the operator listed. An
-// IPv4 address inside an IPv6 one is judged as what it is. An address of this
-// machine is not public: requests to it would come from inside, past what
-// guards it outside.
+// Allows reports whether an address is public or listed. An IPv4 address that is mapped
+// to IPv6 is treated as the IPv4 address. Addresses of this machine are not public:
+// requests to them would bypass its firewall.
 func (g DialGuard) Allows(a netip.Addr) bool {
 	if g.public == nil {
 		return false
@@ -61,19 +60,21 @@ func (g DialGuard) Allows(a netip.Addr) bool {
 	return g.public.SafeAddr(a) == nil && !slices.Contains(cloudMetadata, a) && !isLocalAddr(a)
 }
 
-// nat64 is how a network without IPv4 reaches it; an operator there lists it.
+// nat64 is the prefix through which IPv6-only networks reach IPv4 addresses. It is allowed
+// only if the operator lists it; then the embedded address is checked.
 var nat64 = ssrf.IPv6NAT64Prefix
 
-// embeddedIPv4 gives the IPv4 address in the last bytes of a NAT64 address.
+// embeddedIPv4 returns the IPv4 address in the last bytes of a NAT64 address.
 func embeddedIPv4(a netip.Addr) netip.Addr {
 	bytes := a.As16()
 	return netip.AddrFrom4([4]byte(bytes[12:]))
 }
 
-// cloudMetadata are public addresses at which clouds answer their own machines.
+// cloudMetadata lists public addresses at which clouds serve metadata to their machines.
 var cloudMetadata = []netip.Addr{netip.MustParseAddr("168.63.129.16")} // Azure
 
-// isLocalAddr says whether an address is this machine's.
+// isLocalAddr reports whether an address belongs to this machine. It reports true if that
+// cannot be determined.
 func isLocalAddr(a netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

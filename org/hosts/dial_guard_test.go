@@ -17,13 +17,13 @@ func ExampleNewDialGuard() {
 	// Output: true
 }
 
-func TestTheZeroGuardLetsNothingThrough(t *testing.T) {
+func TestDialGuard_ZeroValueDenies(t *testing.T) {
 	if (hosts.DialGuard{}).Allows(netip.MustParseAddr("8.8.8.8")) {
 		t.Error("8.8.8.8 is allowed")
 	}
 }
 
-func TestPortsOfOtherProtocols(t *testing.T) {
+func TestIsNonHTTPPort(t *testing.T) {
 	for port, want := range map[uint16]bool{22: true, 25: true, 6379: false, 80: false, 443: false, 8080: false} {
 		if got := hosts.IsNonHTTPPort(port); got != want {
 			t.Errorf("%d: got %v, want %v", port, got, want)
@@ -31,7 +31,7 @@ func TestPortsOfOtherProtocols(t *testing.T) {
 	}
 }
 
-func TestTheGuardKnowsWhatIsNotPublic(t *testing.T) {
+func TestDialGuard_DeniesNonPublicAddresses(t *testing.T) {
 	for _, text := range []string{
 		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254", "169.254.169.254", "169.254.170.2",
 		"172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.192", "192.0.2.1", "192.88.99.1", "192.168.0.1", "198.18.0.1", "198.19.255.255",
@@ -52,7 +52,7 @@ func TestTheGuardKnowsWhatIsNotPublic(t *testing.T) {
 	}
 }
 
-func TestTheGuardAllowsWhatTheOperatorLists(t *testing.T) {
+func TestDialGuard_AllowsListedPrefixes(t *testing.T) {
 	listed := hosts.NewDialGuard([]netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("0.0.0.0/32"),
 	})
@@ -67,7 +67,7 @@ func TestTheGuardAllowsWhatTheOperatorLists(t *testing.T) {
 	}
 }
 
-func TestTheGuardRefusesWhatItCannotRead(t *testing.T) {
+func TestDialGuard_ControlRejectsMalformed(t *testing.T) {
 	g := hosts.NewDialGuard([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
 	for _, c := range [][2]string{{"tcp4", "1.1.1.1"}, {"tcp4", "a.test:80"}, {"tcp4", ""}, {"udp4", "1.1.1.1:80"}, {"unix", "/tmp/x"}, {"tcp", "1.1.1.1:80"}} {
 		if err := g.Control(c[0], c[1], nil); !errors.Is(err, hosts.ErrNotPublic) {
@@ -79,8 +79,8 @@ func TestTheGuardRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// This machine's own addresses are not public from here.
-func TestTheGuardRefusesThisMachine(t *testing.T) {
+// The addresses of this machine are not allowed.
+func TestDialGuard_DeniesLocalAddresses(t *testing.T) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestTheGuardRefusesThisMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if hosts.NewDialGuard(nil).Allows(p.Addr()) {
-			t.Errorf("%s is not known as this machine's", p.Addr())
+			t.Errorf("%s is an address of this machine and is allowed", p.Addr())
 		}
 	}
 }

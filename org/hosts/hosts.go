@@ -1,12 +1,17 @@
-// Package hosts owns which hosts something may reach: the one spelling of a
-// host, patterns of hosts, and rules made of them.
+// Package hosts normalizes host names and matches them against patterns and rules, to
+// decide which hosts a request may be sent to.
 //
-//	rule := hosts.Rule{Allow: hosts.MustPatterns("api.example.com", "*.example.org"), Deny: hosts.MustPatterns("old.example.org")}
+//	rule := hosts.Rule{
+//		Allow: hosts.MustPatterns("api.example.com", "*.example.org"),
+//		Deny:  hosts.MustPatterns("old.example.org"),
+//	}
 //	host, err := hosts.FromURL(u)
+//	// ...
 //	ok := rule.Allows(host)
 //
-// Everything here is about names as they are written. Where a name leads to
-// is another question, which only the one who dials can answer.
+// A [Rule] decides by the name only and does not resolve it. A [DialGuard] decides about
+// the address when it is dialed: an allowed name may resolve to an address that is not
+// public. [Authority] and [Origin] parse request headers.
 package hosts
 
 import (
@@ -21,19 +26,20 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Host is a host and port in the one spelling that patterns are compared
-// with: an ASCII name in lower case without final dot, or an IP address as
-// netip writes it. Of and Canonical make it. No pattern matches the zero Host.
+// Host is a host and a port in canonical form, in which it is compared with patterns. Name
+// is an ASCII name in lower case without a final dot, or an IP address in the form of
+// package netip. FromURL and Canonical return canonical names. No Pattern matches the
+// zero Host.
 type Host struct {
 	Name string
 	Port uint16
 }
 
-// String gives "name:port", an IPv6 address in brackets.
+// String returns "name:port", with brackets around an IPv6 address.
 func (h Host) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(int(h.Port))) }
 
-// FromURL gives the host of an absolute http or https URL, with the port the
-// scheme has when the URL names none.
+// FromURL returns the host of an absolute http or https URL. If the URL has no port, it is
+// the default port of the scheme.
 func FromURL(u *url.URL) (Host, error) {
 	name, err := Canonical(u.Hostname())
 	if err != nil {
@@ -51,6 +57,7 @@ func FromURL(u *url.URL) (Host, error) {
 	return Host{name, port}, err
 }
 
+// parsePort parses a decimal port from 1 to 65535.
 func parsePort(text string) (uint16, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 || text[0] == '+' {
@@ -59,18 +66,19 @@ func parsePort(text string) (uint16, error) {
 	return uint16(port), nil
 }
 
-// Canonical gives the one spelling of a host: international names in ASCII,
-// letters small, no final dot; of an IPv6 address, in brackets or not, the
-// shortest form without, or the IPv4 address that it only wraps. Refused are zones,
-// IPv4 addresses not written as four decimal numbers (0177.1, 2130706433:
-// readers disagree about them), and what can be no name.
+// Canonical returns the canonical form of a host. It maps international names to ASCII and
+// to lower case, and removes a final dot. It accepts IPv6 addresses with or without
+// brackets and returns the shortest form without, or the IPv4 address if one is mapped.
+//
+// It rejects names that are not valid, IPv6 zones, and IPv4 addresses that are not four
+// decimal numbers, such as 0177.1 and 2130706433, which parsers read differently.
 func Canonical(host string) (string, error) {
 	if strings.ContainsAny(host, ":[") {
 		return canonical6(host)
 	}
 	name, err := idnaProfile.ToASCII(host)
 	if err != nil || !utf8.ValidString(host) {
-		return "", errors.New("the host is no name and no address")
+		return "", errors.New("the host is neither a name nor an address")
 	}
 	name = strings.TrimSuffix(name, ".")
 	if addr, err := netip.ParseAddr(name); err == nil {
@@ -79,32 +87,34 @@ func Canonical(host string) (string, error) {
 	return name, checkName(name)
 }
 
+// canonical6 is Canonical for IPv6 addresses.
 func canonical6(host string) (string, error) {
 	if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil || !addr.Is6() || addr.Zone() != "" {
-		return "", errors.New("the host is no IPv6 address without zone")
+		return "", errors.New("the host is not an IPv6 address without a zone")
 	}
 	return addr.Unmap().String(), nil
 }
 
-// idnaProfile maps as browsers do, but takes the names with odd hyphens and
-// underscores that are in use; checkName refuses what it lets through.
+// idnaProfile maps names as browsers do. It also accepts hyphens in any place and
+// underscores, which are in use; checkName rejects the other characters that it accepts.
 var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.BidiRule(), idna.StrictDomainName(false), idna.CheckHyphens(false))
 
+// checkName checks a name in ASCII and lower case.
 func checkName(name string) error {
 	if len(name) > 253 {
-		return errors.New("the host's name is longer than 253 characters")
+		return errors.New("the host name is longer than 253 characters")
 	}
 	last := ""
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > 63 {
-			return errors.New("the host's name has a part of no or more than 63 characters")
+			return errors.New("the host name has a label that is empty or longer than 63 characters")
 		}
 		if strings.ContainsFunc(label, invalidHostRune) {
-			return errors.New("the host's name holds a character that no name has")
+			return errors.New("the host name contains an invalid character")
 		}
 		last = label
 	}
@@ -114,12 +124,13 @@ func checkName(name string) error {
 	return nil
 }
 
+// invalidHostRune reports whether r may not be in a label.
 func invalidHostRune(r rune) bool {
 	return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 }
 
-// isNumber says whether some reader takes a label for a number: of digits,
-// octal and hexadecimal ones too.
+// isNumber reports whether a parser may read a label as a decimal, octal or hexadecimal
+// number. Such a name could be taken for an IPv4 address.
 func isNumber(label string) bool {
 	hex, isHex := strings.CutPrefix(label, "0x")
 	return strings.Trim(label, "0123456789") == "" || isHex && strings.Trim(hex, "0123456789abcdef") == ""

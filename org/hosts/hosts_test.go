@@ -26,8 +26,8 @@ func Example() {
 	// a.example.org:80 false
 }
 
-// TestAHostHasOneSpelling: "" is refused.
-func TestAHostHasOneSpelling(t *testing.T) {
+// An empty want stands for an error.
+func TestCanonical(t *testing.T) {
 	for host, want := range map[string]string{
 		"example.com":              "example.com",
 		"EXAMPLE.Com":              "example.com",
@@ -65,7 +65,7 @@ func TestAHostHasOneSpelling(t *testing.T) {
 		"a%41":                     "",
 		"\xff":                     "",
 		"a\u202eb":                 "",
-		"xn--a":                    "", // stands for nothing
+		"xn--a":                    "", // invalid Punycode
 		"fe80::1%eth0":             "",
 		"[::1":                     "",
 		"[]":                       "",
@@ -102,7 +102,7 @@ func TestAHostHasOneSpelling(t *testing.T) {
 	}
 }
 
-func TestAURLHasAHostAndAPort(t *testing.T) {
+func TestFromURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://a.example/x":           "a.example:443",
 		"http://a.example":              "a.example:80",
@@ -112,7 +112,7 @@ func TestAURLHasAHostAndAPort(t *testing.T) {
 		"https://[::ffff:10.0.0.1]:80/": "10.0.0.1:80",
 		"https://a.example:0":           "",
 		"https://a.example:65536":       "",
-		"ftp://a.example":               "", // has no port we know
+		"ftp://a.example":               "", // no default port
 		"https:///path":                 "",
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAURLHasAHostAndAPort(t *testing.T) {
 	}
 }
 
-func TestPatternsAreRefused(t *testing.T) {
+func TestParsePattern_RejectsMalformed(t *testing.T) {
 	for _, text := range []string{
 		"", "*.", "**", "*a.example", "a.*", "*.*.example", "a.example/x", "10.0.0.0/8", "https://a.example", "u@a.example",
 		"*.10.0.0.1", "*.0.0.1", "*.::1", "*.[::1]", "a.example:0", "a.example:x", "a.example:", "*:70000", "127.1", "a b", "[::1]:+1",
@@ -141,7 +141,7 @@ func TestPatternsAreRefused(t *testing.T) {
 	}
 }
 
-func TestPatternsMatch(t *testing.T) {
+func TestPattern_Matches(t *testing.T) {
 	tests := []struct {
 		pattern, host string
 		port          uint16
@@ -186,20 +186,20 @@ func TestPatternsMatch(t *testing.T) {
 	}
 }
 
-func TestARuleAllowsWhatItAllowsAndDoesNotDeny(t *testing.T) {
+func TestRule_Allows(t *testing.T) {
 	a := hosts.Host{Name: "a.example", Port: 443}
 	for name, tt := range map[string]struct {
 		rule hosts.Rule
 		want bool
 	}{
-		"the zero rule":             {hosts.Rule{}, false},
-		"any":                       {hosts.Any(), true},
-		"any but this one":          {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("a.example")}, false},
-		"any but another":           {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("b.example")}, true},
-		"this one":                  {hosts.Rule{Allow: hosts.MustPatterns("b.example", "a.example")}, true},
-		"a denial alone":            {hosts.Rule{Deny: hosts.MustPatterns("b.example")}, false},
-		"a denial of another port":  {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("*:80")}, true},
-		"what is allowed is denied": {hosts.Rule{Allow: hosts.MustPatterns("a.example"), Deny: hosts.MustPatterns("*.example")}, false},
+		"zero rule":            {hosts.Rule{}, false},
+		"any":                  {hosts.Any(), true},
+		"any but this host":    {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("a.example")}, false},
+		"any but another host": {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("b.example")}, true},
+		"this host":            {hosts.Rule{Allow: hosts.MustPatterns("b.example", "a.example")}, true},
+		"deny only":            {hosts.Rule{Deny: hosts.MustPatterns("b.example")}, false},
+		"deny another port":    {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("*:80")}, true},
+		"allow and deny":       {hosts.Rule{Allow: hosts.MustPatterns("a.example"), Deny: hosts.MustPatterns("*.example")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tt.rule.Allows(a); got != tt.want {
@@ -209,7 +209,7 @@ func TestARuleAllowsWhatItAllowsAndDoesNotDeny(t *testing.T) {
 	}
 }
 
-func TestARecordOfARuleGivesTheRule(t *testing.T) {
+func TestRule_JSONRoundTrip(t *testing.T) {
 	rule := hosts.Rule{Allow: hosts.MustPatterns("*", "[::1]:443", "*.a.example:8443"), Deny: hosts.MustPatterns("b.example")}
 	text, err := json.Marshal(rule)
 	if want := `{"allow":["*","[::1]:443","*.a.example:8443"],"deny":["b.example"]}`; err != nil || string(text) != want {
@@ -220,7 +220,7 @@ func TestARecordOfARuleGivesTheRule(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", again, err, rule)
 	}
 	if err := json.Unmarshal([]byte(`{"allow":["http://a"]}`), &again); err == nil {
-		t.Error("a malformed pattern was read")
+		t.Error("a malformed pattern was accepted")
 	}
 	copied := rule.Clone()
 	copied.Allow[0].Name = "x"
@@ -229,7 +229,7 @@ func TestARecordOfARuleGivesTheRule(t *testing.T) {
 	}
 }
 
-func TestMalformedLiteralsPanic(t *testing.T) {
+func TestMustPatterns_PanicsOnMalformed(t *testing.T) {
 	defer func() {
 		if text, _ := recover().(string); !strings.Contains(text, "a b") {
 			t.Errorf("got %q, want a panic that names the pattern", text)
@@ -238,9 +238,9 @@ func TestMalformedLiteralsPanic(t *testing.T) {
 	hosts.MustPatterns("a b")
 }
 
-// A canonical host is ASCII, canonical, and has one meaning: an address that
-// netip reads, or a name no reader takes for one. Its exact pattern matches
-// it, the pattern below it does not.
+// A canonical host stays the same when it is canonicalized again. It is an address that
+// netip parses, or a name that does not end in a number. The pattern with its text matches
+// it; the pattern for the names below it does not.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range []string{"a.example", "BÜCHER。example.", "[::ffff:1.2.3.4]", "①②⑦.1", "0x7f.1", "xn--bcher-kva", "fe80::1%1", "a..b", "1.2.3.4"} {
 		f.Add(seed)
@@ -255,7 +255,7 @@ func FuzzCanonical(f *testing.F) {
 		}
 		_, err = netip.ParseAddr(name)
 		if digits := name[strings.LastIndex(name, ".")+1:]; err != nil && strings.Trim(digits, "0123456789") == "" {
-			t.Errorf("%q became %q, which ends in a number and is no address", text, name)
+			t.Errorf("%q became %q, which ends in a number and is not an address", text, name)
 		}
 		host := hosts.Host{Name: name, Port: 443}
 		p, err := hosts.ParsePattern(host.String())
@@ -268,7 +268,7 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// A pattern's text gives the pattern again.
+// Parsing the text of a pattern returns the same pattern.
 func FuzzPattern(f *testing.F) {
 	for _, seed := range []string{"*", "*:1", "*.a.example", "a:80", "[::1]:443", "::1", "*.É.example:8443", "10.0.0.0/8"} {
 		f.Add(seed)

@@ -2,12 +2,12 @@ package hosts
 
 import "slices"
 
-// IsNonHTTPPort says whether a port belongs to another protocol than HTTP
-// (fetch standard, "bad ports"): what listens there may take a request for
-// commands of its own.
-func IsNonHTTPPort(port uint16) bool { return slices.Contains(otherPorts, port) }
+// IsNonHTTPPort reports whether a port belongs to a protocol other than HTTP, whose server
+// may read an HTTP request as commands. The ports are those of the Fetch standard,
+// https://fetch.spec.whatwg.org/#port-blocking.
+func IsNonHTTPPort(port uint16) bool { return slices.Contains(nonHTTPPorts, port) }
 
-var otherPorts = []uint16{
+var nonHTTPPorts = []uint16{
 	1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115,
 	117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587,
 	601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669,

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Pattern matches hosts. As text it is a name, an address, "*.example.org"
-// for every name below example.org (not itself), or "*" for every host; each
-// with ":port" where only that port is meant. The zero Pattern matches nothing.
+// Pattern matches hosts. Its text is a name, an address, "*.example.org" for all names
+// below example.org without example.org itself, or "*" for all hosts. A ":port" restricts
+// it to one port. The zero Pattern matches nothing.
 type Pattern struct {
-	Name string // canonical, behind "*." or alone; or "*"
-	Port uint16 // 0 is every port
+	Name string // a canonical name or address, "*." and a canonical name, or "*"
+	Port uint16 // 0 is any port
 }
 
-// ParsePattern reads a pattern's text; the error says what is wrong with it.
+// ParsePattern parses the text of a pattern.
 func ParsePattern(text string) (Pattern, error) {
 	if strings.ContainsAny(text, "/@?#") {
 		return Pattern{}, errors.New("a pattern is a host, not a URL or a range of addresses")
@@ -49,7 +49,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// MustPatterns reads patterns and panics on a malformed one; for literals.
+// MustPatterns parses patterns and panics if one is malformed. It is for literals.
 func MustPatterns(texts ...string) []Pattern {
 	list := make([]Pattern, len(texts))
 	for i, text := range texts {
@@ -62,7 +62,7 @@ func MustPatterns(texts ...string) []Pattern {
 	return list
 }
 
-// Matches says whether a pattern is for a host.
+// Matches reports whether p matches a host.
 func (p Pattern) Matches(h Host) bool {
 	if h.Name == "" || p.Port != 0 && p.Port != h.Port {
 		return false
@@ -76,7 +76,7 @@ func (p Pattern) Matches(h Host) bool {
 	return p.Name == h.Name
 }
 
-// String gives the pattern's text.
+// String returns the text of p, which ParsePattern accepts.
 func (p Pattern) String() string {
 	if p.Port != 0 {
 		return Host(p).String()
@@ -87,33 +87,32 @@ func (p Pattern) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler, with the errors of
-// ParsePattern.
+// UnmarshalText implements encoding.TextUnmarshaler. Its errors are those of ParsePattern.
 func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	*p, err = ParsePattern(string(text))
 	return err
 }
 
-// Rule says which hosts may be reached: those that a pattern of Allow matches
-// and none of Deny. The zero Rule allows none.
+// Rule allows the hosts that a pattern of Allow matches and no pattern of Deny matches.
+// The zero Rule allows nothing.
 type Rule struct {
 	Allow []Pattern `json:"allow"`
 	Deny  []Pattern `json:"deny,omitempty"`
 }
 
-// Any is the Rule that allows every host.
+// Any returns the Rule that allows all hosts.
 func Any() Rule { return Rule{Allow: []Pattern{{Name: "*"}}} }
 
-// Allows says whether a host may be reached.
+// Allows reports whether r allows a host.
 func (r Rule) Allows(h Host) bool {
 	matches := func(p Pattern) bool { return p.Matches(h) }
 	return slices.ContainsFunc(r.Allow, matches) && !slices.ContainsFunc(r.Deny, matches)
 }
 
-// Equal says whether two rules are written alike.
+// Equal reports whether two rules have the same patterns in the same order.
 func (r Rule) Equal(other Rule) bool {
 	return slices.Equal(r.Allow, other.Allow) && slices.Equal(r.Deny, other.Deny)
 }
 
-// Clone gives a Rule that shares nothing with r.
+// Clone returns a copy of r that shares no memory with it.
 func (r Rule) Clone() Rule { return Rule{slices.Clone(r.Allow), slices.Clone(r.Deny)} }

@@ -1,5 +1,7 @@
-// Package persisttest opens data directories for tests and checks what the
-// test left in them.
+// Package persisttest opens stores for tests. It checks the data file of each store when
+// the test ends, so that every test that uses a store also tests the file format.
+//
+//	s := persisttest.Open(t)
 package persisttest
 
 import (
@@ -9,14 +11,15 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// Open opens a store in a directory of the test's own. When the test ends the
-// store is checked and closed.
+// Open opens a store in a new temporary directory. When the test ends, the store is checked
+// and closed.
 func Open(t testing.TB) *persist.Store {
 	t.Helper()
 	return OpenIn(t, t.TempDir())
 }
 
-// OpenIn is Open for a given data directory.
+// OpenIn opens a store in the data directory dir. When the test ends, the store is checked
+// and closed.
 func OpenIn(t testing.TB, dir string) *persist.Store {
 	t.Helper()
 	s, err := persist.Open(dir)
@@ -27,7 +30,7 @@ func OpenIn(t testing.TB, dir string) *persist.Store {
 	return s
 }
 
-// Close checks a store and closes it; a closed one is left alone.
+// Close checks a store and closes it. It does nothing if the store is closed already.
 func Close(t testing.TB, s *persist.Store) {
 	t.Helper()
 	if err := s.Check(context.Background()); err != nil && !persist.IsClosed(err) {

@@ -13,41 +13,41 @@ import (
 	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
-// fake is a test that notes what is reported to it.
-type fake struct {
+// fakeT is a testing.TB that records failures and cleanups.
+type fakeT struct {
 	testing.TB
 	cleanups []func()
 	reports  []string
 	fatal    bool
 }
 
-func (f *fake) Helper()                   {}
-func (f *fake) Cleanup(fn func())         { f.cleanups = append(f.cleanups, fn) }
-func (f *fake) Errorf(s string, a ...any) { f.reports = append(f.reports, fmt.Sprintf(s, a...)) }
+func (f *fakeT) Helper()                   {}
+func (f *fakeT) Cleanup(fn func())         { f.cleanups = append(f.cleanups, fn) }
+func (f *fakeT) Errorf(s string, a ...any) { f.reports = append(f.reports, fmt.Sprintf(s, a...)) }
 
-func (f *fake) Fatal(a ...any) {
+func (f *fakeT) Fatal(a ...any) {
 	f.reports, f.fatal = append(f.reports, fmt.Sprint(a...)), true
 	panic(f)
 }
 
-func (f *fake) end() {
+func (f *fakeT) runCleanups() {
 	for i := len(f.cleanups) - 1; i >= 0; i-- {
 		f.cleanups[i]()
 	}
 }
 
-func TestTheCheckAtTheEnd(t *testing.T) {
+func TestClose_ChecksStore(t *testing.T) {
 	write := func(t *testing.T, s *persist.Store) {
 		t.Helper()
 		if _, err := s.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "x", Value: []byte("precious")}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Run("passes a store that is whole", func(t *testing.T) {
-		f := &fake{TB: t}
+	t.Run("undamaged store", func(t *testing.T) {
+		f := &fakeT{TB: t}
 		s := persisttest.Open(f)
 		write(t, s)
-		f.end()
+		f.runCleanups()
 		if len(f.reports) != 0 || len(f.cleanups) != 1 {
 			t.Errorf("got %q", f.reports)
 		}
@@ -55,28 +55,28 @@ func TestTheCheckAtTheEnd(t *testing.T) {
 			t.Errorf("the store was not closed: %v", err)
 		}
 	})
-	t.Run("leaves a closed store alone", func(t *testing.T) {
-		f := &fake{TB: t}
+	t.Run("closed store", func(t *testing.T) {
+		f := &fakeT{TB: t}
 		s := persisttest.Open(f)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		f.end()
+		f.runCleanups()
 		if len(f.reports) != 0 {
 			t.Errorf("got %q", f.reports)
 		}
 	})
-	t.Run("fails for a store that is damaged", func(t *testing.T) {
-		f, dir := &fake{TB: t}, t.TempDir()
+	t.Run("damaged store", func(t *testing.T) {
+		f, dir := &fakeT{TB: t}, t.TempDir()
 		write(t, persisttest.OpenIn(f, dir))
-		spoil(t, filepath.Join(dir, persist.FileName), "precious")
-		f.end()
+		corruptFile(t, filepath.Join(dir, persist.FileName), "precious")
+		f.runCleanups()
 		if got := strings.Join(f.reports, "\n"); !strings.Contains(got, "the store is damaged") || !strings.Contains(got, "checksum differs") {
 			t.Errorf("got %q, want a report of the damage", got)
 		}
 	})
-	t.Run("is not reached when the store cannot be opened", func(t *testing.T) {
-		f, dir := &fake{TB: t}, t.TempDir()
+	t.Run("store that cannot be opened", func(t *testing.T) {
+		f, dir := &fakeT{TB: t}, t.TempDir()
 		persisttest.OpenIn(t, dir)
 		func() {
 			defer func() { _ = recover() }()
@@ -88,8 +88,8 @@ func TestTheCheckAtTheEnd(t *testing.T) {
 	})
 }
 
-// spoil changes a text in a file, under whoever has it open.
-func spoil(t *testing.T, path, text string) {
+// corruptFile overwrites the first byte of each occurrence of text in an open file.
+func corruptFile(t *testing.T, path, text string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

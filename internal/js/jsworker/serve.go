@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/internal/js"
 )
 
-// request and answer are one line of JSON each.
+// request is one script to run. A request and its response are one line of JSON each.
 type request struct {
 	Number uint64
 	Code   string
@@ -20,6 +20,7 @@ type request struct {
 	Time   time.Duration
 }
 
+// response is the outcome of the request with the same number.
 type response struct {
 	Number  uint64
 	Value   json.RawMessage `json:",omitempty"`
@@ -28,47 +29,48 @@ type response struct {
 	Details map[string]any  `json:",omitempty"`
 }
 
-// Serve runs the scripts a Pool asks for until in ends. Each has an engine of
-// its own.
+// Serve is the main function of a worker process: it reads requests from in until it ends and
+// writes responses to out. Each script has a new virtual machine.
 func Serve(in io.Reader, out io.Writer) error {
-	from, to := json.NewDecoder(in), json.NewEncoder(out)
+	requests, responses := json.NewDecoder(in), json.NewEncoder(out)
 	for {
 		var q request
-		if err := from.Decode(&q); err != nil {
+		if err := requests.Decode(&q); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
 		value, err := js.Run(context.Background(), q.Code, q.Input, js.Limits{Time: q.Time})
-		if err := to.Encode(answerOf(q.Number, value, err)); err != nil {
+		if err := responses.Encode(newResponse(q.Number, value, err)); err != nil {
 			return err
 		}
 	}
 }
 
-func answerOf(number uint64, value json.RawMessage, err error) response {
+// newResponse returns the outcome of js.Run as a response.
+func newResponse(number uint64, value json.RawMessage, err error) response {
 	if err == nil {
 		return response{Number: number, Value: value}
 	}
-	a := response{Number: number, Error: errcode.Of(err), Message: errcode.Message(err)}
+	r := response{Number: number, Error: errcode.Of(err), Message: errcode.Message(err)}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
-		a.Details = e.Details
+		r.Details = e.Details
 	}
-	return a
+	return r
 }
 
-// result believes an answer as far as it can do no harm: a value is JSON, an
-// error is one that a script may cause.
-func (a response) result() (json.RawMessage, error) {
-	if a.Error == "" && len(a.Value) > 0 {
-		return a.Value, nil
+// result returns the value or the error of a response. The worker is not trusted: an error
+// code that a script cannot cause is replaced by ToolExecutionFailed.
+func (r response) result() (json.RawMessage, error) {
+	if r.Error == "" && len(r.Value) > 0 {
+		return r.Value, nil
 	}
-	may := []errcode.Code{errcode.ToolTimeout, errcode.NotSerializable, errcode.ResultTooLarge}
-	if !slices.Contains(may, a.Error) {
-		a.Error = errcode.ToolExecutionFailed
+	allowed := []errcode.Code{errcode.ToolTimeout, errcode.NotSerializable, errcode.ResultTooLarge}
+	if !slices.Contains(allowed, r.Error) {
+		r.Error = errcode.ToolExecutionFailed
 	}
-	e := errcode.New(a.Error, "%s", a.Message)
-	e.Details = a.Details
+	e := errcode.New(r.Error, "%s", r.Message)
+	e.Details = r.Details
 	return nil, e
 }

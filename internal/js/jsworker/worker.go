@@ -1,14 +1,14 @@
-// Package jsworker owns running scripts in processes of their own: what a
-// script does to the engine, or the engine to its process, ends there.
+// Package jsworker runs untrusted JavaScript in worker processes, so that a script that blocks
+// or crashes the engine affects its own process only.
 //
-// A Pool starts workers as it needs them and keeps a few:
+// A Pool starts workers on demand and keeps a few idle:
 //
-//	pool := worker.New(func() (worker.Conn, error) { return launcher.Start(job) })
-//	value, err := pool.Run(ctx, worker.Request{Owner: "agent 7", Code: "return 1 + input", Input: "2"})
+//	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(job) })
+//	value, err := pool.Run(ctx, jsworker.Request{Owner: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})
 //
-// and Serve is the worker's side. A worker that has run the script of one
-// owner is never given another's. The package builds no walls: that is
-// sandbox's, whose Program Serve is.
+// Serve is the worker's side. A worker that has run a script of one owner never runs a script
+// of another. The package does not isolate the processes: package sandbox does, which starts
+// Serve as a Program.
 package jsworker
 
 import (
@@ -26,61 +26,60 @@ import (
 	"github.com/rolecall/rolecall/internal/js"
 )
 
-// Program is the name under which a binary has Serve.
+// Program is the name of Serve as a sandbox.Program.
 const Program = "javascript"
 
-// Conn is a running worker. Close ends it, and may be called twice and while
-// somebody reads.
+// Conn is the connection to a running worker. Close ends the worker. It may be called twice
+// and during a Read.
 type Conn interface {
 	io.ReadWriter
 	Close()
 }
 
-// Request is one script to run, as js.Run takes it.
+// Request is one script to run, with the arguments of js.Run.
 type Request struct {
-	Owner string // who shares a worker: those that may know each other's data
+	Owner string // scripts of one owner may share a worker, and so learn of each other's data
 	Code  string
 	Input json.RawMessage
-	Time  time.Duration // what it may take; 0 is js.DefaultTime
+	Time  time.Duration // the time limit; 0 is js.DefaultTime
 }
 
-// maxIdle is how many workers wait for their owners' next scripts, idleFor how
-// long: a pool that nobody uses any more keeps no process.
+// Bounds of the idle workers. A pool that is not used keeps no process after idleTimeout.
 const (
-	maxIdle = 4
-	idleFor = time.Minute
+	maxIdle     = 4
+	idleTimeout = time.Minute
 )
 
 // Pool runs scripts in workers. It is safe for concurrent use.
 type Pool struct {
 	start   func() (Conn, error)
-	running chan struct{}   // holds a token for each script that runs; more wait
-	turns   fair.KeyedMutex // of owners: one script at a time
+	running chan struct{}   // has a token for each running script; further scripts wait
+	owners  fair.KeyedMutex // each owner runs one script at a time
 
-	mu       sync.Mutex     // guards what follows
-	idle     []*worker      // by last use, oldest first; one that is fresh has no owner
-	starting bool           // a fresh one is on its way
-	closed   bool           // nothing is kept any more
-	begun    sync.WaitGroup // for the fresh one
+	mu       sync.Mutex     // guards the following
+	idle     []*worker      // the least recently used first; a fresh one has no owner
+	starting bool           // a fresh worker is being started
+	closed   bool           // no worker is kept any more
+	starts   sync.WaitGroup // of fresh workers
 }
 
-// New makes a Pool that starts its workers with start. They end with who
-// started them.
+// New returns a Pool that starts its workers with start.
 func New(start func() (Conn, error)) *Pool {
 	return &Pool{start: start, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
 }
 
-// Run runs a script. Errors are those of js.Run and of start; a script that
-// cannot be stopped is ended with its process. Of one owner one runs at a
-// time, so that nobody keeps others waiting with many, and of all only so many,
-// twice as many as there are processors; the others wait, and their time has
-// not begun.
+// Run runs a script. It returns the errors of js.Run and of start. If a script cannot be
+// interrupted, its process is killed.
+//
+// Each owner runs one script at a time, so that an owner with many scripts does not block the
+// others. In total, as many scripts run as there are processors, times two, and at least
+// four. The time limit does not include the waiting.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
-	done, err := p.turns.Lock(ctx, r.Owner)
+	unlock, err := p.owners.Lock(ctx, r.Owner)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer unlock()
 	select {
 	case p.running <- struct{}{}:
 		defer func() { <-p.running }()
@@ -94,18 +93,18 @@ func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := w.ask(ctx, r)
+	answer, err := w.run(ctx, r)
 	if err != nil {
 		w.conn.Close()
 		return nil, err
 	}
 	p.keep(w)
-	return a.result()
+	return answer.result()
 }
 
-// take gives the owner's worker, a fresh one, or a new one.
+// take returns the owner's idle worker, a fresh one, or starts one.
 func (p *Pool) take(owner string) (*worker, error) {
-	w := p.waiting(owner)
+	w := p.takeIdle(owner)
 	if w == nil {
 		conn, err := p.start()
 		if err != nil {
@@ -114,12 +113,12 @@ func (p *Pool) take(owner string) (*worker, error) {
 		w = newWorker(conn)
 	}
 	w.owner = owner
-	p.prepare()
+	p.startFresh()
 	return w, nil
 }
 
-// waiting takes an idle worker that may serve an owner; nil when there is none.
-func (p *Pool) waiting(owner string) *worker {
+// takeIdle removes and returns an idle worker that may serve an owner, nil if there is none.
+func (p *Pool) takeIdle(owner string) *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.idle, func(w *worker) bool { return w.owner == owner && !w.fresh() })
@@ -131,36 +130,36 @@ func (p *Pool) waiting(owner string) *worker {
 	}
 	w := p.idle[i]
 	p.idle = slices.Delete(p.idle, i, i+1)
-	w.expiry.Stop() // one that expires just now is not found, and lives
+	w.expiry.Stop() // if it fires now, expire does not find w in idle
 	return w
 }
 
-// prepare sees to it that a fresh worker waits for the next new owner.
-func (p *Pool) prepare() {
+// startFresh starts a fresh worker for the next new owner, unless there is one.
+func (p *Pool) startFresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.starting || slices.ContainsFunc(p.idle, (*worker).fresh) {
 		return
 	}
 	p.starting = true
-	p.begun.Go(func() {
+	p.starts.Go(func() {
 		conn, err := p.start()
 		p.mu.Lock()
 		p.starting = false
 		p.mu.Unlock()
-		if err == nil { // else the next Run meets the same error, and says it
+		if err == nil { // the next Run gets the same error and returns it
 			p.keep(newWorker(conn))
 		}
 	})
 }
 
-// keep lets a worker wait for its owner's next script, for a while.
+// keep adds a worker to the idle ones. It closes the oldest if there are too many.
 func (p *Pool) keep(w *worker) {
 	p.mu.Lock()
 	drop := w
 	if !p.closed {
 		drop = nil
-		w.expiry = time.AfterFunc(idleFor, func() { p.expire(w) })
+		w.expiry = time.AfterFunc(idleTimeout, func() { p.expire(w) })
 		p.idle = append(p.idle, w)
 	}
 	if len(p.idle) > maxIdle {
@@ -174,7 +173,7 @@ func (p *Pool) keep(w *worker) {
 	}
 }
 
-// expire ends a worker that has waited long enough, if it still waits.
+// expire closes a worker if it is still idle.
 func (p *Pool) expire(w *worker) {
 	p.mu.Lock()
 	i := slices.Index(p.idle, w)
@@ -187,13 +186,13 @@ func (p *Pool) expire(w *worker) {
 	}
 }
 
-// Close ends the workers that wait; those at work end with their scripts. It
-// may be called twice.
+// Close ends the idle workers. The others end with their current script. Close may be called
+// twice.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.begun.Wait()
+	p.starts.Wait()
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
@@ -204,41 +203,42 @@ func (p *Pool) Close() {
 	}
 }
 
-// worker is one process, asked by one caller at a time.
+// worker is one process. It runs one script at a time.
 type worker struct {
 	conn   Conn
-	from   *io.LimitedReader
+	limit  *io.LimitedReader // of a response
 	decode *json.Decoder
 	encode *json.Encoder
 	owner  string
-	count  uint64
-	expiry *time.Timer // of one that waits
+	count  uint64      // scripts so far
+	expiry *time.Timer // of an idle worker
 }
 
+// newWorker returns a fresh worker.
 func newWorker(conn Conn) *worker {
-	from := &io.LimitedReader{R: conn}
-	return &worker{conn: conn, from: from, decode: json.NewDecoder(from), encode: json.NewEncoder(conn)}
+	limit := &io.LimitedReader{R: conn}
+	return &worker{conn: conn, limit: limit, decode: json.NewDecoder(limit), encode: json.NewEncoder(conn)}
 }
 
+// fresh reports whether the worker has run no script yet and may serve any owner.
 func (w *worker) fresh() bool { return w.count == 0 }
 
-// maxAnswer is how many bytes an answer may have: a result of the longest
-// kind, each character escaped, and its frame.
-const maxAnswer = 6*js.MaxResult + 64<<10
+// maxResponse is the maximum size of a response in bytes: a result of MaxResult characters,
+// each escaped, and the fields around it.
+const maxResponse = 6*js.MaxResult + 64<<10
 
-// grace is how much longer than a script's time a worker may take to say that
-// the time is over.
-const grace = time.Second
+// interruptTimeout is the time that a worker has to interrupt a script and to respond.
+const interruptTimeout = time.Second
 
-// ask runs one script. After an error the worker is not to be used again.
-func (w *worker) ask(ctx context.Context, r Request) (response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Time+grace, errcode.New(errcode.ToolTimeout,
+// run runs one script. After an error the worker must not be used again.
+func (w *worker) run(ctx context.Context, r Request) (response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Time+interruptTimeout, errcode.New(errcode.ToolTimeout,
 		"the script ran out of time: it may take %v", r.Time))
 	defer cancel()
-	stop := context.AfterFunc(ctx, w.conn.Close) // which ends the reading below
+	stop := context.AfterFunc(ctx, w.conn.Close) // ends Decode below
 	defer stop()
 	w.count++
-	w.from.N = maxAnswer
+	w.limit.N = maxResponse
 	var a response
 	err := w.encode.Encode(request{w.count, r.Code, r.Input, r.Time})
 	if err == nil {
@@ -248,9 +248,9 @@ func (w *worker) ask(ctx context.Context, r Request) (response, error) {
 	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
 	case err != nil:
-		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the script's process ended before it answered: it took too much memory, or broke the engine")
+		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the script's process ended before it responded: it used too much memory or crashed")
 	case a.Number != w.count:
-		return a, errcode.Wrap(errcode.ToolExecutionFailed, errors.New("an answer to another question"), "the script's process answered out of turn and was ended")
+		return a, errcode.Wrap(errcode.ToolExecutionFailed, errors.New("response to another request"), "the script's process sent an unexpected response and was ended")
 	}
 	return a, nil
 }

@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pool makes a pool of real processes, inside walls where the system has them.
-func pool(t *testing.T) *jsworker.Pool {
+// newPool returns a pool of real processes, sandboxed where the system supports it.
+func newPool(t *testing.T) *jsworker.Pool {
 	t.Helper()
 	job := sandbox.Job{Program: jsworker.Program}
 	if _, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}}); err != nil {
-		t.Log("without walls: ", err)
+		t.Log("not sandboxed: ", err)
 		job.Unsandboxed = true
 	}
 	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(job) })
@@ -39,19 +39,19 @@ func pool(t *testing.T) *jsworker.Pool {
 	return p
 }
 
-func TestRun(t *testing.T) {
-	p := pool(t)
+func TestPool_Run(t *testing.T) {
+	p := newPool(t)
 	tests := []struct {
 		name, code, input, want string
 		err                     errcode.Code
 	}{
-		{"a value", "return input.reduce((a, b) => a + b)", "[1,2,3]", "6", ""},
-		{"nothing", "", "", "null", ""},
-		{"a promise", "return await Promise.resolve(7)", "", "7", ""},
-		{"a throw", "throw new Error('no')", "", "", errcode.ToolExecutionFailed},
-		{"a result that is too large", "return 'x'.repeat(300000)", "", "", errcode.ResultTooLarge},
-		{"a long result of wide characters", "return '\\u0001'.repeat(30000)", "", `"` + strings.Repeat(`\u0001`, 30000) + `"`, ""},
-		{"a result JSON cannot carry", "return () => 1", "", "", errcode.NotSerializable},
+		{"value", "return input.reduce((a, b) => a + b)", "[1,2,3]", "6", ""},
+		{"empty code", "", "", "null", ""},
+		{"promise", "return await Promise.resolve(7)", "", "7", ""},
+		{"throw", "throw new Error('no')", "", "", errcode.ToolExecutionFailed},
+		{"result too large", "return 'x'.repeat(300000)", "", "", errcode.ResultTooLarge},
+		{"long result of escaped characters", "return '\\u0001'.repeat(30000)", "", `"` + strings.Repeat(`\u0001`, 30000) + `"`, ""},
+		{"result is not JSON", "return () => 1", "", "", errcode.NotSerializable},
 		{"too much memory", "const a = []; for (;;) a.push('x'.repeat(1000) + a.length)", "", "", errcode.ToolExecutionFailed},
 	}
 	for _, tt := range tests {
@@ -64,12 +64,12 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestWhatNoEngineStopsIsEnded(t *testing.T) {
-	p := pool(t)
+func TestPool_KillsScriptsThatCannotBeInterrupted(t *testing.T) {
+	p := newPool(t)
 	tests := []struct{ name, code string }{
-		{"a loop", "for (;;);"},
-		{"a search through holes", "return Array.prototype.indexOf.call({length: 2**53 - 1}, 1)"},
-		{"a function with a length", "const f = () => 1; Object.defineProperty(f, 'length', {value: 2**53 - 1}); return Array.prototype.indexOf.call(f, 1)"},
+		{"loop", "for (;;);"},
+		{"search in a sparse array", "return Array.prototype.indexOf.call({length: 2**53 - 1}, 1)"},
+		{"search in a function", "const f = () => 1; Object.defineProperty(f, 'length', {value: 2**53 - 1}); return Array.prototype.indexOf.call(f, 1)"},
 		{"large numbers", "const b = 3n ** 20000n; for (;;) b * b"},
 	}
 	for _, tt := range tests {
@@ -79,11 +79,11 @@ func TestWhatNoEngineStopsIsEnded(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if got, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"}); string(got) != "1" {
-				t.Errorf("the next script: %s, %v", got, err)
+				t.Errorf("got %s, %v from the next script", got, err)
 			}
 		})
 	}
-	t.Run("a script nobody waits for", func(t *testing.T) {
+	t.Run("cancelled script", func(t *testing.T) {
 		enough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(10*time.Millisecond, func() { cancel(enough) })
@@ -93,24 +93,25 @@ func TestWhatNoEngineStopsIsEnded(t *testing.T) {
 	})
 }
 
-// fake is a worker that says what its test wants.
-type fake struct{ net.Conn }
+// fakeConn is the connection to a fake worker.
+type fakeConn struct{ net.Conn }
 
-func (f fake) Close() { f.Conn.Close() }
+func (f fakeConn) Close() { f.Conn.Close() }
 
-// fakes makes a pool whose workers note what they are asked, and answer.
-func fakes(t *testing.T, answer func(number int) string) (*jsworker.Pool, func() [][]string) {
+// newFakePool returns a pool whose workers respond to each request with the text that answer
+// returns for its number, and a function that returns the scripts of each worker.
+func newFakePool(t *testing.T, answer func(number int) string) (*jsworker.Pool, func() [][]string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all [][]string
 	p := jsworker.New(func() (jsworker.Conn, error) {
-		ours, theirs := net.Pipe()
+		client, server := net.Pipe()
 		mu.Lock()
-		me := len(all)
+		worker := len(all)
 		all = append(all, nil)
 		mu.Unlock()
 		go func() {
-			for lines := bufio.NewScanner(theirs); lines.Scan(); {
+			for lines := bufio.NewScanner(server); lines.Scan(); {
 				var q struct {
 					Number int
 					Code   string
@@ -119,14 +120,14 @@ func fakes(t *testing.T, answer func(number int) string) (*jsworker.Pool, func()
 					t.Error(err)
 				}
 				mu.Lock()
-				all[me] = append(all[me], q.Code)
+				all[worker] = append(all[worker], q.Code)
 				mu.Unlock()
-				if _, err := io.WriteString(theirs, answer(q.Number)+"\n"); err != nil {
+				if _, err := io.WriteString(server, answer(q.Number)+"\n"); err != nil {
 					return
 				}
 			}
 		}()
-		return fake{Conn: ours}, nil
+		return fakeConn{Conn: client}, nil
 	})
 	t.Cleanup(p.Close)
 	return p, func() [][]string {
@@ -136,8 +137,8 @@ func fakes(t *testing.T, answer func(number int) string) (*jsworker.Pool, func()
 	}
 }
 
-func TestOwnersNeverShareAWorker(t *testing.T) {
-	p, served := fakes(t, func(n int) string { return fmt.Sprintf(`{"Number":%d,"Value":1}`, n) })
+func TestPool_OwnersNeverShareWorker(t *testing.T) {
+	p, scriptsByWorker := newFakePool(t, func(n int) string { return fmt.Sprintf(`{"Number":%d,"Value":1}`, n) })
 	var all sync.WaitGroup
 	for owner := range 8 {
 		all.Go(func() {
@@ -151,26 +152,26 @@ func TestOwnersNeverShareAWorker(t *testing.T) {
 	}
 	all.Wait()
 	total := 0
-	for i, scripts := range served() {
+	for i, scripts := range scriptsByWorker() {
 		total += len(scripts)
 		for _, s := range scripts {
 			if s != scripts[0] {
-				t.Fatalf("worker %d ran scripts of %v", i, scripts)
+				t.Fatalf("worker %d ran the scripts %v", i, scripts)
 			}
 		}
 	}
 	if total != 160 {
-		t.Errorf("%d scripts ran, want 160", total)
+		t.Errorf("got %d scripts, want 160", total)
 	}
 }
 
-func TestNobodyKeepsOthersWaitingWithManyScripts(t *testing.T) {
-	p := pool(t)
+func TestPool_IsFairToOwners(t *testing.T) {
+	p := newPool(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var hogs sync.WaitGroup
+	var blockers sync.WaitGroup
 	for range 50 {
-		hogs.Go(func() {
-			if _, err := p.Run(ctx, jsworker.Request{Owner: "hog", Code: "for (;;);", Time: time.Hour}); !errors.Is(err, context.Canceled) {
+		blockers.Go(func() {
+			if _, err := p.Run(ctx, jsworker.Request{Owner: "blocker", Code: "for (;;);", Time: time.Hour}); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -181,20 +182,20 @@ func TestNobodyKeepsOthersWaitingWithManyScripts(t *testing.T) {
 		}
 	}
 	cancel()
-	hogs.Wait()
+	blockers.Wait()
 }
 
-func TestABrokenWorkerIsNotBelieved(t *testing.T) {
+func TestPool_RejectsInvalidResponses(t *testing.T) {
 	tests := []struct{ name, answer string }{
-		{"nothing but noise", "noise"},
-		{"an answer to another question", `{"Number":7,"Value":1}`},
-		{"an answer without end", `{"Number":1,"Value":"` + strings.Repeat("x", 2_000_000) + `"}`},
-		{"no value and no error", `{"Number":1}`},
-		{"an error that is not a script's", `{"Number":1,"Error":"approval_denied","Message":"m"}`},
+		{"not JSON", "noise"},
+		{"response to another request", `{"Number":7,"Value":1}`},
+		{"response too large", `{"Number":1,"Value":"` + strings.Repeat("x", 2_000_000) + `"}`},
+		{"neither value nor error", `{"Number":1}`},
+		{"error code that a script cannot cause", `{"Number":1,"Error":"approval_denied","Message":"m"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, _ := fakes(t, func(int) string { return tt.answer })
+			p, _ := newFakePool(t, func(int) string { return tt.answer })
 			got, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"})
 			if got != nil || errcode.Of(err) != errcode.ToolExecutionFailed {
 				t.Errorf("got %s, %v", got, err)
@@ -203,7 +204,7 @@ func TestABrokenWorkerIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatDoesNotStart(t *testing.T) {
+func TestPool_ReportsStartError(t *testing.T) {
 	missing := errors.New("no sandbox")
 	p := jsworker.New(func() (jsworker.Conn, error) { return nil, missing })
 	if _, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"}); !errors.Is(err, missing) {
@@ -211,7 +212,7 @@ func TestAWorkerThatDoesNotStart(t *testing.T) {
 	}
 }
 
-func BenchmarkRun(b *testing.B) {
+func BenchmarkPoolRun(b *testing.B) {
 	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(sandbox.Job{Program: jsworker.Program}) })
 	defer p.Close()
 	for b.Loop() {

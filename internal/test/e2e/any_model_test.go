@@ -75,8 +75,8 @@ func TestOneOrganizationRunsOnEveryModel(t *testing.T) {
 func runsOn(t *testing.T, p vendor, streamed bool) {
 	m := startMock(t, "any-model", keyed(p))
 	h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{
-		"model: brain": "model: " + p.name,
-		"stream: true": fmt.Sprintf("stream: %v", streamed),
+		"model: script": "model: " + p.name,
+		"stream: true":  fmt.Sprintf("stream: %v", streamed),
 	})
 	h.mustAnswer(t, p.env(m))
 	requests := m.journal(t)
@@ -96,7 +96,7 @@ func TestFaultsChangeNothing(t *testing.T) {
 		t.Run("on "+p.name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			m := startMock(t, "faults", keyed(p))
-			h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{"model: brain": "model: " + p.name})
+			h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{"model: script": "model: " + p.name})
 			h.mustAnswer(t, p.env(m))
 			faults := 0
 			for _, r := range m.journal(t) {
@@ -117,7 +117,7 @@ func TestAKeyThatIsMissingOrWrong(t *testing.T) {
 		if p.header == "" {
 			continue
 		}
-		edits := map[string]string{"model: brain": "model: " + p.name}
+		edits := map[string]string{"model: script": "model: " + p.name}
 		t.Run("missing, of "+p.name, func(t *testing.T) {
 			m := startMock(t, "any-model", keyed(p))
 			h := newHouse(t, "any-model", []string{"orders.txt"}, edits)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 )
@@ -32,7 +33,7 @@ func serveSuite(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	handler := gateway.HostCheck{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := auth.HostCheck{}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := server.Serve(w, r, caller); err != nil {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 			http.Error(w, err.Error(), http.StatusForbidden)

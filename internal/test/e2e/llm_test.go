@@ -28,7 +28,7 @@ func TestASmallModelStaysWithinItsRoles(t *testing.T) {
 		name  string
 		edits map[string]string
 	}{
-		{"root, analyst and reporter think with it", map[string]string{"model: brain": "model: local"}},
+		{"root, analyst and reporter think with it", map[string]string{"model: script": "model: local"}},
 		{"analyst and reporter think with it, root with the script", map[string]string{
 			"toolGroups: [workspace]": "toolGroups: [workspace]\nmodel: local",
 			"toolGroups: [console]":   "toolGroups: [console]\nmodel: local",

@@ -1,6 +1,7 @@
-// Package gatewaytest provides what the tests of the gateway's HTTP API and MCP
-// server share: tools with declared parameters, and a fake for the auth
-// services that verify their callers' tokens.
+// Package gatewaytest provides what the tests of the packages in gateway share: a
+// runtime with a gateway for it (Fixture), ways to serve it and to send requests,
+// models that play fixed agents, tools with declared parameters, and a fake for
+// the auth services that verify their callers' tokens.
 package gatewaytest
 
 import (

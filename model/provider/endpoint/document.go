@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Document is one JSON document in parts, which are sent as they are.
+// Document is one JSON document, sent as the concatenation of Parts.
 type Document struct {
 	Parts [][]byte
 
-	// Done is called when nobody reads Parts any more, which may be long after
-	// the answer has come. Nil is not called.
+	// Done, if not nil, is called when Parts are not read any more. The HTTP client
+	// may still read them after the answer has arrived.
 	Done func()
 
-	using atomic.Int64
+	readers atomic.Int64
 }
 
-// open says that somebody may read the parts, until close is called.
-func (d *Document) open() (close func()) {
-	d.using.Add(1)
+// retain counts a reader of the parts until release is called.
+func (d *Document) retain() (release func()) {
+	d.readers.Add(1)
 	return func() {
-		if d.using.Add(-1) == 0 && d.Done != nil {
+		if d.readers.Add(-1) == 0 && d.Done != nil {
 			d.Done()
 		}
 	}
@@ -35,19 +35,19 @@ func (d *Document) size() (n int64) {
 	return n
 }
 
-// reader reads the document from its beginning.
+// reader returns a reader of the whole document.
 func (d *Document) reader() io.ReadCloser {
-	return &reader{parts: d.Parts, close: d.open()}
+	return &reader{parts: d.Parts, close: d.retain()}
 }
 
-// reader reads parts as one. It fills what it is given, so that a small part
-// costs no write of its own.
+// reader reads parts as one stream. Read fills its buffer across parts, so that a
+// small part does not cause a write of its own.
 type reader struct {
 	close func()
 
-	mu     sync.Mutex // an HTTP client may close what it still reads
+	mu     sync.Mutex // guards the fields below; an HTTP client may close while it reads
 	parts  [][]byte
-	at     int // in the first of them
+	offset int // in the first part
 	closed bool
 }
 
@@ -59,10 +59,10 @@ func (r *reader) Read(p []byte) (n int, err error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	for n < len(p) && len(r.parts) > 0 {
-		copied := copy(p[n:], r.parts[0][r.at:])
-		n, r.at = n+copied, r.at+copied
-		if r.at == len(r.parts[0]) {
-			r.parts, r.at = r.parts[1:], 0
+		copied := copy(p[n:], r.parts[0][r.offset:])
+		n, r.offset = n+copied, r.offset+copied
+		if r.offset == len(r.parts[0]) {
+			r.parts, r.offset = r.parts[1:], 0
 		}
 	}
 	if n == 0 && len(p) > 0 {
@@ -71,7 +71,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close implements io.Closer. After it the parts are not touched.
+// Close implements io.Closer. The parts are not read after it.
 func (r *reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

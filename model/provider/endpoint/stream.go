@@ -12,22 +12,22 @@ import (
 
 // Event is a server-sent event.
 type Event struct {
-	Name string // "" when it has none
+	Name string // "" if it has none
 	Data []byte // valid until the next event
 
-	buf []byte // for Data, so that events share one buffer
+	buf []byte // memory for Data, which events share
 }
 
-// The most that one event, one stream and one document may have, in bytes.
+// Limits in bytes of one event, one stream and one document.
 const (
 	maxEvent  = 16 << 20
 	maxStream = 256 << 20
 	maxAnswer = 16 << 20
 )
 
-// Events reads server-sent events to the end of a body. Comments are left out.
-// The sequence ends with an error of r, or with a *model.Error when an event
-// has more than maxEvent bytes or all of them more than maxStream.
+// Events returns the server-sent events of a body; comments are skipped. The sequence
+// ends with an error of r, or with a *model.Error if an event has more than 16 MiB
+// or the stream more than 256 MiB.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		rest := &io.LimitedReader{R: r, N: maxStream}
@@ -38,7 +38,7 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 			line := lines.Bytes() // without \r
 			switch {
 			case len(line) > 0:
-				e.field(line)
+				e.addLine(line)
 			case e.Data == nil:
 				e.Name = ""
 			case !yield(e, nil):
@@ -56,14 +56,14 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 			yield(Event{}, toModelError(err))
 		case rest.N <= 0:
 			yield(Event{}, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream))
-		case e.Data != nil: // the last one, whose empty line is missing
+		case e.Data != nil: // the last event, without an empty line after it
 			yield(e, nil)
 		}
 	}
 }
 
-// field takes in a line of an event.
-func (e *Event) field(line []byte) {
+// addLine adds a line to an event.
+func (e *Event) addLine(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
@@ -79,6 +79,7 @@ func (e *Event) field(line []byte) {
 	}
 }
 
+// toModelError returns a *model.Error for a line that is too long, else err.
 func toModelError(err error) error {
 	if err == bufio.ErrTooLong {
 		return model.Transient(errcode.LLMCallFailed, nil, "the model sent an event of more than %d bytes", maxEvent)
@@ -86,7 +87,7 @@ func toModelError(err error) error {
 	return err
 }
 
-// All reads a body that is one document.
+// All reads a body of at most 16 MiB.
 func All(r io.Reader) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(1 << 10)

@@ -1,14 +1,15 @@
-// Package database owns statements on the databases that sources name: SQLite,
-// PostgreSQL and MySQL (MariaDB).
+// Package database runs SQL statements on SQLite, PostgreSQL and MySQL (MariaDB), with
+// limits and an enforced read-only mode.
 //
 //	db, err := database.Open(database.Config{Type: database.SQLite, Database: "flights.db"})
 //	rows, err := db.Query(ctx, database.Query{SQL: "SELECT ?1 AS v", Args: []any{int64(1)}, ReadOnly: true})
 //
-// Rows come as JSON with exact numbers, within limits of time, rows and bytes.
-// A Query that is ReadOnly is held to that by the database, whatever its
-// statement says. Opening connects to nothing: a database that cannot be reached
-// is tried again with the next Query. The package knows no parameters and no
-// tools; arguments are bound, never written into a statement.
+// Rows are returned as JSON with exact numbers, within limits of time, rows and bytes.
+// For a ReadOnly Query the database itself rejects changes, whatever the statement is.
+// Arguments are bound and never written into a statement.
+//
+// Open does not connect: each Query connects if necessary, so an unreachable database
+// is tried again with the next one. The package does not know tools or parameters.
 package database
 
 import (
@@ -25,77 +26,78 @@ import (
 	"github.com/rolecall/rolecall/internal/fair"
 )
 
-// Type is a kind of database.
+// Type is a database system.
 type Type string
 
-// The kinds of databases.
+// The supported database systems.
 const (
 	SQLite   Type = "sqlite"
 	Postgres Type = "postgres"
 	MySQL    Type = "mysql"
 )
 
-// Config says where a database is and how many connections it may get. Host to
-// Password are not SQLite's.
+// Config describes a database and its connections. SQLite does not use Host, Port,
+// User and Password.
 type Config struct {
 	Type     Type
-	Database string // a name; SQLite's is a file, or :memory:
+	Database string // the name; for SQLite a file, or :memory:
 	Host     string
-	Port     int // 0 is the type's usual one
+	Port     int // 0 is the default port of the type
 	User     string
 	Password string
 	Params   map[string]string // of the driver's connection string
 
-	ReadOnly bool                                                     // no Query changes anything
-	MaxConns int                                                      // open at once; 0 is 8; one Who has half of them, rounded up
-	Mode     string                                                   // PostgreSQL: queryExecMode; "" is cache_statement
-	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is a net.Dialer's
+	ReadOnly bool                                                     // makes every Query ReadOnly
+	MaxConns int                                                      // open at once; 0 is 8; one Caller gets at most half of them, rounded up
+	Mode     string                                                   // queryExecMode of PostgreSQL; "" is cache_statement
+	Dial     func(ctx context.Context, addr string) (net.Conn, error) // nil is that of net.Dialer
 }
 
 // Query is one statement with the values of its placeholders.
 type Query struct {
 	SQL string
-	// Args are nil, bool, int64, float64 and string; PostgreSQL's also slices of
-	// one type of these, and slices of such slices, as []int64 and [][]string. MySQL
-	// and SQLite leave those aside that the statement has no placeholders for.
+	// Args are nil, bool, int64, float64 or string. For PostgreSQL they may also be
+	// slices of one of these types, such as []int64, and nested slices, such as
+	// [][]string. MySQL and SQLite ignore args without a placeholder.
 	Args     []any
-	ReadOnly bool
-	// Caller is who asks, in words that no other has: connections are shared out
-	// fairly among those who ask at once.
+	ReadOnly bool // the database rejects changes
+	// Caller identifies the caller. Connections are shared fairly among callers.
 	Caller string
-	// Untrusted says that the statement is a caller's own, or holds a caller's words: what it does to its
-	// connection (temporary tables, settings, a transaction left open) nobody else
-	// meets. A database in memory has no other connection.
+	// Untrusted is set if the caller wrote the statement or a part of it. Its
+	// connection is not used again, so that temporary tables, settings and open
+	// transactions do not affect others. A database in memory has one connection,
+	// which is kept.
 	Untrusted bool
 	MaxRows   int           // 0 is DefaultRows
 	MaxBytes  int           // of the JSON; 0 is DefaultBytes
 	Timeout   time.Duration // 0 is DefaultTimeout
 }
 
-// The limits of a Query that names none.
+// The default limits of a Query.
 const (
 	DefaultRows    = 10_000
 	DefaultBytes   = 4 << 20
 	DefaultTimeout = 30 * time.Second
 )
 
-// patience is how long a connection may take to be made.
-const patience = 10 * time.Second
+// connectTimeout limits the time to connect to a server.
+const connectTimeout = 10 * time.Second
 
-// defaultConns is how many connections a database gets that names no number.
+// defaultConns is the default of Config.MaxConns.
 const defaultConns = 8
 
-// DB is one database. Safe for concurrent use.
+// DB is one database. It is safe for concurrent use.
 type DB struct{ engine engine }
 
-// engine is a DB of one type. query adds the rows of the last statement that
-// has any to t.
+// engine implements DB for one type. query adds rows to t; if the text has several
+// statements, those of the last one that returns rows.
 type engine interface {
 	query(ctx context.Context, q Query, t *table) error
 	close() error
 }
 
-// Open makes a DB; Close it. Errors: InvalidConfig.
+// Open returns a DB, which has to be closed. It does not connect. Errors:
+// InvalidConfig.
 func Open(c Config) (*DB, error) {
 	if c.MaxConns <= 0 {
 		c.MaxConns = defaultConns
@@ -112,7 +114,7 @@ func Open(c Config) (*DB, error) {
 	case MySQL:
 		e, err = openMySQL(c)
 	default:
-		err = fmt.Errorf("there is no type %q; there are sqlite, postgres and mysql", c.Type)
+		err = fmt.Errorf("unknown type %q: want sqlite, postgres or mysql", c.Type)
 	}
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidConfig, err, "open database: %v", err)
@@ -120,94 +122,97 @@ func Open(c Config) (*DB, error) {
 	return &DB{e}, nil
 }
 
-// Query runs a statement and gives its rows as a JSON array of objects, [] when
-// there are none. Columns are in order, and two of one name give that name
-// twice; integers and decimals are exact, times RFC 3339, bytes base64, what
-// JSON has no number for (NaN) a text.
+// Query runs a statement and returns its rows as a JSON array of objects, [] without
+// rows. Columns are in order; two columns of one name are two members of that name.
+// Integers and decimals are exact, times are RFC 3339, bytes are base64, and numbers
+// that JSON lacks (NaN) are strings.
 //
-// Errors: ToolUnavailable when the database cannot be reached, ToolInterrupted
-// when it was lost before it answered, ToolTimeout when the time is up, ResultTooLarge over a limit, ToolExecutionFailed with the
-// database's words for a statement that fails; ctx's. None names host, user or
-// database.
+// The error codes are:
+//   - ToolUnavailable: the database is unreachable, nothing was run
+//   - ToolInterrupted: the connection was lost before the database answered
+//   - ToolTimeout: the Timeout of the Query is over
+//   - ResultTooLarge: the rows exceed a limit
+//   - ToolExecutionFailed: the statement failed; has the database's message
+//
+// If ctx ends, the error is its cause. Messages do not name host, user or database.
 func (d *DB) Query(ctx context.Context, q Query) (json.RawMessage, error) {
-	q.MaxRows, q.MaxBytes = defaultTo(q.MaxRows, DefaultRows), defaultTo(q.MaxBytes, DefaultBytes)
+	q.MaxRows, q.MaxBytes = orDefault(q.MaxRows, DefaultRows), orDefault(q.MaxBytes, DefaultBytes)
 	if q.Timeout <= 0 {
 		q.Timeout = DefaultTimeout
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, q.Timeout, errTime)
+	timed, cancel := context.WithTimeoutCause(ctx, q.Timeout, errTimeout)
 	defer cancel()
 	t := &table{maxRows: q.MaxRows, maxBytes: q.MaxBytes}
 	if err := d.engine.query(timed, q, t); err != nil {
-		return nil, explain(timed, q, err)
+		return nil, classify(timed, q, err)
 	}
 	return t.json(), nil
 }
 
-// Close closes all connections when the queries under way have ended.
+// Close closes all connections after running queries have ended.
 func (d *DB) Close() error { return d.engine.close() }
 
-// place waits for a place at a connection, which others have a share of; give it
-// back when the connection is.
-func place(ctx context.Context, places *fair.FairSemaphore, who string) (give func(), err error) {
-	give, err = places.Acquire(ctx, who)
+// acquireSlot waits for the caller's fair turn to use a connection. release ends it,
+// after the connection went back to its pool.
+func acquireSlot(ctx context.Context, slots *fair.Semaphore, caller string) (release func(), err error) {
+	release, err = slots.Acquire(ctx, caller)
 	if err != nil {
 		return nil, unavailableError{err}
 	}
-	return give, nil
+	return release, nil
 }
 
-// dropConn closes a connection that goes back to its pool.
+// dropConn makes the pool close a connection instead of reusing it.
 func dropConn(conn *sql.Conn) {
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // that is how a pool is told
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool discards it
 }
 
-func defaultTo(n, otherwise int) int {
+func orDefault(n, otherwise int) int {
 	if n <= 0 {
 		return otherwise
 	}
 	return n
 }
 
-// errTime: a Query's own time is up.
-var errTime = errors.New("the time is up")
+// errTimeout is the cause of a context that ended by the Timeout of its Query.
+var errTimeout = errors.New("query timeout exceeded")
 
-// ErrNoConnection is in the error of a Query whose time was up before it had a
-// connection: all were busy, or one could not be made in time. Nothing was run.
-var ErrNoConnection = errors.New("there was no connection in time")
+// ErrNoConnection is wrapped by the error of a Query that timed out before it had a
+// connection: all were busy, or connecting took too long. Nothing was run.
+var ErrNoConnection = errors.New("no connection within the timeout")
 
-// unavailableError says that there is no connection. Its cause names hosts and
-// users: it is for the log.
+// unavailableError is a failure to connect. Its cause, which names hosts and users, is
+// for the log only.
 type unavailableError struct{ cause error }
 
-func (u unavailableError) Error() string { return "the database cannot be reached" }
+func (u unavailableError) Error() string { return "the database is unreachable" }
 func (u unavailableError) Unwrap() error { return u.cause }
 
-// connLostError says that the connection broke when the statement may have been under
-// way.
+// connLostError is a connection that broke while the statement may have been running.
 type connLostError struct{ cause error }
 
 func (l connLostError) Error() string { return "the connection was lost" }
 func (l connLostError) Unwrap() error { return l.cause }
 
-// explain gives an error its code. ctx is the Query's own.
-func explain(ctx context.Context, q Query, err error) error {
+// classify returns an error with its code. ctx is that of the Query, with its timeout.
+func classify(ctx context.Context, q Query, err error) error {
 	if _, ok := errors.AsType[*errcode.Error](err); ok {
 		return err
 	}
-	_, away := errors.AsType[unavailableError](err)
+	_, unavailable := errors.AsType[unavailableError](err)
 	switch cause := context.Cause(ctx); {
-	case cause == errTime && away:
-		return errcode.Wrap(errcode.ToolUnavailable, ErrNoConnection, "run a statement: it had no connection after %v; try again later", q.Timeout)
-	case cause == errTime:
-		return errcode.New(errcode.ToolTimeout, "run a statement: it was not done after %v and was stopped; ask for less", q.Timeout)
+	case cause == errTimeout && unavailable:
+		return errcode.Wrap(errcode.ToolUnavailable, ErrNoConnection, "run a statement: no connection available after %v; try again later", q.Timeout)
+	case cause == errTimeout:
+		return errcode.New(errcode.ToolTimeout, "run a statement: timed out after %v and was stopped; request less data", q.Timeout)
 	case cause != nil:
 		return cause
 	}
-	if away {
-		return errcode.Wrap(errcode.ToolUnavailable, err, "run a statement: the database cannot be reached now; try again later")
+	if unavailable {
+		return errcode.Wrap(errcode.ToolUnavailable, err, "run a statement: the database is unreachable; try again later")
 	}
 	if _, ok := errors.AsType[connLostError](err); ok {
-		return errcode.Wrap(errcode.ToolInterrupted, err, "run a statement: the connection was lost; whether it was carried out is unknown")
+		return errcode.Wrap(errcode.ToolInterrupted, err, "run a statement: the connection was lost; whether the statement was carried out is unknown")
 	}
 	return errcode.New(errcode.ToolExecutionFailed, "run a statement: %s", err)
 }

@@ -19,21 +19,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// kinds are the databases of these tests, each real.
-var kinds = []database.Type{database.SQLite, database.Postgres, database.MySQL}
+// allTypes are the types of databases that these tests run.
+var allTypes = []database.Type{database.SQLite, database.Postgres, database.MySQL}
 
 func config(t *testing.T, kind database.Type) database.Config {
 	t.Helper()
 	switch kind {
 	case database.Postgres:
-		return of(kind, dbtest.Postgres(t))
+		return serverConfig(kind, dbtest.Postgres(t))
 	case database.MySQL:
-		return of(kind, dbtest.MariaDB(t))
+		return serverConfig(kind, dbtest.MariaDB(t))
 	}
 	return database.Config{Type: kind, Database: filepath.Join(t.TempDir(), "a?b#c d.db")}
 }
 
-func of(kind database.Type, d dbtest.Database) database.Config {
+func serverConfig(kind database.Type, d dbtest.Database) database.Config {
 	return database.Config{Type: kind, Host: d.Host, Port: d.Port, User: d.User, Password: d.Password, Database: d.Name}
 }
 
@@ -51,9 +51,9 @@ func open(t *testing.T, c database.Config) *database.DB {
 	return db
 }
 
-// each runs a test on every kind of database.
-func each(t *testing.T, fn func(t *testing.T, kind database.Type)) {
-	for _, kind := range kinds {
+// eachType runs a test on every type of database.
+func eachType(t *testing.T, fn func(t *testing.T, kind database.Type)) {
+	for _, kind := range allTypes {
 		t.Run(string(kind), func(t *testing.T) { fn(t, kind) })
 	}
 }
@@ -65,12 +65,12 @@ func query(t *testing.T, db *database.DB, statement string, args ...any) string 
 		t.Fatalf("%s: %v", statement, err)
 	}
 	if !json.Valid(rows) {
-		t.Fatalf("%s: no JSON: %s", statement, rows)
+		t.Fatalf("%s: invalid JSON: %s", statement, rows)
 	}
 	return string(rows)
 }
 
-func TestValuesAreExact(t *testing.T) {
+func TestDB_QueryReturnsExactValues(t *testing.T) {
 	tests := map[database.Type][]struct{ sql, want string }{
 		database.SQLite: {
 			{"SELECT 9007199254740993 AS a, -9223372036854775808 AS b", `[{"a":9007199254740993,"b":-9223372036854775808}]`},
@@ -100,7 +100,7 @@ func TestValuesAreExact(t *testing.T) {
 			{"CREATE TABLE e(a int)", `[]`},
 		},
 	}
-	each(t, func(t *testing.T, kind database.Type) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		for _, tt := range tests[kind] {
 			if got := query(t, db, tt.sql); got != tt.want {
@@ -110,7 +110,7 @@ func TestValuesAreExact(t *testing.T) {
 	})
 }
 
-// placeholder writes the n-th placeholder of a kind, from 1.
+// placeholder returns the n-th placeholder of a type of database, from 1.
 func placeholder(kind database.Type, n int, cast string) string {
 	switch kind {
 	case database.Postgres:
@@ -121,8 +121,8 @@ func placeholder(kind database.Type, n int, cast string) string {
 	return fmt.Sprintf("?%d", n)
 }
 
-func TestArgumentsAreBoundAndNeverRead(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+func TestDB_QueryBindsArguments(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		query(t, db, "CREATE TABLE a(n INT)")
 		for _, evil := range []string{"'; DROP TABLE a; --", `\'; DROP TABLE a; #`, "$1", "?", "", "ü\x7f\n", strings.Repeat("x", 100_000)} {
@@ -137,7 +137,7 @@ func TestArgumentsAreBoundAndNeverRead(t *testing.T) {
 			}
 		}
 		if got := query(t, db, "SELECT count(*) AS n FROM a"); got != `[{"n":0}]` {
-			t.Errorf("the table is gone: %s", got)
+			t.Errorf("the table was dropped: %s", got)
 		}
 		if got := query(t, db, "SELECT "+placeholder(kind, 1, "int8")+" AS v", int64(9007199254740993)); got != `[{"v":9007199254740993}]` {
 			t.Errorf("got %s", got)
@@ -145,7 +145,7 @@ func TestArgumentsAreBoundAndNeverRead(t *testing.T) {
 	})
 }
 
-func TestListsAndMaps(t *testing.T) {
+func TestDB_QueryBindsListsAndMaps(t *testing.T) {
 	const list, mapped = `["a","b"]`, `{"k":1}`
 	lite := open(t, config(t, database.SQLite))
 	if got := query(t, lite, "SELECT ?1 AS a, (SELECT count(*) FROM json_each(?1)) AS n, ?2 AS m", list, mapped); got != `[{"a":"[\"a\",\"b\"]","n":2,"m":"{\"k\":1}"}]` {
@@ -163,7 +163,7 @@ func TestListsAndMaps(t *testing.T) {
 	}
 }
 
-func TestReadOnlyIsEnforced(t *testing.T) {
+func TestDB_ReadOnlyIsEnforced(t *testing.T) {
 	statements := map[database.Type][]string{
 		database.SQLite: {"INSERT INTO a VALUES (2)", "PRAGMA query_only=0; INSERT INTO a VALUES (2)", "DROP TABLE a", "ATTACH DATABASE '%s' AS x",
 			"VACUUM INTO '%s'", "PRAGMA journal_mode=DELETE; DELETE FROM a", "CREATE TEMP TABLE x(a); INSERT INTO main.a VALUES (2)", "SELECT 1; DELETE FROM a"},
@@ -171,7 +171,7 @@ func TestReadOnlyIsEnforced(t *testing.T) {
 			"COMMIT; INSERT INTO a VALUES (2)", "WITH x AS (INSERT INTO a VALUES (2) RETURNING n) SELECT * FROM x"},
 		database.MySQL: {"INSERT INTO a VALUES (2)", "DELETE FROM a", "COMMIT; INSERT INTO a VALUES (2)"},
 	}
-	each(t, func(t *testing.T, kind database.Type) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		c := config(t, kind)
 		db := open(t, c)
 		query(t, db, "CREATE TABLE a(n INT)")
@@ -187,50 +187,50 @@ func TestReadOnlyIsEnforced(t *testing.T) {
 					statement = fmt.Sprintf(statement, file)
 				}
 				if rows, err := on.Query(t.Context(), database.Query{SQL: statement, ReadOnly: name == "the query"}); errcode.Of(err) != errcode.ToolExecutionFailed {
-					t.Errorf("%s is read only: %s gave %s %v", name, statement, rows, err)
+					t.Errorf("%s is read-only: %s returned %s, %v", name, statement, rows, err)
 				}
 				if _, err := os.Stat(file); err == nil {
-					t.Errorf("%s made a file", statement)
+					t.Errorf("%s created a file", statement)
 				}
 			}
 		}
 		if got := query(t, db, "SELECT n FROM a"); got != `[{"n":1}]` {
-			t.Errorf("it was changed: %s", got)
+			t.Errorf("the table changed: %s", got)
 		}
 	})
 }
 
-func TestSQLiteReachesNoOtherFile(t *testing.T) {
+func TestSQLite_ReachesNoOtherFile(t *testing.T) {
 	db := open(t, config(t, database.SQLite))
 	file := filepath.Join(t.TempDir(), "x.db")
 	for _, statement := range []string{"ATTACH DATABASE '" + file + "' AS x", "VACUUM INTO '" + file + "'"} {
 		if _, err := db.Query(t.Context(), database.Query{SQL: statement}); err == nil {
-			t.Errorf("%s worked", statement)
+			t.Errorf("%s succeeded", statement)
 		}
 		if _, err := os.Stat(file); err == nil {
-			t.Errorf("%s made a file", statement)
+			t.Errorf("%s created a file", statement)
 		}
 	}
 }
 
-// slow takes minutes on each kind.
-var slow = map[database.Type]string{
+// slowQuery takes minutes on each type of database.
+var slowQuery = map[database.Type]string{
 	database.SQLite:   "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < 100000000000) SELECT count(*) AS n FROM c",
 	database.Postgres: "SELECT pg_sleep(300)",
 	database.MySQL:    "SELECT BENCHMARK(100000000000, SHA2('a', 512)) AS n",
 }
 
-func TestTimeIsUp(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+func TestDB_QueryTimeout(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		query(t, db, "SELECT 1 AS a")
-		if _, err := db.Query(t.Context(), database.Query{SQL: slow[kind], Timeout: 50 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+		if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[kind], Timeout: 50 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
 			t.Errorf("got %v, want tool_timeout", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err := db.Query(ctx, database.Query{SQL: slow[kind]}); err != context.DeadlineExceeded {
-			t.Errorf("got %v, want the caller's end", err)
+		if _, err := db.Query(ctx, database.Query{SQL: slowQuery[kind]}); err != context.DeadlineExceeded {
+			t.Errorf("got %v, want the error of the context", err)
 		}
 		if got := query(t, db, "SELECT 1 AS a"); got != `[{"a":1}]` {
 			t.Errorf("afterwards: %s", got)
@@ -238,22 +238,22 @@ func TestTimeIsUp(t *testing.T) {
 	})
 }
 
-func TestASlowQueryHoldsUpNobody(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+func TestDB_SlowQueryBlocksNoOther(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		query(t, db, "CREATE TABLE a(n INT)")
 		ctx, cancel := context.WithCancel(t.Context())
-		var beside sync.WaitGroup
-		beside.Go(func() { db.Query(ctx, database.Query{SQL: slow[kind]}) })
+		var slow sync.WaitGroup
+		slow.Go(func() { db.Query(ctx, database.Query{SQL: slowQuery[kind]}) })
 		query(t, db, "SELECT 1 AS a")
 		query(t, db, "INSERT INTO a VALUES (1)")
 		cancel()
-		beside.Wait()
+		slow.Wait()
 	})
 }
 
-func TestLimits(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+func TestDB_QueryLimits(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		many := "SELECT 1 AS a UNION ALL SELECT 2 UNION ALL SELECT 3"
 		for name, q := range map[string]database.Query{"rows": {SQL: many, MaxRows: 2}, "bytes": {SQL: many, MaxBytes: 20}} {
@@ -267,8 +267,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-func TestErrorsTellNothingOfTheConnection(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+func TestDB_ErrorsHideConnection(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		c := config(t, kind)
 		db := open(t, c)
 		_, err := db.Query(t.Context(), database.Query{SQL: "SELECT * FROM nowhere"})
@@ -283,7 +283,7 @@ func TestErrorsTellNothingOfTheConnection(t *testing.T) {
 		_, err = open(t, c).Query(t.Context(), database.Query{SQL: "SELECT 1"})
 		for _, secret := range []string{c.Host, c.User, c.Database, "wrong"} {
 			if err == nil || secret != "" && strings.Contains(errcode.Message(err), secret) {
-				t.Errorf("the error tells %q: %v", secret, errcode.Message(err))
+				t.Errorf("the error contains %q: %v", secret, errcode.Message(err))
 			}
 		}
 		if kind != database.SQLite && errcode.Of(err) != errcode.ToolUnavailable {
@@ -292,7 +292,7 @@ func TestErrorsTellNothingOfTheConnection(t *testing.T) {
 	})
 }
 
-func TestTheFileIsMadeByTheFirstWrite(t *testing.T) {
+func TestSQLite_FirstQueryCreatesFile(t *testing.T) {
 	db := open(t, config(t, database.SQLite))
 	if got := query(t, db, "SELECT 1 AS a"); got != `[{"a":1}]` {
 		t.Errorf("got %s", got)
@@ -308,7 +308,7 @@ func TestTheFileIsMadeByTheFirstWrite(t *testing.T) {
 	}
 }
 
-func TestConfigurationsAreChecked(t *testing.T) {
+func TestOpen_RejectsInvalidConfig(t *testing.T) {
 	for name, c := range map[string]database.Config{
 		"nothing": {}, "type": {Type: "oracle"}, "no file": {Type: database.SQLite},
 		"mode": {Type: database.Postgres, Host: "h", Mode: "quick"}, "params": {Type: database.MySQL, Host: "h", Params: map[string]string{"timeout": "soon"}},
@@ -319,18 +319,18 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	}
 }
 
-func TestABusyDatabaseIsNotAway(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+func TestDB_BusyConnectionsAreUnavailable(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		c := config(t, kind)
 		c.MaxConns = 1
 		db := open(t, c)
 		query(t, db, "CREATE TABLE a(n INT)")
 		ctx, cancel := context.WithCancel(t.Context())
 		var busy sync.WaitGroup
-		busy.Go(func() { _, _ = db.Query(ctx, database.Query{SQL: slow[kind]}) })
+		busy.Go(func() { _, _ = db.Query(ctx, database.Query{SQL: slowQuery[kind]}) })
 		defer busy.Wait()
 		defer cancel()
-		for range 1000 { // until the slow one has the connection
+		for range 1000 { // until the slow query has the connection
 			_, err := db.Query(t.Context(), database.Query{SQL: "SELECT n FROM a", Timeout: 20 * time.Millisecond})
 			if err == nil {
 				continue
@@ -340,11 +340,11 @@ func TestABusyDatabaseIsNotAway(t *testing.T) {
 			}
 			return
 		}
-		t.Error("nobody ever waited")
+		t.Error("no query had to wait")
 	})
 }
 
-func TestAFileThatCannotBeOpenedIsAway(t *testing.T) {
+func TestSQLite_MissingFolderIsUnavailable(t *testing.T) {
 	at := database.Config{Type: database.SQLite, Database: filepath.Join(t.TempDir(), "none", "a.db")}
 	for _, readOnly := range []bool{false, true} {
 		at.ReadOnly = readOnly

@@ -12,34 +12,33 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// crowd has a hundred slow statements of one caller under way, until its end.
-func crowd(t *testing.T, db *database.DB, q database.Query) (end func()) {
+// startSlowQueries runs a hundred statements of one caller until end is called.
+func startSlowQueries(t *testing.T, db *database.DB, q database.Query) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var beside sync.WaitGroup
+	var running sync.WaitGroup
 	for range 100 {
-		beside.Go(func() { _, _ = db.Query(ctx, q) })
+		running.Go(func() { _, _ = db.Query(ctx, q) })
 	}
-	return func() { cancel(); beside.Wait() }
+	return func() { cancel(); running.Wait() }
 }
 
-// One caller with a hundred slow statements holds up another's quick one no
-// longer than its own takes.
-func TestOneCallerLeavesConnectionsToOthers(t *testing.T) {
-	each(t, func(t *testing.T, kind database.Type) {
+// A caller with a hundred slow statements does not delay the quick ones of others.
+func TestDB_OneCallerLeavesConnectionsToOthers(t *testing.T) {
+	eachType(t, func(t *testing.T, kind database.Type) {
 		for _, reads := range []bool{true, false} {
 			db := open(t, config(t, kind))
 			query(t, db, "CREATE TABLE a(n INT)")
-			end := crowd(t, db, database.Query{SQL: slow[kind], Caller: "ann", ReadOnly: reads, Timeout: time.Minute})
+			end := startSlowQueries(t, db, database.Query{SQL: slowQuery[kind], Caller: "ann", ReadOnly: reads, Timeout: time.Minute})
 			waits := database.Query{SQL: "SELECT n FROM a", Caller: "ann", ReadOnly: reads, Timeout: 20 * time.Millisecond}
-			for err := error(nil); !errors.Is(err, database.ErrNoConnection); { // until ann has what she may have
+			for err := error(nil); !errors.Is(err, database.ErrNoConnection); { // until ann has all her connections
 				if _, err = db.Query(t.Context(), waits); err != nil && errcode.Of(err) != errcode.ToolUnavailable && errcode.Of(err) != errcode.ToolTimeout {
 					t.Fatalf("got %v", err)
 				}
 			}
-			for _, who := range []string{"bob", "eve", "joe"} {
-				q := database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: who, ReadOnly: reads}
+			for _, caller := range []string{"bob", "eve", "joe"} {
+				q := database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: caller, ReadOnly: reads}
 				if rows, err := db.Query(t.Context(), q); err != nil || string(rows) != `[{"n":0}]` {
-					t.Errorf("%s (%t): got %s %v", who, reads, rows, err)
+					t.Errorf("%s (%t): got %s %v", caller, reads, rows, err)
 				}
 			}
 			end()
@@ -50,40 +49,39 @@ func TestOneCallerLeavesConnectionsToOthers(t *testing.T) {
 	})
 }
 
-// Of a database with one connection a caller with many statements has every
-// other turn, not all.
-func TestCallersOfOneConnectionTakeTurns(t *testing.T) {
+// On one connection two callers alternate, however many statements one of them has.
+func TestDB_CallersTakeTurns(t *testing.T) {
 	const statement = "INSERT INTO a VALUES (1)"
-	for _, kind := range kinds {
+	for _, kind := range allTypes {
 		c := config(t, kind)
 		c.MaxConns = 1
 		db := open(t, c)
 		query(t, db, "CREATE TABLE a(n INT)")
 		ctx, cancel := context.WithCancel(t.Context())
-		var beside sync.WaitGroup
+		var running sync.WaitGroup
 		for range 100 {
-			beside.Go(func() {
+			running.Go(func() {
 				for ctx.Err() == nil {
 					_, _ = db.Query(ctx, database.Query{SQL: statement, Caller: "ann"})
 				}
 			})
 		}
-		before := written(t, db)
+		before := countRows(t, db)
 		for range 20 {
 			if _, err := db.Query(t.Context(), database.Query{SQL: statement, Caller: "bob"}); err != nil {
 				t.Errorf("%s: %v", kind, err)
 			}
 		}
-		if now := written(t, db) - before; now > 600 {
+		if now := countRows(t, db) - before; now > 600 {
 			t.Errorf("%s: while bob wrote 20 rows, %d were written", kind, now)
 		}
 		cancel()
-		beside.Wait()
+		running.Wait()
 	}
 }
 
-// written counts the rows of a.
-func written(t *testing.T, db *database.DB) (n int64) {
+// countRows returns the number of rows in table a.
+func countRows(t *testing.T, db *database.DB) (n int64) {
 	t.Helper()
 	rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: "eve"})
 	if err != nil {

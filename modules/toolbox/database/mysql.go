@@ -19,8 +19,8 @@ import (
 // mysqlDB is a MySQL or MariaDB server.
 type mysqlDB struct {
 	pool     *sql.DB
-	places   *fair.FairSemaphore // at the pool's connections
-	killPool *sql.DB             // keeps no connection
+	slots    *fair.Semaphore // one for each connection of the pool
+	killPool *sql.DB         // for KILL statements; keeps no idle connection
 	readOnly bool
 }
 
@@ -36,10 +36,10 @@ func openMySQL(c Config) (engine, error) {
 	pool := sql.OpenDB(mysqlConnector{connector})
 	pool.SetMaxOpenConns(c.MaxConns)
 	pool.SetMaxIdleConns(c.MaxConns)
-	killer := sql.OpenDB(connector)
-	killer.SetMaxOpenConns(c.MaxConns)
-	killer.SetMaxIdleConns(-1)
-	return &mysqlDB{pool, fair.NewPlaces(c.MaxConns), killer, c.ReadOnly}, nil
+	killPool := sql.OpenDB(connector)
+	killPool.SetMaxOpenConns(c.MaxConns)
+	killPool.SetMaxIdleConns(-1)
+	return &mysqlDB{pool, fair.NewSemaphore(c.MaxConns), killPool, c.ReadOnly}, nil
 }
 
 func mysqlConfig(c Config) (*mysql.Config, error) {
@@ -47,14 +47,14 @@ func mysqlConfig(c Config) (*mysql.Config, error) {
 	if err := checkParams(c.Params); err != nil {
 		return nil, err
 	}
-	if len(c.Params) > 0 { // as in a connection string
+	if len(c.Params) > 0 { // the driver parses them only as a connection string
 		var pairs []string
 		for name, value := range c.Params {
 			pairs = append(pairs, name+"="+value)
 		}
 		parsed, err := mysql.ParseDSN("/?" + strings.Join(pairs, "&"))
 		if err != nil {
-			return nil, errors.New("the queryParams are none of the driver's")
+			return nil, errors.New("queryParams: the MySQL driver does not accept them")
 		}
 		config = parsed
 	}
@@ -66,7 +66,7 @@ func mysqlConfig(c Config) (*mysql.Config, error) {
 	config.MultiStatements, config.AllowAllFiles, config.InterpolateParams, config.ParseTime = false, false, false, false
 	config.Logger = discardLogger{}
 	if config.Timeout == 0 {
-		config.Timeout = patience
+		config.Timeout = connectTimeout
 	}
 	if c.Dial != nil {
 		config.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) }
@@ -74,12 +74,13 @@ func mysqlConfig(c Config) (*mysql.Config, error) {
 	return config, nil
 }
 
-// checkParams refuses what begins another parameter, and characters of which a byte may be a backslash: quotes would
-// end elsewhere than they seem to.
+// checkParams rejects an & that would begin another parameter, and character sets other
+// than UTF-8. In some of them a byte of a character may be a backslash, so that quotes
+// would end in another place.
 func checkParams(params map[string]string) error {
 	for name, value := range params {
 		if strings.ContainsAny(name, "&=") || strings.Contains(value, "&") {
-			return errors.New("queryParams: a name or a value has &, which begins another; write %26")
+			return errors.New("queryParams: a name or value contains &, which begins another parameter; write %26")
 		}
 		name = strings.ToLower(name)
 		if !strings.Contains(name, "charset") && !strings.Contains(name, "character_set") && !strings.Contains(name, "collation") {
@@ -87,14 +88,14 @@ func checkParams(params map[string]string) error {
 		}
 		for one := range strings.SplitSeq(value, ",") {
 			if !strings.HasPrefix(strings.ToLower(strings.Trim(one, `'" `)), "utf8") {
-				return errors.New("queryParams: texts are UTF-8: " + name + " has to be one of utf8mb4")
+				return errors.New("queryParams: " + name + " must be a UTF-8 character set or collation such as utf8mb4")
 			}
 		}
 	}
 	return nil
 }
 
-// discardLogger is a mysql.Logger: what the driver would log names hosts.
+// discardLogger is a mysql.Logger that drops everything: the driver logs host names.
 type discardLogger struct{}
 
 func (discardLogger) Print(...any) {}
@@ -106,11 +107,11 @@ func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
 			return err
 		}
 	}
-	give, err := place(ctx, d.places, q.Caller)
+	release, err := acquireSlot(ctx, d.slots, q.Caller)
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer release()
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
 		return unavailableError{err}
@@ -131,19 +132,19 @@ func (d *mysqlDB) query(ctx context.Context, q Query, t *table) error {
 	return runMySQL(ctx, conn, q, t)
 }
 
-// killTime is how long the end of a statement may take.
-const killTime = 2 * time.Second
+// killTimeout limits the time to end a statement.
+const killTimeout = 2 * time.Second
 
-// kill ends what a connection that is still held is at: the server goes on with
-// it when nobody listens any more.
+// kill ends the statement of a connection, since the server would continue it after
+// the client is gone. The connection must not be back in its pool yet.
 func (d *mysqlDB) kill(conn *sql.Conn, number string) {
-	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	_, _ = d.killPool.ExecContext(ctx, "KILL "+number) // it may have ended by itself
+	_, _ = d.killPool.ExecContext(ctx, "KILL "+number) // the statement may have ended
 	dropConn(conn)
 }
 
-// readOnly runs fn in a transaction in which the database refuses changes.
+// readOnly runs fn in a transaction in which the database rejects changes.
 func readOnly(ctx context.Context, conn *sql.Conn, fn func(*sql.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -153,10 +154,12 @@ func readOnly(ctx context.Context, conn *sql.Conn, fn func(*sql.Tx) error) error
 	return fn(tx)
 }
 
+// querier is a connection or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
 }
 
+// runMySQL runs a statement and adds its rows to t.
 func runMySQL(ctx context.Context, on querier, q Query, t *table) error {
 	args := q.Args
 	if !strings.Contains(q.SQL, "?") { // nothing to prepare
@@ -177,7 +180,7 @@ func runMySQL(ctx context.Context, on querier, q Query, t *table) error {
 	return mysqlError(collectMySQL(rows, types, t))
 }
 
-// mysqlError tells a lost connection from the server's words.
+// mysqlError distinguishes a lost connection from an error of the statement.
 func mysqlError(err error) error {
 	if errors.Is(err, driver.ErrBadConn) { // nothing was sent
 		return unavailableError{err}
@@ -188,7 +191,7 @@ func mysqlError(err error) error {
 	return err
 }
 
-// isBroken says whether an error is of the connection.
+// isBroken reports whether an error is that of a broken connection.
 func isBroken(err error) bool {
 	_, ok := errors.AsType[net.Error](err)
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -213,8 +216,8 @@ func collectMySQL(rows *sql.Rows, types []*sql.ColumnType, t *table) error {
 	return rows.Err()
 }
 
-// appendMySQL appends a value by its column's type: the text protocol gives
-// everything as bytes, the binary one numbers as such.
+// appendMySQL appends a value by its column's type. The text protocol returns every
+// value as bytes, the binary protocol numbers as Go values.
 func appendMySQL(buf []byte, v any, kind string) []byte {
 	text, ok := v.([]byte)
 	if !ok {
@@ -236,8 +239,8 @@ func appendMySQL(buf []byte, v any, kind string) []byte {
 	return appendText(buf, string(text))
 }
 
-// isoTime puts the T of RFC 3339 into a time that the server wrote; it has no
-// zone, so none is added.
+// isoTime returns a time of the server in the form of RFC 3339, but without a zone,
+// since the server's time has none.
 func isoTime(text string) string { return strings.Replace(text, " ", "T", 1) }
 
 func (d *mysqlDB) close() error { return errors.Join(d.pool.Close(), d.killPool.Close()) }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// mysqlConnector opens connections that know their number at the server.
+// mysqlConnector opens connections that know their connection id at the server.
 type mysqlConnector struct{ driver.Connector }
 
 // Connect implements driver.Connector.
@@ -19,16 +19,16 @@ func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	driven, ok := conn.(mysqlDriverConn)
 	if !ok {
-		return nil, errors.Join(errors.New("the driver of MySQL is another one"), conn.Close())
+		return nil, errors.Join(fmt.Errorf("unexpected MySQL driver connection type %T", conn), conn.Close())
 	}
-	number, err := queryConnectionID(ctx, driven)
+	id, err := queryConnectionID(ctx, driven)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &mysqlConn{mysqlDriverConn: driven, connectionID: number, prepared: prepared{}}, nil
+	return &mysqlConn{mysqlDriverConn: driven, connectionID: id, prepared: prepared{}}, nil
 }
 
-// queryConnectionID asks the server what it calls a connection.
+// queryConnectionID returns the server's id of a connection, which KILL needs.
 func queryConnectionID(ctx context.Context, conn driver.QueryerContext) (string, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT CONNECTION_ID()", nil)
 	if err != nil {
@@ -39,16 +39,16 @@ func queryConnectionID(ctx context.Context, conn driver.QueryerContext) (string,
 	if err := rows.Next(row); err != nil {
 		return "", err
 	}
-	switch number := row[0].(type) {
+	switch id := row[0].(type) {
 	case int64, uint64:
-		return fmt.Sprint(number), nil
+		return fmt.Sprint(id), nil
 	case []byte:
-		return string(number), nil
+		return string(id), nil
 	}
-	return "", fmt.Errorf("the number of a connection is a %T", row[0])
+	return "", fmt.Errorf("unexpected type of a connection id: %T", row[0])
 }
 
-// mysqlDriverConn is a connection as the driver has it.
+// mysqlDriverConn is a connection of the driver.
 type mysqlDriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -61,26 +61,26 @@ type mysqlDriverConn interface {
 	driver.Validator
 }
 
-// mysqlConn keeps its number, by which others end what it is at, and statements
-// that were prepared. Like every driver.Conn it is used by one goroutine at a time.
+// mysqlConn knows its connection id, by which kill ends its statement, and reuses
+// prepared statements. Like every driver.Conn it is used by one goroutine at a time.
 type mysqlConn struct {
 	mysqlDriverConn
 	connectionID string
 	prepared     prepared
-	long         driver.Stmt // the last that was too long to be kept with its text; nil is none
+	long         driver.Stmt // the last statement that was too long for prepared; may be nil
 }
 
-// connectionIDOf gives the number of a connection that is held.
-func connectionIDOf(conn *sql.Conn) (number string) {
-	_ = conn.Raw(func(c any) error { // what is held is there
-		number = c.(*mysqlConn).connectionID
+// connectionIDOf returns the server id of a connection, which must not be released yet.
+func connectionIDOf(conn *sql.Conn) (id string) {
+	_ = conn.Raw(func(c any) error { // cannot fail before the release
+		id = c.(*mysqlConn).connectionID
 		return nil
 	})
-	return number
+	return id
 }
 
-// QueryContext implements driver.QueryerContext. The server says how many
-// placeholders there are: what looks like one may stand in a text or a comment.
+// QueryContext implements driver.QueryerContext. The server counts the placeholders,
+// since a question mark may stand in a string or a comment.
 func (c *mysqlConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	if len(args) == 0 {
 		return c.mysqlDriverConn.QueryContext(ctx, text, nil)
@@ -91,17 +91,17 @@ func (c *mysqlConn) QueryContext(ctx context.Context, text string, args []driver
 	}
 	n := s.NumInput()
 	if n > len(args) {
-		return nil, fmt.Errorf("it has %d placeholders, and %d values for them", n, len(args))
+		return nil, fmt.Errorf("the statement has %d placeholders but %d values", n, len(args))
 	}
 	rows, err := s.(driver.StmtQueryContext).QueryContext(ctx, args[:n])
-	if err != nil { // perhaps the server wants it prepared anew
+	if err != nil { // the server may require preparing it again
 		delete(c.prepared, text)
 		return nil, errors.Join(err, s.Close())
 	}
 	return rows, nil
 }
 
-// statement prepares a text, unless that was done before.
+// statement returns the prepared statement of a text, which it reuses.
 func (c *mysqlConn) statement(ctx context.Context, text string) (driver.Stmt, error) {
 	if s, ok := c.prepared[text]; ok {
 		return s, nil
@@ -117,5 +117,5 @@ func (c *mysqlConn) statement(ctx context.Context, text string) (driver.Stmt, er
 		}
 		return s, err
 	}
-	return s, c.prepared.keep(text, s)
+	return s, c.prepared.add(text, s)
 }

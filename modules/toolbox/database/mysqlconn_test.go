@@ -10,9 +10,9 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// What looks like a placeholder, in a text or a comment, is none; and more
-// arguments than placeholders are fine.
-func TestPlaceholdersOfMySQLAreTheServers(t *testing.T) {
+// A question mark in a string or a comment is not a placeholder. Extra arguments are
+// ignored.
+func TestMySQL_PlaceholdersAreCountedByServer(t *testing.T) {
 	db := open(t, config(t, database.MySQL))
 	for statement, want := range map[string]string{
 		"SELECT 'why?' AS q, ? AS v":                            `[{"q":"why?","v":"a"}]`,
@@ -34,10 +34,9 @@ func TestPlaceholdersOfMySQLAreTheServers(t *testing.T) {
 	}
 }
 
-// A statement is prepared once for a connection: what it gives follows its
-// arguments and the schema all the same, also when there are more statements
-// than are kept, and longer ones.
-func TestStatementsOfMySQLAreKept(t *testing.T) {
+// A reused prepared statement follows its arguments and the current schema, also when
+// there are more or longer statements than are kept.
+func TestMySQL_ReusesPreparedStatements(t *testing.T) {
 	c := config(t, database.MySQL)
 	c.MaxConns = 1
 	db := open(t, c)
@@ -66,19 +65,18 @@ func TestStatementsOfMySQLAreKept(t *testing.T) {
 	query(t, db, "DROP TABLE k")
 	for range 2 {
 		if _, err := db.Query(t.Context(), database.Query{SQL: all, Args: []any{int64(7)}}); errcode.Of(err) != errcode.ToolExecutionFailed {
-			t.Errorf("a table that is gone gave %v", err)
+			t.Errorf("a dropped table returned %v", err)
 		}
 	}
 	query(t, db, "CREATE TABLE k(c TEXT, a INT)")
 	query(t, db, "INSERT INTO k VALUES ('x', 7)")
 	if got := query(t, db, all, int64(7)); got != `[{"c":"x","a":7}]` {
-		t.Errorf("of a new table: %s", got)
+		t.Errorf("the new table returned %s", got)
 	}
 }
 
-// What a connection is at is stopped by its own number, also when it is the
-// second at its place.
-func TestAConnectionThatWasMadeAnewIsStopped(t *testing.T) {
+// A statement is killed by the id of its current connection, also after a reconnect.
+func TestMySQL_KillsReconnectedConnection(t *testing.T) {
 	c := config(t, database.MySQL)
 	c.MaxConns = 1
 	db, other := open(t, c), open(t, c)
@@ -91,16 +89,16 @@ func TestAConnectionThatWasMadeAnewIsStopped(t *testing.T) {
 		if first == second {
 			t.Fatalf("the connection is still %s", first)
 		}
-		if _, err := db.Query(t.Context(), database.Query{SQL: slow[database.MySQL], Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+		if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[database.MySQL], Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
 			t.Errorf("got %v", err)
 		}
-		for end := time.Now().Add(5 * time.Second); query(t, other, running[database.MySQL]) != `[{"n":0}]`; {
+		for end := time.Now().Add(5 * time.Second); query(t, other, runningStatements[database.MySQL]) != `[{"n":0}]`; {
 			if time.Now().After(end) {
-				t.Fatal("it goes on")
+				t.Fatal("the statement is still running")
 			}
 		}
 		if now := query(t, other, number); now != bystander {
-			t.Errorf("another connection was ended: %s, then %s", bystander, now)
+			t.Errorf("another connection was killed: %s, then %s", bystander, now)
 		}
 	}
 }

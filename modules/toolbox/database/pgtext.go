@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgTypes knows which types are arrays of which.
+// pgTypes knows the element types of arrays.
 var pgTypes = pgtype.NewMap()
 
-// textual are the types that a driver would rather have in binary, as such whose
-// values are texts, which are exact for every type.
-var textual = func() (list []*pgtype.Type) {
+// textTypes are the types for which the driver prefers the binary format, changed to
+// prefer text: the text format is exact for every type.
+var textTypes = func() (list []*pgtype.Type) {
 	for oid := range uint32(lastOID) {
 		if t, ok := pgTypes.TypeForOID(oid); ok && t.Codec.PreferredFormat() != pgtype.TextFormatCode {
 			list = append(list, &pgtype.Type{Name: t.Name, OID: oid, Codec: textCodec{t.Codec}})
@@ -23,23 +23,23 @@ var textual = func() (list []*pgtype.Type) {
 	return list
 }()
 
-// lastOID is above the numbers of all types that a server has from the start.
+// lastOID is above the OIDs of all built-in types.
 const lastOID = 10_000
 
-// textCodec is a type whose values are texts.
+// textCodec is a codec that prefers the text format.
 type textCodec struct{ pgtype.Codec }
 
 // PreferredFormat implements pgtype.Codec.
 func (textCodec) PreferredFormat() int16 { return pgtype.TextFormatCode }
 
-// registerTextCodecs has a connection ask for all columns as text.
+// registerTextCodecs makes a connection request all columns as text.
 func registerTextCodecs(m *pgtype.Map) {
-	for _, t := range textual {
+	for _, t := range textTypes {
 		m.RegisterType(t)
 	}
 }
 
-// appendPostgres appends a value that the server wrote as text; nil is NULL.
+// appendPostgres appends a value in the text format of the server; nil is NULL.
 func appendPostgres(buf, text []byte, oid uint32) []byte {
 	if text == nil {
 		return append(buf, "null"...)
@@ -61,7 +61,7 @@ func appendPostgres(buf, text []byte, oid uint32) []byte {
 	case pgtype.TimestamptzOID, pgtype.TimestampOID:
 		return appendText(buf, pgTime(string(text)))
 	}
-	if element, ok := elementOf(oid); ok {
+	if element, ok := elementType(oid); ok {
 		if list, rest, ok := readArray(string(text), element); ok && rest == "" {
 			return append(buf, list...)
 		}
@@ -69,13 +69,13 @@ func appendPostgres(buf, text []byte, oid uint32) []byte {
 	return appendText(buf, string(text))
 }
 
-// isNumber says whether text is a number in JSON as it stands.
+// isNumber reports whether text is a JSON number.
 func isNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid(text)
 }
 
-// pgTime gives a time in RFC 3339; one that is not in the calendar (infinity,
-// BC) stays as it is. A time without a zone gets none.
+// pgTime returns a time in the form of RFC 3339. A time without a zone gets none. A
+// time that the form cannot express (infinity, BC) is returned unchanged.
 func pgTime(text string) string {
 	for _, layout := range []string{"2006-01-02 15:04:05.999999-07", "2006-01-02 15:04:05.999999-07:00", "2006-01-02 15:04:05.999999-07:00:00"} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -88,8 +88,9 @@ func pgTime(text string) string {
 	return text
 }
 
-// elementOf gives the type of an array's elements.
-func elementOf(oid uint32) (uint32, bool) {
+// elementType returns the type of an array's elements, and reports whether oid is an
+// array.
+func elementType(oid uint32) (uint32, bool) {
 	t, ok := pgTypes.TypeForOID(oid)
 	if !ok {
 		return 0, false
@@ -101,8 +102,8 @@ func elementOf(oid uint32) (uint32, bool) {
 	return array.ElementType.OID, true
 }
 
-// readArray reads an array as the server writes it, {1,NULL,"a b",{…}}, perhaps
-// behind its bounds, and gives it as JSON with what follows it.
+// readArray parses an array in the server's format, {1,NULL,"a b",{…}}, optionally
+// with its bounds first. It returns the array as JSON and the text after it.
 func readArray(text string, element uint32) (list []byte, rest string, ok bool) {
 	if strings.HasPrefix(text, "[") { // [0:2]={…}
 		if _, text, ok = strings.Cut(text, "="); !ok {
@@ -131,6 +132,7 @@ func readArray(text string, element uint32) (list []byte, rest string, ok bool) 
 	}
 }
 
+// readElement appends one element, which may be an array itself.
 func readElement(list []byte, text string, element uint32) ([]byte, string, bool) {
 	if strings.HasPrefix(text, "{") {
 		inner, rest, ok := readArray(text, element)
@@ -150,8 +152,7 @@ func readElement(list []byte, text string, element uint32) ([]byte, string, bool
 	return appendPostgres(list, []byte(text[:end]), element), text[end:], true
 }
 
-// readQuoted reads up to the closing quote; a backslash takes what follows as
-// it is.
+// readQuoted reads up to the closing quote. The character after a backslash is literal.
 func readQuoted(text string) (value, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -25,7 +25,7 @@ import (
 type postgresDB struct {
 	config   *pgxpool.Config
 	mode     pgx.QueryExecMode
-	places   *fair.FairSemaphore // at the pool's connections
+	slots    *fair.Semaphore // one for each connection of the pool
 	readOnly bool
 
 	mu     sync.Mutex // guards what follows
@@ -46,7 +46,7 @@ var execModes = map[string]pgx.QueryExecMode{
 func openPostgres(c Config) (engine, error) {
 	mode, ok := execModes[c.Mode]
 	if !ok {
-		return nil, fmt.Errorf("queryExecMode %q is none of cache_statement, cache_describe, describe_exec, exec, simple_protocol", c.Mode)
+		return nil, fmt.Errorf("queryExecMode %q must be cache_statement, cache_describe, describe_exec, exec or simple_protocol", c.Mode)
 	}
 	if c.Port == 0 {
 		c.Port = 5432
@@ -61,42 +61,42 @@ func openPostgres(c Config) (engine, error) {
 	if err != nil {
 		return nil, invalidParam(at, params)
 	}
-	settle(config.ConnConfig.RuntimeParams)
+	fixQuoting(config.ConnConfig.RuntimeParams)
 	config.MaxConns = int32(c.MaxConns)
 	config.ConnConfig.DefaultQueryExecMode = readerExecMode(mode)
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { registerTextCodecs(conn.TypeMap()); return nil }
 	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = patience
+		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	if c.Dial != nil {
 		config.ConnConfig.DialFunc = func(ctx context.Context, _, addr string) (net.Conn, error) { return c.Dial(ctx, addr) }
 		config.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
-	return &postgresDB{config: config, mode: mode, places: fair.NewPlaces(c.MaxConns), readOnly: c.ReadOnly}, nil
+	return &postgresDB{config: config, mode: mode, slots: fair.NewSemaphore(c.MaxConns), readOnly: c.ReadOnly}, nil
 }
 
 func parsePostgres(at url.URL, params url.Values) (*pgxpool.Config, error) {
-	at.RawQuery = strings.ReplaceAll(params.Encode(), "+", "%20") // a plus is itself to the driver
+	at.RawQuery = strings.ReplaceAll(params.Encode(), "+", "%20") // the driver reads a plus as a plus
 	return pgxpool.ParseConfig(at.String())
 }
 
-// invalidParam names the parameter without which an address could be used. What the
-// driver says of it may hold values.
+// invalidParam returns an error with the name of the invalid parameter: the one without
+// which the driver accepts the address. The driver's own error may contain values.
 func invalidParam(at url.URL, params url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		rest := maps.Clone(params)
 		rest.Del(name)
 		if _, err := parsePostgres(at, rest); err == nil {
-			return fmt.Errorf("queryParams: %s has a value that the driver does not take, or names a file that cannot be read", name)
+			return fmt.Errorf("queryParams: %s has a value that the driver does not accept, or names an unreadable file", name)
 		}
 	}
-	return errors.New("host, port, user, database or queryParams cannot be used together")
+	return errors.New("the driver does not accept this combination of host, port, user, database and queryParams")
 }
 
-// readerExecMode gives how statements that read are sent. The simple protocol
-// takes several at once, of which the first could end a reader's transaction; and
-// what has a name at the server, as what begins that transaction would, could be
-// replaced by another statement.
+// readerExecMode returns the mode for statements in a read-only transaction. The simple
+// protocol accepts several statements in one text, of which the first could end that
+// transaction. Named prepared statements, among them "begin", could be replaced at the
+// server.
 func readerExecMode(mode pgx.QueryExecMode) pgx.QueryExecMode {
 	switch mode {
 	case pgx.QueryExecModeSimpleProtocol:
@@ -107,20 +107,20 @@ func readerExecMode(mode pgx.QueryExecMode) pgx.QueryExecMode {
 	return mode
 }
 
-// settle has quotes end where they seem to, whatever the server, the database or
-// the parameters say.
-func settle(params map[string]string) {
+// fixQuoting sets the parameters on which the end of a quoted string depends, whatever
+// the server, the database or the configuration set.
+func fixQuoting(params map[string]string) {
 	for name, value := range map[string]string{"standard_conforming_strings": "on", "client_encoding": "UTF8"} {
 		maps.DeleteFunc(params, func(key, _ string) bool { return strings.EqualFold(key, name) })
 		params[name] = value
 	}
 }
 
-// acquire takes a connection of the pool, which is made with the first.
+// acquire returns a connection of the pool. The first call creates the pool.
 func (d *postgresDB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	d.mu.Lock()
 	if d.pool == nil && !d.closed {
-		pool, err := pgxpool.NewWithConfig(context.Background(), d.config) // connects to nothing yet
+		pool, err := pgxpool.NewWithConfig(context.Background(), d.config) // does not connect
 		if err != nil {
 			d.mu.Unlock()
 			return nil, unavailableError{err}
@@ -130,7 +130,7 @@ func (d *postgresDB) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	pool := d.pool
 	d.mu.Unlock()
 	if pool == nil {
-		return nil, unavailableError{errors.New("the source is closed")}
+		return nil, unavailableError{errors.New("the database is closed")}
 	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -146,33 +146,33 @@ func (d *postgresDB) query(ctx context.Context, q Query, t *table) error {
 			return err
 		}
 	}
-	give, err := place(ctx, d.places, q.Caller)
+	release, err := acquireSlot(ctx, d.slots, q.Caller)
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer release()
 	conn, err := d.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
 	if q.Untrusted {
-		defer closeNow(ctx, conn)
+		defer closeConn(ctx, conn)
 	}
-	conn.Conn().PgConn().Frontend().SetMaxBodyLen(4*q.MaxBytes + maxHead)
+	conn.Conn().PgConn().Frontend().SetMaxBodyLen(4*q.MaxBytes + maxOverhead)
 	if reads {
 		return postgresError(d.read(ctx, conn, q, t))
 	}
 	return postgresError(d.run(ctx, conn, q, t))
 }
 
-// maxHead is what a message of the server may have beside a row, in bytes. Rows
-// as text are longer than as JSON, but not four times.
-const maxHead = 1 << 20
+// maxOverhead is how many bytes a message of the server may have in addition to a row.
+// A row as text is longer than as JSON, but at most four times.
+const maxOverhead = 1 << 20
 
-// read runs a statement in a transaction in which the database refuses changes.
-// All goes out at once: when the transaction does not begin, the server leaves
-// out the rest.
+// read runs a statement in a transaction in which the database rejects changes. The
+// three statements are sent together, for one round trip. If the transaction does not
+// begin, the server skips the rest.
 func (d *postgresDB) read(ctx context.Context, conn *pgxpool.Conn, q Query, t *table) error {
 	defer endTransaction(ctx, conn)
 	b := &pgx.Batch{}
@@ -180,7 +180,7 @@ func (d *postgresDB) read(ctx context.Context, conn *pgxpool.Conn, q Query, t *t
 	b.Queue(q.SQL, q.Args...)
 	b.Queue("rollback")
 	answers := conn.SendBatch(ctx, b)
-	defer answers.Close() // what it may say, the rows have said
+	defer answers.Close() // its error is also that of the rows
 	if _, err := answers.Exec(); err != nil {
 		return err
 	}
@@ -191,24 +191,24 @@ func (d *postgresDB) read(ctx context.Context, conn *pgxpool.Conn, q Query, t *t
 	return collectPostgres(rows, t)
 }
 
-// endTransaction ends the transaction of a statement that failed.
+// endTransaction rolls back the transaction of a failed statement.
 func endTransaction(ctx context.Context, conn *pgxpool.Conn) {
 	if pg := conn.Conn().PgConn(); pg.IsClosed() || pg.TxStatus() == 'I' {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 	defer cancel()
-	_, _ = conn.Exec(ctx, "rollback") // else the pool does not take it back
+	_, _ = conn.Exec(ctx, "rollback") // otherwise the pool discards the connection
 }
 
-// closeNow ends a connection before its pool has it back.
-func closeNow(ctx context.Context, conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+// closeConn closes a connection before it goes back to its pool.
+func closeConn(ctx context.Context, conn *pgxpool.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 	defer cancel()
-	_ = conn.Conn().Close(ctx) // it is gone either way
+	_ = conn.Conn().Close(ctx) // the connection is closed even with an error
 }
 
-// run runs a statement by itself.
+// run runs a statement outside a transaction.
 func (d *postgresDB) run(ctx context.Context, conn *pgxpool.Conn, q Query, t *table) error {
 	rows, err := conn.Query(ctx, q.SQL, append([]any{d.mode, pgx.QueryResultFormats{pgx.TextFormatCode}}, q.Args...)...)
 	if err != nil {
@@ -238,23 +238,23 @@ func collectPostgres(rows pgx.Rows, t *table) error {
 	return rows.Err()
 }
 
-// postgresError tells a lost connection from the server's words, of which the
-// message is passed on.
+// postgresError distinguishes a lost connection from an error of the statement. Of the
+// latter only message and code are kept.
 func postgresError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if step, ok := errors.AsType[pgx.ErrPreprocessingBatch](err); ok { // it repeats the statement
+	if step, ok := errors.AsType[pgx.ErrPreprocessingBatch](err); ok { // its text repeats the statement
 		err = errors.Unwrap(step)
 	}
-	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if said.SeverityUnlocalized == "FATAL" { // it closes the connection with that
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if e.SeverityUnlocalized == "FATAL" { // the server closes the connection
 			return connLostError{err}
 		}
-		return fmt.Errorf("%s (SQLSTATE %s)", said.Message, said.Code)
+		return fmt.Errorf("%s (SQLSTATE %s)", e.Message, e.Code)
 	}
 	if _, ok := errors.AsType[*pgproto3.ExceededMaxBodyLenErr](err); ok {
-		return errcode.New(errcode.ResultTooLarge, "run a statement: one of its rows is too long; ask for less")
+		return errcode.New(errcode.ResultTooLarge, "run a statement: a row is too long; request less data")
 	}
 	if pgconn.SafeToRetry(err) {
 		return unavailableError{err}
@@ -265,7 +265,7 @@ func postgresError(err error) error {
 	return err
 }
 
-// close closes the connections when they are given back.
+// close closes the connections, running ones after their statements.
 func (d *postgresDB) close() error {
 	d.mu.Lock()
 	pool := d.pool

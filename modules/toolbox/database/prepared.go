@@ -5,26 +5,27 @@ import (
 	"errors"
 )
 
-// prepared are the statements that a connection keeps, by their texts. So many,
-// of so many bytes each at most: some are made of what a caller says.
+// prepared are the prepared statements that a connection keeps, by their text. Number
+// and length are limited, because callers can write statements.
 type prepared map[string]driver.Stmt
 
 const (
 	maxPrepared     = 64
-	maxPreparedText = 8 << 10
+	maxPreparedText = 8 << 10 // bytes of a statement
 )
 
-// keep adds a statement whose text is short enough. When there are as many as may
-// be, all others are forgotten.
-func (p prepared) keep(text string, s driver.Stmt) (err error) {
+// add adds a statement with at most maxPreparedText bytes. If the limit is reached, it
+// closes all others.
+func (p prepared) add(text string, s driver.Stmt) (err error) {
 	if len(p) >= maxPrepared {
-		err = p.forget()
+		err = p.closeAll()
 	}
 	p[text] = s
 	return err
 }
 
-func (p prepared) forget() error {
+// closeAll closes and removes all statements.
+func (p prepared) closeAll() error {
 	var errs []error
 	for text, s := range p {
 		errs = append(errs, s.Close())

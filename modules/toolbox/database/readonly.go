@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// checkReadOnly holds a statement against what a server refuses in a transaction that
-// only reads: it lets through what ends the transaction from within (a block of
-// MariaDB, a procedure) and what writes files. So a reader is one of the
-// statements that do nothing but read, and the transaction does the rest.
+// checkReadOnly rejects statements that a read-only transaction would not stop: those
+// that can end the transaction from within (a compound statement of MariaDB, a
+// procedure), and those that write files. It accepts statements that begin with a verb
+// that only reads; the transaction rejects the remaining changes.
 func checkReadOnly(kind Type, statement string) error {
 	word := strings.ToUpper(firstWord(statement))
-	if !slices.Contains(readers, word) {
-		return errors.New("only statements that read are let through here: begin it with " + strings.Join(readers, ", "))
+	if !slices.Contains(readVerbs, word) {
+		return errors.New("only statements that read are allowed here: begin with " + strings.Join(readVerbs, ", "))
 	}
 	if kind == MySQL && writesFile.MatchString(statement) {
-		return errors.New("OUTFILE and DUMPFILE write a file, and are not let through here")
+		return errors.New("OUTFILE and DUMPFILE write a file and are not allowed here")
 	}
 	return nil
 }
 
-// readers are the words that statements which read begin with.
-var readers = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"}
+// readVerbs are the words that a statement which only reads may begin with.
+var readVerbs = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"}
 
 var writesFile = regexp.MustCompile(`(?i)\b(OUTFILE|DUMPFILE)\b`)
 
 const blanks = " \t\n\v\f\r"
 
-// firstWord gives the letters that a statement begins with, after blanks,
-// parentheses and comments; "" where servers do not agree where a comment ends,
-// or run what is in it.
+// firstWord returns the letters that a statement begins with, after white space,
+// parentheses and comments. It returns "" after a comment whose end servers disagree
+// on, or whose content they execute.
 func firstWord(statement string) string {
 	for {
 		statement = strings.TrimLeft(statement, blanks+"(")
@@ -51,8 +51,8 @@ func firstWord(statement string) string {
 	return statement[:end]
 }
 
-// afterComment gives what follows the comment that text begins with, all of it
-// if there is none.
+// afterComment returns the text after the comment it begins with, all of it without a
+// comment. It reports false if servers may read the comment differently.
 func afterComment(text string) (rest string, ok bool) {
 	if strings.HasPrefix(text, "--") || strings.HasPrefix(text, "#") {
 		comment, rest, _ := strings.Cut(text, "\n")
@@ -67,11 +67,10 @@ func afterComment(text string) (rest string, ok bool) {
 	return rest, closed && !runs && !strings.Contains(comment, "/*")
 }
 
-// setting finds what could switch off what holds a database in memory to
-// reading, or change it for others: it has a single connection, which others
-// write with. Functions such as pragma_table_info set nothing.
-var setting = regexp.MustCompile(`(?i)\bpragma\b`)
+// pragmaPattern matches statements that could switch off query_only, or change settings
+// for others, in a database in memory: it has one connection, which all callers share.
+// Functions such as pragma_table_info do not match.
+var pragmaPattern = regexp.MustCompile(`(?i)\bpragma\b`)
 
-// ofProcess finds settings of SQLite that are not a connection's, but of all
-// databases in the process.
-var ofProcess = regexp.MustCompile(`(?i)(temp|data)_store_directory`)
+// processSetting matches settings of SQLite that apply to all databases of the process.
+var processSetting = regexp.MustCompile(`(?i)(temp|data)_store_directory`)

@@ -17,32 +17,32 @@ import (
 	"github.com/rolecall/rolecall/internal/fair"
 )
 
-// sqliteDB is a file with several connections that read and one that writes,
-// so that a slow query holds up nobody but writers do wait for each other. A
-// database in memory is one connection.
+// sqliteDB is a file with several connections that read and one that writes. A slow
+// query blocks no other; writers wait for each other. A database in memory has one
+// connection.
 type sqliteDB struct {
 	readers *sqlitePool // opened mode=ro
-	writer  *sqlitePool // nil for a database that is only read
+	writer  *sqlitePool // nil for a read-only database
 
 	mu     sync.Mutex           // guards writes
-	writes map[fingerprint]bool // statements that readers refused
+	writes map[fingerprint]bool // statements that a reader rejected
 }
 
-// sqlitePool is connections of one sort.
+// sqlitePool is the reading or the writing connections.
 type sqlitePool struct {
 	*sql.DB
-	places *fair.FairSemaphore
+	slots *fair.Semaphore
 }
 
-// fingerprint stands for a statement, which may be long.
+// fingerprint is the hash of a statement, which may be long.
 type fingerprint = [sha256.Size]byte
 
-// maxWrites bounds how many statements are known to write.
+// maxWrites limits the statements that are remembered as writing.
 const maxWrites = 4096
 
 func openSQLite(c Config) (engine, error) {
 	if c.Database == "" {
-		return nil, errors.New("sqlite needs a database: the name of a file")
+		return nil, errors.New("database is missing: the name of a file")
 	}
 	if isMemory(c.Database) {
 		db, err := newSQLitePool("file::memory:?", 1)
@@ -75,21 +75,21 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 	db := sql.OpenDB(sqliteConnector{connector})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return &sqlitePool{db, fair.NewPlaces(conns)}, nil
+	return &sqlitePool{db, fair.NewSemaphore(conns)}, nil
 }
 
-// query runs a statement on a reader; one that turns out to write runs on the
-// writer, unless it may not. A reader changes nothing before it refuses.
+// query runs a statement on a reader. If the reader rejects it as writing, it runs on
+// the writer, unless it is ReadOnly. A reader rejects before it changes anything.
 func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
-	if ofProcess.MatchString(q.SQL) {
-		return errors.New("temp_store_directory and data_store_directory are of the whole process, and not let through here")
+	if processSetting.MatchString(q.SQL) {
+		return errors.New("temp_store_directory and data_store_directory apply to the whole process and are not allowed here")
 	}
 	if d.readers == d.writer { // in memory
 		return d.run(ctx, d.writer, q, t)
 	}
 	if q.ReadOnly || d.writer == nil {
 		err := d.run(ctx, d.readers, q, t)
-		if d.writer != nil && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN { // nothing was ever written: there is no file
+		if d.writer != nil && sqliteCode(err) == sqlite3.SQLITE_CANTOPEN { // the file does not exist yet
 			if err := d.writer.PingContext(ctx); err != nil {
 				return unavailableError{err}
 			}
@@ -107,8 +107,8 @@ func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 	return d.run(ctx, d.writer, q, t)
 }
 
-// isWrite says whether a statement is known to write. Nothing is kept of a
-// Foreign one: it may never come again.
+// isWrite reports whether a statement is known to write. Untrusted ones are not
+// remembered, since they may never come again.
 func (d *sqliteDB) isWrite(q Query) bool {
 	if q.Untrusted {
 		return false
@@ -118,6 +118,7 @@ func (d *sqliteDB) isWrite(q Query) bool {
 	return d.writes[sha256.Sum256([]byte(q.SQL))]
 }
 
+// noteWrite remembers that a statement writes.
 func (d *sqliteDB) noteWrite(q Query) {
 	if q.Untrusted {
 		return
@@ -132,17 +133,17 @@ func (d *sqliteDB) noteWrite(q Query) {
 
 // run runs a statement on a connection.
 func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table) error {
-	give, err := place(ctx, pool.places, q.Caller)
+	release, err := acquireSlot(ctx, pool.slots, q.Caller)
 	if err != nil {
 		return err
 	}
-	defer give()
+	defer release()
 	conn, err := pool.Conn(ctx)
-	if err != nil && (pool == d.writer || d.writer == nil) { // nobody else could
+	if err != nil && (pool == d.writer || d.writer == nil) { // the writer could not open the file either
 		return unavailableError{err}
 	}
 	if err != nil {
-		return notReached(err)
+		return openError(err)
 	}
 	defer conn.Close()
 	memory := d.readers == d.writer
@@ -151,7 +152,7 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 	}
 	return conn.Raw(func(c any) error {
 		s := c.(*sqliteConn)
-		s.longest(max(maxLength, q.MaxBytes))
+		s.limitLength(max(maxLength, q.MaxBytes))
 		if memory {
 			if err := s.setReadOnly(ctx, q); err != nil {
 				return err
@@ -161,29 +162,29 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 	})
 }
 
-// setReadOnly has a database in memory, which has one connection, refuse what a
-// Query that is ReadOnly may not do.
+// setReadOnly makes the one connection of a database in memory reject changes if the
+// Query is ReadOnly.
 func (c *sqliteConn) setReadOnly(ctx context.Context, q Query) error {
-	if q.ReadOnly && setting.MatchString(q.SQL) {
-		return errors.New("PRAGMA is not let through here: a function such as pragma_table_info('t') reads")
+	if q.ReadOnly && pragmaPattern.MatchString(q.SQL) {
+		return errors.New("PRAGMA is not allowed here; use a function such as pragma_table_info('t')")
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA query_only=%t", q.ReadOnly), nil)
 	return err
 }
 
-// maxLength is the most bytes of a value or a row, or the Query's own limit.
+// maxLength is how many bytes a value or a row may have, unless MaxBytes is higher.
 const maxLength = 64 << 20
 
-// notReached keeps a database's own words apart from a file that cannot be
-// opened.
-func notReached(err error) error {
+// openError returns the error of a reader that could not open the file. If the file is
+// missing or not readable as it is, the writer may still create or recover it.
+func openError(err error) error {
 	if code := sqliteCode(err); code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY {
 		return err
 	}
 	return unavailableError{err}
 }
 
-// sqliteCode gives the primary code of an error of SQLite, 0 of others.
+// sqliteCode returns the primary code of an error of SQLite, 0 for other errors.
 func sqliteCode(err error) int {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {

@@ -9,18 +9,18 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// What is remembered of statements that write is not the statements.
-func TestLongStatementsOfSQLiteAreNotKept(t *testing.T) {
+// Statements that write are remembered by hash, not by text.
+func TestSQLite_LongStatementsAreNotKept(t *testing.T) {
 	db := open(t, config(t, database.SQLite))
 	query(t, db, "CREATE TABLE a(n)")
-	before := heap()
+	before := heapInUse()
 	for n := range 30 {
 		q := database.Query{SQL: fmt.Sprintf("INSERT INTO a VALUES (%d) --%s", n, strings.Repeat("x", 1<<20)), Untrusted: n%2 == 0}
 		if _, err := db.Query(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if more := heap() - before; more > 8<<20 {
+	if more := heapInUse() - before; more > 8<<20 {
 		t.Errorf("%d bytes are kept", more)
 	}
 	if got := query(t, db, "SELECT count(*) AS n FROM a"); got != `[{"n":30}]` {
@@ -28,8 +28,8 @@ func TestLongStatementsOfSQLiteAreNotKept(t *testing.T) {
 	}
 }
 
-// heap gives the bytes that are in use.
-func heap() int64 {
+// heapInUse returns the bytes of the heap that are in use.
+func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

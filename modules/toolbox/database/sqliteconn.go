@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -16,26 +17,26 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// sqliteConnector opens connections that reach no file but their own.
+// sqliteConnector opens connections that cannot attach other files.
 type sqliteConnector struct{ driver.Connector }
 
-// Connect implements driver.Connector. Its error is no statement's: notReached.
+// Connect implements driver.Connector.
 func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	driven, ok := conn.(sqliteDriverConn)
-	handle := reflect.Indirect(reflect.ValueOf(conn)).FieldByName("db") // the driver gives it to nobody
+	handle := reflect.Indirect(reflect.ValueOf(conn)).FieldByName("db") // the driver does not export it
 	if !ok || handle.Kind() != reflect.Uintptr {
-		return nil, errors.Join(errors.New("the driver of SQLite is another one"), conn.Close())
+		return nil, errors.Join(fmt.Errorf("unexpected SQLite driver connection type %T", conn), conn.Close())
 	}
 	s := &sqliteConn{sqliteDriverConn: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: prepared{}}
 	s.limit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
 	return s, nil
 }
 
-// sqliteDriverConn is a connection as the driver has it.
+// sqliteDriverConn is a connection of the driver.
 type sqliteDriverConn interface {
 	driver.Conn
 	driver.ConnPrepareContext
@@ -44,51 +45,51 @@ type sqliteDriverConn interface {
 	driver.Validator
 }
 
-// sqliteConn keeps statements that were compiled, and stops one that runs when
-// its context ends, at any row; the driver does until the first alone. Like
-// every driver.Conn it is used by one goroutine at a time, for one statement at a
-// time.
+// sqliteConn reuses compiled statements, and interrupts a statement at any row when
+// its context ends; the driver does so only before the first row. Like every
+// driver.Conn it is used by one goroutine at a time, for one statement at a time.
 type sqliteConn struct {
 	sqliteDriverConn
 	db       uintptr
-	tls      *libc.TLS // beside the driver's, which is the driver's
+	tls      *libc.TLS // its own, since that of the driver may be in use
 	length   int       // the limit of a value or a row, in bytes
 	prepared prepared
 }
 
+// limit sets a run-time limit of SQLite for the connection.
 func (c *sqliteConn) limit(id int32, value int) {
 	sqlite3.Xsqlite3_limit(c.tls, c.db, id, int32(value))
 }
 
-// longest limits a value and a row to so many bytes.
-func (c *sqliteConn) longest(bytes int) {
+// limitLength limits the bytes of a value and of a row.
+func (c *sqliteConn) limitLength(bytes int) {
 	if c.length != bytes {
 		c.limit(sqlite3.SQLITE_LIMIT_LENGTH, bytes)
 		c.length = bytes
 	}
 }
 
-// query adds the rows of a text's last statement that has any to t, until ctx
-// ends. database/sql's own way would cost more than a small statement does.
+// query adds the rows of the text's last statement that returns any to t, until ctx
+// ends. It bypasses database/sql, whose overhead exceeds the cost of a small statement.
 func (c *sqliteConn) query(ctx context.Context, text string, args []any, t *table) error {
 	s, done, err := c.statement(text)
 	if err != nil {
 		return err
 	}
-	defer c.endTransaction() // when nothing interrupts it any more
+	defer c.endTransaction() // after the interrupter has stopped
 	defer c.interruptWith(ctx)()
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.WithoutCancel(ctx), named(args))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.WithoutCancel(ctx), namedValues(args))
 	if err != nil {
 		return errors.Join(err, done())
 	}
-	return cmp.Or(collect(rows.(sqliteRows), t), rows.Close(), done()) // the first says it; the others may say it again
+	return cmp.Or(collect(rows.(sqliteRows), t), rows.Close(), done()) // the later ones may repeat the first
 }
 
-// endTransaction undoes what a statement began and did not end: the next would
-// go on in it, whosever that is.
+// endTransaction rolls back a transaction that the statement left open. Otherwise the
+// next caller's statement would run in it.
 func (c *sqliteConn) endTransaction() {
 	if c.inTransaction() {
-		_, _ = c.ExecContext(context.Background(), "ROLLBACK", nil) // IsValid says whether that was all
+		_, _ = c.ExecContext(context.Background(), "ROLLBACK", nil) // if that fails, IsValid discards the connection
 	}
 }
 
@@ -97,8 +98,8 @@ func (c *sqliteConn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocomm
 // IsValid implements driver.Validator.
 func (c *sqliteConn) IsValid() bool { return !c.inTransaction() && c.sqliteDriverConn.IsValid() }
 
-// named gives arguments as a driver takes them.
-func named(args []any) []driver.NamedValue {
+// namedValues returns arguments in the form that a driver accepts.
+func namedValues(args []any) []driver.NamedValue {
 	list := make([]driver.NamedValue, len(args))
 	for i, a := range args {
 		list[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
@@ -106,7 +107,7 @@ func named(args []any) []driver.NamedValue {
 	return list
 }
 
-// sqliteRows are rows as the driver has them.
+// sqliteRows are rows of the driver.
 type sqliteRows interface {
 	driver.Rows
 	driver.RowsColumnTypeDatabaseTypeName
@@ -115,7 +116,7 @@ type sqliteRows interface {
 // collect adds rows to t.
 func collect(rows sqliteRows, t *table) error {
 	names := rows.Columns()
-	if len(names) == 0 { // a statement that gives no rows
+	if len(names) == 0 { // the statement returns no rows
 		return nil
 	}
 	t.begin(names)
@@ -140,9 +141,9 @@ func unlessEOF(err error) error {
 	return err
 }
 
-// appendSQLite appends a value by its column's declared type, "" for an
-// expression. Text is text; that of a column declared JSON is a document, and
-// null as an expression's text is null, as MCP Toolbox has it.
+// appendSQLite appends a value by its column's declared type, which is "" for an
+// expression. Text is a string, except that a column declared JSON is a document, and
+// the text null of an expression is null, as in MCP Toolbox.
 func appendSQLite(buf []byte, v any, declared string) []byte {
 	text, ok := v.(string)
 	switch {
@@ -154,7 +155,8 @@ func appendSQLite(buf []byte, v any, declared string) []byte {
 	return appendValue(buf, v)
 }
 
-// statement compiles a text, unless that was done before. done follows its use.
+// statement returns the compiled statement of a text, which it reuses. done has to be
+// called after use.
 func (c *sqliteConn) statement(text string) (s driver.Stmt, done func() error, err error) {
 	kept := func() error { return nil }
 	if s, ok := c.prepared[text]; ok {
@@ -167,17 +169,17 @@ func (c *sqliteConn) statement(text string) (s driver.Stmt, done func() error, e
 	case len(text) > maxPreparedText:
 		return s, s.Close, nil
 	}
-	return s, kept, c.prepared.keep(text, s)
+	return s, kept, c.prepared.add(text, s)
 }
 
 // Close implements driver.Conn.
 func (c *sqliteConn) Close() error {
 	defer c.tls.Close()
-	return errors.Join(c.prepared.forget(), c.sqliteDriverConn.Close())
+	return errors.Join(c.prepared.closeAll(), c.sqliteDriverConn.Close())
 }
 
-// interruptWith stops what the connection does when ctx ends, until end has
-// returned.
+// interruptWith interrupts the connection's statement when ctx ends. Once end has
+// returned it interrupts nothing.
 func (c *sqliteConn) interruptWith(ctx context.Context) (end func()) {
 	i := &interrupter{db: c.db}
 	stop := context.AfterFunc(ctx, i.run)
@@ -188,29 +190,29 @@ func (c *sqliteConn) interruptWith(ctx context.Context) (end func()) {
 	}
 }
 
-// interrupter stops the statement that runs until it is over.
+// interrupter interrupts the running statement until end is called.
 type interrupter struct {
-	db   uintptr
-	over atomic.Bool
-	busy sync.Mutex
+	db      uintptr
+	done    atomic.Bool
+	running sync.Mutex
 }
 
-// run tells it again and again: a statement that is just about to begin takes no
-// notice. The connection's own TLS is in use meanwhile.
+// run interrupts repeatedly, because a statement that is about to begin ignores an
+// interrupt. It has its own TLS, since that of the connection is in use.
 func (i *interrupter) run() {
-	i.busy.Lock()
-	defer i.busy.Unlock()
+	i.running.Lock()
+	defer i.running.Unlock()
 	tls := libc.NewTLS()
 	defer tls.Close()
-	for !i.over.Load() {
+	for !i.done.Load() {
 		sqlite3.Xsqlite3_interrupt(tls, i.db)
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// end returns when nothing is stopped any more.
+// end stops the interrupter and returns when it has stopped.
 func (i *interrupter) end() {
-	i.over.Store(true)
-	i.busy.Lock()
-	defer i.busy.Unlock()
+	i.done.Store(true)
+	i.running.Lock()
+	defer i.running.Unlock()
 }

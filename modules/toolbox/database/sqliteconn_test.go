@@ -10,9 +10,9 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-// A statement is stopped at whatever row it is, and its connection and its
-// compiled form are good for the next.
-func TestALaterRowOfSQLiteIsStoppedToo(t *testing.T) {
+// A statement is interrupted at any row. Its connection and its compiled form can be
+// reused.
+func TestSQLite_InterruptsAnyRow(t *testing.T) {
 	db := open(t, config(t, database.SQLite))
 	const endless = `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < ?1) SELECT 1 AS n UNION ALL SELECT count(*) FROM c`
 	for n := range 300 { // some end just as the statement begins
@@ -26,10 +26,9 @@ func TestALaterRowOfSQLiteIsStoppedToo(t *testing.T) {
 	}
 }
 
-// A statement is compiled once for a connection: what it gives follows its
-// arguments and the schema all the same, also when there are more statements
-// than are kept, and longer ones.
-func TestStatementsOfSQLiteAreKept(t *testing.T) {
+// A reused compiled statement follows its arguments and the current schema, also when
+// there are more or longer statements than are kept.
+func TestSQLite_ReusesPreparedStatements(t *testing.T) {
 	db := open(t, config(t, database.SQLite))
 	query(t, db, "CREATE TABLE k(a)")
 	query(t, db, "INSERT INTO k VALUES (?1)", int64(7))
@@ -42,7 +41,7 @@ func TestStatementsOfSQLiteAreKept(t *testing.T) {
 			}
 		}
 		if _, err := db.Query(t.Context(), database.Query{SQL: fails, Args: []any{int64(-1 << 63)}}); errcode.Of(err) != errcode.ToolExecutionFailed {
-			t.Errorf("an overflow gave %v", err)
+			t.Errorf("an overflow returned %v", err)
 		}
 		if got := query(t, db, fails, int64(-2)); got != `[{"v":2}]` {
 			t.Errorf("after an error: %s", got)
@@ -56,18 +55,18 @@ func TestStatementsOfSQLiteAreKept(t *testing.T) {
 	}
 	query(t, db, "DROP TABLE k")
 	if _, err := db.Query(t.Context(), database.Query{SQL: all}); errcode.Of(err) != errcode.ToolExecutionFailed {
-		t.Errorf("a table that is gone gave %v", err)
+		t.Errorf("a dropped table returned %v", err)
 	}
 }
 
-// A transaction that a statement leaves open ends with it, and what a reader
-// says undoes nothing.
-func TestATransactionOfSQLiteEndsWithItsStatement(t *testing.T) {
+// A transaction that a statement leaves open is rolled back, and a ReadOnly statement
+// cannot roll back anything else.
+func TestSQLite_OpenTransactionIsRolledBack(t *testing.T) {
 	for _, file := range []string{":memory:", t.TempDir() + "/t.db"} {
 		db := open(t, database.Config{Type: database.SQLite, Database: file, MaxConns: 1})
 		query(t, db, "CREATE TABLE k(a)")
 		for n, reader := range []string{"BEGIN", "SAVEPOINT s", "BEGIN; SELECT * FROM k", "SELECT 1; BEGIN"} {
-			_, _ = db.Query(t.Context(), database.Query{SQL: reader, ReadOnly: true}) // it may be refused
+			_, _ = db.Query(t.Context(), database.Query{SQL: reader, ReadOnly: true}) // may fail
 			query(t, db, "INSERT INTO k VALUES (?1)", int64(n))
 			_, _ = db.Query(t.Context(), database.Query{SQL: "ROLLBACK", ReadOnly: true})
 			rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM k", ReadOnly: true})
@@ -82,9 +81,9 @@ func TestATransactionOfSQLiteEndsWithItsStatement(t *testing.T) {
 	}
 }
 
-// Settings of SQLite that all databases of the process share are nobody's to
-// change, and a reader of a database in memory changes none.
-func TestSettingsOfSQLiteThatOthersMeet(t *testing.T) {
+// No statement changes settings of the process, and a ReadOnly statement changes no
+// setting of a database in memory.
+func TestSQLite_SharedSettingsCannotChange(t *testing.T) {
 	file := open(t, config(t, database.SQLite))
 	memory := open(t, database.Config{Type: database.SQLite, Database: ":memory:"})
 	for _, c := range []struct {
@@ -102,7 +101,7 @@ func TestSettingsOfSQLiteThatOthersMeet(t *testing.T) {
 	} {
 		_, err := c.db.Query(t.Context(), database.Query{SQL: c.sql, ReadOnly: true, Untrusted: true})
 		if (err == nil) != c.ok {
-			t.Errorf("%s gave %v", c.sql, err)
+			t.Errorf("%s returned %v", c.sql, err)
 		}
 	}
 }

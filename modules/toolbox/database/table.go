@@ -11,7 +11,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// table is rows as JSON that grow up to a limit.
+// table collects rows as JSON, up to a limit.
 type table struct {
 	maxRows, maxBytes int
 
@@ -20,7 +20,7 @@ type table struct {
 	rows int
 }
 
-// begin drops what there is and names the columns of the rows to come.
+// begin drops the rows collected so far and sets the columns of the next ones.
 func (t *table) begin(columns []string) {
 	t.keys, t.buf, t.rows = make([][]byte, len(columns)), nil, 0
 	for i, name := range columns {
@@ -28,10 +28,10 @@ func (t *table) begin(columns []string) {
 	}
 }
 
-// row adds a row; value appends the JSON of the column i.
+// row adds a row. value appends the JSON of column i.
 func (t *table) row(value func(buf []byte, i int) ([]byte, error)) (err error) {
 	if t.rows++; t.rows > t.maxRows {
-		return errcode.New(errcode.ResultTooLarge, "run a statement: it has more than %d rows; ask for fewer", t.maxRows)
+		return errcode.New(errcode.ResultTooLarge, "run a statement: more than %d rows; request fewer", t.maxRows)
 	}
 	if t.rows > 1 {
 		t.buf = append(t.buf, ',')
@@ -45,20 +45,20 @@ func (t *table) row(value func(buf []byte, i int) ([]byte, error)) (err error) {
 			return err
 		}
 		if len(t.buf) > t.maxBytes {
-			return errcode.New(errcode.ResultTooLarge, "run a statement: its rows have more than %d bytes; ask for less", t.maxBytes)
+			return errcode.New(errcode.ResultTooLarge, "run a statement: the rows have more than %d bytes; request less data", t.maxBytes)
 		}
 	}
 	t.buf = append(t.buf, '}')
 	return nil
 }
 
-// json gives all rows.
+// json returns all rows as a JSON array.
 func (t *table) json() json.RawMessage {
 	out := make([]byte, 0, len(t.buf)+2)
 	return append(append(append(out, '['), t.buf...), ']')
 }
 
-// appendValue appends what database/sql gives.
+// appendValue appends a value of database/sql.
 func appendValue(buf []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -83,8 +83,7 @@ func appendValue(buf []byte, v any) []byte {
 	return append(buf, "null"...)
 }
 
-// appendFloat writes a float as encoding/json does; one that is no number in
-// JSON is a text.
+// appendFloat appends a float as encoding/json does. NaN and infinities are strings.
 func appendFloat(buf []byte, f float64, bits int) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return appendText(buf, strconv.FormatFloat(f, 'g', -1, bits))
@@ -96,7 +95,7 @@ func appendFloat(buf []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(buf, f, format, -1, bits)
 }
 
-// appendDocument appends a JSON document compactly; text that is none is text.
+// appendDocument appends a JSON document compactly, and invalid JSON as a string.
 func appendDocument(buf []byte, text string) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, []byte(text)) != nil {
@@ -105,17 +104,18 @@ func appendDocument(buf []byte, text string) []byte {
 	return append(buf, compact.Bytes()...)
 }
 
-// appendText appends a text as JSON; bytes that are no UTF-8 are replaced.
+// appendText appends a string as JSON. Invalid UTF-8 is replaced.
 func appendText(buf []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7F || c == '"' || c == '\\' {
-			return appendOther(buf, s)
+			return appendEscaped(buf, s)
 		}
 	}
 	return append(append(append(buf, '"'), s...), '"')
 }
 
-func appendOther(buf []byte, s string) []byte {
+// appendEscaped is appendText for strings with characters that need escaping.
+func appendEscaped(buf []byte, s string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)

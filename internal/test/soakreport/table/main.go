@@ -1,7 +1,7 @@
 // Command table prints the verdicts in a file, as Markdown with -md. It exits
 // with 1 when a claim was missed.
 //
-//	go run ./internal/verdict/table [-md] soak.jsonl
+//	go run ./internal/test/soakreport/table [-md] soak.jsonl
 package main
 
 import (

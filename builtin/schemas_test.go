@@ -1,0 +1,91 @@
+package builtin
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/tool"
+)
+
+// The fast check of arguments supports the schemas of all built-in tools: it
+// accepts each example, and it agrees with the full validator on random
+// changes to the examples.
+func TestSchemas_ReadAgreesWithValidate(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	for name, tl := range allToolsByName(t) {
+		t.Run(name, func(t *testing.T) {
+			d := tl.Definition()
+			s, err := tool.Compile(d.Input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			example := firstExample(t, d.Description)
+			if fits, err := s.Read(example); err != nil || !fits {
+				t.Errorf("%s: got %v, %v, want a fit", example, fits, err)
+			}
+			for range 300 {
+				checkSameVerdict(t, s, mutate(random, example, properties(d.Input)), seed)
+			}
+		})
+	}
+}
+
+// firstExample returns the arguments of the first example in a description.
+func firstExample(t *testing.T, description string) (args json.RawMessage) {
+	t.Helper()
+	_, example, _ := strings.Cut(description, "Example: ")
+	if err := json.NewDecoder(strings.NewReader(example)).Decode(&args); err != nil {
+		t.Fatalf("%s: %v", example, err)
+	}
+	return args
+}
+
+// checkSameVerdict compares the fast check with the full validator.
+func checkSameVerdict(t *testing.T, s *tool.Schema, args json.RawMessage, seed uint64) {
+	t.Helper()
+	fits, err := s.Read(args)
+	if err != nil {
+		return // rejected before the schema is checked
+	}
+	if valid := s.Validate(args); fits != (valid == nil) {
+		t.Errorf("%s: got %v, the full validator returns %v; seed %d", args, fits, valid, seed)
+	}
+}
+
+// properties returns the names of the properties of a schema and an unknown one.
+func properties(schema json.RawMessage) (names []string) {
+	var s struct{ Properties obj }
+	_ = json.Unmarshal(schema, &s) // it compiled before
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	return append(names, "unknown")
+}
+
+// mutate returns an example with random properties removed, added or changed.
+func mutate(random *rand.Rand, example json.RawMessage, names []string) json.RawMessage {
+	var args obj
+	_ = json.Unmarshal(example, &args) // its form is checked by another test
+	for range 1 + random.IntN(3) {
+		name := names[random.IntN(len(names))]
+		if random.IntN(4) == 0 {
+			delete(args, name)
+			continue
+		}
+		args[name] = oddValues[random.IntN(len(oddValues))]
+	}
+	text, _ := json.Marshal(args) // it was decoded before
+	return text
+}
+
+var oddValues = []any{
+	nil, true, false, 0, 1, -1, 0.5, 7, 1000, 1_000_001, 1 << 40, "", "a", "a.txt", "https://example.com/", "http://x", "GET", "base64", "*",
+	strings.Repeat("é", 300), strings.Repeat("x", 70_000), []any{}, []any{"a"}, []any{1}, []any{"a", "a"}, []any{[]any{}}, make([]string, 300),
+	obj{}, obj{"a": "b"}, obj{"a": 1}, obj{"agentId": "a", "role": "b"}, []any{obj{"agentId": "a", "role": "b"}}, []any{obj{"agentId": "a"}},
+	obj{"objective": "a", "constraints": []any{}, "inputs": "b", "outputs": []any{"c"}, "completion_criteria": "d"},
+	obj{"objective": "a", "collaborators": []any{obj{"agentId": "a", "role": "b", "more": 1}}},
+}

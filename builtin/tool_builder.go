@@ -1,0 +1,55 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// toolBuilder collects the tools of one group and the errors of creating them.
+type toolBuilder struct {
+	tools []tool.Tool
+	err   error
+}
+
+// add appends a tool, or collects the error of creating it.
+func (s *toolBuilder) add(t tool.Tool, err error) {
+	s.tools, s.err = append(s.tools, t), errors.Join(s.err, err)
+}
+
+// toolOptions returns the options of a tool with an effect class and a schema.
+func toolOptions(effect tool.Effect, input string) *tool.Options {
+	return &tool.Options{Effect: effect, Input: json.RawMessage(input)}
+}
+
+// withErrorCode returns fn with the code internal for errors that have none. Their
+// text may describe internals, and tool.New would show it to the model.
+func withErrorCode[In, Out any](fn func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := fn(ctx, in)
+		if _, coded := errors.AsType[*errcode.Error](err); err != nil && !coded {
+			err = errcode.Wrap(errcode.Internal, err, "%s", errcode.Message(err))
+		}
+		return out, err
+	}
+}
+
+// requireTool rejects a call that has the effect of another tool which the caller
+// may not call. Otherwise a tool could widen the permissions of a role.
+func requireTool(l Limits, by identity.Principal, what, tool string) error {
+	if l.CanCall(by, tool) {
+		return nil
+	}
+	return errcode.New(errcode.ToolNotAvailable, "%s also needs the tool %s, which is not available to you", what, tool).With("ok", false)
+}
+
+// currentCall returns the call that a handler runs for. Outside a call it returns
+// the zero Call, whose principal has no permissions.
+func currentCall(ctx context.Context) tool.Call {
+	call, _ := tool.Current(ctx)
+	return call
+}

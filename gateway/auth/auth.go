@@ -1,0 +1,120 @@
+// Package auth identifies the senders of HTTP requests to a gateway: the
+// operator, or a caller in a role. It checks bearer tokens, the startup token and
+// its cookie, and the Host and Origin headers.
+//
+//	tokens, err := auth.NewTokens(auth.TokensConfig{Role: organization.FindRole})
+//	err = tokens.Replace(list)                          // the configured tokens
+//	check := auth.HostCheck{Tokens: tokens}             // for TCP
+//	handler := check.Wrap(api)                          // api calls Admit with tokens.Authenticate
+//
+// An Authenticator identifies the sender of a request. Its method Admit rejects
+// senders that a route does not serve; the Access of the route says which those
+// are. Sender returns the sender of an admitted request. On a data directory's
+// socket TrustLocalOwner stands for a token.
+//
+// The package does not decide which tools a caller may use (org, gate).
+package auth
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// operator is the principal of the data directory's owner.
+var operator = identity.ByOperator("operator")
+
+// LocalOperator returns the principal of the data directory's owner.
+func LocalOperator() identity.Principal { return operator }
+
+// Authenticator returns the sender of a request, the operator or a caller. It
+// rejects the request with an error of code unauthenticated. It must be safe for
+// concurrent use.
+type Authenticator func(*http.Request) (identity.Principal, error)
+
+// AlwaysOperator is an Authenticator for handlers that only the operator can
+// reach.
+func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator, nil }
+
+// Admit authenticates the sender of a request. It returns the request with the
+// sender in its context, for Sender.
+//
+// Errors: that of the Authenticator, unless the access is AccessPublic;
+// InsufficientPermissions if the access does not allow the sender.
+func (f Authenticator) Admit(r *http.Request, required Access) (*http.Request, error) {
+	p, err := f(r)
+	if err != nil {
+		p = identity.Principal{}
+	}
+	switch {
+	case err != nil && required != AccessPublic:
+		return nil, err
+	case !required.Allows(p):
+		return nil, errcode.New(errcode.InsufficientPermissions, "%s %s is only for the operator", r.Method, r.URL.Path)
+	}
+	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p)), nil
+}
+
+// Revalidate returns an error unless the sender of an admitted request would be
+// authenticated as the same principal now. It is for responses that may outlive
+// the token.
+func (f Authenticator) Revalidate(r *http.Request) error {
+	now, err := f(r)
+	if err == nil && now != Sender(r) {
+		err = missingToken()
+	}
+	return err
+}
+
+// principalKey is the context key for the authenticated sender.
+type principalKey struct{}
+
+// Sender returns the authenticated sender of a request that Admit has returned,
+// or the zero Principal.
+func Sender(r *http.Request) identity.Principal {
+	p, _ := r.Context().Value(principalKey{}).(identity.Principal)
+	return p
+}
+
+// Access selects the senders that a route serves. The zero Access is the
+// operator only.
+type Access uint8
+
+// Values of Access.
+const (
+	AccessOperator Access = iota
+	AccessCaller          // also callers; they see only what their role has
+	AccessPublic          // also unauthenticated senders
+)
+
+// Allows reports whether a route serves a principal.
+func (a Access) Allows(p identity.Principal) bool {
+	switch p.Kind {
+	case identity.Operator:
+		return true
+	case identity.Caller:
+		return a == AccessCaller || a == AccessPublic
+	}
+	return a == AccessPublic
+}
+
+// ownerKey is the context key for the mark of TrustLocalOwner.
+type ownerKey struct{}
+
+// TrustLocalOwner marks all requests to next as sent by the owner of the data
+// directory. It is for handlers on the directory's socket or in its own
+// process. Tokens authenticates a marked request without a token as the
+// operator.
+func TrustLocalOwner(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), ownerKey{}, true)))
+	})
+}
+
+// isLocalOwner reports whether TrustLocalOwner has marked a request.
+func isLocalOwner(r *http.Request) bool {
+	marked, _ := r.Context().Value(ownerKey{}).(bool)
+	return marked
+}

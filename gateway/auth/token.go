@@ -1,0 +1,165 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+)
+
+// MaxTokens is the largest number of tokens that Replace accepts.
+const MaxTokens = 1000
+
+// Token describes a bearer token. It contains a digest and never the token
+// itself. Exactly one of Role and Operator must be set; it determines the
+// principal of the token's holder.
+type Token struct {
+	Name     string            // the holder's user name, for records
+	Digest   [sha256.Size]byte // SHA-256 of the token's bytes
+	Role     string            // id or exact name; looked up with each request
+	Operator bool
+	Audience string    // URL; the token is valid for it and paths below it; "" allows every resource
+	Expires  time.Time // the token is valid before it; zero never expires
+}
+
+// TokensConfig configures Tokens. Role is required.
+type TokensConfig struct {
+	Role func(ref string) (org.Role, error) // returns an active role by id or exact name
+	Now  func() time.Time                   // nil is time.Now
+}
+
+// Tokens authenticates requests by bearer token. It checks, in this order:
+//
+//  1. the token in an Authorization header (RFC 6750),
+//  2. the mark of TrustLocalOwner, which authenticates the operator,
+//  3. the cookie that was issued for the startup token.
+//
+// A request with an invalid token is rejected, even if it is marked or has a
+// cookie. Tokens is safe for concurrent use.
+type Tokens struct {
+	config TokensConfig
+	tokens atomic.Pointer[[]storedToken]
+	startupToken
+}
+
+// storedToken is a token with its parsed audience.
+type storedToken struct {
+	Token
+	audience audience
+}
+
+// NewTokens returns Tokens without any tokens. The error names the field of
+// TokensConfig that is missing.
+func NewTokens(config TokensConfig) (*Tokens, error) {
+	if config.Role == nil {
+		return nil, errors.New("auth: TokensConfig.Role is missing")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Tokens{config: config}, nil
+}
+
+// Replace replaces all tokens atomically; the startup token is kept. If it
+// returns an error, nothing has changed.
+func (t *Tokens) Replace(list []Token) error {
+	if len(list) > MaxTokens {
+		return fmt.Errorf("auth: %d tokens, at most %d are allowed", len(list), MaxTokens)
+	}
+	grants := make([]storedToken, len(list))
+	names, digests := map[string]bool{}, map[[sha256.Size]byte]bool{{}: true} // reserves the zero digest
+	for i, token := range list {
+		audience, err := parseAudience(token.Audience)
+		switch {
+		case err != nil:
+			return fmt.Errorf("auth: token %q: %w", token.Name, err)
+		case token.Name == "" || names[token.Name] || token.Name == string(operator.User):
+			return fmt.Errorf("auth: token %d: name %q is empty, already used or reserved for the operator", i, token.Name)
+		case digests[token.Digest]:
+			return fmt.Errorf("auth: token %q: digest is zero or already used", token.Name)
+		case (token.Role != "") == token.Operator:
+			return fmt.Errorf("auth: token %q: set either a role or operator", token.Name)
+		}
+		names[token.Name], digests[token.Digest] = true, true
+		grants[i] = storedToken{token, audience}
+	}
+	t.tokens.Store(&grants)
+	return nil
+}
+
+// Authenticate is an Authenticator. All invalid tokens are
+// rejected with the same message; the cause is only logged.
+func (t *Tokens) Authenticate(r *http.Request) (identity.Principal, error) {
+	token, present, err := parseBearer(r.Header)
+	switch {
+	case err != nil:
+		return identity.Principal{}, invalidToken(err)
+	case present:
+		return t.byBearer(r, token)
+	case isLocalOwner(r):
+		return operator, nil
+	}
+	return t.byCookie(r)
+}
+
+// byBearer returns the principal of a token.
+func (t *Tokens) byBearer(r *http.Request, token string) (identity.Principal, error) {
+	digest := sha256.Sum256([]byte(token))
+	if t.isStartup(digest) {
+		return operator, nil
+	}
+	g, ok := t.lookup(digest)
+	switch {
+	case !ok:
+		return identity.Principal{}, invalidToken(errors.New("unknown token"))
+	case !g.Expires.IsZero() && !t.config.Now().Before(g.Expires):
+		return identity.Principal{}, invalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
+	case !g.audience.covers(r):
+		return identity.Principal{}, invalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
+	case g.Operator:
+		return identity.ByOperator(identity.User(g.Name)), nil
+	}
+	role, err := t.config.Role(g.Role)
+	if err != nil || role.ID == "" || role.Status != org.Active {
+		return identity.Principal{}, invalidToken(errors.Join(fmt.Errorf("token %q: there is no role %q", g.Name, g.Role), err))
+	}
+	return identity.ByCaller(identity.User(g.Name), role.ID), nil
+}
+
+// lookup returns the token with a digest. It compares with every token in
+// constant time, so that its duration reveals nothing.
+func (t *Tokens) lookup(digest [sha256.Size]byte) (found storedToken, ok bool) {
+	known := t.tokens.Load()
+	if known == nil {
+		return storedToken{}, false
+	}
+	at := -1
+	for i := range *known {
+		same := subtle.ConstantTimeCompare(digest[:], (*known)[i].Digest[:])
+		at = subtle.ConstantTimeSelect(same, i, at)
+	}
+	if at < 0 {
+		return storedToken{}, false
+	}
+	return (*known)[at], true
+}
+
+// invalidToken returns the error for a token that was presented. cause is not
+// shown to the sender.
+func invalidToken(cause error) error {
+	return errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, cause),
+		"the bearer token is not valid for this resource")
+}
+
+// missingToken returns the error for a request without any credentials.
+func missingToken() error {
+	return errcode.New(errcode.Unauthenticated, "authentication required; send \"Authorization: Bearer TOKEN\"")
+}

@@ -1,0 +1,27 @@
+package client
+
+import "github.com/rolecall/rolecall/gateway/wire"
+
+// Requests.
+type (
+	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
+	MessageRequest = wire.MessageRequest // a message to an agent
+	Question       = wire.Question       // asks whether the gate would allow a call
+)
+
+// Results.
+type (
+	Role            = wire.Role            // a role's record
+	RoleChange      = wire.RoleChange      // a changed role and the effect on its agents
+	Agent           = wire.Agent           // an agent as listed
+	AgentDetail     = wire.AgentDetail     // an agent with its task brief and tools
+	SentMessage     = wire.SentMessage     // the record of a sent message
+	Tool            = wire.Tool            // a tool, registered or in quarantine
+	QuarantinedTool = wire.QuarantinedTool // a definition that waits for acceptance
+	Verdict         = wire.Verdict         // the gate's decision with its reason
+	Holders         = wire.Holders         // the roles and agents that may call a tool
+	Task            = wire.Task            // a task
+	Artifact        = wire.Artifact        // an artifact's record
+	SweepResult     = wire.SweepResult     // the contents that a sweep deleted
+	Health          = wire.Health          // the process's answer to a health check
+)

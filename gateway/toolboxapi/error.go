@@ -1,0 +1,37 @@
+package toolboxapi
+
+import (
+	"net/http"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
+)
+
+// unsupportedMediaType is the error code of a body whose content type is not
+// JSON.
+const unsupportedMediaType errcode.Code = "unsupported_media_type"
+
+// errorBody is the body of an error response in Toolbox's form.
+type errorBody struct {
+	Status string `json:"status"`
+	Error  string `json:"error"`
+}
+
+// respondError logs internal errors with their cause and answers in Toolbox's
+// form.
+func (a *API) respondError(w http.ResponseWriter, r *http.Request, err error) {
+	a.config.OnRefused(errcode.Of(err))
+	status := statusOf(err)
+	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		a.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	_ = wire.WriteJSON(w, status, errorBody{http.StatusText(status), errcode.Message(err)}) // strings can always be encoded
+}
+
+// statusOf returns the HTTP status of an error.
+func statusOf(err error) int {
+	if errcode.Of(err) == unsupportedMediaType {
+		return http.StatusUnsupportedMediaType
+	}
+	return wire.StatusOf(err)
+}

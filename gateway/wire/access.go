@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Question asks whether the gate would allow a call. Either Role or Agent,
+// together with Tool, asks whether that role or agent may call the tool. Who
+// asks which roles and agents may call a tool.
+//
+// A role is checked as an agent of it directly below a root would be, in State.
+// An agent is checked in its place and in its own workflow state, unless State
+// is set. Groups restricts the check to these groups, as a task can; nil does
+// not restrict, and an empty set allows nothing. A caller that names neither
+// Role nor Agent asks about its own role.
+type Question struct {
+	Role   string          `json:"role,omitempty"`  // id or exact name
+	Agent  string          `json:"agent,omitempty"` // id or role name
+	Tool   string          `json:"tool,omitempty"`
+	State  string          `json:"state,omitempty"`
+	Groups *toolgroups.Set `json:"group,omitempty"`
+	Who    string          `json:"who,omitempty"` // a tool's name
+}
+
+// Verdict is the gate's decision with its reason.
+type Verdict struct {
+	Allowed bool               `json:"allowed"`
+	Code    errcode.Code       `json:"code,omitempty"`
+	Reason  string             `json:"reason"` // contains the tool's name
+	Tool    string             `json:"tool"`
+	Group   toolgroups.GroupID `json:"group,omitempty"` // the group that owns the tool
+	Epoch   uint64             `json:"epoch"`
+	Rule    string             `json:"rule"` // describes the rule that decided
+}
+
+// Holders lists the roles and agents that may call a tool. Code and Reason are
+// set if the tool does not exist.
+type Holders struct {
+	Tool   string        `json:"tool"`
+	Roles  []RoleHolder  `json:"roles"`  // sorted by name, root first
+	Agents []AgentHolder `json:"agents"` // sorted by creation time
+	Epoch  uint64        `json:"epoch"`
+	Code   errcode.Code  `json:"code,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// RoleHolder is a role that may call a tool.
+type RoleHolder struct {
+	ID   identity.RoleID `json:"id"`
+	Name string          `json:"name"`
+}
+
+// AgentHolder is an agent that may call a tool.
+type AgentHolder struct {
+	ID   identity.AgentID `json:"id"`
+	Role string           `json:"role"` // the role's name
+	Task identity.TaskID  `json:"task"`
+}

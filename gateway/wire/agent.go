@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Values of Agent.Status.
+const (
+	AgentWorking    = "working"    // in a turn in this process
+	AgentIdle       = "idle"       // waiting for a message, or for its task to be resumed
+	AgentTerminated = "terminated" // ended
+)
+
+// Agent is an agent as listed by the API.
+type Agent struct {
+	ID        identity.AgentID `json:"id"`
+	Role      string           `json:"role"` // the role's name
+	RoleID    identity.RoleID  `json:"roleId"`
+	Parent    identity.AgentID `json:"parent,omitempty"`
+	Task      identity.TaskID  `json:"task"`
+	Status    string           `json:"status"`          // AgentWorking, AgentIdle or AgentTerminated
+	State     string           `json:"state,omitempty"` // workflow state
+	CreatedAt time.Time        `json:"createdAt"`
+	Reason    string           `json:"reason,omitempty"` // why it was terminated
+}
+
+// AgentDetail is an agent with its task brief and the tools it may call now.
+type AgentDetail struct {
+	Agent
+	Brief org.TaskBrief `json:"taskBrief,omitzero"`
+	Tools []string      `json:"tools"` // names, in the order the agent's model sees them
+}
+
+// MessageRequest is a message to an agent. Exactly one of Payload and Text must
+// be set; Text is sent as {"text": …}.
+type MessageRequest struct {
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	DelayMS int64           `json:"delayMs,omitempty"`
+}
+
+// SentMessage is the record of a message that was sent to an agent.
+type SentMessage struct {
+	MessageID string     `json:"messageId"`
+	Due       *time.Time `json:"scheduledDeliveryTime,omitempty"` // only of a delayed message
+}

@@ -1,0 +1,4 @@
+package wire
+
+// Statuses maps error codes to HTTP statuses.
+var Statuses = statuses

@@ -1,0 +1,29 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Task is a task. Lists contain neither Result nor Usage.
+type Task struct {
+	ID        identity.TaskID  `json:"id"`
+	Text      string           `json:"text"`
+	Status    org.TaskStatus   `json:"status"`
+	Caller    string           `json:"caller"`
+	Agent     identity.AgentID `json:"agent"`  // the task's root agent
+	Groups    toolgroups.Set   `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
+	State     string           `json:"state,omitempty"`
+	Workspace string           `json:"workspace,omitempty"`
+	ReadOnly  bool             `json:"readOnly,omitempty"`
+	Result    json.RawMessage  `json:"result,omitempty"`
+	Error     *org.TaskError   `json:"error,omitempty"`
+	CreatedAt time.Time        `json:"createdAt"`
+	EndedAt   time.Time        `json:"endedAt,omitzero"`
+	Usage     model.Usage      `json:"usage,omitzero"` // of all models so far
+}

@@ -1,0 +1,118 @@
+package strictjson
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// KeySet has the property names that are known at one place of a document, and the KeySets of
+// the values below. A key that differs from a known name in case only is rejected:
+// encoding/json would assign its value to the field of that name, while other readers would
+// not find it.
+//
+// The zero KeySet and nil have no names and no rules. Build a KeySet with Add and its fields
+// before its first use and do not change it after that. It may contain itself.
+type KeySet struct {
+	Items *KeySet // of the elements of an array
+	Other *KeySet // of the values of unknown names
+	Rules *Rules  // of the value itself, for Read; nil allows every value
+
+	names  index
+	values []*KeySet         // by the number of the name
+	folded map[string]string // the known names by their folded form
+}
+
+// Add adds a known name. value is the KeySet of its value and may be nil. Adding a name again
+// replaces the KeySet of its value.
+func (s *KeySet) Add(name string, value *KeySet) {
+	if at := s.names.find([]byte(name)); at >= 0 {
+		s.values[at] = value
+		return
+	}
+	if s.folded == nil {
+		s.folded = map[string]string{}
+	}
+	s.names.add(name)
+	s.values = append(s.values, value)
+	s.folded[string(appendFolded(nil, []byte(name)))] = name
+}
+
+// Places returns a set of known names for ObjectRule.Required. It reports false if a name is
+// unknown or not among the first 64 that were added.
+func (s *KeySet) Places(names []string) (set uint64, ok bool) {
+	for _, name := range names {
+		at := s.number([]byte(name))
+		if at < 0 || at >= 64 {
+			return 0, false
+		}
+		set |= 1 << at
+	}
+	return set, true
+}
+
+// number returns the number of key among the known names, -1 if it is unknown.
+func (s *KeySet) number(key []byte) int {
+	if s == nil {
+		return -1
+	}
+	return s.names.find(key)
+}
+
+// caseVariant returns the known name that an unknown key differs from in case only, "" if there
+// is none. at is the number of key.
+func (s *KeySet) caseVariant(key []byte, at int) string {
+	if at >= 0 || s == nil || len(s.values) == 0 {
+		return ""
+	}
+	var buffer [64]byte
+	return s.folded[string(appendFolded(buffer[:0], key))]
+}
+
+// property returns the KeySet of the value of the key with the number at.
+func (s *KeySet) property(at int) *KeySet {
+	switch {
+	case s == nil:
+		return nil
+	case at < 0:
+		return s.Other
+	}
+	return s.values[at]
+}
+
+// element returns the KeySet of the elements of an array.
+func (s *KeySet) element() *KeySet {
+	if s == nil {
+		return nil
+	}
+	return s.Items
+}
+
+// appendFolded appends the case-folded form of name, as encoding/json compares field names.
+func appendFolded(out, name []byte) []byte {
+	for i := 0; i < len(name); {
+		b := name[i]
+		if b < utf8.RuneSelf {
+			if 'a' <= b && b <= 'z' {
+				b -= 'a' - 'A'
+			}
+			out = append(out, b)
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(name[i:])
+		out = utf8.AppendRune(out, foldRune(r))
+		i += size
+	}
+	return out
+}
+
+// foldRune returns the smallest rune that equals r in another case: 'K' for the Kelvin sign.
+func foldRune(r rune) rune {
+	for {
+		next := unicode.SimpleFold(r)
+		if next <= r {
+			return next
+		}
+		r = next
+	}
+}

@@ -1,0 +1,117 @@
+package gatewaytest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Fixture is a runtime with the built-in tools, and a gateway for it.
+type Fixture struct {
+	Runtime *runtime.Runtime
+	Store   journal.Store
+	Handler http.Handler
+}
+
+// New returns a Fixture on a store, whose agents are run by m. Its sender is the
+// operator.
+func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
+	t.Helper()
+	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	rt, err := runtime.New(runtime.Config{
+		Store: store, Groups: groups, Workspaces: t.TempDir(),
+		Model: func(string) (model.Model, error) { return m, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() })
+	f := &Fixture{Runtime: rt, Store: store}
+	return f.As(t, auth.AlwaysOperator)
+}
+
+// As returns the Fixture with a gateway whose senders are identified by
+// authenticate.
+func (f *Fixture) As(t testing.TB, authenticate auth.Authenticator) *Fixture {
+	t.Helper()
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Version: "v0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Fixture{Runtime: f.Runtime, Store: f.Store, Handler: handler}
+}
+
+// AsCaller returns the Fixture with a gateway for the caller ann in a role.
+func (f *Fixture) AsCaller(t testing.TB, role identity.RoleID) *Fixture {
+	t.Helper()
+	return f.As(t, func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role), nil })
+}
+
+// Client returns a client in this process.
+func (f *Fixture) Client() *client.Client { return client.Local(f.Handler) }
+
+// Start starts a task and returns its id.
+func (f *Fixture) Start(t testing.TB, text string) identity.TaskID {
+	t.Helper()
+	id, err := f.Runtime.Start(t.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Run runs a task to its end.
+func (f *Fixture) Run(t testing.TB, text string) org.Task {
+	t.Helper()
+	task, err := f.Runtime.Wait(t.Context(), f.Start(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+// AddTool registers a group with one tool that is available in some states.
+func (f *Fixture) AddTool(t *testing.T, group toolgroups.GroupID, name string, states ...string) {
+	t.Helper()
+	handler := func(context.Context, struct{}) (string, error) { return "", nil }
+	made, err := tool.New(name, "a tool", handler, &tool.Options{States: states})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.AddGroup(t, group, made)
+}
+
+// AddRole creates a role as the operator.
+func (f *Fixture) AddRole(t testing.TB, name string, use ...toolgroups.GroupID) org.Role {
+	t.Helper()
+	set := toolgroups.Of(use...)
+	role, err := f.Client().CreateRole(t.Context(), wire.RoleRequest{Name: name, Use: &set}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return role.Role
+}
+
+// AddGroup registers a group of tools.
+func (f *Fixture) AddGroup(t *testing.T, id toolgroups.GroupID, tools ...tool.Tool) {
+	t.Helper()
+	if _, err := f.Runtime.Register("test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// Decoder decodes one answer of a provider. It ignores fields and events it does not
+// know. Not safe for concurrent use.
+type Decoder interface {
+	// Document decodes an answer that is one JSON object.
+	Document(doc gjson.Result) error
+
+	// Event decodes one event of a streamed answer, a JSON object.
+	Event(doc gjson.Result) error
+
+	// Answer returns the answer. It is called once, after the last event.
+	Answer() (*model.Answer, error)
+}
+
+// ResponseReader reads one answer and is the part of it that all Decoders share.
+type ResponseReader struct {
+	Draft chat.AnswerBuilder
+	Tools *chat.Tools // nil if none are offered
+	Ended bool        // set by the Decoder at the end of the answer; nothing more is read
+
+	model   *Model
+	items   []model.Item // the conversation that is answered
+	yield   func(model.Delta, error) bool
+	stopped bool // the caller stopped reading deltas
+}
+
+// Emit yields d to the caller of Generate if the answer is streamed. d.Tool is the
+// name under which the provider knows the tool.
+func (r *ResponseReader) Emit(d model.Delta) {
+	d.Tool = r.Tools.OriginalName(d.Tool)
+	if d != (model.Delta{}) && r.model.config.Stream && !r.stopped {
+		d.Text, d.Tool, d.Args = strings.Clone(d.Text), strings.Clone(d.Tool), strings.Clone(d.Args) // do not keep the memory of the event
+		r.stopped = !r.yield(d, nil)
+	}
+}
+
+// Refusal ends an answer that the model or the provider's filter refused. kind and
+// reason are the provider's explanation, or "".
+func (r *ResponseReader) Refusal(kind, reason string) {
+	text := "The model refused to answer"
+	if r.Draft.HasText() {
+		text = "\n\nThe model refused to go on"
+	}
+	if kind != "" {
+		text += " (" + kind + ")"
+	}
+	r.Draft.Stop = model.Refusal
+	r.Draft.AppendText(strings.TrimRight(text+". "+reason, " \n"))
+}
+
+// Answer returns the answer in Draft.
+func (r *ResponseReader) Answer() *model.Answer {
+	return r.Draft.Answer(r.model.protocol.ProviderID, r.Tools, r.items)
+}
+
+// Truncated returns the error for an answer that ended too early.
+func (r *ResponseReader) Truncated() error {
+	return r.Transient("stopped in the middle of its answer")
+}
+
+// Transient returns a retryable model.Error that names the model.
+func (r *ResponseReader) Transient(format string, args ...any) error {
+	return model.Transient(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
+}
+
+// Permanent returns a model.Error that names the model and that retrying cannot fix.
+func (r *ResponseReader) Permanent(code errcode.Code, format string, args ...any) error {
+	return model.Permanent(code, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
+}
+
+// ErrorFrom returns the model.Error for an error that came with HTTP status 200, such
+// as one in the middle of a stream. See endpoint.Endpoint.ErrorFrom.
+func (r *ResponseReader) ErrorFrom(status int, after time.Duration, doc gjson.Result) error {
+	return r.model.endpoint.ErrorFrom(status, after, []byte(doc.Raw))
+}
+
+// Count returns a number of tokens, limited so that sums of a few do not overflow.
+// model.Usage.Clamp limits the sums.
+func Count(n gjson.Result) int {
+	const maxCount = 1 << 30
+	return int(max(0, min(n.Num, maxCount)))
+}

@@ -1,0 +1,309 @@
+package chrome_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/chrome"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// useTempDir makes the browsers of this test use a new temporary directory, and returns it.
+func useTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "rc") // short, see shortTemp
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+// processes lists the processes of the browser that uses dir. The browser process is the first.
+func processes(t *testing.T, dir string) (pids []int) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		if err != nil || !bytes.Contains(text, []byte(dir)) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+		if !bytes.Contains(text, []byte("--type=")) && bytes.Contains(text, []byte("--remote-debugging-pipe")) {
+			pids = append([]int{pid}, pids...)
+		} else {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestContexts_AreIsolated(t *testing.T) {
+	fx := sharedFixture(t)
+	ann, bob := fx.agent(t), fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<body>page"}, nil)
+	tab := ann.mustCall("chrome_navigate", obj{"url": s.URL}).TabID
+	ann.wantValue(`document.cookie = 'a=1; max-age=1000'; localStorage.a = 1; document.cookie`, `"a=1"`)
+	bob.mustCall("chrome_navigate", obj{"url": s.URL})
+	bob.wantValue(`document.cookie + (localStorage.a ?? '')`, `""`)
+	bob.wantError(errcode.InvalidArguments, "there is no tab", "chrome_content", obj{"tabId": tab})
+	bob.wantError(errcode.InvalidArguments, "there is no tab", "chrome_evaluate", obj{"tabId": tab, "expression": "1"})
+	if bob.mustCall("chrome_close_tab", obj{"tabId": tab}).OK {
+		t.Error("bob closed a tab of ann")
+	}
+	if list := bob.mustCall("chrome_list_tabs", nil).Tabs; len(list) != 1 || list[0].TabID == tab {
+		t.Errorf("bob sees %+v", list)
+	}
+	for _, other := range []identity.Principal{identity.ByCaller("ann", "a"), identity.ByCaller("ann", "b"), identity.ByCaller("bob", "a")} {
+		caller := agent{t, fx, other}
+		caller.mustCall("chrome_navigate", obj{"url": s.URL})
+		caller.wantValue(`const had = document.cookie; document.cookie = 'b=1'; had`, `""`)
+		caller.mustCall("chrome_close_tab", obj{"tabId": caller.mustCall("chrome_list_tabs", nil).Tabs[0].TabID})
+	}
+	ann.wantValue(`document.cookie`, `"a=1"`)
+	agent{t, fx, identity.Principal{}}.wantError(errcode.Unauthenticated, "authenticated caller", "chrome_launch", nil)
+}
+
+func TestBrowser_DeniesDownloads(t *testing.T) {
+	dir := useTempDir(t)
+	fx := newOwnFixture(t, `{}`)
+	a := fx.agent(t)
+	s := serveSite(t, map[string]string{"/": `<a href=/file>get</a><a href="data:text/plain,abc" download=abc.txt>make</a>`}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment; filename=downloaded.txt")
+		_, _ = w.Write([]byte("file"))
+	})
+	a.mustCall("chrome_navigate", obj{"url": s.URL})
+	a.wantError(errcode.ToolExecutionFailed, "downloads are off", "chrome_navigate", obj{"url": s.URL + "/file"})
+	for _, link := range []string{"get", "make"} {
+		a.mustCall("chrome_navigate", obj{"url": s.URL})
+		a.mustCall("chrome_click", obj{"text": link, "waitMs": 300})
+	}
+	_ = filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
+		if strings.Contains(name, "downloaded") || strings.Contains(name, "abc") || strings.Contains(name, "crdownload") {
+			t.Errorf("%s was written", name)
+		}
+		return nil
+	})
+}
+
+func TestTab_DismissesDialogsAndLimitsWindows(t *testing.T) {
+	a := sharedFixture(t).agent(t)
+	s := serveSite(t, map[string]string{
+		"/":        `<script>window.said = [alert('a'), confirm('b'), prompt('c', 'd')]; onbeforeunload = e => e.preventDefault()</script><button>leave</button>`,
+		"/windows": `<button onclick="for (let i = 0; i < 1000; i++) window.open('about:blank#' + i)">many</button>`,
+	}, nil)
+	if went := a.mustCall("chrome_navigate", obj{"url": s.URL}); went.Dialogs != 3 {
+		t.Errorf("got %+v, want 3 dialogs", went)
+	}
+	a.wantValue("said", "[null,false,null]")
+	a.mustCall("chrome_click", obj{"text": "leave"})
+	a.mustCall("chrome_navigate", obj{"url": s.URL + "/windows"})
+	a.mustCall("chrome_click", obj{"text": "many", "waitMs": 200})
+	if list := a.mustCall("chrome_list_tabs", nil).Tabs; len(list) > 4 {
+		t.Errorf("%d tabs are open, want 4 at most", len(list))
+	}
+	a.mustCall("chrome_navigate", obj{"url": s.URL})
+}
+
+// A hanging page ends its call, and does not affect other principals.
+func TestTab_StopsHangingPages(t *testing.T) {
+	fx := sharedFixture(t)
+	ann, bob := fx.agent(t), fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<p>page", "/loop": "<p>loop<script>for (;;) {}</script>"}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<title>slow</title><p>so far")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	bob.mustCall("chrome_navigate", obj{"url": s.URL})
+	if slow := ann.mustCall("chrome_navigate", obj{"url": s.URL + "/slow", "timeoutMs": 1000}); !slow.Loading || slow.Title != "slow" {
+		t.Errorf("a page that does not finish loading: %+v", slow)
+	}
+	ann.mustCall("chrome_navigate", obj{"url": s.URL})
+	ann.wantError(errcode.RequestTimeout, "", "chrome_evaluate", obj{"expression": "for (;;) {}", "timeoutMs": 300})
+	ann.wantValue("1", "1")
+	ann.wantError(errcode.RequestTimeout, "", "chrome_evaluate", obj{"expression": "new Promise(() => {})", "timeoutMs": 300})
+	ann.wantError(errcode.RequestTimeout, "", "chrome_navigate", obj{"url": s.URL + "/loop", "timeoutMs": 1000})
+	bob.wantValue("document.body.innerText", `"page"`)
+	ann.mustCall("chrome_navigate", obj{"url": s.URL})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ann.tryCall(ctx, "chrome_evaluate", obj{"expression": "1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call: %v", err)
+	}
+}
+
+// A page that manipulates its own built-in functions cannot produce results above the limits.
+func TestTab_LimitsResultsOfHostilePages(t *testing.T) {
+	a := sharedFixture(t).agent(t)
+	s := serveSite(t, map[string]string{"/": `<p>page<script>
+		JSON.stringify = () => 'a'.repeat(1e8); String.prototype.slice = () => 'b'.repeat(1e8);
+		Object.defineProperty(Document.prototype, 'title', {get: () => 'c'.repeat(1e8)}); window.eval = () => 'd'.repeat(1e8);
+		Array.prototype.toJSON = String.prototype.toJSON = () => 'e'.repeat(1e6);
+		Promise.prototype.then = () => 0</script>`}, nil)
+	if went := a.mustCall("chrome_navigate", obj{"url": s.URL}); went.Title != "/" {
+		t.Errorf("title %.20q", went.Title)
+	}
+	a.wantError(errcode.ResultTooLarge, "", "chrome_evaluate", obj{"expression": "1"})
+	if text := a.mustCall("chrome_content", nil).Content; text != "page" {
+		t.Errorf("text %.20q", text)
+	}
+}
+
+func TestBrowser_LimitsTransferAndMemory(t *testing.T) {
+	fx := newOwnFixture(t, `{"maxTransfer": 1048576, "maxMemory": 536870912}`)
+	ann, bob := fx.agent(t), fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<p>page"}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		for line := []byte(strings.Repeat("<p>much", 1000)); r.Context().Err() == nil; {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	})
+	bob.mustCall("chrome_navigate", obj{"url": s.URL})
+	if got := ann.mustCall("chrome_navigate", obj{"url": s.URL + "/endless"}).Unreachable; len(got) != 1 || !strings.HasSuffix(got[0], "result_too_large") {
+		t.Errorf("an endless page: %v", got)
+	}
+	ann.mustCall("chrome_navigate", obj{"url": s.URL})
+	ann.wantError(errcode.ToolUnavailable, "memory", "chrome_evaluate", obj{"timeoutMs": 60000,
+		"expression": "const all = []; for (;;) all.push(new Array(1e7).fill(1.5))"})
+	bob.wantValue("document.body.innerText", `"page"`)
+	ann.mustCall("chrome_navigate", obj{"url": s.URL})
+}
+
+func TestPool_RestartsBrowser(t *testing.T) {
+	dir := useTempDir(t)
+	fx := newOwnFixture(t, `{}`)
+	a := fx.agent(t)
+	s := serveSite(t, map[string]string{"/": "<p>page"}, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/kill" { // browsers request icons
+			return
+		}
+		if all := processes(t, dir); len(all) > 0 {
+			_ = syscall.Kill(all[0], syscall.SIGKILL)
+		}
+	})
+	a.mustCall("chrome_navigate", obj{"url": s.URL})
+	a.wantError(errcode.ToolUnavailable, "the browser ended", "chrome_evaluate", obj{"expression": "fetch('/kill').then(() => new Promise(() => {}))"})
+	a.mustCall("chrome_navigate", obj{"url": s.URL})
+	a.wantValue("document.body.innerText", `"page"`)
+	if found, _ := filepath.Glob(dir + "/*"); len(found) != 1 {
+		t.Errorf("left are %v", found)
+	}
+}
+
+// An idle context is closed, and the browser with the last one.
+func TestPool_ClosesIdleContexts(t *testing.T) {
+	dir := useTempDir(t)
+	fx := newOwnFixture(t, `{"idle": "300ms"}`)
+	a := fx.agent(t)
+	gone := make(chan struct{}, 10)
+	s := serveSite(t, map[string]string{"/": "<script>fetch('/stay')</script>"}, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/stay" { // browsers request icons
+			return
+		}
+		<-r.Context().Done()
+		gone <- struct{}{}
+	})
+	tab := a.mustCall("chrome_navigate", obj{"url": s.URL}).TabID
+	<-gone
+	for len(processes(t, dir)) > 0 { // the browser is ending
+		continue
+	}
+	if list := a.mustCall("chrome_list_tabs", nil).Tabs; len(list) != 0 {
+		t.Errorf("tabs are left: %+v", list)
+	}
+	if again := a.mustCall("chrome_navigate", obj{"url": "about:blank"}); again.TabID == tab {
+		t.Error("the tab still exists")
+	}
+}
+
+func TestModule_CloseLeavesNoProcessOrFile(t *testing.T) {
+	dir := useTempDir(t)
+	t.Setenv("TEST_SECRET", "very secret")
+	fx := newFixture(t, `{}`, nil)
+	a := agent{t, fx, identity.ByAgent("ann")}
+	a.mustCall("chrome_navigate", obj{"url": "data:text/html,a"})
+	all := processes(t, dir)
+	if len(all) < 2 {
+		t.Fatalf("the processes of the browser are %v, want 2 or more", all)
+	}
+	for _, pid := range all {
+		if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && bytes.Contains(env, []byte("TEST_SECRET")) {
+			t.Errorf("process %d has our environment", pid)
+		}
+	}
+	fx.close(t)
+	fx.close(t)
+	if left := processes(t, dir); left != nil {
+		t.Errorf("processes are left: %v", left)
+	}
+	if found, _ := filepath.Glob(dir + "/*"); found != nil {
+		t.Errorf("files are left: %v", found)
+	}
+	a.wantError(errcode.ToolUnavailable, "closed", "chrome_launch", nil)
+}
+
+func TestPool_LimitsContexts(t *testing.T) {
+	fx := newOwnFixture(t, `{"maxContexts": 1}`)
+	fx.agent(t).mustCall("chrome_launch", nil)
+	fx.agent(t).wantError(errcode.RateLimited, "in use by 1 others", "chrome_launch", nil)
+}
+
+func TestNew_RejectsInvalidSettings(t *testing.T) {
+	for settings, text := range map[string]string{
+		`{"maxTabs": 0}`:                    "maxTabs",
+		`{"maxContexts": 0}`:                "maxContexts",
+		`{"idle": "0s"}`:                    "idle",
+		`{"idle": "soon"}`:                  "soon",
+		`{"viewport": {"width": 10}}`:       "viewport",
+		`{"maxTransfer": 1}`:                "maxTransfer",
+		`{"maxMemory": 1}`:                  "maxMemory",
+		`{"headless": true}`:                "unknown field",
+		`{"executable": "/no/such/chrome"}`: "cannot be run",
+	} {
+		m, err := chrome.New(chrome.Deps{})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})
+		if err == nil {
+			err = m.(modules.Validator).Validate()
+		}
+		if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v, want invalid_config with %q", settings, err, text)
+		}
+	}
+}
+
+func TestModule_ReachesNothingWithoutDeps(t *testing.T) {
+	fx := newFixture(t, `{}`, nil)
+	m, err := chrome.New(chrome.Deps{})(modules.Config{Name: "chrome"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noDeps := &fixture{Module: m, tools: map[string]tool.Tool{}}
+	for _, tl := range m.Groups()[0].Tools {
+		noDeps.tools[tl.Definition().Name] = tl
+	}
+	t.Cleanup(func() { noDeps.close(t); fx.close(t) })
+	a := noDeps.agent(t)
+	s := serveSite(t, map[string]string{"/": "<p>page"}, nil)
+	a.wantError(errcode.OnlyHTTPS, "", "chrome_navigate", obj{"url": s.URL})
+	a.wantError(errcode.HostBlocked, "", "chrome_navigate", obj{"url": strings.Replace(s.URL, "http", "https", 1)})
+}

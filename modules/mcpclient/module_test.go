@@ -1,0 +1,180 @@
+package mcpclient_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rolecall/rolecall/modules/mcpclient"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// realTools are the tools of realServer in the group fs.
+var realTools = []string{
+	"fs__again", "fs__both", "fs__crash", "fs__define", "fs__echo", "fs__environment", "fs__fail", "fs__number", "fs__parts", "fs__slow",
+	"fs__list_resources", "fs__read_resource", "fs__list_prompts", "fs__get_prompt",
+}
+
+// forEachTransport runs test with realServer over each transport.
+func forEachTransport(t *testing.T, test func(t *testing.T, fx *fixture, c mcpclient.Config)) {
+	t.Run("stdio", func(t *testing.T) {
+		fx := newFixture(t)
+		test(t, fx, fx.childConfig("fs", "real"))
+	})
+	for name, stateless := range map[string]bool{"http": false, "stateless http": true} {
+		t.Run(name, func(t *testing.T) {
+			server := realServer()
+			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless, PropagateRequestCancellation: true})
+			at := httptest.NewServer(handler)
+			t.Cleanup(at.Close)
+			test(t, newFixture(t), mcpclient.Config{Name: "fs", URL: at.URL})
+		})
+	}
+}
+
+func TestModule_OffersServerAsGroup(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, fx *fixture, c mcpclient.Config) {
+		fx.load(c)
+		if diff := cmp.Diff(realTools, fx.tools("fs")); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		for _, c := range []struct{ name, args, want string }{
+			{"fs__echo", `{"n":12345678901234567890}`, `{"n":12345678901234567890}`},
+			{"fs__number", `{}`, `{"id":12345678901234567890}`},
+			{"fs__both", `{"sky":["sunny"]}`, `{"sky":["sunny"]}`},
+			{"fs__both", `{"sky":"grey"}`, `{"content":[{"type":"text","text":"sunny"}],"structuredContent":{"sky":"grey"}}`},
+			{"fs__fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"fs__fail"}`},
+			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}`},
+			{"fs__list_resources", `{}`, `"uri":"mem://a"`},
+			{"fs__read_resource", `{"uri":"mem://a"}`, "contents of a"},
+			{"fs__read_resource", `{"uri":"mem://none"}`, "tool_execution_failed"},
+			{"fs__list_prompts", `{}`, `"name":"greet"`},
+			{"fs__get_prompt", `{"name":"greet","arguments":{"who":"you"}}`, "hello you"},
+		} {
+			fx.want(fx.call(c.name, c.args), c.want)
+		}
+		info, _ := fx.manager.Snapshot().Group("fs")
+		if info.Description != "Tools of the MCP server fs" {
+			t.Errorf("the description of the group is %q, which was not accepted", info.Description)
+		}
+	})
+}
+
+// Property: hints of a server count only if it is trusted; a tool without hints is
+// Mutating.
+func TestModule_TrustsHintsOnlyIfConfigured(t *testing.T) {
+	for trusted, want := range map[bool][]tool.Effect{
+		false: {tool.Mutating, tool.Mutating, tool.Mutating, tool.Mutating},
+		true:  {tool.ReadOnly, tool.Idempotent, tool.Mutating, tool.ReadOnly},
+	} {
+		fx := newFixture(t)
+		c := fx.childConfig("fs", "real")
+		c.Trusted = trusted
+		fx.load(c)
+		for i, name := range []string{"fs__echo", "fs__again", "fs__parts", "fs__read_resource"} {
+			if got := fx.handle(name).Definition.Effect; got != want[i] {
+				t.Errorf("trusted %v: %s is %v, want %v", trusted, name, got, want[i])
+			}
+		}
+	}
+}
+
+func TestModule_ReportsProgressAndCancels(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, fx *fixture, c mcpclient.Config) {
+		fx.load(c)
+		sign := filepath.Join(t.TempDir(), "sign")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var steps []float64
+		ctx = tool.WithProgress(ctx, func(p tool.Progress) {
+			if p.Message != "step[2J" || p.Total != 9 {
+				t.Errorf("got %+v", p)
+			}
+			if steps = append(steps, p.Done); p.Done == 3 {
+				cancel()
+			}
+		})
+		args, _ := json.Marshal(map[string]string{"sign": sign})
+		fx.want(fx.callWith(ctx, "fs__slow", string(args)), "internal") // the caller cancelled; the gate makes the error of it
+		if !slices.Equal(steps, []float64{1, 2, 3}) {
+			t.Errorf("got progress %v", steps)
+		}
+		waitCtx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		for waitCtx.Err() == nil { // the server keeps serving, and is notified
+			if got := fx.callWith(waitCtx, "fs__again", `{}`); got != "again" {
+				t.Fatalf("after the cancelled call the server answers %q", got)
+			}
+			if _, err := os.Stat(sign); err == nil {
+				return
+			}
+		}
+		t.Error("the server was not notified of the cancellation")
+	})
+}
+
+// A program gets PATH and LANG of our environment and what is configured, nothing else.
+func TestModule_CleansEnvironment(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("LANG", "de_DE.UTF-8")
+	fx := newFixture(t)
+	c := fx.childConfig("fs", "real")
+	dir := t.TempDir()
+	c.Command.Dir, c.Command.Env = dir, append(c.Command.Env, "TOKEN=given")
+	fx.load(c)
+	got := map[string]string{}
+	for line := range strings.SplitSeq(fx.call("fs__environment", `{}`), "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		got[name] = value
+	}
+	home := got["HOME"]
+	if home == "" || home == os.Getenv("HOME") || got["TMPDIR"] != home {
+		t.Errorf("HOME is %q, TMPDIR is %q", home, got["TMPDIR"])
+	}
+	for _, name := range []string{"HOME", "TMPDIR", "PID", "GOCOVERDIR", "PWD"} {
+		delete(got, name)
+	}
+	want := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "de_DE.UTF-8", "TOKEN": "given", serverMode: "real", "GORACE": "atexit_sleep_ms=0", "DIR": dir}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := fx.loader.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the home directory still exists: %v", err)
+	}
+}
+
+func TestNew_RejectsInvalidConfig(t *testing.T) {
+	fx := newFixture(t)
+	long, bad := strings.Repeat("a", 65), "a b"
+	for name, c := range map[string]mcpclient.Config{
+		"no command and no URL":  {Name: "a"},
+		"command and URL":        {Name: "a", URL: "http://a", Command: mcpclient.Command{Path: "a"}},
+		"unknown scheme":         {Name: "a", URL: "ftp://a"},
+		"URL with password":      {Name: "a", URL: "http://u:p@a"},
+		"header with line break": {Name: "a", URL: "http://a", Headers: map[string]string{"X": "a\r\nY: b"}},
+		"reserved name":          {Name: "builtin", URL: "http://a"},
+		"long prefix":            {Name: "a", URL: "http://a", Prefix: &long},
+		"invalid prefix":         {Name: "a", URL: "http://a", Prefix: &bad},
+	} {
+		c.Pins = fx.pins
+		if m, err := mcpclient.New(c); err == nil {
+			t.Errorf("%s: got %v", name, m)
+		}
+	}
+	if _, err := mcpclient.New(mcpclient.Config{Name: "a", URL: "http://a"}); err == nil {
+		t.Error("no error without pins")
+	}
+}

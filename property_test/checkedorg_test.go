@@ -1,0 +1,604 @@
+package property_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/proptest"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// checkedOrg is an organization on a fixture with an oracle that predicts its
+// permissions.
+type checkedOrg struct {
+	*fixture
+	groups  *checkedManager
+	oracle  *oracle
+	roles   []identity.RoleID  // in order of creation
+	agents  []identity.AgentID // in order of creation
+	tasks   []identity.TaskID
+	damaged bool // a record was damaged
+}
+
+// builtinSpecs stand for the built-in groups; their tools only count their
+// runs.
+var builtinSpecs = []groupSpec{
+	{id: toolgroups.OrgManagement, owner: toolgroups.Builtin, tools: []toolSpec{{name: "create_role"}, {name: "spawn_agent"}}},
+	{id: toolgroups.Artifact, owner: toolgroups.Builtin, tools: []toolSpec{{name: "put_artifact"}}},
+}
+
+// moduleGroups are registered when a checkedOrg is opened.
+var moduleGroups = []groupSpec{
+	{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{"draft"}}, {name: "t2", moves: "draft"}}},
+	{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3"}, {name: "t4", states: []string{"draft", "final"}, moves: "final"}}},
+	{id: "lab/one", owner: "module:a", tools: []toolSpec{{name: "t5"}, {name: "t6", states: []string{toolgroups.Undefined}}}, refs: []string{"t0"}},
+	{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t7"}}, refs: []string{"t1", "t3", "create_role"}},
+}
+
+// roleGroupIDs are all ids that random roles may contain.
+var roleGroupIDs = append(append(ids{}, groupIDs...), toolgroups.OrgManagement, toolgroups.Artifact, "unknown", "*")
+
+// newCheckedOrg opens an organization in dir with a task of the operator.
+func newCheckedOrg(dir string) (*checkedOrg, error) {
+	w := &checkedOrg{groups: newCheckedManager()}
+	w.oracle = newOracle(&w.groups.naive)
+	f, err := openFixture(dir, w.groups.Manager)
+	if err != nil {
+		return nil, err
+	}
+	w.fixture = f
+	for _, g := range slices.Concat(builtinSpecs, moduleGroups) {
+		if _, err := w.groups.register(g); err != nil {
+			return w, err
+		}
+	}
+	return w, w.start(nil)
+}
+
+// reopen closes the runtime and opens another on the same directory, like a
+// restarted process, with the groups registered in the same order. between runs
+// in between.
+func (o *checkedOrg) reopen(between func(path string) error) error {
+	if err := o.fixture.close(!o.damaged); err != nil {
+		return err
+	}
+	if err := between(o.dir); err != nil {
+		return err
+	}
+	groups := toolgroups.NewManager(o.groups.naive.reserved...)
+	f, err := openFixture(o.dir, groups)
+	if err != nil {
+		return err
+	}
+	specs := o.groups.naive.groups
+	o.fixture, o.groups.Manager, o.groups.naive.groups = f, groups, nil
+	for _, g := range specs { // references are bound again, as at every start
+		if _, err := o.groups.register(g); err != nil {
+			return err
+		}
+	}
+	for _, id := range o.tasks {
+		if err := o.Resume(context.Background(), id); err != nil {
+			return err
+		}
+		if err := o.waitOpened(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitOpened waits until the model was asked for the agent at the top of a
+// task. If that agent is tool-gated and has no tool, it waits until the task
+// has failed instead.
+func (o *checkedOrg) waitOpened(id identity.TaskID) error {
+	record, _ := o.Org().Task(id)
+	top := o.oracle.agents[record.Top]
+	switch {
+	case top.taskEnded:
+		return nil
+	case !o.oracle.isToolGated(top) || len(o.oracle.visible(top)) > 0:
+		_, err := await(o.model.firstRequest(top.id))
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
+	defer cancel()
+	task, err := o.Wait(ctx, id)
+	if err != nil || task.Error == nil || task.Error.Code != errcode.NoToolsAvailable {
+		return fmt.Errorf("task %s of a tool-gated agent without tools: %v, %+v", id, err, task.Error)
+	}
+	for _, a := range o.oracle.agents {
+		a.taskEnded = a.taskEnded || a.top() == top
+	}
+	return nil
+}
+
+// start starts a task with root or a role at its top, with or without a
+// narrowing to groups.
+func (o *checkedOrg) start(t *proptest.Choices) error {
+	task := org.TaskSpec{Text: "go", Caller: operator}
+	top := &agent{taskGroups: allGroups}
+	if t != nil {
+		task.State, top.state = proptest.OneOf(t, states...), ""
+		top.state = task.State
+		if t.Chance(2) {
+			narrow := toolgroups.Of(someOf(t, 5, roleGroupIDs)...)
+			task.Groups, top.taskGroups = &narrow, o.oracle.bind(idsOf(narrow))
+		}
+		if id, ok := o.anyRole(t); ok && t.Chance(2) && !o.oracle.roles[id].gone {
+			task.Role, top.role = string(id), id
+		}
+	}
+	id, err := o.Start(context.Background(), task)
+	if err != nil {
+		return fmt.Errorf("start %+v: %w", task, err)
+	}
+	record, _ := o.Org().Task(id)
+	o.tasks = append(o.tasks, id)
+	o.addAgent(record.Top, top)
+	return o.waitOpened(id)
+}
+
+// idsOf returns a set as a list of ids.
+func idsOf(s toolgroups.Set) ids {
+	if s.IsAll() {
+		return ids{"*"}
+	}
+	return s.IDs()
+}
+
+func (o *checkedOrg) addAgent(id identity.AgentID, a *agent) {
+	a.id = id
+	o.oracle.agents[id] = a
+	o.agents = append(o.agents, id)
+}
+
+func (o *checkedOrg) anyRole(t *proptest.Choices) (identity.RoleID, bool) {
+	if len(o.roles) == 0 {
+		return "", false
+	}
+	return proptest.OneOf(t, o.roles...), true
+}
+
+// anyAgent returns a random active agent, half of the time one of the last
+// three.
+func (o *checkedOrg) anyAgent(t *proptest.Choices) *agent {
+	list := slices.DeleteFunc(o.oracle.activeAgents(o.agents), func(a *agent) bool { return a.taskEnded })
+	if t.Chance(2) {
+		list = list[max(0, len(list)-3):]
+	}
+	return proptest.OneOf(t, list...)
+}
+
+// anyHeldRole returns a random role, half of the time one that an agent has.
+func (o *checkedOrg) anyHeldRole(t *proptest.Choices) (identity.RoleID, bool) {
+	var held []identity.RoleID
+	for _, a := range o.oracle.activeAgents(o.agents) {
+		if a.role != "" && !o.oracle.roles[a.role].gone {
+			held = append(held, a.role)
+		}
+	}
+	if len(held) > 0 && t.Chance(2) {
+		return proptest.OneOf(t, held...), true
+	}
+	return o.anyRole(t)
+}
+
+// spawnable lists the roles that an agent may spawn.
+func (o *checkedOrg) spawnable(a *agent) []identity.RoleID {
+	limits := o.oracle.grantLimits(a)
+	return slices.DeleteFunc(slices.Clone(o.roles), func(id identity.RoleID) bool {
+		r := o.oracle.roles[id]
+		return r.gone || !mayGrant(limits, r.use.ids, r.grant.ids)
+	})
+}
+
+// newCall returns a call of a built-in tool by a principal.
+func newCall(by identity.Principal) tool.Call {
+	return tool.Call{ID: identity.CallID(identity.NewID()), By: by}
+}
+
+// anySet returns a random set, mostly within limits; one in four is nil.
+func anySet(t *proptest.Choices, limits []ids) (*toolgroups.Set, *ids) {
+	if t.Chance(4) {
+		return nil, nil
+	}
+	from := roleGroupIDs
+	if given, _ := withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.Chance(4) {
+		from = given
+	}
+	set := toolgroups.Of(someOf(t, 7, from)...)
+	list := idsOf(set)
+	return &set, &list
+}
+
+// createRole creates a role as an agent, or as the operator if creator is nil.
+func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
+	by, limits := operator, []ids(nil)
+	made := &role{}
+	if creator != nil {
+		by, limits, made.creator = identity.ByAgent(creator.id), o.oracle.grantLimits(creator), creator.role
+	}
+	use, useIDs := anySet(t, limits)
+	grant, grantIDs := anySet(t, limits)
+	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant}
+	if creator == nil {
+		made.chooseLimits(t, &spec)
+	}
+	wantUse, wantGrant := withDefaults(limits, useIDs, grantIDs)
+	got, err := o.CreateRole(context.Background(), newCall(by), spec)
+	if want := mayGrant(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.Of(err) != errcode.InsufficientPermissions {
+		return fmt.Errorf("create role use %v grant %v by %s within %v: %v, want allowed %v", useIDs, grantIDs, by, limits, err, want)
+	}
+	if err != nil {
+		return nil
+	}
+	return o.addRole(got, made, wantUse, wantGrant)
+}
+
+// serverNames are the servers that a role may be restricted to; "" means none.
+var serverNames = []string{"", "a", "b", "nowhere"}
+
+// chooseLimits randomly sets server and toolGated in the role and in the spec.
+func (r *role) chooseLimits(t *proptest.Choices, spec *org.RoleSpec) {
+	if t.Chance(3) {
+		r.server = proptest.OneOf(t, serverNames...)
+		spec.Server = &r.server
+	}
+	if t.Chance(3) {
+		r.toolGated = t.Chance(2)
+		spec.ToolGated = &r.toolGated
+	}
+}
+
+// addRole checks a created role and adds it to the oracle. The order of groups
+// in a default set is not specified.
+func (o *checkedOrg) addRole(got org.Role, made *role, use, grant ids) error {
+	if !sameIDs(idsOf(got.Use), use) || !sameIDs(idsOf(got.Grant), grant) || got.Server != made.server || got.ToolGated != made.toolGated {
+		return fmt.Errorf("the created role is %+v, want use %v grant %v server %q gated %v", got, use, grant, made.server, made.toolGated)
+	}
+	made.use, made.grant = o.oracle.bind(idsOf(got.Use)), o.oracle.bind(idsOf(got.Grant))
+	o.oracle.roles[got.ID] = made
+	o.roles = append(o.roles, got.ID)
+	return nil
+}
+
+func sameIDs(a, b ids) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+// updateRole changes the sets of a role and checks the returned diff.
+func (o *checkedOrg) updateRole(t *proptest.Choices) error {
+	id, ok := o.anyHeldRole(t)
+	if !ok {
+		return nil
+	}
+	use, grant := toolgroups.Of(someOf(t, 7, roleGroupIDs)...), toolgroups.Of(someOf(t, 7, roleGroupIDs)...)
+	before, spec := o.callableByAgent(), org.RoleSpec{Use: &use, Grant: &grant}
+	r := o.oracle.roles[id]
+	next := *r
+	next.chooseLimits(t, &spec)
+	_, diff, err := o.UpdateRole(operator, id, spec, false)
+	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
+		return fmt.Errorf("update role %s, gone %v: %v", id, r.gone, err)
+	}
+	if r.gone {
+		return nil
+	}
+	next.use, next.grant = o.oracle.bind(idsOf(use)), o.oracle.bind(idsOf(grant))
+	*r = next
+	return o.checkDiff(diff, before)
+}
+
+func (o *checkedOrg) deleteRole(t *proptest.Choices) error {
+	id, ok := o.anyHeldRole(t)
+	if !ok || t.Chance(2) {
+		return nil
+	}
+	before := o.callableByAgent()
+	diff, err := o.DeleteRole(operator, id, false)
+	r := o.oracle.roles[id]
+	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
+		return fmt.Errorf("delete role %s, gone %v: %v", id, r.gone, err)
+	}
+	if r.gone {
+		return nil
+	}
+	r.gone = true
+	return o.checkDiff(diff, before)
+}
+
+// callableByAgent returns what each active agent may call in some state,
+// sorted.
+func (o *checkedOrg) callableByAgent() map[identity.AgentID][]string {
+	all := map[identity.AgentID][]string{}
+	for _, a := range o.oracle.activeAgents(o.agents) {
+		all[a.id] = slices.DeleteFunc(o.oracle.effective(a), func(name string) bool {
+			t, _ := o.groups.naive.tool(name)
+			return t.states != nil && len(t.states) == 0
+		})
+		slices.Sort(all[a.id])
+	}
+	return all
+}
+
+// checkDiff compares a permission diff with the oracle.
+func (o *checkedOrg) checkDiff(got org.Diff, before map[identity.AgentID][]string) error {
+	want := org.Diff{}
+	for id, after := range o.callableByAgent() {
+		gains, loses := without(after, before[id]), without(before[id], after)
+		if len(gains)+len(loses) > 0 {
+			want = append(want, org.AgentDiff{Agent: id, Gains: gains, Loses: loses})
+		}
+	}
+	slices.SortFunc(want, func(a, b org.AgentDiff) int { return cmp.Compare(a.Agent, b.Agent) })
+	if !slices.EqualFunc(got, want, func(a, b org.AgentDiff) bool {
+		return a.Agent == b.Agent && slices.Equal(a.Gains, b.Gains) && slices.Equal(a.Loses, b.Loses)
+	}) {
+		return fmt.Errorf("the change returned the diff %+v, want %+v", got, want)
+	}
+	return nil
+}
+
+// without returns the elements of list that are not in others.
+func without(list, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
+}
+
+var taskBrief = org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
+
+// spawn spawns an agent of a random role.
+func (o *checkedOrg) spawn(t *proptest.Choices) error {
+	parent := o.anyAgent(t)
+	id, ok := o.anyRole(t)
+	if fit := o.spawnable(parent); len(fit) > 0 && !t.Chance(4) {
+		id = proptest.OneOf(t, fit...)
+	}
+	if !ok {
+		return nil
+	}
+	r, limits := o.oracle.roles[id], o.oracle.grantLimits(parent)
+	var want errcode.Code
+	switch {
+	case r.gone:
+		want = errcode.RoleNotFound
+	case !mayGrant(limits, r.use.ids, r.grant.ids):
+		want = errcode.InsufficientPermissions
+	}
+	got, err := o.Spawn(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: id, Brief: taskBrief}, nil)
+	if errcode.Of(err) != want {
+		return fmt.Errorf("spawn use %v grant %v within %v: %v, want %q", r.use.ids, r.grant.ids, limits, err, want)
+	}
+	if err == nil {
+		record, _ := o.Org().Agent(got.ID)
+		task, _ := o.Org().Task(record.Task)
+		o.addAgent(got.ID, &agent{role: id, parent: parent, state: task.State})
+	}
+	return nil
+}
+
+func (o *checkedOrg) terminate(t *proptest.Choices) error {
+	target := o.anyAgent(t)
+	err := o.Terminate(context.Background(), newCall(operator), target.id, "why not")
+	if (target.parent == nil) != (errcode.Of(err) == errcode.NotChildAgent) {
+		return fmt.Errorf("terminate agent %s, at the top %v: %v", target.id, target.parent == nil, err)
+	}
+	if err == nil {
+		o.oracle.terminate(target)
+	}
+	return nil
+}
+
+// callInTurn makes an agent call a tool in its own turn, which may change its
+// state.
+func (o *checkedOrg) callInTurn(t *proptest.Choices) error {
+	a := o.anyAgent(t)
+	if a.parent == nil { // the model never answers for these
+		return nil
+	}
+	name := proptest.OneOf(t, toolNames...)
+	if o.oracle.isToolGated(a) && len(o.oracle.visible(a)) == 0 {
+		return o.checkTurnFails(a)
+	}
+	replies := o.model.queueCalls(a.id, model.Call{Name: name, Args: []byte(`{}`)})
+	if _, err := o.Send(context.Background(), newCall(operator), string(a.id), []byte(`"go"`), 0); err != nil {
+		return fmt.Errorf("send to agent %s: %w", a.id, err)
+	}
+	got, err := await(replies)
+	if err != nil {
+		return fmt.Errorf("agent %s in its turn: %w", a.id, err)
+	}
+	allowed := slices.Contains(o.oracle.visible(a), name)
+	if len(got) != 1 || got[0].IsError == allowed {
+		return fmt.Errorf("agent %s called %s: %+v, want allowed %v", a.id, name, got, allowed)
+	}
+	if tool, _ := o.groups.naive.tool(name); allowed && tool.moves != "" {
+		a.state = tool.moves
+	}
+	return nil
+}
+
+// checkTurnFails sends a message to a tool-gated agent without tools. Its turn
+// must fail without a request to the model.
+func (o *checkedOrg) checkTurnFails(a *agent) error {
+	from, asked := o.store.Seq(), o.model.requestCount(a.id)
+	if _, err := o.Send(context.Background(), newCall(operator), string(a.id), []byte(`"go"`), 0); err != nil {
+		return fmt.Errorf("send to agent %s: %w", a.id, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
+	defer cancel()
+	for e, err := range o.store.Follow(ctx, from, true) {
+		if failed, ok := e.Body.(journal.Failed); err != nil || ok && e.Agent == a.id {
+			if err != nil || failed.Code != errcode.NoToolsAvailable || o.model.requestCount(a.id) != asked {
+				return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool: %v, %+v, asked %d times, want %d", a.id, err, failed, o.model.requestCount(a.id), asked)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool, did not fail", a.id)
+}
+
+// damage flips a bit in the record of a role while the store is closed.
+func (o *checkedOrg) damage(t *proptest.Choices) error {
+	id, ok := o.anyRole(t)
+	if !ok || o.oracle.roles[id].gone {
+		return o.reopen(func(string) error { return nil })
+	}
+	return o.reopen(func(dir string) error {
+		o.damaged, o.oracle.roles[id].gone, o.oracle.roles[id].lost = true, true, true
+		return flipBit(dir, "role\x00"+string(id), t.Pick(200))
+	})
+}
+
+// flipBit flips a bit in the value of a record in the data file.
+func flipBit(dir, key string, at int) error {
+	db, err := bolt.Open(dir+"/"+persist.FileName, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte("records"))
+		value := slices.Clone(b.Get([]byte(key)))
+		if len(value) == 0 {
+			return fmt.Errorf("no record %q", key)
+		}
+		value[at%len(value)] ^= 1
+		return b.Put([]byte(key), value)
+	})
+}
+
+// step makes one random change.
+func (o *checkedOrg) step(t *proptest.Choices) error {
+	switch t.Pick(18) {
+	case 0, 1:
+		return o.createRole(t, nil)
+	case 2, 3, 4:
+		return o.createRole(t, o.anyAgent(t))
+	case 5, 6, 7:
+		return o.spawn(t)
+	case 8, 9:
+		return o.callInTurn(t)
+	case 10, 16, 17:
+		return o.updateRole(t)
+	case 11:
+		return o.deleteRole(t)
+	case 12:
+		return o.terminate(t)
+	case 13:
+		if t.Chance(2) {
+			return o.damage(t)
+		}
+		return o.start(t)
+	}
+	return o.groups.step(t)
+}
+
+// checkSubjects compares the permissions of all agents, and of invalid
+// principals, with the oracle.
+func (o *checkedOrg) checkSubjects() error {
+	for _, id := range o.agents {
+		a := o.oracle.agents[id]
+		if err := o.checkSubject(identity.ByAgent(id), o.oracle.visible(a), o.oracle.isToolGated(a)); err != nil {
+			return fmt.Errorf("agent %s of role %q in state %q: %w", id, a.role, a.state, err)
+		}
+	}
+	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("u", "root")} {
+		if err := o.checkSubject(p, nil, false); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// checkSubject checks what a principal sees and is authorized to call.
+func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gated bool) error {
+	subject := o.Gate().Subject(p)
+	if offer := subject.Tools(); offer.ToolGated != gated || !slices.Equal(offer.Names, want) {
+		return fmt.Errorf("has tools %v, gated %v; want %v, %v", offer.Names, offer.ToolGated, want, gated)
+	}
+	if got := definitionNames(subject.Visible()); !slices.Equal(got, want) {
+		return fmt.Errorf("sees %v, want %v", got, want)
+	}
+	for _, name := range o.allNames() {
+		d := subject.Authorize(name)
+		code := errcode.UnknownTool
+		switch {
+		case slices.Contains(want, name):
+			code = ""
+		case gated || o.groups.naive.groupOfTool(name) != nil:
+			code = errcode.ToolNotAvailable
+		}
+		if d.Allowed() != (code == "") || d.Code() != code {
+			return fmt.Errorf("authorize %q: %q (%s), want %q", name, d.Code(), d.Reason(), code)
+		}
+	}
+	return nil
+}
+
+func (o *checkedOrg) allNames() []string {
+	return slices.Concat(toolNames, invalidNames, []string{"create_role", "spawn_agent", "put_artifact"})
+}
+
+// checkCalls calls every name at the gate as an agent: a tool must run if and
+// only if it is visible.
+func (o *checkedOrg) checkCalls(a *agent) error {
+	want := o.oracle.visible(a)
+	for _, name := range o.allNames() {
+		before := o.groups.runs.of(name)
+		out, err := callTool(o.Runtime, identity.ByAgent(a.id), name, `{}`)
+		if err != nil {
+			return err
+		}
+		ran, allowed := o.groups.runs.of(name)-before, slices.Contains(want, name)
+		if out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 {
+			return fmt.Errorf("agent %s called %q: allowed %v, ran %d times; want allowed %v", a.id, name, out.Allowed(), ran, allowed)
+		}
+	}
+	return nil
+}
+
+// Visible equals callable in every state: after any change, an agent may call
+// exactly what it sees, and that is
+//
+//	effective(agent) = use ∩ task ∩ ceiling(creators) ∩ its parent's effective grant
+//
+// as a set of tools. Tools of servers that a bounding role is not restricted
+// to, and tools that the workflow state does not allow, are excluded. This
+// holds also with deleted roles, unregistered groups and damaged records. The
+// model is not asked for an agent without tools that is tool-gated, or limited
+// by a role that is or may have been tool-gated.
+func TestVisible_EqualsCallableInEveryState(t *testing.T) {
+	dir, n := newStoreDir(t), 0
+	flags.Check(t, proptest.Size{Choices: 400}, func(t *proptest.Choices) error {
+		n++
+		w, err := newCheckedOrg(fmt.Sprint(dir, "/", n))
+		if w == nil {
+			return err
+		}
+		for err == nil && !t.Done() {
+			if err = w.step(t); err == nil {
+				err = w.checkSubjects()
+			}
+			if err == nil {
+				err = w.checkCalls(proptest.OneOf(t, w.oracle.activeAgents(w.agents)...))
+			}
+		}
+		return cmp.Or(err, w.fixture.close(!w.damaged))
+	})
+}

@@ -1,0 +1,408 @@
+package property_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// invariants is a second naive model of the rules for use and grant
+// (docs/security.md), independent of the oracle. It is built from committed
+// records. It decides whether an agent may call a tool, and whether a change
+// that an agent made was allowed.
+type invariants struct {
+	groups *naiveRegistry
+	roles  map[identity.RoleID]*rolePermissions
+	agents map[identity.AgentID]*agentRecord
+	tasks  map[identity.TaskID]*org.Task
+}
+
+// grantSet is a set of groups as it was written: each id with its owner at that
+// time, "" if it had none. The id "*" means all groups.
+type grantSet map[toolgroups.GroupID]toolgroups.Owner
+
+// rolePermissions is a role.
+type rolePermissions struct {
+	id         identity.RoleID
+	name       string
+	use, grant grantSet
+	creator    identity.RoleID // "" if no role created it
+	server     string          // "" if it is not restricted to a server
+	gated      bool
+	gone       bool // deleted
+}
+
+// agentRecord is an agent.
+type agentRecord struct {
+	id       identity.AgentID
+	role     identity.RoleID
+	task     identity.TaskID
+	parent   *agentRecord
+	contacts []identity.AgentID
+	root     bool
+	gone     bool
+}
+
+func newInvariants(r *naiveRegistry) *invariants {
+	return &invariants{r, map[identity.RoleID]*rolePermissions{}, map[identity.AgentID]*agentRecord{}, map[identity.TaskID]*org.Task{}}
+}
+
+// grantSetOf returns a set of groups as a grantSet.
+func grantSetOf(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) grantSet {
+	g := grantSet{}
+	for _, id := range idsOf(s) {
+		g[id] = owners[id]
+	}
+	return g
+}
+
+// covers reports whether g contains all ids of other. Only all groups cover all
+// groups.
+func (g grantSet) covers(other grantSet) bool {
+	if _, all := g["*"]; all {
+		return true
+	}
+	for id := range other {
+		if _, ok := g[id]; !ok || id == "*" {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches reports whether a set contains a tool now. A group counts only while
+// it belongs to the owner it had when the set was written.
+func (v *invariants) reaches(g grantSet, tool string) bool {
+	if _, all := g["*"]; all {
+		return v.groups.groupOfTool(tool) != nil
+	}
+	for id, owner := range g {
+		if s := v.groups.find(id); s != nil && s.owner == owner && slices.Contains(v.groups.members(s), tool) {
+			return true
+		}
+	}
+	return false
+}
+
+// creatorGrants lists the grants of the roles that created r, recursively. A
+// deleted creator grants nothing.
+func (v *invariants) creatorGrants(r *rolePermissions) []grantSet {
+	if r.creator == "" {
+		return nil
+	}
+	creator := v.roles[r.creator]
+	if creator == nil || creator.gone {
+		return []grantSet{{}}
+	}
+	return append(v.creatorGrants(creator), creator.grant)
+}
+
+// taskBounds lists the limits of a task: the permissions of its caller and its
+// narrowing.
+func (v *invariants) taskBounds(id identity.TaskID) []grantSet {
+	t := v.tasks[id]
+	bounds := []grantSet{grantSetOf(t.Ceiling.Set, t.Ceiling.Owners), grantSetOf(t.Groups.Set, t.Groups.Owners)}
+	if t.CallerRole == "" {
+		return bounds
+	}
+	caller := v.roles[t.CallerRole]
+	if caller == nil || caller.gone {
+		return []grantSet{{}}
+	}
+	return append(append(bounds, v.creatorGrants(caller)...), caller.use)
+}
+
+// parentGrants lists the limits of what an agent's parent may grant; for the
+// agent at the top, those of the task.
+func (v *invariants) parentGrants(p *agentRecord) []grantSet {
+	if p.parent == nil {
+		return v.taskBounds(p.task)
+	}
+	return v.grantLimits(p.parent)
+}
+
+// grantLimits lists the sets that must cover everything an agent grants.
+func (v *invariants) grantLimits(p *agentRecord) []grantSet {
+	if p.root {
+		return v.parentGrants(p)
+	}
+	r := v.roles[p.role]
+	if r == nil || r.gone {
+		return []grantSet{{}}
+	}
+	return append(append(v.parentGrants(p), v.creatorGrants(r)...), r.grant)
+}
+
+// mayCall reports whether an agent may call a tool.
+func (v *invariants) mayCall(p *agentRecord, tool string) bool {
+	if p == nil || p.gone {
+		return false
+	}
+	if p.root {
+		return v.reaches(grantSet{toolgroups.OrgManagement: toolgroups.Builtin}, tool)
+	}
+	r := v.roles[p.role]
+	if r == nil || r.gone {
+		return false
+	}
+	return v.reaches(r.use, tool) && v.allReach(append(v.parentGrants(p), v.creatorGrants(r)...), tool) && v.allowedByServers(p, tool)
+}
+
+// boundingRoles lists all roles that limit an agent: its own, those of its
+// ancestors and of the caller, and the creators of each.
+func (v *invariants) boundingRoles(p *agentRecord) []*rolePermissions {
+	roles := v.creatorChain(v.tasks[p.task].CallerRole)
+	for ; p != nil; p = p.parent {
+		roles = append(roles, v.creatorChain(p.role)...)
+	}
+	return roles
+}
+
+// creatorChain lists a role and its creators.
+func (v *invariants) creatorChain(id identity.RoleID) []*rolePermissions {
+	var list []*rolePermissions
+	for r := v.roles[id]; r != nil; r = v.roles[r.creator] {
+		list = append(list, r)
+	}
+	return list
+}
+
+// allowedByServers reports whether the tool belongs to every server that a
+// bounding role is restricted to.
+func (v *invariants) allowedByServers(p *agentRecord, tool string) bool {
+	owner := v.groups.groupOfTool(tool).owner
+	if only := v.tasks[p.task].Ceiling.Only; only != "" && only != owner {
+		return false
+	}
+	return !slices.ContainsFunc(v.boundingRoles(p), func(r *rolePermissions) bool {
+		return r.server != "" && owner != toolgroups.Owner("module:"+r.server)
+	})
+}
+
+// isToolGated reports whether a bounding role is tool-gated. Root never is.
+func (v *invariants) isToolGated(p *agentRecord) bool {
+	return !p.gone && !p.root && slices.ContainsFunc(v.boundingRoles(p), func(r *rolePermissions) bool { return r.gated })
+}
+
+// allReach reports whether all sets contain a tool.
+func (v *invariants) allReach(list []grantSet, tool string) bool {
+	return !slices.ContainsFunc(list, func(g grantSet) bool { return !v.reaches(g, tool) })
+}
+
+// mayGrant reports whether an agent may grant all of some sets.
+func (v *invariants) mayGrant(p *agentRecord, gifts ...grantSet) bool {
+	for _, bound := range v.grantLimits(p) {
+		if slices.ContainsFunc(gifts, func(g grantSet) bool { return !bound.covers(g) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayWrite reports whether an agent may send a message to another: in its task,
+// to its parent, its descendants, its collaborators and the agent at the top.
+func (v *invariants) mayWrite(p *agentRecord, to identity.AgentID) bool {
+	q := v.agents[to]
+	if q == nil || q.gone || q.task != p.task {
+		return false
+	}
+	return q == p.parent || v.tasks[p.task].Top == to || q.isBelow(p) || slices.Contains(p.contacts, to)
+}
+
+// isBelow reports whether an agent is a descendant of another.
+func (p *agentRecord) isBelow(other *agentRecord) bool {
+	for p = p.parent; p != nil; p = p.parent {
+		if p == other {
+			return true
+		}
+	}
+	return false
+}
+
+// Kinds of violations.
+const (
+	violationEffect      = "effect"      // a tool ran for an agent that may not call it
+	violationGrant       = "grant"       // a role or an agent has more than its creator may grant
+	violationRecord      = "record"      // a record contains false information
+	violationTermination = "termination" // an agent was terminated by one that is not its ancestor
+	violationMessage     = "message"     // a message went to a recipient that the sender may not write to
+	violationVisibility  = "visibility"  // an agent sees other tools than those it may call
+	violationDisclosure  = "disclosure"  // a tool-gated agent learns more than that it may not call a tool
+)
+
+// violation is a forbidden effect or change.
+type violation struct{ kind, text string }
+
+func (b *violation) Error() string { return b.kind + ": " + b.text }
+
+// newViolation returns a violation as an error.
+func newViolation(kind, format string, args ...any) error {
+	return &violation{kind, fmt.Sprintf(format, args...)}
+}
+
+// checkCommits checks and applies the changes that a call of an agent made.
+func (v *invariants) checkCommits(p *agentRecord, tool string, made []change) error {
+	var found error
+	caused := 0
+	for _, c := range made {
+		for _, r := range c.put {
+			if err := v.checkRecord(p, r); err != nil && found == nil {
+				found = fmt.Errorf("%s by agent %s of role %q: %w", tool, p.id, p.role, err)
+			}
+			v.apply(r)
+		}
+		c.post = slices.DeleteFunc(c.post, v.isNoToolsNotice)
+		caused += len(c.put) + len(c.post)
+		for _, m := range c.post {
+			if m.From != string(p.id) || m.Task != p.task || !v.mayWrite(p, identity.AgentID(m.To)) {
+				return newViolation(violationMessage, "%s by agent %s: a message from %s to %s in task %s", tool, p.id, m.From, m.To, m.Task)
+			}
+		}
+	}
+	if found == nil && caused > 0 && !v.mayCall(p, tool) {
+		found = newViolation(violationEffect, "%s by agent %s of role %q, which may not call it, made %d changes", tool, p.id, p.role, len(made))
+	}
+	return found
+}
+
+// isNoToolsNotice reports whether a message is the error notice of a tool-gated
+// agent without tools to its parent. No call caused it.
+func (v *invariants) isNoToolsNotice(m journal.Message) bool {
+	var notice struct{ ErrorType errcode.Code }
+	from := v.agents[identity.AgentID(m.From)]
+	return json.Unmarshal(m.Payload, &notice) == nil && notice.ErrorType == errcode.NoToolsAvailable &&
+		from != nil && from.parent != nil && m.To == string(from.parent.id)
+}
+
+// checkRecord checks one record that a call of an agent wrote.
+func (v *invariants) checkRecord(p *agentRecord, r journal.Record) error {
+	switch org.Kind(r.Kind) {
+	case org.KindRole:
+		return v.checkRole(p, decode[org.Role](r))
+	case org.KindAgent, org.KindTerminated:
+		a := org.Agent{ID: identity.AgentID(r.Key), Status: org.Terminated} // a terminated agent moves from one kind to the other
+		if r.Value != nil {
+			a = decode[org.Agent](r)
+		}
+		if a.Status == org.Active && r.Kind == string(org.KindAgent) {
+			return v.checkSpawn(p, a)
+		}
+		if q := v.agents[a.ID]; q == nil || q.gone || !q.isBelow(p) || a.Status != org.Terminated {
+			return newViolation(violationTermination, "agent %s became %s", a.ID, a.Status)
+		}
+	case org.KindTask:
+		return newViolation(violationRecord, "the record of task %s", r.Key)
+	}
+	return nil
+}
+
+// checkRole checks a created role: the grant of its creator must cover its use
+// and grant, and its other fields must be true.
+func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
+	made := rolePermissionsOf(r)
+	by, role := string(p.id), string(p.role)
+	if p.root {
+		by, role = org.CreatorRoot, org.CreatorRoot
+	}
+	switch {
+	case v.roles[r.ID] != nil || r.Status != org.Active:
+		return newViolation(violationRecord, "existing role %s became %s use %s grant %s", r.ID, r.Status, r.Use, r.Grant)
+	case r.CreatedBy != by || r.CreatedByRole != role || r.ID == org.RootRole:
+		return newViolation(violationRecord, "role %s was not created by %s of role %q as recorded", r.ID, r.CreatedBy, r.CreatedByRole)
+	case v.roleByName(r.Name) != nil:
+		return newViolation(violationRecord, "a second role named %q", r.Name)
+	case made.server != "" || made.gated:
+		return newViolation(violationRecord, "role %q is restricted to %q, tool-gated %v; agents may set neither", r.Name, made.server, made.gated)
+	case !v.mayGrant(p, made.use, made.grant):
+		return newViolation(violationGrant, "role %q has use %s grant %s; all of %v must cover them", r.Name, r.Use, r.Grant, v.grantLimits(p))
+	}
+	for id, owner := range r.GroupOwners {
+		if owner != v.groups.owner(id) {
+			return newViolation(violationRecord, "role %q binds group %s to the wrong owner %q", r.Name, id, owner)
+		}
+	}
+	return nil
+}
+
+// checkSpawn checks a spawned agent: the grant of its parent must cover use and
+// grant of its role, whoever created that.
+func (v *invariants) checkSpawn(p *agentRecord, a org.Agent) error {
+	r := v.roles[a.Role]
+	switch {
+	case v.agents[a.ID] != nil:
+		return newViolation(violationRecord, "existing agent %s was created again", a.ID)
+	case a.Parent != p.id || a.Task != p.task || a.Root || a.Role == org.RootRole:
+		return newViolation(violationRecord, "agent %s of role %q below %s in task %s, root %v", a.ID, a.Role, a.Parent, a.Task, a.Root)
+	case r == nil || r.gone:
+		return newViolation(violationGrant, "agent %s has role %q, which does not exist", a.ID, a.Role)
+	case !v.mayGrant(p, r.use, r.grant):
+		return newViolation(violationGrant, "agent %s has role %q with use %v grant %v; all of %v must cover them", a.ID, r.name, r.use, r.grant, v.grantLimits(p))
+	}
+	for _, c := range a.Brief.Collaborators {
+		if to := c.Agent; to != p.id && to != org.RootRole && to != "user" && !v.mayWrite(p, to) {
+			return newViolation(violationMessage, "agent %s may write to %s, to which its parent may not", a.ID, to)
+		}
+	}
+	return nil
+}
+
+// roleByName returns the active role with a name, nil if there is none.
+func (v *invariants) roleByName(name string) *rolePermissions {
+	for _, r := range v.roles {
+		if r.name == name && !r.gone {
+			return r
+		}
+	}
+	return nil
+}
+
+// rolePermissionsOf returns the permissions of a role.
+func rolePermissionsOf(r org.Role) *rolePermissions {
+	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active}
+	if by := r.CreatedByRole; by != org.CreatorRoot && by != org.CreatorOperator {
+		c.creator = identity.RoleID(by)
+	}
+	return c
+}
+
+// apply updates the model with a record, without checking it.
+func (v *invariants) apply(r journal.Record) {
+	switch org.Kind(r.Kind) {
+	case org.KindRole:
+		v.roles[identity.RoleID(r.Key)] = rolePermissionsOf(decode[org.Role](r))
+	case org.KindTask:
+		t := decode[org.Task](r)
+		v.tasks[t.ID] = &t
+	case org.KindAgent, org.KindTerminated:
+		if r.Value != nil { // a terminated agent moves from one kind to the other
+			v.applyAgent(decode[org.Agent](r))
+		}
+	}
+}
+
+func (v *invariants) applyAgent(a org.Agent) {
+	if p := v.agents[a.ID]; p != nil {
+		p.gone = a.Status != org.Active
+		return
+	}
+	p := &agentRecord{id: a.ID, role: a.Role, task: a.Task, parent: v.agents[a.Parent], root: a.Root}
+	for _, c := range a.Brief.Collaborators {
+		p.contacts = append(p.contacts, c.Agent)
+	}
+	v.agents[a.ID] = p
+}
+
+// decode decodes a record of the organization.
+func decode[T any](r journal.Record) T {
+	var v T
+	if err := json.Unmarshal(r.Value, &v); err != nil {
+		panic(fmt.Sprintf("%s %s: %v", r.Kind, r.Key, err))
+	}
+	return v
+}

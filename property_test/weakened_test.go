@@ -1,0 +1,526 @@
+package property_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// ruleSet is a set of rules that a weakenedOrg can disable.
+type ruleSet uint16
+
+const (
+	ruleUse         ruleSet = 1 << iota // use ⊆ the creator's grant
+	ruleGrant                           // grant ⊆ the creator's grant
+	ruleSpawn                           // the spawner's grant covers use and grant of the role
+	ruleParent                          // the grants of ancestors limit an agent
+	ruleCreator                         // the grants of a role's creators limit its agents
+	ruleTask                            // the caller's permissions and the narrowing limit a task
+	ruleTermination                     // an agent terminates only its descendants
+	ruleMessage                         // an agent writes only to permitted recipients
+	ruleOwner                           // a group id is bound to its owner when it was written
+	ruleServer                          // a role's server restricts it and everything it limits
+	ruleToolGated                       // a tool-gated role gates everything it limits
+)
+
+// weakenedOrg is an organization with rules disabled, used with the real gate
+// and the real built-in tools. It stands for a fault in package org. It writes
+// the same records as org and does nothing else.
+type weakenedOrg struct {
+	builtin.Deps // nil: methods that are missing here panic
+	off          ruleSet
+	gate         *gate.Gate
+	groups       *toolgroups.Manager
+	log          *commitLog
+	roles        map[identity.RoleID]*org.Role
+	agents       map[identity.AgentID]*org.Agent
+	tasks        map[identity.TaskID]*org.Task
+}
+
+// newWeakenedEnv returns an attackEnv on an organization with rules disabled.
+func newWeakenedEnv(off ruleSet) (*attackEnv, error) {
+	s := emptyAttackEnv()
+	x := &weakenedOrg{
+		off: off, groups: s.groups.Manager, log: &s.log,
+		roles: map[identity.RoleID]*org.Role{}, agents: map[identity.AgentID]*org.Agent{}, tasks: map[identity.TaskID]*org.Task{},
+	}
+	var err error
+	x.gate, err = gate.New(gate.Config{Groups: x.groups, Directory: x, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	s.system = x
+	groups, err := builtin.Groups(x, builtin.Options{})
+	return s, errors.Join(err, s.registerGroups(groups), s.createUnlimitedRole())
+}
+
+// Gate implements system.
+func (o *weakenedOrg) Gate() *gate.Gate { return o.gate }
+
+// Close implements system.
+func (o *weakenedOrg) Close() error { return nil }
+
+// disabled reports whether a rule is disabled.
+func (o *weakenedOrg) disabled(r ruleSet) bool { return o.off&r != 0 }
+
+// bound returns a set as it was written or, without ruleOwner, with the current
+// owners.
+func (o *weakenedOrg) bound(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) toolgroups.BoundSet {
+	if o.disabled(ruleOwner) {
+		return o.groups.Snapshot().Bind(s)
+	}
+	return toolgroups.BoundSet{Set: s, Owners: owners}
+}
+
+func (o *weakenedOrg) grant(r *org.Role) toolgroups.BoundSet { return o.bound(r.Grant, r.GroupOwners) }
+
+// role finds an active role.
+func (o *weakenedOrg) role(id identity.RoleID) (*org.Role, bool) {
+	r, ok := o.roles[id]
+	return r, ok && r.Status == org.Active
+}
+
+// denyAll is a limit that allows nothing.
+var denyAll = []toolgroups.BoundSet{{}}
+
+// creatorGrants lists the grants of the creators of a role.
+func (o *weakenedOrg) creatorGrants(r *org.Role) []toolgroups.BoundSet {
+	if r.CreatedByRole == org.CreatorRoot || r.CreatedByRole == org.CreatorOperator || o.disabled(ruleCreator) {
+		return nil
+	}
+	creator, ok := o.role(identity.RoleID(r.CreatedByRole))
+	if !ok {
+		return denyAll
+	}
+	return append(o.creatorGrants(creator), o.grant(creator))
+}
+
+// taskBounds lists the limits of a task.
+func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.BoundSet {
+	t := o.tasks[id]
+	if o.disabled(ruleTask) {
+		return nil
+	}
+	list := []toolgroups.BoundSet{o.bound(t.Ceiling.Set, t.Ceiling.Owners), o.bound(t.Groups.Set, t.Groups.Owners)}
+	if t.CallerRole == "" {
+		return list
+	}
+	caller, ok := o.role(t.CallerRole)
+	if !ok {
+		return denyAll
+	}
+	return append(append(list, o.creatorGrants(caller)...), o.bound(caller.Use, caller.GroupOwners))
+}
+
+// parentGrants lists the limits of what the ancestors of an agent may grant.
+func (o *weakenedOrg) parentGrants(a *org.Agent) []toolgroups.BoundSet {
+	if a.Parent == "" || o.disabled(ruleParent) {
+		return o.taskBounds(a.Task)
+	}
+	return o.grantLimits(o.agents[a.Parent])
+}
+
+// grantLimits lists the sets that must cover everything an agent grants.
+func (o *weakenedOrg) grantLimits(a *org.Agent) []toolgroups.BoundSet {
+	if a.Root {
+		return o.taskBounds(a.Task)
+	}
+	r, ok := o.role(a.Role)
+	if !ok {
+		return denyAll
+	}
+	return append(append(o.parentGrants(a), o.creatorGrants(r)...), o.grant(r))
+}
+
+// Resolve implements gate.Directory.
+func (o *weakenedOrg) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
+	ref := new(toolgroups.ViewRef)
+	a, ok := o.activeAgent(p.Agent)
+	if !ok {
+		return ref, ""
+	}
+	if a.Root {
+		ref.Publish(o.compile(toolgroups.BoundSet{
+			Set:    toolgroups.Of(toolgroups.OrgManagement),
+			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
+		}, nil))
+		return ref, ""
+	}
+	view := o.compile(o.usedGroups(a))
+	if o.isToolGated(a) {
+		view.SetToolGated()
+	}
+	ref.Publish(view)
+	return ref, ""
+}
+
+// usedGroups returns the groups that an agent uses and their limits; none if
+// its role is deleted.
+func (o *weakenedOrg) usedGroups(a *org.Agent) (toolgroups.BoundSet, []toolgroups.BoundSet) {
+	r, ok := o.role(a.Role)
+	if !ok {
+		return toolgroups.BoundSet{}, nil
+	}
+	return o.bound(r.Use, r.GroupOwners), slices.Concat(o.parentGrants(a), o.creatorGrants(r), o.serverLimits(a))
+}
+
+// boundingRoles lists every role that limits an agent, with their creators.
+func (o *weakenedOrg) boundingRoles(a *org.Agent) []*org.Role {
+	roles := o.creatorChain(o.tasks[a.Task].CallerRole)
+	for ; a != nil; a = o.agents[a.Parent] {
+		roles = append(roles, o.creatorChain(a.Role)...)
+	}
+	return roles
+}
+
+// creatorChain lists a role and its creators.
+func (o *weakenedOrg) creatorChain(id identity.RoleID) []*org.Role {
+	var list []*org.Role
+	for r := o.roles[id]; r != nil; r = o.roles[identity.RoleID(r.CreatedByRole)] {
+		list = append(list, r)
+	}
+	return list
+}
+
+// serverLimits lists the servers that an agent is restricted to.
+func (o *weakenedOrg) serverLimits(a *org.Agent) []toolgroups.BoundSet {
+	var list []toolgroups.BoundSet
+	for _, r := range o.boundingRoles(a) {
+		if r.Server != "" && !o.disabled(ruleServer) {
+			list = append(list, toolgroups.BoundSet{Set: toolgroups.All(), Only: toolgroups.Server(r.Server)})
+		}
+	}
+	return list
+}
+
+// isToolGated reports whether a bounding role is tool-gated.
+func (o *weakenedOrg) isToolGated(a *org.Agent) bool {
+	return !o.disabled(ruleToolGated) && slices.ContainsFunc(o.boundingRoles(a), func(r *org.Role) bool { return r.ToolGated })
+}
+
+func (o *weakenedOrg) compile(use toolgroups.BoundSet, limits []toolgroups.BoundSet) *toolgroups.View {
+	return o.groups.Snapshot().Compile(use, limits...)
+}
+
+func (o *weakenedOrg) activeAgent(id identity.AgentID) (*org.Agent, bool) {
+	a, ok := o.agents[id]
+	return a, ok && a.Status == org.Active
+}
+
+var errRejected = errcode.New(errcode.InsufficientPermissions, "rejected")
+
+// covered reports whether all limits cover a set.
+func (o *weakenedOrg) covered(limits []toolgroups.BoundSet, set toolgroups.Set) bool {
+	return !slices.ContainsFunc(limits, func(b toolgroups.BoundSet) bool { return !b.Set.Covers(set) })
+}
+
+// logRecord adds a record to the commit log.
+func (o *weakenedOrg) logRecord(kind org.Kind, key string, v any) {
+	o.log.add([]journal.Record{{Kind: string(kind), Key: key, Value: mustJSON(v)}}, nil)
+}
+
+// FindRole implements builtin.Roles.
+func (o *weakenedOrg) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
+	for _, r := range o.roles {
+		if r.Name == name && r.Status == org.Active {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// CreateRole implements builtin.Roles and system.
+func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
+	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
+	if old, ok := o.roles[id]; ok {
+		return *old, nil
+	}
+	r := &org.Role{ID: id, Name: spec.Name, CreatedBy: org.CreatorOperator, CreatedByRole: org.CreatorOperator, Status: org.Active}
+	var limits []toolgroups.BoundSet
+	if c.By.Kind == identity.Agent {
+		a := o.agents[c.By.Agent]
+		limits, r.CreatedBy, r.CreatedByRole = o.grantLimits(a), string(a.ID), string(a.Role)
+		if a.Root {
+			r.CreatedBy, r.CreatedByRole = org.CreatorRoot, org.CreatorRoot
+		}
+	}
+	o.setGroups(r, spec, limits)
+	o.setLimits(r, spec)
+	same, _ := o.FindRole(ctx, c, spec.Name)
+	if err := org.CheckRoleName(spec.Name); err != nil || same != nil {
+		return org.Role{}, errors.Join(err, errRejected)
+	}
+	if !o.disabled(ruleUse) && !o.covered(limits, r.Use) || !o.disabled(ruleGrant) && !o.covered(limits, r.Grant) {
+		return org.Role{}, errRejected
+	}
+	return o.storeRole(r), nil
+}
+
+// setGroups sets the groups of a role, with defaults for those left out.
+func (o *weakenedOrg) setGroups(r *org.Role, spec org.RoleSpec, limits []toolgroups.BoundSet) {
+	if spec.Use == nil {
+		all := toolgroups.All()
+		for _, b := range limits {
+			all = all.Intersect(b.Set)
+		}
+		spec.Use = &all
+	}
+	if r.Use = *spec.Use; spec.Grant != nil {
+		r.Grant = *spec.Grant
+	} else if r.Use.Has(toolgroups.OrgManagement) {
+		r.Grant = r.Use
+	}
+}
+
+// setLimits sets server and toolGated of a role.
+func (o *weakenedOrg) setLimits(r *org.Role, spec org.RoleSpec) {
+	if spec.Server != nil {
+		r.Server = *spec.Server
+	}
+	if spec.ToolGated != nil {
+		r.ToolGated = *spec.ToolGated
+	}
+}
+
+// storeRole stores a role with the current owners of its groups.
+func (o *weakenedOrg) storeRole(r *org.Role) org.Role {
+	r.GroupOwners = o.groups.Snapshot().Bind(toolgroups.Of(append(r.Use.IDs(), r.Grant.IDs()...)...)).Owners
+	o.roles[r.ID] = r
+	o.logRecord(org.KindRole, string(r.ID), r)
+	return *r
+}
+
+// UpdateRole implements system.
+func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec org.RoleSpec, _ bool) (org.Role, org.Diff, error) {
+	old, ok := o.role(id)
+	if !ok {
+		return org.Role{}, nil, errRejected
+	}
+	next := *old
+	if spec.Use != nil {
+		next.Use = *spec.Use
+	}
+	if spec.Grant != nil {
+		next.Grant = *spec.Grant
+	}
+	o.setLimits(&next, spec)
+	return o.storeRole(&next), nil, nil
+}
+
+// DeleteRole implements system.
+func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ bool) (org.Diff, error) {
+	old, ok := o.role(id)
+	if !ok {
+		return nil, errRejected
+	}
+	next := *old
+	next.Status = org.Deleted
+	o.storeRole(&next)
+	return nil, nil
+}
+
+// Start implements system.
+func (o *weakenedOrg) Start(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
+	id := identity.TaskID(identity.NewID())
+	all := toolgroups.BoundSet{Set: toolgroups.All()}
+	t := &org.Task{ID: id, Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
+	if spec.Groups != nil {
+		t.Groups = o.groups.Snapshot().Bind(*spec.Groups)
+	}
+	if caller, ok := o.role(spec.Caller.Role); ok {
+		t.Ceiling = toolgroups.BoundSet{Set: caller.Use, Owners: caller.GroupOwners}
+	}
+	o.tasks[id] = t
+	o.logRecord(org.KindTask, string(id), t)
+	o.addAgent(&org.Agent{ID: t.Top, Role: org.RootRole, Task: id, Root: true, Status: org.Active})
+	return id, nil
+}
+
+func (o *weakenedOrg) addAgent(a *org.Agent) {
+	o.agents[a.ID] = a
+	o.logRecord(org.KindAgent, string(a.ID), a)
+}
+
+// Spawn implements builtin.Agents.
+func (o *weakenedOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
+	out := org.SpawnResult{ID: id, Role: s.Role}
+	if o.agents[id] != nil {
+		return out, nil
+	}
+	parent := o.agents[c.By.Agent]
+	if err := o.checkSpawn(parent, s); err != nil {
+		return org.SpawnResult{}, err
+	}
+	o.addAgent(&org.Agent{ID: id, Role: s.Role, Parent: parent.ID, Task: parent.Task, Brief: s.Brief, Status: org.Active})
+	if first != nil {
+		o.logMessage(parent, id)
+	}
+	return out, nil
+}
+
+// checkSpawn returns an error if an agent may not spawn another.
+func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.Spawn) error {
+	r, ok := o.role(s.Role)
+	if !ok || s.Brief.Check() != nil {
+		return errRejected
+	}
+	if limits := o.grantLimits(parent); !o.disabled(ruleSpawn) && !(o.covered(limits, r.Use) && o.covered(limits, r.Grant)) {
+		return errRejected
+	}
+	for _, c := range s.Brief.Collaborators {
+		if to := c.Agent; to != parent.ID && to != org.RootRole && to != "user" && !o.mayWrite(parent, to) {
+			return errRejected
+		}
+	}
+	return nil
+}
+
+// isBelow reports whether an agent is a descendant of another.
+func (o *weakenedOrg) isBelow(a *org.Agent, id identity.AgentID) bool {
+	for a.Parent != "" {
+		if a.Parent == id {
+			return true
+		}
+		a = o.agents[a.Parent]
+	}
+	return false
+}
+
+// Terminate implements builtin.Agents and system.
+func (o *weakenedOrg) Terminate(_ context.Context, c tool.Call, target identity.AgentID, _ string) error {
+	a, ok := o.activeAgent(target)
+	if !ok || a.Root || c.By.Kind == identity.Agent && !o.disabled(ruleTermination) && !o.isBelow(a, c.By.Agent) {
+		return errRejected
+	}
+	for _, b := range o.agents {
+		if b.Status == org.Active && (b == a || o.isBelow(b, target)) {
+			b.Status = org.Terminated
+			o.logRecord(org.KindAgent, string(b.ID), b)
+		}
+	}
+	return nil
+}
+
+func (o *weakenedOrg) mayWrite(from *org.Agent, to identity.AgentID) bool {
+	a, ok := o.activeAgent(to)
+	if !ok || a.Task != from.Task {
+		return false
+	}
+	named := slices.ContainsFunc(from.Brief.Collaborators, func(c org.Collaborator) bool { return c.Agent == to })
+	return o.disabled(ruleMessage) || to == from.Parent || o.tasks[a.Task].Top == to || o.isBelow(a, from.ID) || named
+}
+
+// logMessage adds a message to the commit log.
+func (o *weakenedOrg) logMessage(from *org.Agent, to identity.AgentID) {
+	m := journal.Message{}
+	m.From, m.To, m.Task = string(from.ID), string(to), from.Task
+	o.log.add(nil, []journal.Message{m})
+}
+
+// SendAll implements builtin.Messages.
+func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMessage, _ time.Duration) ([]org.SendResult, error) {
+	from := o.agents[c.By.Agent]
+	for i, name := range to {
+		if name == org.RootRole {
+			to[i] = string(o.tasks[from.Task].Top)
+		}
+		if name != "user" && !o.mayWrite(from, identity.AgentID(to[i])) {
+			return nil, errRejected
+		}
+	}
+	for _, name := range to {
+		if name != "user" {
+			o.logMessage(from, identity.AgentID(name))
+		}
+	}
+	return make([]org.SendResult, len(to)), nil
+}
+
+// A weakenedOrg with all rules has no violation, so what
+// TestClosure_FindsEachDisabledRule finds is caused by the disabled rule.
+func TestWeakenedOrg_AllRulesHasNoViolation(t *testing.T) {
+	for _, obedient := range []bool{false, true} {
+		kind, text := search(t, 0, "", obedient, 20)
+		if kind != "" {
+			t.Errorf("obedient root %v: %s", obedient, text)
+		}
+	}
+}
+
+// With a rule disabled the attacks find a violation of the expected kind. Some
+// rules are backed by others and have no effect alone: then the grant itself is
+// found, and the effect of a tool once the other rules are disabled too.
+func TestClosure_FindsEachDisabledRule(t *testing.T) {
+	tests := []struct {
+		name     string
+		off      ruleSet
+		kind     string
+		obedient bool
+	}{
+		{"use beyond the creator's grant", ruleUse, violationGrant, false},
+		{"grant beyond the creator's grant", ruleGrant, violationGrant, false},
+		{"spawn beyond the spawner's grant", ruleSpawn, violationGrant, false},
+		{"child keeps what its parent lost", ruleParent, violationEffect, false},
+		{"role keeps what its creator lost", ruleCreator, violationEffect, false},
+		{"task grants beyond its limits", ruleTask, violationGrant, false},
+		{"task exceeds its narrowing", ruleTask, violationEffect, false},
+		{"task exceeds its caller", ruleTask, violationEffect, true},
+		{"effect of use beyond the creator's grant", ruleUse | ruleSpawn | ruleCreator | ruleParent, violationEffect, false},
+		{"effect of grant beyond the creator's grant", ruleGrant | ruleCreator | ruleParent, violationEffect, false},
+		{"effect of spawn beyond the spawner's grant", ruleSpawn | ruleParent, violationEffect, false},
+		{"termination of a non-descendant", ruleTermination, violationTermination, false},
+		{"message to a forbidden recipient", ruleMessage, violationMessage, false},
+		{"grant inherited by another owner", ruleOwner, violationEffect, false},
+		{"role uses a tool of another server", ruleServer, violationEffect, false},
+		{"task uses a tool of another server than its caller", ruleServer, violationEffect, true},
+		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if kind, text := search(t, tt.off, tt.kind, tt.obedient, 400); kind != tt.kind {
+				t.Errorf("found %q (%s), want %q", kind, text, tt.kind)
+			}
+		})
+	}
+}
+
+// search runs attacks on a weakened organization until a violation is found, in
+// at most envs environments, and returns it. If only is set, other kinds are
+// ignored.
+func search(t *testing.T, off ruleSet, only string, obedient bool, envs int) (kind, text string) {
+	t.Helper()
+	seed := flags.Seed()
+	for n := range envs {
+		s, err := newWeakenedEnv(off)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.wantKind, s.obedientRoot = only, obedient
+		tape := randomChoices(seed, n, attacksPerEnv*callsPerAttack*10)
+		if err := s.runAttacks(&tape); err != nil {
+			if b, ok := errors.AsType[*violation](err); ok {
+				t.Logf("after %d attacks, seed %d: %s", n*attacksPerEnv+s.outcomes["attacks"]+1, seed, textutil.OneLine(b.Error(), 300))
+				return b.kind, fmt.Sprint(err)
+			}
+			t.Fatalf("seed %d, environment %d: %v", seed, n, err)
+		}
+	}
+	return "", fmt.Sprintf("nothing in %d attacks, seed %d", envs*attacksPerEnv, seed)
+}
