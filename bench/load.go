@@ -208,7 +208,7 @@ var callIDs atomic.Uint64
 func (h *house) post(from, to identity.AgentID) (sent time.Time) {
 	sent = time.Now()
 	payload := fmt.Sprintf(`{"text":%q,"sent":%d}`, question, sent.UnixNano())
-	made(h.SendAll(context.Background(), callBy(from), []string{string(to)}, json.RawMessage(payload), 0))
+	made(h.Send(context.Background(), callBy(from), string(to), json.RawMessage(payload), 0))
 	return sent
 }
 

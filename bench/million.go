@@ -94,7 +94,7 @@ func openMillion(dir string, brain model.Model) (*persist.Store, *runtime.Runtim
 	store := made(persist.Open(dir))
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
 	rt := made(runtime.New(runtime.Config{Store: store, Groups: groups, Model: func(string) (model.Model, error) { return brain, nil }}))
-	made(0, builtin.Register(groups, rt, builtin.Options{}))
+	made(0, builtin.Register(groups, rt.ToolHost(), builtin.Options{}))
 	return store, rt
 }
 

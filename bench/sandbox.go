@@ -74,7 +74,7 @@ func javascript() (tool.Tool, error) {
 		return nil, err
 	}
 	groups := toolgroups.NewManager(toolgroups.Reserved()...)
-	if err := builtin.Register(groups, h, builtin.Options{Launcher: launcher}); err != nil {
+	if err := builtin.Register(groups, h.ToolHost(), builtin.Options{Launcher: launcher}); err != nil {
 		return nil, err
 	}
 	handle, _ := groups.Snapshot().Lookup("run_javascript")

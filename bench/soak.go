@@ -87,7 +87,7 @@ func newSoaking(dir string) *soaking {
 		Store: s.store, Groups: groups, Workspaces: dir,
 		Model: func(string) (model.Model, error) { return mixed{s}, nil },
 	}))
-	made(0, builtin.Register(groups, s, builtin.Options{}))
+	made(0, builtin.Register(groups, s.ToolHost(), builtin.Options{}))
 	made(s.Register("bench", toolgroups.Group{ID: "weather", Tools: effects()}))
 	s.role = made(s.CreateRole(context.Background(), tool.Call{By: operator}, s.spec("guide", rolePrompt)))
 	return s
@@ -206,7 +206,7 @@ func (s *soaking) changeRole(i int) {
 		made(s.DeleteRole(operator, guest.ID, false))
 	}
 	if i%64 == 63 {
-		made(s.CollectGarbage(context.Background(), false))
+		made(s.Artifacts().CollectGarbage(context.Background(), false))
 	}
 }
 

@@ -2,11 +2,11 @@
 // org_management, artifact, workspace, command, network, context and console,
 // with 18 tools in total. docs/tools.md describes them for users.
 //
-// Each tool declares a small interface for what it needs; the runtime implements
-// all of them (Deps). Groups creates the groups and Register also registers them
-// with the owner toolgroups.Builtin:
+// Each tool declares a small interface for what it needs; runtime.ToolHost
+// implements all of them (Deps). Groups creates the groups and Register also
+// registers them with the owner toolgroups.Builtin:
 //
-//	groups, err := builtin.Groups(rt, builtin.Options{})
+//	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
 //
 // The package decides no permissions. Package gate decides who may call a tool,
 // package org who may spawn, grant or write to whom.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -126,41 +127,12 @@ func (h contextHandler) status(ctx context.Context, _ struct{}) (contextStatus, 
 // noContextHint tells callers other than agents why the tools do not work.
 const noContextHint = "your conversation is not stored here"
 
-// defaultThresholds apply to every context.
-var defaultThresholds = thresholds{Warning: 0.7, Critical: 0.9, Exceeded: 0.95}
-
 // statusOf returns the status of a context with a limit of tokens; 0 is an
 // unknown limit.
 func statusOf(used, limit int) contextStatus {
-	usage := usageRatio(used, limit)
-	return contextStatus{used, limit, usage, fmt.Sprintf("%.1f%%", 100*usage), defaultThresholds.level(usage), defaultThresholds}
-}
-
-// usageRatio returns the used fraction of a context, 0 if the limit is unknown.
-func usageRatio(used, limit int) float64 {
-	if limit <= 0 {
-		return 0
+	usage := model.WindowUsage{Used: used, Window: limit}
+	return contextStatus{
+		Used: used, Max: limit, Usage: usage.Share(), Percent: fmt.Sprintf("%.1f%%", 100*usage.Share()), Status: string(usage.Level()),
+		Thresholds: thresholds{Warning: model.WarningShare, Critical: model.CriticalShare, Exceeded: model.ExceededShare},
 	}
-	return float64(used) / float64(limit)
 }
-
-// level returns the status of a context with the given usage ratio.
-func (t thresholds) level(usage float64) string {
-	switch {
-	case usage >= t.Exceeded:
-		return "exceeded"
-	case usage >= t.Critical:
-		return "critical"
-	case usage >= t.Warning:
-		return "warning"
-	}
-	return ContextNormal
-}
-
-// ContextNormal is the level of a context below all thresholds.
-const ContextNormal = "normal"
-
-// ContextLevel returns the level of a context, by the thresholds that
-// get_context_status reports: ContextNormal, "warning", "critical" or
-// "exceeded". With an unknown limit (0) it is ContextNormal.
-func ContextLevel(used, limit int) string { return defaultThresholds.level(usageRatio(used, limit)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Deps is everything that the built-in tools need. The runtime implements it.
+// Deps is everything that the built-in tools need. runtime.ToolHost implements it.
 type Deps interface {
 	Roles
 	Agents

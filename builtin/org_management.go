@@ -181,7 +181,7 @@ type spawnArgs struct {
 }
 
 // spawn handles spawn_agent.
-func (h orgHandler) spawn(ctx context.Context, in spawnArgs) (Spawned, error) {
+func (h orgHandler) spawn(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
 	return h.createAgent(ctx, in, nil)
 }
 
@@ -214,20 +214,20 @@ const spawnTaskInput = `{
 }`
 
 // spawnWithTask handles spawn_agent_with_task.
-func (h orgHandler) spawnWithTask(ctx context.Context, in spawnArgs) (Spawned, error) {
+func (h orgHandler) spawnWithTask(ctx context.Context, in spawnArgs) (org.SpawnResult, error) {
 	first, err := firstMessage(in.Message)
 	if err != nil {
-		return Spawned{}, err
+		return org.SpawnResult{}, err
 	}
 	return h.createAgent(ctx, in, first)
 }
 
 // createAgent spawns an agent below the caller. first is its first message, nil
 // for none.
-func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.RawMessage) (Spawned, error) {
+func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.RawMessage) (org.SpawnResult, error) {
 	c := currentCall(ctx)
 	if in.Parent != "" && in.Parent != c.By.Agent {
-		return Spawned{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
+		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
 	return h.agents.Spawn(ctx, c, org.Spawn{Role: in.Role, Brief: in.Brief}, first)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -21,10 +22,10 @@ type messageRecorder struct {
 	sent    int
 }
 
-func (o *messageRecorder) SendAll(_ context.Context, _ tool.Call, _ []string, payload json.RawMessage, delay time.Duration) ([]Sent, error) {
+func (o *messageRecorder) SendAll(_ context.Context, _ tool.Call, _ []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	o.payload, o.delay = payload, delay
 	o.sent++
-	return []Sent{{}}, nil
+	return []org.SendResult{{}}, nil
 }
 
 // FuzzSendMessage: any message is rejected with a code or sent once. Its delay is at

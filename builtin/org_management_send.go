@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/org"
 )
 
 const sendText = `Send a message to agents or to the user. You may write to your parent, the agents you spawned and those below them, the collaborators your brief names, ` +
@@ -95,7 +96,7 @@ func (h orgHandler) send(ctx context.Context, in sendMessage) (any, error) {
 }
 
 // multiResult returns the result for a list of recipients.
-func (r recipients) multiResult(sent []Sent) multiSendResult {
+func (r recipients) multiResult(sent []org.SendResult) multiSendResult {
 	all := multiSendResult{Messages: []sentTo{}}
 	for i, s := range sent {
 		all.Messages = append(all.Messages, sentTo{r.names[i], s.MessageID})

@@ -45,12 +45,12 @@ func (o *recordingOrg) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec
 	return r, o.record(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
 }
 
-func (o *recordingOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (Spawned, error) {
+func (o *recordingOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	brief, err := json.Marshal(s.Brief)
 	if err != nil {
-		return Spawned{}, err
+		return org.SpawnResult{}, err
 	}
-	out := Spawned{ID: "a1", Role: s.Role, RoleName: "worker"}
+	out := org.SpawnResult{ID: "a1", Role: s.Role, RoleName: "worker"}
 	if first != nil {
 		out.MessageID = "m1"
 	}
@@ -61,10 +61,10 @@ func (o *recordingOrg) Terminate(_ context.Context, c tool.Call, id identity.Age
 	return o.record(c, "end %s %q", id, reason)
 }
 
-func (o *recordingOrg) SendAll(_ context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]Sent, error) {
-	var list []Sent
+func (o *recordingOrg) SendAll(_ context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
+	var list []org.SendResult
 	for i := range to {
-		s := Sent{MessageID: fmt.Sprint("m", i+1)}
+		s := org.SendResult{MessageID: fmt.Sprint("m", i+1)}
 		if delay > 0 {
 			due := time.Unix(0, 0).UTC().Add(delay)
 			s.Due = &due

@@ -20,16 +20,8 @@ type Roles interface {
 type Agents interface {
 	// Spawn creates an agent below the caller. If first is not nil, it also sends
 	// that as the first message, in the same commit.
-	Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (Spawned, error)
+	Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error)
 	Terminate(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
-}
-
-// Spawned describes a new agent.
-type Spawned struct {
-	ID        identity.AgentID `json:"id"`
-	Role      identity.RoleID  `json:"roleId"`
-	RoleName  string           `json:"roleName"`
-	MessageID string           `json:"messageId,omitempty"`
 }
 
 // Messages sends messages between agents.
@@ -37,11 +29,5 @@ type Messages interface {
 	// SendAll sends a message to each recipient, or to none if the caller may not
 	// write to one of them. A recipient that is listed twice gets it once. The
 	// result is in the order of to. SendAll is idempotent by call id.
-	SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]Sent, error)
-}
-
-// Sent describes a message that was sent.
-type Sent struct {
-	MessageID string     `json:"messageId"`
-	Due       *time.Time `json:"scheduledDeliveryTime,omitempty"` // set for a delayed message
+	SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error)
 }

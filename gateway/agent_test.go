@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -94,7 +93,7 @@ func TestSendMessage_IsRecorded(t *testing.T) {
 	if status != http.StatusAccepted {
 		t.Errorf("status %d, want 202", status)
 	}
-	later := gatewaytest.GetJSON[builtin.Sent](t, f, path, `{"payload":[1],"delayMs":1000}`)
+	later := gatewaytest.GetJSON[org.SendResult](t, f, path, `{"payload":[1],"delayMs":1000}`)
 	if later.MessageID == "" || later.Due == nil {
 		t.Errorf("a delayed message: %+v", later)
 	}

@@ -63,7 +63,7 @@ func newFixtureIn(t *testing.T, dir string, m gatewaytest.ModelFunc) *gatewaytes
 		t.Fatal(err)
 	}
 	f.Runtime = rt
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Metrics: figures, OnRefused: counted.Refused}); err != nil {

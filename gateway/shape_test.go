@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 )
 
@@ -13,7 +13,7 @@ import (
 // have the same JSON. Their Go fields agree because they can be converted.
 func TestWireShapes_SameJSONAsRuntime(t *testing.T) {
 	for _, pair := range [][2]any{
-		{wire.Artifact{}, runtime.Artifact{}}, {wire.SweepResult{}, runtime.SweepResult{}}, {wire.SentMessage{}, builtin.Sent{}},
+		{wire.Artifact{}, runtime.Artifact{}}, {wire.SweepResult{}, runtime.SweepResult{}}, {wire.SentMessage{}, org.SendResult{}},
 	} {
 		shape, source := reflect.TypeOf(pair[0]), reflect.TypeOf(pair[1])
 		for i := range source.NumField() {

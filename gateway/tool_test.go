@@ -24,7 +24,7 @@ import (
 // handler for an Authenticate.
 func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, func(auth.Authenticator) http.Handler) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	pins := modules.NewPins(f.Runtime)
+	pins := modules.NewPins(f.Runtime.OwnerStore())
 	pin := func(tool, description string) modules.Pin {
 		return modules.Pin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
 	}

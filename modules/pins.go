@@ -32,7 +32,7 @@ type Pins struct {
 
 // Owners is a Store that can list the owners that have a value in it.
 type Owners interface {
-	RecordOwners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
+	Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
 }
 
 // Pinned is the record of an owner.
@@ -152,7 +152,7 @@ func (p *Pins) Quarantine(ctx context.Context) ([]PendingTool, error) {
 		return nil, nil
 	}
 	var list []PendingTool
-	for owner, err := range owners.RecordOwners(ctx) {
+	for owner, err := range owners.Owners(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, err
 	if p.store == nil {
 		return pinRecord{}, errcode.New(errcode.Internal, "read the pins of %s: there is no store", owner)
 	}
-	value, err := p.store.OwnerRecord(ctx, owner)
+	value, err := p.store.Get(ctx, owner)
 	if err != nil {
 		return pinRecord{}, fmt.Errorf("read the pins of %s: %w", owner, err)
 	}
@@ -183,7 +183,7 @@ func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, err
 func (p *Pins) write(ctx context.Context, owner toolgroups.Owner, r pinRecord) error {
 	value, err := json.Marshal(r)
 	if err == nil {
-		err = p.store.SetOwnerRecord(ctx, owner, value)
+		err = p.store.Set(ctx, owner, value)
 	}
 	if err != nil {
 		return fmt.Errorf("write the pins of %s: %w", owner, err)

@@ -20,16 +20,16 @@ import (
 // mapStore is a modules.Store and modules.Owners in memory.
 type mapStore map[toolgroups.Owner][]byte
 
-func (s mapStore) OwnerRecord(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s mapStore) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
 	return s[owner], nil
 }
 
-func (s mapStore) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s mapStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	s[owner] = value
 	return nil
 }
 
-func (s mapStore) RecordOwners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s mapStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
 		for _, owner := range slices.Sorted(maps.Keys(s)) {
 			if !yield(owner, nil) {

@@ -36,11 +36,11 @@ type Host struct {
 // Store is a persistent store with one value for each owner of groups. Its methods are
 // safe for concurrent use.
 type Store interface {
-	// OwnerRecord returns the value of owner, nil when there is none.
-	OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error)
-	// SetOwnerRecord sets the value of owner and returns when it is on disk. nil
+	// Get returns the value of owner, nil when there is none.
+	Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error)
+	// Set sets the value of owner and returns when it is on disk. nil
 	// removes the value.
-	SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error
+	Set(ctx context.Context, owner toolgroups.Owner, value []byte) error
 }
 
 // Decode decodes the settings into a struct that holds the defaults. It rejects a

@@ -191,7 +191,7 @@ func newAttackEnv() (*attackEnv, error) {
 		return nil, err
 	}
 	s.system = rt
-	groups, err := builtin.Groups(rt, builtin.Options{})
+	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
 	return s, errors.Join(err, s.registerGroups(groups), s.createUnlimitedRole())
 }
 

@@ -198,7 +198,7 @@ func (f *faultRun) openRuntime() error {
 	if err != nil {
 		return err
 	}
-	f.system, f.builtins.Runtime = rt, rt
+	f.system, f.builtins.ToolHost = rt, rt.ToolHost()
 	return f.registerGroups(f.builtins.groups[:1]) // org_management
 }
 

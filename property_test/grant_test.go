@@ -18,7 +18,7 @@ import (
 // They are shared by all cases, since compiling their schemas takes longer than
 // a case.
 type builtinGroups struct {
-	*runtime.Runtime
+	*runtime.ToolHost
 	groups []toolgroups.Group
 }
 
@@ -35,7 +35,7 @@ func newBuiltinGroups(t *testing.T) *builtinGroups {
 // register connects the groups to a runtime, registers them, and returns their
 // specs for the naive registry. The previous runtime gets no more calls.
 func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]groupSpec, error) {
-	s.Runtime = rt
+	s.ToolHost = rt.ToolHost()
 	var list []groupSpec
 	for _, g := range s.groups {
 		if _, err := m.Register(toolgroups.Builtin, g); err != nil {

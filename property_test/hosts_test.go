@@ -231,7 +231,7 @@ func (o *hostOrg) step(t *proptest.Choices) error {
 
 // mayReach returns the answer of the organization.
 func (o *hostOrg) mayReach(a *hostAgent, host string) (bool, error) {
-	err := o.MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
+	err := o.ToolHost().MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
 	if code := errcode.Of(err); code != "" && code != errcode.HostBlocked {
 		return false, err
 	}

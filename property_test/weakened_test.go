@@ -357,15 +357,15 @@ func (o *weakenedOrg) addAgent(a *org.Agent) {
 }
 
 // Spawn implements builtin.Agents.
-func (o *weakenedOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (builtin.Spawned, error) {
+func (o *weakenedOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
-	out := builtin.Spawned{ID: id, Role: s.Role}
+	out := org.SpawnResult{ID: id, Role: s.Role}
 	if o.agents[id] != nil {
 		return out, nil
 	}
 	parent := o.agents[c.By.Agent]
 	if err := o.checkSpawn(parent, s); err != nil {
-		return builtin.Spawned{}, err
+		return org.SpawnResult{}, err
 	}
 	o.addAgent(&org.Agent{ID: id, Role: s.Role, Parent: parent.ID, Task: parent.Task, Brief: s.Brief, Status: org.Active})
 	if first != nil {
@@ -434,7 +434,7 @@ func (o *weakenedOrg) logMessage(from *org.Agent, to identity.AgentID) {
 }
 
 // SendAll implements builtin.Messages.
-func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMessage, _ time.Duration) ([]builtin.Sent, error) {
+func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMessage, _ time.Duration) ([]org.SendResult, error) {
 	from := o.agents[c.By.Agent]
 	for i, name := range to {
 		if name == org.RootRole {
@@ -449,7 +449,7 @@ func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ jso
 			o.logMessage(from, identity.AgentID(name))
 		}
 	}
-	return make([]builtin.Sent, len(to)), nil
+	return make([]org.SendResult, len(to)), nil
 }
 
 // A weakenedOrg with all rules has no violation, so what

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -26,7 +24,7 @@ var (
 
 // actor drives one agent while the agent is active. It is the only writer of
 // the agent's journal. Its fields belong to its goroutine, except those that
-// Runtime.mu guards.
+// tracker.mu guards.
 type actor struct {
 	rt   *Runtime
 	task identity.TaskID // never changes
@@ -39,9 +37,9 @@ type actor struct {
 
 	current *turnRecord // collects the request log of this turn; nil if there is none
 
-	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by Runtime.mu
-	newMessages bool                            // a message arrived since the inbox was last read; guarded by Runtime.mu
-	cancel      context.CancelCauseFunc         // ends the turn; guarded by Runtime.mu
+	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by tracker.mu
+	newMessages bool                            // a message arrived since the inbox was last read; guarded by tracker.mu
+	cancel      context.CancelCauseFunc         // ends the turn; guarded by tracker.mu
 }
 
 // run is the main loop of an agent: read the inbox, ask the model, run the tool
@@ -52,17 +50,17 @@ func (a *actor) run(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	for turn := a.rt.beginTurn(ctx, a); err == nil; {
+	for turn := a.rt.tracker.beginTurn(ctx, a); err == nil; {
 		err = a.step(turn)
 		if cause := context.Cause(turn); err != nil && err != errIdle && cause != nil {
 			err = cause
 		}
 		switch {
-		case err == errIdle && !a.rt.mayIdle(a):
+		case err == errIdle && !a.rt.tracker.mayIdle(a):
 			err = nil
 		case errors.Is(err, errAborted):
 			err = a.fail(errcode.New(errcode.TurnAborted, "the turn was aborted"))
-			turn = a.rt.beginTurn(ctx, a)
+			turn = a.rt.tracker.beginTurn(ctx, a)
 		}
 	}
 	if err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
@@ -110,10 +108,7 @@ func (a *actor) load(ctx context.Context) error {
 	if a.state, err = a.rt.fold(ctx, stored.ID); err != nil {
 		return err
 	}
-	redo := maps.Clone(a.state.started)
-	a.rt.mu.Lock()
-	defer a.rt.mu.Unlock()
-	a.recovered = redo
+	a.rt.tracker.setRecovered(a, maps.Clone(a.state.started))
 	return nil
 }
 
@@ -200,61 +195,6 @@ func (a *actor) finish(answer *model.Answer) error {
 		a.report(b, payload, "end")
 	}
 	return a.commit(b)
-}
-
-// fail ends the turn with an error. The parent is notified; without a parent
-// the task fails too. An aborted turn notifies no one.
-func (a *actor) fail(cause error) error {
-	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // the log gets details that peers do not see
-		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
-	}
-	read := a.messagesRead(cause)
-	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
-	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), MessagesRead: read}))
-	switch {
-	case errcode.Of(cause) == errcode.TurnAborted:
-	case a.agent.Parent != "":
-		a.report(b, a.errorPayload(cause), "error")
-	default:
-		return a.failTask(b, cause)
-	}
-	return a.commit(b)
-}
-
-// failTask ends the agent's task together with its turn.
-func (a *actor) failTask(b *journal.Batch, cause error) error {
-	task, err := a.rt.TaskRecord(a.rt.ctx, a.agent.Task)
-	if err != nil {
-		return err
-	}
-	b.Prepare = a.rt.taskEndBatch(&task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
-	if err := a.commit(b); err != nil {
-		return err
-	}
-	a.rt.closeRun(task.ID, &task)
-	return errTerminated
-}
-
-// report adds a message to the parent, or to the user if there is no parent.
-func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
-	to := "user"
-	if a.agent.Parent != "" {
-		to = string(a.agent.Parent)
-	}
-	m := a.message(to, payload, kind)
-	b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}))
-	if to != "user" {
-		b.Send = append(b.Send, journal.Message{Message: m})
-	}
-}
-
-// message builds a message of the current step. Its id is derived from the
-// step, so a repeated step sends the same message.
-func (a *actor) message(to string, payload []byte, kind string) model.Message {
-	return model.Message{
-		ID:   identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
-		From: string(a.agent.ID), To: to, Task: a.agent.Task, Payload: payload, CreatedAt: a.rt.now(),
-	}
 }
 
 // runCalls passes the open calls to the gate: those of answer, which is recorded

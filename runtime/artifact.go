@@ -2,8 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -44,20 +42,6 @@ type Artifact struct {
 	Owner  string `json:"owner,omitempty"`  // its identity.Principal.Key
 }
 
-// artifactOwner returns an Artifact with the owner fields of a principal set:
-// the task of an agent, or the caller. It returns false for other principals
-// and terminated agents.
-func (rt *Runtime) artifactOwner(by identity.Principal) (Artifact, bool) {
-	switch by.Kind {
-	case identity.Agent:
-		agent, ok := rt.org.Agent(by.Agent)
-		return Artifact{Task: agent.Task, By: agent.ID}, ok
-	case identity.Caller:
-		return Artifact{Caller: by.String(), Owner: by.Key()}, org.CheckCaller(by) == nil
-	}
-	return Artifact{}, false
-}
-
 // sameOwner reports whether two artifacts have the same owner.
 func (a Artifact) sameOwner(b Artifact) bool {
 	return a.Owner == b.Owner && a.Task == b.Task && a.Owner+string(a.Task) != ""
@@ -70,101 +54,40 @@ const refPrefix = "artifact:"
 // record always get all of it.
 const maxMeta = 64 << 10
 
-// ArtifactLimit implements builtin.Limits.
-func (rt *Runtime) ArtifactLimit() int64 { return rt.settings.Load().Storage.ArtifactBytes }
-
-// PutArtifact implements builtin.Artifacts.
-func (rt *Runtime) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
-	owner, ok := rt.artifactOwner(c.By)
-	if !ok {
-		return "", errcode.New(errcode.AgentNotFound, "put artifact: %s not found", c.By)
-	}
-	record, put, err := rt.artifactRecords(identity.Derive(string(c.ID), "artifact"), owner, a)
-	if err != nil {
-		return "", err
-	}
-	err = rt.change(c.By, func(b *journal.Batch) error {
-		rt.blobs.addReference(record.Blob)
-		b.Put = put
-		return nil
-	})
-	return refPrefix + record.ID, err
+// ArtifactStore stores the artifacts of agents and callers, and contents that
+// are found by their hash, such as the configurations that tasks started with.
+// Equal contents are stored once. All methods are safe for concurrent use.
+type ArtifactStore struct {
+	store      journal.Store
+	org        *org.Org
+	commit     func(*journal.Batch) (uint64, error)
+	now        func() time.Time
+	limits     func() Storage // the active limits
+	references blobReferences // that are not on disk yet
 }
 
-// artifactRecords returns the record of a new artifact and what must be stored
-// for it; of has the owner fields.
-func (rt *Runtime) artifactRecords(id string, owner Artifact, a builtin.Artifact) (Artifact, []journal.Record, error) {
-	content := a.Data
-	if content == nil {
-		content = a.Value
-	}
-	if err := rt.checkArtifact(content, a.Meta); err != nil {
-		return Artifact{}, nil, err
-	}
-	sum := sha256.Sum256(content)
-	record := Artifact{
-		ID: id, Type: a.Type, Meta: a.Meta,
-		Blob: hex.EncodeToString(sum[:]), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
-		Task: owner.Task, By: owner.By, Caller: owner.Caller, Owner: owner.Owner, CreatedAt: rt.now(),
-	}
-	value, err := json.Marshal(record)
-	if err != nil {
-		return record, nil, fmt.Errorf("put artifact: %w", err)
-	}
-	return record, []journal.Record{
-		{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
-	}, nil
-}
+// Artifacts returns the store of artifacts.
+func (rt *Runtime) Artifacts() *ArtifactStore { return rt.artifacts }
 
-// checkArtifact checks the size limits of an artifact.
-func (rt *Runtime) checkArtifact(content []byte, meta json.RawMessage) error {
-	if size := int64(len(content)); size > rt.settings.Load().Storage.ArtifactBytes {
-		return workspace.TooLarge(size, rt.settings.Load().Storage.ArtifactBytes)
-	}
-	if len(meta) > maxMeta {
-		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put long data into the content", len(meta), maxMeta)
-	}
-	return nil
-}
-
-// GetArtifact implements builtin.Artifacts. It returns nil if the artifact does
-// not exist or has another owner than the caller.
-func (rt *Runtime) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
-	owner, ok := rt.artifactOwner(c.By)
-	if !ok {
-		return nil, nil
-	}
-	a, content, err := rt.Artifact(ctx, ref)
-	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := &builtin.Artifact{Type: a.Type, Meta: a.Meta, Value: content}
-	if a.Binary {
-		out.Data, out.Value = content, nil
-	}
-	return out, nil
-}
-
-// Artifact returns an artifact and its content by id or reference.
-func (rt *Runtime) Artifact(ctx context.Context, ref string) (Artifact, []byte, error) {
-	a, err := readRecord[Artifact](ctx, rt, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
+// Get returns an artifact and its content by id or reference. Errors:
+// artifact_not_found.
+func (s *ArtifactStore) Get(ctx context.Context, ref string) (Artifact, []byte, error) {
+	a, err := readRecord[Artifact](ctx, s.store, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
 	if err != nil {
 		return a, nil, err
 	}
-	content, err := rt.store.Record(ctx, kindBlob, a.Blob)
+	content, err := s.store.Record(ctx, kindBlob, a.Blob)
 	if err == nil && content == nil && a.Size > 0 {
 		err = fmt.Errorf("artifact %s: content %s is missing", a.ID, a.Blob)
 	}
 	return a, content, err
 }
 
-// Artifacts lists the artifacts of a task, or all for "", sorted by id.
-func (rt *Runtime) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
+// List yields the artifacts of a task, or all for "", sorted by id. A record
+// that cannot be read is yielded with its error, and the sequence continues.
+func (s *ArtifactStore) List(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
 	return func(yield func(Artifact, error) bool) {
-		for r, err := range rt.store.Records(ctx, kindArtifact, "") {
+		for r, err := range s.store.Records(ctx, kindArtifact, "") {
 			var a Artifact
 			if err == nil {
 				err = json.Unmarshal(r.Value, &a)
@@ -177,4 +100,97 @@ func (rt *Runtime) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq
 			}
 		}
 	}
+}
+
+// limit returns the largest permitted content of an artifact, in bytes.
+func (s *ArtifactStore) limit() int64 { return s.limits().ArtifactBytes }
+
+// ownerFields returns an Artifact with the owner fields of a principal set: the
+// task of an agent, or the caller. It returns false for other principals and
+// terminated agents.
+func (s *ArtifactStore) ownerFields(by identity.Principal) (Artifact, bool) {
+	switch by.Kind {
+	case identity.Agent:
+		agent, ok := s.org.Agent(by.Agent)
+		return Artifact{Task: agent.Task, By: agent.ID}, ok
+	case identity.Caller:
+		return Artifact{Caller: by.String(), Owner: by.Key()}, org.CheckCaller(by) == nil
+	}
+	return Artifact{}, false
+}
+
+// newRecords returns a new artifact with what must be stored for it. owner has
+// the owner fields. The commit that stores it must add its content to
+// references.
+func (s *ArtifactStore) newRecords(id string, owner Artifact, a builtin.Artifact) (Artifact, []journal.Record, error) {
+	content := a.Data
+	if content == nil {
+		content = a.Value
+	}
+	if err := s.check(content, a.Meta); err != nil {
+		return Artifact{}, nil, err
+	}
+	record := Artifact{
+		ID: id, Type: a.Type, Meta: a.Meta,
+		Blob: hashOf(content), Binary: a.Data != nil, Size: len(content), MediaType: a.MediaType(),
+		Task: owner.Task, By: owner.By, Caller: owner.Caller, Owner: owner.Owner, CreatedAt: s.now(),
+	}
+	value, err := json.Marshal(record)
+	if err != nil {
+		return record, nil, fmt.Errorf("put artifact: %w", err)
+	}
+	return record, []journal.Record{
+		{Kind: kindBlob, Key: record.Blob, Value: content}, {Kind: kindArtifact, Key: record.ID, Value: value},
+	}, nil
+}
+
+// check checks the size limits of an artifact.
+func (s *ArtifactStore) check(content []byte, meta json.RawMessage) error {
+	if size, limit := int64(len(content)), s.limit(); size > limit {
+		return workspace.TooLarge(size, limit)
+	}
+	if len(meta) > maxMeta {
+		return errcode.New(errcode.InvalidArguments, "meta of %d bytes is over the limit of %d; put long data into the content", len(meta), maxMeta)
+	}
+	return nil
+}
+
+// PutArtifact implements builtin.Artifacts.
+func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
+	store := h.rt.artifacts
+	owner, ok := store.ownerFields(c.By)
+	if !ok {
+		return "", errcode.New(errcode.AgentNotFound, "put artifact: %s not found", c.By)
+	}
+	record, put, err := store.newRecords(identity.Derive(string(c.ID), "artifact"), owner, a)
+	if err != nil {
+		return "", err
+	}
+	err = h.rt.change(c.By, func(b *journal.Batch) error {
+		store.references.add(record.Blob)
+		b.Put = put
+		return nil
+	})
+	return refPrefix + record.ID, err
+}
+
+// GetArtifact implements builtin.Artifacts. It returns nil if the artifact does
+// not exist or has another owner than the caller.
+func (h *ToolHost) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
+	owner, ok := h.rt.artifacts.ownerFields(c.By)
+	if !ok {
+		return nil, nil
+	}
+	a, content, err := h.rt.artifacts.Get(ctx, ref)
+	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &builtin.Artifact{Type: a.Type, Meta: a.Meta, Value: content}
+	if a.Binary {
+		out.Data, out.Value = content, nil
+	}
+	return out, nil
 }

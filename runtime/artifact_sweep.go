@@ -5,69 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"maps"
 	"regexp"
-	"sync"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 )
-
-// blobs tracks contents that the garbage collection must keep although no
-// record on disk references them yet. The zero value is ready to use.
-type blobs struct {
-	mu         sync.Mutex      // guards the fields below
-	pinned     map[string]bool // until the process ends: a future task will reference them
-	referenced map[string]bool // referenced by commits during the current collection; nil if none is running
-}
-
-// pin protects a content until the process ends.
-func (b *blobs) pin(hash string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.pinned == nil {
-		b.pinned = map[string]bool{}
-	}
-	b.pinned[hash] = true
-}
-
-// addReference notes that a commit references a content. It is called within the
-// commit.
-func (b *blobs) addReference(hash string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.referenced != nil {
-		b.referenced[hash] = true
-	}
-}
-
-// begin starts collecting the references of commits. It fails if a collection
-// is running.
-func (b *blobs) begin() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.referenced != nil {
-		return errcode.New(errcode.Conflict, "a garbage collection is running; wait for it to end")
-	}
-	b.referenced = map[string]bool{}
-	return nil
-}
-
-func (b *blobs) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.referenced = nil
-}
-
-// dropReferenced removes from found what must be kept.
-func (b *blobs) dropReferenced(found map[string]int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.DeleteFunc(found, func(hash string, _ int) bool { return b.pinned[hash] || b.referenced[hash] })
-}
 
 // SweepResult counts what a garbage collection removed, or with DryRun would
 // remove.
@@ -82,28 +26,28 @@ type SweepResult struct {
 // only counts them. It may run while the organization works:
 //
 //  1. A commit marks the start. References committed before it are on disk when
-//     it returns; references committed later are noted (blobs.addReference).
+//     it returns; references committed later are noted (blobReferences.add).
 //  2. The contents without a reference on disk are listed.
 //  3. One commit removes those that were not referenced meanwhile. A later
 //     reference stores the content again, in the same commit.
 //
 // If a record cannot be read nothing is removed, since its references are
 // unknown. Errors: conflict while another collection is running.
-func (rt *Runtime) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult, error) {
-	if err := rt.beginSweep(); err != nil {
+func (s *ArtifactStore) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult, error) {
+	if err := s.beginSweep(); err != nil {
 		return SweepResult{}, err
 	}
-	defer rt.blobs.end()
-	found, err := rt.unreferencedBlobs(ctx)
+	defer s.references.endSweep()
+	found, err := s.unreferencedBlobs(ctx)
 	if err != nil {
 		return SweepResult{}, fmt.Errorf("collect garbage: %w; nothing was removed", err)
 	}
 	if dryRun {
-		rt.blobs.dropReferenced(found)
+		s.references.dropFrom(found)
 		return newSweepResult(found, true), nil
 	}
-	_, err = rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		rt.blobs.dropReferenced(found)
+	_, err = s.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		s.references.dropFrom(found)
 		for hash := range found {
 			b.Put = append(b.Put, journal.Record{Kind: kindBlob, Key: hash})
 		}
@@ -116,15 +60,15 @@ func (rt *Runtime) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult
 }
 
 // beginSweep commits the mark of step 1.
-func (rt *Runtime) beginSweep() error {
+func (s *ArtifactStore) beginSweep() error {
 	began := false
-	_, err := rt.commit(&journal.Batch{Prepare: func(*journal.Batch) error {
-		err := rt.blobs.begin()
+	_, err := s.commit(&journal.Batch{Prepare: func(*journal.Batch) error {
+		err := s.references.beginSweep()
 		began = err == nil
 		return err
 	}})
 	if err != nil && began {
-		rt.blobs.end()
+		s.references.endSweep()
 	}
 	return err
 }
@@ -139,16 +83,16 @@ func newSweepResult(found map[string]int, dryRun bool) SweepResult {
 
 // unreferencedBlobs returns the contents without a reference on disk, with
 // their sizes.
-func (rt *Runtime) unreferencedBlobs(ctx context.Context) (map[string]int, error) {
+func (s *ArtifactStore) unreferencedBlobs(ctx context.Context) (map[string]int, error) {
 	found := map[string]int{}
-	for e, err := range rt.store.Entries(ctx, kindBlob, "") {
+	for e, err := range s.store.Entries(ctx, kindBlob, "") {
 		if err != nil {
 			return nil, err
 		}
 		found[e.Key] = e.Size
 	}
 	for _, named := range []iter.Seq2[string, error]{
-		rt.recordFields(ctx, kindArtifact, "blob"), rt.recordFields(ctx, string(org.KindTask), "config"),
+		s.recordFields(ctx, kindArtifact, "blob"), s.recordFields(ctx, string(org.KindTask), "config"),
 	} {
 		for hash, err := range named {
 			if err != nil {
@@ -157,13 +101,13 @@ func (rt *Runtime) unreferencedBlobs(ctx context.Context) (map[string]int, error
 			delete(found, hash)
 		}
 	}
-	return found, rt.dropReferencedByEvents(ctx, found)
+	return found, s.dropReferencedByEvents(ctx, found)
 }
 
 // recordFields yields the value of one field for each record of a kind.
-func (rt *Runtime) recordFields(ctx context.Context, kind, field string) iter.Seq2[string, error] {
+func (s *ArtifactStore) recordFields(ctx context.Context, kind, field string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for r, err := range rt.store.Records(ctx, kind, "") {
+		for r, err := range s.store.Records(ctx, kind, "") {
 			if err == nil && !gjson.ValidBytes(r.Value) {
 				err = fmt.Errorf("read %s %s: %w", kind, r.Key, journal.ErrDamaged)
 			}
@@ -179,11 +123,11 @@ var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // dropReferencedByEvents removes from found what an event references. It reads
 // the whole log, so it returns early if found is empty.
-func (rt *Runtime) dropReferencedByEvents(ctx context.Context, found map[string]int) error {
+func (s *ArtifactStore) dropReferencedByEvents(ctx context.Context, found map[string]int) error {
 	if len(found) == 0 {
 		return nil
 	}
-	for e, err := range rt.store.Follow(ctx, 0, false) {
+	for e, err := range s.store.Follow(ctx, 0, false) {
 		if err != nil {
 			return err
 		}

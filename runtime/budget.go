@@ -30,7 +30,7 @@ const answerReserve = 1024
 // zero reservation belongs to a task without a budget.
 type reservation struct {
 	run    *taskRun
-	rt     *Runtime
+	t      *tracker
 	tokens int64
 }
 
@@ -48,9 +48,13 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 	if err != nil {
 		return reservation{}, err
 	}
-	need := int64(tokens) + answerReserve
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
+	return rt.tracker.reserve(run, limit, int64(tokens)+answerReserve)
+}
+
+// reserve reserves tokens of a task's budget. Errors: budget_exceeded.
+func (t *tracker) reserve(run *taskRun, limit Budget, need int64) (reservation, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	s := &run.spent
 	switch {
 	case limit.Tokens > 0 && s.tokens+s.reserved > limit.Tokens-need:
@@ -59,7 +63,7 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has cost %v of its budget of %v", s.cost, limit.Cost)
 	}
 	s.reserved += need
-	return reservation{run, rt, need}, nil
+	return reservation{run, t, need}, nil
 }
 
 // release returns the reserved tokens of a failed request.
@@ -67,8 +71,8 @@ func (r reservation) release() {
 	if r.run == nil {
 		return
 	}
-	r.rt.mu.Lock()
-	defer r.rt.mu.Unlock()
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
 	r.run.spent.reserved -= r.tokens
 }
 
@@ -78,8 +82,8 @@ func (r reservation) spend(u model.Usage) {
 		return
 	}
 	r.release()
-	r.rt.mu.Lock()
-	defer r.rt.mu.Unlock()
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
 	r.run.spent.add(u)
 }
 
@@ -92,14 +96,11 @@ func (s *taskUsage) add(u model.Usage) {
 // taskSpending returns the run of a task with its usage loaded. That of a
 // resumed task is summed up from its record first.
 func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskRun, error) {
-	rt.mu.Lock()
-	run := rt.tasks[id]
-	known := run != nil && run.spent.loaded
-	rt.mu.Unlock()
+	run, loaded := rt.tracker.spending(id)
 	switch {
 	case run == nil:
 		return nil, errTerminated
-	case known:
+	case loaded:
 		return run, nil
 	}
 	task, err := rt.TaskRecord(ctx, id)
@@ -107,11 +108,26 @@ func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskR
 		return nil, err
 	}
 	before, err := rt.usage(ctx, task)
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if err == nil && !run.spent.loaded {
+	if err == nil {
+		rt.tracker.setSpendingBefore(run, before)
+	}
+	return run, err
+}
+
+// spending returns a tracked task, or nil, and whether its usage is loaded.
+func (t *tracker) spending(id identity.TaskID) (run *taskRun, loaded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run = t.tasks[id]
+	return run, run != nil && run.spent.loaded
+}
+
+// setSpendingBefore adds the usage of earlier processes to that of a task, once.
+func (t *tracker) setSpendingBefore(run *taskRun, before model.Usage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !run.spent.loaded {
 		run.spent.loaded = true
 		run.spent.add(before)
 	}
-	return run, err
 }

@@ -126,7 +126,7 @@ func TestCaller_WorkspacePerUserAndRole(t *testing.T) {
 		t.Errorf("%d files are below callers, want %d", n, len(callers))
 	}
 	for _, by := range []identity.Principal{{}, operator, identity.ByAgent("a"), identity.ByCaller("", ann.Role)} {
-		if _, err := fx.Workspace(t.Context(), by); err == nil {
+		if _, err := fx.ToolHost().Workspace(t.Context(), by); err == nil {
 			t.Errorf("%s has a workspace", by)
 		}
 	}
@@ -222,11 +222,11 @@ func TestCaller_ArtifactsAreIsolated(t *testing.T) {
 // artifact.
 func (fx *fixture) wantArtifacts(t *testing.T, ann identity.Principal, callerRef, agentRef string) {
 	t.Helper()
-	a, content, err := fx.Artifact(context.Background(), callerRef)
+	a, content, err := fx.Artifacts().Get(context.Background(), callerRef)
 	if err != nil || a.Caller != ann.String() || a.Owner != ann.Key() || a.Task != "" || a.By != "" || string(content) != `"ann's"` {
 		t.Errorf("%+v, %s, %v", a, content, err)
 	}
-	if a, _, err = fx.Artifact(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
+	if a, _, err = fx.Artifacts().Get(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -242,7 +242,7 @@ func TestCaller_KeysAreUnambiguous(t *testing.T) {
 		}
 		seen[p.Key()] = true
 	}
-	_, err := fx.PutArtifact(t.Context(), newCall(identity.ByCaller("", "r")), builtin.Artifact{Type: "t"})
+	_, err := fx.ToolHost().PutArtifact(t.Context(), newCall(identity.ByCaller("", "r")), builtin.Artifact{Type: "t"})
 	if errcode.Of(err) != errcode.AgentNotFound {
 		t.Errorf("a caller without a name put an artifact: %v", err)
 	}

@@ -3,12 +3,9 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -166,25 +163,6 @@ func (rt *Runtime) deleteRolesExcept(keep []org.RoleSpec) error {
 		}
 	}
 	return nil
-}
-
-// PutBlob stores content under its SHA-256 hash, in hex, and returns the hash.
-// The content is kept at least until the process ends.
-func (rt *Runtime) PutBlob(content []byte) (string, error) {
-	sum := sha256.Sum256(content)
-	hash := hex.EncodeToString(sum[:])
-	rt.blobs.pin(hash)
-	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindBlob, Key: hash, Value: content}}})
-	return hash, err
-}
-
-// Blob returns content that PutBlob stored.
-func (rt *Runtime) Blob(ctx context.Context, hash string) ([]byte, error) {
-	content, err := rt.store.Record(ctx, kindBlob, hash)
-	if err == nil && content == nil {
-		return nil, errcode.New(errcode.ArtifactNotFound, "stored content %q not found", hash)
-	}
-	return content, err
 }
 
 // advanceEpoch advances the epoch once per process that runs agents, since the

@@ -130,7 +130,7 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Use: groupSet()}, org.RoleSpec{Name: "other"})); err != nil {
 		t.Fatal(err)
 	}
-	before, limit := mustJSON(fx.Org().Roles()), fx.ArtifactLimit()
+	before, limit := mustJSON(fx.Org().Roles()), fx.ToolHost().ArtifactLimit()
 	for name, spec := range map[string]org.RoleSpec{
 		"a name that is taken":             {Name: "taken"},
 		"an unknown pattern":               {Name: "worker", Pattern: "dance"},
@@ -142,8 +142,8 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 			if fx.Plan(s) == nil || fx.Configure(s) == nil {
 				t.Error("it was not rejected")
 			}
-			if diff := cmp.Diff(string(before), string(mustJSON(fx.Org().Roles()))); diff != "" || fx.ArtifactLimit() != limit {
-				t.Errorf("it changed something: limit %d\n%s", fx.ArtifactLimit(), diff)
+			if diff := cmp.Diff(string(before), string(mustJSON(fx.Org().Roles()))); diff != "" || fx.ToolHost().ArtifactLimit() != limit {
+				t.Errorf("it changed something: limit %d\n%s", fx.ToolHost().ArtifactLimit(), diff)
 			}
 		})
 	}
@@ -153,12 +153,12 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 // the previous value.
 func TestConfigure_OmittedLimitIsRuntimeDefault(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
-	own := fx.ArtifactLimit()
+	own := fx.ToolHost().ArtifactLimit()
 	for _, c := range []struct{ says, want int64 }{{own + 1, own + 1}, {0, own}} {
 		s := withRoles()
 		s.Storage.ArtifactBytes = c.says
-		if err := fx.Configure(s); err != nil || fx.ArtifactLimit() != c.want {
-			t.Errorf("a configuration of %d: limit %d, %v; want %d", c.says, fx.ArtifactLimit(), err, c.want)
+		if err := fx.Configure(s); err != nil || fx.ToolHost().ArtifactLimit() != c.want {
+			t.Errorf("a configuration of %d: limit %d, %v; want %d", c.says, fx.ToolHost().ArtifactLimit(), err, c.want)
 		}
 	}
 }
@@ -242,14 +242,14 @@ func TestConfigure_DefaultToolGroups(t *testing.T) {
 
 func TestPutBlob_ReadByHash(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
-	hash, err := fx.PutBlob([]byte("kind: role"))
+	hash, err := fx.Artifacts().PutBlob([]byte("kind: role"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := fx.Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
+	if got, err := fx.Artifacts().Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := fx.Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
+	if _, err := fx.Artifacts().Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
 		t.Errorf("unknown hash: %v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Print implements builtin.Console.
-func (rt *Runtime) Print(_ context.Context, by identity.Principal, text string) error {
-	_, err := fmt.Fprintf(rt.config.Console, "%s: %s\n", rt.consoleName(by), printable(text))
+func (h *ToolHost) Print(_ context.Context, by identity.Principal, text string) error {
+	_, err := fmt.Fprintf(h.rt.config.Console, "%s: %s\n", h.rt.consoleName(by), printable(text))
 	return err
 }
 

@@ -2,9 +2,9 @@ package runtime
 
 import (
 	"context"
+	"slices"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -19,8 +19,8 @@ const contextWindow = 128_000
 // ContextUsage implements builtin.Contexts. It returns the tokens that the
 // provider counted for the last answer plus an estimate of what was added
 // since, or else an estimate of the whole request.
-func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
-	a, err := rt.activeActor(id)
+func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
+	a, err := h.rt.tracker.activeActor(id)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -37,8 +37,8 @@ func (rt *Runtime) ContextUsage(ctx context.Context, id identity.AgentID) (used,
 
 // Compress implements builtin.Contexts. It changes what the model is sent,
 // never the journal, and does not separate a call from its results.
-func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
-	a, err := rt.activeActor(c.By.Agent)
+func (h *ToolHost) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
+	a, err := h.rt.tracker.activeActor(c.By.Agent)
 	if err != nil {
 		return builtin.Compression{}, err
 	}
@@ -51,18 +51,6 @@ func (rt *Runtime) Compress(_ context.Context, c tool.Call, summary string, keep
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ContextCompressed{Call: c.ID, Summary: summary, Items: cut})}})
 	return a.state.compression.Compression, err
-}
-
-// activeActor returns the actor of an agent that is calling a tool. Its state
-// may be used: the actor's goroutine runs the call or waits for it.
-func (rt *Runtime) activeActor(id identity.AgentID) (*actor, error) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	a, ok := rt.active[id]
-	if !ok {
-		return nil, errcode.New(errcode.AgentNotFound, "read context of agent %q: the agent is not active", id)
-	}
-	return a, nil
 }
 
 // lastCompression describes the last compression and the call that requested
@@ -118,6 +106,28 @@ func (s *state) isCutSafe(at int) bool {
 		return s.items[at].Result == nil
 	}
 	return len(s.pending) == 0
+}
+
+// recentTokens returns how many estimated tokens of recent items stay
+// uncompressed: a quarter of what fits of a request. It is scaled by the
+// provider's count, which may be far larger than the estimate.
+func recentTokens(estimate, counted, window int) int {
+	const share = 4
+	return int(float64(estimate) * min(1, float64(window)/float64(max(1, counted))) / share)
+}
+
+// olderItems returns how many of the first items do not fit into the last
+// tokens. Messages that the model has not read yet always count as recent.
+func (s *state) olderItems(tokens int) int {
+	keep, unread := 0, true
+	for _, item := range slices.Backward(s.items) {
+		tokens -= chat.Tokens(item)
+		if unread = unread && item.Message != nil; !unread && tokens < 0 {
+			break
+		}
+		keep++
+	}
+	return s.cutIndex(keep)
 }
 
 // contextUsage is the length of a conversation in tokens.

@@ -511,10 +511,10 @@ func TestContextUsage_RejectsIdleAgent(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer { return endWith("x") }))
 	id := fx.start(t, org.TaskSpec{})
 	fx.wait(t, id)
-	if _, _, err := fx.ContextUsage(t.Context(), fx.topAgent(t, id)); errcode.Of(err) != errcode.AgentNotFound {
+	if _, _, err := fx.ToolHost().ContextUsage(t.Context(), fx.topAgent(t, id)); errcode.Of(err) != errcode.AgentNotFound {
 		t.Errorf("usage: %v, want agent_not_found", err)
 	}
-	if _, err := fx.Compress(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), "s", 0); errcode.Of(err) != errcode.AgentNotFound {
+	if _, err := fx.ToolHost().Compress(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), "s", 0); errcode.Of(err) != errcode.AgentNotFound {
 		t.Errorf("compress: %v, want agent_not_found", err)
 	}
 }

@@ -334,7 +334,7 @@ func (l *effectLog) checkRuns(t *testing.T, fx *fixture) {
 func (fx *fixture) checkCreated(t *testing.T) {
 	t.Helper()
 	artifacts := 0
-	for _, err := range fx.Artifacts(t.Context(), "") {
+	for _, err := range fx.Artifacts().List(t.Context(), "") {
 		if err != nil {
 			t.Error(err)
 		}

@@ -38,7 +38,7 @@ func Example() {
 		Model: func(string) (model.Model, error) { return agents, nil }})
 	check(err)
 	defer rt.Close()
-	check(builtin.Register(groups, rt, builtin.Options{}))
+	check(builtin.Register(groups, rt.ToolHost(), builtin.Options{}))
 
 	// README: begin
 	forecast, err := tool.New("forecast", "Tell the weather of a city.", forecast, nil)

@@ -203,7 +203,7 @@ func (cfg fixtureConfig) open(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { fx.Close() })
-	if err := builtin.Register(config.Groups, fx, builtin.Options{}); err != nil {
+	if err := builtin.Register(config.Groups, fx.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if cfg.tools != nil {

@@ -2,16 +2,11 @@ package runtime
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
@@ -45,56 +40,152 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := a.requestWithinWindow(ctx, m)
+	x := &exchange{a: a, model: m}
+	if err := x.prepare(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := x.send(ctx)
+	if m.language && errcode.Of(err) == errcode.ContextExceeded {
+		answer, err = x.retryShorter(ctx, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	req, answer, err := a.answer(ctx, m, req)
-	if err != nil {
+	return x.complete(answer), nil
+}
+
+// exchange is one request to an agent's model and its answer. Its methods are
+// called in this order: prepare, send, retryShorter if the provider rejects the
+// request as too long, complete.
+type exchange struct {
+	a     *actor
+	model agentModel
+	req   *turnRequest // replaced when the conversation is compressed
+}
+
+// build builds the request from the agent's current state.
+func (x *exchange) build(ctx context.Context) (err error) {
+	x.req, err = x.a.buildRequest(ctx, x.model)
+	return err
+}
+
+// tokens returns the length of the request.
+func (x *exchange) tokens() int { return x.a.state.usage.with(x.req.Request) }
+
+// level returns how much of the context window the request takes.
+func (x *exchange) level() model.WindowLevel {
+	return model.WindowUsage{Used: x.tokens(), Window: x.model.window}.Level()
+}
+
+// prepare builds a request that fits into the model's context window. It
+// compresses a conversation that nearly fills the window and rejects one that
+// is too long even then, since a provider would reject or truncate it.
+func (x *exchange) prepare(ctx context.Context) error {
+	if err := x.build(ctx); err != nil || !x.model.language {
+		return err
+	}
+	if level := x.level(); level != model.WindowCritical && level != model.WindowExceeded {
+		return nil
+	}
+	if _, err := x.compress(ctx); err != nil {
+		return err
+	}
+	if x.level() == model.WindowExceeded {
+		return errcode.New(errcode.ContextExceeded, "conversation has about %d tokens after compression and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", x.tokens(), x.model.window)
+	}
+	return nil
+}
+
+// send sends the request and publishes the answer's deltas.
+func (x *exchange) send(ctx context.Context) (*model.Answer, error) {
+	return x.sendWithinBudget(ctx, x.req.Request, x.a.publishDelta)
+}
+
+// retryShorter compresses the conversation and sends the request once more,
+// after the provider has rejected it as too long although the estimate fitted.
+// It returns rejection if there is nothing to compress.
+func (x *exchange) retryShorter(ctx context.Context, rejection error) (*model.Answer, error) {
+	shorter, err := x.compress(ctx)
+	switch {
+	case err != nil:
 		return nil, err
+	case !shorter:
+		return nil, rejection
 	}
-	if req.plan != nil {
-		answer = req.checkAgainstPlan(answer)
+	x.a.publishDelta(model.Delta{Restart: true})
+	return x.send(ctx)
+}
+
+// complete adds what the journal records with an answer.
+func (x *exchange) complete(answer *model.Answer) *model.Answer {
+	if x.req.plan != nil {
+		answer = x.req.checkAgainstPlan(answer)
 	}
-	answer.State, answer.Tools = req.subject.State, nil
-	if !slices.Equal(req.toolNames, a.state.tools) || a.state.answers == 0 {
-		answer.Tools = req.toolNames
+	answer.State, answer.Tools = x.req.subject.State, nil
+	if !slices.Equal(x.req.toolNames, x.a.state.tools) || x.a.state.answers == 0 {
+		answer.Tools = x.req.toolNames
 	}
-	a.assignCallIDs(answer.Calls)
+	x.a.assignCallIDs(answer.Calls)
+	return answer
+}
+
+// compress lets the model summarize the older part of the conversation and
+// rebuilds the request. Recent items stay, and a call is never separated from
+// its results. It returns false if there is nothing older.
+func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
+	a := x.a
+	cut := a.state.olderItems(recentTokens(chat.Length(x.req.Request), x.tokens(), x.model.window))
+	if cut <= a.state.compressedItems() {
+		return false, nil
+	}
+	answer, err := x.requestSummary(ctx, cut)
+	if err != nil {
+		return false, err
+	}
+	if ctx.Err() != nil { // a summary that arrives after the end of the turn is discarded
+		return false, context.Cause(ctx)
+	}
+	err = a.commit(&journal.Batch{Events: []journal.Event{
+		a.event(journal.ContextCompressed{Summary: answer.Text, Items: cut, Usage: answer.Usage}),
+	}})
+	if err != nil {
+		return false, err
+	}
+	return true, x.build(ctx)
+}
+
+// requestSummary requests a summary of the first items of the conversation. Its
+// deltas are not published, since it is not an answer.
+func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer, error) {
+	a, r := x.a, x.req.Request
+	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: a.summaryRequest()})
+	r.System, r.Tools, r.ToolJSON = summarySystem+briefText(a.agent.Brief)+a.originalTask(), nil, nil
+	if n := chat.Length(r); n > x.model.window {
+		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", n, x.model.window)
+	}
+	answer, err := x.sendWithinBudget(ctx, r, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Stop == model.Refusal:
+		return nil, errcode.New(errcode.LLMCallFailed, "summarize conversation: it is too long for the context window and the model refused to summarize it")
+	case strings.TrimSpace(answer.Text) == "":
+		return nil, errcode.New(errcode.LLMCallFailed, "summarize conversation: it is too long for the context window and the model returned an empty summary")
+	}
 	return answer, nil
 }
 
-// answer sends a request. If the provider rejects it as too long although the
-// estimate fitted, the conversation is compressed and the request sent once
-// more.
-func (a *actor) answer(ctx context.Context, m agentModel, req *turnRequest) (*turnRequest, *model.Answer, error) {
-	answer, err := a.generateOnce(ctx, m, req.Request, a.publishDelta)
-	if !m.language || errcode.Of(err) != errcode.ContextExceeded {
-		return req, answer, err
+// sendWithinBudget sends one request within the task's budget; show may be nil.
+func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show func(model.Delta)) (*model.Answer, error) {
+	if !x.model.language {
+		return collect(ctx, x.model, r, nil)
 	}
-	shorter, failure := a.compress(ctx, m, req)
-	switch {
-	case failure != nil:
-		return req, nil, failure
-	case shorter == req:
-		return req, nil, err
-	}
-	a.publishDelta(model.Delta{Restart: true})
-	answer, err = a.generateOnce(ctx, m, shorter.Request, a.publishDelta)
-	return shorter, answer, err
-}
-
-// generateOnce sends one request within the task's budget; show may be nil.
-func (a *actor) generateOnce(ctx context.Context, m agentModel, r model.Request, show func(model.Delta)) (*model.Answer, error) {
-	if !m.language {
-		return collect(ctx, m, r, nil)
-	}
-	need := a.state.usage.with(r)
-	reserved, err := a.rt.reserve(ctx, a.task, need)
+	need := x.a.state.usage.with(r)
+	reserved, err := x.a.rt.reserve(ctx, x.a.task, need)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := collect(ctx, m, r, show)
+	answer, err := collect(ctx, x.model, r, show)
 	if err != nil {
 		reserved.release()
 		return nil, err
@@ -104,110 +195,4 @@ func (a *actor) generateOnce(ctx context.Context, m agentModel, r model.Request,
 	}
 	reserved.spend(answer.Usage)
 	return answer, nil
-}
-
-// assignCallIDs sets the ids of calls, derived from the step, and makes names
-// and arguments fit to be recorded.
-func (a *actor) assignCallIDs(calls []model.Call) {
-	now := a.rt.now()
-	for i := range calls {
-		c := &calls[i]
-		c.ID = identity.CallID(identity.DeriveAt(now, string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
-		switch {
-		case len(c.Args) == 0:
-			c.Args = json.RawMessage(`{}`)
-		case !canStore(c.Args): // quoted, so that the record is valid JSON and the gate rejects it
-			c.Args, _ = json.Marshal(string(c.Args))
-		default:
-			c.Args = normalizeJSON(c.Args)
-		}
-		c.Name, c.Provider = textutil.Truncate(chat.Clean(c.Name), maxName), chat.Clean(c.Provider)
-		if len(c.Provider) > maxName { // the call goes by our id instead
-			c.Provider = ""
-		}
-	}
-}
-
-// collect reads a model's stream to its end and passes each delta to show,
-// unless show is nil. Panics and malformed answers of the model are returned as
-// errors.
-func collect(ctx context.Context, m model.Model, r model.Request, show func(model.Delta)) (answer *model.Answer, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			answer, err = nil, failedCall(fmt.Errorf("model panicked: %v\n%s", p, debug.Stack()))
-		}
-	}()
-	for delta, err := range m.Generate(ctx, r) {
-		if err != nil {
-			return nil, failedCall(err)
-		}
-		if delta.Answer != nil {
-			answer = delta.Answer
-		} else if show != nil && ctx.Err() == nil { // deltas after the end of the turn are discarded
-			show(delta)
-		}
-	}
-	switch {
-	case answer == nil:
-		return nil, errcode.New(errcode.LLMCallFailed, "model returned no answer")
-	case answer.Finish == model.FinishPlan:
-		return nil, errcode.New(errcode.LLMCallFailed, "model answer has the finish %q, which is reserved for the runtime", answer.Finish)
-	case answer.Reasoning != nil && !canStore(answer.Reasoning):
-		return nil, errcode.New(errcode.LLMCallFailed, "reasoning of the model answer is not valid JSON or nested too deeply")
-	case answer.Value != nil && !canStore(answer.Value):
-		return nil, errcode.New(errcode.LLMCallFailed, "value of the model answer is not valid JSON or nested too deeply")
-	}
-	own := *answer
-	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
-	own.Plan, own.PlanError = nil, "" // set by the runtime only
-	own.Usage = own.Usage.Clamp()
-	own.Calls = slices.Clone(answer.Calls)
-	return &own, nil
-}
-
-// failedCall returns err as a failure of the model, unless it has an error code
-// already.
-func failedCall(err error) error {
-	if errcode.Of(err) != errcode.Internal {
-		return err
-	}
-	return errcode.Wrap(errcode.LLMCallFailed, err, "model request failed; see the log")
-}
-
-// messagesRead returns how many messages the model had read when it failed, if
-// the error's detail "read" has that number (the script model sets it). It
-// returns 0, which means all messages, if there is no such detail or if the
-// turn read nothing new: otherwise the agent would fail on the same message
-// forever.
-func (a *actor) messagesRead(cause error) int {
-	if e, ok := errors.AsType[*errcode.Error](cause); ok {
-		if read, ok := e.Details["read"].(int); ok && read > a.state.readUpTo {
-			return read
-		}
-	}
-	return 0
-}
-
-// errorPayload returns the payload of the error message that a parent receives.
-func (a *actor) errorPayload(cause error) []byte {
-	var original string
-	for _, item := range slices.Backward(a.state.items) {
-		if item.Message != nil {
-			original = item.Message.ID
-			break
-		}
-	}
-	payload, _ := json.Marshal(map[string]any{ // strings and times always marshal
-		"kind": "error", "errorType": errcode.Of(cause), "message": errcode.Message(cause),
-		"agentId": a.agent.ID, "originalMessageId": original, "taskId": a.agent.Task, "timestamp": a.rt.now(),
-	})
-	return payload
-}
-
-// textPayload returns the message payload {"text": text}.
-func textPayload(text string) json.RawMessage {
-	payload, _ := json.Marshal(struct {
-		Text string `json:"text"`
-	}{text}) // a string always marshals
-	return payload
 }

@@ -66,7 +66,7 @@ func TestRequest_ImagesRequirePermission(t *testing.T) {
 			if c.text {
 				artifact = builtin.Artifact{Type: "image/png", Data: []byte("not an image")}
 			}
-			ref, err := fx.PutArtifact(t.Context(), newCall(by), artifact)
+			ref, err := fx.ToolHost().PutArtifact(t.Context(), newCall(by), artifact)
 			if err != nil {
 				t.Fatal(err)
 			}

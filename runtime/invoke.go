@@ -74,18 +74,14 @@ func closingError() error {
 // until the returned function is called. The returned context ends with ctx and
 // when Close begins.
 func (rt *Runtime) beginExternal(ctx context.Context) (_ context.Context, done func(), err error) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if cause := context.Cause(rt.ctx); cause != nil {
-		if errors.Is(cause, errClosing) {
-			cause = closingError()
-		}
-		return nil, nil, cause
+	if err := rt.tracker.beginWork(); errors.Is(err, errClosing) {
+		return nil, nil, closingError()
+	} else if err != nil {
+		return nil, nil, err
 	}
-	rt.work.Add(1)
 	inner, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(rt.ctx, func() { cancel(context.Cause(rt.ctx)) })
-	return inner, func() { stop(); cancel(nil); rt.work.Done() }, nil
+	return inner, func() { stop(); cancel(nil); rt.tracker.work.Done() }, nil
 }
 
 // sanitizeToolName returns a tool name that is safe to record: invalid UTF-8 is

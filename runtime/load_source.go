@@ -29,9 +29,9 @@ func (s storeSource) Records(kind string) iter.Seq2[org.Record, error] {
 
 // readRecord reads one record. If it does not exist, the error has the given
 // code.
-func readRecord[T any](ctx context.Context, rt *Runtime, kind org.Kind, key string, code errcode.Code) (T, error) {
+func readRecord[T any](ctx context.Context, store journal.Store, kind org.Kind, key string, code errcode.Code) (T, error) {
 	var v T
-	value, err := rt.store.Record(ctx, string(kind), key)
+	value, err := store.Record(ctx, string(kind), key)
 	if err != nil {
 		return v, fmt.Errorf("read %s %s: %w", kind, key, err)
 	}
@@ -47,9 +47,9 @@ func readRecord[T any](ctx context.Context, rt *Runtime, kind org.Kind, key stri
 // AgentRecord returns the stored record of an agent, including its brief. It
 // also returns terminated agents.
 func (rt *Runtime) AgentRecord(ctx context.Context, id identity.AgentID) (org.Agent, error) {
-	a, err := readRecord[org.Agent](ctx, rt, org.KindAgent, string(id), errcode.AgentNotFound)
+	a, err := readRecord[org.Agent](ctx, rt.store, org.KindAgent, string(id), errcode.AgentNotFound)
 	if errcode.Of(err) == errcode.AgentNotFound {
-		a, err = readRecord[org.Agent](ctx, rt, org.KindTerminated, string(id), errcode.AgentNotFound)
+		a, err = readRecord[org.Agent](ctx, rt.store, org.KindTerminated, string(id), errcode.AgentNotFound)
 	}
 	return a, err
 }
@@ -57,5 +57,5 @@ func (rt *Runtime) AgentRecord(ctx context.Context, id identity.AgentID) (org.Ag
 // TaskRecord returns the stored record of a task, including its text and
 // result.
 func (rt *Runtime) TaskRecord(ctx context.Context, id identity.TaskID) (org.Task, error) {
-	return readRecord[org.Task](ctx, rt, org.KindTask, string(id), errcode.TaskNotFound)
+	return readRecord[org.Task](ctx, rt.store, org.KindTask, string(id), errcode.TaskNotFound)
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -22,20 +21,21 @@ const User = "user"
 // maxSendBytes bounds the total payload bytes of the messages of one call.
 const maxSendBytes = 8 << 20
 
-// Send sends one message. See SendAll.
-func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (builtin.Sent, error) {
-	sent, err := rt.SendAll(ctx, c, []string{to}, payload, delay)
+// Send sends one message. An agent may send to the agents that org.MayMessage
+// allows, to root and to the user. The operator may send to every agent, as the
+// user. A message with a delay is delivered when it is due. A repeated call
+// sends nothing again.
+func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
+	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
-		return builtin.Sent{}, err
+		return org.SendResult{}, err
 	}
 	return sent[0], nil
 }
 
-// SendAll implements builtin.Messages. An agent may send to the agents that
-// org.MayMessage allows, to root and to the user. The operator may send to
-// every agent, as the user. All messages are committed together or none is. A
-// message with a delay is delivered when it is due.
-func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]builtin.Sent, error) {
+// sendAll sends a message to each recipient, as Send does, in one commit. The
+// results are in the order of to.
+func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	c = withCallID(c)
 	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
 	messages, sent, err := rt.buildMessages(c, m, to)
@@ -59,7 +59,7 @@ func (rt *Runtime) SendAll(ctx context.Context, c tool.Call, to []string, payloa
 // commitMessages commits the messages, all or none.
 func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Message, due time.Time) error {
 	for _, m := range messages {
-		if rt.acquireTask(m.Task) {
+		if rt.tracker.acquire(m.Task) {
 			defer rt.releaseTask(m.Task)
 		}
 	}
@@ -78,7 +78,7 @@ func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Messag
 
 // buildMessages returns one copy of m per distinct recipient, and for each
 // entry of to the id of the message sent to it.
-func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (messages []model.Message, sent []builtin.Sent, err error) {
+func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (messages []model.Message, sent []org.SendResult, err error) {
 	known := map[string]string{}
 	for i, name := range to {
 		m.To = name
@@ -90,7 +90,7 @@ func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (mes
 			known[m.To] = m.ID
 			messages = append(messages, m)
 		}
-		sent = append(sent, builtin.Sent{MessageID: known[m.To]})
+		sent = append(sent, org.SendResult{MessageID: known[m.To]})
 	}
 	if n := len(messages); n > 1 && n*len(m.Payload) > maxSendBytes {
 		return nil, nil, errcode.New(errcode.InvalidArguments, "send %d bytes to %d agents: one call may send %d bytes in all; put the payload into an artifact and send its reference", len(m.Payload), n, maxSendBytes)
@@ -107,7 +107,7 @@ func messageID(call identity.CallID, i int) string {
 }
 
 // withDue sets the due time of messages, unless it is zero.
-func withDue(sent []builtin.Sent, due time.Time) []builtin.Sent {
+func withDue(sent []org.SendResult, due time.Time) []org.SendResult {
 	for i := range sent {
 		if !due.IsZero() {
 			sent[i].Due = &due
@@ -172,21 +172,14 @@ func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.M
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
 	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
 		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
-		rt.markNewMessages(m.Task)
+		rt.tracker.markNewMessages(m.Task)
 	}
 }
 
 // previouslySent returns the message that a call has sent before a restart, or
 // nil if it sent none.
 func (rt *Runtime) previouslySent(ctx context.Context, c tool.Call) (*journal.MessageSent, error) {
-	rt.mu.Lock()
-	a := rt.active[c.By.Agent]
-	again := false
-	if a != nil {
-		_, again = a.recovered[c.ID]
-	}
-	rt.mu.Unlock()
-	if !again {
+	if !rt.tracker.isRecovered(c.By.Agent, c.ID) {
 		return nil, nil
 	}
 	return rt.findSent(ctx, c)

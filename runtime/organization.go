@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -13,26 +12,6 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
-
-// Runtime implements what the built-in tools need.
-var (
-	_ builtin.Roles      = (*Runtime)(nil)
-	_ builtin.Agents     = (*Runtime)(nil)
-	_ builtin.Messages   = (*Runtime)(nil)
-	_ builtin.Artifacts  = (*Runtime)(nil)
-	_ builtin.Workspaces = (*Runtime)(nil)
-	_ builtin.Contexts   = (*Runtime)(nil)
-	_ builtin.Console    = (*Runtime)(nil)
-)
-
-// FindRole implements builtin.Roles.
-func (rt *Runtime) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
-	role, ok := rt.org.RoleNamed(name)
-	if !ok {
-		return nil, nil
-	}
-	return &role, nil
-}
 
 // CreateRole creates a role on behalf of any principal. The call id may be
 // empty if the principal is not an agent, as in Send and Terminate. Errors:
@@ -138,11 +117,12 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 	return err
 }
 
-// Spawn implements builtin.Agents. A repeated call finds the agent that its
-// first attempt created.
-func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (builtin.Spawned, error) {
+// Spawn creates an agent below the calling agent and, if first is not nil,
+// sends it its first message in the same commit. A repeated call finds the agent
+// that its first attempt created. Errors: those of org.Spawn.
+func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
-	out := builtin.Spawned{ID: id, Role: s.Role}
+	out := org.SpawnResult{ID: id, Role: s.Role}
 	if first != nil {
 		out.MessageID = identity.Derive(string(c.ID), "message")
 	}
@@ -174,8 +154,8 @@ func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
 	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
 }
 
-// Terminate implements builtin.Agents. It terminates an agent and all its
-// descendants.
+// Terminate terminates an agent and all its descendants. It does nothing if an
+// earlier attempt of the same call did so. Errors: those of org.Terminate.
 func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
 	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
@@ -185,7 +165,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 		a, err := rt.AgentRecord(rt.uncancelled, id) // called within the commit
 		return a, err == nil
 	}
-	if a, ok := rt.org.Agent(target); ok && rt.acquireTask(a.Task) {
+	if a, ok := rt.org.Agent(target); ok && rt.tracker.acquire(a.Task) {
 		defer rt.releaseTask(a.Task)
 	}
 	var ended []org.Termination
@@ -202,11 +182,11 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	gone := map[identity.AgentID]bool{}
 	for _, t := range ended {
 		gone[t.Agent] = true
-		rt.cancelTurn(t.Agent, errTerminated)
-		rt.evictAgent(t.Task, t.Agent)
+		rt.tracker.cancelTurn(t.Agent, errTerminated)
+		rt.tracker.evictAgent(t.Task, t.Agent)
 	}
 	if len(ended) > 0 {
-		rt.dropDelayed(ended[0].Task, gone)
+		rt.tracker.dropDelayed(ended[0].Task, gone)
 	}
 	return err
 }
@@ -236,15 +216,11 @@ func (rt *Runtime) Abort(id identity.AgentID) error {
 	if _, ok := rt.org.Agent(id); !ok {
 		return errcode.New(errcode.AgentNotFound, "abort agent %q: agent not found", id)
 	}
-	if !rt.cancelTurn(id, errAborted) {
+	if !rt.tracker.cancelTurn(id, errAborted) {
 		return errcode.New(errcode.Conflict, "abort agent %q: the agent is not active", id)
 	}
 	return nil
 }
 
 // Busy reports whether an agent is active.
-func (rt *Runtime) Busy(id identity.AgentID) bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return rt.active[id] != nil
-}
+func (rt *Runtime) Busy(id identity.AgentID) bool { return rt.tracker.isActive(id) }

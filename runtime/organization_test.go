@@ -220,7 +220,7 @@ func TestSendAll_DeliversToAllOrNone(t *testing.T) {
 			for _, id := range c.to {
 				to = append(to, string(id))
 			}
-			sent, err := fx.SendAll(t.Context(), newCall(identity.ByAgent(f.boss)), to, c.payload, 0)
+			sent, err := fx.ToolHost().SendAll(t.Context(), newCall(identity.ByAgent(f.boss)), to, c.payload, 0)
 			if errcode.Of(err) != c.code {
 				t.Fatalf("%v, want %q", err, c.code)
 			}

@@ -11,21 +11,33 @@ import (
 // kindOwner is the kind of the records that owners of tool groups store.
 const kindOwner = "owner"
 
-// OwnerRecord implements modules.Store.
-func (rt *Runtime) OwnerRecord(ctx context.Context, owner toolgroups.Owner) ([]byte, error) {
-	return rt.store.Record(ctx, kindOwner, string(owner))
+// OwnerStore stores one value for each owner of tool groups, such as a module,
+// that survives restarts. It implements modules.Store and modules.Owners. All
+// methods are safe for concurrent use.
+type OwnerStore struct {
+	store  journal.Store
+	commit func(*journal.Batch) (uint64, error)
 }
 
-// SetOwnerRecord implements modules.Store.
-func (rt *Runtime) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
-	_, err := rt.commit(&journal.Batch{Put: []journal.Record{{Kind: kindOwner, Key: string(owner), Value: value}}})
+// OwnerStore returns the store of the values that owners of tool groups keep.
+func (rt *Runtime) OwnerStore() *OwnerStore { return &OwnerStore{rt.store, rt.commit} }
+
+// Get returns the value of an owner, or nil if there is none.
+func (s *OwnerStore) Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error) {
+	return s.store.Record(ctx, kindOwner, string(owner))
+}
+
+// Set replaces the value of an owner; nil removes it. It returns when the value
+// is on disk.
+func (s *OwnerStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
+	_, err := s.commit(&journal.Batch{Put: []journal.Record{{Kind: kindOwner, Key: string(owner), Value: value}}})
 	return err
 }
 
-// RecordOwners implements modules.Owners. It stops at the first error.
-func (rt *Runtime) RecordOwners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
+// Owners lists the owners that have a value. It stops at the first error.
+func (s *OwnerStore) Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
-		for e, err := range rt.store.Entries(ctx, kindOwner, "") {
+		for e, err := range s.store.Entries(ctx, kindOwner, "") {
 			if !yield(toolgroups.Owner(e.Key), err) || err != nil {
 				return
 			}

@@ -54,7 +54,7 @@ func (rt *Runtime) storePreview(b *journal.Batch, c *gate.Admission, result json
 	p := preview{Preview: textutil.Truncate(string(result), most), Size: len(result)}
 	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
 	case c.Request.Name == "get_artifact" && p.Ref != "":
-	case int64(len(result)) > rt.settings.Load().Storage.ArtifactBytes:
+	case int64(len(result)) > rt.artifacts.limit():
 		p.Ref = ""
 	default:
 		p.Ref = rt.storeResult(b, c, result)
@@ -77,19 +77,19 @@ func previewHint(ref string, mayRead bool, part int) string {
 // It returns "" if the principal cannot have artifacts or the artifact is
 // invalid.
 func (rt *Runtime) storeResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (ref string) {
-	owner, ok := rt.artifactOwner(c.Subject.Principal)
+	owner, ok := rt.artifacts.ownerFields(c.Subject.Principal)
 	if !ok {
 		return ""
 	}
 	artifact := builtin.Artifact{Type: "result of " + c.Request.Name, Value: result}
-	record, put, err := rt.artifactRecords(identity.Derive(string(c.Request.ID), "result"), owner, artifact)
+	record, put, err := rt.artifacts.newRecords(identity.Derive(string(c.Request.ID), "result"), owner, artifact)
 	if err != nil {
 		rt.log.Error("result not stored", "by", c.Subject.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
 		return ""
 	}
 	b.Put = append(b.Put, put...)
 	prependPrepare(b, func(*journal.Batch) error {
-		rt.blobs.addReference(record.Blob)
+		rt.artifacts.references.add(record.Blob)
 		return nil
 	})
 	return refPrefix + record.ID

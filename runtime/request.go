@@ -66,7 +66,7 @@ func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (
 		if d := subject.Authorize("get_artifact"); !d.Allowed() {
 			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())
 		}
-		stored, content, err := a.rt.Artifact(ctx, ref)
+		stored, content, err := a.rt.artifacts.Get(ctx, ref)
 		if err == nil && stored.Task != a.agent.Task {
 			err = errcode.New(errcode.ArtifactNotFound, "this task has no artifact %q", ref)
 		}

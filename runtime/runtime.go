@@ -15,13 +15,15 @@
 //
 // The files by subject:
 //
-//   - model requests: request.go and prompt.go (what is sent), generate.go (the
-//     answer), compress.go and preview.go (what fits into the context window),
-//     deltas.go (live output);
+//   - model requests: generate.go (the flow from request to answer), request.go
+//     and prompt.go (what is sent), answer.go (what comes back), context.go and
+//     preview.go (what fits into the context window), deltas.go (live output);
 //   - working patterns and limits: plan.go, toolgated.go, repetition.go,
 //     budget.go;
 //   - scheduling: schedule.go, task.go, message.go;
-//   - callers from outside the organization: invoke.go, record_buffer.go.
+//   - callers from outside the organization: invoke.go, record_buffer.go;
+//   - what others use of a runtime: toolhost.go (built-in tools), artifact.go
+//     (artifacts and stored contents), owner.go (records of modules).
 //
 // The package makes no permission decision (see packages org and gate) and has
 // no storage format of its own (see journal.Store).
@@ -37,7 +39,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/fair"
@@ -88,45 +89,24 @@ type Runtime struct {
 	org      *org.Org
 	gate     *gate.Gate
 	log      *slog.Logger
-	quotas   workspace.QuotaManager
-	blobs    blobs
-	deltas   deltaHub
+
+	tracker    *tracker // tasks and agents that this process is working on
+	artifacts  *ArtifactStore
+	workspaces *workspaces
+	deltas     deltaHub // live output for Watch
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
 	close       context.CancelCauseFunc
-	work        sync.WaitGroup // actors, deliveries and external calls
-	fatal       sync.Once      // guards the call of Config.Fatal
-	configureMu sync.Mutex     // held during Configure
-	advanceMu   sync.Mutex     // guards advanced
-	advanced    bool           // this process has advanced the epoch
+	fatal       sync.Once  // guards the call of Config.Fatal
+	configureMu sync.Mutex // held during Configure
+	advanceMu   sync.Mutex // guards advanced
+	advanced    bool       // this process has advanced the epoch
 
 	toolNames   toolNameCache
 	callerLocks fair.KeyedMutex // by caller: held by calls that change the caller's workflow state
 	buffer      recordBuffer    // events of external calls without effects
 	commits     atomic.Uint64   // number of commits of this process
-
-	mu           sync.Mutex // guards the fields below; never held during I/O
-	active       map[identity.AgentID]*actor
-	tasks        map[identity.TaskID]*taskRun
-	cachedAgents int // idle agents in the caches of all tasks
-}
-
-// taskRun is the state of a task that this process is working on. All fields
-// but id and done are guarded by Runtime.mu.
-type taskRun struct {
-	id          identity.TaskID
-	record      *org.Task         // as stored; nil if it must be read from the store
-	spent       taskUsage         // by the task's models
-	refs        int               // active agents and deliveries in progress
-	delayed     []journal.Message // sorted by Due, then Seq
-	timer       *time.Timer       // fires when the first of delayed is due
-	ended       bool
-	newMessages bool          // a message was sent since the task became idle
-	done        chan struct{} // closed when the task has ended
-
-	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
-	cached      map[identity.AgentID]*idleAgent // some of its idle agents
 }
 
 // New loads the organization from the store. No agent runs before Start or
@@ -135,11 +115,7 @@ func New(config Config) (*Runtime, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	rt := &Runtime{
-		config: config, store: config.Store, log: config.Log,
-		active: map[identity.AgentID]*actor{},
-		tasks:  map[identity.TaskID]*taskRun{},
-	}
+	rt := &Runtime{config: config, store: config.Store, log: config.Log}
 	rt.ctx, rt.close = context.WithCancelCause(context.Background())
 	rt.uncancelled = context.WithoutCancel(rt.ctx)
 	rt.buffer.commit = rt.commit
@@ -149,6 +125,10 @@ func New(config Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load organization: %w", err)
 	}
+	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
+	limits := func() Storage { return rt.settings.Load().Storage }
+	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}
+	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org}
 	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn})
 	return rt, err
 }
@@ -185,12 +165,7 @@ func (c *Config) complete() error {
 // more than once.
 func (rt *Runtime) Close() error {
 	rt.close(errClosing)
-	rt.mu.Lock()
-	for _, run := range rt.tasks {
-		run.stopTimer()
-	}
-	rt.mu.Unlock()
-	rt.work.Wait()
+	rt.tracker.wait()
 	return rt.buffer.close()
 }
 
@@ -225,7 +200,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 		if m.Due.IsZero() {
 			rt.wake(identity.AgentID(m.To))
 		} else {
-			rt.schedule(m)
+			rt.tracker.schedule(m)
 		}
 	}
 	for _, m := range b.Deliver {

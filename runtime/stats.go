@@ -12,12 +12,8 @@ type Load struct {
 
 // Load returns the current load. It reads no records.
 func (rt *Runtime) Load() Load {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	l := Load{Tasks: len(rt.tasks), Working: len(rt.active), Commits: rt.commits.Load()}
-	for _, run := range rt.tasks {
-		l.Delayed += len(run.delayed)
-	}
+	l := rt.tracker.load()
+	l.Commits = rt.commits.Load()
 	return l
 }
 

@@ -19,7 +19,7 @@ import (
 // Errors: those of org.StartTask, and InsufficientPermissions if the workspace
 // contains the data directory.
 func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	if err := errors.Join(ctx.Err(), rt.checkWorkspace(spec.Workspace)); err != nil {
+	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace)); err != nil {
 		return "", err
 	}
 	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task
@@ -33,7 +33,7 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 		return "", err
 	}
 	id := identity.TaskID(identity.NewID())
-	rt.trackTask(id)
+	rt.tracker.track(id)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		spec.FirstSeq = rt.store.Seq()
 		task, agent, changes, err := rt.org.StartTask(id, spec)
@@ -41,12 +41,12 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 			return err
 		}
 		rt.taskStartEvents(b, task, agent)
-		rt.cacheNewTask(&task, agent)
+		rt.tracker.cacheNew(&task, agent)
 		b.Put = append(b.Put, storeRecords(changes)...)
 		return nil
 	}}
 	if _, err := rt.flushAndCommit(b); err != nil {
-		rt.untrackTask(id)
+		rt.tracker.untrack(id)
 		return "", err
 	}
 	rt.releaseTask(id)
@@ -73,15 +73,6 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	b.Send = append(b.Send, journal.Message{Message: first})
 }
 
-// cacheNewTask caches the record and the top agent of a new task, which runs
-// next.
-func (rt *Runtime) cacheNewTask(task *org.Task, agent org.Agent) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	rt.tasks[task.ID].record = task
-	rt.cacheAgent(&idleAgent{agent, &state{}})
-}
-
 // Resume continues an unfinished task after a restart. It does nothing for a
 // task that has ended or is already running. It returns when the task's agents
 // are scheduled.
@@ -93,12 +84,12 @@ func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
 	if err := rt.advanceEpoch(); err != nil {
 		return err
 	}
-	if task.Status != org.Running || !rt.trackTask(id) {
+	if task.Status != org.Running || !rt.tracker.track(id) {
 		return nil
 	}
 	defer rt.releaseTask(id)
 	if err := rt.wakeTask(ctx, id); err != nil {
-		rt.untrackTask(id)
+		rt.tracker.untrack(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
 	}
 	return nil
@@ -113,7 +104,7 @@ func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
 	}
 	for _, m := range delayed {
 		if m.Task == id {
-			rt.schedule(m)
+			rt.tracker.schedule(m)
 		}
 	}
 	runnable, err := rt.runnable(ctx)
@@ -128,32 +119,9 @@ func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
 	return nil
 }
 
-// trackTask starts tracking a task and keeps it from ending until releaseTask.
-// It returns false if the task is tracked already.
-func (rt *Runtime) trackTask(id identity.TaskID) bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.tasks[id] != nil {
-		return false
-	}
-	rt.tasks[id] = &taskRun{id: id, refs: 1, done: make(chan struct{})}
-	return true
-}
-
-func (rt *Runtime) untrackTask(id identity.TaskID) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if run := rt.tasks[id]; run != nil {
-		rt.untrackRun(run)
-	}
-}
-
 // runRecord returns the record of a tracked task.
 func (rt *Runtime) runRecord(ctx context.Context, run *taskRun) (org.Task, error) {
-	rt.mu.Lock()
-	record := run.record
-	rt.mu.Unlock()
-	if record != nil {
+	if record := rt.tracker.record(run); record != nil {
 		return *record, nil
 	}
 	return rt.TaskRecord(ctx, run.id)
@@ -163,9 +131,7 @@ func (rt *Runtime) runRecord(ctx context.Context, run *taskRun) (org.Task, error
 // running in this process it returns the current record at once. It returns an
 // error if the runtime closes or its store stops.
 func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
-	rt.mu.Lock()
-	run := rt.tasks[id]
-	rt.mu.Unlock()
+	run := rt.tracker.run(id)
 	if run == nil {
 		return rt.TaskRecord(ctx, id)
 	}
@@ -202,7 +168,7 @@ func (rt *Runtime) finishTask(run *taskRun) {
 		status, result, failure := rt.taskOutcome(ctx, task)
 		ending := rt.taskEndBatch(&task, status, result, failure)
 		err = rt.commitTaskEnd(&task, func(b *journal.Batch) error {
-			if rt.hasNewMessages(run) {
+			if rt.tracker.hasNewMessages(run) {
 				return errNewMessages
 			}
 			return ending(b)
@@ -215,21 +181,12 @@ func (rt *Runtime) finishTask(run *taskRun) {
 		return
 	}
 	rt.log.Error("task not ended", "task", run.id, "error", err)
-	rt.closeRun(run.id, nil) // Wait returns the stored record
-}
-
-func (rt *Runtime) hasNewMessages(run *taskRun) bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return run.newMessages
+	rt.tracker.end(run.id, nil) // Wait returns the stored record
 }
 
 // reopen continues a task that had become idle.
 func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
-	rt.mu.Lock()
-	run.ended = false
-	run.refs++
-	rt.mu.Unlock()
+	rt.tracker.reopen(run)
 	defer rt.releaseTask(run.id)
 	return rt.wakeTask(ctx, run.id)
 }
@@ -256,14 +213,8 @@ func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) (org.TaskStat
 // lastAnswer returns the last ModelAnswered or Failed event of an agent, from
 // the cache if possible.
 func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.Body, error) {
-	rt.mu.Lock()
-	var known *idleAgent
-	if run := rt.tasks[task]; run != nil {
-		known = run.cached[id]
-	}
-	rt.mu.Unlock()
-	if known != nil {
-		return known.state.last, nil
+	if known := rt.tracker.cachedState(task, id); known != nil {
+		return known.last, nil
 	}
 	s, err := rt.fold(ctx, id)
 	if err != nil {
@@ -291,7 +242,7 @@ func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) err
 	if _, err := rt.commit(&journal.Batch{Prepare: ending}); err != nil {
 		return fmt.Errorf("end task %s: %w", task.ID, err)
 	}
-	rt.closeRun(task.ID, task)
+	rt.tracker.end(task.ID, task)
 	return nil
 }
 
@@ -341,30 +292,4 @@ func (rt *Runtime) logDamaged(err error, what string) error {
 func (rt *Runtime) topRoleName(task *org.Task) string {
 	a, _ := rt.org.Agent(task.Top)
 	return rt.roleName(a)
-}
-
-// closeRun stops the work on a task and wakes those that wait for it. ended is
-// the record of its end if this call's commit wrote it, else nil.
-func (rt *Runtime) closeRun(id identity.TaskID, ended *org.Task) {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	run := rt.tasks[id]
-	if run == nil {
-		return
-	}
-	run.ended = true
-	run.record = nil
-	if ended != nil && ended.Status != org.Running {
-		run.record = ended
-	}
-	rt.untrackRun(run)
-	close(run.done)
-	if run.refs == 0 { // none of its agents is active
-		return
-	}
-	for _, a := range rt.active {
-		if a.task == id && a.cancel != nil {
-			a.cancel(errTerminated)
-		}
-	}
 }

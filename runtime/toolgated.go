@@ -6,7 +6,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
@@ -25,27 +24,11 @@ func (a *actor) checkHasTools(o gate.ToolList) error {
 		a.rt.log.Warn(fmt.Sprintf("Agent %s has no tools configured - cannot operate", a.agent.ID))
 		return errcode.New(errcode.NoToolsAvailable, "This agent has no tools configured. Please contact the agent creator to add API access.")
 	}
-	if a.rt.isFirstRequest(a) {
+	if a.rt.tracker.isFirstRequest(a) {
 		a.rt.log.Info(fmt.Sprintf("Agent %s (%s) loaded with %d tool(s)", a.agent.ID, textutil.OneLine(a.role, maxLine), len(o.Names)))
 		a.rt.log.Info("Tool-gating enabled: Agent can ONLY call these tools: " + strings.Join(o.Names, ", "))
 	}
 	return nil
-}
-
-// isFirstRequest reports whether this is the first request of an agent since
-// its task was started or resumed. It returns true once per agent.
-func (rt *Runtime) isFirstRequest(a *actor) bool {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	run := rt.tasks[a.task]
-	if run == nil || run.firstLogged[a.agent.ID] {
-		return false
-	}
-	if run.firstLogged == nil {
-		run.firstLogged = map[identity.AgentID]bool{}
-	}
-	run.firstLogged[a.agent.ID] = true
-	return true
 }
 
 // constraints returns the end of a tool-gated agent's prompt, or "" for other

@@ -13,11 +13,26 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
+// workspaces finds and opens the directories that agents and callers work in.
+// It is safe for concurrent use.
+type workspaces struct {
+	base   string         // Config.Workspaces
+	data   string         // Config.Data
+	limits func() Storage // the active limits
+	org    *org.Org
+	quotas workspace.QuotaManager
+}
+
 // Workspace implements builtin.Workspaces. Agents of a task with a directory
 // share that directory. Otherwise an agent uses the directory of its ancestor
 // directly below root. An external caller has one directory per role.
-func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
-	dir, readOnly, err := rt.workspaceOf(by)
+func (h *ToolHost) Workspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
+	return h.rt.workspaces.open(by)
+}
+
+// open opens the workspace of a principal.
+func (w *workspaces) open(by identity.Principal) (*workspace.Dir, error) {
+	dir, readOnly, err := w.dirOf(by)
 	if err != nil {
 		return nil, err
 	}
@@ -25,59 +40,61 @@ func (rt *Runtime) Workspace(_ context.Context, by identity.Principal) (*workspa
 	if err != nil {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
 	}
-	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: rt.quotas.Of(dir, rt.quota())}, nil
+	limits := w.limits()
+	quota := w.quotas.Of(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
+	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: quota}, nil
 }
 
 // callerFolder contains the workspaces of callers. It is not a task id.
 const callerFolder = "callers"
 
-// workspaceOf returns the resolved path of a principal's workspace.
-func (rt *Runtime) workspaceOf(by identity.Principal) (dir string, readOnly bool, err error) {
+// dirOf returns the resolved path of a principal's workspace.
+func (w *workspaces) dirOf(by identity.Principal) (dir string, readOnly bool, err error) {
 	switch by.Kind {
 	case identity.Agent:
-		return rt.agentDir(by)
+		return w.agentDir(by)
 	case identity.Caller:
 		if err := org.CheckCaller(by); err != nil {
 			return "", false, err
 		}
-		dir, err = rt.privateDir(by, callerFolder, by.Key())
+		dir, err = w.privateDir(by, callerFolder, by.Key())
 		return dir, false, err
 	}
 	return "", false, errNoWorkspace(by)
 }
 
 // agentDir returns the workspace of an agent.
-func (rt *Runtime) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
-	agent, ok := rt.org.Agent(by.Agent)
+func (w *workspaces) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
+	agent, ok := w.org.Agent(by.Agent)
 	if !ok {
 		return "", false, errNoWorkspace(by)
 	}
-	task, ok := rt.org.Task(agent.Task)
+	task, ok := w.org.Task(agent.Task)
 	if !ok {
 		return "", false, errNoWorkspace(by)
 	}
 	if task.Workspace != "" {
-		return task.Workspace, task.ReadOnly, rt.checkWorkspace(task.Workspace)
+		return task.Workspace, task.ReadOnly, w.check(task.Workspace)
 	}
-	entry, ok := rt.org.TopAncestor(agent.ID)
+	entry, ok := w.org.TopAncestor(agent.ID)
 	if !ok {
 		return "", false, errNoWorkspace(by)
 	}
-	dir, err = rt.privateDir(by, string(task.ID), string(entry))
+	dir, err = w.privateDir(by, string(task.ID), string(entry))
 	return dir, task.ReadOnly, err
 }
 
 // privateDir creates a directory below Config.Workspaces and returns its
 // resolved path.
-func (rt *Runtime) privateDir(by identity.Principal, names ...string) (string, error) {
-	if rt.config.Workspaces == "" {
+func (w *workspaces) privateDir(by identity.Principal, names ...string) (string, error) {
+	if w.base == "" {
 		return "", errNoWorkspace(by)
 	}
 	dir := filepath.Join(names...)
-	err := os.MkdirAll(filepath.Join(rt.config.Workspaces, dir), 0o700)
+	err := os.MkdirAll(filepath.Join(w.base, dir), 0o700)
 	place := ""
 	if err == nil { // the base directory may be a symbolic link, what is created in it must not be
-		place, err = resolveDir(rt.config.Workspaces)
+		place, err = resolveDir(w.base)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make the workspace of %s: %w", by, err)
@@ -124,27 +141,17 @@ func resolveDir(dir string) (string, error) {
 	return dir, nil
 }
 
-// quota returns the current limits of a workspace.
-func (rt *Runtime) quota() workspace.Quota {
-	return workspace.Quota{Bytes: rt.settings.Load().Storage.WorkspaceBytes, Files: rt.settings.Load().Storage.WorkspaceFiles}
-}
-
-// CanCall implements builtin.Limits.
-func (rt *Runtime) CanCall(by identity.Principal, tool string) bool {
-	return rt.gate.Subject(by).Authorize(tool).Allowed()
-}
-
-// checkWorkspace rejects a workspace that contains the data directory: its
+// check rejects a workspace that contains the data directory: its
 // agents could grant themselves every permission and read every task.
-func (rt *Runtime) checkWorkspace(dir string) error {
-	if dir == "" || rt.config.Data == "" {
+func (w *workspaces) check(dir string) error {
+	if dir == "" || w.data == "" {
 		return nil
 	}
 	dirInfo, err := os.Stat(dir)
 	if err != nil {
 		return errcode.Wrap(errcode.ToolUnavailable, err, "open workspace %s", dir)
 	}
-	data, err := filepath.Abs(rt.config.Data)
+	data, err := filepath.Abs(w.data)
 	if err == nil {
 		data, err = filepath.EvalSymlinks(data)
 	}

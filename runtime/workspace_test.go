@@ -74,12 +74,12 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 		}
 		task := fx.start(t, org.TaskSpec{})
 		agent := fx.spawnAgent(t, fx.topAgent(t, task), org.RoleSpec{Name: "w" + string(task), Use: groupSet("workspace")})
-		w, err := fx.Workspace(t.Context(), identity.ByAgent(agent))
+		w, err := fx.ToolHost().Workspace(t.Context(), identity.ByAgent(agent))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer w.Root.Close()
-		got := runtime.Storage{WorkspaceBytes: w.Limit().Bytes, WorkspaceFiles: w.Limit().Files, ArtifactBytes: fx.ArtifactLimit()}
+		got := runtime.Storage{WorkspaceBytes: w.Limit().Bytes, WorkspaceFiles: w.Limit().Files, ArtifactBytes: fx.ToolHost().ArtifactLimit()}
 		if got != c.want {
 			t.Errorf("got %+v, want %+v", got, c.want)
 		}
@@ -90,19 +90,19 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 func TestCanCall_MatchesGate(t *testing.T) {
 	fx := fixtureConfig{}.openWithWorker(t)
 	for tool, want := range map[string]bool{"put_artifact": true, "read_file": false, "no_such_tool": false} {
-		if got := fx.CanCall(identity.ByAgent(fx.worker), tool); got != want {
+		if got := fx.ToolHost().CanCall(identity.ByAgent(fx.worker), tool); got != want {
 			t.Errorf("%s: %v, want %v", tool, got, want)
 		}
 	}
 	for _, by := range []identity.Principal{{}, identity.ByAgent("nobody"), identity.ByAgent("")} {
-		if fx.CanCall(by, "put_artifact") {
+		if fx.ToolHost().CanCall(by, "put_artifact") {
 			t.Errorf("%s may call it", by)
 		}
 	}
 	if err := fx.Terminate(t.Context(), newCall(operator), fx.worker, ""); err != nil {
 		t.Fatal(err)
 	}
-	if fx.CanCall(identity.ByAgent(fx.worker), "put_artifact") {
+	if fx.ToolHost().CanCall(identity.ByAgent(fx.worker), "put_artifact") {
 		t.Error("a terminated agent may call it")
 	}
 }

@@ -52,7 +52,7 @@ func newGateway() (handler http.Handler, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
 	handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator})

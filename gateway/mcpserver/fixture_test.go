@@ -141,7 +141,7 @@ func (p fixtureConfig) open(t testing.TB) *fixture {
 	}
 	t.Cleanup(func() { rt.Close() })
 	f := &fixture{rt: rt, probe: &probe{began: make(chan struct{}, 16), ended: make(chan struct{}, 16)}, roles: map[string]identity.RoleID{}}
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	f.register(t, toolgroups.Group{ID: "probe", Description: "tools of the tests", Tools: f.probe.tools(t)})

@@ -168,10 +168,10 @@ func (a *App) openServers() (err error) {
 }
 
 func (a *App) openModules() error {
-	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime)
+	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime.OwnerStore())
 	a.loader.Log = a.options.Log
 	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.limits.commands, Network: a.limits.requests}
-	return errors.Join(builtin.Register(a.groups, a.Runtime, tools), a.registerModuleKinds())
+	return errors.Join(builtin.Register(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
 }
 
 // Handler returns the HTTP API. It does not check the Host and Origin headers;
@@ -222,7 +222,7 @@ func (a *App) model(name string) (model.Model, error) { return a.models.Load().f
 func (a *App) moduleHost(name string) modules.Host {
 	return modules.Host{
 		Log:     a.options.Log.With("module", name),
-		Store:   a.Runtime,
+		Store:   a.Runtime.OwnerStore(),
 		Changed: func() { a.loader.Changed(name) },
 	}
 }

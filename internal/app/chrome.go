@@ -15,8 +15,8 @@ import (
 func (a *App) chrome() modules.Kind {
 	return modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{
 		Policy:    func() chrome.Policy { return browserPolicy(a.limits.requests()) },
-		Hosts:     a.Runtime,
-		Artifacts: images{a.Runtime},
+		Hosts:     a.Runtime.ToolHost(),
+		Artifacts: images{a.Runtime.ToolHost()},
 	})}
 }
 

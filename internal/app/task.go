@@ -28,7 +28,7 @@ func (a *App) Start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) 
 		if err != nil {
 			return "", fmt.Errorf("record the configuration: %w", err)
 		}
-		if spec.Config, err = a.Runtime.PutBlob(record); err != nil {
+		if spec.Config, err = a.Runtime.Artifacts().PutBlob(record); err != nil {
 			return "", fmt.Errorf("record the configuration: %w", err)
 		}
 	}
@@ -133,7 +133,7 @@ func (a *App) restoreRecorded(ctx context.Context, hash string) error {
 	if hash == "" {
 		return nil
 	}
-	record, err := a.Runtime.Blob(ctx, hash)
+	record, err := a.Runtime.Artifacts().Blob(ctx, hash)
 	if err != nil {
 		return fmt.Errorf("read the recorded configuration: %w", err)
 	}

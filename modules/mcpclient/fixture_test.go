@@ -27,13 +27,13 @@ type memoryStore struct {
 	records map[toolgroups.Owner][]byte
 }
 
-func (s *memoryStore) OwnerRecord(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s *memoryStore) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records[owner], nil
 }
 
-func (s *memoryStore) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s *memoryStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
 	defer s.onChange()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *memoryStore) SetOwnerRecord(_ context.Context, owner toolgroups.Owner, 
 	return nil
 }
 
-func (s *memoryStore) RecordOwners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s *memoryStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owners := slices.Sorted(maps.Keys(s.records))

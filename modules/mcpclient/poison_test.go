@@ -97,10 +97,10 @@ func newOrgFixture(t *testing.T) *orgFixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	if err := builtin.Register(fx.manager, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(fx.manager, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	fx.pins, fx.loader = modules.NewPins(notifyingStore{rt, fx.store.onChange}), modules.NewLoader(rt)
+	fx.pins, fx.loader = modules.NewPins(notifyingStore{rt.OwnerStore(), fx.store.onChange}), modules.NewLoader(rt)
 	t.Cleanup(func() { _ = fx.loader.Close(context.Background()) }) // before its runtime
 	fx.load(fx.childConfig("fs", "real"))
 	all := toolgroups.All()
@@ -112,14 +112,14 @@ func newOrgFixture(t *testing.T) *orgFixture {
 
 // notifyingStore is a modules.Store that calls onChange after each change.
 type notifyingStore struct {
-	*runtime.Runtime
+	*runtime.OwnerStore
 	onChange func()
 }
 
-// SetOwnerRecord implements modules.Store.
-func (n notifyingStore) SetOwnerRecord(ctx context.Context, owner toolgroups.Owner, value []byte) error {
+// Set implements modules.Store.
+func (n notifyingStore) Set(ctx context.Context, owner toolgroups.Owner, value []byte) error {
 	defer n.onChange()
-	return n.Runtime.SetOwnerRecord(ctx, owner, value)
+	return n.OwnerStore.Set(ctx, owner, value)
 }
 
 // runTask runs a task with an agent of a role, or root for "", and returns the text of all

@@ -295,7 +295,7 @@ func employ(store *persist.Store, mind model.Model, log *slog.Logger) (*runtime.
 	if err != nil {
 		return nil, nil, err
 	}
-	err = builtin.Register(groups, rt, builtin.Options{})
+	err = builtin.Register(groups, rt.ToolHost(), builtin.Options{})
 	for group, tools := range map[toolgroups.GroupID][]string{"study": {"look", "count"}, "works": {"strike", "finish"}, "vault": {"reveal"}} {
 		g := toolgroups.Group{ID: group}
 		for _, name := range tools {

@@ -153,7 +153,7 @@ func (m *maker) put(by identity.AgentID, text string) {
 	m.Helper()
 	content, err := json.Marshal(text)
 	m.must(err)
-	_, err = m.rt.PutArtifact(m.Context(), call(identity.ByAgent(by)), builtin.Artifact{Type: "text", Value: content})
+	_, err = m.rt.ToolHost().PutArtifact(m.Context(), call(identity.ByAgent(by)), builtin.Artifact{Type: "text", Value: content})
 	m.must(err)
 }
 

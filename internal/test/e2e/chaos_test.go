@@ -249,7 +249,7 @@ func newChaos(t *testing.T) *chaos {
 		t.Fatal(err)
 	}
 	counting, others := c.effects.tools(t)
-	err = errors.Join(builtin.Register(groups, c.Runtime, builtin.Options{}),
+	err = errors.Join(builtin.Register(groups, c.Runtime.ToolHost(), builtin.Options{}),
 		register(groups, "counting", counting), register(groups, "others", others))
 	use := toolgroups.Of("counting")
 	err = errors.Join(err, c.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "worker", Prompt: "count", Use: &use}}}))

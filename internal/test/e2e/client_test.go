@@ -86,8 +86,8 @@ func newGuest(ctx context.Context, url string) (*guest, error) {
 	}
 	g.loader = modules.NewLoader(g.rt)
 	log, prefix := slog.New(slog.NewTextHandler(os.Stderr, nil)), ""
-	server, err := mcpclient.New(mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPins(g.rt),
-		Host: modules.Host{Log: log, Store: g.rt, Changed: func() { g.loader.Changed("suite") }}})
+	server, err := mcpclient.New(mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPins(g.rt.OwnerStore()),
+		Host: modules.Host{Log: log, Store: g.rt.OwnerStore(), Changed: func() { g.loader.Changed("suite") }}})
 	if err != nil {
 		return g, err
 	}

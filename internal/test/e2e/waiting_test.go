@@ -48,7 +48,7 @@ func TestAThousandAgentsWaitOnSlowStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ids := startTasks(t, rt, agents)

@@ -38,7 +38,7 @@ func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })

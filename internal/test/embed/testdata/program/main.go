@@ -29,7 +29,7 @@ func main() {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	if err := builtin.Register(groups, rt, builtin.Options{}); err != nil {
+	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -1,0 +1,21 @@
+package org
+
+import (
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+)
+
+// SpawnResult describes a new agent to the principal that created it.
+type SpawnResult struct {
+	ID        identity.AgentID `json:"id"`
+	Role      identity.RoleID  `json:"roleId"`
+	RoleName  string           `json:"roleName"`
+	MessageID string           `json:"messageId,omitempty"` // of its first message, if it was sent one
+}
+
+// SendResult describes a committed message to its sender.
+type SendResult struct {
+	MessageID string     `json:"messageId"`
+	Due       *time.Time `json:"scheduledDeliveryTime,omitempty"` // nil unless the message is delayed
+}

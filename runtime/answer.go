@@ -1,0 +1,84 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// collect reads a model's stream to its end and passes each delta to show,
+// unless show is nil. Panics and malformed answers of the model are returned as
+// errors.
+func collect(ctx context.Context, m model.Model, r model.Request, show func(model.Delta)) (answer *model.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer, err = nil, failedCall(fmt.Errorf("model panicked: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	for delta, err := range m.Generate(ctx, r) {
+		if err != nil {
+			return nil, failedCall(err)
+		}
+		if delta.Answer != nil {
+			answer = delta.Answer
+		} else if show != nil && ctx.Err() == nil { // deltas after the end of the turn are discarded
+			show(delta)
+		}
+	}
+	switch {
+	case answer == nil:
+		return nil, errcode.New(errcode.LLMCallFailed, "model returned no answer")
+	case answer.Finish == model.FinishPlan:
+		return nil, errcode.New(errcode.LLMCallFailed, "model answer has the finish %q, which is reserved for the runtime", answer.Finish)
+	case answer.Reasoning != nil && !canStore(answer.Reasoning):
+		return nil, errcode.New(errcode.LLMCallFailed, "reasoning of the model answer is not valid JSON or nested too deeply")
+	case answer.Value != nil && !canStore(answer.Value):
+		return nil, errcode.New(errcode.LLMCallFailed, "value of the model answer is not valid JSON or nested too deeply")
+	}
+	own := *answer
+	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
+	own.Plan, own.PlanError = nil, "" // set by the runtime only
+	own.Usage = own.Usage.Clamp()
+	own.Calls = slices.Clone(answer.Calls)
+	return &own, nil
+}
+
+// failedCall returns err as a failure of the model, unless it has an error code
+// already.
+func failedCall(err error) error {
+	if errcode.Of(err) != errcode.Internal {
+		return err
+	}
+	return errcode.Wrap(errcode.LLMCallFailed, err, "model request failed; see the log")
+}
+
+// assignCallIDs sets the ids of calls, derived from the step, and makes names
+// and arguments fit to be recorded.
+func (a *actor) assignCallIDs(calls []model.Call) {
+	now := a.rt.now()
+	for i := range calls {
+		c := &calls[i]
+		c.ID = identity.CallID(identity.DeriveAt(now, string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
+		switch {
+		case len(c.Args) == 0:
+			c.Args = json.RawMessage(`{}`)
+		case !canStore(c.Args): // quoted, so that the record is valid JSON and the gate rejects it
+			c.Args, _ = json.Marshal(string(c.Args))
+		default:
+			c.Args = normalizeJSON(c.Args)
+		}
+		c.Name, c.Provider = textutil.Truncate(chat.Clean(c.Name), maxName), chat.Clean(c.Provider)
+		if len(c.Provider) > maxName { // the call goes by our id instead
+			c.Provider = ""
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// fail ends the turn with an error. The parent is notified; without a parent
+// the task fails too. An aborted turn notifies no one.
+func (a *actor) fail(cause error) error {
+	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // the log gets details that peers do not see
+		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
+	}
+	read := a.messagesRead(cause)
+	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
+	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), MessagesRead: read}))
+	switch {
+	case errcode.Of(cause) == errcode.TurnAborted:
+	case a.agent.Parent != "":
+		a.report(b, a.errorPayload(cause), "error")
+	default:
+		return a.failTask(b, cause)
+	}
+	return a.commit(b)
+}
+
+// failTask ends the agent's task together with its turn.
+func (a *actor) failTask(b *journal.Batch, cause error) error {
+	task, err := a.rt.TaskRecord(a.rt.ctx, a.agent.Task)
+	if err != nil {
+		return err
+	}
+	b.Prepare = a.rt.taskEndBatch(&task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
+	if err := a.commit(b); err != nil {
+		return err
+	}
+	a.rt.tracker.end(task.ID, &task)
+	return errTerminated
+}
+
+// report adds a message to the parent, or to the user if there is no parent.
+func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
+	to := "user"
+	if a.agent.Parent != "" {
+		to = string(a.agent.Parent)
+	}
+	m := a.message(to, payload, kind)
+	b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}))
+	if to != "user" {
+		b.Send = append(b.Send, journal.Message{Message: m})
+	}
+}
+
+// message builds a message of the current step. Its id is derived from the
+// step, so a repeated step sends the same message.
+func (a *actor) message(to string, payload []byte, kind string) model.Message {
+	return model.Message{
+		ID:   identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
+		From: string(a.agent.ID), To: to, Task: a.agent.Task, Payload: payload, CreatedAt: a.rt.now(),
+	}
+}
+
+// messagesRead returns how many messages the model had read when it failed, if
+// the error's detail "read" has that number (the script model sets it). It
+// returns 0, which means all messages, if there is no such detail or if the
+// turn read nothing new: otherwise the agent would fail on the same message
+// forever.
+func (a *actor) messagesRead(cause error) int {
+	if e, ok := errors.AsType[*errcode.Error](cause); ok {
+		if read, ok := e.Details["read"].(int); ok && read > a.state.readUpTo {
+			return read
+		}
+	}
+	return 0
+}
+
+// errorPayload returns the payload of the error message that a parent receives.
+func (a *actor) errorPayload(cause error) []byte {
+	var original string
+	for _, item := range slices.Backward(a.state.items) {
+		if item.Message != nil {
+			original = item.Message.ID
+			break
+		}
+	}
+	payload, _ := json.Marshal(map[string]any{ // strings and times always marshal
+		"kind": "error", "errorType": errcode.Of(cause), "message": errcode.Message(cause),
+		"agentId": a.agent.ID, "originalMessageId": original, "taskId": a.agent.Task, "timestamp": a.rt.now(),
+	})
+	return payload
+}
+
+// textPayload returns the message payload {"text": text}.
+func textPayload(text string) json.RawMessage {
+	payload, _ := json.Marshal(struct {
+		Text string `json:"text"`
+	}{text}) // a string always marshals
+	return payload
+}

@@ -1,0 +1,71 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/org/hosts"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// ToolHost is what the built-in tools need of a Runtime. It implements
+// builtin.Deps:
+//
+//	err := builtin.Register(groups, rt.ToolHost(), builtin.Options{})
+//
+// Its methods act for the principal they are given and check what that
+// principal may do. Whether the principal may call the tool is checked before,
+// by the gate. All methods are safe for concurrent use.
+type ToolHost struct{ rt *Runtime }
+
+var _ builtin.Deps = (*ToolHost)(nil)
+
+// ToolHost returns what the built-in tools need.
+func (rt *Runtime) ToolHost() *ToolHost { return &ToolHost{rt} }
+
+// FindRole implements builtin.Roles.
+func (h *ToolHost) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
+	role, ok := h.rt.org.RoleNamed(name)
+	if !ok {
+		return nil, nil
+	}
+	return &role, nil
+}
+
+// CreateRole implements builtin.Roles. See Runtime.CreateRole.
+func (h *ToolHost) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
+	return h.rt.CreateRole(ctx, c, spec)
+}
+
+// Spawn implements builtin.Agents. See Runtime.Spawn.
+func (h *ToolHost) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+	return h.rt.Spawn(ctx, c, s, first)
+}
+
+// Terminate implements builtin.Agents. See Runtime.Terminate.
+func (h *ToolHost) Terminate(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error {
+	return h.rt.Terminate(ctx, c, agent, reason)
+}
+
+// SendAll implements builtin.Messages. It sends one message to several
+// recipients; see Runtime.Send. All messages are committed together or none is.
+func (h *ToolHost) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
+	return h.rt.sendAll(ctx, c, to, payload, delay)
+}
+
+// CanCall implements builtin.Limits.
+func (h *ToolHost) CanCall(by identity.Principal, tool string) bool {
+	return h.rt.gate.Subject(by).Authorize(tool).Allowed()
+}
+
+// ArtifactLimit implements builtin.Limits.
+func (h *ToolHost) ArtifactLimit() int64 { return h.rt.artifacts.limit() }
+
+// MayReach implements builtin.Hosts, with the errors of org.MayReach.
+func (h *ToolHost) MayReach(_ context.Context, by identity.Principal, host hosts.Host) error {
+	return h.rt.org.MayReach(by, host)
+}

@@ -1,0 +1,223 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+)
+
+// tracker tracks what this process is working on: the tasks it has taken up,
+// their agents in memory and their delayed messages. It is kept in memory only;
+// Resume builds it again from the store. All methods are safe for concurrent
+// use, and none does I/O.
+type tracker struct {
+	org     *org.Org
+	ctx     context.Context    // once it has ended no work begins
+	now     func() time.Time   // current time
+	deliver func(run *taskRun) // called, on a goroutine of its own, when a delayed message of the task is due
+
+	work sync.WaitGroup // agents, deliveries and external calls; Add only with mu held and ctx not ended
+
+	// mu guards the fields below, the fields of each taskRun except id and done,
+	// and the fields recovered, newMessages and cancel of each actor. Methods of
+	// org may be called with mu held.
+	mu     sync.Mutex
+	active map[identity.AgentID]*actor
+	tasks  map[identity.TaskID]*taskRun
+	cached int // idle agents in the caches of all tasks
+}
+
+// taskRun is the state of a task that this process is working on.
+type taskRun struct {
+	id          identity.TaskID
+	record      *org.Task         // as stored; nil if it must be read from the store
+	spent       taskUsage         // by the task's models
+	refs        int               // active agents and deliveries in progress
+	delayed     []journal.Message // sorted by Due, then Seq
+	timer       *time.Timer       // fires when the first of delayed is due
+	ended       bool
+	newMessages bool          // a message was sent since the task became idle
+	done        chan struct{} // closed when the task has ended
+
+	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
+	cached      map[identity.AgentID]*idleAgent // some of its idle agents
+}
+
+func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver func(*taskRun)) *tracker {
+	return &tracker{
+		org: o, ctx: ctx, now: now, deliver: deliver,
+		active: map[identity.AgentID]*actor{},
+		tasks:  map[identity.TaskID]*taskRun{},
+	}
+}
+
+// beginWork makes wait wait until work.Done is called. It fails with the cause
+// if ctx has ended.
+func (t *tracker) beginWork() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if cause := context.Cause(t.ctx); cause != nil {
+		return cause
+	}
+	t.work.Add(1)
+	return nil
+}
+
+// wait stops all timers and waits for all work. ctx must have ended.
+func (t *tracker) wait() {
+	t.mu.Lock()
+	for _, run := range t.tasks {
+		run.stopTimer()
+	}
+	t.mu.Unlock()
+	t.work.Wait()
+}
+
+// load returns the current load, without the number of commits.
+func (t *tracker) load() Load {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := Load{Tasks: len(t.tasks), Working: len(t.active)}
+	for _, run := range t.tasks {
+		l.Delayed += len(run.delayed)
+	}
+	return l
+}
+
+// track starts tracking a task and keeps it from ending until release. It
+// returns false if the task is tracked already.
+func (t *tracker) track(id identity.TaskID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tasks[id] != nil {
+		return false
+	}
+	t.tasks[id] = &taskRun{id: id, refs: 1, done: make(chan struct{})}
+	return true
+}
+
+// untrack stops tracking a task that could not be started or resumed.
+func (t *tracker) untrack(id identity.TaskID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run := t.tasks[id]; run != nil {
+		t.drop(run)
+	}
+}
+
+// drop stops tracking a task. It must be called with mu held.
+func (t *tracker) drop(run *taskRun) {
+	run.stopTimer()
+	t.cached -= len(run.cached)
+	delete(t.tasks, run.id)
+}
+
+// run returns a tracked task, or nil.
+func (t *tracker) run(id identity.TaskID) *taskRun {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tasks[id]
+}
+
+// record returns the record of a task, or nil if it must be read from the
+// store.
+func (t *tracker) record(run *taskRun) *org.Task {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return run.record
+}
+
+// cacheNew caches the record and the top agent of a new task, which runs next.
+func (t *tracker) cacheNew(task *org.Task, top org.Agent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tasks[task.ID].record = task
+	t.cacheAgent(&idleAgent{top, &state{}})
+}
+
+// acquire prevents a task from ending until release is called. It returns false
+// if the task is not tracked or has ended.
+func (t *tracker) acquire(id identity.TaskID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := t.tasks[id]
+	if run == nil || run.ended {
+		return false
+	}
+	run.refs++
+	return true
+}
+
+// release undoes an acquire, a track or a takeDue. It returns the task if it
+// has become idle: no agent is active, no delivery is in progress and no
+// delayed message is left. The task is then marked as ended, and the caller
+// must record its end or reopen it.
+func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := t.tasks[id]
+	if run == nil {
+		return nil
+	}
+	run.refs--
+	if run.refs != 0 || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
+		return nil
+	}
+	run.ended, run.newMessages = true, false
+	return run
+}
+
+// reopen undoes the end of a task that had become idle, and acquires it.
+func (t *tracker) reopen(run *taskRun) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run.ended = false
+	run.refs++
+}
+
+// markNewMessages notes that a message was sent in a task. Calls are in commit
+// order.
+func (t *tracker) markNewMessages(id identity.TaskID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run := t.tasks[id]; run != nil {
+		run.newMessages = true
+	}
+}
+
+// hasNewMessages reports whether a message was sent since the task became idle.
+func (t *tracker) hasNewMessages(run *taskRun) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return run.newMessages
+}
+
+// end stops the work on a task and wakes those that wait for it. ended is the
+// record of its end if the caller's commit wrote it, else nil.
+func (t *tracker) end(id identity.TaskID, ended *org.Task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := t.tasks[id]
+	if run == nil {
+		return
+	}
+	run.ended = true
+	run.record = nil
+	if ended != nil && ended.Status != org.Running {
+		run.record = ended
+	}
+	t.drop(run)
+	close(run.done)
+	if run.refs == 0 { // none of its agents is active
+		return
+	}
+	for _, a := range t.active {
+		if a.task == id && a.cancel != nil {
+			a.cancel(errTerminated)
+		}
+	}
+}
