@@ -1,4 +1,23 @@
-package tool
+// Package argschema compiles the JSON schemas of tool arguments, and checks arguments against
+// them.
+//
+// Arguments need two verdicts: whether they are strict JSON (package strictjson) and whether
+// they satisfy the schema. Read returns both after one pass over the text:
+//
+//	schema, err := argschema.Compile(input)
+//	...
+//	fits, err := schema.Read(args) // err: not strict JSON
+//	if err == nil && !fits {
+//		err = schema.Validate(args) // err: the problems, for a model to repair its call
+//	}
+//
+// A schema is compiled into two forms. The Rules of strictjson represent the frequent keywords
+// and are checked while the text is parsed, without memory. The validator of package jsonschema
+// represents all keywords; it decodes the arguments and describes what is wrong. Read answers
+// from the first form, and only if that form represents the whole schema.
+//
+// The package infers no schema from Go types; package tool does.
+package argschema
 
 import (
 	"bytes"
@@ -53,9 +72,9 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	return &Schema{compiled: compiled{keys, rules, maxSteps, expansion(rules, map[*jsonschema.Schema]int{})}}, nil
 }
 
-// compileLater returns a Schema that is compiled at its first use. It is for schemas of this
+// CompileLater returns a Schema that is compiled at its first use. It is for schemas of this
 // program, which are known to compile. One that does not rejects all arguments.
-func compileLater(input json.RawMessage) *Schema {
+func CompileLater(input json.RawMessage) *Schema {
 	return &Schema{lazy: sync.OnceValues(func() (*compiled, error) {
 		s, err := Compile(input)
 		if err != nil {
