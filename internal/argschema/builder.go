@@ -29,7 +29,7 @@ var (
 
 // rulesOf returns the Rules of a place that s alone describes and whose names are in keys. It
 // returns nil if Rules cannot represent all of s.
-func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *strictjson.Rules {
+func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *ruleSet {
 	r := ruleBuilder{keySet: keys}
 	return r.rules(s)
 }
@@ -42,7 +42,7 @@ type ruleBuilder struct {
 
 // rules returns the Rules of s. It returns nil for a schema that refers to itself without going
 // down, or has keywords that Rules cannot represent.
-func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
+func (r *ruleBuilder) rules(s *jsonschema.Schema) *ruleSet {
 	if slices.Contains(r.path, s) {
 		return nil
 	}
@@ -59,14 +59,14 @@ func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
 
 // union returns the combined Rules of alternatives that allow different kinds of values, so
 // that the kind decides which of them applies. It returns nil for other alternatives.
-func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules {
-	sum := new(strictjson.Rules)
+func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *ruleSet {
+	sum := new(ruleSet)
 	for _, s := range alternatives {
 		if s == nil {
 			continue
 		}
 		one := r.rules(s)
-		if one == nil || one.Kinds == 0 || one.Kinds&sum.Kinds != 0 {
+		if one == nil || one.kinds == 0 || one.kinds&sum.kinds != 0 {
 			return nil
 		}
 		sum = join(sum, one)
@@ -75,13 +75,13 @@ func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules
 }
 
 // join combines two Rules of different kinds.
-func join(a, b *strictjson.Rules) *strictjson.Rules {
-	return &strictjson.Rules{
-		Kinds:   a.Kinds | b.Kinds,
-		Strings: cmp.Or(a.Strings, b.Strings),
-		Numbers: cmp.Or(a.Numbers, b.Numbers),
-		Arrays:  cmp.Or(a.Arrays, b.Arrays),
-		Objects: cmp.Or(a.Objects, b.Objects),
+func join(a, b *ruleSet) *ruleSet {
+	return &ruleSet{
+		kinds:   a.kinds | b.kinds,
+		strings: cmp.Or(a.strings, b.strings),
+		numbers: cmp.Or(a.numbers, b.numbers),
+		arrays:  cmp.Or(a.arrays, b.arrays),
+		objects: cmp.Or(a.objects, b.objects),
 	}
 }
 

@@ -67,9 +67,13 @@ func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
 
 // addRules adds the Rules of the only schema of a place.
 func (b *keySetBuilder) addRules(s *strictjson.KeySet, only *jsonschema.Schema) {
-	if !b.incomplete {
-		s.Rules = rulesOf(only, s)
-		b.incomplete = s.Rules == nil
+	if b.incomplete {
+		return
+	}
+	if rules := rulesOf(only, s); rules != nil { // a nil *ruleSet must not become an interface
+		s.Rules = rules
+	} else {
+		b.incomplete = true
 	}
 }
 
