@@ -10,18 +10,18 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// constraint converts a schema that has assertions only into Rules. It leaves out the rules of
+// constraint converts a schema that has assertions only into a ruleSet. It leaves out the rules of
 // kinds of values that the schema does not allow.
 type constraint struct {
 	*jsonschema.Schema
 	keySet      *strictjson.KeySet
 	kinds       kindSet
 	enum        enumValues
-	unsupported bool // Rules cannot represent the schema
+	unsupported bool // a ruleSet cannot represent the schema
 }
 
-// constraintRules returns the Rules of s, nil if Rules cannot represent all of it. keys has the
-// names of its properties.
+// constraintRules returns the rules of s, nil if a ruleSet cannot represent all of it. keys has
+// the names of its properties.
 func constraintRules(s *jsonschema.Schema, keys *strictjson.KeySet) *ruleSet {
 	enum, ok := enumOf(s)
 	c := constraint{Schema: s, keySet: keys, kinds: kindsOf(s) & enum.kinds, enum: enum}

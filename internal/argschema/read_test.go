@@ -187,7 +187,7 @@ func wantVerdicts(t *testing.T, s *argschema.Schema, args string, fits, valid bo
 	}
 }
 
-// A property after the first 64 is known and counted like the others, but Rules cannot require
+// A property after the first 64 is known and counted like the others, but a ruleSet cannot require
 // it.
 func TestSchema_ReadManyProperties(t *testing.T) {
 	var properties []string

@@ -39,7 +39,8 @@ type countRange struct{ low, high int }
 // anyCount is the countRange of all lengths.
 var anyCount = countRange{0, math.MaxInt}
 
-func (s countRange) contains(n int) bool { return s.low <= n && n <= s.high }
+// contains reports whether n is in the range.
+func (r countRange) contains(n int) bool { return r.low <= n && n <= r.high }
 
 // arrayRule has the rules of arrays.
 type arrayRule struct {

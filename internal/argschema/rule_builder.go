@@ -10,8 +10,9 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// The fields of a compiled schema that Rules and KeySets can represent. A schema that sets any
-// other field has no Rules. This includes fields that a later version of the library may add.
+// The fields of a compiled schema that ruleSets and KeySets can represent. A schema that sets
+// any other field has no ruleSet. This includes fields that a later version of the library may
+// add.
 var (
 	applicators = []string{"Ref", "AllOf", "AnyOf", "OneOf"} // apply other schemas
 	assertions  = []string{
@@ -27,21 +28,21 @@ var (
 	}
 )
 
-// rulesOf returns the Rules of a place that s alone describes and whose names are in keys. It
-// returns nil if Rules cannot represent all of s.
+// rulesOf returns the rules of a place that s alone describes and whose names are in keys. It
+// returns nil if a ruleSet cannot represent all of s.
 func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *ruleSet {
 	r := ruleBuilder{keySet: keys}
 	return r.rules(s)
 }
 
-// ruleBuilder builds the Rules of one place.
+// ruleBuilder builds the ruleSet of one place.
 type ruleBuilder struct {
 	keySet *strictjson.KeySet
 	path   []*jsonschema.Schema // from the first schema to the current one, to detect cycles
 }
 
-// rules returns the Rules of s. It returns nil for a schema that refers to itself without going
-// down, or has keywords that Rules cannot represent.
+// rules returns the rules of s. It returns nil for a schema that refers to itself without going
+// down, or has keywords that a ruleSet cannot represent.
 func (r *ruleBuilder) rules(s *jsonschema.Schema) *ruleSet {
 	if slices.Contains(r.path, s) {
 		return nil
@@ -57,7 +58,7 @@ func (r *ruleBuilder) rules(s *jsonschema.Schema) *ruleSet {
 	return nil
 }
 
-// union returns the combined Rules of alternatives that allow different kinds of values, so
+// union returns the combined rules of alternatives that allow different kinds of values, so
 // that the kind decides which of them applies. It returns nil for other alternatives.
 func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *ruleSet {
 	sum := new(ruleSet)
@@ -74,7 +75,7 @@ func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *ruleSet {
 	return sum
 }
 
-// join combines two Rules of different kinds.
+// join combines two ruleSets of different kinds.
 func join(a, b *ruleSet) *ruleSet {
 	return &ruleSet{
 		kinds:   a.kinds | b.kinds,

@@ -14,11 +14,11 @@ type enumValues struct {
 	numbers []ratio
 }
 
-// maxEnumNumbers is the maximum number of numbers in an enum: Rules compare them one by one.
+// maxEnumNumbers is the maximum number of numbers in an enum: a numberRule compares them one by one.
 const maxEnumNumbers = 16
 
 // enumOf returns the values that s lists, or all kinds of values if it lists none. It reports
-// false if Rules cannot represent the list: it has objects, arrays or too many numbers, or
+// false if a ruleSet cannot represent the list: it has objects, arrays or too many numbers, or
 // there are both an enum and a const.
 func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	switch {
