@@ -115,9 +115,7 @@ func (t *typedTool[In, Out]) Definition() Definition { return t.definition }
 // of t itself. The schema of a tool of New is compiled already, that of a declared tool
 // (Definition.Declared) is compiled at its first use, and any other is compiled now.
 func SchemaOf(t Tool, d Definition) (*argschema.Schema, error) {
-	if f, ok := t.(interface {
-		schemaOf(input []byte) *argschema.Schema
-	}); ok {
+	if f, ok := t.(schemaOwner); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {
 			return schema, nil
 		}
@@ -126,6 +124,11 @@ func SchemaOf(t Tool, d Definition) (*argschema.Schema, error) {
 		return argschema.CompileLater(d.Input), nil
 	}
 	return argschema.Compile(d.Input)
+}
+
+// schemaOwner is a tool that keeps its compiled input schema.
+type schemaOwner interface {
+	schemaOf(input []byte) *argschema.Schema
 }
 
 // schemaOf returns the compiled schema if input is its source, else nil.

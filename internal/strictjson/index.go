@@ -5,9 +5,11 @@ import (
 	"math/bits"
 )
 
-// Index numbers names in the order in which they are added. The zero Index is empty. It must not be
-// changed while it is searched. Up to maxSlots names are in a
-// perfect hash table, so that a lookup takes one comparison; more are in the map only.
+// Index numbers names in the order in which they are added, from 0 on. The zero Index is empty.
+// It is safe for concurrent use once no more names are added.
+//
+// Up to maxSlots names are in a perfect hash table, so that a lookup takes one comparison and no
+// memory; more are in the map only.
 type Index struct {
 	names   []string
 	digests []uint64       // of names

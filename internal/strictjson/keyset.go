@@ -37,8 +37,8 @@ func (s *KeySet) Add(name string, value *KeySet) {
 	s.folded[string(appendFolded(nil, []byte(name)))] = name
 }
 
-// Places returns a set of known names, in the form that Rules.FitsObject compares. It reports false if a name is
-// unknown or not among the first 64 that were added.
+// Places returns a set of known names, in the form that Rules.FitsObject receives. It reports
+// false if a name is unknown or not among the first 64 that were added.
 func (s *KeySet) Places(names []string) (set uint64, ok bool) {
 	for _, name := range names {
 		at := s.number([]byte(name))

@@ -1,9 +1,9 @@
 package strictjson
 
 // Rules are the constraints on the values at one place of a document. Read calls them in the
-// pass that parses the document, once the value is known to be strict JSON.
+// pass that parses the document, with each value after its text has been parsed.
 //
-// A method reports true only for a value that certainly satisfies the constraints. It may
+// A Fits method reports true only for a value that certainly satisfies the constraints. It may
 // report false for a value that takes much time or memory to check. Implementations must be
 // safe for concurrent use, and must not change or keep the text they receive.
 type Rules interface {
@@ -21,7 +21,8 @@ type Rules interface {
 	// FitsArray reports whether an array of count elements satisfies the rules.
 	FitsArray(count int) bool
 	// FitsObject reports whether an object of count keys satisfies the rules. seen
-	// has the known names among the keys, as KeySet.Places returns them.
+	// has the known names among its keys, in the form of KeySet.Places; names after
+	// the first 64 are not in it.
 	FitsObject(count int, seen uint64) bool
 
 	// UniqueElements reports whether no two elements of an array may be equal.
