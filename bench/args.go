@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/internal/argschema"
 )
 
 // arguments are about 2 KB that a model might write, and their schema.
@@ -84,7 +84,7 @@ func indented(text string) string {
 // comparison holds the reading of arguments against a mere look whether they
 // are JSON.
 func (a arguments) comparison() (comparison, error) {
-	ours, err := tool.Compile(json.RawMessage(a.schema))
+	ours, err := argschema.Compile(json.RawMessage(a.schema))
 	if err != nil {
 		return comparison{}, err
 	}

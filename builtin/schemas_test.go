@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/internal/argschema"
 )
 
 // The fast check of arguments supports the schemas of all built-in tools: it
@@ -19,7 +19,7 @@ func TestSchemas_ReadAgreesWithValidate(t *testing.T) {
 	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			d := tl.Definition()
-			s, err := tool.Compile(d.Input)
+			s, err := argschema.Compile(d.Input)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func firstExample(t *testing.T, description string) (args json.RawMessage) {
 }
 
 // checkSameVerdict compares the fast check with the full validator.
-func checkSameVerdict(t *testing.T, s *tool.Schema, args json.RawMessage, seed uint64) {
+func checkSameVerdict(t *testing.T, s *argschema.Schema, args json.RawMessage, seed uint64) {
 	t.Helper()
 	fits, err := s.Read(args)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -162,7 +163,7 @@ func TestDescriptions_EndWithValidExample(t *testing.T) {
 	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			d := tl.Definition()
-			schema, err := tool.Compile(d.Input)
+			schema, err := argschema.Compile(d.Input)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/parameter"
-	"github.com/rolecall/rolecall/tool"
 )
 
 // FuzzParse parses any arguments. Accepted ones are valid by the schema, and are
 // accepted again in the form that JSON returns.
 func FuzzParse(f *testing.F) {
 	set := compile(f, manyParameters, `[{"name":"tab","type":"string","required":false}]`)
-	schema, err := tool.Compile(set.Schema())
+	schema, err := argschema.Compile(set.Schema())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func FuzzLiterals(f *testing.F) {
 		if set == nil {
 			return
 		}
-		schema, err := tool.Compile(set.Schema())
+		schema, err := argschema.Compile(set.Schema())
 		if err != nil {
 			t.Fatalf("%s: %v", set.Schema(), err)
 		}

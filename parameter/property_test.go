@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/parameter"
-	"github.com/rolecall/rolecall/tool"
 )
 
 var flags = proptest.NewFlags(3000)
@@ -33,7 +33,7 @@ func TestPropertySchemaAgreesWithParse(t *testing.T) {
 		if problems != nil {
 			return fmt.Errorf("%s: %v", text, problems)
 		}
-		schema, err := tool.Compile(set.Schema())
+		schema, err := argschema.Compile(set.Schema())
 		if err != nil {
 			return fmt.Errorf("%s: schema %s: %v", text, set.Schema(), err)
 		}

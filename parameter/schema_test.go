@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/internal/argschema"
 )
 
 const manyParameters = `[
@@ -64,7 +64,7 @@ func TestSet_Schemas(t *testing.T) {
 		if diff := cmp.Diff(c.want, string(c.got)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
-		if _, err := tool.Compile(c.got); err != nil {
+		if _, err := argschema.Compile(c.got); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

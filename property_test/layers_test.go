@@ -29,18 +29,20 @@ var layers = map[string]int{
 	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/redact": 1,
 	"internal/test": 1,
 
-	"tool": 2, "parameter": 2, "internal/oidc": 2, "internal/js": 2,
-	"toolgroups": 3, "model": 3,
-	"org": 4, "journal": 4, "config": 4,
-	"builtin": 5, "modules": 5, "persist": 5, "metrics": 5,
-	"gate":    6,
-	"runtime": 7,
-	"gateway": 8,
-	"cmd":     10,
-	".":       11,
+	"internal/argschema": 2,
 
-	"internal/app":              9, // composes all of them
-	"internal/test/gatewaytest": 9, // calls the gateway
+	"tool": 3, "parameter": 3, "internal/oidc": 3, "internal/js": 3,
+	"toolgroups": 4, "model": 4,
+	"org": 5, "journal": 5, "config": 5,
+	"builtin": 6, "modules": 6, "persist": 6, "metrics": 6,
+	"gate":    7,
+	"runtime": 8,
+	"gateway": 9,
+	"cmd":     11,
+	".":       12,
+
+	"internal/app":              10, // composes all of them
+	"internal/test/gatewaytest": 10, // calls the gateway
 }
 
 // source is a Go file that is not a test.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -30,7 +31,7 @@ func (declaredTool) SecureSchema() json.RawMessage   { return nil }
 // A schema that is compiled late has the same verdicts as one that is compiled at once.
 func TestSchemaOf_CompilesDeclaredToolLate(t *testing.T) {
 	const text = `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`
-	now, err := tool.Compile(json.RawMessage(text))
+	now, err := argschema.Compile(json.RawMessage(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestSchemaOf_InvalidDeclaredSchemaRejectsArguments(t *testing.T) {
 			t.Errorf("%s: got %v from Validate", text, err)
 		}
 	}
-	long := declaredTool(`{"type":"object","description":"` + strings.Repeat("d", tool.MaxSchema) + `"}`)
+	long := declaredTool(`{"type":"object","description":"` + strings.Repeat("d", argschema.MaxSchema) + `"}`)
 	if _, err := tool.SchemaOf(long, long.Definition()); err == nil {
 		t.Error("got no error for a schema that is too large")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 )
 
 // Options are the optional settings of New. The zero Options, or nil, make a Mutating tool that
@@ -69,7 +70,7 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 
 // compileInput returns the input schema of a tool with arguments of type t: the given one, or
 // the one inferred from t.
-func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *Schema, error) {
+func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *argschema.Schema, error) {
 	if !isArgumentType(t) {
 		return nil, nil, fmt.Errorf("arguments of type %v are neither a struct nor a map with string keys", t)
 	}
@@ -81,7 +82,7 @@ func compileInput(t reflect.Type, given json.RawMessage) (json.RawMessage, *Sche
 		}
 		input = inferred
 	}
-	schema, err := Compile(input)
+	schema, err := argschema.Compile(input)
 	return input, schema, err
 }
 
@@ -103,7 +104,7 @@ func infer(t reflect.Type) (json.RawMessage, error) {
 type typedTool[In, Out any] struct {
 	definition Definition
 	input      string // the source of schema
-	schema     *Schema
+	schema     *argschema.Schema
 	fn         func(context.Context, In) (Out, error)
 }
 
@@ -113,20 +114,25 @@ func (t *typedTool[In, Out]) Definition() Definition { return t.definition }
 // SchemaOf returns the compiled input schema of a definition of t, which may differ from that
 // of t itself. The schema of a tool of New is compiled already, that of a declared tool
 // (Definition.Declared) is compiled at its first use, and any other is compiled now.
-func SchemaOf(t Tool, d Definition) (*Schema, error) {
-	if f, ok := t.(interface{ schemaOf(input []byte) *Schema }); ok {
+func SchemaOf(t Tool, d Definition) (*argschema.Schema, error) {
+	if f, ok := t.(schemaOwner); ok {
 		if schema := f.schemaOf(d.Input); schema != nil {
 			return schema, nil
 		}
 	}
-	if d.Declared != nil && len(d.Input) <= MaxSchema {
-		return compileLater(d.Input), nil
+	if d.Declared != nil && len(d.Input) <= argschema.MaxSchema {
+		return argschema.CompileLater(d.Input), nil
 	}
-	return Compile(d.Input)
+	return argschema.Compile(d.Input)
+}
+
+// schemaOwner is a tool that keeps its compiled input schema.
+type schemaOwner interface {
+	schemaOf(input []byte) *argschema.Schema
 }
 
 // schemaOf returns the compiled schema if input is its source, else nil.
-func (t *typedTool[In, Out]) schemaOf(input []byte) *Schema {
+func (t *typedTool[In, Out]) schemaOf(input []byte) *argschema.Schema {
 	if string(input) != t.input { // the definition was changed
 		return nil
 	}

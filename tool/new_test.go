@@ -42,21 +42,6 @@ func ExampleNew() {
 	// ["agent:a1 asks for rhubarb"] <nil>
 }
 
-func ExampleSchema_Validate() {
-	s, err := tool.Compile(json.RawMessage(`{
-		"type": "object",
-		"properties": {"items": {"type": "array", "items": {"required": ["name"]}}},
-		"additionalProperties": false
-	}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(s.Validate(json.RawMessage(`{"items": [{"name": "a"}, {}], "lmit": 3}`)))
-	// Output:
-	// invalid_arguments: items[1].name: is missing; lmit: is not a known property
-}
-
 // mustNew returns a function that passes a tool on and fails the test on an error.
 func mustNew(t *testing.T) func(tool.Tool, error) tool.Tool {
 	return func(tl tool.Tool, err error) tool.Tool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -211,7 +212,7 @@ func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, err
 	if !d.Effect.Valid() {
 		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is not Mutating, Idempotent or ReadOnly", d.Effect, d.Name)
 	}
-	var schema *tool.Schema
+	var schema *argschema.Schema
 	if old, ok := s.tools.get(d.Name); ok && bytes.Equal(old.Definition.Input, d.Input) {
 		schema = old.Schema
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -403,7 +404,7 @@ func TestSnapshot_Immutable(t *testing.T) {
 // different schema is compiled.
 func TestRegister_ReusesCompiledSchema(t *testing.T) {
 	m := toolgroups.NewManager()
-	schemaOf := func(input string) *tool.Schema {
+	schemaOf := func(input string) *argschema.Schema {
 		t.Helper()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{&stub{tool.Definition{Name: "a", Input: json.RawMessage(input)}}}})
 		h, _ := m.Snapshot().Lookup("a")

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -108,7 +109,7 @@ type Warning = errcode.Code
 type Handle struct {
 	Tool       tool.Tool
 	Definition tool.Definition // as it was at registration
-	Schema     *tool.Schema
+	Schema     *argschema.Schema
 	Group      GroupID
 	Owner      Owner
 

@@ -31,8 +31,8 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/runtime"
-	"github.com/rolecall/rolecall/tool"
 )
 
 // versions are the supported protocol versions, newest first.
@@ -65,8 +65,8 @@ type Server struct {
 	log    *slog.Logger
 	info   *sdk.Implementation
 
-	resultMeta []byte       // _meta and resultType of results in versions without sessions
-	askSchema  *tool.Schema // of the arguments of ask_organization
+	resultMeta []byte            // _meta and resultType of results in versions without sessions
+	askSchema  *argschema.Schema // of the arguments of ask_organization
 
 	lifetime context.Context // ends with Close
 	stop     context.CancelFunc
@@ -100,7 +100,7 @@ func New(config Config) (*Server, error) {
 	}
 	s.resultMeta = encodeResultMeta(s.info)
 	var err error
-	if s.askSchema, err = tool.Compile(json.RawMessage(askInput)); err != nil {
+	if s.askSchema, err = argschema.Compile(json.RawMessage(askInput)); err != nil {
 		return nil, err
 	}
 	s.lifetime, s.stop = context.WithCancel(context.Background())

@@ -10,10 +10,11 @@
 //   - has only numbers within MaxNumber and MaxExponent
 //
 // A KeySet adds the property names of a schema, so that a key that differs from one of them
-// in case only is rejected, and Rules for values, which Read checks in the same pass.
+// in case only is rejected. It may also have Rules for values, which Read calls in the same
+// pass.
 //
-// The package decodes nothing and knows no schema language: package tool builds KeySets and
-// Rules from JSON schemas.
+// The package decodes nothing and knows no schema language: package argschema builds KeySets
+// and implements Rules from JSON schemas.
 package strictjson
 
 import (

@@ -5,9 +5,12 @@ import (
 	"math/bits"
 )
 
-// index numbers names in the order in which they are added. Up to maxSlots names are in a
-// perfect hash table, so that a lookup takes one comparison; more are in the map only.
-type index struct {
+// Index numbers names in the order in which they are added, from 0 on. The zero Index is empty.
+// It is safe for concurrent use once no more names are added.
+//
+// Up to maxSlots names are in a perfect hash table, so that a lookup takes one comparison and no
+// memory; more are in the map only.
+type Index struct {
 	names   []string
 	digests []uint64       // of names
 	numbers map[string]int // by name
@@ -21,8 +24,8 @@ const (
 	maxSeeds = 16 // that are tried before the map is used
 )
 
-// add adds a name that is not in the index.
-func (x *index) add(name string) {
+// Add adds a name that is not in the index.
+func (x *Index) Add(name string) {
 	if x.numbers == nil {
 		x.numbers = map[string]int{}
 	}
@@ -32,8 +35,8 @@ func (x *index) add(name string) {
 	x.rehash()
 }
 
-// find returns the number of name, -1 if it is not in the index.
-func (x *index) find(name []byte) int {
+// Find returns the number of name, -1 if it is not in the index.
+func (x *Index) Find(name []byte) int {
 	if len(x.slots) == 0 {
 		return x.lookup(name)
 	}
@@ -49,7 +52,7 @@ func (x *index) find(name []byte) int {
 }
 
 // lookup finds a name in the map.
-func (x *index) lookup(name []byte) int {
+func (x *Index) lookup(name []byte) int {
 	if at, ok := x.numbers[string(name)]; ok {
 		return at
 	}
@@ -58,7 +61,7 @@ func (x *index) lookup(name []byte) int {
 
 // rehash looks for a seed without collisions. There are more slots than pairs of names, so
 // most seeds have none.
-func (x *index) rehash() {
+func (x *Index) rehash() {
 	x.slots = nil
 	n := len(x.names)
 	if n > maxSlots {
@@ -75,7 +78,7 @@ func (x *index) rehash() {
 }
 
 // assign returns the slots of all names, nil if two names collide.
-func (x *index) assign(size int) []uint8 {
+func (x *Index) assign(size int) []uint8 {
 	slots := make([]uint8, size)
 	for at, sum := range x.digests {
 		slot := x.slot(sum)
@@ -88,7 +91,7 @@ func (x *index) assign(size int) []uint8 {
 }
 
 // slot returns the slot of a digest.
-func (x *index) slot(sum uint64) uint64 { return sum * (x.seed | 1) >> x.shift }
+func (x *Index) slot(sum uint64) uint64 { return sum * (x.seed | 1) >> x.shift }
 
 // maxExact is the length up to which two different names of equal length have different
 // digests.

@@ -15,9 +15,9 @@ import (
 type KeySet struct {
 	Items *KeySet // of the elements of an array
 	Other *KeySet // of the values of unknown names
-	Rules *Rules  // of the value itself, for Read; nil allows every value
+	Rules Rules   // of the value itself, for Read; nil allows every value
 
-	names  index
+	names  Index
 	values []*KeySet         // by the number of the name
 	folded map[string]string // the known names by their folded form
 }
@@ -25,20 +25,20 @@ type KeySet struct {
 // Add adds a known name. value is the KeySet of its value and may be nil. Adding a name again
 // replaces the KeySet of its value.
 func (s *KeySet) Add(name string, value *KeySet) {
-	if at := s.names.find([]byte(name)); at >= 0 {
+	if at := s.names.Find([]byte(name)); at >= 0 {
 		s.values[at] = value
 		return
 	}
 	if s.folded == nil {
 		s.folded = map[string]string{}
 	}
-	s.names.add(name)
+	s.names.Add(name)
 	s.values = append(s.values, value)
 	s.folded[string(appendFolded(nil, []byte(name)))] = name
 }
 
-// Places returns a set of known names for ObjectRule.Required. It reports false if a name is
-// unknown or not among the first 64 that were added.
+// Places returns a set of known names, in the form that Rules.FitsObject receives. It reports
+// false if a name is unknown or not among the first 64 that were added.
 func (s *KeySet) Places(names []string) (set uint64, ok bool) {
 	for _, name := range names {
 		at := s.number([]byte(name))
@@ -55,7 +55,7 @@ func (s *KeySet) number(key []byte) int {
 	if s == nil {
 		return -1
 	}
-	return s.names.find(key)
+	return s.names.Find(key)
 }
 
 // caseVariant returns the known name that an unknown key differs from in case only, "" if there
@@ -86,6 +86,12 @@ func (s *KeySet) element() *KeySet {
 	}
 	return s.Items
 }
+
+// unique reports whether the elements of an array must differ.
+func (s *KeySet) unique() bool { return s != nil && s.Rules != nil && s.Rules.UniqueElements() }
+
+// closed reports whether an object may have known names only.
+func (s *KeySet) closed() bool { return s != nil && s.Rules != nil && s.Rules.KnownNamesOnly() }
 
 // appendFolded appends the case-folded form of name, as encoding/json compares field names.
 func appendFolded(out, name []byte) []byte {

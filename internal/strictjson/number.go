@@ -5,13 +5,18 @@ import "fmt"
 // isSpace has the bytes that are white space between tokens.
 var isSpace = [256]bool{' ': true, '\t': true, '\n': true, '\r': true}
 
+// maxDigits is the number of digits that always fit into an int64.
+const maxDigits = 18
+
 // literal parses true, false or null.
-func (w *walker) literal(i int, word string, s *KeySet, kind Kinds) int {
+func (w *walker) literal(i int, word string, s *KeySet) int {
 	end := i + len(word)
 	if end > len(w.data) || string(w.data[i:end]) != word {
 		return w.fail(i, "expected "+word)
 	}
-	w.require(s.allows(kind))
+	if s != nil && s.Rules != nil {
+		w.require(s.Rules.FitsLiteral(word))
+	}
 	return end
 }
 
@@ -35,7 +40,7 @@ func (w *walker) number(start int, s *KeySet) int {
 		value = -value
 	}
 	if s != nil && s.Rules != nil {
-		w.require(s.Rules.fitsInteger(value, i-first <= maxDigits))
+		w.require(s.Rules.FitsInteger(value, i-first <= maxDigits))
 	}
 	return i
 }
@@ -81,7 +86,7 @@ func (w *walker) fraction(start, i int, s *KeySet) int {
 		return w.failLong(start)
 	}
 	if s != nil && s.Rules != nil {
-		w.require(s.Rules.fitsNumber(parseDecimal(w.data[start:i])))
+		w.require(s.Rules.FitsNumber(w.data[start:i]))
 	}
 	return i
 }

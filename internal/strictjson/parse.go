@@ -49,11 +49,11 @@ func (w *walker) value(i int, s *KeySet) int {
 	case b == '[':
 		return w.array(i, s)
 	case b == 't':
-		return w.literal(i, "true", s, IsTrue)
+		return w.literal(i, "true", s)
 	case b == 'f':
-		return w.literal(i, "false", s, IsFalse)
+		return w.literal(i, "false", s)
 	case b == 'n':
-		return w.literal(i, "null", s, IsNull)
+		return w.literal(i, "null", s)
 	}
 	return w.number(i, s)
 }
@@ -85,7 +85,9 @@ func (w *walker) array(i int, s *KeySet) int {
 		return w.fail(i, w.expected(i, "',' or ']'"))
 	}
 	w.leave(first, count)
-	w.require(s.fitsArray(count))
+	if s != nil && s.Rules != nil {
+		w.require(s.Rules.FitsArray(count))
+	}
 	return i + 1
 }
 
@@ -111,7 +113,9 @@ func (w *walker) object(i int, s *KeySet) int {
 		return w.fail(i, w.expected(i, "',' or '}'"))
 	}
 	w.leave(m.first, m.count)
-	w.require(s.fitsObject(m.count, m.seen))
+	if s != nil && s.Rules != nil {
+		w.require(s.Rules.FitsObject(m.count, m.seen))
+	}
 	return i + 1
 }
 

@@ -1,50 +1,32 @@
 package strictjson
 
-import "math"
+// Rules are the constraints on the values at one place of a document. Read calls them in the
+// pass that parses the document, with each value after its text has been parsed.
+//
+// A Fits method reports true only for a value that certainly satisfies the constraints. It may
+// report false for a value that takes much time or memory to check. Implementations must be
+// safe for concurrent use, and must not change or keep the text they receive.
+type Rules interface {
+	// FitsLiteral reports whether "null", "true" or "false" satisfies the rules.
+	FitsLiteral(word string) bool
+	// FitsInteger reports whether a number without fraction and exponent satisfies
+	// the rules. known is false if value is not the number, because it has more
+	// than 18 digits.
+	FitsInteger(value int64, known bool) bool
+	// FitsNumber reports whether any other number satisfies the rules.
+	FitsNumber(literal []byte) bool
+	// FitsString reports whether a string satisfies the rules. quoted is the text
+	// between the quotes, and escaped reports that it has escapes.
+	FitsString(quoted []byte, escaped bool) bool
+	// FitsArray reports whether an array of count elements satisfies the rules.
+	FitsArray(count int) bool
+	// FitsObject reports whether an object of count keys satisfies the rules. seen
+	// has the known names among its keys, in the form of KeySet.Places; names after
+	// the first 64 are not in it.
+	FitsObject(count int, seen uint64) bool
 
-// Rules are the constraints on the values at one place of a document: the most frequent
-// keywords of schemas, in a form that is fast to check. The zero Rules allow no value.
-type Rules struct {
-	Kinds   Kinds
-	Strings *StringRule // further rules of strings; nil, here and below, means none
-	Numbers *NumberRule
-	Arrays  *ArrayRule
-	Objects *ObjectRule
-}
-
-// Kinds is a set of kinds of values.
-type Kinds uint8
-
-// The kinds of values.
-const (
-	IsNull Kinds = 1 << iota
-	IsTrue
-	IsFalse
-	IsNumber
-	IsString
-	IsArray
-	IsObject
-
-	IsAny = IsNull | IsTrue | IsFalse | IsNumber | IsString | IsArray | IsObject
-)
-
-// Range is a range of lengths or counts, both ends included. The zero Range allows only 0.
-type Range struct{ Min, Max int }
-
-// Unbounded is the Range of all lengths.
-var Unbounded = Range{0, math.MaxInt}
-
-func (s Range) contains(n int) bool { return s.Min <= n && n <= s.Max }
-
-// ArrayRule has the rules of arrays.
-type ArrayRule struct {
-	Count  Range
-	Unique bool // no two elements may be equal
-}
-
-// ObjectRule has the rules of objects. The names are those of the KeySet.
-type ObjectRule struct {
-	Count    Range
-	Required uint64 // the result of KeySet.Places for the required names
-	Closed   bool   // unknown names are not allowed
+	// UniqueElements reports whether no two elements of an array may be equal.
+	UniqueElements() bool
+	// KnownNamesOnly reports whether an object may have no unknown names.
+	KnownNamesOnly() bool
 }

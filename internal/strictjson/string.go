@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf16"
@@ -11,7 +12,7 @@ import (
 func (w *walker) string(i int, s *KeySet) int {
 	end, escaped := w.quoted(i)
 	if s != nil && s.Rules != nil && end != invalid {
-		w.require(s.Rules.fitsString(w.data[i+1:end-1], escaped))
+		w.require(s.Rules.FitsString(w.data[i+1:end-1], escaped))
 	}
 	return end
 }
@@ -157,4 +158,28 @@ func decode(quoted []byte, i int) (r rune, size int) {
 	}
 	low, _ := hex4(quoted, i+6)
 	return utf16.DecodeRune(high, low), 12
+}
+
+// CodePoints returns the number of code points of a valid string, which may have escapes. quoted
+// is the text between the quotes.
+func CodePoints(quoted []byte) (n int) {
+	for len(quoted) > 0 {
+		plain := bytes.IndexByte(quoted, '\\')
+		if plain < 0 {
+			return n + utf8.RuneCount(quoted)
+		}
+		n += utf8.RuneCount(quoted[:plain]) + 1
+		quoted = quoted[plain+escapeSize(quoted[plain:]):]
+	}
+	return n
+}
+
+// escapeSize returns the length of the valid escape or surrogate pair at the beginning of
+// quoted.
+func escapeSize(quoted []byte) int {
+	if quoted[1] != 'u' {
+		return 2
+	}
+	_, size := decode(quoted, 0)
+	return size
 }

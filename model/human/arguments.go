@@ -10,10 +10,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/tool"
 )
 
 // toolChoice is a tool as the person chooses it.
@@ -47,7 +47,7 @@ func (t toolChoice) check(args json.RawMessage) error {
 	if err := strictjson.Object(args, nil); err != nil {
 		return err
 	}
-	schema, err := tool.Compile(json.RawMessage(t.schema.Raw))
+	schema, err := argschema.Compile(json.RawMessage(t.schema.Raw))
 	if err != nil {
 		return nil
 	}

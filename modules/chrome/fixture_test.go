@@ -17,6 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/chrome"
@@ -189,7 +190,7 @@ func (a agent) tryCall(ctx context.Context, name string, args obj) (toolResult, 
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	schema, err := tool.Compile(a.fx.tools[name].Definition().Input)
+	schema, err := argschema.Compile(a.fx.tools[name].Definition().Input)
 	if err == nil {
 		err = schema.Parse(text)
 	}

@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -59,7 +60,7 @@ func inputSchema(t *sdk.Tool) (json.RawMessage, error) {
 	if r, ok := firstInvisible(allStrings(t.InputSchema)); ok {
 		return nil, fmt.Errorf("its input schema contains invisible characters, such as %U", r)
 	}
-	if _, err := tool.Compile(input); err != nil {
+	if _, err := argschema.Compile(input); err != nil {
 		return nil, err
 	}
 	return input, nil

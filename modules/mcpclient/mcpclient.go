@@ -22,6 +22,7 @@ import (
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -233,7 +234,7 @@ func (m *Module) newTool(p modules.Pin) (*remoteTool, error) {
 	if before, ok := m.tools[r.digest]; ok {
 		return before, nil
 	}
-	if _, err := tool.Compile(d.Input); err != nil {
+	if _, err := argschema.Compile(d.Input); err != nil {
 		return nil, err
 	}
 	r.definition = d

@@ -1,4 +1,4 @@
-package strictjson
+package argschema
 
 import (
 	"cmp"
@@ -37,7 +37,7 @@ func parseDecimal(literal []byte) (d decimal, ok bool) {
 	}
 	for i, b := range literal {
 		switch {
-		case isDigit(b):
+		case '0' <= b && b <= '9':
 			d.digits = d.digits*10 + uint64(b-'0')
 		case b == '.':
 			d.scale = tens[len(literal)-i-1]
@@ -60,23 +60,23 @@ var tens = func() (list [maxDigits + 1]uint64) {
 
 func (d decimal) isInteger() bool { return d.scale == 1 || d.digits%d.scale == 0 }
 
-// Ratio is a fraction that numbers are compared with exactly. The zero Ratio is not a number.
-type Ratio struct {
+// ratio is a fraction that numbers are compared with exactly. The zero ratio is not a number.
+type ratio struct {
 	negative           bool
 	numerator, divisor uint64
 }
 
-// NewRatio returns r as a Ratio. It reports false if the numerator or the denominator has more
+// newRatio returns r as a ratio. It reports false if the numerator or the denominator has more
 // than 64 bits.
-func NewRatio(r *big.Rat) (ratio Ratio, ok bool) {
+func newRatio(r *big.Rat) (exact ratio, ok bool) {
 	if r.Num().BitLen() > 64 || r.Denom().BitLen() > 64 {
-		return Ratio{}, false
+		return ratio{}, false
 	}
-	return Ratio{r.Sign() < 0, new(big.Int).Abs(r.Num()).Uint64(), r.Denom().Uint64()}, true
+	return ratio{r.Sign() < 0, new(big.Int).Abs(r.Num()).Uint64(), r.Denom().Uint64()}, true
 }
 
 // compare returns -1, 0 or 1 if d is less than, equal to or more than r.
-func (d decimal) compare(r Ratio) int {
+func (d decimal) compare(r ratio) int {
 	switch {
 	case d.negative && !r.negative:
 		return -1
@@ -98,7 +98,7 @@ func compareProducts(a, b, c, d uint64) int {
 }
 
 // multipleOf reports whether d is certainly a multiple of r.
-func (d decimal) multipleOf(r Ratio) bool {
+func (d decimal) multipleOf(r ratio) bool {
 	high, step := bits.Mul64(d.scale, r.numerator)
 	if high != 0 || step == 0 {
 		return false
@@ -108,7 +108,7 @@ func (d decimal) multipleOf(r Ratio) bool {
 }
 
 // oneOf reports whether d is in list.
-func (d decimal) oneOf(list []Ratio) bool {
+func (d decimal) oneOf(list []ratio) bool {
 	for _, r := range list {
 		if d.compare(r) == 0 {
 			return true

@@ -1,4 +1,4 @@
-package tool_test
+package argschema_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/internal/argschema"
 )
 
 // Validate accepts what Read reports as valid. Read reports as valid what Validate accepts,
@@ -177,7 +177,7 @@ func TestSchema_ReadOfOlderDrafts(t *testing.T) {
 	}
 }
 
-func wantVerdicts(t *testing.T, s *tool.Schema, args string, fits, valid bool) {
+func wantVerdicts(t *testing.T, s *argschema.Schema, args string, fits, valid bool) {
 	t.Helper()
 	if got, err := s.Read(json.RawMessage(args)); err != nil || got != fits {
 		t.Errorf("got %v, %v from Read, want %v", got, err, fits)
@@ -187,7 +187,7 @@ func wantVerdicts(t *testing.T, s *tool.Schema, args string, fits, valid bool) {
 	}
 }
 
-// A property after the first 64 is known and counted like the others, but Rules cannot require
+// A property after the first 64 is known and counted like the others, but a ruleSet cannot require
 // it.
 func TestSchema_ReadManyProperties(t *testing.T) {
 	var properties []string

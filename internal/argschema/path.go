@@ -1,4 +1,4 @@
-package tool
+package argschema
 
 import (
 	"strconv"
@@ -34,10 +34,19 @@ func element(list []any, token string) any {
 // formatProperty returns a property name as part of a path.
 func formatProperty(name string, first bool) string {
 	switch {
-	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !nameRune(r) && r != '$' || r == '.' }):
+	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !identifierRune(r) }):
 		return "[" + strconv.Quote(truncate(name)) + "]"
 	case first:
 		return truncate(name)
 	}
 	return "." + truncate(name)
+}
+
+// identifierRune reports whether a property name with r needs no quotes.
+func identifierRune(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return true
+	}
+	return r == '_' || r == '-' || r == '$'
 }

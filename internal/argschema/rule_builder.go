@@ -1,4 +1,4 @@
-package tool
+package argschema
 
 import (
 	"cmp"
@@ -10,8 +10,9 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// The fields of a compiled schema that Rules and KeySets can represent. A schema that sets any
-// other field has no Rules. This includes fields that a later version of the library may add.
+// The fields of a compiled schema that ruleSets and KeySets can represent. A schema that sets
+// any other field has no ruleSet. This includes fields that a later version of the library may
+// add.
 var (
 	applicators = []string{"Ref", "AllOf", "AnyOf", "OneOf"} // apply other schemas
 	assertions  = []string{
@@ -27,22 +28,22 @@ var (
 	}
 )
 
-// rulesOf returns the Rules of a place that s alone describes and whose names are in keys. It
-// returns nil if Rules cannot represent all of s.
-func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *strictjson.Rules {
+// rulesOf returns the rules of a place that s alone describes and whose names are in keys. It
+// returns nil if a ruleSet cannot represent all of s.
+func rulesOf(s *jsonschema.Schema, keys *strictjson.KeySet) *ruleSet {
 	r := ruleBuilder{keySet: keys}
 	return r.rules(s)
 }
 
-// ruleBuilder builds the Rules of one place.
+// ruleBuilder builds the ruleSet of one place.
 type ruleBuilder struct {
 	keySet *strictjson.KeySet
 	path   []*jsonschema.Schema // from the first schema to the current one, to detect cycles
 }
 
-// rules returns the Rules of s. It returns nil for a schema that refers to itself without going
-// down, or has keywords that Rules cannot represent.
-func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
+// rules returns the rules of s. It returns nil for a schema that refers to itself without going
+// down, or has keywords that a ruleSet cannot represent.
+func (r *ruleBuilder) rules(s *jsonschema.Schema) *ruleSet {
 	if slices.Contains(r.path, s) {
 		return nil
 	}
@@ -57,16 +58,16 @@ func (r *ruleBuilder) rules(s *jsonschema.Schema) *strictjson.Rules {
 	return nil
 }
 
-// union returns the combined Rules of alternatives that allow different kinds of values, so
+// union returns the combined rules of alternatives that allow different kinds of values, so
 // that the kind decides which of them applies. It returns nil for other alternatives.
-func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules {
-	sum := new(strictjson.Rules)
+func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *ruleSet {
+	sum := new(ruleSet)
 	for _, s := range alternatives {
 		if s == nil {
 			continue
 		}
 		one := r.rules(s)
-		if one == nil || one.Kinds == 0 || one.Kinds&sum.Kinds != 0 {
+		if one == nil || one.kinds == 0 || one.kinds&sum.kinds != 0 {
 			return nil
 		}
 		sum = join(sum, one)
@@ -74,14 +75,14 @@ func (r *ruleBuilder) union(alternatives []*jsonschema.Schema) *strictjson.Rules
 	return sum
 }
 
-// join combines two Rules of different kinds.
-func join(a, b *strictjson.Rules) *strictjson.Rules {
-	return &strictjson.Rules{
-		Kinds:   a.Kinds | b.Kinds,
-		Strings: cmp.Or(a.Strings, b.Strings),
-		Numbers: cmp.Or(a.Numbers, b.Numbers),
-		Arrays:  cmp.Or(a.Arrays, b.Arrays),
-		Objects: cmp.Or(a.Objects, b.Objects),
+// join combines two ruleSets of different kinds.
+func join(a, b *ruleSet) *ruleSet {
+	return &ruleSet{
+		kinds:   a.kinds | b.kinds,
+		strings: cmp.Or(a.strings, b.strings),
+		numbers: cmp.Or(a.numbers, b.numbers),
+		arrays:  cmp.Or(a.arrays, b.arrays),
+		objects: cmp.Or(a.objects, b.objects),
 	}
 }
 

@@ -1,4 +1,4 @@
-package tool
+package argschema
 
 import (
 	"cmp"
@@ -18,12 +18,12 @@ const maxWork = 1 << 18
 // keySetOf returns the property names of every place that a schema describes: by properties,
 // items, references or alternatives.
 //
-// If Rules can represent the whole schema, the KeySet has them, and maxSteps is the maximum
-// number of steps for one value. Else maxSteps is 0 and there are no Rules at all, since Rules
+// If ruleSets can represent the whole schema, the KeySets have them, and maxSteps is the maximum
+// number of steps for one value. Else maxSteps is 0 and there are no rules at all, since rules
 // that represent a part of a schema would accept too much.
-func keySetOf(rules *jsonschema.Schema) (keys *strictjson.KeySet, maxSteps int, err error) {
+func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, maxSteps int, err error) {
 	b := keySetBuilder{keySets: map[string]*strictjson.KeySet{}}
-	keys = b.build([]*jsonschema.Schema{rules})
+	keys = b.build([]*jsonschema.Schema{schema})
 	if b.work > maxWork {
 		return nil, 0, errors.New("references combine into too many different schemas")
 	}
@@ -40,7 +40,7 @@ type keySetBuilder struct {
 	work    int                           // schemas visited; building stops at maxWork
 
 	maxSteps   int  // the maximum steps of the schemas of one place
-	incomplete bool // there is a place without Rules
+	incomplete bool // there is a place without rules
 }
 
 // build returns the KeySet of the places that all of the schemas describe, nil if there are no
@@ -65,11 +65,15 @@ func (b *keySetBuilder) build(schemas []*jsonschema.Schema) *strictjson.KeySet {
 	return s
 }
 
-// addRules adds the Rules of the only schema of a place.
+// addRules adds the rules of the only schema of a place.
 func (b *keySetBuilder) addRules(s *strictjson.KeySet, only *jsonschema.Schema) {
-	if !b.incomplete {
-		s.Rules = rulesOf(only, s)
-		b.incomplete = s.Rules == nil
+	if b.incomplete {
+		return
+	}
+	if rules := rulesOf(only, s); rules != nil { // a nil *ruleSet must not become an interface
+		s.Rules = rules
+	} else {
+		b.incomplete = true
 	}
 }
 
@@ -84,7 +88,7 @@ func single(schemas []*jsonschema.Schema) (only *jsonschema.Schema) {
 	return only
 }
 
-// dropRules removes all Rules.
+// dropRules removes the rules of all places.
 func (b *keySetBuilder) dropRules() {
 	for _, s := range b.keySets {
 		s.Rules = nil

@@ -1,4 +1,4 @@
-package tool
+package argschema
 
 import (
 	"reflect"
@@ -17,7 +17,7 @@ const unbounded = maxSteps + 1
 // withinBudget reports whether doc, which has size bytes, can be validated in maxSteps. It
 // counts the steps only if the size does not decide.
 func (s *compiled) withinBudget(doc any, size int) bool {
-	return s.expansion < unbounded && s.expansion*size <= maxSteps || stepCounter{}.steps(s.rules, doc) <= maxSteps
+	return s.expansion < unbounded && s.expansion*size <= maxSteps || stepCounter{}.steps(s.validator, doc) <= maxSteps
 }
 
 // expansion returns an upper bound of the steps of a validation with s for each value, or

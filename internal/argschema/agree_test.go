@@ -1,4 +1,4 @@
-package tool_test
+package argschema_test
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/internal/test/proptest"
-	"github.com/rolecall/rolecall/tool"
 )
 
 var flags = proptest.NewFlags(3000)
@@ -42,7 +42,7 @@ func FuzzReadAgreesWithValidate(f *testing.F) {
 		if err := seen.play(&tape); err != nil {
 			t.Error(err)
 		}
-		if s, err := tool.Compile(schema); err == nil {
+		if s, err := argschema.Compile(schema); err == nil {
 			if err := seen.agree(s, false, args); err != nil {
 				t.Errorf("schema %s\n%v", schema, err)
 			}
@@ -57,7 +57,7 @@ type verdicts struct{ fit, refused, left int }
 func (v *verdicts) play(t *proptest.Choices) error {
 	g := generator{Choices: t, common: true}
 	input, _ := json.Marshal(g.input()) // maps, strings and numbers always marshal
-	s, err := tool.Compile(input)
+	s, err := argschema.Compile(input)
 	if err != nil {
 		return fmt.Errorf("schema %s: %v", input, err)
 	}
@@ -72,7 +72,7 @@ func (v *verdicts) play(t *proptest.Choices) error {
 
 // agree compares the verdicts on args. common is true if the schema has no keyword that Read
 // leaves to Validate.
-func (v *verdicts) agree(s *tool.Schema, common bool, args []byte) error {
+func (v *verdicts) agree(s *argschema.Schema, common bool, args []byte) error {
 	fits, err := s.Read(args)
 	if (err == nil) != (s.Parse(args) == nil) {
 		return fmt.Errorf("args %s\ngot %v from Read and another result from Parse", args, err)

@@ -1,4 +1,4 @@
-package tool_test
+package argschema_test
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/internal/test/corpus"
-	"github.com/rolecall/rolecall/tool"
 )
 
 // Property: in a document that Parse accepts, encoding/json, gjson and the schema validator find
@@ -102,8 +102,8 @@ func readersAgree(doc []byte) (accepted bool, err error) {
 }
 
 // anyObject is a schema that allows every object.
-var anyObject = func() *tool.Schema {
-	s, err := tool.Compile(json.RawMessage(`{"type":"object"}`))
+var anyObject = func() *argschema.Schema {
+	s, err := argschema.Compile(json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		panic(err)
 	}
@@ -185,10 +185,10 @@ func checkSchemas(args []byte, tree map[string]any) error {
 		if err != nil {
 			return err
 		}
-		if len(input) > tool.MaxSchema {
+		if len(input) > argschema.MaxSchema {
 			continue
 		}
-		s, err := tool.Compile(input)
+		s, err := argschema.Compile(input)
 		if err != nil {
 			return fmt.Errorf("%s %.500s: %w", c.name, input, err)
 		}

@@ -1,4 +1,4 @@
-package tool_test
+package argschema_test
 
 import (
 	"encoding/json"
@@ -12,12 +12,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/internal/argschema"
 )
 
-func compile(t testing.TB, input string) *tool.Schema {
+func ExampleSchema_Validate() {
+	s, err := argschema.Compile(json.RawMessage(`{
+		"type": "object",
+		"properties": {"items": {"type": "array", "items": {"required": ["name"]}}},
+		"additionalProperties": false
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Validate(json.RawMessage(`{"items": [{"name": "a"}, {}], "lmit": 3}`)))
+	// Output:
+	// invalid_arguments: items[1].name: is missing; lmit: is not a known property
+}
+
+func compile(t testing.TB, input string) *argschema.Schema {
 	t.Helper()
-	s, err := tool.Compile(json.RawMessage(input))
+	s, err := argschema.Compile(json.RawMessage(input))
 	if err != nil {
 		t.Fatalf("Compile: %v", err)
 	}
@@ -56,11 +71,11 @@ func TestCompile_Rejects(t *testing.T) {
 		{"meta-schema in a file", `{"$schema":"file://` + secret + `","type":"object"}`, `leaves the schema`},
 		{"base is a file", `{"$id":"file:///etc/","type":"object","properties":{"a":{"$ref":"passwd"}}}`, `leaves the schema`},
 		{"reference to nothing", ref("#/$defs/no"), `not found`},
-		{"schema too large", `{"type":"object","title":"` + strings.Repeat("a", tool.MaxSchema) + `"}`, "more than 262144"},
+		{"schema too large", `{"type":"object","title":"` + strings.Repeat("a", argschema.MaxSchema) + `"}`, "more than 262144"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := tool.Compile(json.RawMessage(tt.input))
+			_, err := argschema.Compile(json.RawMessage(tt.input))
 			if err == nil || !strings.HasPrefix(err.Error(), "input schema: ") || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want input schema: ... %s", err, tt.want)
 			}
@@ -95,7 +110,7 @@ func TestCompile_IsBounded(t *testing.T) {
 		`{"type":"object","$ref":"#/$defs/d0","$defs":{` + chain.String()[1:] + `}}`,
 	} {
 		start := time.Now()
-		_, err := tool.Compile(json.RawMessage(input))
+		_, err := argschema.Compile(json.RawMessage(input))
 		if took := time.Since(start); took > 3*time.Minute {
 			t.Errorf("got %v after %v, want less, also on a busy machine", err, took)
 		}
@@ -327,7 +342,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add([]byte(seed), []byte(`{"a":[1,{"b":"c"}]}`))
 	}
 	f.Fuzz(func(t *testing.T, input, args []byte) {
-		s, err := tool.Compile(input)
+		s, err := argschema.Compile(input)
 		if err == nil && s.Parse(args) == nil {
 			_ = s.Validate(args)
 		}

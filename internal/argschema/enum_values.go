@@ -1,26 +1,24 @@
-package tool
+package argschema
 
 import (
 	"encoding/json"
 	"math/big"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
 // enumValues has the values that the keywords enum and const allow.
 type enumValues struct {
-	kinds   strictjson.Kinds
+	kinds   kindSet
 	strings []string
-	numbers []strictjson.Ratio
+	numbers []ratio
 }
 
-// maxEnumNumbers is the maximum number of numbers in an enum: Rules compare them one by one.
+// maxEnumNumbers is the maximum number of numbers in an enum: a numberRule compares them one by one.
 const maxEnumNumbers = 16
 
 // enumOf returns the values that s lists, or all kinds of values if it lists none. It reports
-// false if Rules cannot represent the list: it has objects, arrays or too many numbers, or
+// false if a ruleSet cannot represent the list: it has objects, arrays or too many numbers, or
 // there are both an enum and a const.
 func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	switch {
@@ -31,7 +29,7 @@ func enumOf(s *jsonschema.Schema) (f enumValues, ok bool) {
 	case s.Const != nil:
 		return enumFrom([]any{*s.Const})
 	}
-	return enumValues{kinds: strictjson.IsAny}, true
+	return enumValues{kinds: kindAny}, true
 }
 
 // enumFrom returns the values of a list. It reports false as enumOf does.
@@ -48,14 +46,14 @@ func enumFrom(list []any) (f enumValues, ok bool) {
 func (f *enumValues) add(v any) (ok bool) {
 	switch v := v.(type) {
 	case nil:
-		f.kinds |= strictjson.IsNull
+		f.kinds |= kindNull
 	case bool:
 		f.kinds |= kindOfBool(v)
 	case string:
-		f.kinds |= strictjson.IsString
+		f.kinds |= kindString
 		f.strings = append(f.strings, v)
 	case json.Number:
-		f.kinds |= strictjson.IsNumber
+		f.kinds |= kindNumber
 		return f.addNumber(v)
 	default:
 		return false
@@ -64,18 +62,18 @@ func (f *enumValues) add(v any) (ok bool) {
 }
 
 func (f *enumValues) addNumber(n json.Number) bool {
-	exact, ok := new(big.Rat).SetString(string(n))
+	value, ok := new(big.Rat).SetString(string(n))
 	if !ok {
 		return false
 	}
-	ratio, ok := strictjson.NewRatio(exact)
-	f.numbers = append(f.numbers, ratio)
+	exact, ok := newRatio(value)
+	f.numbers = append(f.numbers, exact)
 	return ok
 }
 
-func kindOfBool(b bool) strictjson.Kinds {
+func kindOfBool(b bool) kindSet {
 	if b {
-		return strictjson.IsTrue
+		return kindTrue
 	}
-	return strictjson.IsFalse
+	return kindFalse
 }

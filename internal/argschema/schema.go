@@ -1,4 +1,24 @@
-package tool
+// Package argschema compiles the JSON schemas of tool arguments, and checks arguments against
+// them.
+//
+// Arguments need two verdicts: whether they are strict JSON (package strictjson) and whether
+// they satisfy the schema. Read returns both after one pass over the text:
+//
+//	schema, err := argschema.Compile(input)
+//	...
+//	fits, err := schema.Read(args) // err: not strict JSON
+//	if err == nil && !fits {
+//		err = schema.Validate(args) // err: the problems, for a model to repair its call
+//	}
+//
+// A schema is compiled into two forms. The first are sets of rules for the frequent keywords.
+// Package strictjson calls them while it parses the text, which takes no memory. The second is
+// the validator of package jsonschema, which knows all keywords; it decodes the arguments and
+// describes what is wrong. Read reports true only if the first form represents the whole schema
+// and all values satisfy it.
+//
+// The package infers no schema from Go types; package tool does.
+package argschema
 
 import (
 	"bytes"
@@ -23,11 +43,11 @@ type Schema struct {
 	compiled
 }
 
-// compiled has the two forms of a schema: keySet is fast, rules is complete.
+// compiled has the two forms of a schema: keySet is fast, validator is complete.
 type compiled struct {
 	keySet    *strictjson.KeySet
-	rules     *jsonschema.Schema
-	maxSteps  int // steps for one value, if keySet represents all of rules; else 0
+	validator *jsonschema.Schema
+	maxSteps  int // steps for one value, if keySet represents all of validator; else 0
 	expansion int // see the function expansion
 }
 
@@ -42,20 +62,20 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	rules, err := compileRules(doc)
+	validator, err := compileValidator(doc)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	keys, maxSteps, err := keySetOf(rules)
+	keys, maxSteps, err := keySetOf(validator)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	return &Schema{compiled: compiled{keys, rules, maxSteps, expansion(rules, map[*jsonschema.Schema]int{})}}, nil
+	return &Schema{compiled: compiled{keys, validator, maxSteps, expansion(validator, map[*jsonschema.Schema]int{})}}, nil
 }
 
-// compileLater returns a Schema that is compiled at its first use. It is for schemas of this
+// CompileLater returns a Schema that is compiled at its first use. It is for schemas of this
 // program, which are known to compile. One that does not rejects all arguments.
-func compileLater(input json.RawMessage) *Schema {
+func CompileLater(input json.RawMessage) *Schema {
 	return &Schema{lazy: sync.OnceValues(func() (*compiled, error) {
 		s, err := Compile(input)
 		if err != nil {
@@ -112,7 +132,7 @@ func (s *Schema) Validate(args json.RawMessage) error {
 	if !c.withinBudget(doc, len(args)) {
 		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: use less nesting or fewer values")
 	}
-	if err := c.rules.Validate(doc); err != nil {
+	if err := c.validator.Validate(doc); err != nil {
 		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
 	}
 	return nil
@@ -139,19 +159,19 @@ func schemaDocument(input json.RawMessage) (any, error) {
 // baseURI is the address of an input schema. It only serves to resolve references within it.
 const baseURI = "schema:///input"
 
-// compileRules compiles a decoded schema with the library.
-func compileRules(doc any) (*jsonschema.Schema, error) {
+// compileValidator compiles a decoded schema with the library.
+func compileValidator(doc any) (*jsonschema.Schema, error) {
 	c, engine := jsonschema.NewCompiler(), new(regexEngine)
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(engine.compile)
 	if err := c.AddResource(baseURI, doc); err != nil {
 		return nil, err
 	}
-	rules, err := c.Compile(baseURI)
+	validator, err := c.Compile(baseURI)
 	if err != nil {
 		return nil, compileError(doc, err, engine)
 	}
-	return rules, nil
+	return validator, nil
 }
 
 // compileError returns an error of the library without the library's addresses.

@@ -1,0 +1,54 @@
+package argschema
+
+import (
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/strictjson"
+)
+
+// stringRule has the rules of strings. The zero stringRule allows only the empty string.
+type stringRule struct {
+	length countRange  // in code points
+	match  matcher     // must find a match; nil allows every string
+	enum   *stringEnum // the allowed strings; nil allows every string
+}
+
+// matcher reports whether text matches a pattern. *regexp.Regexp implements it.
+type matcher interface{ Match(text []byte) bool }
+
+// stringEnum is a set of strings.
+type stringEnum struct{ index strictjson.Index }
+
+// newStringEnum returns the set of words.
+func newStringEnum(words []string) *stringEnum {
+	e := new(stringEnum)
+	for _, word := range words {
+		if e.index.Find([]byte(word)) < 0 {
+			e.index.Add(word)
+		}
+	}
+	return e
+}
+
+// fits reports whether a string satisfies the rules; quoted is without its quotes.
+func (t *stringRule) fits(quoted []byte, escaped bool) bool {
+	if escaped && (t.enum != nil || t.match != nil) {
+		return false
+	}
+	return t.fitsLength(quoted, escaped) &&
+		(t.enum == nil || t.enum.index.Find(quoted) >= 0) &&
+		(t.match == nil || t.match.Match(quoted))
+}
+
+// fitsLength counts code points only if the number of bytes does not decide: a code point has
+// one to twelve bytes, the length of an escaped surrogate pair.
+func (t *stringRule) fitsLength(quoted []byte, escaped bool) bool {
+	n := len(quoted)
+	if t.length.low <= (n+11)/12 && n <= t.length.high {
+		return true
+	}
+	if escaped {
+		return t.length.contains(strictjson.CodePoints(quoted))
+	}
+	return t.length.contains(utf8.RuneCount(quoted))
+}
