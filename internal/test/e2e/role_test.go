@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // The tools of the three groups of examples/three-groups.
@@ -33,6 +35,7 @@ total: 423.50
 // Tools of the runtime, of an MCP server and of a browser are in one role, and
 // the gate looks at all of them; the shop is on this machine.
 func TestThreeGroups(t *testing.T) {
+	short.SkipReal(t, "a browser and a program of npm")
 	shop := httptest.NewServer(http.FileServer(http.Dir(filepath.Join("..", "..", "..", "examples", "three-groups", "site"))))
 	t.Cleanup(shop.Close)
 	h := newHouse(t, "three-groups", []string{"orders/order.txt"}, nil)
