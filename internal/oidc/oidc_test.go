@@ -34,8 +34,8 @@ type issuer struct {
 	down    atomic.Bool
 	fetched atomic.Int64 // how often the keys were fetched
 
-	introspect http.HandlerFunc // answers /introspect
-	keySet     http.HandlerFunc // answers in place of keys; nil is keys
+	introspect http.HandlerFunc                 // answers /introspect
+	keySet     atomic.Pointer[http.HandlerFunc] // answers in place of keys; nil is keys
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -69,8 +69,8 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		if strings.Contains(r.URL.Path, "keys") {
 			i.fetched.Add(1)
-			if i.keySet != nil {
-				i.keySet(w, r)
+			if answer := i.keySet.Load(); answer != nil {
+				(*answer)(w, r)
 				return
 			}
 		}

@@ -71,13 +71,14 @@ func TestService_UnusableKeySetIsUnavailable(t *testing.T) {
 		"broken off": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			i.keySet = answer
+			i.keySet.Store(&answer)
 			if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.ToolUnavailable {
 				t.Errorf("got %v, want tool_unavailable", err)
 			}
 		})
 	}
-	i.keySet = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) }
+	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) })
+	i.keySet.Store(&empty)
 	if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.Unauthenticated {
 		t.Errorf("empty key set: got %v, want unauthenticated", err)
 	}
