@@ -13,7 +13,7 @@ while [ $# -gt 0 ] && [[ $1 == -* ]]; do flags+=("$1"); shift; done
 
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
-go test "${flags[@]}" "$@" 2>&1 | tee "$log" | grep -v '\[no test files\]$'
+go test "${flags[@]}" "$@" 2>&1 | tee "$log" | grep --line-buffered -v '\[no test files\]$'
 [ "${PIPESTATUS[0]}" = 0 ] && exit 0
 
 # Each line: package, seed, its failed tests joined by commas.
