@@ -47,11 +47,11 @@ staticcheck:
 	$(TOOL) staticcheck ./...
 
 race:
-	$(GOTEST) -race -shuffle=on -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(PLAIN))")
+	$(GOTEST) -race -shuffle=on -timeout=20m $$(go list ./... | grep -vxF "$$(go list $(PLAIN))")
 
 plain:
-	$(GOTEST) -shuffle=on -timeout 20m $(PLAIN)
-	@for m in $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout 20m ./... || exit 1; done
+	$(GOTEST) -shuffle=on -timeout=20m $(PLAIN)
+	@for m in $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout=20m ./... || exit 1; done
 
 # What the tests of make check start and a machine may lack.
 deps:
