@@ -42,7 +42,7 @@ func newWorld(tools int, states []string) (*world, error) {
 			}
 			group.Tools = append(group.Tools, t)
 		}
-		if _, err := w.groups.Register("bench", group); err != nil {
+		if _, err := w.groups.RegisterGroup("bench", group); err != nil {
 			return nil, err
 		}
 		if g < 10 {
@@ -54,7 +54,7 @@ func newWorld(tools int, states []string) (*world, error) {
 
 func (w *world) bind(tools int) error {
 	s := w.groups.Snapshot()
-	w.slot.Publish(s.Compile(s.Bind(toolgroups.Of(w.held...))))
+	w.slot.PublishView(s.Compile(s.BindSet(toolgroups.Of(w.held...))))
 	var err error
 	w.gate, err = gate.New(gate.Config{Groups: w.groups, Directory: w, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -184,7 +184,7 @@ func (m *meter) watch(lasting time.Duration) seen {
 // pairs spawns agents with one below each. Nobody but the top agent of their
 // task has anything to do.
 func (h *house) pairs(n int) (above, below []identity.AgentID) {
-	id := made(h.Start(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
+	id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
 	task, _ := h.Org().Task(id)
 	for range n {
 		above = append(above, h.under(task.Top))
@@ -194,7 +194,7 @@ func (h *house) pairs(n int) (above, below []identity.AgentID) {
 }
 
 func (h *house) under(parent identity.AgentID) identity.AgentID {
-	return made(h.Spawn(context.Background(), callBy(parent), org.Spawn{Role: h.role, Brief: brief}, nil)).ID
+	return made(h.SpawnAgent(context.Background(), callBy(parent), org.Spawn{Role: h.role, Brief: brief}, nil)).ID
 }
 
 // callBy is a call of an agent with an id of its own.
@@ -208,7 +208,7 @@ var callIDs atomic.Uint64
 func (h *house) post(from, to identity.AgentID) (sent time.Time) {
 	sent = time.Now()
 	payload := fmt.Sprintf(`{"text":%q,"sent":%d}`, question, sent.UnixNano())
-	made(h.Send(context.Background(), callBy(from), string(to), json.RawMessage(payload), 0))
+	made(h.SendMessage(context.Background(), callBy(from), string(to), json.RawMessage(payload), 0))
 	return sent
 }
 
@@ -293,8 +293,8 @@ func errands(agents, calls int) burden {
 
 // finished runs a task that has to end well.
 func (h *house) finished() org.Task {
-	id := made(h.Start(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
-	task := made(h.Wait(context.Background(), id))
+	id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
+	task := made(h.WaitTask(context.Background(), id))
 	if task.Status != org.Done {
 		panic(task.Error)
 	}

@@ -102,7 +102,7 @@ func newMCPHouse() (*mcpHouse, error) {
 		group.Tools = append(group.Tools, t)
 	}
 	h.tools = group.Tools
-	if _, err := groups.Register("bench", group); err != nil {
+	if _, err := groups.RegisterGroup("bench", group); err != nil {
 		return nil, err
 	}
 	var err error

@@ -92,9 +92,9 @@ func messages(r model.Request) (n int) {
 // openMillion opens a data directory as the program does.
 func openMillion(dir string, brain model.Model) (*persist.Store, *runtime.Runtime) {
 	store := made(persist.Open(dir))
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt := made(runtime.New(runtime.Config{Store: store, Groups: groups, Model: func(string) (model.Model, error) { return brain, nil }}))
-	made(0, builtin.Register(groups, rt.ToolHost(), builtin.Options{}))
+	made(0, builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}))
 	return store, rt
 }
 
@@ -125,7 +125,7 @@ func fill(dir string, n int) {
 // roots starts the tasks.
 func (f *founder) roots() (list []identity.AgentID) {
 	for range millionTasks {
-		id := made(f.Start(context.Background(), org.TaskSpec{Text: question, Caller: operator}))
+		id := made(f.StartTask(context.Background(), org.TaskSpec{Text: question, Caller: operator}))
 		task, _ := f.Org().Task(id)
 		f.left.Add(-1)
 		list = append(list, task.Top)
@@ -156,18 +156,18 @@ func (f *founder) crowd(parents []identity.AgentID) {
 
 func (f *founder) spawn(parent identity.AgentID) identity.AgentID {
 	call := tool.Call{ID: identity.CallID(strconv.FormatUint(f.calls.Add(1), 10)), By: identity.ByAgent(parent)}
-	return made(f.Spawn(context.Background(), call, org.Spawn{Role: f.role, Brief: brief}, nil)).ID
+	return made(f.SpawnAgent(context.Background(), call, org.Spawn{Role: f.role, Brief: brief}, nil)).ID
 }
 
 // settle has everybody who spawned come to rest: it was done in their names,
 // and they do not know that they have nothing to do.
 func (f *founder) settle(store journal.Store, roots int) {
-	for _, id := range made(store.Runnable(context.Background())) {
+	for _, id := range made(store.RunnableAgents(context.Background())) {
 		if a, _ := f.Org().Agent(id); !a.Root {
-			made(f.Send(context.Background(), tool.Call{By: operator}, string(id), []byte(`"rest"`), 0))
+			made(f.SendMessage(context.Background(), tool.Call{By: operator}, string(id), []byte(`"rest"`), 0))
 		}
 	}
-	for len(made(store.Runnable(context.Background()))) > roots {
+	for len(made(store.RunnableAgents(context.Background()))) > roots {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
@@ -177,15 +177,15 @@ func opened(w *tabwriter.Writer) {
 	ctx, answered := context.Background(), make(chan struct{}, 1)
 	store, rt := openMillion(*data, sleepy{answered})
 	loaded := wall()
-	for _, task := range rt.Org().Tasks() {
-		made(0, rt.Resume(ctx, task.ID))
+	for _, task := range rt.Org().ListTasks() {
+		made(0, rt.ResumeTask(ctx, task.ID))
 	}
 	ready, used := wall(), cpu()
 	resident := status("VmHWM", "VmRSS", "RssAnon", "RssFile")
 	live, collected := heap(), status("RssAnon")[0]
 	woken := awake(rt, answered)
 	n := 0
-	for _, task := range rt.Org().Tasks() {
+	for _, task := range rt.Org().ListTasks() {
 		n += len(rt.Org().Tree(task.Top))
 	}
 	made(0, errors.Join(rt.Close(), store.Close()))
@@ -207,9 +207,9 @@ func awake(rt *runtime.Runtime, answered <-chan struct{}) time.Duration {
 	case <-answered: // by somebody who was resumed
 	default:
 	}
-	someone := rt.Org().Tree(rt.Org().Tasks()[0].Top)[0]
+	someone := rt.Org().Tree(rt.Org().ListTasks()[0].Top)[0]
 	began := time.Now()
-	made(rt.Send(context.Background(), tool.Call{By: operator}, string(someone), []byte(`"hello"`), 0))
+	made(rt.SendMessage(context.Background(), tool.Call{By: operator}, string(someone), []byte(`"hello"`), 0))
 	<-answered
 	return time.Since(began)
 }

@@ -120,7 +120,7 @@ func scanBare(path string, n int, look func([]byte)) {
 func readBack(dir string, n int, look func([]byte)) {
 	store := made(persist.Open(dir))
 	defer store.Close()
-	for r, err := range store.Records(context.Background(), string(org.KindAgent), "") {
+	for r, err := range store.ReadRecords(context.Background(), string(org.KindAgent), "") {
 		made(0, err)
 		n--
 		look(r.Value)
@@ -142,7 +142,7 @@ func reopened(w *tabwriter.Writer) {
 		opened := time.Since(began)
 		h := made(openHouse(store, absent{}))
 		took, used := time.Since(began), cpu()-used
-		must(len(h.Org().Tasks()) == restartTasks)
+		must(len(h.Org().ListTasks()) == restartTasks)
 		fmt.Fprintf(w, "\t%v\t%v\t%v\t%.1f MiB\n", opened.Round(time.Millisecond), (took - opened).Round(time.Millisecond), used.Round(time.Millisecond), float64(heap()-before)/(1<<20))
 		made(0, errors.Join(h.Close(), store.Close()))
 	}
@@ -154,7 +154,7 @@ func peopled(dir string) {
 	h := made(newHouse(store, absent{}))
 	tasks := make(chan org.Task, restartTasks)
 	shared(restartTasks, 50, func(int) {
-		id := made(h.Start(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
+		id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
 		task, _ := h.Org().Task(id)
 		tasks <- task
 	})
@@ -164,7 +164,7 @@ func peopled(dir string) {
 		top := identity.ByAgent((<-tasks).Top)
 		for range restartAgents/restartTasks - 1 {
 			call := tool.Call{ID: identity.CallID(strconv.FormatUint(calls.Add(1), 10)), By: top}
-			made(h.Spawn(context.Background(), call, org.Spawn{Role: h.role, Brief: brief}, nil))
+			made(h.SpawnAgent(context.Background(), call, org.Spawn{Role: h.role, Brief: brief}, nil))
 		}
 	})
 	made(0, errors.Join(h.Close(), store.Close()))

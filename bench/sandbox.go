@@ -73,11 +73,11 @@ func javascript() (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
-	if err := builtin.Register(groups, h.ToolHost(), builtin.Options{Launcher: launcher}); err != nil {
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	if err := builtin.RegisterGroups(groups, h.ToolHost(), builtin.Options{Launcher: launcher}); err != nil {
 		return nil, err
 	}
-	handle, _ := groups.Snapshot().Lookup("run_javascript")
+	handle, _ := groups.Snapshot().LookupTool("run_javascript")
 	return handle.Tool, nil
 }
 

@@ -99,10 +99,10 @@ func start(w *tabwriter.Writer) {
 			for i := range 10 {
 				group.Tools = append(group.Tools, kind.make(fmt.Sprintf("tool_%d_%d", g, i)))
 			}
-			made(groups.Register("bench", group))
+			made(groups.RegisterGroup("bench", group))
 		}
 		seat := visitor(groups)
-		visible := len(seat.Visible())
+		visible := len(seat.VisibleTools())
 		took, used := time.Since(began), cpu()-used
 		fmt.Fprintf(w, "%s\t%v\t%v\t%.1f MiB\n", kind.name, took.Round(time.Millisecond), used.Round(time.Millisecond), float64(heap()-before)/(1<<20))
 		if visible != tools {
@@ -116,7 +116,7 @@ func start(w *tabwriter.Writer) {
 func visitor(groups *toolgroups.Manager) *gate.Subject {
 	w := &world{groups: groups, slot: new(toolgroups.ViewRef)}
 	s := groups.Snapshot()
-	w.slot.Publish(s.Compile(s.Bind(toolgroups.All())))
+	w.slot.PublishView(s.Compile(s.BindSet(toolgroups.All())))
 	g := made(gate.New(gate.Config{Groups: groups, Directory: w, Log: slog.New(slog.DiscardHandler)}))
 	return g.Subject(identity.ByAgent("a"))
 }

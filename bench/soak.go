@@ -82,13 +82,13 @@ type soaking struct {
 
 func newSoaking(dir string) *soaking {
 	s := &soaking{store: made(persist.Open(dir)), file: filepath.Join(dir, persist.FileName), outcomes: map[string]int{}}
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	s.Runtime = made(runtime.New(runtime.Config{
 		Store: s.store, Groups: groups, Workspaces: dir,
 		Model: func(string) (model.Model, error) { return mixed{s}, nil },
 	}))
-	made(0, builtin.Register(groups, s.ToolHost(), builtin.Options{}))
-	made(s.Register("bench", toolgroups.Group{ID: "weather", Tools: effects()}))
+	made(0, builtin.RegisterGroups(groups, s.ToolHost(), builtin.Options{}))
+	made(s.RegisterGroup("bench", toolgroups.Group{ID: "weather", Tools: effects()}))
 	s.role = made(s.CreateRole(context.Background(), tool.Call{By: operator}, s.spec("guide", rolePrompt)))
 	return s
 }
@@ -165,14 +165,14 @@ func (s *soaking) begin(free chan bool, i int) {
 // are cancelled.
 func (s *soaking) task(i int) {
 	ctx := context.Background()
-	id := made(s.Start(ctx, org.TaskSpec{Role: string(s.role.ID), Text: question, Caller: operator}))
+	id := made(s.StartTask(ctx, org.TaskSpec{Role: string(s.role.ID), Text: question, Caller: operator}))
 	if i%8 == 0 {
 		s.watch(id, i%16 == 0)
 	}
 	if i%16 == 1 {
-		made(0, s.Cancel(ctx, id, "it is enough"))
+		made(0, s.CancelTask(ctx, id, "it is enough"))
 	}
-	task := made(s.Wait(ctx, id))
+	task := made(s.WaitTask(ctx, id))
 	s.ended.Add(1)
 	s.count(string(task.Status))
 }
@@ -180,7 +180,7 @@ func (s *soaking) task(i int) {
 func (s *soaking) watch(id identity.TaskID, toItsEnd bool) {
 	s.all.Go(func() {
 		task, _ := s.Org().Task(id)
-		for _, err := range s.Watch(context.Background(), id, task.FirstSeq) {
+		for _, err := range s.WatchTask(context.Background(), id, task.FirstSeq) {
 			made(0, err)
 			if !toItsEnd {
 				return
@@ -216,7 +216,7 @@ func made2[V, W any](_ V, _ W, err error) { made(0, err) }
 func (s *soaking) followAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		some, stop := context.WithTimeout(ctx, soakFeed)
-		for _, err := range s.store.Follow(some, s.store.Seq(), true) {
+		for _, err := range s.store.FollowEvents(some, s.store.LastSeq(), true) {
 			made(0, err)
 		}
 		stop()

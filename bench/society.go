@@ -48,7 +48,7 @@ func (s *society) call() tool.Call {
 
 func newSociety(store journal.Store) *society {
 	h := made(newHouse(store, absent{}))
-	id := made(h.Start(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
+	id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
 	task, _ := h.Org().Task(id)
 	return &society{house: h, top: task.Top, close: func() { h.Close() }}
 }
@@ -64,7 +64,7 @@ func made[V any](v V, err error) V {
 var brief = org.TaskBrief{Objective: "tell the weather", Constraints: org.Lines{}, Inputs: "a city", Outputs: "a sentence", CompletionCriteria: "the sentence is told"}
 
 func (s *society) spawn(first json.RawMessage) identity.AgentID {
-	return made(s.Spawn(context.Background(), s.call(), org.Spawn{Role: s.role, Brief: brief}, first)).ID
+	return made(s.SpawnAgent(context.Background(), s.call(), org.Spawn{Role: s.role, Brief: brief}, first)).ID
 }
 
 // spawnComparison holds a spawned agent, with its permission check and its
@@ -160,7 +160,7 @@ func messageComparison() (comparison, error) {
 			defer fresh.close()
 			to := string(fresh.spawn(json.RawMessage(`"begin"`)))
 			for range n {
-				made(fresh.Send(context.Background(), fresh.call(), to, payload, 0))
+				made(fresh.SendMessage(context.Background(), fresh.call(), to, payload, 0))
 			}
 		}},
 	}}, nil

@@ -145,7 +145,7 @@ func newHouse(store journal.Store, brain model.Model) (*house, error) {
 
 // openHouse is newHouse without the role: a store that is opened again has it.
 func openHouse(store journal.Store, brain model.Model) (*house, error) {
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Model: func(string) (model.Model, error) { return brain, nil }})
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func openHouse(store journal.Store, brain model.Model) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rt.Register("bench", toolgroups.Group{ID: "weather", Tools: []tool.Tool{weather}}); err != nil {
+	if _, err := rt.RegisterGroup("bench", toolgroups.Group{ID: "weather", Tools: []tool.Tool{weather}}); err != nil {
 		return nil, err
 	}
 	wire, err := tool.MarshalTools([]tool.Definition{weather.Definition()})
@@ -191,10 +191,10 @@ func tasks(n, atATime int) {
 	ids := make([]identity.TaskID, atATime)
 	for range n / atATime {
 		for i := range ids {
-			ids[i] = made(h.Start(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
+			ids[i] = made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
 		}
 		for _, id := range ids {
-			if task := made(h.Wait(context.Background(), id)); string(task.Result) != `"`+verdict+`"` {
+			if task := made(h.WaitTask(context.Background(), id)); string(task.Result) != `"`+verdict+`"` {
 				panic(task.Error)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 // artifactTools returns put_artifact and get_artifact. put_artifact can read
 // content from the caller's workspace in w.
-func artifactTools(a Artifacts, w Workspaces, l Limits) ([]tool.Tool, error) {
+func artifactTools(a ArtifactStore, w WorkspaceOpener, l Limits) ([]tool.Tool, error) {
 	h := artifacts{a, files{w, a, l}, l}
 	var s toolBuilder
 	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, putArtifactInput)))
@@ -21,7 +21,7 @@ func artifactTools(a Artifacts, w Workspaces, l Limits) ([]tool.Tool, error) {
 
 // artifacts handles the calls of the artifact group.
 type artifacts struct {
-	store  Artifacts
+	store  ArtifactStore
 	files  files
 	limits Limits
 }

@@ -101,7 +101,7 @@ func TestPutArtifact_RejectsInvalidArguments(t *testing.T) {
 }
 
 // failingArtifacts fails with an error without a code.
-type failingArtifacts struct{ Artifacts }
+type failingArtifacts struct{ ArtifactStore }
 
 func (failingArtifacts) PutArtifact(context.Context, tool.Call, Artifact) (string, error) {
 	return "", errors.New("disk on fire")

@@ -6,7 +6,7 @@
 // implements all of them (Deps). Groups creates the groups and Register also
 // registers them with the owner toolgroups.Builtin:
 //
-//	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
+//	groups, err := builtin.NewGroups(rt.ToolHost(), builtin.Options{})
 //
 // The package decides no permissions. Package gate decides who may call a tool,
 // package org who may spawn, grant or write to whom.
@@ -31,10 +31,10 @@ type Limits interface {
 	ArtifactLimit() int64
 }
 
-// Artifacts stores content that agents hand to each other and to people. An
+// ArtifactStore stores content that agents hand to each other and to people. An
 // artifact belongs to the task of the agent that put it, or to the external
 // caller that did.
-type Artifacts interface {
+type ArtifactStore interface {
 	// PutArtifact stores an artifact and returns its reference. It is idempotent
 	// by call id. Content over the limit is rejected with invalid_arguments.
 	PutArtifact(ctx context.Context, c tool.Call, a Artifact) (ref string, err error)
@@ -52,22 +52,22 @@ type Artifact struct {
 	Meta  json.RawMessage // a JSON object, or nil
 }
 
-// Workspaces finds the folder that an agent or external caller works in.
-type Workspaces interface {
-	// Workspace opens the folder of the principal and creates it if it is
+// WorkspaceOpener finds the folder that an agent or external caller works in.
+type WorkspaceOpener interface {
+	// OpenWorkspace opens the folder of the principal and creates it if it is
 	// missing. The caller must close Root. The error is workspace_not_bound for a
 	// principal without a workspace.
-	Workspace(ctx context.Context, by identity.Principal) (*workspace.Dir, error)
+	OpenWorkspace(ctx context.Context, by identity.Principal) (*workspace.Dir, error)
 }
 
-// Contexts measures and compresses the conversations of agents.
-type Contexts interface {
+// ContextManager measures and compresses the conversations of agents.
+type ContextManager interface {
 	// ContextUsage returns the size of the conversation and of the model's
 	// context window in tokens. A limit of 0 is unknown.
 	ContextUsage(ctx context.Context, agent identity.AgentID) (used, limit int, err error)
-	// Compress replaces all but the last keep messages by summary in what is sent
+	// CompressContext replaces all but the last keep messages by summary in what is sent
 	// to the model. The journal keeps them. It is idempotent by call id.
-	Compress(ctx context.Context, c tool.Call, summary string, keep int) (Compression, error)
+	CompressContext(ctx context.Context, c tool.Call, summary string, keep int) (Compression, error)
 }
 
 // Compression is the result of Contexts.Compress. Before and After count the
@@ -79,7 +79,7 @@ type Compression struct {
 
 // Console is the output of console_print.
 type Console interface {
-	Print(ctx context.Context, by identity.Principal, text string) error
+	PrintLine(ctx context.Context, by identity.Principal, text string) error
 }
 
 // callingAgent returns the agent that called the current tool. The error is

@@ -12,9 +12,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Commands configures run_command and run_javascript. The zero Commands runs
+// CommandConfig configures run_command and run_javascript. The zero Commands runs
 // programs in the sandbox with default limits.
-type Commands struct {
+type CommandConfig struct {
 	Unsandboxed bool     // no sandbox: programs have the rights of this process
 	Readable    []string // additional directories that programs can read
 	Env         []string // additional environment variables, as NAME=value
@@ -29,17 +29,17 @@ func Programs() map[string]sandbox.Program {
 
 // commands handles the calls of the command group.
 type commands struct {
-	workspaces Workspaces
+	workspaces WorkspaceOpener
 	launcher   *sandbox.Launcher
-	config     func() Commands
+	config     func() CommandConfig
 	scripts    *jsworker.Pool
 }
 
 // commandTools returns run_command and run_javascript.
-func commandTools(w Workspaces, o Options) ([]tool.Tool, error) {
+func commandTools(w WorkspaceOpener, o Options) ([]tool.Tool, error) {
 	h := commands{workspaces: w, launcher: o.Launcher, config: o.Commands}
 	if h.config == nil {
-		h.config = func() Commands { return Commands{} }
+		h.config = func() CommandConfig { return CommandConfig{} }
 	}
 	h.scripts = jsworker.New(h.startWorker)
 	var s toolBuilder
@@ -120,7 +120,7 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	defer done()
 	out, err := h.launcher.Run(limited, j)
 	switch {
-	case errcode.Of(err) == errcode.QuotaExceeded:
+	case errcode.CodeOf(err) == errcode.QuotaExceeded:
 		return commandOutput{}, withOutput(err, out)
 	case err != nil:
 		return commandOutput{}, sandboxUnavailable(err)

@@ -18,7 +18,7 @@ import (
 
 func TestRunCommand_ReturnsOutput(t *testing.T) {
 	requireSandbox(t)
-	k := commandFixture(t, t.TempDir(), Commands{Env: []string{"GREETING=hello"}})
+	k := commandFixture(t, t.TempDir(), CommandConfig{Env: []string{"GREETING=hello"}})
 	for _, c := range []struct {
 		name string
 		args obj
@@ -42,7 +42,7 @@ func TestRunCommand_ReturnsOutput(t *testing.T) {
 }
 
 func TestRunCommand_RejectsInvalidCalls(t *testing.T) {
-	k := commandFixture(t, t.TempDir(), Commands{})
+	k := commandFixture(t, t.TempDir(), CommandConfig{})
 	unavailable := commandFixtureWithoutLauncher(t)
 	for _, c := range []struct {
 		name string
@@ -88,12 +88,12 @@ func TestRunCommand_TimesOut(t *testing.T) {
 	requireSandbox(t)
 	for _, c := range []struct {
 		name  string
-		cfg   Commands
+		cfg   CommandConfig
 		args  obj
 		limit int
 	}{
-		{"timeout of the call", Commands{}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 300}, 300},
-		{"configured timeout", Commands{Limits: sandbox.Limits{Time: 300 * time.Millisecond}}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 200000}, 300},
+		{"timeout of the call", CommandConfig{}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 300}, 300},
+		{"configured timeout", CommandConfig{Limits: sandbox.Limits{Time: 300 * time.Millisecond}}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 200000}, 300},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			result := commandFixture(t, t.TempDir(), c.cfg).callAs(t, identity.ByAgent(callerID), "run_command", c.args)
@@ -131,7 +131,7 @@ func TestRunCommand_EnforcesQuota(t *testing.T) {
 func TestRunCommand_UnsandboxedByOperator(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "outside")
-	k := commandFixture(t, dir, Commands{Unsandboxed: true})
+	k := commandFixture(t, dir, CommandConfig{Unsandboxed: true})
 	if got := k.call(t, "run_command", obj{"command": "pwd; echo x > " + outside}); got != fmt.Sprintf(`{"stdout":%q,"stderr":"","exitCode":0}`, dir+"\n") {
 		t.Errorf("got %s", got)
 	}
@@ -154,7 +154,7 @@ func TestCheckBlocked_HarmfulCommands(t *testing.T) {
 		"grep -rn reboot .": false, "echo sudo": false, "git init": false, "git init 0": false, "cat suspect": false, "echo 'a > b' > /dev/null": false, "go test ./...": false, "ddrescue x": false, "add if=1": false,
 	} {
 		t.Run(line, func(t *testing.T) {
-			if got := errcode.Of(checkBlocked([]string{"sh", "-c", line})) == errcode.CommandBlocked; got != blocked {
+			if got := errcode.CodeOf(checkBlocked([]string{"sh", "-c", line})) == errcode.CommandBlocked; got != blocked {
 				t.Errorf("got %v, want %v", got, blocked)
 			}
 		})
@@ -185,7 +185,7 @@ func injections(t *testing.T) []string {
 
 func TestRunCommand_InjectionsAreInertAsArguments(t *testing.T) {
 	requireSandbox(t)
-	k := commandFixture(t, t.TempDir(), Commands{})
+	k := commandFixture(t, t.TempDir(), CommandConfig{})
 	list := injections(t)
 	argv := append([]string{"printf", "%s\n"}, list...)
 	got := callResult[commandOutput](t, k, "run_command", obj{"argv": argv})
@@ -203,7 +203,7 @@ func TestRunCommand_InjectionsAreContainedAsShellText(t *testing.T) {
 	for i, text := range list {
 		putFile(t, filepath.Join(dir, "p", fmt.Sprintf("%03d", i)), text)
 	}
-	k := commandFixture(t, dir, Commands{Limits: sandbox.Limits{Time: 4 * time.Minute}})
+	k := commandFixture(t, dir, CommandConfig{Limits: sandbox.Limits{Time: 4 * time.Minute}})
 	got := callResult[commandOutput](t, k, "run_command", obj{
 		"command":   "cp -r p /tmp/p; ls /tmp/p | xargs -P 4 -I{} sh -c 'timeout -s KILL 0.5 sh /tmp/p/{} >/dev/null 2>&1 </dev/null; echo {}' | sort -u | wc -l",
 		"timeoutMs": 240000,

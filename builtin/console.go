@@ -45,5 +45,5 @@ type printResult struct {
 
 // print handles console_print.
 func (p consoleHandler) print(ctx context.Context, in consolePrint) (printResult, error) {
-	return printResult{true}, p.console.Print(ctx, currentCall(ctx).By, in.Text)
+	return printResult{true}, p.console.PrintLine(ctx, currentCall(ctx).By, in.Text)
 }

@@ -10,7 +10,7 @@ import (
 // recordingConsole records what was printed and by whom.
 type recordingConsole []string
 
-func (l *recordingConsole) Print(_ context.Context, by identity.Principal, text string) error {
+func (l *recordingConsole) PrintLine(_ context.Context, by identity.Principal, text string) error {
 	*l = append(*l, by.String()+": "+text)
 	return nil
 }

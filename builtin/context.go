@@ -11,7 +11,7 @@ import (
 )
 
 // contextTools returns compress_context and get_context_status.
-func contextTools(c Contexts) ([]tool.Tool, error) {
+func contextTools(c ContextManager) ([]tool.Tool, error) {
 	h := contextHandler{c}
 	var s toolBuilder
 	s.add(tool.New("compress_context", compressContextText, withErrorCode(h.compress), toolOptions(tool.Idempotent, compressContextInput)))
@@ -20,7 +20,7 @@ func contextTools(c Contexts) ([]tool.Tool, error) {
 }
 
 // contextHandler handles the calls of the context group.
-type contextHandler struct{ contexts Contexts }
+type contextHandler struct{ contexts ContextManager }
 
 const compressContextText = `Replace the older part of your conversation by a summary you write, so that you can go on working. ` +
 	`Use it when get_context_status or your system prompt says warning or worse. ` +
@@ -81,7 +81,7 @@ func (h contextHandler) compress(ctx context.Context, in compressContext) (compr
 	if in.Keep != nil {
 		keep = *in.Keep
 	}
-	c, err := h.contexts.Compress(ctx, currentCall(ctx), in.Summary, keep)
+	c, err := h.contexts.CompressContext(ctx, currentCall(ctx), in.Summary, keep)
 	return compressResult{true, c.Done, c.Before, c.After}, err
 }
 

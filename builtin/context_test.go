@@ -25,7 +25,7 @@ func (c *stubContexts) ContextUsage(context.Context, identity.AgentID) (int, int
 	return c.used, c.limit, nil
 }
 
-func (c *stubContexts) Compress(_ context.Context, _ tool.Call, summary string, keep int) (Compression, error) {
+func (c *stubContexts) CompressContext(_ context.Context, _ tool.Call, summary string, keep int) (Compression, error) {
 	before := c.count
 	if keep < before {
 		c.count, c.summary = keep+1, summary

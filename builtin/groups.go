@@ -10,13 +10,13 @@ import (
 
 // Deps is everything that the built-in tools need. runtime.ToolHost implements it.
 type Deps interface {
-	Roles
-	Agents
-	Messages
-	Artifacts
-	Workspaces
+	RoleManager
+	AgentManager
+	MessageSender
+	ArtifactStore
+	WorkspaceOpener
 	Limits
-	Contexts
+	ContextManager
 	Hosts
 	Console
 }
@@ -25,14 +25,14 @@ type Deps interface {
 // functions are called at each tool call, so the configuration can change at run
 // time. With the zero Options these tools fail with tool_unavailable.
 type Options struct {
-	Launcher *sandbox.Launcher // starts programs; from sandbox.Enter, nil allows none
-	Commands func() Commands   // nil means the zero Commands
+	Launcher *sandbox.Launcher    // starts programs; from sandbox.Enter, nil allows none
+	Commands func() CommandConfig // nil means the zero Commands
 
 	Network func() NetworkPolicy // nil allows no requests
 }
 
-// Groups creates the seven built-in groups.
-func Groups(n Deps, o Options) ([]toolgroups.Group, error) {
+// NewGroups creates the seven built-in groups.
+func NewGroups(n Deps, o Options) ([]toolgroups.Group, error) {
 	var b groupSet
 	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))
 	b.add(toolgroups.Artifact, "Store and fetch pieces of work by reference")(artifactTools(n, n, n))
@@ -44,14 +44,14 @@ func Groups(n Deps, o Options) ([]toolgroups.Group, error) {
 	return b.groups, b.err
 }
 
-// Register creates the built-in groups and registers them with m.
-func Register(m *toolgroups.Manager, n Deps, o Options) error {
-	groups, err := Groups(n, o)
+// RegisterGroups creates the built-in groups and registers them with m.
+func RegisterGroups(m *toolgroups.Manager, n Deps, o Options) error {
+	groups, err := NewGroups(n, o)
 	if err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if _, err := m.Register(toolgroups.Builtin, g); err != nil {
+		if _, err := m.RegisterGroup(toolgroups.Builtin, g); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 func scriptFixture(t testing.TB) fixture {
 	requireSandbox(t)
-	return commandFixture(t, t.TempDir(), Commands{})
+	return commandFixture(t, t.TempDir(), CommandConfig{})
 }
 
 func TestRunJavaScript_ReturnsBareValue(t *testing.T) {

@@ -28,8 +28,8 @@ func requireSandbox(t testing.TB) {
 }
 
 // commandFixture returns the tools of the command group for a workspace in dir.
-func commandFixture(t testing.TB, dir string, cfg Commands) fixture {
+func commandFixture(t testing.TB, dir string, cfg CommandConfig) fixture {
 	t.Helper()
-	tools, err := commandTools(stubWorkspaces{dir: dir}, Options{Launcher: launcher, Commands: func() Commands { return cfg }})
+	tools, err := commandTools(stubWorkspaces{dir: dir}, Options{Launcher: launcher, Commands: func() CommandConfig { return cfg }})
 	return newFixture(t, tools, err)
 }

@@ -44,7 +44,7 @@ func PublicNetwork() NetworkPolicy {
 }
 
 // networkTools returns http_request. A nil policy allows no requests.
-func networkTools(h Hosts, a Artifacts, policy func() NetworkPolicy) ([]tool.Tool, error) {
+func networkTools(h Hosts, a ArtifactStore, policy func() NetworkPolicy) ([]tool.Tool, error) {
 	return (&httpClient{hosts: h, artifacts: a, policy: policy}).tools()
 }
 
@@ -125,7 +125,7 @@ type httpResponse struct {
 // calls and callers share no state.
 type httpClient struct {
 	hosts        Hosts
-	artifacts    Artifacts
+	artifacts    ArtifactStore
 	policy       func() NetworkPolicy
 	requestCount atomic.Uint64
 

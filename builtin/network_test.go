@@ -1017,7 +1017,7 @@ func TestHTTPRequest_CancelledCallAbortsRequest(t *testing.T) {
 		close(gone)
 	})
 	_, err := w.httpClient.send(ctx, httpRequest{URL: s.URL})
-	if got := errcode.Of(err); got != errcode.RequestAborted {
+	if got := errcode.CodeOf(err); got != errcode.RequestAborted {
 		t.Errorf("got %v, want request_aborted", err)
 	}
 	<-gone
@@ -1052,7 +1052,7 @@ func FuzzNewHop(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := newHop(httpRequest{URL: text}, PublicNetwork())
 		if err != nil {
-			if errcode.Of(err) == errcode.Internal {
+			if errcode.CodeOf(err) == errcode.Internal {
 				t.Errorf("%q: %v", text, err)
 			}
 			return

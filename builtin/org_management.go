@@ -14,7 +14,7 @@ import (
 )
 
 // organizationTools returns the six tools of org_management.
-func organizationTools(r Roles, a Agents, m Messages) ([]tool.Tool, error) {
+func organizationTools(r RoleManager, a AgentManager, m MessageSender) ([]tool.Tool, error) {
 	h := orgHandler{r, a, m}
 	var s toolBuilder
 	s.add(tool.New("find_role_by_name", findRoleText, withErrorCode(requireAgent(h.findRole)), toolOptions(tool.ReadOnly, findRoleInput)))
@@ -28,9 +28,9 @@ func organizationTools(r Roles, a Agents, m Messages) ([]tool.Tool, error) {
 
 // orgHandler handles the calls of org_management.
 type orgHandler struct {
-	roles    Roles
-	agents   Agents
-	messages Messages
+	roles    RoleManager
+	agents   AgentManager
+	messages MessageSender
 }
 
 // requireAgent returns fn with a check that the caller is an agent.
@@ -230,7 +230,7 @@ func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.Ra
 		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
-	return h.agents.Spawn(ctx, c, org.Spawn{Role: in.Role, Brief: in.Brief}, first)
+	return h.agents.SpawnAgent(ctx, c, org.Spawn{Role: in.Role, Brief: in.Brief}, first)
 }
 
 // firstMessage returns the first message as an object: text becomes an object with
@@ -282,7 +282,7 @@ type terminated struct {
 
 // terminate handles terminate_agent.
 func (h orgHandler) terminate(ctx context.Context, in terminateAgent) (terminated, error) {
-	if err := h.agents.Terminate(ctx, currentCall(ctx), in.Agent, in.Reason); err != nil {
+	if err := h.agents.TerminateAgent(ctx, currentCall(ctx), in.Agent, in.Reason); err != nil {
 		return terminated{}, err
 	}
 	return terminated{true, in.Agent}, nil

@@ -45,7 +45,7 @@ func (o *recordingOrg) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec
 	return r, o.record(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
 }
 
-func (o *recordingOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+func (o *recordingOrg) SpawnAgent(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	brief, err := json.Marshal(s.Brief)
 	if err != nil {
 		return org.SpawnResult{}, err
@@ -57,7 +57,7 @@ func (o *recordingOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first 
 	return out, errors.Join(s.Brief.Check(), o.record(c, "spawn %s %s %s", s.Role, brief, first))
 }
 
-func (o *recordingOrg) Terminate(_ context.Context, c tool.Call, id identity.AgentID, reason string) error {
+func (o *recordingOrg) TerminateAgent(_ context.Context, c tool.Call, id identity.AgentID, reason string) error {
 	return o.record(c, "end %s %q", id, reason)
 }
 

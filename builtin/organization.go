@@ -10,22 +10,22 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Roles finds and creates roles. CreateRole is idempotent by call id.
-type Roles interface {
+// RoleManager finds and creates roles. CreateRole is idempotent by call id.
+type RoleManager interface {
 	FindRole(ctx context.Context, c tool.Call, name string) (*org.Role, error) // nil if there is none
 	CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error)
 }
 
-// Agents creates and terminates agents. Both methods are idempotent by call id.
-type Agents interface {
-	// Spawn creates an agent below the caller. If first is not nil, it also sends
+// AgentManager creates and terminates agents. Both methods are idempotent by call id.
+type AgentManager interface {
+	// SpawnAgent creates an agent below the caller. If first is not nil, it also sends
 	// that as the first message, in the same commit.
-	Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error)
-	Terminate(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
+	SpawnAgent(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error)
+	TerminateAgent(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
 }
 
-// Messages sends messages between agents.
-type Messages interface {
+// MessageSender sends messages between agents.
+type MessageSender interface {
 	// SendAll sends a message to each recipient, or to none if the caller may not
 	// write to one of them. A recipient that is listed twice gets it once. The
 	// result is in the order of to. SendAll is idempotent by call id.

@@ -50,6 +50,6 @@ func requireTool(l Limits, by identity.Principal, what, tool string) error {
 // currentCall returns the call that a handler runs for. Outside a call it returns
 // the zero Call, whose principal has no permissions.
 func currentCall(ctx context.Context) tool.Call {
-	call, _ := tool.Current(ctx)
+	call, _ := tool.CurrentCall(ctx)
 	return call
 }

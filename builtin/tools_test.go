@@ -92,7 +92,7 @@ type obj = map[string]any
 // allGroups returns all built-in groups without dependencies.
 func allGroups(t *testing.T) []toolgroups.Group {
 	t.Helper()
-	groups, err := Groups(nil, Options{})
+	groups, err := NewGroups(nil, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

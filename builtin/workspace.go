@@ -10,7 +10,7 @@ import (
 
 // workspaceTools returns the four file tools. write_file can copy content from
 // artifacts in a.
-func workspaceTools(w Workspaces, a Artifacts, l Limits) ([]tool.Tool, error) {
+func workspaceTools(w WorkspaceOpener, a ArtifactStore, l Limits) ([]tool.Tool, error) {
 	f := files{w, a, l}
 	var s toolBuilder
 	s.add(tool.New("read_file", readFileText, withErrorCode(f.read), toolOptions(tool.ReadOnly, readFileInput)))
@@ -22,8 +22,8 @@ func workspaceTools(w Workspaces, a Artifacts, l Limits) ([]tool.Tool, error) {
 
 // files handles the calls of the workspace group.
 type files struct {
-	workspaces Workspaces
-	artifacts  Artifacts
+	workspaces WorkspaceOpener
+	artifacts  ArtifactStore
 	limits     Limits
 }
 
@@ -43,12 +43,12 @@ func inWorkspace[Out any](ctx context.Context, f files, name string, do func(*wo
 }
 
 // openWorkspace opens the caller's workspace.
-func openWorkspace(ctx context.Context, w Workspaces) (*workspace.Dir, error) {
+func openWorkspace(ctx context.Context, w WorkspaceOpener) (*workspace.Dir, error) {
 	by := currentCall(ctx).By
 	if by.Key() == "" { // this principal has no identity that a folder could belong to
 		return nil, errcode.New(errcode.WorkspaceNotBound, "only agents and callers with a role have a workspace")
 	}
-	return w.Workspace(ctx, by)
+	return w.OpenWorkspace(ctx, by)
 }
 
 // pathProperty is the schema of a path in all tools.

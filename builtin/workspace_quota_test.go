@@ -136,7 +136,7 @@ func TestWriteFile_SeesChangesByPrograms(t *testing.T) {
 			t.Fatal(got)
 		}
 		putFile(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
-		w, err := stubWorkspaces{dir: dir, quota: workspace.Quota{Bytes: 100, Files: 10}}.Workspace(t.Context(), identity.ByAgent(callerID))
+		w, err := stubWorkspaces{dir: dir, quota: workspace.Quota{Bytes: 100, Files: 10}}.OpenWorkspace(t.Context(), identity.ByAgent(callerID))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type stubWorkspaces struct {
 // quotas manages the quotas of all tests.
 var quotas workspace.QuotaManager
 
-func (f stubWorkspaces) Workspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
+func (f stubWorkspaces) OpenWorkspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
 	if by != identity.ByAgent(callerID) {
 		return nil, errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
 	}
@@ -273,7 +273,7 @@ func TestWriteFile_RejectsInvalidContent(t *testing.T) {
 		"an artifact with an encoding": {Path: "f", Artifact: "artifact:a", Encoding: inBase64},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := f.write(t.Context(), in); errcode.Of(err) != errcode.InvalidArguments {
+			if _, err := f.write(t.Context(), in); errcode.CodeOf(err) != errcode.InvalidArguments {
 				t.Errorf("error %v, want invalid_arguments", err)
 			}
 		})

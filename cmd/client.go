@@ -32,7 +32,7 @@ func (c *common) getenv(name string) string {
 func newClient(c *common) (*client.Client, error) {
 	token := c.getenv(tokenVariable)
 	if base := c.getenv(urlVariable); base != "" {
-		api, err := client.Remote(base, token)
+		api, err := client.NewRemote(base, token)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("%s: %w", urlVariable, err)}
 		}
@@ -55,7 +55,7 @@ func (c *common) errorHint(err error) string {
 	switch {
 	case base != "" && errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("; no process answers at %s (%s): start \"rolecall serve\" there or unset the variable", base, urlVariable)
-	case base == "" && token == "" || errcode.Of(err) != errcode.Unauthenticated:
+	case base == "" && token == "" || errcode.CodeOf(err) != errcode.Unauthenticated:
 		return ""
 	case token == "":
 		return fmt.Sprintf("; set %s to the token that serve prints, or to one that \"rolecall token\" created for its configuration", tokenVariable)

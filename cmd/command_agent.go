@@ -33,7 +33,7 @@ unambiguous among the agents of running tasks, or among all agents if no task ru
 type agentFilter struct{ task, status string }
 
 func (o *agentFilter) list(ctx context.Context, api *client.Client) iter.Seq2[client.Agent, error] {
-	return api.Agents(ctx, identity.TaskID(o.task), o.status)
+	return api.ListAgents(ctx, identity.TaskID(o.task), o.status)
 }
 
 func newAgentListCommand(c *common) *cobra.Command {
@@ -72,7 +72,7 @@ func newAgentShowCommand(c *common) *cobra.Command {
 }
 
 func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
-	a, err := api.Agent(ctx, ref)
+	a, err := api.FindAgent(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func agentTreeFunc(ctx context.Context, out io.Writer, api *client.Client, o *ag
 		agents = append(agents, a)
 	}
 	var b strings.Builder
-	for t, err := range api.Tasks(ctx, "") {
+	for t, err := range api.ListTasks(ctx, "") {
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ artifacts and files are kept. The root agent of a task ends only with its task: 
 }
 
 func agentTerminateFunc(ctx context.Context, out io.Writer, api *client.Client, ref, reason string, asJSON bool) error {
-	a, err := api.Terminate(ctx, ref, reason)
+	a, err := api.TerminateAgent(ctx, ref, reason)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (o *sendOptions) request(args []string) (client.MessageRequest, error) {
 }
 
 func agentSendFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, q client.MessageRequest, asJSON bool) error {
-	sent, err := api.Send(ctx, ref, q)
+	sent, err := api.SendMessage(ctx, ref, q)
 	if err != nil {
 		return err
 	}

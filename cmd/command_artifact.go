@@ -41,12 +41,12 @@ func newArtifactListCommand(c *common) *cobra.Command {
 
 func artifactListFunc(ctx context.Context, out io.Writer, api *client.Client, task string, asJSON bool) error {
 	if task != "" {
-		if _, err := api.Task(ctx, task); err != nil {
+		if _, err := api.FindTask(ctx, task); err != nil {
 			return err
 		}
 	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
-	return printList(out, asJSON, api.Artifacts(ctx, identity.TaskID(task)), head, func(a client.Artifact) []string {
+	return printList(out, asJSON, api.ListArtifacts(ctx, identity.TaskID(task)), head, func(a client.Artifact) []string {
 		return []string{a.ID, textutil.TruncateWidth(a.Type, maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
 	})
 }
@@ -66,14 +66,14 @@ an image, or the first bytes of anything else. With --json, print only the recor
 }
 
 func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
-	a, err := api.Artifact(ctx, ref)
+	a, err := api.FindArtifact(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if asJSON {
 		return printJSON(out, a)
 	}
-	content, err := api.Content(ctx, a.ID)
+	content, err := api.ArtifactContent(ctx, a.ID)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ data file keeps its size; the space is reused.`,
 }
 
 func artifactSweepFunc(ctx context.Context, out io.Writer, api *client.Client, dryRun, asJSON bool) error {
-	swept, err := api.Sweep(ctx, dryRun)
+	swept, err := api.CollectGarbage(ctx, dryRun)
 	if err != nil {
 		return err
 	}

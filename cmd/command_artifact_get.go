@@ -83,11 +83,11 @@ func (o *artifactGetOptions) check(asJSON bool) error {
 }
 
 func artifactGetFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, o *artifactGetOptions) error {
-	a, err := api.Artifact(ctx, ref)
+	a, err := api.FindArtifact(ctx, ref)
 	if err != nil {
 		return err
 	}
-	content, err := api.Content(ctx, a.ID)
+	content, err := api.ArtifactContent(ctx, a.ID)
 	if err != nil {
 		return err
 	}
@@ -122,18 +122,18 @@ func forTerminal(content []byte) ([]byte, error) {
 
 // artifactGetAllFunc writes all artifacts of a task, oldest first.
 func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
-	if _, err := api.Task(ctx, o.task); err != nil {
+	if _, err := api.FindTask(ctx, o.task); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.output, 0o777); err != nil {
 		return err
 	}
 	to := newExport(o)
-	for a, err := range api.Artifacts(ctx, identity.TaskID(o.task)) {
+	for a, err := range api.ListArtifacts(ctx, identity.TaskID(o.task)) {
 		if err != nil {
 			return err
 		}
-		content, err := api.Content(ctx, a.ID)
+		content, err := api.ArtifactContent(ctx, a.ID)
 		if err != nil {
 			return err
 		}

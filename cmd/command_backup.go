@@ -123,7 +123,7 @@ func verifyCopy(ctx context.Context, copied, path string) (backupOutput, error) 
 	if err != nil {
 		return backupOutput{}, err
 	}
-	seq, err := persist.Verify(ctx, copied)
+	seq, err := persist.VerifyBackup(ctx, copied)
 	return backupOutput{File: path, Bytes: info.Size(), Seq: seq}, err
 }
 
@@ -139,14 +139,14 @@ func backupTo(ctx context.Context, c *common, to io.Writer) error {
 			return err
 		}
 		err = copyStore(ctx, c.data, to)
-		if errcode.Of(err) != errcode.Conflict || try == maxAttempts { // a process has started or stopped
+		if errcode.CodeOf(err) != errcode.Conflict || try == maxAttempts { // a process has started or stopped
 			return err
 		}
 	}
 }
 
 func fetchBackup(ctx context.Context, api *client.Client, to io.Writer) error {
-	from, err := api.Backup(ctx)
+	from, err := api.OpenBackup(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,6 +169,6 @@ func copyStore(ctx context.Context, dir string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = store.Backup(ctx, to)
+	_, err = store.WriteBackup(ctx, to)
 	return errors.Join(err, store.Close())
 }

@@ -100,8 +100,8 @@ type verdictView struct {
 }
 
 func canFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
-	v, err := api.Can(ctx, q)
-	if errcode.Of(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
+	v, err := api.CheckAccess(ctx, q)
+	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
 		return errNoSubject // the token is an operator's
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func canFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 // authNeeds describes the tokens and secure arguments that a tool requires of its caller
 // and that agents never have; "" if it requires none.
 func authNeeds(ctx context.Context, api *client.Client, name string) (string, error) {
-	t, err := api.Tool(ctx, name)
+	t, err := api.FindTool(ctx, name)
 	if err != nil || t.Auth == nil {
 		return "", err
 	}
@@ -169,7 +169,7 @@ type holderView struct {
 }
 
 func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
-	h, err := api.Who(ctx, q)
+	h, err := api.ListHolders(ctx, q)
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
 		shown.Needs, err = authNeeds(ctx, api, h.Tool)

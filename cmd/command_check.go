@@ -73,7 +73,7 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 	if err = errors.Join(s.Configure(ctx, cfg, loaded), s.Close()); err != nil {
 		return nil, err
 	}
-	return s.Notes(), nil
+	return s.ModelNotes(), nil
 }
 
 // printCheck prints {"ok", "errors", "notes", …}. Its error only sets the exit status.

@@ -60,8 +60,8 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		fmt.Fprintf(c.err, "%v; the demo runs its own scripts without a sandbox\n", err)
 	}
 	return withSession(ctx, c, func(ctx context.Context, s *session) error {
-		before := s.Seq()
-		id, err := s.Start(ctx, spec, cfg)
+		before := s.LastSeq()
+		id, err := s.StartTask(ctx, spec, cfg)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func newGroupListCommand(c *common) *cobra.Command {
 
 func groupListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"ID", "OWNER", "TOOLS", "DESCRIPTION"}
-	return printList(out, asJSON, api.Groups(ctx), head, func(g toolgroups.Info) []string {
+	return printList(out, asJSON, api.ListGroups(ctx), head, func(g toolgroups.GroupInfo) []string {
 		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), textutil.TruncateWidth(g.Description, maxCell)}
 	})
 }
@@ -55,7 +55,7 @@ func newGroupShowCommand(c *common) *cobra.Command {
 }
 
 func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
-	g, err := api.Group(ctx, id)
+	g, err := api.FindGroup(ctx, id)
 	if err != nil {
 		return err
 	}

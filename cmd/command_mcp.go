@@ -47,13 +47,13 @@ func mcpFunc(ctx context.Context, c *common, role string) error {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
 			}
-			return errors.Join(api.MCP(ctx, role, c.in, c.out), api.Close())
+			return errors.Join(api.ServeMCP(ctx, role, c.in, c.out), api.Close())
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return err
 		}
 		began, err := serveMCPLocally(ctx, c, role)
-		if began || errcode.Of(err) != errcode.Conflict || try == maxAttempts {
+		if began || errcode.CodeOf(err) != errcode.Conflict || try == maxAttempts {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, e
 			defer s.WatchConfig(ctx)()
 		}
 		err := s.MCP.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
-		if cfg == nil && errcode.Of(err) == errcode.RoleNotFound {
+		if cfg == nil && errcode.CodeOf(err) == errcode.RoleNotFound {
 			err = errcode.Wrap(errcode.RoleNotFound, err, "%s in %s; -f names a configuration that has it", errcode.Message(err), c.data)
 		}
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {

@@ -57,7 +57,7 @@ func restoreFunc(ctx context.Context, c *common, path string) error {
 	if err := checkNotServed(c.data); err != nil {
 		return err
 	}
-	if err := persist.Restore(ctx, file, c.data); err != nil {
+	if err := persist.RestoreBackup(ctx, file, c.data); err != nil {
 		return fmt.Errorf("restore %s: %w", path, err)
 	}
 	shown := restoreOutput{File: path, Data: c.data, Unfinished: []string{}}
@@ -90,7 +90,7 @@ func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
 	if err != nil {
 		return err
 	}
-	for task, err := range api.Tasks(ctx, "") {
+	for task, err := range api.ListTasks(ctx, "") {
 		if err != nil {
 			return errors.Join(err, done())
 		}

@@ -45,7 +45,7 @@ func newRoleListCommand(c *common) *cobra.Command {
 
 func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "ID", "USES", "MAY GRANT", "CREATED BY", "MODEL"}
-	return printList(out, asJSON, api.Roles(ctx), head, func(r client.Role) []string {
+	return printList(out, asJSON, api.ListRoles(ctx), head, func(r client.Role) []string {
 		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model))}
 	})
 }
@@ -79,7 +79,7 @@ of its groups give no tools.`,
 }
 
 func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
-	r, err := api.Role(ctx, ref)
+	r, err := api.FindRole(ctx, ref)
 	if err != nil {
 		return err
 	}

@@ -86,12 +86,12 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 		return err
 	}
 	return withSession(ctx, c, func(ctx context.Context, s *session) error {
-		id, before := identity.TaskID(o.resume), s.Seq()
+		id, before := identity.TaskID(o.resume), s.LastSeq()
 		if id != "" {
-			err = s.Resume(ctx, id, cfg)
+			err = s.ResumeTask(ctx, id, cfg)
 		} else {
-			id, err = s.Start(ctx, spec, cfg)
-			if errcode.Of(err) == errcode.GroupNotFound {
+			id, err = s.StartTask(ctx, spec, cfg)
+			if errcode.CodeOf(err) == errcode.GroupNotFound {
 				err = usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list")}
 			}
 		}
@@ -198,7 +198,7 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	s.printNotes()
 	if timeout > 0 {
 		stop := time.AfterFunc(timeout, func() {
-			if err := s.Runtime.Cancel(context.WithoutCancel(ctx), id, "timeout of "+timeout.String()+" exceeded"); err != nil {
+			if err := s.Runtime.CancelTask(context.WithoutCancel(ctx), id, "timeout of "+timeout.String()+" exceeded"); err != nil {
 				fmt.Fprintln(c.err, "rolecall:", err)
 			}
 		})
@@ -210,7 +210,7 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	}
 	var task org.Task
 	if err == nil {
-		task, err = s.Runtime.Wait(ctx, id)
+		task, err = s.Runtime.WaitTask(ctx, id)
 	}
 	if err != nil {
 		return s.interrupted(ctx, c, id, err)
@@ -221,7 +221,7 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 
 // printNotes prints which models have no API key.
 func (s *session) printNotes() {
-	for _, note := range s.Notes() {
+	for _, note := range s.ModelNotes() {
 		fmt.Fprintln(s.screen, "~ "+textutil.Sanitize(note))
 	}
 }
@@ -229,7 +229,7 @@ func (s *session) printNotes() {
 // printUsage prints the tokens that a task has used, if its models counted any. A recording
 // reports the usage of an earlier run, so it is not printed.
 func (s *session) printUsage(ctx context.Context, c *common, id identity.TaskID) {
-	u, err := s.Runtime.Usage(ctx, id)
+	u, err := s.Runtime.TaskUsage(ctx, id)
 	if err != nil || u.Input+u.Output == 0 || !s.CountsTokens() {
 		return
 	}
@@ -251,7 +251,7 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		return err
 	}
 	view := newView(c, s.screen)
-	for e, err := range s.Runtime.Watch(ctx, id, task.FirstSeq) {
+	for e, err := range s.Runtime.WatchTask(ctx, id, task.FirstSeq) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
 		}

@@ -41,7 +41,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 
 func taskListFunc(ctx context.Context, out io.Writer, api *client.Client, status string, asJSON bool) error {
 	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
-	return printList(out, asJSON, api.Tasks(ctx, status), head, func(t client.Task) []string {
+	return printList(out, asJSON, api.ListTasks(ctx, status), head, func(t client.Task) []string {
 		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), textutil.TruncateWidth(t.Text, maxCell)}
 	})
 }
@@ -59,7 +59,7 @@ func newTaskShowCommand(c *common) *cobra.Command {
 }
 
 func taskShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
-	t, err := api.Task(ctx, id)
+	t, err := api.FindTask(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 }
 
 func taskCancelFunc(ctx context.Context, out io.Writer, api *client.Client, id, reason string, asJSON bool) error {
-	t, err := api.Cancel(ctx, id, reason)
+	t, err := api.CancelTask(ctx, id, reason)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func newToolListCommand(c *common) *cobra.Command {
 
 func toolListFunc(ctx context.Context, out io.Writer, api *client.Client, group string, asJSON bool) error {
 	head := []string{"NAME", "GROUP", "OWNER", "EFFECT", "STATES", "DESCRIPTION"}
-	return printList(out, asJSON, api.Tools(ctx, group), head, func(t client.Tool) []string {
+	return printList(out, asJSON, api.ListTools(ctx, group), head, func(t client.Tool) []string {
 		return []string{t.Name, string(t.Group), string(t.Owner), t.Effect, statesOf(t), textutil.TruncateWidth(t.Description, maxCell)}
 	})
 }
@@ -81,7 +81,7 @@ func newToolShowCommand(c *common) *cobra.Command {
 }
 
 func toolShowFunc(ctx context.Context, out io.Writer, api *client.Client, name string, asJSON bool) error {
-	t, err := api.Tool(ctx, name)
+	t, err := api.FindTool(ctx, name)
 	if err != nil {
 		return err
 	}

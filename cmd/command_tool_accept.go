@@ -72,7 +72,7 @@ func toolAcceptFunc(ctx context.Context, c *common, api *client.Client, name, di
 		if dryRun {
 			continue
 		}
-		if list[i], err = api.Accept(ctx, s.Name, s.Digest); errcode.Of(err) == errcode.Conflict {
+		if list[i], err = api.AcceptTool(ctx, s.Name, s.Digest); errcode.CodeOf(err) == errcode.Conflict {
 			return errDigestChanged(s.Name)
 		}
 		if err != nil {
@@ -96,11 +96,11 @@ func errDigestChanged(name string) error {
 // quarantinedTools lists the quarantined definitions of a tool or server; with a digest only
 // the one that has it.
 func quarantinedTools(ctx context.Context, api *client.Client, name, digest string) (list []client.QuarantinedTool, err error) {
-	for s, err := range api.Quarantine(ctx) {
+	for s, err := range api.ListQuarantine(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if s.Name == name || s.Owner == modules.Owner(name) {
+		if s.Name == name || s.Owner == modules.OwnerOf(name) {
 			list = append(list, s)
 		}
 	}
@@ -119,7 +119,7 @@ func quarantinedTools(ctx context.Context, api *client.Client, name, digest stri
 
 func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
 	head := []string{"NAME", "OWNER", "STATUS", "DESCRIPTION"}
-	return printList(out, asJSON, api.Quarantine(ctx), head, func(s client.QuarantinedTool) []string {
+	return printList(out, asJSON, api.ListQuarantine(ctx), head, func(s client.QuarantinedTool) []string {
 		status := "new"
 		if s.Accepted != nil {
 			status = "changed"

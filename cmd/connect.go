@@ -50,7 +50,7 @@ func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func
 			return nil, nil, err
 		}
 		api, done, err := openLocal(ctx, c, p)
-		if errcode.Of(err) != errcode.Conflict || try == maxAttempts {
+		if errcode.CodeOf(err) != errcode.Conflict || try == maxAttempts {
 			return api, done, err
 		}
 	}

@@ -86,7 +86,7 @@ func status(err error) int {
 	}
 	_, badUsage := errors.AsType[usageError](err)
 	_, badConfig := errors.AsType[config.Errors](err)
-	if badUsage || badConfig || errcode.Of(err) == errcode.InvalidConfig {
+	if badUsage || badConfig || errcode.CodeOf(err) == errcode.InvalidConfig {
 		return 2
 	}
 	return 1

@@ -28,7 +28,7 @@ func TestRead_RejectedCases(t *testing.T) {
 		if strings.Contains(err.Error(), "canary") {
 			t.Error("a secret is shown")
 		}
-		if got := errcode.Of(err); got != errcode.InvalidConfig {
+		if got := errcode.CodeOf(err); got != errcode.InvalidConfig {
 			t.Errorf("errcode.Of = %s, want %s", got, errcode.InvalidConfig)
 		}
 		return err.Error() + "\n"

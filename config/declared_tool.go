@@ -157,7 +157,7 @@ func (p *pendingTool) groups(v value) {
 		if i >= len(p.tool.Groups) {
 			break
 		}
-		if id, ok := at.nonEmpty(); ok && slices.Contains(toolgroups.Reserved(), toolgroups.GroupID(id)) {
+		if id, ok := at.nonEmpty(); ok && slices.Contains(toolgroups.ReservedIDs(), toolgroups.GroupID(id)) {
 			at.fail(quote(id)+" is a built-in group, which declared tools cannot join", "choose another id")
 		}
 	}

@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns an error with the code invalid_config and the same message, for
-// errcode.Of and errcode.Message.
+// errcode.CodeOf and errcode.Message.
 func (e *Error) Unwrap() error { return errcode.New(errcode.InvalidConfig, "%s", e.Error()) }
 
 // pos returns the position of the error.

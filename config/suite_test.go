@@ -115,8 +115,8 @@ func FuzzRead(f *testing.F) {
 func wantPositions(t *testing.T, err error) {
 	t.Helper()
 	list, ok := errors.AsType[config.Errors](err)
-	if !ok || len(list) == 0 || errcode.Of(err) != errcode.InvalidConfig {
-		t.Fatalf("got %v (%s), want errors of a configuration", err, errcode.Of(err))
+	if !ok || len(list) == 0 || errcode.CodeOf(err) != errcode.InvalidConfig {
+		t.Fatalf("got %v (%s), want errors of a configuration", err, errcode.CodeOf(err))
 	}
 	if text := err.Error(); !strings.Contains(text, "org.yaml") || len(text) > 100_000 {
 		t.Errorf("got %.500q, %d bytes", text, len(text))

@@ -5,7 +5,7 @@
 // Return New or Wrap if a peer may read the error, and test for codes with Of:
 //
 //	err := errcode.Wrap(errcode.FileNotFound, cause, "read_file: no file %q", name)
-//	if errcode.Of(err) == errcode.FileNotFound { ... }
+//	if errcode.CodeOf(err) == errcode.FileNotFound { ... }
 //
 // The cause is for the log only; Message returns what a peer may read. The package does
 // not know protocols: each protocol has its own table from codes to statuses.
@@ -146,9 +146,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Of returns the code of the first Error in the tree of err. It returns "" for nil, and
+// CodeOf returns the code of the first Error in the tree of err. It returns "" for nil, and
 // Internal if there is no Error.
-func Of(err error) Code {
+func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}

@@ -15,7 +15,7 @@ import (
 
 func Example() {
 	err := fmt.Errorf("run: %w", errcode.Wrap(errcode.FileNotFound, fs.ErrNotExist, "read_file: there is no %q", "notes.txt").With("path", "notes.txt"))
-	fmt.Println(errcode.Of(err), errors.Is(err, fs.ErrNotExist))
+	fmt.Println(errcode.CodeOf(err), errors.Is(err, fs.ErrNotExist))
 	fmt.Println(errcode.Message(err))
 	fmt.Println(err)
 	// Output:
@@ -44,13 +44,13 @@ func TestError_CodeMessageAndText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := []string{string(errcode.Of(tt.err)), errcode.Message(tt.err), tt.err.Error()}
+			got := []string{string(errcode.CodeOf(tt.err)), errcode.Message(tt.err), tt.err.Error()}
 			if diff := cmp.Diff(got, []string{string(tt.code), tt.message, tt.text}); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
 		})
 	}
-	if got := errcode.Of(nil); got != "" {
+	if got := errcode.CodeOf(nil); got != "" {
 		t.Errorf("nil has the code %q", got)
 	}
 }

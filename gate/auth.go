@@ -13,10 +13,10 @@ import (
 
 // Authn verifies tokens with auth services. It must be safe for concurrent use.
 type Authn interface {
-	// Verify verifies a token with the named service and returns what it contains.
+	// VerifyToken verifies a token with the named service and returns what it contains.
 	// The error has the code unauthenticated for an invalid token and for an unknown
 	// service, and tool_unavailable if the service cannot be reached.
-	Verify(ctx context.Context, service, token string) (Verified, error)
+	VerifyToken(ctx context.Context, service, token string) (Verified, error)
 }
 
 // Verified is the content of a token that an auth service has verified.
@@ -123,9 +123,9 @@ func (v *tokenVerifier) verify(ctx context.Context, service string) *Verified {
 	if !sent || service == "" || v.authn == nil {
 		return nil
 	}
-	verified, err := v.authn.Verify(ctx, service, token)
+	verified, err := v.authn.VerifyToken(ctx, service, token)
 	if err != nil {
-		v.unreachable = v.unreachable || errcode.Of(err) == errcode.ToolUnavailable
+		v.unreachable = v.unreachable || errcode.CodeOf(err) == errcode.ToolUnavailable
 		return nil
 	}
 	v.verified[service] = &verified

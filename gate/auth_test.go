@@ -19,7 +19,7 @@ type fakeAuthn struct {
 	asked  []string
 }
 
-func (p *fakeAuthn) Verify(_ context.Context, service, token string) (gate.Verified, error) {
+func (p *fakeAuthn) VerifyToken(_ context.Context, service, token string) (gate.Verified, error) {
 	p.asked = append(p.asked, service)
 	if service == "down" {
 		return gate.Verified{}, errcode.New(errcode.ToolUnavailable, "the issuer is unreachable")

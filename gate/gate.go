@@ -10,7 +10,7 @@
 //  1. [Directory.Resolve] maps the agent to a [toolgroups.ViewRef] and to the
 //     agent's workflow state. Agents with the same role and the same limits share
 //     one ViewRef.
-//  2. [toolgroups.ViewRef.View] loads the current [toolgroups.View]: the tools that
+//  2. [toolgroups.ViewRef.CurrentView] loads the current [toolgroups.View]: the tools that
 //     the role may use within all of its limits. A View is immutable. A change of
 //     permissions compiles a new View and publishes it in the ViewRef before the
 //     change is acknowledged.
@@ -20,7 +20,7 @@
 //     It returns a [toolgroups.Evaluation]: the rule that decided, and the epoch of
 //     the View.
 //
-// [Gate.Subject] does step 1. [Subject.Visible] lists the tools of step 3, and
+// [Gate.Subject] does step 1. [Subject.VisibleTools] lists the tools of step 3, and
 // [Subject.Authorize] looks up the Handle and does step 4. Both read the same View,
 // so an agent may call exactly the tools that it is shown:
 //
@@ -42,10 +42,10 @@
 //  1. The checks of steps.go: resolve the principal, parse the arguments,
 //     authorize, validate the arguments, authenticate, and refuse unsafe retries.
 //  2. Acquire a lease on each tool whose module can be replaced while it runs.
-//  3. Record decisions and intents with [Recorder.Started]. A call starts when
+//  3. Record decisions and intents with [Recorder.CallStarted]. A call starts when
 //     this commit succeeds.
 //  4. Run the allowed calls, each with a timeout and a limit on its result.
-//  5. Record the outcomes with [Recorder.Finished], and the new workflow state.
+//  5. Record the outcomes with [Recorder.CallFinished], and the new workflow state.
 //
 // The commit of stage 3 rejects decisions of a View that has been replaced
 // ([ErrSuperseded]), and the gate starts again at stage 1. Hence no call starts
@@ -87,14 +87,14 @@ type Directory interface {
 // batch is decided, and Finished once its allowed calls have run. All errors but
 // ErrSuperseded end Gate.Call.
 type Recorder interface {
-	// Started records the decisions and intents of the calls. The allowed calls
+	// CallStarted records the decisions and intents of the calls. The allowed calls
 	// start when it returns nil. It must return ErrSuperseded, wrapped or not, and
 	// record nothing if one of the calls is Superseded at the moment of the commit.
-	Started(ctx context.Context, calls []*Admission) error
+	CallStarted(ctx context.Context, calls []*Admission) error
 
-	// Finished records the outcomes of the calls and the workflow state that they
+	// CallFinished records the outcomes of the calls and the workflow state that they
 	// lead to.
-	Finished(ctx context.Context, calls []*Admission) error
+	CallFinished(ctx context.Context, calls []*Admission) error
 }
 
 // Config is the configuration of a Gate. A limit of zero selects the default.
@@ -152,29 +152,29 @@ func (g *Gate) Subject(p identity.Principal) *Subject {
 	return &Subject{Principal: p, State: state, ref: ref, groups: g.config.Groups}
 }
 
-// Preview returns a Subject for a View that belongs to no principal. It answers
+// PreviewSubject returns a Subject for a View that belongs to no principal. It answers
 // what a role would be allowed in a workflow state.
-func (g *Gate) Preview(view *toolgroups.View, state string) *Subject {
+func (g *Gate) PreviewSubject(view *toolgroups.View, state string) *Subject {
 	ref := new(toolgroups.ViewRef)
-	ref.Publish(view)
+	ref.PublishView(view)
 	return &Subject{State: state, ref: ref, groups: g.config.Groups}
 }
 
-// Visible returns the tools that the principal may call now, ordered by group and
+// VisibleTools returns the tools that the principal may call now, ordered by group and
 // then by registration. The list is shared: callers must not change it.
-func (s *Subject) Visible() []tool.Definition { return s.stateView(s.view()).Definitions() }
+func (s *Subject) VisibleTools() []tool.Definition { return s.stateView(s.view()).Definitions() }
 
 // ToolNames returns the names of Visible. Callers must not change the list.
-func (s *Subject) ToolNames() []string { return s.stateView(s.view()).Names() }
+func (s *Subject) ToolNames() []string { return s.stateView(s.view()).ToolNames() }
 
 // ToolJSON returns Visible as serialized by tool.MarshalTools. Callers must not
 // change it.
 func (s *Subject) ToolJSON() []byte { return s.stateView(s.view()).JSON() }
 
-// Listable returns the tools that the principal may call in at least one workflow
+// ListableTools returns the tools that the principal may call in at least one workflow
 // state, in the order of Visible. It is for clients that are not notified when the
 // state changes. The list is built once for each View; callers must not change it.
-func (s *Subject) Listable() []tool.Definition { return s.view().Listable() }
+func (s *Subject) ListableTools() []tool.Definition { return s.view().ListableTools() }
 
 // Prompts returns the prompts of the groups that the principal may use, sorted by
 // name. If within is not empty, it returns the prompts of that group only.
@@ -187,7 +187,7 @@ func (s *Subject) Prompts(within toolgroups.GroupID) []*toolgroups.Prompt {
 // leads nowhere. The receiver is not changed.
 func (s *Subject) AfterCall(name string) *Subject {
 	next := &Subject{Principal: s.Principal, State: s.State, ref: s.ref, groups: s.groups}
-	for _, d := range s.Visible() {
+	for _, d := range s.VisibleTools() {
 		if d.Name == name && d.State != "" {
 			next.State = d.State
 		}
@@ -207,15 +207,15 @@ type ToolList struct {
 func (s *Subject) Tools() ToolList {
 	view := s.view()
 	sv := s.stateView(view)
-	return ToolList{sv.Names(), sv.JSON(), view.ToolGated()}
+	return ToolList{sv.ToolNames(), sv.JSON(), view.ToolGated()}
 }
 
 // view returns the current View.
 func (s *Subject) view() *toolgroups.View {
 	if s.ref == nil {
-		return new(toolgroups.ViewRef).View()
+		return new(toolgroups.ViewRef).CurrentView()
 	}
-	return s.ref.View()
+	return s.ref.CurrentView()
 }
 
 // stateView returns the StateView of view for the state of s. It caches the last
@@ -310,7 +310,7 @@ func (s *Subject) Authorize(name string) Decision {
 	// Load the View before the lookup. In the other order a newer View could have
 	// given the bit of the Handle to another tool.
 	sv := s.stateView(s.view())
-	handle, _ := s.groups.Snapshot().Lookup(name)
+	handle, _ := s.groups.Snapshot().LookupTool(name)
 	return Decision{name, handle, sv.Decide(handle)}
 }
 

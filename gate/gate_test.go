@@ -22,12 +22,12 @@ import (
 
 func Example() {
 	groups := toolgroups.NewManager()
-	_, _ = groups.Register("demo", toolgroups.Group{ID: "clock", Tools: []tool.Tool{&fakeTool{definition: definition("now", tool.ReadOnly)}}})
-	_, _ = groups.Register("demo", toolgroups.Group{ID: "disk", Tools: []tool.Tool{&fakeTool{definition: definition("format", tool.Mutating)}}})
+	_, _ = groups.RegisterGroup("demo", toolgroups.Group{ID: "clock", Tools: []tool.Tool{&fakeTool{definition: definition("now", tool.ReadOnly)}}})
+	_, _ = groups.RegisterGroup("demo", toolgroups.Group{ID: "disk", Tools: []tool.Tool{&fakeTool{definition: definition("format", tool.Mutating)}}})
 	ann := identity.ByAgent("ann")
 	directory := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: new(toolgroups.ViewRef)}}
 	snapshot := groups.Snapshot()
-	directory.refs[ann].Publish(snapshot.Compile(snapshot.Bind(toolgroups.Of("clock"))))
+	directory.refs[ann].PublishView(snapshot.Compile(snapshot.BindSet(toolgroups.Of("clock"))))
 	g, err := gate.New(gate.Config{Groups: groups, Directory: directory, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
@@ -96,7 +96,7 @@ type fakeRecorder struct {
 	started, finished func(calls []*gate.Admission) error // nil records
 }
 
-func (b *fakeRecorder) Started(_ context.Context, calls []*gate.Admission) error {
+func (b *fakeRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	b.add("start", calls, func(a *gate.Admission) string {
 		if a.Allowed() {
 			return "allowed"
@@ -114,7 +114,7 @@ func (b *fakeRecorder) Started(_ context.Context, calls []*gate.Admission) error
 	return nil
 }
 
-func (b *fakeRecorder) Finished(_ context.Context, calls []*gate.Admission) error {
+func (b *fakeRecorder) CallFinished(_ context.Context, calls []*gate.Admission) error {
 	b.add("finish", calls, func(a *gate.Admission) string {
 		if code := a.Code(); code != "" {
 			return string(code)
@@ -177,7 +177,7 @@ func mustNotRun(t testing.TB) func(context.Context, tool.Call) (tool.Result, err
 
 func (f *fixture) register(id toolgroups.GroupID, tools ...tool.Tool) {
 	f.t.Helper()
-	if _, err := f.groups.Register("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
+	if _, err := f.groups.RegisterGroup("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -185,9 +185,9 @@ func (f *fixture) register(id toolgroups.GroupID, tools ...tool.Tool) {
 // grant publishes a View that allows groups and nothing else.
 func (f *fixture) grant(ids ...toolgroups.GroupID) {
 	s := f.groups.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of(ids...)))
-	view.SetEpoch(f.ref.View().ForState("").Decide(nil).Epoch + 1)
-	f.ref.Publish(view)
+	view := s.Compile(s.BindSet(toolgroups.Of(ids...)))
+	view.SetEpoch(f.ref.CurrentView().ForState("").Decide(nil).Epoch + 1)
+	f.ref.PublishView(view)
 }
 
 // call takes one call of ann through the gate.
@@ -263,7 +263,7 @@ func TestSubject_Authorize(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f.directory.setState(tt.state)
-			subjects := map[string]*gate.Subject{"resolved": f.Subject(ann), "preview": f.Preview(f.ref.View(), tt.state)}
+			subjects := map[string]*gate.Subject{"resolved": f.Subject(ann), "preview": f.PreviewSubject(f.ref.CurrentView(), tt.state)}
 			for name, subject := range subjects {
 				d := subject.Authorize(tt.tool)
 				if d.Allowed() != tt.allowed || d.Code() != tt.code || d.Rule() != tt.rule || d.Group() != tt.group || d.Reason() != tt.reason || d.Tool != tt.tool || d.Epoch() != 1 {
@@ -281,7 +281,7 @@ func TestSubject_Authorize(t *testing.T) {
 // the JSON disagree.
 func sees(s *gate.Subject, name string) bool {
 	listed := false
-	for _, d := range s.Visible() {
+	for _, d := range s.VisibleTools() {
 		listed = listed || d.Name == name
 	}
 	if inJSON := strings.Contains(string(s.ToolJSON()), `"name":"`+name+`"`); inJSON != listed {
@@ -295,7 +295,7 @@ func TestSubject_ZeroValueDenies(t *testing.T) {
 	f.directory.refs[identity.ByAgent("without ref")] = nil
 	tests := map[string]*gate.Subject{
 		"zero Subject":      {},
-		"zero View":         f.Preview(&toolgroups.View{}, ""),
+		"zero View":         f.PreviewSubject(&toolgroups.View{}, ""),
 		"unknown principal": f.Subject(identity.ByAgent("unknown")),
 		"nil ViewRef":       f.Subject(identity.ByAgent("without ref")),
 		"zero Principal":    f.Subject(identity.Principal{}),
@@ -307,7 +307,7 @@ func TestSubject_ZeroValueDenies(t *testing.T) {
 					t.Errorf("%q: got allowed %v, code %q", tool, d.Allowed(), d.Code())
 				}
 			}
-			if len(subject.Visible()) != 0 || string(subject.ToolJSON()) != "[]" {
+			if len(subject.VisibleTools()) != 0 || string(subject.ToolJSON()) != "[]" {
 				t.Errorf("sees %s", subject.ToolJSON())
 			}
 		})
@@ -362,7 +362,7 @@ func TestSubject_ReusedIndexDenies(t *testing.T) {
 	harmless := &fakeTool{definition: definition("harmless", tool.ReadOnly)}
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) && !t.Failed(); {
 		f.register("other", danger)
-		if err := f.groups.Unregister("test", "other"); err != nil {
+		if err := f.groups.UnregisterGroup("test", "other"); err != nil {
 			t.Error(err)
 		}
 		f.register("mine", harmless) // with the index of danger

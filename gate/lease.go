@@ -37,7 +37,7 @@ func (a *Admission) acquire() bool {
 	if !ok {
 		return true
 	}
-	a.lease, ok = t.Lease()
+	a.lease, ok = t.AcquireLease()
 	if !ok {
 		a.lease = nil
 	}

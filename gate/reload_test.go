@@ -28,7 +28,7 @@ type clockModule struct {
 
 func (v *clockModule) Name() string { return "clock" }
 
-func (v *clockModule) Groups() []toolgroups.Group {
+func (v *clockModule) ToolGroups() []toolgroups.Group {
 	tick := &fakeTool{definition: definition("tick", tool.Mutating), run: func(context.Context, tool.Call) (tool.Result, error) {
 		if v.closed.Load() {
 			return tool.Result{}, errors.New("called after it was closed")
@@ -51,7 +51,7 @@ func newModuleFixture(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *mo
 	ref := new(toolgroups.ViewRef)
 	compile := func([]toolgroups.GroupID) {
 		s := groups.Snapshot()
-		ref.Publish(s.Compile(s.Bind(toolgroups.Of("mine"))))
+		ref.PublishView(s.Compile(s.BindSet(toolgroups.Of("mine"))))
 	}
 	groups.Watch(compile)
 	d := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: ref}}
@@ -74,7 +74,7 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 	const callers, reloads = 16, 200
 	g, loader := newModuleFixture(t, toolgroups.NewManager())
 	var newest, active atomic.Int64 // the newest instance that may answer; the oldest that may answer a new call
-	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
+	if err := loader.LoadModule(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
@@ -108,7 +108,7 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 	}
 	for n := 1; n <= reloads; n++ {
 		newest.Store(int64(n))
-		if err := loader.Reload(t.Context(), &clockModule{n: n}); err != nil {
+		if err := loader.ReloadModule(t.Context(), &clockModule{n: n}); err != nil {
 			t.Errorf("reload %d: %v", n, err)
 		}
 		active.Store(int64(n))
@@ -125,11 +125,11 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 func TestCall_DecidesAgainWhenModuleEnds(t *testing.T) {
 	groups := toolgroups.NewManager()
 	g, loader := newModuleFixture(t, groups)
-	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
+	if err := loader.LoadModule(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	once := sync.OnceFunc(func() {
-		if err := loader.Reload(t.Context(), &clockModule{n: 1}); err != nil {
+		if err := loader.ReloadModule(t.Context(), &clockModule{n: 1}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -152,7 +152,7 @@ func TestCall_DecidesAgainWhenModuleEnds(t *testing.T) {
 // can be closed.
 func TestCall_ReleasesLeaseWhenNotStarted(t *testing.T) {
 	g, loader := newModuleFixture(t, toolgroups.NewManager())
-	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
+	if err := loader.LoadModule(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("the disk is gone")
@@ -168,7 +168,7 @@ func TestCall_ReleasesLeaseWhenNotStarted(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := loader.Unload(over, "clock"); err != nil {
+	if err := loader.UnloadModule(over, "clock"); err != nil {
 		t.Errorf("Unload waits for a lease: %v", err)
 	}
 }
@@ -179,10 +179,10 @@ func TestCall_ToolOfEndedModuleIsUnavailable(t *testing.T) {
 	groups := toolgroups.NewManager()
 	g, _ := newModuleFixture(t, groups)
 	loader := modules.NewLoader(noUnregister{groups})
-	if err := loader.Load(t.Context(), &clockModule{}); err != nil {
+	if err := loader.LoadModule(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := loader.Unload(t.Context(), "clock"); err == nil {
+	if err := loader.UnloadModule(t.Context(), "clock"); err == nil {
 		t.Error("Unload does not return the error of the registry")
 	}
 	rec := &fakeRecorder{}
@@ -195,4 +195,6 @@ func TestCall_ToolOfEndedModuleIsUnavailable(t *testing.T) {
 // noUnregister is a registry whose Unregister fails.
 type noUnregister struct{ *toolgroups.Manager }
 
-func (noUnregister) Unregister(toolgroups.Owner, toolgroups.GroupID) error { return errors.New("no") }
+func (noUnregister) UnregisterGroup(toolgroups.Owner, toolgroups.GroupID) error {
+	return errors.New("no")
+}

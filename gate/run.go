@@ -36,7 +36,7 @@ func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Reques
 			return all, err
 		}
 		g.runBatch(ctx, batch)
-		if err := rec.Finished(ctx, batch); err != nil {
+		if err := rec.CallFinished(ctx, batch); err != nil {
 			return all, err
 		}
 		all = append(all, batch...)
@@ -61,7 +61,7 @@ func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Reque
 		if !leases.acquireAll(batch) {
 			continue
 		}
-		err := rec.Started(ctx, batch)
+		err := rec.CallStarted(ctx, batch)
 		if err != nil {
 			releaseAll(batch)
 		}
@@ -183,7 +183,7 @@ func (g *Gate) checkResultSize(name string, r tool.Result) error {
 func (g *Gate) classify(ctx context.Context, a *Admission, err error) error {
 	name := a.Request.Name
 	expired := ctx.Err() != nil
-	if !expired && errcode.Of(err) != errcode.Internal {
+	if !expired && errcode.CodeOf(err) != errcode.Internal {
 		return err
 	}
 	if !expired && !errors.Is(err, errPanicked) {

@@ -52,7 +52,7 @@ func (a *Admission) Allowed() bool { return a.Err == nil }
 func (a *Admission) Code() errcode.Code {
 	switch {
 	case a.Err != nil:
-		return errcode.Of(a.Err)
+		return errcode.CodeOf(a.Err)
 	case a.Result.IsError:
 		return errcode.Code(gjson.GetBytes(a.Result.Structured, "error").Str)
 	}

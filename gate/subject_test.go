@@ -70,7 +70,7 @@ func TestSubject_ToolsMatchAuthorize(t *testing.T) {
 			}
 		}
 	}
-	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.Preview(new(toolgroups.View), "")} {
+	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.PreviewSubject(new(toolgroups.View), "")} {
 		if tools := subject.Tools(); len(tools.Names) > 0 || subject.AfterCall("open").Authorize("open").Allowed() {
 			t.Errorf("%s: got %v", name, tools.Names)
 		}
@@ -87,18 +87,18 @@ func TestSubject_Listable(t *testing.T) {
 		f.directory.setState(state)
 		subject := f.Subject(ann)
 		var names []string
-		for _, d := range subject.Listable() {
+		for _, d := range subject.ListableTools() {
 			names = append(names, d.Name)
 		}
 		if slices.Contains(names, "nowhere") || !slices.Contains(names, "open") || !slices.Contains(names, "enter") {
 			t.Errorf("in state %s: got %v", state, names)
 		}
-		if &subject.Listable()[0] != &f.Subject(ann).Listable()[0] {
+		if &subject.ListableTools()[0] != &f.Subject(ann).ListableTools()[0] {
 			t.Error("the list is built again")
 		}
 	}
-	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.Preview(new(toolgroups.View), "")} {
-		if list := subject.Listable(); len(list) > 0 {
+	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.PreviewSubject(new(toolgroups.View), "")} {
+		if list := subject.ListableTools(); len(list) > 0 {
 			t.Errorf("%s: got %v", name, list)
 		}
 	}

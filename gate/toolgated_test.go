@@ -20,9 +20,9 @@ func newGatedFixture(t *testing.T) *fixture {
 	late.States = []string{"draft"}
 	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)}, &fakeTool{definition: late, run: mustNotRun(t)})
 	s := f.groups.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of("mine")))
+	view := s.Compile(s.BindSet(toolgroups.Of("mine")))
 	view.SetToolGated()
-	f.ref.Publish(view)
+	f.ref.PublishView(view)
 	return f
 }
 

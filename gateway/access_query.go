@@ -29,7 +29,7 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 		return a.findHolders(q), nil
 	}
 	query, err := a.queryFor(r, q)
-	if err != nil && errcode.Of(err) == errcode.Internal {
+	if err != nil && errcode.CodeOf(err) == errcode.Internal {
 		return nil, err
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func checkQuestion(q wire.Question, hasRole bool) error {
 // denyUnknown returns the denial for an unknown role or agent.
 func (a *api) denyUnknown(tool string, err error) wire.Verdict {
 	return wire.Verdict{
-		Code: errcode.Of(err), Tool: tool, Epoch: a.org().Epoch(),
+		Code: errcode.CodeOf(err), Tool: tool, Epoch: a.org().CurrentEpoch(),
 		Reason: "tool " + tool + " is not available: " + errcode.Message(err), Rule: "only roles and agents that exist may call",
 	}
 }
@@ -95,7 +95,7 @@ func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.Set
 	role, _ := a.org().Role(id)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		subject:  a.rt.Gate().Preview(a.org().RoleView(id, narrow), state),
+		subject:  a.rt.Gate().PreviewSubject(a.org().RoleView(id, narrow), state),
 		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyRole(id, narrow, h) },
 	}
 }
@@ -142,7 +142,7 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 
 // rule describes the rule behind a decision.
 func (q accessQuery) rule(d gate.Decision) string {
-	h, ok := q.snapshot.Lookup(d.Tool)
+	h, ok := q.snapshot.LookupTool(d.Tool)
 	switch {
 	case !ok:
 		return "no tool group has a tool of this name"
@@ -175,20 +175,20 @@ func (q accessQuery) grantedBy(h *toolgroups.Handle) string {
 // findHolders lists the roles and agents that may call a tool: exactly those
 // for which checkAccess allows it.
 func (a *api) findHolders(q wire.Question) wire.Holders {
-	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().Epoch()}
-	if _, ok := a.snapshot().Lookup(q.Who); !ok {
+	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().CurrentEpoch()}
+	if _, ok := a.snapshot().LookupTool(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out
 	}
 	if a.roleQuery(org.RootRole, q.State, q.Groups).allows(q.Who) {
 		out.Roles = append(out.Roles, wire.RoleHolder{ID: org.RootRole, Name: org.RootRole})
 	}
-	for _, role := range a.org().Roles() {
+	for _, role := range a.org().ListRoles() {
 		if a.roleQuery(role.ID, q.State, q.Groups).allows(q.Who) {
 			out.Roles = append(out.Roles, wire.RoleHolder{ID: role.ID, Name: role.Name})
 		}
 	}
-	for _, agent := range a.org().Agents("") {
+	for _, agent := range a.org().ListAgents("") {
 		if a.agentQuery(agent, q.State, q.Groups).allows(q.Who) {
 			out.Agents = append(out.Agents, wire.AgentHolder{ID: agent.ID, Role: a.roleName(agent.Role), Task: agent.Task})
 		}

@@ -28,7 +28,7 @@ func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
 	if !ok {
 		return wire.Verdict{
 			Code: errcode.UnknownTool, Reason: gate.Decision{Tool: q.Tool}.Reason(), Tool: q.Tool,
-			Epoch: a.org().Epoch(), Rule: "no tool group has a tool of this name",
+			Epoch: a.org().CurrentEpoch(), Rule: "no tool group has a tool of this name",
 		}
 	}
 	verdict := a.roleQuery(id, q.State, q.Groups).verdict(q.Tool)
@@ -39,7 +39,7 @@ func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
 // findHoldersAsCaller lists only the caller's own role, if it may call the
 // tool.
 func (a *api) findHoldersAsCaller(v visibility, q wire.Question) wire.Holders {
-	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().Epoch()}
+	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().CurrentEpoch()}
 	if _, ok := v.tool(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out

@@ -62,7 +62,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 func TestCan_DeniesTerminatedAgent(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.Run(t, "go")
-	ended, err := f.Client().Terminate(t.Context(), "clerk", "")
+	ended, err := f.Client().TerminateAgent(t.Context(), "clerk", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +82,10 @@ func TestWho_AgreesWithCan(t *testing.T) {
 	f.AddRole(t, "idle")
 	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	names := []string{"root"}
-	for _, role := range gatewaytest.Collect(t, f.Client().Roles(t.Context())) {
+	for _, role := range gatewaytest.Collect(t, f.Client().ListRoles(t.Context())) {
 		names = append(names, string(role.ID))
 	}
-	agents := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))
+	agents := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))
 	for _, tool := range []string{"create_role", "put_artifact", "read_file", "run_command", "ring"} {
 		for _, more := range []string{``, `,"state":"open"`, `,"group":["phones","org_management"]`} {
 			who := gatewaytest.GetJSON[wire.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))

@@ -34,7 +34,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 // selectAgents returns the agents of a task with a status, sorted by creation
 // time. An empty task or status selects all.
 func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status string) ([]org.Agent, error) {
-	list := a.org().Agents(task)
+	list := a.org().ListAgents(task)
 	if status == "" || status == wire.AgentTerminated {
 		for agent, err := range a.rt.Ended(ctx, task) {
 			if err != nil && ctx.Err() != nil {
@@ -85,7 +85,7 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 		return nil, err
 	}
 	detail := wire.AgentDetail{Agent: a.agent(agent), Brief: agent.Brief, Tools: []string{}}
-	for _, d := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).Visible() {
+	for _, d := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).VisibleTools() {
 		detail.Tools = append(detail.Tools, d.Name)
 	}
 	return detail, nil
@@ -94,7 +94,7 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 // findAgent returns the record of an agent by its id or by its role's name.
 func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 	agent, err := a.rt.AgentRecord(ctx, identity.AgentID(ref))
-	if errcode.Of(err) != errcode.AgentNotFound {
+	if errcode.CodeOf(err) != errcode.AgentNotFound {
 		return agent, err
 	}
 	id, err := a.findAgentByRole(ref)
@@ -110,7 +110,7 @@ func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 // Errors: AgentNotFound; Conflict if there are several.
 func (a *api) findAgentByRole(role string) (identity.AgentID, error) {
 	var running, all []identity.AgentID
-	for _, agent := range a.org().Agents("") {
+	for _, agent := range a.org().ListAgents("") {
 		if a.roleName(agent.Role) != role {
 			continue
 		}
@@ -174,7 +174,7 @@ func (a *api) sendMessage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, err := a.rt.Send(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
+	sent, err := a.rt.SendMessage(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
 	return statusAnswer{http.StatusAccepted, wire.SentMessage(sent)}, err
 }
 
@@ -199,7 +199,7 @@ func (a *api) abortAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rt.Abort(agent.ID); err != nil {
+	if err := a.rt.AbortTurn(agent.ID); err != nil {
 		return nil, err
 	}
 	return statusAnswer{http.StatusAccepted, a.agent(agent)}, nil
@@ -212,7 +212,7 @@ func (a *api) terminateAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.rt.Terminate(r.Context(), operatorCall(), agent.ID, reasonParam(r)); err != nil {
+	if err := a.rt.TerminateAgent(r.Context(), operatorCall(), agent.ID, reasonParam(r)); err != nil {
 		return nil, err
 	}
 	agent, err = a.rt.AgentRecord(r.Context(), agent.ID)

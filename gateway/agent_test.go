@@ -19,27 +19,27 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	task := f.Run(t, "go")
 	c := f.Client()
-	list := gatewaytest.Collect(t, c.Agents(t.Context(), task.ID, ""))
+	list := gatewaytest.Collect(t, c.ListAgents(t.Context(), task.ID, ""))
 	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != wire.AgentIdle {
 		t.Fatalf("agents %+v", list)
 	}
-	ended, err := c.Terminate(t.Context(), "clerk", "enough")
+	ended, err := c.TerminateAgent(t.Context(), "clerk", "enough")
 	if err != nil || ended.ID != list[1].ID || ended.Status != wire.AgentTerminated || ended.Reason != "enough" {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
-	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
+	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
 		t.Errorf("agents after one was terminated: %+v", list)
 	}
-	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
+	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
 		t.Errorf("terminated agents: %+v", list)
 	}
-	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
+	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
 		t.Errorf("idle agents: %+v", list)
 	}
-	if list = gatewaytest.Collect(t, c.Agents(t.Context(), "other", "")); len(list) != 0 {
+	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "other", "")); len(list) != 0 {
 		t.Errorf("agents of an unknown task: %+v", list)
 	}
-	if _, err := c.Terminate(t.Context(), string(task.Top), ""); errcode.Of(err) != errcode.NotChildAgent {
+	if _, err := c.TerminateAgent(t.Context(), string(task.Top), ""); errcode.CodeOf(err) != errcode.NotChildAgent {
 		t.Errorf("terminating a root: %v, want not_child_agent", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 func TestShowAgent_BriefAndTools(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.Run(t, "go")
-	clerk, err := f.Client().Agent(t.Context(), "clerk")
+	clerk, err := f.Client().FindAgent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,8 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.Run(t, "one")
 	f.Run(t, "two")
-	_, err := f.Client().Agent(t.Context(), "clerk")
-	if errcode.Of(err) != errcode.Conflict {
+	_, err := f.Client().FindAgent(t.Context(), "clerk")
+	if errcode.CodeOf(err) != errcode.Conflict {
 		t.Fatalf("got %v, want conflict", err)
 	}
 	release := make(chan struct{})
@@ -73,12 +73,12 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 	})
 	f.Run(t, "one")
 	id := f.Start(t, "wait")
-	root, err := f.Client().Agent(t.Context(), "root")
+	root, err := f.Client().FindAgent(t.Context(), "root")
 	if err != nil || root.Task != id || root.Status != wire.AgentWorking {
 		t.Errorf("the root of the running task: %+v, %v", root, err)
 	}
 	close(release)
-	if _, err := f.Runtime.Wait(t.Context(), id); err != nil {
+	if _, err := f.Runtime.WaitTask(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func TestSendMessage_IsRecorded(t *testing.T) {
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("recorded messages (-want +got):\n%s", diff)
 	}
-	inbox, err := f.Store.Inbox(t.Context(), task.Top)
+	inbox, err := f.Store.ReadInbox(t.Context(), task.Top)
 	if err != nil || len(inbox) != 0 {
 		t.Errorf("inbox %+v, %v", inbox, err)
 	}
@@ -125,15 +125,15 @@ func TestAbort_WorkingAgent(t *testing.T) {
 	})
 	id := f.Start(t, "go")
 	<-reached
-	if _, err := f.Client().Abort(t.Context(), "root"); err != nil {
+	if _, err := f.Client().AbortTurn(t.Context(), "root"); err != nil {
 		t.Fatal(err)
 	}
 	close(release)
-	task, err := f.Runtime.Wait(t.Context(), id)
+	task, err := f.Runtime.WaitTask(t.Context(), id)
 	if err != nil || task.Status != org.Failed {
 		t.Errorf("the task is %v, %v, want failed", task.Status, err)
 	}
-	if _, err := f.Client().Abort(t.Context(), string(task.Top)); errcode.Of(err) != errcode.Conflict {
+	if _, err := f.Client().AbortTurn(t.Context(), string(task.Top)); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("aborting an idle agent: %v, want conflict", err)
 	}
 }
@@ -142,8 +142,8 @@ func TestJournal_ContainsAgentsEvents(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.Run(t, "go")
 	var types []string
-	for _, e := range gatewaytest.Collect(t, f.Client().Journal(t.Context(), "clerk")) {
-		types = append(types, string(e.Body.Type()))
+	for _, e := range gatewaytest.Collect(t, f.Client().AgentJournal(t.Context(), "clerk")) {
+		types = append(types, string(e.Body.EventType()))
 		if _, ok := e.Body.(journal.ToolCall); ok && e.Role != "clerk" {
 			t.Errorf("a call of %s in the clerk's journal", e.Role)
 		}

@@ -15,7 +15,7 @@ import (
 // listArtifacts lists the artifacts of one task or of all, by creation time.
 func (a *api) listArtifacts(r *http.Request) (any, error) {
 	var list []runtime.Artifact
-	for artifact, err := range a.rt.Artifacts().List(r.Context(), identity.TaskID(r.URL.Query().Get("task"))) {
+	for artifact, err := range a.rt.Artifacts().ListArtifacts(r.Context(), identity.TaskID(r.URL.Query().Get("task"))) {
 		if err != nil && r.Context().Err() != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func TestShowArtifact_BinaryMediaTypes(t *testing.T) {
 				return gatewaytest.TeamModel(r)
 			})
 			task := f.Run(t, "go")
-			list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), task.ID))
+			list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), task.ID))
 			if len(list) != 1 {
 				t.Fatalf("artifacts %+v", list)
 			}
@@ -71,7 +71,7 @@ func TestSweep_DeletesUnreferencedContent(t *testing.T) {
 	if status, body := f.Do(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || gatewaytest.DecodeError(t, body).Code != errcode.InvalidArguments {
 		t.Errorf("a misspelled dryRun: %d %s", status, body)
 	}
-	if list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), task.ID)); len(list) != 1 {
+	if list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), task.ID)); len(list) != 1 {
 		t.Errorf("artifacts %+v", list)
 	}
 }
@@ -79,7 +79,7 @@ func TestSweep_DeletesUnreferencedContent(t *testing.T) {
 func TestShowArtifact_TextContent(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	task := f.Run(t, "go")
-	list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), task.ID))
+	list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), task.ID))
 	if len(list) != 1 || list[0].Task != task.ID || list[0].Type != "text" {
 		t.Fatalf("artifacts %+v", list)
 	}
@@ -93,7 +93,7 @@ func TestShowArtifact_TextContent(t *testing.T) {
 	if got := answer.Header().Get("X-Content-Type-Options"); got != "nosniff" {
 		t.Errorf("X-Content-Type-Options %q, want nosniff", got)
 	}
-	if list := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), "no task")); len(list) != 0 {
+	if list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), "no task")); len(list) != 0 {
 		t.Errorf("artifacts of an unknown task: %+v", list)
 	}
 }

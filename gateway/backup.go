@@ -22,7 +22,7 @@ const (
 // cannot mistake it for a complete backup.
 func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	store, ok := a.rt.Store().(interface {
-		Backup(context.Context, io.Writer) (uint64, error)
+		WriteBackup(context.Context, io.Writer) (uint64, error)
 	})
 	if !ok || !isLocalRequest(r) {
 		return routeNotFound(w, r)
@@ -33,7 +33,7 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Disposition", `attachment; filename="rolecall.backup"`)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	d := &deadlineWriter{w: w, start: time.Now()}
-	seq, err := store.Backup(r.Context(), d)
+	seq, err := store.WriteBackup(r.Context(), d)
 	switch {
 	case err != nil && d.written == 0 && r.Context().Err() == nil:
 		w.Header().Del("Content-Disposition")

@@ -34,17 +34,17 @@ func TestBackup_RestoresOrganization(t *testing.T) {
 	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
 		f := newFixture(t, gatewaytest.TeamModel)
 		task := f.Run(t, "go")
-		from, err := dial(f).Backup(t.Context())
+		from, err := dial(f).OpenBackup(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer from.Close()
 		dir := t.TempDir()
-		if err := persist.Restore(t.Context(), from, dir); err != nil {
+		if err := persist.RestoreBackup(t.Context(), from, dir); err != nil {
 			t.Fatal(err)
 		}
-		got, err := persisttest.OpenIn(t, dir).Record(t.Context(), "task", string(task.ID))
-		want, wantErr := f.Store.Record(t.Context(), "task", string(task.ID))
+		got, err := persisttest.OpenIn(t, dir).ReadRecord(t.Context(), "task", string(task.ID))
+		want, wantErr := f.Store.ReadRecord(t.Context(), "task", string(task.ID))
 		if err := errors.Join(err, wantErr); err != nil || len(got) == 0 || !cmp.Equal(got, want) {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
@@ -67,7 +67,7 @@ func TestBackup_AbortedIsAnError(t *testing.T) {
 					}
 					complete.ServeHTTP(&cancelingWriter{w, cancel}, r.WithContext(ctx))
 				})
-				from, err := dial(f).Backup(t.Context())
+				from, err := dial(f).OpenBackup(t.Context())
 				if err == nil {
 					_, err = io.Copy(io.Discard, from)
 					from.Close()
@@ -115,7 +115,7 @@ func TestBackup_NotServedOverTCP(t *testing.T) {
 
 func TestBackup_StoreWithoutBackups(t *testing.T) {
 	rt, err := runtime.New(runtime.Config{
-		Store: memory.New(), Groups: toolgroups.NewManager(toolgroups.Reserved()...), Workspaces: t.TempDir(),
+		Store: memory.New(), Groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), Workspaces: t.TempDir(),
 		Model: func(string) (model.Model, error) { return gatewaytest.ModelFunc(gatewaytest.TeamModel), nil },
 	})
 	if err != nil {

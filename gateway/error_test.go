@@ -74,7 +74,7 @@ func TestErrors_HaveOneForm(t *testing.T) {
 			}
 		})
 	}
-	if _, err := f.Client().Role(t.Context(), "clerk"); err != nil {
+	if _, err := f.Client().FindRole(t.Context(), "clerk"); err != nil {
 		t.Errorf("a rejected request changed something: %v", err)
 	}
 }

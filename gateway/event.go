@@ -46,7 +46,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	after = max(after, task.FirstSeq)
 	events := a.rt.Store().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
-		events = a.rt.Watch(ctx, task.ID, after)
+		events = a.rt.WatchTask(ctx, task.ID, after)
 	}
 	if err := s.sendAll(task.ID, events, func() error { return a.authenticate.Revalidate(r) }); err != nil {
 		return a.abortStream(s, err)

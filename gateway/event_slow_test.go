@@ -59,7 +59,7 @@ func TestEvents_DropsSlowReader(t *testing.T) {
 			t.Errorf("%s: the handler is still blocked", name)
 		}
 	}
-	if events := gatewaytest.Collect(t, f.Client().Events(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.Type() != (journal.TaskStarted{}).Type() {
+	if events := gatewaytest.Collect(t, f.Client().TaskEvents(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.EventType() != (journal.TaskStarted{}).EventType() {
 		t.Errorf("events afterwards: %v", events)
 	}
 }

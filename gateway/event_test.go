@@ -40,10 +40,10 @@ func TestEvents_PublicEventsOfTaskUntilResult(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	other := f.Run(t, "other")
 	task := f.Run(t, "go")
-	events := gatewaytest.Collect(t, f.Client().Events(t.Context(), string(task.ID), 0, false))
+	events := gatewaytest.Collect(t, f.Client().TaskEvents(t.Context(), string(task.ID), 0, false))
 	for _, e := range events {
 		if e.Task != task.ID || !journal.Public(e.Body) {
-			t.Errorf("event %d %s of task %s", e.Seq, e.Body.Type(), e.Task)
+			t.Errorf("event %d %s of task %s", e.Seq, e.Body.EventType(), e.Task)
 		}
 	}
 	if first, ok := events[0].Body.(journal.TaskStarted); !ok || first.Text != "go" {
@@ -52,7 +52,7 @@ func TestEvents_PublicEventsOfTaskUntilResult(t *testing.T) {
 	if last, ok := events[len(events)-1].Body.(journal.Result); !ok || string(last.Result) != `"done"` {
 		t.Errorf("the last event is %+v", events[len(events)-1])
 	}
-	if n := len(gatewaytest.Collect(t, f.Client().Events(t.Context(), string(other.ID), 0, true))); n == 0 {
+	if n := len(gatewaytest.Collect(t, f.Client().TaskEvents(t.Context(), string(other.ID), 0, true))); n == 0 {
 		t.Error("following a task that has ended yields no events")
 	}
 }
@@ -100,11 +100,11 @@ func TestEvents_FollowUntilResult(t *testing.T) {
 		c := dial(f)
 		id := f.Start(t, "go")
 		var types []string
-		for e, err := range c.Events(t.Context(), string(id), 0, true) {
+		for e, err := range c.TaskEvents(t.Context(), string(id), 0, true) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if types = append(types, string(e.Body.Type())); len(types) == 1 {
+			if types = append(types, string(e.Body.EventType())); len(types) == 1 {
 				close(release) // the first event arrives while the task runs
 			}
 		}
@@ -122,10 +122,10 @@ func TestEvents_ClientStopsFollowing(t *testing.T) {
 		c := dial(f)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range c.Events(ctx, string(f.Start(t, "go")), 0, true) {
+		for range c.TaskEvents(ctx, string(f.Start(t, "go")), 0, true) {
 			cancel() // ends after buffered events, with an error
 		}
-		for range c.Events(t.Context(), string(f.Start(t, "go")), 0, true) {
+		for range c.TaskEvents(t.Context(), string(f.Start(t, "go")), 0, true) {
 			break
 		}
 	})
@@ -138,7 +138,7 @@ func TestEvents_BrokenStreamIsAnError(t *testing.T) {
 	id := f.Start(t, "go")
 	var broken error
 	n := 0
-	for _, err := range c.Events(t.Context(), string(id), 0, true) {
+	for _, err := range c.TaskEvents(t.Context(), string(id), 0, true) {
 		if n++; n == 3 { // task_started, agent_spawned, message
 			storeOf(f).Close() // the log fails during the stream
 		}

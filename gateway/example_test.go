@@ -24,7 +24,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{
 		Store: memory.New(), Groups: groups, Model: func(string) (model.Model, error) { return nil, errors.New("no model") },
 	})
@@ -49,7 +49,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	health, err := c.Health(ctx)
+	health, err := c.CheckHealth(ctx)
 	fmt.Println(health.Status, health.Version, err)
 	stop()
 	fmt.Println(<-done)

@@ -53,20 +53,20 @@ func asJSON(v any) string {
 func newFixtureIn(t *testing.T, dir string, m gatewaytest.ModelFunc) *gatewaytest.Fixture {
 	t.Helper()
 	f := &gatewaytest.Fixture{Store: persisttest.OpenIn(t, filepath.Join(dir, "data"))}
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	counted, figures := newMetrics(t, groups, &f.Runtime)
 	rt, err := runtime.New(runtime.Config{
-		Store: f.Store, Groups: groups, Workspaces: filepath.Join(dir, "workspaces"), Observe: counted.Observe,
+		Store: f.Store, Groups: groups, Workspaces: filepath.Join(dir, "workspaces"), Observe: counted.ObserveEvent,
 		Model: func(string) (model.Model, error) { return m, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Runtime = rt
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Metrics: figures, OnRefused: counted.Refused}); err != nil {
+	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Metrics: figures, OnRefused: counted.CountRefused}); err != nil {
 		t.Fatal(err)
 	}
 	return f

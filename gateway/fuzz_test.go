@@ -37,7 +37,7 @@ func FuzzRequestBody(f *testing.F) {
 func FuzzRequestURL(f *testing.F) {
 	fx := newFixture(f, gatewaytest.TeamModel)
 	task := fx.Run(f, "go")
-	artifact := gatewaytest.Collect(f, fx.Client().Artifacts(f.Context(), task.ID))[0].ID
+	artifact := gatewaytest.Collect(f, fx.Client().ListArtifacts(f.Context(), task.ID))[0].ID
 	for at := range resources {
 		for _, id := range []string{"clerk", "root", "..", "%2e%2e", "artifact:" + artifact, "a/b", "", "\x00", "read_file", "workspace", string(task.ID), string(task.Top)} {
 			f.Add(uint8(at), id, "limit=1")

@@ -212,7 +212,7 @@ func (a *api) authorize(required auth.Access, serve endpoint) http.Handler {
 func (a *api) handle(serve endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := serve(w, r); err != nil {
-			a.onRefused(errcode.Of(err))
+			a.onRefused(errcode.CodeOf(err))
 			a.respondError(w, r, err)
 		}
 	})

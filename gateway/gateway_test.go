@@ -35,7 +35,7 @@ func TestHealthAndReadiness(t *testing.T) {
 func TestListTools_AndGroups(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "desk/phones", "ring", "open")
-	group := gatewaytest.GetJSON[toolgroups.Info](t, f, "/api/v1/tool-groups/desk%2Fphones", "")
+	group := gatewaytest.GetJSON[toolgroups.GroupInfo](t, f, "/api/v1/tool-groups/desk%2Fphones", "")
 	if group.Owner != "test" || group.Count != 1 || group.Tools[0] != "ring" {
 		t.Errorf("group %+v", group)
 	}
@@ -43,13 +43,13 @@ func TestListTools_AndGroups(t *testing.T) {
 	if ring.Group != "desk/phones" || ring.Effect != "mutating" || len(ring.States) != 1 || len(ring.Input) == 0 {
 		t.Errorf("tool %+v", ring)
 	}
-	if tools := gatewaytest.Collect(t, f.Client().Tools(t.Context(), "console")); len(tools) != 1 || tools[0].Name != "console_print" {
+	if tools := gatewaytest.Collect(t, f.Client().ListTools(t.Context(), "console")); len(tools) != 1 || tools[0].Name != "console_print" {
 		t.Errorf("tools of console: %+v", tools)
 	}
-	if n := len(gatewaytest.Collect(t, f.Client().Groups(t.Context()))); n != 8 {
+	if n := len(gatewaytest.Collect(t, f.Client().ListGroups(t.Context()))); n != 8 {
 		t.Errorf("%d groups, want 8", n)
 	}
-	if n := len(gatewaytest.Collect(t, f.Client().Tools(t.Context(), ""))); n != 19 {
+	if n := len(gatewaytest.Collect(t, f.Client().ListTools(t.Context(), ""))); n != 19 {
 		t.Errorf("%d tools, want 19", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // listGroups lists the visible groups, sorted by id.
 func (a *api) listGroups(r *http.Request) (any, error) {
-	byID := func(g toolgroups.Info) string { return string(g.ID) }
+	byID := func(g toolgroups.GroupInfo) string { return string(g.ID) }
 	return paginate(r, a.visibilityFor(r).groups(), byID, unchanged)
 }
 

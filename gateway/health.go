@@ -29,7 +29,7 @@ func (a *api) health(r *http.Request) (any, error) {
 
 // ready answers /readyz: 503 if the store cannot be read.
 func (a *api) ready(r *http.Request) (any, error) {
-	_, err := a.rt.Store().Record(r.Context(), string(org.KindMeta), "epoch")
+	_, err := a.rt.Store().ReadRecord(r.Context(), string(org.KindMeta), "epoch")
 	if err != nil && r.Context().Err() == nil {
 		a.log.Error("the store cannot be read", "error", err)
 		return statusAnswer{http.StatusServiceUnavailable, wire.ErrorBody{Error: wire.ErrorDetail{Code: errcode.Internal, Message: "the store cannot be read"}}}, nil

@@ -21,7 +21,7 @@ import (
 func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:0", "localhost.example.com:0"} {
 		l, err := gateway.ListenTCP(address, false)
-		if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "kind: gateway") {
+		if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "kind: gateway") {
 			t.Errorf("%s: got %v, want invalid_config", address, err)
 		}
 		if l != nil {
@@ -29,7 +29,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "7464", "127.0.0.1", "::1"} {
-		if _, err := gateway.ListenTCP(address, true); errcode.Of(err) != errcode.InvalidConfig {
+		if _, err := gateway.ListenTCP(address, true); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%q: got %v, want invalid_config", address, err)
 		}
 	}

@@ -159,14 +159,14 @@ func TestClientMCP_RelaysOverSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.MCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.Of(err) != errcode.RoleNotFound {
+	if err := c.ServeMCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.CodeOf(err) != errcode.RoleNotFound {
 		t.Errorf("an unknown role: %v", err)
 	}
 	in, write := io.Pipe()
 	read, out := io.Pipe()
 	carried := make(chan error, 1)
 	go func() {
-		carried <- c.MCP(t.Context(), "reader", in, out)
+		carried <- c.ServeMCP(t.Context(), "reader", in, out)
 		out.Close()
 	}()
 	hello := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -178,7 +178,7 @@ func TestClientMCP_RelaysOverSocket(t *testing.T) {
 		t.Fatalf("answered %s %v", lines.Text(), lines.Err())
 	}
 	f.shutdown()
-	if err := <-carried; errcode.Of(err) != errcode.ToolUnavailable {
+	if err := <-carried; errcode.CodeOf(err) != errcode.ToolUnavailable {
 		t.Errorf("the gateway ended before the input: %v", err)
 	}
 	write.Close()
@@ -194,10 +194,10 @@ func TestClientMCP_EndsWithInput(t *testing.T) {
 	var out strings.Builder
 	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"method":"tools/list"}` // without a final newline
-	if err := c.MCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
+	if err := c.ServeMCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
 		t.Errorf("%s %v", out.String(), err)
 	}
-	if err := client.Local(f.Handler).MCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != client.ErrNotServed {
+	if err := client.NewLocal(f.Handler).ServeMCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != client.ErrNotServed {
 		t.Errorf("in process: %v", err)
 	}
 }

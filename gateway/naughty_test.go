@@ -151,9 +151,9 @@ func addVisitorRole(t *testing.T, f *gatewaytest.Fixture) {
 
 // run runs the task of one case.
 func (m *inputModel) run(t *testing.T, f *gatewaytest.Fixture, name string) {
-	task, err := f.Runtime.Start(t.Context(), org.TaskSpec{Text: name, Role: "visitor", Caller: identity.ByOperator("test")})
+	task, err := f.Runtime.StartTask(t.Context(), org.TaskSpec{Text: name, Role: "visitor", Caller: identity.ByOperator("test")})
 	if err == nil {
-		_, err = f.Runtime.Wait(t.Context(), task)
+		_, err = f.Runtime.WaitTask(t.Context(), task)
 	}
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
@@ -191,7 +191,7 @@ func (m *inputModel) check(t *testing.T, name string, c inputCase) {
 // per line.
 func wantLinesOfEvents(t *testing.T, f *gatewaytest.Fixture) {
 	lines := 0
-	for _, task := range gatewaytest.Collect(t, f.Client().Tasks(t.Context(), "")) {
+	for _, task := range gatewaytest.Collect(t, f.Client().ListTasks(t.Context(), "")) {
 		if task.Text != "a message" && task.Text != "a tool's name" {
 			continue
 		}
@@ -247,14 +247,14 @@ func readSSE(t *testing.T, f *gatewaytest.Fixture, task string) (status int, bod
 func snapshotOf(t *testing.T, f *gatewaytest.Fixture) map[string]string {
 	t.Helper()
 	c, all := f.Client(), map[string]string{}
-	for _, r := range gatewaytest.Collect(t, c.Roles(t.Context())) {
+	for _, r := range gatewaytest.Collect(t, c.ListRoles(t.Context())) {
 		all["role "+string(r.ID)] = asJSON(r)
 	}
-	for _, task := range gatewaytest.Collect(t, c.Tasks(t.Context(), "")) {
+	for _, task := range gatewaytest.Collect(t, c.ListTasks(t.Context(), "")) {
 		all["task "+string(task.ID)] = asJSON(task)
 	}
-	for _, a := range gatewaytest.Collect(t, c.Artifacts(t.Context(), "")) {
-		content, err := c.Content(t.Context(), a.ID)
+	for _, a := range gatewaytest.Collect(t, c.ListArtifacts(t.Context(), "")) {
+		content, err := c.ArtifactContent(t.Context(), a.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,9 +263,9 @@ func snapshotOf(t *testing.T, f *gatewaytest.Fixture) map[string]string {
 			t.Errorf("an artifact of type %q contains %q and %s", a.Type, content, a.Meta)
 		}
 	}
-	for _, a := range gatewaytest.Collect(t, c.Agents(t.Context(), "", "")) {
+	for _, a := range gatewaytest.Collect(t, c.ListAgents(t.Context(), "", "")) {
 		var journal bytes.Buffer
-		for _, e := range gatewaytest.Collect(t, c.Journal(t.Context(), string(a.ID))) {
+		for _, e := range gatewaytest.Collect(t, c.AgentJournal(t.Context(), string(a.ID))) {
 			journal.WriteString(asJSON(e) + "\n")
 		}
 		all["journal of "+string(a.ID)] = journal.String()

@@ -59,7 +59,7 @@ func TestPaging_ContinuesAfterDeletion(t *testing.T) {
 func TestPaging_Journal(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	task := f.Run(t, "go")
-	whole := gatewaytest.Collect(t, f.Client().Journal(t.Context(), string(task.Top)))
+	whole := gatewaytest.Collect(t, f.Client().AgentJournal(t.Context(), string(task.Top)))
 	if len(whole) < 5 {
 		t.Fatalf("the journal has %d events", len(whole))
 	}

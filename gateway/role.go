@@ -19,7 +19,7 @@ func roleSpec(q wire.RoleRequest) org.RoleSpec {
 // listRoles lists the active roles, sorted by name.
 func (a *api) listRoles(r *http.Request) (any, error) {
 	byName := func(role org.Role) string { return role.Name }
-	return paginate(r, a.org().Roles(), byName, a.role)
+	return paginate(r, a.org().ListRoles(), byName, a.role)
 }
 
 // showRole answers with one active role.
@@ -85,7 +85,7 @@ func (a *api) role(role org.Role) wire.Role {
 	out := wire.Role{Role: role}
 	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
 	for _, id := range append(role.Use.IDs(), role.Grant.IDs()...) {
-		owner := snapshot.Owner(id)
+		owner := snapshot.GroupOwner(id)
 		if inert := owner == "" || owner != role.GroupOwners[id]; inert && !seen[id] {
 			out.Dangling = append(out.Dangling, id)
 		}

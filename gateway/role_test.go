@@ -46,7 +46,7 @@ func TestRoles_DryRunChangesNothing(t *testing.T) {
 	if err != nil || change.Role.Status != org.Deleted {
 		t.Errorf("delete would be %+v, %v", change, err)
 	}
-	roles := gatewaytest.Collect(t, f.Client().Roles(t.Context()))
+	roles := gatewaytest.Collect(t, f.Client().ListRoles(t.Context()))
 	if len(roles) != 1 || roles[0].Revision != 1 || !roles[0].Use.Has("artifact") {
 		t.Errorf("after the dry runs: %+v", roles)
 	}
@@ -55,7 +55,7 @@ func TestRoles_DryRunChangesNothing(t *testing.T) {
 func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.Run(t, "go")
-	clerk, err := f.Client().Agent(t.Context(), "clerk")
+	clerk, err := f.Client().FindAgent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +77,10 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	if len(change.Diff) != 1 || len(change.Diff[0].Loses) != 3 {
 		t.Errorf("deleting it means %+v, want the loss of three tools", change.Diff)
 	}
-	if _, err := f.Client().Role(t.Context(), "clerk"); errcode.Of(err) != errcode.RoleNotFound {
+	if _, err := f.Client().FindRole(t.Context(), "clerk"); errcode.CodeOf(err) != errcode.RoleNotFound {
 		t.Errorf("the deleted role is %v, want role_not_found", err)
 	}
-	if clerk, err = f.Client().Agent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
+	if clerk, err = f.Client().FindAgent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
 		t.Errorf("its agent: %+v, %v", clerk, err)
 	}
 }
@@ -109,7 +109,7 @@ func TestRole_FoundByUnusualNames(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	for _, name := range []string{"..", ".", "a/b", "a b", "ä?#%2F", "{id}"} {
 		made := f.AddRole(t, name)
-		if got, err := f.Client().Role(t.Context(), name); err != nil || got.ID != made.ID {
+		if got, err := f.Client().FindRole(t.Context(), name); err != nil || got.ID != made.ID {
 			t.Errorf("%q: got %v, %v", name, got.ID, err)
 		}
 	}

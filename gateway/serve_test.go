@@ -31,7 +31,7 @@ func TestServe_FinishesRequestsOnShutdown(t *testing.T) {
 	}
 	answered := make(chan error, 1)
 	go func() {
-		_, err := c.Health(context.Background())
+		_, err := c.CheckHealth(context.Background())
 		answered <- err
 	}()
 	<-reached
@@ -66,7 +66,7 @@ func TestServe_EndsStreamsOnShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var broken error
-	for _, err := range c.Events(t.Context(), string(f.Start(t, "go")), 0, true) {
+	for _, err := range c.TaskEvents(t.Context(), string(f.Start(t, "go")), 0, true) {
 		cancel()
 		broken = err
 	}

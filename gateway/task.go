@@ -15,7 +15,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := a.org().Tasks()
+	list := a.org().ListTasks()
 	if status != "" {
 		list = slices.DeleteFunc(list, func(t org.Task) bool { return string(t.Status) != status })
 	}
@@ -38,14 +38,14 @@ func (a *api) showTask(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := taskOf(t)
-	out.Usage, err = a.rt.Usage(r.Context(), t.ID)
+	out.Usage, err = a.rt.TaskUsage(r.Context(), t.ID)
 	return out, err
 }
 
 // cancelTask cancels a task and answers with it. A task that has ended is not
 // changed.
 func (a *api) cancelTask(r *http.Request) (any, error) {
-	if err := a.rt.Cancel(r.Context(), identity.TaskID(r.PathValue("id")), reasonParam(r)); err != nil {
+	if err := a.rt.CancelTask(r.Context(), identity.TaskID(r.PathValue("id")), reasonParam(r)); err != nil {
 		return nil, err
 	}
 	return a.showTask(r)

@@ -35,7 +35,7 @@ func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingToo
 	if a.pins == nil {
 		return nil, nil
 	}
-	list, err := a.pins.Quarantine(ctx)
+	list, err := a.pins.ListQuarantine(ctx)
 	if name != "" {
 		list = slices.DeleteFunc(list, func(p modules.PendingTool) bool { return p.Name != name })
 	}
@@ -79,7 +79,7 @@ func (a *api) acceptTool(r *http.Request) (any, error) {
 	if at := slices.IndexFunc(list, func(p modules.PendingTool) bool { return p.Digest == q.Digest }); at >= 0 {
 		p = list[at] // several owners may offer this name; take the one with this digest
 	}
-	p, err = a.pins.Accept(r.Context(), p.Owner, name, q.Digest)
+	p, err = a.pins.AcceptTool(r.Context(), p.Owner, name, q.Digest)
 	if err != nil {
 		return nil, err
 	}

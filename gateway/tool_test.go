@@ -32,7 +32,7 @@ func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, fu
 		{pin("read", "reads"), pin("write", "writes")},
 		{pin("read", "reads"), pin("write", "writes elsewhere"), pin("erase", "erases")},
 	} {
-		if _, err := pins.Update(t.Context(), modules.Owner("fs"), "fs__", offer); err != nil {
+		if _, err := pins.UpdateTools(t.Context(), modules.OwnerOf("fs"), "fs__", offer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,11 +47,11 @@ func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, fu
 
 func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	_, pins, handler := newQuarantineFixture(t)
-	c := client.Local(handler(auth.AlwaysOperator))
+	c := client.NewLocal(handler(auth.AlwaysOperator))
 	ctx := t.Context()
 
 	var listed []string
-	for s, err := range c.Quarantine(ctx) {
+	for s, err := range c.ListQuarantine(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,28 +60,28 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	if diff := cmp.Diff([]string{"fs__erase of module:fs", "fs__write of module:fs"}, listed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	write, err := c.Tool(ctx, "fs__write")
+	write, err := c.FindTool(ctx, "fs__write")
 	if err != nil || write.QuarantineEntry == nil || write.Owner != "module:fs" || write.Offered.Description != "writes elsewhere" || write.Accepted.Description != "writes" {
 		t.Fatalf("got %+v, %v", write, err)
 	}
-	if read, err := c.Tool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
+	if read, err := c.FindTool(ctx, "read_file"); err != nil || read.QuarantineEntry != nil {
 		t.Errorf("got %+v, %v", read, err)
 	}
-	if _, err := c.Accept(ctx, "fs__write", strings.Repeat("0", 64)); errcode.Of(err) != errcode.Conflict {
+	if _, err := c.AcceptTool(ctx, "fs__write", strings.Repeat("0", 64)); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("another digest: %v", err)
 	}
-	if _, err := c.Accept(ctx, "fs__read", write.Digest); errcode.Of(err) != errcode.UnknownTool {
+	if _, err := c.AcceptTool(ctx, "fs__read", write.Digest); errcode.CodeOf(err) != errcode.UnknownTool {
 		t.Errorf("a tool that is not in quarantine: %v", err)
 	}
-	accepted, err := c.Accept(ctx, "fs__write", write.Digest)
+	accepted, err := c.AcceptTool(ctx, "fs__write", write.Digest)
 	if err != nil || accepted.Name != "fs__write" || accepted.QuarantineEntry.Quarantined {
 		t.Errorf("got %+v, %v", accepted, err)
 	}
-	p, err := pins.Get(ctx, modules.Owner("fs"))
+	p, err := pins.Get(ctx, modules.OwnerOf("fs"))
 	if err != nil || len(p.Active) != 2 || len(p.Pending) != 1 || p.Pending[0].Name != "fs__erase" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if _, err := c.Tool(ctx, "fs__write"); errcode.Of(err) != errcode.UnknownTool { // no module registers it here
+	if _, err := c.FindTool(ctx, "fs__write"); errcode.CodeOf(err) != errcode.UnknownTool { // no module registers it here
 		t.Errorf("got %v", err)
 	}
 }
@@ -91,7 +91,7 @@ func TestQuarantine_HiddenFromCallers(t *testing.T) {
 	f, pins, handler := newQuarantineFixture(t)
 	role := f.AddRole(t, "guide", "*")
 	caller := handler(func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role.ID), nil })
-	list, err := pins.Quarantine(t.Context())
+	list, err := pins.ListQuarantine(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
@@ -113,7 +113,7 @@ func TestQuarantine_HiddenFromCallers(t *testing.T) {
 	if code, body := answer("GET", "/api/v1/tools", ""); code != http.StatusOK || strings.Contains(body, "fs__") {
 		t.Errorf("got %d %s", code, body)
 	}
-	if after, err := pins.Quarantine(t.Context()); err != nil || len(after) != 2 {
+	if after, err := pins.ListQuarantine(t.Context()); err != nil || len(after) != 2 {
 		t.Errorf("a caller changed the quarantine: %v, %v", after, err)
 	}
 }

@@ -40,7 +40,7 @@ func (v visibility) has(h *toolgroups.Handle) bool { return v.all || v.view.Has(
 
 // tool returns a visible tool.
 func (v visibility) tool(name string) (*toolgroups.Handle, bool) {
-	h, ok := v.snapshot.Lookup(name)
+	h, ok := v.snapshot.LookupTool(name)
 	return h, ok && v.has(h)
 }
 
@@ -51,13 +51,13 @@ func (v visibility) tools() []*toolgroups.Handle {
 
 // group returns a group with its visible tools. It reports false if no tool of
 // it is visible, or the role does not use the group.
-func (v visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
+func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	info, ok := v.snapshot.Group(id)
 	if !ok || v.all {
 		return info, ok
 	}
 	if !v.snapshot.Covers(toolgroups.BoundSet{Set: v.role.Use, Owners: v.role.GroupOwners}, id) {
-		return toolgroups.Info{}, false
+		return toolgroups.GroupInfo{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {
 		_, visible := v.tool(name)
@@ -68,8 +68,8 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.Info, bool) {
 }
 
 // groups returns the visible groups, sorted by id.
-func (v visibility) groups() []toolgroups.Info {
-	var list []toolgroups.Info
+func (v visibility) groups() []toolgroups.GroupInfo {
+	var list []toolgroups.GroupInfo
 	for _, g := range v.snapshot.Groups() {
 		if group, ok := v.group(g.ID); ok {
 			list = append(list, group)

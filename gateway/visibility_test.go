@@ -34,10 +34,10 @@ func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	f, mine, _ := newCallerFixture(t)
 	c := f.AsCaller(t, mine.ID).Client()
 	var tools, groups []string
-	for _, tool := range gatewaytest.Collect(t, c.Tools(t.Context(), "")) {
+	for _, tool := range gatewaytest.Collect(t, c.ListTools(t.Context(), "")) {
 		tools = append(tools, tool.Name)
 	}
-	for _, g := range gatewaytest.Collect(t, c.Groups(t.Context())) {
+	for _, g := range gatewaytest.Collect(t, c.ListGroups(t.Context())) {
 		groups = append(groups, fmt.Sprintf("%s %d", g.ID, g.Count))
 	}
 	if got, want := strings.Join(tools, " "), "get_workspace_info list_files own_tool read_file stated_tool write_file"; got != want {
@@ -46,16 +46,16 @@ func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	if got, want := strings.Join(groups, ", "), "desk/mine 1, desk/stated 1, workspace 4"; got != want {
 		t.Errorf("groups %s, want %s", got, want)
 	}
-	if tool, err := c.Tool(t.Context(), "own_tool"); err != nil || tool.Group != "desk/mine" {
+	if tool, err := c.FindTool(t.Context(), "own_tool"); err != nil || tool.Group != "desk/mine" {
 		t.Errorf("its own tool: %+v, %v", tool, err)
 	}
-	if n := len(gatewaytest.Collect(t, c.Tools(t.Context(), "workspace"))); n != 4 {
+	if n := len(gatewaytest.Collect(t, c.ListTools(t.Context(), "workspace"))); n != 4 {
 		t.Errorf("workspace has %d tools, want 4", n)
 	}
 	if _, err := f.Client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(gatewaytest.Collect(t, c.Tools(t.Context(), ""))) + len(gatewaytest.Collect(t, c.Groups(t.Context()))); n != 0 {
+	if n := len(gatewaytest.Collect(t, c.ListTools(t.Context(), ""))) + len(gatewaytest.Collect(t, c.ListGroups(t.Context()))); n != 0 {
 		t.Errorf("in a deleted role it sees %d tools and groups", n)
 	}
 }
@@ -63,7 +63,7 @@ func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
 	c := f.AsCaller(t, mine.ID).Client()
-	clerk := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))[1]
+	clerk := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))[1]
 	only := func(ids ...toolgroups.GroupID) *toolgroups.Set { set := toolgroups.Of(ids...); return &set }
 	for _, test := range []struct {
 		name string
@@ -85,27 +85,27 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 		{"root", wire.Question{Role: "root", Tool: "create_role"}, errcode.RoleNotFound},
 		{"an agent", wire.Question{Agent: string(clerk.ID), Tool: "read_file"}, errcode.AgentNotFound},
 	} {
-		v, err := c.Can(t.Context(), test.q)
+		v, err := c.CheckAccess(t.Context(), test.q)
 		if err != nil || v.Allowed != (test.want == "") || v.Code != test.want {
 			t.Errorf("%s: %+v, %v, want %q", test.name, v, err, test.want)
 		}
 	}
-	who, err := c.Who(t.Context(), wire.Question{Who: "read_file"})
+	who, err := c.ListHolders(t.Context(), wire.Question{Who: "read_file"})
 	if err != nil || len(who.Roles) != 1 || who.Roles[0].ID != mine.ID || len(who.Agents) != 0 {
 		t.Errorf("who may read_file: %+v, %v, want its own role alone", who, err)
 	}
-	if who, err = c.Who(t.Context(), wire.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
+	if who, err = c.ListHolders(t.Context(), wire.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
 		t.Errorf("who may secret_tool: %+v, %v", who, err)
 	}
 	for name, q := range map[string]wire.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
-		if _, err := c.Can(t.Context(), q); errcode.Of(err) != errcode.InvalidArguments {
+		if _, err := c.CheckAccess(t.Context(), q); errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("a question about %s: %v", name, err)
 		}
 	}
 	if _, err := f.Client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := c.Can(t.Context(), wire.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
+	if v, err := c.CheckAccess(t.Context(), wire.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
 		t.Errorf("in a deleted role: %+v, %v", v, err)
 	}
 }
@@ -115,7 +115,7 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 func TestCaller_OthersLookNonexistent(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
 	caller := f.AsCaller(t, mine.ID)
-	clerk := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))[1]
+	clerk := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))[1]
 	for _, form := range []string{
 		"GET /api/tool/%s", "GET /api/toolset/%s", "POST /api/tool/%s/invoke {}", "GET /roles/%s/api/toolset", "GET /roles/%s/api/tool/own_tool",
 		"POST /roles/%s/api/tool/own_tool/invoke {}", "GET /roles/mine/api/toolset/%s", "POST /roles/mine/api/tool/%s/invoke {}",
@@ -137,9 +137,9 @@ func TestCaller_OthersLookNonexistent(t *testing.T) {
 func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
 	operator, caller := f, f.AsCaller(t, mine.ID)
-	agents := gatewaytest.Collect(t, f.Client().Agents(t.Context(), "", ""))
-	task := gatewaytest.Collect(t, f.Client().Tasks(t.Context(), ""))[0]
-	artifact := gatewaytest.Collect(t, f.Client().Artifacts(t.Context(), ""))[0]
+	agents := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))
+	task := gatewaytest.Collect(t, f.Client().ListTasks(t.Context(), ""))[0]
+	artifact := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), ""))[0]
 	ids := []string{string(theirs.ID), string(task.ID), artifact.ID, string(agents[0].ID), string(agents[1].ID)}
 	words := append(slices.Clone(ids), "secret", "run_command", "create_role", "clerk", "figures")
 	requests, rejected, revealing := 0, 0, 0

@@ -15,7 +15,7 @@ type Type string
 
 // Body is the content of an event of one type. The set of bodies is closed.
 type Body interface {
-	Type() Type
+	EventType() Type
 	body()
 }
 
@@ -167,23 +167,23 @@ type Result struct {
 }
 
 // Types of the events.
-func (TaskStarted) Type() Type       { return "task_started" }
-func (AgentSpawned) Type() Type      { return "agent_spawned" }
-func (AgentTerminated) Type() Type   { return "agent_terminated" }
-func (MessageSent) Type() Type       { return "message" }
-func (MessageReceived) Type() Type   { return "message_taken" }
-func (ModelAnswered) Type() Type     { return "model_answered" }
-func (ModelDelta) Type() Type        { return "model_delta" }
-func (ToolCall) Type() Type          { return "tool_call" }
-func (ToolResult) Type() Type        { return "tool_result" }
-func (ToolError) Type() Type         { return "tool_error" }
-func (StateTransition) Type() Type   { return "state_transition" }
-func (RoleChanged) Type() Type       { return "role_changed" }
-func (GroupRegistered) Type() Type   { return "group_registered" }
-func (GroupUnregistered) Type() Type { return "group_unregistered" }
-func (ContextCompressed) Type() Type { return "context_compressed" }
-func (Failed) Type() Type            { return "error" }
-func (Result) Type() Type            { return "result" }
+func (TaskStarted) EventType() Type       { return "task_started" }
+func (AgentSpawned) EventType() Type      { return "agent_spawned" }
+func (AgentTerminated) EventType() Type   { return "agent_terminated" }
+func (MessageSent) EventType() Type       { return "message" }
+func (MessageReceived) EventType() Type   { return "message_taken" }
+func (ModelAnswered) EventType() Type     { return "model_answered" }
+func (ModelDelta) EventType() Type        { return "model_delta" }
+func (ToolCall) EventType() Type          { return "tool_call" }
+func (ToolResult) EventType() Type        { return "tool_result" }
+func (ToolError) EventType() Type         { return "tool_error" }
+func (StateTransition) EventType() Type   { return "state_transition" }
+func (RoleChanged) EventType() Type       { return "role_changed" }
+func (GroupRegistered) EventType() Type   { return "group_registered" }
+func (GroupUnregistered) EventType() Type { return "group_unregistered" }
+func (ContextCompressed) EventType() Type { return "context_compressed" }
+func (Failed) EventType() Type            { return "error" }
+func (Result) EventType() Type            { return "result" }
 
 func (TaskStarted) body()       {}
 func (AgentSpawned) body()      {}
@@ -230,7 +230,7 @@ var decoders = []func(Type, []byte) (Body, error){
 // decoder decodes a body of type B. It returns nil for other types.
 func decoder[B Body](t Type, data []byte) (Body, error) {
 	var b B
-	if b.Type() != t {
+	if b.EventType() != t {
 		return nil, nil
 	}
 	if err := json.Unmarshal(data, &b); err != nil {

@@ -108,32 +108,32 @@ type Log interface {
 
 // Mailbox reads undelivered and delayed messages.
 type Mailbox interface {
-	Inbox(ctx context.Context, agent identity.AgentID) ([]Message, error) // sorted by Seq
-	Delayed(ctx context.Context) ([]Message, error)                       // of all agents, sorted by Due, then Seq
-	Runnable(ctx context.Context) ([]identity.AgentID, error)             // agents with unfinished work
+	ReadInbox(ctx context.Context, agent identity.AgentID) ([]Message, error) // sorted by Seq
+	DelayedMessages(ctx context.Context) ([]Message, error)                   // of all agents, sorted by Due, then Seq
+	RunnableAgents(ctx context.Context) ([]identity.AgentID, error)           // agents with unfinished work
 }
 
 // Records reads the stored records.
 type Records interface {
-	Record(ctx context.Context, kind, key string) (value []byte, err error) // nil if there is none
-	// Records yields the records of a kind whose keys have a prefix, sorted by
+	ReadRecord(ctx context.Context, kind, key string) (value []byte, err error) // nil if there is none
+	// ReadRecords yields the records of a kind whose keys have a prefix, sorted by
 	// key.
-	Records(ctx context.Context, kind, prefix string) iter.Seq2[Record, error]
-	// Entries is Records without the values, which may be large. It does not
+	ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[Record, error]
+	// ReadEntries is Records without the values, which may be large. It does not
 	// read them, so it also yields damaged ones.
-	Entries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
+	ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
 // Follower reads the whole log in order.
 type Follower interface {
-	// Follow yields the events after a sequence number. With wait it continues
+	// FollowEvents yields the events after a sequence number. With wait it continues
 	// with new events until ctx ends.
-	Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
+	FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
 	// FollowTask is Follow for one task. For events of other tasks it yields
 	// only the sequence number, without a body, to report how far the log was
 	// read.
 	FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[Event, error]
-	Seq() uint64 // sequence number of the last event
+	LastSeq() uint64 // sequence number of the last event
 }
 
 // Store is a complete store.
@@ -161,7 +161,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, errors.New("event has no body")
 	}
-	head, err := json.Marshal(header{e.Seq, e.At, e.Body.Type(), e.Stream, e.Task, e.Agent, e.Role})
+	head, err := json.Marshal(header{e.Seq, e.At, e.Body.EventType(), e.Stream, e.Task, e.Agent, e.Role})
 	if err != nil {
 		return nil, err
 	}

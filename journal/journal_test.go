@@ -66,7 +66,7 @@ func event(b journal.Body) journal.Event {
 // An event is one flat JSON object that decodes to the same event.
 func TestEvent_RoundTripIsFlatJSON(t *testing.T) {
 	for _, tt := range bodies {
-		t.Run(string(tt.body.Type()), func(t *testing.T) {
+		t.Run(string(tt.body.EventType()), func(t *testing.T) {
 			for i, e := range []journal.Event{event(tt.body), {At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Body: tt.body}} {
 				text, err := json.Marshal(e)
 				if err != nil {
@@ -135,12 +135,12 @@ func TestType_PublicTypes(t *testing.T) {
 	var public []string
 	seen := map[journal.Type]bool{}
 	for _, tt := range bodies {
-		if seen[tt.body.Type()] {
-			t.Errorf("two bodies have type %s", tt.body.Type())
+		if seen[tt.body.EventType()] {
+			t.Errorf("two bodies have type %s", tt.body.EventType())
 		}
-		seen[tt.body.Type()] = true
+		seen[tt.body.EventType()] = true
 		if journal.Public(tt.body) {
-			public = append(public, string(tt.body.Type()))
+			public = append(public, string(tt.body.EventType()))
 		}
 	}
 	slices.Sort(api)
@@ -158,11 +158,11 @@ func TestEvent_ZeroBodiesRoundTrip(t *testing.T) {
 		zero := reflect.Zero(reflect.TypeOf(tt.body)).Interface().(journal.Body)
 		text, err := json.Marshal(event(zero))
 		if err != nil {
-			t.Errorf("%s: %v", zero.Type(), err)
+			t.Errorf("%s: %v", zero.EventType(), err)
 			continue
 		}
 		var back journal.Event
-		if err := json.Unmarshal(text, &back); err != nil || back.Body.Type() != zero.Type() {
+		if err := json.Unmarshal(text, &back); err != nil || back.Body.EventType() != zero.EventType() {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -238,7 +238,7 @@ func FuzzEvent(f *testing.F) {
 		if err != nil || !bytes.Equal(once, twice) {
 			t.Fatalf("%v: %s became %s", err, once, twice)
 		}
-		if back.Seq != e.Seq || !back.At.Equal(e.At) || back.Stream != e.Stream || back.Agent != e.Agent || back.Body.Type() != e.Body.Type() {
+		if back.Seq != e.Seq || !back.At.Equal(e.At) || back.Stream != e.Stream || back.Agent != e.Agent || back.Body.EventType() != e.Body.EventType() {
 			t.Fatalf("got %+v, want %+v", back, e)
 		}
 	})

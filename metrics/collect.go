@@ -37,7 +37,7 @@ func (r *registryCollector) Collect(to chan<- prometheus.Metric) {
 
 // toolsPerGroup returns the number of tools of each group. Groups beyond
 // maxSeries are counted together as other.
-func toolsPerGroup(groups []toolgroups.Info) map[string]int {
+func toolsPerGroup(groups []toolgroups.GroupInfo) map[string]int {
 	tools := map[string]int{}
 	for _, g := range groups {
 		name := string(g.ID)

@@ -18,7 +18,7 @@ import (
 func TestDocs_ListAllMetrics(t *testing.T) {
 	f := newFixture(t, metrics.Load{})
 	for _, e := range append(taskEvents(), at(0, journal.ModelAnswered{Answer: model.Answer{Usage: model.Usage{Input: 1, Cost: 1}}})) {
-		f.Observe(e)
+		f.ObserveEvent(e)
 	}
 	list, err := f.Gather()
 	if err != nil {

@@ -67,7 +67,7 @@ func (f *fixture) newRuntime(t *testing.T, store journal.Store) *runtime.Runtime
 func (f *fixture) newRuntimeWith(t *testing.T, store journal.Store, m model.Model, pattern org.Pattern) *runtime.Runtime {
 	t.Helper()
 	rt, err := runtime.New(runtime.Config{
-		Store: store, Groups: f.groups, Observe: f.Observe,
+		Store: store, Groups: f.groups, Observe: f.ObserveEvent,
 		Model: func(string) (model.Model, error) { return m, nil },
 	})
 	if err != nil {
@@ -85,11 +85,11 @@ func (f *fixture) newRuntimeWith(t *testing.T, store journal.Store, m model.Mode
 func runTask(t *testing.T, rt *runtime.Runtime, spec org.TaskSpec) {
 	t.Helper()
 	spec.Caller, spec.Role = operator, "guide"
-	id, err := rt.Start(t.Context(), spec)
+	id, err := rt.StartTask(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task, err := rt.Wait(t.Context(), id); err != nil || task.Status != org.Done {
+	if task, err := rt.WaitTask(t.Context(), id); err != nil || task.Status != org.Done {
 		t.Fatalf("the task is %+v, %v", task, err)
 	}
 }
@@ -129,7 +129,7 @@ type fixture struct {
 // shut to open, enter needs open, and look is always available.
 func newFixture(t testing.TB, load metrics.Load) *fixture {
 	t.Helper()
-	f := &fixture{Registry: prometheus.NewPedanticRegistry(), groups: toolgroups.NewManager(toolgroups.Reserved()...)}
+	f := &fixture{Registry: prometheus.NewPedanticRegistry(), groups: toolgroups.NewManager(toolgroups.ReservedIDs()...)}
 	var err error
 	if f.Metrics, err = metrics.New(f, metrics.Config{Groups: f.groups, Load: func() metrics.Load { return load }}); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func newFixture(t testing.TB, load metrics.Load) *fixture {
 
 func (f *fixture) register(t testing.TB, id toolgroups.GroupID, tools ...tool.Tool) {
 	t.Helper()
-	if _, err := f.groups.Register("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
+	if _, err := f.groups.RegisterGroup("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,13 +19,13 @@ type labelValues struct {
 
 // hasTool reports whether a tool is registered.
 func (l *labelValues) hasTool(tool string) bool {
-	_, ok := l.groups.Snapshot().Lookup(tool)
+	_, ok := l.groups.Snapshot().LookupTool(tool)
 	return ok
 }
 
 // tool returns the label of a tool.
 func (l *labelValues) tool(name string) string {
-	if h, ok := l.groups.Snapshot().Lookup(name); ok {
+	if h, ok := l.groups.Snapshot().LookupTool(name); ok {
 		return h.Definition.Name
 	}
 	return otherLabel
@@ -33,7 +33,7 @@ func (l *labelValues) tool(name string) string {
 
 // group returns the label of a group.
 func (l *labelValues) group(id string) string {
-	if l.groups.Snapshot().Owner(toolgroups.GroupID(id)) == "" {
+	if l.groups.Snapshot().GroupOwner(toolgroups.GroupID(id)) == "" {
 		return otherLabel
 	}
 	return id
@@ -74,7 +74,7 @@ func countToolsPerState(s *toolgroups.Snapshot) map[string]int {
 			}
 		}
 	}
-	view := s.Compile(s.Bind(toolgroups.All()))
+	view := s.Compile(s.BindSet(toolgroups.All()))
 	for state := range counts {
 		inState := view.ForState(state)
 		for _, h := range tools {

@@ -93,9 +93,9 @@ func Handler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	})
 }
 
-// Refused counts a request that the gateway rejected with this code. Rejected
+// CountRefused counts a request that the gateway rejected with this code. Rejected
 // requests are not committed, so there is no event for them.
-func (m *Metrics) Refused(code errcode.Code) {
+func (m *Metrics) CountRefused(code errcode.Code) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.countEscalation(code)
@@ -109,9 +109,9 @@ func (m *Metrics) countEscalation(code errcode.Code) {
 	}
 }
 
-// Observe updates the metrics for one committed event. Events of one stream
+// ObserveEvent updates the metrics for one committed event. Events of one stream
 // must be observed in their order; streams may be interleaved.
-func (m *Metrics) Observe(e journal.Event) {
+func (m *Metrics) ObserveEvent(e journal.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch b := e.Body.(type) {

@@ -148,7 +148,7 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t, metrics.Load{})
 			for _, e := range c.events {
-				f.Observe(e)
+				f.ObserveEvent(e)
 			}
 			if diff := cmp.Diff(c.want, f.text(t, familiesIn(c.want)...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -193,7 +193,7 @@ rolecall_tasks{status="running"} 3
 		{at(4, messageTo("a")), 0, 0},
 		{at(4, answer(model.FinishEnd)), 0, 0},
 	} {
-		f.Observe(s.event)
+		f.ObserveEvent(s.event)
 		want(fmt.Sprintf("after event %d", i), s.resting, s.unread)
 	}
 }
@@ -226,7 +226,7 @@ agent_tool_group_availability{group="hall"} 2
 func TestRefused_CountsPermissionErrorsOnly(t *testing.T) {
 	f := newFixture(t, metrics.Load{})
 	for _, code := range []errcode.Code{"", errcode.RoleNotFound, errcode.InsufficientPermissions, errcode.Internal} {
-		f.Refused(code)
+		f.CountRefused(code)
 	}
 	if got, want := f.text(t, "agent_privilege_escalation_attempts_total"), "agent_privilege_escalation_attempts_total{} 1\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -267,7 +267,7 @@ func TestObserve_LimitsSeriesOfInventedNames(t *testing.T) {
 		} {
 			e := eventOf(identity.AgentID("agent"+made), float64(i), body)
 			e.Task, e.Role = identity.TaskID(made), made
-			f.Observe(e)
+			f.ObserveEvent(e)
 		}
 	}
 	list, err := f.Gather()
@@ -315,13 +315,13 @@ func TestObserve_IndependentOfStreamOrder(t *testing.T) {
 	inTurn := newFixture(t, metrics.Load{})
 	for _, stream := range streams {
 		for _, e := range stream {
-			inTurn.Observe(e)
+			inTurn.ObserveEvent(e)
 		}
 	}
 	mixed := newFixture(t, metrics.Load{})
 	for left := streams; len(left) > 0; {
 		i := random.IntN(len(left))
-		mixed.Observe(left[i][0])
+		mixed.ObserveEvent(left[i][0])
 		if left[i] = left[i][1:]; len(left[i]) == 0 {
 			left[i] = left[len(left)-1]
 			left = left[:len(left)-1]
@@ -340,9 +340,9 @@ func TestMetrics_ConcurrentObserveAndGather(t *testing.T) {
 			for j := range 200 {
 				for _, e := range taskEvents() {
 					e.Task = identity.TaskID(fmt.Sprint(i, ".", j))
-					f.Observe(e)
+					f.ObserveEvent(e)
 				}
-				f.Refused(errcode.InsufficientPermissions)
+				f.CountRefused(errcode.InsufficientPermissions)
 			}
 		})
 		work.Go(func() {
@@ -411,7 +411,7 @@ func BenchmarkObserve(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		for _, e := range events {
 			e.Task = ids[i%len(ids)]
-			f.Observe(e)
+			f.ObserveEvent(e)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")

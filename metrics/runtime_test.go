@@ -80,7 +80,7 @@ func TestMetrics_SameFromJournal(t *testing.T) {
 	runTask(t, rt, org.TaskSpec{})
 	again := newFixture(t, metrics.Load{})
 	again.register(t, "vault", newTool(t, "secret", tool.Options{}))
-	for e, err := range store.Follow(t.Context(), 0, false) {
+	for e, err := range store.FollowEvents(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestMetrics_SameFromJournal(t *testing.T) {
 		if err := json.Unmarshal(text, &stored); err != nil {
 			t.Fatal(err)
 		}
-		again.Observe(stored)
+		again.ObserveEvent(stored)
 	}
 	if diff := cmp.Diff(live.text(t), again.text(t)); diff != "" {
 		t.Errorf("(-live +replayed):\n%s", diff)

@@ -14,13 +14,13 @@ type Error struct {
 	Err        *errcode.Error
 }
 
-// Transient returns a retryable Error.
-func Transient(code errcode.Code, cause error, format string, args ...any) *Error {
+// TransientError returns a retryable Error.
+func TransientError(code errcode.Code, cause error, format string, args ...any) *Error {
 	return &Error{Retryable: true, Err: errcode.Wrap(code, cause, format, args...)}
 }
 
-// Permanent returns an Error that retrying cannot fix.
-func Permanent(code errcode.Code, cause error, format string, args ...any) *Error {
+// PermanentError returns an Error that retrying cannot fix.
+func PermanentError(code errcode.Code, cause error, format string, args ...any) *Error {
 	return &Error{Err: errcode.Wrap(code, cause, format, args...)}
 }
 

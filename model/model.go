@@ -42,7 +42,7 @@ type Wrapper struct{ Model }
 // Window implements LanguageModel. It returns 0 if the wrapped model is not a
 // language model.
 func (w Wrapper) Window() int {
-	tokens, _ := Window(w.Model)
+	tokens, _ := WindowOf(w.Model)
 	return tokens
 }
 
@@ -64,9 +64,9 @@ type LanguageModel interface {
 	Window() int // most tokens of a request and its answer together
 }
 
-// Window returns the context window of m in tokens. It reports false if m is not
+// WindowOf returns the context window of m in tokens. It reports false if m is not
 // a language model or does not know its window.
-func Window(m Model) (tokens int, ok bool) {
+func WindowOf(m Model) (tokens int, ok bool) {
 	l, ok := m.(LanguageModel)
 	if !ok {
 		return 0, false

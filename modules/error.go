@@ -14,7 +14,7 @@ const (
 	StepCheck      Step = "check"      // the name is valid and not being changed
 	StepProvision  Step = "provision"  // Provisioner.Provision
 	StepValidate   Step = "validate"   // Validator.Validate
-	StepGroups     Step = "groups"     // Module.Groups and the definitions of the tools
+	StepGroups     Step = "groups"     // Module.ToolGroups and the definitions of the tools
 	StepRegister   Step = "register"   // the groups are registered
 	StepUnregister Step = "unregister" // the groups are unregistered
 	StepWait       Step = "wait"       // for the calls in progress; Err is the context's

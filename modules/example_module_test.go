@@ -30,7 +30,7 @@ func newDice(c modules.Config) (modules.Module, error) {
 
 func (d *dice) Name() string { return d.name }
 
-func (d *dice) Groups() []toolgroups.Group {
+func (d *dice) ToolGroups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: "dice", Description: "Chance", Tools: []tool.Tool{d.roll}}}
 }
 
@@ -42,7 +42,7 @@ func Example_module() {
 		fmt.Println(err)
 		return
 	}
-	result, err := m.Groups()[0].Tools[0].Call(context.Background(), tool.Call{Args: []byte(`{}`)})
+	result, err := m.ToolGroups()[0].Tools[0].Call(context.Background(), tool.Call{Args: []byte(`{}`)})
 	fmt.Println(string(result.JSON()), err)
 	// Output: 1 <nil>
 }

@@ -13,7 +13,7 @@ import (
 // A module is made from its configuration and loaded; then its groups are registered.
 func Example() {
 	var kinds modules.Registry
-	if err := kinds.Register(modules.Kind{Name: textstats.Kind, New: textstats.New}); err != nil {
+	if err := kinds.RegisterKind(modules.Kind{Name: textstats.Kind, New: textstats.New}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -23,16 +23,16 @@ func Example() {
 		return
 	}
 	ctx := context.Background()
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	loader := modules.NewLoader(groups)
-	if err := loader.Load(ctx, m); err != nil {
+	if err := loader.LoadModule(ctx, m); err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, g := range groups.Snapshot().Groups() {
 		fmt.Println(g.ID, g.Tools, "of", g.Owner)
 	}
-	fmt.Println(loader.Unload(ctx, "textstats"), len(groups.Snapshot().Groups()))
+	fmt.Println(loader.UnloadModule(ctx, "textstats"), len(groups.Snapshot().Groups()))
 	// Output:
 	// textstats [count_words longest_lines] of module:textstats
 	// <nil> 0
@@ -41,7 +41,7 @@ func Example() {
 // An error names the module and the step that failed.
 func ExampleStepError() {
 	loader := modules.NewLoader(toolgroups.NewManager())
-	fmt.Println(loader.Load(context.Background(), plainModule{"root"}))
+	fmt.Println(loader.LoadModule(context.Background(), plainModule{"root"}))
 	// Output:
 	// module "root": check: invalid_config: module name "root" is reserved; choose another
 }

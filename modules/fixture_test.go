@@ -60,15 +60,15 @@ func (f *fakeModule) Provision(ctx context.Context) error {
 	f.record("provision")
 	return f.provision(ctx)
 }
-func (f *fakeModule) Validate() error            { f.record("validate"); return f.validate() }
-func (f *fakeModule) Groups() []toolgroups.Group { f.record("groups"); return f.groups() }
-func (f *fakeModule) Close() error               { f.record("close"); return f.close() }
+func (f *fakeModule) Validate() error                { f.record("validate"); return f.validate() }
+func (f *fakeModule) ToolGroups() []toolgroups.Group { f.record("groups"); return f.groups() }
+func (f *fakeModule) Close() error                   { f.record("close"); return f.close() }
 
 // plainModule implements Module only.
 type plainModule struct{ name string }
 
-func (p plainModule) Name() string               { return p.name }
-func (p plainModule) Groups() []toolgroups.Group { return nil }
+func (p plainModule) Name() string                   { return p.name }
+func (p plainModule) ToolGroups() []toolgroups.Group { return nil }
 
 // toolFunc is a tool without arguments that calls a function.
 type toolFunc struct {
@@ -107,7 +107,7 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
-	fx := &fixture{T: t, manager: toolgroups.NewManager(toolgroups.Reserved()...)}
+	fx := &fixture{T: t, manager: toolgroups.NewManager(toolgroups.ReservedIDs()...)}
 	fx.register(toolgroups.Builtin, group(toolgroups.Workspace, textTool("read_file", "builtin")))
 	fx.register("module:neighbour", group("other_group", textTool("other_tool", "neighbour")))
 	fx.loader = modules.NewLoader(fx.manager)
@@ -121,14 +121,14 @@ func newFixture(t *testing.T) *fixture {
 
 func (fx *fixture) register(owner toolgroups.Owner, g toolgroups.Group) {
 	fx.Helper()
-	if _, err := fx.manager.Register(owner, g); err != nil {
+	if _, err := fx.manager.RegisterGroup(owner, g); err != nil {
 		fx.Fatal(err)
 	}
 }
 
 func (fx *fixture) load(m modules.Module) {
 	fx.Helper()
-	if err := fx.loader.Load(fx.Context(), m); err != nil {
+	if err := fx.loader.LoadModule(fx.Context(), m); err != nil {
 		fx.Fatalf("Load: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func (fx *fixture) offered() []string {
 // call calls a registered tool: see callTool.
 func (fx *fixture) call(name string) string {
 	fx.Helper()
-	h, ok := fx.manager.Snapshot().Lookup(name)
+	h, ok := fx.manager.Snapshot().LookupTool(name)
 	if !ok {
 		fx.Fatalf("there is no tool %q", name)
 	}
@@ -165,7 +165,7 @@ func (fx *fixture) call(name string) string {
 func callTool(ctx context.Context, t tool.Tool) string {
 	result, err := t.Call(ctx, tool.Call{Args: json.RawMessage(`{}`)})
 	if err != nil {
-		return string(errcode.Of(err))
+		return string(errcode.CodeOf(err))
 	}
 	return result.Text
 }
@@ -179,7 +179,7 @@ func (fx *fixture) wantOffered(want ...string) {
 
 func (fx *fixture) wantLoaded(want ...modules.Info) {
 	fx.Helper()
-	if diff := cmp.Diff(append([]modules.Info{}, want...), fx.loader.Modules()); diff != "" {
+	if diff := cmp.Diff(append([]modules.Info{}, want...), fx.loader.ListModules()); diff != "" {
 		fx.Errorf("modules (-want +got):\n%s", diff)
 	}
 }
@@ -188,8 +188,8 @@ func (fx *fixture) wantLoaded(want ...modules.Info) {
 func wantStep(t *testing.T, err error, step modules.Step, code errcode.Code) {
 	t.Helper()
 	e, ok := errors.AsType[*modules.StepError](err)
-	if !ok || e.Step != step || errcode.Of(err) != code {
-		t.Errorf("error is %v, of code %q; want step %q, code %q", err, errcode.Of(err), step, code)
+	if !ok || e.Step != step || errcode.CodeOf(err) != code {
+		t.Errorf("error is %v, of code %q; want step %q, code %q", err, errcode.CodeOf(err), step, code)
 	}
 }
 

@@ -48,7 +48,7 @@ func (i *instance) prepare(ctx context.Context) error {
 	if err := i.provisionAndValidate(ctx); err != nil {
 		return err
 	}
-	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
+	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.ToolGroups()) })
 	if err != nil {
 		return i.stepError(StepGroups, err)
 	}

@@ -125,7 +125,7 @@ func (i *instance) provision(a *provisionAttempt) {
 		i.loader.log().Error("module could not be provisioned", "module", i.name, "error", err)
 		return
 	}
-	i.loader.Changed(i.name)
+	i.loader.NotifyChanged(i.name)
 }
 
 // finish records the result of an attempt and wakes its waiters.
@@ -141,13 +141,13 @@ func (s *lazyState) finish(a *provisionAttempt, err error) {
 	close(a.done)
 }
 
-// Provision provisions a module that was loaded with its cached groups, as its first
+// ProvisionModule provisions a module that was loaded with its cached groups, as its first
 // call would. It returns nil if the module is provisioned already. ctx bounds the
 // wait; the attempt continues.
 //
 // Errors: conflict when no module of this name is loaded, tool_unavailable when the
 // attempt failed, or the last one did and its delay has not passed.
-func (l *Loader) Provision(ctx context.Context, name string) error {
+func (l *Loader) ProvisionModule(ctx context.Context, name string) error {
 	l.mu.Lock()
 	i := l.find(name)
 	l.mu.Unlock()

@@ -32,7 +32,7 @@ func TestLazy_ProvisionedByFirstCall(t *testing.T) {
 		f.provision = func(context.Context) error { <-started; return nil }
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
 		wantCalls(t, f, "name")
-		h, _ := fx.manager.Snapshot().Lookup("t")
+		h, _ := fx.manager.Snapshot().LookupTool("t")
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
@@ -51,7 +51,7 @@ func TestLazy_ProvisionedByFirstCall(t *testing.T) {
 		fx.waitIdle()
 		wantCalls(t, f, "name provision validate groups")
 		fx.wantOffered("module:m a: t=new", "module:m b: u=new")
-		if err := fx.loader.Provision(t.Context(), "m"); err != nil {
+		if err := fx.loader.ProvisionModule(t.Context(), "m"); err != nil {
 			t.Errorf("Provision of a provisioned module: %v", err)
 		}
 		if err := fx.loader.Close(t.Context()); err != nil {
@@ -77,7 +77,7 @@ func TestLazy_ProvisionedOnReload(t *testing.T) {
 	f := newFakeModule("m", group("a", textTool("t", "new")))
 	f.provision = func(context.Context) error { return errors.New("no") }
 	lazy := lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}}
-	wantStep(t, fx.loader.Reload(t.Context(), lazy), modules.StepProvision, errcode.Internal)
+	wantStep(t, fx.loader.ReloadModule(t.Context(), lazy), modules.StepProvision, errcode.Internal)
 	fx.wantOffered("module:m a: t=old")
 }
 
@@ -96,12 +96,12 @@ func TestLazy_RetriesProvisionAfterBackoff(t *testing.T) {
 			return down
 		}
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
-		h, _ := fx.manager.Snapshot().Lookup("t")
+		h, _ := fx.manager.Snapshot().LookupTool("t")
 		delay := time.Second
 		for n := 1; n <= 8; n++ {
 			for range 3 { // the first provisions, the others get its error
 				_, err := h.Tool.Call(t.Context(), tool.Call{})
-				if errcode.Of(err) != errcode.ToolUnavailable || n != 3 && !strings.Contains(errcode.Message(err), "the server is down") {
+				if errcode.CodeOf(err) != errcode.ToolUnavailable || n != 3 && !strings.Contains(errcode.Message(err), "the server is down") {
 					t.Errorf("attempt %d: %v", n, err)
 				}
 			}
@@ -130,7 +130,7 @@ func TestLazy_RefreshesCachedGroups(t *testing.T) {
 		lazy := &lazyModule{f, []toolgroups.Group{group("a", textTool("t", "1"))}}
 		fx.load(lazy)
 		lazy.cached = append(lazy.cached, group("b", textTool("u", "1")))
-		fx.loader.Changed("m")
+		fx.loader.NotifyChanged("m")
 		fx.waitIdle()
 		fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"a", "b"}})
 		wantCalls(t, f, "name")
@@ -147,14 +147,14 @@ func TestLoader_ProvisionOutlivesContext(t *testing.T) {
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := fx.loader.Provision(ctx, "m"); errcode.Of(err) != errcode.ToolUnavailable {
+		if err := fx.loader.ProvisionModule(ctx, "m"); errcode.CodeOf(err) != errcode.ToolUnavailable {
 			t.Errorf("Provision: %v", err)
 		}
 		close(release)
 		fx.waitIdle()
 		fx.wantOffered("module:m a: t=new")
 		wantCalls(t, f, "name provision validate groups")
-		wantStep(t, fx.loader.Provision(t.Context(), "n"), modules.StepCheck, errcode.Conflict)
+		wantStep(t, fx.loader.ProvisionModule(t.Context(), "n"), modules.StepCheck, errcode.Conflict)
 	})
 }
 
@@ -166,12 +166,12 @@ func TestLazy_UnloadDuringProvisionClosesOnce(t *testing.T) {
 		f := newFakeModule("m", group("a", textTool("t", "new")))
 		f.provision = blockUntil(release)
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
-		h, _ := fx.manager.Snapshot().Lookup("t")
+		h, _ := fx.manager.Snapshot().LookupTool("t")
 		got := make(chan string, 1)
 		go func() { got <- callTool(t.Context(), h.Tool) }()
 		synctest.Wait()
 		done := make(chan error, 1)
-		go func() { done <- fx.loader.Unload(t.Context(), "m") }()
+		go func() { done <- fx.loader.UnloadModule(t.Context(), "m") }()
 		synctest.Wait()
 		close(release)
 		if err := <-done; err != nil {

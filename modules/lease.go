@@ -26,7 +26,7 @@ func (t *leasedTool) Definition() tool.Definition { return t.definition }
 // meanwhile, the tool is not called and the error has the code tool_unavailable. A
 // panic of the tool is left to the gate.
 func (t *leasedTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	lease, ok := t.Lease()
+	lease, ok := t.AcquireLease()
 	if !ok {
 		return tool.Result{}, errcode.New(errcode.ToolUnavailable,
 			"%s did not start: module %q was unloaded or replaced; call it again if you still have the tool", t.definition.Name, t.instance.name)
@@ -35,8 +35,8 @@ func (t *leasedTool) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	return lease.Call(ctx, c)
 }
 
-// Lease implements tool.Leaser.
-func (t *leasedTool) Lease() (tool.Lease, bool) {
+// AcquireLease implements tool.Leaser.
+func (t *leasedTool) AcquireLease() (tool.Lease, bool) {
 	if !t.instance.acquire() {
 		return nil, false
 	}

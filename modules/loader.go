@@ -17,8 +17,8 @@ import (
 // Groups is the registry of tool groups, as toolgroups.Manager and runtime.Runtime
 // implement it. Registering a group again replaces it atomically.
 type Groups interface {
-	Register(owner toolgroups.Owner, g toolgroups.Group) (toolgroups.Warning, error)
-	Unregister(owner toolgroups.Owner, id toolgroups.GroupID) error
+	RegisterGroup(owner toolgroups.Owner, g toolgroups.Group) (toolgroups.Warning, error)
+	UnregisterGroup(owner toolgroups.Owner, id toolgroups.GroupID) error
 }
 
 // Loader loads, reloads and unloads modules. All methods are safe for concurrent use.
@@ -74,7 +74,7 @@ func (l *Loader) log() *slog.Logger {
 
 func (l *Loader) stepTimeout() time.Duration { return cmp.Or(l.StepTimeout, 30*time.Second) }
 
-// Load brings a module into service. It runs steps 2 to 4 of Module: Provision,
+// LoadModule brings a module into service. It runs steps 2 to 4 of Module: Provision,
 // Validate, Groups, and the registration of the groups. Before that it checks that the
 // name is valid (CheckName) and free; a module that fails there has not been changed.
 // Each tool's Definition is called once.
@@ -82,7 +82,7 @@ func (l *Loader) stepTimeout() time.Duration { return cmp.Or(l.StepTimeout, 30*t
 // When a step fails, those before it are undone in reverse order: the groups are
 // unregistered, calls in progress are waited for, and the module is closed. A Lazy
 // module with cached groups is only registered.
-func (l *Loader) Load(ctx context.Context, m Module) error {
+func (l *Loader) LoadModule(ctx context.Context, m Module) error {
 	s, err := l.stage(ctx, m, false)
 	if err != nil {
 		return err
@@ -90,14 +90,14 @@ func (l *Loader) Load(ctx context.Context, m Module) error {
 	return s.Swap(ctx)
 }
 
-// Reload replaces the loaded module of m's name by m, which has to be another value.
+// ReloadModule replaces the loaded module of m's name by m, which has to be another value.
 // The new module is provisioned and validated while the old one stays in service. Then
 // its groups replace those of the same id, each atomically, and the old module's other
 // groups are unregistered. Then the old module is ended as by Unload.
 //
 // When the new module fails, the old one stays with its groups. Errors of StepWait and
 // StepClose alone come from the end of the old module: the new one is in service.
-func (l *Loader) Reload(ctx context.Context, m Module) error {
+func (l *Loader) ReloadModule(ctx context.Context, m Module) error {
 	s, err := l.stage(ctx, m, true)
 	if err != nil {
 		return err
@@ -105,13 +105,13 @@ func (l *Loader) Reload(ctx context.Context, m Module) error {
 	return s.Swap(ctx)
 }
 
-// Unload takes a module out of service. It unregisters the groups, the last one first,
+// UnloadModule takes a module out of service. It unregisters the groups, the last one first,
 // rejects new calls, and closes the module when its calls in progress have ended.
 //
 // ctx bounds that wait. When it ends first, the error is of StepWait; the module is
 // unloaded nevertheless and closes after the last call, which Close waits for. A tool
 // that unloads its own module waits for itself until ctx ends.
-func (l *Loader) Unload(ctx context.Context, name string) error {
+func (l *Loader) UnloadModule(ctx context.Context, name string) error {
 	i, err := l.lockModule(ctx, name, nil, true)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (l *Loader) Close(ctx context.Context) error {
 	names, draining := l.beginClose()
 	var errs []error
 	for _, name := range slices.Backward(names) {
-		errs = append(errs, l.Unload(ctx, name))
+		errs = append(errs, l.UnloadModule(ctx, name))
 	}
 	for _, i := range draining {
 		errs = append(errs, l.waitClosed(ctx, i))
@@ -137,8 +137,8 @@ func (l *Loader) Close(ctx context.Context) error {
 	return errors.Join(append(errs, l.WaitIdle(ctx))...)
 }
 
-// Modules lists the loaded modules, sorted by name.
-func (l *Loader) Modules() []Info {
+// ListModules lists the loaded modules, sorted by name.
+func (l *Loader) ListModules() []Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := make([]Info, len(l.loaded))
@@ -252,7 +252,7 @@ func (l *Loader) unlock(name string) {
 // unregisterGroups unregisters the groups of i. A group that stays because of an error
 // does no harm: its tools are unavailable, and a module of the same name replaces it.
 func (l *Loader) unregisterGroups(i *instance) error {
-	changes := newRegistration(l.groups, Owner(i.name), i.groups)
+	changes := newRegistration(l.groups, OwnerOf(i.name), i.groups)
 	var errs []error
 	for _, g := range slices.Backward(i.groups) {
 		if err := changes.drop(g.ID); err != nil {

@@ -20,7 +20,7 @@ func TestLoader_RunsStepsInOrder(t *testing.T) {
 	fx.wantOffered("module:m a: alpha=2 gamma=3", "module:m b: beta=1")
 	fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"a", "b"}})
 
-	if err := fx.loader.Unload(t.Context(), "m"); err != nil {
+	if err := fx.loader.UnloadModule(t.Context(), "m"); err != nil {
 		t.Fatalf("Unload: %v", err)
 	}
 	wantCalls(t, f, "name provision validate groups close")
@@ -51,7 +51,7 @@ func TestLoader_RejectsInvalidNameUntouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fx := newFixture(t)
 			f := newFakeModule(name, group("g", textTool("t", "1")))
-			wantStep(t, fx.loader.Load(t.Context(), f), modules.StepCheck, errcode.InvalidConfig)
+			wantStep(t, fx.loader.LoadModule(t.Context(), f), modules.StepCheck, errcode.InvalidConfig)
 			wantCalls(t, f, "name")
 			fx.wantOffered()
 		})
@@ -61,8 +61,8 @@ func TestLoader_RejectsInvalidNameUntouched(t *testing.T) {
 func TestLoader_RejectsNilModule(t *testing.T) {
 	fx := newFixture(t)
 	var missing *fakeModule
-	wantStep(t, fx.loader.Load(t.Context(), nil), modules.StepCheck, errcode.InvalidConfig)
-	wantStep(t, fx.loader.Load(t.Context(), missing), modules.StepCheck, errcode.Internal)
+	wantStep(t, fx.loader.LoadModule(t.Context(), nil), modules.StepCheck, errcode.InvalidConfig)
+	wantStep(t, fx.loader.LoadModule(t.Context(), missing), modules.StepCheck, errcode.Internal)
 }
 
 // failures are the steps at which a module can fail before its groups are registered.
@@ -86,7 +86,7 @@ func TestLoader_ClosesFailedModule(t *testing.T) {
 			fx := newFixture(t)
 			f := newFakeModule("m", group("g", textTool("t", "1")))
 			b.set(f, func() error { return cause })
-			err := fx.loader.Load(t.Context(), f)
+			err := fx.loader.LoadModule(t.Context(), f)
 			wantStep(t, err, b.step, errcode.Internal)
 			if !errors.Is(err, cause) {
 				t.Errorf("error %v does not wrap its cause", err)
@@ -120,7 +120,7 @@ func TestLoader_ReportsPanicAsStepError(t *testing.T) {
 			fx := newFixture(t)
 			f := newFakeModule("m", group("g", textTool("t", "1")))
 			tt.set(f)
-			err := fx.loader.Load(t.Context(), f)
+			err := fx.loader.LoadModule(t.Context(), f)
 			wantStep(t, err, tt.step, errcode.Internal)
 			if err == nil || !strings.Contains(err.Error(), "panicked: boom") {
 				t.Errorf("error %v does not mention the panic", err)
@@ -142,7 +142,7 @@ func TestLoader_UnloadsModuleWhoseClosePanics(t *testing.T) {
 	f := newFakeModule("m", group("g", textTool("t", "1")))
 	f.close = func() error { panic("boom") }
 	fx.load(f)
-	wantStep(t, fx.loader.Unload(t.Context(), "m"), modules.StepClose, errcode.Internal)
+	wantStep(t, fx.loader.UnloadModule(t.Context(), "m"), modules.StepClose, errcode.Internal)
 	fx.wantOffered()
 	fx.wantLoaded()
 }
@@ -153,7 +153,7 @@ func TestLoader_JoinsStepAndCloseErrors(t *testing.T) {
 	first, second := errors.New("not valid"), errors.New("not closed")
 	f.validate = func() error { return first }
 	f.close = func() error { return second }
-	err := fx.loader.Load(t.Context(), f)
+	err := fx.loader.LoadModule(t.Context(), f)
 	wantStep(t, err, modules.StepValidate, errcode.Internal)
 	if !errors.Is(err, first) || !errors.Is(err, second) {
 		t.Errorf("error %v does not wrap both causes", err)
@@ -186,7 +186,7 @@ func TestLoader_RejectsGroupsAndToolsOfOthers(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			fx := newFixture(t)
 			f := newFakeModule("m", tt.groups...)
-			wantStep(t, fx.loader.Load(t.Context(), f), tt.step, tt.code)
+			wantStep(t, fx.loader.LoadModule(t.Context(), f), tt.step, tt.code)
 			wantCalls(t, f, "name provision validate groups close")
 			fx.wantOffered()
 			fx.wantOthersUnchanged()
@@ -195,7 +195,7 @@ func TestLoader_RejectsGroupsAndToolsOfOthers(t *testing.T) {
 			fx := newFixture(t)
 			old, f := newFakeModule("m", group("good", textTool("fine", "old")), group("gone", textTool("t", "old"))), newFakeModule("m", tt.groups...)
 			fx.load(old)
-			wantStep(t, fx.loader.Reload(t.Context(), f), tt.step, tt.code)
+			wantStep(t, fx.loader.ReloadModule(t.Context(), f), tt.step, tt.code)
 			wantCalls(t, f, "name provision validate groups close")
 			wantCalls(t, old, "name provision validate groups")
 			fx.wantOffered("module:m gone: t=old", "module:m good: fine=old")
@@ -220,7 +220,7 @@ func TestLoader_CopiesDefinitionsOnce(t *testing.T) {
 	input := []byte(`{"type":"object"}`)
 	fx.load(newFakeModule("m", group("g", &changingTool{input: input})))
 	copy(input, "overwrite")
-	h, _ := fx.manager.Snapshot().Lookup("first")
+	h, _ := fx.manager.Snapshot().LookupTool("first")
 	if d := h.Tool.Definition(); d.Name != "first" || string(d.Input) != `{"type":"object"}` || string(h.Definition.Input) != `{"type":"object"}` {
 		t.Errorf("the definition changed to %s %s", d.Name, d.Input)
 	}
@@ -248,12 +248,12 @@ func TestLoader_RejectsConflictingChanges(t *testing.T) {
 	fx.load(f)
 	another := newFakeModule("m", group("g", textTool("t", "2")))
 	for what, err := range map[string]error{
-		"load twice":         fx.loader.Load(t.Context(), another),
-		"load itself":        fx.loader.Load(t.Context(), f),
-		"reload itself":      fx.loader.Reload(t.Context(), f),
-		"reload unknown":     fx.loader.Reload(t.Context(), newFakeModule("n")),
-		"unload unknown":     fx.loader.Unload(t.Context(), "n"),
-		"unload other owner": fx.loader.Unload(t.Context(), "neighbour"),
+		"load twice":         fx.loader.LoadModule(t.Context(), another),
+		"load itself":        fx.loader.LoadModule(t.Context(), f),
+		"reload itself":      fx.loader.ReloadModule(t.Context(), f),
+		"reload unknown":     fx.loader.ReloadModule(t.Context(), newFakeModule("n")),
+		"unload unknown":     fx.loader.UnloadModule(t.Context(), "n"),
+		"unload other owner": fx.loader.UnloadModule(t.Context(), "neighbour"),
 	} {
 		t.Run(what, func(t *testing.T) { wantStep(t, err, modules.StepCheck, errcode.Conflict) })
 	}
@@ -267,9 +267,9 @@ func TestLoader_AllowsOneChangePerModule(t *testing.T) {
 	fx := newFixture(t)
 	f := newFakeModule("m", group("g", textTool("t", "1")))
 	f.provision = func(ctx context.Context) error {
-		wantStep(t, fx.loader.Load(ctx, newFakeModule("m")), modules.StepCheck, errcode.Conflict)
-		wantStep(t, fx.loader.Unload(ctx, "m"), modules.StepCheck, errcode.Conflict)
-		return fx.loader.Load(ctx, newFakeModule("helper")) // another module can be changed
+		wantStep(t, fx.loader.LoadModule(ctx, newFakeModule("m")), modules.StepCheck, errcode.Conflict)
+		wantStep(t, fx.loader.UnloadModule(ctx, "m"), modules.StepCheck, errcode.Conflict)
+		return fx.loader.LoadModule(ctx, newFakeModule("helper")) // another module can be changed
 	}
 	fx.load(f)
 	if _, ok := fx.loader.GroupsOf("helper"); !ok {
@@ -295,7 +295,7 @@ func TestLoader_CloseUnloadsInReverseOrder(t *testing.T) {
 	}
 	fx.wantOffered()
 	late := newFakeModule("late")
-	wantStep(t, fx.loader.Load(t.Context(), late), modules.StepCheck, errcode.Conflict)
+	wantStep(t, fx.loader.LoadModule(t.Context(), late), modules.StepCheck, errcode.Conflict)
 	wantCalls(t, late, "name")
 }
 
@@ -303,7 +303,7 @@ func TestLoader_UndoesLoadDuringClose(t *testing.T) {
 	fx := newFixture(t)
 	f := newFakeModule("m", group("g", textTool("t", "1")))
 	f.validate = func() error { return fx.loader.Close(t.Context()) }
-	wantStep(t, fx.loader.Load(t.Context(), f), modules.StepRegister, errcode.Conflict)
+	wantStep(t, fx.loader.LoadModule(t.Context(), f), modules.StepRegister, errcode.Conflict)
 	wantCalls(t, f, "name provision validate groups close")
 	fx.wantOffered()
 }

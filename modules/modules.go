@@ -49,10 +49,10 @@ type Module interface {
 	// Name returns the name of the instance: 1 to 128 ASCII letters, digits, '_',
 	// '.' or '-'.
 	Name() string
-	// Groups returns the groups with their tools. It is called after Provision and
+	// ToolGroups returns the groups with their tools. It is called after Provision and
 	// Validate, and again after Host.Changed. A tool that is the same value with the
 	// same definition as before stays registered unchanged.
-	Groups() []toolgroups.Group
+	ToolGroups() []toolgroups.Group
 }
 
 // Provisioner is a Module that acquires resources, such as connections, programs or
@@ -80,9 +80,9 @@ type Lazy interface {
 	CachedGroups() ([]toolgroups.Group, bool)
 }
 
-// Owner returns the owner of the groups of the module of this name. Roles that are
+// OwnerOf returns the owner of the groups of the module of this name. Roles that are
 // restricted to a server name it by the same name.
-func Owner(name string) toolgroups.Owner { return toolgroups.Server(name) }
+func OwnerOf(name string) toolgroups.Owner { return toolgroups.Server(name) }
 
 // reservedNames could be mistaken for something that is not a module.
 var reservedNames = [...]string{"builtin", "config", "operator", "root"}

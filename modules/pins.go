@@ -97,9 +97,9 @@ func (p *Pins) Get(ctx context.Context, owner toolgroups.Owner) (Pinned, error) 
 	return r.pinned(owner), nil
 }
 
-// Update records the definitions that owner offers now, each name once, and returns the
+// UpdateTools records the definitions that owner offers now, each name once, and returns the
 // record. It returns when the record is on disk.
-func (p *Pins) Update(ctx context.Context, owner toolgroups.Owner, prefix string, offered []Pin) (Pinned, error) {
+func (p *Pins) UpdateTools(ctx context.Context, owner toolgroups.Owner, prefix string, offered []Pin) (Pinned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before, err := p.read(ctx, owner)
@@ -115,12 +115,12 @@ func (p *Pins) Update(ctx context.Context, owner toolgroups.Owner, prefix string
 	return after.pinned(owner), nil
 }
 
-// Accept accepts a pending definition and returns it. name is its PendingTool.Name. The
+// AcceptTool accepts a pending definition and returns it. name is its PendingTool.Name. The
 // digest makes sure that only a definition the operator has seen is accepted.
 //
 // Errors: UnknownTool when no pending definition has this name; Conflict when the
 // pending definition has another digest by now.
-func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest string) (PendingTool, error) {
+func (p *Pins) AcceptTool(ctx context.Context, owner toolgroups.Owner, name, digest string) (PendingTool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, err := p.read(ctx, owner)
@@ -144,9 +144,9 @@ func (p *Pins) Accept(ctx context.Context, owner toolgroups.Owner, name, digest 
 	return list[at], nil
 }
 
-// Quarantine lists the pending definitions of all owners, sorted by Name. It is empty if
+// ListQuarantine lists the pending definitions of all owners, sorted by Name. It is empty if
 // the store is not Owners. Damaged records are skipped; the next Update replaces them.
-func (p *Pins) Quarantine(ctx context.Context) ([]PendingTool, error) {
+func (p *Pins) ListQuarantine(ctx context.Context) ([]PendingTool, error) {
 	owners, ok := p.store.(Owners)
 	if !ok {
 		return nil, nil

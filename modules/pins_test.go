@@ -54,14 +54,14 @@ func TestPins_AgreesWithModel(t *testing.T) {
 				if accepted == nil {
 					accepted = maps.Clone(offered)
 				}
-				if _, err := pins.Update(t.Context(), owner, "m__", pinsOf(offered)); err != nil {
+				if _, err := pins.UpdateTools(t.Context(), owner, "m__", pinsOf(offered)); err != nil {
 					t.Fatal(err)
 				}
-			} else if list, err := pins.Quarantine(t.Context()); err != nil {
+			} else if list, err := pins.ListQuarantine(t.Context()); err != nil {
 				t.Fatal(err)
 			} else if len(list) > 0 {
 				w := list[r.IntN(len(list))]
-				if _, err := pins.Accept(t.Context(), owner, w.Name, w.Digest); err != nil {
+				if _, err := pins.AcceptTool(t.Context(), owner, w.Name, w.Digest); err != nil {
 					t.Fatal(err)
 				}
 				accepted[w.Offered.Tool] = w.Offered.Description
@@ -158,12 +158,12 @@ func TestPins_Watch(t *testing.T) {
 	pins.Watch("b", func() { called["b"]++ })
 	for _, owner := range []toolgroups.Owner{"a", "b"} {
 		for _, offer := range []map[string]string{{}, {"x": "new", "y": "new"}} {
-			if _, err := pins.Update(t.Context(), owner, "", pinsOf(offer)); err != nil {
+			if _, err := pins.UpdateTools(t.Context(), owner, "", pinsOf(offer)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	list, err := pins.Quarantine(t.Context())
+	list, err := pins.ListQuarantine(t.Context())
 	if err != nil || len(list) != 4 {
 		t.Fatal(list, err)
 	}
@@ -171,7 +171,7 @@ func TestPins_Watch(t *testing.T) {
 		if w.Owner == "a" && w.Name == "y" {
 			stop()
 		}
-		if _, err := pins.Accept(t.Context(), w.Owner, w.Name, w.Digest); err != nil {
+		if _, err := pins.AcceptTool(t.Context(), w.Owner, w.Name, w.Digest); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestPins_WatchQuarantine(t *testing.T) {
 	stop := pins.WatchQuarantine(func() { called++ })
 	offer := func(owner toolgroups.Owner, texts map[string]string) {
 		t.Helper()
-		if _, err := pins.Update(t.Context(), owner, "", pinsOf(texts)); err != nil {
+		if _, err := pins.UpdateTools(t.Context(), owner, "", pinsOf(texts)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,11 +204,11 @@ func TestPins_WatchQuarantine(t *testing.T) {
 	offer("b", nil)
 	offer("a", map[string]string{"x": "two"})
 	want("changed offers", 3)
-	list, err := pins.Quarantine(t.Context())
+	list, err := pins.ListQuarantine(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if _, err := pins.Accept(t.Context(), "a", "x", list[0].Digest); err != nil {
+	if _, err := pins.AcceptTool(t.Context(), "a", "x", list[0].Digest); err != nil {
 		t.Fatal(err)
 	}
 	want("accept", 4)
@@ -220,7 +220,7 @@ func TestPins_WatchQuarantine(t *testing.T) {
 // Without a store no definition is active.
 func TestPins_WithoutStore(t *testing.T) {
 	pins := modules.NewPins(nil)
-	if p, err := pins.Update(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.Of(err) != errcode.Internal || len(p.Active) > 0 {
+	if p, err := pins.UpdateTools(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.CodeOf(err) != errcode.Internal || len(p.Active) > 0 {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if p, err := pins.Get(t.Context(), "a"); err == nil || p.Seen || len(p.Active) > 0 {

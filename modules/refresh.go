@@ -16,12 +16,12 @@ const minRefreshInterval = 100 * time.Millisecond
 // refresher refreshes one module while changes are pending.
 type refresher struct{ pending bool }
 
-// Changed notifies the loader that the groups of a module have changed. It returns at
+// NotifyChanged notifies the loader that the groups of a module have changed. It returns at
 // once. Soon Groups is called, once for several changes and at most ten times a second,
 // and the groups are registered in place of the old ones, as by Reload. Groups and tools
 // that are the same stay registered; calls in progress go on. On an error, which is
 // logged, the old groups stay. Changed ignores a name that is not loaded.
-func (l *Loader) Changed(name string) {
+func (l *Loader) NotifyChanged(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.locks[name] == nil && l.find(name) == nil {
@@ -90,7 +90,7 @@ func (l *Loader) refresh(i *instance) error {
 		return err
 	}
 	reuseTools(i.groups, groups)
-	changes := newRegistration(l.groups, Owner(i.name), i.groups)
+	changes := newRegistration(l.groups, OwnerOf(i.name), i.groups)
 	if err := changes.replace(i.groups, groups); err != nil {
 		return i.stepError(StepRegister, errors.Join(err, changes.rollback()))
 	}
@@ -106,7 +106,7 @@ func (i *instance) currentGroups(ctx context.Context) ([]toolgroups.Group, bool,
 	if i.isLazy() {
 		return i.cachedGroups(ctx)
 	}
-	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.Groups()) })
+	groups, err := runMethod(ctx, i, func() ([]toolgroups.Group, error) { return i.wrapGroups(i.module.ToolGroups()) })
 	if err != nil {
 		return nil, false, i.stepError(StepGroups, err)
 	}

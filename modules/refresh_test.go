@@ -41,14 +41,14 @@ func TestLoader_ChangedReplacesGroups(t *testing.T) {
 		f, become := changingModule(group("a", textTool("t", "1")), group("b", textTool("u", "1")))
 		fx.load(f)
 		become(group("b", textTool("u", "2"), textTool("v", "2")), group("c", textTool("t", "2")))
-		fx.loader.Changed("m")
+		fx.loader.NotifyChanged("m")
 		fx.waitIdle()
 		fx.wantOffered("module:m b: u=2 v=2", "module:m c: t=2")
 		fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"b", "c"}})
-		fx.loader.Changed("unknown")
+		fx.loader.NotifyChanged("unknown")
 		fx.waitIdle()
 		wantCalls(t, f, "name provision validate groups groups")
-		if err := fx.loader.Unload(t.Context(), "m"); err != nil {
+		if err := fx.loader.UnloadModule(t.Context(), "m"); err != nil {
 			t.Error(err)
 		}
 		fx.wantOffered()
@@ -62,18 +62,18 @@ func TestLoader_RefreshKeepsUnchangedTools(t *testing.T) {
 		same, other := &pointerTool{"same"}, &pointerTool{"other"}
 		f, become := changingModule(group("a", same), group("b", other))
 		fx.load(f)
-		before, _ := fx.manager.Snapshot().Lookup("same")
-		gone, _ := fx.manager.Snapshot().Lookup("other")
+		before, _ := fx.manager.Snapshot().LookupTool("same")
+		gone, _ := fx.manager.Snapshot().LookupTool("other")
 		become(group("a", same), group("b", &pointerTool{"other"}))
 		for range 3 {
-			fx.loader.Changed("m")
+			fx.loader.NotifyChanged("m")
 			fx.waitIdle()
 		}
-		after, _ := fx.manager.Snapshot().Lookup("same")
+		after, _ := fx.manager.Snapshot().LookupTool("same")
 		if before != after {
 			t.Error("the unchanged tool has a new handle")
 		}
-		if next, _ := fx.manager.Snapshot().Lookup("other"); next == gone {
+		if next, _ := fx.manager.Snapshot().LookupTool("other"); next == gone {
 			t.Error("the replaced tool has the old handle")
 		}
 	})
@@ -98,7 +98,7 @@ func TestLoader_LimitsRefreshes(t *testing.T) {
 		fx.load(f)
 		begin := time.Now()
 		for time.Since(begin) < time.Second {
-			fx.loader.Changed("m")
+			fx.loader.NotifyChanged("m")
 			time.Sleep(time.Millisecond) // in synctest's time
 		}
 		fx.waitIdle()
@@ -115,7 +115,7 @@ func TestLoader_KeepsChangeDuringLoad(t *testing.T) {
 		f, become := changingModule(group("a", textTool("t", "1")))
 		first, groups := sync.OnceFunc(func() {
 			become(group("a", textTool("t", "2")))
-			fx.loader.Changed("m")
+			fx.loader.NotifyChanged("m")
 		}), f.groups
 		f.groups = func() []toolgroups.Group { defer first(); return groups() }
 		fx.load(f)
@@ -147,7 +147,7 @@ func TestLoader_FailedRefreshKeepsGroups(t *testing.T) {
 				f.groups = func() []toolgroups.Group { return (*now.Load())() }
 				fx.load(f)
 				now.Store(&broken)
-				fx.loader.Changed("m")
+				fx.loader.NotifyChanged("m")
 				fx.waitIdle()
 				fx.wantOffered("module:m a: t=1")
 				fx.wantOthersUnchanged()
@@ -155,7 +155,7 @@ func TestLoader_FailedRefreshKeepsGroups(t *testing.T) {
 					t.Errorf("the log has %q", log.String())
 				}
 				now.Store(&working)
-				fx.loader.Changed("m")
+				fx.loader.NotifyChanged("m")
 				fx.waitIdle()
 				fx.wantOffered("module:m a: t=1")
 			})
@@ -186,7 +186,7 @@ func TestLoader_TimesOutHangingStep(t *testing.T) {
 				f := newFakeModule("m")
 				set(f, blockUntil(release))
 				begin := time.Now()
-				wantStep(t, fx.loader.Load(t.Context(), f), step, errcode.Internal)
+				wantStep(t, fx.loader.LoadModule(t.Context(), f), step, errcode.Internal)
 				if took := time.Since(begin); took > 40*time.Second {
 					t.Errorf("Load took %v", took)
 				}
@@ -226,13 +226,13 @@ func TestLoader_TimesOutHangingRefresh(t *testing.T) {
 			return []toolgroups.Group{group("a", textTool("t", "1"))}
 		}
 		fx.load(f)
-		fx.loader.Changed("m")
+		fx.loader.NotifyChanged("m")
 		synctest.Wait()
 		fx.wantOffered("module:m a: t=1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		// A method of the old module still runs, so it closes later.
-		wantStep(t, fx.loader.Reload(ctx, newFakeModule("m", group("a", textTool("t", "2")))), modules.StepWait, errcode.Internal)
+		wantStep(t, fx.loader.ReloadModule(ctx, newFakeModule("m", group("a", textTool("t", "2")))), modules.StepWait, errcode.Internal)
 		fx.wantOffered("module:m a: t=2")
 		close(release)
 		if err := fx.loader.Close(t.Context()); err != nil {
@@ -247,7 +247,7 @@ func TestLoader_AbandonsHangingCalls(t *testing.T) {
 		release := make(chan struct{})
 		f := newFakeModule("m", group("a", blockingTool("slow", "late", release), textTool("quick", "1")))
 		fx.load(f)
-		h, _ := fx.manager.Snapshot().Lookup("slow")
+		h, _ := fx.manager.Snapshot().LookupTool("slow")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var all sync.WaitGroup
@@ -269,7 +269,7 @@ func TestLoader_AbandonsHangingCalls(t *testing.T) {
 		if got := callTool(next, h.Tool); got != "late" {
 			t.Errorf("after they have returned the next returns %q", got)
 		}
-		if err := fx.loader.Unload(t.Context(), "m"); err != nil {
+		if err := fx.loader.UnloadModule(t.Context(), "m"); err != nil {
 			t.Error(err)
 		}
 		wantCalls(t, f, "name provision validate groups close")

@@ -111,14 +111,14 @@ func (r *registration) rollback() error {
 }
 
 func (r *registration) register(g toolgroups.Group) error {
-	_, err := r.registry.Register(r.owner, g)
+	_, err := r.registry.RegisterGroup(r.owner, g)
 	return err
 }
 
 // unregister returns nil also when the owner has no such group.
 func (r *registration) unregister(id toolgroups.GroupID) error {
-	err := r.registry.Unregister(r.owner, id)
-	switch errcode.Of(err) {
+	err := r.registry.UnregisterGroup(r.owner, id)
+	switch errcode.CodeOf(err) {
 	case errcode.GroupNotFound, errcode.CannotUnregisterReserved:
 		return nil
 	}

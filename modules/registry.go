@@ -29,7 +29,7 @@ type Host struct {
 	Log   *slog.Logger
 	Store Store
 	// Changed notifies the Loader that the module's groups have changed:
-	// Loader.Changed. It returns at once.
+	// Loader.NotifyChanged. It returns at once.
 	Changed func()
 }
 
@@ -79,9 +79,9 @@ type Registry struct {
 	kinds map[string]Constructor
 }
 
-// Register adds a kind. It rejects an invalid name and a nil constructor with
+// RegisterKind adds a kind. It rejects an invalid name and a nil constructor with
 // invalid_config, and a kind of the same name with conflict.
-func (r *Registry) Register(k Kind) error {
+func (r *Registry) RegisterKind(k Kind) error {
 	kind, fn := k.Name, k.New
 	if err := tool.CheckName(kind); err != nil {
 		return errcode.New(errcode.InvalidConfig, "register module kind: %s", strings.TrimPrefix(err.Error(), "tool "))
@@ -99,8 +99,8 @@ func (r *Registry) Register(k Kind) error {
 	return nil
 }
 
-// Kinds returns the names of the kinds, sorted.
-func (r *Registry) Kinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
+// ListKinds returns the names of the kinds, sorted.
+func (r *Registry) ListKinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 
 // New makes a module. It rejects, with invalid_config, a kind that is not registered, an
 // invalid name, and a module that does not have the configured name. A panic of the
@@ -108,7 +108,7 @@ func (r *Registry) Kinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 func (r *Registry) New(kind string, c Config) (Module, error) {
 	fn, ok := r.kinds[kind]
 	if !ok {
-		return nil, errcode.New(errcode.InvalidConfig, "make module: unknown kind %q; registered are: %s", kind, strings.Join(r.Kinds(), ", "))
+		return nil, errcode.New(errcode.InvalidConfig, "make module: unknown kind %q; registered are: %s", kind, strings.Join(r.ListKinds(), ", "))
 	}
 	if c.Name == "" {
 		c.Name = kind

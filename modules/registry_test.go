@@ -16,15 +16,15 @@ func newPlainModule(c modules.Config) (modules.Module, error) { return plainModu
 
 func TestRegistry_ListsAndMakesKinds(t *testing.T) {
 	var r modules.Registry
-	if got := r.Kinds(); len(got) != 0 {
+	if got := r.ListKinds(); len(got) != 0 {
 		t.Errorf("the zero Registry has %v", got)
 	}
 	for _, kind := range []string{"mcp", "chrome", "toolbox"} {
-		if err := r.Register(modules.Kind{Name: kind, New: newPlainModule}); err != nil {
+		if err := r.RegisterKind(modules.Kind{Name: kind, New: newPlainModule}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := r.Kinds(), []string{"chrome", "mcp", "toolbox"}; !slices.Equal(got, want) {
+	if got, want := r.ListKinds(), []string{"chrome", "mcp", "toolbox"}; !slices.Equal(got, want) {
 		t.Errorf("kinds %v, want %v", got, want)
 	}
 	for _, tt := range []struct{ name, want string }{{"", "mcp"}, {"wiki", "wiki"}} {
@@ -49,13 +49,13 @@ func TestRegistry_RejectsInvalidKind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
 			var r modules.Registry
-			if err := r.Register(modules.Kind{Name: "mcp", New: newPlainModule}); err != nil {
+			if err := r.RegisterKind(modules.Kind{Name: "mcp", New: newPlainModule}); err != nil {
 				t.Fatal(err)
 			}
-			if got := errcode.Of(r.Register(modules.Kind{Name: tt.kind, New: tt.fn})); got != tt.want {
+			if got := errcode.CodeOf(r.RegisterKind(modules.Kind{Name: tt.kind, New: tt.fn})); got != tt.want {
 				t.Errorf("code %q, want %q", got, tt.want)
 			}
-			if got := r.Kinds(); len(got) != 1 {
+			if got := r.ListKinds(); len(got) != 1 {
 				t.Errorf("kinds are %v", got)
 			}
 		})
@@ -78,7 +78,7 @@ func TestRegistry_RejectsInvalidModule(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
 			var r modules.Registry
-			if err := r.Register(modules.Kind{Name: "mcp", New: tt.fn}); err != nil {
+			if err := r.RegisterKind(modules.Kind{Name: "mcp", New: tt.fn}); err != nil {
 				t.Fatal(err)
 			}
 			m, err := r.New(tt.kind, modules.Config{Name: tt.name})
@@ -109,7 +109,7 @@ func TestConfig_DecodesOverDefaults(t *testing.T) {
 				Port int `json:"port"`
 			}{7}
 			err := modules.Config{Name: "m", Settings: json.RawMessage(tt.settings)}.Decode(&into)
-			if errcode.Of(err) != tt.code || into.Port != tt.want && tt.code == "" {
+			if errcode.CodeOf(err) != tt.code || into.Port != tt.want && tt.code == "" {
 				t.Errorf("port %d, error %v; want %d, code %q", into.Port, err, tt.want, tt.code)
 			}
 		})

@@ -50,7 +50,7 @@ func TestLoader_ReloadReplacesGroups(t *testing.T) {
 			fx := newFixture(t)
 			old, next := newFakeModule("m", tt.old...), newFakeModule("m", tt.next...)
 			fx.load(old)
-			if err := fx.loader.Reload(t.Context(), next); err != nil {
+			if err := fx.loader.ReloadModule(t.Context(), next); err != nil {
 				t.Fatalf("Reload: %v", err)
 			}
 			fx.wantOffered(tt.want...)
@@ -73,7 +73,7 @@ func reloadWithFaults(t *testing.T, old, next []toolgroups.Group, want []string)
 			fx.load(first)
 			before := fx.offered()
 			faulty.left = at
-			err := fx.loader.Reload(t.Context(), second)
+			err := fx.loader.ReloadModule(t.Context(), second)
 			if faulty.left > 0 { // the reload makes fewer changes
 				fx.wantOffered(want...)
 				return
@@ -95,12 +95,12 @@ type faultyRegistry struct {
 	made bool // whether that change is made nevertheless
 }
 
-func (f *faultyRegistry) Register(owner toolgroups.Owner, g toolgroups.Group) (w toolgroups.Warning, err error) {
-	return w, f.maybe(func() error { w, err = f.Manager.Register(owner, g); return err })
+func (f *faultyRegistry) RegisterGroup(owner toolgroups.Owner, g toolgroups.Group) (w toolgroups.Warning, err error) {
+	return w, f.maybe(func() error { w, err = f.Manager.RegisterGroup(owner, g); return err })
 }
 
-func (f *faultyRegistry) Unregister(owner toolgroups.Owner, id toolgroups.GroupID) error {
-	return f.maybe(func() error { return f.Manager.Unregister(owner, id) })
+func (f *faultyRegistry) UnregisterGroup(owner toolgroups.Owner, id toolgroups.GroupID) error {
+	return f.maybe(func() error { return f.Manager.UnregisterGroup(owner, id) })
 }
 
 func (f *faultyRegistry) maybe(change func() error) error {
@@ -121,7 +121,7 @@ func TestLoader_UnloadsWhenRegistryFails(t *testing.T) {
 	f := newFakeModule("m", group("a", textTool("t", "1")), group("b", textTool("u", "1")))
 	fx.load(f)
 	faulty.left = 1
-	wantStep(t, fx.loader.Unload(t.Context(), "m"), modules.StepUnregister, errcode.Internal)
+	wantStep(t, fx.loader.UnloadModule(t.Context(), "m"), modules.StepUnregister, errcode.Internal)
 	wantCalls(t, f, "name provision validate groups close")
 	fx.wantOffered("module:m b: u=tool_unavailable")
 	fx.load(newFakeModule("m", group("b", textTool("u", "2"))))
@@ -138,7 +138,7 @@ func TestLoader_FailedReloadKeepsOldModule(t *testing.T) {
 				fx.wantOffered("module:m a: t=old") // the old module is in service meanwhile
 				panic("boom")
 			})
-			wantStep(t, fx.loader.Reload(t.Context(), next), b.step, errcode.Internal)
+			wantStep(t, fx.loader.ReloadModule(t.Context(), next), b.step, errcode.Internal)
 			wantCalls(t, next, b.log)
 			wantCalls(t, old, "name provision validate groups")
 			fx.wantOffered("module:m a: t=old")
@@ -152,7 +152,7 @@ func loadWithCallInFlight(fx *fixture) (f *fakeModule, release chan struct{}, go
 	release, got = make(chan struct{}), make(chan string, 1)
 	f = newFakeModule("m", group("a", blockingTool("slow", "old", release)))
 	fx.load(f)
-	h, _ := fx.manager.Snapshot().Lookup("slow")
+	h, _ := fx.manager.Snapshot().LookupTool("slow")
 	go func() { got <- callTool(fx.Context(), h.Tool) }()
 	synctest.Wait()
 	return f, release, got
@@ -162,9 +162,11 @@ func TestLoader_ReloadDrainsOldModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t)
 		old, release, got := loadWithCallInFlight(fx)
-		before, _ := fx.manager.Snapshot().Lookup("slow")
+		before, _ := fx.manager.Snapshot().LookupTool("slow")
 		done := make(chan error, 1)
-		go func() { done <- fx.loader.Reload(t.Context(), newFakeModule("m", group("a", textTool("slow", "new")))) }()
+		go func() {
+			done <- fx.loader.ReloadModule(t.Context(), newFakeModule("m", group("a", textTool("slow", "new"))))
+		}()
 		synctest.Wait()
 
 		fx.wantOffered("module:m a: slow=new")
@@ -188,9 +190,9 @@ func TestLoader_UnloadWaitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t)
 		f, release, got := loadWithCallInFlight(fx)
-		late, _ := fx.manager.Snapshot().Lookup("slow")
+		late, _ := fx.manager.Snapshot().LookupTool("slow")
 		done := make(chan error, 1)
-		go func() { done <- fx.loader.Unload(t.Context(), "m") }()
+		go func() { done <- fx.loader.UnloadModule(t.Context(), "m") }()
 		synctest.Wait()
 
 		fx.wantOffered()
@@ -222,7 +224,7 @@ func TestLoader_ClosesAfterLastCall(t *testing.T) {
 		f.close = func() error { return notClosed }
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := fx.loader.Unload(ended, "m")
+		err := fx.loader.UnloadModule(ended, "m")
 		wantStep(t, err, modules.StepWait, errcode.Internal)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("Unload: %v, want context.Canceled", err)
@@ -255,7 +257,7 @@ func TestLoader_CloseReportsDrainingErrors(t *testing.T) {
 		for _, cause := range causes {
 			f, release, _ := loadWithCallInFlight(fx)
 			f.close = func() error { return cause }
-			wantStep(t, fx.loader.Unload(ended, "m"), modules.StepWait, errcode.Internal)
+			wantStep(t, fx.loader.UnloadModule(ended, "m"), modules.StepWait, errcode.Internal)
 			close(release)
 			synctest.Wait()
 		}
@@ -272,7 +274,7 @@ func TestLoader_ReloadReplacesWithoutWaiting(t *testing.T) {
 		old, release, _ := loadWithCallInFlight(fx)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := fx.loader.Reload(ended, newFakeModule("m", group("a", textTool("slow", "new"))))
+		err := fx.loader.ReloadModule(ended, newFakeModule("m", group("a", textTool("slow", "new"))))
 		wantStep(t, err, modules.StepWait, errcode.Internal)
 		fx.wantOffered("module:m a: slow=new")
 		close(release)
@@ -289,7 +291,7 @@ func TestLoader_ClosesIdleModuleAfterContextEnds(t *testing.T) {
 	cancel()
 	f := newFakeModule("m")
 	f.provision = func(ctx context.Context) error { return ctx.Err() }
-	wantStep(t, fx.loader.Load(ended, f), modules.StepProvision, errcode.Internal)
+	wantStep(t, fx.loader.LoadModule(ended, f), modules.StepProvision, errcode.Internal)
 	wantCalls(t, f, "name provision close")
 }
 
@@ -299,7 +301,7 @@ func TestLoader_ToolUnloadsOwnModule(t *testing.T) {
 		f := newFakeModule("m", group("a", toolFunc{"unload_self", func(context.Context) (tool.Result, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 1)
 			defer cancel()
-			return tool.Result{Text: "unloaded"}, fx.loader.Unload(ctx, "m")
+			return tool.Result{Text: "unloaded"}, fx.loader.UnloadModule(ctx, "m")
 		}}))
 		fx.load(f)
 		if got := fx.call("unload_self"); got != string(errcode.Internal) {
@@ -324,7 +326,7 @@ func TestLoader_PanickingCallReleasesLease(t *testing.T) {
 		}()
 		fx.call("panics")
 	}()
-	if err := fx.loader.Unload(t.Context(), "m"); err != nil {
+	if err := fx.loader.UnloadModule(t.Context(), "m"); err != nil {
 		t.Errorf("Unload: %v", err)
 	}
 	wantCalls(t, f, "name provision validate groups close")
@@ -364,7 +366,7 @@ func TestLoader_NoCallInClosedModule(t *testing.T) {
 					return
 				default:
 				}
-				h, ok := fx.manager.Snapshot().Lookup("t")
+				h, ok := fx.manager.Snapshot().LookupTool("t")
 				if !ok {
 					t.Error("the tool is not registered during a reload")
 					return
@@ -377,7 +379,7 @@ func TestLoader_NoCallInClosedModule(t *testing.T) {
 		})
 	}
 	for n := range short.N(60, 300) {
-		if err := fx.loader.Reload(t.Context(), newModule()); err != nil {
+		if err := fx.loader.ReloadModule(t.Context(), newModule()); err != nil {
 			t.Errorf("reload %d: %v", n, err)
 		}
 	}
@@ -401,11 +403,11 @@ func TestLoader_ChangesModulesConcurrently(t *testing.T) {
 				return newFakeModule(name, group(toolgroups.GroupID(name), textTool("t_"+name, "1")))
 			}
 			for range 20 {
-				err := errors.Join(fx.loader.Load(t.Context(), mine()), fx.loader.Reload(t.Context(), mine()), fx.loader.Unload(t.Context(), name))
+				err := errors.Join(fx.loader.LoadModule(t.Context(), mine()), fx.loader.ReloadModule(t.Context(), mine()), fx.loader.UnloadModule(t.Context(), name))
 				if err != nil {
 					t.Error(err)
 				}
-				fx.loader.Modules()
+				fx.loader.ListModules()
 			}
 		})
 	}

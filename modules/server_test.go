@@ -34,7 +34,7 @@ func TestServer_Groups(t *testing.T) {
 	m := toolgroups.NewManager()
 	loader := modules.NewLoader(m)
 	t.Cleanup(func() { loader.Close(context.Background()) })
-	if err := loader.Load(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
+	if err := loader.LoadModule(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
 		t.Fatal(err)
 	}
 	wantGroups := func() {
@@ -54,14 +54,14 @@ func TestServer_Groups(t *testing.T) {
 	}
 	wantGroups()
 	s := m.Snapshot()
-	if got := s.Compile(s.Bind(toolgroups.Of("magpie/pool-list", "magpie/tvl", "magpie"))).Names(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
+	if got := s.Compile(s.BindSet(toolgroups.Of("magpie/pool-list", "magpie/tvl", "magpie"))).ToolNames(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
 		t.Errorf("got %v", got)
 	}
-	if err := loader.Reload(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
+	if err := loader.ReloadModule(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
 		t.Fatal(err)
 	}
 	wantGroups()
-	if err := loader.Unload(t.Context(), "magpie"); err != nil || len(m.Snapshot().Groups()) > 0 {
+	if err := loader.UnloadModule(t.Context(), "magpie"); err != nil || len(m.Snapshot().Groups()) > 0 {
 		t.Errorf("%v, left %+v", err, m.Snapshot().Groups())
 	}
 }
@@ -79,7 +79,7 @@ func TestServer_ToolAnswersUnderCallName(t *testing.T) {
 func TestServer_RejectsInvalidNames(t *testing.T) {
 	for _, tt := range []struct{ server, api string }{{"mag/pie", "tvl"}, {"", "tvl"}, {"magpie", "t/v"}, {"magpie", ""}, {"m p", "tvl"}, {strings.Repeat("m", 100), strings.Repeat("a", 100)}} {
 		groups, err := modules.Server(tt.server, "", []tool.Tool{textTool(tt.api, "x")})
-		if errcode.Of(err) != errcode.InvalidGroupDef || groups != nil {
+		if errcode.CodeOf(err) != errcode.InvalidGroupDef || groups != nil {
 			t.Errorf("%q %q: %v, %v", tt.server, tt.api, groups, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestServer_RejectsInvalidNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := toolgroups.NewManager()
-	if err := modules.NewLoader(m).Load(t.Context(), newFakeModule("magpie", groups...)); err == nil || len(m.Snapshot().Groups()) > 0 {
+	if err := modules.NewLoader(m).LoadModule(t.Context(), newFakeModule("magpie", groups...)); err == nil || len(m.Snapshot().Groups()) > 0 {
 		t.Errorf("%v, registered %+v", err, m.Snapshot().Groups())
 	}
 }

@@ -16,9 +16,9 @@ type Staged struct {
 	old, next *instance
 }
 
-// Stage provisions and validates m, to be loaded or to replace the loaded module of its
+// StageModule provisions and validates m, to be loaded or to replace the loaded module of its
 // name. It is the part of Load and Reload that runs code of the module.
-func (l *Loader) Stage(ctx context.Context, m Module) (*Staged, error) {
+func (l *Loader) StageModule(ctx context.Context, m Module) (*Staged, error) {
 	name, err := checkedName(m)
 	loaded := false
 	if err == nil {
@@ -65,8 +65,8 @@ func (i *instance) prepareUnlessCached(ctx context.Context, allowLazy bool) erro
 	return nil
 }
 
-// Groups returns the ids of the groups that the module will have, sorted.
-func (s *Staged) Groups() []toolgroups.GroupID { return idsOf(s.next) }
+// GroupIDs returns the ids of the groups that the module will have, sorted.
+func (s *Staged) GroupIDs() []toolgroups.GroupID { return idsOf(s.next) }
 
 // Swap brings the module into service and ends the module that it replaces, if any, as
 // Unload does. It is Install followed by DrainOld.
@@ -115,7 +115,7 @@ func (l *Loader) install(old, next *instance) error {
 	if old != nil {
 		groups = old.groups
 	}
-	changes := newRegistration(l.groups, Owner(next.name), groups)
+	changes := newRegistration(l.groups, OwnerOf(next.name), groups)
 	err := changes.replace(groups, next.groups)
 	if err == nil {
 		err = l.publish(old, next)

@@ -125,14 +125,14 @@ type Spawn struct {
 	Brief TaskBrief
 }
 
-// Spawn creates an agent below parent with the given id. If there is an agent with this
+// SpawnAgent creates an agent below parent with the given id. If there is an agent with this
 // id already, Spawn returns it and no Changes. The Use and Grant of the role must be
 // within what the parent may grant, and the parent must be allowed to message all
 // collaborators of the brief.
 //
 // Errors have the codes AgentNotFound (the parent), RoleNotFound,
 // InsufficientPermissions, InvalidTaskBrief, and those of MayMessage for a collaborator.
-func (o *Org) Spawn(parent identity.AgentID, id identity.AgentID, s Spawn) (Agent, []Change, error) {
+func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s Spawn) (Agent, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m, ok := o.agents[id]; ok {
@@ -219,8 +219,8 @@ func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
 	return m.agent(), true
 }
 
-// Active reports whether an agent is not terminated and its task is running.
-func (o *Org) Active(id identity.AgentID) bool {
+// IsActive reports whether an agent is not terminated and its task is running.
+func (o *Org) IsActive(id identity.AgentID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
@@ -231,9 +231,9 @@ func (o *Org) Active(id identity.AgentID) bool {
 	return ok && task.Status == Running
 }
 
-// Agents returns the agents of a task that are not terminated, without briefs, oldest
+// ListAgents returns the agents of a task that are not terminated, without briefs, oldest
 // first. If task is empty, it returns those of all tasks.
-func (o *Org) Agents(task identity.TaskID) []Agent {
+func (o *Org) ListAgents(task identity.TaskID) []Agent {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	var list []Agent
@@ -303,13 +303,13 @@ type Termination struct {
 	Reason string
 }
 
-// Terminate terminates an agent and its descendants, children before parents, in time
+// TerminateAgent terminates an agent and its descendants, children before parents, in time
 // proportional to their number. An agent may terminate its own descendants, the operator
 // any agent but the top agent of a task. call and reason are recorded. stored returns the
 // record of an agent.
 //
 // Errors have the codes AgentNotFound and NotChildAgent.
-func (o *Org) Terminate(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []Change, error) {
+func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []Change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m, err := o.mayTerminate(by, target)

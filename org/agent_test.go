@@ -18,7 +18,7 @@ func TestOrg_Spawn(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{State: "draft"})
 	role := f.role(operator, org.RoleSpec{Use: of("docs")})
-	agent, changes, err := f.Spawn(root, "a1", org.Spawn{Role: role.ID, Brief: brief()})
+	agent, changes, err := f.SpawnAgent(root, "a1", org.Spawn{Role: role.ID, Brief: brief()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +27,13 @@ func TestOrg_Spawn(t *testing.T) {
 		t.Errorf("%d changes, got before want:\n%s", len(changes), diff)
 	}
 	t.Run("same id", func(t *testing.T) {
-		again, changes, err := f.Spawn(root, "a1", org.Spawn{Role: "nowhere"})
+		again, changes, err := f.SpawnAgent(root, "a1", org.Spawn{Role: "nowhere"})
 		if err != nil || changes != nil || again.ID != "a1" || again.Role != role.ID {
 			t.Errorf("got %+v, %d changes, %v", again, len(changes), err)
 		}
 	})
 	t.Run("incomplete brief", func(t *testing.T) {
-		_, _, err := f.Spawn(root, "a2", org.Spawn{Role: role.ID})
+		_, _, err := f.SpawnAgent(root, "a2", org.Spawn{Role: role.ID})
 		wantCode(t, err, errcode.InvalidTaskBrief)
 	})
 	t.Run("restart", func(t *testing.T) {
@@ -72,13 +72,13 @@ func TestOrg_AgentsSortedByAge(t *testing.T) {
 	want := []identity.AgentID{one, f.spawn(one, role.ID), f.spawn(one, role.ID)}
 	other := f.spawn(two, role.ID)
 	var got []identity.AgentID
-	for _, a := range f.Agents(f.agent(one).Task) {
+	for _, a := range f.ListAgents(f.agent(one).Task) {
 		got = append(got, a.ID)
 	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	if all := f.Agents(""); len(all) != 5 || all[4].ID != other {
+	if all := f.ListAgents(""); len(all) != 5 || all[4].ID != other {
 		t.Errorf("got %d agents", len(all))
 	}
 	if _, ok := f.Agent("nobody"); ok {
@@ -92,7 +92,7 @@ func TestSetState_ChangesVisibleTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.groups.Register("o", toolgroups.Group{ID: "flow", Tools: limited}); err != nil {
+	if _, err := f.groups.RegisterGroup("o", toolgroups.Group{ID: "flow", Tools: limited}); err != nil {
 		t.Fatal(err)
 	}
 	agent := f.spawn(f.task(org.TaskSpec{}), f.role(operator, org.RoleSpec{Use: of("flow")}).ID)
@@ -145,7 +145,7 @@ func TestTerminate_Permission(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			list, _, err := f.Terminate(tt.by, tt.target, "c", "why", f.stored)
+			list, _, err := f.TerminateAgent(tt.by, tt.target, "c", "why", f.stored)
 			wantCode(t, err, tt.code)
 			if _, ok := f.Agent(tt.target); ok == (tt.code == "") && tt.target != "nobody" || (len(list) > 0) != (tt.code == "") {
 				t.Errorf("got %v, agent still active: %v", list, ok)
@@ -170,7 +170,7 @@ func TestTerminate_Cascades(t *testing.T) {
 	delete(f.store.records, "agent "+string(right)) // a record that cannot be read is rebuilt
 	task := f.agent(root).Task
 
-	list, changes, err := f.Terminate(identity.ByAgent(root), top, "call", "done with it", f.stored)
+	list, changes, err := f.TerminateAgent(identity.ByAgent(root), top, "call", "done with it", f.stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestTerminate_ReadsOnlyDescendants(t *testing.T) {
 	start := time.Now()
 	for i, id := range chains {
 		asked := 0
-		list, changes, err := f.Terminate(operator, id, "", "", func(id identity.AgentID) (org.Agent, bool) {
+		list, changes, err := f.TerminateAgent(operator, id, "", "", func(id identity.AgentID) (org.Agent, bool) {
 			asked++
 			return f.stored(id)
 		})
@@ -228,7 +228,7 @@ func TestTerminate_ReadsOnlyDescendants(t *testing.T) {
 		}
 	}
 	t.Logf("3000 agents ended in %v", time.Since(start))
-	if left := f.Agents(""); len(left) != 1 {
+	if left := f.ListAgents(""); len(left) != 1 {
 		t.Errorf("got %d agents left, want root", len(left))
 	}
 }
@@ -265,7 +265,7 @@ func TestOrg_MayMessage(t *testing.T) {
 	check := func(t *testing.T) {
 		for from, row := range matrix {
 			for i, to := range columns {
-				if err := f.MayMessage(agents[from], agents[to]); errcode.Of(err) != row[i] {
+				if err := f.MayMessage(agents[from], agents[to]); errcode.CodeOf(err) != row[i] {
 					t.Errorf("%s to %s: got %v, want %q", from, to, err, row[i])
 				}
 			}
@@ -293,7 +293,7 @@ func TestOrg_MayMessage(t *testing.T) {
 		}
 	})
 	t.Run("terminated collaborator", func(t *testing.T) {
-		if _, _, err := f.Terminate(operator, agents["friend"], "", "", f.stored); err != nil {
+		if _, _, err := f.TerminateAgent(operator, agents["friend"], "", "", f.stored); err != nil {
 			t.Fatal(err)
 		}
 		wantCode(t, f.MayMessage(agents["agent"], agents["friend"]), errcode.UnknownRecipient)
@@ -315,7 +315,7 @@ func TestOrg_AgentsShareScope(t *testing.T) {
 	s := org.Spawn{Role: role.ID, Brief: brief()}
 	before := heapSize()
 	for _, id := range ids {
-		if _, _, err := f.Spawn(root, id, s); err != nil {
+		if _, _, err := f.SpawnAgent(root, id, s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -329,9 +329,9 @@ func TestOrg_AgentsShareScope(t *testing.T) {
 			t.Fatalf("%s has another ViewRef", id)
 		}
 	}
-	view := ref.View()
+	view := ref.CurrentView()
 	f.register("mcp:docs", "docs", "search", "fetch")
-	if ref.View() == view {
+	if ref.CurrentView() == view {
 		t.Error("the view was not replaced")
 	}
 	f.wantTools(ids[9_999], "fetch", "search")

@@ -19,7 +19,7 @@ import (
 // visible returns the tools that a principal may call, sorted, and its workflow state.
 func (f *fixture) visible(p identity.Principal) (names []string, state string) {
 	ref, state := f.Resolve(p)
-	names = append([]string{}, ref.View().ForState(state).Names()...)
+	names = append([]string{}, ref.CurrentView().ForState(state).ToolNames()...)
 	slices.Sort(names)
 	return names, state
 }
@@ -51,7 +51,7 @@ func TestCaller_HasPermissionsOfRole(t *testing.T) {
 	f.update(boss.ID, org.RoleSpec{Grant: of("docs", "workspace")})
 	f.register("mcp:docs", "docs", "search", "fetch")
 	f.wantVisible(ann(reader), "", "fetch", "read_file", "search", "write_file")
-	if err := f.groups.Unregister("mcp:docs", "docs"); err != nil {
+	if err := f.groups.UnregisterGroup("mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
 	f.wantVisible(ann(reader), "", "read_file", "write_file")
@@ -59,7 +59,7 @@ func TestCaller_HasPermissionsOfRole(t *testing.T) {
 	f.wantVisible(ann(reader), "")
 	f.delete(all.ID)
 	f.wantVisible(ann(all), "")
-	if names := ref.View().Names(); len(names) != 0 {
+	if names := ref.CurrentView().ToolNames(); len(names) != 0 {
 		t.Errorf("a ViewRef from before still allows %v", names)
 	}
 }
@@ -113,7 +113,7 @@ func (f *fixture) registerStateTools() {
 		}
 		list = append(list, t)
 	}
-	if _, err := f.groups.Register("module:flow", toolgroups.Group{ID: "flow", Tools: list}); err != nil {
+	if _, err := f.groups.RegisterGroup("module:flow", toolgroups.Group{ID: "flow", Tools: list}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -203,12 +203,12 @@ func TestChanged_ClosedOnEveryEpoch(t *testing.T) {
 		"process started":  func() { f.Advance() },
 		"role deleted":     func() { f.delete(f.role(operator, org.RoleSpec{}).ID) },
 	} {
-		changed, same, epoch := f.Changed(), f.Changed(), f.Epoch()
+		changed, same, epoch := f.Changed(), f.Changed(), f.CurrentEpoch()
 		if changed != same || closed(changed) {
 			t.Errorf("%s: closed before the change, or two channels for one epoch", name)
 		}
 		move()
-		if !closed(changed) || f.Epoch() == epoch || closed(f.Changed()) {
+		if !closed(changed) || f.CurrentEpoch() == epoch || closed(f.Changed()) {
 			t.Errorf("%s: not closed, or the next channel is closed too", name)
 		}
 	}
@@ -237,14 +237,14 @@ func TestChanged_ClosedAfterPublish(t *testing.T) {
 	wg.Go(func() {
 		ref, _ := f.Resolve(ann(role))
 		for {
-			before := ref.View().Evaluation(toolgroups.Granted).Epoch
+			before := ref.CurrentView().Evaluation(toolgroups.Granted).Epoch
 			changed := f.Changed()
 			select {
 			case <-done:
 				return
 			case <-changed:
 			}
-			if now := ref.View().Evaluation(toolgroups.Granted).Epoch; now <= before {
+			if now := ref.CurrentView().Evaluation(toolgroups.Granted).Epoch; now <= before {
 				t.Errorf("closed, but the View has epoch %d, before it was %d", now, before)
 			}
 		}
@@ -269,7 +269,7 @@ func TestResolve_ConcurrentCallers(t *testing.T) {
 					p.Role = identity.RoleID(fmt.Sprint("unknown ", n, i))
 				}
 				ref, _ := f.Resolve(p)
-				if got := len(ref.View().Names()); i%2 == 0 && got != 0 || got > 2 {
+				if got := len(ref.CurrentView().ToolNames()); i%2 == 0 && got != 0 || got > 2 {
 					t.Errorf("%s sees %d tools", p, got)
 				}
 			}
@@ -287,7 +287,7 @@ func TestTask_StartedBy(t *testing.T) {
 	role, other := f.role(operator, org.RoleSpec{Name: "r"}), f.role(operator, org.RoleSpec{Name: "other"})
 	f.task(org.TaskSpec{Caller: ann(role)})
 	f.task(org.TaskSpec{})
-	tasks := f.Tasks()
+	tasks := f.ListTasks()
 	for p, want := range map[identity.Principal]bool{
 		ann(role): true, ann(other): false, identity.ByCaller("bob", role.ID): false, operator: false, {}: false,
 		{Kind: identity.Operator, User: "ann", Role: role.ID}: false,

@@ -37,7 +37,7 @@ func (o *Org) diff(affected []*scope, next *Role) Diff {
 	snapshot := o.config.Groups.Snapshot()
 	byScope := map[*scope]AgentDiff{}
 	for _, s := range affected {
-		was, is := s.View(), s.compile(snapshot, find)
+		was, is := s.CurrentView(), s.compile(snapshot, find)
 		gains, loses := compare(was, is)
 		d := AgentDiff{Gains: gains, Loses: loses}
 		if allowsNetwork(snapshot, was) && allowsNetwork(snapshot, is) {
@@ -77,7 +77,7 @@ func (o *Org) roleName(id identity.RoleID) string {
 // compare returns the names of the tools that only after and only before allows.
 func compare(before, after *toolgroups.View) (gains, loses []string) {
 	gains, loses = []string{}, []string{}
-	was, is := before.Names(), after.Names()
+	was, is := before.ToolNames(), after.ToolNames()
 	for _, name := range is {
 		if !slices.Contains(was, name) {
 			gains = append(gains, name)

@@ -119,7 +119,7 @@ func (f *fixture) wantToolsOf(tools, groups []string, record []byte) {
 // wantGrantable checks that an agent may grant no group but those of groups.
 func (f *fixture) wantGrantable(id identity.AgentID, groups []string, record []byte) {
 	f.t.Helper()
-	may := f.Grantable(id)
+	may := f.GrantableGroups(id)
 	if may.IsAll() && !slices.Contains(groups, "*") {
 		f.t.Errorf("%q may grant everything", record)
 	}

@@ -134,9 +134,9 @@ func ceiling(find roleLookup, r *Role) []constraint {
 	}
 }
 
-// Grantable returns the groups that an agent may put into roles that it creates. They
+// GrantableGroups returns the groups that an agent may put into roles that it creates. They
 // are listed in its prompt. For an unknown agent it returns the empty Set.
-func (o *Org) Grantable(id identity.AgentID) toolgroups.Set {
+func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.Set {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]

@@ -79,7 +79,7 @@ func TestRoot_UsesOrgManagementGrantsAll(t *testing.T) {
 	f.reopen()
 	root := f.task(org.TaskSpec{})
 	f.wantTools(root, "create_role", "spawn_agent")
-	wantSet(t, f.Grantable(root), "*")
+	wantSet(t, f.GrantableGroups(root), "*")
 	f.role(identity.ByAgent(root), org.RoleSpec{Use: of("*"), Grant: of("*")})
 }
 
@@ -150,7 +150,7 @@ func TestCreateRole_DefaultGrant(t *testing.T) {
 // Granting compares group ids. Permissions are intersections of tools.
 func TestGrant_ComparesIDsIntersectsTools(t *testing.T) {
 	f := newFixture(t)
-	if _, err := f.groups.Register(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search"}}); err != nil {
+	if _, err := f.groups.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search"}}); err != nil {
 		t.Fatal(err)
 	}
 	boss := f.role(operator, org.RoleSpec{Use: of("org_management"), Grant: of("docs", "reading")})
@@ -249,7 +249,7 @@ func TestCeiling_ParentGrant(t *testing.T) {
 	chief := f.spawn(root, boss.ID)
 	agent := f.spawn(f.spawn(chief, under.ID), worker.ID)
 	f.wantTools(agent, "read_file", "write_file")
-	wantSet(t, f.Grantable(chief), "workspace,command,org_management")
+	wantSet(t, f.GrantableGroups(chief), "workspace,command,org_management")
 
 	f.update(boss.ID, org.RoleSpec{Grant: of("command", "org_management")}) // two levels up
 	f.wantTools(agent)
@@ -269,7 +269,7 @@ func TestCeiling_CreatorDeletedOrTerminated(t *testing.T) {
 	role := f.role(identity.ByAgent(chief), org.RoleSpec{Use: of("workspace")})
 	agent := f.spawn(root, role.ID)
 
-	if _, _, err := f.Terminate(operator, chief, "", "", f.stored); err != nil {
+	if _, _, err := f.TerminateAgent(operator, chief, "", "", f.stored); err != nil {
 		t.Fatal(err)
 	}
 	f.wantTools(agent, "read_file", "write_file")
@@ -297,7 +297,7 @@ func TestDeleteRole_RemovesPermissions(t *testing.T) {
 	}
 	f.wantTools(chief)
 	f.wantTools(agent)
-	wantSet(t, f.Grantable(chief), "-")
+	wantSet(t, f.GrantableGroups(chief), "-")
 	_, err := f.trySpawn(chief, worker.ID)
 	wantCode(t, err, errcode.InsufficientPermissions)
 }
@@ -323,7 +323,7 @@ func TestTask_CallerCeiling(t *testing.T) {
 	strong := f.role(operator, org.RoleSpec{Use: of("command")})
 	root := f.task(org.TaskSpec{Caller: identity.ByCaller("ann", role.ID)})
 	f.wantTools(root, "create_role", "spawn_agent")
-	wantSet(t, f.Grantable(root), "workspace,docs")
+	wantSet(t, f.GrantableGroups(root), "workspace,docs")
 	_, err := f.trySpawn(root, strong.ID)
 	wantCode(t, err, errcode.InsufficientPermissions, "command")
 	_, err = f.create(identity.ByAgent(root), org.RoleSpec{Use: of("*")})
@@ -341,7 +341,7 @@ func TestTask_CallerCeiling(t *testing.T) {
 func TestTask_CeilingKeepsOwners(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Use: of("docs", "workspace")})
-	if err := f.groups.Unregister("mcp:docs", "docs"); err != nil {
+	if err := f.groups.UnregisterGroup("mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
 	f.register("mcp:other", "docs", "wipe_docs")
@@ -380,7 +380,7 @@ func TestTask_Groups(t *testing.T) {
 			f := newFixture(t)
 			root := f.task(org.TaskSpec{Groups: tt.groups})
 			f.wantTools(root, "create_role", "spawn_agent")
-			wantSet(t, f.Grantable(root), tt.grantable)
+			wantSet(t, f.GrantableGroups(root), tt.grantable)
 			made := f.role(identity.ByAgent(root), org.RoleSpec{})
 			wantSet(t, made.Use, tt.grantable)
 			f.wantTools(f.spawn(root, made.ID), tt.may...)
@@ -458,7 +458,7 @@ func TestRole_BindsGroupsToOwners(t *testing.T) {
 	f.register("mcp:later", "later", "late_tool")
 	f.wantTools(agent, "search")
 
-	if err := f.groups.Unregister("mcp:docs", "docs"); err != nil {
+	if err := f.groups.UnregisterGroup("mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
 	f.wantTools(agent)
@@ -475,13 +475,13 @@ func TestOrg_RegistryChangesApplyAtOnce(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})
 	agent := f.spawn(root, f.role(operator, org.RoleSpec{Use: of("docs")}).ID)
-	before := f.Epoch()
+	before := f.CurrentEpoch()
 	f.register("mcp:docs", "docs", "search", "fetch")
 	f.wantTools(agent, "fetch", "search")
 	ref, _ := f.Resolve(identity.ByAgent(agent))
-	handle, _ := f.groups.Snapshot().Lookup("fetch")
-	if f.Epoch() != before+1 || !ref.View().Has(handle) {
-		t.Errorf("got epoch %d after %d", f.Epoch(), before)
+	handle, _ := f.groups.Snapshot().LookupTool("fetch")
+	if f.CurrentEpoch() != before+1 || !ref.CurrentView().Has(handle) {
+		t.Errorf("got epoch %d after %d", f.CurrentEpoch(), before)
 	}
 }
 
@@ -490,11 +490,11 @@ func TestResolve_DeniesUnknown(t *testing.T) {
 	f.role(operator, org.RoleSpec{Name: "r"})
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("ann", "r"), {Kind: identity.Configuration}, {Kind: identity.Operator, Agent: f.task(org.TaskSpec{})}} {
 		ref, state := f.Resolve(p)
-		if got := ref.View().Names(); len(got) != 0 || state != "" {
+		if got := ref.CurrentView().ToolNames(); len(got) != 0 || state != "" {
 			t.Errorf("%v sees %v in state %q", p, got, state)
 		}
 	}
-	wantSet(t, f.Grantable("nobody"), "-")
+	wantSet(t, f.GrantableGroups("nobody"), "-")
 }
 
 func TestWhyAgent_NamesRule(t *testing.T) {
@@ -527,13 +527,13 @@ func TestWhyAgent_NamesRule(t *testing.T) {
 		})
 	}
 	t.Run("RoleView agrees", func(t *testing.T) {
-		if diff := cmp.Diff(f.RoleView(role.ID, toolgroups.All()).Names(), []string{"search"}); diff != "" {
+		if diff := cmp.Diff(f.RoleView(role.ID, toolgroups.All()).ToolNames(), []string{"search"}); diff != "" {
 			t.Errorf("got before want:\n%s", diff)
 		}
-		if got := f.RoleView("nowhere", toolgroups.All()).Names(); len(got) != 0 {
+		if got := f.RoleView("nowhere", toolgroups.All()).ToolNames(); len(got) != 0 {
 			t.Errorf("got %v for an unknown role", got)
 		}
-		if diff := cmp.Diff(f.RoleView(org.RootRole, toolgroups.Of()).Names(), []string{"create_role", "spawn_agent"}); diff != "" {
+		if diff := cmp.Diff(f.RoleView(org.RootRole, toolgroups.Of()).ToolNames(), []string{"create_role", "spawn_agent"}); diff != "" {
 			t.Errorf("root, got before want:\n%s", diff)
 		}
 	})

@@ -86,7 +86,7 @@ func (s *scope) newHostRules(now, then roleLookup) []hosts.Rule {
 // allowsNetwork reports whether v allows a tool of the group network.
 func allowsNetwork(snapshot *toolgroups.Snapshot, v *toolgroups.View) bool {
 	info, _ := snapshot.Group(toolgroups.Network)
-	return slices.ContainsFunc(info.Tools, func(name string) bool { return slices.Contains(v.Names(), name) })
+	return slices.ContainsFunc(info.Tools, func(name string) bool { return slices.Contains(v.ToolNames(), name) })
 }
 
 // hosts returns the host rule of the role itself, without those that limit it.

@@ -126,7 +126,7 @@ func TestLoad_DeepAgentTree(t *testing.T) {
 	}
 	f.update(roles[0], org.RoleSpec{Grant: of()})
 	f.wantTools(parent)
-	ended, changes, err := f.Terminate(operator, "deep0", "c", "", f.stored)
+	ended, changes, err := f.TerminateAgent(operator, "deep0", "c", "", f.stored)
 	if err != nil || len(ended) != depth+1 || len(changes) != 2*(depth+1) || ended[depth].Agent != "deep0" {
 		t.Errorf("got %d terminations, %v", len(ended), err)
 	}
@@ -135,20 +135,20 @@ func TestLoad_DeepAgentTree(t *testing.T) {
 func TestOrg_EpochPersists(t *testing.T) {
 	f := newFixture(t)
 	f.role(operator, org.RoleSpec{})
-	before := f.Epoch()
+	before := f.CurrentEpoch()
 	f.store.put(f.Advance())
-	if f.Epoch() != before+1 {
-		t.Errorf("got %d after %d", f.Epoch(), before)
+	if f.CurrentEpoch() != before+1 {
+		t.Errorf("got %d after %d", f.CurrentEpoch(), before)
 	}
 	f.reopen()
-	if f.Epoch() != before+1 {
-		t.Errorf("got %d from the store, want %d", f.Epoch(), before+1)
+	if f.CurrentEpoch() != before+1 {
+		t.Errorf("got %d from the store, want %d", f.CurrentEpoch(), before+1)
 	}
 	f.store.set("meta", "epoch", `"x"`)
 	f.store.set("meta", "other", `7`)
 	f.reopen()
-	if f.Epoch() != 0 {
-		t.Errorf("got %d from a lost epoch, want 0", f.Epoch())
+	if f.CurrentEpoch() != 0 {
+		t.Errorf("got %d from a lost epoch, want 0", f.CurrentEpoch())
 	}
 }
 
@@ -181,7 +181,7 @@ func TestOrg_Tasks(t *testing.T) {
 		t.Error("an unknown task ended")
 	}
 	f.reopen()
-	list := f.Tasks()
+	list := f.ListTasks()
 	if len(list) != 2 || list[0].ID != id || list[1].Top != second {
 		t.Fatalf("got %+v", list)
 	}
@@ -208,11 +208,11 @@ func TestOrg_ConcurrentReads(t *testing.T) {
 				default:
 				}
 				ref, _ := f.Resolve(identity.ByAgent(agent))
-				if got := ref.View().Names(); len(got) > 1 {
+				if got := ref.CurrentView().ToolNames(); len(got) > 1 {
 					t.Errorf("got %v", got)
 				}
-				f.Roles()
-				f.Agents("")
+				f.ListRoles()
+				f.ListAgents("")
 				_ = f.MayMessage(agent, root)
 			}
 		})
@@ -243,7 +243,7 @@ func TestLoad_RejectsImpossiblePosition(t *testing.T) {
 			f.store.set("agent", "a", fill.Replace(record))
 			f.reopen()
 			f.wantTools("a")
-			if got := f.Grantable("a"); got.IsAll() || len(got.IDs()) > 0 {
+			if got := f.GrantableGroups("a"); got.IsAll() || len(got.IDs()) > 0 {
 				t.Errorf("the agent may grant %v", got)
 			}
 			if _, _, err := f.CreateRole(identity.ByAgent("a"), "r9", org.RoleSpec{Name: "super", Use: &all}); err == nil {
@@ -264,7 +264,7 @@ func TestLoad_AllocationsPerAgent(t *testing.T) {
 		Collaborators: []org.Collaborator{{Agent: root, Role: "root", Description: "d"}}, References: org.Lines{"r"}, Priority: "high",
 	}}
 	for range agents {
-		_, changes, err := f.Spawn(root, identity.AgentID(f.id("a")), s)
+		_, changes, err := f.SpawnAgent(root, identity.AgentID(f.id("a")), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestLoad_SkipsTerminatedAgents(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})
 	agent := f.spawn(root, f.role(operator, org.RoleSpec{Use: of()}).ID)
-	_, changes, err := f.Terminate(operator, agent, "", "", f.stored)
+	_, changes, err := f.TerminateAgent(operator, agent, "", "", f.stored)
 	if err != nil {
 		t.Fatal(err)
 	}

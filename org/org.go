@@ -139,9 +139,9 @@ func (o *Org) SetDefault(set toolgroups.Set) {
 	o.defaultGroups = set
 }
 
-// Epoch returns the number of changes of permissions so far. It is stored and grows
+// CurrentEpoch returns the number of changes of permissions so far. It is stored and grows
 // over restarts.
-func (o *Org) Epoch() uint64 {
+func (o *Org) CurrentEpoch() uint64 {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.epoch
@@ -176,7 +176,7 @@ func (o *Org) notifyChanged() {
 // EpochRecord returns the record of the current epoch. Changes of the registry
 // increment the epoch in memory only, so the caller stores this record after them.
 func (o *Org) EpochRecord() []Change {
-	return []Change{record(KindMeta, "epoch", o.Epoch())}
+	return []Change{record(KindMeta, "epoch", o.CurrentEpoch())}
 }
 
 // Advance increments the epoch. A new process does so before it runs anything, so that
@@ -215,7 +215,7 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 
 // bind binds a set to the current owners of its groups.
 func (o *Org) bind(set toolgroups.Set) toolgroups.BoundSet {
-	return o.config.Groups.Snapshot().Bind(set)
+	return o.config.Groups.Snapshot().BindSet(set)
 }
 
 func notFound(code errcode.Code, what, id string) error {

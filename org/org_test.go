@@ -24,23 +24,23 @@ import (
 )
 
 func Example() {
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
-	_, _ = groups.Register(toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file", "write_file")})
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	_, _ = groups.RegisterGroup(toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file", "write_file")})
 	o, _ := org.Load(org.Config{Groups: groups, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
 
 	use := toolgroups.Of(toolgroups.Workspace)
 	role, _, _ := o.CreateRole(identity.ByOperator("me"), "r1", org.RoleSpec{Name: "scribe", Prompt: "Write.", Use: &use})
 	_, root, _, _ := o.StartTask("t1", org.TaskSpec{Text: "a letter", Caller: identity.ByOperator("me")})
-	agent, _, _ := o.Spawn(root.ID, "a1", org.Spawn{Role: role.ID, Brief: org.TaskBrief{
+	agent, _, _ := o.SpawnAgent(root.ID, "a1", org.Spawn{Role: role.ID, Brief: org.TaskBrief{
 		Objective: "a letter", Constraints: org.Lines{}, Inputs: "none", Outputs: "letter.txt", CompletionCriteria: "it is there",
 	}})
 	ref, state := o.Resolve(identity.ByAgent(agent.ID))
-	fmt.Println(ref.View().Names(), ref.View().ForState(state).Has(handle(groups, "read_file")))
+	fmt.Println(ref.CurrentView().ToolNames(), ref.CurrentView().ForState(state).Has(handle(groups, "read_file")))
 
 	none := toolgroups.Of()
 	_, diff, _, _ := o.UpdateRole(identity.ByOperator("me"), role.ID, org.RoleSpec{Use: &none}, false)
 	fmt.Println(diff[0].Role, "loses", diff[0].Loses)
-	fmt.Println(ref.View().Names())
+	fmt.Println(ref.CurrentView().ToolNames())
 	// Output:
 	// [read_file write_file] true
 	// scribe loses [read_file write_file]
@@ -48,7 +48,7 @@ func Example() {
 }
 
 func handle(m *toolgroups.Manager, name string) *toolgroups.Handle {
-	h, _ := m.Snapshot().Lookup(name)
+	h, _ := m.Snapshot().LookupTool(name)
 	return h
 }
 
@@ -117,7 +117,7 @@ type fixture struct {
 var operator = identity.ByOperator("op")
 
 func newFixture(t testing.TB) *fixture {
-	f := &fixture{t: t, groups: toolgroups.NewManager(toolgroups.Reserved()...), store: &memoryStore{records: map[string]json.RawMessage{}}, log: new(bytes.Buffer)}
+	f := &fixture{t: t, groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), store: &memoryStore{records: map[string]json.RawMessage{}}, log: new(bytes.Buffer)}
 	f.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.register(toolgroups.Builtin, toolgroups.OrgManagement, "create_role", "spawn_agent")
 	f.register(toolgroups.Builtin, toolgroups.Workspace, "read_file", "write_file")
@@ -143,7 +143,7 @@ func (f *fixture) reopen() {
 
 func (f *fixture) register(owner toolgroups.Owner, id toolgroups.GroupID, tools ...string) {
 	f.t.Helper()
-	if _, err := f.groups.Register(owner, toolgroups.Group{ID: id, Tools: stubs(tools...)}); err != nil {
+	if _, err := f.groups.RegisterGroup(owner, toolgroups.Group{ID: id, Tools: stubs(tools...)}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -200,7 +200,7 @@ func (f *fixture) trySpawn(parent identity.AgentID, role identity.RoleID, collab
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c})
 	}
-	agent, changes, err := f.Spawn(parent, identity.AgentID(f.id("a")), s)
+	agent, changes, err := f.SpawnAgent(parent, identity.AgentID(f.id("a")), s)
 	f.store.put(changes)
 	return agent.ID, err
 }
@@ -218,7 +218,7 @@ func (f *fixture) spawn(parent identity.AgentID, role identity.RoleID, collabora
 func (f *fixture) tools(id identity.AgentID) []string {
 	ref, state := f.Resolve(identity.ByAgent(id))
 	names := []string{}
-	for _, d := range ref.View().ForState(state).Definitions() {
+	for _, d := range ref.CurrentView().ForState(state).Definitions() {
 		names = append(names, d.Name)
 	}
 	slices.Sort(names)
@@ -257,7 +257,7 @@ func of(ids ...toolgroups.GroupID) *toolgroups.Set {
 
 func wantCode(t testing.TB, err error, code errcode.Code, texts ...string) {
 	t.Helper()
-	if got := errcode.Of(err); got != code {
+	if got := errcode.CodeOf(err); got != code {
 		t.Fatalf("got code %q (%v), want %q", got, err, code)
 	}
 	if err == nil {

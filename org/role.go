@@ -134,8 +134,8 @@ func (o *Org) FindRole(idOrName string) (Role, error) {
 	return Role{}, notFound(errcode.RoleNotFound, "role", idOrName)
 }
 
-// Roles returns the active roles, sorted by name.
-func (o *Org) Roles() []Role {
+// ListRoles returns the active roles, sorted by name.
+func (o *Org) ListRoles() []Role {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	list := make([]Role, 0, len(o.rolesByName))

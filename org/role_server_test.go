@@ -17,7 +17,7 @@ func newServerFixture(t *testing.T) *fixture {
 	f := newFixture(t)
 	f.register(toolgroups.Server("magpie"), "magpie", "tvl", "liquidity")
 	f.register(toolgroups.Server("uniswap"), "uniswap", "swap")
-	if _, err := f.groups.Register(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"tvl", "swap"}}); err != nil {
+	if _, err := f.groups.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"tvl", "swap"}}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -28,7 +28,7 @@ func ptr[T any](v T) *T { return &v }
 // toolGated reports whether an agent is tool-gated.
 func (f *fixture) toolGated(id identity.AgentID) bool {
 	ref, _ := f.Resolve(identity.ByAgent(id))
-	return ref.View().ToolGated()
+	return ref.CurrentView().ToolGated()
 }
 
 func (f *fixture) wantToolGated(want bool, ids ...identity.AgentID) {
@@ -62,7 +62,7 @@ func TestRole_ServerRestrictsTools(t *testing.T) {
 			f.wantTools(agent, tt.may...)
 			f.reopen()
 			f.wantTools(agent, tt.may...)
-			if err := f.groups.Unregister(toolgroups.Server("magpie"), "magpie"); err != nil {
+			if err := f.groups.UnregisterGroup(toolgroups.Server("magpie"), "magpie"); err != nil {
 				t.Fatal(err)
 			}
 			f.wantTools(agent)
@@ -249,8 +249,8 @@ func TestWhyRole_NamesServer(t *testing.T) {
 	agent := f.spawn(f.task(org.TaskSpec{}), boss.ID)
 	made := f.role(identity.ByAgent(agent), org.RoleSpec{Name: "made"})
 	task := f.task(org.TaskSpec{Caller: identity.ByCaller("ann", boss.ID), Role: string(f.role(operator, org.RoleSpec{}).ID)})
-	swap, _ := f.groups.Snapshot().Lookup("swap")
-	tvl, _ := f.groups.Snapshot().Lookup("tvl")
+	swap, _ := f.groups.Snapshot().LookupTool("swap")
+	tvl, _ := f.groups.Snapshot().LookupTool("tvl")
 	const words = "the server magpie of role boss"
 	for _, tt := range []struct{ name, got, want string }{
 		{"role", f.WhyRole(boss.ID, toolgroups.All(), swap), words},

@@ -71,7 +71,7 @@ func TestCheckRoleName(t *testing.T) {
 				return
 			}
 			wantCode(t, err, errcode.InvalidRole, tt.why)
-			if got := f.Roles(); len(got) != 0 {
+			if got := f.ListRoles(); len(got) != 0 {
 				t.Errorf("got role %q in spite of the error", got[0].Name)
 			}
 		})
@@ -172,8 +172,8 @@ func TestCreateRole_NaughtyNames(t *testing.T) {
 			t.Errorf("got %q %q %q, %v for %q", role.ID, role.Name, role.Prompt, err, name)
 		}
 	}
-	if len(f.Roles()) != len(made) {
-		t.Errorf("got %d roles, want %d", len(f.Roles()), len(made))
+	if len(f.ListRoles()) != len(made) {
+		t.Errorf("got %d roles, want %d", len(f.ListRoles()), len(made))
 	}
 }
 
@@ -246,9 +246,9 @@ func TestOrg_CreateRole(t *testing.T) {
 		wantCode(t, err, errcode.InvalidRole)
 	})
 	t.Run("epoch", func(t *testing.T) {
-		before := f.Epoch()
+		before := f.CurrentEpoch()
 		f.role(root, org.RoleSpec{})
-		if got := f.Epoch(); got != before+1 {
+		if got := f.CurrentEpoch(); got != before+1 {
 			t.Errorf("got %d, want %d", got, before+1)
 		}
 	})
@@ -256,10 +256,10 @@ func TestOrg_CreateRole(t *testing.T) {
 		if _, _, err := f.DeleteRole(operator, first.ID, false); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.FindRole("scribe"); errcode.Of(err) != errcode.RoleNotFound {
+		if _, err := f.FindRole("scribe"); errcode.CodeOf(err) != errcode.RoleNotFound {
 			t.Errorf("a deleted role is found: %v", err)
 		}
-		if _, err := f.FindRole(string(first.ID)); errcode.Of(err) != errcode.RoleNotFound {
+		if _, err := f.FindRole(string(first.ID)); errcode.CodeOf(err) != errcode.RoleNotFound {
 			t.Errorf("a deleted role is found by id: %v", err)
 		}
 		if role, ok := f.Role(first.ID); !ok || role.Status != org.Deleted {
@@ -280,11 +280,11 @@ func TestOrg_CreateRole(t *testing.T) {
 func TestPlanRole_ChangesNothing(t *testing.T) {
 	f := newFixture(t)
 	root := identity.ByAgent(f.task(org.TaskSpec{}))
-	before := f.Epoch()
+	before := f.CurrentEpoch()
 	spec := org.RoleSpec{Name: "scribe", Use: of("docs")}
 	plan, err := f.PlanRole(root, spec)
-	if err != nil || plan.Name != "scribe" || plan.ID != "" || len(f.Roles()) != 0 || f.Epoch() != before {
-		t.Errorf("got %+v, %v and %d roles", plan, err, len(f.Roles()))
+	if err != nil || plan.Name != "scribe" || plan.ID != "" || len(f.ListRoles()) != 0 || f.CurrentEpoch() != before {
+		t.Errorf("got %+v, %v and %d roles", plan, err, len(f.ListRoles()))
 	}
 	made := f.role(root, spec)
 	if again, err := f.PlanRole(root, spec); err != nil || again.ID != made.ID {
@@ -310,9 +310,9 @@ func TestCreateRole_AppliesToStoredAgents(t *testing.T) {
 	}
 	f.wantTools(agent, "search")
 	ref, _ := f.Resolve(identity.ByAgent(agent))
-	decided := ref.View().ForState("").Decide(handle(f.groups, "search"))
-	if decided.Epoch != f.Epoch() {
-		t.Errorf("the View has epoch %d, the organization %d", decided.Epoch, f.Epoch())
+	decided := ref.CurrentView().ForState("").Decide(handle(f.groups, "search"))
+	if decided.Epoch != f.CurrentEpoch() {
+		t.Errorf("the View has epoch %d, the organization %d", decided.Epoch, f.CurrentEpoch())
 	}
 }
 
@@ -327,7 +327,7 @@ func TestOrg_UpdateRole(t *testing.T) {
 		{Agent: two, Role: "scribe", Gains: []string{"search"}, Loses: []string{"read_file", "write_file"}},
 	}
 	t.Run("dry run", func(t *testing.T) {
-		before, epoch := string(f.store.records["role "+string(role.ID)]), f.Epoch()
+		before, epoch := string(f.store.records["role "+string(role.ID)]), f.CurrentEpoch()
 		next, diff, changes, err := f.UpdateRole(operator, role.ID, org.RoleSpec{Name: "clerk", Use: of("docs")}, true)
 		if err != nil || changes != nil || next.Revision != 2 {
 			t.Fatalf("got revision %d, %d changes, %v", next.Revision, len(changes), err)
@@ -337,8 +337,8 @@ func TestOrg_UpdateRole(t *testing.T) {
 		}
 		kept, _ := f.Role(role.ID)
 		now, _ := json.Marshal(kept)
-		if d := cmp.Diff(string(now), before); d != "" || f.Epoch() != epoch {
-			t.Errorf("epoch %d after %d, got before want:\n%s", f.Epoch(), epoch, d)
+		if d := cmp.Diff(string(now), before); d != "" || f.CurrentEpoch() != epoch {
+			t.Errorf("epoch %d after %d, got before want:\n%s", f.CurrentEpoch(), epoch, d)
 		}
 		f.wantTools(one, "read_file", "write_file")
 		if _, changes, err := f.DeleteRole(operator, role.ID, true); err != nil || changes != nil {
@@ -434,7 +434,7 @@ func TestOrg_RolesSortedAndActive(t *testing.T) {
 	want = slices.DeleteFunc(want, func(n string) bool { return n == "role 03" })
 	slices.Sort(want)
 	var got []string
-	for _, r := range f.Roles() {
+	for _, r := range f.ListRoles() {
 		got = append(got, r.Name)
 	}
 	if diff := cmp.Diff(got, want); diff != "" {

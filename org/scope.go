@@ -191,7 +191,7 @@ func (o *Org) recompile(list []*scope) {
 		o.scopes.add(s, o.role)
 		view := s.compile(snapshot, o.role)
 		view.SetEpoch(o.epoch)
-		s.Publish(view)
+		s.PublishView(view)
 	}
 }
 

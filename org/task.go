@@ -212,8 +212,8 @@ func (o *Org) Task(id identity.TaskID) (Task, bool) {
 	return *t, true
 }
 
-// Tasks returns all tasks without texts and results, oldest first.
-func (o *Org) Tasks() []Task {
+// ListTasks returns all tasks without texts and results, oldest first.
+func (o *Org) ListTasks() []Task {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	list := make([]Task, 0, len(o.tasks))

@@ -56,7 +56,7 @@ func TestFormat_Escapes(t *testing.T) {
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%d: %s: got %s, %v; want %s", c.format, c.text, got, err, c.want)
 		}
-		if err != nil && errcode.Of(err) != errcode.InvalidArguments {
+		if err != nil && errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("%d: %s: %v", c.format, c.text, err)
 		}
 	}

@@ -219,7 +219,7 @@ func TestPropertyIntegersAreExact(t *testing.T) {
 		written := proptest.OneOf(choices, n.String(), n.String()+".0", n.String()+"e0", new(big.Int).Mul(n, big.NewInt(100)).String()+"e-2")
 		values, err := set.Parse([]byte(`{"a":`+written+`}`), nil, nil)
 		if !n.IsInt64() {
-			if errcode.Of(err) != errcode.InvalidArguments {
+			if errcode.CodeOf(err) != errcode.InvalidArguments {
 				return fmt.Errorf("%s: got %v, %v", written, values, err)
 			}
 			return nil

@@ -39,7 +39,7 @@ func TestTemplate_NegativeNumberBeginsNoComment(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := template.Text(values)
-		if got != want || (err != nil) != (want == "") || err != nil && errcode.Of(err) != errcode.InvalidArguments {
+		if got != want || (err != nil) != (want == "") || err != nil && errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("%s: %q %v", text, got, err)
 		}
 	}

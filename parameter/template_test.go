@@ -191,7 +191,7 @@ func TestSet_TemplateOfNamedParameters(t *testing.T) {
 			t.Errorf("%s of %q: no error", text, names)
 		}
 	}
-	if _, err := template.Text(parseArgs(t, compile(t, `[{"name":"a","type":"string"}]`, `[]`), `{"a":"x"}`)); errcode.Of(err) != errcode.Internal {
+	if _, err := template.Text(parseArgs(t, compile(t, `[{"name":"a","type":"string"}]`, `[]`), `{"a":"x"}`)); errcode.CodeOf(err) != errcode.Internal {
 		t.Errorf("values of another set: got %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // minFreeBytes is the disk space that a temporary copy must leave for commits.
 const minFreeBytes = 256 << 20
 
-// Backup writes a backup to the given writer while commits continue. It returns a sequence
+// WriteBackup writes a backup to the given writer while commits continue. It returns a sequence
 // number: the backup has exactly the events up to this number.
 //
 // Copying holds a read transaction. Meanwhile the file grows, and once it outgrows the
@@ -32,7 +32,7 @@ const minFreeBytes = 256 << 20
 // full.
 //
 // Other errors are journal.ErrClosed, and those of to and of the file system.
-func (s *Store) Backup(ctx context.Context, to io.Writer) (seq uint64, err error) {
+func (s *Store) WriteBackup(ctx context.Context, to io.Writer) (seq uint64, err error) {
 	if file, ok := to.(*os.File); ok && isRegular(file) {
 		seq, err = s.copyTo(ctx, file)
 	} else {
@@ -113,12 +113,12 @@ func (s *Store) copyTo(ctx context.Context, to io.Writer) (seq uint64, err error
 	return seq, w.finish(seq)
 }
 
-// Verify checks the backup in a file completely, without changing it. It returns the
+// VerifyBackup checks the backup in a file completely, without changing it. It returns the
 // sequence number up to which the backup has events.
 //
 // The error has the code InvalidArguments if the file is not a backup, and Conflict if a
 // newer version made it. It is journal.ErrDamaged if the backup is incomplete or damaged.
-func Verify(ctx context.Context, path string) (seq uint64, err error) {
+func VerifyBackup(ctx context.Context, path string) (seq uint64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, err

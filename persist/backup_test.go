@@ -29,7 +29,7 @@ import (
 func restoreBackup(t *testing.T, backup []byte) *persist.Store {
 	t.Helper()
 	dir := t.TempDir()
-	if err := persist.Restore(t.Context(), bytes.NewReader(backup), dir); err != nil {
+	if err := persist.RestoreBackup(t.Context(), bytes.NewReader(backup), dir); err != nil {
 		t.Fatal(err)
 	}
 	return persisttest.OpenIn(t, dir)
@@ -38,7 +38,7 @@ func restoreBackup(t *testing.T, backup []byte) *persist.Store {
 func backup(t testing.TB, s *persist.Store) ([]byte, uint64) {
 	t.Helper()
 	var out bytes.Buffer
-	seq, err := s.Backup(t.Context(), &out)
+	seq, err := s.WriteBackup(t.Context(), &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,19 +101,19 @@ func TestBackup_WhileWritersCommit(t *testing.T) {
 func wantConsistent(t *testing.T, s, r *persist.Store, seq uint64) {
 	t.Helper()
 	var want []uint64
-	for _, e := range journaltest.Collect(t, s.Follow(t.Context(), 0, false)) {
+	for _, e := range journaltest.Collect(t, s.FollowEvents(t.Context(), 0, false)) {
 		if e.Seq <= seq {
 			want = append(want, e.Seq)
 		}
 	}
-	got := journaltest.Collect(t, r.Follow(t.Context(), 0, false))
-	if len(got) != len(want) || r.Seq() != seq {
-		t.Errorf("got %d events up to %d, want %d up to %d", len(got), r.Seq(), len(want), seq)
+	got := journaltest.Collect(t, r.FollowEvents(t.Context(), 0, false))
+	if len(got) != len(want) || r.LastSeq() != seq {
+		t.Errorf("got %d events up to %d, want %d up to %d", len(got), r.LastSeq(), len(want), seq)
 	}
 	for w := range 8 {
 		id := identity.AgentID(fmt.Sprint("w", w))
-		count, err := r.Record(t.Context(), "batches", string(id))
-		mail, mailErr := r.Inbox(t.Context(), id)
+		count, err := r.ReadRecord(t.Context(), "batches", string(id))
+		mail, mailErr := r.ReadInbox(t.Context(), id)
 		list := journaltest.Collect(t, r.Read(t.Context(), id, 0))
 		if err := errors.Join(err, mailErr); err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestBackup_RestoresSameContents(t *testing.T) {
 	}
 	data, seq := backup(t, s)
 	r := restoreBackup(t, data)
-	if got, err := dump(r); err != nil || got != want || seq != s.Seq() {
+	if got, err := dump(r); err != nil || got != want || seq != s.LastSeq() {
 		t.Errorf("up to %d: got %v, %.300s, want %.300s", seq, err, got, want)
 	}
 	if next := journaltest.Commit(t, r, &journal.Batch{Stream: "a", Events: events("a", 1, "more")}); next != seq+1 {
@@ -149,7 +149,7 @@ func TestBackup_SlowWriterDoesNotBlockCommits(t *testing.T) {
 	began, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	var start sync.Once
 	go func() {
-		_, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) {
+		_, err := s.WriteBackup(t.Context(), writerFunc(func(p []byte) (int, error) {
 			start.Do(func() { close(began) })
 			<-free
 			return len(p), nil
@@ -187,7 +187,7 @@ func TestBackup_LeavesDiskSpaceForCommits(t *testing.T) {
 		t.Skipf("no sparse files: %v", err)
 	}
 	s := persisttest.OpenIn(t, dir)
-	if _, err := s.Backup(t.Context(), io.Discard); errcode.Of(err) != errcode.QuotaExceeded {
+	if _, err := s.WriteBackup(t.Context(), io.Discard); errcode.CodeOf(err) != errcode.QuotaExceeded {
 		t.Errorf("got %v, want quota_exceeded", err)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "copy"))
@@ -195,10 +195,10 @@ func TestBackup_LeavesDiskSpaceForCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := s.Backup(t.Context(), file); err != nil {
+	if _, err := s.WriteBackup(t.Context(), file); err != nil {
 		t.Errorf("directly into a file: %v", err)
 	}
-	if _, err := persist.Verify(t.Context(), file.Name()); err != nil {
+	if _, err := persist.VerifyBackup(t.Context(), file.Name()); err != nil {
 		t.Error(err)
 	}
 }
@@ -208,19 +208,19 @@ func TestBackup_Stops(t *testing.T) {
 		s := persisttest.OpenIn(t, dirWith(t, sampleFile(t, 510)))
 		ctx, cancel := context.WithCancel(t.Context())
 		out := writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
-		if seq, err := s.Backup(ctx, out); !errors.Is(err, context.Canceled) || seq != 0 {
+		if seq, err := s.WriteBackup(ctx, out); !errors.Is(err, context.Canceled) || seq != 0 {
 			t.Errorf("got %d, %v", seq, err)
 		}
 	})
 	t.Run("writer fails at any write", func(t *testing.T) {
 		s := persisttest.OpenIn(t, dirWith(t, sampleFile(t, 510)))
 		writes := 0
-		if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { writes++; return len(p), nil })); err != nil {
+		if _, err := s.WriteBackup(t.Context(), writerFunc(func(p []byte) (int, error) { writes++; return len(p), nil })); err != nil {
 			t.Fatal(err)
 		}
 		for n := range writes {
 			left := n
-			_, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) {
+			_, err := s.WriteBackup(t.Context(), writerFunc(func(p []byte) (int, error) {
 				if left--; left < 0 {
 					return 0, syscall.ENOSPC
 				}
@@ -236,7 +236,7 @@ func TestBackup_Stops(t *testing.T) {
 		if err := errors.Join(err, s.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Backup(t.Context(), io.Discard); !persist.IsClosed(err) {
+		if _, err := s.WriteBackup(t.Context(), io.Discard); !persist.IsClosed(err) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
@@ -254,8 +254,8 @@ func wantRejected(t *testing.T, what string, data []byte, want string, is func(e
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, verified := persist.Verify(t.Context(), path)
-	for _, err := range []error{verified, persist.Restore(t.Context(), bytes.NewReader(data), dir)} {
+	_, verified := persist.VerifyBackup(t.Context(), path)
+	for _, err := range []error{verified, persist.RestoreBackup(t.Context(), bytes.NewReader(data), dir)} {
 		if err == nil || !is(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", what, err, want)
 		}
@@ -271,7 +271,7 @@ func wantRejected(t *testing.T, what string, data []byte, want string, is func(e
 func isDamaged(err error) bool { return errors.Is(err, journal.ErrDamaged) }
 
 func isCode(code errcode.Code) func(error) bool {
-	return func(err error) bool { return errcode.Of(err) == code }
+	return func(err error) bool { return errcode.CodeOf(err) == code }
 }
 
 // withTrailer appends a trailer to a data file.
@@ -308,7 +308,7 @@ func TestVerify_RejectsIncompleteBackups(t *testing.T) {
 		for at := 0; at < len(data); at += 1 + len(data)/150 {
 			changed := bytes.Clone(data)
 			changed[at] ^= 1 << (at % 8)
-			wantRejected(t, fmt.Sprintf("a bit of byte %d of %d", at, len(data)), changed, "", func(err error) bool { return isDamaged(err) || errcode.Of(err) == errcode.Conflict })
+			wantRejected(t, fmt.Sprintf("a bit of byte %d of %d", at, len(data)), changed, "", func(err error) bool { return isDamaged(err) || errcode.CodeOf(err) == errcode.Conflict })
 		}
 		wantRejected(t, "page removed", append(bytes.Clone(data[:4096]), data[8192:]...), "instead of", isDamaged)
 		wantRejected(t, "page inserted", append(bytes.Clone(data[:4096]), data...), "instead of", isDamaged)
@@ -340,7 +340,7 @@ func TestRestore_KeepsExistingFiles(t *testing.T) {
 	data, _ := backup(t, persisttest.OpenIn(t, dirWith(t, sampleFile(t, 3))))
 	wantConflict := func(t *testing.T, err error) {
 		t.Helper()
-		if errcode.Of(err) != errcode.Conflict || !strings.Contains(err.Error(), "already exists and was not changed") {
+		if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(err.Error(), "already exists and was not changed") {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	}
@@ -348,7 +348,7 @@ func TestRestore_KeepsExistingFiles(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
 		before, _ := os.ReadFile(filepath.Join(dir, persist.FileName))
-		wantConflict(t, persist.Restore(t.Context(), bytes.NewReader(data), dir))
+		wantConflict(t, persist.RestoreBackup(t.Context(), bytes.NewReader(data), dir))
 		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("the data file was changed, %v", err)
 		}
@@ -363,14 +363,14 @@ func TestRestore_KeepsExistingFiles(t *testing.T) {
 			}
 			return 0, io.EOF
 		}))
-		wantConflict(t, persist.Restore(t.Context(), from, dir))
+		wantConflict(t, persist.RestoreBackup(t.Context(), from, dir))
 	})
 	t.Run("data directory is a file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := persist.Restore(t.Context(), bytes.NewReader(data), file); err == nil {
+		if err := persist.RestoreBackup(t.Context(), bytes.NewReader(data), file); err == nil {
 			t.Error("no error")
 		}
 	})
@@ -397,15 +397,15 @@ func TestRestore_Interrupted(t *testing.T) {
 		}
 		return 0, io.ErrUnexpectedEOF
 	}))
-	if err := persist.Restore(t.Context(), broken, dir); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := persist.RestoreBackup(t.Context(), broken, dir); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := persist.Restore(ctx, bytes.NewReader(data), dir); !errors.Is(err, context.Canceled) {
+	if err := persist.RestoreBackup(ctx, bytes.NewReader(data), dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := persist.Restore(t.Context(), bytes.NewReader(data), dir); err != nil {
+	if err := persist.RestoreBackup(t.Context(), bytes.NewReader(data), dir); err != nil {
 		t.Fatal(err)
 	}
 	if file, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(file, data[:len(data)-64]) {
@@ -420,7 +420,7 @@ func TestRestore_Interrupted(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", path, info.Mode(), err, want)
 		}
 	}
-	if s := persisttest.OpenIn(t, dir); s.Seq() != seq {
-		t.Errorf("got events up to %d, want %d", s.Seq(), seq)
+	if s := persisttest.OpenIn(t, dir); s.LastSeq() != seq {
+		t.Errorf("got events up to %d, want %d", s.LastSeq(), seq)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// Check checks the whole file: the pages, all frames, the index against the log, and that
+// CheckIntegrity checks the whole file: the pages, all frames, the index against the log, and that
 // all agents with messages are runnable. The error lists everything it finds. Commits wait
 // for Check, because bbolt can check its free pages only between transactions.
-func (s *Store) Check(ctx context.Context) error {
+func (s *Store) CheckIntegrity(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

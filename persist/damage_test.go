@@ -102,7 +102,7 @@ func dirWith(t testing.TB, file []byte) string {
 func dump(s *persist.Store) (string, error) {
 	var out strings.Builder
 	ctx := context.Background()
-	for e, err := range s.Follow(ctx, 0, false) {
+	for e, err := range s.FollowEvents(ctx, 0, false) {
 		if err != nil {
 			return "", err
 		}
@@ -115,28 +115,28 @@ func dump(s *persist.Store) (string, error) {
 			}
 			fmt.Fprintln(&out, id, e.Seq, e)
 		}
-		list, err := s.Inbox(ctx, id)
+		list, err := s.ReadInbox(ctx, id)
 		if err != nil {
 			return "", err
 		}
 		fmt.Fprintln(&out, id, list)
 	}
-	later, err := s.Delayed(ctx)
+	later, err := s.DelayedMessages(ctx)
 	if err != nil {
 		return "", err
 	}
-	runnable, err := s.Runnable(ctx)
+	runnable, err := s.RunnableAgents(ctx)
 	if err != nil {
 		return "", err
 	}
 	fmt.Fprintln(&out, later, runnable)
-	for r, err := range s.Records(ctx, "k", "") {
+	for r, err := range s.ReadRecords(ctx, "k", "") {
 		if err != nil {
 			return "", err
 		}
 		fmt.Fprintln(&out, r)
 	}
-	_, err = s.Record(ctx, "k", "x")
+	_, err = s.ReadRecord(ctx, "k", "x")
 	return out.String(), err
 }
 
@@ -162,7 +162,7 @@ func flipBits(t *testing.T, file []byte, e entry) {
 		t.Fatal(err)
 	}
 	want, err := dump(good)
-	if err := errors.Join(err, good.Check(t.Context()), good.Close()); err != nil {
+	if err := errors.Join(err, good.CheckIntegrity(t.Context()), good.Close()); err != nil {
 		t.Fatal(err)
 	}
 	start := bytes.Index(file, append(bytes.Clone(e.key), e.frame...)) + len(e.key)
@@ -185,7 +185,7 @@ func wantDetected(t *testing.T, dir, want, what string) {
 	t.Helper()
 	s, err := persist.Open(dir)
 	if err != nil {
-		if !errors.Is(err, journal.ErrDamaged) && errcode.Of(err) != errcode.Conflict {
+		if !errors.Is(err, journal.ErrDamaged) && errcode.CodeOf(err) != errcode.Conflict {
 			t.Errorf("%s: Open returns %v, want ErrDamaged", what, err)
 		}
 		return
@@ -198,7 +198,7 @@ func wantDetected(t *testing.T, dir, want, what string) {
 	if err == nil && got != want {
 		t.Errorf("%s: wrong data without an error", what)
 	}
-	if err := s.Check(t.Context()); err == nil && got != want {
+	if err := s.CheckIntegrity(t.Context()); err == nil && got != want {
 		t.Errorf("%s: Check does not find the damage", what)
 	}
 }
@@ -215,11 +215,11 @@ func TestRecord_MovedFrameIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if value, err := s.Record(t.Context(), "k", "y"); !errors.Is(err, journal.ErrDamaged) {
+	if value, err := s.ReadRecord(t.Context(), "k", "y"); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("got %s, %v, want ErrDamaged", value, err)
 	}
 	n := 0
-	for r, err := range s.Records(t.Context(), "k", "") {
+	for r, err := range s.ReadRecords(t.Context(), "k", "") {
 		if n++; errors.Is(err, journal.ErrDamaged) != (r.Key == "y") {
 			t.Errorf("%s: got %v", r.Key, err)
 		}
@@ -270,7 +270,7 @@ func TestOpen_DetectsMissingEntries(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.check) {
+			if err := s.CheckIntegrity(t.Context()); err == nil || !strings.Contains(err.Error(), tt.check) {
 				t.Errorf("check: got %v, want %q", err, tt.check)
 			}
 		})
@@ -299,7 +299,7 @@ func TestCheck_WhileCommitting(t *testing.T) {
 		})
 	}
 	for range 60 {
-		if err := s.Check(t.Context()); err != nil {
+		if err := s.CheckIntegrity(t.Context()); err != nil {
 			t.Errorf("got %v, want no error", err)
 			break
 		}
@@ -315,7 +315,7 @@ func TestOpen_TruncatedFile(t *testing.T) {
 		s, err := persist.Open(dir)
 		if err == nil {
 			_, err = dump(s)
-			err = errors.Join(err, s.Check(t.Context()))
+			err = errors.Join(err, s.CheckIntegrity(t.Context()))
 		}
 		fmt.Printf("outcome: %v\n", err)
 		return

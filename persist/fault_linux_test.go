@@ -72,8 +72,8 @@ func TestCommit_FailureStopsStore(t *testing.T) {
 			t.Errorf("commit %d: got %v, want ErrClosed", i, err)
 		}
 	}
-	if got := summaries(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); len(got) != 2 || s.Seq() != 2 {
-		t.Errorf("got %v up to %d, want what was kept", got, s.Seq())
+	if got := summaries(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); len(got) != 2 || s.LastSeq() != 2 {
+		t.Errorf("got %v up to %d, want what was kept", got, s.LastSeq())
 	}
 	if err := s.Close(); err != nil && !errors.Is(err, syscall.EBADF) {
 		t.Errorf("close: got %v", err)
@@ -83,7 +83,7 @@ func TestCommit_FailureStopsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Check(context.Background()); err != nil {
+	if err := s.CheckIntegrity(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if seq := journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "again")}); seq != 3 {

@@ -81,13 +81,13 @@ func wantOnly(t *testing.T, dir string, want map[string]bool) {
 	t.Helper()
 	s, err := persist.Open(dir)
 	if err != nil {
-		if !errors.Is(err, journal.ErrDamaged) && errcode.Of(err) != errcode.Conflict {
+		if !errors.Is(err, journal.ErrDamaged) && errcode.CodeOf(err) != errcode.Conflict {
 			t.Errorf("Open returns %v, want ErrDamaged", err)
 		}
 		return
 	}
 	defer s.Close()
-	_ = s.Check(t.Context())
+	_ = s.CheckIntegrity(t.Context())
 	lines, errs := dumpLines(s)
 	for line := range lines {
 		if !want[line] {
@@ -105,7 +105,7 @@ func wantOnly(t *testing.T, dir string, want map[string]bool) {
 // wantCommits checks that a damaged store assigns the next sequence number.
 func wantCommits(t *testing.T, s *persist.Store) {
 	t.Helper()
-	before := s.Seq()
+	before := s.LastSeq()
 	seq, err := s.Commit(t.Context(), &journal.Batch{Stream: "c", Events: events("c", 1, "after")})
 	if err != nil || seq != before+1 || seq > 1000 {
 		t.Errorf("got %d after %d, %v", seq, before, err)
@@ -124,30 +124,30 @@ func dumpLines(s *persist.Store) (lines map[string]bool, errs []error) {
 		text, err := json.Marshal(v)
 		lines[fmt.Sprintf("%s %s %v", what, text, err)] = true
 	}
-	for e, err := range s.Follow(ctx, 0, false) {
+	for e, err := range s.FollowEvents(ctx, 0, false) {
 		note("event", e, err)
 	}
 	for _, id := range []identity.AgentID{"a", "b", journal.Org} {
 		for e, err := range s.Read(ctx, id, 0) {
 			note("event of "+string(id), e, err)
 		}
-		list, err := s.Inbox(ctx, id)
+		list, err := s.ReadInbox(ctx, id)
 		for _, m := range list {
 			note("mail of "+string(id), m, nil)
 		}
 		errs = appendError(errs, err)
 	}
-	later, err := s.Delayed(ctx)
+	later, err := s.DelayedMessages(ctx)
 	for _, m := range later {
 		note("delayed", m, nil)
 	}
 	errs = appendError(errs, err)
-	runnable, err := s.Runnable(ctx)
+	runnable, err := s.RunnableAgents(ctx)
 	for _, id := range runnable {
 		note("runnable", id, nil)
 	}
 	errs = appendError(errs, err)
-	for r, err := range s.Records(ctx, "k", "") {
+	for r, err := range s.ReadRecords(ctx, "k", "") {
 		note("record", r, err)
 	}
 	return lines, errs

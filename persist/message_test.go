@@ -22,7 +22,7 @@ func TestInbox_RoundTrip(t *testing.T) {
 		m.Seq = uint64(i + 1)
 		want = append(want, m)
 	}
-	got, err := s.Inbox(t.Context(), "a")
+	got, err := s.ReadInbox(t.Context(), "a")
 	asText := gocmp.Transformer("payload", func(m model.Message) string { return fmt.Sprint(m.ID, m.From, m.To, m.Task, m.CreatedAt) })
 	if diff := gocmp.Diff(got, want, asText); err != nil || diff != "" {
 		t.Errorf("%v, got before want:\n%s", err, diff)

@@ -54,7 +54,7 @@ func TestOpen_MigratesSchema1(t *testing.T) {
 		if seq := journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "more")}); seq != 519 {
 			t.Errorf("the next sequence number is %d, want 519", seq)
 		}
-		if err := s.Check(t.Context()); err != nil {
+		if err := s.CheckIntegrity(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -87,7 +87,7 @@ func checkAndDump(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	text, err := dump(s)
-	if err := errors.Join(err, s.Check(t.Context()), s.Close()); err != nil {
+	if err := errors.Join(err, s.CheckIntegrity(t.Context()), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return text

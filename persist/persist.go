@@ -302,8 +302,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.stopped(), s.db.Close())
 }
 
-// Seq returns the last sequence number that was assigned, to an event or a message.
-func (s *Store) Seq() uint64 {
+// LastSeq returns the last sequence number that was assigned, to an event or a message.
+func (s *Store) LastSeq() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.integrity.seq

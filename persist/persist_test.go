@@ -48,9 +48,9 @@ func Example() {
 	})
 	fmt.Println(seq, err)
 	for e, err := range store.Read(ctx, "ann", 0) {
-		fmt.Println(e.Seq, e.Body.Type(), err)
+		fmt.Println(e.Seq, e.Body.EventType(), err)
 	}
-	value, err := store.Record(ctx, "note", "n1")
+	value, err := store.ReadRecord(ctx, "note", "n1")
 	fmt.Println(string(value), err)
 	// Output:
 	// 1 <nil>
@@ -102,7 +102,7 @@ func TestOpen(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.OpenIn(t, dir)
 		_, err := persist.Open(dir)
-		if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "another process has it open") {
+		if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "another process has it open") {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	})
@@ -116,7 +116,7 @@ func TestOpen(t *testing.T) {
 		}
 		for range 2 {
 			_, err := persist.Open(dir)
-			if errcode.Of(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 3") {
+			if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 3") {
 				t.Errorf("got %v, want a conflict that names the schema", err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestOpen(t *testing.T) {
 		if err := os.Chmod(filepath.Join(dir, persist.FileName), 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := persist.Open(dir); errcode.Of(err) != errcode.PermissionDenied {
+		if _, err := persist.Open(dir); errcode.CodeOf(err) != errcode.PermissionDenied {
 			t.Errorf("got %v, want permission_denied", err)
 		}
 	})
@@ -230,7 +230,7 @@ func TestCommit_InvalidBatchFailsAlone(t *testing.T) {
 				t.Errorf("got %v, want an error", err)
 			}
 			wait.Wait()
-			if value, err := s.Record(t.Context(), "k", "with it"); value != nil || err != nil {
+			if value, err := s.ReadRecord(t.Context(), "k", "with it"); value != nil || err != nil {
 				t.Errorf("a part of the batch was written: %s, %v", value, err)
 			}
 			if got := len(journaltest.Collect(t, s.Read(t.Context(), "a", 0))); got != 10 {
@@ -271,10 +271,10 @@ func TestCommit_ManyWriters(t *testing.T) {
 				}
 			}
 		}
-		if got := len(journaltest.Collect(t, s.Follow(t.Context(), 0, false))); got != 2*writers*each {
+		if got := len(journaltest.Collect(t, s.FollowEvents(t.Context(), 0, false))); got != 2*writers*each {
 			t.Errorf("got %d events, want %d", got, 2*writers*each)
 		}
-		box, err := s.Inbox(t.Context(), "box")
+		box, err := s.ReadInbox(t.Context(), "box")
 		next := map[string]int{}
 		for i, m := range box {
 			var w string
@@ -337,7 +337,7 @@ func TestStore_Close(t *testing.T) {
 		journaltest.Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 1, "x")})
 		seen, ended := make(chan journal.Event), make(chan error)
 		go func() {
-			for e, err := range s.Follow(context.Background(), 0, true) {
+			for e, err := range s.FollowEvents(context.Background(), 0, true) {
 				if err != nil {
 					ended <- err
 					return
@@ -367,23 +367,23 @@ func TestStore_Close(t *testing.T) {
 
 // callAllMethods calls all methods that take a context and returns their errors.
 func callAllMethods(s *persist.Store, ctx context.Context) map[string]error {
-	errs := map[string]error{"Check": s.Check(ctx)}
+	errs := map[string]error{"Check": s.CheckIntegrity(ctx)}
 	_, errs["Commit"] = s.Commit(ctx, &journal.Batch{})
-	_, errs["Inbox"] = s.Inbox(ctx, "a")
-	_, errs["Delayed"] = s.Delayed(ctx)
-	_, errs["Runnable"] = s.Runnable(ctx)
-	_, errs["Record"] = s.Record(ctx, "k", "a")
+	_, errs["Inbox"] = s.ReadInbox(ctx, "a")
+	_, errs["Delayed"] = s.DelayedMessages(ctx)
+	_, errs["Runnable"] = s.RunnableAgents(ctx)
+	_, errs["Record"] = s.ReadRecord(ctx, "k", "a")
 	errs["Read"], errs["Records"], errs["Entries"], errs["Follow"] = nil, nil, nil, nil
 	for _, err := range s.Read(ctx, "a", 0) {
 		errs["Read"] = err
 	}
-	for _, err := range s.Records(ctx, "k", "") {
+	for _, err := range s.ReadRecords(ctx, "k", "") {
 		errs["Records"] = err
 	}
-	for _, err := range s.Entries(ctx, "k", "") {
+	for _, err := range s.ReadEntries(ctx, "k", "") {
 		errs["Entries"] = err
 	}
-	for _, err := range s.Follow(ctx, 0, false) {
+	for _, err := range s.FollowEvents(ctx, 0, false) {
 		errs["Follow"] = err
 	}
 	return errs
@@ -400,8 +400,8 @@ func TestStore_Contexts(t *testing.T) {
 				t.Errorf("%s: got %v, want canceled", name, err)
 			}
 		}
-		if s.Seq() != 1 {
-			t.Errorf("got seq %d, want 1", s.Seq())
+		if s.LastSeq() != 1 {
+			t.Errorf("got seq %d, want 1", s.LastSeq())
 		}
 	})
 	t.Run("done after the batch was queued", func(t *testing.T) {
@@ -418,7 +418,7 @@ func TestStore_Contexts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		n := 0
-		for _, err := range s.Follow(ctx, 0, true) {
+		for _, err := range s.FollowEvents(ctx, 0, true) {
 			if err != nil {
 				t.Errorf("got %v", err)
 			}

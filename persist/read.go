@@ -113,8 +113,8 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 	return e, nil
 }
 
-// Follow implements journal.Follower.
-func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+// FollowEvents implements journal.Follower.
+func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return s.follow(ctx, after, wait, decodeEvent)
 }
 
@@ -190,8 +190,8 @@ func (s *Store) logChunk(ctx context.Context, after uint64, decode decoder) ([]j
 	return events, err
 }
 
-// Inbox implements journal.Mailbox.
-func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
+// ReadInbox implements journal.Mailbox.
+func (s *Store) ReadInbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
 	var list []journal.Message
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		for key, value := range withPrefix(tx.Bucket(bucketInbox), agentKey(agent)) {
@@ -206,9 +206,9 @@ func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Me
 	return list, err
 }
 
-// Delayed implements journal.Mailbox. If some messages are damaged, it returns the others
+// DelayedMessages implements journal.Mailbox. If some messages are damaged, it returns the others
 // together with ErrDamaged.
-func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
+func (s *Store) DelayedMessages(ctx context.Context) ([]journal.Message, error) {
 	var list []journal.Message
 	var errs []error
 	err := s.view(ctx, func(tx *bolt.Tx) error {
@@ -238,9 +238,9 @@ func decodeMessage(bucket, key, value []byte) (journal.Message, error) {
 	return m, nil
 }
 
-// Runnable implements journal.Mailbox. If some entries are damaged, it returns the others
+// RunnableAgents implements journal.Mailbox. If some entries are damaged, it returns the others
 // together with ErrDamaged.
-func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+func (s *Store) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) {
 	var list []identity.AgentID
 	var errs []error
 	err := s.view(ctx, func(tx *bolt.Tx) error {
@@ -256,8 +256,8 @@ func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	return list, errors.Join(append(errs, err)...)
 }
 
-// Record implements journal.Records.
-func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
+// ReadRecord implements journal.Records.
+func (s *Store) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	var value []byte
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		k := recordKey(kind, key)
@@ -272,9 +272,9 @@ func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
 	return value, err
 }
 
-// Records implements journal.Records. It yields the records of a kind whose keys begin with
+// ReadRecords implements journal.Records. It yields the records of a kind whose keys begin with
 // prefix, sorted by key. A damaged record comes with an error, and the sequence continues.
-func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+func (s *Store) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		within := recordKey(kind, prefix)
 		chunks, part := 0, []recordOrErr(nil)
@@ -320,8 +320,8 @@ func recordChunk(tx *bolt.Tx, kind string, within, from []byte, part []recordOrE
 	return part, nil
 }
 
-// Entries implements journal.Records. It yields keys and sizes, sorted by key.
-func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
+// ReadEntries implements journal.Records. It yields keys and sizes, sorted by key.
+func (s *Store) ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
 	return func(yield func(journal.RecordInfo, error) bool) {
 		within := recordKey(kind, prefix)
 		for from := within; from != nil; {

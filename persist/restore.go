@@ -15,13 +15,13 @@ import (
 // partPattern matches the names of backups that Restore has not checked yet.
 const partPattern = FileName + "-*.part"
 
-// Restore creates the data file of the directory dir from a backup. It creates the
+// RestoreBackup creates the data file of the directory dir from a backup. It creates the
 // directory if it does not exist. The file gets its name after it is checked and on disk,
 // so neither an error nor a crash leaves an incomplete data file.
 //
 // The error has the code Conflict if there is a data file already, which is not changed.
 // Other errors are those of Verify and of reading from.
-func Restore(ctx context.Context, from io.Reader, dir string) (err error) {
+func RestoreBackup(ctx context.Context, from io.Reader, dir string) (err error) {
 	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}

@@ -98,7 +98,7 @@ func (c *callerOrg) invoke(p identity.Principal, a *agent, name string) error {
 		code = errcode.ToolNotAvailable
 	}
 	before := c.groups.runs.of(name)
-	out, err := c.Invoke(context.Background(), p, name, nil)
+	out, err := c.InvokeTool(context.Background(), p, name, nil)
 	if err != nil {
 		return fmt.Errorf("%s calls %q: %w", p, name, err)
 	}
@@ -115,7 +115,7 @@ func (c *callerOrg) invoke(p identity.Principal, a *agent, name string) error {
 func (c *callerOrg) reset(p identity.Principal, a *agent) error {
 	err := c.ResetCaller(context.Background(), operator, p)
 	r := c.oracle.roles[a.role]
-	if active := r != nil && !r.gone; active != (err == nil) || err != nil && errcode.Of(err) != errcode.RoleNotFound {
+	if active := r != nil && !r.gone; active != (err == nil) || err != nil && errcode.CodeOf(err) != errcode.RoleNotFound {
 		return fmt.Errorf("reset %s, whose role is active: %v: %w", p, active, err)
 	}
 	if err == nil {
@@ -150,7 +150,7 @@ func (c *callerOrg) checkCallers() error {
 		if err := c.checkSubject(p, c.callable(a), c.isToolGated(a)); err != nil {
 			return fmt.Errorf("%s in state %q: %w", p, a.state, err)
 		}
-		if got, want := definitionNames(c.Gate().Subject(p).Listable()), c.callableInAnyState(a); !slices.Equal(got, want) {
+		if got, want := definitionNames(c.Gate().Subject(p).ListableTools()), c.callableInAnyState(a); !slices.Equal(got, want) {
 			return fmt.Errorf("%s may call %v in some state, want %v", p, got, want)
 		}
 	}

@@ -90,7 +90,7 @@ func (o *checkedOrg) reopen(between func(path string) error) error {
 		}
 	}
 	for _, id := range o.tasks {
-		if err := o.Resume(context.Background(), id); err != nil {
+		if err := o.ResumeTask(context.Background(), id); err != nil {
 			return err
 		}
 		if err := o.waitOpened(id); err != nil {
@@ -115,7 +115,7 @@ func (o *checkedOrg) waitOpened(id identity.TaskID) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
-	task, err := o.Wait(ctx, id)
+	task, err := o.WaitTask(ctx, id)
 	if err != nil || task.Error == nil || task.Error.Code != errcode.NoToolsAvailable {
 		return fmt.Errorf("task %s of a tool-gated agent without tools: %v, %+v", id, err, task.Error)
 	}
@@ -141,7 +141,7 @@ func (o *checkedOrg) start(t *proptest.Choices) error {
 			task.Role, top.role = string(id), id
 		}
 	}
-	id, err := o.Start(context.Background(), task)
+	id, err := o.StartTask(context.Background(), task)
 	if err != nil {
 		return fmt.Errorf("start %+v: %w", task, err)
 	}
@@ -239,7 +239,7 @@ func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
 	}
 	wantUse, wantGrant := withDefaults(limits, useIDs, grantIDs)
 	got, err := o.CreateRole(context.Background(), newCall(by), spec)
-	if want := mayGrant(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.Of(err) != errcode.InsufficientPermissions {
+	if want := mayGrant(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.CodeOf(err) != errcode.InsufficientPermissions {
 		return fmt.Errorf("create role use %v grant %v by %s within %v: %v, want allowed %v", useIDs, grantIDs, by, limits, err, want)
 	}
 	if err != nil {
@@ -294,7 +294,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 	next := *r
 	next.chooseLimits(t, &spec)
 	_, diff, err := o.UpdateRole(operator, id, spec, false)
-	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
+	if r.gone != (errcode.CodeOf(err) == errcode.RoleNotFound) {
 		return fmt.Errorf("update role %s, gone %v: %v", id, r.gone, err)
 	}
 	if r.gone {
@@ -313,7 +313,7 @@ func (o *checkedOrg) deleteRole(t *proptest.Choices) error {
 	before := o.callableByAgent()
 	diff, err := o.DeleteRole(operator, id, false)
 	r := o.oracle.roles[id]
-	if r.gone != (errcode.Of(err) == errcode.RoleNotFound) {
+	if r.gone != (errcode.CodeOf(err) == errcode.RoleNotFound) {
 		return fmt.Errorf("delete role %s, gone %v: %v", id, r.gone, err)
 	}
 	if r.gone {
@@ -380,8 +380,8 @@ func (o *checkedOrg) spawn(t *proptest.Choices) error {
 	case !mayGrant(limits, r.use.ids, r.grant.ids):
 		want = errcode.InsufficientPermissions
 	}
-	got, err := o.Spawn(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: id, Brief: taskBrief}, nil)
-	if errcode.Of(err) != want {
+	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: id, Brief: taskBrief}, nil)
+	if errcode.CodeOf(err) != want {
 		return fmt.Errorf("spawn use %v grant %v within %v: %v, want %q", r.use.ids, r.grant.ids, limits, err, want)
 	}
 	if err == nil {
@@ -394,8 +394,8 @@ func (o *checkedOrg) spawn(t *proptest.Choices) error {
 
 func (o *checkedOrg) terminate(t *proptest.Choices) error {
 	target := o.anyAgent(t)
-	err := o.Terminate(context.Background(), newCall(operator), target.id, "why not")
-	if (target.parent == nil) != (errcode.Of(err) == errcode.NotChildAgent) {
+	err := o.TerminateAgent(context.Background(), newCall(operator), target.id, "why not")
+	if (target.parent == nil) != (errcode.CodeOf(err) == errcode.NotChildAgent) {
 		return fmt.Errorf("terminate agent %s, at the top %v: %v", target.id, target.parent == nil, err)
 	}
 	if err == nil {
@@ -416,7 +416,7 @@ func (o *checkedOrg) callInTurn(t *proptest.Choices) error {
 		return o.checkTurnFails(a)
 	}
 	replies := o.model.queueCalls(a.id, model.Call{Name: name, Args: []byte(`{}`)})
-	if _, err := o.Send(context.Background(), newCall(operator), string(a.id), []byte(`"go"`), 0); err != nil {
+	if _, err := o.SendMessage(context.Background(), newCall(operator), string(a.id), []byte(`"go"`), 0); err != nil {
 		return fmt.Errorf("send to agent %s: %w", a.id, err)
 	}
 	got, err := await(replies)
@@ -436,13 +436,13 @@ func (o *checkedOrg) callInTurn(t *proptest.Choices) error {
 // checkTurnFails sends a message to a tool-gated agent without tools. Its turn
 // must fail without a request to the model.
 func (o *checkedOrg) checkTurnFails(a *agent) error {
-	from, asked := o.store.Seq(), o.model.requestCount(a.id)
-	if _, err := o.Send(context.Background(), newCall(operator), string(a.id), []byte(`"go"`), 0); err != nil {
+	from, asked := o.store.LastSeq(), o.model.requestCount(a.id)
+	if _, err := o.SendMessage(context.Background(), newCall(operator), string(a.id), []byte(`"go"`), 0); err != nil {
 		return fmt.Errorf("send to agent %s: %w", a.id, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
-	for e, err := range o.store.Follow(ctx, from, true) {
+	for e, err := range o.store.FollowEvents(ctx, from, true) {
 		if failed, ok := e.Body.(journal.Failed); err != nil || ok && e.Agent == a.id {
 			if err != nil || failed.Code != errcode.NoToolsAvailable || o.model.requestCount(a.id) != asked {
 				return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool: %v, %+v, asked %d times, want %d", a.id, err, failed, o.model.requestCount(a.id), asked)
@@ -532,7 +532,7 @@ func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gated boo
 	if offer := subject.Tools(); offer.ToolGated != gated || !slices.Equal(offer.Names, want) {
 		return fmt.Errorf("has tools %v, gated %v; want %v, %v", offer.Names, offer.ToolGated, want, gated)
 	}
-	if got := definitionNames(subject.Visible()); !slices.Equal(got, want) {
+	if got := definitionNames(subject.VisibleTools()); !slices.Equal(got, want) {
 		return fmt.Errorf("sees %v, want %v", got, want)
 	}
 	for _, name := range o.allNames() {

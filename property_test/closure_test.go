@@ -47,8 +47,8 @@ type system interface {
 	CreateRole(context.Context, tool.Call, org.RoleSpec) (org.Role, error)
 	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.Diff, error)
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.Diff, error)
-	Start(context.Context, org.TaskSpec) (identity.TaskID, error)
-	Terminate(context.Context, tool.Call, identity.AgentID, string) error
+	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
+	TerminateAgent(context.Context, tool.Call, identity.AgentID, string) error
 	Close() error
 }
 
@@ -191,7 +191,7 @@ func newAttackEnv() (*attackEnv, error) {
 		return nil, err
 	}
 	s.system = rt
-	groups, err := builtin.Groups(rt.ToolHost(), builtin.Options{})
+	groups, err := builtin.NewGroups(rt.ToolHost(), builtin.Options{})
 	return s, errors.Join(err, s.registerGroups(groups), s.createUnlimitedRole())
 }
 
@@ -231,8 +231,8 @@ func (s *attackEnv) createUnlimitedRole() error {
 
 // register registers a group; the naive registry must agree about the result.
 func (s *attackEnv) register(naive groupSpec, g toolgroups.Group) error {
-	_, err := s.groups.Register(naive.owner, g)
-	if code, _ := s.groups.naive.register(naive); errcode.Of(err) != code {
+	_, err := s.groups.RegisterGroup(naive.owner, g)
+	if code, _ := s.groups.naive.register(naive); errcode.CodeOf(err) != code {
 		return fmt.Errorf("register %s of %s: %v, want code %q", g.ID, naive.owner, err, code)
 	}
 	return nil
@@ -347,7 +347,7 @@ func (s *attackEnv) checkVisible() error {
 		if p.parent != nil && p.parent.gone && !p.gone {
 			return s.filterViolation(newViolation(violationRecord, "agent %s is active although its ancestor %s is terminated", id, p.parent.id))
 		}
-		got := definitionNames(s.Gate().Subject(identity.ByAgent(id)).Visible())
+		got := definitionNames(s.Gate().Subject(identity.ByAgent(id)).VisibleTools())
 		for _, name := range s.groups.naive.names() {
 			if may := s.rules.mayCall(p, name); may != slices.Contains(got, name) {
 				return s.filterViolation(newViolation(violationVisibility, "agent %s of role %q may call %s: %v; it sees %v", id, p.role, name, may, got))
@@ -383,7 +383,7 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		task.Caller, task.Groups = identity.ByCaller("ann", weak.ID), nil
 	}
 	p := &attack{attackEnv: s, first: len(s.agents)}
-	id, err := s.Start(context.Background(), task)
+	id, err := s.StartTask(context.Background(), task)
 	if err != nil {
 		return nil, fmt.Errorf("start %+v: %w", task, err)
 	}
@@ -731,7 +731,7 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 		return p.changeGroup(t)
 	case 7:
 		if a := proptest.OneOf(t, p.members()...); a != p.manager {
-			_ = p.Terminate(context.Background(), newCall(operator), a.id, "enough")
+			_ = p.TerminateAgent(context.Background(), newCall(operator), a.id, "enough")
 		}
 	case 8:
 		return p.spawnInOtherTask(t)
@@ -781,8 +781,8 @@ func (p *attack) changeGroup(t *proptest.Choices) error {
 		g.tools = []toolSpec{{name: proptest.OneOf(t, targetTools...)}}
 	}
 	if t.Chance(3) {
-		err := p.groups.Unregister(g.owner, g.id)
-		if code := p.groups.naive.unregister(g.owner, g.id); errcode.Of(err) != code {
+		err := p.groups.UnregisterGroup(g.owner, g.id)
+		if code := p.groups.naive.unregister(g.owner, g.id); errcode.CodeOf(err) != code {
 			return fmt.Errorf("unregister %s of %s: %v, want code %q", g.id, g.owner, err, code)
 		}
 		return nil
@@ -797,7 +797,7 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 	if t.Chance(2) {
 		spec.Groups = &narrow
 	}
-	id, err := p.Start(context.Background(), spec)
+	id, err := p.StartTask(context.Background(), spec)
 	if err != nil {
 		return err
 	}

@@ -94,9 +94,9 @@ func (s *faultyStore) Read(ctx context.Context, id identity.AgentID, after uint6
 	return failingSeq(s, "Read", s.memoryStore.Read(ctx, id, after))
 }
 
-// Records implements journal.Records.
-func (s *faultyStore) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
-	return failingSeq(s, "Records", s.memoryStore.Records(ctx, kind, prefix))
+// ReadRecords implements journal.Records.
+func (s *faultyStore) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+	return failingSeq(s, "Records", s.memoryStore.ReadRecords(ctx, kind, prefix))
 }
 
 // failingSeq returns a sequence, which fails after its first element if the
@@ -118,32 +118,32 @@ func failingSeq[T any](f *faultyStore, operation string, list iter.Seq2[T, error
 	}
 }
 
-// Record implements journal.Records.
-func (s *faultyStore) Record(ctx context.Context, kind, key string) ([]byte, error) {
+// ReadRecord implements journal.Records.
+func (s *faultyStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if err := s.next("Record"); err != nil {
 		return nil, err
 	}
-	return s.memoryStore.Record(ctx, kind, key)
+	return s.memoryStore.ReadRecord(ctx, kind, key)
 }
 
-// Inbox implements journal.Mailbox.
-func (s *faultyStore) Inbox(ctx context.Context, id identity.AgentID) ([]journal.Message, error) {
+// ReadInbox implements journal.Mailbox.
+func (s *faultyStore) ReadInbox(ctx context.Context, id identity.AgentID) ([]journal.Message, error) {
 	if err := s.next("Inbox"); err != nil {
 		return nil, err
 	}
-	return s.memoryStore.Inbox(ctx, id)
+	return s.memoryStore.ReadInbox(ctx, id)
 }
 
-// Delayed implements journal.Mailbox.
-func (s *faultyStore) Delayed(ctx context.Context) ([]journal.Message, error) {
+// DelayedMessages implements journal.Mailbox.
+func (s *faultyStore) DelayedMessages(ctx context.Context) ([]journal.Message, error) {
 	if err := s.next("Delayed"); err != nil {
 		return nil, err
 	}
-	return s.memoryStore.Delayed(ctx)
+	return s.memoryStore.DelayedMessages(ctx)
 }
 
-// Runnable implements journal.Mailbox.
-func (s *faultyStore) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+// RunnableAgents implements journal.Mailbox.
+func (s *faultyStore) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) {
 	if err := s.next("Runnable"); err != nil {
 		return nil, err
 	}
@@ -157,8 +157,8 @@ type commitRecorder struct {
 	agent identity.AgentID
 }
 
-// Started implements gate.Recorder.
-func (r commitRecorder) Started(ctx context.Context, calls []*gate.Admission) error {
+// CallStarted implements gate.Recorder.
+func (r commitRecorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	_, err := r.store.Commit(ctx, &journal.Batch{Stream: r.agent, Prepare: func(*journal.Batch) error {
 		if slices.ContainsFunc(calls, (*gate.Admission).Superseded) {
 			return gate.ErrSuperseded
@@ -168,8 +168,8 @@ func (r commitRecorder) Started(ctx context.Context, calls []*gate.Admission) er
 	return err
 }
 
-// Finished implements gate.Recorder.
-func (r commitRecorder) Finished(ctx context.Context, _ []*gate.Admission) error {
+// CallFinished implements gate.Recorder.
+func (r commitRecorder) CallFinished(ctx context.Context, _ []*gate.Admission) error {
 	_, err := r.store.Commit(ctx, &journal.Batch{Stream: r.agent})
 	return err
 }
@@ -279,7 +279,7 @@ func (f *faultRun) run() error {
 	if f.openRuntime() != nil {
 		return err
 	}
-	_ = f.system.(*runtime.Runtime).Resume(context.Background(), identity.TaskID(f.ids["task"]))
+	_ = f.system.(*runtime.Runtime).ResumeTask(context.Background(), identity.TaskID(f.ids["task"]))
 	err = errors.Join(err, f.secondProcess())
 	f.Close()
 	return err
@@ -314,7 +314,7 @@ func (f *faultRun) secondProcess() error {
 
 func (f *faultRun) startTask() error {
 	groups := toolgroups.Of("alpha", "beta", toolgroups.OrgManagement)
-	id, err := f.Start(context.Background(), org.TaskSpec{Text: "go", Caller: operator, Groups: &groups})
+	id, err := f.StartTask(context.Background(), org.TaskSpec{Text: "go", Caller: operator, Groups: &groups})
 	if task, ok := f.system.(*runtime.Runtime).Org().Task(id); ok {
 		f.ids["root"], f.ids["task"] = string(task.Top), string(id)
 	}
@@ -476,7 +476,7 @@ func storeSampleRecords(t *testing.T, store *memoryStore) {
 	gone, err := rt.CreateRole(ctx, newCall(operator), org.RoleSpec{Name: "gone", Use: &alpha, Grant: &alpha})
 	must(err)
 	for _, spec := range []org.TaskSpec{{Caller: operator, Groups: &some}, {Caller: identity.ByCaller("ann", caller.ID)}} {
-		id, err := rt.Start(ctx, spec)
+		id, err := rt.StartTask(ctx, spec)
 		must(err)
 		task, _ := rt.Org().Task(id)
 		by := task.Top
@@ -486,7 +486,7 @@ func storeSampleRecords(t *testing.T, store *memoryStore) {
 				role, err = rt.CreateRole(ctx, newCall(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by), Use: &alpha, Grant: &none})
 			}
 			must(err)
-			spawned, err := rt.Spawn(ctx, newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
+			spawned, err := rt.SpawnAgent(ctx, newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
 			must(err)
 			by = spawned.ID
 		}
@@ -502,7 +502,7 @@ func newRuntimeOn(t *testing.T, store journal.Store) *runtime.Runtime {
 	t.Helper()
 	d := newCheckedManager()
 	for _, g := range slices.Concat(builtinSpecs, targetGroups) {
-		if _, err := d.Register(g.owner, g.group(nil)); err != nil {
+		if _, err := d.RegisterGroup(g.owner, g.group(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -518,7 +518,7 @@ func allRecords(t *testing.T, store *memoryStore) []journal.Record {
 	t.Helper()
 	var list []journal.Record
 	for _, kind := range []org.Kind{org.KindRole, org.KindAgent, org.KindTask, org.KindMeta} {
-		for r, err := range store.Records(t.Context(), string(kind), "") {
+		for r, err := range store.ReadRecords(t.Context(), string(kind), "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -542,8 +542,8 @@ func visibleTools(t *testing.T, store *memoryStore, other *journal.Record) map[i
 	rt := newRuntimeOn(t, corrupted)
 	defer rt.Close()
 	all := map[identity.AgentID][]string{"nobody": nil}
-	for _, a := range rt.Org().Agents("") {
-		all[a.ID] = definitionNames(rt.Gate().Subject(identity.ByAgent(a.ID)).Visible())
+	for _, a := range rt.Org().ListAgents("") {
+		all[a.ID] = definitionNames(rt.Gate().Subject(identity.ByAgent(a.ID)).VisibleTools())
 	}
 	return all
 }

@@ -170,7 +170,7 @@ func newRuntime(store journal.Store, groups *toolgroups.Manager, m model.Model) 
 func (f *fixture) close(intact bool) error {
 	err := f.Close()
 	if intact {
-		err = errors.Join(err, f.store.Check(context.Background()))
+		err = errors.Join(err, f.store.CheckIntegrity(context.Background()))
 	}
 	return errors.Join(err, f.store.Close())
 }
@@ -198,7 +198,7 @@ type stubRecorder struct {
 	started, finished []*gate.Admission
 }
 
-func (r *stubRecorder) Started(_ context.Context, calls []*gate.Admission) error {
+func (r *stubRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	if before := r.before; before != nil {
 		r.before = nil
 		before()
@@ -212,7 +212,7 @@ func (r *stubRecorder) Started(_ context.Context, calls []*gate.Admission) error
 	return nil
 }
 
-func (r *stubRecorder) Finished(_ context.Context, calls []*gate.Admission) error {
+func (r *stubRecorder) CallFinished(_ context.Context, calls []*gate.Admission) error {
 	r.finished = append(r.finished, calls...)
 	return nil
 }

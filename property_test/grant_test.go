@@ -26,7 +26,7 @@ func newBuiltinGroups(t *testing.T) *builtinGroups {
 	t.Helper()
 	s := &builtinGroups{}
 	var err error
-	if s.groups, err = builtin.Groups(s, builtin.Options{}); err != nil {
+	if s.groups, err = builtin.NewGroups(s, builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -38,7 +38,7 @@ func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]
 	s.ToolHost = rt.ToolHost()
 	var list []groupSpec
 	for _, g := range s.groups {
-		if _, err := m.Register(toolgroups.Builtin, g); err != nil {
+		if _, err := m.RegisterGroup(toolgroups.Builtin, g); err != nil {
 			return nil, err
 		}
 		naive := groupSpec{id: g.ID, owner: toolgroups.Builtin, text: g.Description}
@@ -90,7 +90,7 @@ func (o *checkedOrg) callBuiltin(a *agent, name string, args any) (toolOutcome, 
 		return v, err
 	}
 	_ = json.Unmarshal(out.Result.Structured, &v.body) // text results have no id
-	v.code = errcode.Of(out.Err)
+	v.code = errcode.CodeOf(out.Err)
 	if out.Err == nil && out.Result.IsError {
 		v.code = v.body.Error
 	}

@@ -122,7 +122,7 @@ func (o *hostOrg) createRole(t *proptest.Choices) error {
 		by, made.creator = identity.ByAgent(a.id), a.role
 	}
 	role, err := o.CreateRole(context.Background(), newCall(by), org.RoleSpec{Name: fmt.Sprint("role ", len(o.order)), Hosts: made.rule.rule()})
-	if errcode.Of(err) == errcode.InsufficientPermissions { // the role of the creator was deleted
+	if errcode.CodeOf(err) == errcode.InsufficientPermissions { // the role of the creator was deleted
 		return nil
 	}
 	o.roles[role.ID], o.order = made, append(o.order, role.ID)
@@ -160,8 +160,8 @@ func (o *hostOrg) spawn(t *proptest.Choices) error {
 		return nil
 	}
 	parent, role := proptest.OneOf(t, o.activeAgents()...), proptest.OneOf(t, o.order...)
-	got, err := o.Spawn(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: role, Brief: taskBrief}, nil)
-	switch errcode.Of(err) {
+	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: role, Brief: taskBrief}, nil)
+	switch errcode.CodeOf(err) {
 	case errcode.RoleNotFound, errcode.InsufficientPermissions:
 		return nil
 	}
@@ -184,7 +184,7 @@ func (o *hostOrg) start(t *proptest.Choices) error {
 			}
 		}
 	}
-	id, err := o.Start(context.Background(), spec)
+	id, err := o.StartTask(context.Background(), spec)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (o *hostOrg) terminate(t *proptest.Choices) error {
 	for _, a := range o.agents {
 		a.gone = a.gone || a == target || isBelow(a, target)
 	}
-	return o.Terminate(context.Background(), newCall(operator), target.id, "why not")
+	return o.TerminateAgent(context.Background(), newCall(operator), target.id, "why not")
 }
 
 // isBelow reports whether an agent is a descendant of another.
@@ -232,7 +232,7 @@ func (o *hostOrg) step(t *proptest.Choices) error {
 // mayReach returns the answer of the organization.
 func (o *hostOrg) mayReach(a *hostAgent, host string) (bool, error) {
 	err := o.ToolHost().MayReach(context.Background(), identity.ByAgent(a.id), hosts.Host{Name: host, Port: 443})
-	if code := errcode.Of(err); code != "" && code != errcode.HostBlocked {
+	if code := errcode.CodeOf(err); code != "" && code != errcode.HostBlocked {
 		return false, err
 	}
 	return err == nil, nil

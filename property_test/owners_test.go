@@ -15,17 +15,17 @@ import (
 // same id and tool name.
 func (f *workerFixture) replaceOwner(t *testing.T) {
 	t.Helper()
-	if err := f.Unregister("module:a", "alpha"); err != nil {
+	if err := f.UnregisterGroup("module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Register("module:b", groupSpec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
+	if _, err := f.RegisterGroup("module:b", groupSpec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // visibleTo returns the tools that an agent sees.
 func (f *workerFixture) visibleTo(id identity.AgentID) []string {
-	return definitionNames(f.Gate().Subject(identity.ByAgent(id)).Visible())
+	return definitionNames(f.Gate().Subject(identity.ByAgent(id)).VisibleTools())
 }
 
 // createUnderRoot creates an agent directly below root whose role uses the
@@ -74,13 +74,13 @@ func TestUpdateRole_PromptKeepsGrantOfAbsentOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
 	role, agent := w.createUnderRoot(t, "alpha")
 	before := w.visibleTo(agent)
-	if err := w.Unregister("module:a", "alpha"); err != nil {
+	if err := w.UnregisterGroup("module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.UpdateRole(operator, role, org.RoleSpec{Prompt: "other words"}, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Register("module:a", moduleGroups[0].group(nil)); err != nil {
+	if _, err := w.RegisterGroup("module:a", moduleGroups[0].group(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.visibleTo(agent); !slices.Equal(got, before) {
@@ -91,7 +91,7 @@ func TestUpdateRole_PromptKeepsGrantOfAbsentOwner(t *testing.T) {
 // Another owner does not inherit a reference in the operator's toolset.
 func TestToolset_NotInheritedByOtherOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
-	if _, err := w.Register(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"t0"}}); err != nil {
+	if _, err := w.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"t0"}}); err != nil {
 		t.Fatal(err)
 	}
 	_, agent := w.createUnderRoot(t, "kit")
@@ -107,7 +107,7 @@ func TestTask_CallerGroupsNotInheritedByOtherOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
 	role, _ := w.createUnderRoot(t, "alpha")
 	w.replaceOwner(t)
-	id, err := w.Start(context.Background(), org.TaskSpec{Caller: identity.ByCaller("u", role), Text: "go"})
+	id, err := w.StartTask(context.Background(), org.TaskSpec{Caller: identity.ByCaller("u", role), Text: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestToolset_LiveWhenOnlyInGrant(t *testing.T) {
 	w := mustWorkerFixture(t)
 	kit := toolgroups.Of("kit")
 	for i, refs := range [][]string{{"t0", "t2", "t3"}, {"t2"}, nil, {"t3", "t0"}} {
-		if _, err := w.Register(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: refs}); err != nil {
+		if _, err := w.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: refs}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 { // afterwards only the toolset changes
@@ -154,14 +154,14 @@ func TestSpawn_RepeatDoesNotReviveAgent(t *testing.T) {
 	w := mustWorkerFixture(t)
 	manager, _ := w.Org().Agent(w.agent)
 	c := newCall(identity.ByAgent(manager.Parent))
-	first, err := w.Spawn(t.Context(), c, org.Spawn{Role: w.role, Brief: taskBrief}, nil)
+	first, err := w.SpawnAgent(t.Context(), c, org.Spawn{Role: w.role, Brief: taskBrief}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Terminate(t.Context(), newCall(operator), first.ID, "enough"); err != nil {
+	if err := w.TerminateAgent(t.Context(), newCall(operator), first.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = w.Spawn(t.Context(), c, org.Spawn{Role: w.role, Brief: taskBrief}, nil) // returns it, or an error because it is terminated
+	_, _ = w.SpawnAgent(t.Context(), c, org.Spawn{Role: w.role, Brief: taskBrief}, nil) // returns it, or an error because it is terminated
 	if record, err := w.AgentRecord(t.Context(), first.ID); err != nil || record.Status != org.Terminated {
 		t.Errorf("after the repeated spawn the terminated agent is %s, %v", record.Status, err)
 	}
@@ -181,7 +181,7 @@ func TestCreateRole_UserNameIsNotReservedCreator(t *testing.T) {
 		if err == nil && made.CreatedBy == string(name) {
 			t.Errorf("the role created by a user named %s has createdBy %q", name, made.CreatedBy)
 		}
-		if _, err := w.DeleteRole(identity.ByCaller(name, caller), w.role, false); errcode.Of(err) != errcode.InsufficientPermissions {
+		if _, err := w.DeleteRole(identity.ByCaller(name, caller), w.role, false); errcode.CodeOf(err) != errcode.InsufficientPermissions {
 			t.Errorf("a user named %s deletes a role: %v", name, err)
 		}
 	}

@@ -71,13 +71,13 @@ func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
 	for _, info := range s.Groups() {
 		if info.Owner != attacker {
 			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, exceptOwner(s, info.Tools, attacker))
-			role := s.Compile(s.Bind(toolgroups.Of(info.ID)))
+			role := s.Compile(s.BindSet(toolgroups.Of(info.ID)))
 			text += fmt.Sprintln(info.ID, "allows", exceptOwner(s, definitionNames(role.ForState("").Definitions()), attacker))
 		}
 	}
 	for _, h := range s.Tools() {
 		if h.Owner != attacker {
-			found, _ := s.Lookup(h.Definition.Name)
+			found, _ := s.LookupTool(h.Definition.Name)
 			text += fmt.Sprintf("%s %s %s %p\n", h.Definition.Name, h.Group, h.Owner, found)
 		}
 	}
@@ -87,7 +87,7 @@ func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
 // exceptOwner returns the names of tools that do not belong to the attacker.
 func exceptOwner(s *toolgroups.Snapshot, names []string, attacker toolgroups.Owner) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		h, ok := s.Lookup(name)
+		h, ok := s.LookupTool(name)
 		return ok && h.Owner == attacker
 	})
 }
@@ -103,7 +103,7 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 		if _, err := d.register(groupSpec{id: id, owner: first, tools: []toolSpec{{name: "t0"}}}); err != nil {
 			return err
 		}
-		role := d.Snapshot().Bind(toolgroups.Of(id))
+		role := d.Snapshot().BindSet(toolgroups.Of(id))
 		for !t.Done() {
 			if _, err := d.unregister(proptest.OneOf[toolgroups.Owner](t, first, second), id); err != nil {
 				return err
@@ -146,7 +146,7 @@ var attackers = []toolgroups.Owner{"module:a", "module:b"}
 func newContestFixture(t *testing.T) *contestFixture {
 	t.Helper()
 	a := &contestFixture{agents: map[toolgroups.Owner]identity.AgentID{}}
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	var err error
 	if a.Runtime, err = newRuntime(newMemoryStore(), groups, newScriptedModel()); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func newContestFixture(t *testing.T) *contestFixture {
 	for _, owner := range attackers {
 		a.must(t, a.register(owner, contestedGroup))
 		a.agents[owner] = a.startAgent(t, owner, "contested", "vault")
-		a.must(t, a.Unregister(owner, contestedGroup.id))
+		a.must(t, a.UnregisterGroup(owner, contestedGroup.id))
 	}
 	a.agents[""] = a.startAgent(t, "all", "*")
 	return a
@@ -174,7 +174,7 @@ func (f *contestFixture) must(t *testing.T, err error) {
 // register registers a group with effectTools as an owner.
 func (f *contestFixture) register(owner toolgroups.Owner, g groupSpec) error {
 	g.owner = owner
-	_, err := f.Register(owner, g.effectGroup(&f.effects))
+	_, err := f.RegisterGroup(owner, g.effectGroup(&f.effects))
 	return err
 }
 
@@ -184,7 +184,7 @@ func (f *contestFixture) startAgent(t *testing.T, name toolgroups.Owner, use ...
 	set := toolgroups.Of(use...)
 	_, err := f.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "for " + string(name), Use: &set})
 	f.must(t, err)
-	id, err := f.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: "for " + string(name)})
+	id, err := f.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: "for " + string(name)})
 	f.must(t, err)
 	task, _ := f.Org().Task(id)
 	return task.Top
@@ -204,7 +204,7 @@ func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.Owne
 		if r.IntN(2) == 0 {
 			_ = f.register(attacker, g)
 		} else {
-			_ = f.Unregister(attacker, g.id)
+			_ = f.UnregisterGroup(attacker, g.id)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestGate_RunningCallKeepsItsTool(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	slow := groupSpec{id: contestedGroup.id, owner: "module:a", tools: contestedGroup.tools}.effectGroup(&a.effects)
 	slow.Tools[0] = blockingTool{slow.Tools[0].(effectTool), began, release}
-	_, err := a.Register("module:a", slow)
+	_, err := a.RegisterGroup("module:a", slow)
 	a.must(t, err)
 	who := identity.ByAgent(a.agents["module:a"])
 	ended := make(chan *gate.Admission, 1)
@@ -306,7 +306,7 @@ func TestGate_RunningCallKeepsItsTool(t *testing.T) {
 	if _, err := await(began); err != nil {
 		t.Fatal(err)
 	}
-	a.must(t, a.Unregister("module:a", contestedGroup.id))
+	a.must(t, a.UnregisterGroup("module:a", contestedGroup.id))
 	a.must(t, a.register("module:b", contestedGroup))
 	next, err := callTool(a.Runtime, who, "t9", `{}`)
 	if a.must(t, err); next.Allowed() {
@@ -393,10 +393,10 @@ func writerGroup(i int) toolgroups.Group {
 func (f *readerFixture) registerRepeatedly(t *testing.T, i int, agent identity.Principal, phase *atomic.Int64) {
 	subject := f.gate.Subject(agent)
 	for range 300 {
-		if _, err := f.Register(owners[i], writerGroup(i)); err != nil {
+		if _, err := f.RegisterGroup(owners[i], writerGroup(i)); err != nil {
 			t.Error(err)
 		}
-		if err := f.Unregister(owners[i], groupIDs[i]); err != nil {
+		if err := f.UnregisterGroup(owners[i], groupIDs[i]); err != nil {
 			t.Error(err)
 		}
 		phase.Add(1) // unregistered
@@ -425,6 +425,6 @@ func (f *readerFixture) authorizeRepeatedly(t *testing.T, agent identity.Princip
 			t.Errorf("%s was allowed after its group was unregistered", toolNames[2*i])
 			return
 		}
-		subject.Visible()
+		subject.VisibleTools()
 	}
 }

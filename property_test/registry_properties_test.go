@@ -47,7 +47,7 @@ func TestProperty1RegistrationConsistency(t *testing.T) {
 // checkContains returns an error unless a registered group is complete.
 func (m *checkedManager) checkContains(g groupSpec) error {
 	s := m.Snapshot()
-	if info, ok := s.Group(g.id); !ok || info.Owner != g.owner || !slices.Contains(s.IDs(), g.id) {
+	if info, ok := s.Group(g.id); !ok || info.Owner != g.owner || !slices.Contains(s.GroupIDs(), g.id) {
 		return fmt.Errorf("group %s was registered; the manager has %+v", g.id, info)
 	}
 	for _, tool := range g.tools {
@@ -89,7 +89,7 @@ func TestProperty2UnregistrationCompleteness(t *testing.T) {
 // checkRemoved returns an error if something of an unregistered group remains.
 func (m *checkedManager) checkRemoved(g groupSpec) error {
 	s := m.Snapshot()
-	if info, ok := s.Group(g.id); ok || s.Owner(g.id) != "" || slices.Contains(s.IDs(), g.id) {
+	if info, ok := s.Group(g.id); ok || s.GroupOwner(g.id) != "" || slices.Contains(s.GroupIDs(), g.id) {
 		return fmt.Errorf("group %s was unregistered; the manager has %+v", g.id, info)
 	}
 	for _, tool := range g.tools {
@@ -112,7 +112,7 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
 		d := newCheckedManager()
 		for !t.Done() {
-			id := proptest.OneOf(t, toolgroups.Reserved()...)
+			id := proptest.OneOf(t, toolgroups.ReservedIDs()...)
 			if t.Chance(3) {
 				if _, err := d.register(groupSpec{id: id, owner: toolgroups.Builtin}); err != nil {
 					return err
@@ -120,10 +120,10 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 			}
 			g, before := anyGroup(t), d.Snapshot()
 			g.id = id
-			if _, err := d.Register(g.owner, g.group(d.runs)); errcode.Of(err) != errcode.ReservedGroupID {
+			if _, err := d.RegisterGroup(g.owner, g.group(d.runs)); errcode.CodeOf(err) != errcode.ReservedGroupID {
 				return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", id, g.owner, err)
 			}
-			if err := d.Unregister(g.owner, id); errcode.Of(err) != errcode.CannotUnregisterReserved {
+			if err := d.UnregisterGroup(g.owner, id); errcode.CodeOf(err) != errcode.CannotUnregisterReserved {
 				return fmt.Errorf("unregister the reserved id %s for %s: %v, want cannot_unregister_reserved", id, g.owner, err)
 			}
 			if d.Snapshot() != before {
@@ -189,7 +189,7 @@ func TestProperty6QueryCompleteness(t *testing.T) {
 func (m *checkedManager) checkQueries() error {
 	s := m.Snapshot()
 	want := m.naive.ids()
-	if got := s.IDs(); !slices.Equal(got, want) {
+	if got := s.GroupIDs(); !slices.Equal(got, want) {
 		return fmt.Errorf("ids %v, want %v", got, want)
 	}
 	slices.Sort(want)

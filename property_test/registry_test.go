@@ -247,15 +247,15 @@ type checkedManager struct {
 }
 
 func newCheckedManager() *checkedManager {
-	reserved := toolgroups.Reserved()
+	reserved := toolgroups.ReservedIDs()
 	return &checkedManager{Manager: toolgroups.NewManager(reserved...), naive: naiveRegistry{reserved: reserved}, runs: newRunCounts()}
 }
 
 // register registers a group with both, which must agree.
 func (m *checkedManager) register(g groupSpec) (errcode.Code, error) {
-	warning, err := m.Register(g.owner, g.group(m.runs))
+	warning, err := m.RegisterGroup(g.owner, g.group(m.runs))
 	code, wantWarning := m.naive.register(g)
-	if errcode.Of(err) != code || warning != wantWarning {
+	if errcode.CodeOf(err) != code || warning != wantWarning {
 		return code, fmt.Errorf("register %+v: %v, warning %q; want code %q, warning %q", g, err, warning, code, wantWarning)
 	}
 	return code, nil
@@ -263,9 +263,9 @@ func (m *checkedManager) register(g groupSpec) (errcode.Code, error) {
 
 // unregister unregisters a group with both, which must agree.
 func (m *checkedManager) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcode.Code, error) {
-	err := m.Unregister(owner, id)
+	err := m.UnregisterGroup(owner, id)
 	code := m.naive.unregister(owner, id)
-	if errcode.Of(err) != code {
+	if errcode.CodeOf(err) != code {
 		return code, fmt.Errorf("unregister %s of %s: %v, want code %q", id, owner, err, code)
 	}
 	return code, nil

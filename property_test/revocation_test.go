@@ -163,7 +163,7 @@ func newRevocationRace(t *testing.T) *revocationRace {
 	t.Helper()
 	s := &revocationRace{store: &commitHistory{memoryStore: newMemoryStore()}, model: newBusyModel(), groups: newCheckedManager().Manager, runs: map[identity.CallID]int{}}
 	for id, name := range map[toolgroups.GroupID]string{"alpha": "t0", "beta": "t3"} {
-		if _, err := s.groups.Register("module:a", s.group(id, name)); err != nil {
+		if _, err := s.groups.RegisterGroup("module:a", s.group(id, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +184,7 @@ func newRevocationRace(t *testing.T) *revocationRace {
 // manager.
 func (s *revocationRace) createAgents(t *testing.T) {
 	t.Helper()
-	id, err := s.Start(t.Context(), org.TaskSpec{Caller: operator, Text: "go"})
+	id, err := s.StartTask(t.Context(), org.TaskSpec{Caller: operator, Text: "go"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func (s *revocationRace) createAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := s.Spawn(t.Context(), newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, first)
+		a, err := s.SpawnAgent(t.Context(), newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,13 +232,13 @@ func (s *revocationRace) changeRights(n int) error {
 // unregisterBriefly unregisters a group and registers it again after the
 // workers had turns without it.
 func (s *revocationRace) unregisterBriefly() error {
-	if err := s.Unregister("module:a", "alpha"); err != nil {
+	if err := s.UnregisterGroup("module:a", "alpha"); err != nil {
 		return err
 	}
-	after := s.store.Seq()
+	after := s.store.LastSeq()
 	s.model.waitTurns(2, s.workers...)
-	s.absences = append(s.absences, absence{after, s.store.Seq(), "t0"})
-	_, err := s.Register("module:a", s.group("alpha", "t0"))
+	s.absences = append(s.absences, absence{after, s.store.LastSeq(), "t0"})
+	_, err := s.RegisterGroup("module:a", s.group("alpha", "t0"))
 	return err
 }
 
@@ -265,7 +265,7 @@ func TestRevocation_NoCallStartsAfterAcknowledgement(t *testing.T) {
 	if s.checkEffects(t, started); len(started) < 100 {
 		t.Errorf("only %d calls started; the test proves nothing", len(started))
 	}
-	t.Logf("%d calls started in %d commits", len(started), s.store.Seq())
+	t.Logf("%d calls started in %d commits", len(started), s.store.LastSeq())
 }
 
 // finish restores all permissions, terminates a worker, then deletes the role.
@@ -274,7 +274,7 @@ func (s *revocationRace) finish(t *testing.T) {
 	s.must(t, s.changeRights(1))
 	s.must(t, s.changeRights(3))
 	s.model.waitTurns(2, s.workers...)
-	s.must(t, s.Terminate(t.Context(), newCall(operator), s.workers[0], "enough"))
+	s.must(t, s.TerminateAgent(t.Context(), newCall(operator), s.workers[0], "enough"))
 	s.workers = s.workers[1:]
 	s.model.waitTurns(2, s.workers...)
 	_, err := s.DeleteRole(operator, s.role, false)

@@ -45,7 +45,7 @@ func checkRejectedCalls(t *proptest.Choices, dir string, builtins *builtinGroups
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, store.Check(context.Background()), store.Close()) }()
+	defer func() { err = cmp.Or(err, store.CheckIntegrity(context.Background()), store.Close()) }()
 	rt, err := newRuntime(store, d.Manager, m)
 	if err != nil {
 		return err
@@ -70,9 +70,9 @@ func checkRejectedCalls(t *proptest.Choices, dir string, builtins *builtinGroups
 		task.Role = string(role.ID)
 	}
 	m.names = append(someOf(t, 12, append(toolNames, "read_file", "console_print", "create_role", "nowhere", "T1", "")), proptest.OneOf(t, toolNames...))
-	id, err := rt.Start(context.Background(), task)
+	id, err := rt.StartTask(context.Background(), task)
 	if err == nil {
-		_, err = rt.Wait(context.Background(), id)
+		_, err = rt.WaitTask(context.Background(), id)
 	}
 	return cmp.Or(err, d.checkAnswers(m, allowed))
 }
@@ -187,12 +187,12 @@ func saveAndReload(t *proptest.Choices, dir string) error {
 
 // checkRoles compares the roles in memory and on disk with the expected ones.
 func checkRoles(h *fixture, want map[identity.RoleID]ids) error {
-	if n := len(h.Org().Roles()); n != len(want) {
+	if n := len(h.Org().ListRoles()); n != len(want) {
 		return fmt.Errorf("there are %d roles, want %d", n, len(want))
 	}
 	for id, use := range want {
 		role, _ := h.Org().Role(id)
-		record, err := h.store.Record(context.Background(), "role", string(id))
+		record, err := h.store.ReadRecord(context.Background(), "role", string(id))
 		var disk struct{ ToolGroups ids }
 		if err = errors.Join(err, json.Unmarshal(record, &disk)); err != nil {
 			return err
@@ -247,7 +247,7 @@ func TestProperty8DefaultIsEveryGroup(t *testing.T) {
 // operator, and an agent of each.
 func createDefaultRoles(rt *runtime.Runtime) (root identity.AgentID, agents []identity.AgentID, err error) {
 	ctx := context.Background()
-	id, err := rt.Start(ctx, org.TaskSpec{Caller: operator, Text: "go"})
+	id, err := rt.StartTask(ctx, org.TaskSpec{Caller: operator, Text: "go"})
 	if err != nil {
 		return "", nil, err
 	}
@@ -257,7 +257,7 @@ func createDefaultRoles(rt *runtime.Runtime) (root identity.AgentID, agents []id
 		if err != nil {
 			return "", nil, err
 		}
-		spawned, err := rt.Spawn(ctx, newCall(identity.ByAgent(task.Top)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
+		spawned, err := rt.SpawnAgent(ctx, newCall(identity.ByAgent(task.Top)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
 		if err != nil {
 			return "", nil, err
 		}
@@ -273,12 +273,12 @@ func (m *checkedManager) checkDefaults(rt *runtime.Runtime, root identity.AgentI
 		return !allowedInState(tool.states, "")
 	})
 	for _, id := range agents {
-		if got := definitionNames(rt.Gate().Subject(identity.ByAgent(id)).Visible()); !slices.Equal(got, all) {
+		if got := definitionNames(rt.Gate().Subject(identity.ByAgent(id)).VisibleTools()); !slices.Equal(got, all) {
 			return fmt.Errorf("a role without toolGroups sees %v, want %v", got, all)
 		}
 	}
 	want := m.naive.definitions(toolgroups.OrgManagement)
-	if got := definitionNames(rt.Gate().Subject(identity.ByAgent(root)).Visible()); !slices.Equal(got, want) {
+	if got := definitionNames(rt.Gate().Subject(identity.ByAgent(root)).VisibleTools()); !slices.Equal(got, want) {
 		return fmt.Errorf("root sees %v, want %v", got, want)
 	}
 	return nil

@@ -44,9 +44,9 @@ func newRootFixture(t *testing.T) *rootFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.api = client.Local(handler)
+	f.api = client.NewLocal(handler)
 	t.Cleanup(func() { f.api.Close() })
-	id, err := f.rt.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator})
+	id, err := f.rt.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: operator})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +112,14 @@ func TestRoot_NameCannotBeTaken(t *testing.T) {
 	for _, entry := range namingCalls {
 		t.Run(entry.name, func(t *testing.T) {
 			f := newRootFixture(t)
-			before := len(f.rt.Org().Roles())
+			before := len(f.rt.Org().ListRoles())
 			for _, name := range spellings {
-				if err := entry.call(f, t, name); errcode.Of(err) != errcode.InvalidRole && errcode.Of(err) != errcode.InvalidArguments {
+				if err := entry.call(f, t, name); errcode.CodeOf(err) != errcode.InvalidRole && errcode.CodeOf(err) != errcode.InvalidArguments {
 					t.Errorf("%q (%+q): %v", name, name, err)
 				}
 				f.checkNotFound(t, name)
 			}
-			if got := f.rt.Org().Roles(); len(got) != before {
+			if got := f.rt.Org().ListRoles(); len(got) != before {
 				t.Errorf("%d roles, want %d", len(got), before)
 			}
 			f.checkRoot(t)
@@ -137,11 +137,11 @@ func TestRoot_NameRejectedInConfiguration(t *testing.T) {
 	rt := s.system.(*runtime.Runtime)
 	for _, name := range rootLookalikes(t) {
 		err := rt.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "first"}, {Name: name}}})
-		if errcode.Of(err) != errcode.InvalidRole {
+		if errcode.CodeOf(err) != errcode.InvalidRole {
 			t.Errorf("%+q: %v", name, err)
 		}
 	}
-	if got := rt.Org().Roles(); len(got) != 1 { // a rejected configuration creates none
+	if got := rt.Org().ListRoles(); len(got) != 1 { // a rejected configuration creates none
 		t.Errorf("%d roles, want only that of the operator", len(got))
 	}
 }
@@ -156,10 +156,10 @@ func (f *rootFixture) checkNotFound(t *testing.T, name string) {
 	if role, err := f.rt.Org().FindRole(name); err == nil {
 		t.Errorf("%+q is role %q", name, role.Name)
 	}
-	if role, err := f.api.Role(t.Context(), name); err == nil && name != "" {
+	if role, err := f.api.FindRole(t.Context(), name); err == nil && name != "" {
 		t.Errorf("the API shows %+q as role %q", name, role.Name)
 	}
-	if _, err := f.rt.Start(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: name}); err == nil && name != "" {
+	if _, err := f.rt.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: name}); err == nil && name != "" {
 		t.Errorf("a task was started with role %+q", name)
 		f.applyCommits()
 	}
@@ -169,14 +169,14 @@ func (f *rootFixture) checkNotFound(t *testing.T, name string) {
 // and the only root of its task.
 func (f *rootFixture) checkRoot(t *testing.T) {
 	t.Helper()
-	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).Visible()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
+	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).VisibleTools()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
 		t.Errorf("root sees %v, want %v", got, want)
 	}
 	a, ok := f.rt.Org().Agent(f.root)
 	if !ok || !a.Root || a.Role != org.RootRole || a.Parent != "" || a.Status != org.Active {
 		t.Errorf("root is %+v", a)
 	}
-	for _, other := range f.rt.Org().Agents(a.Task) {
+	for _, other := range f.rt.Org().ListAgents(a.Task) {
 		if other.ID != f.root && (other.Root || other.Role == org.RootRole) {
 			t.Errorf("agent %s is root too", other.ID)
 		}
@@ -221,14 +221,14 @@ func (f *rootFixture) operatorChanges(t *testing.T, ref string, all *toolgroups.
 	_, _, tries["update"] = f.rt.UpdateRole(operator, identity.RoleID(ref), org.RoleSpec{Use: all, Grant: all}, false)
 	_, _, tries["rename"] = f.rt.UpdateRole(operator, identity.RoleID(ref), org.RoleSpec{Name: "leaf"}, false)
 	_, tries["delete"] = f.rt.DeleteRole(operator, identity.RoleID(ref), false)
-	tries["terminate"] = f.rt.Terminate(t.Context(), newCall(operator), identity.AgentID(ref), "why not")
+	tries["terminate"] = f.rt.TerminateAgent(t.Context(), newCall(operator), identity.AgentID(ref), "why not")
 	if ref == "" { // there is no API path for it
 		return tries
 	}
 	_, tries["update over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Use: all}, false)
 	_, tries["rename over the API"] = f.api.UpdateRole(t.Context(), ref, client.RoleRequest{Name: "leaf"}, false)
 	_, tries["delete over the API"] = f.api.DeleteRole(t.Context(), ref, false)
-	_, tries["terminate over the API"] = f.api.Terminate(t.Context(), ref, "why not")
+	_, tries["terminate over the API"] = f.api.TerminateAgent(t.Context(), ref, "why not")
 	return tries
 }
 
@@ -253,7 +253,7 @@ func TestRoot_UnusualNamesAreNotRoot(t *testing.T) {
 		if err != nil || v.body.ID != string(id) {
 			t.Errorf("%q is found as %q, want %q; %v", name, v.body.ID, id, err)
 		}
-		shown, err := f.api.Role(t.Context(), name)
+		shown, err := f.api.FindRole(t.Context(), name)
 		if err != nil || shown.ID != id {
 			t.Errorf("the API finds %q as %q, want %q; %v", name, shown.ID, id, err)
 		}

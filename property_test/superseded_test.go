@@ -44,21 +44,21 @@ var revocations = []revocation{
 		_, err := w.DeleteRole(operator, w.manager, false)
 		return err
 	}, nil},
-	{"registration of the group", func(w *workerFixture) error { return w.Unregister("module:a", "alpha") }, []string{"t3"}},
+	{"registration of the group", func(w *workerFixture) error { return w.UnregisterGroup("module:a", "alpha") }, []string{"t3"}},
 }
 
 // terminations are revocations after which the agent does not exist.
 var terminations = []revocation{
 	{"agent", func(w *workerFixture) error {
-		return w.Terminate(context.Background(), newCall(operator), w.agent, "revoked")
+		return w.TerminateAgent(context.Background(), newCall(operator), w.agent, "revoked")
 	}, nil},
 	{"parent agent", func(w *workerFixture) error {
 		a, _ := w.Org().Agent(w.agent)
-		return w.Terminate(context.Background(), newCall(operator), a.Parent, "revoked")
+		return w.TerminateAgent(context.Background(), newCall(operator), a.Parent, "revoked")
 	}, nil},
 	{"task", func(w *workerFixture) error {
 		a, _ := w.Org().Agent(w.agent)
-		return w.Cancel(context.Background(), a.Task, "revoked")
+		return w.CancelTask(context.Background(), a.Task, "revoked")
 	}, nil},
 }
 
@@ -84,7 +84,7 @@ func newWorkerFixture(store journal.Store, m model.Model) (*workerFixture, error
 	if w.Runtime, err = newRuntime(store, w.groups.Manager, m); err != nil {
 		return nil, err
 	}
-	id, err := w.Start(context.Background(), org.TaskSpec{Caller: operator, Text: "go"})
+	id, err := w.StartTask(context.Background(), org.TaskSpec{Caller: operator, Text: "go"})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (f *workerFixture) createAgent(by identity.AgentID, spec org.RoleSpec) (ide
 	if err != nil {
 		return "", "", err
 	}
-	spawned, err := f.Spawn(context.Background(), newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
+	spawned, err := f.SpawnAgent(context.Background(), newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
 	return role.ID, spawned.ID, err
 }
 
@@ -137,7 +137,7 @@ func TestRevocation_BetweenDecisionAndStart(t *testing.T) {
 // before.
 func (f *workerFixture) revokeOnce(t *testing.T, r revocation) func() {
 	return func() {
-		if !slices.Contains(definitionNames(f.Gate().Subject(identity.ByAgent(f.agent)).Visible()), "t0") {
+		if !slices.Contains(definitionNames(f.Gate().Subject(identity.ByAgent(f.agent)).VisibleTools()), "t0") {
 			return
 		}
 		if err := r.apply(f); err != nil {
@@ -162,7 +162,7 @@ func TestRevocation_DuringAgentTurn(t *testing.T) {
 				}
 			})
 			replies := b.queueCalls(w.agent, model.Call{Name: "t0", Args: []byte(`{}`)}, model.Call{Name: "t3", Args: []byte(`{}`)})
-			if _, err := w.Send(t.Context(), newCall(operator), string(w.agent), []byte(`"go"`), 0); err != nil {
+			if _, err := w.SendMessage(t.Context(), newCall(operator), string(w.agent), []byte(`"go"`), 0); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.ContainsFunc(terminations, func(e revocation) bool { return e.name == r.name }) { // a terminated agent gets no results
@@ -250,7 +250,7 @@ type changingRecorder struct {
 	change func()
 }
 
-func (r *changingRecorder) Started(ctx context.Context, calls []*gate.Admission) error {
+func (r *changingRecorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	r.change()
-	return r.stubRecorder.Started(ctx, calls)
+	return r.stubRecorder.CallStarted(ctx, calls)
 }

@@ -65,7 +65,7 @@ func newWeakenedEnv(off ruleSet) (*attackEnv, error) {
 		return nil, err
 	}
 	s.system = x
-	groups, err := builtin.Groups(x, builtin.Options{})
+	groups, err := builtin.NewGroups(x, builtin.Options{})
 	return s, errors.Join(err, s.registerGroups(groups), s.createUnlimitedRole())
 }
 
@@ -82,7 +82,7 @@ func (o *weakenedOrg) disabled(r ruleSet) bool { return o.off&r != 0 }
 // owners.
 func (o *weakenedOrg) bound(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) toolgroups.BoundSet {
 	if o.disabled(ruleOwner) {
-		return o.groups.Snapshot().Bind(s)
+		return o.groups.Snapshot().BindSet(s)
 	}
 	return toolgroups.BoundSet{Set: s, Owners: owners}
 }
@@ -155,7 +155,7 @@ func (o *weakenedOrg) Resolve(p identity.Principal) (*toolgroups.ViewRef, string
 		return ref, ""
 	}
 	if a.Root {
-		ref.Publish(o.compile(toolgroups.BoundSet{
+		ref.PublishView(o.compile(toolgroups.BoundSet{
 			Set:    toolgroups.Of(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, nil))
@@ -165,7 +165,7 @@ func (o *weakenedOrg) Resolve(p identity.Principal) (*toolgroups.ViewRef, string
 	if o.isToolGated(a) {
 		view.SetToolGated()
 	}
-	ref.Publish(view)
+	ref.PublishView(view)
 	return ref, ""
 }
 
@@ -234,7 +234,7 @@ func (o *weakenedOrg) logRecord(kind org.Kind, key string, v any) {
 	o.log.add([]journal.Record{{Kind: string(kind), Key: key, Value: mustJSON(v)}}, nil)
 }
 
-// FindRole implements builtin.Roles.
+// FindRole implements builtin.RoleManager.
 func (o *weakenedOrg) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
 	for _, r := range o.roles {
 		if r.Name == name && r.Status == org.Active {
@@ -244,7 +244,7 @@ func (o *weakenedOrg) FindRole(_ context.Context, _ tool.Call, name string) (*or
 	return nil, nil
 }
 
-// CreateRole implements builtin.Roles and system.
+// CreateRole implements builtin.RoleManager and system.
 func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
 	if old, ok := o.roles[id]; ok {
@@ -299,7 +299,7 @@ func (o *weakenedOrg) setLimits(r *org.Role, spec org.RoleSpec) {
 
 // storeRole stores a role with the current owners of its groups.
 func (o *weakenedOrg) storeRole(r *org.Role) org.Role {
-	r.GroupOwners = o.groups.Snapshot().Bind(toolgroups.Of(append(r.Use.IDs(), r.Grant.IDs()...)...)).Owners
+	r.GroupOwners = o.groups.Snapshot().BindSet(toolgroups.Of(append(r.Use.IDs(), r.Grant.IDs()...)...)).Owners
 	o.roles[r.ID] = r
 	o.logRecord(org.KindRole, string(r.ID), r)
 	return *r
@@ -334,13 +334,13 @@ func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ boo
 	return nil, nil
 }
 
-// Start implements system.
-func (o *weakenedOrg) Start(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
+// StartTask implements system.
+func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	id := identity.TaskID(identity.NewID())
 	all := toolgroups.BoundSet{Set: toolgroups.All()}
 	t := &org.Task{ID: id, Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
 	if spec.Groups != nil {
-		t.Groups = o.groups.Snapshot().Bind(*spec.Groups)
+		t.Groups = o.groups.Snapshot().BindSet(*spec.Groups)
 	}
 	if caller, ok := o.role(spec.Caller.Role); ok {
 		t.Ceiling = toolgroups.BoundSet{Set: caller.Use, Owners: caller.GroupOwners}
@@ -356,8 +356,8 @@ func (o *weakenedOrg) addAgent(a *org.Agent) {
 	o.logRecord(org.KindAgent, string(a.ID), a)
 }
 
-// Spawn implements builtin.Agents.
-func (o *weakenedOrg) Spawn(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+// SpawnAgent implements builtin.AgentManager.
+func (o *weakenedOrg) SpawnAgent(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
 	out := org.SpawnResult{ID: id, Role: s.Role}
 	if o.agents[id] != nil {
@@ -402,8 +402,8 @@ func (o *weakenedOrg) isBelow(a *org.Agent, id identity.AgentID) bool {
 	return false
 }
 
-// Terminate implements builtin.Agents and system.
-func (o *weakenedOrg) Terminate(_ context.Context, c tool.Call, target identity.AgentID, _ string) error {
+// TerminateAgent implements builtin.AgentManager and system.
+func (o *weakenedOrg) TerminateAgent(_ context.Context, c tool.Call, target identity.AgentID, _ string) error {
 	a, ok := o.activeAgent(target)
 	if !ok || a.Root || c.By.Kind == identity.Agent && !o.disabled(ruleTermination) && !o.isBelow(a, c.By.Agent) {
 		return errRejected
@@ -433,7 +433,7 @@ func (o *weakenedOrg) logMessage(from *org.Agent, to identity.AgentID) {
 	o.log.add(nil, []journal.Message{m})
 }
 
-// SendAll implements builtin.Messages.
+// SendAll implements builtin.MessageSender.
 func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ json.RawMessage, _ time.Duration) ([]org.SendResult, error) {
 	from := o.agents[c.By.Agent]
 	for i, name := range to {

@@ -115,7 +115,7 @@ func (a *actor) load(ctx context.Context) error {
 // readInbox reads the new messages of the inbox and applies them to the state.
 // They are recorded with the next commit.
 func (a *actor) readInbox(ctx context.Context) error {
-	inbox, err := a.rt.store.Inbox(ctx, a.agent.ID)
+	inbox, err := a.rt.store.ReadInbox(ctx, a.agent.ID)
 	if err != nil {
 		return fmt.Errorf("read inbox of agent %s: %w", a.agent.ID, err)
 	}
@@ -225,7 +225,7 @@ func (a *actor) commit(b *journal.Batch) error {
 	}
 	decide := b.Prepare
 	b.Prepare = func(b *journal.Batch) error {
-		if !a.rt.org.Active(a.agent.ID) {
+		if !a.rt.org.IsActive(a.agent.ID) {
 			return errTerminated
 		}
 		if decide != nil {

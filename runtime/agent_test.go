@@ -346,7 +346,7 @@ func TestAbort_IsSilentAndAgentContinues(t *testing.T) {
 			agent := fx.spawnAgent(t, fx.topAgent(t, id), workerSpec)
 			fx.send(t, agent, `"one"`)
 			<-busy
-			if err := fx.Abort(agent); err != nil {
+			if err := fx.AbortTurn(agent); err != nil {
 				t.Fatal(err)
 			}
 			<-cut
@@ -379,10 +379,10 @@ func TestAbort_IdleAgentIsConflict(t *testing.T) {
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	id := fx.start(t, org.TaskSpec{})
 	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
-	if err := fx.Abort(agent); errcode.Of(err) != errcode.Conflict {
+	if err := fx.AbortTurn(agent); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("idle agent: %v, want conflict", err)
 	}
-	if err := fx.Abort("nobody"); errcode.Of(err) != errcode.AgentNotFound {
+	if err := fx.AbortTurn("nobody"); errcode.CodeOf(err) != errcode.AgentNotFound {
 		t.Errorf("unknown agent: %v, want agent_not_found", err)
 	}
 	close(free)

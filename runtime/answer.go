@@ -45,7 +45,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 		return nil, errcode.New(errcode.LLMCallFailed, "value of the model answer is not valid JSON or nested too deeply")
 	}
 	own := *answer
-	own.Text, own.Value, own.Reasoning = chat.Clean(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
+	own.Text, own.Value, own.Reasoning = chat.CleanText(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
 	own.Plan, own.PlanError = nil, "" // set by the runtime only
 	own.Usage = own.Usage.Clamp()
 	own.Calls = slices.Clone(answer.Calls)
@@ -55,7 +55,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 // failedCall returns err as a failure of the model, unless it has an error code
 // already.
 func failedCall(err error) error {
-	if errcode.Of(err) != errcode.Internal {
+	if errcode.CodeOf(err) != errcode.Internal {
 		return err
 	}
 	return errcode.Wrap(errcode.LLMCallFailed, err, "model request failed; see the log")
@@ -76,7 +76,7 @@ func (a *actor) assignCallIDs(calls []model.Call) {
 		default:
 			c.Args = normalizeJSON(c.Args)
 		}
-		c.Name, c.Provider = textutil.Truncate(chat.Clean(c.Name), maxName), chat.Clean(c.Provider)
+		c.Name, c.Provider = textutil.Truncate(chat.CleanText(c.Name), maxName), chat.CleanText(c.Provider)
 		if len(c.Provider) > maxName { // the call goes by our id instead
 			c.Provider = ""
 		}

@@ -76,18 +76,18 @@ func (s *ArtifactStore) Get(ctx context.Context, ref string) (Artifact, []byte, 
 	if err != nil {
 		return a, nil, err
 	}
-	content, err := s.store.Record(ctx, kindBlob, a.Blob)
+	content, err := s.store.ReadRecord(ctx, kindBlob, a.Blob)
 	if err == nil && content == nil && a.Size > 0 {
 		err = fmt.Errorf("artifact %s: content %s is missing", a.ID, a.Blob)
 	}
 	return a, content, err
 }
 
-// List yields the artifacts of a task, or all for "", sorted by id. A record
+// ListArtifacts yields the artifacts of a task, or all for "", sorted by id. A record
 // that cannot be read is yielded with its error, and the sequence continues.
-func (s *ArtifactStore) List(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
+func (s *ArtifactStore) ListArtifacts(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
 	return func(yield func(Artifact, error) bool) {
-		for r, err := range s.store.Records(ctx, kindArtifact, "") {
+		for r, err := range s.store.ReadRecords(ctx, kindArtifact, "") {
 			var a Artifact
 			if err == nil {
 				err = json.Unmarshal(r.Value, &a)
@@ -155,7 +155,7 @@ func (s *ArtifactStore) check(content []byte, meta json.RawMessage) error {
 	return nil
 }
 
-// PutArtifact implements builtin.Artifacts.
+// PutArtifact implements builtin.ArtifactStore.
 func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifact) (string, error) {
 	store := h.rt.artifacts
 	owner, ok := store.ownerFields(c.By)
@@ -174,7 +174,7 @@ func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 	return refPrefix + record.ID, err
 }
 
-// GetArtifact implements builtin.Artifacts. It returns nil if the artifact does
+// GetArtifact implements builtin.ArtifactStore. It returns nil if the artifact does
 // not exist or has another owner than the caller.
 func (h *ToolHost) GetArtifact(ctx context.Context, c tool.Call, ref string) (*builtin.Artifact, error) {
 	owner, ok := h.rt.artifacts.ownerFields(c.By)
@@ -182,7 +182,7 @@ func (h *ToolHost) GetArtifact(ctx context.Context, c tool.Call, ref string) (*b
 		return nil, nil
 	}
 	a, content, err := h.rt.artifacts.Get(ctx, ref)
-	if errcode.Of(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
+	if errcode.CodeOf(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
 		return nil, nil
 	}
 	if err != nil {

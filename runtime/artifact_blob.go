@@ -26,9 +26,9 @@ func (s *ArtifactStore) PutBlob(content []byte) (string, error) {
 	return hash, err
 }
 
-// Blob returns content that PutBlob stored.
-func (s *ArtifactStore) Blob(ctx context.Context, hash string) ([]byte, error) {
-	content, err := s.store.Record(ctx, kindBlob, hash)
+// ReadBlob returns content that PutBlob stored.
+func (s *ArtifactStore) ReadBlob(ctx context.Context, hash string) ([]byte, error) {
+	content, err := s.store.ReadRecord(ctx, kindBlob, hash)
 	if err == nil && content == nil {
 		return nil, errcode.New(errcode.ArtifactNotFound, "stored content %q not found", hash)
 	}

@@ -85,7 +85,7 @@ func newSweepResult(found map[string]int, dryRun bool) SweepResult {
 // their sizes.
 func (s *ArtifactStore) unreferencedBlobs(ctx context.Context) (map[string]int, error) {
 	found := map[string]int{}
-	for e, err := range s.store.Entries(ctx, kindBlob, "") {
+	for e, err := range s.store.ReadEntries(ctx, kindBlob, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (s *ArtifactStore) unreferencedBlobs(ctx context.Context) (map[string]int, 
 // recordFields yields the value of one field for each record of a kind.
 func (s *ArtifactStore) recordFields(ctx context.Context, kind, field string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for r, err := range s.store.Records(ctx, kind, "") {
+		for r, err := range s.store.ReadRecords(ctx, kind, "") {
 			if err == nil && !gjson.ValidBytes(r.Value) {
 				err = fmt.Errorf("read %s %s: %w", kind, r.Key, journal.ErrDamaged)
 			}
@@ -127,7 +127,7 @@ func (s *ArtifactStore) dropReferencedByEvents(ctx context.Context, found map[st
 	if len(found) == 0 {
 		return nil
 	}
-	for e, err := range s.store.Follow(ctx, 0, false) {
+	for e, err := range s.store.FollowEvents(ctx, 0, false) {
 		if err != nil {
 			return err
 		}

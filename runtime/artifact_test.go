@@ -68,7 +68,7 @@ func hashOf(content []byte) string {
 func (fx *fixture) contents(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	for r, err := range fx.store.Records(t.Context(), "blob", "") {
+	for r, err := range fx.store.ReadRecords(t.Context(), "blob", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func (fx *fixture) contents(t *testing.T) []string {
 // checkArtifacts checks that every artifact has its content.
 func (fx *fixture) checkArtifacts(t *testing.T) {
 	t.Helper()
-	for a, err := range fx.Artifacts().List(t.Context(), "") {
+	for a, err := range fx.Artifacts().ListArtifacts(t.Context(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestPutArtifact_EnforcesSizeLimits(t *testing.T) {
 			c.put.Type = "t"
 			ref, err := fx.ToolHost().PutArtifact(t.Context(), newCall(identity.ByAgent(fx.worker)), c.put)
 			if c.kind == "" {
-				if errcode.Of(err) != errcode.InvalidArguments {
+				if errcode.CodeOf(err) != errcode.InvalidArguments {
 					t.Errorf("error %v, want invalid_arguments", err)
 				}
 				return
@@ -142,7 +142,7 @@ func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 	fx.putOrphan(t, []byte("orphan"))
 	fx.send(t, fx.worker, `"look at `+fx.putOrphan(t, []byte("named by an event"))+`"`)
 	configured := fx.putOrphan(t, []byte("configuration"))
-	if _, err := fx.Start(t.Context(), org.TaskSpec{Caller: operator, Config: configured}); err != nil {
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Caller: operator, Config: configured}); err != nil {
 		t.Fatal(err)
 	}
 	before := fx.contents(t)
@@ -193,16 +193,16 @@ type followHookStore struct {
 	recordsErr error
 }
 
-func (s *followHookStore) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+func (s *followHookStore) FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	if s.onFollow != nil && !wait {
 		s.onFollow()
 	}
-	return s.Store.Follow(ctx, after, wait)
+	return s.Store.FollowEvents(ctx, after, wait)
 }
 
-func (s *followHookStore) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+func (s *followHookStore) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		for r, err := range s.Store.Records(ctx, kind, prefix) {
+		for r, err := range s.Store.ReadRecords(ctx, kind, prefix) {
 			if kind == "artifact" && s.recordsErr != nil {
 				err = s.recordsErr
 			}
@@ -227,7 +227,7 @@ func TestCollectGarbage_KeepsContentsReferencedMeanwhile(t *testing.T) {
 		if _, err := fx.Artifacts().PutBlob(mustJSON("kept")); err != nil {
 			t.Error(err)
 		}
-		if _, err := fx.Artifacts().CollectGarbage(t.Context(), false); errcode.Of(err) != errcode.Conflict {
+		if _, err := fx.Artifacts().CollectGarbage(t.Context(), false); errcode.CodeOf(err) != errcode.Conflict {
 			t.Errorf("a second concurrent collection: %v, want a conflict", err)
 		}
 	}

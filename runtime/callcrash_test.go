@@ -152,7 +152,7 @@ func (c *effectCounter) String() string {
 // tool creates a tool with crash points before and after its effect.
 func (c *effectCounter) tool(t *testing.T, v *killableProcess, name string, o tool.Options) tool.Tool {
 	return newTool(t, name, o, func(ctx context.Context, _ obj) (any, error) {
-		call, _ := tool.Current(ctx)
+		call, _ := tool.CurrentCall(ctx)
 		v.reached(crashBeforeEffect, name)
 		c.count(v, name, call.ID)
 		v.reached(crashAfterEffect, name)
@@ -214,16 +214,16 @@ func (c *crashCase) openProcess(t *testing.T, at crashPoint) crashProcess {
 func (c *crashCase) kill(t *testing.T, at crashPoint) bool {
 	t.Helper()
 	p := c.openProcess(t, at)
-	if len(p.Org().Tasks()) == 0 {
+	if len(p.Org().ListTasks()) == 0 {
 		p.start(t, p.workerTask(t, ""))
 	} else {
-		p.resume(t, p.Org().Tasks()[0].ID)
+		p.resume(t, p.Org().ListTasks()[0].ID)
 	}
 	over := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer close(over)
-		_, _ = p.Wait(ctx, p.Org().Tasks()[0].ID)
+		_, _ = p.WaitTask(ctx, p.Org().ListTasks()[0].ID)
 	}()
 	select {
 	case <-p.killed:
@@ -252,7 +252,7 @@ func (c *crashCase) resumeLast(t *testing.T) (crashProcess, org.Task) {
 			t.Fatal(err)
 		}
 	}
-	id := p.Org().Tasks()[0].ID
+	id := p.Org().ListTasks()[0].ID
 	p.resume(t, id)
 	return p, p.wait(t, id)
 }
@@ -396,7 +396,7 @@ func (c *crashCase) checkOutcome(t *testing.T, fx *fixture, outcomes []string) {
 	if _, acts := c.effects.totals("publish"); acts != publishes || (outcomes[3] == `"publish done"`) != (publishes == 1) {
 		t.Errorf("publish acted %d times and ended with %s, want %d", acts, outcomes[3], publishes)
 	}
-	task := fx.Org().Tasks()[0]
+	task := fx.Org().ListTasks()[0]
 	agent, err := fx.AgentRecord(t.Context(), task.Top)
 	if got := len(bodiesOf[journal.StateTransition](t, fx)); err != nil || got != moves || (agent.State == "moved") != (moves == 1) {
 		t.Errorf("the state moved %d times and is %q (%v), want %d", got, agent.State, err, moves)

@@ -54,7 +54,7 @@ func TestCaller_BuiltinToolResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	var offered []string
-	for _, d := range fx.Gate().Subject(identity.ByCaller("ann", role.ID)).Listable() {
+	for _, d := range fx.Gate().Subject(identity.ByCaller("ann", role.ID)).ListableTools() {
 		offered = append(offered, d.Name)
 	}
 	slices.Sort(offered)
@@ -71,7 +71,7 @@ func TestCaller_BuiltinToolResults(t *testing.T) {
 			t.Errorf("%s: %s has no message for the caller", name, a.Result.JSON())
 		}
 	}
-	if len(fx.Org().Agents("")) != 0 || len(fx.Org().Roles()) != 1 {
+	if len(fx.Org().ListAgents("")) != 0 || len(fx.Org().ListRoles()) != 1 {
 		t.Error("an agent or a role was created")
 	}
 }
@@ -126,7 +126,7 @@ func TestCaller_WorkspacePerUserAndRole(t *testing.T) {
 		t.Errorf("%d files are below callers, want %d", n, len(callers))
 	}
 	for _, by := range []identity.Principal{{}, operator, identity.ByAgent("a"), identity.ByCaller("", ann.Role)} {
-		if _, err := fx.ToolHost().Workspace(t.Context(), by); err == nil {
+		if _, err := fx.ToolHost().OpenWorkspace(t.Context(), by); err == nil {
 			t.Errorf("%s has a workspace", by)
 		}
 	}
@@ -243,7 +243,7 @@ func TestCaller_KeysAreUnambiguous(t *testing.T) {
 		seen[p.Key()] = true
 	}
 	_, err := fx.ToolHost().PutArtifact(t.Context(), newCall(identity.ByCaller("", "r")), builtin.Artifact{Type: "t"})
-	if errcode.Of(err) != errcode.AgentNotFound {
+	if errcode.CodeOf(err) != errcode.AgentNotFound {
 		t.Errorf("a caller without a name put an artifact: %v", err)
 	}
 }

@@ -43,9 +43,9 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 	}
 }
 
-// Plan reports the error that Configure would return, without changing
+// CheckConfig reports the error that Configure would return, without changing
 // anything.
-func (rt *Runtime) Plan(s OrgConfig) error {
+func (rt *Runtime) CheckConfig(s OrgConfig) error {
 	return rt.checkRoles(rt.rolesToApply(s), s.defaultGroups())
 }
 
@@ -154,7 +154,7 @@ func withDefaults(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
 
 // deleteRolesExcept deletes the roles of the configuration that are not in keep.
 func (rt *Runtime) deleteRolesExcept(keep []org.RoleSpec) error {
-	for _, role := range rt.org.Roles() {
+	for _, role := range rt.org.ListRoles() {
 		if role.CreatedBy != org.CreatorConfig || slices.ContainsFunc(keep, func(s org.RoleSpec) bool { return s.Name == role.Name }) {
 			continue
 		}

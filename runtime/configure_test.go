@@ -93,7 +93,7 @@ func TestConfigure_DeletesRemovedRoles(t *testing.T) {
 		t.Errorf("worker still exists: %+v", gone)
 	}
 	var names []string
-	for _, r := range fx.Org().Roles() {
+	for _, r := range fx.Org().ListRoles() {
 		names = append(names, r.Name)
 	}
 	if diff := cmp.Diff([]string{"by hand", "other"}, names); diff != "" {
@@ -110,7 +110,7 @@ func TestConfigure_KeepsRolesOfOtherCreators(t *testing.T) {
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker"})); errcode.Of(err) != errcode.RoleExists {
+	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker"})); errcode.CodeOf(err) != errcode.RoleExists {
 		t.Errorf("%v, want role_exists", err)
 	}
 	if err := fx.Configure(withRoles()); err != nil {
@@ -130,7 +130,7 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Use: groupSet()}, org.RoleSpec{Name: "other"})); err != nil {
 		t.Fatal(err)
 	}
-	before, limit := mustJSON(fx.Org().Roles()), fx.ToolHost().ArtifactLimit()
+	before, limit := mustJSON(fx.Org().ListRoles()), fx.ToolHost().ArtifactLimit()
 	for name, spec := range map[string]org.RoleSpec{
 		"a name that is taken":             {Name: "taken"},
 		"an unknown pattern":               {Name: "worker", Pattern: "dance"},
@@ -139,10 +139,10 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := withRoles(org.RoleSpec{Name: "first"}, spec)
 			s.Storage.ArtifactBytes = limit + 1
-			if fx.Plan(s) == nil || fx.Configure(s) == nil {
+			if fx.CheckConfig(s) == nil || fx.Configure(s) == nil {
 				t.Error("it was not rejected")
 			}
-			if diff := cmp.Diff(string(before), string(mustJSON(fx.Org().Roles()))); diff != "" || fx.ToolHost().ArtifactLimit() != limit {
+			if diff := cmp.Diff(string(before), string(mustJSON(fx.Org().ListRoles()))); diff != "" || fx.ToolHost().ArtifactLimit() != limit {
 				t.Errorf("it changed something: limit %d\n%s", fx.ToolHost().ArtifactLimit(), diff)
 			}
 		})
@@ -246,10 +246,10 @@ func TestPutBlob_ReadByHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := fx.Artifacts().Blob(t.Context(), hash); err != nil || string(got) != "kind: role" {
+	if got, err := fx.Artifacts().ReadBlob(t.Context(), hash); err != nil || string(got) != "kind: role" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := fx.Artifacts().Blob(t.Context(), "nothing"); errcode.Of(err) != errcode.ArtifactNotFound {
+	if _, err := fx.Artifacts().ReadBlob(t.Context(), "nothing"); errcode.CodeOf(err) != errcode.ArtifactNotFound {
 		t.Errorf("unknown hash: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Print implements builtin.Console.
-func (h *ToolHost) Print(_ context.Context, by identity.Principal, text string) error {
+// PrintLine implements builtin.Console.
+func (h *ToolHost) PrintLine(_ context.Context, by identity.Principal, text string) error {
 	_, err := fmt.Fprintf(h.rt.config.Console, "%s: %s\n", h.rt.consoleName(by), printable(text))
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // models, in tokens.
 const contextWindow = 128_000
 
-// ContextUsage implements builtin.Contexts. It returns the tokens that the
+// ContextUsage implements builtin.ContextManager. It returns the tokens that the
 // provider counted for the last answer plus an estimate of what was added
 // since, or else an estimate of the whole request.
 func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used, limit int, err error) {
@@ -35,9 +35,9 @@ func (h *ToolHost) ContextUsage(ctx context.Context, id identity.AgentID) (used,
 	return a.state.usage.with(req.Request), m.window, nil
 }
 
-// Compress implements builtin.Contexts. It changes what the model is sent,
+// CompressContext implements builtin.ContextManager. It changes what the model is sent,
 // never the journal, and does not separate a call from its results.
-func (h *ToolHost) Compress(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
+func (h *ToolHost) CompressContext(_ context.Context, c tool.Call, summary string, keep int) (builtin.Compression, error) {
 	a, err := h.rt.tracker.activeActor(c.By.Agent)
 	if err != nil {
 		return builtin.Compression{}, err
@@ -65,9 +65,9 @@ func (s *state) applyCompression(b journal.ContextCompressed) {
 	before := s.sentItems()
 	s.summary = &model.Summary{Text: b.Summary, Items: min(b.Items, len(s.items))}
 	s.compression = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sentItems()}, b.Call}
-	s.usage = contextUsage{tokens: chat.Estimate(b.Summary)}
+	s.usage = contextUsage{tokens: chat.EstimateTokens(b.Summary)}
 	for _, item := range s.items[s.summary.Items:] { // estimated again: a count by the provider covers the replaced items
-		s.usage.tokens += chat.Tokens(item)
+		s.usage.tokens += chat.CountTokens(item)
 	}
 }
 
@@ -121,7 +121,7 @@ func recentTokens(estimate, counted, window int) int {
 func (s *state) olderItems(tokens int) int {
 	keep, unread := 0, true
 	for _, item := range slices.Backward(s.items) {
-		tokens -= chat.Tokens(item)
+		tokens -= chat.CountTokens(item)
 		if unread = unread && item.Message != nil; !unread && tokens < 0 {
 			break
 		}
@@ -143,7 +143,7 @@ func (u *contextUsage) add(item model.Item) {
 		*u = contextUsage{a.Usage.Input + max(0, a.Usage.Output), true}
 		return
 	}
-	u.tokens += chat.Tokens(item)
+	u.tokens += chat.CountTokens(item)
 }
 
 // with returns the usage including the system prompt and the tools of a
@@ -152,5 +152,5 @@ func (u contextUsage) with(r model.Request) int {
 	if u.counted {
 		return u.tokens
 	}
-	return u.tokens + chat.Estimate(r.System) + len(r.ToolJSON)/chat.BytesPerToken
+	return u.tokens + chat.EstimateTokens(r.System) + len(r.ToolJSON)/chat.BytesPerToken
 }

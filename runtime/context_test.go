@@ -102,7 +102,7 @@ func (k *conversation) run(t *testing.T) string {
 			fx.resume(t, id)
 			continue
 		case signalCallHangs:
-			if err := fx.Abort(agent); err != nil {
+			if err := fx.AbortTurn(agent); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -302,7 +302,7 @@ func TestCompressContext_CrashKeepsResult(t *testing.T) {
 			cfg.wrapStore = func(s journal.Store) journal.Store {
 				dead := false // only the agent commits by then
 				return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
-					is := slices.ContainsFunc(b.Events, func(e journal.Event) bool { return e.Body.Type() == "context_compressed" })
+					is := slices.ContainsFunc(b.Events, func(e journal.Event) bool { return e.Body.EventType() == "context_compressed" })
 					if !is && !dead {
 						return s.Commit(ctx, b)
 					}
@@ -511,10 +511,10 @@ func TestContextUsage_RejectsIdleAgent(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer { return endWith("x") }))
 	id := fx.start(t, org.TaskSpec{})
 	fx.wait(t, id)
-	if _, _, err := fx.ToolHost().ContextUsage(t.Context(), fx.topAgent(t, id)); errcode.Of(err) != errcode.AgentNotFound {
+	if _, _, err := fx.ToolHost().ContextUsage(t.Context(), fx.topAgent(t, id)); errcode.CodeOf(err) != errcode.AgentNotFound {
 		t.Errorf("usage: %v, want agent_not_found", err)
 	}
-	if _, err := fx.ToolHost().Compress(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), "s", 0); errcode.Of(err) != errcode.AgentNotFound {
+	if _, err := fx.ToolHost().CompressContext(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), "s", 0); errcode.CodeOf(err) != errcode.AgentNotFound {
 		t.Errorf("compress: %v, want agent_not_found", err)
 	}
 }

@@ -86,7 +86,7 @@ type effectLog struct {
 // runs before its intent was acknowledged.
 func (l *effectLog) tool(t *testing.T, name string, o tool.Options, act func() (any, error)) tool.Tool {
 	return newTool(t, name, o, func(ctx context.Context, _ obj) (any, error) {
-		c, _ := tool.Current(ctx)
+		c, _ := tool.CurrentCall(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if !l.store.isAcknowledged(c.ID) {
@@ -172,7 +172,7 @@ func (l *effectLog) runProcess(t *testing.T, dir string, crashAt int, after bool
 	}.open(t)
 	id, err := p.startOrResume(t)
 	if err == nil {
-		p.task, err = p.Wait(t.Context(), id)
+		p.task, err = p.WaitTask(t.Context(), id)
 	}
 	if p.ended = err == nil; !p.ended && !errors.Is(err, errKilled) {
 		t.Fatalf("Wait returned %v, want the error of the store", err)
@@ -224,17 +224,17 @@ func (p *process) check(t *testing.T) {
 	if p.ended {
 		return
 	}
-	if _, err := p.Start(t.Context(), org.TaskSpec{Caller: operator}); !errors.Is(err, errKilled) {
+	if _, err := p.StartTask(t.Context(), org.TaskSpec{Caller: operator}); !errors.Is(err, errKilled) {
 		t.Errorf("a crashed process started a task: %v", err)
 	}
 }
 
 // startOrResume resumes the existing task or starts one.
 func (fx *fixture) startOrResume(t *testing.T) (identity.TaskID, error) {
-	for _, task := range fx.Org().Tasks() {
-		return task.ID, fx.Resume(t.Context(), task.ID)
+	for _, task := range fx.Org().ListTasks() {
+		return task.ID, fx.ResumeTask(t.Context(), task.ID)
 	}
-	return fx.Start(t.Context(), org.TaskSpec{Caller: operator})
+	return fx.StartTask(t.Context(), org.TaskSpec{Caller: operator})
 }
 
 // noCrash is more commits than a process makes.
@@ -299,7 +299,7 @@ func (l *effectLog) check(t *testing.T, p *process) {
 	p.checkCreated(t)
 	p.checkMessages(t)
 	p.checkCalls(t)
-	if runnable, err := p.store.Runnable(t.Context()); err != nil || len(runnable) > 0 {
+	if runnable, err := p.store.RunnableAgents(t.Context()); err != nil || len(runnable) > 0 {
 		t.Errorf("runnable in the end: %v, %v", runnable, err)
 	}
 	if t.Failed() {
@@ -334,7 +334,7 @@ func (l *effectLog) checkRuns(t *testing.T, fx *fixture) {
 func (fx *fixture) checkCreated(t *testing.T) {
 	t.Helper()
 	artifacts := 0
-	for _, err := range fx.Artifacts().List(t.Context(), "") {
+	for _, err := range fx.Artifacts().ListArtifacts(t.Context(), "") {
 		if err != nil {
 			t.Error(err)
 		}
@@ -347,7 +347,7 @@ func (fx *fixture) checkCreated(t *testing.T) {
 		}
 	}
 	for what, n := range map[string][2]int{
-		"roles":         {len(fx.Org().Roles()), 1},
+		"roles":         {len(fx.Org().ListRoles()), 1},
 		"roles made":    {made, 1},
 		"tasks":         {len(bodiesOf[journal.TaskStarted](t, fx)), 1},
 		"results":       {len(bodiesOf[journal.Result](t, fx)), 1},
@@ -355,7 +355,7 @@ func (fx *fixture) checkCreated(t *testing.T) {
 		"terminations":  {len(bodiesOf[journal.AgentTerminated](t, fx)), 2},
 		"transitions":   {len(bodiesOf[journal.StateTransition](t, fx)), 2},
 		"artifacts":     {artifacts, 2},
-		"agents alive":  {len(fx.Org().Agents("")), 1},
+		"agents alive":  {len(fx.Org().ListAgents("")), 1},
 		"failures":      {len(bodiesOf[journal.Failed](t, fx)), 0},
 		"messages sent": {len(bodiesOf[journal.MessageSent](t, fx)), 9}, // task, two assignments, one delayed, four reports, result
 	} {
@@ -436,7 +436,7 @@ func TestSend_CrashKeepsDueTime(t *testing.T) {
 			fx := fixtureConfig{dir: dir, model: answerFunc(sendSoon),
 				wrapStore: func(s journal.Store) journal.Store { return &crashingStore{Store: s, commitsLeft: n, after: after} }}.open(t)
 			if id, err := fx.startOrResume(t); err == nil {
-				_, _ = fx.Wait(t.Context(), id) // it may end or crash
+				_, _ = fx.WaitTask(t.Context(), id) // it may end or crash
 			}
 			fx.shutdown(t)
 
@@ -496,12 +496,12 @@ func TestSpawn_CrashDoesNotRecreateTerminatedAgent(t *testing.T) {
 	fx.shutdown(t)
 
 	fx = openFixture(t, dir, answerFunc(delegateWithDenial))
-	if err := fx.Terminate(t.Context(), newCall(operator), child, "not needed"); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(operator), child, "not needed"); err != nil {
 		t.Fatal(err)
 	}
 	fx.resume(t, id)
 	fx.wantResult(t, fx.wait(t, id), "", errcode.TaskStalled) // root waits for a terminated agent
-	if a, err := fx.AgentRecord(t.Context(), child); err != nil || a.Status != org.Terminated || len(fx.Org().Agents("")) != 1 {
+	if a, err := fx.AgentRecord(t.Context(), child); err != nil || a.Status != org.Terminated || len(fx.Org().ListAgents("")) != 1 {
 		t.Errorf("the agent is %s (%v)", a.Status, err)
 	}
 	fx.wantNoWork(t, child)

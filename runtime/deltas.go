@@ -100,15 +100,15 @@ func (a *actor) publishDelta(d model.Delta) {
 // maxPending of them. It copies the text to release the rest.
 func truncateDelta(text string) string {
 	const most = 16 << 10
-	return strings.Clone(chat.Clean(textutil.Truncate(text, most)))
+	return strings.Clone(chat.CleanText(textutil.Truncate(text, most)))
 }
 
-// Watch yields the events of a task after a sequence number, as they are
+// WatchTask yields the events of a task after a sequence number, as they are
 // committed, until its result or until ctx ends. Between them it yields partial
 // model output (journal.ModelDelta), which has no sequence number and is not
 // stored. A delta comes after the events that its agent had committed before
 // it, and before those it commits later.
-func (rt *Runtime) Watch(ctx context.Context, id identity.TaskID, after uint64) iter.Seq2[journal.Event, error] {
+func (rt *Runtime) WatchTask(ctx context.Context, id identity.TaskID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		deltas, unsubscribe := rt.deltas.subscribe(id)
 		defer unsubscribe()

@@ -66,7 +66,7 @@ func TestWatch_DeltasPrecedeAnswer(t *testing.T) {
 			var first, pause sync.Once
 			got := fx.watchAll(t, t.Context(), id, func(e journal.Event) {
 				first.Do(func() { close(watching) })
-				if string(e.Body.Type()) == c.at {
+				if string(e.Body.EventType()) == c.at {
 					pause.Do(func() { fx.wait(t, id) })
 				}
 			})
@@ -149,12 +149,12 @@ func TestWatch_LeavesNoGoroutine(t *testing.T) {
 	id := fx.start(t, org.TaskSpec{})
 	<-asked
 	before := goleak.IgnoreCurrent()
-	for range fx.Watch(t.Context(), id, 0) {
+	for range fx.WatchTask(t.Context(), id, 0) {
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for _, err := range fx.Watch(ctx, id, 0) {
+	for _, err := range fx.WatchTask(ctx, id, 0) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -162,7 +162,7 @@ func TestWatch_LeavesNoGoroutine(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		for range fx.Watch(t.Context(), id, 0) {
+		for range fx.WatchTask(t.Context(), id, 0) {
 			panic("the watcher")
 		}
 	}()

@@ -189,7 +189,7 @@ func (cfg fixtureConfig) open(t *testing.T) *fixture {
 	}
 	fx := &fixture{store: persisttest.OpenIn(t, cfg.dir)}
 	config := runtime.Config{
-		Store: fx.store, Groups: toolgroups.NewManager(toolgroups.Reserved()...), Workspaces: cfg.dir,
+		Store: fx.store, Groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), Workspaces: cfg.dir,
 		Model: func(string) (model.Model, error) { return cfg.model, nil },
 	}
 	if cfg.wrapStore != nil {
@@ -203,11 +203,11 @@ func (cfg fixtureConfig) open(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { fx.Close() })
-	if err := builtin.Register(config.Groups, fx.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(config.Groups, fx.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if cfg.tools != nil {
-		if _, err := config.Groups.Register("test", toolgroups.Group{ID: "probe", Tools: cfg.tools}); err != nil {
+		if _, err := config.Groups.RegisterGroup("test", toolgroups.Group{ID: "probe", Tools: cfg.tools}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -238,7 +238,7 @@ func (fx *fixture) start(t *testing.T, spec org.TaskSpec) identity.TaskID {
 	if spec.Caller.Kind == identity.None {
 		spec.Caller = operator
 	}
-	id, err := fx.Start(t.Context(), spec)
+	id, err := fx.StartTask(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func (fx *fixture) start(t *testing.T, spec org.TaskSpec) identity.TaskID {
 
 func (fx *fixture) resume(t *testing.T, id identity.TaskID) {
 	t.Helper()
-	if err := fx.Resume(t.Context(), id); err != nil {
+	if err := fx.ResumeTask(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -256,7 +256,7 @@ func (fx *fixture) wait(t *testing.T, id identity.TaskID) org.Task {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	task, err := fx.Wait(ctx, id)
+	task, err := fx.WaitTask(ctx, id)
 	if err != nil {
 		t.Fatalf("wait for task %s: %v\n%s", id, err, fx.eventLog(t))
 	}
@@ -271,7 +271,7 @@ func (fx *fixture) waitReached(t *testing.T, id identity.TaskID, reached <-chan 
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := fx.Wait(ctx, id)
+		_, err := fx.WaitTask(ctx, id)
 		ended <- err
 	}()
 	select {
@@ -319,7 +319,7 @@ func (fx *fixture) spawnAgent(t *testing.T, by identity.AgentID, spec org.RoleSp
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c, Role: "r"})
 	}
-	spawned, err := fx.Spawn(t.Context(), newCall(identity.ByAgent(by)), s, nil)
+	spawned, err := fx.SpawnAgent(t.Context(), newCall(identity.ByAgent(by)), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func (fx *fixture) spawnAgent(t *testing.T, by identity.AgentID, spec org.RoleSp
 // send sends a message to an agent as the operator.
 func (fx *fixture) send(t *testing.T, to identity.AgentID, payload string) {
 	t.Helper()
-	if _, err := fx.Send(t.Context(), newCall(operator), string(to), json.RawMessage(payload), 0); err != nil {
+	if _, err := fx.SendMessage(t.Context(), newCall(operator), string(to), json.RawMessage(payload), 0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -348,7 +348,7 @@ func (fx *fixture) events(t *testing.T) []journal.Event {
 	t.Helper()
 	_ = fx.Flush() // the store is read even if a test has stopped it
 	var list []journal.Event
-	for e, err := range fx.store.Follow(context.WithoutCancel(t.Context()), 0, false) {
+	for e, err := range fx.store.FollowEvents(context.WithoutCancel(t.Context()), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -406,7 +406,7 @@ func (fx *fixture) waitEvent(t *testing.T, is func(journal.Event) bool) journal.
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for e, err := range fx.store.Follow(ctx, 0, true) {
+	for e, err := range fx.store.FollowEvents(ctx, 0, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -444,10 +444,10 @@ func (s *hookStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error
 	return s.commit(ctx, b)
 }
 
-// Record implements journal.Records.
-func (s *hookStore) Record(ctx context.Context, kind, key string) ([]byte, error) {
+// ReadRecord implements journal.Records.
+func (s *hookStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if s.record != nil {
 		s.record(kind, key)
 	}
-	return s.Store.Record(ctx, kind, key)
+	return s.Store.ReadRecord(ctx, kind, key)
 }

@@ -24,7 +24,7 @@ func (a *actor) agentModel() (agentModel, error) {
 	if err != nil {
 		return agentModel{}, err
 	}
-	if window, ok := model.Window(m); ok {
+	if window, ok := model.WindowOf(m); ok {
 		return agentModel{m, window, true}, nil
 	}
 	return agentModel{m, contextWindow, false}, nil
@@ -45,7 +45,7 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 		return nil, err
 	}
 	answer, err := x.send(ctx)
-	if m.language && errcode.Of(err) == errcode.ContextExceeded {
+	if m.language && errcode.CodeOf(err) == errcode.ContextExceeded {
 		answer, err = x.retryShorter(ctx, err)
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show f
 		return nil, err
 	}
 	if answer.Usage.Input == 0 {
-		answer.Usage = model.Usage{Input: need, Output: chat.Tokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
+		answer.Usage = model.Usage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
 	}
 	reserved.spend(answer.Usage)
 	return answer, nil

@@ -25,7 +25,7 @@ func TestRuntime_IdleAgentsHaveNoGoroutine(t *testing.T) {
 	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	var list []identity.AgentID
 	for range agents {
-		spawned, err := fx.Spawn(t.Context(), newCall(identity.ByAgent(root)), s, mustJSON("go"))
+		spawned, err := fx.SpawnAgent(t.Context(), newCall(identity.ByAgent(root)), s, mustJSON("go"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestRequest_ImagesRequirePermission(t *testing.T) {
 				if len(images) == 1 != c.shown || c.shown && !bytes.Equal(images[0].Data, content) {
 					t.Errorf("%d images are sent", len(images))
 				}
-				if got := errcode.Of(err); err != nil && got != c.code || err == nil && c.code != "" {
+				if got := errcode.CodeOf(err); err != nil && got != c.code || err == nil && c.code != "" {
 					t.Errorf("error %v, want %q", err, c.code)
 				}
 				asked <- r

@@ -17,7 +17,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Invoke passes one call of an external caller (identity.ByCaller) through the
+// InvokeTool passes one call of an external caller (identity.ByCaller) through the
 // gate and returns its outcome. As with agents, a denied or failed call is an
 // outcome and not an error (gate.Admission.Err, Result). Nil args mean {}.
 //
@@ -46,7 +46,7 @@ import (
 // An error means that the call was not started, or that the store has stopped
 // and the outcome is unknown. Errors: Unauthenticated if by is not a caller,
 // ToolUnavailable while the runtime closes, and those of ctx.
-func (rt *Runtime) Invoke(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
+func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
 	}
@@ -130,10 +130,10 @@ func (ec *externalCall) attempt(ctx context.Context, r gate.Request) (*gate.Admi
 	return all[0], nil
 }
 
-// Started implements gate.Recorder. The commit fails if a decision is no longer
+// CallStarted implements gate.Recorder. The commit fails if a decision is no longer
 // current. Denied calls are recorded together with their outcome, since they do
 // not run.
-func (ec *externalCall) Started(_ context.Context, calls []*gate.Admission) error {
+func (ec *externalCall) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Prepare: func(*journal.Batch) error { return ec.checkCurrent(calls) }}
 	for _, c := range calls {
 		if c.NextState() != "" && !ec.exclusive {
@@ -198,9 +198,9 @@ func (ec *externalCall) checkCurrent(calls []*gate.Admission) error {
 	return nil
 }
 
-// Finished implements gate.Recorder. It records the outcomes even if the
+// CallFinished implements gate.Recorder. It records the outcomes even if the
 // context has ended, since the calls have run.
-func (ec *externalCall) Finished(_ context.Context, calls []*gate.Admission) error {
+func (ec *externalCall) CallFinished(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{}
 	for _, c := range calls {
 		if !c.Allowed() {

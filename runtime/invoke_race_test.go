@@ -38,7 +38,7 @@ func TestInvoke_CrashDoesNotRepeatCall(t *testing.T) {
 			}}
 			fx := cfg.open(t)
 			ann := fx.createCaller(t, "probe")
-			if a, err := fx.Invoke(t.Context(), ann, "poke", nil); !errors.Is(err, journal.ErrClosed) || a != nil {
+			if a, err := fx.InvokeTool(t.Context(), ann, "poke", nil); !errors.Is(err, journal.ErrClosed) || a != nil {
 				t.Errorf("%v, %v", a, err)
 			}
 			fx.shutdown(t)
@@ -74,9 +74,9 @@ func TestInvoke_SupersededCallIsDecidedAgain(t *testing.T) {
 			_, err := fx.DeleteRole(operator, ann.Role, false)
 			return err
 		}, nil},
-		{"the group is unregistered", func(fx *fixture, _ identity.Principal) error { return fx.Unregister("test", "probe") }, nil},
+		{"the group is unregistered", func(fx *fixture, _ identity.Principal) error { return fx.UnregisterGroup("test", "probe") }, nil},
 		{"the state changes", func(fx *fixture, ann identity.Principal) error {
-			_, err := fx.Invoke(context.Background(), ann, "away", nil)
+			_, err := fx.InvokeTool(context.Background(), ann, "away", nil)
 			return err
 		}, nil},
 	} {
@@ -132,7 +132,7 @@ func TestInvoke_NoCallStartsAfterRevocation(t *testing.T) {
 				default:
 				}
 				revoked := epoch.Load()
-				a, err := fx.Invoke(context.Background(), by, "echo", nil)
+				a, err := fx.InvokeTool(context.Background(), by, "echo", nil)
 				switch {
 				case err != nil:
 					t.Error(err)
@@ -155,12 +155,12 @@ func TestInvoke_NoCallStartsAfterRevocation(t *testing.T) {
 	}
 	for range rounds {
 		set("console")
-		epoch.Store(fx.Org().Epoch())
-		after := fx.store.Seq()
+		epoch.Store(fx.Org().CurrentEpoch())
+		after := fx.store.LastSeq()
 		waitEventAfter[journal.ToolError](t, fx, after)
 		epoch.Store(0)
 		set("probe")
-		waitEventAfter[journal.ToolResult](t, fx, fx.store.Seq())
+		waitEventAfter[journal.ToolResult](t, fx, fx.store.LastSeq())
 	}
 	close(stop)
 	callers.Wait()
@@ -175,7 +175,7 @@ func waitEventAfter[B journal.Body](t *testing.T, fx *fixture, after uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for e, err := range fx.store.Follow(ctx, after, true) {
+	for e, err := range fx.store.FollowEvents(ctx, after, true) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func (fx *fixture) createCaller(t *testing.T, ids ...toolgroups.GroupID) identit
 // invoke calls Invoke, which must succeed.
 func (fx *fixture) invoke(t *testing.T, by identity.Principal, name string, args any) *gate.Admission {
 	t.Helper()
-	a, err := fx.Invoke(t.Context(), by, name, mustJSON(args))
+	a, err := fx.InvokeTool(t.Context(), by, name, mustJSON(args))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -69,7 +69,7 @@ func TestInvoke_RecordsCallAndOutcome(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if a, err := fx.Invoke(t.Context(), ann, "echo", nil); err != nil || string(a.Result.JSON()) != `{}` {
+	if a, err := fx.InvokeTool(t.Context(), ann, "echo", nil); err != nil || string(a.Result.JSON()) != `{}` {
 		t.Errorf("without arguments: %v, %v", a, err)
 	}
 	calls := bodiesOf[journal.ToolCall](t, fx)
@@ -105,7 +105,7 @@ func TestInvoke_RejectsOtherPrincipals(t *testing.T) {
 	fx := fixtureConfig{tools: []tool.Tool{echoTool(t)}}.open(t)
 	ann := fx.createCaller(t, "probe")
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("a"), {Kind: identity.Configuration}, identity.ByCaller("", ann.Role), identity.ByCaller("ann", "")} {
-		if a, err := fx.Invoke(t.Context(), p, "echo", nil); errcode.Of(err) != errcode.Unauthenticated || a != nil {
+		if a, err := fx.InvokeTool(t.Context(), p, "echo", nil); errcode.CodeOf(err) != errcode.Unauthenticated || a != nil {
 			t.Errorf("%s: %v, %v", p, a, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestInvoke_BoundsRecordedData(t *testing.T) {
 			t.Errorf("%.20q: %q", name, got)
 		}
 	}
-	a, err := fx.Invoke(t.Context(), ann, "echo", json.RawMessage("{"+long))
+	a, err := fx.InvokeTool(t.Context(), ann, "echo", json.RawMessage("{"+long))
 	if err != nil || a.Code() != errcode.InvalidArguments {
 		t.Errorf("%v, %v", a, err)
 	}
@@ -196,7 +196,7 @@ func TestInvoke_MovesCallerState(t *testing.T) {
 	want(ann, "open", obj{}, errcode.ToolNotAvailable)
 	want(bob, "enter", obj{}, errcode.ToolNotAvailable)
 	names := []string{}
-	for _, d := range fx.Gate().Subject(bob).Listable() {
+	for _, d := range fx.Gate().Subject(bob).ListableTools() {
 		names = append(names, d.Name)
 	}
 	if diff := cmp.Diff(names, []string{"open", "enter"}); diff != "" {
@@ -205,7 +205,7 @@ func TestInvoke_MovesCallerState(t *testing.T) {
 	fx.shutdown(t)
 	fx = cfg.open(t)
 	want(ann, "enter", obj{}, "")
-	if err := fx.ResetCaller(t.Context(), bob, ann); errcode.Of(err) != errcode.InsufficientPermissions {
+	if err := fx.ResetCaller(t.Context(), bob, ann); errcode.CodeOf(err) != errcode.InsufficientPermissions {
 		t.Errorf("another caller reset it: %v", err)
 	}
 	if err := fx.ResetCaller(t.Context(), operator, ann); err != nil {
@@ -269,7 +269,7 @@ func TestInvoke_StateChangeBlocksNoOtherCall(t *testing.T) {
 	fx.invoke(t, identity.ByCaller("bob", ann.Role), "move", obj{})
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a, err := fx.Invoke(cancelled, ann, "move", nil); !errors.Is(err, context.Canceled) || a != nil {
+	if a, err := fx.InvokeTool(cancelled, ann, "move", nil); !errors.Is(err, context.Canceled) || a != nil {
 		t.Errorf("%v, %v", a, err)
 	}
 	close(free)
@@ -288,14 +288,14 @@ func TestInvoke_CancelledContextEndsCall(t *testing.T) {
 		ann := fx.createCaller(t, "probe")
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-inside; cancel() }()
-		a, err := fx.Invoke(ctx, ann, "slow", nil)
+		a, err := fx.InvokeTool(ctx, ann, "slow", nil)
 		if err != nil || a.Code() != want {
 			t.Errorf("%s: %v, %v, want %s", effect, a, err, want)
 		}
 		if got := bodiesOf[journal.ToolError](t, fx); len(got) != 1 || got[0].Code != want {
 			t.Errorf("%s: recorded %+v", effect, got)
 		}
-		if _, err := fx.Invoke(ctx, ann, "slow", nil); !errors.Is(err, context.Canceled) {
+		if _, err := fx.InvokeTool(ctx, ann, "slow", nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("a call with an ended context: %v", err)
 		}
 	}
@@ -328,7 +328,7 @@ func TestInvoke_CloseCancelsAndRecordsCalls(t *testing.T) {
 		t.Errorf("%d outcomes recorded when Close returned, want %d", got, many)
 	}
 	calls.Wait()
-	if a, err := fx.Invoke(t.Context(), ann, "slow", nil); errcode.Of(err) != errcode.ToolUnavailable || a != nil {
+	if a, err := fx.InvokeTool(t.Context(), ann, "slow", nil); errcode.CodeOf(err) != errcode.ToolUnavailable || a != nil {
 		t.Errorf("after Close: %v, %v", a, err)
 	}
 }

@@ -19,7 +19,7 @@ type storeSource struct{ store journal.Store }
 // Records implements org.Source.
 func (s storeSource) Records(kind string) iter.Seq2[org.Record, error] {
 	return func(yield func(org.Record, error) bool) {
-		for r, err := range s.store.Records(context.Background(), kind, "") {
+		for r, err := range s.store.ReadRecords(context.Background(), kind, "") {
 			if !yield(org.Record{Key: r.Key, Value: r.Value}, err) {
 				return
 			}
@@ -31,7 +31,7 @@ func (s storeSource) Records(kind string) iter.Seq2[org.Record, error] {
 // code.
 func readRecord[T any](ctx context.Context, store journal.Store, kind org.Kind, key string, code errcode.Code) (T, error) {
 	var v T
-	value, err := store.Record(ctx, string(kind), key)
+	value, err := store.ReadRecord(ctx, string(kind), key)
 	if err != nil {
 		return v, fmt.Errorf("read %s %s: %w", kind, key, err)
 	}
@@ -48,7 +48,7 @@ func readRecord[T any](ctx context.Context, store journal.Store, kind org.Kind, 
 // also returns terminated agents.
 func (rt *Runtime) AgentRecord(ctx context.Context, id identity.AgentID) (org.Agent, error) {
 	a, err := readRecord[org.Agent](ctx, rt.store, org.KindAgent, string(id), errcode.AgentNotFound)
-	if errcode.Of(err) == errcode.AgentNotFound {
+	if errcode.CodeOf(err) == errcode.AgentNotFound {
 		a, err = readRecord[org.Agent](ctx, rt.store, org.KindTerminated, string(id), errcode.AgentNotFound)
 	}
 	return a, err

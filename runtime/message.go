@@ -21,11 +21,11 @@ const User = "user"
 // maxSendBytes bounds the total payload bytes of the messages of one call.
 const maxSendBytes = 8 << 20
 
-// Send sends one message. An agent may send to the agents that org.MayMessage
+// SendMessage sends one message. An agent may send to the agents that org.MayMessage
 // allows, to root and to the user. The operator may send to every agent, as the
 // user. A message with a delay is delivered when it is due. A repeated call
 // sends nothing again.
-func (rt *Runtime) Send(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
+func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
 	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
 		return org.SendResult{}, err

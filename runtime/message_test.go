@@ -55,7 +55,7 @@ func TestSend_DeliversOnceInOrder(t *testing.T) {
 		sender := fx.spawnAgent(t, root, org.RoleSpec{Name: fmt.Sprint("sender ", s), Use: groupSet()}, reader)
 		all.Go(func() {
 			for n := range each {
-				if _, err := fx.Send(t.Context(), newCall(identity.ByAgent(sender)), string(reader), mustJSON([]int{s, n}), 0); err != nil {
+				if _, err := fx.SendMessage(t.Context(), newCall(identity.ByAgent(sender)), string(reader), mustJSON([]int{s, n}), 0); err != nil {
 					t.Error(err)
 				}
 			}
@@ -212,7 +212,7 @@ func TestSend_DelayedArrivesWhenDueInOrder(t *testing.T) {
 		}{
 			{`"3h"`, 3 * time.Hour}, {`"1h a"`, time.Hour}, {`"2h"`, 2 * time.Hour}, {`"1h b"`, time.Hour}, {`"now"`, 0}, {`"1h c"`, time.Hour}, {`"past"`, -time.Hour},
 		} {
-			sent, err := fx.Send(t.Context(), newCall(operator), string(agent), json.RawMessage(m.payload), m.delay)
+			sent, err := fx.SendMessage(t.Context(), newCall(operator), string(agent), json.RawMessage(m.payload), m.delay)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -265,7 +265,7 @@ func (fx *fixture) runWithin(t *testing.T, limit time.Duration) org.Task {
 	id := fx.start(t, org.TaskSpec{})
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	task, err := fx.Wait(ctx, id)
+	task, err := fx.WaitTask(ctx, id)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, fx.eventLog(t))
 	}
@@ -288,7 +288,7 @@ func TestSend_DelayedSurvivesRestart(t *testing.T) {
 				fx.resume(t, id)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
-				task, err := fx.Wait(ctx, id)
+				task, err := fx.WaitTask(ctx, id)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -312,7 +312,7 @@ func TestSend_DelayedOrderSurvivesRestart(t *testing.T) {
 		var want []string
 		for n := range 20 {
 			want = append(want, fmt.Sprint(n))
-			if _, err := fx.Send(t.Context(), newCall(operator), string(agent), mustJSON(n), time.Second); err != nil {
+			if _, err := fx.SendMessage(t.Context(), newCall(operator), string(agent), mustJSON(n), time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -335,10 +335,10 @@ func TestTerminate_DropsDelayedMessages(t *testing.T) {
 		fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 		id := fx.start(t, org.TaskSpec{})
 		agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
-		if _, err := fx.Send(t.Context(), newCall(operator), string(agent), json.RawMessage(`"late"`), time.Hour); err != nil {
+		if _, err := fx.SendMessage(t.Context(), newCall(operator), string(agent), json.RawMessage(`"late"`), time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if err := fx.Terminate(t.Context(), newCall(operator), agent, "no more need"); err != nil {
+		if err := fx.TerminateAgent(t.Context(), newCall(operator), agent, "no more need"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour)
@@ -352,11 +352,11 @@ func TestTerminate_DropsDelayedMessages(t *testing.T) {
 // wantNoWork checks that an agent has an empty inbox and is not runnable.
 func (fx *fixture) wantNoWork(t *testing.T, id identity.AgentID) {
 	t.Helper()
-	inbox, err := fx.store.Inbox(t.Context(), id)
+	inbox, err := fx.store.ReadInbox(t.Context(), id)
 	if err != nil || len(inbox) > 0 {
 		t.Errorf("inbox of %s: %v, %v; want nothing", id, inbox, err)
 	}
-	runnable, err := fx.store.Runnable(t.Context())
+	runnable, err := fx.store.RunnableAgents(t.Context())
 	if err != nil || slices.Contains(runnable, id) {
 		t.Errorf("%s is runnable still (%v)", id, err)
 	}
@@ -379,7 +379,7 @@ func newAgentTree(t *testing.T, fx *fixture) agentTree {
 	f.worker = fx.spawnAgent(t, f.boss, org.RoleSpec{Name: "worker", Use: all, Grant: all}, f.peer)
 	f.helper = fx.spawnAgent(t, f.worker, org.RoleSpec{Name: "helper", Use: groupSet()})
 	f.otherAgent = fx.spawnAgent(t, f.otherRoot, org.RoleSpec{Name: "stranger", Use: groupSet()})
-	if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(f.boss)), f.terminated, ""); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(identity.ByAgent(f.boss)), f.terminated, ""); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -416,8 +416,8 @@ func TestSend_Permissions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(bodiesOf[journal.MessageSent](t, fx))
-			_, err := fx.Send(t.Context(), newCall(identity.ByAgent(c.from)), string(c.to), json.RawMessage(`"x"`), 0)
-			if got := errcode.Of(err); got != c.code {
+			_, err := fx.SendMessage(t.Context(), newCall(identity.ByAgent(c.from)), string(c.to), json.RawMessage(`"x"`), 0)
+			if got := errcode.CodeOf(err); got != c.code {
 				t.Errorf("code %q (%v), want %q", got, err, c.code)
 			}
 			if sent := len(bodiesOf[journal.MessageSent](t, fx)) - before; (sent == 1) != (c.code == "") {
@@ -502,7 +502,7 @@ func TestSend_OperatorSendsAsUser(t *testing.T) {
 	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 	fx.send(t, agent, `"x"`)
 	for _, to := range []string{"nobody", "", "user", "root"} {
-		if _, err := fx.Send(t.Context(), newCall(operator), to, json.RawMessage(`1`), 0); errcode.Of(err) != errcode.UnknownRecipient {
+		if _, err := fx.SendMessage(t.Context(), newCall(operator), to, json.RawMessage(`1`), 0); errcode.CodeOf(err) != errcode.UnknownRecipient {
 			t.Errorf("to %q: %v, want unknown_recipient", to, err)
 		}
 	}

@@ -57,12 +57,12 @@ func TestModel_FailureFailsTurn(t *testing.T) {
 			yield(model.Delta{}, errors.New("secret"))
 		}, "model request failed; see the log", errcode.LLMCallFailed},
 		{"error with a code", func(_ context.Context, yield func(model.Delta, error) bool) {
-			yield(model.Delta{}, model.Transient(errcode.RateLimited, errors.New("secret"), "too many requests"))
+			yield(model.Delta{}, model.TransientError(errcode.RateLimited, errors.New("secret"), "too many requests"))
 		}, "too many requests", errcode.RateLimited},
 		{"error after the answer", func(_ context.Context, yield func(model.Delta, error) bool) {
 			a := endWith("done")
 			yield(model.Delta{Answer: &a}, nil)
-			yield(model.Delta{}, model.Permanent(errcode.LLMCallFailed, nil, "the stream broke"))
+			yield(model.Delta{}, model.PermanentError(errcode.LLMCallFailed, nil, "the stream broke"))
 		}, "the stream broke", errcode.LLMCallFailed},
 		{"no finish", answer(model.Answer{Text: "done"}), `model answer has the unknown finish ""`, errcode.LLMCallFailed},
 		{"reasoning is not JSON", answer(model.Answer{Finish: model.FinishEnd, Reasoning: json.RawMessage("{")}), "reasoning of the model answer is not valid JSON or nested too deeply", errcode.LLMCallFailed},
@@ -90,13 +90,13 @@ func TestModel_LateAnswerIsDiscarded(t *testing.T) {
 		end  func(fx *fixture, task identity.TaskID, agent identity.AgentID) error
 	}{
 		{"the task was cancelled", func(fx *fixture, task identity.TaskID, _ identity.AgentID) error {
-			return fx.Cancel(t.Context(), task, "enough")
+			return fx.CancelTask(t.Context(), task, "enough")
 		}},
 		{"the agent was terminated", func(fx *fixture, task identity.TaskID, agent identity.AgentID) error {
 			top, _ := fx.Org().Task(task)
-			return fx.Terminate(t.Context(), newCall(identity.ByAgent(top.Top)), agent, "")
+			return fx.TerminateAgent(t.Context(), newCall(identity.ByAgent(top.Top)), agent, "")
 		}},
-		{"the turn was aborted", func(fx *fixture, _ identity.TaskID, agent identity.AgentID) error { return fx.Abort(agent) }},
+		{"the turn was aborted", func(fx *fixture, _ identity.TaskID, agent identity.AgentID) error { return fx.AbortTurn(agent) }},
 	} {
 		for _, summary := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, summary %t", c.name, summary), func(t *testing.T) {

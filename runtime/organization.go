@@ -80,7 +80,7 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 // roleChanged adds a role change and its event to a batch.
 func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff org.Diff, changes []org.Change) {
 	record, _ := json.Marshal(role) // a role always marshals
-	e := journal.RoleChanged{RoleID: role.ID, Change: change, By: by.String(), Record: record, Epoch: rt.org.Epoch()}
+	e := journal.RoleChanged{RoleID: role.ID, Change: change, By: by.String(), Record: record, Epoch: rt.org.CurrentEpoch()}
 	if diff != nil {
 		e.Diff, _ = json.Marshal(diff)
 	}
@@ -107,7 +107,7 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 	if by.Kind == identity.Agent {
 		b.Stream = by.Agent
 		b.Prepare = func(b *journal.Batch) error {
-			if !rt.org.Active(by.Agent) {
+			if !rt.org.IsActive(by.Agent) {
 				return errcode.New(errcode.AgentNotFound, "agent %q is terminated or its task has ended", by.Agent)
 			}
 			return prepare(b)
@@ -117,10 +117,10 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 	return err
 }
 
-// Spawn creates an agent below the calling agent and, if first is not nil,
+// SpawnAgent creates an agent below the calling agent and, if first is not nil,
 // sends it its first message in the same commit. A repeated call finds the agent
 // that its first attempt created. Errors: those of org.Spawn.
-func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
 	out := org.SpawnResult{ID: id, Role: s.Role}
 	if first != nil {
@@ -133,7 +133,7 @@ func (rt *Runtime) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first js
 		return out, err // created by an earlier attempt of this call, and terminated since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
-		agent, changes, err := rt.org.Spawn(c.By.Agent, id, s)
+		agent, changes, err := rt.org.SpawnAgent(c.By.Agent, id, s)
 		if err != nil || changes == nil { // changes is nil if an earlier attempt created the agent
 			return err
 		}
@@ -154,9 +154,9 @@ func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
 	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
 }
 
-// Terminate terminates an agent and all its descendants. It does nothing if an
+// TerminateAgent terminates an agent and all its descendants. It does nothing if an
 // earlier attempt of the same call did so. Errors: those of org.Terminate.
-func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
+func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
 	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
 		return nil // by an earlier attempt of this call
@@ -172,7 +172,7 @@ func (rt *Runtime) Terminate(ctx context.Context, c tool.Call, target identity.A
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		var changes []org.Change
 		var err error
-		if ended, changes, err = rt.org.Terminate(c.By, target, c.ID, reason, record); err != nil {
+		if ended, changes, err = rt.org.TerminateAgent(c.By, target, c.ID, reason, record); err != nil {
 			return err
 		}
 		b.Put = append(b.Put, storeRecords(changes)...)
@@ -208,11 +208,11 @@ func (rt *Runtime) terminatedEvent(by identity.Principal, t org.Termination) jou
 	}
 }
 
-// Abort cancels the turn of an active agent, including a tool call in progress.
+// AbortTurn cancels the turn of an active agent, including a tool call in progress.
 // The agent's parent is not notified, and the agent waits for its next message.
 //
 // Errors: AgentNotFound, and Conflict if the agent is not active.
-func (rt *Runtime) Abort(id identity.AgentID) error {
+func (rt *Runtime) AbortTurn(id identity.AgentID) error {
 	if _, ok := rt.org.Agent(id); !ok {
 		return errcode.New(errcode.AgentNotFound, "abort agent %q: agent not found", id)
 	}

@@ -26,11 +26,11 @@ import (
 // agent's loop.
 type nullRecorder struct{}
 
-// Started implements gate.Recorder.
-func (nullRecorder) Started(context.Context, []*gate.Admission) error { return nil }
+// CallStarted implements gate.Recorder.
+func (nullRecorder) CallStarted(context.Context, []*gate.Admission) error { return nil }
 
-// Finished implements gate.Recorder.
-func (nullRecorder) Finished(context.Context, []*gate.Admission) error { return nil }
+// CallFinished implements gate.Recorder.
+func (nullRecorder) CallFinished(context.Context, []*gate.Admission) error { return nil }
 
 // callTool passes one call through the gate in an agent's name.
 func (fx *fixture) callTool(t *testing.T, by identity.AgentID, name, args string) tool.Result {
@@ -221,7 +221,7 @@ func TestSendAll_DeliversToAllOrNone(t *testing.T) {
 				to = append(to, string(id))
 			}
 			sent, err := fx.ToolHost().SendAll(t.Context(), newCall(identity.ByAgent(f.boss)), to, c.payload, 0)
-			if errcode.Of(err) != c.code {
+			if errcode.CodeOf(err) != c.code {
 				t.Fatalf("%v, want %q", err, c.code)
 			}
 			byID := map[string]identity.AgentID{}

@@ -24,7 +24,7 @@ func (rt *Runtime) OwnerStore() *OwnerStore { return &OwnerStore{rt.store, rt.co
 
 // Get returns the value of an owner, or nil if there is none.
 func (s *OwnerStore) Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error) {
-	return s.store.Record(ctx, kindOwner, string(owner))
+	return s.store.ReadRecord(ctx, kindOwner, string(owner))
 }
 
 // Set replaces the value of an owner; nil removes it. It returns when the value
@@ -37,7 +37,7 @@ func (s *OwnerStore) Set(_ context.Context, owner toolgroups.Owner, value []byte
 // Owners lists the owners that have a value. It stops at the first error.
 func (s *OwnerStore) Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
 	return func(yield func(toolgroups.Owner, error) bool) {
-		for e, err := range s.store.Entries(ctx, kindOwner, "") {
+		for e, err := range s.store.ReadEntries(ctx, kindOwner, "") {
 			if !yield(toolgroups.Owner(e.Key), err) || err != nil {
 				return
 			}

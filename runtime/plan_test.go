@@ -460,10 +460,10 @@ func (cfg fixtureConfig) crashAtCommit(t *testing.T, id identity.TaskID, n int, 
 	cfg.configure = func(c *runtime.Config) { c.Fatal = func(error) { cancel() } }
 	fx := cfg.open(t)
 	defer fx.shutdown(t)
-	if fx.Resume(ctx, id) != nil {
+	if fx.ResumeTask(ctx, id) != nil {
 		return false
 	}
-	_, err := fx.Wait(ctx, id)
+	_, err := fx.WaitTask(ctx, id)
 	return err == nil
 }
 

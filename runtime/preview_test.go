@@ -117,7 +117,7 @@ func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 		t.Errorf("artifact of task %s has %d bytes, want %d; the preview is %.100q", a.Task, len(content), size, start)
 	}
 	n := 0
-	for range fx.Artifacts().List(t.Context(), "") {
+	for range fx.Artifacts().ListArtifacts(t.Context(), "") {
 		n++
 	}
 	if n != 1 {
@@ -168,7 +168,7 @@ func TestPreview_ResultIsReadInParts(t *testing.T) {
 	if err != nil || read.String() != string(content) {
 		t.Errorf("read %d bytes of %d, error %v", read.Len(), len(content), err)
 	}
-	for a := range fx.Artifacts().List(t.Context(), "") {
+	for a := range fx.Artifacts().ListArtifacts(t.Context(), "") {
 		if a.Type != "result of look" {
 			t.Errorf("there is an artifact %q", a.Type)
 		}

@@ -95,7 +95,7 @@ func collaborators(a org.Agent) string {
 // grantableGroups lists the groups an agent may grant with their tools, one per
 // line.
 func (rt *Runtime) grantableGroups(id identity.AgentID) string {
-	set := rt.org.Grantable(id)
+	set := rt.org.GrantableGroups(id)
 	var b strings.Builder
 	for _, g := range rt.config.Groups.Snapshot().Groups() {
 		if set.Has(g.ID) {

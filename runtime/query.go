@@ -19,9 +19,9 @@ import (
 func (rt *Runtime) TasksOf(by identity.Principal) []org.Task {
 	switch by.Kind {
 	case identity.Operator:
-		return rt.org.Tasks()
+		return rt.org.ListTasks()
 	case identity.Caller:
-		return slices.DeleteFunc(rt.org.Tasks(), func(t org.Task) bool { return !t.StartedBy(by) })
+		return slices.DeleteFunc(rt.org.ListTasks(), func(t org.Task) bool { return !t.StartedBy(by) })
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (rt *Runtime) Ended(ctx context.Context, task identity.TaskID) iter.Seq2[or
 // terminatedOfKind yields the terminated agents of one record kind. It returns
 // false if the consumer has stopped.
 func (rt *Runtime) terminatedOfKind(ctx context.Context, kind org.Kind, task identity.TaskID, yield func(org.Agent, error) bool) bool {
-	for r, err := range rt.store.Records(ctx, string(kind), "") {
+	for r, err := range rt.store.ReadRecords(ctx, string(kind), "") {
 		var a org.Agent
 		if err == nil {
 			if !isTerminatedRecord(r.Value, task) {
@@ -58,7 +58,7 @@ func (rt *Runtime) terminatedOfKind(ctx context.Context, kind org.Kind, task ide
 // unreadable record is an error, so that no terminated agent is created again.
 func (rt *Runtime) wasTerminated(ctx context.Context, id identity.AgentID) (bool, error) {
 	for _, kind := range []org.Kind{org.KindAgent, org.KindTerminated} { // in this order: termination moves a record from the first to the second
-		record, err := rt.store.Record(ctx, string(kind), string(id))
+		record, err := rt.store.ReadRecord(ctx, string(kind), string(id))
 		if err != nil {
 			return false, fmt.Errorf("read %s %s: %w", kind, id, err)
 		}

@@ -18,9 +18,9 @@ type recorder struct {
 	answer *model.Answer // to be recorded with the first intents
 }
 
-// Started implements gate.Recorder. The commit fails if a decision is
+// CallStarted implements gate.Recorder. The commit fails if a decision is
 // superseded.
-func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
+func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
 	if r.answer != nil {
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
@@ -47,9 +47,9 @@ func (r *recorder) Started(_ context.Context, calls []*gate.Admission) error {
 	return nil
 }
 
-// Finished implements gate.Recorder. Calls that were interrupted because the
+// CallFinished implements gate.Recorder. Calls that were interrupted because the
 // runtime closes get no outcome: they are decided again after the restart.
-func (r *recorder) Finished(ctx context.Context, calls []*gate.Admission) error {
+func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) error {
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) {
 		return nil
 	}
@@ -118,7 +118,7 @@ func decisionEvent(c *gate.Admission) journal.ToolCall {
 		e.Reason = c.Decision.Reason()
 		return e
 	}
-	e.Decision, e.Code, e.Reason = journal.Denied, errcode.Of(c.Err), errcode.Message(c.Err)
+	e.Decision, e.Code, e.Reason = journal.Denied, errcode.CodeOf(c.Err), errcode.Message(c.Err)
 	if e.Code == c.Decision.Code() {
 		e.Rule = c.Decision.Rule().String()
 	}

@@ -87,7 +87,7 @@ func TestRecordBuffer_FlushesBeforeLaterWrite(t *testing.T) {
 		var fx *fixture
 		var seen []string
 		write := newTool(t, "write", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
-			for e, err := range fx.store.Follow(ctx, 0, false) {
+			for e, err := range fx.store.FollowEvents(ctx, 0, false) {
 				if err != nil {
 					return nil, err
 				}
@@ -146,7 +146,7 @@ func TestRecordBuffer_FailedCommitStopsRuntime(t *testing.T) {
 		fx.invoke(t, ann, "echo", obj{})
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if _, err := fx.Invoke(t.Context(), ann, "echo", nil); !errors.Is(err, journal.ErrClosed) || fatalCalls.Load() != 1 {
+		if _, err := fx.InvokeTool(t.Context(), ann, "echo", nil); !errors.Is(err, journal.ErrClosed) || fatalCalls.Load() != 1 {
 			t.Errorf("the next call: %v; Fatal was called %d times", err, fatalCalls.Load())
 		}
 	})
@@ -184,5 +184,5 @@ type leaseHookTool struct {
 	onLease func()
 }
 
-func (d leaseHookTool) Lease() (tool.Lease, bool) { d.onLease(); return d, true }
-func (d leaseHookTool) Release()                  {}
+func (d leaseHookTool) AcquireLease() (tool.Lease, bool) { d.onLease(); return d, true }
+func (d leaseHookTool) Release()                         {}

@@ -21,9 +21,9 @@ func (a *actor) fail(cause error) error {
 	}
 	read := a.messagesRead(cause)
 	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
-	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.Of(cause), Message: errcode.Message(cause), MessagesRead: read}))
+	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}))
 	switch {
-	case errcode.Of(cause) == errcode.TurnAborted:
+	case errcode.CodeOf(cause) == errcode.TurnAborted:
 	case a.agent.Parent != "":
 		a.report(b, a.errorPayload(cause), "error")
 	default:
@@ -38,7 +38,7 @@ func (a *actor) failTask(b *journal.Batch, cause error) error {
 	if err != nil {
 		return err
 	}
-	b.Prepare = a.rt.taskEndBatch(&task, org.Failed, nil, &org.TaskError{Code: errcode.Of(cause), Message: errcode.Message(cause)})
+	b.Prepare = a.rt.taskEndBatch(&task, org.Failed, nil, &org.TaskError{Code: errcode.CodeOf(cause), Message: errcode.Message(cause)})
 	if err := a.commit(b); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *actor) errorPayload(cause error) []byte {
 		}
 	}
 	payload, _ := json.Marshal(map[string]any{ // strings and times always marshal
-		"kind": "error", "errorType": errcode.Of(cause), "message": errcode.Message(cause),
+		"kind": "error", "errorType": errcode.CodeOf(cause), "message": errcode.Message(cause),
 		"agentId": a.agent.ID, "originalMessageId": original, "taskId": a.agent.Task, "timestamp": a.rt.now(),
 	})
 	return payload

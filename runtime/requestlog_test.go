@@ -261,7 +261,7 @@ func TestRequestLog_UnreadMessageStartsNextRequest(t *testing.T) {
 	})}.open(t)
 	id := fx.start(t, org.TaskSpec{})
 	fx.waitReached(t, id, reached)
-	if _, err := fx.Send(t.Context(), newCall(operator), string(fx.topAgent(t, id)), json.RawMessage(`"more"`), 0); err != nil {
+	if _, err := fx.SendMessage(t.Context(), newCall(operator), string(fx.topAgent(t, id)), json.RawMessage(`"more"`), 0); err != nil {
 		t.Fatal(err)
 	}
 	close(more)
@@ -331,12 +331,12 @@ func TestObserve_SeesEventsBeforeTheyTakeEffect(t *testing.T) {
 	}}.open(t)
 	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"text":"spawn observed: true"}`, "")
 	stored := 0
-	for e, err := range fx.store.Follow(t.Context(), 0, false) {
+	for e, err := range fx.store.FollowEvents(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		stored++
-		if got, ok := seen[e.Seq]; !ok || got.Body.Type() != e.Body.Type() || got.Agent != e.Agent || got.Stream != e.Stream {
+		if got, ok := seen[e.Seq]; !ok || got.Body.EventType() != e.Body.EventType() || got.Agent != e.Agent || got.Stream != e.Stream {
 			t.Errorf("event %d is %+v, observed was %+v", e.Seq, e, got)
 		}
 	}
@@ -361,7 +361,7 @@ func TestLoad_CountsWork(t *testing.T) {
 	if got := fx.Load(); got.Tasks != 1 || got.Working != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
 		t.Errorf("during the task: %+v, before: %+v", got, before)
 	}
-	if err := fx.Cancel(t.Context(), id, "enough"); err != nil {
+	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	close(gone)

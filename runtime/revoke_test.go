@@ -34,7 +34,7 @@ func TestRuntime_RevokedBeforeIntentDoesNotRun(t *testing.T) {
 			_, _, err := fx.UpdateRole(operator, role, org.RoleSpec{Use: groupSet("artifact")}, false)
 			return err
 		}, `["tool_not_available","{\"artifactRef\":`},
-		{"the group is unregistered", func(fx *fixture, _ identity.RoleID) error { return fx.Unregister("test", "probe") }, `["unknown_tool","{\"artifactRef\":`},
+		{"the group is unregistered", func(fx *fixture, _ identity.RoleID) error { return fx.UnregisterGroup("test", "probe") }, `["unknown_tool","{\"artifactRef\":`},
 		{"the role is deleted", func(fx *fixture, role identity.RoleID) error {
 			_, err := fx.DeleteRole(operator, role, false)
 			return err
@@ -101,7 +101,7 @@ func TestUnregister_NoCallStartsAfterwards(t *testing.T) {
 		fx.send(t, a, `"go"`)
 	}
 	fx.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "poke" })
-	if err := fx.Unregister("test", "probe"); err != nil {
+	if err := fx.UnregisterGroup("test", "probe"); err != nil {
 		t.Fatal(err)
 	}
 	close(free)
@@ -125,11 +125,11 @@ func TestRegister_RestoresGroupForRoles(t *testing.T) {
 	fx = fixtureConfig{tools: []tool.Tool{poke}, model: answerFunc(func(r model.Request) model.Answer {
 		switch answerCount(r) {
 		case 1:
-			if err := fx.Unregister("test", "probe"); err != nil {
+			if err := fx.UnregisterGroup("test", "probe"); err != nil {
 				t.Error(err)
 			}
 		case 2:
-			if _, err := fx.Register("test", toolgroups.Group{ID: "probe", Tools: []tool.Tool{poke}}); err != nil {
+			if _, err := fx.RegisterGroup("test", toolgroups.Group{ID: "probe", Tools: []tool.Tool{poke}}); err != nil {
 				t.Error(err)
 			}
 		case 3:

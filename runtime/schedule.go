@@ -59,7 +59,7 @@ func (rt *Runtime) deliver(run *taskRun) {
 // whose task has ended.
 func (rt *Runtime) dropUndeliverable(b *journal.Batch) error {
 	for _, m := range b.Deliver {
-		if to := identity.AgentID(m.To); !rt.org.Active(to) {
+		if to := identity.AgentID(m.To); !rt.org.IsActive(to) {
 			b.Purge = append(b.Purge, to)
 		}
 	}

@@ -19,22 +19,22 @@ type mailboxCounter struct {
 	reads atomic.Int64
 }
 
-// Delayed implements journal.Mailbox.
-func (s *mailboxCounter) Delayed(ctx context.Context) ([]journal.Message, error) {
+// DelayedMessages implements journal.Mailbox.
+func (s *mailboxCounter) DelayedMessages(ctx context.Context) ([]journal.Message, error) {
 	s.reads.Add(1)
-	return s.Store.Delayed(ctx)
+	return s.Store.DelayedMessages(ctx)
 }
 
-// Runnable implements journal.Mailbox.
-func (s *mailboxCounter) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+// RunnableAgents implements journal.Mailbox.
+func (s *mailboxCounter) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) {
 	s.reads.Add(1)
-	return s.Store.Runnable(ctx)
+	return s.Store.RunnableAgents(ctx)
 }
 
 // sendDelayed sends a message that is due in an hour, as the operator.
 func (fx *fixture) sendDelayed(t *testing.T, to identity.AgentID, payload string) {
 	t.Helper()
-	if _, err := fx.Send(t.Context(), newCall(operator), string(to), json.RawMessage(payload), time.Hour); err != nil {
+	if _, err := fx.SendMessage(t.Context(), newCall(operator), string(to), json.RawMessage(payload), time.Hour); err != nil {
 		t.Error(err)
 	}
 }
@@ -54,10 +54,10 @@ func TestTerminate_ReadsNoOtherDelayedMessages(t *testing.T) {
 	fx.sendDelayed(t, agent, `"goes with the agent"`)
 	fx.sendDelayed(t, fx.topAgent(t, cancelled), `"goes with the task"`)
 
-	if err := fx.Terminate(t.Context(), newCall(operator), agent, ""); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(operator), agent, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := fx.Cancel(t.Context(), cancelled, ""); err != nil {
+	if err := fx.CancelTask(t.Context(), cancelled, ""); err != nil {
 		t.Fatal(err)
 	}
 	close(free)
@@ -65,7 +65,7 @@ func TestTerminate_ReadsNoOtherDelayedMessages(t *testing.T) {
 	if n := store.reads.Load(); n > 0 {
 		t.Errorf("all delayed messages were read %d times", n)
 	}
-	list, err := fx.store.Delayed(t.Context())
+	list, err := fx.store.DelayedMessages(t.Context())
 	if err != nil || len(list) != 1 || string(list[0].Payload) != `"stays"` {
 		t.Errorf("remaining: %+v, %v; want that of the other task", list, err)
 	}
@@ -96,7 +96,7 @@ func TestSend_DelayedToTerminatedAgentDoesNotBlockTask(t *testing.T) {
 		fx.sendDelayed(t, agent, `"late"`)
 	}()
 	<-sent
-	if err := fx.Terminate(t.Context(), newCall(operator), agent, ""); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(operator), agent, ""); err != nil {
 		t.Fatal(err)
 	}
 	close(terminated)

@@ -28,7 +28,7 @@ func TestRuntime_StoppedStoreStartsNoCall(t *testing.T) {
 			if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "other"}); !errors.Is(err, errKilled) {
 				t.Errorf("a role was created: %v", err)
 			}
-			if task, err := fx.Wait(t.Context(), id); !errors.Is(err, errKilled) {
+			if task, err := fx.WaitTask(t.Context(), id); !errors.Is(err, errKilled) {
 				t.Errorf("Wait returned %q, %v, want the error of the store", task.Status, err)
 			}
 			fx.Close()

@@ -13,12 +13,12 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Start creates a task and starts work on it. It returns when the task is
+// StartTask creates a task and starts work on it. It returns when the task is
 // committed.
 //
 // Errors: those of org.StartTask, and InsufficientPermissions if the workspace
 // contains the data directory.
-func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
+func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace)); err != nil {
 		return "", err
 	}
@@ -35,7 +35,7 @@ func (rt *Runtime) Start(ctx context.Context, spec org.TaskSpec) (identity.TaskI
 	id := identity.TaskID(identity.NewID())
 	rt.tracker.track(id)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
-		spec.FirstSeq = rt.store.Seq()
+		spec.FirstSeq = rt.store.LastSeq()
 		task, agent, changes, err := rt.org.StartTask(id, spec)
 		if err != nil {
 			return err
@@ -73,10 +73,10 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	b.Send = append(b.Send, journal.Message{Message: first})
 }
 
-// Resume continues an unfinished task after a restart. It does nothing for a
+// ResumeTask continues an unfinished task after a restart. It does nothing for a
 // task that has ended or is already running. It returns when the task's agents
 // are scheduled.
-func (rt *Runtime) Resume(ctx context.Context, id identity.TaskID) error {
+func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	task, ok := rt.org.Task(id)
 	if !ok {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
@@ -127,10 +127,10 @@ func (rt *Runtime) runRecord(ctx context.Context, run *taskRun) (org.Task, error
 	return rt.TaskRecord(ctx, run.id)
 }
 
-// Wait blocks until a task has ended and returns its record. If the task is not
+// WaitTask blocks until a task has ended and returns its record. If the task is not
 // running in this process it returns the current record at once. It returns an
 // error if the runtime closes or its store stops.
-func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, error) {
+func (rt *Runtime) WaitTask(ctx context.Context, id identity.TaskID) (org.Task, error) {
 	run := rt.tracker.run(id)
 	if run == nil {
 		return rt.TaskRecord(ctx, id)
@@ -145,9 +145,9 @@ func (rt *Runtime) Wait(ctx context.Context, id identity.TaskID) (org.Task, erro
 	}
 }
 
-// Cancel ends a running task and stops its agents. It does nothing if the task
+// CancelTask ends a running task and stops its agents. It does nothing if the task
 // has ended.
-func (rt *Runtime) Cancel(ctx context.Context, id identity.TaskID, reason string) error {
+func (rt *Runtime) CancelTask(ctx context.Context, id identity.TaskID, reason string) error {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -268,14 +268,14 @@ func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result js
 // delayed lists the delayed messages of all tasks. Damaged entries are logged
 // and skipped, so that they do not block the others.
 func (rt *Runtime) delayed(ctx context.Context) ([]journal.Message, error) {
-	list, err := rt.store.Delayed(ctx)
+	list, err := rt.store.DelayedMessages(ctx)
 	return list, rt.logDamaged(err, "damaged delayed messages skipped")
 }
 
 // runnable lists the agents of all tasks that have unfinished work. Damaged
 // entries are logged and skipped.
 func (rt *Runtime) runnable(ctx context.Context) ([]identity.AgentID, error) {
-	list, err := rt.store.Runnable(ctx)
+	list, err := rt.store.RunnableAgents(ctx)
 	return list, rt.logDamaged(err, "damaged entries of runnable agents skipped")
 }
 

@@ -95,12 +95,12 @@ func TestStart_TaskOfRoleHasNoRoot(t *testing.T) {
 	}
 	task := fx.run(t, org.TaskSpec{Role: "lead"})
 	fx.wantResult(t, task, `"over two heads"`, "") // "root" means the top agent of the task
-	for _, a := range fx.Org().Agents("") {
+	for _, a := range fx.Org().ListAgents("") {
 		if a.Root {
 			t.Errorf("agent %s is a root", a.ID)
 		}
 	}
-	if _, err := fx.Start(t.Context(), org.TaskSpec{Role: "nobody", Caller: operator}); errcode.Of(err) != errcode.RoleNotFound {
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Role: "nobody", Caller: operator}); errcode.CodeOf(err) != errcode.RoleNotFound {
 		t.Errorf("task with an unknown role: %v, want role_not_found", err)
 	}
 }
@@ -118,7 +118,7 @@ func TestStart_TasksHaveOwnRoots(t *testing.T) {
 	if fx.topAgent(t, a) == fx.topAgent(t, b) {
 		t.Error("both have the same root")
 	}
-	if roles := fx.Org().Roles(); len(roles) != 1 || roles[0].CreatedBy != org.CreatorRoot {
+	if roles := fx.Org().ListRoles(); len(roles) != 1 || roles[0].CreatedBy != org.CreatorRoot {
 		t.Errorf("roles: %+v; want the one that both roots made", roles)
 	}
 }
@@ -139,7 +139,7 @@ func TestCancel_StopsActiveAgents(t *testing.T) {
 	})}.open(t)
 	id := fx.start(t, org.TaskSpec{})
 	<-busy
-	if err := fx.Cancel(t.Context(), id, "no need"); err != nil {
+	if err := fx.CancelTask(t.Context(), id, "no need"); err != nil {
 		t.Fatal(err)
 	}
 	<-stopped
@@ -155,7 +155,7 @@ func TestCancel_StopsActiveAgents(t *testing.T) {
 			t.Errorf("after the end: %s", mustJSON(e))
 		}
 	}
-	if err := fx.Cancel(t.Context(), id, "again"); err != nil {
+	if err := fx.CancelTask(t.Context(), id, "again"); err != nil {
 		t.Errorf("once more: %v", err)
 	}
 	fx.wantResult(t, fx.wait(t, id), "", errcode.TaskCancelled)
@@ -171,18 +171,18 @@ func TestCancel_TaskThatIsNotRunning(t *testing.T) {
 	id := fx.start(t, org.TaskSpec{})
 	fx.shutdown(t)
 	fx = openFixture(t, dir, blockingRoot(free, alwaysWait))
-	if err := fx.Cancel(t.Context(), id, "parked"); err != nil {
+	if err := fx.CancelTask(t.Context(), id, "parked"); err != nil {
 		t.Fatal(err)
 	}
 	fx.resume(t, id) // stays ended
 	fx.wantResult(t, fx.wait(t, id), "", errcode.TaskCancelled)
-	if err := fx.Cancel(t.Context(), "nothing", ""); errcode.Of(err) != errcode.TaskNotFound {
+	if err := fx.CancelTask(t.Context(), "nothing", ""); errcode.CodeOf(err) != errcode.TaskNotFound {
 		t.Errorf("cancel of nothing: %v, want task_not_found", err)
 	}
-	if err := fx.Resume(t.Context(), "nothing"); errcode.Of(err) != errcode.TaskNotFound {
+	if err := fx.ResumeTask(t.Context(), "nothing"); errcode.CodeOf(err) != errcode.TaskNotFound {
 		t.Errorf("resume of nothing: %v, want task_not_found", err)
 	}
-	if _, err := fx.Wait(t.Context(), "nothing"); errcode.Of(err) != errcode.TaskNotFound {
+	if _, err := fx.WaitTask(t.Context(), "nothing"); errcode.CodeOf(err) != errcode.TaskNotFound {
 		t.Errorf("wait for nothing: %v, want task_not_found", err)
 	}
 }
@@ -193,12 +193,12 @@ func TestWait_EndsWithContextOrRuntime(t *testing.T) {
 	id := fx.start(t, org.TaskSpec{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := fx.Wait(ctx, id); err != context.Canceled {
+	if _, err := fx.WaitTask(ctx, id); err != context.Canceled {
 		t.Errorf("with its context ended: %v", err)
 	}
 	failed := make(chan error)
 	go func() {
-		_, err := fx.Wait(t.Context(), id)
+		_, err := fx.WaitTask(t.Context(), id)
 		failed <- err
 	}()
 	fx.Close()
@@ -276,13 +276,13 @@ func TestStart_CallerLimitsTask(t *testing.T) {
 	}
 	guest := identity.ByCaller("ann", role.ID)
 	fx.wantResult(t, fx.run(t, org.TaskSpec{Caller: guest}), `"insufficient_permissions worker"`, "")
-	if _, err := fx.Start(t.Context(), org.TaskSpec{Caller: guest, Groups: groupSet("console")}); errcode.Of(err) != errcode.InsufficientPermissions {
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Caller: guest, Groups: groupSet("console")}); errcode.CodeOf(err) != errcode.InsufficientPermissions {
 		t.Errorf("more groups than it has: %v", err)
 	}
-	if _, err := fx.Start(t.Context(), org.TaskSpec{}); errcode.Of(err) != errcode.Unauthenticated {
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{}); errcode.CodeOf(err) != errcode.Unauthenticated {
 		t.Errorf("a task without a caller: %v", err)
 	}
-	if n := len(fx.Org().Tasks()); n != 1 {
+	if n := len(fx.Org().ListTasks()); n != 1 {
 		t.Errorf("%d tasks, want 1", n)
 	}
 }

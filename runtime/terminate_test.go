@@ -23,7 +23,7 @@ func TestTerminate_Cascades(t *testing.T) {
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
 	before := len(bodiesOf[journal.AgentTerminated](t, fx))
-	if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(f.root)), f.boss, "reorganisation"); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(identity.ByAgent(f.root)), f.boss, "reorganisation"); err != nil {
 		t.Fatal(err)
 	}
 	type ended struct {
@@ -77,7 +77,7 @@ func TestTerminate_OnlyDescendants(t *testing.T) {
 		{"an agent by the operator", operator, f.worker, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := errcode.Of(fx.Terminate(t.Context(), newCall(c.by), c.target, "")); got != c.code {
+			if got := errcode.CodeOf(fx.TerminateAgent(t.Context(), newCall(c.by), c.target, "")); got != c.code {
 				t.Errorf("code %q, want %q", got, c.code)
 			}
 		})
@@ -91,11 +91,11 @@ func TestTerminate_IdempotentPerCall(t *testing.T) {
 	f := newAgentTree(t, fx)
 	call := newCall(identity.ByAgent(f.root))
 	for range 2 {
-		if err := fx.Terminate(t.Context(), call, f.boss, "enough"); err != nil {
+		if err := fx.TerminateAgent(t.Context(), call, f.boss, "enough"); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(f.root)), f.boss, "enough"); errcode.Of(err) != errcode.AgentNotFound {
+	if err := fx.TerminateAgent(t.Context(), newCall(identity.ByAgent(f.root)), f.boss, "enough"); errcode.CodeOf(err) != errcode.AgentNotFound {
 		t.Errorf("another call: %v, want agent_not_found", err)
 	}
 	if n := len(bodiesOf[journal.AgentTerminated](t, fx)); n != 4 { // gone, helper, worker, boss
@@ -126,7 +126,7 @@ func TestTerminate_StopsActiveAgent(t *testing.T) {
 			fx.send(t, agent, `"one"`)
 			<-busy
 			fx.send(t, agent, `"unread"`)
-			if err := fx.Terminate(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), agent, ""); err != nil {
+			if err := fx.TerminateAgent(t.Context(), newCall(identity.ByAgent(fx.topAgent(t, id))), agent, ""); err != nil {
 				t.Fatal(err)
 			}
 			<-stopped
@@ -150,8 +150,10 @@ func TestTerminate_WhileAgentWakes(t *testing.T) {
 		name string
 		end  func(fx *fixture, agent org.Agent) error
 	}{
-		{"the agent", func(fx *fixture, a org.Agent) error { return fx.Terminate(t.Context(), newCall(operator), a.ID, "") }},
-		{"its task", func(fx *fixture, a org.Agent) error { return fx.Cancel(t.Context(), a.Task, "") }},
+		{"the agent", func(fx *fixture, a org.Agent) error {
+			return fx.TerminateAgent(t.Context(), newCall(operator), a.ID, "")
+		}},
+		{"its task", func(fx *fixture, a org.Agent) error { return fx.CancelTask(t.Context(), a.Task, "") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			free, waking, wake := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -224,7 +226,7 @@ func TestTerminate_KeepsRolesOfAgent(t *testing.T) {
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
 	role, _ := fx.Org().RoleNamed("helper") // created by worker
-	if err := fx.Terminate(t.Context(), newCall(operator), f.worker, ""); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(operator), f.worker, ""); err != nil {
 		t.Fatal(err)
 	}
 	if after, ok := fx.Org().Role(role.ID); !ok || after.Status != org.Active || after.Revision != role.Revision {
@@ -274,18 +276,18 @@ func TestSpawn_RepeatFailsOnUnreadableRecord(t *testing.T) {
 	fx := fixtureConfig{model: blockingRoot(free, alwaysWait), wrapStore: func(s journal.Store) journal.Store { damaged.Store = s; return damaged }}.open(t)
 	f := newAgentTree(t, fx)
 	worker, _ := fx.Org().Agent(f.root)
-	role := fx.Org().Roles()[0]
+	role := fx.Org().ListRoles()[0]
 	c := newCall(identity.ByAgent(worker.ID))
 	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
-	spawned, err := fx.Spawn(t.Context(), c, s, nil)
+	spawned, err := fx.SpawnAgent(t.Context(), c, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fx.Terminate(t.Context(), newCall(operator), spawned.ID, "enough"); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(operator), spawned.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	damaged.kind.Store(string(org.KindTerminated))
-	if _, err := fx.Spawn(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
+	if _, err := fx.SpawnAgent(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("got %v, want ErrDamaged", err)
 	}
 	if _, ok := fx.Org().Agent(spawned.ID); ok {
@@ -299,10 +301,10 @@ type damagedStore struct {
 	kind atomic.Value // a string
 }
 
-// Record implements journal.Records.
-func (s *damagedStore) Record(ctx context.Context, kind, key string) ([]byte, error) {
+// ReadRecord implements journal.Records.
+func (s *damagedStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if kind == s.kind.Load() {
 		return nil, journal.ErrDamaged
 	}
-	return s.Store.Record(ctx, kind, key)
+	return s.Store.ReadRecord(ctx, kind, key)
 }

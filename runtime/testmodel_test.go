@@ -82,11 +82,11 @@ func (fx *fixture) roleTask(t *testing.T, spec org.RoleSpec) org.TaskSpec {
 func (fx *fixture) watchAll(t *testing.T, ctx context.Context, id identity.TaskID, see func(journal.Event)) []string {
 	t.Helper()
 	var list []string
-	for e, err := range fx.Watch(ctx, id, 0) {
+	for e, err := range fx.WatchTask(ctx, id, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := string(e.Body.Type())
+		text := string(e.Body.EventType())
 		if d, ok := e.Body.(journal.ModelDelta); ok {
 			text = "says " + d.Text + d.Tool + d.Args
 			if e.Seq != 0 {

@@ -35,8 +35,8 @@ type apiServer struct {
 // Name implements modules.Module.
 func (s *apiServer) Name() string { return s.name }
 
-// Groups implements modules.Module.
-func (s *apiServer) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module.
+func (s *apiServer) ToolGroups() []toolgroups.Group {
 	var list []tool.Tool
 	for _, api := range s.apis {
 		runs := s.runs[s.name+"/"+api]
@@ -129,7 +129,7 @@ func newGatedFixture(t *testing.T, b answerFunc) *gatedFixture {
 			fx.runs[s.name+"/"+api] = new(atomic.Int64)
 		}
 		s.runs, fx.servers[s.name] = fx.runs, s
-		if err := fx.loader.Load(t.Context(), s); err != nil {
+		if err := fx.loader.LoadModule(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestToolGated_NoTools(t *testing.T) {
 			t.Errorf("got %q", task.Error.Message)
 		}
 		failed := bodiesOf[journal.Failed](t, fx.fixture)
-		if len(failed) != 1 || failed[0].Code != errcode.NoToolsAvailable || failed[0].Message != noTools || failed[0].Type() != "error" {
+		if len(failed) != 1 || failed[0].Code != errcode.NoToolsAvailable || failed[0].Message != noTools || failed[0].EventType() != "error" {
 			t.Errorf("got the events %+v", failed)
 		}
 		if n := len(fx.model.asked()); n != 0 {
@@ -234,7 +234,7 @@ func TestToolGated_UnauthorizedCall(t *testing.T) {
 				return endWith("I was refused.")
 			})
 			later := newTool(t, "later", tool.Options{States: []string{"draft"}}, func(context.Context, obj) (any, error) { return nil, nil })
-			if _, err := fx.Register(modules.Owner("magpie"), toolgroups.Group{ID: "later", Tools: []tool.Tool{later}}); err != nil {
+			if _, err := fx.RegisterGroup(modules.OwnerOf("magpie"), toolgroups.Group{ID: "later", Tools: []tool.Tool{later}}); err != nil {
 				t.Fatal(err)
 			}
 			task := fx.run(t, org.TaskSpec{Text: "swap", Role: string(fx.createAnalyst(t, "magpie/tvl", "later").ID)})
@@ -243,7 +243,7 @@ func TestToolGated_UnauthorizedCall(t *testing.T) {
 
 			message := "Access denied. This agent is not authorized to use the " + name + " tool."
 			failed := bodiesOf[journal.ToolError](t, fx.fixture)
-			if len(failed) != 1 || failed[0].Type() != "tool_error" || failed[0].Tool != name || failed[0].Code != errcode.ToolNotAvailable || decodeObject(failed[0].Result)["message"] != message {
+			if len(failed) != 1 || failed[0].EventType() != "tool_error" || failed[0].Tool != name || failed[0].Code != errcode.ToolNotAvailable || decodeObject(failed[0].Result)["message"] != message {
 				t.Errorf("got the events %+v", failed)
 			}
 			want := obj{"error": string(errcode.ToolNotAvailable), "toolName": name, "message": message}
@@ -328,7 +328,7 @@ func TestToolGated_OnlyToolsOfServer(t *testing.T) {
 			return endWith("done")
 		})
 		kit := toolgroups.Group{ID: "kit", Refs: []string{"call_uniswap_swap", "call_magpie_tvl", "call_magpie_liquidity"}}
-		if _, err := fx.Groups().Register(toolgroups.Config, kit); err != nil {
+		if _, err := fx.Groups().RegisterGroup(toolgroups.Config, kit); err != nil {
 			t.Fatal(err)
 		}
 		fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go", Role: string(fx.createAnalyst(t, groups...).ID)}), `"done"`, "")
@@ -352,7 +352,9 @@ func TestToolGated_RemovedToolsEndTurn(t *testing.T) {
 			_, _, err := fx.UpdateRole(operator, role.ID, org.RoleSpec{Use: groupSet("uniswap")}, false)
 			return err
 		}},
-		{"the group is unregistered", func(fx *gatedFixture, _ org.Role) error { return fx.Unregister(modules.Owner("magpie"), "magpie") }},
+		{"the group is unregistered", func(fx *gatedFixture, _ org.Role) error {
+			return fx.UnregisterGroup(modules.OwnerOf("magpie"), "magpie")
+		}},
 		{"the role is restricted to another server", func(fx *gatedFixture, role org.Role) error {
 			other := "uniswap"
 			_, _, err := fx.UpdateRole(operator, role.ID, org.RoleSpec{Server: &other}, false)

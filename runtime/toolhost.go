@@ -15,7 +15,7 @@ import (
 // ToolHost is what the built-in tools need of a Runtime. It implements
 // builtin.Deps:
 //
-//	err := builtin.Register(groups, rt.ToolHost(), builtin.Options{})
+//	err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{})
 //
 // Its methods act for the principal they are given and check what that
 // principal may do. Whether the principal may call the tool is checked before,
@@ -27,7 +27,7 @@ var _ builtin.Deps = (*ToolHost)(nil)
 // ToolHost returns what the built-in tools need.
 func (rt *Runtime) ToolHost() *ToolHost { return &ToolHost{rt} }
 
-// FindRole implements builtin.Roles.
+// FindRole implements builtin.RoleManager.
 func (h *ToolHost) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
 	role, ok := h.rt.org.RoleNamed(name)
 	if !ok {
@@ -36,23 +36,23 @@ func (h *ToolHost) FindRole(_ context.Context, _ tool.Call, name string) (*org.R
 	return &role, nil
 }
 
-// CreateRole implements builtin.Roles. See Runtime.CreateRole.
+// CreateRole implements builtin.RoleManager. See Runtime.CreateRole.
 func (h *ToolHost) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	return h.rt.CreateRole(ctx, c, spec)
 }
 
-// Spawn implements builtin.Agents. See Runtime.Spawn.
-func (h *ToolHost) Spawn(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
-	return h.rt.Spawn(ctx, c, s, first)
+// SpawnAgent implements builtin.AgentManager. See Runtime.SpawnAgent.
+func (h *ToolHost) SpawnAgent(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+	return h.rt.SpawnAgent(ctx, c, s, first)
 }
 
-// Terminate implements builtin.Agents. See Runtime.Terminate.
-func (h *ToolHost) Terminate(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error {
-	return h.rt.Terminate(ctx, c, agent, reason)
+// TerminateAgent implements builtin.AgentManager. See Runtime.TerminateAgent.
+func (h *ToolHost) TerminateAgent(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error {
+	return h.rt.TerminateAgent(ctx, c, agent, reason)
 }
 
-// SendAll implements builtin.Messages. It sends one message to several
-// recipients; see Runtime.Send. All messages are committed together or none is.
+// SendAll implements builtin.MessageSender. It sends one message to several
+// recipients; see Runtime.SendMessage. All messages are committed together or none is.
 func (h *ToolHost) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	return h.rt.sendAll(ctx, c, to, payload, delay)
 }

@@ -99,7 +99,7 @@ func (t *tracker) beginTurn(ctx context.Context, a *actor) context.Context {
 		a.cancel(nil)
 	}
 	a.cancel = cancel
-	if !t.org.Active(a.agent.ID) {
+	if !t.org.IsActive(a.agent.ID) {
 		cancel(errTerminated)
 	}
 	return turn

@@ -9,10 +9,10 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Usage returns the model usage of a task: the sum over its recorded answers
+// TaskUsage returns the model usage of a task: the sum over its recorded answers
 // and summaries. It does not include failed or discarded requests, whose usage
 // only the provider knows.
-func (rt *Runtime) Usage(ctx context.Context, id identity.TaskID) (model.Usage, error) {
+func (rt *Runtime) TaskUsage(ctx context.Context, id identity.TaskID) (model.Usage, error) {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
 		return model.Usage{}, err

@@ -23,10 +23,10 @@ type workspaces struct {
 	quotas workspace.QuotaManager
 }
 
-// Workspace implements builtin.Workspaces. Agents of a task with a directory
+// OpenWorkspace implements builtin.WorkspaceOpener. Agents of a task with a directory
 // share that directory. Otherwise an agent uses the directory of its ancestor
 // directly below root. An external caller has one directory per role.
-func (h *ToolHost) Workspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
+func (h *ToolHost) OpenWorkspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
 	return h.rt.workspaces.open(by)
 }
 

@@ -74,7 +74,7 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 		}
 		task := fx.start(t, org.TaskSpec{})
 		agent := fx.spawnAgent(t, fx.topAgent(t, task), org.RoleSpec{Name: "w" + string(task), Use: groupSet("workspace")})
-		w, err := fx.ToolHost().Workspace(t.Context(), identity.ByAgent(agent))
+		w, err := fx.ToolHost().OpenWorkspace(t.Context(), identity.ByAgent(agent))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestCanCall_MatchesGate(t *testing.T) {
 			t.Errorf("%s may call it", by)
 		}
 	}
-	if err := fx.Terminate(t.Context(), newCall(operator), fx.worker, ""); err != nil {
+	if err := fx.TerminateAgent(t.Context(), newCall(operator), fx.worker, ""); err != nil {
 		t.Fatal(err)
 	}
 	if fx.ToolHost().CanCall(identity.ByAgent(fx.worker), "put_artifact") {

@@ -61,10 +61,10 @@ func TestSchemaOf_InvalidDeclaredSchemaRejectsArguments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fits, err := s.Read(json.RawMessage(`{}`)); fits || errcode.Of(err) != errcode.InvalidArguments {
+		if fits, err := s.Read(json.RawMessage(`{}`)); fits || errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("%s: got %v, %v from Read", text, fits, err)
 		}
-		if err := s.Validate(json.RawMessage(`{}`)); errcode.Of(err) != errcode.InvalidArguments {
+		if err := s.Validate(json.RawMessage(`{}`)); errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("%s: got %v from Validate", text, err)
 		}
 	}

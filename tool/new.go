@@ -185,9 +185,9 @@ func resultOf(name string, out any) Result {
 // callKey is the context key of the current Call.
 type callKey struct{}
 
-// Current returns the call that ctx belongs to. It reports false outside of the function of a
+// CurrentCall returns the call that ctx belongs to. It reports false outside of the function of a
 // tool that New made. The call's ID is its idempotency key, and By is the caller.
-func Current(ctx context.Context) (Call, bool) {
+func CurrentCall(ctx context.Context) (Call, bool) {
 	c, ok := ctx.Value(callKey{}).(Call)
 	return c, ok
 }

@@ -22,7 +22,7 @@ func ExampleNew() {
 		Limit int    `json:"limit,omitempty" jsonschema:"at most so many hits"`
 	}
 	search := func(ctx context.Context, q query) ([]string, error) {
-		call, _ := tool.Current(ctx)
+		call, _ := tool.CurrentCall(ctx)
 		return []string{fmt.Sprintf("%s asks for %s", call.By, q.Text)}, nil
 	}
 	t, err := tool.New("search", "Search the notes.", search, &tool.Options{Effect: tool.ReadOnly})
@@ -262,7 +262,7 @@ func TestCurrent_ReturnsCall(t *testing.T) {
 	want := tool.Call{ID: "c1", Name: "n", Args: json.RawMessage(`{}`), By: identity.ByOperator("me")}
 	var got tool.Call
 	fn := func(ctx context.Context, _ struct{}) (string, error) {
-		got, _ = tool.Current(ctx)
+		got, _ = tool.CurrentCall(ctx)
 		return "", nil
 	}
 	if _, err := mustNew(t)(tool.New("n", "d", fn, nil)).Call(t.Context(), want); err != nil {
@@ -271,7 +271,7 @@ func TestCurrent_ReturnsCall(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("call in the function (-got +want):\n%s", diff)
 	}
-	if _, ok := tool.Current(t.Context()); ok {
+	if _, ok := tool.CurrentCall(t.Context()); ok {
 		t.Error("got a call outside of a tool's function")
 	}
 }

@@ -12,9 +12,9 @@ type Progress struct {
 	Message string  // what the tool is doing, for people; may be ""
 }
 
-// Monotonic returns a function that passes progress on to fn if Done is finite and larger than
+// MonotonicProgress returns a function that passes progress on to fn if Done is finite and larger than
 // before. It is not safe for concurrent use.
-func Monotonic(fn func(Progress)) func(Progress) {
+func MonotonicProgress(fn func(Progress)) func(Progress) {
 	last := math.Inf(-1)
 	return func(p Progress) {
 		if p.Done > last && !math.IsInf(p.Done, 1) {
@@ -33,9 +33,9 @@ func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, fn)
 }
 
-// Report reports the progress of the call that ctx belongs to. It does nothing if the caller
+// ReportProgress reports the progress of the call that ctx belongs to. It does nothing if the caller
 // has not asked for progress.
-func Report(ctx context.Context, p Progress) {
+func ReportProgress(ctx context.Context, p Progress) {
 	if fn, ok := ctx.Value(progressKey{}).(func(Progress)); ok {
 		fn(p)
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestMonotonic_NeverDecreases(t *testing.T) {
 	var got []float64
-	report := tool.Monotonic(func(p tool.Progress) { got = append(got, p.Done) })
+	report := tool.MonotonicProgress(func(p tool.Progress) { got = append(got, p.Done) })
 	for _, done := range []float64{math.Inf(-1), math.NaN(), -2, 0, 0, 1, 0.5, math.NaN(), math.Inf(1), 1.5, 1.5, 2} {
 		report(tool.Progress{Done: done})
 	}

@@ -64,13 +64,13 @@ const (
 
 var effects = [...]string{"mutating", "idempotent", "readOnly"}
 
-// Valid reports whether e is one of the effect classes.
-func (e Effect) Valid() bool { return int(e) < len(effects) }
+// IsValid reports whether e is one of the effect classes.
+func (e Effect) IsValid() bool { return int(e) < len(effects) }
 
 // String returns the name of the effect in documents and listings. An invalid effect is shown
 // as mutating.
 func (e Effect) String() string {
-	if !e.Valid() {
+	if !e.IsValid() {
 		return effects[Mutating]
 	}
 	return effects[e]
@@ -149,12 +149,12 @@ func Failure(name string, err error) Result {
 			body[key] = value
 		}
 	}
-	body["error"] = errcode.Of(err)
+	body["error"] = errcode.CodeOf(err)
 	body["toolName"] = name
 	body["message"] = errcode.Message(err)
 	text, marshalErr := json.Marshal(body)
 	if marshalErr != nil { // a detail is not JSON: leave the details out
-		text, _ = json.Marshal(map[string]any{"error": errcode.Of(err), "toolName": name, "message": errcode.Message(err)})
+		text, _ = json.Marshal(map[string]any{"error": errcode.CodeOf(err), "toolName": name, "message": errcode.Message(err)})
 	}
 	return Result{Structured: text, IsError: true}
 }

@@ -16,9 +16,9 @@ const serverPrefix = "module:"
 // server. Built-in groups and groups of the configuration have other owners.
 func Server(name string) Owner { return Owner(serverPrefix + name) }
 
-// Servers returns the names of the module instances that own a group, sorted. The
+// ServerNames returns the names of the module instances that own a group, sorted. The
 // list is not nil.
-func (s *Snapshot) Servers() []string {
+func (s *Snapshot) ServerNames() []string {
 	names := []string{}
 	for _, g := range s.groups.all {
 		if name, ok := strings.CutPrefix(string(g.Owner), serverPrefix); ok {

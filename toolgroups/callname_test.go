@@ -108,13 +108,13 @@ func TestSnapshot_Servers(t *testing.T) {
 	m := toolgroups.NewManager(toolgroups.Workspace)
 	register(t, m, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"read_file"}})
-	if got := m.Snapshot().Servers(); got == nil || len(got) > 0 {
+	if got := m.Snapshot().ServerNames(); got == nil || len(got) > 0 {
 		t.Errorf("got %v without modules, want an empty list", got)
 	}
 	for i, name := range []string{"uniswap", "magpie", "magpie"} {
 		register(t, m, toolgroups.Server(name), toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprint("g", i))})
 	}
-	if diff := cmp.Diff(m.Snapshot().Servers(), []string{"magpie", "uniswap"}); diff != "" {
+	if diff := cmp.Diff(m.Snapshot().ServerNames(), []string{"magpie", "uniswap"}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
 }
@@ -130,7 +130,7 @@ func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Tools: stubs("own"), Refs: []string{"swap", "tvl"}})
 	s := m.Snapshot()
 	bind := func(only toolgroups.Owner, ids ...toolgroups.GroupID) toolgroups.BoundSet {
-		b := s.Bind(toolgroups.Of(ids...))
+		b := s.BindSet(toolgroups.Of(ids...))
 		b.Only = only
 		return b
 	}
@@ -150,8 +150,8 @@ func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			use := s.Compile(tt.b).Names()
-			limit := s.Compile(toolgroups.BoundSet{Set: toolgroups.All()}, tt.b).Names()
+			use := s.Compile(tt.b).ToolNames()
+			limit := s.Compile(toolgroups.BoundSet{Set: toolgroups.All()}, tt.b).ToolNames()
 			slices.Sort(limit)
 			sorted := slices.Sorted(slices.Values(tt.want))
 			if !slices.Equal(use, tt.want) || !slices.Equal(limit, sorted) {
@@ -174,7 +174,7 @@ func TestView_SetToolGated(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of("g")))
+	view := s.Compile(s.BindSet(toolgroups.Of("g")))
 	if view.ToolGated() || view.Evaluation(toolgroups.Granted).ToolGated {
 		t.Error("a new View is tool-gated")
 	}
@@ -185,7 +185,7 @@ func TestView_SetToolGated(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	if !view.ToolGated() || new(toolgroups.ViewRef).View().ToolGated() {
+	if !view.ToolGated() || new(toolgroups.ViewRef).CurrentView().ToolGated() {
 		t.Error("the View is not tool-gated, or the zero View is")
 	}
 }

@@ -42,7 +42,7 @@ func compareWithModel(t *testing.T, plan []byte) {
 		id, tools := groupNames(plan[i])
 		maps.DeleteFunc(model, func(_ string, g toolgroups.GroupID) bool { return g == id })
 		if plan[i+1]%3 == 0 {
-			_ = m.Unregister("o", id)
+			_ = m.UnregisterGroup("o", id)
 		} else {
 			tools = tools[:int(plan[i+1])%(len(tools)+1)]
 			register(t, m, "o", toolgroups.Group{ID: id, Tools: stubs(tools...)})
@@ -93,13 +93,13 @@ func wantTools(t *testing.T, s *toolgroups.Snapshot, model map[string]toolgroups
 		}
 		for _, near := range []string{name + "x", name[1:], name[:len(name)-1], "X" + name[1:]} {
 			if _, known := model[near]; !known && near != "" {
-				if h, ok := s.Lookup(near); ok {
+				if h, ok := s.LookupTool(near); ok {
 					t.Fatalf("%q finds %q", near, h.Definition.Name)
 				}
 			}
 		}
 	}
-	if _, ok := s.Lookup(""); ok {
+	if _, ok := s.LookupTool(""); ok {
 		t.Fatal("Lookup finds a tool for the empty name")
 	}
 }
@@ -132,7 +132,7 @@ func fill(t *testing.T, n int, refs []string) time.Duration {
 	}
 	took := time.Since(start)
 	s := m.Snapshot()
-	if got := len(s.Compile(s.Bind(toolgroups.All())).ForState("").Definitions()); got != 3*n {
+	if got := len(s.Compile(s.BindSet(toolgroups.All())).ForState("").Definitions()); got != 3*n {
 		t.Errorf("got %d tools, want %d", got, 3*n)
 	}
 	return took

@@ -50,7 +50,7 @@ func (m *Manager) Watch(fn func(changed []GroupID)) {
 	m.watchers = append(m.watchers, fn)
 }
 
-// Register adds a group. If owner has a group with this id already, Register replaces
+// RegisterGroup adds a group. If owner has a group with this id already, Register replaces
 // it atomically and returns the Warning DuplicateGroupID. It copies the definitions
 // of the tools. On an error nothing has changed.
 //
@@ -59,7 +59,7 @@ func (m *Manager) Watch(fn func(changed []GroupID)) {
 //   - DuplicateGroupID: the id belongs to another owner.
 //   - DuplicateToolName: another group has a tool of this name, or the group has two.
 //   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid.
-func (m *Manager) Register(owner Owner, g Group) (Warning, error) {
+func (m *Manager) RegisterGroup(owner Owner, g Group) (Warning, error) {
 	if m.reserved[g.ID] && owner != Builtin {
 		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id is reserved; choose another", g.ID, owner)
 	}
@@ -89,16 +89,16 @@ func (m *Manager) publish(before *group, owner Owner, g Group, handles []*Handle
 		return err
 	}
 	m.replace(before, &group{
-		Info:  Info{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
-		tools: handles, refs: refs, prompts: slices.Clone(g.Prompts),
+		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
+		tools:     handles, refs: refs, prompts: slices.Clone(g.Prompts),
 	})
 	return nil
 }
 
-// Unregister removes a group and all of its tools. The error has the code
+// UnregisterGroup removes a group and all of its tools. The error has the code
 // CannotUnregisterReserved for a reserved id, and GroupNotFound if owner has no group
 // of this id.
-func (m *Manager) Unregister(owner Owner, id GroupID) error {
+func (m *Manager) UnregisterGroup(owner Owner, id GroupID) error {
 	if m.reserved[id] {
 		return errcode.New(errcode.CannotUnregisterReserved, "unregister tool group %q: built-in groups cannot be unregistered", id)
 	}
@@ -209,7 +209,7 @@ func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, err
 	if err := tool.CheckName(d.Name); err != nil {
 		return nil, errcode.New(errcode.InvalidGroupDef, "%v", err)
 	}
-	if !d.Effect.Valid() {
+	if !d.Effect.IsValid() {
 		return nil, errcode.New(errcode.InvalidGroupDef, "effect %d of %q is not Mutating, Idempotent or ReadOnly", d.Effect, d.Name)
 	}
 	var schema *argschema.Schema

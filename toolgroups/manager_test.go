@@ -22,21 +22,21 @@ import (
 func TestManager_RegisterAndUnregister(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		m := toolgroups.NewManager(toolgroups.Reserved()...)
+		m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 		id := toolgroups.GroupID(randomName(r, 20, "x"))
 		var tools []string
 		for i := range 1 + r.IntN(10) {
 			tools = append(tools, fmt.Sprintf("%s%d", randomName(r, 30, ""), i))
 		}
 		description := strings.Repeat("é", r.IntN(100))
-		warning, err := m.Register("o", toolgroups.Group{ID: id, Description: description, Tools: stubs(tools...)})
+		warning, err := m.RegisterGroup("o", toolgroups.Group{ID: id, Description: description, Tools: stubs(tools...)})
 		if err != nil || warning != "" {
 			t.Fatalf("seed %d: got %q, %v", seed, warning, err)
 		}
 		s := m.Snapshot()
 		info, ok := s.Group(id)
 		info.RegisteredAt = time.Time{}
-		if diff := cmp.Diff(info, toolgroups.Info{ID: id, Description: description, Owner: "o", Tools: tools, Count: len(tools)}); !ok || diff != "" {
+		if diff := cmp.Diff(info, toolgroups.GroupInfo{ID: id, Description: description, Owner: "o", Tools: tools, Count: len(tools)}); !ok || diff != "" {
 			t.Errorf("seed %d, got before want:\n%s", seed, diff)
 		}
 		for _, name := range tools {
@@ -44,11 +44,11 @@ func TestManager_RegisterAndUnregister(t *testing.T) {
 				t.Errorf("seed %d: tool %s is in %q, %v, want %q", seed, name, g, ok, id)
 			}
 		}
-		if err := m.Unregister("o", id); err != nil {
+		if err := m.UnregisterGroup("o", id); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		s = m.Snapshot()
-		if _, ok := s.Group(id); ok || len(s.Groups()) != 0 || len(s.IDs()) != 0 || s.Owner(id) != "" {
+		if _, ok := s.Group(id); ok || len(s.Groups()) != 0 || len(s.GroupIDs()) != 0 || s.GroupOwner(id) != "" {
 			t.Errorf("seed %d: group %s is still there", seed, id)
 		}
 		for _, name := range tools {
@@ -56,7 +56,7 @@ func TestManager_RegisterAndUnregister(t *testing.T) {
 				t.Errorf("seed %d: tool %s is still in %q", seed, name, g)
 			}
 		}
-		wantCode(t, m.Unregister("o", id), errcode.GroupNotFound, string(id))
+		wantCode(t, m.UnregisterGroup("o", id), errcode.GroupNotFound, string(id))
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 			register(t, m, "p", other)
 			register(t, m, "o", mine)
 			before, want := m.Snapshot(), render(m.Snapshot())
-			warning, err := m.Register(tt.owner, tt.group)
+			warning, err := m.RegisterGroup(tt.owner, tt.group)
 			wantCode(t, err, tt.code, tt.text)
 			if warning != "" || m.Snapshot() != before {
 				t.Errorf("got warning %q, or a new snapshot", warning)
@@ -114,9 +114,9 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 
 // render returns everything that a Snapshot contains, as text.
 func render(s *toolgroups.Snapshot) string {
-	all := s.Compile(s.Bind(toolgroups.All())).ForState("")
+	all := s.Compile(s.BindSet(toolgroups.All())).ForState("")
 	data, err := json.MarshalIndent(map[string]any{
-		"groups": s.Groups(), "ids": s.IDs(), "definitions": s.Definitions(s.IDs()...), "tools": names(definitions(s.Tools())), "view": string(all.JSON()),
+		"groups": s.Groups(), "ids": s.GroupIDs(), "definitions": s.Definitions(s.GroupIDs()...), "tools": names(definitions(s.Tools())), "view": string(all.JSON()),
 	}, "", " ")
 	if err != nil {
 		panic(err)
@@ -136,7 +136,7 @@ func TestRegister_SameOwnerReplacesGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Description: "old", Tools: stubs("a", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
-	warning, err := m.Register("o", toolgroups.Group{ID: "g", Description: "new", Tools: stubs("b", "d")})
+	warning, err := m.RegisterGroup("o", toolgroups.Group{ID: "g", Description: "new", Tools: stubs("b", "d")})
 	if warning != errcode.DuplicateGroupID || err != nil {
 		t.Fatalf("got %q, %v, want the warning duplicate_group_id", warning, err)
 	}
@@ -145,10 +145,10 @@ func TestRegister_SameOwnerReplacesGroup(t *testing.T) {
 	if diff := cmp.Diff(info.Tools, []string{"b", "d"}); diff != "" || info.Description != "new" {
 		t.Errorf("got %q with\n%s", info.Description, diff)
 	}
-	if _, ok := s.Lookup("a"); ok {
+	if _, ok := s.LookupTool("a"); ok {
 		t.Error("a tool of the replaced group is still registered")
 	}
-	if diff := cmp.Diff(s.IDs(), ids{"g", "h"}); diff != "" {
+	if diff := cmp.Diff(s.GroupIDs(), ids{"g", "h"}); diff != "" {
 		t.Errorf("the order of first registration, got before want:\n%s", diff)
 	}
 	register(t, m, "p", toolgroups.Group{ID: "k", Tools: stubs("a")}) // the name is free again
@@ -183,12 +183,12 @@ func TestUpdate_DoesNotRestoreRemovedGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	late := &hookedTool{stub: *stubs("b")[0].(*stub), hook: func() {
-		if err := m.Unregister("o", "g"); err != nil {
+		if err := m.UnregisterGroup("o", "g"); err != nil {
 			t.Error(err)
 		}
 	}}
 	wantCode(t, m.Update("o", "g", []tool.Tool{late}), errcode.GroupNotFound)
-	if got := m.Snapshot().IDs(); len(got) != 0 {
+	if got := m.Snapshot().GroupIDs(); len(got) != 0 {
 		t.Errorf("got groups %v, want none", got)
 	}
 }
@@ -196,9 +196,9 @@ func TestUpdate_DoesNotRestoreRemovedGroup(t *testing.T) {
 func TestUnregister_RejectsOtherOwner(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	wantCode(t, m.Unregister("p", "g"), errcode.GroupNotFound, `p has no group`)
-	wantCode(t, m.Unregister("", "g"), errcode.GroupNotFound)
-	if m.Snapshot().Owner("g") != "o" {
+	wantCode(t, m.UnregisterGroup("p", "g"), errcode.GroupNotFound, `p has no group`)
+	wantCode(t, m.UnregisterGroup("", "g"), errcode.GroupNotFound)
+	if m.Snapshot().GroupOwner("g") != "o" {
 		t.Error("the group is gone")
 	}
 }
@@ -228,7 +228,7 @@ func TestSnapshot_GroupsSorted(t *testing.T) {
 	if diff := cmp.Diff(string(data), want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	if diff := cmp.Diff(m.Snapshot().IDs(), ids{"b", "a", "zz"}); diff != "" {
+	if diff := cmp.Diff(m.Snapshot().GroupIDs(), ids{"b", "a", "zz"}); diff != "" {
 		t.Errorf("order of registration, got before want:\n%s", diff)
 	}
 	if _, ok := m.Snapshot().Group("c"); ok {
@@ -254,7 +254,7 @@ func TestSnapshot_Queries(t *testing.T) {
 			{nil, []string{}},
 			{ids{"nowhere", "g1", "*", "G1"}, []string{"a"}},
 			{ids{"set", "g2"}, []string{"d", "a", "c", "b"}},
-			{s.IDs(), []string{"c", "b", "a", "d"}},
+			{s.GroupIDs(), []string{"c", "b", "a", "d"}},
 		}
 		for _, tt := range tests {
 			if diff := cmp.Diff(names(s.Definitions(tt.ids...)), tt.want); diff != "" {
@@ -292,7 +292,7 @@ func TestSnapshot_Queries(t *testing.T) {
 	})
 	t.Run("empty registry", func(t *testing.T) {
 		s := toolgroups.NewManager().Snapshot()
-		if got := len(s.Groups()) + len(s.Tools()) + len(s.IDs()) + len(s.Definitions("g")); got != 0 {
+		if got := len(s.Groups()) + len(s.Tools()) + len(s.GroupIDs()) + len(s.Definitions("g")); got != 0 {
 			t.Errorf("got %d things", got)
 		}
 		if _, ok := s.GroupOf("a"); ok {
@@ -327,7 +327,7 @@ func TestSnapshot_Toolsets(t *testing.T) {
 			if diff := cmp.Diff(names(s.Definitions("set")), tt.want); diff != "" {
 				t.Errorf("definitions, got before want:\n%s", diff)
 			}
-			b := s.Bind(toolgroups.Of("set"))
+			b := s.BindSet(toolgroups.Of("set"))
 			if diff := cmp.Diff(names(s.Compile(b).ForState("").Definitions()), tt.want); diff != "" {
 				t.Errorf("view, got before want:\n%s", diff)
 			}
@@ -353,13 +353,13 @@ func TestWatch_ReportsGroupsAndReferencingToolsets(t *testing.T) {
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set2", Refs: []string{"b", "a"}})
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
-	if err := m.Unregister(toolgroups.Config, "set"); err != nil {
+	if err := m.UnregisterGroup(toolgroups.Config, "set"); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Unregister("o", "g"); err != nil {
+	if err := m.UnregisterGroup("o", "g"); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = m.Register("p", toolgroups.Group{ID: "h"}) // rejected, so not reported
+	_, _ = m.RegisterGroup("p", toolgroups.Group{ID: "h"}) // rejected, so not reported
 	if diff := cmp.Diff(reported, []ids{{"set"}, {"set2"}, {"g", "set", "set2"}, {"h"}, {"set"}, {"g", "set2"}}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
@@ -378,19 +378,19 @@ func TestSnapshot_Immutable(t *testing.T) {
 		for range 300 {
 			id := toolgroups.GroupID(fmt.Sprintf("g%d", r.IntN(20)))
 			if _, ok := m.Snapshot().Group(id); ok && r.IntN(2) == 0 {
-				_ = m.Unregister("o", id)
+				_ = m.UnregisterGroup("o", id)
 			} else {
 				register(t, m, "o", toolgroups.Group{ID: id, Tools: stubs(string(id)+"x", string(id)+"y")})
 			}
 		}
-		_ = m.Unregister("o", "g")
+		_ = m.UnregisterGroup("o", "g")
 	})
 	t.Run("owner changes its slices", func(t *testing.T) {
 		copy(input, `["type":"OBJECT"]`)
 		states[0], refs[0], own[0] = "other", "b", own[1]
 	})
 	t.Run("reader changes returned slices", func(t *testing.T) {
-		s.IDs()[0], s.Groups()[0].Tools[0] = "changed", "changed"
+		s.GroupIDs()[0], s.Groups()[0].Tools[0] = "changed", "changed"
 		info, _ := s.Group("g")
 		info.Tools[0] = "changed"
 		s.Definitions("g")[0].Name = "changed"
@@ -407,7 +407,7 @@ func TestRegister_ReusesCompiledSchema(t *testing.T) {
 	schemaOf := func(input string) *argschema.Schema {
 		t.Helper()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{&stub{tool.Definition{Name: "a", Input: json.RawMessage(input)}}}})
-		h, _ := m.Snapshot().Lookup("a")
+		h, _ := m.Snapshot().LookupTool("a")
 		return h.Schema
 	}
 	first := schemaOf(`{"type":"object"}`)

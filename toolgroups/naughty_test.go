@@ -30,9 +30,9 @@ func TestRegister_NaughtyNames(t *testing.T) {
 			accepted := 0
 			for _, s := range append(corpus.NaughtyStrings(), "*", "a/../b", "a\x00", "..", "\xff") {
 				m, g := toolgroups.NewManager(), group(s)
-				_, err := m.Register("o", g)
+				_, err := m.RegisterGroup("o", g)
 				if err != nil {
-					if code := errcode.Of(err); code != errcode.InvalidGroupDef {
+					if code := errcode.CodeOf(err); code != errcode.InvalidGroupDef {
 						t.Errorf("%q: got code %s: %v", s, code, err)
 					}
 					if len(m.Snapshot().Tools()) != 0 {

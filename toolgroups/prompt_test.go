@@ -38,7 +38,7 @@ func TestView_Prompts(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "ann", toolgroups.Group{ID: "a", Tools: stubs("one"), Prompts: []*toolgroups.Prompt{prompt(t, "z", "Z"), prompt(t, "b", "B")}})
 	register(t, m, "ann", toolgroups.Group{ID: "b", Prompts: []*toolgroups.Prompt{prompt(t, "b", "B")}})
-	view := func(use toolgroups.Set) *toolgroups.View { return m.Snapshot().Compile(m.Snapshot().Bind(use)) }
+	view := func(use toolgroups.Set) *toolgroups.View { return m.Snapshot().Compile(m.Snapshot().BindSet(use)) }
 	both := view(toolgroups.Of("a", "b", "none"))
 	for within, want := range map[toolgroups.GroupID][]string{"": {"b", "z"}, "a": {"b", "z"}, "b": {"b"}, "none": nil} {
 		if diff := cmp.Diff(want, promptNames(both.Prompts(within))); diff != "" {
@@ -60,7 +60,7 @@ func TestView_Prompts(t *testing.T) {
 	if got := (&toolgroups.View{}).Prompts(""); got != nil {
 		t.Errorf("the zero View has %v", promptNames(got))
 	}
-	if got := (&toolgroups.ViewRef{}).View().Prompts(""); got != nil {
+	if got := (&toolgroups.ViewRef{}).CurrentView().Prompts(""); got != nil {
 		t.Errorf("the zero ViewRef has %v", promptNames(got))
 	}
 }

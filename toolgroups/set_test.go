@@ -74,7 +74,7 @@ func TestSet_UnmarshalJSON(t *testing.T) {
 }
 
 func TestSet_OnlyAllCoversAll(t *testing.T) {
-	every := toolgroups.Of(toolgroups.Reserved()...)
+	every := toolgroups.Of(toolgroups.ReservedIDs()...)
 	if every.Covers(toolgroups.All()) {
 		t.Error("a list covers All")
 	}

@@ -20,11 +20,11 @@ type Snapshot struct {
 
 // group is a registered Group. It is immutable once it is published.
 type group struct {
-	Info              // without Tools and Count, which depend on the Snapshot
-	tools   []*Handle // in registration order
-	refs    []toolRef
-	prompts []*Prompt
-	order   uint64 // revision of the first registration of the id
+	GroupInfo           // without Tools and Count, which depend on the Snapshot
+	tools     []*Handle // in registration order
+	refs      []toolRef
+	prompts   []*Prompt
+	order     uint64 // revision of the first registration of the id
 }
 
 // toolRef is a reference to a tool of another group. It is bound to the owner that
@@ -48,26 +48,26 @@ func (s *Snapshot) resolveRefs(names []string) []toolRef {
 }
 
 // Groups returns all groups, sorted by id.
-func (s *Snapshot) Groups() []Info {
-	list := make([]Info, 0, s.groups.size)
+func (s *Snapshot) Groups() []GroupInfo {
+	list := make([]GroupInfo, 0, s.groups.size)
 	for _, g := range s.groups.all {
 		list = append(list, s.info(g))
 	}
-	slices.SortFunc(list, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b GroupInfo) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
 // Group returns the group with the given id. It reports false if there is none.
-func (s *Snapshot) Group(id GroupID) (Info, bool) {
+func (s *Snapshot) Group(id GroupID) (GroupInfo, bool) {
 	g, ok := s.groups.get(string(id))
 	if !ok {
-		return Info{}, false
+		return GroupInfo{}, false
 	}
 	return s.info(g), true
 }
 
-// IDs returns the ids of all groups in the order of their first registration.
-func (s *Snapshot) IDs() []GroupID {
+// GroupIDs returns the ids of all groups in the order of their first registration.
+func (s *Snapshot) GroupIDs() []GroupID {
 	groups := s.orderedGroups()
 	ids := make([]GroupID, len(groups))
 	for i, g := range groups {
@@ -76,8 +76,8 @@ func (s *Snapshot) IDs() []GroupID {
 	return ids
 }
 
-// Owner returns the owner of a group, "" if there is no group with this id.
-func (s *Snapshot) Owner(id GroupID) Owner {
+// GroupOwner returns the owner of a group, "" if there is no group with this id.
+func (s *Snapshot) GroupOwner(id GroupID) Owner {
 	g, ok := s.groups.get(string(id))
 	if !ok {
 		return ""
@@ -85,12 +85,12 @@ func (s *Snapshot) Owner(id GroupID) Owner {
 	return g.Owner
 }
 
-// Lookup returns the tool with exactly this name. It does not allocate.
-func (s *Snapshot) Lookup(name string) (*Handle, bool) { return s.tools.get(name) }
+// LookupTool returns the tool with exactly this name. It does not allocate.
+func (s *Snapshot) LookupTool(name string) (*Handle, bool) { return s.tools.get(name) }
 
 // GroupOf returns the group that owns the named tool.
 func (s *Snapshot) GroupOf(name string) (GroupID, bool) {
-	h, ok := s.Lookup(name)
+	h, ok := s.LookupTool(name)
 	if !ok {
 		return "", false
 	}
@@ -99,7 +99,7 @@ func (s *Snapshot) GroupOf(name string) (GroupID, bool) {
 
 // InGroups reports whether one of the groups owns or references the named tool.
 func (s *Snapshot) InGroups(name string, ids ...GroupID) bool {
-	h, ok := s.Lookup(name)
+	h, ok := s.LookupTool(name)
 	if !ok {
 		return false
 	}
@@ -142,8 +142,8 @@ func (s *Snapshot) Tools() []*Handle {
 }
 
 // info returns the description of g with the tools that it has in s.
-func (s *Snapshot) info(g *group) Info {
-	info := g.Info
+func (s *Snapshot) info(g *group) GroupInfo {
+	info := g.GroupInfo
 	members := s.members(g)
 	info.Tools, info.Count = make([]string, len(members)), len(members)
 	for i, h := range members {

@@ -19,7 +19,7 @@
 //
 // An example:
 //
-//	m := toolgroups.NewManager(toolgroups.Reserved()...)
+//	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 //	_, err := m.Register("module:docs", toolgroups.Group{ID: "docs", Tools: tools})
 //	// ...
 //	s := m.Snapshot()
@@ -68,8 +68,8 @@ const (
 	Console       GroupID = "console"
 )
 
-// Reserved returns the ids that only the owner Builtin may register, sorted.
-func Reserved() []GroupID {
+// ReservedIDs returns the ids that only the owner Builtin may register, sorted.
+func ReservedIDs() []GroupID {
 	return []GroupID{Artifact, Command, Console, Context, Network, OrgManagement, Workspace}
 }
 
@@ -89,8 +89,8 @@ type Group struct {
 	Prompts []*Prompt
 }
 
-// Info describes a registered group.
-type Info struct {
+// GroupInfo describes a registered group.
+type GroupInfo struct {
 	ID           GroupID   `json:"id"`
 	Description  string    `json:"description"`
 	Owner        Owner     `json:"owner"`

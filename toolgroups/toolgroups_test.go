@@ -14,11 +14,11 @@ import (
 )
 
 func Example() {
-	m := toolgroups.NewManager(toolgroups.Reserved()...)
+	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	register := func(owner toolgroups.Owner, g toolgroups.Group) {
-		switch warning, err := m.Register(owner, g); {
+		switch warning, err := m.RegisterGroup(owner, g); {
 		case err != nil:
-			fmt.Println("refused:", errcode.Of(err))
+			fmt.Println("refused:", errcode.CodeOf(err))
 		case warning != "":
 			fmt.Println("replaced:", warning)
 		}
@@ -30,9 +30,9 @@ func Example() {
 	register(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search", "run_command"}})
 
 	s := m.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of("reading")))
+	view := s.Compile(s.BindSet(toolgroups.Of("reading")))
 	for _, name := range []string{"search", "run_command"} {
-		h, _ := s.Lookup(name)
+		h, _ := s.LookupTool(name)
 		fmt.Println(name, h.Group, view.ForState("").Has(h))
 	}
 	// Output:
@@ -72,14 +72,14 @@ func toolInStates(name string, states ...string) tool.Tool {
 
 func register(t testing.TB, m *toolgroups.Manager, owner toolgroups.Owner, g toolgroups.Group) {
 	t.Helper()
-	if _, err := m.Register(owner, g); err != nil {
+	if _, err := m.RegisterGroup(owner, g); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func lookup(t testing.TB, s *toolgroups.Snapshot, name string) *toolgroups.Handle {
 	t.Helper()
-	h, ok := s.Lookup(name)
+	h, ok := s.LookupTool(name)
 	if !ok {
 		t.Fatalf("no tool %q", name)
 	}
@@ -97,7 +97,7 @@ func names(list []tool.Definition) []string {
 // wantCode checks the code of an error and that its message contains all texts.
 func wantCode(t testing.TB, err error, code errcode.Code, texts ...string) {
 	t.Helper()
-	if got := errcode.Of(err); got != code {
+	if got := errcode.CodeOf(err); got != code {
 		t.Fatalf("got code %q (%v), want %q", got, err, code)
 	}
 	for _, text := range texts {
@@ -135,12 +135,12 @@ func TestRegister_ChecksNames(t *testing.T) {
 	for _, tt := range tests {
 		t.Run("tool/"+tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
-			_, err := m.Register("o", toolgroups.Group{ID: "g", Tools: stubs(tt.id)})
+			_, err := m.RegisterGroup("o", toolgroups.Group{ID: "g", Tools: stubs(tt.id)})
 			wantRefusal(t, m, err, tt.tool, `"g"`)
 		})
 		t.Run("group/"+tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
-			_, err := m.Register("o", toolgroups.Group{ID: toolgroups.GroupID(tt.id), Tools: stubs("t")})
+			_, err := m.RegisterGroup("o", toolgroups.Group{ID: toolgroups.GroupID(tt.id), Tools: stubs("t")})
 			wantRefusal(t, m, err, tt.group)
 			if check := toolgroups.CheckID(toolgroups.GroupID(tt.id)); (check == nil) != (err == nil) {
 				t.Errorf("CheckID returns %v, Register %v", check, err)
@@ -164,18 +164,18 @@ func wantRefusal(t *testing.T, m *toolgroups.Manager, err error, why string, tex
 }
 
 func TestReserved_SortedAndBuiltinOnly(t *testing.T) {
-	m := toolgroups.NewManager(toolgroups.Reserved()...)
-	for i, id := range toolgroups.Reserved() {
-		if i > 0 && toolgroups.Reserved()[i-1] >= id {
+	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	for i, id := range toolgroups.ReservedIDs() {
+		if i > 0 && toolgroups.ReservedIDs()[i-1] >= id {
 			t.Errorf("%s is not sorted", id)
 		}
 		for _, owner := range []toolgroups.Owner{"mcp:x", toolgroups.Config, ""} {
-			_, err := m.Register(owner, toolgroups.Group{ID: id, Tools: stubs("t")})
+			_, err := m.RegisterGroup(owner, toolgroups.Group{ID: id, Tools: stubs("t")})
 			wantCode(t, err, errcode.ReservedGroupID, string(id))
-			wantCode(t, m.Unregister(owner, id), errcode.CannotUnregisterReserved, string(id))
+			wantCode(t, m.UnregisterGroup(owner, id), errcode.CannotUnregisterReserved, string(id))
 		}
 		register(t, m, toolgroups.Builtin, toolgroups.Group{ID: id})
-		wantCode(t, m.Unregister(toolgroups.Builtin, id), errcode.CannotUnregisterReserved, string(id))
+		wantCode(t, m.UnregisterGroup(toolgroups.Builtin, id), errcode.CannotUnregisterReserved, string(id))
 		if info, ok := m.Snapshot().Group(id); !ok || !info.Reserved {
 			t.Errorf("got %+v, %v, want a reserved group", info, ok)
 		}

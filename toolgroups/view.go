@@ -26,12 +26,12 @@ func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
 // admits reports whether h belongs to the owner that b is restricted to.
 func (b BoundSet) admits(h *Handle) bool { return b.Only == "" || h.Owner == b.Only }
 
-// Bind returns set, bound to the current owners of its groups. Ids that s does not
+// BindSet returns set, bound to the current owners of its groups. Ids that s does not
 // know get no owner and have no effect, also if such a group is registered later.
-func (s *Snapshot) Bind(set Set) BoundSet {
+func (s *Snapshot) BindSet(set Set) BoundSet {
 	b := BoundSet{Set: set, Owners: make(map[GroupID]Owner, len(set.ids))}
 	for _, id := range set.ids {
-		if owner := s.Owner(id); owner != "" {
+		if owner := s.GroupOwner(id); owner != "" {
 			b.Owners[id] = owner
 		}
 	}
@@ -201,19 +201,19 @@ func (v *View) Has(h *Handle) bool { return h.since <= v.revision && v.bits.has(
 // Predates reports whether v was compiled before the tool was registered.
 func (v *View) Predates(h *Handle) bool { return h.since > v.revision }
 
-// Names returns the names of the tools that are visible in at least one state, in
+// ToolNames returns the names of the tools that are visible in at least one state, in
 // order.
-func (v *View) Names() []string {
+func (v *View) ToolNames() []string {
 	var names []string
-	for _, d := range v.Listable() {
+	for _, d := range v.ListableTools() {
 		names = append(names, d.Name)
 	}
 	return names
 }
 
-// Listable returns the tools that are visible in at least one state, in order. The
+// ListableTools returns the tools that are visible in at least one state, in order. The
 // list is built once; callers must not change it.
-func (v *View) Listable() []tool.Definition {
+func (v *View) ListableTools() []tool.Definition {
 	v.once.Do(func() {
 		stateViews := v.stateViews()
 		for _, h := range v.handles {
@@ -244,8 +244,8 @@ func (s *StateView) Definitions() []tool.Definition {
 	return s.definitions
 }
 
-// Names returns the names of Definitions. Callers must not change the list.
-func (s *StateView) Names() []string {
+// ToolNames returns the names of Definitions. Callers must not change the list.
+func (s *StateView) ToolNames() []string {
 	s.once.Do(s.marshal)
 	return s.names
 }
@@ -278,21 +278,21 @@ type ViewRef struct{ view atomic.Pointer[View] }
 // emptyView is the View of a ViewRef before the first Publish.
 var emptyView = newView()
 
-// View returns the current View. It is never nil.
-func (r *ViewRef) View() *View {
+// CurrentView returns the current View. It is never nil.
+func (r *ViewRef) CurrentView() *View {
 	if v := r.view.Load(); v != nil {
 		return v
 	}
 	return emptyView
 }
 
-// Publish makes v the current View. v must not be changed afterwards.
-func (r *ViewRef) Publish(v *View) { r.view.Store(v) }
+// PublishView makes v the current View. v must not be changed afterwards.
+func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
 // Covers reports whether b contains the group id: the group exists and has the owner
 // it is bound to. A BoundSet of All contains every group that exists.
 func (s *Snapshot) Covers(b BoundSet, id GroupID) bool {
-	owner := s.Owner(id)
+	owner := s.GroupOwner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)
 }
 

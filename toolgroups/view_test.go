@@ -27,7 +27,7 @@ func TestStateView_States(t *testing.T) {
 		toolInStates("both", "undefined", "analysis"), toolInStates("starred_too", "analysis", "*"), toolInStates("empty", ""), toolInStates("case", "Analysis"),
 	}})
 	s := m.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of("g")))
+	view := s.Compile(s.BindSet(toolgroups.Of("g")))
 	other := []string{"every", "starred", "starred_too"}
 	tests := []struct {
 		state string
@@ -64,7 +64,7 @@ func TestStateView_States(t *testing.T) {
 	t.Run("Names of all states", func(t *testing.T) {
 		want := []string{"analysis", "every", "starred", "start", "both", "starred_too", "case"}
 		for range 20 {
-			if diff := cmp.Diff(s.Compile(s.Bind(toolgroups.Of("g"))).Names(), want); diff != "" {
+			if diff := cmp.Diff(s.Compile(s.BindSet(toolgroups.Of("g"))).ToolNames(), want); diff != "" {
 				t.Fatalf("got before want:\n%s", diff)
 			}
 		}
@@ -78,11 +78,11 @@ func TestStateView_States(t *testing.T) {
 		m := toolgroups.NewManager()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a", "b")})
 		s := m.Snapshot()
-		view := s.Compile(s.Bind(toolgroups.Of("g")))
+		view := s.Compile(s.BindSet(toolgroups.Of("g")))
 		if view.ForState("") != view.ForState("anything") {
 			t.Error("states differ")
 		}
-		if diff := cmp.Diff(view.Names(), []string{"a", "b"}); diff != "" {
+		if diff := cmp.Diff(view.ToolNames(), []string{"a", "b"}); diff != "" {
 			t.Errorf("got before want:\n%s", diff)
 		}
 	})
@@ -121,7 +121,7 @@ func TestStateView_TrustGraphCases(t *testing.T) {
 				}
 			}
 			s := m.Snapshot()
-			got := names(s.Compile(s.Bind(asked)).ForState(c.Get("state").Str).Definitions())
+			got := names(s.Compile(s.BindSet(asked)).ForState(c.Get("state").Str).Definitions())
 			want := []string{}
 			for _, name := range c.Get("expected").Array() {
 				want = append(want, name.Str)
@@ -163,8 +163,8 @@ func TestSnapshot_Compile(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"c", "a"}})
 	s := m.Snapshot()
-	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.Bind(toolgroups.Of(ids...)) }
-	all := s.Bind(toolgroups.All())
+	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.BindSet(toolgroups.Of(ids...)) }
+	all := s.BindSet(toolgroups.All())
 	tests := []struct {
 		name   string
 		use    toolgroups.BoundSet
@@ -203,30 +203,30 @@ func TestSnapshot_Compile(t *testing.T) {
 func TestBoundSet_OtherOwnerDoesNotInherit(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	bound := m.Snapshot().Bind(toolgroups.Of("g", "later"))
-	if err := m.Unregister("o", "g"); err != nil {
+	bound := m.Snapshot().BindSet(toolgroups.Of("g", "later"))
+	if err := m.UnregisterGroup("o", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "p", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	register(t, m, "p", toolgroups.Group{ID: "later", Tools: stubs("b")})
 	s := m.Snapshot()
-	if got := s.Compile(bound).Names(); len(got) != 0 {
+	if got := s.Compile(bound).ToolNames(); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
 	if s.Covers(bound, "g") || s.Covers(bound, "later") || s.Covers(toolgroups.BoundSet{}, "g") {
 		t.Error("the BoundSet covers a group of another owner")
 	}
-	if all := s.Bind(toolgroups.All()); !s.Covers(all, "g") || s.Covers(all, "gone") {
+	if all := s.BindSet(toolgroups.All()); !s.Covers(all, "g") || s.Covers(all, "gone") {
 		t.Error("All covers an unknown group, or does not cover a group")
 	}
-	if err := m.Unregister("p", "g"); err != nil {
+	if err := m.UnregisterGroup("p", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	if s := m.Snapshot(); !s.Covers(bound, "g") || s.Covers(bound, "gone") {
 		t.Error("the BoundSet does not cover its group, or covers an unknown one")
 	}
-	if diff := cmp.Diff(m.Snapshot().Compile(bound).Names(), []string{"a"}); diff != "" {
+	if diff := cmp.Diff(m.Snapshot().Compile(bound).ToolNames(), []string{"a"}); diff != "" {
 		t.Errorf("registered by the first owner again, got before want:\n%s", diff)
 	}
 }
@@ -237,9 +237,9 @@ func TestView_ReusedIndexDenied(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("old", "limited")})
 	s := m.Snapshot()
-	views := []*toolgroups.View{s.Compile(s.Bind(toolgroups.Of("g"))), s.Compile(s.Bind(toolgroups.All()))}
+	views := []*toolgroups.View{s.Compile(s.BindSet(toolgroups.Of("g"))), s.Compile(s.BindSet(toolgroups.All()))}
 	for i := range 50 {
-		if err := m.Unregister("o", "g"); i == 0 && err != nil {
+		if err := m.UnregisterGroup("o", "g"); i == 0 && err != nil {
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("new%d", i)
@@ -259,7 +259,7 @@ func TestView_DoesNotKnowReregisteredTool(t *testing.T) {
 	g := toolgroups.Group{ID: "g", Tools: stubs("a")}
 	register(t, m, "o", g)
 	s := m.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of("g")))
+	view := s.Compile(s.BindSet(toolgroups.Of("g")))
 	register(t, m, "o", g)
 	if h := lookup(t, m.Snapshot(), "a"); view.Has(h) || h == lookup(t, s, "a") {
 		t.Error("an older View allows the new registration")
@@ -271,15 +271,15 @@ func TestView_ZeroValueDenies(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	h := lookup(t, m.Snapshot(), "a")
 	var ref toolgroups.ViewRef
-	for name, view := range map[string]*toolgroups.View{"View": {}, "ViewRef": ref.View()} {
+	for name, view := range map[string]*toolgroups.View{"View": {}, "ViewRef": ref.CurrentView()} {
 		sv := view.ForState("")
-		if view.Has(h) || sv.Has(h) || len(view.Names()) != 0 || len(sv.Definitions()) != 0 || string(sv.JSON()) != "[]" {
+		if view.Has(h) || sv.Has(h) || len(view.ToolNames()) != 0 || len(sv.Definitions()) != 0 || string(sv.JSON()) != "[]" {
 			t.Errorf("the zero %s allows something", name)
 		}
 	}
 	s := m.Snapshot()
-	ref.Publish(s.Compile(s.Bind(toolgroups.All())))
-	if !ref.View().Has(h) {
+	ref.PublishView(s.Compile(s.BindSet(toolgroups.All())))
+	if !ref.CurrentView().Has(h) {
 		t.Error("a published View is not the current one")
 	}
 }
@@ -290,8 +290,8 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 	m := toolgroups.NewManager()
 	var ref toolgroups.ViewRef
 	register(t, m, "o", toolgroups.Group{ID: "mine", Tools: stubs("m")})
-	bound := m.Snapshot().Bind(toolgroups.Of("mine"))
-	m.Watch(func([]toolgroups.GroupID) { ref.Publish(m.Snapshot().Compile(bound)) })
+	bound := m.Snapshot().BindSet(toolgroups.Of("mine"))
+	m.Watch(func([]toolgroups.GroupID) { ref.PublishView(m.Snapshot().Compile(bound)) })
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 3 {
@@ -302,9 +302,9 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 					return
 				default:
 				}
-				view := ref.View()
+				view := ref.CurrentView()
 				for _, name := range []string{"m", "t0", "t1", "t2"} {
-					if h, ok := m.Snapshot().Lookup(name); ok && view.ForState("").Has(h) && h.Group != "mine" {
+					if h, ok := m.Snapshot().LookupTool(name); ok && view.ForState("").Has(h) && h.Group != "mine" {
 						t.Errorf("%s of %s is allowed", name, h.Group)
 						return
 					}
@@ -319,7 +319,7 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 		if i%2 == 0 {
 			register(t, m, "p", toolgroups.Group{ID: id, Tools: stubs("t" + strings.TrimPrefix(string(id), "danger"))})
 		} else {
-			_ = m.Unregister("p", id)
+			_ = m.UnregisterGroup("p", id)
 		}
 	}
 	close(stop)
@@ -330,9 +330,9 @@ func TestView_DoesNotAllocate(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubs("a")[0], toolInStates("b", "x")}})
 	s := m.Snapshot()
-	view := s.Compile(s.Bind(toolgroups.Of("g")))
+	view := s.Compile(s.BindSet(toolgroups.Of("g")))
 	got := testing.AllocsPerRun(100, func() {
-		h, _ := m.Snapshot().Lookup("a")
+		h, _ := m.Snapshot().LookupTool("a")
 		_ = view.ForState("x").Has(h) && view.Has(h)
 	})
 	if got != 0 {

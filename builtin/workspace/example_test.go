@@ -26,8 +26,8 @@ func Example() {
 
 	ctx := context.Background()
 	fmt.Println(ws.WriteFile(ctx, "notes/plan.md", []byte("# Plan\n")))
-	fmt.Println(errcode.Of(ws.WriteFile(ctx, "big", make([]byte, 1000))))
-	fmt.Println(errcode.Of(ws.WriteFile(ctx, "../outside", nil)))
+	fmt.Println(errcode.CodeOf(ws.WriteFile(ctx, "big", make([]byte, 1000))))
+	fmt.Println(errcode.CodeOf(ws.WriteFile(ctx, "../outside", nil)))
 
 	list, err := ws.List(ctx, ".", workspace.ListOptions{Recursive: true})
 	if err != nil {

@@ -68,7 +68,7 @@ func TestDir_WriteFileNeedsQuota(t *testing.T) {
 	defer root.Close()
 	var none QuotaManager
 	for name, w := range map[string]*Dir{"no space": {Root: root}, "no quota": {Root: root, Quota: none.Of(dir, Quota{})}} {
-		if err := w.WriteFile(t.Context(), "f", nil); errcode.Of(err) != errcode.QuotaExceeded {
+		if err := w.WriteFile(t.Context(), "f", nil); errcode.CodeOf(err) != errcode.QuotaExceeded {
 			t.Errorf("%s: error %v, want quota_exceeded", name, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestDir_SeesChangesAfterCacheExpires(t *testing.T) {
 		}
 		putFile(t, filepath.Join(dir, "program"), strings.Repeat("x", 85))
 		time.Sleep(usageTTL)
-		if err := w.WriteFile(t.Context(), "b", make([]byte, 10)); errcode.Of(err) != errcode.QuotaExceeded {
+		if err := w.WriteFile(t.Context(), "b", make([]byte, 10)); errcode.CodeOf(err) != errcode.QuotaExceeded {
 			t.Errorf("error %v, want quota_exceeded", err)
 		}
 	})
@@ -119,13 +119,13 @@ func TestDir_CheckQuota(t *testing.T) {
 			if c.want.Partial { // a partial count is not specified
 				got = Usage{Partial: got.Partial}
 			}
-			if got != c.want || errcode.Of(err) != c.code {
+			if got != c.want || errcode.CodeOf(err) != c.code {
 				t.Errorf("got %+v, %v, want %+v, code %q", got, err, c.want, c.code)
 			}
 		})
 	}
 	t.Run("without a quota", func(t *testing.T) {
-		if u, err := new(Dir).CheckQuota(t.Context()); !u.Partial || errcode.Of(err) != errcode.QuotaExceeded {
+		if u, err := new(Dir).CheckQuota(t.Context()); !u.Partial || errcode.CodeOf(err) != errcode.QuotaExceeded {
 			t.Errorf("got %+v, %v", u, err)
 		}
 	})
@@ -163,7 +163,7 @@ func TestDir_TooDeepExceedsQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := openDir(t, dir, Quota{1 << 20, 1000})
-		if _, err := w.CheckQuota(t.Context()); errcode.Of(err) != c.want {
+		if _, err := w.CheckQuota(t.Context()); errcode.CodeOf(err) != c.want {
 			t.Errorf("%d deep: error %v, want %q", c.deep, err, c.want)
 		}
 	}

@@ -27,7 +27,7 @@ func TestDir_WatchQuotaReportsExceededQuota(t *testing.T) {
 		default:
 		}
 		putFile(t, filepath.Join(dir, "more"), "x")
-		if err := <-result; errcode.Of(err) != errcode.QuotaExceeded {
+		if err := <-result; errcode.CodeOf(err) != errcode.QuotaExceeded {
 			t.Errorf("error %v, want quota_exceeded", err)
 		}
 	})

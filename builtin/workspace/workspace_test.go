@@ -23,7 +23,7 @@ func TestDir_RejectsEscapingPaths(t *testing.T) {
 		_, listErr := w.List(t.Context(), name, ListOptions{})
 		writeErr := w.WriteFile(t.Context(), name, []byte("PWNED"))
 		for method, err := range map[string]error{"ReadPart": readErr, "List": listErr, "WriteFile": writeErr} {
-			if errcode.Of(err) != errcode.PathTraversal {
+			if errcode.CodeOf(err) != errcode.PathTraversal {
 				t.Errorf("%s %q: error %v, want path_traversal_blocked", method, name, err)
 			}
 		}
@@ -55,7 +55,7 @@ func TestDir_ReadPart(t *testing.T) {
 		})
 	}
 	for name, want := range map[string]errcode.Code{"d": errcode.InvalidArguments, "none": errcode.FileNotFound, "d/f/g": errcode.NotADirectory} {
-		if _, _, err := w.ReadPart(name, 0, 1); errcode.Of(err) != want {
+		if _, _, err := w.ReadPart(name, 0, 1); errcode.CodeOf(err) != want {
 			t.Errorf("%s: error %v, want %s", name, err, want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestCheckSize(t *testing.T) {
 	if err := CheckSize(MaxContent); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
-	if err := CheckSize(MaxContent + 1); errcode.Of(err) != errcode.InvalidArguments {
+	if err := CheckSize(MaxContent + 1); errcode.CodeOf(err) != errcode.InvalidArguments {
 		t.Errorf("over the limit: error %v, want invalid_arguments", err)
 	}
 }

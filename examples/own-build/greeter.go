@@ -34,7 +34,7 @@ func newGreeter(c modules.Config) (modules.Module, error) {
 // Name implements modules.Module.
 func (g *greeter) Name() string { return g.name }
 
-// Groups implements modules.Module.
-func (g *greeter) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module.
+func (g *greeter) ToolGroups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: "greeter", Description: "Greet people", Tools: []tool.Tool{g.greet}}}
 }

@@ -27,7 +27,7 @@ func TestAdmit_BySenderAndAccess(t *testing.T) {
 		authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return c.sender, c.err })
 		for i, access := range []auth.Access{auth.AccessOperator, auth.AccessCaller, auth.AccessPublic} {
 			admitted, err := authenticator.Admit(httptest.NewRequest(http.MethodGet, "/", nil), access)
-			if (err != nil || c.want[i] != "") && errcode.Of(err) != c.want[i] {
+			if (err != nil || c.want[i] != "") && errcode.CodeOf(err) != c.want[i] {
 				t.Errorf("%s at access %d: %v, want %q", name, access, err, c.want[i])
 			}
 			want := c.sender
@@ -52,7 +52,7 @@ func TestRevalidate_RejectsAnotherSender(t *testing.T) {
 		t.Errorf("the same sender: %v", err)
 	}
 	now = identity.ByCaller("ann", "other")
-	if err := authenticator.Revalidate(r); errcode.Of(err) != errcode.Unauthenticated {
+	if err := authenticator.Revalidate(r); errcode.CodeOf(err) != errcode.Unauthenticated {
 		t.Errorf("in another role: %v", err)
 	}
 	failure = errors.New("expired")

@@ -33,7 +33,7 @@ func FuzzAuthorization(f *testing.F) {
 			p, err := authenticateAs(tokens, r, marked)
 			scheme, rest, _ := strings.Cut(header, " ")
 			holds := strings.EqualFold(scheme, "bearer") && strings.TrimLeft(rest, " ") == "rc_me"
-			if holds != (p.Kind == identity.Operator) || holds == (err != nil) || err != nil && errcode.Of(err) != errcode.Unauthenticated {
+			if holds != (p.Kind == identity.Operator) || holds == (err != nil) || err != nil && errcode.CodeOf(err) != errcode.Unauthenticated {
 				t.Errorf("%q: %s, %v", header, p, err)
 			}
 		}

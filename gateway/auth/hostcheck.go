@@ -46,7 +46,7 @@ func (h *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := h.check(r); err != nil {
 		if h.config.OnRefused != nil {
-			h.config.OnRefused(errcode.Of(err))
+			h.config.OnRefused(errcode.CodeOf(err))
 		}
 		wire.WriteError(w, err)
 		return

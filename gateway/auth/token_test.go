@@ -83,7 +83,7 @@ func TestTokens_AuthenticateBearer(t *testing.T) {
 				if c.want != invalid && (err != nil || p.String() != c.want) {
 					t.Errorf("got %s, %v, want %s", p, err, c.want)
 				}
-				if c.want == invalid && (p != identity.Principal{} || errcode.Of(err) != errcode.Unauthenticated) {
+				if c.want == invalid && (p != identity.Principal{} || errcode.CodeOf(err) != errcode.Unauthenticated) {
 					t.Errorf("got %s, %v, want unauthenticated", p, err)
 				}
 			}
@@ -108,7 +108,7 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := authenticateAs(tokens, r, false); p != (identity.Principal{}) || errcode.Of(err) != errcode.Unauthenticated {
+	if p, err := authenticateAs(tokens, r, false); p != (identity.Principal{}) || errcode.CodeOf(err) != errcode.Unauthenticated {
 		t.Errorf("got %s, %v, want unauthenticated", p, err)
 	}
 	if p, err := authenticateAs(tokens, r, true); p.Kind != identity.Operator || err != nil {
@@ -117,7 +117,7 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 	var zero auth.Tokens
 	for _, header := range []http.Header{gatewaytest.BearerHeader("rc_x"), {}, {"Cookie": {"rolecall="}}} {
 		r.Header = header
-		if p, err := authenticateAs(&zero, r, false); p != (identity.Principal{}) || errcode.Of(err) != errcode.Unauthenticated {
+		if p, err := authenticateAs(&zero, r, false); p != (identity.Principal{}) || errcode.CodeOf(err) != errcode.Unauthenticated {
 			t.Errorf("zero Tokens: got %s, %v, want unauthenticated", p, err)
 		}
 	}

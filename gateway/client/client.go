@@ -2,14 +2,14 @@
 // directory, over TCP, or in the same process.
 //
 //	c, err := client.Dial(dataDir)                              // the operator, on this machine
-//	c, err := client.Remote("https://gw.example.com", token)    // the holder of a token
-//	c := client.Local(handler)                                  // a handler in this process
+//	c, err := client.NewRemote("https://gw.example.com", token)    // the holder of a token
+//	c := client.NewLocal(handler)                                  // a handler in this process
 //
 //	role, err := c.CreateRole(ctx, client.RoleRequest{Name: "reader", Use: &groups}, false)
 //	for agent, err := range c.Agents(ctx, "", "") { … }
 //
 // A method is one request, or one for each page of a list. Every error that the
-// gateway returns is an *errcode.Error; errcode.Of returns its code.
+// gateway returns is an *errcode.Error; errcode.CodeOf returns its code.
 // The package neither retries nor caches, and it does not import the server.
 package client
 
@@ -82,10 +82,10 @@ func Dial(dir string) (*Client, error) {
 	return newClient(&http.Transport{DialContext: dial}), nil
 }
 
-// Remote returns a client of the gateway at base, an http or https URL,
+// NewRemote returns a client of the gateway at base, an http or https URL,
 // authenticated with token; "" sends no token. It does not connect yet. It
 // rejects a token for plain http unless the host is a loopback address.
-func Remote(base, token string) (*Client, error) {
+func NewRemote(base, token string) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, errcode.New(errcode.InvalidArguments, "invalid gateway address; want an http or https URL such as http://127.0.0.1:7464, without a token")
@@ -109,8 +109,8 @@ func (c *Client) WithToken(token string) (*Client, error) {
 	return &clone, nil
 }
 
-// Local returns a client of a handler in this process.
-func Local(handler http.Handler) *Client { return newClient(inProcessTransport{handler}) }
+// NewLocal returns a client of a handler in this process.
+func NewLocal(handler http.Handler) *Client { return newClient(inProcessTransport{handler}) }
 
 // Close closes idle connections.
 func (c *Client) Close() error {

@@ -21,14 +21,14 @@ func TestRemote_RejectsTokenOverPlainHTTP(t *testing.T) {
 		"http://gw.example.com": false, "http://192.0.2.1": false, "http://localhost.example.com": false, "http://0.0.0.0": false,
 		"ftp://127.0.0.1": false, "127.0.0.1:7464": false, "": false, "http://": false, "http://me:rc_x@127.0.0.1": false, "http://127.0.0.1/?token=rc_x": false, "http://127.0.0.1/#x": false,
 	} {
-		if _, err := client.Remote(base, "rc_x"); (err == nil) != want || err != nil && (errcode.Of(err) != errcode.InvalidArguments || strings.Contains(err.Error(), "rc_x")) {
+		if _, err := client.NewRemote(base, "rc_x"); (err == nil) != want || err != nil && (errcode.CodeOf(err) != errcode.InvalidArguments || strings.Contains(err.Error(), "rc_x")) {
 			t.Errorf("%q: %v, want accepted: %v", base, err, want)
 		}
 	}
-	if _, err := client.Remote("http://gw.example.com", ""); err != nil {
+	if _, err := client.NewRemote("http://gw.example.com", ""); err != nil {
 		t.Errorf("without a token: %v", err)
 	}
-	if _, err := client.Remote("http://127.0.0.1", "a b"); err == nil || strings.Contains(err.Error(), "a b") {
+	if _, err := client.NewRemote("http://127.0.0.1", "a b"); err == nil || strings.Contains(err.Error(), "a b") {
 		t.Errorf("an invalid token: %v", err)
 	}
 }
@@ -40,12 +40,12 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	c, err := client.Remote(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{}, handler)+"/team/", "rc_x")
+	c, err := client.NewRemote(gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{}, handler)+"/team/", "rc_x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Role(t.Context(), "a"); err == nil {
+	if _, err := c.FindRole(t.Context(), "a"); err == nil {
 		t.Error("no error")
 	}
 	if got := <-asked; got != "/team/api/v1/roles/a Bearer rc_x" || len(asked) > 0 {
@@ -67,29 +67,29 @@ func TestClient_SameOverBothTransports(t *testing.T) {
 		if !ok || refused.Code != errcode.RoleExists || refused.Details["roleId"] != string(role.ID) {
 			t.Errorf("the same name again: %v", err)
 		}
-		got, err := c.Role(t.Context(), "a/b")
+		got, err := c.FindRole(t.Context(), "a/b")
 		if err != nil || got.ID != role.ID {
 			t.Errorf("by name: %+v, %v", got, err)
 		}
-		verdict, err := c.Can(t.Context(), wire.Question{Role: "a/b", Tool: "put_artifact"})
+		verdict, err := c.CheckAccess(t.Context(), wire.Question{Role: "a/b", Tool: "put_artifact"})
 		if err != nil || !verdict.Allowed {
 			t.Errorf("can: %+v, %v", verdict, err)
 		}
-		holders, err := c.Who(t.Context(), wire.Question{Who: "put_artifact"})
+		holders, err := c.ListHolders(t.Context(), wire.Question{Who: "put_artifact"})
 		if err != nil || len(holders.Roles) != 1 {
 			t.Errorf("who: %+v, %v", holders, err)
 		}
 		task := f.Run(t, "go")
-		shown, err := c.Task(t.Context(), string(task.ID))
+		shown, err := c.FindTask(t.Context(), string(task.ID))
 		if err != nil || string(shown.Result) != `"done"` || shown.Groups.String() != "*" {
 			t.Errorf("task: %+v, %v", shown, err)
 		}
-		artifacts := gatewaytest.Collect(t, c.Artifacts(t.Context(), ""))
-		content, err := c.Content(t.Context(), artifacts[0].ID)
+		artifacts := gatewaytest.Collect(t, c.ListArtifacts(t.Context(), ""))
+		content, err := c.ArtifactContent(t.Context(), artifacts[0].ID)
 		if err != nil || string(content) != "figures" {
 			t.Errorf("content: %q, %v", content, err)
 		}
-		if health, err := c.Health(t.Context()); err != nil || health.Status != "ok" {
+		if health, err := c.CheckHealth(t.Context()); err != nil || health.Status != "ok" {
 			t.Errorf("health: %+v, %v", health, err)
 		}
 	})

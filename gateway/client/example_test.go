@@ -18,7 +18,7 @@ import (
 )
 
 // A client creates a role and asks whether it may call tools. The gateway is in
-// this process; client.Dial and client.Remote reach others.
+// this process; client.Dial and client.NewRemote reach others.
 func Example() {
 	handler, done, err := newGateway()
 	if err != nil {
@@ -26,13 +26,13 @@ func Example() {
 	}
 	defer done()
 
-	ctx, c := context.Background(), client.Local(handler)
+	ctx, c := context.Background(), client.NewLocal(handler)
 	use := toolgroups.Of("workspace")
 	if _, err := c.CreateRole(ctx, client.RoleRequest{Name: "reader", Use: &use}, false); err != nil {
 		log.Fatal(err)
 	}
 	for _, tool := range []string{"read_file", "run_command"} {
-		v, err := c.Can(ctx, client.Question{Role: "reader", Tool: tool})
+		v, err := c.CheckAccess(ctx, client.Question{Role: "reader", Tool: tool})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -45,14 +45,14 @@ func Example() {
 
 // newGateway returns a gateway for an empty organization in memory.
 func newGateway() (handler http.Handler, done func(), err error) {
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{
 		Store: memory.New(), Groups: groups, Model: func(string) (model.Model, error) { return nil, errors.New("no model") },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		return nil, nil, errors.Join(err, rt.Close())
 	}
 	handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator})

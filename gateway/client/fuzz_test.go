@@ -30,7 +30,7 @@ func FuzzEventStream(f *testing.F) {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body.Bytes()) })
 		var got []string
 		var last error
-		for e, err := range client.Local(handler).Events(t.Context(), "t", 0, true) {
+		for e, err := range client.NewLocal(handler).TaskEvents(t.Context(), "t", 0, true) {
 			if last = err; err != nil {
 				break
 			}
@@ -68,18 +68,18 @@ func FuzzClientResponse(f *testing.F) {
 			w.WriteHeader(200 + int(status)%400)
 			_, _ = w.Write(body)
 		})
-		c := client.Local(handler)
-		_, err := c.Role(t.Context(), "r")
+		c := client.NewLocal(handler)
+		_, err := c.FindRole(t.Context(), "r")
 		wantErrorCode(t, err, 200+int(status)%400)
 		asked = 0
 		n := 0
-		for _, err := range c.Roles(t.Context()) {
+		for _, err := range c.ListRoles(t.Context()) {
 			if n++; err != nil && errcode.Message(err) == "" {
 				t.Errorf("an error without a message: %#v", err)
 			}
 		}
 		asked = 0
-		if content, err := c.Content(t.Context(), "x"); err == nil && !bytes.Equal(content, body) {
+		if content, err := c.ArtifactContent(t.Context(), "x"); err == nil && !bytes.Equal(content, body) {
 			t.Errorf("content %q, want %q", content, body)
 		}
 	})
@@ -92,7 +92,7 @@ func wantErrorCode(t *testing.T, err error, status int) {
 	if (status >= 300) && err == nil {
 		t.Errorf("status %d was read as a success", status)
 	}
-	if err != nil && errcode.Of(err) == "" {
+	if err != nil && errcode.CodeOf(err) == "" {
 		t.Errorf("%v has no code", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
-// MCP connects stdio of a client of the Model Context Protocol to the tools of
+// ServeMCP connects stdio of a client of the Model Context Protocol to the tools of
 // a role: it sends the lines of in to the gateway and writes the answers to
 // out. It returns when in has ended and calls in progress have been answered,
 // when the gateway or the role ends, or when ctx ends. A goroutine reads in; it
@@ -22,7 +22,7 @@ import (
 // Errors: those of the gateway, such as RoleNotFound; ToolUnavailable if the
 // gateway or the role ended first; ErrNotServed if the client's gateway is in
 // this process.
-func (c *Client) MCP(ctx context.Context, role string, in io.Reader, out io.Writer) error {
+func (c *Client) ServeMCP(ctx context.Context, role string, in io.Reader, out io.Writer) error {
 	if c.base == inProcessBaseURL && isInProcess(c.http.Transport) {
 		return ErrNotServed
 	}

@@ -20,13 +20,13 @@ import (
 // A ref names a role by id or exact name, and an agent by id or role name. With
 // dryRun, methods return the result of a change without making it.
 
-// Roles lists the active roles, sorted by name.
-func (c *Client) Roles(ctx context.Context) iter.Seq2[Role, error] {
+// ListRoles lists the active roles, sorted by name.
+func (c *Client) ListRoles(ctx context.Context) iter.Seq2[Role, error] {
 	return listAll[Role](ctx, c, apiPath("roles"), nil)
 }
 
-// Role returns one role.
-func (c *Client) Role(ctx context.Context, ref string) (Role, error) {
+// FindRole returns one role.
+func (c *Client) FindRole(ctx context.Context, ref string) (Role, error) {
 	return doJSON[Role](ctx, c, request{method: http.MethodGet, path: apiPath("roles", ref)})
 }
 
@@ -53,34 +53,34 @@ func dryRunQuery(run bool) url.Values {
 	return nil
 }
 
-// Agents lists the agents of a task with a status (working, idle or terminated),
+// ListAgents lists the agents of a task with a status (working, idle or terminated),
 // sorted by creation time. An empty task or status selects all.
-func (c *Client) Agents(ctx context.Context, task identity.TaskID, status string) iter.Seq2[Agent, error] {
+func (c *Client) ListAgents(ctx context.Context, task identity.TaskID, status string) iter.Seq2[Agent, error] {
 	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {status}})
 }
 
-// Agent returns one agent.
-func (c *Client) Agent(ctx context.Context, ref string) (AgentDetail, error) {
+// FindAgent returns one agent.
+func (c *Client) FindAgent(ctx context.Context, ref string) (AgentDetail, error) {
 	return doJSON[AgentDetail](ctx, c, request{method: http.MethodGet, path: apiPath("agents", ref)})
 }
 
-// Journal lists the events of an agent's stream, oldest first.
-func (c *Client) Journal(ctx context.Context, ref string) iter.Seq2[journal.Event, error] {
+// AgentJournal lists the events of an agent's stream, oldest first.
+func (c *Client) AgentJournal(ctx context.Context, ref string) iter.Seq2[journal.Event, error] {
 	return listAll[journal.Event](ctx, c, apiPath("agents", ref, "journal"), nil)
 }
 
-// Send sends a message to an agent on behalf of the operator.
-func (c *Client) Send(ctx context.Context, ref string, q MessageRequest) (SentMessage, error) {
+// SendMessage sends a message to an agent on behalf of the operator.
+func (c *Client) SendMessage(ctx context.Context, ref string, q MessageRequest) (SentMessage, error) {
 	return doJSON[SentMessage](ctx, c, request{method: http.MethodPost, path: apiPath("agents", ref, "messages"), body: q})
 }
 
-// Abort aborts the current turn of an agent.
-func (c *Client) Abort(ctx context.Context, ref string) (Agent, error) {
+// AbortTurn aborts the current turn of an agent.
+func (c *Client) AbortTurn(ctx context.Context, ref string) (Agent, error) {
 	return doJSON[Agent](ctx, c, request{method: http.MethodPost, path: apiPath("agents", ref, "abort")})
 }
 
-// Terminate terminates an agent and all its descendants.
-func (c *Client) Terminate(ctx context.Context, ref, reason string) (Agent, error) {
+// TerminateAgent terminates an agent and all its descendants.
+func (c *Client) TerminateAgent(ctx context.Context, ref, reason string) (Agent, error) {
 	return doJSON[Agent](ctx, c, request{method: http.MethodDelete, path: apiPath("agents", ref), query: reasonQuery(reason)})
 }
 
@@ -92,68 +92,68 @@ func reasonQuery(reason string) url.Values {
 	return url.Values{"reason": {reason}}
 }
 
-// Groups lists the tool groups, sorted by id.
-func (c *Client) Groups(ctx context.Context) iter.Seq2[toolgroups.Info, error] {
-	return listAll[toolgroups.Info](ctx, c, apiPath("tool-groups"), nil)
+// ListGroups lists the tool groups, sorted by id.
+func (c *Client) ListGroups(ctx context.Context) iter.Seq2[toolgroups.GroupInfo, error] {
+	return listAll[toolgroups.GroupInfo](ctx, c, apiPath("tool-groups"), nil)
 }
 
-// Group returns one tool group.
-func (c *Client) Group(ctx context.Context, id string) (toolgroups.Info, error) {
-	return doJSON[toolgroups.Info](ctx, c, request{method: http.MethodGet, path: apiPath("tool-groups", id)})
+// FindGroup returns one tool group.
+func (c *Client) FindGroup(ctx context.Context, id string) (toolgroups.GroupInfo, error) {
+	return doJSON[toolgroups.GroupInfo](ctx, c, request{method: http.MethodGet, path: apiPath("tool-groups", id)})
 }
 
-// Tools lists the tools of a group, sorted by name; an empty group selects all.
-func (c *Client) Tools(ctx context.Context, group string) iter.Seq2[Tool, error] {
+// ListTools lists the tools of a group, sorted by name; an empty group selects all.
+func (c *Client) ListTools(ctx context.Context, group string) iter.Seq2[Tool, error] {
 	return listAll[Tool](ctx, c, apiPath("tools"), url.Values{"group": {group}})
 }
 
-// Tool returns one tool.
-func (c *Client) Tool(ctx context.Context, name string) (Tool, error) {
+// FindTool returns one tool.
+func (c *Client) FindTool(ctx context.Context, name string) (Tool, error) {
 	return doJSON[Tool](ctx, c, request{method: http.MethodGet, path: apiPath("tools", name)})
 }
 
-// Quarantine lists the tools whose definitions wait for acceptance, sorted by
+// ListQuarantine lists the tools whose definitions wait for acceptance, sorted by
 // name.
-func (c *Client) Quarantine(ctx context.Context) iter.Seq2[QuarantinedTool, error] {
+func (c *Client) ListQuarantine(ctx context.Context) iter.Seq2[QuarantinedTool, error] {
 	return listAll[QuarantinedTool](ctx, c, apiPath("quarantine"), nil)
 }
 
-// Accept accepts the pending definition of a tool with this digest.
-func (c *Client) Accept(ctx context.Context, name, digest string) (QuarantinedTool, error) {
+// AcceptTool accepts the pending definition of a tool with this digest.
+func (c *Client) AcceptTool(ctx context.Context, name, digest string) (QuarantinedTool, error) {
 	return doJSON[QuarantinedTool](ctx, c, request{method: http.MethodPost, path: apiPath("tools", name, "accept"), body: wire.AcceptRequest{Digest: digest}})
 }
 
-// Can reports whether the gate would allow a call of q.Tool by q.Role or
+// CheckAccess reports whether the gate would allow a call of q.Tool by q.Role or
 // q.Agent.
-func (c *Client) Can(ctx context.Context, q Question) (Verdict, error) {
+func (c *Client) CheckAccess(ctx context.Context, q Question) (Verdict, error) {
 	return doJSON[Verdict](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// Who lists the roles and agents that may call the tool q.Who.
-func (c *Client) Who(ctx context.Context, q Question) (Holders, error) {
+// ListHolders lists the roles and agents that may call the tool q.Who.
+func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// Tasks lists the tasks with a status (running, done, failed or cancelled), sorted
+// ListTasks lists the tasks with a status (running, done, failed or cancelled), sorted
 // by creation time and without results. An empty status selects all.
-func (c *Client) Tasks(ctx context.Context, status string) iter.Seq2[Task, error] {
+func (c *Client) ListTasks(ctx context.Context, status string) iter.Seq2[Task, error] {
 	return listAll[Task](ctx, c, apiPath("tasks"), url.Values{"status": {status}})
 }
 
-// Task returns one task with its result.
-func (c *Client) Task(ctx context.Context, id string) (Task, error) {
+// FindTask returns one task with its result.
+func (c *Client) FindTask(ctx context.Context, id string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", id)})
 }
 
-// Cancel cancels a task. A task that has ended is returned unchanged.
-func (c *Client) Cancel(ctx context.Context, id, reason string) (Task, error) {
+// CancelTask cancels a task. A task that has ended is returned unchanged.
+func (c *Client) CancelTask(ctx context.Context, id, reason string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})
 }
 
-// Events yields the public events of a task after an event number, until its
+// TaskEvents yields the public events of a task after an event number, until its
 // result. With follow it waits for further events, and reports an error if the
 // stream ends before the task.
-func (c *Client) Events(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
+func (c *Client) TaskEvents(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		query := url.Values{"after": {strconv.FormatUint(after, 10)}}
 		if follow {
@@ -183,20 +183,20 @@ func (c *Client) Events(ctx context.Context, task string, after uint64, follow b
 	}
 }
 
-// Artifacts lists the artifacts of a task, sorted by creation time. An empty
+// ListArtifacts lists the artifacts of a task, sorted by creation time. An empty
 // task selects all.
-func (c *Client) Artifacts(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
+func (c *Client) ListArtifacts(ctx context.Context, task identity.TaskID) iter.Seq2[Artifact, error] {
 	return listAll[Artifact](ctx, c, apiPath("artifacts"), url.Values{"task": {string(task)}})
 }
 
-// Artifact returns the record of an artifact, given its id or reference.
-func (c *Client) Artifact(ctx context.Context, ref string) (Artifact, error) {
+// FindArtifact returns the record of an artifact, given its id or reference.
+func (c *Client) FindArtifact(ctx context.Context, ref string) (Artifact, error) {
 	return doJSON[Artifact](ctx, c, request{method: http.MethodGet, path: apiPath("artifacts", ref)})
 }
 
-// Content returns the content of an artifact: text and bytes as stored, other
+// ArtifactContent returns the content of an artifact: text and bytes as stored, other
 // values as JSON.
-func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
+func (c *Client) ArtifactContent(ctx context.Context, ref string) ([]byte, error) {
 	answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("artifacts", ref), query: url.Values{"content": {"1"}}})
 	if err != nil {
 		return nil, err
@@ -205,16 +205,16 @@ func (c *Client) Content(ctx context.Context, ref string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
-// Sweep deletes stored contents that no artifact references. With dryRun it
+// CollectGarbage deletes stored contents that no artifact references. With dryRun it
 // only counts them.
-func (c *Client) Sweep(ctx context.Context, dryRun bool) (SweepResult, error) {
+func (c *Client) CollectGarbage(ctx context.Context, dryRun bool) (SweepResult, error) {
 	return doJSON[SweepResult](ctx, c, request{method: http.MethodPost, path: apiPath("sweep"), query: dryRunQuery(dryRun)})
 }
 
-// Backup returns a backup of the organization's file. The caller must read and
-// close it. The backup is complete if reading ends with io.EOF; persist.Verify
+// OpenBackup returns a backup of the organization's file. The caller must read and
+// close it. The backup is complete if reading ends with io.EOF; persist.VerifyBackup
 // checks its contents.
-func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
+func (c *Client) OpenBackup(ctx context.Context) (io.ReadCloser, error) {
 	answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("backup")})
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
 	return answer.Body, nil
 }
 
-// Health reports whether the process answers.
-func (c *Client) Health(ctx context.Context) (Health, error) {
+// CheckHealth reports whether the process answers.
+func (c *Client) CheckHealth(ctx context.Context) (Health, error) {
 	return doJSON[Health](ctx, c, request{method: http.MethodGet, path: "/healthz"})
 }

@@ -44,7 +44,7 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage)
 	if err != nil {
 		return failedCall(AskName, err)
 	}
-	id, err := s.rt.Start(ctx, org.TaskSpec{Text: text, Caller: sc.caller})
+	id, err := s.rt.StartTask(ctx, org.TaskSpec{Text: text, Caller: sc.caller})
 	if err != nil {
 		return failedCall(AskName, err)
 	}
@@ -80,13 +80,13 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID) outcome {
 	defer cancel()
 	defer context.AfterFunc(s.lifetime, cancel)()
 	done := 0.0
-	for e, err := range s.rt.Watch(streamCtx, id, 0) {
+	for e, err := range s.rt.WatchTask(streamCtx, id, 0) {
 		if err != nil {
 			break
 		}
 		if line := progressText(e); line != "" {
 			done++
-			tool.Report(ctx, tool.Progress{Done: done, Message: line})
+			tool.ReportProgress(ctx, tool.Progress{Done: done, Message: line})
 		}
 	}
 	switch {
@@ -105,7 +105,7 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID) outcome {
 
 // cancelTask cancels a task, also when ctx has ended.
 func (s *Server) cancelTask(ctx context.Context, id identity.TaskID, why string) {
-	if err := s.rt.Cancel(context.WithoutCancel(ctx), id, why); err != nil {
+	if err := s.rt.CancelTask(context.WithoutCancel(ctx), id, why); err != nil {
 		s.log.Error("task not cancelled", "task", id, "error", err)
 	}
 }

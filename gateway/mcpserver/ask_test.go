@@ -118,7 +118,7 @@ func TestAsk_HiddenWithoutOrgManagement(t *testing.T) {
 	if _, err := session.CallTool(t.Context(), askParams("x")); err == nil || !strings.Contains(err.Error(), "Unknown tool") {
 		t.Errorf("after it was revoked: %v", err)
 	}
-	if tasks := f.rt.Org().Tasks(); len(tasks) != 0 {
+	if tasks := f.rt.Org().ListTasks(); len(tasks) != 0 {
 		t.Errorf("a task was started: %+v", tasks)
 	}
 }
@@ -155,10 +155,10 @@ func TestAsk_CancelsTaskWithCall(t *testing.T) {
 				_, _ = session.CallTool(ctx, askParams("think"))
 			}()
 			waitFor(t, "the model is called", generating)
-			tasks := f.rt.Org().Tasks()
+			tasks := f.rt.Org().ListTasks()
 			task := tasks[len(tasks)-1]
 			cancel()
-			ended, err := f.rt.Wait(t.Context(), task.ID)
+			ended, err := f.rt.WaitTask(t.Context(), task.ID)
 			if err != nil || ended.Status != org.Cancelled {
 				t.Errorf("the task is %s: %v", ended.Status, err)
 			}
@@ -191,7 +191,7 @@ func TestAsk_TaskSurvivesClose(t *testing.T) {
 	if got == nil || !got.IsError || !strings.Contains(textOf(got), "continues when it is resumed") {
 		t.Errorf("%+v", got)
 	}
-	if task := f.rt.Org().Tasks()[0]; task.Status != org.Running {
+	if task := f.rt.Org().ListTasks()[0]; task.Status != org.Running {
 		t.Errorf("the task is %s", task.Status)
 	}
 }

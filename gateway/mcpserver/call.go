@@ -21,13 +21,13 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 		return outcome{}
 	}
 	var definition tool.Definition
-	if h, ok := snapshot.Lookup(c.name); ok {
+	if h, ok := snapshot.LookupTool(c.name); ok {
 		definition = h.Definition
 	}
 	if !c.secureAllowed(definition) {
 		return outcome{}
 	}
-	a, err := s.rt.Invoke(c.withCredentials(ctx, definition.Auth), sc.caller, c.name, c.args)
+	a, err := s.rt.InvokeTool(c.withCredentials(ctx, definition.Auth), sc.caller, c.name, c.args)
 	switch {
 	case err != nil:
 		return failedCall(c.name, err)
@@ -40,14 +40,14 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 // offers reports whether a tool is offered to the caller in some workflow
 // state.
 func (s *Server) offers(sc *clientScope, name string) bool {
-	return slices.ContainsFunc(s.rt.Gate().Subject(sc.caller).Listable(), func(o tool.Definition) bool { return o.Name == name })
+	return slices.ContainsFunc(s.rt.Gate().Subject(sc.caller).ListableTools(), func(o tool.Definition) bool { return o.Name == name })
 }
 
 // failedCall returns the outcome of a call that returned err instead of a
 // result. Errors with a code become failures for the model to read; others stay
 // internal.
 func failedCall(name string, err error) outcome {
-	if errcode.Of(err) == errcode.Internal {
+	if errcode.CodeOf(err) == errcode.Internal {
 		return outcome{err: err}
 	}
 	r := tool.Failure(name, err)

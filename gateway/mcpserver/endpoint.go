@@ -161,7 +161,7 @@ func (s *Server) refresh(e *endpoint) {
 		s.closeEndpoint(e)
 		return
 	}
-	s.cachedListing(e, s.rt.Gate().Subject(identity.ByCaller(systemUser, e.role)).Listable())
+	s.cachedListing(e, s.rt.Gate().Subject(identity.ByCaller(systemUser, e.role)).ListableTools())
 }
 
 // closeEndpoint removes an endpoint and ends its sessions. Calls in progress
@@ -196,7 +196,7 @@ func (s *Server) expireIdle(now time.Time) {
 
 // toolListFor returns the tool list of a caller now.
 func (s *Server) toolListFor(sc *clientScope) *listing {
-	offered := s.rt.Gate().Subject(sc.caller).Listable()
+	offered := s.rt.Gate().Subject(sc.caller).ListableTools()
 	if len(offered) == 0 { // perhaps only this caller, because of its workflow state
 		return s.newListing(sc.endpoint.toolset, nil)
 	}

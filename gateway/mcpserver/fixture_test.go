@@ -89,8 +89,8 @@ func (p *probe) wait(ctx context.Context, _ noArgs) (string, error) {
 
 func count(ctx context.Context, _ noArgs) (string, error) {
 	for i := range 3 {
-		tool.Report(ctx, tool.Progress{Done: float64(i + 1), Total: 3, Message: "step\n" + string(rune('a'+i))})
-		tool.Report(ctx, tool.Progress{Done: 1, Message: "a step back"})
+		tool.ReportProgress(ctx, tool.Progress{Done: float64(i + 1), Total: 3, Message: "step\n" + string(rune('a'+i))})
+		tool.ReportProgress(ctx, tool.Progress{Done: 1, Message: "a step back"})
 	}
 	return "counted", nil
 }
@@ -131,7 +131,7 @@ func (p fixtureConfig) open(t testing.TB) *fixture {
 			return model.Answer{Finish: model.FinishEnd, Text: "done"}
 		}
 	}
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{
 		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.FakeAuthn{},
 		Model: func(string) (model.Model, error) { return p.model, nil },
@@ -141,7 +141,7 @@ func (p fixtureConfig) open(t testing.TB) *fixture {
 	}
 	t.Cleanup(func() { rt.Close() })
 	f := &fixture{rt: rt, probe: &probe{began: make(chan struct{}, 16), ended: make(chan struct{}, 16)}, roles: map[string]identity.RoleID{}}
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	f.register(t, toolgroups.Group{ID: "probe", Description: "tools of the tests", Tools: f.probe.tools(t)})
@@ -164,7 +164,7 @@ func (f *fixture) serveHTTP(t testing.TB, config mcpserver.Config) {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		if err := f.server.Serve(w, r, f.sender(r)); err != nil {
-			http.Error(w, string(errcode.Of(err))+": "+errcode.Message(err), http.StatusNotFound)
+			http.Error(w, string(errcode.CodeOf(err))+": "+errcode.Message(err), http.StatusNotFound)
 		}
 	}
 	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp", "/roles/{role}/mcp/{toolset...}"} {
@@ -194,7 +194,7 @@ func (f *fixture) sender(r *http.Request) identity.Principal {
 
 func (f *fixture) register(t testing.TB, g toolgroups.Group) {
 	t.Helper()
-	if _, err := f.rt.Groups().Register("tests", g); err != nil {
+	if _, err := f.rt.Groups().RegisterGroup("tests", g); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -80,7 +80,7 @@ func (s *Server) encodeList(tools []*sdk.Tool) (sessionJSON, statelessJSON []byt
 // describeTool converts a definition to the protocol's type. A tool with an
 // unknown effect is marked as destructive.
 func describeTool(d tool.Definition) *sdk.Tool {
-	mutates := d.Effect == tool.Mutating || !d.Effect.Valid()
+	mutates := d.Effect == tool.Mutating || !d.Effect.IsValid()
 	schema := d.Input
 	if d.Declared != nil {
 		schema = d.Declared.ClientSchema()

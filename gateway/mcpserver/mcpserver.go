@@ -167,7 +167,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 		toolset = strings.TrimSuffix(toolset, "/")
 	}
 	sc, err := s.scopeFor(sender, r.PathValue("role"), toolset)
-	if errcode.Of(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
+	if errcode.CodeOf(err) == errcode.GroupNotFound && r.Method == http.MethodPost {
 		s.answerUnknownToolset(w, r, sender)
 		return nil
 	}

@@ -34,7 +34,7 @@ func (s *Server) runWithProgress(ctx context.Context, send func(tool.Progress), 
 		}
 	})
 	go func() { done <- s.callRecovered(inner, run) }()
-	forward := tool.Monotonic(func(p tool.Progress) { send(sanitizeProgress(p)) })
+	forward := tool.MonotonicProgress(func(p tool.Progress) { send(sanitizeProgress(p)) })
 	for {
 		select {
 		case p := <-reports:

@@ -126,11 +126,11 @@ func TestPrompts_RevokedWithGroup(t *testing.T) {
 		check("after a reload", "trip", nowhere)
 		f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}})
 		check("after another reload", "a b", hello)
-		if err := f.rt.Groups().Unregister("tests", "travel"); err != nil {
+		if err := f.rt.Groups().UnregisterGroup("tests", "travel"); err != nil {
 			t.Fatal(err)
 		}
 		check("when the group is gone", "", nowhere)
-		if _, err := f.rt.Groups().Register("another owner", toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}}); err != nil {
+		if _, err := f.rt.Groups().RegisterGroup("another owner", toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}}); err != nil {
 			t.Fatal(err)
 		}
 		check("when another owner has a group of this name", "", nowhere)

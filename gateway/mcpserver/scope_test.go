@@ -47,7 +47,7 @@ func TestScope_OperatorMustNameRole(t *testing.T) {
 func TestScope_HidesGroupsWithoutTools(t *testing.T) {
 	f := openFixture(t)
 	one := must(t)(tool.New("only", "of the server", func(context.Context, noArgs) (string, error) { return "", nil }, nil))
-	if _, err := f.rt.Groups().Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Tools: []tool.Tool{one}}); err != nil {
+	if _, err := f.rt.Groups().RegisterGroup(toolgroups.Server("far"), toolgroups.Group{ID: "far", Tools: []tool.Tool{one}}); err != nil {
 		t.Fatal(err)
 	}
 	all, server := toolgroups.All(), "far"

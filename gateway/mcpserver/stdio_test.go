@@ -109,7 +109,7 @@ func TestServeStdio_RejectsUnknownRole(t *testing.T) {
 		role   string
 	}{{operator, "missing"}, {identity.ByCaller("ann", f.roles["tester"]), "clerk"}} {
 		err := f.server.ServeStdio(t.Context(), strings.NewReader(""), io.Discard, c.sender, c.role)
-		if errcode.Of(err) != errcode.RoleNotFound {
+		if errcode.CodeOf(err) != errcode.RoleNotFound {
 			t.Errorf("%s as %s: %v", c.sender, c.role, err)
 		}
 	}

@@ -208,7 +208,7 @@ func TestToolbox_SecureArgumentsNeedExtension(t *testing.T) {
 	if err := f.rt.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range f.rt.Store().Follow(t.Context(), 0, false) {
+	for e, err := range f.rt.Store().FollowEvents(t.Context(), 0, false) {
 		text, _ := json.Marshal(e)
 		if err != nil || strings.Contains(string(text), `"secureArguments`) {
 			t.Errorf("on record: %s, %v", text, err)

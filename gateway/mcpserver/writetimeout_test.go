@@ -23,7 +23,7 @@ func (f *fixture) registerTalkTool(t *testing.T) (ended chan struct{}) {
 	talk := must(t)(tool.New("talk", "reports much progress", func(ctx context.Context, _ noArgs) (string, error) {
 		defer func() { ended <- struct{}{} }()
 		for i := 1.0; ctx.Err() == nil; i++ {
-			tool.Report(ctx, tool.Progress{Done: i, Message: strings.Repeat("x", 1000)})
+			tool.ReportProgress(ctx, tool.Progress{Done: i, Message: strings.Repeat("x", 1000)})
 		}
 		return "", ctx.Err()
 	}, nil))

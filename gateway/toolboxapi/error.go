@@ -20,7 +20,7 @@ type errorBody struct {
 // respondError logs internal errors with their cause and answers in Toolbox's
 // form.
 func (a *API) respondError(w http.ResponseWriter, r *http.Request, err error) {
-	a.config.OnRefused(errcode.Of(err))
+	a.config.OnRefused(errcode.CodeOf(err))
 	status := statusOf(err)
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		a.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -30,7 +30,7 @@ func (a *API) respondError(w http.ResponseWriter, r *http.Request, err error) {
 
 // statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
-	if errcode.Of(err) == unsupportedMediaType {
+	if errcode.CodeOf(err) == unsupportedMediaType {
 		return http.StatusUnsupportedMediaType
 	}
 	return wire.StatusOf(err)

@@ -58,7 +58,7 @@ func Example() {
 // newGreetingRuntime returns a runtime in memory and a role with the tool greet.
 func newGreetingRuntime() (*runtime.Runtime, identity.RoleID, error) {
 	rt, err := runtime.New(runtime.Config{
-		Store: memory.New(), Groups: toolgroups.NewManager(toolgroups.Reserved()...),
+		Store: memory.New(), Groups: toolgroups.NewManager(toolgroups.ReservedIDs()...),
 		Model: func(string) (model.Model, error) { return nil, errors.New("no model") },
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func newGreetingRuntime() (*runtime.Runtime, identity.RoleID, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err := rt.Register("demo", toolgroups.Group{ID: "greetings", Description: "Greetings.", Tools: []tool.Tool{greet}}); err != nil {
+	if _, err := rt.RegisterGroup("demo", toolgroups.Group{ID: "greetings", Description: "Greetings.", Tools: []tool.Tool{greet}}); err != nil {
 		return nil, "", err
 	}
 	use := toolgroups.Of("greetings")

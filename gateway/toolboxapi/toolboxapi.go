@@ -112,7 +112,7 @@ type scope struct {
 
 // tools yields the tools that are available in some workflow state.
 func (s scope) tools(yield func(tool.Definition) bool) {
-	for _, d := range s.rt.Gate().Subject(s.by).Listable() {
+	for _, d := range s.rt.Gate().Subject(s.by).ListableTools() {
 		if !takesSecureArgs(d) && !yield(d) {
 			return
 		}
@@ -163,7 +163,7 @@ func (a *API) invoke(w http.ResponseWriter, r *http.Request) error {
 // bodyError returns the error for an invalid body. As in Toolbox, an unknown
 // tool takes precedence.
 func (s scope) bodyError(name string, err error) error {
-	if _, ok := s.tool(name); !ok && errcode.Of(err) == errcode.InvalidArguments {
+	if _, ok := s.tool(name); !ok && errcode.CodeOf(err) == errcode.InvalidArguments {
 		return unknownTool(name)
 	}
 	return err
@@ -172,7 +172,7 @@ func (s scope) bodyError(name string, err error) error {
 // call runs a call and returns the text of its result.
 func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte, error) {
 	var known tool.Definition
-	if h, ok := s.snapshot.Lookup(name); ok {
+	if h, ok := s.snapshot.LookupTool(name); ok {
 		known = h.Definition
 	}
 	if takesSecureArgs(known) {
@@ -182,7 +182,7 @@ func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte,
 	if known.Auth != nil {
 		ctx = tool.WithCredentials(ctx, tool.Credentials{Tokens: mcpserver.Tokens(r.Header, known.Auth)})
 	}
-	admitted, err := s.rt.Invoke(ctx, s.by, name, args)
+	admitted, err := s.rt.InvokeTool(ctx, s.by, name, args)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ import (
 // API for a caller in the role flights.
 func newToolboxFixture(t *testing.T) (mine, operator *gatewaytest.Fixture) {
 	t.Helper()
-	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.Reserved()...)
+	store, groups := persisttest.Open(t), toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Authn: gatewaytest.FakeAuthn{},
 		Model: func(string) (model.Model, error) { return nil, errors.New("no model in this test") }})
 	if err != nil {
@@ -201,7 +201,7 @@ func TestToolbox_TokensReachOnlyGate(t *testing.T) {
 	if err := mine.Runtime.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range mine.Store.Follow(t.Context(), 0, false) {
+	for e, err := range mine.Store.FollowEvents(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func sortedFields(words string) []string {
 func TestToolbox_HidesToolsetsWithoutTools(t *testing.T) {
 	mine, f := newToolboxFixture(t)
 	all, server := toolgroups.All(), "far"
-	if _, err := f.Runtime.Register(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
+	if _, err := f.Runtime.RegisterGroup(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	role, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})

@@ -116,7 +116,7 @@ type ErrorDetail struct {
 
 // WriteError answers with an error: its status, and an ErrorBody.
 func WriteError(w http.ResponseWriter, err error) {
-	status, body := StatusOf(err), ErrorBody{Error: ErrorDetail{Code: errcode.Of(err), Message: errcode.Message(err)}}
+	status, body := StatusOf(err), ErrorBody{Error: ErrorDetail{Code: errcode.CodeOf(err), Message: errcode.Message(err)}}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		body.Error.Details = e.Details
 	}
@@ -132,7 +132,7 @@ func WriteError(w http.ResponseWriter, err error) {
 // StatusOf returns the HTTP status of an error, 500 for one without a known
 // code.
 func StatusOf(err error) int {
-	if status, ok := statuses[errcode.Of(err)]; ok {
+	if status, ok := statuses[errcode.CodeOf(err)]; ok {
 		return status
 	}
 	return http.StatusInternalServerError

@@ -130,7 +130,7 @@ func Open(o Options) (*App, error) {
 	o = o.withDefaults()
 	a := &App{
 		options: o, store: store, readOnly: o.Fatal == nil,
-		groups: toolgroups.NewManager(toolgroups.Reserved()...), registry: prometheus.NewRegistry(),
+		groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{},
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 	}
@@ -153,7 +153,7 @@ func (a *App) openRuntime() (err error) {
 		Store: a.store, Groups: a.groups, Model: a.model,
 		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
-		Observe: a.metrics.Observe, Authn: &a.services,
+		Observe: a.metrics.ObserveEvent, Authn: &a.services,
 	})
 	return err
 }
@@ -171,7 +171,7 @@ func (a *App) openModules() error {
 	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime.OwnerStore())
 	a.loader.Log = a.options.Log
 	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.limits.commands, Network: a.limits.requests}
-	return errors.Join(builtin.Register(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
+	return errors.Join(builtin.RegisterGroups(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
 }
 
 // Handler returns the HTTP API. It does not check the Host and Origin headers;
@@ -179,7 +179,7 @@ func (a *App) openModules() error {
 func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
-		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.Refused, MCP: a.MCP,
+		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
 		Pins: a.pins, WaitIdle: a.loader.WaitIdle,
 	})
 }
@@ -188,15 +188,15 @@ func (a *App) Handler() (http.Handler, error) {
 func (a *App) registerModuleKinds() error {
 	ours := []modules.Kind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
 	for _, k := range append(ours, a.options.Kinds...) {
-		if err := a.kinds.Register(k); err != nil {
+		if err := a.kinds.RegisterKind(k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Seq returns the sequence number of the last commit.
-func (a *App) Seq() uint64 { return a.store.Seq() }
+// LastSeq returns the sequence number of the last commit.
+func (a *App) LastSeq() uint64 { return a.store.LastSeq() }
 
 // Close stops the agents, modules and models and closes the store. Unfinished tasks
 // can be resumed later. It also releases an App that Open built only in part.
@@ -223,7 +223,7 @@ func (a *App) moduleHost(name string) modules.Host {
 	return modules.Host{
 		Log:     a.options.Log.With("module", name),
 		Store:   a.Runtime.OwnerStore(),
-		Changed: func() { a.loader.Changed(name) },
+		Changed: func() { a.loader.NotifyChanged(name) },
 	}
 }
 

@@ -27,9 +27,9 @@ type authService struct {
 	unreachable *atomic.Bool // whether the last request to its issuer failed
 }
 
-// Verify implements gate.Authn. The verification stays valid as long as the same
+// VerifyToken implements gate.Authn. The verification stays valid as long as the same
 // service is active.
-func (s *authServices) Verify(ctx context.Context, name, token string) (gate.Verified, error) {
+func (s *authServices) VerifyToken(ctx context.Context, name, token string) (gate.Verified, error) {
 	found, ok := s.byName()[name]
 	if !ok {
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
@@ -56,9 +56,9 @@ func (s *authServices) logVerify(of authService, err error) {
 		if of.unreachable.Swap(false) {
 			log.Info("issuer reachable again")
 		}
-	case errcode.Of(err) == errcode.Unauthenticated:
+	case errcode.CodeOf(err) == errcode.Unauthenticated:
 		log.Debug("token rejected", "reason", errcode.Message(err))
-	case errcode.Of(err) == errcode.ToolUnavailable && !of.unreachable.Swap(true):
+	case errcode.CodeOf(err) == errcode.ToolUnavailable && !of.unreachable.Swap(true):
 		log.Warn("issuer unreachable; calls with its tokens will retry", "error", errorReason(err))
 	}
 }

@@ -26,7 +26,7 @@ func browserPolicy(p builtin.NetworkPolicy) chrome.Policy {
 }
 
 // images stores screenshots as artifacts.
-type images struct{ store builtin.Artifacts }
+type images struct{ store builtin.ArtifactStore }
 
 // PutImage implements chrome.Artifacts.
 func (i images) PutImage(ctx context.Context, c tool.Call, mediaType string, data []byte, meta json.RawMessage) (string, error) {

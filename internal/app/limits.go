@@ -18,10 +18,10 @@ type liveLimits struct {
 }
 
 // commands returns the current limits of programs.
-func (b *liveLimits) commands() builtin.Commands {
+func (b *liveLimits) commands() builtin.CommandConfig {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return builtin.Commands{
+	return builtin.CommandConfig{
 		Unsandboxed: b.command.Open, Readable: b.command.Readable, Env: b.command.Env,
 		Limits: sandbox.Limits(b.command.Limits),
 	}

@@ -38,7 +38,7 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	if err != nil {
 		return nil, err
 	}
-	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.Refused}
+	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.CountRefused}
 	l := &HTTPListener{Handler: check.Wrap(handler)}
 	address = cmp.Or(address, section.Address, DefaultAddress)
 	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0); err != nil {
@@ -83,7 +83,7 @@ func (a *App) Client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Local(auth.TrustLocalOwner(handler)), nil
+	return client.NewLocal(auth.TrustLocalOwner(handler)), nil
 }
 
 // CloseWithin is Close with a timeout, because a tool or script that hangs must not

@@ -67,7 +67,7 @@ func TestAuthServices_LogRejectedTokens(t *testing.T) {
 	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"others","exp":99999999999}`, idp.URL))
 	verify := func() {
 		for _, name := range []string{"reachable", "closed", "unknown", "reachable", "closed"} {
-			if _, err := f.services.Verify(t.Context(), name, token); err == nil {
+			if _, err := f.services.VerifyToken(t.Context(), name, token); err == nil {
 				t.Errorf("%s accepts the token", name)
 			}
 		}

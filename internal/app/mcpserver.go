@@ -101,9 +101,9 @@ func environ(env map[string]config.Secret) []string {
 // nameTaken returns a function that reports whether a tool name belongs to another
 // owner than this module.
 func (a *App) nameTaken(module string) func(string) bool {
-	owner := modules.Owner(module)
+	owner := modules.OwnerOf(module)
 	return func(name string) bool {
-		handle, ok := a.groups.Snapshot().Lookup(name)
+		handle, ok := a.groups.Snapshot().LookupTool(name)
 		return ok && handle.Owner != owner
 	}
 }

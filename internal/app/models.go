@@ -200,8 +200,8 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 "rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
 }
 
-// Notes returns a note for each active model that has no API key, for the operator.
-func (a *App) Notes() []string { return a.models.Load().notes }
+// ModelNotes returns a note for each active model that has no API key, for the operator.
+func (a *App) ModelNotes() []string { return a.models.Load().notes }
 
 // CountsTokens reports whether an active model counts tokens. Scripts and recordings
 // do not.

@@ -84,7 +84,7 @@ func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []st
 	ch := a.prepare(ctx, cfg, orgConfig(cfg))
 	ch.problems = append(ch.problems, a.checkStaleModules(ch)...)
 	if len(ch.problems) == 0 {
-		if err := a.Runtime.Plan(ch.orgConfig); err != nil {
+		if err := a.Runtime.CheckConfig(ch.orgConfig); err != nil {
 			return nil, errors.Join(err, a.discard(ctx, ch))
 		}
 		return a.install(ctx, ch)
@@ -121,7 +121,7 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 	errs := make([]error, len(made))
 	var all sync.WaitGroup
 	for n := range made {
-		all.Go(func() { made[n].ready, errs[n] = a.loader.Stage(ctx, news[n]) })
+		all.Go(func() { made[n].ready, errs[n] = a.loader.StageModule(ctx, news[n]) })
 	}
 	all.Wait()
 	for n, m := range made {
@@ -194,8 +194,8 @@ func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *c
 	case kindSource:
 		return a.newSourceModule(cfg, m)
 	}
-	if !slices.Contains(a.kinds.Kinds(), m.Type) {
-		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.Kinds(), ", "))
+	if !slices.Contains(a.kinds.ListKinds(), m.Type) {
+		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.ListKinds(), ", "))
 	}
 	made, err := a.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: a.moduleHost(m.Name)})
 	if err != nil {
@@ -281,10 +281,10 @@ func (ch *configChange) summary() []string {
 func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 	leaves := ch.changedOwners()
 	for _, m := range ch.staged {
-		for _, id := range m.ready.Groups() {
+		for _, id := range m.ready.GroupIDs() {
 			groups = append(groups, string(id))
 		}
-		if len(m.ready.Groups()) > 0 {
+		if len(m.ready.GroupIDs()) > 0 {
 			servers = append(servers, m.Name)
 		}
 	}
@@ -294,13 +294,13 @@ func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 		}
 	}
 	s := a.groups.Snapshot()
-	for _, id := range s.IDs() {
-		if !leaves[s.Owner(id)] {
+	for _, id := range s.GroupIDs() {
+		if !leaves[s.GroupOwner(id)] {
 			groups = append(groups, string(id))
 		}
 	}
-	for _, name := range s.Servers() {
-		if !leaves[modules.Owner(name)] {
+	for _, name := range s.ServerNames() {
+		if !leaves[modules.OwnerOf(name)] {
 			servers = append(servers, name)
 		}
 	}
@@ -340,7 +340,7 @@ func (a *App) toolHint(cfg *config.Config, name string) string {
 	if slices.ContainsFunc(cfg.Tools, func(t config.DeclaredTool) bool { return t.Name == name }) {
 		return "it is a tool: list it in a document of kind: toolset, and name that"
 	}
-	if handle, ok := a.groups.Snapshot().Lookup(name); ok {
+	if handle, ok := a.groups.Snapshot().LookupTool(name); ok {
 		return "it is a tool of the group " + string(handle.Group)
 	}
 	return ""

@@ -26,8 +26,8 @@ type blockingModule struct {
 // Name implements modules.Module.
 func (m *blockingModule) Name() string { return m.name }
 
-// Groups implements modules.Module.
-func (m *blockingModule) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module.
+func (m *blockingModule) ToolGroups() []toolgroups.Group {
 	t, err := tool.New(m.name, "", func(context.Context, struct{}) (string, error) {
 		m.started <- struct{}{}
 		<-m.release
@@ -61,7 +61,7 @@ func TestReconfigure_RevokesDuringCalls(t *testing.T) {
 			role, _ := f.Runtime.Org().RoleNamed("reader")
 			ended := make(chan error, 1)
 			go func() {
-				_, err := f.Runtime.Invoke(context.Background(), identity.ByCaller("ann", role.ID), "v", nil)
+				_, err := f.Runtime.InvokeTool(context.Background(), identity.ByCaller("ann", role.ID), "v", nil)
 				ended <- err
 			}()
 			<-started
@@ -149,8 +149,8 @@ type slowModule struct {
 // Name implements modules.Module.
 func (m *slowModule) Name() string { return m.name }
 
-// Groups implements modules.Module.
-func (m *slowModule) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module.
+func (m *slowModule) ToolGroups() []toolgroups.Group {
 	if m.asked++; m.asked == 2 {
 		close(m.refreshing)
 		<-m.release

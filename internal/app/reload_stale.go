@@ -69,7 +69,7 @@ func configuredSets(spec org.RoleSpec, preset *toolgroups.Set) (use, grant toolg
 
 // hasGroup reports whether a set of a role contains a module's group.
 func hasGroup(role org.Role, set toolgroups.Set, id toolgroups.GroupID, module string) bool {
-	return set.Has(id) && (set.IsAll() || role.GroupOwners[id] == modules.Owner(module)) &&
+	return set.Has(id) && (set.IsAll() || role.GroupOwners[id] == modules.OwnerOf(module)) &&
 		(role.Server == "" || role.Server == module)
 }
 

@@ -51,9 +51,9 @@ func (a *App) drainReplaced(ctx context.Context, ch *configChange, removed []str
 func (a *App) unload(ctx context.Context, name string) error {
 	short, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	err := a.loader.Unload(short, name)
-	if errcode.Of(err) == errcode.Conflict {
-		return a.loader.Unload(ctx, name)
+	err := a.loader.UnloadModule(short, name)
+	if errcode.CodeOf(err) == errcode.Conflict {
+		return a.loader.UnloadModule(ctx, name)
 	}
 	return err
 }

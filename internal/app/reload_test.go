@@ -41,7 +41,7 @@ func (m *fakeModule) Provision(context.Context) error {
 	return nil
 }
 
-func (m *fakeModule) Groups() []toolgroups.Group {
+func (m *fakeModule) ToolGroups() []toolgroups.Group {
 	name := m.Tool
 	if name == "" {
 		name = m.name
@@ -123,7 +123,7 @@ func (f *fixture) allowedTools(tools ...string) string {
 	if !ok {
 		return "no role reader"
 	}
-	access := f.Runtime.Gate().Preview(f.Runtime.Org().RoleView(role.ID, toolgroups.All()), "")
+	access := f.Runtime.Gate().PreviewSubject(f.Runtime.Org().RoleView(role.ID, toolgroups.All()), "")
 	var list []string
 	for _, name := range tools {
 		if access.Authorize(name).Allowed() {
@@ -207,7 +207,7 @@ func TestReconfigure_InvalidConfigChangesNothing(t *testing.T) {
 			if diff := cmp.Diff(network.AllowHTTP, f.limits.requests().AllowHTTP); diff != "" || f.models.Load() != before {
 				t.Errorf("the network policy or the models changed:\n%s", diff)
 			}
-			if list := f.loader.Modules(); len(list) != 1 || list[0].Name != "a" {
+			if list := f.loader.ListModules(); len(list) != 1 || list[0].Name != "a" {
 				t.Errorf("modules are %v", list)
 			}
 		})
@@ -253,7 +253,7 @@ func TestReconfigure_ConflictingModuleKeepsOldOne(t *testing.T) {
 	if got := f.allowedTools("a", "b", "console_print"); got != "a" {
 		t.Errorf("the reader may call %q", got)
 	}
-	if list := f.loader.Modules(); len(list) != 2 {
+	if list := f.loader.ListModules(); len(list) != 2 {
 		t.Errorf("modules are %v", list)
 	}
 }
@@ -278,7 +278,7 @@ func TestReconfigure_ReusesUnchangedModels(t *testing.T) {
 	if _, err := f.reconfigure(t.Context(), f.read(one)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.model("two"); errcode.Of(err) != errcode.InvalidConfig {
+	if _, err := f.model("two"); errcode.CodeOf(err) != errcode.InvalidConfig {
 		t.Errorf("removed model: %v", err)
 	}
 }

@@ -132,7 +132,7 @@ func (a *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) e
 func (a *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
 	gone, tools := ch.removedOwners(), map[string]bool{}
 	for _, t := range ch.cfg.Tools {
-		old, ok := in.Lookup(t.Name)
+		old, ok := in.LookupTool(t.Name)
 		if ok && old.Owner != toolOwner(t) && (gone[old.Owner] || a.isSource(old.Owner)) {
 			groups, tools[t.Name] = append(groups, old.Group), true
 		}
@@ -145,7 +145,7 @@ func (a *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []to
 func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
 	owners := map[toolgroups.Owner]bool{}
 	for _, name := range ch.removed {
-		owners[modules.Owner(name)] = true
+		owners[modules.OwnerOf(name)] = true
 	}
 	return owners
 }
@@ -155,7 +155,7 @@ func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
 func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
 	owners := ch.removedOwners()
 	for _, m := range ch.staged {
-		owners[modules.Owner(m.Name)] = true
+		owners[modules.OwnerOf(m.Name)] = true
 	}
 	owners[toolgroups.Config] = true
 	return owners
@@ -166,18 +166,18 @@ func (a *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, 
 	info, _ := snapshot.Group(id)
 	rest := toolgroups.Group{ID: id, Description: info.Description}
 	for _, name := range info.Tools {
-		if handle, ok := snapshot.Lookup(name); ok && !names[name] {
+		if handle, ok := snapshot.LookupTool(name); ok && !names[name] {
 			rest.Tools = append(rest.Tools, handle.Tool)
 		}
 	}
-	_, err := a.Runtime.Register(info.Owner, rest)
+	_, err := a.Runtime.RegisterGroup(info.Owner, rest)
 	return err
 }
 
 // isSource reports whether an owner is a source in service.
 func (a *App) isSource(owner toolgroups.Owner) bool {
 	for name, m := range a.running {
-		if m.Type == kindSource && modules.Owner(name) == owner {
+		if m.Type == kindSource && modules.OwnerOf(name) == owner {
 			return true
 		}
 	}
@@ -186,7 +186,7 @@ func (a *App) isSource(owner toolgroups.Owner) bool {
 
 // toolOwner returns the owner of a declared tool.
 func toolOwner(t config.DeclaredTool) toolgroups.Owner {
-	return modules.Owner(toolbox.ModuleName(t.Source))
+	return modules.OwnerOf(toolbox.ModuleName(t.Source))
 }
 
 // checkToolNames returns a problem for each declared tool whose name belongs to an owner
@@ -197,7 +197,7 @@ func (a *App) checkToolNames(ch *configChange) (faults []*config.Error) {
 	}
 	snapshot, leaves := a.groups.Snapshot(), ch.changedOwners()
 	for _, t := range ch.cfg.Tools {
-		old, ok := snapshot.Lookup(t.Name)
+		old, ok := snapshot.LookupTool(t.Name)
 		switch {
 		case !ok || leaves[old.Owner] || old.Owner == toolOwner(t) || a.isSource(old.Owner):
 		case old.Owner == toolgroups.Builtin:

@@ -28,7 +28,7 @@ func (f *fixture) invoke(ctx context.Context, name, args string) (code, text str
 	if !ok {
 		return "no reader", ""
 	}
-	a, err := f.Runtime.Invoke(ctx, identity.ByCaller("ann", role.ID), name, json.RawMessage(args))
+	a, err := f.Runtime.InvokeTool(ctx, identity.ByCaller("ann", role.ID), name, json.RawMessage(args))
 	if err != nil {
 		return err.Error(), ""
 	}
@@ -218,7 +218,7 @@ func TestReconfigure_ReusesUnchangedAuthServices(t *testing.T) {
 	}
 	want(withToken, "", `[{"who":"ann"}]`)
 	want(t.Context(), "unauthenticated", "my")
-	verified, err := f.services.Verify(t.Context(), "my", token)
+	verified, err := f.services.VerifyToken(t.Context(), "my", token)
 	if err != nil || !verified.StillValid() {
 		t.Fatalf("the service is not active: %v", err)
 	}
@@ -295,7 +295,7 @@ func TestInstall_UndoesFailedRestriction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Runtime.Register("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
+	if _, err := f.Runtime.RegisterGroup("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
 		t.Fatal(err)
 	}
 	before := f.current
@@ -306,7 +306,7 @@ func TestInstall_UndoesFailedRestriction(t *testing.T) {
 	if got := f.allowedTools("x", "y", "danger"); got != "x y" || f.current != before {
 		t.Errorf("the reader may call %q, want what it could before", got)
 	}
-	if err := f.Runtime.Unregister("module/other", "new"); err != nil {
+	if err := f.Runtime.UnregisterGroup("module/other", "new"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.reconfigure(t.Context(), next); err != nil || f.allowedTools("x", "y") != "x y" {

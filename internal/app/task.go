@@ -13,10 +13,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Start begins a task. If cfg is not nil, Start applies it first and records it with the
+// StartTask begins a task. If cfg is not nil, Start applies it first and records it with the
 // task, so that Resume needs no files. It returns errcode.GroupNotFound if the task is
 // restricted to a group that is not registered.
-func (a *App) Start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
+func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if err := a.checkGroups(spec.Groups); err != nil {
 		return "", err
 	}
@@ -35,7 +35,7 @@ func (a *App) Start(ctx context.Context, spec org.TaskSpec, cfg *config.Config) 
 	if _, err := a.model(""); err != nil {
 		return "", err
 	}
-	return a.Runtime.Start(ctx, spec)
+	return a.Runtime.StartTask(ctx, spec)
 }
 
 // checkGroups rejects a restriction to groups that are not registered.
@@ -44,16 +44,16 @@ func (a *App) checkGroups(set *toolgroups.Set) error {
 		return nil
 	}
 	for _, id := range set.IDs() {
-		if a.groups.Snapshot().Owner(id) == "" {
+		if a.groups.Snapshot().GroupOwner(id) == "" {
 			return errcode.New(errcode.GroupNotFound, "no such tool group: %s", id)
 		}
 	}
 	return nil
 }
 
-// Resume continues a task that has not ended, under the given configuration or, if cfg is
+// ResumeTask continues a task that has not ended, under the given configuration or, if cfg is
 // nil, the one recorded with the task. It does nothing for a task that has ended.
-func (a *App) Resume(ctx context.Context, id identity.TaskID, cfg *config.Config) error {
+func (a *App) ResumeTask(ctx context.Context, id identity.TaskID, cfg *config.Config) error {
 	task, err := a.Runtime.TaskRecord(ctx, id)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *App) Resume(ctx context.Context, id identity.TaskID, cfg *config.Config
 	if err != nil {
 		return err
 	}
-	return a.Runtime.Resume(ctx, id)
+	return a.Runtime.ResumeTask(ctx, id)
 }
 
 // Unresumed is a task that ResumeAll did not resume, and why.
@@ -109,7 +109,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 
 // unfinished lists the tasks that have not ended, oldest first.
 func (a *App) unfinished() (list []org.Task) {
-	for _, task := range a.Runtime.Org().Tasks() {
+	for _, task := range a.Runtime.Org().ListTasks() {
 		if task.Status == org.Running {
 			list = append(list, task)
 		}
@@ -125,7 +125,7 @@ func (a *App) resumeTask(ctx context.Context, task org.Task) error {
 	if _, err := a.model(""); err != nil {
 		return err
 	}
-	return a.Runtime.Resume(ctx, task.ID)
+	return a.Runtime.ResumeTask(ctx, task.ID)
 }
 
 // restoreRecorded applies the configuration recorded under a hash; "" means none.
@@ -133,7 +133,7 @@ func (a *App) restoreRecorded(ctx context.Context, hash string) error {
 	if hash == "" {
 		return nil
 	}
-	record, err := a.Runtime.Artifacts().Blob(ctx, hash)
+	record, err := a.Runtime.Artifacts().ReadBlob(ctx, hash)
 	if err != nil {
 		return fmt.Errorf("read the recorded configuration: %w", err)
 	}

@@ -138,7 +138,7 @@ func (a *App) expandToolsets(next toolsets) error {
 		then, stays := next[id]
 		switch {
 		case !stays:
-			errs = append(errs, a.Runtime.Unregister(toolgroups.Config, id))
+			errs = append(errs, a.Runtime.UnregisterGroup(toolgroups.Config, id))
 			delete(a.toolsets, id)
 		case !there || !then.equal(now):
 			errs = append(errs, a.registerToolset(then))
@@ -152,11 +152,11 @@ func (a *App) expandToolsets(next toolsets) error {
 func (a *App) registerToolset(t toolset) error {
 	snapshot, bound := a.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
 	for i, name := range t.Refs {
-		if tool, ok := snapshot.Lookup(name); ok && tool.Owner == t.owners[i] {
+		if tool, ok := snapshot.LookupTool(name); ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])
 		}
 	}
-	if _, err := a.Runtime.Register(toolgroups.Config, bound.Group); err != nil {
+	if _, err := a.Runtime.RegisterGroup(toolgroups.Config, bound.Group); err != nil {
 		return fmt.Errorf("register toolset %q: %w", t.ID, err)
 	}
 	a.toolsets[t.ID] = bound
@@ -170,10 +170,10 @@ func (a *App) checkToolsetIDs(ch *configChange) (faults []*config.Error) {
 	snapshot := a.groups.Snapshot()
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
 		at, field := toolsetPos(ch.cfg, id)
-		owner := snapshot.Owner(id)
+		owner := snapshot.GroupOwner(id)
 		switch {
-		case slices.Contains(toolgroups.Reserved(), id) && field == "group":
-		case slices.Contains(toolgroups.Reserved(), id):
+		case slices.Contains(toolgroups.ReservedIDs(), id) && field == "group":
+		case slices.Contains(toolgroups.ReservedIDs(), id):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a built-in group, which declared tools cannot join", id), "choose another id"))
 		case slices.Contains(others, string(id)):
 			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))

@@ -206,9 +206,9 @@ func (a *App) loadConfig() (*config.Config, error) {
 // password, is reported before the first call.
 func (w *configWatcher) provisionModules(ctx context.Context) {
 	w.background.Go(func() { w.app.pools.Ping(ctx) })
-	for _, m := range w.app.loader.Modules() {
+	for _, m := range w.app.loader.ListModules() {
 		w.background.Go(func() {
-			if err := w.app.loader.Provision(ctx, m.Name); err != nil && ctx.Err() == nil {
+			if err := w.app.loader.ProvisionModule(ctx, m.Name); err != nil && ctx.Err() == nil {
 				w.app.options.Log.Warn("module not provisioned", "module", m.Name, "error", err)
 			}
 			w.reportQuarantine(ctx)
@@ -221,7 +221,7 @@ func (w *configWatcher) provisionModules(ctx context.Context) {
 func (w *configWatcher) reportQuarantine(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list, err := w.app.pins.Quarantine(ctx)
+	list, err := w.app.pins.ListQuarantine(ctx)
 	if err != nil || len(list) == w.reported {
 		return // a failed store is reported where it is needed
 	}

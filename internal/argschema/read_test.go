@@ -147,7 +147,7 @@ func TestSchema_ReadRejectsWhatParseRejects(t *testing.T) {
 	s := compile(t, object(`"path":{"type":"string"}`))
 	for _, args := range []string{``, `[]`, `{"path":1,"path":"a"}`, `{"Path":"a"}`, `{"path":"a"} x`, "{\"path\":\"\xff\"}"} {
 		fits, err := s.Read(json.RawMessage(args))
-		if fits || errcode.Of(err) != errcode.InvalidArguments {
+		if fits || errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("%q: got %v, %v, want an error", args, fits, err)
 		}
 		if parse := s.Parse(json.RawMessage(args)); fmt.Sprint(parse) != fmt.Sprint(err) {

@@ -167,7 +167,7 @@ func TestSchema_Parse(t *testing.T) {
 
 func wantInvalid(t *testing.T, err error, text string) {
 	t.Helper()
-	if got := errcode.Of(err); got != errcode.InvalidArguments {
+	if got := errcode.CodeOf(err); got != errcode.InvalidArguments {
 		t.Errorf("got code %q of %v, want %q", got, err, errcode.InvalidArguments)
 	}
 	if got := errcode.Message(err); !strings.Contains(got, text) {

@@ -70,7 +70,7 @@ func TestRun_ReportsErrors(t *testing.T) {
 				l.Time = 100 * time.Millisecond
 			}
 			got, err := js.Run(t.Context(), tt.code, nil, l)
-			if errcode.Of(err) != tt.want || !strings.Contains(errcode.Message(err), tt.text) {
+			if errcode.CodeOf(err) != tt.want || !strings.Contains(errcode.Message(err), tt.text) {
 				t.Errorf("got %s, %v; want %s with %q", got, err, tt.want, tt.text)
 			}
 		})

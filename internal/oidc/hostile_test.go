@@ -24,7 +24,7 @@ func TestService_ReadsClaimsByExactName(t *testing.T) {
 		"no issuer":        fmt.Sprintf(`{"ISS":%q,"aud":"orders","sub":"ann","exp":%d}`, i.url, exp),
 		"no expiry":        fmt.Sprintf(`{"iss":%q,"aud":"orders","sub":"ann","EXP":%d}`, i.url, exp),
 	} {
-		if got, err := s.Verify(t.Context(), sign(i, claims)); errcode.Of(err) != errcode.Unauthenticated {
+		if got, err := s.Verify(t.Context(), sign(i, claims)); errcode.CodeOf(err) != errcode.Unauthenticated {
 			t.Errorf("%s: got %s %v, want unauthenticated", name, got, err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestService_IntrospectionFollowsNoRedirect(t *testing.T) {
 		s := service(t, i, c, func(config *oidc.Config) {
 			config.Introspection = &oidc.Introspection{Endpoint: i.url + "/introspect", Method: method}
 		})
-		if claims, err := s.Verify(t.Context(), "opaque"); errcode.Of(err) != errcode.ToolUnavailable || got.Load() != 0 {
+		if claims, err := s.Verify(t.Context(), "opaque"); errcode.CodeOf(err) != errcode.ToolUnavailable || got.Load() != 0 {
 			t.Errorf("%s: got %s %v; the other host got %d requests", method, claims, err, got.Load())
 		}
 	}

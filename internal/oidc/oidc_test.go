@@ -156,7 +156,7 @@ func TestService_VerifiesClaims(t *testing.T) {
 			switch sub, ok := claims.Field("sub"); {
 			case tt.good && (err != nil || !ok || string(sub) != `"ann"`):
 				t.Errorf("got %s %v, want the claims", claims, err)
-			case !tt.good && errcode.Of(err) != errcode.Unauthenticated:
+			case !tt.good && errcode.CodeOf(err) != errcode.Unauthenticated:
 				t.Errorf("got %s %v, want unauthenticated", claims, err)
 			}
 		})
@@ -201,7 +201,7 @@ func TestService_RejectsUnsignedTokens(t *testing.T) {
 		"duplicate claim":      sign(i, `{"iss":"`+i.url+`","aud":"orders","sub":"ann","sub":"root","exp":`+fmt.Sprint(c.now.Load()+60)+`}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if claims, err := s.Verify(t.Context(), token); errcode.Of(err) != errcode.Unauthenticated || len(claims) > 0 {
+			if claims, err := s.Verify(t.Context(), token); errcode.CodeOf(err) != errcode.Unauthenticated || len(claims) > 0 {
 				t.Errorf("got %s %v, want unauthenticated", claims, err)
 			} else if len(token) > 20 && strings.Contains(err.Error(), token[:20]) {
 				t.Errorf("the error contains the token: %v", err)
@@ -225,7 +225,7 @@ func TestService_ErrorStatesReason(t *testing.T) {
 		"abc.def.ghi": "not a readable JWT",
 	} {
 		_, err := s.Verify(t.Context(), token)
-		if errcode.Of(err) != errcode.Unauthenticated || !strings.Contains(errcode.Message(err), want) || strings.Contains(err.Error(), "evil") {
+		if errcode.CodeOf(err) != errcode.Unauthenticated || !strings.Contains(errcode.Message(err), want) || strings.Contains(err.Error(), "evil") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -257,7 +257,7 @@ func TestService_AcceptsRotatedKey(t *testing.T) {
 	}
 	eventually(t, "a token of the old key is rejected", func() bool {
 		_, err := s.Verify(t.Context(), old)
-		return errcode.Of(err) == errcode.Unauthenticated
+		return errcode.CodeOf(err) == errcode.Unauthenticated
 	})
 }
 
@@ -297,12 +297,12 @@ func TestService_RetriesUnreachableIssuerAfterBackoff(t *testing.T) {
 	i.down.Store(true)
 	s := service(t, i, c, nil)
 	for range 2 {
-		if _, err := s.Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.ToolUnavailable {
+		if _, err := s.Verify(t.Context(), i.token(c, nil)); errcode.CodeOf(err) != errcode.ToolUnavailable {
 			t.Fatalf("got %v, want tool_unavailable", err)
 		}
 	}
 	i.down.Store(false)
-	if _, err := s.Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.ToolUnavailable {
+	if _, err := s.Verify(t.Context(), i.token(c, nil)); errcode.CodeOf(err) != errcode.ToolUnavailable {
 		t.Errorf("got %v, want no discovery before the delay has passed", err)
 	}
 	c.advance(3 * time.Second)
@@ -366,11 +366,11 @@ func TestService_Introspects(t *testing.T) {
 			claims, err := s.Verify(t.Context(), name)
 			if sub, _ := claims.Field("sub"); token == "good" && (err != nil || string(sub) != `"ann"`) {
 				t.Errorf("%s: got %s %v", method, claims, err)
-			} else if token != "good" && errcode.Of(err) != errcode.Unauthenticated {
+			} else if token != "good" && errcode.CodeOf(err) != errcode.Unauthenticated {
 				t.Errorf("%s, %s: got %v, want unauthenticated", method, token, err)
 			}
 		}
-		if _, err := s.Verify(t.Context(), "unknown"); errcode.Of(err) != errcode.ToolUnavailable {
+		if _, err := s.Verify(t.Context(), "unknown"); errcode.CodeOf(err) != errcode.ToolUnavailable {
 			t.Errorf("%s, empty answer: %v", method, err)
 		}
 		if _, err := s.Verify(t.Context(), i.token(c, nil)); err != nil {
@@ -387,7 +387,7 @@ func TestNew_RejectsIncompleteConfig(t *testing.T) {
 		"empty audience": {Name: "a", Issuer: "https://x", Audience: []string{""}},
 		"method":         {Name: "a", Issuer: "https://x", Audience: []string{"b"}, Introspection: &oidc.Introspection{Method: "PUT"}},
 	} {
-		if _, err := oidc.New(c); errcode.Of(err) != errcode.InvalidConfig {
+		if _, err := oidc.New(c); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -27,7 +27,7 @@ func TestService_RejectsWithdrawnKey(t *testing.T) {
 	}
 	i.rotate(t, "two")
 	c.advance(10 * time.Minute)
-	if _, err := s.Verify(t.Context(), stolen); errcode.Of(err) != errcode.Unauthenticated {
+	if _, err := s.Verify(t.Context(), stolen); errcode.CodeOf(err) != errcode.Unauthenticated {
 		t.Errorf("token of a withdrawn key: got %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestService_UnreachableKeysAreUnavailable(t *testing.T) {
 		t.Errorf("with cached keys: %v", err)
 	}
 	c.advance(5 * time.Minute)
-	if _, err := s.Verify(t.Context(), token); errcode.Of(err) != errcode.ToolUnavailable {
+	if _, err := s.Verify(t.Context(), token); errcode.CodeOf(err) != errcode.ToolUnavailable {
 		t.Errorf("got %v, want tool_unavailable", err)
 	}
 	i.down.Store(false)
@@ -72,14 +72,14 @@ func TestService_UnusableKeySetIsUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			i.keySet.Store(&answer)
-			if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.ToolUnavailable {
+			if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.CodeOf(err) != errcode.ToolUnavailable {
 				t.Errorf("got %v, want tool_unavailable", err)
 			}
 		})
 	}
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) })
 	i.keySet.Store(&empty)
-	if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.Of(err) != errcode.Unauthenticated {
+	if _, err := service(t, i, c, nil).Verify(t.Context(), i.token(c, nil)); errcode.CodeOf(err) != errcode.Unauthenticated {
 		t.Errorf("empty key set: got %v, want unauthenticated", err)
 	}
 }

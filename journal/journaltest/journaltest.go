@@ -92,15 +92,15 @@ func prepare(t *testing.T, s journal.Store) {
 				t.Errorf("%d was rejected and is stored", n)
 			}
 		}
-		if len(got) != 40 || s.Seq() != 41 {
-			t.Errorf("got %d events and seq %d, want 40 and 41", len(got), s.Seq())
+		if len(got) != 40 || s.LastSeq() != 41 {
+			t.Errorf("got %d events and seq %d, want 40 and 41", len(got), s.LastSeq())
 		}
 	})
 }
 
 func follow(t *testing.T, s journal.Store) {
 	Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
-	next, stop := iter.Pull2(s.Follow(t.Context(), 1, true))
+	next, stop := iter.Pull2(s.FollowEvents(t.Context(), 1, true))
 	defer stop()
 	for i, want := range []string{"before", "during", "after"} {
 		if i == 1 {
@@ -139,7 +139,7 @@ func deliverOnce(t *testing.T, s journal.Store) {
 	for range 2 {
 		Commit(t, s, &journal.Batch{Deliver: []journal.Message{b.Send[0]}})
 	}
-	if list, err := s.Inbox(t.Context(), "a"); err != nil || len(list) != 1 {
+	if list, err := s.ReadInbox(t.Context(), "a"); err != nil || len(list) != 1 {
 		t.Errorf("got %d messages, %v, want 1", len(list), err)
 	}
 }
@@ -151,15 +151,15 @@ func stopEarly(t *testing.T, s journal.Store) {
 		n++
 		break
 	}
-	for range s.Follow(t.Context(), 590, false) {
+	for range s.FollowEvents(t.Context(), 590, false) {
 		n++
 		break
 	}
-	for range s.Records(t.Context(), "k", "") {
+	for range s.ReadRecords(t.Context(), "k", "") {
 		n++
 		break
 	}
-	for range s.Entries(t.Context(), "k", "") {
+	for range s.ReadEntries(t.Context(), "k", "") {
 		n++
 		break
 	}
@@ -180,7 +180,7 @@ func records(t *testing.T, s journal.Store) {
 	Commit(t, s, &journal.Batch{Put: put})
 	t.Run("list by kind and prefix, sorted", func(t *testing.T) {
 		for prefix, want := range map[string]int{"": 701, "0": 100, "00": 10, "699/x": 1, "700": 0, "é": 1} {
-			list := Collect(t, s.Records(t.Context(), "k", prefix))
+			list := Collect(t, s.ReadRecords(t.Context(), "k", prefix))
 			if len(list) != want || !slices.IsSortedFunc(list, func(a, b journal.Record) int { return strings.Compare(a.Key, b.Key) }) {
 				t.Errorf("%q: got %d, want %d sorted", prefix, len(list), want)
 			}
@@ -194,10 +194,10 @@ func records(t *testing.T, s journal.Store) {
 	t.Run("list without values in the same order", func(t *testing.T) {
 		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
 			var want []journal.RecordInfo
-			for _, r := range Collect(t, s.Records(t.Context(), "k", prefix)) {
+			for _, r := range Collect(t, s.ReadRecords(t.Context(), "k", prefix)) {
 				want = append(want, journal.RecordInfo{Key: r.Key, Size: len(r.Value)})
 			}
-			if diff := cmp.Diff(Collect(t, s.Entries(t.Context(), "k", prefix)), want); diff != "" {
+			if diff := cmp.Diff(Collect(t, s.ReadEntries(t.Context(), "k", prefix)), want); diff != "" {
 				t.Errorf("%q (-got +want):\n%s", prefix, diff)
 			}
 		}
@@ -205,14 +205,14 @@ func records(t *testing.T, s journal.Store) {
 	t.Run("replace and remove", func(t *testing.T) {
 		Commit(t, s, &journal.Batch{Put: []journal.Record{{Kind: "k", Key: "000/x", Value: []byte("new")}, {Kind: "k", Key: "001/x"}, {Kind: "k", Key: "nowhere"}}})
 		for key, want := range map[string]string{"000/x": "new", "001/x": "", "002/x": "2", "nowhere": ""} {
-			value, err := s.Record(t.Context(), "k", key)
+			value, err := s.ReadRecord(t.Context(), "k", key)
 			if err != nil || string(value) != want || (value == nil) != (want == "") {
 				t.Errorf("%s: got %q, %v, want %q", key, value, err, want)
 			}
 		}
 	})
 	t.Run("empty value is not nil", func(t *testing.T) {
-		if value, err := s.Record(t.Context(), "k", "é\x00\xff"); value == nil || len(value) != 0 || err != nil {
+		if value, err := s.ReadRecord(t.Context(), "k", "é\x00\xff"); value == nil || len(value) != 0 || err != nil {
 			t.Errorf("got %v, %v", value, err)
 		}
 	})
@@ -220,8 +220,8 @@ func records(t *testing.T, s journal.Store) {
 
 func sequenceNumbers(t *testing.T, s journal.Store) {
 	b := &journal.Batch{Stream: "a", Events: events("a", 3, "x")}
-	if seq := Commit(t, s, b); seq != 3 || s.Seq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
-		t.Errorf("got %d, %d and %+v", seq, s.Seq(), b.Events)
+	if seq := Commit(t, s, b); seq != 3 || s.LastSeq() != 3 || b.Events[0].Seq != 1 || b.Events[2].Seq != 3 || b.Events[0].Stream != "a" {
+		t.Errorf("got %d, %d and %+v", seq, s.LastSeq(), b.Events)
 	}
 	empty := Commit(t, s, &journal.Batch{})
 	if diff := cmp.Diff(empty, uint64(3)); diff != "" {
@@ -235,7 +235,7 @@ func delayedOrder(t *testing.T, s journal.Store) {
 	for i, due := range []int{5, 1, 5, 3, 1, 5} {
 		Commit(t, s, &journal.Batch{Send: []journal.Message{delayedMessage("a", fmt.Sprint(i), at.Add(time.Duration(due)*time.Second))}})
 	}
-	list, err := s.Delayed(t.Context())
+	list, err := s.DelayedMessages(t.Context())
 	var got []string
 	for _, m := range list {
 		got = append(got, m.ID)
@@ -243,15 +243,15 @@ func delayedOrder(t *testing.T, s journal.Store) {
 	if diff := cmp.Diff(got, []string{"1", "4", "3", "0", "2", "5"}); err != nil || diff != "" {
 		t.Errorf("%v (-got +want):\n%s", err, diff)
 	}
-	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
+	if runnable, err := s.RunnableAgents(t.Context()); err != nil || len(runnable) != 0 {
 		t.Errorf("got %v, %v runnable, want none", runnable, err)
 	}
 	Commit(t, s, &journal.Batch{Deliver: list[:2], Stream: "b", Idle: true})
-	inbox, err := s.Inbox(t.Context(), "a")
+	inbox, err := s.ReadInbox(t.Context(), "a")
 	if err != nil || len(inbox) != 2 || inbox[0].ID != "1" || inbox[1].ID != "4" || !inbox[0].Due.IsZero() {
 		t.Errorf("got %+v, %v", inbox, err)
 	}
-	if runnable, err := s.Runnable(t.Context()); err != nil || !slices.Equal(runnable, []identity.AgentID{"a"}) {
+	if runnable, err := s.RunnableAgents(t.Context()); err != nil || !slices.Equal(runnable, []identity.AgentID{"a"}) {
 		t.Errorf("got %v, %v runnable, want a", runnable, err)
 	}
 }
@@ -261,14 +261,14 @@ func delayedOrder(t *testing.T, s journal.Store) {
 func purge(t *testing.T, s journal.Store) {
 	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "1"), delayedMessage("a", "2", at), delayedMessage("ab", "3", at)}})
 	Commit(t, s, &journal.Batch{Send: []journal.Message{message("a", "4"), delayedMessage("a", "5", at)}, Purge: []identity.AgentID{"a", "nobody"}})
-	list, err := s.Delayed(t.Context())
+	list, err := s.DelayedMessages(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != "3" {
 		t.Errorf("delayed: got %+v, %v, want only 3", list, err)
 	}
-	if inbox, err := s.Inbox(t.Context(), "a"); err != nil || len(inbox) != 0 {
+	if inbox, err := s.ReadInbox(t.Context(), "a"); err != nil || len(inbox) != 0 {
 		t.Errorf("inbox: got %+v, %v, want nothing", inbox, err)
 	}
-	if runnable, err := s.Runnable(t.Context()); err != nil || len(runnable) != 0 {
+	if runnable, err := s.RunnableAgents(t.Context()); err != nil || len(runnable) != 0 {
 		t.Errorf("got %v, %v runnable, want none", runnable, err)
 	}
 }

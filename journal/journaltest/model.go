@@ -133,24 +133,24 @@ func compareWithModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand
 			}
 			return list
 		}
-		same("log", Collect(t, s.Follow(t.Context(), from, false)), later("", true))
+		same("log", Collect(t, s.FollowEvents(t.Context(), from, false)), later("", true))
 		for _, id := range append(agents, journal.Org, "nobody") {
 			same("stream "+string(id), Collect(t, s.Read(t.Context(), id, from)), later(id, false))
 		}
 	}
 	for _, id := range append(agents, "nobody") {
-		got, err := s.Inbox(t.Context(), id)
+		got, err := s.ReadInbox(t.Context(), id)
 		if err != nil {
 			t.Error(err)
 		}
 		same("inbox of "+string(id), got, n.inbox[id])
 	}
-	got, err := s.Delayed(t.Context())
+	got, err := s.DelayedMessages(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
 	same("delayed", got, n.delayed)
-	runnable, err := s.Runnable(t.Context())
+	runnable, err := s.RunnableAgents(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
@@ -158,9 +158,9 @@ func compareWithModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand
 	same("runnable", runnable, slices.Sorted(maps.Keys(n.runnable)))
 	records := map[string]string{}
 	for _, kind := range []string{"k", "k1"} {
-		for _, record := range Collect(t, s.Records(t.Context(), kind, "")) {
+		for _, record := range Collect(t, s.ReadRecords(t.Context(), kind, "")) {
 			records[record.Kind+" "+record.Key] = string(record.Value)
-			value, err := s.Record(t.Context(), kind, record.Key)
+			value, err := s.ReadRecord(t.Context(), kind, record.Key)
 			if err != nil || string(value) != string(record.Value) {
 				t.Errorf("record %s: got %q, %v", record.Key, value, err)
 			}
@@ -190,7 +190,7 @@ func runModel(t *testing.T, open Open) {
 				if r.IntN(150) == 0 {
 					s = reopen()
 					compareWithModel(t, s, n, r)
-					n.seq = s.Seq() // sequence numbers of removed messages may be used again
+					n.seq = s.LastSeq() // sequence numbers of removed messages may be used again
 				}
 				if t.Failed() {
 					t.Fatalf("at step %d", step)

@@ -20,7 +20,7 @@ func Example() {
 	})
 	fmt.Println(seq, err)
 	for e, err := range store.Read(ctx, "ann", 0) {
-		fmt.Println(e.Seq, e.Body.Type(), err)
+		fmt.Println(e.Seq, e.Body.EventType(), err)
 	}
 	// Output:
 	// 1 <nil>
@@ -38,20 +38,20 @@ func TestStore_PassesSuite(t *testing.T) {
 func callAll(s *memory.Store, ctx context.Context) map[string]error {
 	errs := map[string]error{"Read": nil, "Follow": nil, "Records": nil, "Entries": nil}
 	_, errs["Commit"] = s.Commit(ctx, &journal.Batch{})
-	_, errs["Inbox"] = s.Inbox(ctx, "a")
-	_, errs["Delayed"] = s.Delayed(ctx)
-	_, errs["Runnable"] = s.Runnable(ctx)
-	_, errs["Record"] = s.Record(ctx, "k", "a")
+	_, errs["Inbox"] = s.ReadInbox(ctx, "a")
+	_, errs["Delayed"] = s.DelayedMessages(ctx)
+	_, errs["Runnable"] = s.RunnableAgents(ctx)
+	_, errs["Record"] = s.ReadRecord(ctx, "k", "a")
 	for _, err := range s.Read(ctx, "a", 0) {
 		errs["Read"] = err
 	}
-	for _, err := range s.Follow(ctx, 0, false) {
+	for _, err := range s.FollowEvents(ctx, 0, false) {
 		errs["Follow"] = err
 	}
-	for _, err := range s.Records(ctx, "k", "") {
+	for _, err := range s.ReadRecords(ctx, "k", "") {
 		errs["Records"] = err
 	}
-	for _, err := range s.Entries(ctx, "k", "") {
+	for _, err := range s.ReadEntries(ctx, "k", "") {
 		errs["Entries"] = err
 	}
 	return errs
@@ -90,7 +90,7 @@ func TestStore_CloseEndsFollow(t *testing.T) {
 	s := memory.New()
 	ended, waiting := make(chan error), make(chan struct{})
 	go func() {
-		for _, err := range s.Follow(context.Background(), 0, true) {
+		for _, err := range s.FollowEvents(context.Background(), 0, true) {
 			if err != nil {
 				ended <- err
 				return

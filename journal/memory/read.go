@@ -54,8 +54,8 @@ func yieldAll[V any](list []V, err error, yield func(V, error) bool) bool {
 	return err == nil || yield(none, err)
 }
 
-// Follow implements journal.Follower.
-func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+// FollowEvents implements journal.Follower.
+func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
 			next := s.nextCommit(wait)
@@ -85,7 +85,7 @@ func (s *Store) Follow(ctx context.Context, after uint64, wait bool) iter.Seq2[j
 // FollowTask implements journal.Follower.
 func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
-		for e, err := range s.Follow(ctx, after, wait) {
+		for e, err := range s.FollowEvents(ctx, after, wait) {
 			if e.Task != task {
 				e = journal.Event{Seq: e.Seq}
 			}
@@ -110,20 +110,20 @@ func (s *Store) nextCommit(wait bool) <-chan struct{} {
 	return s.notify
 }
 
-// Seq implements journal.Follower.
-func (s *Store) Seq() uint64 {
+// LastSeq implements journal.Follower.
+func (s *Store) LastSeq() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.seq
 }
 
-// Inbox implements journal.Mailbox.
-func (s *Store) Inbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
+// ReadInbox implements journal.Mailbox.
+func (s *Store) ReadInbox(ctx context.Context, agent identity.AgentID) ([]journal.Message, error) {
 	return read(ctx, s, func() []journal.Message { return slices.Clip(s.inbox[agent]) })
 }
 
-// Delayed implements journal.Mailbox.
-func (s *Store) Delayed(ctx context.Context) ([]journal.Message, error) {
+// DelayedMessages implements journal.Mailbox.
+func (s *Store) DelayedMessages(ctx context.Context) ([]journal.Message, error) {
 	list, err := read(ctx, s, func() (list []journal.Message) {
 		for _, messages := range s.delayed {
 			list = append(list, messages...)
@@ -139,8 +139,8 @@ func byDue(a, b journal.Message) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
 }
 
-// Runnable implements journal.Mailbox. The result is sorted.
-func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
+// RunnableAgents implements journal.Mailbox. The result is sorted.
+func (s *Store) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) {
 	list, err := read(ctx, s, func() (list []identity.AgentID) {
 		for id := range s.runnable {
 			list = append(list, id)
@@ -151,21 +151,21 @@ func (s *Store) Runnable(ctx context.Context) ([]identity.AgentID, error) {
 	return list, err
 }
 
-// Record implements journal.Records.
-func (s *Store) Record(ctx context.Context, kind, key string) ([]byte, error) {
+// ReadRecord implements journal.Records.
+func (s *Store) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	return read(ctx, s, func() []byte { return s.records[recordKey{kind, key}] })
 }
 
-// Records implements journal.Records.
-func (s *Store) Records(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+// ReadRecords implements journal.Records.
+func (s *Store) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)
 		yieldAll(list, err, yield)
 	}
 }
 
-// Entries implements journal.Records.
-func (s *Store) Entries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
+// ReadEntries implements journal.Records.
+func (s *Store) ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
 	return func(yield func(journal.RecordInfo, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)
 		for _, r := range list {

@@ -43,8 +43,8 @@ const (
 	maxThinking = 8 << 20
 )
 
-// Document implements provider.Decoder.
-func (s *message) Document(doc gjson.Result) (err error) {
+// DecodeDocument implements provider.Decoder.
+func (s *message) DecodeDocument(doc gjson.Result) (err error) {
 	if doc.Get("type").Str == "error" {
 		return s.errorFrom(doc)
 	}
@@ -63,8 +63,8 @@ func (s *message) Document(doc gjson.Result) (err error) {
 	return s.check()
 }
 
-// Event implements provider.Decoder.
-func (s *message) Event(doc gjson.Result) error {
+// DecodeEvent implements provider.Decoder.
+func (s *message) DecodeEvent(doc gjson.Result) error {
 	switch doc.Get("type").Str {
 	case "message_start":
 		s.usage.update(doc.Get("message.usage"))
@@ -86,7 +86,7 @@ func (s *message) Event(doc gjson.Result) error {
 // check returns an error if the answer exceeds its limits.
 func (s *message) check() error {
 	if len(s.blocks) > maxBlocks || s.size > maxThinking {
-		return s.Permanent(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are allowed",
+		return s.PermanentError(errcode.LLMCallFailed, "sent %d blocks and %d bytes of thinking; at most %d and %d are allowed",
 			len(s.blocks), s.size, maxBlocks, maxThinking)
 	}
 	return s.Draft.Check()
@@ -102,7 +102,7 @@ func (s *message) startBlock(index string, start gjson.Result) {
 	case callKind:
 		name := start.Get("name").Str
 		s.Draft.Call(b.key, start.Get("id").Str, name, "")
-		s.Emit(model.Delta{Tool: name})
+		s.EmitDelta(model.Delta{Tool: name})
 	case thinkingKind:
 		s.addThinking(&b.thinking, start.Get("thinking").Str)
 		s.addThinking(&b.signature, start.Get("signature").Str)
@@ -124,7 +124,7 @@ func (s *message) extendBlock(index string, delta gjson.Result) {
 		args := delta.Get("partial_json").Str
 		b.args += len(args)
 		s.Draft.Call(b.key, "", "", args)
-		s.Emit(model.Delta{Args: args})
+		s.EmitDelta(model.Delta{Args: args})
 	case kind == "thinking_delta" && b.kind == thinkingKind:
 		s.addThinking(&b.thinking, delta.Get("thinking").Str)
 	case kind == "signature_delta" && b.kind == thinkingKind:
@@ -146,7 +146,7 @@ func (s *message) blockAt(index string) *block {
 func (s *message) addText(b *block, text string) {
 	b.size += len(text)
 	s.Draft.AppendText(text)
-	s.Emit(model.Delta{Text: text})
+	s.EmitDelta(model.Delta{Text: text})
 }
 
 func (s *message) addThinking(to *[]byte, text string) {
@@ -164,10 +164,10 @@ func (s *message) setStop(delta gjson.Result) {
 	}
 }
 
-// Answer implements provider.Decoder.
-func (s *message) Answer() (*model.Answer, error) {
+// FinalAnswer implements provider.Decoder.
+func (s *message) FinalAnswer() (*model.Answer, error) {
 	if !s.Ended {
-		return nil, s.Truncated()
+		return nil, s.TruncatedError()
 	}
 	s.Draft.Usage = s.usage.sum()
 	switch s.stop {
@@ -182,7 +182,7 @@ func (s *message) Answer() (*model.Answer, error) {
 	a := s.ResponseReader.Answer()
 	switch {
 	case s.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:
-		return nil, s.Permanent(errcode.ContextExceeded, "has no context left for an answer")
+		return nil, s.PermanentError(errcode.ContextExceeded, "has no context left for an answer")
 	case s.stop == "pause_turn" && a.Finish == model.FinishEnd && a.Text != "":
 		a.Finish = model.FinishContinue // the model paused and continues when asked again
 	}
@@ -234,10 +234,10 @@ type usage struct{ fresh, written, read, output int }
 
 // update merges a report. Reports are cumulative, and not every one has all counts.
 func (u *usage) update(report gjson.Result) {
-	u.fresh = max(u.fresh, provider.Count(report.Get("input_tokens")))
-	u.written = max(u.written, provider.Count(report.Get("cache_creation_input_tokens")))
-	u.read = max(u.read, provider.Count(report.Get("cache_read_input_tokens")))
-	u.output = max(u.output, provider.Count(report.Get("output_tokens")))
+	u.fresh = max(u.fresh, provider.TokenCount(report.Get("input_tokens")))
+	u.written = max(u.written, provider.TokenCount(report.Get("cache_creation_input_tokens")))
+	u.read = max(u.read, provider.TokenCount(report.Get("cache_read_input_tokens")))
+	u.output = max(u.output, provider.TokenCount(report.Get("output_tokens")))
 }
 
 func (u usage) sum() model.Usage {

@@ -88,14 +88,14 @@ func (d *AnswerBuilder) Check() error {
 	if d.hasRoom(0) {
 		return nil
 	}
-	return model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes", maxCalls, maxAnswerBytes)
+	return model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes", maxCalls, maxAnswerBytes)
 }
 
 // Answer returns the complete answer. tools, which may be nil, maps the provider's
 // tool names back to the original ones. items is the conversation that was
 // answered. A refused answer has no calls.
 func (d *AnswerBuilder) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
-	a := &model.Answer{Text: Clean(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.Messages(items)}
+	a := &model.Answer{Text: CleanText(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.Messages(items)}
 	if len(d.Reasoning) > 0 {
 		a.Reasoning, a.Provider = d.Reasoning, provider
 	}
@@ -103,7 +103,7 @@ func (d *AnswerBuilder) Answer(provider string, tools *Tools, items []model.Item
 		return a
 	}
 	for i, c := range d.calls {
-		a.Calls = append(a.Calls, model.Call{Provider: Clean(c.id), Name: Clean(tools.OriginalName(c.name)), Args: arguments(Clean(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
+		a.Calls = append(a.Calls, model.Call{Provider: CleanText(c.id), Name: CleanText(tools.OriginalName(c.name)), Args: arguments(CleanText(c.args.String()), d.Stop != "" && i == len(d.calls)-1)})
 	}
 	if len(a.Calls) > 0 {
 		a.Finish = model.FinishToolCalls
@@ -118,7 +118,7 @@ func arguments(text string, truncated bool) json.RawMessage {
 	switch {
 	case strings.TrimSpace(text) == "" && !truncated:
 		return json.RawMessage(`{}`)
-	case !Valid(text):
+	case !ValidJSON(text):
 		quoted, _ := json.Marshal(text) // a string always marshals
 		return quoted
 	}

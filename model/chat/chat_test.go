@@ -366,7 +366,7 @@ func TestAnswerBuilder_LimitsSize(t *testing.T) {
 			for i := range 300 {
 				grow(&d, i)
 				if err := d.Check(); err != nil {
-					if failure, ok := errors.AsType[*model.Error](err); !ok || failure.Retryable || errcode.Of(err) != errcode.LLMCallFailed {
+					if failure, ok := errors.AsType[*model.Error](err); !ok || failure.Retryable || errcode.CodeOf(err) != errcode.LLMCallFailed {
 						t.Errorf("got %v", err)
 					}
 					return
@@ -379,14 +379,14 @@ func TestAnswerBuilder_LimitsSize(t *testing.T) {
 
 func TestValid_LimitsDepth(t *testing.T) {
 	for _, d := range corpus.Documents() {
-		if got := chat.Valid(string(d.Text)); got != json.Valid(d.Text) && d.Expect != corpus.Either && utf8.Valid(d.Text) {
+		if got := chat.ValidJSON(string(d.Text)); got != json.Valid(d.Text) && d.Expect != corpus.Either && utf8.Valid(d.Text) {
 			t.Errorf("%s: got %v", d.Name, got)
 		}
 	}
-	if !chat.Valid(strings.Repeat("[", 500)+strings.Repeat("]", 500)) || !chat.Valid(`["`+strings.Repeat("[", 1000)+`\""]`) || !chat.Valid("["+strings.Repeat("[],", 1000)+"1]") {
+	if !chat.ValidJSON(strings.Repeat("[", 500)+strings.Repeat("]", 500)) || !chat.ValidJSON(`["`+strings.Repeat("[", 1000)+`\""]`) || !chat.ValidJSON("["+strings.Repeat("[],", 1000)+"1]") {
 		t.Error("a shallow document is invalid")
 	}
-	if chat.Valid(strings.Repeat("[", 600)+strings.Repeat("]", 600)) || chat.Valid(strings.Repeat(`{"a":`, 4<<20)) {
+	if chat.ValidJSON(strings.Repeat("[", 600)+strings.Repeat("]", 600)) || chat.ValidJSON(strings.Repeat(`{"a":`, 4<<20)) {
 		t.Error("a deep document is valid")
 	}
 }

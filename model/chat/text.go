@@ -11,7 +11,7 @@ import (
 // U+FFFD.
 func AppendString(b []byte, text string) []byte {
 	if !utf8.ValidString(text) {
-		text = Clean(text)
+		text = CleanText(text)
 	}
 	b = append(b, '"')
 	for {
@@ -62,6 +62,6 @@ func escape(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// Clean returns text with invalid UTF-8 replaced by U+FFFD, so that it can be
+// CleanText returns text with invalid UTF-8 replaced by U+FFFD, so that it can be
 // recorded as JSON.
-func Clean(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+func CleanText(text string) string { return strings.ToValidUTF8(text, "\ufffd") }

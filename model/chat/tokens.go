@@ -2,18 +2,18 @@ package chat
 
 import "github.com/rolecall/rolecall/model"
 
-// Tokens returns an estimate of the tokens of an item.
-func Tokens(item model.Item) int {
+// CountTokens returns an estimate of the tokens of an item.
+func CountTokens(item model.Item) int {
 	const overhead = 16 // for the sender, or the call it belongs to
 	switch {
 	case item.Message != nil:
-		return overhead + Estimate(item.Message.Payload) + imageTokens*Images(item.Message.Payload)
+		return overhead + EstimateTokens(item.Message.Payload) + imageTokens*Images(item.Message.Payload)
 	case item.Result != nil:
 		return overhead + resultTokens(item.Result.Content)
 	}
-	n := Estimate(item.Answer.Text) + Estimate(item.Answer.Value) + Estimate(item.Answer.Reasoning)
+	n := EstimateTokens(item.Answer.Text) + EstimateTokens(item.Answer.Value) + EstimateTokens(item.Answer.Reasoning)
 	for _, c := range item.Answer.Calls {
-		n += overhead + Estimate(c.Name) + Estimate(c.Args)
+		n += overhead + EstimateTokens(c.Name) + EstimateTokens(c.Args)
 	}
 	return n
 }
@@ -27,16 +27,16 @@ func resultTokens(content []byte) int {
 	if len(content) > minImageSize && IsImage(content) {
 		return imageTokens
 	}
-	return Estimate(content)
+	return EstimateTokens(content)
 }
 
 // BytesPerToken is the approximate number of ASCII bytes in a token.
 const BytesPerToken = 4
 
-// Estimate returns an estimate of the tokens of a text: one for BytesPerToken ASCII
+// EstimateTokens returns an estimate of the tokens of a text: one for BytesPerToken ASCII
 // characters, and one for every other character, since tokenizers know fewer words
 // in other alphabets.
-func Estimate[T ~string | ~[]byte](text T) int {
+func EstimateTokens[T ~string | ~[]byte](text T) int {
 	ascii, other := 0, 0
 	for i := range len(text) {
 		switch b := text[i]; {
@@ -51,13 +51,13 @@ func Estimate[T ~string | ~[]byte](text T) int {
 
 // Length returns an estimate of the tokens of a whole request.
 func Length(r model.Request) int {
-	items, n := r.Items, Estimate(r.System)+len(r.ToolJSON)/BytesPerToken
+	items, n := r.Items, EstimateTokens(r.System)+len(r.ToolJSON)/BytesPerToken
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
-		n += Estimate(c.Text)
+		n += EstimateTokens(c.Text)
 	}
 	for _, item := range items {
-		n += Tokens(item)
+		n += CountTokens(item)
 	}
 	return n
 }

@@ -10,10 +10,10 @@ import (
 // levels, which the gate checks.
 const maxDepth = 512
 
-// Valid reports whether text is one JSON document that nests no deeper than
+// ValidJSON reports whether text is one JSON document that nests no deeper than
 // maxDepth. Its readers recurse: a few megabytes of brackets would overflow the
 // stack and end the process.
-func Valid(text string) bool { return depthOK(text) && gjson.Valid(text) }
+func ValidJSON(text string) bool { return depthOK(text) && gjson.Valid(text) }
 
 // depthOK reports whether no brackets outside strings nest deeper than maxDepth.
 func depthOK(text string) bool {

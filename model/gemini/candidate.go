@@ -37,11 +37,11 @@ func (c *client) decoder(r *provider.ResponseReader) provider.Decoder {
 	return &candidate{ResponseReader: r, client: c}
 }
 
-// Document implements provider.Decoder.
-func (c *candidate) Document(doc gjson.Result) error { return c.Event(doc) }
+// DecodeDocument implements provider.Decoder.
+func (c *candidate) DecodeDocument(doc gjson.Result) error { return c.DecodeEvent(doc) }
 
-// Event implements provider.Decoder. Each event has the form of a whole answer.
-func (c *candidate) Event(doc gjson.Result) (err error) {
+// DecodeEvent implements provider.Decoder. Each event has the form of a whole answer.
+func (c *candidate) DecodeEvent(doc gjson.Result) (err error) {
 	if doc.Get("error").IsObject() {
 		return c.errorFrom(doc)
 	}
@@ -69,7 +69,7 @@ func setString(to *string, value gjson.Result) {
 // check returns an error if the answer exceeds its limits.
 func (c *candidate) check() error {
 	if len(c.pieces) > maxPieces || c.signed > maxSigned {
-		return c.Permanent(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are allowed",
+		return c.PermanentError(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are allowed",
 			len(c.pieces), c.signed, maxPieces, maxSigned)
 	}
 	return c.Draft.Check()
@@ -99,7 +99,7 @@ func (c *candidate) addCall(call gjson.Result, signature string) {
 	name, args := call.Get("name").Str, call.Get("args").Raw
 	c.Draft.Call(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
 	c.pieces = append(c.pieces, piece{kind: callKind, sign: signature})
-	c.Emit(model.Delta{Tool: name, Args: args})
+	c.EmitDelta(model.Delta{Tool: name, Args: args})
 }
 
 // addText adds text. Consecutive text without signatures is one piece.
@@ -114,11 +114,11 @@ func (c *candidate) addText(text, signature string) {
 	} else {
 		c.pieces = append(c.pieces, piece{kind: textKind, size: len(text), sign: signature})
 	}
-	c.Emit(model.Delta{Text: text})
+	c.EmitDelta(model.Delta{Text: text})
 }
 
-// Answer implements provider.Decoder. Only finishReason marks the end of a stream.
-func (c *candidate) Answer() (*model.Answer, error) {
+// FinalAnswer implements provider.Decoder. Only finishReason marks the end of a stream.
+func (c *candidate) FinalAnswer() (*model.Answer, error) {
 	if err := c.finishError(); err != nil {
 		return nil, err
 	}
@@ -140,10 +140,10 @@ func (c *candidate) finishError() error {
 	switch c.finish {
 	case "":
 		if c.blocked == "" {
-			return c.Truncated()
+			return c.TruncatedError()
 		}
 	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
-		return c.Transient("aborted its answer (%s)", c.finish)
+		return c.TransientError("aborted its answer (%s)", c.finish)
 	}
 	return nil
 }
@@ -160,11 +160,11 @@ type usage struct{ prompt, tools, cached, candidates, thoughts int }
 
 // update merges a report. Reports are cumulative, and not every one has all counts.
 func (u *usage) update(report gjson.Result) {
-	u.prompt = max(u.prompt, provider.Count(report.Get("promptTokenCount")))
-	u.tools = max(u.tools, provider.Count(report.Get("toolUsePromptTokenCount")))
-	u.cached = max(u.cached, provider.Count(report.Get("cachedContentTokenCount")))
-	u.candidates = max(u.candidates, provider.Count(report.Get("candidatesTokenCount")))
-	u.thoughts = max(u.thoughts, provider.Count(report.Get("thoughtsTokenCount")))
+	u.prompt = max(u.prompt, provider.TokenCount(report.Get("promptTokenCount")))
+	u.tools = max(u.tools, provider.TokenCount(report.Get("toolUsePromptTokenCount")))
+	u.cached = max(u.cached, provider.TokenCount(report.Get("cachedContentTokenCount")))
+	u.candidates = max(u.candidates, provider.TokenCount(report.Get("candidatesTokenCount")))
+	u.thoughts = max(u.thoughts, provider.TokenCount(report.Get("thoughtsTokenCount")))
 }
 
 func (u usage) sum() model.Usage {

@@ -247,7 +247,7 @@ func TestModel_RequestThatIsNotShownIsNotAnswered(t *testing.T) {
 func wantLasting(t *testing.T, err, cause error) {
 	t.Helper()
 	failure, ok := errors.AsType[*model.Error](err)
-	if !ok || failure.Retryable || errcode.Of(err) != errcode.LLMCallFailed || cause != nil && !errors.Is(err, cause) {
+	if !ok || failure.Retryable || errcode.CodeOf(err) != errcode.LLMCallFailed || cause != nil && !errors.Is(err, cause) {
 		t.Errorf("error %v, want a permanent error, code %s, cause %v", err, errcode.LLMCallFailed, cause)
 	}
 }

@@ -30,19 +30,19 @@ type toolCallDelta struct {
 	named bool // its name was emitted
 }
 
-// Document implements provider.Decoder.
-func (a *answer) Document(doc gjson.Result) error {
+// DecodeDocument implements provider.Decoder.
+func (a *answer) DecodeDocument(doc gjson.Result) error {
 	if err := a.update(doc, false); err != nil {
 		return err
 	}
 	if !a.started {
-		return a.Transient("sent an answer without a message")
+		return a.TransientError("sent an answer without a message")
 	}
 	return nil
 }
 
-// Event implements provider.Decoder.
-func (a *answer) Event(doc gjson.Result) error { return a.update(doc, true) }
+// DecodeEvent implements provider.Decoder.
+func (a *answer) DecodeEvent(doc gjson.Result) error { return a.update(doc, true) }
 
 // update decodes a whole answer, or a part of one.
 func (a *answer) update(doc gjson.Result, partial bool) error {
@@ -98,7 +98,7 @@ func (a *answer) updateChoice(choice gjson.Result, partial bool) (err error) {
 		return err == nil
 	})
 	if err == nil && (a.finish == "error" || a.finish == "insufficient_system_resource") {
-		err = a.Transient("aborted its answer: %q", a.finish)
+		err = a.TransientError("aborted its answer: %q", a.finish)
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (a *answer) updateMessage(m gjson.Result, partial bool) (err error) {
 // check returns an error if the answer exceeds its limits.
 func (a *answer) check() error {
 	if a.reasoning.size > maxReasoning {
-		return a.Permanent(errcode.LLMCallFailed, "sent more than %d bytes of reasoning", maxReasoning)
+		return a.PermanentError(errcode.LLMCallFailed, "sent more than %d bytes of reasoning", maxReasoning)
 	}
 	return a.Draft.Check()
 }
@@ -151,7 +151,7 @@ func contentText(value gjson.Result) string {
 
 func (a *answer) addText(text string) {
 	a.Draft.AppendText(text)
-	a.Emit(model.Delta{Text: text})
+	a.EmitDelta(model.Delta{Text: text})
 }
 
 // addCalls adds calls, or parts of them.
@@ -187,7 +187,7 @@ func (a *answer) emitCall(c *toolCallDelta, name, args string) {
 	if !c.named && name != "" {
 		c.named, d.Tool = true, name
 	}
-	a.Emit(d)
+	a.EmitDelta(d)
 }
 
 // arguments returns the text of a call's arguments. Some servers send an object
@@ -231,24 +231,24 @@ func (a *answer) addUsage(u gjson.Result) {
 	u.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "prompt_tokens":
-			got.Input = provider.Count(value)
+			got.Input = provider.TokenCount(value)
 		case "completion_tokens":
-			got.Output = provider.Count(value)
+			got.Output = provider.TokenCount(value)
 		case "prompt_tokens_details":
-			got.Cached = max(got.Cached, provider.Count(value.Get("cached_tokens")))
+			got.Cached = max(got.Cached, provider.TokenCount(value.Get("cached_tokens")))
 		case "prompt_cache_hit_tokens": // DeepSeek
-			got.Cached = max(got.Cached, provider.Count(value))
+			got.Cached = max(got.Cached, provider.TokenCount(value))
 		}
 		return true
 	})
 	a.Draft.Usage = got
 }
 
-// Answer implements provider.Decoder. Some servers omit the end of the stream, others
+// FinalAnswer implements provider.Decoder. Some servers omit the end of the stream, others
 // the finish reason; one of them is enough.
-func (a *answer) Answer() (*model.Answer, error) {
+func (a *answer) FinalAnswer() (*model.Answer, error) {
 	if !a.Ended && a.finish == "" {
-		return nil, a.Truncated()
+		return nil, a.TruncatedError()
 	}
 	switch a.finish {
 	case "length":

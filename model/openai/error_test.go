@@ -77,8 +77,8 @@ func TestAnswer_Errors(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})), hello(t))
-			if got := modelError(t, o.err); got.Retryable != c.retryable || errcode.Of(o.err) != c.code || !strings.Contains(o.err.Error(), c.text) {
-				t.Errorf("got %s, retryable %v: %v", errcode.Of(o.err), got.Retryable, o.err)
+			if got := modelError(t, o.err); got.Retryable != c.retryable || errcode.CodeOf(o.err) != c.code || !strings.Contains(o.err.Error(), c.text) {
+				t.Errorf("got %s, retryable %v: %v", errcode.CodeOf(o.err), got.Retryable, o.err)
 			}
 			wantNoKey(t, o.err)
 		})

@@ -111,7 +111,7 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 
 // ask sends a request and returns its answer, or nil if the caller stopped reading.
 func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseReader) (*model.Answer, error) {
-	body, err := m.endpoint.Send(ctx, m.protocol.Request(r, response.Tools))
+	body, err := m.endpoint.SendDocument(ctx, m.protocol.Request(r, response.Tools))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseRead
 	if err := response.read(body, d); err != nil || response.stopped {
 		return nil, err
 	}
-	answer, err := d.Answer()
+	answer, err := d.FinalAnswer()
 	if err == nil {
 		answer.Usage = answer.Usage.Clamp()
 	}

@@ -47,11 +47,11 @@ func isDocument(body io.Reader) (bool, io.Reader, error) {
 		}
 		r.Discard(1)
 	}
-	return false, r, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of white space", maxSpace)
+	return false, r, model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer begins with more than %d bytes of white space", maxSpace)
 }
 
 func (r *ResponseReader) readDocument(body io.Reader, d Decoder) error {
-	data, err := endpoint.All(body)
+	data, err := endpoint.ReadAll(body)
 	if err != nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func (r *ResponseReader) readDocument(body io.Reader, d Decoder) error {
 		return err
 	}
 	r.Ended = true
-	return d.Document(doc)
+	return d.DecodeDocument(doc)
 }
 
 // doneMarker is the data of the last event of many streams; it is not JSON.
 var doneMarker = []byte("[DONE]")
 
 func (r *ResponseReader) readStream(body io.Reader, d Decoder) error {
-	for event, err := range endpoint.Events(body) {
+	for event, err := range endpoint.ReadEvents(body) {
 		if err != nil {
 			return err
 		}
@@ -93,15 +93,15 @@ func (r *ResponseReader) decodeEvent(data []byte, d Decoder) error {
 	if err != nil {
 		return err
 	}
-	return d.Event(doc)
+	return d.DecodeEvent(doc)
 }
 
 // parse parses data, which must be a JSON object.
 func (r *ResponseReader) parse(data []byte) (gjson.Result, error) {
-	text := chat.Clean(string(data))
+	text := chat.CleanText(string(data))
 	doc := gjson.Parse(text)
-	if !doc.IsObject() || !chat.Valid(text) {
-		return doc, r.Transient("sent data that is not a JSON object")
+	if !doc.IsObject() || !chat.ValidJSON(text) {
+		return doc, r.TransientError("sent data that is not a JSON object")
 	}
 	return doc, nil
 }

@@ -14,14 +14,14 @@ import (
 // Decoder decodes one answer of a provider. It ignores fields and events it does not
 // know. Not safe for concurrent use.
 type Decoder interface {
-	// Document decodes an answer that is one JSON object.
-	Document(doc gjson.Result) error
+	// DecodeDocument decodes an answer that is one JSON object.
+	DecodeDocument(doc gjson.Result) error
 
-	// Event decodes one event of a streamed answer, a JSON object.
-	Event(doc gjson.Result) error
+	// DecodeEvent decodes one event of a streamed answer, a JSON object.
+	DecodeEvent(doc gjson.Result) error
 
-	// Answer returns the answer. It is called once, after the last event.
-	Answer() (*model.Answer, error)
+	// FinalAnswer returns the answer. It is called once, after the last event.
+	FinalAnswer() (*model.Answer, error)
 }
 
 // ResponseReader reads one answer and is the part of it that all Decoders share.
@@ -36,9 +36,9 @@ type ResponseReader struct {
 	stopped bool // the caller stopped reading deltas
 }
 
-// Emit yields d to the caller of Generate if the answer is streamed. d.Tool is the
+// EmitDelta yields d to the caller of Generate if the answer is streamed. d.Tool is the
 // name under which the provider knows the tool.
-func (r *ResponseReader) Emit(d model.Delta) {
+func (r *ResponseReader) EmitDelta(d model.Delta) {
 	d.Tool = r.Tools.OriginalName(d.Tool)
 	if d != (model.Delta{}) && r.model.config.Stream && !r.stopped {
 		d.Text, d.Tool, d.Args = strings.Clone(d.Text), strings.Clone(d.Tool), strings.Clone(d.Args) // do not keep the memory of the event
@@ -65,19 +65,19 @@ func (r *ResponseReader) Answer() *model.Answer {
 	return r.Draft.Answer(r.model.protocol.ProviderID, r.Tools, r.items)
 }
 
-// Truncated returns the error for an answer that ended too early.
-func (r *ResponseReader) Truncated() error {
-	return r.Transient("stopped in the middle of its answer")
+// TruncatedError returns the error for an answer that ended too early.
+func (r *ResponseReader) TruncatedError() error {
+	return r.TransientError("stopped in the middle of its answer")
 }
 
-// Transient returns a retryable model.Error that names the model.
-func (r *ResponseReader) Transient(format string, args ...any) error {
-	return model.Transient(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
+// TransientError returns a retryable model.Error that names the model.
+func (r *ResponseReader) TransientError(format string, args ...any) error {
+	return model.TransientError(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
 }
 
-// Permanent returns a model.Error that names the model and that retrying cannot fix.
-func (r *ResponseReader) Permanent(code errcode.Code, format string, args ...any) error {
-	return model.Permanent(code, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
+// PermanentError returns a model.Error that names the model and that retrying cannot fix.
+func (r *ResponseReader) PermanentError(code errcode.Code, format string, args ...any) error {
+	return model.PermanentError(code, nil, "model %q "+format, append([]any{r.model.config.Name}, args...)...)
 }
 
 // ErrorFrom returns the model.Error for an error that came with HTTP status 200, such
@@ -86,9 +86,9 @@ func (r *ResponseReader) ErrorFrom(status int, after time.Duration, doc gjson.Re
 	return r.model.endpoint.ErrorFrom(status, after, []byte(doc.Raw))
 }
 
-// Count returns a number of tokens, limited so that sums of a few do not overflow.
+// TokenCount returns a number of tokens, limited so that sums of a few do not overflow.
 // model.Usage.Clamp limits the sums.
-func Count(n gjson.Result) int {
+func TokenCount(n gjson.Result) int {
 	const maxCount = 1 << 30
 	return int(max(0, min(n.Num, maxCount)))
 }

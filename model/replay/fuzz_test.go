@@ -25,14 +25,14 @@ func FuzzRecording(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := replay.New("traffic.jsonl", data)
 		if err != nil {
-			if errcode.Of(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "recording traffic.jsonl, line ") {
+			if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "recording traffic.jsonl, line ") {
 				t.Errorf("got %v", err)
 			}
 			return
 		}
 		r := newRun("another")
 		answers, err := runClerk(r, m)
-		if err != nil && err != errNoCalls && errcode.Of(err) != errcode.ScriptDiverged {
+		if err != nil && err != errNoCalls && errcode.CodeOf(err) != errcode.ScriptDiverged {
 			t.Errorf("got %v", err)
 		}
 		for _, a := range answers {

@@ -67,10 +67,10 @@ type usage struct {
 // are replaced later, in all texts.
 func newItem(m model.Item) item {
 	if e := m.Message; e != nil {
-		return item{Message: &message{e.ID, chat.Clean(e.From), chat.Clean(e.To), e.Task, embeddable(e.Payload)}}
+		return item{Message: &message{e.ID, chat.CleanText(e.From), chat.CleanText(e.To), e.Task, embeddable(e.Payload)}}
 	}
 	if e := m.Result; e != nil {
-		return item{Result: &result{e.Call, chat.Clean(e.Tool), embeddable(e.Content), e.IsError}}
+		return item{Result: &result{e.Call, chat.CleanText(e.Tool), embeddable(e.Content), e.IsError}}
 	}
 	a := newAnswer(m.Answer)
 	a.Log, a.Usage = nil, usage{}
@@ -83,14 +83,14 @@ func newItem(m model.Item) item {
 // newAnswer returns all of an answer but its reasoning.
 func newAnswer(a *model.Answer) *answer {
 	s := &answer{
-		Text: chat.Clean(a.Text), Value: embeddable(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop,
+		Text: chat.CleanText(a.Text), Value: embeddable(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop,
 		Usage: usage{a.Usage.Input, a.Usage.Cached, a.Usage.Output},
 	}
 	for _, c := range a.Calls {
-		s.Calls = append(s.Calls, call{From: chat.Clean(c.Provider), Name: chat.Clean(c.Name), Args: embeddable(c.Args)})
+		s.Calls = append(s.Calls, call{From: chat.CleanText(c.Provider), Name: chat.CleanText(c.Name), Args: embeddable(c.Args)})
 	}
 	for _, logged := range a.Log {
-		s.Log = append(s.Log, chat.Clean(logged))
+		s.Log = append(s.Log, chat.CleanText(logged))
 	}
 	return s
 }

@@ -232,7 +232,7 @@ func TestModel_DetectsAnyChangedLetter(t *testing.T) {
 			return nil
 		}
 		changed++
-		if _, err = two.ask(m); errcode.Of(err) != errcode.ScriptDiverged {
+		if _, err = two.ask(m); errcode.CodeOf(err) != errcode.ScriptDiverged {
 			return fmt.Errorf("the changed letter was not detected: %v", err)
 		}
 		if text := errcode.Message(err); strings.Count(text, "differs") != 1 || !strings.Contains(text, ": recorded ") {

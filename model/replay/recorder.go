@@ -86,7 +86,7 @@ func (w recordingModel) record(r model.Request, a *model.Answer) {
 	l := line{
 		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(), Window: w.Window(),
 		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.Redact(s), true) }),
-		Provider: hide.Redact(chat.Clean(a.Provider)),
+		Provider: hide.Redact(chat.CleanText(a.Provider)),
 	}
 	if len(a.Reasoning) > 0 { // belongs to the provider: only secrets are replaced
 		l.Reason = rewrite(embeddable(a.Reasoning), hide, hide.Redact)

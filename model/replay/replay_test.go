@@ -311,7 +311,7 @@ func TestRecorder_SkipsFailures(t *testing.T) {
 		fail = true
 		if _, err := r.ask(m); err == nil {
 			return errors.New("got no error")
-		} else if errcode.Of(err) == errcode.ScriptDiverged {
+		} else if errcode.CodeOf(err) == errcode.ScriptDiverged {
 			wantDiverged(t, err, "recording traffic.jsonl, role clerk, step 2: the request differs from line 2: items[3]: recorded {\"answer\":{\"finish\":\"end\"}}, now nothing")
 		}
 		fail = false
@@ -442,10 +442,10 @@ func TestRecorder_RecordsContextWindow(t *testing.T) {
 	if _, err := ask(plain, newRun("one").request()); err != nil {
 		t.Fatal(err)
 	}
-	if n, ok := model.Window(plain); ok {
+	if n, ok := model.WindowOf(plain); ok {
 		t.Errorf("got window %d of a model without one", n)
 	}
-	if n, ok := model.Window(loadRecording(t, file.String())); ok {
+	if n, ok := model.WindowOf(loadRecording(t, file.String())); ok {
 		t.Errorf("got window %d of a recording without one", n)
 	}
 	narrow := rec.Wrap(deltaModel{{Answer: &model.Answer{Finish: model.FinishEnd}}})
@@ -456,7 +456,7 @@ func TestRecorder_RecordsContextWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range []model.Model{narrow, loadRecording(t, file.String())} { // the smaller of the two
-		if n, ok := model.Window(m); !ok || n != 1234 {
+		if n, ok := model.WindowOf(m); !ok || n != 1234 {
 			t.Errorf("%T: got %d, %v; want 1234", m, n, ok)
 		}
 	}
@@ -536,7 +536,7 @@ func TestNew_RejectsInvalidRecordings(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := replay.New("traffic.jsonl", []byte(tt.recording))
-			if m != nil || errcode.Of(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "recording traffic.jsonl, "+tt.want) {
+			if m != nil || errcode.CodeOf(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "recording traffic.jsonl, "+tt.want) {
 				t.Errorf("got  %v\nwant recording traffic.jsonl, %s", err, tt.want)
 			}
 		})

@@ -53,7 +53,7 @@ func newRequest(r model.Request, hide *redact.Redactor) *request {
 		q.items, q.chain = append(q.items, doc), append(q.chain, q.last().extend(doc))
 	}
 	q.ids.startHead()
-	q.head = newHead(r, func(s string) string { return text(chat.Clean(s)) })
+	q.head = newHead(r, func(s string) string { return text(chat.CleanText(s)) })
 	return q
 }
 

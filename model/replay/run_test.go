@@ -195,7 +195,7 @@ func loadRecording(t testing.TB, recording string) *replay.Model {
 // wantDiverged checks for the code script_diverged and a message.
 func wantDiverged(t *testing.T, err error, want string) {
 	t.Helper()
-	if errcode.Of(err) != errcode.ScriptDiverged || errcode.Message(err) != want {
+	if errcode.CodeOf(err) != errcode.ScriptDiverged || errcode.Message(err) != want {
 		t.Errorf("got  %v\nwant script_diverged: %s", err, want)
 	}
 }

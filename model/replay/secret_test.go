@@ -176,7 +176,7 @@ func TestModel_DifferenceShowsNoSecret(t *testing.T) {
 				r.Self.Role = then.Self.Role
 			}
 			_, err := ask(loadRecording(t, file), r)
-			if errcode.Of(err) != errcode.ScriptDiverged || strings.Contains(err.Error(), "second") || !strings.Contains(err.Error(), "now a value that may be a secret") {
+			if errcode.CodeOf(err) != errcode.ScriptDiverged || strings.Contains(err.Error(), "second") || !strings.Contains(err.Error(), "now a value that may be a secret") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -36,7 +36,7 @@ func NewChain(log *slog.Logger, first Named, others ...Named) *Fallback {
 func (f *Fallback) Window() int {
 	least := 0
 	for _, l := range f.models {
-		if tokens, ok := model.Window(l.Model); ok && (least == 0 || tokens < least) {
+		if tokens, ok := model.WindowOf(l.Model); ok && (least == 0 || tokens < least) {
 			least = tokens
 		}
 	}
@@ -62,7 +62,7 @@ func (f *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 			if failure == nil {
 				return
 			}
-			if i == len(f.models)-1 || ctx.Err() != nil || errcode.Of(failure) == errcode.ContextExceeded {
+			if i == len(f.models)-1 || ctx.Err() != nil || errcode.CodeOf(failure) == errcode.ContextExceeded {
 				yield(model.Delta{}, failure)
 				return
 			}

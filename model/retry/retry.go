@@ -110,7 +110,7 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 		return context.Cause(ctx)
 	}
 	defer m.sem.Release(1)
-	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.Permanent(errcode.LLMCallFailed, nil, "model %q did not finish within %v", m.config.Name, m.config.AttemptTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.PermanentError(errcode.LLMCallFailed, nil, "model %q did not finish within %v", m.config.Name, m.config.AttemptTimeout))
 	defer cancel()
 	for delta, err := range m.Wrapper.Generate(ctx, r) {
 		if err != nil {
@@ -132,7 +132,7 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 			return nil
 		}
 	}
-	return model.Transient(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
+	return model.TransientError(errcode.LLMCallFailed, nil, "model %q ended without an answer", m.config.Name)
 }
 
 // usage returns the tokens and the cost of an answer. Counts that the provider does
@@ -143,7 +143,7 @@ func (m *Model) usage(r model.Request, a *model.Answer) model.Usage {
 		u = model.Usage{Input: chat.Length(r), Output: u.Output, Estimated: true}
 	}
 	if u.Output == 0 {
-		u.Output, u.Estimated = chat.Tokens(model.Item{Answer: a}), true
+		u.Output, u.Estimated = chat.CountTokens(model.Item{Answer: a}), true
 	}
 	u.Cost = m.config.Prices.Cost(u)
 	return u
@@ -156,9 +156,9 @@ func (m *Model) checkNonEmpty(a *model.Answer) error {
 		return nil
 	}
 	if a.Stop == model.Length {
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q reached maxTokens before it answered; raise its maxTokens", m.config.Name)
+		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q reached maxTokens before it answered; raise its maxTokens", m.config.Name)
 	}
-	return model.Transient(errcode.LLMCallFailed, nil, "model %q returned an empty answer", m.config.Name)
+	return model.TransientError(errcode.LLMCallFailed, nil, "model %q returned an empty answer", m.config.Name)
 }
 
 // retryDelay returns how long to wait before the next attempt: the next of delays,

@@ -63,15 +63,17 @@ func fail(err error, texts ...string) (t stubAttempt) {
 	return t
 }
 
-func transientErr() *model.Error { return model.Transient(errcode.LLMCallFailed, nil, "overloaded") }
+func transientErr() *model.Error {
+	return model.TransientError(errcode.LLMCallFailed, nil, "overloaded")
+}
 
 func rateLimited(d time.Duration) *model.Error {
-	t := model.Transient(errcode.RateLimited, nil, "too often")
+	t := model.TransientError(errcode.RateLimited, nil, "too often")
 	t.RetryAfter = d
 	return t
 }
 
-var permanentErr = model.Permanent(errcode.LLMCallFailed, nil, "bad request")
+var permanentErr = model.PermanentError(errcode.LLMCallFailed, nil, "bad request")
 
 // collect returns what a model yields, one description for each delta.
 func collect(ctx context.Context, m model.Model) (got []string, err error) {
@@ -323,7 +325,7 @@ func TestModel_ShortSecretIsNotRedacted(t *testing.T) {
 }
 
 func TestFallback_TriesNextModel(t *testing.T) {
-	tooLong := model.Permanent(errcode.ContextExceeded, nil, "too long")
+	tooLong := model.PermanentError(errcode.ContextExceeded, nil, "too long")
 	for _, c := range []struct {
 		name   string
 		models []stubAttempt

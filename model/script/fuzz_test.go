@@ -53,8 +53,8 @@ func FuzzSource(f *testing.F) {
 // wantInvalidConfig checks for the code invalid_config and the name of the source.
 func wantInvalidConfig(t *testing.T, err error) {
 	t.Helper()
-	if errcode.Of(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "agents.js:") {
-		t.Errorf("got %q (%s)", errcode.Message(err), errcode.Of(err))
+	if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.HasPrefix(errcode.Message(err), "agents.js:") {
+		t.Errorf("got %q (%s)", errcode.Message(err), errcode.CodeOf(err))
 	}
 }
 
@@ -67,8 +67,8 @@ func firstStep(t *testing.T, m *script.Model) (answer *model.Answer, err error) 
 	}
 	answer, err = generate(t.Context(), m, r)
 	if err != nil {
-		if errcode.Of(err) != errcode.LLMCallFailed {
-			t.Errorf("got %v (%s)", err, errcode.Of(err))
+		if errcode.CodeOf(err) != errcode.LLMCallFailed {
+			t.Errorf("got %v (%s)", err, errcode.CodeOf(err))
 		}
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func FuzzResult(f *testing.F) {
 			return
 		}
 		if err != nil {
-			if errcode.Of(err) != errcode.LLMCallFailed {
+			if errcode.CodeOf(err) != errcode.LLMCallFailed {
 				t.Errorf("%q: got %v", content, err)
 			}
 			return

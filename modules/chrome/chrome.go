@@ -128,8 +128,8 @@ func New(deps Deps) modules.Constructor {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.name }
 
-// Groups implements modules.Module.
-func (m *Module) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module.
+func (m *Module) ToolGroups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: "chrome", Description: "Use a web browser", Tools: m.tools}}
 }
 

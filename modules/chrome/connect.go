@@ -129,7 +129,7 @@ func (b *blockedHosts) codes() []string {
 	defer b.mu.Unlock()
 	var list []string
 	for _, o := range b.list {
-		list = append(list, o.host+": "+string(errcode.Of(o.err)))
+		list = append(list, o.host+": "+string(errcode.CodeOf(o.err)))
 	}
 	return list
 }

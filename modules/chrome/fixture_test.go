@@ -59,7 +59,7 @@ func newFixture(t *testing.T, settings string, resolver *net.Resolver) *fixture 
 		t.Fatal(err)
 	}
 	fx.Module, fx.tools = m, map[string]tool.Tool{}
-	for _, tl := range m.Groups()[0].Tools {
+	for _, tl := range m.ToolGroups()[0].Tools {
 		fx.tools[tl.Definition().Name] = tl
 	}
 	return fx

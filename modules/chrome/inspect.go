@@ -120,7 +120,7 @@ func (h *handlers) screenshot(ctx context.Context, s *leasedContext, in screensh
 // saveImage stores an image as an artifact of the caller. Callers without artifacts get the
 // image in the result.
 func (h *handlers) saveImage(ctx context.Context, t *tab, out screenshotOut, shot []byte) (screenshotOut, error) {
-	c, _ := tool.Current(ctx)
+	c, _ := tool.CurrentCall(ctx)
 	if c.By.Kind != identity.Agent && c.By.Kind != identity.Caller || h.store == nil {
 		out.Data = shot
 		return out, nil
@@ -199,7 +199,7 @@ type tabsOut struct {
 // listTabs lists the tabs of the caller. It does not start a browser.
 func (h *handlers) listTabs(ctx context.Context, _ listTabsIn) (tabsOut, error) {
 	out := tabsOut{Tabs: []tabOut{}}
-	c, _ := tool.Current(ctx)
+	c, _ := tool.CurrentCall(ctx)
 	s := h.pool.acquireExisting(c.By)
 	if s == nil {
 		return out, nil

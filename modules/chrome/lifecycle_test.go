@@ -285,7 +285,7 @@ func TestNew_RejectsInvalidSettings(t *testing.T) {
 		if err == nil {
 			err = m.(modules.Validator).Validate()
 		}
-		if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), text) {
+		if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v, want invalid_config with %q", settings, err, text)
 		}
 	}
@@ -298,7 +298,7 @@ func TestModule_ReachesNothingWithoutDeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	noDeps := &fixture{Module: m, tools: map[string]tool.Tool{}}
-	for _, tl := range m.Groups()[0].Tools {
+	for _, tl := range m.ToolGroups()[0].Tools {
 		noDeps.tools[tl.Definition().Name] = tl
 	}
 	t.Cleanup(func() { noDeps.close(t); fx.close(t) })

@@ -53,7 +53,7 @@ func options(effect tool.Effect, input string) *tool.Options {
 // handler returns a tool function that calls fn with the browser context of the caller.
 func handler[In, Out any](h *handlers, name string, fn func(context.Context, *leasedContext, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
-		c, _ := tool.Current(ctx)
+		c, _ := tool.CurrentCall(ctx)
 		s, err := h.pool.acquire(ctx, c.By)
 		if err != nil {
 			return out, h.toolError(ctx, name, err)

@@ -67,7 +67,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	fx := &fixture{
 		T: t, store: &memoryStore{records: map[toolgroups.Owner][]byte{}},
-		manager: toolgroups.NewManager(toolgroups.Reserved()...), changed: make(chan struct{}, 1),
+		manager: toolgroups.NewManager(toolgroups.ReservedIDs()...), changed: make(chan struct{}, 1),
 	}
 	fx.pins = modules.NewPins(fx.store)
 	onChange := func() {
@@ -100,10 +100,10 @@ func (fx *fixture) childConfig(name, mode string) mcpclient.Config {
 func (fx *fixture) newModule(c mcpclient.Config) *mcpclient.Module {
 	fx.Helper()
 	c.Pins = fx.pins
-	c.Host.Changed = func() { fx.loader.Changed(c.Name) }
+	c.Host.Changed = func() { fx.loader.NotifyChanged(c.Name) }
 	c.NameTaken = func(name string) bool {
-		h, ok := fx.manager.Snapshot().Lookup(name)
-		return ok && h.Owner != modules.Owner(c.Name)
+		h, ok := fx.manager.Snapshot().LookupTool(name)
+		return ok && h.Owner != modules.OwnerOf(c.Name)
 	}
 	m, err := mcpclient.New(c)
 	if err != nil {
@@ -114,7 +114,7 @@ func (fx *fixture) newModule(c mcpclient.Config) *mcpclient.Module {
 
 func (fx *fixture) load(c mcpclient.Config) {
 	fx.Helper()
-	if err := fx.loader.Load(fx.Context(), fx.newModule(c)); err != nil {
+	if err := fx.loader.LoadModule(fx.Context(), fx.newModule(c)); err != nil {
 		fx.Fatal(err)
 	}
 }
@@ -141,7 +141,7 @@ func (fx *fixture) waitFor(what string, condition func() bool) {
 
 func (fx *fixture) handle(name string) *toolgroups.Handle {
 	fx.Helper()
-	h, ok := fx.manager.Snapshot().Lookup(name)
+	h, ok := fx.manager.Snapshot().LookupTool(name)
 	if !ok {
 		fx.Fatalf("there is no tool %s", name)
 	}
@@ -158,7 +158,7 @@ func (fx *fixture) callWith(ctx context.Context, name, args string) string {
 	fx.Helper()
 	r, err := fx.handle(name).Tool.Call(ctx, tool.Call{Name: name, Args: json.RawMessage(args)})
 	if err != nil {
-		return string(errcode.Of(err)) + ": " + errcode.Message(err)
+		return string(errcode.CodeOf(err)) + ": " + errcode.Message(err)
 	}
 	if len(r.Structured) > 0 {
 		return string(r.Structured)
@@ -177,7 +177,7 @@ func (fx *fixture) want(got, want string) {
 // pending lists the names of the tools in quarantine.
 func (fx *fixture) pending() []string {
 	fx.Helper()
-	list, err := fx.pins.Quarantine(fx.Context())
+	list, err := fx.pins.ListQuarantine(fx.Context())
 	if err != nil {
 		fx.Fatal(err)
 	}
@@ -191,13 +191,13 @@ func (fx *fixture) pending() []string {
 // accept accepts the pending definition of a tool.
 func (fx *fixture) accept(name string) {
 	fx.Helper()
-	list, err := fx.pins.Quarantine(fx.Context())
+	list, err := fx.pins.ListQuarantine(fx.Context())
 	if err != nil {
 		fx.Fatal(err)
 	}
 	for _, w := range list {
 		if w.Name == name {
-			if _, err := fx.pins.Accept(fx.Context(), w.Owner, name, w.Digest); err != nil {
+			if _, err := fx.pins.AcceptTool(fx.Context(), w.Owner, name, w.Digest); err != nil {
 				fx.Fatal(err)
 			}
 			return

@@ -55,7 +55,7 @@ func New(c Config) (*Module, error) {
 		return nil, err
 	}
 	log := cmp.Or(c.Host.Log, slog.New(slog.DiscardHandler))
-	m := &Module{config: c, owner: modules.Owner(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}}
+	m := &Module{config: c, owner: modules.OwnerOf(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}}
 	m.reconnector = newReconnector(c, log, m.updateTools)
 	if !c.DisablePinning {
 		m.stopWatch = c.Pins.Watch(m.owner, m.notifyChanged)
@@ -86,8 +86,8 @@ func (m *Module) Provision(ctx context.Context) error {
 	return err
 }
 
-// Groups implements modules.Module. If the pins cannot be read, no tool is active.
-func (m *Module) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module. If the pins cannot be read, no tool is active.
+func (m *Module) ToolGroups() []toolgroups.Group {
 	if m.config.DisablePinning {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -131,7 +131,7 @@ func (m *Module) updateTools(ctx context.Context, offered []modules.Pin) error {
 	m.setOffered(offered)
 	active := offered
 	if !m.config.DisablePinning {
-		p, err := m.config.Pins.Update(ctx, m.owner, *m.config.Prefix, offered)
+		p, err := m.config.Pins.UpdateTools(ctx, m.owner, *m.config.Prefix, offered)
 		if err != nil {
 			return err
 		}

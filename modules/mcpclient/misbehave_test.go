@@ -84,11 +84,11 @@ func TestModule_RejectsUnusableServer(t *testing.T) {
 			if mode == "never lists" || mode == "silent" {
 				fx.loader.StepTimeout = 3 * time.Second
 			}
-			err := fx.loader.Load(ctx, fx.newModule(fx.childConfig("bad", mode)))
+			err := fx.loader.LoadModule(ctx, fx.newModule(fx.childConfig("bad", mode)))
 			if e, ok := errors.AsType[*mcpclient.ServerError](err); err == nil || !strings.Contains(err.Error(), want) || mode == "exits at start" && (!ok || e.Stderr != "cannot open the database") {
 				t.Errorf("got %v, want it to contain %q", err, want)
 			}
-			if p, err := fx.pins.Get(t.Context(), modules.Owner("bad")); err != nil || p.Seen {
+			if p, err := fx.pins.Get(t.Context(), modules.OwnerOf("bad")); err != nil || p.Seen {
 				t.Errorf("the server counts as seen: %+v, %v", p, err)
 			}
 		})
@@ -181,7 +181,7 @@ func TestModule_CallsMisbehavingHTTPServer(t *testing.T) {
 			fx.load(mcpclient.Config{Name: "web", URL: newRawServer(t, tt.serve), Timeout: 3 * time.Second})
 			for range 2 {
 				_, err := fx.handle("web__act").Tool.Call(t.Context(), call("web__act"))
-				if string(errcode.Of(err)) != tt.want || !strings.Contains(err.Error(), tt.logged) {
+				if string(errcode.CodeOf(err)) != tt.want || !strings.Contains(err.Error(), tt.logged) {
 					t.Errorf("got %v, want %s and %q in the log", err, tt.want, tt.logged)
 				}
 			}

@@ -97,7 +97,7 @@ func newOrgFixture(t *testing.T) *orgFixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
-	if err := builtin.Register(fx.manager, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(fx.manager, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	fx.pins, fx.loader = modules.NewPins(notifyingStore{rt.OwnerStore(), fx.store.onChange}), modules.NewLoader(rt)
@@ -126,11 +126,11 @@ func (n notifyingStore) Set(ctx context.Context, owner toolgroups.Owner, value [
 // requests so far.
 func (o *orgFixture) runTask(role string) string {
 	o.Helper()
-	id, err := o.rt.Start(o.Context(), org.TaskSpec{Role: role, Text: "work", Caller: identity.ByOperator("me")})
+	id, err := o.rt.StartTask(o.Context(), org.TaskSpec{Role: role, Text: "work", Caller: identity.ByOperator("me")})
 	if err != nil {
 		o.Fatal(err)
 	}
-	if task, err := o.rt.Wait(o.Context(), id); err != nil || string(task.Result) != `"done"` {
+	if task, err := o.rt.WaitTask(o.Context(), id); err != nil || string(task.Result) != `"done"` {
 		o.Fatalf("task: %+v, %v", task, err)
 	}
 	return o.model.allSent()
@@ -185,7 +185,7 @@ func (o *orgFixture) wantClean(list []string) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.All()).Listable() {
+	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.All()).ListableTools() {
 		text += d.Name + d.Description + string(d.Input)
 	}
 	for _, description := range list {

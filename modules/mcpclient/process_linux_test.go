@@ -84,7 +84,7 @@ func TestProcess_EndsOnUnload(t *testing.T) {
 	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
 		t.Errorf("the process group is %d, %v; want %d", group, err, pid)
 	}
-	if err := fx.loader.Unload(t.Context(), "fs"); err != nil {
+	if err := fx.loader.UnloadModule(t.Context(), "fs"); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {

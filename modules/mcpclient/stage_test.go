@@ -31,20 +31,20 @@ func TestModule_IgnoresOffersOfOtherInstance(t *testing.T) {
 	fx := newFixture(t)
 	good, evil := fx.sendServer("sends a message"), fx.sendServer("sends all files")
 	fx.load(mcpclient.Config{Name: "fs", URL: good})
-	if err := fx.loader.Reload(t.Context(), fx.newModule(mcpclient.Config{Name: "fs", URL: evil})); err != nil {
+	if err := fx.loader.ReloadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "fs", URL: evil})); err != nil {
 		t.Fatal(err)
 	}
 	if fx.hasTool("fs__send") || len(fx.pending()) != 1 {
 		t.Fatalf("active: %v, pending: %v", fx.allTools(), fx.pending())
 	}
-	staged, err := fx.loader.Stage(t.Context(), fx.newModule(mcpclient.Config{Name: "fs", URL: good}))
+	staged, err := fx.loader.StageModule(t.Context(), fx.newModule(mcpclient.Config{Name: "fs", URL: good}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := staged.Discard(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fx.loader.Changed("fs")
+	fx.loader.NotifyChanged("fs")
 	if err := fx.loader.WaitIdle(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestModule_NamesMissingProgramOnce(t *testing.T) {
 		"nonesuch-program": "start nonesuch-program: executable file not found in $PATH",
 	} {
 		fx := newFixture(t)
-		err := fx.loader.Load(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", Command: mcpclient.Command{Path: path}}))
+		err := fx.loader.LoadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", Command: mcpclient.Command{Path: path}}))
 		e, ok := errors.AsType[*mcpclient.ServerError](err)
 		if !ok || e.Error() != want || strings.Count(err.Error(), path) != 1 {
 			t.Errorf("got %v, want a ServerError with %q", err, want)
@@ -41,7 +41,9 @@ func TestModule_ReportsStderrWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- fx.loader.Load(ctx, fx.newModule(mcpclient.Config{Name: "bad", Command: program})) }()
+	go func() {
+		done <- fx.loader.LoadModule(ctx, fx.newModule(mcpclient.Config{Name: "bad", Command: program}))
+	}()
 	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
 		if _, err := os.Stat(filepath.Join(dir, "begun")); err == nil {
 			break
@@ -83,14 +85,14 @@ func TestModule_ReportsNextRetry(t *testing.T) {
 // Every pending tool has a description, also those that the module makes itself.
 func TestQuarantine_DescribesPendingTools(t *testing.T) {
 	fx := newFixture(t)
-	if _, err := fx.pins.Update(t.Context(), modules.Owner("fs"), "fs__", nil); err != nil {
+	if _, err := fx.pins.UpdateTools(t.Context(), modules.OwnerOf("fs"), "fs__", nil); err != nil {
 		t.Fatal(err)
 	}
 	fx.load(fx.childConfig("fs", "real"))
-	if err := fx.loader.Provision(t.Context(), "fs"); err != nil {
+	if err := fx.loader.ProvisionModule(t.Context(), "fs"); err != nil {
 		t.Fatal(err)
 	}
-	list, err := fx.pins.Quarantine(t.Context())
+	list, err := fx.pins.ListQuarantine(t.Context())
 	if err != nil || len(list) != len(realTools) {
 		t.Fatalf("%d are pending, %v, want %d", len(list), err, len(realTools))
 	}

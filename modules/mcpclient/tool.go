@@ -74,9 +74,9 @@ func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Resul
 	if t.resource != nil {
 		return t.resource.call(ctx, n.session, t.definition.Name, c.Args)
 	}
-	token, stop := n.onProgress(tool.Monotonic(func(p tool.Progress) { // called by one goroutine, of the connection
+	token, stop := n.onProgress(tool.MonotonicProgress(func(p tool.Progress) { // called by one goroutine, of the connection
 		if ctx.Err() == nil {
-			tool.Report(ctx, p)
+			tool.ReportProgress(ctx, p)
 		}
 	}))
 	defer stop()
@@ -103,7 +103,7 @@ func (t *remoteTool) callError(caller, callCtx context.Context, err error, sent 
 		return errcode.Wrap(errcode.ToolInterrupted, err, "%s was sent to the server %q and its outcome is unknown: verify the effect before retrying", name, t.module.config.Name)
 	case callCtx.Err() != nil && sent:
 		return errcode.Wrap(errcode.ToolTimeout, err, "%s was not answered within %v; it is safe to call again", name, t.module.config.Timeout)
-	case errcode.Of(err) == errcode.ToolUnavailable:
+	case errcode.CodeOf(err) == errcode.ToolUnavailable:
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s did not run: %s", name, errcode.Message(err))
 	case sent:
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s was not answered: the connection to the server %q was lost; it is safe to call again", name, t.module.config.Name)

@@ -51,8 +51,8 @@ func New(c modules.Config) (modules.Module, error) {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.name }
 
-// Groups implements modules.Module.
-func (m *Module) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module.
+func (m *Module) ToolGroups() []toolgroups.Group {
 	return []toolgroups.Group{{ID: "textstats", Description: "Count and measure text", Tools: m.tools}}
 }
 

@@ -20,7 +20,7 @@ func tools(settings string) (map[string]tool.Tool, error) {
 		return nil, err
 	}
 	list := make(map[string]tool.Tool)
-	for _, t := range m.Groups()[0].Tools {
+	for _, t := range m.ToolGroups()[0].Tools {
 		list[t.Definition().Name] = t
 	}
 	return list, nil
@@ -63,7 +63,7 @@ func TestNew_RejectsInvalidSettings(t *testing.T) {
 	} {
 		t.Run(settings, func(t *testing.T) {
 			_, err := tools(settings)
-			if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), want) {
+			if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want invalid_config with %q", err, want)
 			}
 		})
@@ -76,7 +76,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	count := m.Groups()[0].Tools[0]
+	count := m.ToolGroups()[0].Tools[0]
 	result, err := count.Call(context.Background(), tool.Call{Args: json.RawMessage(`{"text": "to be or not to be"}`)})
 	fmt.Println(string(result.JSON()), err)
 	// Output: {"words":6,"lines":1,"characters":18} <nil>

@@ -13,7 +13,7 @@ import (
 
 func TestCloudSQL_BuildWithoutConnectorNamesTag(t *testing.T) {
 	_, err := toolbox.New(toolbox.Config{Source: config.Source{Name: "pg", Type: config.SourceCloudSQLPostgres}, Pools: new(toolbox.Pools)})
-	if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "-tags cloudsql") {
+	if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "-tags cloudsql") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -153,7 +153,7 @@ func claimsOf(c tool.Call) parameter.Claims {
 // something; otherwise it can be retried.
 func (t *declared) errorForEffect(err error) error {
 	mutating := t.definition.Effect == tool.Mutating
-	switch code := errcode.Of(err); {
+	switch code := errcode.CodeOf(err); {
 	case code == errcode.ToolTimeout && mutating:
 		return errcode.Wrap(errcode.ToolInterrupted, err, "%s; whether it has changed anything is unknown: verify the effect before retrying", errcode.Message(err))
 	case code == errcode.ToolInterrupted && !mutating:

@@ -45,11 +45,11 @@ var ann = identity.ByAgent("ann")
 // newFixture returns a fixture with the auth services of c.
 func newFixture(t *testing.T, c *config.Config) *fixture {
 	t.Helper()
-	w := &fixture{t: t, groups: toolgroups.NewManager(toolgroups.Reserved()...), view: new(toolgroups.ViewRef), loaded: map[string]*toolbox.Module{}}
+	w := &fixture{t: t, groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), view: new(toolgroups.ViewRef), loaded: map[string]*toolbox.Module{}}
 	w.loader = modules.NewLoader(w.groups)
 	w.groups.Watch(func([]toolgroups.GroupID) {
 		s := w.groups.Snapshot()
-		w.view.Publish(s.Compile(s.Bind(toolgroups.All())))
+		w.view.PublishView(s.Compile(s.BindSet(toolgroups.All())))
 	})
 	w.authn = newAuthServices(t, c)
 	var err error
@@ -76,9 +76,9 @@ func (f *fixture) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 	return f.view, ""
 }
 
-// Verify implements gate.Authn.
-func (f *fixture) Verify(ctx context.Context, service, token string) (gate.Verified, error) {
-	return f.authn.Verify(ctx, service, token)
+// VerifyToken implements gate.Authn.
+func (f *fixture) VerifyToken(ctx context.Context, service, token string) (gate.Verified, error) {
+	return f.authn.VerifyToken(ctx, service, token)
 }
 
 // module returns the module of a source.
@@ -109,9 +109,9 @@ func (f *fixture) load(c *config.Config) {
 			f.t.Fatal(err)
 		}
 		if f.loaded[s.Name] != nil {
-			err = f.loader.Reload(f.t.Context(), m)
+			err = f.loader.ReloadModule(f.t.Context(), m)
 		} else {
-			err = f.loader.Load(f.t.Context(), m)
+			err = f.loader.LoadModule(f.t.Context(), m)
 		}
 		if err != nil {
 			f.t.Fatal(err)
@@ -187,7 +187,7 @@ func wantCode(t *testing.T, a *gate.Admission, code errcode.Code) string {
 // nopRecorder is a gate.Recorder that stores nothing.
 type nopRecorder struct{}
 
-func (nopRecorder) Started(_ context.Context, calls []*gate.Admission) error {
+func (nopRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	for _, a := range calls {
 		if a.Superseded() {
 			return gate.ErrSuperseded
@@ -196,7 +196,7 @@ func (nopRecorder) Started(_ context.Context, calls []*gate.Admission) error {
 	return nil
 }
 
-func (nopRecorder) Finished(context.Context, []*gate.Admission) error { return nil }
+func (nopRecorder) CallFinished(context.Context, []*gate.Admission) error { return nil }
 
 // logBuffer is a buffer that is safe for concurrent use.
 type logBuffer struct {
@@ -236,8 +236,8 @@ func newAuthServices(t *testing.T, c *config.Config) authServices {
 	return all
 }
 
-// Verify implements gate.Authn.
-func (s authServices) Verify(ctx context.Context, name, token string) (gate.Verified, error) {
+// VerifyToken implements gate.Authn.
+func (s authServices) VerifyToken(ctx context.Context, name, token string) (gate.Verified, error) {
 	service, ok := s[name]
 	if !ok {
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "unknown auth service %s", name)

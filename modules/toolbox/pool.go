@@ -77,7 +77,7 @@ func (p *pool) ready() error {
 // noteResult updates whether the source is reachable from the error of an attempt.
 // Concurrent calls may do so as well; each change is logged once.
 func (p *pool) noteResult(err error) {
-	lost := errcode.Of(err) == errcode.ToolUnavailable
+	lost := errcode.CodeOf(err) == errcode.ToolUnavailable
 	if errors.Is(err, database.ErrNoConnection) || !lost && err != nil && !isAnswer(err) {
 		return // the error does not show whether the source is reachable
 	}
@@ -102,7 +102,7 @@ func (p *pool) noteResult(err error) {
 
 // isAnswer reports whether an error is a response of the source.
 func isAnswer(err error) bool {
-	switch errcode.Of(err) {
+	switch errcode.CodeOf(err) {
 	case errcode.ToolExecutionFailed, errcode.ResultTooLarge:
 		return true
 	}

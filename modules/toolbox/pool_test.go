@@ -22,7 +22,7 @@ func TestPool_IsSharedFairlyAmongCallers(t *testing.T) {
 ---
 {kind: tool, name: quick, type: %[2]s-sql, source: db, description: d, statement: "SELECT 1 AS v"}`, source, kind, slow[kind])
 		tools := map[string]tool.Tool{}
-		for _, one := range w.loaded["db"].Groups()[0].Tools {
+		for _, one := range w.loaded["db"].ToolGroups()[0].Tools {
 			tools[one.Definition().Name] = one
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -63,7 +63,7 @@ func TestPools_ReloadsLeaveNoConnections(t *testing.T) {
 		}
 	}
 	waitFor(t, "one connection", func() bool { return connections(w) == 1 })
-	if err := w.loader.Unload(t.Context(), "db"); err != nil || w.pools.Open() != 0 {
+	if err := w.loader.UnloadModule(t.Context(), "db"); err != nil || w.pools.Open() != 0 {
 		t.Errorf("%d pools are open, %v", w.pools.Open(), err)
 	}
 }

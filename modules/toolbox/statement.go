@@ -68,7 +68,7 @@ func (t *declared) query(ctx context.Context, p callerPool, text string, args []
 // redactError drops the database's error text if it could contain a secure or claim
 // value.
 func (t *declared) redactError(err error) error {
-	if errcode.Of(err) != errcode.ToolExecutionFailed || !t.hasSecrets() {
+	if errcode.CodeOf(err) != errcode.ToolExecutionFailed || !t.hasSecrets() {
 		return err
 	}
 	return errcode.New(errcode.ToolExecutionFailed, "run a statement: the database rejected it; its error is withheld because it may contain a secure or claim value")

@@ -108,8 +108,8 @@ func GroupID(source string) toolgroups.GroupID {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.name }
 
-// Groups implements modules.Module: one group with all tools.
-func (m *Module) Groups() []toolgroups.Group {
+// ToolGroups implements modules.Module: one group with all tools.
+func (m *Module) ToolGroups() []toolgroups.Group {
 	name := m.config.Source.Name
 	return []toolgroups.Group{{ID: GroupID(name), Description: "Tools of the source " + name, Tools: slices.Clone(m.tools)}}
 }

@@ -203,7 +203,7 @@ func TestNew_RejectsInvalidSource(t *testing.T) {
 		"a tool of another source": {Source: config.Source{Name: "a", Type: config.SourceSQLite, Database: "a.db"}, Pools: &pools,
 			Tools: []config.DeclaredTool{{Name: "t", Type: config.ToolHTTP}}},
 	} {
-		if _, err := toolbox.New(c); errcode.Of(err) != errcode.InvalidConfig {
+		if _, err := toolbox.New(c); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestNew_ErrorNamesParameterWithoutValue(t *testing.T) {
 	} {
 		s := config.Source{Name: "a", Type: config.SourcePostgres, Host: "h", Port: 1, User: "u", Database: "d", Params: params}
 		_, err := toolbox.New(toolbox.Config{Source: s, Pools: &pools})
-		if errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "s3cret") {
+		if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestModuleName_IsValidAndUnique(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := newFixture(t, nil)
-		if err := w.loader.Load(t.Context(), m); err != nil {
+		if err := w.loader.LoadModule(t.Context(), m); err != nil {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}

@@ -33,7 +33,7 @@ func OpenIn(t testing.TB, dir string) *persist.Store {
 // Close checks a store and closes it. It does nothing if the store is closed already.
 func Close(t testing.TB, s *persist.Store) {
 	t.Helper()
-	if err := s.Check(context.Background()); err != nil && !persist.IsClosed(err) {
+	if err := s.CheckIntegrity(context.Background()); err != nil && !persist.IsClosed(err) {
 		t.Errorf("the store is damaged: %v", err)
 	}
 	if err := s.Close(); err != nil {

@@ -53,7 +53,7 @@ func newResponse(number uint64, value json.RawMessage, err error) response {
 	if err == nil {
 		return response{Number: number, Value: value}
 	}
-	r := response{Number: number, Error: errcode.Of(err), Message: errcode.Message(err)}
+	r := response{Number: number, Error: errcode.CodeOf(err), Message: errcode.Message(err)}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		r.Details = e.Details
 	}

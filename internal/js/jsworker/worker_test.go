@@ -57,7 +57,7 @@ func TestPool_Run(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := p.Run(t.Context(), jsworker.Request{Owner: "me", Code: tt.code, Input: json.RawMessage(tt.input), Time: time.Minute})
-			if string(got) != tt.want || errcode.Of(err) != tt.err {
+			if string(got) != tt.want || errcode.CodeOf(err) != tt.err {
 				t.Errorf("got %.100s, %v; want %.100s, %s", got, err, tt.want, tt.err)
 			}
 		})
@@ -75,7 +75,7 @@ func TestPool_KillsScriptsThatCannotBeInterrupted(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := p.Run(t.Context(), jsworker.Request{Code: tt.code, Time: 50 * time.Millisecond})
-			if errcode.Of(err) != errcode.ToolTimeout {
+			if errcode.CodeOf(err) != errcode.ToolTimeout {
 				t.Errorf("got %v", err)
 			}
 			if got, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"}); string(got) != "1" {
@@ -197,7 +197,7 @@ func TestPool_RejectsInvalidResponses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, _ := newFakePool(t, func(int) string { return tt.answer })
 			got, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"})
-			if got != nil || errcode.Of(err) != errcode.ToolExecutionFailed {
+			if got != nil || errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 				t.Errorf("got %s, %v", got, err)
 			}
 		})

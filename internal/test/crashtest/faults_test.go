@@ -45,7 +45,7 @@ func (u undisturbed) again(kind journal.Type, mark string) {
 
 func (u undisturbed) find(kind journal.Type, mark string) int {
 	return slices.IndexFunc(u.record.events, func(e journal.Event) bool {
-		return e.Body.Type() == kind && strings.Contains(text(e), mark)
+		return e.Body.EventType() == kind && strings.Contains(text(e), mark)
 	})
 }
 

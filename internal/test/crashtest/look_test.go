@@ -121,7 +121,7 @@ func namesIn(dir string) (names, error) {
 	defer store.Close()
 	n := names{}
 	for _, kind := range kinds {
-		for r, err := range store.Records(context.Background(), kind, "") {
+		for r, err := range store.ReadRecords(context.Background(), kind, "") {
 			if err != nil {
 				return nil, err
 			}
@@ -158,7 +158,7 @@ func lookInto(dir string, file []byte, n names) (look, error) {
 
 // clear says whether an error names the damage.
 func clear(err error) bool {
-	return errors.Is(err, journal.ErrDamaged) || errcode.Of(err) == errcode.Conflict || errors.Is(err, bolterrors.ErrInvalid) ||
+	return errors.Is(err, journal.ErrDamaged) || errcode.CodeOf(err) == errcode.Conflict || errors.Is(err, bolterrors.ErrInvalid) ||
 		errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch)
 }
 
@@ -180,19 +180,19 @@ func write(store *persist.Store) string {
 func see(store *persist.Store, n names) sight {
 	s := sight{Facts: map[string]map[string]string{}, Faults: map[string]map[string]bool{}}
 	ctx := context.Background()
-	s.events("event", store.Follow(ctx, 0, false))
+	s.events("event", store.FollowEvents(ctx, 0, false))
 	for _, id := range append([]string{""}, n[string(org.KindAgent)]...) {
 		s.events("journal of "+id, store.Read(ctx, identity.AgentID(id), 0))
-		inbox, err := store.Inbox(ctx, identity.AgentID(id))
+		inbox, err := store.ReadInbox(ctx, identity.AgentID(id))
 		s.messages("inbox of "+id, inbox, err)
 	}
-	later, err := store.Delayed(ctx)
+	later, err := store.DelayedMessages(ctx)
 	s.messages("delayed", later, err)
-	s.marks(store.Runnable(ctx))
+	s.marks(store.RunnableAgents(ctx))
 	for _, kind := range kinds {
-		s.records(store.Records(ctx, kind, ""), kind)
+		s.records(store.ReadRecords(ctx, kind, ""), kind)
 		for _, key := range n[kind] {
-			value, err := store.Record(ctx, kind, key)
+			value, err := store.ReadRecord(ctx, kind, key)
 			if s.refused("one "+kind, key, err); value != nil {
 				s.fact("one "+kind, key, value)
 			}
@@ -275,13 +275,13 @@ func (s *sight) rights(store *persist.Store) {
 	}
 	for _, h := range groups.Snapshot().Tools() {
 		name := h.Definition.Name
-		for _, a := range rt.Org().Agents("") {
+		for _, a := range rt.Org().ListAgents("") {
 			if rt.Gate().Subject(identity.ByAgent(a.ID)).Authorize(name).Allowed() {
 				s.fact("may", fmt.Sprintf("agent %s %s", a.ID, name), "")
 			}
 		}
-		for _, r := range rt.Org().Roles() {
-			if rt.Gate().Preview(rt.Org().RoleView(r.ID, toolgroups.All()), "").Authorize(name).Allowed() {
+		for _, r := range rt.Org().ListRoles() {
+			if rt.Gate().PreviewSubject(rt.Org().RoleView(r.ID, toolgroups.All()), "").Authorize(name).Allowed() {
 				s.fact("may", fmt.Sprintf("role %s %s", r.ID, name), "")
 			}
 		}
@@ -290,12 +290,12 @@ func (s *sight) rights(store *persist.Store) {
 
 // employ makes a runtime with the built-in tools and those of the specimen.
 func employ(store *persist.Store, mind model.Model, log *slog.Logger) (*runtime.Runtime, *toolgroups.Manager, error) {
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Log: log, Model: func(string) (model.Model, error) { return mind, nil }})
 	if err != nil {
 		return nil, nil, err
 	}
-	err = builtin.Register(groups, rt.ToolHost(), builtin.Options{})
+	err = builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{})
 	for group, tools := range map[toolgroups.GroupID][]string{"study": {"look", "count"}, "works": {"strike", "finish"}, "vault": {"reveal"}} {
 		g := toolgroups.Group{ID: group}
 		for _, name := range tools {
@@ -306,7 +306,7 @@ func employ(store *persist.Store, mind model.Model, log *slog.Logger) (*runtime.
 			t, err2 := tool.New(name, "For tests.", func(context.Context, struct{}) (string, error) { return name, nil }, &o)
 			g.Tools, err = append(g.Tools, t), errors.Join(err, err2)
 		}
-		_, err2 := groups.Register("test", g)
+		_, err2 := groups.RegisterGroup("test", g)
 		err = errors.Join(err, err2)
 	}
 	return rt, groups, err

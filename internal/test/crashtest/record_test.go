@@ -83,16 +83,16 @@ func open(t *testing.T, dir string) (*persist.Store, time.Duration) {
 }
 
 func (r *record) read(ctx context.Context, store *persist.Store) error {
-	if err := store.Check(ctx); err != nil {
+	if err := store.CheckIntegrity(ctx); err != nil {
 		return fmt.Errorf("check the data file: %w", err)
 	}
-	for e, err := range store.Follow(ctx, 0, false) {
+	for e, err := range store.FollowEvents(ctx, 0, false) {
 		if err != nil {
 			return err
 		}
 		r.events = append(r.events, e)
 	}
-	for _, err := range store.Entries(ctx, "artifact", "") {
+	for _, err := range store.ReadEntries(ctx, "artifact", "") {
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (r *record) read(ctx context.Context, store *persist.Store) error {
 
 // all reads the records of a kind.
 func all[T any](ctx context.Context, store *persist.Store, kind org.Kind, to *[]T) error {
-	for rec, err := range store.Records(ctx, string(kind), "") {
+	for rec, err := range store.ReadRecords(ctx, string(kind), "") {
 		if err != nil {
 			return err
 		}
@@ -118,16 +118,16 @@ func all[T any](ctx context.Context, store *persist.Store, kind org.Kind, to *[]
 
 // wait reads what is still to be done.
 func (r *record) wait(ctx context.Context, store *persist.Store) error {
-	runnable, err := store.Runnable(ctx)
+	runnable, err := store.RunnableAgents(ctx)
 	for _, id := range runnable {
 		r.waiting = append(r.waiting, "agent "+string(id))
 	}
-	delayed, err2 := store.Delayed(ctx)
+	delayed, err2 := store.DelayedMessages(ctx)
 	for _, m := range delayed {
 		r.waiting = append(r.waiting, "delayed message "+m.ID)
 	}
 	for _, a := range r.agents {
-		inbox, err3 := store.Inbox(ctx, a.ID)
+		inbox, err3 := store.ReadInbox(ctx, a.ID)
 		for _, m := range inbox {
 			r.waiting = append(r.waiting, "message "+m.ID)
 		}

@@ -96,10 +96,10 @@ func (m *maker) work() {
 		m.tell(thinker, strings.Repeat("and think of this ", 1+20*i), 0)
 		m.tell(keeper, "later", time.Duration(i+1)*time.Hour)
 	}
-	m.must(m.rt.Terminate(m.Context(), call(identity.ByAgent(root)), m.hire(root, readers), "not needed"))
+	m.must(m.rt.TerminateAgent(m.Context(), call(identity.ByAgent(root)), m.hire(root, readers), "not needed"))
 	_, err := m.rt.DeleteRole(identity.ByOperator("test"), m.role("gone", "vault"), false)
 	m.must(err)
-	m.must(m.rt.Cancel(m.Context(), m.begin("nothing"), "not needed"))
+	m.must(m.rt.CancelTask(m.Context(), m.begin("nothing"), "not needed"))
 }
 
 func (m *maker) must(err error) {
@@ -115,7 +115,7 @@ func call(by identity.Principal) tool.Call {
 
 func (m *maker) begin(text string) identity.TaskID {
 	m.Helper()
-	id, err := m.rt.Start(m.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
+	id, err := m.rt.StartTask(m.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
 	m.must(err)
 	return id
 }
@@ -136,7 +136,7 @@ func (m *maker) role(name string, groups ...toolgroups.GroupID) identity.RoleID 
 func (m *maker) hire(by identity.AgentID, role identity.RoleID) identity.AgentID {
 	m.Helper()
 	brief := org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
-	spawned, err := m.rt.Spawn(m.Context(), call(identity.ByAgent(by)), org.Spawn{Role: role, Brief: brief}, nil)
+	spawned, err := m.rt.SpawnAgent(m.Context(), call(identity.ByAgent(by)), org.Spawn{Role: role, Brief: brief}, nil)
 	m.must(err)
 	return spawned.ID
 }
@@ -145,7 +145,7 @@ func (m *maker) tell(to identity.AgentID, text string, delay time.Duration) {
 	m.Helper()
 	payload, err := json.Marshal(text)
 	m.must(err)
-	_, err = m.rt.Send(m.Context(), call(identity.ByOperator("test")), string(to), payload, delay)
+	_, err = m.rt.SendMessage(m.Context(), call(identity.ByOperator("test")), string(to), payload, delay)
 	m.must(err)
 }
 
@@ -163,12 +163,12 @@ func (m *maker) rest(which func(org.Agent) bool, state string) {
 	ctx, cancel := context.WithTimeout(m.Context(), time.Minute)
 	defer cancel()
 	left := 0
-	for _, a := range m.rt.Org().Agents("") {
+	for _, a := range m.rt.Org().ListAgents("") {
 		if which(a) {
 			left++
 		}
 	}
-	for e, err := range m.store.Follow(ctx, 0, true) {
+	for e, err := range m.store.FollowEvents(ctx, 0, true) {
 		m.must(err)
 		if b, ok := e.Body.(journal.ModelAnswered); ok && b.Answer.Finish == model.FinishWait && b.Answer.State == state {
 			if left--; left == 0 {

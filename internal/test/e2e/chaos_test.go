@@ -238,7 +238,7 @@ func newChaos(t *testing.T) *chaos {
 		Name: "chaos", Model: "chaos", BaseURL: c.server.URL, Stream: true, Window: 100 * firstNumber,
 		Timeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond, Client: client,
 	}), retry.Config{Name: "chaos", Concurrency: 8, InitialBackoff: time.Millisecond, Prices: model.Prices{Input: 1e9}})
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	c.store = persisttest.OpenIn(t, t.TempDir())
 	var err error
 	c.Runtime, err = runtime.New(runtime.Config{
@@ -249,7 +249,7 @@ func newChaos(t *testing.T) *chaos {
 		t.Fatal(err)
 	}
 	counting, others := c.effects.tools(t)
-	err = errors.Join(builtin.Register(groups, c.Runtime.ToolHost(), builtin.Options{}),
+	err = errors.Join(builtin.RegisterGroups(groups, c.Runtime.ToolHost(), builtin.Options{}),
 		register(groups, "counting", counting), register(groups, "others", others))
 	use := toolgroups.Of("counting")
 	err = errors.Join(err, c.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "worker", Prompt: "count", Use: &use}}}))
@@ -260,7 +260,7 @@ func newChaos(t *testing.T) *chaos {
 }
 
 func register(groups *toolgroups.Manager, id toolgroups.GroupID, tools []tool.Tool) error {
-	_, err := groups.Register("test", toolgroups.Group{ID: id, Tools: tools})
+	_, err := groups.RegisterGroup("test", toolgroups.Group{ID: id, Tools: tools})
 	return err
 }
 
@@ -301,16 +301,16 @@ func TestChaos(t *testing.T) {
 func (c *chaos) task(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	id, err := c.Start(ctx, org.TaskSpec{Text: "count", Caller: identity.ByOperator("test")})
+	id, err := c.StartTask(ctx, org.TaskSpec{Text: "count", Caller: identity.ByOperator("test")})
 	if err != nil {
 		t.Error(err)
 		return "failed"
 	}
 	if rand.N(8) == 0 {
-		patience := time.AfterFunc(rand.N(100*time.Millisecond), func() { _ = c.Cancel(ctx, id, "nobody waits any more") })
+		patience := time.AfterFunc(rand.N(100*time.Millisecond), func() { _ = c.CancelTask(ctx, id, "nobody waits any more") })
 		defer patience.Stop()
 	}
-	task, err := c.Wait(ctx, id)
+	task, err := c.WaitTask(ctx, id)
 	switch {
 	case err != nil:
 		t.Errorf("task %s did not end: %v", id, err)
@@ -325,7 +325,7 @@ func (c *chaos) task(t *testing.T) string {
 // check looks at the record of everything.
 func (c *chaos) check(t *testing.T) {
 	charged := map[int]bool{}
-	for e, err := range c.store.Follow(t.Context(), 0, false) {
+	for e, err := range c.store.FollowEvents(t.Context(), 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}

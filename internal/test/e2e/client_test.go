@@ -78,7 +78,7 @@ func newGuest(ctx context.Context, url string) (*guest, error) {
 	if g.store, err = persist.Open(dir); err != nil {
 		return g, err
 	}
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	g.rt, err = runtime.New(runtime.Config{Store: g.store, Groups: groups,
 		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
 	if err != nil {
@@ -87,11 +87,11 @@ func newGuest(ctx context.Context, url string) (*guest, error) {
 	g.loader = modules.NewLoader(g.rt)
 	log, prefix := slog.New(slog.NewTextHandler(os.Stderr, nil)), ""
 	server, err := mcpclient.New(mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPins(g.rt.OwnerStore()),
-		Host: modules.Host{Log: log, Store: g.rt.OwnerStore(), Changed: func() { g.loader.Changed("suite") }}})
+		Host: modules.Host{Log: log, Store: g.rt.OwnerStore(), Changed: func() { g.loader.NotifyChanged("suite") }}})
 	if err != nil {
 		return g, err
 	}
-	if err := g.loader.Load(ctx, server); err != nil {
+	if err := g.loader.LoadModule(ctx, server); err != nil {
 		return g, err
 	}
 	use := toolgroups.Of("suite")
@@ -128,7 +128,7 @@ func (g *guest) play(ctx context.Context, scenario string) error {
 		return err
 	}
 	for _, c := range calls {
-		a, err := g.rt.Invoke(ctx, g.by, c.Name, c.Arguments)
+		a, err := g.rt.InvokeTool(ctx, g.by, c.Name, c.Arguments)
 		if err != nil {
 			return fmt.Errorf("call %s: %w", c.Name, err)
 		}
@@ -151,7 +151,7 @@ func (g *guest) calls(scenario string) ([]toolCall, error) {
 	}
 	schemas := map[string]json.RawMessage{}
 	var list []toolCall
-	for _, d := range g.rt.Gate().Subject(g.by).Listable() {
+	for _, d := range g.rt.Gate().Subject(g.by).ListableTools() {
 		schemas[d.Name] = d.Input
 		args, err := argsFor(d.Input, schemas["json_schema_2020_12_tool"])
 		if err != nil {

@@ -30,7 +30,7 @@ func newRuntime(t *testing.T) *runtime.Runtime {
 			t.Error(err)
 		}
 	})
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups,
 		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
 	if err != nil {
@@ -84,7 +84,7 @@ func newSuite(t *testing.T, rt *runtime.Runtime) *suite {
 }
 
 func (s *suite) register(tools []tool.Tool) error {
-	_, err := s.rt.Register("suite", toolgroups.Group{ID: suiteGroup, Tools: tools})
+	_, err := s.rt.RegisterGroup("suite", toolgroups.Group{ID: suiteGroup, Tools: tools})
 	return err
 }
 
@@ -113,7 +113,7 @@ func says(text string) func(context.Context, none) (string, error) {
 
 func stepwise(ctx context.Context, _ none) (string, error) {
 	for _, done := range []float64{0, 50, 100} {
-		tool.Report(ctx, tool.Progress{Done: done, Total: 100})
+		tool.ReportProgress(ctx, tool.Progress{Done: done, Total: 100})
 	}
 	return "done", nil
 }

@@ -42,13 +42,13 @@ func TestAThousandAgentsWaitOnSlowStreams(t *testing.T) {
 	}))
 	defer server.Close()
 	slow := retry.New(openai.New(provider.Config{Name: "slow", Model: "slow", BaseURL: server.URL, Stream: true}), retry.Config{Name: "slow", Concurrency: agents})
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{Store: memory.New(), Groups: groups, Model: func(string) (model.Model, error) { return slow, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ids := startTasks(t, rt, agents)
@@ -60,7 +60,7 @@ func TestAThousandAgentsWaitOnSlowStreams(t *testing.T) {
 	}
 	close(release)
 	for _, id := range ids {
-		if task, err := rt.Wait(t.Context(), id); err != nil || string(task.Result) != `"slowly"` {
+		if task, err := rt.WaitTask(t.Context(), id); err != nil || string(task.Result) != `"slowly"` {
 			t.Fatalf("task %s: %s, %v", id, task.Result, err)
 		}
 	}
@@ -70,7 +70,7 @@ func startTasks(t *testing.T, rt *runtime.Runtime, n int) []identity.TaskID {
 	t.Helper()
 	ids := make([]identity.TaskID, n)
 	for i := range ids {
-		id, err := rt.Start(context.Background(), org.TaskSpec{Text: "wait", Caller: identity.ByOperator("test")})
+		id, err := rt.StartTask(context.Background(), org.TaskSpec{Text: "wait", Caller: identity.ByOperator("test")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ type Fixture struct {
 // operator.
 func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	t.Helper()
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{
 		Store: store, Groups: groups, Workspaces: t.TempDir(),
 		Model: func(string) (model.Model, error) { return m, nil },
@@ -38,7 +38,7 @@ func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rt.Close() })
@@ -64,12 +64,12 @@ func (f *Fixture) AsCaller(t testing.TB, role identity.RoleID) *Fixture {
 }
 
 // Client returns a client in this process.
-func (f *Fixture) Client() *client.Client { return client.Local(f.Handler) }
+func (f *Fixture) Client() *client.Client { return client.NewLocal(f.Handler) }
 
 // Start starts a task and returns its id.
 func (f *Fixture) Start(t testing.TB, text string) identity.TaskID {
 	t.Helper()
-	id, err := f.Runtime.Start(t.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
+	id, err := f.Runtime.StartTask(t.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (f *Fixture) Start(t testing.TB, text string) identity.TaskID {
 // Run runs a task to its end.
 func (f *Fixture) Run(t testing.TB, text string) org.Task {
 	t.Helper()
-	task, err := f.Runtime.Wait(t.Context(), f.Start(t, text))
+	task, err := f.Runtime.WaitTask(t.Context(), f.Start(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (f *Fixture) AddRole(t testing.TB, name string, use ...toolgroups.GroupID) 
 // AddGroup registers a group of tools.
 func (f *Fixture) AddGroup(t *testing.T, id toolgroups.GroupID, tools ...tool.Tool) {
 	t.Helper()
-	if _, err := f.Runtime.Register("test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
+	if _, err := f.Runtime.RegisterGroup("test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
 		t.Fatal(err)
 	}
 }

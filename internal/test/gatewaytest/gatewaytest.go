@@ -66,8 +66,8 @@ func (d Declared) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 // service and returns the subject "ann of SERVICE".
 type FakeAuthn struct{}
 
-// Verify implements gate.Authn.
-func (FakeAuthn) Verify(_ context.Context, service, token string) (gate.Verified, error) {
+// VerifyToken implements gate.Authn.
+func (FakeAuthn) VerifyToken(_ context.Context, service, token string) (gate.Verified, error) {
 	if token != "good "+service {
 		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "a bad token")
 	}

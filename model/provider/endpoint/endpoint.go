@@ -3,7 +3,7 @@
 // stalls.
 //
 //	body, err := endpoint.New(config).Post(ctx, document)
-//	for event, err := range endpoint.Events(body) { … }
+//	for event, err := range endpoint.ReadEvents(body) { … }
 //
 // Each Post is one attempt; package retry repeats them. The key is only sent in a
 // header and is removed from what a provider sends before that is quoted.
@@ -92,18 +92,18 @@ var (
 	errDone             = errors.New("the answer is read or closed")
 )
 
-// Post sends parts as one JSON document and returns the body of the answer, which the
+// PostParts sends parts as one JSON document and returns the body of the answer, which the
 // caller must close. Reading ends with an error when ctx is done, or when the answer
 // does not begin or stalls.
 //
 // Its error, and that of reading, is the cause of ctx or a *model.Error.
-func (e *Endpoint) Post(ctx context.Context, parts ...[]byte) (io.ReadCloser, error) {
-	return e.Send(ctx, &Document{Parts: parts})
+func (e *Endpoint) PostParts(ctx context.Context, parts ...[]byte) (io.ReadCloser, error) {
+	return e.SendDocument(ctx, &Document{Parts: parts})
 }
 
-// Send is Post for a Document, whose Done is called when its memory can be reused. A
+// SendDocument is Post for a Document, whose Done is called when its memory can be reused. A
 // Document can be sent once.
-func (e *Endpoint) Send(ctx context.Context, d *Document) (io.ReadCloser, error) {
+func (e *Endpoint) SendDocument(ctx context.Context, d *Document) (io.ReadCloser, error) {
 	defer d.retain()()
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &body{endpoint: e, ctx: ctx, remaining: e.config.FirstByteTimeout}
@@ -149,10 +149,10 @@ func (e *Endpoint) do(ctx context.Context, d *Document) (*http.Response, error) 
 func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.config.URL, nil)
 	if err != nil {
-		return nil, model.Permanent(errcode.InvalidConfig, nil, "model %q: its baseURL is not a URL", e.config.Name)
+		return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its baseURL is not a URL", e.config.Name)
 	}
 	if strings.ContainsFunc(e.config.Key, invalidHeaderByte) {
-		return nil, model.Permanent(errcode.InvalidConfig, nil, "model %q: its apiKey contains a line break or another character that is invalid in a header", e.config.Name)
+		return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its apiKey contains a line break or another character that is invalid in a header", e.config.Name)
 	}
 	r.Header = e.header.Clone()
 	r.ContentLength = d.size()
@@ -186,7 +186,7 @@ func (e *Endpoint) truncated(ctx context.Context, err error) error {
 
 // transient returns a retryable model.Error that names the model.
 func (e *Endpoint) transient(format string, args ...any) *model.Error {
-	return model.Transient(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{e.config.Name}, args...)...)
+	return model.TransientError(errcode.LLMCallFailed, nil, "model %q "+format, append([]any{e.config.Name}, args...)...)
 }
 
 // reason returns the innermost error of a network error, which does not contain the

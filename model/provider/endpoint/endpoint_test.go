@@ -35,7 +35,7 @@ func serve(t *testing.T, answer http.HandlerFunc) endpoint.Config {
 
 // post returns the whole body of an answer.
 func post(ctx context.Context, c endpoint.Config, parts ...[]byte) (string, error) {
-	body, err := endpoint.New(c).Post(ctx, parts...)
+	body, err := endpoint.New(c).PostParts(ctx, parts...)
 	if err != nil {
 		return "", err
 	}
@@ -110,8 +110,8 @@ func TestEndpoint_StatusErrors(t *testing.T) {
 				io.WriteString(w, c.body)
 			}))
 			got := modelError(t, err)
-			if errcode.Of(err) != c.code || got.Retryable != c.again || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
-				t.Errorf("got %s, again %v: %v", errcode.Of(err), got.Retryable, err)
+			if errcode.CodeOf(err) != c.code || got.Retryable != c.again || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
+				t.Errorf("got %s, again %v: %v", errcode.CodeOf(err), got.Retryable, err)
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestEndpoint_RejectsInvalidKey(t *testing.T) {
 	c.Key = key + "\nx"
 	c.Header["Authorization"] = "Bearer " + c.Key
 	_, err := post(t.Context(), c)
-	if modelError(t, err).Retryable || errcode.Of(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "apiKey") {
+	if modelError(t, err).Retryable || errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "apiKey") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -288,7 +288,7 @@ func TestEndpoint_FirstByteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, server := stallingServer(t, "", endpoint.Config{FirstByteTimeout: 30 * time.Second})
 		began := time.Now()
-		_, err := e.Post(t.Context(), []byte("{}"))
+		_, err := e.PostParts(t.Context(), []byte("{}"))
 		if took := time.Since(began); !modelError(t, err).Retryable || !strings.Contains(err.Error(), "did not begin") || took != 30*time.Second {
 			t.Errorf("after %v got %v", took, err)
 		}
@@ -299,12 +299,12 @@ func TestEndpoint_FirstByteTimeout(t *testing.T) {
 func TestEndpoint_IdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, server := stallingServer(t, responseHead+"data: 1\n\n", endpoint.Config{IdleTimeout: 10 * time.Second})
-		body, err := e.Post(t.Context(), []byte("{}"))
+		body, err := e.PostParts(t.Context(), []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		began, events := time.Now(), 0
-		for event, err := range endpoint.Events(body) {
+		for event, err := range endpoint.ReadEvents(body) {
 			if err == nil {
 				events++
 				time.Sleep(time.Hour) // the time between two reads does not count
@@ -331,13 +331,13 @@ func TestEndpoint_ConnectionLost(t *testing.T) {
 		conn, _, _ := w.(http.Hijacker).Hijack()
 		conn.Close()
 	})
-	body, err := endpoint.New(c).Post(t.Context())
+	body, err := endpoint.New(c).PostParts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer body.Close()
 	var got []string
-	for e, err := range endpoint.Events(body) {
+	for e, err := range endpoint.ReadEvents(body) {
 		if err != nil {
 			if !modelError(t, err).Retryable || !strings.Contains(err.Error(), "stopped in the middle") {
 				t.Error(err)
@@ -365,12 +365,12 @@ func TestEndpoint_Cancel(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	body, err := endpoint.New(c).Post(ctx)
+	body, err := endpoint.New(c).PostParts(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	for e, err := range endpoint.Events(body) {
+	for e, err := range endpoint.ReadEvents(body) {
 		if err != nil && err != cause {
 			t.Errorf("got %v, want %v", err, cause)
 		}
@@ -379,7 +379,7 @@ func TestEndpoint_Cancel(t *testing.T) {
 		}
 	}
 	<-gone
-	if _, err := endpoint.New(c).Post(ctx); err != cause {
+	if _, err := endpoint.New(c).PostParts(ctx); err != cause {
 		t.Errorf("got %v, want %v", err, cause)
 	}
 }
@@ -402,7 +402,7 @@ func TestEndpoint_ReusesConnections(t *testing.T) {
 	defer server.Close()
 	e := endpoint.New(endpoint.Config{URL: server.URL, Client: server.Client()})
 	for range 5 {
-		body, err := e.Post(t.Context(), []byte("{}"))
+		body, err := e.PostParts(t.Context(), []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,7 +421,7 @@ func TestDocument_DoneIsCalledOnce(t *testing.T) {
 		w.Write(body)
 	})
 	d := &endpoint.Document{Parts: [][]byte{[]byte("{"), []byte("}")}, Done: func() { done <- "done" }}
-	body, err := endpoint.New(c).Send(t.Context(), d)
+	body, err := endpoint.New(c).SendDocument(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func TestDocument_DoneIsCalledOnce(t *testing.T) {
 		t.Errorf("got %q, %v and %d times more", text, err, len(done))
 	}
 	c.URL = "http://[::1"
-	endpoint.New(c).Send(t.Context(), &endpoint.Document{Done: func() { done <- "refused" }})
+	endpoint.New(c).SendDocument(t.Context(), &endpoint.Document{Done: func() { done <- "refused" }})
 	if got := <-done; got != "refused" {
 		t.Errorf("got %q", got)
 	}
@@ -453,7 +453,7 @@ func TestEvents_Parse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got strings.Builder
-			for e, err := range endpoint.Events(iotest.OneByteReader(strings.NewReader(c.body))) {
+			for e, err := range endpoint.ReadEvents(iotest.OneByteReader(strings.NewReader(c.body))) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -487,7 +487,7 @@ func TestEvents_LimitsSize(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var last error
-			for _, err := range endpoint.Events(c.from) {
+			for _, err := range endpoint.ReadEvents(c.from) {
 				last = err
 			}
 			if last == nil || !strings.Contains(modelError(t, last).Error(), "more than") {
@@ -496,7 +496,7 @@ func TestEvents_LimitsSize(t *testing.T) {
 		})
 	}
 	t.Run("a document", func(t *testing.T) {
-		if _, err := endpoint.All(endlessReader{"["}); err == nil || modelError(t, err).Retryable {
+		if _, err := endpoint.ReadAll(endlessReader{"["}); err == nil || modelError(t, err).Retryable {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -506,7 +506,7 @@ func TestEvents_LimitsSize(t *testing.T) {
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event: x\ndata: a\r\n\ndata"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for e, err := range endpoint.Events(bytes.NewReader(body)) {
+		for e, err := range endpoint.ReadEvents(bytes.NewReader(body)) {
 			if err != nil {
 				t.Fatal(err)
 			}

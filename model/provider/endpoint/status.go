@@ -50,7 +50,7 @@ func (e *Endpoint) checkContentType(contentType string) error {
 	if strings.HasSuffix(kind, "json") {
 		return nil
 	}
-	return model.Permanent(errcode.LLMCallFailed, nil, "model %q answers %s at %s: is its baseURL right?", e.config.Name, e.excerpt(kind), e.address)
+	return model.PermanentError(errcode.LLMCallFailed, nil, "model %q answers %s at %s: is its baseURL right?", e.config.Name, e.excerpt(kind), e.address)
 }
 
 // ErrorFrom returns the model.Error for an HTTP status and the JSON that came with it.
@@ -61,19 +61,19 @@ func (e *Endpoint) ErrorFrom(status int, retryAfter time.Duration, text []byte) 
 	quoted := e.quote(text)
 	switch {
 	case status/100 == 3:
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q: its baseURL redirects to another address (status %d); set baseURL to that address", e.config.Name, status)
+		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q: its baseURL redirects to another address (status %d); set baseURL to that address", e.config.Name, status)
 	case isContextExceeded(status, text):
-		return model.Permanent(errcode.ContextExceeded, nil, "model %q: the conversation exceeds its context length: %s", e.config.Name, quoted)
+		return model.PermanentError(errcode.ContextExceeded, nil, "model %q: the conversation exceeds its context length: %s", e.config.Name, quoted)
 	case e.config.Key == "" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q needs an API key; set apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
+		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q needs an API key; set apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
+		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
 	case status == http.StatusNotFound:
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; check model and baseURL of this model", e.config.Name, e.config.Model, e.address, status, quoted)
+		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; check model and baseURL of this model", e.config.Name, e.config.Model, e.address, status, quoted)
 	case isQuotaExhausted(text):
-		return model.Permanent(errcode.LLMCallFailed, nil, "model %q: the account has no credit left: %s", e.config.Name, quoted)
+		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q: the account has no credit left: %s", e.config.Name, quoted)
 	case status == http.StatusTooManyRequests:
-		t := model.Transient(errcode.RateLimited, nil, "model %q is rate-limited: %s", e.config.Name, quoted)
+		t := model.TransientError(errcode.RateLimited, nil, "model %q is rate-limited: %s", e.config.Name, quoted)
 		t.RetryAfter = retryAfter
 		return t
 	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict:
@@ -81,7 +81,7 @@ func (e *Endpoint) ErrorFrom(status int, retryAfter time.Duration, text []byte) 
 		t.RetryAfter = retryAfter
 		return t
 	}
-	return model.Permanent(errcode.LLMCallFailed, nil, "model %q rejected the request (status %d): %s", e.config.Name, status, quoted)
+	return model.PermanentError(errcode.LLMCallFailed, nil, "model %q rejected the request (status %d): %s", e.config.Name, status, quoted)
 }
 
 // quote returns the message of a provider's error, shortened and without the key.

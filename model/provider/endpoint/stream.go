@@ -25,10 +25,10 @@ const (
 	maxAnswer = 16 << 20
 )
 
-// Events returns the server-sent events of a body; comments are skipped. The sequence
+// ReadEvents returns the server-sent events of a body; comments are skipped. The sequence
 // ends with an error of r, or with a *model.Error if an event has more than 16 MiB
 // or the stream more than 256 MiB.
-func Events(r io.Reader) iter.Seq2[Event, error] {
+func ReadEvents(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		rest := &io.LimitedReader{R: r, N: maxStream}
 		lines := bufio.NewScanner(rest)
@@ -55,7 +55,7 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 		case err != nil:
 			yield(Event{}, toModelError(err))
 		case rest.N <= 0:
-			yield(Event{}, model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream))
+			yield(Event{}, model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxStream))
 		case e.Data != nil: // the last event, without an empty line after it
 			yield(e, nil)
 		}
@@ -82,18 +82,18 @@ func (e *Event) addLine(line []byte) {
 // toModelError returns a *model.Error for a line that is too long, else err.
 func toModelError(err error) error {
 	if err == bufio.ErrTooLong {
-		return model.Transient(errcode.LLMCallFailed, nil, "the model sent an event of more than %d bytes", maxEvent)
+		return model.TransientError(errcode.LLMCallFailed, nil, "the model sent an event of more than %d bytes", maxEvent)
 	}
 	return err
 }
 
-// All reads a body of at most 16 MiB.
-func All(r io.Reader) ([]byte, error) {
+// ReadAll reads a body of at most 16 MiB.
+func ReadAll(r io.Reader) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(1 << 10)
 	_, err := b.ReadFrom(io.LimitReader(r, maxAnswer+1))
 	if err == nil && b.Len() > maxAnswer {
-		err = model.Permanent(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxAnswer)
+		err = model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d bytes", maxAnswer)
 	}
 	return b.Bytes(), err
 }

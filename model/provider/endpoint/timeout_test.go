@@ -52,7 +52,7 @@ func TestEndpoint_TimeoutsCountFromContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := endpoint.New(endpoint.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
-				body, err := e.Post(t.Context(), []byte("{}"))
+				body, err := e.PostParts(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +105,7 @@ func TestEndpoint_KeepAliveIsNotContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := endpoint.New(endpoint.Config{Name: "m", URL: "http://m.test", FirstByteTimeout: begin, IdleTimeout: idle, Client: &http.Client{Transport: c.server}})
-				body, err := e.Post(t.Context(), []byte("{}"))
+				body, err := e.PostParts(t.Context(), []byte("{}"))
 				if err != nil {
 					t.Fatal(err)
 				}

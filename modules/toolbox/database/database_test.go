@@ -186,7 +186,7 @@ func TestDB_ReadOnlyIsEnforced(t *testing.T) {
 				if strings.Contains(statement, "%s") {
 					statement = fmt.Sprintf(statement, file)
 				}
-				if rows, err := on.Query(t.Context(), database.Query{SQL: statement, ReadOnly: name == "the query"}); errcode.Of(err) != errcode.ToolExecutionFailed {
+				if rows, err := on.Query(t.Context(), database.Query{SQL: statement, ReadOnly: name == "the query"}); errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 					t.Errorf("%s is read-only: %s returned %s, %v", name, statement, rows, err)
 				}
 				if _, err := os.Stat(file); err == nil {
@@ -224,7 +224,7 @@ func TestDB_QueryTimeout(t *testing.T) {
 	eachType(t, func(t *testing.T, kind database.Type) {
 		db := open(t, config(t, kind))
 		query(t, db, "SELECT 1 AS a")
-		if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[kind], Timeout: 50 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+		if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[kind], Timeout: 50 * time.Millisecond}); errcode.CodeOf(err) != errcode.ToolTimeout {
 			t.Errorf("got %v, want tool_timeout", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -257,7 +257,7 @@ func TestDB_QueryLimits(t *testing.T) {
 		db := open(t, config(t, kind))
 		many := "SELECT 1 AS a UNION ALL SELECT 2 UNION ALL SELECT 3"
 		for name, q := range map[string]database.Query{"rows": {SQL: many, MaxRows: 2}, "bytes": {SQL: many, MaxBytes: 20}} {
-			if _, err := db.Query(t.Context(), q); errcode.Of(err) != errcode.ResultTooLarge {
+			if _, err := db.Query(t.Context(), q); errcode.CodeOf(err) != errcode.ResultTooLarge {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}
@@ -272,7 +272,7 @@ func TestDB_ErrorsHideConnection(t *testing.T) {
 		c := config(t, kind)
 		db := open(t, c)
 		_, err := db.Query(t.Context(), database.Query{SQL: "SELECT * FROM nowhere"})
-		if errcode.Of(err) != errcode.ToolExecutionFailed || !strings.Contains(err.Error(), "nowhere") {
+		if errcode.CodeOf(err) != errcode.ToolExecutionFailed || !strings.Contains(err.Error(), "nowhere") {
 			t.Errorf("got %v", err)
 		}
 		if kind == database.SQLite {
@@ -286,7 +286,7 @@ func TestDB_ErrorsHideConnection(t *testing.T) {
 				t.Errorf("the error contains %q: %v", secret, errcode.Message(err))
 			}
 		}
-		if kind != database.SQLite && errcode.Of(err) != errcode.ToolUnavailable {
+		if kind != database.SQLite && errcode.CodeOf(err) != errcode.ToolUnavailable {
 			t.Errorf("got %v, want tool_unavailable", err)
 		}
 	})
@@ -313,7 +313,7 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 		"nothing": {}, "type": {Type: "oracle"}, "no file": {Type: database.SQLite},
 		"mode": {Type: database.Postgres, Host: "h", Mode: "quick"}, "params": {Type: database.MySQL, Host: "h", Params: map[string]string{"timeout": "soon"}},
 	} {
-		if _, err := database.Open(c); errcode.Of(err) != errcode.InvalidConfig {
+		if _, err := database.Open(c); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -335,7 +335,7 @@ func TestDB_BusyConnectionsAreUnavailable(t *testing.T) {
 			if err == nil {
 				continue
 			}
-			if errcode.Of(err) != errcode.ToolUnavailable || !errors.Is(err, database.ErrNoConnection) {
+			if errcode.CodeOf(err) != errcode.ToolUnavailable || !errors.Is(err, database.ErrNoConnection) {
 				t.Errorf("got %v, want tool_unavailable", err)
 			}
 			return
@@ -349,7 +349,7 @@ func TestSQLite_MissingFolderIsUnavailable(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		at.ReadOnly = readOnly
 		for _, q := range []database.Query{{SQL: "SELECT 1"}, {SQL: "SELECT 1", ReadOnly: true}, {SQL: "CREATE TABLE a(n)"}} {
-			if _, err := open(t, at).Query(t.Context(), q); errcode.Of(err) != errcode.ToolUnavailable || strings.Contains(errcode.Message(err), "none") {
+			if _, err := open(t, at).Query(t.Context(), q); errcode.CodeOf(err) != errcode.ToolUnavailable || strings.Contains(errcode.Message(err), "none") {
 				t.Errorf("%+v: got %v, want tool_unavailable", q, err)
 			}
 		}

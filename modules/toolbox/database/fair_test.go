@@ -31,7 +31,7 @@ func TestDB_OneCallerLeavesConnectionsToOthers(t *testing.T) {
 			end := startSlowQueries(t, db, database.Query{SQL: slowQuery[kind], Caller: "ann", ReadOnly: reads, Timeout: time.Minute})
 			waits := database.Query{SQL: "SELECT n FROM a", Caller: "ann", ReadOnly: reads, Timeout: 20 * time.Millisecond}
 			for err := error(nil); !errors.Is(err, database.ErrNoConnection); { // until ann has all her connections
-				if _, err = db.Query(t.Context(), waits); err != nil && errcode.Of(err) != errcode.ToolUnavailable && errcode.Of(err) != errcode.ToolTimeout {
+				if _, err = db.Query(t.Context(), waits); err != nil && errcode.CodeOf(err) != errcode.ToolUnavailable && errcode.CodeOf(err) != errcode.ToolTimeout {
 					t.Fatalf("got %v", err)
 				}
 			}

@@ -29,7 +29,7 @@ func TestMySQL_PlaceholdersAreCountedByServer(t *testing.T) {
 			}
 		}
 	}
-	if _, err := db.Query(t.Context(), database.Query{SQL: "SELECT ? AS v, ? AS w", Args: []any{"a"}}); errcode.Of(err) != errcode.ToolExecutionFailed || !strings.Contains(err.Error(), "2 placeholders") {
+	if _, err := db.Query(t.Context(), database.Query{SQL: "SELECT ? AS v, ? AS w", Args: []any{"a"}}); errcode.CodeOf(err) != errcode.ToolExecutionFailed || !strings.Contains(err.Error(), "2 placeholders") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestMySQL_ReusesPreparedStatements(t *testing.T) {
 	}
 	query(t, db, "DROP TABLE k")
 	for range 2 {
-		if _, err := db.Query(t.Context(), database.Query{SQL: all, Args: []any{int64(7)}}); errcode.Of(err) != errcode.ToolExecutionFailed {
+		if _, err := db.Query(t.Context(), database.Query{SQL: all, Args: []any{int64(7)}}); errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 			t.Errorf("a dropped table returned %v", err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestMySQL_KillsReconnectedConnection(t *testing.T) {
 		if first == second {
 			t.Fatalf("the connection is still %s", first)
 		}
-		if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[database.MySQL], Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+		if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[database.MySQL], Timeout: 100 * time.Millisecond}); errcode.CodeOf(err) != errcode.ToolTimeout {
 			t.Errorf("got %v", err)
 		}
 		for end := time.Now().Add(5 * time.Second); query(t, other, runningStatements[database.MySQL]) != `[{"n":0}]`; {

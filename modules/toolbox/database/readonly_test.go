@@ -59,7 +59,7 @@ func TestDB_ReadOnlyStatementCannotEscape(t *testing.T) {
 				if os.Remove(file) == nil {
 					t.Errorf("%s %s wrote a file (%v)", mode, statement, err)
 				}
-				if !strings.HasPrefix(statement, "EXPLAIN") && errcode.Of(err) != errcode.ToolExecutionFailed {
+				if !strings.HasPrefix(statement, "EXPLAIN") && errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 					t.Errorf("%s %s: got %v", mode, statement, err)
 				}
 			}
@@ -135,7 +135,7 @@ func TestOpen_QuotingIsIndependentOfParams(t *testing.T) {
 // A connection parameter cannot contain another one.
 func TestOpen_ParamCannotAddAnother(t *testing.T) {
 	for _, p := range []map[string]string{{"tls": "preferred&allowCleartextPasswords=true"}, {"tls=preferred&allowOldPasswords": "true"}} {
-		if _, err := database.Open(database.Config{Type: database.MySQL, Host: "h", Params: p}); errcode.Of(err) != errcode.InvalidConfig {
+		if _, err := database.Open(database.Config{Type: database.MySQL, Host: "h", Params: p}); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%v: got %v", p, err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestPostgres_ReadTransactionCannotBeReplaced(t *testing.T) {
 	query(t, db, "INSERT INTO a VALUES (1)")
 	const erases = "WITH x AS (DELETE FROM a RETURNING n) SELECT * FROM x"
 	for range 3 {
-		if err := readOnlyQuery(t, db, erases); errcode.Of(err) != errcode.ToolExecutionFailed {
+		if err := readOnlyQuery(t, db, erases); errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 			t.Errorf("got %v", err)
 		}
 		if err := readOnlyQuery(t, db, "SELECT n FROM a"); err != nil {

@@ -17,7 +17,7 @@ func TestSQLite_InterruptsAnyRow(t *testing.T) {
 	const endless = `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < ?1) SELECT 1 AS n UNION ALL SELECT count(*) FROM c`
 	for n := range 300 { // some end just as the statement begins
 		_, err := db.Query(t.Context(), database.Query{SQL: endless, Args: []any{int64(1 << 40)}, Timeout: time.Duration(n+1) * 10 * time.Microsecond})
-		if code := errcode.Of(err); code != errcode.ToolTimeout && code != errcode.ToolUnavailable {
+		if code := errcode.CodeOf(err); code != errcode.ToolTimeout && code != errcode.ToolUnavailable {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestSQLite_ReusesPreparedStatements(t *testing.T) {
 				t.Fatalf("%s: got %s, want %s", sql, got, want)
 			}
 		}
-		if _, err := db.Query(t.Context(), database.Query{SQL: fails, Args: []any{int64(-1 << 63)}}); errcode.Of(err) != errcode.ToolExecutionFailed {
+		if _, err := db.Query(t.Context(), database.Query{SQL: fails, Args: []any{int64(-1 << 63)}}); errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 			t.Errorf("an overflow returned %v", err)
 		}
 		if got := query(t, db, fails, int64(-2)); got != `[{"v":2}]` {
@@ -54,7 +54,7 @@ func TestSQLite_ReusesPreparedStatements(t *testing.T) {
 		query(t, db, fmt.Sprintf("ALTER TABLE k ADD COLUMN b%d", n))
 	}
 	query(t, db, "DROP TABLE k")
-	if _, err := db.Query(t.Context(), database.Query{SQL: all}); errcode.Of(err) != errcode.ToolExecutionFailed {
+	if _, err := db.Query(t.Context(), database.Query{SQL: all}); errcode.CodeOf(err) != errcode.ToolExecutionFailed {
 		t.Errorf("a dropped table returned %v", err)
 	}
 }

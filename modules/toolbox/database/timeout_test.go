@@ -21,7 +21,7 @@ func TestDB_TimeoutEndsStatementInDatabase(t *testing.T) {
 		db := open(t, config(t, kind))
 		query(t, db, "SELECT 1 AS a")
 		for _, reads := range []bool{true, false} {
-			if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[kind], ReadOnly: reads, Timeout: 100 * time.Millisecond}); errcode.Of(err) != errcode.ToolTimeout {
+			if _, err := db.Query(t.Context(), database.Query{SQL: slowQuery[kind], ReadOnly: reads, Timeout: 100 * time.Millisecond}); errcode.CodeOf(err) != errcode.ToolTimeout {
 				t.Errorf("%s (%t): got %v", kind, reads, err)
 			}
 			for end := time.Now().Add(5 * time.Second); query(t, db, count) != `[{"n":0}]`; {
@@ -82,7 +82,7 @@ func TestPostgres_TerminatedConnectionIsLost(t *testing.T) {
 			number := strings.Trim(query(t, db, "SELECT pg_backend_pid() AS n"), `[{"n:}]`)
 			query(t, other, "SELECT pg_terminate_backend("+number+", 5000) AS v")
 			_, err := db.Query(t.Context(), database.Query{SQL: "SELECT n FROM a", ReadOnly: reads})
-			if code := errcode.Of(err); err != nil && code != errcode.ToolInterrupted && code != errcode.ToolUnavailable {
+			if code := errcode.CodeOf(err); err != nil && code != errcode.ToolInterrupted && code != errcode.ToolUnavailable {
 				t.Errorf("%t: got %v", reads, err)
 			}
 			query(t, db, "SELECT n FROM a")

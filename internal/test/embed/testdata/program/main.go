@@ -20,7 +20,7 @@ func main() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	groups := toolgroups.NewManager(toolgroups.Reserved()...)
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	only := openai.New(provider.Config{Name: "local", Model: "qwen3", BaseURL: "http://127.0.0.1:11434/v1"})
 	rt, err := runtime.New(runtime.Config{
 		Store: store, Groups: groups, Model: func(string) (model.Model, error) { return only, nil },
@@ -29,7 +29,7 @@ func main() {
 		log.Fatal(err)
 	}
 	defer rt.Close()
-	if err := builtin.Register(groups, rt.ToolHost(), builtin.Options{}); err != nil {
+	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		log.Fatal(err)
 	}
 }
