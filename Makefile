@@ -3,7 +3,7 @@
 #              databases, a browser, programs of npm, crashes, fuzzing
 # make soak    the same at length, half an hour, with a table of what was seen
 
-TOOL = go tool -modfile=internal/tools/go.mod
+TOOL = go tool -modfile=$(CURDIR)/internal/tools/go.mod
 GOTEST = internal/test/gotest.sh
 
 # How long each fuzz target runs, and how many targets: all of them, or so many.
@@ -45,6 +45,7 @@ short:
 
 staticcheck:
 	$(TOOL) staticcheck ./...
+	@for m in $(MODULES); do (cd $$m && $(TOOL) staticcheck ./...) || exit 1; done
 
 race:
 	$(GOTEST) -race -shuffle=on -timeout=20m $$(go list ./... | grep -vxF "$$(go list $(PLAIN))")
