@@ -13,17 +13,17 @@ import (
 	"github.com/rolecall/rolecall/internal/argschema"
 )
 
-// arguments are about 2 KB that a model might write, and their schema.
-type arguments struct{ name, schema, text string }
+// arguments are about 2 KB of JSON that a model might write, with their schema.
+type arguments struct{ name, schema, json string }
 
-// What tools are called with, one kind each.
+// The arguments of the comparisons, one kind each.
 var (
-	flatArgs     = arguments{"60 properties of all scalar types", flatSchema(), flat()}
-	nestedArgs   = arguments{"a list of objects with a list in each", nestedSchema, list(nestedItem, 15)}
-	indentedArgs = arguments{"the same over many lines", nestedSchema, indented(list(nestedItem, 12))}
-	textArgs     = arguments{"a file with escaped line ends", textSchema, text("\tif err := run(ctx, args); err != nil {\\n", 48)}
-	unicodeArgs  = arguments{"a text beyond ASCII", textSchema, text("文件 «données» приклад. ", 60)}
-	numbersArgs  = arguments{"500 small numbers with bounds", numbersSchema, numbers()}
+	flatArgs     = arguments{"60 properties of all scalar types", flatSchema(), flatJSON()}
+	nestedArgs   = arguments{"a list of objects with a list in each", nestedSchema, listJSON(nestedItem, 15)}
+	indentedArgs = arguments{"the same over many lines", nestedSchema, indentJSON(listJSON(nestedItem, 12))}
+	textArgs     = arguments{"a file with escaped line ends", textSchema, textJSON("\tif err := run(ctx, args); err != nil {\\n", 48)}
+	unicodeArgs  = arguments{"a text beyond ASCII", textSchema, textJSON("文件 «données» приклад. ", 60)}
+	numbersArgs  = arguments{"500 small numbers with bounds", numbersSchema, numbersJSON()}
 )
 
 const (
@@ -38,15 +38,15 @@ const (
 	numbersSchema = `{"type":"object","required":["values"],"properties":{"values":{"type":"array","items":{"type":"integer","minimum":0,"maximum":1000}}}}`
 )
 
-func list(item string, n int) string {
+func listJSON(item string, n int) string {
 	return `{"query": "find it", "limit": 25, "items": [` + strings.TrimSuffix(strings.Repeat(item+", ", n), ", ") + `]}`
 }
 
-func text(line string, n int) string {
+func textJSON(line string, n int) string {
 	return `{"path": "src/main.go", "content": "` + strings.ReplaceAll(strings.Repeat(line, n), "\t", `\t`) + `", "append": false}`
 }
 
-func numbers() string {
+func numbersJSON() string {
 	var b strings.Builder
 	for i := range 500 {
 		fmt.Fprintf(&b, ",%d", i*7%1000)
@@ -54,8 +54,8 @@ func numbers() string {
 	return `{"values":[` + b.String()[1:] + `]}`
 }
 
-// flat has its properties in an order of their own: schemas are maps.
-func flat() string {
+// flatJSON returns an object whose properties are not in the schema's order.
+func flatJSON() string {
 	var b strings.Builder
 	for i := range 60 {
 		value := []string{`"a value, as long as names and notes are"`, `1234567`, `true`, `0.25`}[i%4]
@@ -73,7 +73,7 @@ func flatSchema() string {
 	return `{"type":"object","additionalProperties":false,"required":["property_0"],"properties":{` + b.String()[1:] + `}}`
 }
 
-func indented(text string) string {
+func indentJSON(text string) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
 		panic(err)
@@ -81,8 +81,7 @@ func indented(text string) string {
 	return b.String()
 }
 
-// comparison holds the reading of arguments against a mere look whether they
-// are JSON.
+// comparison compares reading arguments with a mere syntax check of the JSON.
 func (a arguments) comparison() (comparison, error) {
 	ours, err := argschema.Compile(json.RawMessage(a.schema))
 	if err != nil {
@@ -96,29 +95,30 @@ func (a arguments) comparison() (comparison, error) {
 	if err != nil {
 		return comparison{}, err
 	}
-	data := []byte(a.text)
+	data := []byte(a.json)
 	return comparison{title: fmt.Sprintf("arguments: %d bytes, %s", len(data), a.name), candidates: []candidate{
 		{"gjson.ValidBytes", 20_000, func(n int) {
 			for range n {
-				must(gjson.ValidBytes(data))
+				assert(gjson.ValidBytes(data))
 			}
 		}},
-		{"rolecall Read: strict, and held against the schema", 20_000, func(n int) {
+		{"rolecall Read: strict, checked against the schema", 20_000, func(n int) {
 			for range n {
 				fits, err := ours.Read(data)
-				must(fits && err == nil)
+				assert(fits && err == nil)
 			}
 		}},
 		{"rolecall Parse and Validate: the full validator", 1000, func(n int) {
 			for range n {
-				must(ours.Parse(data) == nil && ours.Validate(data) == nil)
+				assert(ours.Parse(data) == nil && ours.Validate(data) == nil)
 			}
 		}},
-		{"santhosh-tekuri/jsonschema", 1000, func(n int) { must(repeat(n, func() error { return theirs(data) })) }},
-		{"google/jsonschema-go", 1000, func(n int) { must(repeat(n, func() error { return googles(data) })) }},
+		{"santhosh-tekuri/jsonschema", 1000, func(n int) { assert(repeat(n, func() error { return theirs(data) })) }},
+		{"google/jsonschema-go", 1000, func(n int) { assert(repeat(n, func() error { return googles(data) })) }},
 	}}, nil
 }
 
+// repeat calls f n times and reports whether all calls succeeded.
 func repeat(n int, f func() error) (ok bool) {
 	ok = true
 	for range n {
@@ -127,10 +127,11 @@ func repeat(n int, f func() error) (ok bool) {
 	return ok
 }
 
-// must keeps a candidate from being quick because it refuses.
-func must(ok bool) {
+// assert panics on false, so that a candidate is not fast because it rejects its
+// input.
+func assert(ok bool) {
 	if !ok {
-		panic("bench: valid arguments were refused")
+		panic("bench: unexpected result")
 	}
 }
 

@@ -16,232 +16,235 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
-	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/tool"
 )
 
-// What an organization on a disk has to bear.
+// The goals for an organization on a disk.
 const (
 	loadGoal    = 10_000 // a second
 	latencyGoal = 20 * time.Millisecond
 )
 
-// How long each kind of load is looked at, and how long it runs before.
+// How long each workload is measured, and how long it runs before.
 const (
 	loadTime = 5 * time.Second
 	loadWarm = time.Second
 )
 
-// burden is a load: a model, and what is done with a house that has it.
-type burden func(m *meter) (model.Model, func(*house))
+// workload returns a model and a function that puts the load on a fixture with that
+// model.
+type workload func(m *latencyMeter) (model.Model, func(*fixture))
 
-// loads lists what is asked of an organization at once.
-var loads = []struct {
+// workloads lists the loads that are measured.
+var workloads = []struct {
 	claim string
 	goal  bool
-	burden
+	workload
 }{
-	{"messages a second, 64 senders, on disk when sent", true, gossip(spawners)},
-	{"messages a second, 256 senders", false, gossip(4 * spawners)},
-	{"messages a second, 256 pairs, sent and taken", false, letters(4 * spawners)},
-	{"audited calls a second, 64 agents, one an answer", true, errands(spawners, 1)},
-	{"audited calls a second, 64 agents, eight an answer", false, errands(spawners, 8)},
-	{"audited calls a second, 256 agents, one an answer", false, errands(4*spawners, 1)},
+	{"messages a second, 64 senders, on disk when sent", true, sendLoad(spawners)},
+	{"messages a second, 256 senders", false, sendLoad(4 * spawners)},
+	{"messages a second, 256 pairs, sent and received", false, deliveryLoad(4 * spawners)},
+	{"audited calls a second, 64 agents, one an answer", true, callLoad(spawners, 1)},
+	{"audited calls a second, 64 agents, eight an answer", false, callLoad(spawners, 8)},
+	{"audited calls a second, 256 agents, one an answer", false, callLoad(4*spawners, 1)},
 }
 
-// load shows what an organization on a disk bears, and how long each piece of
-// work waits for its record.
-func load(w *tabwriter.Writer) {
-	dir, kind, err := disk()
-	made(0, errors.Join(err, os.RemoveAll(dir)))
-	fmt.Fprintf(w, "on %s\ta second\tmedian\t99 of 100\tlongest\tCPU each\n", kind)
-	var lines []verdicts.Result
-	raw := syncing()
+// runLoads shows the load an organization on a disk sustains, and how long each
+// operation waits for its record.
+func runLoads(w *tabwriter.Writer) {
+	dir, kind, err := newDiskDir()
+	must(0, errors.Join(err, os.RemoveAll(dir)))
+	fmt.Fprintf(w, "on %s\tper second\tmedian\t99 of 100\tlongest\tCPU each\n", kind)
+	var lines []soakreport.Result
+	raw := measureDisk()
 	fmt.Fprintf(w, "writes of %d bytes with an fsync each%s\n", recordBytes, raw)
-	for _, l := range loads {
-		s := bear(l.burden)
+	for _, l := range workloads {
+		s := measureLoad(l.workload)
 		fmt.Fprintf(w, "%s%s\n", l.claim, s)
 		if l.goal {
-			lines = append(lines, s.lines(l.claim, raw)...)
+			lines = append(lines, s.results(l.claim, raw)...)
 		}
 	}
 	w.Flush()
-	say(lines...)
+	reportResults(lines...)
 }
 
-// seen is what a meter has seen.
-type seen struct {
-	rate float64
-	took []time.Duration // sorted
-	cpu  time.Duration   // each
+// measurement is what a latencyMeter recorded.
+type measurement struct {
+	rate      float64         // operations a second
+	latencies []time.Duration // sorted
+	cpuPerOp  time.Duration   // each
 }
 
-// String gives the cells of a row.
-func (s seen) String() string {
-	return fmt.Sprintf("\t%.0f\t%v\t%v\t%v\t%v", s.rate, s.at(0.5), s.at(0.99), s.at(1), s.cpu)
+// String returns the cells of a table row.
+func (s measurement) String() string {
+	return fmt.Sprintf("\t%.0f\t%v\t%v\t%v\t%v", s.rate, s.quantile(0.5), s.quantile(0.99), s.quantile(1), s.cpuPerOp)
 }
 
-func (s seen) at(part float64) time.Duration {
-	if len(s.took) == 0 {
+// quantile returns the latency at a quantile between 0 and 1.
+func (s measurement) quantile(part float64) time.Duration {
+	if len(s.latencies) == 0 {
 		return 0
 	}
-	return s.took[min(len(s.took)-1, int(part*float64(len(s.took))))].Round(10 * time.Microsecond)
+	return s.latencies[min(len(s.latencies)-1, int(part*float64(len(s.latencies))))].Round(10 * time.Microsecond)
 }
 
-// lines gives what became of the goals. A record waits for the commit under
-// way and then for its own: on a disk that needs too long for an fsync no
-// program keeps the goal for 99 of 100.
-func (s seen) lines(claim string, raw seen) []verdicts.Result {
-	within := verdicts.Result{Part: "load", Claim: claim + ": 99 of 100 within", Goal: "≤ " + latencyGoal.String(), Observed: s.at(0.99).String(), Passed: len(s.took) > 0 && s.at(0.99) <= latencyGoal}
-	if alone := raw.at(0.99); !within.Passed && alone > latencyGoal/2 {
+// results returns the results of the goals. A record waits for the commit in progress
+// and then for its own, so on a disk with slow fsyncs no program can reach the latency
+// goal.
+func (s measurement) results(claim string, raw measurement) []soakreport.Result {
+	within := soakreport.Result{Part: "load", Claim: claim + ": 99 of 100 within", Goal: "≤ " + latencyGoal.String(), Observed: s.quantile(0.99).String(), Passed: len(s.latencies) > 0 && s.quantile(0.99) <= latencyGoal}
+	if alone := raw.quantile(0.99); !within.Passed && alone > latencyGoal/2 {
 		within.Skipped = fmt.Sprintf("the disk alone needs %v for 99 of 100 fsyncs", alone)
 	}
-	return []verdicts.Result{
+	return []soakreport.Result{
 		{Part: "load", Claim: claim, Goal: fmt.Sprintf("≥ %d", loadGoal), Observed: fmt.Sprintf("%.0f", s.rate), Passed: s.rate >= loadGoal},
 		within,
 	}
 }
 
-// syncing shows what the disk does at that moment without anybody's help.
-func syncing() (s seen) {
-	onDisk(func(dir string) {
-		f := made(os.Create(filepath.Join(dir, "raw")))
+// measureDisk measures plain writes and fsyncs at that moment.
+func measureDisk() (s measurement) {
+	withDiskDir(func(dir string) {
+		f := must(os.Create(filepath.Join(dir, "raw")))
 		defer f.Close()
-		m := &meter{}
+		m := &latencyMeter{}
 		done := make(chan bool)
 		go func() {
 			defer close(done)
-			for !m.over.Load() {
-				began := time.Now()
-				fsyncs(f, 1, recordBytes)
-				m.add(time.Since(began))
+			for !m.stopped.Load() {
+				start := time.Now()
+				writeAndSync(f, 1, recordBytes)
+				m.add(time.Since(start))
 			}
 		}()
-		s = m.watch(loadWarm)
-		m.over.Store(true)
+		s = m.measure(loadWarm)
+		m.stopped.Store(true)
 		<-done
 	})
 	return s
 }
 
-// bear puts a load on an organization with a disk of its own.
-func bear(put burden) (s seen) {
-	onDisk(func(dir string) {
-		m := &meter{}
-		brain, run := put(m)
-		store := made(persist.Open(dir))
-		h := made(newHouse(store, brain))
+// measureLoad puts a load on an organization with a data directory of its own.
+func measureLoad(put workload) (s measurement) {
+	withDiskDir(func(dir string) {
+		m := &latencyMeter{}
+		agentModel, run := put(m)
+		store := must(persist.Open(dir))
+		fx := must(newFixture(store, agentModel))
 		done := make(chan bool)
 		go func() {
 			defer close(done)
-			run(h)
+			run(fx)
 		}()
 		time.Sleep(loadWarm)
-		s = m.watch(loadTime)
-		m.over.Store(true)
+		s = m.measure(loadTime)
+		m.stopped.Store(true)
 		<-done
-		made(0, errors.Join(h.Close(), store.Close()))
+		must(0, errors.Join(fx.Close(), store.Close()))
 	})
 	return s
 }
 
-// meter keeps how long pieces of work took while it is watched.
-type meter struct {
-	over atomic.Bool // nothing more is to begin
-	mu   sync.Mutex
-	on   bool
-	took []time.Duration
+// latencyMeter records how long operations take while it is recording.
+type latencyMeter struct {
+	stopped   atomic.Bool // no operation may start
+	mu        sync.Mutex
+	recording bool
+	latencies []time.Duration
 }
 
-func (m *meter) add(took time.Duration) {
+func (m *latencyMeter) add(took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.on {
-		m.took = append(m.took, took)
+	if m.recording {
+		m.latencies = append(m.latencies, took)
 	}
 }
 
-func (m *meter) turn(on bool) {
+func (m *latencyMeter) setRecording(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.on = on
+	m.recording = on
 }
 
-func (m *meter) watch(lasting time.Duration) seen {
-	m.turn(true)
-	began, used := time.Now(), cpu()
+func (m *latencyMeter) measure(lasting time.Duration) measurement {
+	m.setRecording(true)
+	start, used := time.Now(), cpu()
 	time.Sleep(lasting)
-	m.turn(false)
-	took, used := time.Since(began), cpu()-used
-	slices.Sort(m.took)
-	n := len(m.took)
-	return seen{float64(n) / took.Seconds(), m.took, used / time.Duration(max(1, n))}
+	m.setRecording(false)
+	took, used := time.Since(start), cpu()-used
+	slices.Sort(m.latencies)
+	n := len(m.latencies)
+	return measurement{float64(n) / took.Seconds(), m.latencies, used / time.Duration(max(1, n))}
 }
 
-// pairs spawns agents with one below each. Nobody but the top agent of their
-// task has anything to do.
-func (h *house) pairs(n int) (above, below []identity.AgentID) {
-	id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
-	task, _ := h.Org().Task(id)
+// spawnPairs spawns agents with one child each. Only the top agent of their task has
+// work to do.
+func (fx *fixture) spawnPairs(n int) (above, below []identity.AgentID) {
+	id := must(fx.StartTask(context.Background(), org.TaskSpec{Role: string(fx.role), Text: question, Caller: operator}))
+	task, _ := fx.Org().TaskByID(id)
 	for range n {
-		above = append(above, h.under(task.Top))
-		below = append(below, h.under(above[len(above)-1]))
+		above = append(above, fx.spawnBelow(task.Top))
+		below = append(below, fx.spawnBelow(above[len(above)-1]))
 	}
 	return above, below
 }
 
-func (h *house) under(parent identity.AgentID) identity.AgentID {
-	return made(h.SpawnAgent(context.Background(), callBy(parent), org.Spawn{Role: h.role, Brief: brief}, nil)).ID
+// spawnBelow spawns an agent below parent.
+func (fx *fixture) spawnBelow(parent identity.AgentID) identity.AgentID {
+	return must(fx.SpawnAgent(context.Background(), callBy(parent), org.SpawnSpec{Role: fx.role, Brief: brief}, nil)).ID
 }
 
-// callBy is a call of an agent with an id of its own.
+// callBy returns a call of an agent with a unique id.
 func callBy(id identity.AgentID) tool.Call {
 	return tool.Call{ID: identity.CallID(strconv.FormatUint(callIDs.Add(1), 10)), By: identity.ByAgent(id)}
 }
 
 var callIDs atomic.Uint64
 
-// post sends a message from agent to agent that says when it was sent.
-func (h *house) post(from, to identity.AgentID) (sent time.Time) {
+// sendTimed sends a message from agent to agent that contains the time it was sent.
+func (fx *fixture) sendTimed(from, to identity.AgentID) (sent time.Time) {
 	sent = time.Now()
 	payload := fmt.Sprintf(`{"text":%q,"sent":%d}`, question, sent.UnixNano())
-	made(h.SendMessage(context.Background(), callBy(from), string(to), json.RawMessage(payload), 0))
+	must(fx.SendMessage(context.Background(), callBy(from), string(to), json.RawMessage(payload), 0))
 	return sent
 }
 
-// gossip has agents write to each other as fast as each is told that its
-// message is on disk. Nobody reads.
-func gossip(senders int) burden {
-	return func(m *meter) (model.Model, func(*house)) {
-		return absent{}, func(h *house) {
-			above, below := h.pairs(senders / 2)
+// sendLoad has agents send messages, each as fast as its last message was committed.
+// The messages are never read.
+func sendLoad(senders int) workload {
+	return func(m *latencyMeter) (model.Model, func(*fixture)) {
+		return waitingModel{}, func(fx *fixture) {
+			above, below := fx.spawnPairs(senders / 2)
 			from, to := slices.Concat(above, below), slices.Concat(below, above)
-			shared(senders, senders, func(i int) {
-				for !m.over.Load() {
-					m.add(time.Since(h.post(from[i], to[i])))
+			runShared(senders, senders, func(i int) {
+				for !m.stopped.Load() {
+					m.add(time.Since(fx.sendTimed(from[i], to[i])))
 				}
 			})
 		}
 	}
 }
 
-// letters has each of some agents write to one below it whenever that one has
-// taken the letter before.
-func letters(pairs int) burden {
-	return func(m *meter) (model.Model, func(*house)) {
-		r := &reader{m: m}
-		return r, func(h *house) {
-			above, below := h.pairs(pairs)
+// deliveryLoad has agents send to a child each, the next message when the child has
+// received the last one.
+func deliveryLoad(pairs int) workload {
+	return func(m *latencyMeter) (model.Model, func(*fixture)) {
+		r := &receivingModel{meter: m}
+		return r, func(fx *fixture) {
+			above, below := fx.spawnPairs(pairs)
 			for _, id := range below {
-				r.taken.Store(id, make(chan bool, 1))
+				r.received.Store(id, make(chan bool, 1))
 			}
-			shared(pairs, pairs, func(i int) {
-				taken, _ := r.taken.Load(below[i])
-				for !m.over.Load() {
-					h.post(above[i], below[i])
+			runShared(pairs, pairs, func(i int) {
+				taken, _ := r.received.Load(below[i])
+				for !m.stopped.Load() {
+					fx.sendTimed(above[i], below[i])
 					<-taken.(chan bool)
 				}
 			})
@@ -249,89 +252,88 @@ func letters(pairs int) burden {
 	}
 }
 
-// reader is a model that takes its mail and waits for more. Top agents think
-// for ever.
-type reader struct {
-	m     *meter
-	taken sync.Map // agent → who waits until its letter is read
+// receivingModel reads messages and waits for more. Top agents never answer.
+type receivingModel struct {
+	meter    *latencyMeter
+	received sync.Map // agent → channel that signals that its message was read
 }
 
 // Generate implements model.Model.
-func (r *reader) Generate(ctx context.Context, q model.Request) iter.Seq2[model.Delta, error] {
+func (r *receivingModel) Generate(ctx context.Context, q model.Request) iter.Seq2[model.AnswerDelta, error] {
 	if q.Self.Parent == "" {
-		return absent{}.Generate(ctx, q)
+		return waitingModel{}.Generate(ctx, q)
 	}
-	return func(yield func(model.Delta, error) bool) {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		for i := len(q.Items) - 1; i >= 0 && q.Items[i].Message != nil; i-- {
-			r.read(q.Self.ID, q.Items[i].Message.Payload)
+			r.receive(q.Self.ID, q.Items[i].Message.Payload)
 		}
-		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: model.Messages(q.Items)}}, nil)
+		yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: model.CountMessages(q.Items)}}, nil)
 	}
 }
 
-func (r *reader) read(by identity.AgentID, payload json.RawMessage) {
+func (r *receivingModel) receive(by identity.AgentID, payload json.RawMessage) {
 	var letter struct{ Sent int64 }
-	made(0, json.Unmarshal(payload, &letter))
-	r.m.add(time.Since(time.Unix(0, letter.Sent)))
-	if taken, ok := r.taken.Load(by); ok {
+	must(0, json.Unmarshal(payload, &letter))
+	r.meter.add(time.Since(time.Unix(0, letter.Sent)))
+	if taken, ok := r.received.Load(by); ok {
 		taken.(chan bool) <- true
 	}
 }
 
-// errands has agents work on tasks of many calls, one task after the other.
-func errands(agents, calls int) burden {
-	return func(m *meter) (model.Model, func(*house)) {
-		return &asker{m: m, calls: calls}, func(h *house) {
-			shared(agents, agents, func(int) {
-				for !m.over.Load() {
-					h.finished()
+// callLoad has agents work on tasks with many calls, one task after the other.
+func callLoad(agents, calls int) workload {
+	return func(m *latencyMeter) (model.Model, func(*fixture)) {
+		return &callingModel{meter: m, calls: calls}, func(fx *fixture) {
+			runShared(agents, agents, func(int) {
+				for !m.stopped.Load() {
+					fx.runTask()
 				}
 			})
 		}
 	}
 }
 
-// finished runs a task that has to end well.
-func (h *house) finished() org.Task {
-	id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
-	task := made(h.WaitTask(context.Background(), id))
+// runTask runs a task and panics unless it succeeds.
+func (fx *fixture) runTask() org.Task {
+	id := must(fx.StartTask(context.Background(), org.TaskSpec{Role: string(fx.role), Text: question, Caller: operator}))
+	task := must(fx.WaitTask(context.Background(), id))
 	if task.Status != org.Done {
 		panic(task.Error)
 	}
 	return task
 }
 
-// asker is a model that calls a tool in each answer and measures when it is
-// asked again: then the outcome is on record.
-type asker struct {
-	m     *meter
-	calls int      // in an answer
-	asked sync.Map // agent → when it answered last
+// callingModel calls tools in each answer. It measures the time until it is asked
+// again: then the outcomes are stored.
+type callingModel struct {
+	meter      *latencyMeter
+	calls      int      // per answer
+	answeredAt sync.Map // agent → time of its last answer
 }
 
-// errandLength is how many answers with calls a task has.
-const errandLength = 50
+// callTaskLength is the number of answers with calls per task.
+const callTaskLength = 50
 
 // Generate implements model.Model.
-func (a *asker) Generate(_ context.Context, q model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		if asked, ok := a.asked.LoadAndDelete(q.Self.ID); ok {
+func (a *callingModel) Generate(_ context.Context, q model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		if asked, ok := a.answeredAt.LoadAndDelete(q.Self.ID); ok {
 			for range a.calls {
-				a.m.add(time.Since(asked.(time.Time)))
+				a.meter.add(time.Since(asked.(time.Time)))
 			}
 		}
 		step := len(q.Items) / (1 + a.calls)
-		if step == errandLength || a.m.over.Load() {
-			yield(model.Delta{Answer: &model.Answer{Text: verdict, Finish: model.FinishEnd, MessagesRead: 1}}, nil)
+		if step == callTaskLength || a.meter.stopped.Load() {
+			yield(model.AnswerDelta{Answer: &model.Answer{Text: verdict, Finish: model.FinishEnd, MessagesRead: 1}}, nil)
 			return
 		}
-		a.asked.Store(q.Self.ID, time.Now())
-		yield(model.Delta{Answer: a.answer(step)}, nil)
+		a.answeredAt.Store(q.Self.ID, time.Now())
+		yield(model.AnswerDelta{Answer: a.answer(step)}, nil)
 	}
 }
 
-// answer calls with arguments of its own: equal steps would be a repetition.
-func (a *asker) answer(step int) *model.Answer {
+// answer returns calls with unique arguments: equal steps would count as repetition.
+func (a *callingModel) answer(step int) *model.Answer {
 	answer := &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1}
 	for i := range a.calls {
 		answer.Calls = append(answer.Calls, model.Call{

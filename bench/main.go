@@ -1,18 +1,18 @@
-// Command bench measures rolecall against floors and peers, side by side.
+// Command bench compares rolecall with minimal baselines and with other systems.
 //
-// Candidates of one comparison run interleaved, round by round, in one
-// process; what counts is the CPU time the process used, as minimum and
-// median over the rounds, and the ratio to the floor named first. So a busy
-// machine moves all of them alike. It is a module of its own: what it compares
-// with never enters rolecall's go.mod.
+// The candidates of one comparison run interleaved, round by round, in one process, so
+// that a busy machine slows all of them alike. Most comparisons measure the CPU time
+// of the process, as minimum and median over the rounds, and the ratio to the first
+// candidate, the floor. The command is a module of its own: the systems it compares
+// with never enter rolecall's go.mod.
 //
-// What waits for a disk or another process is measured on the wall (append,
-// restart, durable, durabletask, sandbox, script), what is about memory once
-// (idle, start). What an organization bears (load), whether anything grows
-// with time (soak), million, and declared tools beside their peer (toolbox) take
-// long and run only when they are named.
-// append and durabletask build the peers in the folder peers, a module of its
-// own again. Goals that are printed as verdicts are kept by internal/test/soakreport.
+// Subjects that wait for a disk or another process are measured in wall time (append,
+// restart, durable, durabletask, sandbox, script). Memory is measured once (idle,
+// start). The load an organization sustains (load), growth over time (soak), a million
+// idle agents (million) and declared tools compared with MCP Toolbox (toolbox) take
+// long and run only when named. append and durabletask build the peers in the folder
+// peers, which is another module. Package internal/test/soakreport stores the goals
+// that are printed as soakreport.
 //
 //	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak|toolbox] …
 package main
@@ -32,29 +32,29 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 )
 
-// candidate is one way to do the work; run does it n times.
+// candidate is one way to do the work. run does it n times.
 type candidate struct {
 	name string
 	n    int
 	run  func(n int)
 }
 
-// comparison is a list of candidates; the first is the floor.
+// comparison is a list of candidates. The first is the floor.
 type comparison struct {
 	title      string
 	candidates []candidate
 	goals      []goal
-	close      func() // when set, called at the end
+	cleanup    func() // if set, called at the end
 }
 
-// subject is something that can be measured.
+// subject is something to measure.
 type subject struct {
 	name string
 	make func() (comparison, error)
 }
 
-// computing lists what is measured in CPU time.
-var computing = []subject{
+// cpuSubjects lists what is measured in CPU time.
+var cpuSubjects = []subject{
 	{"gate", gateComparison},
 	{"scale", scaleComparison},
 	{"visible", visibleComparison},
@@ -73,8 +73,8 @@ var computing = []subject{
 	{"mcp", mcpListComparison},
 }
 
-// waiting lists what is measured on the wall: who waits uses no CPU.
-var waiting = []subject{
+// wallSubjects lists what is measured in wall time, because waiting uses no CPU.
+var wallSubjects = []subject{
 	{"append", appendComparison},
 	{"restart", restartComparison},
 	{"durable", durableComparison},
@@ -84,25 +84,25 @@ var waiting = []subject{
 }
 
 func main() {
-	launcher = sandbox.Enter(builtin.Programs())
-	agents = flag.Int("agents", 0, "how many agents idle (100,000) and million (1,000,000) make")
-	data = flag.String("data", "", "the directory that million fills, or has filled before; without it one that is removed")
-	lasting = flag.Duration("for", 20*time.Second, "how long soak goes on")
-	rounds := flag.Int("rounds", 15, "how often each candidate runs")
-	profile = flag.String("profile", "", "a file for a CPU profile of all candidates")
+	launcher = sandbox.Enter(builtin.SandboxPrograms())
+	agentCount = flag.Int("agents", 0, "number of agents of idle (default 100,000) and million (default 1,000,000)")
+	dataDir = flag.String("data", "", "directory that million fills or reuses; default: a temporary one")
+	soakTime = flag.Duration("for", 20*time.Second, "how long soak runs")
+	rounds := flag.Int("rounds", 15, "number of measured runs of each candidate")
+	profilePath = flag.String("profile", "", "file for a CPU profile of all candidates")
 	flag.Parse()
-	if *profile != "" {
-		stop, err := profiled(*profile)
+	if *profilePath != "" {
+		stop, err := startProfile(*profilePath)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
 		defer stop()
 	}
-	all(computing, cpu, *rounds)
-	all(waiting, wall, *rounds)
-	for _, s := range sizes {
-		if wanted(s.name) && (flag.NArg() > 0 || !s.long) {
+	measureAll(cpuSubjects, cpu, *rounds)
+	measureAll(wallSubjects, wall, *rounds)
+	for _, s := range onceSubjects {
+		if isSelected(s.name) && (flag.NArg() > 0 || !s.long) {
 			w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Println()
 			s.show(w)
@@ -111,13 +111,13 @@ func main() {
 	}
 }
 
-// wanted says whether a subject was asked for.
-func wanted(name string) bool { return flag.NArg() == 0 || slices.Contains(flag.Args(), name) }
+// isSelected reports whether a subject is to be measured: it was named, or none was.
+func isSelected(name string) bool { return flag.NArg() == 0 || slices.Contains(flag.Args(), name) }
 
-// all measures the subjects that were asked for.
-func all(subjects []subject, clock func() time.Duration, rounds int) {
+// measureAll measures the selected subjects.
+func measureAll(subjects []subject, clock func() time.Duration, rounds int) {
 	for _, s := range subjects {
-		if !wanted(s.name) {
+		if !isSelected(s.name) {
 			continue
 		}
 		if err := measure(s.make, clock, rounds); err != nil {
@@ -127,8 +127,8 @@ func all(subjects []subject, clock func() time.Duration, rounds int) {
 	}
 }
 
-// profiled writes a profile until stop is called.
-func profiled(name string) (stop func(), err error) {
+// startProfile writes a CPU profile until stop is called.
+func startProfile(name string) (stop func(), err error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return nil, err
@@ -136,13 +136,14 @@ func profiled(name string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
 }
 
+// measure runs the candidates in interleaved rounds and reports times and goals.
 func measure(build func() (comparison, error), clock func() time.Duration, rounds int) error {
 	c, err := build()
 	if err != nil {
 		return err
 	}
-	if c.close != nil {
-		defer c.close()
+	if c.cleanup != nil {
+		defer c.cleanup()
 	}
 	times := make([][]float64, len(c.candidates))
 	allocated := make([]uint64, len(c.candidates))
@@ -151,21 +152,22 @@ func measure(build func() (comparison, error), clock func() time.Duration, round
 			objects := mallocs()
 			before := clock()
 			cand.run(cand.n)
-			if round > 0 { // the first warms up
+			if round > 0 { // the first round warms up
 				times[i] = append(times[i], float64(clock()-before)/float64(cand.n))
 				allocated[i] = (mallocs() - objects) / uint64(cand.n)
 			}
 		}
 	}
-	lines := c.lines(times)
-	if err := report(c, times, allocated); err != nil {
+	lines := c.results(times)
+	if err := printTable(c, times, allocated); err != nil {
 		return err
 	}
-	say(lines...)
+	reportResults(lines...)
 	return nil
 }
 
-func report(c comparison, times [][]float64, allocated []uint64) error {
+// printTable prints the times of all candidates and their ratios to the floor.
+func printTable(c comparison, times [][]float64, allocated []uint64) error {
 	fmt.Printf("\n%s\n", c.title)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "candidate\tmin ns\tmedian ns\tratio to floor (min, median)\tallocations")
@@ -180,14 +182,14 @@ func report(c comparison, times [][]float64, allocated []uint64) error {
 	return w.Flush()
 }
 
-// mallocs counts the objects allocated so far.
+// mallocs returns the number of objects allocated so far.
 func mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Mallocs
 }
 
-// cpu gives the CPU time of the process so far.
+// cpu returns the CPU time of the process so far.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -196,15 +198,15 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// wall gives the time since the process began.
-func wall() time.Duration { return time.Since(began) }
+// wall returns the time since the process started.
+func wall() time.Duration { return time.Since(processStart) }
 
-var began = time.Now()
+var processStart = time.Now()
 
-// The flags that subjects look at.
+// The flags that subjects read.
 var (
-	agents  *int           // how many agents idle and million make
-	data    *string        // the directory million fills
-	profile *string        // where a CPU profile goes
-	lasting *time.Duration // how long soak goes on
+	agentCount  *int           // of idle and million; 0 is their default
+	dataDir     *string        // directory that million fills
+	profilePath *string        // file for a CPU profile
+	soakTime    *time.Duration // how long soak runs
 )

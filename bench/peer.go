@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// peers is the program of that name at work, in a process of its own.
+// peers is the running program peers.
 type peers struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -37,12 +37,12 @@ func startPeers(dir string) (*peers, error) {
 	return p, p.cmd.Start()
 }
 
-// run gives a candidate: one of the peers, by name.
+// run returns a candidate that runs one of the peers, by name.
 func (p *peers) run(name string) func(n int) {
 	return func(n int) {
-		made(fmt.Fprintf(p.in, "%q %d\n", name, n))
+		must(fmt.Fprintf(p.in, "%q %d\n", name, n))
 		if !p.out.Scan() {
-			panic("bench: the peers have ended")
+			panic("bench: the peers exited")
 		}
 		if _, err := strconv.Atoi(p.out.Text()); err != nil {
 			panic("bench: " + p.out.Text())
@@ -50,7 +50,7 @@ func (p *peers) run(name string) func(n int) {
 	}
 }
 
-// close ends the program; there may be none.
+// close stops the program. p may be nil.
 func (p *peers) close() error {
 	if p == nil {
 		return nil

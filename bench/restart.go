@@ -23,17 +23,17 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// What a restart reads.
+// The sizes of what a restart reads.
 const (
 	storedRecords = 100_000
 	restartAgents = 100_000
 	restartTasks  = 1_000
 )
 
-// restartComparison holds a store that is opened and read back whole against
-// a scan of the same records in a bbolt file of nothing else.
+// restartComparison compares opening a store and reading all of it with scanning the
+// same records in a plain bbolt file.
 func restartComparison() (comparison, error) {
-	dir, kind, err := disk()
+	dir, kind, err := newDiskDir()
 	if err != nil {
 		return comparison{}, err
 	}
@@ -43,28 +43,28 @@ func restartComparison() (comparison, error) {
 	return comparison{
 		title: fmt.Sprintf("restart: %d records of %d bytes opened and read, on %s", storedRecords, len(agentRecord(0)), kind),
 		candidates: []candidate{
-			{"bbolt scan, gjson", storedRecords, func(n int) { scanBare(bare, n, lookAt) }},
+			{"bbolt scan, gjson", storedRecords, func(n int) { scanBare(bare, n, readFields) }},
 			{"bbolt scan, json.Unmarshal", storedRecords, func(n int) { scanBare(bare, n, decodeAgent) }},
-			{"rolecall Open, Records, gjson", storedRecords, func(n int) { readBack(stored, n, lookAt) }},
+			{"rolecall Open, Records, gjson", storedRecords, func(n int) { readBack(stored, n, readFields) }},
 			{"rolecall Open, Records, json.Unmarshal", storedRecords, func(n int) { readBack(stored, n, decodeAgent) }},
-			{"rolecall Open alone", storedRecords, func(int) { made(0, made(persist.Open(stored)).Close()) }},
+			{"rolecall Open only", storedRecords, func(int) { must(0, must(persist.Open(stored)).Close()) }},
 		},
-		goals: []goal{{part: "restart", claim: fmt.Sprintf("%d records opened and read back against a scan with gjson", storedRecords), of: 2, than: 0, most: 1.2}},
-		close: func() { os.RemoveAll(dir) },
+		goals:   []goal{{part: "restart", claim: fmt.Sprintf("%d records opened and read back compared with a scan with gjson", storedRecords), candidate: 2, baseline: 0, maxRatio: 1.2}},
+		cleanup: func() { os.RemoveAll(dir) },
 	}, nil
 }
 
-// agentRecord is a record as those of agents are.
+// agentRecord returns the stored form of an agent.
 func agentRecord(i int) []byte {
-	return made(json.Marshal(org.Agent{
+	return must(json.Marshal(org.Agent{
 		ID: identity.AgentID(agentName(i)), Task: "task", Role: "role", Parent: "parent", Brief: brief, CreatedAt: time.Unix(int64(i), 0).UTC(),
 	}))
 }
 
-func agentName(i int) string { return identity.Derive("restart", strconv.Itoa(i)) }
+func agentName(i int) string { return identity.DeriveID("restart", strconv.Itoa(i)) }
 
-// lookAt reads a record as something that only looks would: all of its fields.
-func lookAt(record []byte) {
+// readFields reads all fields of a record without decoding it.
+func readFields(record []byte) {
 	n := 0
 	gjson.ParseBytes(record).ForEach(func(_, value gjson.Result) bool {
 		n += len(value.Raw)
@@ -75,97 +75,99 @@ func lookAt(record []byte) {
 
 func decodeAgent(record []byte) {
 	var a org.Agent
-	made(0, json.Unmarshal(record, &a))
+	must(0, json.Unmarshal(record, &a))
 	sink.Add(uint64(len(a.ID)))
 }
 
+// fillBare writes the records to a plain bbolt file.
 func fillBare(path string) {
-	db := made(bolt.Open(path, 0o600, &bolt.Options{NoSync: true}))
-	made(0, db.Update(func(tx *bolt.Tx) error {
+	db := must(bolt.Open(path, 0o600, &bolt.Options{NoSync: true}))
+	must(0, db.Update(func(tx *bolt.Tx) error {
 		b, err := tx.CreateBucket([]byte("records"))
 		for i := range storedRecords {
 			err = errors.Join(err, b.Put(binary.BigEndian.AppendUint64(nil, uint64(i)), agentRecord(i)))
 		}
 		return err
 	}))
-	made(0, errors.Join(db.Sync(), db.Close()))
+	must(0, errors.Join(db.Sync(), db.Close()))
 }
 
+// fillStore writes the records to a rolecall store.
 func fillStore(dir string) {
-	store := made(persist.Open(dir))
+	store := must(persist.Open(dir))
 	const each = 1000
 	for first := 0; first < storedRecords; first += each {
 		b := &journal.Batch{}
 		for i := range each {
 			b.Put = append(b.Put, journal.Record{Kind: string(org.KindAgent), Key: agentName(first + i), Value: agentRecord(first + i)})
 		}
-		made(store.Commit(context.Background(), b))
+		must(store.Commit(context.Background(), b))
 	}
-	made(0, store.Close())
+	must(0, store.Close())
 }
 
 func scanBare(path string, n int, look func([]byte)) {
-	db := made(bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true}))
+	db := must(bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true}))
 	defer db.Close()
-	made(0, db.View(func(tx *bolt.Tx) error {
+	must(0, db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket([]byte("records")).ForEach(func(_, record []byte) error {
 			n--
 			look(record)
 			return nil
 		})
 	}))
-	must(n == 0)
+	assert(n == 0)
 }
 
 func readBack(dir string, n int, look func([]byte)) {
-	store := made(persist.Open(dir))
+	store := must(persist.Open(dir))
 	defer store.Close()
 	for r, err := range store.ReadRecords(context.Background(), string(org.KindAgent), "") {
-		made(0, err)
+		must(0, err)
 		n--
 		look(r.Value)
 	}
-	must(n == 0)
+	assert(n == 0)
 }
 
-// reopened shows how long a process takes that starts on the files of another:
-// its agents and tasks are there, and nothing runs yet.
-func reopened(w *tabwriter.Writer) {
-	dir, kind, err := disk()
-	made(0, err)
+// runReopened shows how long a process takes to load an existing organization, without
+// resuming its tasks.
+func runReopened(w *tabwriter.Writer) {
+	dir, kind, err := newDiskDir()
+	must(0, err)
 	defer os.RemoveAll(dir)
-	peopled(dir)
+	populateTasks(dir)
 	fmt.Fprintf(w, "%d agents in %d tasks, on %s\topened\torganization loaded\tCPU time\theap\n", restartAgents, restartTasks, kind)
 	for range 3 {
-		before, used, began := heap(), cpu(), time.Now()
-		store := made(persist.Open(dir))
-		opened := time.Since(began)
-		h := made(openHouse(store, absent{}))
-		took, used := time.Since(began), cpu()-used
-		must(len(h.Org().ListTasks()) == restartTasks)
-		fmt.Fprintf(w, "\t%v\t%v\t%v\t%.1f MiB\n", opened.Round(time.Millisecond), (took - opened).Round(time.Millisecond), used.Round(time.Millisecond), float64(heap()-before)/(1<<20))
-		made(0, errors.Join(h.Close(), store.Close()))
+		before, used, start := heapBytes(), cpu(), time.Now()
+		store := must(persist.Open(dir))
+		opened := time.Since(start)
+		fx := must(openFixture(store, waitingModel{}))
+		took, used := time.Since(start), cpu()-used
+		assert(len(fx.Org().ListTasks()) == restartTasks)
+		fmt.Fprintf(w, "\t%v\t%v\t%v\t%.1f MiB\n", opened.Round(time.Millisecond), (took - opened).Round(time.Millisecond), used.Round(time.Millisecond), float64(heapBytes()-before)/(1<<20))
+		must(0, errors.Join(fx.Close(), store.Close()))
 	}
 }
 
-// peopled fills a data directory with tasks and their agents.
-func peopled(dir string) {
-	store := made(persist.Open(dir))
-	h := made(newHouse(store, absent{}))
+// populateTasks fills a data directory with tasks and their agents.
+func populateTasks(dir string) {
+	store := must(persist.Open(dir))
+	fx := must(newFixture(store, waitingModel{}))
 	tasks := make(chan org.Task, restartTasks)
-	shared(restartTasks, 50, func(int) {
-		id := made(h.StartTask(context.Background(), org.TaskSpec{Role: string(h.role), Text: question, Caller: operator}))
-		task, _ := h.Org().Task(id)
+	runShared(restartTasks, 50, func(int) {
+		id := must(fx.StartTask(context.Background(), org.TaskSpec{Role: string(fx.role), Text: question, Caller: operator}))
+		task, _ := fx.Org().TaskByID(id)
 		tasks <- task
 	})
 	close(tasks)
 	var calls atomic.Uint64
-	shared(restartTasks, 50, func(int) {
+	runShared(restartTasks, 50, func(int) {
 		top := identity.ByAgent((<-tasks).Top)
 		for range restartAgents/restartTasks - 1 {
 			call := tool.Call{ID: identity.CallID(strconv.FormatUint(calls.Add(1), 10)), By: top}
-			made(h.SpawnAgent(context.Background(), call, org.Spawn{Role: h.role, Brief: brief}, nil))
+			must(fx.SpawnAgent(context.Background(), call, org.SpawnSpec{Role: fx.role, Brief: brief}, nil))
 		}
 	})
-	made(0, errors.Join(h.Close(), store.Close()))
+	must(0, errors.Join(fx.Close(), store.Close()))
 }

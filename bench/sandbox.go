@@ -15,11 +15,11 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// launcher starts jobs; main sets it.
+// launcher starts jobs. main sets it.
 var launcher *sandbox.Launcher
 
-// sandboxComparison holds a job, from its start to its end, against the same
-// program without walls.
+// sandboxComparison compares a sandboxed job, from start to end, with the same program
+// outside the sandbox.
 func sandboxComparison() (comparison, error) {
 	ctx, program := context.Background(), "/bin/true"
 	if _, err := launcher.Run(ctx, sandbox.Job{Argv: []string{program}}); err != nil {
@@ -27,19 +27,19 @@ func sandboxComparison() (comparison, error) {
 	}
 	return comparison{title: "sandbox: /bin/true from start to end", candidates: []candidate{
 		{"fork and exec", 1, func(int) {
-			made(0, exec.Command(program).Run())
+			must(0, exec.Command(program).Run())
 		}},
-		{"rolecall, inside the walls", 1, func(int) {
-			made(launcher.Run(ctx, sandbox.Job{Argv: []string{program}}))
+		{"rolecall, sandboxed", 1, func(int) {
+			must(launcher.Run(ctx, sandbox.Job{Argv: []string{program}}))
 		}},
-		{"rolecall, without walls", 1, func(int) {
-			made(launcher.Run(ctx, sandbox.Job{Argv: []string{program}, Unsandboxed: true}))
+		{"rolecall, no sandbox", 1, func(int) {
+			must(launcher.Run(ctx, sandbox.Job{Argv: []string{program}, Unsandboxed: true}))
 		}},
 	}}, nil
 }
 
-// scriptComparison holds a small script in a worker that runs already against
-// the mere way to another process and back.
+// scriptComparison compares a small script in a running worker with a plain round trip
+// to another process.
 func scriptComparison() (comparison, error) {
 	echo, err := newEcho()
 	if err != nil {
@@ -59,7 +59,7 @@ func scriptComparison() (comparison, error) {
 		}},
 		{"rolecall run_javascript", 20, func(n int) {
 			for range n {
-				if result := made(t.Call(context.Background(), call)); string(result.Structured) != `[4,9]` {
+				if result := must(t.Call(context.Background(), call)); string(result.Structured) != `[4,9]` {
 					panic(string(result.JSON()))
 				}
 			}
@@ -67,21 +67,21 @@ func scriptComparison() (comparison, error) {
 	}}, nil
 }
 
-// javascript finds the tool run_javascript.
+// javascript returns the tool run_javascript.
 func javascript() (tool.Tool, error) {
-	h, err := newHouse(memory.New(), absent{})
+	fx, err := newFixture(memory.New(), waitingModel{})
 	if err != nil {
 		return nil, err
 	}
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	if err := builtin.RegisterGroups(groups, h.ToolHost(), builtin.Options{Launcher: launcher}); err != nil {
+	if err := builtin.RegisterGroups(groups, fx.ToolHost(), builtin.Options{Launcher: launcher}); err != nil {
 		return nil, err
 	}
-	handle, _ := groups.Snapshot().LookupTool("run_javascript")
+	handle, _ := groups.CurrentSnapshot().LookupTool("run_javascript")
 	return handle.Tool, nil
 }
 
-// newEcho starts a process that gives lines back.
+// newEcho starts a process that echoes lines.
 func newEcho() (func(), error) {
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()
@@ -94,7 +94,7 @@ func newEcho() (func(), error) {
 	}
 	lines := bufio.NewReader(out)
 	return func() {
-		made(io.WriteString(in, "line\n"))
-		made(lines.ReadString('\n'))
+		must(io.WriteString(in, "line\n"))
+		must(lines.ReadString('\n'))
 	}, cat.Start()
 }

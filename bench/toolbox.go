@@ -11,25 +11,24 @@ import (
 	"text/tabwriter"
 	"time"
 
-	verdicts "github.com/rolecall/rolecall/internal/test/soakreport"
+	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-// How often what is measured: rounds are interleaved, medians are shown.
+// The numbers of measurements. Rounds are interleaved, medians are shown.
 const (
 	toolboxStarts = 5
 	toolboxRounds = 5
-	toolboxCalls  = 4000 // of a round
+	toolboxCalls  = 4000 // per round
 )
 
-// toolboxes holds declared tools beside MCP Toolbox: the start, a reload, and
-// calls of SELECT 1 on SQLite over both wires. The servers are processes of
-// their own; rolecall has everything on: roles, the gate, and both records on
-// disk.
-func toolboxes(w *tabwriter.Writer) {
-	onDisk(func(dir string) {
-		servers, err := toolServers(dir)
+// runToolbox compares declared tools with MCP Toolbox: the start, a reload, and calls
+// of SELECT 1 on SQLite over both protocols. The servers are processes of their own.
+// rolecall runs with everything enabled: roles, the gate, and both records on disk.
+func runToolbox(w *tabwriter.Writer) {
+	withDiskDir(func(dir string) {
+		servers, err := newToolServers(dir)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "bench: toolbox: there is no peer:", err)
+			fmt.Fprintln(os.Stderr, "bench: toolbox: MCP Toolbox is missing:", err)
 		}
 		toolboxStart(w, dir, servers)
 		toolboxReload(w, dir, servers)
@@ -37,17 +36,17 @@ func toolboxes(w *tabwriter.Writer) {
 	})
 }
 
-// toolFile writes a configuration of n tools, the one numbered odd with another
-// description, and gives its path.
-func toolFile(dir string, n, odd int) string {
+// writeTools writes a configuration of n tools and returns its path. The tool with the
+// number changed has another description.
+func writeTools(dir string, n, changed int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "kind: source\nname: db\ntype: sqlite\ndatabase: %s\n", made(filepath.Abs(filepath.Join(dir, "bench.db"))))
+	fmt.Fprintf(&b, "kind: source\nname: db\ntype: sqlite\ndatabase: %s\n", must(filepath.Abs(filepath.Join(dir, "bench.db"))))
 	b.WriteString("---\nkind: tool\nname: one\ntype: sqlite-sql\nsource: db\ndescription: One.\nstatement: SELECT 1 AS one\nannotations: {readOnlyHint: true}\n")
 	names := []string{"one"}
 	for i := 1; i < n; i++ {
-		also := ""
-		if i == odd {
-			also = " It is another now."
+		suffix := ""
+		if i == changed {
+			suffix = " This was changed."
 		}
 		names = append(names, fmt.Sprintf("tool_%d", i))
 		fmt.Fprintf(&b, `---
@@ -60,43 +59,43 @@ statement: SELECT * FROM flights WHERE airline = ?1 AND id > ?2
 parameters:
   - {name: airline, type: string, description: The two letters of airline %d.}
   - {name: after, type: integer, description: Flights after this id., default: 0}
-`, i, i, also, i)
+`, i, i, suffix, i)
 	}
 	fmt.Fprintf(&b, "---\nkind: toolset\nname: all_tools\ntools: [%s]\n", strings.Join(names, ", "))
 	path := filepath.Join(dir, fmt.Sprintf("tools-%d.yaml", n))
-	made(0, os.WriteFile(path, []byte(b.String()), 0o600))
-	return made(filepath.Abs(path))
+	must(0, os.WriteFile(path, []byte(b.String()), 0o600))
+	return must(filepath.Abs(path))
 }
 
-// middle sorts, and gives the one in the middle.
-func middle[T int64 | time.Duration | float64](list []T) T {
+// median sorts the list and returns its median.
+func median[T int64 | time.Duration | float64](list []T) T {
 	slices.Sort(list)
 	return list[len(list)/2]
 }
 
-// toolboxStart shows what it takes until a program answers.
+// toolboxStart shows how long each program takes to answer, and its memory.
 func toolboxStart(w *tabwriter.Writer, dir string, servers []toolServer) {
 	fmt.Fprintln(w, "start\ttools\tready after\tCPU time\tin memory\tafter 3 s")
 	for _, n := range []int{10, 1000, 5000} {
-		file := toolFile(dir, n, 0)
+		file := writeTools(dir, n, 0)
 		ready, used := make([][]time.Duration, len(servers)), make([][]time.Duration, len(servers))
 		held, later := make([][]int64, len(servers)), make([][]int64, len(servers))
 		for range toolboxStarts {
 			for i, s := range servers {
-				r := made(s.start(dir, file))
+				r := must(s.start(dir, file))
 				ready[i], used[i], held[i] = append(ready[i], r.ready), append(used[i], r.cpu()), append(held[i], r.memory())
 				time.Sleep(3 * time.Second)
 				later[i] = append(later[i], r.memory())
-				made(0, r.stop())
+				must(0, r.stop())
 			}
 		}
 		for i, s := range servers {
-			fmt.Fprintf(w, "%s\t%d\t%v\t%v\t%.0f MiB\t%.0f MiB\n", s.name, n, middle(ready[i]).Round(time.Millisecond), middle(used[i]), mib(middle(held[i])), mib(middle(later[i])))
+			fmt.Fprintf(w, "%s\t%d\t%v\t%v\t%.0f MiB\t%.0f MiB\n", s.name, n, median(ready[i]).Round(time.Millisecond), median(used[i]), mib(median(held[i])), mib(median(later[i])))
 		}
 		if n == 5000 {
 			w.Flush()
-			say(verdicts.Result{Part: "toolbox", Claim: "5,000 declared tools ready: CPU, memory", Goal: "≤ 500ms, ≤ 60 MiB", Aspirational: true,
-				Observed: fmt.Sprintf("%v, %.0f MiB", middle(used[0]), mib(middle(later[0]))), Passed: middle(used[0]) <= 500*time.Millisecond && middle(later[0]) <= 60<<20})
+			reportResults(soakreport.Result{Part: "toolbox", Claim: "5,000 declared tools ready: CPU, memory", Goal: "≤ 500ms, ≤ 60 MiB", Aspirational: true,
+				Observed: fmt.Sprintf("%v, %.0f MiB", median(used[0]), mib(median(later[0]))), Passed: median(used[0]) <= 500*time.Millisecond && median(later[0]) <= 60<<20})
 		}
 	}
 	w.Flush()
@@ -104,92 +103,92 @@ func toolboxStart(w *tabwriter.Writer, dir string, servers []toolServer) {
 
 func mib(n int64) float64 { return float64(n) / (1 << 20) }
 
-// toolboxReload shows how long a change of one tool in 5,000 takes to be in
-// force: rolecall is told to look at its files, its peer notices by itself.
+// toolboxReload shows how long a change of one tool in 5,000 takes to become active.
+// rolecall reloads on SIGHUP; MCP Toolbox watches its file.
 func toolboxReload(w *tabwriter.Writer, dir string, servers []toolServer) {
-	fmt.Fprintln(w, "\nreload of one tool in 5,000\tin force after\tCPU time")
+	fmt.Fprintln(w, "\nreload of one tool in 5,000\tactive after\tCPU time")
 	var first time.Duration
 	for at, s := range servers {
-		r := made(s.start(dir, toolFile(dir, 5000, 0)))
+		r := must(s.start(dir, writeTools(dir, 5000, 0)))
 		time.Sleep(3 * time.Second)
 		var took, used []time.Duration
 		for round := range toolboxRounds {
-			odd := 10 + round
-			toolFile(dir, 5000, odd)
-			before, began := r.cpu(), time.Now()
-			if s.base != "" {
-				made(0, r.cmd.Process.Signal(syscall.SIGHUP))
+			changed := 10 + round
+			writeTools(dir, 5000, changed)
+			before, start := r.cpu(), time.Now()
+			if s.basePath != "" {
+				must(0, r.cmd.Process.Signal(syscall.SIGHUP))
 			}
-			for !strings.Contains(made(r.send(http.DefaultClient, "GET", fmt.Sprintf("/api/tool/tool_%d", odd), "", nil)), "another now") {
+			for !strings.Contains(must(r.send(http.DefaultClient, "GET", fmt.Sprintf("/api/tool/tool_%d", changed), "", nil)), "was changed") {
 				time.Sleep(5 * time.Millisecond)
 			}
-			took = append(took, time.Since(began))
-			time.Sleep(time.Second) // what goes on behind it
+			took = append(took, time.Since(start))
+			time.Sleep(time.Second) // for work in the background
 			used = append(used, r.cpu()-before)
 		}
-		made(0, r.stop())
-		fmt.Fprintf(w, "%s\t%v\t%v\n", s.name, middle(took).Round(time.Millisecond), middle(used))
+		must(0, r.stop())
+		fmt.Fprintf(w, "%s\t%v\t%v\n", s.name, median(took).Round(time.Millisecond), median(used))
 		if at == 0 {
-			first = middle(took)
+			first = median(took)
 		}
 	}
 	w.Flush()
-	say(verdicts.Result{Part: "toolbox", Claim: "one changed tool in 5,000 is in force", Goal: "≤ 100ms", Aspirational: true, Observed: first.Round(time.Millisecond).String(), Passed: first <= 100*time.Millisecond})
+	reportResults(soakreport.Result{Part: "toolbox", Claim: "one changed tool in 5,000 is active", Goal: "≤ 100ms", Aspirational: true, Observed: first.Round(time.Millisecond).String(), Passed: first <= 100*time.Millisecond})
 }
 
-// wire is a way to call the tool.
-type wire struct {
-	name, path, body string
-	header           http.Header
+// protocolCall is a way to call the tool.
+type protocolCall struct {
+	name, urlPath, body string
+	header              http.Header
 }
 
-func toolboxWires() []wire {
+func protocolCalls() []protocolCall {
 	plain := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/plain, */*"}}
 	mcp := plain.Clone()
 	mcp.Set("Mcp-Protocol-Version", mcpVersion)
 	mcp.Set("Mcp-Method", "tools/call")
 	mcp.Set("Mcp-Name", "one")
-	return []wire{
+	return []protocolCall{
 		{"HTTP invoke", "/api/tool/one/invoke", `{}`, plain},
 		{"MCP tools/call " + mcpVersion, "/mcp", `{"jsonrpc":"2.0","id":"1","method":"tools/call","params":{` + mcpMeta + `,"name":"one","arguments":{}}}`, mcp},
 	}
 }
 
-// toolboxInvoke shows what a call costs the server, and how many it answers.
+// toolboxInvoke shows the server's CPU time per call and the calls a second.
 func toolboxInvoke(w *tabwriter.Writer, dir string, servers []toolServer) {
-	fmt.Fprintln(w, "\nSELECT 1 on SQLite\tconnections\tserver\tcalls a second\tCPU of a call\tratio")
-	file := toolFile(dir, 10, 0)
-	var running []*servedTools
+	fmt.Fprintln(w, "\nSELECT 1 on SQLite\tconnections\tserver\tcalls a second\tCPU per call\tratio")
+	file := writeTools(dir, 10, 0)
+	var running []*runningServer
 	for _, s := range servers {
-		r := made(s.start(dir, file))
-		defer func() { made(0, r.stop()) }()
+		r := must(s.start(dir, file))
+		defer func() { must(0, r.stop()) }()
 		running = append(running, r)
 	}
-	var lines []verdicts.Result
-	for _, wire := range toolboxWires() {
+	var lines []soakreport.Result
+	for _, wire := range protocolCalls() {
 		for _, conns := range []int{1, 32} {
 			lines = append(lines, compareCalls(w, running, wire, conns))
 		}
 	}
 	w.Flush()
-	say(lines...)
+	reportResults(lines...)
 }
 
-// compareCalls measures the servers round by round.
-func compareCalls(w *tabwriter.Writer, running []*servedTools, way wire, conns int) verdicts.Result {
+// compareCalls measures the servers in interleaved rounds.
+func compareCalls(w *tabwriter.Writer, running []*runningServer, way protocolCall, conns int) soakreport.Result {
 	rate, used := make([][]float64, len(running)), make([][]float64, len(running))
 	for round := range toolboxRounds + 1 {
 		for i, r := range running {
 			a, u := r.calls(way, conns)
-			if round > 0 { // the first warms up
+			if round > 0 { // the first round warms up
 				rate[i], used[i] = append(rate[i], a), append(used[i], u)
 			}
 		}
 	}
-	line := verdicts.Result{Part: "toolbox", Claim: fmt.Sprintf("CPU of a call beside MCP Toolbox: %s, %d connections", way.name, conns), Goal: "≤ 0.50 ×", Aspirational: true, Skipped: "there is no peer"}
+	line := soakreport.Result{Part: "toolbox", Claim: fmt.Sprintf("CPU of a call compared with MCP Toolbox: %s, %d connections", way.name, conns), Goal: "≤ 0.50 ×", Aspirational: true, Skipped: "MCP Toolbox is missing"}
 	for i, r := range running {
-		ratio := middle(used[i]) / middle(used[len(running)-1])
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f µs\t%.2f\n", way.name, conns, r.name, middle(rate[i]), middle(used[i]), ratio)
+		ratio := median(used[i]) / median(used[len(running)-1])
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t%.0f µs\t%.2f\n", way.name, conns, r.name, median(rate[i]), median(used[i]), ratio)
 		if i == 0 && len(running) > 1 {
 			line.Skipped, line.Observed, line.Passed = "", fmt.Sprintf("%.2f ×", ratio), ratio <= 0.5
 		}
@@ -197,18 +196,18 @@ func compareCalls(w *tabwriter.Writer, running []*servedTools, way wire, conns i
 	return line
 }
 
-// calls calls the tool and gives calls a second, and microseconds of the
-// server's CPU each.
-func (r *servedTools) calls(way wire, conns int) (rate, used float64) {
+// calls calls the tool and returns the calls a second and the server's CPU
+// microseconds per call.
+func (r *runningServer) calls(way protocolCall, conns int) (rate, used float64) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}}
 	defer client.CloseIdleConnections()
-	before, began := r.cpu(), time.Now()
-	shared(toolboxCalls, conns, func(int) {
-		text := made(r.send(client, "POST", way.path, way.body, way.header))
+	before, start := r.cpu(), time.Now()
+	runShared(toolboxCalls, conns, func(int) {
+		text := must(r.send(client, "POST", way.urlPath, way.body, way.header))
 		if !strings.Contains(text, "one") || strings.Contains(text, "rror") {
 			panic("bench: " + r.name + " answered " + text)
 		}
 	})
 	n := float64(toolboxCalls / conns * conns)
-	return n / time.Since(began).Seconds(), float64((r.cpu() - before).Microseconds()) / n
+	return n / time.Since(start).Seconds(), float64((r.cpu() - before).Microseconds()) / n
 }

@@ -16,24 +16,24 @@ import (
 	"time"
 )
 
-// toolServer is a program that serves declared tools, of a file that all
-// understand.
+// toolServer is a program that serves declared tools from a file that all of them
+// read.
 type toolServer struct {
-	name string
-	argv func(file, data, address string) []string
-	base string // before the paths of its API
+	name     string
+	argv     func(file, data, address string) []string
+	basePath string // path prefix of its API
 }
 
-// toolServers gives rolecall and, where it can be had, MCP Toolbox.
-func toolServers(dir string) ([]toolServer, error) {
-	program := made(filepath.Abs(filepath.Join(dir, "rolecall.bin")))
+// newToolServers returns rolecall and, if it can be installed, MCP Toolbox.
+func newToolServers(dir string) ([]toolServer, error) {
+	program := must(filepath.Abs(filepath.Join(dir, "rolecall.bin")))
 	build := exec.Command("go", "build", "-C", "..", "-o", program, "./cmd/rolecall")
 	build.Stderr = os.Stderr
-	made(0, build.Run())
-	list := []toolServer{{name: "rolecall", base: "/roles/reader", argv: func(file, data, address string) []string {
+	must(0, build.Run())
+	list := []toolServer{{name: "rolecall", basePath: "/roles/reader", argv: func(file, data, address string) []string {
 		return []string{program, "serve", "--json", "-f", file, "-f", "peers/toolbox/reader.yaml", "--data", data, "--addr", address}
 	}}}
-	peer, err := peerProgram()
+	peer, err := installToolbox()
 	if err != nil {
 		return list, err
 	}
@@ -43,9 +43,9 @@ func toolServers(dir string) ([]toolServer, error) {
 	}}), nil
 }
 
-// peerProgram installs MCP Toolbox below peers/toolbox, once.
-func peerProgram() (string, error) {
-	path := made(filepath.Abs("peers/toolbox/node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox"))
+// installToolbox installs MCP Toolbox below peers/toolbox, once.
+func installToolbox() (string, error) {
+	path := must(filepath.Abs("peers/toolbox/node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox"))
 	if _, err := os.Stat(path); err != nil {
 		install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 		install.Dir = "peers/toolbox"
@@ -56,8 +56,8 @@ func peerProgram() (string, error) {
 	return path, os.Chmod(path, 0o755)
 }
 
-// servedTools is such a program at work.
-type servedTools struct {
+// runningServer is a running toolServer.
+type runningServer struct {
 	toolServer
 	cmd   *exec.Cmd
 	url   string
@@ -65,38 +65,37 @@ type servedTools struct {
 	ready time.Duration
 }
 
-// start starts the program and returns when it answers. What it keeps is in a
-// fresh directory.
-func (s toolServer) start(dir, file string) (*servedTools, error) {
-	l := made(net.Listen("tcp", "127.0.0.1:0"))
+// start starts the program on a new data directory and returns when it answers.
+func (s toolServer) start(dir, file string) (*runningServer, error) {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	address := l.Addr().String()
-	made(0, l.Close())
-	argv := s.argv(file, made(os.MkdirTemp(dir, "data-")), address)
-	r := &servedTools{toolServer: s, cmd: exec.Command(argv[0], argv[1:]...), url: "http://" + address}
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // of this process, however it ends
-	out := made(r.cmd.StdoutPipe())
-	began := time.Now()
-	made(0, r.cmd.Start())
+	must(0, l.Close())
+	argv := s.argv(file, must(os.MkdirTemp(dir, "data-")), address)
+	r := &runningServer{toolServer: s, cmd: exec.Command(argv[0], argv[1:]...), url: "http://" + address}
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // so that it never outlives this process
+	out := must(r.cmd.StdoutPipe())
+	start := time.Now()
+	must(0, r.cmd.Start())
 	shown := make(chan string, 1)
 	go func() {
 		var first struct{ Token string }
-		_ = json.NewDecoder(out).Decode(&first) // of rolecall alone
+		_ = json.NewDecoder(out).Decode(&first) // only rolecall prints a token
 		shown <- first.Token
 		_, _ = io.Copy(io.Discard, out)
 	}()
-	err := r.await(began)
-	if err == nil && s.base != "" {
+	err := r.waitReady(start)
+	if err == nil && s.basePath != "" {
 		r.token = <-shown
 	}
 	return r, err
 }
 
-func (r *servedTools) await(began time.Time) error {
-	for time.Since(began) < time.Minute {
+func (r *runningServer) waitReady(start time.Time) error {
+	for time.Since(start) < time.Minute {
 		got, err := http.Get(r.url + "/healthz")
 		if err == nil {
 			got.Body.Close()
-			r.ready = time.Since(began)
+			r.ready = time.Since(start)
 			return nil
 		}
 		time.Sleep(2 * time.Millisecond)
@@ -104,30 +103,30 @@ func (r *servedTools) await(began time.Time) error {
 	return errors.Join(fmt.Errorf("%s did not answer within a minute", r.name), r.stop())
 }
 
-func (r *servedTools) stop() error {
+func (r *runningServer) stop() error {
 	_ = r.cmd.Process.Kill()
-	_ = r.cmd.Wait() // it was killed
+	_ = r.cmd.Wait() // the error is that it was killed
 	return nil
 }
 
-// cpu gives the CPU time that the program has used.
-func (r *servedTools) cpu() time.Duration {
-	text := made(os.ReadFile("/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/stat"))
+// cpu returns the CPU time that the program has used.
+func (r *runningServer) cpu() time.Duration {
+	text := must(os.ReadFile("/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/stat"))
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
-	ticks := made(strconv.Atoi(fields[11])) + made(strconv.Atoi(fields[12]))
+	ticks := must(strconv.Atoi(fields[11])) + must(strconv.Atoi(fields[12]))
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// memory gives what of the program is in memory, in bytes.
-func (r *servedTools) memory() int64 {
-	text := made(os.ReadFile("/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/statm"))
-	return int64(made(strconv.Atoi(strings.Fields(string(text))[1]))) * int64(os.Getpagesize())
+// memory returns the resident memory of the program, in bytes.
+func (r *runningServer) memory() int64 {
+	text := must(os.ReadFile("/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/statm"))
+	return int64(must(strconv.Atoi(strings.Fields(string(text))[1]))) * int64(os.Getpagesize())
 }
 
-// request makes a request to a path below the program's base.
-func (r *servedTools) request(method, path, body string, header http.Header) (*http.Request, error) {
-	q, err := http.NewRequest(method, r.url+r.base+path, strings.NewReader(body))
+// request returns a request to a path below the program's base path.
+func (r *runningServer) request(method, path, body string, header http.Header) (*http.Request, error) {
+	q, err := http.NewRequest(method, r.url+r.basePath+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +139,8 @@ func (r *servedTools) request(method, path, body string, header http.Header) (*h
 	return q, nil
 }
 
-// send gives the answer to a request, which has to be of status 200.
-func (r *servedTools) send(client *http.Client, method, path, body string, header http.Header) (string, error) {
+// send returns the body of the answer, whose status must be 200.
+func (r *runningServer) send(client *http.Client, method, path, body string, header http.Header) (string, error) {
 	q, err := r.request(method, path, body, header)
 	if err != nil {
 		return "", err

@@ -11,7 +11,7 @@ import (
 
 // artifactTools returns put_artifact and get_artifact. put_artifact can read
 // content from the caller's workspace in w.
-func artifactTools(a ArtifactStore, w WorkspaceOpener, l Limits) ([]tool.Tool, error) {
+func artifactTools(a ArtifactStore, w WorkspaceOpener, l CallLimits) ([]tool.Tool, error) {
 	h := artifacts{a, files{w, a, l}, l}
 	var s toolBuilder
 	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, putArtifactInput)))
@@ -23,7 +23,7 @@ func artifactTools(a ArtifactStore, w WorkspaceOpener, l Limits) ([]tool.Tool, e
 type artifacts struct {
 	store  ArtifactStore
 	files  files
-	limits Limits
+	limits CallLimits
 }
 
 const putArtifactText = `Store a piece of work (a report, a table, an image) so that other agents and people can fetch it by reference. ` +

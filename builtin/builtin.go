@@ -3,7 +3,7 @@
 // with 18 tools in total. docs/tools.md describes them for users.
 //
 // Each tool declares a small interface for what it needs; runtime.ToolHost
-// implements all of them (Deps). Groups creates the groups and Register also
+// implements all of them (Deps). NewGroups creates the groups and RegisterGroups also
 // registers them with the owner toolgroups.Builtin:
 //
 //	groups, err := builtin.NewGroups(rt.ToolHost(), builtin.Options{})
@@ -22,9 +22,9 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Limits answers questions of tools that use the data of another tool or store
+// CallLimits answers questions of tools that use the data of another tool or store
 // content.
-type Limits interface {
+type CallLimits interface {
 	// CanCall reports whether the principal may call a tool now.
 	CanCall(by identity.Principal, tool string) bool
 	// ArtifactLimit returns the maximum size of an artifact's content in bytes.
@@ -70,7 +70,7 @@ type ContextManager interface {
 	CompressContext(ctx context.Context, c tool.Call, summary string, keep int) (Compression, error)
 }
 
-// Compression is the result of Contexts.Compress. Before and After count the
+// Compression is the result of ContextManager.CompressContext. Before and After count the
 // entries sent to the model: messages, answers, results, and a summary as one.
 type Compression struct {
 	Done          bool // false if there was nothing to replace

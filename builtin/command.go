@@ -18,12 +18,12 @@ type CommandConfig struct {
 	Unsandboxed bool     // no sandbox: programs have the rights of this process
 	Readable    []string // additional directories that programs can read
 	Env         []string // additional environment variables, as NAME=value
-	Limits      sandbox.Limits
+	Limits      sandbox.JobLimits
 }
 
-// Programs returns the sandbox programs that run_javascript needs. A binary that
-// offers the tool begins main with sandbox.Enter(builtin.Programs()).
-func Programs() map[string]sandbox.Program {
+// SandboxPrograms returns the sandbox programs that run_javascript needs. A binary that
+// offers the tool begins main with sandbox.Enter(builtin.SandboxPrograms()).
+func SandboxPrograms() map[string]sandbox.Program {
 	return map[string]sandbox.Program{jsworker.Program: jsworker.Serve}
 }
 
@@ -33,11 +33,12 @@ type commands struct {
 	launcher   *sandbox.Launcher
 	config     func() CommandConfig
 	scripts    *jsworker.Pool
+	queue      *commandQueue
 }
 
 // commandTools returns run_command and run_javascript.
 func commandTools(w WorkspaceOpener, o Options) ([]tool.Tool, error) {
-	h := commands{workspaces: w, launcher: o.Launcher, config: o.Commands}
+	h := commands{workspaces: w, launcher: o.Launcher, config: o.Commands, queue: newCommandQueue()}
 	if h.config == nil {
 		h.config = func() CommandConfig { return CommandConfig{} }
 	}
@@ -106,6 +107,11 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	if err != nil {
 		return commandOutput{}, err
 	}
+	release, err := h.queue.acquire(ctx, commandOwner(currentCall(ctx).By))
+	if err != nil {
+		return commandOutput{}, err
+	}
+	defer release()
 	ws, err := openWorkspace(ctx, h.workspaces)
 	if err != nil {
 		return commandOutput{}, err
@@ -163,13 +169,13 @@ func (h commands) newJob(timeoutMs int) sandbox.Job {
 }
 
 // timedOut returns the command_timeout error with the output so far.
-func timedOut(out sandbox.Outcome, limit time.Duration) error {
+func timedOut(out sandbox.JobOutcome, limit time.Duration) error {
 	return withOutput(errcode.New(errcode.CommandTimeout, "the program was stopped after %v; set a larger timeoutMs, or do less in one call", limit).
 		With("timedOut", true).With("timeoutMs", limit.Milliseconds()), out)
 }
 
 // withOutput adds the output of the program so far to an error.
-func withOutput(err error, out sandbox.Outcome) error {
+func withOutput(err error, out sandbox.JobOutcome) error {
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		return e.With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
 	}
@@ -179,7 +185,7 @@ func withOutput(err error, out sandbox.Outcome) error {
 // sandboxUnavailable names what the system lacks for a sandbox. Only the operator
 // can allow programs to run without one.
 func sandboxUnavailable(err error) error {
-	missing, ok := errors.AsType[*sandbox.Unavailable](err)
+	missing, ok := errors.AsType[*sandbox.UnavailableError](err)
 	if !ok {
 		return err
 	}

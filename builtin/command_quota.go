@@ -13,7 +13,7 @@ import (
 // exceeded. In a workspace that is over its quota already, the program can
 // delete files but not write any. The caller must call done, which stops the
 // polling and measures the workspace again.
-func withQuota(ctx context.Context, ws *workspace.Dir, l *sandbox.Limits) (_ context.Context, done func()) {
+func withQuota(ctx context.Context, ws *workspace.Dir, l *sandbox.JobLimits) (_ context.Context, done func()) {
 	if ws.ReadOnly {
 		return ctx, func() {}
 	}
@@ -27,6 +27,6 @@ func withQuota(ctx context.Context, ws *workspace.Dir, l *sandbox.Limits) (_ con
 	return ctx, func() {
 		cancel(nil)
 		watcher.Wait()
-		_, _ = ws.Usage(context.WithoutCancel(ctx)) // refreshes the cache for later writes
+		_, _ = ws.DiskUsage(context.WithoutCancel(ctx)) // refreshes the cache for later writes
 	}
 }

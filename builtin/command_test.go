@@ -92,8 +92,8 @@ func TestRunCommand_TimesOut(t *testing.T) {
 		args  obj
 		limit int
 	}{
-		{"timeout of the call", CommandConfig{}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 300}, 300},
-		{"configured timeout", CommandConfig{Limits: sandbox.Limits{Time: 300 * time.Millisecond}}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 200000}, 300},
+		{"timeout of the call", CommandConfig{}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 2000}, 2000},
+		{"configured timeout", CommandConfig{Limits: sandbox.JobLimits{Time: 2 * time.Second}}, obj{"command": "echo begun; sleep 1000", "timeoutMs": 200000}, 2000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			result := commandFixture(t, t.TempDir(), c.cfg).callAs(t, identity.ByAgent(callerID), "run_command", c.args)
@@ -203,7 +203,7 @@ func TestRunCommand_InjectionsAreContainedAsShellText(t *testing.T) {
 	for i, text := range list {
 		putFile(t, filepath.Join(dir, "p", fmt.Sprintf("%03d", i)), text)
 	}
-	k := commandFixture(t, dir, CommandConfig{Limits: sandbox.Limits{Time: 4 * time.Minute}})
+	k := commandFixture(t, dir, CommandConfig{Limits: sandbox.JobLimits{Time: 4 * time.Minute}})
 	got := callResult[commandOutput](t, k, "run_command", obj{
 		"command":   "cp -r p /tmp/p; ls /tmp/p | xargs -P 4 -I{} sh -c 'timeout -s KILL 0.5 sh /tmp/p/{} >/dev/null 2>&1 </dev/null; echo {}' | sort -u | wc -l",
 		"timeoutMs": 240000,

@@ -15,9 +15,9 @@ type Deps interface {
 	MessageSender
 	ArtifactStore
 	WorkspaceOpener
-	Limits
+	CallLimits
 	ContextManager
-	Hosts
+	HostPolicy
 	Console
 }
 
@@ -44,18 +44,25 @@ func NewGroups(n Deps, o Options) ([]toolgroups.Group, error) {
 	return b.groups, b.err
 }
 
-// RegisterGroups creates the built-in groups and registers them with m.
+// RegisterGroups creates the built-in groups and registers them with m. It claims the
+// owner Builtin and drops it, so that nothing can change the groups afterwards.
 func RegisterGroups(m *toolgroups.Manager, n Deps, o Options) error {
 	groups, err := NewGroups(n, o)
 	if err != nil {
 		return err
 	}
-	for _, g := range groups {
-		if _, err := m.RegisterGroup(toolgroups.Builtin, g); err != nil {
-			return err
-		}
+	owner, err := m.ClaimOwner(toolgroups.Builtin)
+	if err != nil {
+		return err
 	}
-	return nil
+	return m.Update(func(tx *toolgroups.Tx) error {
+		for _, g := range groups {
+			if _, err := tx.RegisterGroup(owner, g); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // groupSet collects groups and the errors of creating them.

@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -47,21 +46,21 @@ const scriptTimeout = 30 * time.Second
 
 // scriptLimits bound the worker process of scripts. The limits of the engine for
 // one script are stricter.
-var scriptLimits = sandbox.Limits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
+var scriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
 // evaluate handles run_javascript: it runs a script in a worker of the caller.
 // Agents do not share workers, so a script cannot affect those of others.
 func (h commands) evaluate(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
 	by := currentCall(ctx).By
 	value, err := h.scripts.Run(ctx, jsworker.Request{
-		Owner: cmp.Or(by.Key(), by.String()), Code: in.Code, Input: in.Input, Time: scriptTimeout,
+		Owner: commandOwner(by), Code: in.Code, Input: in.Input, Time: scriptTimeout,
 	})
 	return tool.Result{Structured: value}, sandboxUnavailable(err)
 }
 
 // startWorker starts a worker process in the sandbox.
 func (h commands) startWorker() (jsworker.Conn, error) {
-	conn, err := h.launcher.Start(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
+	conn, err := h.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
 	if err != nil {
 		return nil, err // not conn: an interface with a nil *Process is not nil
 	}

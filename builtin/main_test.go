@@ -11,7 +11,7 @@ import (
 var launcher *sandbox.Launcher
 
 func TestMain(m *testing.M) {
-	launcher = sandbox.Enter(Programs())
+	launcher = sandbox.Enter(SandboxPrograms())
 	os.Exit(m.Run())
 }
 
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 func requireSandbox(t testing.TB) {
 	t.Helper()
 	_, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}})
-	if missing, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+	if missing, ok := errors.AsType[*sandbox.UnavailableError](err); ok {
 		t.Skip("no sandbox on this system: ", missing)
 	}
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Hosts decides which hosts a caller may reach.
-type Hosts interface {
+// HostPolicy decides which hosts a caller may reach.
+type HostPolicy interface {
 	// MayReach returns nil if by may send requests to a host now, otherwise an
 	// error with the code host_blocked.
 	MayReach(ctx context.Context, by identity.Principal, h hosts.Host) error
@@ -31,7 +31,7 @@ type Hosts interface {
 type NetworkPolicy struct {
 	AllowHTTP    bool           // allow http in addition to https
 	Private      []netip.Prefix // addresses that are allowed although they are not public
-	Hosts        hosts.Rule     // applies to every role
+	Hosts        hosts.HostRule // applies to every role
 	MaxBody      int64          // bytes of a response body, both as sent and decompressed
 	MaxRedirects int
 	Timeout      time.Duration // upper bound for the timeout of one call
@@ -40,11 +40,11 @@ type NetworkPolicy struct {
 // PublicNetwork returns the policy of an organization that configures none: HTTPS
 // to public addresses.
 func PublicNetwork() NetworkPolicy {
-	return NetworkPolicy{Hosts: hosts.Any(), MaxBody: workspace.MaxContent, MaxRedirects: 10, Timeout: 4 * time.Minute}
+	return NetworkPolicy{Hosts: hosts.AnyHost(), MaxBody: workspace.MaxContent, MaxRedirects: 10, Timeout: 4 * time.Minute}
 }
 
 // networkTools returns http_request. A nil policy allows no requests.
-func networkTools(h Hosts, a ArtifactStore, policy func() NetworkPolicy) ([]tool.Tool, error) {
+func networkTools(h HostPolicy, a ArtifactStore, policy func() NetworkPolicy) ([]tool.Tool, error) {
 	return (&httpClient{hosts: h, artifacts: a, policy: policy}).tools()
 }
 
@@ -124,7 +124,7 @@ type httpResponse struct {
 // httpClient handles http_request. Every request has its own connection, so that
 // calls and callers share no state.
 type httpClient struct {
-	hosts        Hosts
+	hosts        HostPolicy
 	artifacts    ArtifactStore
 	policy       func() NetworkPolicy
 	requestCount atomic.Uint64

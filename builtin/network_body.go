@@ -141,7 +141,7 @@ func isJSON(mediaType string) bool {
 // isSafeJSON reports whether text is one JSON value that the gate accepts as part
 // of a result.
 func isSafeJSON(text string) bool {
-	return strictjson.Check([]byte(text), nil) == nil && strictjson.Check([]byte("["+text+"]"), nil) == nil
+	return strictjson.CheckKeys([]byte(text), nil) == nil && strictjson.CheckKeys([]byte("["+text+"]"), nil) == nil
 }
 
 // textOf returns data as text in UTF-8. It reports false if data is not text.

@@ -80,7 +80,7 @@ func (h httpHop) withTarget(u *url.URL, p NetworkPolicy) (httpHop, error) {
 		return h, errcode.New(errcode.InvalidURL, "http_request: the url: %v", err)
 	case hosts.IsNonHTTPPort(host.Port):
 		return h, errcode.New(errcode.InvalidURL, "http_request: port %d is reserved for a protocol other than HTTP", host.Port)
-	case !p.Hosts.Allows(host):
+	case !p.Hosts.AllowsHost(host):
 		return h, errcode.New(errcode.HostBlocked, "http_request: the operator allows no requests to %s", host)
 	}
 	h.host = host

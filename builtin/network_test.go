@@ -1,9 +1,11 @@
 package builtin
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -519,9 +521,9 @@ func TestHTTPRequest_ReadsPolicyAtEachCall(t *testing.T) {
 		{"http denied", func(p *NetworkPolicy) { p.AllowHTTP = false }, errcode.OnlyHTTPS},
 		{"no private addresses", func(p *NetworkPolicy) { p.Private = nil }, errcode.AddressBlocked},
 		{"other private address", func(p *NetworkPolicy) { p.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")} }, errcode.AddressBlocked},
-		{"no hosts", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{} }, errcode.HostBlocked},
-		{"other port", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1:1")} }, errcode.HostBlocked},
-		{"host allowed", func(p *NetworkPolicy) { p.Hosts = hosts.Rule{Allow: hosts.MustPatterns("127.0.0.1")} }, ""},
+		{"no hosts", func(p *NetworkPolicy) { p.Hosts = hosts.HostRule{} }, errcode.HostBlocked},
+		{"other port", func(p *NetworkPolicy) { p.Hosts = hosts.HostRule{Allow: hosts.MustPatterns("127.0.0.1:1")} }, errcode.HostBlocked},
+		{"host allowed", func(p *NetworkPolicy) { p.Hosts = hosts.HostRule{Allow: hosts.MustPatterns("127.0.0.1")} }, ""},
 		{"host denied", func(p *NetworkPolicy) { p.Hosts.Deny = hosts.MustPatterns("::ffff:127.0.0.1") }, errcode.HostBlocked},
 		{"zero timeout", func(p *NetworkPolicy) { p.Timeout = 0 }, errcode.RequestTimeout},
 		{"zero body size", func(p *NetworkPolicy) { p.MaxBody = 0 }, errcode.ResultTooLarge},
@@ -564,7 +566,7 @@ func TestHTTPRequest_ChecksEveryHopForCaller(t *testing.T) {
 	hits.Store(0)
 	w.deny = func(h hosts.Host) bool { return h.Name == "b.test" }
 	w.send(t, obj{"url": "http://a.test" + p}).wantCode(t, errcode.HostBlocked)
-	w.deny, w.policy.Hosts = nil, hosts.Rule{Allow: hosts.MustPatterns("a.test")}
+	w.deny, w.policy.Hosts = nil, hosts.HostRule{Allow: hosts.MustPatterns("a.test")}
 	w.send(t, obj{"url": "http://a.test" + p}).wantCode(t, errcode.HostBlocked, "b.test", "a.test"+p+" redirects there")
 	if got := hits.Load(); got != 2 {
 		t.Errorf("the server was reached %d times, want twice: b.test was blocked", got)
@@ -712,6 +714,65 @@ func TestRedirect_RejectsDowngradeToHTTP(t *testing.T) {
 	a := w.send(t, obj{"url": "https://example.com" + port(secure.URL) + "/a", "headers": obj{"authorization": "s"}})
 	if got := a.echoed(t).Headers["authorization"]; got != "" {
 		t.Errorf("http got %q", got)
+	}
+}
+
+// schemeListener accepts connections with and without TLS on one port.
+type schemeListener struct {
+	net.Listener
+	tls *tls.Config
+}
+
+// Accept implements net.Listener. A client that begins with a handshake gets TLS.
+func (l schemeListener) Accept() (net.Conn, error) {
+	const handshake = 0x16
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := bufferedConn{conn, bufio.NewReader(conn)}
+	if first, err := c.in.Peek(1); err == nil && first[0] == handshake {
+		return tls.Server(c, l.tls), nil
+	}
+	return c, nil
+}
+
+// bufferedConn is a connection whose first bytes were read ahead.
+type bufferedConn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read implements net.Conn.
+func (c bufferedConn) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// A redirect from https to http is one to another server even if host and port are the
+// same: the headers of the model are not sent in clear text.
+func TestRedirect_DropsHeadersForHTTPOnSamePort(t *testing.T) {
+	w := newNetworkFixture(t, map[string]func() []netip.Addr{"example.com": addresses("127.0.0.1")})
+	secure := httptest.NewTLSServer(nil)
+	t.Cleanup(secure.Close)
+	w.roots = x509.NewCertPool()
+	w.roots.AddCert(secure.Certificate())
+	both := httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil && r.URL.Path == "/down" {
+			http.Redirect(out, r, "http://"+r.Host+"/here", http.StatusFound)
+			return
+		}
+		if r.URL.Path == "/stay" {
+			http.Redirect(out, r, "/here", http.StatusFound)
+			return
+		}
+		echo(out, r)
+	}))
+	both.Listener = schemeListener{both.Listener, secure.TLS}
+	both.Start()
+	t.Cleanup(both.Close)
+	for path, want := range map[string]string{"/down": "", "/stay": "s"} {
+		a := w.send(t, obj{"url": "https://example.com" + port(both.URL) + path, "headers": obj{"authorization": "s"}})
+		if got := a.echoed(t); got.Path != "/here" || got.Headers["authorization"] != want {
+			t.Errorf("%s: got %+v, want the header %q", path, got, want)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ type roleView struct {
 // newRoleView returns the view of a role with its dangling groups.
 func newRoleView(r org.Role) *roleView {
 	s := &roleView{Role: r}
-	for _, id := range append(r.Use.IDs(), r.Grant.IDs()...) {
+	for _, id := range append(r.Use.GroupIDs(), r.Grant.GroupIDs()...) {
 		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {
 			s.Dangling = append(s.Dangling, id)
 		}
@@ -108,10 +108,10 @@ const createRoleInput = `{
 
 // createRole holds the arguments of create_role. A nil set was left out.
 type createRole struct {
-	Name   string          `json:"name"`
-	Prompt string          `json:"rolePrompt"`
-	Use    *toolgroups.Set `json:"toolGroups"`
-	Grant  *toolgroups.Set `json:"grant"`
+	Name   string               `json:"name"`
+	Prompt string               `json:"rolePrompt"`
+	Use    *toolgroups.GroupSet `json:"toolGroups"`
+	Grant  *toolgroups.GroupSet `json:"grant"`
 }
 
 // createRole handles create_role.
@@ -230,7 +230,7 @@ func (h orgHandler) createAgent(ctx context.Context, in spawnArgs, first json.Ra
 		return org.SpawnResult{}, errcode.New(errcode.InvalidParent, "the parent of a new agent is always its creator; leave out parentAgentId").
 			With("expected", c.By.Agent).With("got", in.Parent)
 	}
-	return h.agents.SpawnAgent(ctx, c, org.Spawn{Role: in.Role, Brief: in.Brief}, first)
+	return h.agents.SpawnAgent(ctx, c, org.SpawnSpec{Role: in.Role, Brief: in.Brief}, first)
 }
 
 // firstMessage returns the first message as an object: text becomes an object with

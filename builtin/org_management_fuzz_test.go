@@ -41,7 +41,7 @@ func FuzzSendMessage(f *testing.F) {
 	f.Add(`1`, `"1_000"`, `["1","2","3","4","5","6","7","8","9","10","11"]`)
 	f.Fuzz(func(t *testing.T, payload, delay, replies string) {
 		args := fmt.Sprintf(`{"to":"root","payload":%s,"delayMs":%s,"quickReplies":%s}`, payload, delay, replies)
-		if strictjson.Object([]byte(args), nil) != nil {
+		if strictjson.CheckObject([]byte(args), nil) != nil {
 			return
 		}
 		o := &messageRecorder{}

@@ -40,12 +40,12 @@ func (o *recordingOrg) FindRole(_ context.Context, c tool.Call, name string) (*o
 func (o *recordingOrg) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec) (org.Role, error) {
 	r := org.Role{ID: "r1", Name: s.Name}
 	if s.Use != nil {
-		r.Use, r.GroupOwners = *s.Use, map[toolgroups.GroupID]toolgroups.Owner{"workspace": toolgroups.Builtin}
+		r.Use, r.GroupOwners = *s.Use, map[toolgroups.GroupID]toolgroups.GroupOwner{"workspace": toolgroups.Builtin}
 	}
 	return r, o.record(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
 }
 
-func (o *recordingOrg) SpawnAgent(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+func (o *recordingOrg) SpawnAgent(_ context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
 	brief, err := json.Marshal(s.Brief)
 	if err != nil {
 		return org.SpawnResult{}, err

@@ -20,7 +20,7 @@ type RoleManager interface {
 type AgentManager interface {
 	// SpawnAgent creates an agent below the caller. If first is not nil, it also sends
 	// that as the first message, in the same commit.
-	SpawnAgent(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error)
+	SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error)
 	TerminateAgent(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
 }
 

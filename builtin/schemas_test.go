@@ -83,7 +83,7 @@ func mutate(random *rand.Rand, example json.RawMessage, names []string) json.Raw
 }
 
 var oddValues = []any{
-	nil, true, false, 0, 1, -1, 0.5, 7, 1000, 1_000_001, 1 << 40, "", "a", "a.txt", "https://example.com/", "http://x", "GET", "base64", "*",
+	nil, true, false, 0, 1, -1, 0.5, 7, 1000, 1_000_001, int64(1 << 40), "", "a", "a.txt", "https://example.com/", "http://x", "GET", "base64", "*",
 	strings.Repeat("é", 300), strings.Repeat("x", 70_000), []any{}, []any{"a"}, []any{1}, []any{"a", "a"}, []any{[]any{}}, make([]string, 300),
 	obj{}, obj{"a": "b"}, obj{"a": 1}, obj{"agentId": "a", "role": "b"}, []any{obj{"agentId": "a", "role": "b"}}, []any{obj{"agentId": "a"}},
 	obj{"objective": "a", "constraints": []any{}, "inputs": "b", "outputs": []any{"c"}, "completion_criteria": "d"},

@@ -40,7 +40,7 @@ func withErrorCode[In, Out any](fn func(context.Context, In) (Out, error)) func(
 
 // requireTool rejects a call that has the effect of another tool which the caller
 // may not call. Otherwise a tool could widen the permissions of a role.
-func requireTool(l Limits, by identity.Principal, what, tool string) error {
+func requireTool(l CallLimits, by identity.Principal, what, tool string) error {
 	if l.CanCall(by, tool) {
 		return nil
 	}

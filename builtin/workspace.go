@@ -10,7 +10,7 @@ import (
 
 // workspaceTools returns the four file tools. write_file can copy content from
 // artifacts in a.
-func workspaceTools(w WorkspaceOpener, a ArtifactStore, l Limits) ([]tool.Tool, error) {
+func workspaceTools(w WorkspaceOpener, a ArtifactStore, l CallLimits) ([]tool.Tool, error) {
 	f := files{w, a, l}
 	var s toolBuilder
 	s.add(tool.New("read_file", readFileText, withErrorCode(f.read), toolOptions(tool.ReadOnly, readFileInput)))
@@ -24,7 +24,7 @@ func workspaceTools(w WorkspaceOpener, a ArtifactStore, l Limits) ([]tool.Tool, 
 type files struct {
 	workspaces WorkspaceOpener
 	artifacts  ArtifactStore
-	limits     Limits
+	limits     CallLimits
 }
 
 // inWorkspace calls do with the caller's open workspace and the cleaned name.

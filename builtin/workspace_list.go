@@ -54,6 +54,6 @@ func (f files) list(ctx context.Context, in listFiles) (workspace.Listing, error
 		return workspace.Listing{}, err
 	}
 	return inWorkspace(ctx, f, cmp.Or(in.Path, "."), func(ws *workspace.Dir, dir string) (workspace.Listing, error) {
-		return ws.List(ctx, dir, workspace.ListOptions{Recursive: in.Recursive, Pattern: pattern})
+		return ws.ListFiles(ctx, dir, workspace.ListOptions{Recursive: in.Recursive, Pattern: pattern})
 	})
 }

@@ -141,7 +141,7 @@ func TestWriteFile_SeesChangesByPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Root.Close()
-		if u, err := w.Usage(t.Context()); err != nil || u != (workspace.Usage{Bytes: 95, Files: 2}) {
+		if u, err := w.DiskUsage(t.Context()); err != nil || u != (workspace.Usage{Bytes: 95, Files: 2}) {
 			t.Errorf("usage %+v, %v", u, err)
 		}
 		if got := write(k, "b", 10); got != errcode.QuotaExceeded {

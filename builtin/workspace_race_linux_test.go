@@ -124,11 +124,14 @@ func TestFileTools_NoSymlinkEscapesInRace(t *testing.T) {
 	}
 }
 
-// race calls a tool repeatedly, at least 200 times and then until both outcomes
-// have occurred or 5000 calls were made.
+// race calls a tool repeatedly, at least 200 times (60 with -short) and then until
+// both outcomes have occurred or 5000 calls were made.
 func race(t *testing.T, k fixture, tool string, args obj, races bool, allWon, allLost *atomic.Int64) {
-	won, lost := 0, 0
-	for n := 0; n < 200 || races && n < 5000 && (won == 0 || lost == 0); n++ {
+	won, lost, least := 0, 0, 200
+	if testing.Short() {
+		least = 60
+	}
+	for n := 0; n < least || races && n < 5000 && (won == 0 || lost == 0); n++ {
 		answer := k.call(t, tool, args)
 		if strings.Contains(answer, "SECRET") || strings.Contains(answer, "outsider") {
 			t.Errorf("%s(%v) shows files outside: %s", tool, args, answer)

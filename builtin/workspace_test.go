@@ -47,7 +47,7 @@ func (f stubWorkspaces) OpenWorkspace(_ context.Context, by identity.Principal) 
 		return nil, errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
 	}
 	root, err := os.OpenRoot(f.dir)
-	return &workspace.Dir{Root: root, ReadOnly: f.readOnly, Quota: quotas.Of(f.dir, cmp.Or(f.quota, workspace.Quota{Bytes: 1 << 30, Files: 100_000}))}, err
+	return &workspace.Dir{Root: root, ReadOnly: f.readOnly, Quota: quotas.DirQuota(f.dir, cmp.Or(f.quota, workspace.Quota{Bytes: 1 << 30, Files: 100_000}))}, err
 }
 
 // workspaceFixture returns the file tools for a workspace with the given files.
@@ -590,7 +590,7 @@ func (m escapeFixture) tryPath(t testing.TB, k fixture, path string) {
 func TestFileTools_NoTraversalStringEscapes(t *testing.T) {
 	passwd, _ := os.ReadFile("/etc/passwd")
 	t.Run("in parts", func(t *testing.T) { // in parallel, since each write syncs to disk
-		for part := range slices.Chunk(short.Sample(t, 200, traversals(t)), 500) {
+		for part := range slices.Chunk(short.SampleList(t, 200, traversals(t)), 500) {
 			t.Run(fmt.Sprintf("from %.20q", part[0]), func(t *testing.T) {
 				t.Parallel()
 				m := newEscapeFixture(t)

@@ -1,9 +1,12 @@
 package cmd
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
@@ -22,6 +25,31 @@ func (c *common) getenv(name string) string {
 	}
 	value, _ := c.env(name)
 	return value
+}
+
+// answerTimeout is how long a command waits for the first answer of a process. It is
+// short for a person and long for a process with much to do.
+const answerTimeout = 10 * time.Second
+
+// dialServing is newClient, and checks that the process answers. It gives up on a process
+// that accepts connections and does not answer: one that is stopped (SIGSTOP).
+func dialServing(ctx context.Context, c *common) (*client.Client, error) {
+	api, err := newClient(c)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.answerTimeout, answerTimeout))
+	defer cancel()
+	_, _ = api.CheckHealth(limited) // any other error is better told by the request
+	if limited.Err() == nil {
+		return api, nil
+	}
+	if ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), api.Close())
+	}
+	where := cmp.Or(c.getenv(urlVariable), c.data)
+	return nil, errors.Join(fmt.Errorf("the process that serves %s did not answer within %v: it is stopped or overloaded; continue it (kill -CONT) or end it",
+		where, cmp.Or(c.answerTimeout, answerTimeout)), api.Close())
 }
 
 // newClient returns a client of the gateway in ROLECALL_URL, or of the process that serves

@@ -87,62 +87,81 @@ func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref s
 
 func newAgentTreeCommand(c *common) *cobra.Command {
 	o := &agentFilter{}
+	limit := &taskLimit{}
 	cmd := &cobra.Command{
 		Use:   "tree",
 		Short: "Show the agent tree",
-		Long: `Show which agent spawned which, task by task, oldest first. With --json, print the
-list of agents, each with its parent.`,
+		Long: `Show which agent spawned which, task by task, newest task first. With --json, print
+the list of agents, each with its parent.`,
 		Example: "  rolecall agent tree\n  rolecall agent tree --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
 		Args:    exactArgs(0, "no arguments; name a task with --task"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			if c.json {
-				return agentListFunc(ctx, c.out, api, o, true)
+			tasks, err := treeTasks(ctx, c, api, o.task, limit)
+			if err != nil {
+				return err
 			}
-			return agentTreeFunc(ctx, c.out, api, o)
+			return agentTreeFunc(c, tasks)
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`")
+	limit.register(cmd)
 	return cmd
 }
 
-func agentTreeFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter) error {
-	var agents []client.Agent
-	for a, err := range o.list(ctx, api) {
-		if err != nil {
-			return err
-		}
-		agents = append(agents, a)
+// treeTasks lists the newest tasks with their agents, or only the task with an id.
+func treeTasks(ctx context.Context, c *common, api *client.Client, id string, limit *taskLimit) (iter.Seq2[client.Task, error], error) {
+	if id == "" {
+		return limit.query(ctx, c, api, client.TaskQuery{Agents: true})
 	}
+	task, err := api.FindTask(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for a, err := range api.ListAgents(ctx, task.ID, "") {
+		if err != nil {
+			return nil, err
+		}
+		task.Agents = append(task.Agents, a)
+	}
+	return func(yield func(client.Task, error) bool) { yield(task, nil) }, nil
+}
+
+func agentTreeFunc(c *common, tasks iter.Seq2[client.Task, error]) error {
 	var b strings.Builder
-	for t, err := range api.ListTasks(ctx, "") {
+	items := []client.Agent{}
+	for t, err := range tasks {
 		if err != nil {
 			return err
 		}
-		if rows := treeOf(agents, t.ID); len(rows) > 0 {
+		items = append(items, t.Agents...)
+		if rows := treeOf(t.Agents); len(rows) > 0 && !c.json {
 			fmt.Fprintf(&b, "task %s  %s  %s\n", textutil.Sanitize(string(t.ID)), t.Status, textutil.TruncateWidth(textutil.Sanitize(t.Text), maxCell))
 			if err := rows.print(&b); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := io.WriteString(out, b.String())
+	if c.json {
+		return printJSON(c.out, map[string]any{"items": items})
+	}
+	_, err := io.WriteString(c.out, b.String())
 	return err
 }
 
 // treeOf returns the agents of one task as a tree, parents before children. An agent whose
 // parent is not listed is drawn at the top level.
-func treeOf(agents []client.Agent, task identity.TaskID) table {
+func treeOf(agents []client.Agent) table {
 	below := map[identity.AgentID][]client.Agent{}
 	known := map[identity.AgentID]bool{}
 	for _, a := range agents {
-		known[a.ID] = a.Task == task
+		known[a.ID] = true
 	}
 	for _, a := range agents {
-		if a.Task == task && known[a.Parent] {
-			below[a.Parent] = append(below[a.Parent], a)
-		} else if a.Task == task {
-			below[""] = append(below[""], a)
+		parent := a.Parent
+		if !known[parent] {
+			parent = ""
 		}
+		below[parent] = append(below[parent], a)
 	}
 	var rows table
 	var draw func(parent identity.AgentID, indent string)

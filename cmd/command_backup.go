@@ -92,13 +92,14 @@ func checkTarget(path string, force bool) error {
 // writeBackup writes a temporary file next to the target, verifies it, and renames it once
 // it is on disk.
 func writeBackup(ctx context.Context, c *common, path string, force bool) (shown backupOutput, err error) {
-	part, err := os.CreateTemp(filepath.Dir(path), ".rolecall-backup-*.part") // mode 0600
+	part, err := persist.CreateDraft(filepath.Dir(path), ".rolecall-backup-*.part")
 	if err != nil {
 		return shown, fmt.Errorf("create a temporary file next to %s: %w", path, err)
 	}
+	defer part.Close()           // not before the rename: an open draft is not removed by another backup
 	defer os.Remove(part.Name()) // fails after the rename, as it should
 	err = backupTo(ctx, c, part)
-	if err := errors.Join(err, part.Sync(), part.Close()); err != nil {
+	if err := errors.Join(err, part.Sync()); err != nil {
 		return shown, err
 	}
 	shown, err = verifyCopy(ctx, part.Name(), path)
@@ -131,7 +132,7 @@ func verifyCopy(ctx context.Context, copied, path string) (backupOutput, error) 
 // data file.
 func backupTo(ctx context.Context, c *common, to io.Writer) error {
 	for try := 1; ; try++ {
-		api, err := newClient(c)
+		api, err := dialServing(ctx, c)
 		if err == nil {
 			return errors.Join(fetchBackup(ctx, api, to), api.Close())
 		}
@@ -165,7 +166,28 @@ func copyStore(ctx context.Context, dir string, to io.Writer) error {
 	if !known {
 		return fmt.Errorf("no organization in %s; use --data DIR for another directory", dir)
 	}
-	store, err := persist.Open(dir)
+	store, err := persist.OpenReadOnly(dir)
+	if errors.Is(err, persist.ErrOlderSchema) {
+		return copyMigrated(ctx, dir, to)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = store.WriteBackup(ctx, to)
+	return errors.Join(err, store.Close())
+}
+
+// copyMigrated writes a backup of a data file of an older version, which it does not change.
+func copyMigrated(ctx context.Context, dir string, to io.Writer) error {
+	temp, err := os.MkdirTemp("", "rolecall-backup-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	if err := persist.CopyData(dir, temp); err != nil {
+		return err
+	}
+	store, err := persist.Open(temp)
 	if err != nil {
 		return err
 	}

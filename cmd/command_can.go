@@ -87,7 +87,7 @@ func (o *canOptions) question(tool string, token bool) (client.Question, error) 
 		q.Who, q.Tool = tool, ""
 	}
 	if o.groups != nil {
-		set := toolgroups.OfNames(o.groups...)
+		set := toolgroups.SetOfNames(o.groups...)
 		q.Groups = &set
 	}
 	return q, nil

@@ -6,36 +6,54 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
 func newCheckCommand(c *common) *cobra.Command {
-	return &cobra.Command{
+	var sandboxOnly bool
+	cmd := &cobra.Command{
 		Use:   "check -f FILE",
 		Short: "Validate a configuration without starting anything",
 		Long: `Validate a configuration and report every mistake with file, line, column and field.
-Nothing is started, and the data directory is not touched.`,
+Nothing of it is started, and the data directory is not touched.
+
+check also says how this system isolates programs that agents run. With --sandbox it
+says only that, and fails if such programs are refused here.`,
 		Example: `  rolecall check -f org.yaml
-  rolecall check -f org.d --json`,
+  rolecall check -f org.d --json
+  rolecall check --sandbox`,
 		Args: exactArgs(0, "no arguments; name files with -f"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return checkFunc(cmd.Context(), c) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if sandboxOnly {
+				return checkSandboxFunc(cmd.Context(), c)
+			}
+			return checkFunc(cmd.Context(), c)
+		},
 	}
+	cmd.Flags().BoolVar(&sandboxOnly, "sandbox", false, "only say how programs are isolated on this system")
+	return cmd
 }
 
 func checkFunc(ctx context.Context, c *common) error {
 	if len(c.files) == 0 {
 		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
 	}
-	cfg, err := config.Load(c.files, c.env)
+	cfg, err := config.LoadFiles(c.files, c.env)
 	notes, err := dryRunConfig(ctx, c, cfg, err)
-	notes = append(notes, cfg.Notes()...)
+	notes = append(append(notes, cfg.ListWarnings()...), identityNotes(c.launcher, cfg, c.data)...)
+	isolation, probeErr := c.launcher.ProbeIsolation(ctx)
+	err = errors.Join(err, probeErr)
 	if c.json {
-		return printCheck(c, cfg, notes, err)
+		return printCheck(c, cfg, notes, isolation, err)
 	}
 	for _, note := range notes {
 		fmt.Fprintln(c.err, "~ "+textutil.Sanitize(note))
@@ -43,9 +61,36 @@ func checkFunc(ctx context.Context, c *common) error {
 	if err != nil {
 		return err
 	}
+	for _, line := range isolationLines(isolation, cfg.Command.Open) {
+		fmt.Fprintln(c.err, line)
+	}
 	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
 		plural(len(cfg.Models), "model"), plural(len(app.ModulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
 	return err
+}
+
+// identityNotes reports that programs run as root, if they do: workspaces are in the data
+// directory.
+func identityNotes(l *sandbox.Launcher, cfg *config.Config, data string) []string {
+	if cfg == nil || cfg.Command.Open {
+		return nil
+	}
+	err := l.CheckIdentity(existingDir(data))
+	if err == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("run_command: programs run as root and can read every file below /usr, also those that only root may read: %v. "+
+		"Start rolecall as an ordinary user, or keep its data on a file system with id-mapped mounts, such as ext4 or xfs", err)}
+}
+
+// existingDir returns dir, or the closest directory above it that exists.
+func existingDir(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
 }
 
 // plural returns a count with its noun.
@@ -59,33 +104,33 @@ func plural(n int, of string) string {
 // dryRunConfig applies the configuration to a temporary data directory, which finds mistakes
 // that loading does not. loaded is the error of loading. notes are not mistakes.
 func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded error) (notes []string, err error) {
-	dir, err := os.MkdirTemp("", "rolecall-check-")
+	dir, err := tempDir("rolecall-check-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	trial := *c
 	trial.data = dir
-	s, err := openSession(&trial, &terminal{out: io.Discard}, nil)
+	s, err := openSession(&trial, &terminal{out: io.Discard}, false, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err = errors.Join(s.Configure(ctx, cfg, loaded), s.Close()); err != nil {
+	if err = errors.Join(s.ApplyConfig(ctx, cfg, loaded), s.Close()); err != nil {
 		return nil, err
 	}
 	return s.ModelNotes(), nil
 }
 
 // printCheck prints {"ok", "errors", "notes", …}. Its error only sets the exit status.
-func printCheck(c *common, cfg *config.Config, notes []string, err error) error {
-	list, ok := errors.AsType[config.Errors](err)
+func printCheck(c *common, cfg *config.Config, notes []string, isolation sandbox.Isolation, err error) error {
+	list, ok := errors.AsType[yamldoc.Errors](err)
 	if err != nil && !ok {
 		return err
 	}
 	if list == nil {
-		list = config.Errors{}
+		list = yamldoc.Errors{}
 	}
-	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(app.ModulesOf(cfg)), "tools": len(cfg.Tools)}
+	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(app.ModulesOf(cfg)), "tools": len(cfg.Tools), "sandbox": isolation}
 	if err := printLine(c.out, out); err != nil {
 		return err
 	}
@@ -93,4 +138,38 @@ func printCheck(c *common, cfg *config.Config, notes []string, err error) error 
 		return usageError{errReported}
 	}
 	return nil
+}
+
+// checkSandboxFunc prints how programs are isolated on this system.
+func checkSandboxFunc(ctx context.Context, c *common) error {
+	isolation, err := c.launcher.ProbeIsolation(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		err = printLine(c.out, isolation)
+	} else {
+		_, err = fmt.Fprintln(c.out, strings.Join(isolationLines(isolation, false), "\n"))
+	}
+	if err == nil && !isolation.Available() {
+		err = errReported
+	}
+	return err
+}
+
+// isolationLines describes the isolation of programs; open means that the configuration
+// runs them without it.
+func isolationLines(i sandbox.Isolation, open bool) []string {
+	first := "sandbox: " + strings.Join(i.Layers, ", ")
+	switch {
+	case open:
+		first = "no sandbox: kind: command has sandbox: none, so programs run with your permissions"
+	case !i.Available():
+		first = "no sandbox: run_command and run_javascript are refused"
+	}
+	lines := []string{first}
+	for _, what := range i.Missing {
+		lines = append(lines, "  missing: "+textutil.Sanitize(what))
+	}
+	return lines
 }

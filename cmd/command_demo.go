@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/builtin/sandbox"
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/examples"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -50,6 +51,9 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkUmask(); err != nil {
+		return err
+	}
 	dir, err := demoWorkspace(c, input)
 	if err != nil {
 		return err
@@ -59,6 +63,8 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		cfg.Command.Open = true
 		fmt.Fprintf(c.err, "%v; the demo runs its own scripts without a sandbox\n", err)
 	}
+	report := filepath.Join(dir, demoReport)
+	old, _ := os.Lstat(report) // nil if there is none
 	return withSession(ctx, c, func(ctx context.Context, s *session) error {
 		before := s.LastSeq()
 		id, err := s.StartTask(ctx, spec, cfg)
@@ -68,9 +74,25 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		if err := s.watch(ctx, c, id, before, 0); err != nil {
 			return err
 		}
-		printNextCommands(c, filepath.Join(dir, demoReport), id)
-		return nil
+		err = checkReport(report, old)
+		printNextCommands(c, report, err == nil, id)
+		return err
 	})
+}
+
+// checkReport returns an error unless the demo has written its report. old describes the
+// report of an earlier run.
+func checkReport(path string, old fs.FileInfo) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the demo did not write its report: %w; the result above says why", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("the demo did not write its report: %s is not a file; remove it and start the demo again", path)
+	case old != nil && os.SameFile(old, info) && old.ModTime().Equal(info.ModTime()):
+		return fmt.Errorf("the demo did not write its report: %s is of an earlier run; the result above says why", path)
+	}
+	return nil
 }
 
 // sandboxUnavailable returns why this system has no sandbox; nil if it has one.
@@ -81,15 +103,15 @@ func sandboxUnavailable(ctx context.Context, c *common) error {
 
 // demoConfig reads the configuration of the demo from the binary.
 func demoConfig(c *common) (*config.Config, error) {
-	var files []config.File
+	var files []yamldoc.File
 	for _, name := range []string{"organization.yaml", "desk.js"} {
 		data, err := fs.ReadFile(examples.Files, demoFolder+"/"+name)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, config.File{Path: name, Data: data, Included: !strings.HasSuffix(name, ".yaml")})
+		files = append(files, yamldoc.File{Path: name, Data: data, Included: !strings.HasSuffix(name, ".yaml")})
 	}
-	return config.Read(files, c.env)
+	return config.ReadFiles(files, c.env)
 }
 
 // demoWorkspace creates the folder that the agents work in, with the log in it.
@@ -108,17 +130,24 @@ func demoWorkspace(c *common, input string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("create the demo's workspace: %w", err)
 	}
-	return dir, os.WriteFile(filepath.Join(dir, demoInput), log, 0o600)
+	if err := os.WriteFile(filepath.Join(dir, demoInput), log, 0o600); err != nil {
+		return "", fmt.Errorf("copy the access log into the demo's workspace: %w", err)
+	}
+	return dir, nil
 }
 
-// printNextCommands prints where the report is and which commands show what happened.
-func printNextCommands(c *common, report string, id identity.TaskID) {
+// printNextCommands prints where the report is, if it was written, and which commands show
+// what happened.
+func printNextCommands(c *common, report string, written bool, id identity.TaskID) {
 	if wd, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(wd, report); err == nil && len(short) < len(report) {
 			report = short
 		}
 	}
-	fmt.Fprintf(c.err, "\nReport: %s\n\nInspect what happened:\n", report)
+	if written {
+		fmt.Fprintf(c.err, "\nReport: %s\n", report)
+	}
+	fmt.Fprint(c.err, "\nInspect what happened:\n")
 	for _, line := range []string{
 		"task show " + string(id), "agent tree", "role list",
 		"can --role clerk run_command", "can --who run_javascript", "artifact list",

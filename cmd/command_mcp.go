@@ -42,7 +42,7 @@ configuration of -f, and other commands reach it through the data directory's so
 // the organization itself. It reads nothing of stdin before that is decided.
 func mcpFunc(ctx context.Context, c *common, role string) error {
 	for try := 1; ; try++ {
-		api, err := newClient(c)
+		api, err := dialServing(ctx, c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
@@ -69,7 +69,7 @@ func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, e
 	err = withSession(ctx, c, func(ctx context.Context, s *session) error {
 		began = true
 		if cfg != nil {
-			if err := s.Configure(ctx, cfg, nil); err != nil {
+			if err := s.ApplyConfig(ctx, cfg, nil); err != nil {
 				return err
 			}
 			defer s.WatchConfig(ctx)()

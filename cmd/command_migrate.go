@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 func newMigrateCommand(c *common) *cobra.Command {
@@ -42,8 +43,8 @@ func migrateFunc(c *common, path string, write bool) error {
 	if err != nil {
 		return usageError{fmt.Errorf("migrate %s: %w", path, err)}
 	}
-	out, err := config.Migrate(data)
-	if list, ok := errors.AsType[config.Errors](err); ok {
+	out, err := toolboxfile.MigrateFile(data)
+	if list, ok := errors.AsType[yamldoc.Errors](err); ok {
 		for _, e := range list {
 			e.File = path
 		}

@@ -51,11 +51,11 @@ func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON
 }
 
 // groupsOf lists the groups of a role and marks those that are dangling.
-func groupsOf(r client.Role, set toolgroups.Set) string {
+func groupsOf(r client.Role, set toolgroups.GroupSet) string {
 	if set.IsAll() {
 		return "all"
 	}
-	ids := set.IDs()
+	ids := set.GroupIDs()
 	for i, id := range ids {
 		if slices.Contains(r.Dangling, id) {
 			ids[i] += " (dangling)"
@@ -139,8 +139,8 @@ func (o *groupOptions) bind(flags *pflag.FlagSet, name, what string) {
 }
 
 // set returns the selected groups; nil if no flag is given.
-func (o *groupOptions) set() (*toolgroups.Set, error) {
-	chosen, n := toolgroups.OfNames(o.ids...), 0
+func (o *groupOptions) set() (*toolgroups.GroupSet, error) {
+	chosen, n := toolgroups.SetOfNames(o.ids...), 0
 	for _, on := range []bool{o.given(), o.all, o.none} {
 		if on {
 			n++
@@ -154,7 +154,7 @@ func (o *groupOptions) set() (*toolgroups.Set, error) {
 	case n == 0:
 		return nil, nil
 	case o.all:
-		chosen = toolgroups.All()
+		chosen = toolgroups.AllGroups()
 	}
 	return &chosen, nil
 }
@@ -279,7 +279,7 @@ func printChange(c *common, o *roleOptions, what string, change client.RoleChang
 	return diffTable(change.Diff).print(c.out)
 }
 
-func diffTable(diff org.Diff) table {
+func diffTable(diff org.PermissionDiff) table {
 	rows := table{{"AGENT", "ROLE", "GAINS", "LOSES"}}
 	for _, d := range diff {
 		rows = append(rows, []string{string(d.Agent), d.Role, orDash(joinNames(d.Gains)), orDash(joinNames(d.Loses))})

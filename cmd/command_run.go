@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -109,14 +109,18 @@ type session struct {
 }
 
 // openSession opens the application on the data directory. fatal is called when the store
-// has stopped; if it is nil the application is read-only (see app.Options.Fatal).
-func openSession(c *common, screen *terminal, fatal func(error)) (*session, error) {
+// has stopped; if it is nil the application is read-only (see app.Options.Fatal). With look
+// it cannot commit anything.
+func openSession(c *common, screen *terminal, look bool, fatal func(error)) (*session, error) {
+	if err := checkUmask(); err != nil {
+		return nil, err
+	}
 	var logs io.Writer = c.err
 	if fatal != nil {
 		logs = screen // the terminal holds them back while a person is asked
 	}
 	a, err := app.Open(app.Options{
-		Data: c.data, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
+		Data: c.data, Look: look, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
 		Console: screen, Human: func() model.Model { return newHuman(c.in, screen) },
 		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: fatal,
 	})
@@ -139,7 +143,7 @@ func newHuman(in io.Reader, screen *terminal) model.Model {
 func withSession(ctx context.Context, c *common, fn func(context.Context, *session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := openSession(c, newTerminal(c.err), func(err error) { cancel(err) })
+	s, err := openSession(c, newTerminal(c.err), false, func(err error) { cancel(err) })
 	if err != nil {
 		return err
 	}
@@ -163,7 +167,7 @@ func loadConfig(c *common) (*config.Config, error) {
 	if len(c.files) == 0 {
 		return nil, nil
 	}
-	return config.Load(c.files, c.env)
+	return config.LoadFiles(c.files, c.env)
 }
 
 // spec converts the flags to a task.
@@ -173,7 +177,7 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	}
 	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), State: o.state}
 	if o.groups != nil {
-		set := toolgroups.OfNames(o.groups...)
+		set := toolgroups.SetOfNames(o.groups...)
 		spec.Groups = &set
 	}
 	if o.workspace == "" {
@@ -255,7 +259,7 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
 		}
-		_, ended := e.Body.(journal.Result)
+		_, ended := e.Body.(journal.TaskEnded)
 		if e.Seq > 0 && e.Seq <= before && !ended {
 			view.observe(e)
 			continue

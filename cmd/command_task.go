@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -26,24 +28,72 @@ a running task, "rolecall run --resume ID" continues it.`,
 
 func newTaskListCommand(c *common) *cobra.Command {
 	var status string
+	limit := &taskLimit{}
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List tasks, oldest first",
+		Short:   "List tasks, newest first",
 		Example: "  rolecall task list\n  rolecall task list --status failed --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return taskListFunc(ctx, c.out, api, status, c.json)
+			return taskListFunc(ctx, c, api, status, limit)
 		}),
 	}
 	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, done, failed or cancelled")
+	limit.register(cmd)
 	return cmd
 }
 
-func taskListFunc(ctx context.Context, out io.Writer, api *client.Client, status string, asJSON bool) error {
+func taskListFunc(ctx context.Context, c *common, api *client.Client, status string, limit *taskLimit) error {
+	tasks, err := limit.query(ctx, c, api, client.TaskQuery{Status: status})
+	if err != nil {
+		return err
+	}
 	head := []string{"ID", "STATUS", "STARTED", "ENDED", "TEXT"}
-	return printList(out, asJSON, api.ListTasks(ctx, status), head, func(t client.Task) []string {
+	return printList(c.out, c.json, tasks, head, func(t client.Task) []string {
 		return []string{string(t.ID), string(t.Status), formatTime(t.CreatedAt), orDash(formatTime(t.EndedAt)), textutil.TruncateWidth(t.Text, maxCell)}
 	})
+}
+
+// defaultTaskLimit is the number of tasks that a person is shown without --limit.
+const defaultTaskLimit = 100
+
+// taskLimit is the flag --limit of commands that show tasks.
+type taskLimit struct {
+	n     int
+	flags *pflag.FlagSet
+}
+
+// register adds the flag to a command.
+func (l *taskLimit) register(cmd *cobra.Command) {
+	l.flags = cmd.Flags()
+	l.flags.IntVar(&l.n, "limit", defaultTaskLimit, "show the newest `n` tasks; 0 shows all, which is the default with --json")
+}
+
+// query lists the tasks of a query up to the limit. It notes on stderr if there are more.
+func (l *taskLimit) query(ctx context.Context, c *common, api *client.Client, q client.TaskQuery) (iter.Seq2[client.Task, error], error) {
+	limit := l.n
+	switch {
+	case limit < 0:
+		return nil, usageError{fmt.Errorf("--limit %d is out of range; use 0 for all tasks", limit)}
+	case c.json && !l.flags.Changed("limit"):
+		limit = 0
+	}
+	if limit == 0 {
+		return api.QueryTasks(ctx, q), nil
+	}
+	q.Limit = max(limit, limit+1) // the next one is noticed, not shown
+	return func(yield func(client.Task, error) bool) {
+		n := 0
+		for t, err := range api.QueryTasks(ctx, q) {
+			if n++; n > limit {
+				fmt.Fprintf(c.err, "only the newest %d tasks are shown; --limit 0 shows all\n", limit)
+				return
+			}
+			if !yield(t, err) {
+				return
+			}
+		}
+	}, nil
 }
 
 func newTaskShowCommand(c *common) *cobra.Command {
@@ -72,7 +122,7 @@ func taskFields(t client.Task) fields {
 		{"started", formatTime(t.CreatedAt)}, {"ended", formatTime(t.EndedAt)},
 	}
 	if !t.Groups.IsAll() {
-		f = append(f, [2]string{"restricted to", orDash(joinNames(t.Groups.IDs()))})
+		f = append(f, [2]string{"restricted to", orDash(joinNames(t.Groups.GroupIDs()))})
 	}
 	if t.Workspace != "" {
 		mode := ""
@@ -81,7 +131,7 @@ func taskFields(t client.Task) fields {
 		}
 		f = append(f, [2]string{"workspace", t.Workspace + mode})
 	}
-	if u := t.Usage; u != (model.Usage{}) {
+	if u := t.Usage; u != (model.TokenUsage{}) {
 		f = append(f, [2]string{"tokens", usageText(u)})
 		if u.Cost > 0 {
 			f = append(f, [2]string{"cost", u.Cost.String()})
@@ -95,7 +145,7 @@ func taskFields(t client.Task) fields {
 }
 
 // usageText formats the tokens that models have used.
-func usageText(u model.Usage) string {
+func usageText(u model.TokenUsage) string {
 	text := fmt.Sprintf("%d in (%d cached), %d out", u.Input, u.Cached, u.Output)
 	if u.Estimated {
 		text += ", partly estimated"

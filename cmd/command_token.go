@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/internal/config"
 )
 
 // tokenEntry is a token as a document of kind gateway lists it.

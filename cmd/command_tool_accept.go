@@ -130,7 +130,7 @@ func quarantineFunc(ctx context.Context, out io.Writer, api *client.Client, asJS
 
 // quarantineDiff returns what accepting the offered definition would change, as a unified diff. accepted
 // is nil for a new tool.
-func quarantineDiff(offered modules.Pin, accepted *modules.Pin) string {
+func quarantineDiff(offered modules.ToolPin, accepted *modules.ToolPin) string {
 	before, old := "", "/dev/null"
 	if accepted != nil {
 		before, old = pinText(*accepted), "accepted"
@@ -141,7 +141,7 @@ func quarantineDiff(offered modules.Pin, accepted *modules.Pin) string {
 }
 
 // pinText formats a definition line by line, with unprintable characters escaped.
-func pinText(p modules.Pin) string {
+func pinText(p modules.ToolPin) string {
 	var b strings.Builder
 	if p.Kind != "" {
 		fmt.Fprintf(&b, "kind: %s\n", escapeInvisible(p.Kind))

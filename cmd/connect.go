@@ -34,12 +34,13 @@ const maxAttempts = 20
 // process that serves the data directory, or of an application that connect opens on the
 // data directory itself.
 //
-// With readOnly it leaves no trace. If there is no data directory, or if -f names a
-// configuration, it works on a temporary copy, to which the configuration is applied. The
-// caller must call the returned function when it is done.
+// With readOnly it writes nothing to the data directory. If there is none, if -f names a
+// configuration, or if an older version wrote the data file, it works on a temporary copy,
+// to which the configuration is applied. The caller must call the returned function when it
+// is done.
 func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
 	for try := 1; ; try++ {
-		api, err := newClient(c)
+		api, err := dialServing(ctx, c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
@@ -62,25 +63,31 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 	if err != nil {
 		return nil, nil, err
 	}
-	if p == createIfMissing || known && (p == readWrite || len(c.files) == 0) {
-		return openApp(ctx, c)
+	if p == createIfMissing || known && p == readWrite {
+		return openApp(ctx, c, false)
+	}
+	if known && len(c.files) == 0 {
+		api, done, err := openApp(ctx, c, true)
+		if !errors.Is(err, persist.ErrOlderSchema) {
+			return api, done, err
+		}
 	}
 	if !known && len(c.files) == 0 {
 		fmt.Fprintf(c.err, "no organization in %s yet; use --data DIR for another directory\n", c.data)
 	}
-	dir, err := os.MkdirTemp("", "rolecall-look-")
+	dir, err := tempDir("rolecall-look-")
 	if err != nil {
 		return nil, nil, err
 	}
 	remove := func() error { return os.RemoveAll(dir) }
 	if known {
-		if err := copyData(c.data, dir); err != nil {
+		if err := persist.CopyData(c.data, dir); err != nil {
 			return nil, nil, errors.Join(err, remove())
 		}
 	}
 	onCopy := *c
 	onCopy.data = dir
-	api, done, err := openApp(ctx, &onCopy)
+	api, done, err := openApp(ctx, &onCopy, false)
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
@@ -88,15 +95,15 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 }
 
 // openApp opens the application on the data directory, applies the configuration of -f and
-// returns a client within the process.
-func openApp(ctx context.Context, c *common) (*client.Client, func() error, error) {
-	s, err := openSession(c, &terminal{out: io.Discard}, nil)
+// returns a client within the process. With look it opens the data file for reading only.
+func openApp(ctx context.Context, c *common, look bool) (*client.Client, func() error, error) {
+	s, err := openSession(c, &terminal{out: io.Discard}, look, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg, err := loadConfig(c)
 	if err == nil && cfg != nil {
-		err = s.Configure(ctx, cfg, nil)
+		err = s.ApplyConfig(ctx, cfg, nil)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
@@ -115,29 +122,6 @@ func hasData(dir string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// copyData copies the data file while it holds the lock of the directory.
-func copyData(from, to string) error {
-	store, err := persist.Open(from)
-	if err != nil {
-		return err
-	}
-	return errors.Join(copyFile(filepath.Join(from, persist.FileName), filepath.Join(to, persist.FileName)), store.Close())
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // withClient returns a cobra function that connects, calls fn and disconnects.

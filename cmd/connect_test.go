@@ -79,7 +79,7 @@ func TestConnect_ReadOnlyConfigChangesNothing(t *testing.T) {
 func TestConnect_UsesServingProcess(t *testing.T) {
 	dir := t.TempDir()
 	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-	s, err := openSession(c, &terminal{out: io.Discard}, nil)
+	s, err := openSession(c, &terminal{out: io.Discard}, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestConnect_UsesServingProcess(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- gateway.Serve(ctx, l, handler) }()
 	mustRun(t, dir, "role", "create", "a", "--use", "workspace")
-	if role, ok := s.Runtime.Org().RoleNamed("a"); !ok || role.CreatedBy != org.CreatorOperator {
+	if role, ok := s.Runtime.Org().RoleByName("a"); !ok || role.CreatedBy != org.CreatorOperator {
 		t.Errorf("the serving process has %+v", role)
 	}
 	status, _, stderr := runCommand(t, dir, "role", "list", "-f", "none.yaml")

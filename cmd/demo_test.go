@@ -26,11 +26,11 @@ func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := accesslog.Read(bytes.NewReader(log))
+	counts, err := accesslog.ReadLog(bytes.NewReader(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range counts.Rows() {
+	for _, row := range counts.ReportRows() {
 		if !strings.Contains(string(report), row) {
 			t.Errorf("the report has no line that begins with %q:\n%s", row, report)
 		}

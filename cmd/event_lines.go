@@ -55,12 +55,15 @@ func (v *lineView) format(e journal.Event) string {
 			v.denied[b.Call] = true
 			return v.color(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, textutil.Sanitize(b.Tool), deniedText(b.Code), b.Code, textutil.Sanitize(b.Reason)))
 		}
+		if b.ArgsSize > 0 {
+			return fmt.Sprintf("  %s  %s (%d bytes)", who, textutil.Sanitize(b.Tool), b.ArgsSize)
+		}
 		return fmt.Sprintf("  %s  %s %s", who, textutil.Sanitize(b.Tool), payloadText(b.Args, 60))
 	case journal.ToolError:
 		return v.formatToolError(who, b)
 	case journal.MessageSent:
 		return v.formatMessage(who, b)
-	case journal.Failed:
+	case journal.TurnFailed:
 		return v.color(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, textutil.Sanitize(b.Message)))
 	case journal.StateTransition:
 		return fmt.Sprintf("  %s  state %s", who, textutil.Sanitize(b.To))

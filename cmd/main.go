@@ -8,7 +8,7 @@
 // The program is cmd/rolecall. A custom build is another main that passes its module
 // kinds to Main:
 //
-//	func main() { cmd.Main(modules.Kind{Name: "greeter", New: newGreeter}) }
+//	func main() { cmd.Main(modules.ModuleKind{Name: "greeter", New: newGreeter}) }
 package cmd
 
 import (
@@ -20,22 +20,23 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/builtin/sandbox"
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 )
 
 // Main runs the program with the modules that ship and those of kinds, and exits with its
 // status. It must be the first statement of main: rolecall starts its own executable to
 // run programs in the sandbox, and Main handles that case.
-func Main(kinds ...modules.Kind) {
-	launcher := sandbox.Enter(builtin.Programs())
+func Main(kinds ...modules.ModuleKind) {
+	launcher := sandbox.Enter(builtin.SandboxPrograms())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	c := &common{launcher: launcher, in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, kinds: kinds}
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -51,11 +52,13 @@ type common struct {
 	json    bool
 	verbose bool
 
-	kinds    []modules.Kind // in addition to those that ship
+	kinds    []modules.ModuleKind // in addition to those that ship
 	launcher *sandbox.Launcher
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
+
+	answerTimeout time.Duration // 0 is the default
 }
 
 // usageError is an invalid command line or configuration; the exit status is 2.
@@ -85,7 +88,7 @@ func status(err error) int {
 		return 0
 	}
 	_, badUsage := errors.AsType[usageError](err)
-	_, badConfig := errors.AsType[config.Errors](err)
+	_, badConfig := errors.AsType[yamldoc.Errors](err)
 	if badUsage || badConfig || errcode.CodeOf(err) == errcode.InvalidConfig {
 		return 2
 	}

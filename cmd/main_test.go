@@ -11,6 +11,10 @@ import (
 var launcher *sandbox.Launcher
 
 func TestMain(m *testing.M) {
-	launcher = sandbox.Enter(builtin.Programs())
+	if mode := os.Getenv(echoMode); mode != "" {
+		runEchoServer(mode)
+		return
+	}
+	launcher = sandbox.Enter(builtin.SandboxPrograms())
 	os.Exit(m.Run())
 }

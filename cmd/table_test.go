@@ -11,7 +11,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/identity"
 )
 
 func TestTable_AlignsColumns(t *testing.T) {
@@ -71,13 +70,12 @@ func TestTreeOf_ListsEveryAgentOnce(t *testing.T) {
 	agents := []client.Agent{
 		{ID: "1", Role: "root", Task: "t", Status: "idle"},
 		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "working"},
-		{ID: "x", Role: "root", Task: "other"},
 		{ID: "3", Role: "clerk", Task: "t", Parent: "1", Status: "idle"},
 		{ID: "4", Role: "hand", Task: "t", Parent: "2", Status: "idle", State: "open"},
 		{ID: "5", Role: "lost", Task: "t", Parent: "gone", Status: "idle"},
 	}
 	var b strings.Builder
-	if err := treeOf(agents, identity.TaskID("t")).print(&b); err != nil {
+	if err := treeOf(agents).print(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `├─ root        idle     -     1

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // configCase is a case of testdata/toolbox/toolbox_config.json: a file, and whether it is
@@ -66,6 +68,7 @@ func TestCheck_ConfigurationCases(t *testing.T) {
 	for _, c := range cases {
 		for spelling, text := range c.spellings() {
 			t.Run(c.Name+"/"+spelling, func(t *testing.T) {
+				t.Parallel()
 				path := filepath.Join(t.TempDir(), "tools.yaml")
 				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
@@ -89,7 +92,7 @@ func (c configCase) check(t *testing.T, path string, with *common, out *bytes.Bu
 	if got := status == 0; got != c.accepted() {
 		t.Fatalf("status %d, want accepted %v: %s", status, c.accepted(), out)
 	}
-	var report struct{ Errors []config.Error }
+	var report struct{ Errors []yamldoc.Error }
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%s: %v", out, err)
 	}
@@ -107,9 +110,9 @@ func (c configCase) check(t *testing.T, path string, with *common, out *bytes.Bu
 }
 
 // loaded checks what an accepted file declares.
-func (c configCase) loaded(t *testing.T, path string, env config.Env) {
-	cfg, err := config.Load([]string{path}, env)
-	i := slices.IndexFunc(cfg.Tools, func(tool config.DeclaredTool) bool { return tool.Name == c.Must.Tool })
+func (c configCase) loaded(t *testing.T, path string, env yamldoc.Env) {
+	cfg, err := config.LoadFiles([]string{path}, env)
+	i := slices.IndexFunc(cfg.Tools, func(tool toolboxfile.DeclaredTool) bool { return tool.Name == c.Must.Tool })
 	if err != nil || i < 0 {
 		t.Fatalf("no tool %q: %v", c.Must.Tool, errors.Join(err))
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // Migration does not change what a file declares, for every case in each of its three forms
@@ -55,22 +57,22 @@ func TestMigrate_KeepsMeaning(t *testing.T) {
 }
 
 // wantMigrated checks the migration of one file and reports whether the file is accepted.
-func wantMigrated(t *testing.T, text string, env config.Env) (accepted bool) {
-	before, rejected := config.Read([]config.File{{Path: "tools.yaml", Data: []byte(text)}}, env)
-	out, err := config.Migrate([]byte(text))
+func wantMigrated(t *testing.T, text string, env yamldoc.Env) (accepted bool) {
+	before, rejected := config.ReadFiles([]yamldoc.File{{Path: "tools.yaml", Data: []byte(text)}}, env)
+	out, err := toolboxfile.MigrateFile([]byte(text))
 	if err != nil {
 		if rejected == nil {
 			t.Errorf("an accepted file cannot be migrated: %v", err)
 		}
 		return false
 	}
-	if again, err := config.Migrate(out); err != nil || !bytes.Equal(again, out) {
+	if again, err := toolboxfile.MigrateFile(out); err != nil || !bytes.Equal(again, out) {
 		t.Errorf("second migration:\n%s\n%v", again, err)
 	}
 	if regexp.MustCompile(`(?m)^(\s*- )?kind: "?(sources|tools|toolsets|authServices)\b|^(sources|toolsets|authServices|authSources):`).Match(out) {
 		t.Errorf("an older form remains:\n%s", out)
 	}
-	after, err := config.Read([]config.File{{Path: "tools.yaml", Data: out}}, env)
+	after, err := config.ReadFiles([]yamldoc.File{{Path: "tools.yaml", Data: out}}, env)
 	if (err == nil) != (rejected == nil) {
 		t.Fatalf("error before: %v\nafter: %v\n%s", rejected, err, out)
 	}
@@ -91,22 +93,22 @@ func meaning(t *testing.T, cfg *config.Config) (list []string) {
 		list = append(list, fmt.Sprint(kind, string(text), more))
 	}
 	for _, s := range cfg.Sources {
-		s.Pos = config.Pos{}
+		s.Pos = yamldoc.Pos{}
 		show("source", s, s.Fingerprint, string(s.Password))
 	}
 	for _, s := range cfg.AuthServices {
-		s.Pos = config.Pos{}
+		s.Pos = yamldoc.Pos{}
 		show("authService", s, s.Fingerprint)
 	}
 	for _, tool := range cfg.Tools {
-		tool.Pos = config.Pos{}
+		tool.Pos = yamldoc.Pos{}
 		if tool.Parameters != nil {
 			show("parameters", tool.Parameters.Schema(), string(tool.Parameters.Manifest()))
 		}
 		show("tool", tool, tool.Fingerprint)
 	}
 	for _, set := range cfg.Toolsets {
-		set.Pos = config.Pos{}
+		set.Pos = yamldoc.Pos{}
 		show("toolset", set)
 	}
 	slices.Sort(list)

@@ -44,7 +44,7 @@ func (v *treeView) event(e journal.Event) error {
 // only change the tree.
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
-	case journal.MessageSent, journal.Failed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
+	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
 		return true
 	case journal.ToolCall:
 		return b.Decision == journal.Denied
@@ -78,7 +78,7 @@ func (v *treeView) track(e journal.Event) {
 		case model.FinishWait:
 			v.setActivity(e.Agent, "waits")
 		}
-	case journal.Failed:
+	case journal.TurnFailed:
 		v.setActivity(e.Agent, "failed")
 	}
 }

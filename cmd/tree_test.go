@@ -30,7 +30,7 @@ func (w *writeRecorder) take() []string {
 }
 
 // eventOf returns an event of an agent in the role root.
-func eventOf(agent identity.AgentID, b journal.Body) journal.Event {
+func eventOf(agent identity.AgentID, b journal.EventBody) journal.Event {
 	return journal.Event{Agent: agent, Role: "root", Body: b}
 }
 
@@ -40,14 +40,14 @@ func TestTreeView_Draws(t *testing.T) {
 	const tree = "root  answers  0 calls\n"
 	tests := []struct {
 		name string
-		body journal.Body
+		body journal.EventBody
 		want []string
 	}{
 		{"first text delta", journal.ModelDelta{Text: "he"}, []string{tree}},
 		{"further text delta", journal.ModelDelta{Text: "llo"}, []string{}},
 		{"call delta", journal.ModelDelta{Tool: "read_file", Args: "{"}, []string{}},
 		{"note", journal.ModelDelta{Note: "retrying"}, []string{"~ root  retrying\n" + tree}},
-		{"plan", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, Plan: []model.Step{{Tool: "read_file"}}}}, []string{"  root  plans to call read_file\n" + tree}},
+		{"plan", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, Plan: []model.PlanStep{{Tool: "read_file"}}}}, []string{"  root  plans to call read_file\n" + tree}},
 		{"invalid plan", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, PlanError: "not JSON"}}, []string{"! root  invalid plan: not JSON\n" + tree}},
 		{"summary", journal.ContextCompressed{Items: 7}, []string{"  root  summarizes its first 7 entries\n" + tree}},
 		{"refusal", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Stop: model.Refusal}}, []string{"~ root  the model refused to answer\n" + tree}},

@@ -2,13 +2,14 @@
 // code with a message. Codes are part of the API: models, HTTP clients and MCP clients
 // read them, and they do not change.
 //
-// Return New or Wrap if a peer may read the error, and test for codes with Of:
+// Return New or Wrap if a peer may read the error, and test for codes with CodeOf:
 //
 //	err := errcode.Wrap(errcode.FileNotFound, cause, "read_file: no file %q", name)
 //	if errcode.CodeOf(err) == errcode.FileNotFound { ... }
 //
 // The cause is for the log only; Message returns what a peer may read. The package does
-// not know protocols: each protocol has its own table from codes to statuses.
+// not know protocols: each protocol has its own table from codes to statuses. Most of its
+// exported names are the codes.
 package errcode
 
 import (
@@ -50,7 +51,9 @@ const (
 	ApprovalDenied          Code = "approval_denied"          // a person has refused
 	BudgetExceeded          Code = "budget_exceeded"          // the budget of calls, tokens, money, depth or fan-out is used up
 	RateLimited             Code = "rate_limited"             // too many requests at once
+	LimitExceeded           Code = "limit_exceeded"           // a task or the organization has as much as it may
 	QuotaExceeded           Code = "quota_exceeded"           // no space left in the workspace or on the disk
+	StorageLow              Code = "storage_low"              // the free space of the disk is below its reserve; nothing begins until there is room
 )
 
 // The organization: roles, agents, tasks, messages.

@@ -11,16 +11,16 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Authn verifies tokens with auth services. It must be safe for concurrent use.
-type Authn interface {
+// TokenVerifier verifies tokens with auth services. It must be safe for concurrent use.
+type TokenVerifier interface {
 	// VerifyToken verifies a token with the named service and returns what it contains.
 	// The error has the code unauthenticated for an invalid token and for an unknown
 	// service, and tool_unavailable if the service cannot be reached.
-	VerifyToken(ctx context.Context, service, token string) (Verified, error)
+	VerifyToken(ctx context.Context, service, token string) (VerifiedToken, error)
 }
 
-// Verified is the content of a token that an auth service has verified.
-type Verified struct {
+// VerifiedToken is the content of a token that an auth service has verified.
+type VerifiedToken struct {
 	Claims json.RawMessage // a JSON object
 	Scopes []string
 
@@ -38,7 +38,7 @@ func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
 		return nil
 	}
 	sent := tool.CredentialsOf(ctx)
-	v := tokenVerifier{authn: g.config.Authn, tokens: sent.Tokens, name: a.Request.Name, verified: map[string]*Verified{}}
+	v := tokenVerifier{authn: g.config.Authn, tokens: sent.Tokens, name: a.Request.Name, verified: map[string]*VerifiedToken{}}
 	if err := v.check(ctx, need); err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (g *Gate) authenticate(ctx context.Context, a *Admission) error {
 
 // tokenVerifier verifies the tokens of one call, each at most once.
 type tokenVerifier struct {
-	authn       Authn                // nil rejects all tokens
-	tokens      map[string]string    // sent by the caller, by service
-	name        string               // of the tool
-	verified    map[string]*Verified // by service, of the services asked so far; nil if the token is not valid
-	unreachable bool                 // at least one service could not be reached
+	authn       TokenVerifier             // nil rejects all tokens
+	tokens      map[string]string         // sent by the caller, by service
+	name        string                    // of the tool
+	verified    map[string]*VerifiedToken // by service, of the services asked so far; nil if the token is not valid
+	unreachable bool                      // at least one service could not be reached
 }
 
 // check returns an error for the first unmet requirement, nil if the caller meets
@@ -114,7 +114,7 @@ func (v *tokenVerifier) anyOf(ctx context.Context, services []string) bool {
 
 // verify verifies the token of a service, unless it has done so before. It returns
 // nil if there is no valid token.
-func (v *tokenVerifier) verify(ctx context.Context, service string) *Verified {
+func (v *tokenVerifier) verify(ctx context.Context, service string) *VerifiedToken {
 	if known, asked := v.verified[service]; asked {
 		return known
 	}

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,29 +14,29 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// fakeAuthn is a gate.Authn that accepts the tokens it lists, by service.
+// fakeAuthn is a gate.TokenVerifier that accepts the tokens it lists, by service.
 type fakeAuthn struct {
-	tokens map[string]map[string]gate.Verified
+	tokens map[string]map[string]gate.VerifiedToken
 	asked  []string
 }
 
-func (p *fakeAuthn) VerifyToken(_ context.Context, service, token string) (gate.Verified, error) {
+func (p *fakeAuthn) VerifyToken(_ context.Context, service, token string) (gate.VerifiedToken, error) {
 	p.asked = append(p.asked, service)
 	if service == "down" {
-		return gate.Verified{}, errcode.New(errcode.ToolUnavailable, "the issuer is unreachable")
+		return gate.VerifiedToken{}, errcode.New(errcode.ToolUnavailable, "the issuer is unreachable")
 	}
 	v, ok := p.tokens[service][token]
 	if !ok {
-		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "no")
+		return gate.VerifiedToken{}, errcode.New(errcode.Unauthenticated, "no")
 	}
 	return v, nil
 }
 
 func newFakeAuthn() *fakeAuthn {
-	verified := func(claims string, scopes ...string) gate.Verified {
-		return gate.Verified{Claims: json.RawMessage(claims), Scopes: scopes}
+	verified := func(claims string, scopes ...string) gate.VerifiedToken {
+		return gate.VerifiedToken{Claims: json.RawMessage(claims), Scopes: scopes}
 	}
-	return &fakeAuthn{tokens: map[string]map[string]gate.Verified{
+	return &fakeAuthn{tokens: map[string]map[string]gate.VerifiedToken{
 		"one": {"good": verified(`{"sub":"u1"}`, "read")},
 		"two": {"good": verified(`{"sub":"u2"}`, "read", "write")},
 	}}
@@ -68,11 +69,16 @@ func TestAuthenticate_RequiresValidToken(t *testing.T) {
 		{"scopes and services", &tool.Auth{AnyOf: []string{"one"}, Scopes: []string{"write"}, ScopesOf: "two"}, map[string]string{"two": "good"}, no, ""},
 		{"claim", &tool.Auth{Parameters: map[string][]string{"uid": {"one", "two"}}}, map[string]string{"two": "good"}, "", "two"},
 		{"claim without a valid token", &tool.Auth{Parameters: map[string][]string{"uid": {"one"}}}, map[string]string{"two": "good"}, no, ""},
+		{"one service for caller, scope and claim", &tool.Auth{AnyOf: []string{"one"}, Scopes: []string{"read"}, ScopesOf: "one", Parameters: map[string][]string{"uid": {"one"}}}, map[string]string{"one": "good"}, "", "one"},
 		{"secure arguments only", &tool.Auth{SecureArgs: true}, nil, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := callWithAuth(t, newFakeAuthn(), tt.need, tool.Credentials{Tokens: tt.tokens, Secure: json.RawMessage(`{"s":1}`)})
+			authn := newFakeAuthn()
+			got := callWithAuth(t, authn, tt.need, tool.Credentials{Tokens: tt.tokens, Secure: json.RawMessage(`{"s":1}`)})
+			if slices.Sort(authn.asked); len(slices.Compact(slices.Clone(authn.asked))) < len(authn.asked) {
+				t.Errorf("a token is verified twice: %v", authn.asked)
+			}
 			if got.Code() != tt.want {
 				t.Fatalf("got %q %s, want %q", got.Code(), got.Result.JSON(), tt.want)
 			}
@@ -111,7 +117,7 @@ type authResult struct {
 }
 
 // callWithAuth calls a tool that requires need with the credentials sent.
-func callWithAuth(t *testing.T, authn gate.Authn, need *tool.Auth, sent tool.Credentials) (got authResult) {
+func callWithAuth(t *testing.T, authn gate.TokenVerifier, need *tool.Auth, sent tool.Credentials) (got authResult) {
 	t.Helper()
 	d := definition("a", tool.ReadOnly)
 	d.Auth = need
@@ -125,7 +131,7 @@ func callWithAuth(t *testing.T, authn gate.Authn, need *tool.Auth, sent tool.Cre
 	r := request("a", `{}`)
 	r.Claims = map[string]json.RawMessage{"forged": json.RawMessage(`{"sub":"root"}`)}
 	r.Secure = json.RawMessage(`{"forged":1}`)
-	list, err := f.Call(tool.WithCredentials(t.Context(), sent), ann, []gate.Request{r}, &fakeRecorder{})
+	list, err := f.Call(tool.WithCredentials(t.Context(), sent), ann, []gate.CallRequest{r}, &fakeRecorder{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,12 +154,12 @@ func TestAuthenticate_RunsAfterValidation(t *testing.T) {
 	p := newFakeAuthn()
 	f := newFixtureWith(t, gate.Config{Authn: p}, &fakeTool{definition: d, run: mustNotRun(t)})
 	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"one": "bad"}})
-	for _, r := range []gate.Request{request("theirs", `{}`), request("a", `{"n":"x"}`), request("fly", `{}`)} {
-		if _, err := f.Call(ctx, ann, []gate.Request{r}, &fakeRecorder{}); err != nil || len(p.asked) > 0 {
+	for _, r := range []gate.CallRequest{request("theirs", `{}`), request("a", `{"n":"x"}`), request("fly", `{}`)} {
+		if _, err := f.Call(ctx, ann, []gate.CallRequest{r}, &fakeRecorder{}); err != nil || len(p.asked) > 0 {
 			t.Errorf("%s: services %v were asked, %v", r.Name, p.asked, err)
 		}
 	}
-	if _, err := f.Call(ctx, ann, []gate.Request{request("a", `{}`)}, &fakeRecorder{}); err != nil || len(p.asked) != 1 {
+	if _, err := f.Call(ctx, ann, []gate.CallRequest{request("a", `{}`)}, &fakeRecorder{}); err != nil || len(p.asked) != 1 {
 		t.Errorf("services %v were asked, %v", p.asked, err)
 	}
 }
@@ -180,7 +186,7 @@ func TestAuthenticate_DecidesAgainWhenServiceChanges(t *testing.T) {
 		return nil
 	}
 	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"one": "good"}})
-	list, err := f.Call(ctx, ann, []gate.Request{request("a", `{}`)}, rec)
+	list, err := f.Call(ctx, ann, []gate.CallRequest{request("a", `{}`)}, rec)
 	if err != nil {
 		t.Fatal(err)
 	}

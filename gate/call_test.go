@@ -242,7 +242,7 @@ func TestCall_Timeout(t *testing.T) {
 				cancel()
 				return waitForCancel(ctx, c)
 			}})
-			list, err := f.Call(ctx, ann, []gate.Request{request("a", ``), request("a", ``)}, &fakeRecorder{})
+			list, err := f.Call(ctx, ann, []gate.CallRequest{request("a", ``), request("a", ``)}, &fakeRecorder{})
 			if len(list) == 0 || list[0].Code() != tt.code || !list[0].Interrupted {
 				t.Errorf("got %d outcomes, %v", len(list), err)
 			}
@@ -254,16 +254,16 @@ func TestCall_Timeout(t *testing.T) {
 			cancel()
 			return tool.Result{Text: "done"}, nil
 		}})
-		list, err := f.Call(ctx, ann, []gate.Request{request("a", ``), request("a", ``)}, &fakeRecorder{})
+		list, err := f.Call(ctx, ann, []gate.CallRequest{request("a", ``), request("a", ``)}, &fakeRecorder{})
 		if len(list) != 1 || list[0].Code() != "" || list[0].Interrupted || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %d outcomes, %v", len(list), err)
 		}
 	})
-	t.Run("default timeout is five minutes", func(t *testing.T) {
+	t.Run("default timeout", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, &fakeTool{definition: definition("a", tool.ReadOnly), run: waitForCancel})
 			start := time.Now()
-			if a := f.call("a", ``); a.Code() != errcode.ToolTimeout || time.Since(start) != 5*time.Minute {
+			if a := f.call("a", ``); a.Code() != errcode.ToolTimeout || time.Since(start) != gate.DefaultTimeout {
 				t.Errorf("got %q after %v", a.Code(), time.Since(start))
 			}
 		})
@@ -427,7 +427,7 @@ func TestCall_StopsOnRecorderError(t *testing.T) {
 	t.Run("Started fails", func(t *testing.T) {
 		f := newFixture(t, &fakeTool{definition: definition("a", tool.Mutating), run: mustNotRun(t)}, &fakeTool{definition: definition("r", tool.ReadOnly), run: mustNotRun(t)})
 		rec := &fakeRecorder{started: func([]*gate.Admission) error { return broken }}
-		list, err := f.Call(t.Context(), ann, []gate.Request{request("r", ``), request("a", ``), request("a", ``)}, rec)
+		list, err := f.Call(t.Context(), ann, []gate.CallRequest{request("r", ``), request("a", ``), request("a", ``)}, rec)
 		if !errors.Is(err, broken) || len(list) != 0 || len(rec.lines) != 1 {
 			t.Errorf("got %d outcomes, %v, record %q", len(list), err, rec.lines)
 		}
@@ -442,7 +442,7 @@ func TestCall_StopsOnRecorderError(t *testing.T) {
 			}
 			return nil
 		}
-		list, err := f.Call(t.Context(), ann, []gate.Request{request("a", ``), request("a", ``), request("a", ``)}, rec)
+		list, err := f.Call(t.Context(), ann, []gate.CallRequest{request("a", ``), request("a", ``), request("a", ``)}, rec)
 		if !errors.Is(err, broken) || len(list) != 1 || ran != 2 {
 			t.Errorf("got %d outcomes, %v, ran %d times", len(list), err, ran)
 		}
@@ -452,7 +452,7 @@ func TestCall_StopsOnRecorderError(t *testing.T) {
 		cancel()
 		f := newFixture(t, &fakeTool{definition: definition("a", tool.Mutating), run: mustNotRun(t)})
 		rec := &fakeRecorder{}
-		if list, err := f.Call(ctx, ann, []gate.Request{request("a", ``)}, rec); !errors.Is(err, context.Canceled) || len(list) != 0 || len(rec.lines) != 0 {
+		if list, err := f.Call(ctx, ann, []gate.CallRequest{request("a", ``)}, rec); !errors.Is(err, context.Canceled) || len(list) != 0 || len(rec.lines) != 0 {
 			t.Errorf("got %d outcomes, %v, record %q", len(list), err, rec.lines)
 		}
 	})
@@ -540,3 +540,26 @@ func TestCall_StepOrder(t *testing.T) {
 
 // nilMap returns a nil map, in a way that vet does not see.
 func nilMap() map[string]int { return nil }
+
+// Effect and NextState tell a Recorder what a call may do, before it runs. A denied
+// call counts as Mutating and leads nowhere.
+func TestAdmission_EffectAndNextState(t *testing.T) {
+	mover := definition("move", tool.Idempotent)
+	mover.State = "next"
+	strict := definition("strict", tool.ReadOnly)
+	strict.State, strict.Input = "next", json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"}}}`)
+	f := newFixture(t, &fakeTool{definition: definition("read", tool.ReadOnly)}, &fakeTool{definition: mover}, &fakeTool{definition: strict})
+	for _, tt := range []struct {
+		name   string
+		effect tool.Effect
+		next   string
+	}{{"read", tool.ReadOnly, ""}, {"move", tool.Idempotent, "next"}, {"theirs", tool.Mutating, ""}, {"fly", tool.Mutating, ""}, {"strict", tool.ReadOnly, ""}} {
+		rec := &fakeRecorder{started: func(calls []*gate.Admission) error {
+			if a := calls[0]; a.Effect() != tt.effect || a.NextState() != tt.next {
+				t.Errorf("%s: got effect %s and state %q, want %s and %q", tt.name, a.Effect(), a.NextState(), tt.effect, tt.next)
+			}
+			return nil
+		}}
+		f.calls(rec, request(tt.name, ``))
+	}
+}

@@ -66,13 +66,13 @@ var duplicates = map[string]bool{"y_object_duplicated_key.json": true, "y_object
 // byte. The others must not crash the gate; those that run reach the tool unchanged.
 func TestCall_JSONTestSuiteAsValue(t *testing.T) {
 	p, ran := newArgsFixture(t, ""), map[string]int{}
-	for _, d := range corpus.Documents() {
+	for _, d := range corpus.JSONDocuments() {
 		t.Run(d.Name, func(t *testing.T) {
 			args := `{"value":` + string(d.Text) + `}`
 			switch {
-			case d.Expect == corpus.Accept && !duplicates[d.Name]:
+			case d.Expect == corpus.ExpectAccept && !duplicates[d.Name]:
 				p.wantRun(t, args)
-			case d.Expect == corpus.Either && p.call("a", args).Allowed():
+			case d.Expect == corpus.ExpectEither && p.call("a", args).Allowed():
 				p.wantRun(t, args)
 			default:
 				p.wantRefusal(t, args, "at byte ")
@@ -80,7 +80,7 @@ func TestCall_JSONTestSuiteAsValue(t *testing.T) {
 			ran[d.Expect] += len(p.got)
 		})
 	}
-	if ran[corpus.Accept] != 93 || ran[corpus.Reject] != 0 {
+	if ran[corpus.ExpectAccept] != 93 || ran[corpus.ExpectReject] != 0 {
 		t.Errorf("got %v runs, want 93 of valid documents and none of invalid ones", ran)
 	}
 }
@@ -88,16 +88,16 @@ func TestCall_JSONTestSuiteAsValue(t *testing.T) {
 // Sent as the arguments themselves, only the objects of the suite reach the tool.
 func TestCall_JSONTestSuiteAsArguments(t *testing.T) {
 	p, ran := newArgsFixture(t, ""), 0
-	for _, d := range corpus.Documents() {
+	for _, d := range corpus.JSONDocuments() {
 		t.Run(d.Name, func(t *testing.T) {
 			args, object := string(d.Text), strings.HasPrefix(strings.TrimSpace(string(d.Text)), "{")
 			switch {
 			case args == "": // left out
 				return
-			case d.Expect == corpus.Accept && object && !duplicates[d.Name]:
+			case d.Expect == corpus.ExpectAccept && object && !duplicates[d.Name]:
 				ran++
 				p.wantRun(t, args)
-			case d.Expect == corpus.Either && p.call("a", args).Allowed():
+			case d.Expect == corpus.ExpectEither && p.call("a", args).Allowed():
 				p.wantRun(t, args)
 			default:
 				p.wantRefusal(t, args, "at byte ")
@@ -206,7 +206,7 @@ func wantDeniedToo(t *testing.T, p *argsFixture, args string) {
 // FuzzArguments checks that a tool runs with the bytes that were sent or not at all,
 // and that all readers find the same value in the declared field.
 func FuzzArguments(f *testing.F) {
-	for _, d := range corpus.Documents() {
+	for _, d := range corpus.JSONDocuments() {
 		if len(d.Text) < 1024 {
 			f.Add(append(append([]byte(`{"path":`), d.Text...), '}'))
 		}
@@ -216,7 +216,7 @@ func FuzzArguments(f *testing.F) {
 	p := newArgsFixture(f, `"path":{"type":"string"}`)
 	f.Fuzz(func(t *testing.T, args []byte) {
 		p.got = nil
-		list, err := p.Call(t.Context(), ann, []gate.Request{request("a", string(args)), request("theirs", string(args))}, &fakeRecorder{})
+		list, err := p.Call(t.Context(), ann, []gate.CallRequest{request("a", string(args)), request("theirs", string(args))}, &fakeRecorder{})
 		if err != nil || len(list) != 2 || list[1].Allowed() {
 			t.Fatalf("got %d outcomes, %v", len(list), err)
 		}

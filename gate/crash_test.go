@@ -61,7 +61,7 @@ func crashAt(t *testing.T, step string, after bool, effect tool.Effect, started 
 	dead := &fakeRecorder{started: func([]*gate.Admission) error { return errors.New("the process is dead") }}
 	over := make(chan error)
 	go func() {
-		_, err := f.Call(ctx, ann, []gate.Request{r, request("theirs", `{}`)}, dead)
+		_, err := f.Call(ctx, ann, []gate.CallRequest{r, request("theirs", `{}`)}, dead)
 		over <- err
 	}()
 	<-s.reached
@@ -97,7 +97,7 @@ func TestCall_SkipsToolAfterCancel(t *testing.T) {
 			f := newFixture(t, &fakeTool{definition: definition("a", effect), run: mustNotRun(t)})
 			ctx, end := context.WithCancel(t.Context())
 			rec := &fakeRecorder{started: func([]*gate.Admission) error { end(); return nil }}
-			list, err := f.Call(ctx, ann, []gate.Request{request("a", `{}`)}, rec)
+			list, err := f.Call(ctx, ann, []gate.CallRequest{request("a", `{}`)}, rec)
 			if err != nil || len(list) != 1 || list[0].Code() != code || !list[0].Interrupted {
 				t.Fatalf("got %v, %v, want %q", list, err, code)
 			}

@@ -7,7 +7,7 @@
 // A decision reads data that was compiled in advance. For an agent that calls a
 // tool by name it follows this chain:
 //
-//  1. [Directory.Resolve] maps the agent to a [toolgroups.ViewRef] and to the
+//  1. [ViewResolver.ResolveView] maps the agent to a [toolgroups.ViewRef] and to the
 //     agent's workflow state. Agents with the same role and the same limits share
 //     one ViewRef.
 //  2. [toolgroups.ViewRef.CurrentView] loads the current [toolgroups.View]: the tools that
@@ -16,17 +16,17 @@
 //     change is acknowledged.
 //  3. [toolgroups.View.ForState] selects the [toolgroups.StateView]: those tools of
 //     the View that are visible in the workflow state.
-//  4. [toolgroups.StateView.Decide] tests the bit of the tool's [toolgroups.Handle].
+//  4. [toolgroups.StateView.EvaluateTool] tests the bit of the tool's [toolgroups.ToolHandle].
 //     It returns a [toolgroups.Evaluation]: the rule that decided, and the epoch of
 //     the View.
 //
 // [Gate.Subject] does step 1. [Subject.VisibleTools] lists the tools of step 3, and
-// [Subject.Authorize] looks up the Handle and does step 4. Both read the same View,
+// [Subject.AuthorizeTool] looks up the ToolHandle and does step 4. Both read the same View,
 // so an agent may call exactly the tools that it is shown:
 //
 //	subject := g.Subject(identity.ByAgent("clerk-1"))
-//	tools := subject.Visible()                    // what the model is offered
-//	decision := subject.Authorize("read_file")    // what it may call
+//	tools := subject.VisibleTools()               // what the model is offered
+//	decision := subject.AuthorizeTool("read_file") // what it may call
 //	if !decision.Allowed() {
 //		fmt.Println(decision.Code(), decision.Reason())
 //	}
@@ -40,12 +40,13 @@
 // [Gate.Call] takes the calls of one model answer through these stages, in order:
 //
 //  1. The checks of steps.go: resolve the principal, parse the arguments,
-//     authorize, validate the arguments, authenticate, and refuse unsafe retries.
+//     authorize, validate the arguments, authenticate, check what the caller
+//     may record, and refuse unsafe retries.
 //  2. Acquire a lease on each tool whose module can be replaced while it runs.
-//  3. Record decisions and intents with [Recorder.CallStarted]. A call starts when
+//  3. Record decisions and intents with [CallRecorder.CallStarted]. A call starts when
 //     this commit succeeds.
 //  4. Run the allowed calls, each with a timeout and a limit on its result.
-//  5. Record the outcomes with [Recorder.CallFinished], and the new workflow state.
+//  5. Record the outcomes with [CallRecorder.CallFinished], and the new workflow state.
 //
 // The commit of stage 3 rejects decisions of a View that has been replaced
 // ([ErrSuperseded]), and the gate starts again at stage 1. Hence no call starts
@@ -75,18 +76,24 @@ import (
 // The gate then decides again.
 var ErrSuperseded = errors.New("the decision was superseded")
 
-// Directory resolves principals. It is implemented by org.Org.
-type Directory interface {
-	// Resolve returns the ViewRef of p and its workflow state. For an unknown
-	// principal it returns a ViewRef that denies everything. Resolve must be safe
+// ViewResolver resolves principals. It is implemented by org.Org.
+type ViewResolver interface {
+	// ResolveView returns the ViewRef of p and its workflow state. For an unknown
+	// principal it returns a ViewRef that denies everything. ResolveView must be safe
 	// for concurrent use.
-	Resolve(p identity.Principal) (ref *toolgroups.ViewRef, state string)
+	ResolveView(p identity.Principal) (ref *toolgroups.ViewRef, state string)
 }
 
-// Recorder makes the calls of a batch durable. The gate calls Started once the
-// batch is decided, and Finished once its allowed calls have run. All errors but
+// CallRecorder makes the calls of a batch durable. The gate calls CallPending
+// before it decides a batch, CallStarted once the batch is decided, and CallFinished
+// once its allowed calls have run. All errors but
 // ErrSuperseded end Gate.Call.
-type Recorder interface {
+type CallRecorder interface {
+	// CallPending is called before the calls are decided: requests are those that are
+	// left. It may block until there is room to record them. If it fails, none of them
+	// is decided.
+	CallPending(ctx context.Context, requests []CallRequest) error
+
 	// CallStarted records the decisions and intents of the calls. The allowed calls
 	// start when it returns nil. It must return ErrSuperseded, wrapped or not, and
 	// record nothing if one of the calls is Superseded at the moment of the commit.
@@ -97,15 +104,23 @@ type Recorder interface {
 	CallFinished(ctx context.Context, calls []*Admission) error
 }
 
+// DefaultTimeout limits one call. It covers the wait of run_command for its turn and the
+// longest time limit of a program, with time to start it.
+const DefaultTimeout = 6 * time.Minute
+
 // Config is the configuration of a Gate. A limit of zero selects the default.
 type Config struct {
 	Groups    *toolgroups.Manager // required
-	Directory Directory           // required
+	Directory ViewResolver        // required
 	Log       *slog.Logger        // required
-	Authn     Authn               // verifies tokens; nil rejects all tokens
-	Timeout   time.Duration       // of one call; default 5 minutes
+	Authn     TokenVerifier       // verifies tokens; nil rejects all tokens
+	Timeout   time.Duration       // of one call; default DefaultTimeout
 	MaxArgs   int                 // bytes; default 8 MiB, and no more than that
 	MaxResult int                 // bytes; default 4 MiB
+
+	// Quota, if set, reports whether a principal may record that many bytes. A call
+	// whose arguments do not fit is denied with its error, which has an errcode.Code.
+	Quota func(p identity.Principal, bytes int) error
 }
 
 // Gate authorizes and runs tool calls. It is safe for concurrent use.
@@ -123,7 +138,7 @@ func New(config Config) (*Gate, error) {
 		return nil, errors.New("gate: Config.Log is missing")
 	}
 	if config.Timeout == 0 {
-		config.Timeout = 5 * time.Minute
+		config.Timeout = DefaultTimeout
 	}
 	if config.MaxArgs == 0 {
 		config.MaxArgs = 8 << 20
@@ -148,7 +163,7 @@ type Subject struct {
 
 // Subject resolves a principal.
 func (g *Gate) Subject(p identity.Principal) *Subject {
-	ref, state := g.config.Directory.Resolve(p)
+	ref, state := g.config.Directory.ResolveView(p)
 	return &Subject{Principal: p, State: state, ref: ref, groups: g.config.Groups}
 }
 
@@ -162,24 +177,24 @@ func (g *Gate) PreviewSubject(view *toolgroups.View, state string) *Subject {
 
 // VisibleTools returns the tools that the principal may call now, ordered by group and
 // then by registration. The list is shared: callers must not change it.
-func (s *Subject) VisibleTools() []tool.Definition { return s.stateView(s.view()).Definitions() }
+func (s *Subject) VisibleTools() []tool.Definition { return s.stateView(s.view()).ToolDefinitions() }
 
-// ToolNames returns the names of Visible. Callers must not change the list.
+// ToolNames returns the names of VisibleTools. Callers must not change the list.
 func (s *Subject) ToolNames() []string { return s.stateView(s.view()).ToolNames() }
 
-// ToolJSON returns Visible as serialized by tool.MarshalTools. Callers must not
+// ToolJSON returns VisibleTools as serialized by tool.MarshalTools. Callers must not
 // change it.
-func (s *Subject) ToolJSON() []byte { return s.stateView(s.view()).JSON() }
+func (s *Subject) ToolJSON() []byte { return s.stateView(s.view()).ToolJSON() }
 
 // ListableTools returns the tools that the principal may call in at least one workflow
-// state, in the order of Visible. It is for clients that are not notified when the
+// state, in the order of VisibleTools. It is for clients that are not notified when the
 // state changes. The list is built once for each View; callers must not change it.
 func (s *Subject) ListableTools() []tool.Definition { return s.view().ListableTools() }
 
-// Prompts returns the prompts of the groups that the principal may use, sorted by
+// ListPrompts returns the prompts of the groups that the principal may use, sorted by
 // name. If within is not empty, it returns the prompts of that group only.
-func (s *Subject) Prompts(within toolgroups.GroupID) []*toolgroups.Prompt {
-	return s.view().Prompts(within)
+func (s *Subject) ListPrompts(within toolgroups.GroupID) []toolgroups.Prompt {
+	return s.view().ListPrompts(within)
 }
 
 // AfterCall returns the Subject as it will be after a successful call of the named
@@ -203,11 +218,11 @@ type ToolList struct {
 	ToolGated bool     // the agent must answer from these tools alone
 }
 
-// Tools returns what the principal is shown now. All of it comes from one View.
-func (s *Subject) Tools() ToolList {
+// ListTools returns what the principal is shown now. All of it comes from one View.
+func (s *Subject) ListTools() ToolList {
 	view := s.view()
 	sv := s.stateView(view)
-	return ToolList{sv.ToolNames(), sv.JSON(), view.ToolGated()}
+	return ToolList{sv.ToolNames(), sv.ToolJSON(), view.ToolGated()}
 }
 
 // view returns the current View.
@@ -222,7 +237,7 @@ func (s *Subject) view() *toolgroups.View {
 // one, so that a decision needs no map lookup as long as the View stays the same.
 func (s *Subject) stateView(view *toolgroups.View) *toolgroups.StateView {
 	sv := s.cached.Load()
-	if sv == nil || sv.View() != view {
+	if sv == nil || sv.BaseView() != view {
 		sv = view.ForState(s.State)
 		s.cached.Store(sv)
 	}
@@ -235,7 +250,7 @@ func (s *Subject) stateView(view *toolgroups.View) *toolgroups.StateView {
 // (docs/decisions/0004-decision-in-four-words.md).
 type Decision struct {
 	Tool    string                 // the requested name
-	handle  *toolgroups.Handle     // nil if there is no such tool
+	handle  *toolgroups.ToolHandle // nil if there is no such tool
 	outcome *toolgroups.Evaluation // of the View that decided; nil in the zero Decision
 }
 
@@ -243,7 +258,7 @@ type Decision struct {
 func (d Decision) Allowed() bool { return d.outcome != nil && d.outcome.Rule == toolgroups.Granted }
 
 // Rule returns the rule that decided.
-func (d Decision) Rule() toolgroups.Rule {
+func (d Decision) Rule() toolgroups.DecisionRule {
 	if d.outcome == nil {
 		return toolgroups.NotGranted
 	}
@@ -300,22 +315,22 @@ func (d Decision) Reason() string {
 	return "tool " + d.Tool + " is not available to this role"
 }
 
-// Authorize decides whether the principal may call the named tool now. It takes
+// AuthorizeTool decides whether the principal may call the named tool now. It takes
 // one lookup by name and one bit test, in constant time, without I/O and without
 // allocation.
-func (s *Subject) Authorize(name string) Decision {
+func (s *Subject) AuthorizeTool(name string) Decision {
 	if s.groups == nil {
 		return Decision{Tool: name}
 	}
 	// Load the View before the lookup. In the other order a newer View could have
-	// given the bit of the Handle to another tool.
+	// given the bit of the ToolHandle to another tool.
 	sv := s.stateView(s.view())
-	handle, _ := s.groups.Snapshot().LookupTool(name)
-	return Decision{name, handle, sv.Decide(handle)}
+	handle, _ := s.groups.CurrentSnapshot().LookupTool(name)
+	return Decision{name, handle, sv.EvaluateTool(handle)}
 }
 
 // current reports whether the View that allowed a call is still the current one.
 // Every View has its own Evaluations, so comparing pointers is enough.
 func (s *Subject) current(d Decision) bool {
-	return d.outcome == s.view().Evaluation(toolgroups.Granted)
+	return d.outcome == s.view().RuleEvaluation(toolgroups.Granted)
 }

@@ -16,27 +16,28 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 func Example() {
 	groups := toolgroups.NewManager()
-	_, _ = groups.RegisterGroup("demo", toolgroups.Group{ID: "clock", Tools: []tool.Tool{&fakeTool{definition: definition("now", tool.ReadOnly)}}})
-	_, _ = groups.RegisterGroup("demo", toolgroups.Group{ID: "disk", Tools: []tool.Tool{&fakeTool{definition: definition("format", tool.Mutating)}}})
+	_, _ = grouptest.RegisterGroup(groups, "demo", toolgroups.Group{ID: "clock", Tools: []tool.Tool{&fakeTool{definition: definition("now", tool.ReadOnly)}}})
+	_, _ = grouptest.RegisterGroup(groups, "demo", toolgroups.Group{ID: "disk", Tools: []tool.Tool{&fakeTool{definition: definition("format", tool.Mutating)}}})
 	ann := identity.ByAgent("ann")
 	directory := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: new(toolgroups.ViewRef)}}
-	snapshot := groups.Snapshot()
-	directory.refs[ann].PublishView(snapshot.Compile(snapshot.BindSet(toolgroups.Of("clock"))))
+	snapshot := groups.CurrentSnapshot()
+	directory.refs[ann].PublishView(snapshot.Compile(snapshot.BindSet(toolgroups.SetOf("clock"))))
 	g, err := gate.New(gate.Config{Groups: groups, Directory: directory, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, name := range []string{"now", "format", "fly"} {
-		fmt.Println(g.Subject(ann).Authorize(name).Reason())
+		fmt.Println(g.Subject(ann).AuthorizeTool(name).Reason())
 	}
-	done, _ := g.Call(context.Background(), ann, []gate.Request{{Call: tool.Call{Name: "now"}}, {Call: tool.Call{Name: "format"}}}, &fakeRecorder{})
+	done, _ := g.Call(context.Background(), ann, []gate.CallRequest{{Call: tool.Call{Name: "now"}}, {Call: tool.Call{Name: "format"}}}, &fakeRecorder{})
 	for _, a := range done {
 		fmt.Println(string(a.Result.JSON()))
 	}
@@ -68,14 +69,19 @@ func (f *fakeTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Text: c.Name + " " + string(c.Args)}, nil
 }
 
-// fakeDirectory is a gate.Directory; all of its principals are in one state.
+// fakeDirectory is a gate.ViewResolver; all of its principals are in one state.
 type fakeDirectory struct {
+	resolving func() // called before each answer; nil does nothing
+
 	mu    sync.Mutex
 	refs  map[identity.Principal]*toolgroups.ViewRef
 	state string
 }
 
-func (d *fakeDirectory) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
+func (d *fakeDirectory) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
+	if d.resolving != nil {
+		d.resolving()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if ref, ok := d.refs[p]; ok {
@@ -90,11 +96,14 @@ func (d *fakeDirectory) setState(state string) {
 	d.state = state
 }
 
-// fakeRecorder is a gate.Recorder that keeps one line of text for each batch.
+// fakeRecorder is a gate.CallRecorder that keeps one line of text for each batch.
 type fakeRecorder struct {
 	lines             []string
 	started, finished func(calls []*gate.Admission) error // nil records
 }
+
+// CallPending implements gate.CallRecorder.
+func (*fakeRecorder) CallPending(context.Context, []gate.CallRequest) error { return nil }
 
 func (b *fakeRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	b.add("start", calls, func(a *gate.Admission) string {
@@ -177,16 +186,16 @@ func mustNotRun(t testing.TB) func(context.Context, tool.Call) (tool.Result, err
 
 func (f *fixture) register(id toolgroups.GroupID, tools ...tool.Tool) {
 	f.t.Helper()
-	if _, err := f.groups.RegisterGroup("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.groups, "test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
 // grant publishes a View that allows groups and nothing else.
 func (f *fixture) grant(ids ...toolgroups.GroupID) {
-	s := f.groups.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of(ids...)))
-	view.SetEpoch(f.ref.CurrentView().ForState("").Decide(nil).Epoch + 1)
+	s := f.groups.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf(ids...)))
+	view.SetEpoch(f.ref.CurrentView().ForState("").EvaluateTool(nil).Epoch + 1)
 	f.ref.PublishView(view)
 }
 
@@ -196,7 +205,7 @@ func (f *fixture) call(name, args string) *gate.Admission {
 	return f.calls(&fakeRecorder{}, request(name, args))[0]
 }
 
-func (f *fixture) calls(b *fakeRecorder, requests ...gate.Request) []*gate.Admission {
+func (f *fixture) calls(b *fakeRecorder, requests ...gate.CallRequest) []*gate.Admission {
 	f.t.Helper()
 	list, err := f.Call(f.t.Context(), ann, requests, b)
 	if err != nil || len(list) != len(requests) {
@@ -205,8 +214,8 @@ func (f *fixture) calls(b *fakeRecorder, requests ...gate.Request) []*gate.Admis
 	return list
 }
 
-func request(name, args string) gate.Request {
-	return gate.Request{Call: tool.Call{ID: identity.CallID("id of " + name), Name: name, Args: json.RawMessage(args)}}
+func request(name, args string) gate.CallRequest {
+	return gate.CallRequest{Call: tool.Call{ID: identity.CallID("id of " + name), Name: name, Args: json.RawMessage(args)}}
 }
 
 func wantLines(t *testing.T, got []string, want ...string) {
@@ -246,7 +255,7 @@ func TestSubject_Authorize(t *testing.T) {
 		name, state, tool string
 		allowed           bool
 		code              errcode.Code
-		rule              toolgroups.Rule
+		rule              toolgroups.DecisionRule
 		group             toolgroups.GroupID
 		reason            string
 	}{
@@ -265,7 +274,7 @@ func TestSubject_Authorize(t *testing.T) {
 			f.directory.setState(tt.state)
 			subjects := map[string]*gate.Subject{"resolved": f.Subject(ann), "preview": f.PreviewSubject(f.ref.CurrentView(), tt.state)}
 			for name, subject := range subjects {
-				d := subject.Authorize(tt.tool)
+				d := subject.AuthorizeTool(tt.tool)
 				if d.Allowed() != tt.allowed || d.Code() != tt.code || d.Rule() != tt.rule || d.Group() != tt.group || d.Reason() != tt.reason || d.Tool != tt.tool || d.Epoch() != 1 {
 					t.Errorf("%s: got %v %q %v %q %q at epoch %d", name, d.Allowed(), d.Code(), d.Rule(), d.Group(), d.Reason(), d.Epoch())
 				}
@@ -303,7 +312,7 @@ func TestSubject_ZeroValueDenies(t *testing.T) {
 	for name, subject := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, tool := range []string{"a", "theirs", "nothing", ""} {
-				if d := subject.Authorize(tool); d.Allowed() || d.Code() == "" {
+				if d := subject.AuthorizeTool(tool); d.Allowed() || d.Code() == "" {
 					t.Errorf("%q: got allowed %v, code %q", tool, d.Allowed(), d.Code())
 				}
 			}
@@ -329,7 +338,7 @@ func TestSubject_FollowsViewRef(t *testing.T) {
 		for _, name := range []string{"mine", "theirs"} {
 			tool := map[string]string{"mine": "a", "theirs": "theirs"}[name]
 			want := strings.Contains(fmt.Sprint(ids), name)
-			if got := subject.Authorize(tool).Allowed(); got != want || sees(subject, tool) != want {
+			if got := subject.AuthorizeTool(tool).Allowed(); got != want || sees(subject, tool) != want {
 				t.Errorf("step %d: %s allowed %v, want %v", i, tool, got, want)
 			}
 		}
@@ -337,7 +346,7 @@ func TestSubject_FollowsViewRef(t *testing.T) {
 }
 
 // Indexes of removed handles are used again. A View that allows the new tool of an
-// index must never allow a Handle that was looked up before the old tool was removed.
+// index must never allow a ToolHandle that was looked up before the old tool was removed.
 func TestSubject_ReusedIndexDenies(t *testing.T) {
 	f := newFixture(t)
 	stop := make(chan struct{})
@@ -351,7 +360,7 @@ func TestSubject_ReusedIndexDenies(t *testing.T) {
 					return
 				default:
 				}
-				if d := subject.Authorize("danger"); d.Allowed() {
+				if d := subject.AuthorizeTool("danger"); d.Allowed() {
 					t.Error("a tool of a group that was never granted is allowed")
 					return
 				}
@@ -362,7 +371,7 @@ func TestSubject_ReusedIndexDenies(t *testing.T) {
 	harmless := &fakeTool{definition: definition("harmless", tool.ReadOnly)}
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) && !t.Failed(); {
 		f.register("other", danger)
-		if err := f.groups.UnregisterGroup("test", "other"); err != nil {
+		if err := grouptest.UnregisterGroup(f.groups, "test", "other"); err != nil {
 			t.Error(err)
 		}
 		f.register("mine", harmless) // with the index of danger
@@ -382,7 +391,7 @@ func TestAuthorize_DoesNotAllocate(t *testing.T) {
 	for _, name := range []string{"a", "limited", "theirs", "nothing"} {
 		t.Run(name, func(t *testing.T) {
 			var d gate.Decision
-			if got := testing.AllocsPerRun(100, func() { d = subject.Authorize(name) }); got != 0 {
+			if got := testing.AllocsPerRun(100, func() { d = subject.AuthorizeTool(name) }); got != 0 {
 				t.Errorf("got %v allocations for allowed %v, want 0", got, d.Allowed())
 			}
 		})
@@ -395,7 +404,7 @@ func BenchmarkAuthorize(b *testing.B) {
 	for _, name := range []string{"a", "theirs", "nothing"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_ = subject.Authorize(name)
+				_ = subject.AuthorizeTool(name)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 // The module of a tool that was recorded as started then stays open until the call
 // has ended.
 type acquirer struct {
-	ended []*toolgroups.Handle // tools that refused a lease before
+	ended []*toolgroups.ToolHandle // tools that refused a lease before
 }
 
 // acquireAll acquires a lease on the tool of every allowed call. It reports false,
@@ -76,5 +76,5 @@ func (a *Admission) maybeStale() bool {
 		return false
 	}
 	view := a.Subject.view()
-	return view.Predates(d.handle) || view.Evaluation(d.Rule()) != d.outcome
+	return view.PredatesTool(d.handle) || view.RuleEvaluation(d.Rule()) != d.outcome
 }

@@ -8,12 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -23,6 +25,7 @@ import (
 // once the instance is closed.
 type clockModule struct {
 	n      int
+	more   []tool.Tool
 	closed atomic.Bool
 }
 
@@ -36,7 +39,7 @@ func (v *clockModule) ToolGroups() []toolgroups.Group {
 		return tool.Result{Text: fmt.Sprint(v.n)}, nil
 	}}
 	tock := &fakeTool{definition: definition("tock", tool.ReadOnly), run: tick.run}
-	return []toolgroups.Group{{ID: "mine", Tools: []tool.Tool{tick, tock}}}
+	return []toolgroups.Group{{ID: "mine", Tools: append([]tool.Tool{tick, tock}, v.more...)}}
 }
 
 func (v *clockModule) Close() error {
@@ -50,10 +53,10 @@ func newModuleFixture(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *mo
 	t.Helper()
 	ref := new(toolgroups.ViewRef)
 	compile := func([]toolgroups.GroupID) {
-		s := groups.Snapshot()
-		ref.PublishView(s.Compile(s.BindSet(toolgroups.Of("mine"))))
+		s := groups.CurrentSnapshot()
+		ref.PublishView(s.Compile(s.BindSet(toolgroups.SetOf("mine"))))
 	}
-	groups.Watch(compile)
+	groups.WatchGroups(compile)
 	d := &fakeDirectory{refs: map[identity.Principal]*toolgroups.ViewRef{ann: ref}}
 	g, err := gate.New(gate.Config{Groups: groups, Directory: d, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -61,7 +64,9 @@ func newModuleFixture(t *testing.T, groups *toolgroups.Manager) (*gate.Gate, *mo
 	}
 	loader := modules.NewLoader(groups)
 	t.Cleanup(func() {
-		if err := loader.Close(context.Background()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // for a lease that is never released
+		defer cancel()
+		if err := loader.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -82,7 +87,7 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 	var answered atomic.Int64
 	for n := range callers {
 		all.Go(func() {
-			requests := []gate.Request{request("tick", ``), request("tock", ``), request("tock", ``)}
+			requests := []gate.CallRequest{request("tick", ``), request("tock", ``), request("tock", ``)}
 			for c := n; ; c++ {
 				select {
 				case <-stop:
@@ -139,7 +144,7 @@ func TestCall_DecidesAgainWhenModuleEnds(t *testing.T) {
 		}
 	})
 	rec := &fakeRecorder{}
-	done, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, rec)
+	done, err := g.Call(t.Context(), ann, []gate.CallRequest{request("tick", ``)}, rec)
 	if err != nil || done[0].Result.Text != "1" {
 		t.Errorf("%v, %v; want the answer of the successor", done, err)
 	}
@@ -163,7 +168,7 @@ func TestCall_ReleasesLeaseWhenNotStarted(t *testing.T) {
 		}
 		return broken
 	}}
-	if _, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, rec); !errors.Is(err, broken) {
+	if _, err := g.Call(t.Context(), ann, []gate.CallRequest{request("tick", ``)}, rec); !errors.Is(err, broken) {
 		t.Errorf("Call: %v", err)
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -173,28 +178,83 @@ func TestCall_ReleasesLeaseWhenNotStarted(t *testing.T) {
 	}
 }
 
-// A tool can stay registered although its module has ended, because unregistering
-// failed. Its call is then tool_unavailable; the gate does not decide forever.
+// A call gives its lease back when it has ended, also by a panic of the tool.
+func TestCall_ReleasesLeaseWhenEnded(t *testing.T) {
+	g, loader := newModuleFixture(t, toolgroups.NewManager())
+	panicking := &fakeTool{definition: definition("panics", tool.Mutating), run: func(context.Context, tool.Call) (tool.Result, error) { panic("boom") }}
+	if err := loader.LoadModule(t.Context(), &clockModule{more: []tool.Tool{panicking}}); err != nil {
+		t.Fatal(err)
+	}
+	requests := []gate.CallRequest{request("tick", ``), request("panics", ``), request("tock", ``), request("tock", ``)}
+	if done, err := g.Call(t.Context(), ann, requests, &fakeRecorder{}); err != nil || len(done) != len(requests) {
+		t.Fatalf("got %d outcomes, %v", len(done), err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := loader.UnloadModule(over, "clock"); err != nil {
+		t.Errorf("Unload waits for a lease: %v", err)
+	}
+}
+
+// A tool can stay registered although its module has ended, because the change of the
+// registry failed. Its call is then tool_unavailable; the gate does not decide forever.
 func TestCall_ToolOfEndedModuleIsUnavailable(t *testing.T) {
 	groups := toolgroups.NewManager()
-	g, _ := newModuleFixture(t, groups)
-	loader := modules.NewLoader(noUnregister{groups})
+	g, loader := newModuleFixture(t, groups)
 	if err := loader.LoadModule(t.Context(), &clockModule{}); err != nil {
 		t.Fatal(err)
 	}
+	groups.SetCommit(func(toolgroups.Change) error { return errors.New("no") })
 	if err := loader.UnloadModule(t.Context(), "clock"); err == nil {
-		t.Error("Unload does not return the error of the registry")
+		t.Error("UnloadModule does not return the error of the registry")
 	}
 	rec := &fakeRecorder{}
-	done, err := g.Call(t.Context(), ann, []gate.Request{request("tick", ``)}, rec)
+	done, err := g.Call(t.Context(), ann, []gate.CallRequest{request("tick", ``)}, rec)
 	if err != nil || done[0].Code() != errcode.ToolUnavailable || len(rec.lines) != 2 {
 		t.Errorf("%v, %v, %q; want tool_unavailable after one decision on record", done, err, rec.lines)
 	}
 }
 
-// noUnregister is a registry whose Unregister fails.
-type noUnregister struct{ *toolgroups.Manager }
+// A tool that is being registered is in the registry before the Views have it. A call
+// of it waits for the change and is decided again.
+func TestCall_WaitsForRegistryChange(t *testing.T) {
+	for range 50 {
+		f := newFixture(t)
+		registered, asked := make(chan struct{}), make(chan struct{})
+		f.groups.WatchGroups(func([]toolgroups.GroupID) {
+			close(registered)
+			<-asked
+			f.grant("new")
+		})
+		f.directory.resolving = sync.OnceFunc(func() { close(asked) })
+		changed := make(chan error)
+		go func() {
+			_, err := grouptest.RegisterGroup(f.groups, "test", toolgroups.Group{ID: "new", Tools: []tool.Tool{&fakeTool{definition: definition("late", tool.Mutating)}}})
+			changed <- err
+		}()
+		<-registered
+		if a := f.call("late", ``); !a.Allowed() {
+			t.Errorf("got %v, want the call to wait for its permission", a.Err)
+		}
+		if err := <-changed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
-func (noUnregister) UnregisterGroup(toolgroups.Owner, toolgroups.GroupID) error {
-	return errors.New("no")
+// A call of a tool that is newer than the View and stays denied is decided once more,
+// not forever.
+func TestCall_DeniesUngrantedNewTool(t *testing.T) {
+	f := newFixture(t)
+	f.register("later", &fakeTool{definition: definition("late", tool.Mutating), run: mustNotRun(t)})
+	resolved := 0
+	f.directory.resolving = func() { resolved++ }
+	if a := f.call("late", ``); a.Code() != errcode.ToolNotAvailable || resolved != 2 {
+		t.Errorf("got %q after the principal was resolved %d times, want tool_not_available after 2", a.Code(), resolved)
+	}
+	resolved = 0
+	f.grant("mine") // a View that is newer than the tool
+	if a := f.call("late", ``); a.Code() != errcode.ToolNotAvailable || resolved != 1 {
+		t.Errorf("with a newer View: got %q after the principal was resolved %d times, want tool_not_available after 1", a.Code(), resolved)
+	}
 }

@@ -28,7 +28,7 @@ const maxDecisions = 16
 // Denials and failures of tools are results, not errors. Call returns an error if
 // rec fails or ctx is done. It then returns the Admissions of the batches that
 // finished; the calls after the failed batch have not started.
-func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Request, rec Recorder) ([]*Admission, error) {
+func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []CallRequest, rec CallRecorder) ([]*Admission, error) {
 	var all []*Admission
 	for len(requests) > 0 {
 		batch, err := g.start(ctx, p, requests, rec)
@@ -45,10 +45,13 @@ func (g *Gate) Call(ctx context.Context, p identity.Principal, requests []Reques
 	return all, nil
 }
 
-// start decides the next batch, acquires leases on its tools and records it as
+// start waits until calls may be recorded, decides the next batch, acquires leases on its tools and records it as
 // started. It decides again if a tool ended or a decision was superseded in the
 // meantime, at most maxDecisions times. If it returns an error, no lease is held.
-func (g *Gate) start(ctx context.Context, p identity.Principal, requests []Request, rec Recorder) ([]*Admission, error) {
+func (g *Gate) start(ctx context.Context, p identity.Principal, requests []CallRequest, rec CallRecorder) ([]*Admission, error) {
+	if err := rec.CallPending(ctx, requests); err != nil {
+		return nil, err
+	}
 	var leases acquirer
 	for try := 0; ; try++ {
 		if err := ctx.Err(); err != nil {
@@ -84,7 +87,7 @@ func denyAll(batch []*Admission) {
 // admitBatch takes requests through the steps until the next batch is complete:
 // adjacent ReadOnly calls, or one other call. No call of a batch then has to wait
 // for another one after its intent is recorded. Denied calls fit in any batch.
-func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []Request) []*Admission {
+func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []CallRequest) []*Admission {
 	var batch []*Admission
 	reading := false // an allowed ReadOnly call is in the batch
 	for _, r := range requests {
@@ -135,8 +138,17 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 		result = tool.Failure(a.Request.Name, g.classify(ctx, a, err))
 	}
 	a.Result = result
+	g.logCause(a)
 	if !result.IsError {
 		a.NewState = a.handle.Definition.State
+	}
+}
+
+// logCause logs the cause of a result with the code internal, which tells its reader to see
+// the log.
+func (g *Gate) logCause(a *Admission) {
+	if a.Result.Cause != nil {
+		g.config.Log.Error("tool failed", "tool", a.Request.Name, "error", a.Result.Cause)
 	}
 }
 
@@ -168,7 +180,7 @@ func (g *Gate) checkResultSize(name string, r tool.Result) error {
 		return errcode.New(errcode.ResultTooLarge, "%s returned %d bytes; at most %d are allowed: request less", name, n, g.config.MaxResult)
 	}
 	if len(r.Structured) > 0 {
-		if err := strictjson.Check(r.Structured, nil); err != nil {
+		if err := strictjson.CheckKeys(r.Structured, nil); err != nil {
 			return errcode.Wrap(errcode.ToolExecutionFailed, err, "%s returned malformed or ambiguous JSON", name)
 		}
 	}

@@ -13,10 +13,14 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Request is a tool call to pass through the gate. Its fields By, Claims and Secure
+// CallRequest is a tool call to pass through the gate. Its fields By, Claims and Secure
 // are ignored: the gate sets them from what it has verified.
-type Request struct {
+type CallRequest struct {
 	tool.Call
+
+	// Refusal denies the call: it is recorded and does not run. nil leaves the decision to
+	// the gate.
+	Refusal error
 
 	// Started is set for a call whose intent is recorded and whose outcome is not,
 	// because the process ended in between. The call is decided again. It runs again
@@ -28,7 +32,7 @@ type Request struct {
 // Admission is the state of one call in the gate, from the first step to its
 // outcome. A Recorder reads it; only the gate changes it.
 type Admission struct {
-	Request     Request
+	Request     CallRequest
 	Subject     *Subject
 	Decision    Decision
 	Err         error       // the reason for a denial, with an errcode.Code; nil if allowed
@@ -36,7 +40,7 @@ type Admission struct {
 	NewState    string      // the workflow state after a success; "" if it stays
 	Interrupted bool        // the caller's context was done before the tool returned
 
-	handle    *toolgroups.Handle         // of an allowed tool, else nil
+	handle    *toolgroups.ToolHandle     // of an allowed tool, else nil
 	lease     tool.Lease                 // held from acquire to release, nil for tools without leases
 	argsValid bool                       // parse found the arguments valid
 	secure    json.RawMessage            // secure arguments, if the tool takes them
@@ -77,18 +81,21 @@ type step struct {
 var steps = []step{
 	{"resolve", (*Gate).resolve},
 	{"parse", (*Gate).parse},
+	{"refuse", (*Gate).refuse},
 	{"authorize", (*Gate).authorize},
 	{"validate", (*Gate).validate},
 	{"authenticate", (*Gate).authenticate},
+	{"check quota", (*Gate).checkQuota},
 	{"check retry", (*Gate).checkRetry},
 }
 
 // admit takes a request through the steps. It stops at the first denial.
-func (g *Gate) admit(ctx context.Context, p identity.Principal, r Request) *Admission {
+func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
 	a := &Admission{Request: r, Subject: &Subject{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {
 			a.deny(err)
+			g.logCause(a)
 			break
 		}
 	}
@@ -107,17 +114,20 @@ func (a *Admission) deny(err error) {
 // itself is left to authorize, so that malformed arguments are reported first.
 func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	a.Subject = g.Subject(a.Subject.Principal)
-	a.Decision = a.Subject.Authorize(a.Request.Name)
+	a.Decision = a.Subject.AuthorizeTool(a.Request.Name)
 	if a.maybeStale() {
 		g.config.Groups.WaitIdle()
 		a.Subject = g.Subject(a.Subject.Principal)
-		a.Decision = a.Subject.Authorize(a.Request.Name)
+		a.Decision = a.Subject.AuthorizeTool(a.Request.Name)
 	}
 	if a.Decision.Allowed() {
 		a.handle = a.Decision.handle
 	}
 	return nil
 }
+
+// refuse denies the call for the reason that its caller gives.
+func (g *Gate) refuse(_ context.Context, a *Admission) error { return a.Request.Refusal }
 
 // parse reads the arguments once, strictly, so that the tool sees the document that
 // was checked. Missing arguments become {}. If the caller may use the tool, the
@@ -137,7 +147,7 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 		a.argsValid, err = a.handle.Schema.Read(a.Request.Args)
 		return err
 	}
-	if err = strictjson.Object(a.Request.Args, nil); err != nil {
+	if err = strictjson.CheckObject(a.Request.Args, nil); err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s are malformed or ambiguous JSON: %v", a.Request.Name, err)
 	}
 	return nil
@@ -150,7 +160,7 @@ func rejectQuoted(name string, args []byte) error {
 	if args[0] != '"' || json.Unmarshal(args, &text) != nil {
 		return nil
 	}
-	if err := strictjson.Object([]byte(text), nil); err != nil {
+	if err := strictjson.CheckObject([]byte(text), nil); err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s are malformed or ambiguous JSON: %v; they have %d bytes", name, err, len(text))
 	}
 	return errcode.New(errcode.InvalidArguments, "arguments of %s are a string that contains an object, not an object: send the object itself", name)
@@ -181,6 +191,16 @@ func (g *Gate) checkRetry(_ context.Context, a *Admission) error {
 		return interrupted(a.Request.Name)
 	}
 	return nil
+}
+
+// checkQuota rejects arguments that the caller may not record any more. They are recorded
+// with the call, and a tool may store them. Those of a call that was started before are
+// recorded already.
+func (g *Gate) checkQuota(_ context.Context, a *Admission) error {
+	if g.config.Quota == nil || a.Request.Started {
+		return nil
+	}
+	return g.config.Quota(a.Subject.Principal, 2*len(a.Request.Args))
 }
 
 // repeatable reports whether a call with an unknown outcome may run again.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -20,7 +21,9 @@ func stateTools() []tool.Tool {
 // AfterCall follows the states of visible tools only and does not change its
 // receiver.
 func TestSubject_AfterCall(t *testing.T) {
-	f := newFixture(t, stateTools()...)
+	finish := definition("finish", tool.Mutating)
+	finish.State, finish.States = "done", []string{"open"}
+	f := newFixture(t, append(stateTools(), &fakeTool{definition: finish})...)
 	f.directory.setState("shut")
 	for _, c := range []struct {
 		name  string
@@ -32,6 +35,8 @@ func TestSubject_AfterCall(t *testing.T) {
 		{"tool with a state", []string{"open"}, "open", []string{"enter"}},
 		{"tool without a state", []string{"open", "enter"}, "open", []string{"enter"}},
 		{"tool of another state", []string{"enter"}, "shut", []string{"open"}},
+		{"tool of another state that leads on", []string{"finish"}, "shut", []string{"open"}},
+		{"two tools with states", []string{"open", "finish"}, "done", nil},
 		{"unknown tool", []string{"no_such"}, "shut", []string{"open"}},
 		{"same tool twice", []string{"open", "open"}, "open", []string{"enter"}},
 	} {
@@ -46,7 +51,7 @@ func TestSubject_AfterCall(t *testing.T) {
 				t.Errorf("in state %q: sees %v, want state %q and %v", subject.State, got, c.state, c.sees)
 			}
 			for _, name := range []string{"open", "enter"} {
-				if may := subject.Authorize(name).Allowed(); may != slices.Contains(c.sees, name) {
+				if may := subject.AuthorizeTool(name).Allowed(); may != slices.Contains(c.sees, name) {
 					t.Errorf("%s: allowed %t", name, may)
 				}
 			}
@@ -54,24 +59,24 @@ func TestSubject_AfterCall(t *testing.T) {
 	}
 }
 
-// Tools lists the tools that Authorize allows, and nothing for a zero Subject.
+// ListTools lists the tools that AuthorizeTool allows, and nothing for a zero Subject.
 func TestSubject_ToolsMatchAuthorize(t *testing.T) {
 	f := newFixture(t, stateTools()...)
 	for _, state := range []string{"shut", "open", "elsewhere"} {
 		f.directory.setState(state)
 		subject := f.Subject(ann)
-		tools := subject.Tools()
+		tools := subject.ListTools()
 		if !slices.Equal(tools.Names, subject.ToolNames()) || string(tools.JSON) != string(subject.ToolJSON()) || tools.ToolGated {
 			t.Errorf("in state %s: Tools has %v, ToolNames %v", state, tools.Names, subject.ToolNames())
 		}
 		for _, name := range []string{"open", "enter", "no_such"} {
-			if subject.Authorize(name).Allowed() != slices.Contains(tools.Names, name) {
+			if subject.AuthorizeTool(name).Allowed() != slices.Contains(tools.Names, name) {
 				t.Errorf("in state %s: %s is listed or allowed, not both", state, name)
 			}
 		}
 	}
 	for name, subject := range map[string]*gate.Subject{"zero Subject": {}, "zero View": f.PreviewSubject(new(toolgroups.View), "")} {
-		if tools := subject.Tools(); len(tools.Names) > 0 || subject.AfterCall("open").Authorize("open").Allowed() {
+		if tools := subject.ListTools(); len(tools.Names) > 0 || subject.AfterCall("open").AuthorizeTool("open").Allowed() {
 			t.Errorf("%s: got %v", name, tools.Names)
 		}
 	}
@@ -102,4 +107,38 @@ func TestSubject_Listable(t *testing.T) {
 			t.Errorf("%s: got %v", name, list)
 		}
 	}
+}
+
+// ListPrompts lists the prompts of the groups that the principal may use.
+func TestSubject_ListPrompts(t *testing.T) {
+	f := newFixture(t)
+	for _, id := range []toolgroups.GroupID{"one", "two", "other"} {
+		if _, err := grouptest.RegisterGroup(f.groups, "test", toolgroups.Group{ID: id, Prompts: []toolgroups.Prompt{fakePrompt("of " + string(id))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.grant("two", "one")
+	for within, want := range map[toolgroups.GroupID][]string{"": {"of one", "of two"}, "two": {"of two"}, "other": nil, "nowhere": nil} {
+		var got []string
+		for _, p := range f.Subject(ann).ListPrompts(within) {
+			got = append(got, p.Name())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("within %q: got %q, want %q", within, got, want)
+		}
+	}
+	if list := new(gate.Subject).ListPrompts(""); len(list) > 0 {
+		t.Errorf("zero Subject: got %d prompts", len(list))
+	}
+}
+
+// fakePrompt is a prompt with this name.
+type fakePrompt string
+
+func (p fakePrompt) Name() string                           { return string(p) }
+func (p fakePrompt) Description() string                    { return "" }
+func (p fakePrompt) Arguments() []toolgroups.PromptArgument { return nil }
+func (p fakePrompt) Fingerprint() string                    { return string(p) }
+func (p fakePrompt) Messages(map[string]string) ([]toolgroups.PromptMessage, error) {
+	return nil, nil
 }

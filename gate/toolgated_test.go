@@ -19,8 +19,8 @@ func newGatedFixture(t *testing.T) *fixture {
 	late := definition("late", tool.Mutating)
 	late.States = []string{"draft"}
 	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)}, &fakeTool{definition: late, run: mustNotRun(t)})
-	s := f.groups.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of("mine")))
+	s := f.groups.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
 	view.SetToolGated()
 	f.ref.PublishView(view)
 	return f
@@ -65,15 +65,15 @@ func TestDecision_ReasonWhenNotToolGated(t *testing.T) {
 func TestSubject_Tools(t *testing.T) {
 	f := newGatedFixture(t)
 	subject := f.Subject(ann)
-	got := subject.Tools()
+	got := subject.ListTools()
 	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || !got.ToolGated || string(got.JSON) != string(subject.ToolJSON()) {
 		t.Errorf("got %+v", got)
 	}
 	f.grant("theirs")
-	if got := subject.Tools(); !slices.Equal(got.Names, []string{"theirs"}) || got.ToolGated {
+	if got := subject.ListTools(); !slices.Equal(got.Names, []string{"theirs"}) || got.ToolGated {
 		t.Errorf("after another View was published: %+v", got)
 	}
-	if got := f.Subject(tool.Call{}.By).Tools(); len(got.Names) > 0 || got.ToolGated {
+	if got := f.Subject(tool.Call{}.By).ListTools(); len(got.Names) > 0 || got.ToolGated {
 		t.Errorf("zero Principal: got %+v", got)
 	}
 }

@@ -68,9 +68,9 @@ func (a *api) denyUnknown(tool string, err error) wire.Verdict {
 type accessQuery struct {
 	snapshot *toolgroups.Snapshot
 	subject  *gate.Subject
-	role     org.Role                        // the role checked; its Name is empty for root
-	groups   *toolgroups.Set                 // Question.Groups
-	deniedBy func(*toolgroups.Handle) string // returns the rule that denies a tool, "" if none
+	role     org.Role                            // the role checked; its Name is empty for root
+	groups   *toolgroups.GroupSet                // Question.Groups
+	deniedBy func(*toolgroups.ToolHandle) string // returns the rule that denies a tool, "" if none
 }
 
 // queryFor returns the query for the role or agent that q names.
@@ -87,35 +87,35 @@ func (a *api) queryFor(r *http.Request, q wire.Question) (accessQuery, error) {
 }
 
 // roleQuery returns a query for an agent of a role directly below a root.
-func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.Set) accessQuery {
-	narrow := toolgroups.All()
+func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.GroupSet) accessQuery {
+	narrow := toolgroups.AllGroups()
 	if groups != nil {
 		narrow = *groups
 	}
-	role, _ := a.org().Role(id)
+	role, _ := a.org().RoleByID(id)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
 		subject:  a.rt.Gate().PreviewSubject(a.org().RoleView(id, narrow), state),
-		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyRole(id, narrow, h) },
+		deniedBy: func(h *toolgroups.ToolHandle) string { return a.org().WhyRole(id, narrow, h) },
 	}
 }
 
 // agentQuery returns a query for an existing agent.
-func (a *api) agentQuery(agent org.Agent, state string, groups *toolgroups.Set) accessQuery {
-	seat := a.rt.Gate().Subject(identity.ByAgent(agent.ID))
+func (a *api) agentQuery(agent org.Agent, state string, groups *toolgroups.GroupSet) accessQuery {
+	subject := a.rt.Gate().Subject(identity.ByAgent(agent.ID))
 	if state != "" {
-		seat.State = state
+		subject.State = state
 	}
-	role, _ := a.org().Role(agent.Role)
+	role, _ := a.org().RoleByID(agent.Role)
 	return accessQuery{
-		snapshot: a.snapshot(), role: role, groups: groups, subject: seat,
-		deniedBy: func(h *toolgroups.Handle) string { return a.org().WhyAgent(agent.ID, h) },
+		snapshot: a.snapshot(), role: role, groups: groups, subject: subject,
+		deniedBy: func(h *toolgroups.ToolHandle) string { return a.org().WhyAgent(agent.ID, h) },
 	}
 }
 
 // allows reports whether the gate allows the tool within the requested groups.
 func (q accessQuery) allows(tool string) bool {
-	return q.subject.Authorize(tool).Allowed() && q.inGroups(tool)
+	return q.subject.AuthorizeTool(tool).Allowed() && q.inGroups(tool)
 }
 
 // inGroups reports whether the requested groups include a tool. Root's own
@@ -124,12 +124,12 @@ func (q accessQuery) inGroups(tool string) bool {
 	if q.groups == nil || q.groups.IsAll() || q.role.Name == "" {
 		return true
 	}
-	return q.snapshot.InGroups(tool, q.groups.IDs()...)
+	return q.snapshot.InGroups(tool, q.groups.GroupIDs()...)
 }
 
 // verdict returns the decision on a tool.
 func (q accessQuery) verdict(tool string) wire.Verdict {
-	d := q.subject.Authorize(tool)
+	d := q.subject.AuthorizeTool(tool)
 	v := wire.Verdict{
 		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.rule(d),
 	}
@@ -157,15 +157,15 @@ func (q accessQuery) rule(d gate.Decision) string {
 
 // grantedBy names the group that contains an allowed tool, and the role that
 // uses the group.
-func (q accessQuery) grantedBy(h *toolgroups.Handle) string {
+func (q accessQuery) grantedBy(h *toolgroups.ToolHandle) string {
 	switch {
 	case q.role.Name == "":
 		return "root uses org_management alone"
 	case q.role.Use.IsAll():
 		return "group " + string(h.Group) + ", through role " + q.role.Name + ", which uses every group"
 	}
-	for _, id := range q.role.Use.IDs() {
-		if q.snapshot.Reaches(toolgroups.BoundSet{Set: toolgroups.Of(id), Owners: q.role.GroupOwners}, h) {
+	for _, id := range q.role.Use.GroupIDs() {
+		if q.snapshot.ReachesTool(toolgroups.BoundSet{Set: toolgroups.SetOf(id), Owners: q.role.GroupOwners}, h) {
 			return "group " + string(id) + ", through role " + q.role.Name
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "phones", "ring", "open")
-	task := f.Run(t, "go") // creates the role clerk, which uses artifact and workspace
+	task := f.RunTask(t, "go") // creates the role clerk, which uses artifact and workspace
 	f.AddRole(t, "caller", "phones")
 	f.AddRole(t, "idle")
 	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
@@ -61,8 +61,8 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 
 func TestCan_DeniesTerminatedAgent(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.Run(t, "go")
-	ended, err := f.Client().TerminateAgent(t.Context(), "clerk", "")
+	f.RunTask(t, "go")
+	ended, err := f.LocalClient().TerminateAgent(t.Context(), "clerk", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,20 +72,20 @@ func TestCan_DeniesTerminatedAgent(t *testing.T) {
 	}
 }
 
-// Who lists exactly the roles and agents that Can allows.
+// Who lists exactly the roles and agents that CanCall allows.
 func TestWho_AgreesWithCan(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "phones", "ring", "open")
-	f.Run(t, "one")
-	f.Run(t, "two")
+	f.RunTask(t, "one")
+	f.RunTask(t, "two")
 	f.AddRole(t, "caller", "phones", "artifact")
 	f.AddRole(t, "idle")
 	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"all"}`)
 	names := []string{"root"}
-	for _, role := range gatewaytest.Collect(t, f.Client().ListRoles(t.Context())) {
+	for _, role := range gatewaytest.CollectAll(t, f.LocalClient().ListRoles(t.Context())) {
 		names = append(names, string(role.ID))
 	}
-	agents := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))
+	agents := gatewaytest.CollectAll(t, f.LocalClient().ListAgents(t.Context(), "", ""))
 	for _, tool := range []string{"create_role", "put_artifact", "read_file", "run_command", "ring"} {
 		for _, more := range []string{``, `,"state":"open"`, `,"group":["phones","org_management"]`} {
 			who := gatewaytest.GetJSON[wire.Holders](t, f, "POST /api/v1/can", fmt.Sprintf(`{"who":%q%s}`, tool, more))
@@ -114,7 +114,7 @@ func TestWho_AgreesWithCan(t *testing.T) {
 
 func TestWho_UnknownTool(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	status, body := f.Do(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
+	status, body := f.SendText(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
 	if status != http.StatusOK || !strings.Contains(body, `"roles":[],"agents":[]`) || !strings.Contains(body, "unknown_tool") {
 		t.Errorf("got %d %s", status, body)
 	}

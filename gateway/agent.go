@@ -36,7 +36,7 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status string) ([]org.Agent, error) {
 	list := a.org().ListAgents(task)
 	if status == "" || status == wire.AgentTerminated {
-		for agent, err := range a.rt.Ended(ctx, task) {
+		for agent, err := range a.rt.EndedAgents(ctx, task) {
 			if err != nil && ctx.Err() != nil {
 				return nil, err
 			}
@@ -64,7 +64,7 @@ func (a *api) agentStatus(agent org.Agent) string {
 	switch {
 	case agent.Status != org.Active:
 		return wire.AgentTerminated
-	case a.rt.Busy(agent.ID):
+	case a.rt.IsBusy(agent.ID):
 		return wire.AgentWorking
 	}
 	return wire.AgentIdle
@@ -115,7 +115,7 @@ func (a *api) findAgentByRole(role string) (identity.AgentID, error) {
 			continue
 		}
 		all = append(all, agent.ID)
-		if task, ok := a.org().Task(agent.Task); ok && task.Status == org.Running {
+		if task, ok := a.org().TaskByID(agent.Task); ok && task.Status == org.Running {
 			running = append(running, agent.ID)
 		}
 	}
@@ -147,7 +147,7 @@ func (a *api) agentJournal(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page := wire.Page[journal.Event]{Items: []journal.Event{}}
-	for e, err := range a.rt.Store().Read(r.Context(), agent.ID, after) {
+	for e, err := range a.rt.JournalStore().Read(r.Context(), agent.ID, after) {
 		if err != nil {
 			return nil, err
 		}

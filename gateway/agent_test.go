@@ -17,9 +17,9 @@ import (
 
 func TestListAgents_SortedWithTerminated(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
-	c := f.Client()
-	list := gatewaytest.Collect(t, c.ListAgents(t.Context(), task.ID, ""))
+	task := f.RunTask(t, "go")
+	c := f.LocalClient()
+	list := gatewaytest.CollectAll(t, c.ListAgents(t.Context(), task.ID, ""))
 	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != wire.AgentIdle {
 		t.Fatalf("agents %+v", list)
 	}
@@ -27,16 +27,16 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	if err != nil || ended.ID != list[1].ID || ended.Status != wire.AgentTerminated || ended.Reason != "enough" {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
-	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
 		t.Errorf("agents after one was terminated: %+v", list)
 	}
-	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
 		t.Errorf("terminated agents: %+v", list)
 	}
-	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
 		t.Errorf("idle agents: %+v", list)
 	}
-	if list = gatewaytest.Collect(t, c.ListAgents(t.Context(), "other", "")); len(list) != 0 {
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "other", "")); len(list) != 0 {
 		t.Errorf("agents of an unknown task: %+v", list)
 	}
 	if _, err := c.TerminateAgent(t.Context(), string(task.Top), ""); errcode.CodeOf(err) != errcode.NotChildAgent {
@@ -46,8 +46,8 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 
 func TestShowAgent_BriefAndTools(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.Run(t, "go")
-	clerk, err := f.Client().FindAgent(t.Context(), "clerk")
+	f.RunTask(t, "go")
+	clerk, err := f.LocalClient().FindAgent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +58,9 @@ func TestShowAgent_BriefAndTools(t *testing.T) {
 
 func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.Run(t, "one")
-	f.Run(t, "two")
-	_, err := f.Client().FindAgent(t.Context(), "clerk")
+	f.RunTask(t, "one")
+	f.RunTask(t, "two")
+	_, err := f.LocalClient().FindAgent(t.Context(), "clerk")
 	if errcode.CodeOf(err) != errcode.Conflict {
 		t.Fatalf("got %v, want conflict", err)
 	}
@@ -71,9 +71,9 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 		}
 		return gatewaytest.TeamModel(r)
 	})
-	f.Run(t, "one")
-	id := f.Start(t, "wait")
-	root, err := f.Client().FindAgent(t.Context(), "root")
+	f.RunTask(t, "one")
+	id := f.StartTask(t, "wait")
+	root, err := f.LocalClient().FindAgent(t.Context(), "root")
 	if err != nil || root.Task != id || root.Status != wire.AgentWorking {
 		t.Errorf("the root of the running task: %+v, %v", root, err)
 	}
@@ -87,9 +87,9 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 // starts no turn.
 func TestSendMessage_IsRecorded(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
+	task := f.RunTask(t, "go")
 	path := "POST /api/v1/agents/" + string(task.Top) + "/messages"
-	status, _ := f.Do(t, path, `{"text":"hello"}`)
+	status, _ := f.SendText(t, path, `{"text":"hello"}`)
 	if status != http.StatusAccepted {
 		t.Errorf("status %d, want 202", status)
 	}
@@ -123,9 +123,9 @@ func TestAbort_WorkingAgent(t *testing.T) {
 		<-release
 		return gatewaytest.EndAnswer("late")
 	})
-	id := f.Start(t, "go")
+	id := f.StartTask(t, "go")
 	<-reached
-	if _, err := f.Client().AbortTurn(t.Context(), "root"); err != nil {
+	if _, err := f.LocalClient().AbortTurn(t.Context(), "root"); err != nil {
 		t.Fatal(err)
 	}
 	close(release)
@@ -133,16 +133,16 @@ func TestAbort_WorkingAgent(t *testing.T) {
 	if err != nil || task.Status != org.Failed {
 		t.Errorf("the task is %v, %v, want failed", task.Status, err)
 	}
-	if _, err := f.Client().AbortTurn(t.Context(), string(task.Top)); errcode.CodeOf(err) != errcode.Conflict {
+	if _, err := f.LocalClient().AbortTurn(t.Context(), string(task.Top)); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("aborting an idle agent: %v, want conflict", err)
 	}
 }
 
 func TestJournal_ContainsAgentsEvents(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.Run(t, "go")
+	f.RunTask(t, "go")
 	var types []string
-	for _, e := range gatewaytest.Collect(t, f.Client().AgentJournal(t.Context(), "clerk")) {
+	for _, e := range gatewaytest.CollectAll(t, f.LocalClient().AgentJournal(t.Context(), "clerk")) {
 		types = append(types, string(e.Body.EventType()))
 		if _, ok := e.Body.(journal.ToolCall); ok && e.Role != "clerk" {
 			t.Errorf("a call of %s in the clerk's journal", e.Role)

@@ -15,7 +15,7 @@ import (
 // listArtifacts lists the artifacts of one task or of all, by creation time.
 func (a *api) listArtifacts(r *http.Request) (any, error) {
 	var list []runtime.Artifact
-	for artifact, err := range a.rt.Artifacts().ListArtifacts(r.Context(), identity.TaskID(r.URL.Query().Get("task"))) {
+	for artifact, err := range a.rt.ArtifactStore().ListArtifacts(r.Context(), identity.TaskID(r.URL.Query().Get("task"))) {
 		if err != nil && r.Context().Err() != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (a *api) sweep(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := a.rt.Artifacts().CollectGarbage(r.Context(), dryRun)
+	result, err := a.rt.ArtifactStore().CollectGarbage(r.Context(), dryRun)
 	return wire.SweepResult(result), err
 }
 
@@ -49,7 +49,7 @@ func (a *api) showArtifact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	artifact, content, err := a.rt.Artifacts().Get(r.Context(), r.PathValue("id"))
+	artifact, content, err := a.rt.ArtifactStore().ReadArtifact(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -28,12 +28,12 @@ func TestShowArtifact_BinaryMediaTypes(t *testing.T) {
 				}
 				return gatewaytest.TeamModel(r)
 			})
-			task := f.Run(t, "go")
-			list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), task.ID))
+			task := f.RunTask(t, "go")
+			list := gatewaytest.CollectAll(t, f.LocalClient().ListArtifacts(t.Context(), task.ID))
 			if len(list) != 1 {
 				t.Fatalf("artifacts %+v", list)
 			}
-			answer := f.Send(t, "/api/v1/artifacts/"+list[0].ID+"?content=1", "", nil)
+			answer := f.SendRequest(t, "/api/v1/artifacts/"+list[0].ID+"?content=1", "", nil)
 			if got := answer.Header().Get("Content-Type"); got != c.want || answer.Body.String() != c.content {
 				t.Errorf("served %q as %s, want %s", answer.Body, got, c.want)
 			}
@@ -48,7 +48,7 @@ func TestShowArtifact_BinaryMediaTypes(t *testing.T) {
 
 func TestSweep_DeletesUnreferencedContent(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
+	task := f.RunTask(t, "go")
 	put := []journal.Record{{Kind: "blob", Key: "orphan", Value: []byte("12345")}}
 	if _, err := f.Store.Commit(t.Context(), &journal.Batch{Put: put}); err != nil {
 		t.Fatal(err)
@@ -65,25 +65,25 @@ func TestSweep_DeletesUnreferencedContent(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.path, got, c.want)
 		}
 	}
-	if status, body := f.Do(t, "/api/v1/sweep", ""); status != http.StatusMethodNotAllowed {
+	if status, body := f.SendText(t, "/api/v1/sweep", ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d %s", status, body)
 	}
-	if status, body := f.Do(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || gatewaytest.DecodeError(t, body).Code != errcode.InvalidArguments {
+	if status, body := f.SendText(t, "POST /api/v1/sweep?dryrun=1", ""); status != http.StatusBadRequest || gatewaytest.DecodeError(t, body).Code != errcode.InvalidArguments {
 		t.Errorf("a misspelled dryRun: %d %s", status, body)
 	}
-	if list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), task.ID)); len(list) != 1 {
+	if list := gatewaytest.CollectAll(t, f.LocalClient().ListArtifacts(t.Context(), task.ID)); len(list) != 1 {
 		t.Errorf("artifacts %+v", list)
 	}
 }
 
 func TestShowArtifact_TextContent(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
-	list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), task.ID))
+	task := f.RunTask(t, "go")
+	list := gatewaytest.CollectAll(t, f.LocalClient().ListArtifacts(t.Context(), task.ID))
 	if len(list) != 1 || list[0].Task != task.ID || list[0].Type != "text" {
 		t.Fatalf("artifacts %+v", list)
 	}
-	answer := f.Send(t, "/api/v1/artifacts/artifact:"+list[0].ID+"?content=1", "", nil)
+	answer := f.SendRequest(t, "/api/v1/artifacts/artifact:"+list[0].ID+"?content=1", "", nil)
 	if got := answer.Body.String(); got != "figures" {
 		t.Errorf("content %q, want figures", got)
 	}
@@ -93,7 +93,7 @@ func TestShowArtifact_TextContent(t *testing.T) {
 	if got := answer.Header().Get("X-Content-Type-Options"); got != "nosniff" {
 		t.Errorf("X-Content-Type-Options %q, want nosniff", got)
 	}
-	if list := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), "no task")); len(list) != 0 {
+	if list := gatewaytest.CollectAll(t, f.LocalClient().ListArtifacts(t.Context(), "no task")); len(list) != 0 {
 		t.Errorf("artifacts of an unknown task: %+v", list)
 	}
 }

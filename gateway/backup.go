@@ -21,7 +21,7 @@ const (
 // connection is aborted and the checksum trailer is missing, so the client
 // cannot mistake it for a complete backup.
 func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
-	store, ok := a.rt.Store().(interface {
+	store, ok := a.rt.JournalStore().(interface {
 		WriteBackup(context.Context, io.Writer) (uint64, error)
 	})
 	if !ok || !isLocalRequest(r) {
@@ -48,7 +48,7 @@ func (a *api) backup(w http.ResponseWriter, r *http.Request) error {
 
 // isLocalRequest reports whether a request came over a Unix socket or from this
 // process. A backup contains everything, including prompts, so it is never sent
-// over a network, whoever asks.
+// over a network, not even to the operator.
 func isLocalRequest(r *http.Request) bool {
 	local := r.Context().Value(http.LocalAddrContextKey)
 	if local == nil {

@@ -33,7 +33,7 @@ import (
 func TestBackup_RestoresOrganization(t *testing.T) {
 	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
 		f := newFixture(t, gatewaytest.TeamModel)
-		task := f.Run(t, "go")
+		task := f.RunTask(t, "go")
 		from, err := dial(f).OpenBackup(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestBackup_StoreWithoutBackups(t *testing.T) {
 	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator}); err != nil {
 		t.Fatal(err)
 	}
-	status, body := f.Do(t, "/api/v1/backup", "")
+	status, body := f.SendText(t, "/api/v1/backup", "")
 	if got := gatewaytest.DecodeError(t, body); status != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}

@@ -68,19 +68,19 @@ func TestErrors_HaveOneForm(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			status, body := f.Do(t, test.path, test.body)
+			status, body := f.SendText(t, test.path, test.body)
 			if got := gatewaytest.DecodeError(t, body); status != test.status || got.Code != test.code {
 				t.Errorf("got %d %s (%s), want %d %s", status, got.Code, got.Message, test.status, test.code)
 			}
 		})
 	}
-	if _, err := f.Client().FindRole(t.Context(), "clerk"); err != nil {
+	if _, err := f.LocalClient().FindRole(t.Context(), "clerk"); err != nil {
 		t.Errorf("a rejected request changed something: %v", err)
 	}
 }
 
 func TestErrors_MethodNotAllowedListsMethods(t *testing.T) {
-	answer := newFixture(t, gatewaytest.TeamModel).Send(t, "PUT /api/v1/roles/x", "", nil)
+	answer := newFixture(t, gatewaytest.TeamModel).SendRequest(t, "PUT /api/v1/roles/x", "", nil)
 	if got, want := answer.Header().Get("Allow"), "GET, PATCH, DELETE"; got != want {
 		t.Errorf("Allow: %q, want %q", got, want)
 	}
@@ -90,7 +90,7 @@ func TestErrors_HideInternalCause(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	persisttest.Close(t, storeOf(f))
 	for _, path := range []string{"/api/v1/tasks/x", "/api/v1/artifacts/x", "/api/v1/agents/x"} {
-		status, body := f.Do(t, path, "")
+		status, body := f.SendText(t, path, "")
 		got := gatewaytest.DecodeError(t, body)
 		if status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "closed") {
 			t.Errorf("%s: %d %s, want 500 internal without the cause", path, status, body)
@@ -103,7 +103,7 @@ func TestErrors_AnswerPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := (&gatewaytest.Fixture{Handler: handler}).Do(t, "/api/v1/roles", "")
+	status, body := (&gatewaytest.Fixture{Handler: handler}).SendText(t, "/api/v1/roles", "")
 	if got := gatewaytest.DecodeError(t, body); status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "nil") {
 		t.Errorf("got %d %s", status, body)
 	}

@@ -44,7 +44,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 		s.open()
 	}
 	after = max(after, task.FirstSeq)
-	events := a.rt.Store().FollowTask(ctx, task.ID, after, follow && !ended)
+	events := a.rt.JournalStore().FollowTask(ctx, task.ID, after, follow && !ended)
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)
 	}
@@ -140,7 +140,7 @@ func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Eve
 		if err != nil {
 			return err
 		}
-		if e.Task != task || !journal.Public(e.Body) {
+		if e.Task != task || !journal.IsPublic(e.Body) {
 			continue
 		}
 		if err := authorize(); err != nil {
@@ -149,7 +149,7 @@ func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Eve
 		if s.send(e) != nil {
 			return nil
 		}
-		if _, ended := e.Body.(journal.Result); ended {
+		if _, ended := e.Body.(journal.TaskEnded); ended {
 			return nil
 		}
 	}

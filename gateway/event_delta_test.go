@@ -25,16 +25,16 @@ type streamingModel struct{ release chan struct{} }
 func (streamingModel) Window() int { return 100_000 }
 
 // Generate implements model.Model.
-func (m streamingModel) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m streamingModel) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		select {
 		case <-m.release:
 		case <-ctx.Done():
-			yield(model.Delta{}, ctx.Err())
+			yield(model.AnswerDelta{}, ctx.Err())
 			return
 		}
 		answer := model.Answer{Finish: model.FinishEnd, Text: "so\n\nit is", MessagesRead: 1}
-		_ = yield(model.Delta{Text: "so\n\n"}, nil) && yield(model.Delta{Text: "it is"}, nil) && yield(model.Delta{Answer: &answer}, nil)
+		_ = yield(model.AnswerDelta{Text: "so\n\n"}, nil) && yield(model.AnswerDelta{Text: "it is"}, nil) && yield(model.AnswerDelta{Answer: &answer}, nil)
 	}
 }
 
@@ -78,8 +78,8 @@ func TestEvents_DeltasOnRequest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := streamingModel{make(chan struct{})}
-			f := gatewaytest.New(t, persisttest.Open(t), m)
-			path := "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events"
+			f := gatewaytest.NewFixture(t, persisttest.Open(t), m)
+			path := "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events"
 			lines := follow(t, f, path+c.query, c.header, func() { close(m.release) })
 			got, ids := readEvents(t, lines)
 			if !slices.Equal(got, c.want) {
@@ -88,7 +88,7 @@ func TestEvents_DeltasOnRequest(t *testing.T) {
 			if c.header.Get("Accept") != "" && (len(ids) != len(withoutDeltas) || !slices.IsSorted(ids)) {
 				t.Errorf("got event ids %v, want %d; deltas have none", ids, len(withoutDeltas))
 			}
-			again := f.Send(t, path+"?deltas=1", "", nil).Body.String()
+			again := f.SendRequest(t, path+"?deltas=1", "", nil).Body.String()
 			if got, _ := readEvents(t, strings.Split(strings.TrimSpace(again), "\n")); !slices.Equal(got, withoutDeltas) {
 				t.Errorf("later %q, want %q", got, withoutDeltas)
 			}
@@ -129,8 +129,8 @@ func readEvents(t *testing.T, lines []string) (events, ids []string) {
 // Deltas have no id and do not change where a client resumes.
 func TestEvents_ResumeIgnoresDeltas(t *testing.T) {
 	m := streamingModel{make(chan struct{})}
-	f := gatewaytest.New(t, persisttest.Open(t), m)
-	path := "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events?follow=1&deltas=1"
+	f := gatewaytest.NewFixture(t, persisttest.Open(t), m)
+	path := "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events?follow=1&deltas=1"
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	server := httptest.NewServer(f.Handler)

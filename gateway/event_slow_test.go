@@ -48,7 +48,7 @@ func TestEvents_DropsSlowReader(t *testing.T) {
 	m, release := blockedTeamModel()
 	f := newFixture(t, m)
 	defer close(release)
-	id := f.Start(t, "go")
+	id := f.StartTask(t, "go")
 	for name, header := range map[string]http.Header{"lines": nil, "events": sseHeader} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
@@ -59,7 +59,7 @@ func TestEvents_DropsSlowReader(t *testing.T) {
 			t.Errorf("%s: the handler is still blocked", name)
 		}
 	}
-	if events := gatewaytest.Collect(t, f.Client().TaskEvents(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.EventType() != (journal.TaskStarted{}).EventType() {
+	if events := gatewaytest.CollectAll(t, f.LocalClient().TaskEvents(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.EventType() != (journal.TaskStarted{}).EventType() {
 		t.Errorf("events afterwards: %v", events)
 	}
 }

@@ -38,30 +38,30 @@ func eventIDs(t *testing.T, body string) []uint64 {
 
 func TestEvents_PublicEventsOfTaskUntilResult(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	other := f.Run(t, "other")
-	task := f.Run(t, "go")
-	events := gatewaytest.Collect(t, f.Client().TaskEvents(t.Context(), string(task.ID), 0, false))
+	other := f.RunTask(t, "other")
+	task := f.RunTask(t, "go")
+	events := gatewaytest.CollectAll(t, f.LocalClient().TaskEvents(t.Context(), string(task.ID), 0, false))
 	for _, e := range events {
-		if e.Task != task.ID || !journal.Public(e.Body) {
+		if e.Task != task.ID || !journal.IsPublic(e.Body) {
 			t.Errorf("event %d %s of task %s", e.Seq, e.Body.EventType(), e.Task)
 		}
 	}
 	if first, ok := events[0].Body.(journal.TaskStarted); !ok || first.Text != "go" {
 		t.Errorf("the first event is %+v", events[0])
 	}
-	if last, ok := events[len(events)-1].Body.(journal.Result); !ok || string(last.Result) != `"done"` {
+	if last, ok := events[len(events)-1].Body.(journal.TaskEnded); !ok || string(last.Result) != `"done"` {
 		t.Errorf("the last event is %+v", events[len(events)-1])
 	}
-	if n := len(gatewaytest.Collect(t, f.Client().TaskEvents(t.Context(), string(other.ID), 0, true))); n == 0 {
+	if n := len(gatewaytest.CollectAll(t, f.LocalClient().TaskEvents(t.Context(), string(other.ID), 0, true))); n == 0 {
 		t.Error("following a task that has ended yields no events")
 	}
 }
 
 func TestEvents_ResumeAfterLastEventID(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
+	task := f.RunTask(t, "go")
 	path := "/api/v1/tasks/" + string(task.ID) + "/events"
-	answer := f.Send(t, path, "", sseHeader)
+	answer := f.SendRequest(t, path, "", sseHeader)
 	if got := answer.Header().Get("Content-Type"); got != "text/event-stream" {
 		t.Errorf("content type %q", got)
 	}
@@ -72,14 +72,14 @@ func TestEvents_ResumeAfterLastEventID(t *testing.T) {
 	for i, n := range all[:len(all)-1] {
 		header := sseHeader.Clone()
 		header.Set("Last-Event-ID", fmt.Sprint(n))
-		got := eventIDs(t, f.Send(t, path, "", header).Body.String())
+		got := eventIDs(t, f.SendRequest(t, path, "", header).Body.String())
 		if diff := cmp.Diff(all[i+1:], got); diff != "" {
 			t.Errorf("after %d (-want +got):\n%s", n, diff)
 		}
 	}
 	header := sseHeader.Clone()
 	header.Set("Last-Event-ID", fmt.Sprint(all[len(all)-1]))
-	if got := f.Send(t, path+"?follow=1", "", header); got.Code != http.StatusNoContent {
+	if got := f.SendRequest(t, path+"?follow=1", "", header); got.Code != http.StatusNoContent {
 		t.Errorf("resuming after the last event: %d, want 204", got.Code)
 	}
 }
@@ -98,7 +98,7 @@ func TestEvents_FollowUntilResult(t *testing.T) {
 		m, release := blockedTeamModel()
 		f := newFixture(t, m)
 		c := dial(f)
-		id := f.Start(t, "go")
+		id := f.StartTask(t, "go")
 		var types []string
 		for e, err := range c.TaskEvents(t.Context(), string(id), 0, true) {
 			if err != nil {
@@ -122,10 +122,10 @@ func TestEvents_ClientStopsFollowing(t *testing.T) {
 		c := dial(f)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range c.TaskEvents(ctx, string(f.Start(t, "go")), 0, true) {
+		for range c.TaskEvents(ctx, string(f.StartTask(t, "go")), 0, true) {
 			cancel() // ends after buffered events, with an error
 		}
-		for range c.TaskEvents(t.Context(), string(f.Start(t, "go")), 0, true) {
+		for range c.TaskEvents(t.Context(), string(f.StartTask(t, "go")), 0, true) {
 			break
 		}
 	})
@@ -134,8 +134,8 @@ func TestEvents_ClientStopsFollowing(t *testing.T) {
 func TestEvents_BrokenStreamIsAnError(t *testing.T) {
 	m, release := blockedTeamModel()
 	f := newFixture(t, m)
-	c := f.Client()
-	id := f.Start(t, "go")
+	c := f.LocalClient()
+	id := f.StartTask(t, "go")
 	var broken error
 	n := 0
 	for _, err := range c.TaskEvents(t.Context(), string(id), 0, true) {
@@ -152,8 +152,8 @@ func TestEvents_BrokenStreamIsAnError(t *testing.T) {
 
 func TestEvents_OnePerLine(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
-	answer := f.Send(t, "/api/v1/tasks/"+string(task.ID)+"/events", "", nil)
+	task := f.RunTask(t, "go")
+	answer := f.SendRequest(t, "/api/v1/tasks/"+string(task.ID)+"/events", "", nil)
 	lines := bufio.NewScanner(answer.Body)
 	for n := 0; lines.Scan(); n++ {
 		var e journal.Event

@@ -16,28 +16,28 @@ import (
 func TestEvents_StreamEndsWithToken(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		end    func(all *auth.Tokens) error
+		end    func(all *auth.TokenStore) error
 		result bool
 	}{
-		{"valid", func(*auth.Tokens) error { return nil }, true},
-		{"revoked", func(all *auth.Tokens) error { return all.Replace(nil) }, false},
+		{"valid", func(*auth.TokenStore) error { return nil }, true},
+		{"revoked", func(all *auth.TokenStore) error { return all.ReplaceTokens(nil) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, release := blockedTeamModel()
 			f := newFixture(t, m)
 			token, known := gatewaytest.NewToken("ops", auth.Token{Operator: true})
-			all, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: time.Now})
+			all, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: f.Runtime.Org().RoleByID, Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := all.Replace([]auth.Token{known}); err != nil {
+			if err := all.ReplaceTokens([]auth.Token{known}); err != nil {
 				t.Fatal(err)
 			}
 			handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: all.Authenticate})
 			if err != nil {
 				t.Fatal(err)
 			}
-			url := gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.Start(t, "go")) + "/events?follow=1"
+			url := gatewaytest.ServeBehindHostCheck(t, auth.HostCheck{Tokens: all}, handler) + "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events?follow=1"
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)

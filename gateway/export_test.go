@@ -1,4 +1,4 @@
 package gateway
 
-// MaxConnections is the limit of open TCP connections.
-const MaxConnections = maxConnections
+// TrackSender marks the connection of a request as authenticated, or not.
+var TrackSender = trackSender

@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/runtime"
@@ -23,7 +24,7 @@ import (
 // newFixture returns a fixture on a store of its own, whose agents are run by m.
 func newFixture(t testing.TB, m gatewaytest.ModelFunc) *gatewaytest.Fixture {
 	t.Helper()
-	return gatewaytest.New(t, persisttest.Open(t), m)
+	return gatewaytest.NewFixture(t, persisttest.Open(t), m)
 }
 
 // newMetrics returns the metrics of a runtime that is created later, and their
@@ -31,7 +32,7 @@ func newFixture(t testing.TB, m gatewaytest.ModelFunc) *gatewaytest.Fixture {
 func newMetrics(t *testing.T, groups *toolgroups.Manager, rt **runtime.Runtime) (*metrics.Metrics, http.Handler) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	m, err := metrics.New(reg, metrics.Config{Groups: groups, Load: func() metrics.Load { return metrics.Load((*rt).Load()) }})
+	m, err := metrics.New(reg, metrics.Config{Groups: groups, Load: func() metrics.Load { return metrics.Load((*rt).CurrentLoad()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,8 @@ func newFixtureIn(t *testing.T, dir string, m gatewaytest.ModelFunc) *gatewaytes
 	counted, figures := newMetrics(t, groups, &f.Runtime)
 	rt, err := runtime.New(runtime.Config{
 		Store: f.Store, Groups: groups, Workspaces: filepath.Join(dir, "workspaces"), Observe: counted.ObserveEvent,
-		Model: func(string) (model.Model, error) { return m, nil },
+		Model:  func(string) (model.Model, error) { return m, nil },
+		Limits: runtime.Limits{TaskLimits: org.TaskLimits{Roles: 1000}, Calls: 1000}, // a call for each string of a corpus
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func FuzzRequestBody(f *testing.F) {
 	fx := newFixture(f, gatewaytest.TeamModel)
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, path := range []string{"POST /api/v1/roles?dryRun=1", "POST /api/v1/can", "POST /api/v1/agents/nobody/messages"} {
-			status, text := fx.Do(t, path, body)
+			status, text := fx.SendText(t, path, body)
 			if status >= http.StatusInternalServerError || !json.Valid([]byte(text)) {
 				t.Errorf("%s: %d %s", path, status, text)
 			}
@@ -36,8 +36,8 @@ func FuzzRequestBody(f *testing.F) {
 // code or with the requested resource, never with another one.
 func FuzzRequestURL(f *testing.F) {
 	fx := newFixture(f, gatewaytest.TeamModel)
-	task := fx.Run(f, "go")
-	artifact := gatewaytest.Collect(f, fx.Client().ListArtifacts(f.Context(), task.ID))[0].ID
+	task := fx.RunTask(f, "go")
+	artifact := gatewaytest.CollectAll(f, fx.LocalClient().ListArtifacts(f.Context(), task.ID))[0].ID
 	for at := range resources {
 		for _, id := range []string{"clerk", "root", "..", "%2e%2e", "artifact:" + artifact, "a/b", "", "\x00", "read_file", "workspace", string(task.ID), string(task.Top)} {
 			f.Add(uint8(at), id, "limit=1")
@@ -63,7 +63,7 @@ func FuzzRequestURL(f *testing.F) {
 // resources are the collections of the API.
 var resources = []string{"roles", "agents", "tasks", "tools", "tool-groups", "artifacts"}
 
-// wantResource wants an error response, or the resource with this id or name.
+// wantResource requires an error response, or the resource with this id or name.
 func wantResource(t *testing.T, id string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	switch {

@@ -7,7 +7,7 @@
 //
 // Config.Authenticate identifies the sender of each request. On the socket the
 // sender is the operator (auth.TrustLocalOwner); over TCP it is the holder of one
-// of the auth.Tokens. Routes are for the operator unless the table in routes
+// of the auth.TokenStore. Routes are for the operator unless the table in routes
 // allows callers. Callers see only what their role has; everything else is
 // answered as if it did not exist. Over TCP, auth.HostCheck must wrap the
 // handler; it checks the Host and Origin headers.
@@ -30,6 +30,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -39,7 +40,7 @@ import (
 // Config configures the handler. Runtime and Authenticate are required.
 type Config struct {
 	Runtime *runtime.Runtime
-	// Authenticate identifies the sender of each request: auth.Tokens.Authenticate,
+	// Authenticate identifies the sender of each request: auth.TokenStore.Authenticate,
 	// or auth.AlwaysOperator where only the operator can connect.
 	Authenticate auth.Authenticator
 	Log          *slog.Logger // nil discards
@@ -50,7 +51,7 @@ type Config struct {
 
 	MCP *mcpserver.Server // answers /mcp and /roles/{role}/mcp; nil answers 404
 
-	Pins *modules.Pins // tools in quarantine; nil for none
+	Pins *modules.PinStore // tools in quarantine; nil for none
 	// WaitIdle returns when accepted tools are registered; nil does not wait.
 	WaitIdle func(context.Context) error
 }
@@ -65,7 +66,7 @@ type api struct {
 	mcp          *mcpserver.Server
 	toolbox      *toolboxapi.API
 	onRefused    func(errcode.Code)
-	pins         *modules.Pins
+	pins         *modules.PinStore
 	waitIdle     func(context.Context) error
 }
 
@@ -104,7 +105,7 @@ func New(config Config) (http.Handler, error) {
 type route struct {
 	method, path string
 	query        string
-	access       auth.Access // the kinds of senders that it serves
+	access       auth.RequiredAccess // the kinds of senders that it serves
 	serve        endpoint
 }
 
@@ -121,7 +122,7 @@ func (a *api) routes() []route {
 		{"GET", "/readyz", "", auth.AccessPublic, jsonEndpoint(a.ready)},
 		{"GET", "/metrics", "", auth.AccessOperator, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status", auth.AccessOperator, jsonEndpoint(a.listTasks)},
+		{"GET", "/api/v1/tasks", paged + "status agents", auth.AccessOperator, jsonEndpoint(a.listTasks)},
 		{"GET", "/api/v1/tasks/{id}", "", auth.AccessOperator, jsonEndpoint(a.showTask)},
 		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessOperator, a.taskEvents},
 		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessOperator, jsonEndpoint(a.cancelTask)},
@@ -198,9 +199,10 @@ func routeNotFound(_ http.ResponseWriter, r *http.Request) error {
 
 // authorize returns a handler that calls the endpoint for the senders that
 // required allows.
-func (a *api) authorize(required auth.Access, serve endpoint) http.Handler {
+func (a *api) authorize(required auth.RequiredAccess, serve endpoint) http.Handler {
 	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
-		admitted, err := a.authenticate.Admit(r, required)
+		admitted, err := a.authenticate.AdmitRequest(r, required)
+		trackSender(r, err == nil && auth.SenderOf(admitted) != identity.Principal{})
 		if err != nil {
 			return err
 		}
@@ -233,4 +235,4 @@ func (a *api) withRecovery(next http.Handler) http.Handler {
 func (a *api) org() *org.Org { return a.rt.Org() }
 
 // snapshot returns the current registry of tool groups.
-func (a *api) snapshot() *toolgroups.Snapshot { return a.rt.Groups().Snapshot() }
+func (a *api) snapshot() *toolgroups.Snapshot { return a.rt.GroupManager().CurrentSnapshot() }

@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/persist/persisttest"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -18,7 +19,7 @@ func TestNew_RequiresRuntime(t *testing.T) {
 	}
 }
 
-func TestHealthAndReadiness(t *testing.T) {
+func TestHandler_HealthAndReadiness(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	if got := gatewaytest.GetJSON[wire.Health](t, f, "/healthz", ""); got != (wire.Health{Status: "ok", Version: "v0"}) {
 		t.Errorf("healthz: %+v", got)
@@ -27,8 +28,26 @@ func TestHealthAndReadiness(t *testing.T) {
 		t.Errorf("readyz: %+v", got)
 	}
 	persisttest.Close(t, storeOf(f))
-	if status, body := f.Do(t, "/readyz", ""); status != http.StatusServiceUnavailable {
+	if status, body := f.SendText(t, "/readyz", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("with a closed store readyz is %d %s, want 503", status, body)
+	}
+}
+
+// Below the disk reserve the gateway is not ready, and refuses calls with 503.
+func TestHandler_RefusesWorkBelowDiskReserve(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	caller := f.WithCaller(t, f.AddRole(t, "desk", "artifact").ID)
+	for _, reserve := range []int64{1 << 50, 1} {
+		if err := f.Runtime.ApplyConfig(runtime.OrgConfig{KeepRoles: true, Storage: runtime.StorageLimits{DiskReserve: reserve}}); err != nil {
+			t.Fatal(err)
+		}
+		for path, wanted := range map[string]string{"/readyz": `"storage_low"`, "POST /api/tool/put_artifact/invoke": "less free space than its reserve"} {
+			status, body := caller.SendText(t, path, `{"type":"t","content":1}`)
+			refused := status == http.StatusServiceUnavailable && strings.Contains(body, wanted)
+			if low := reserve > 1; refused != low || !low && status != http.StatusOK {
+				t.Errorf("%s with a reserve of %d: %d %s", path, reserve, status, body)
+			}
+		}
 	}
 }
 
@@ -43,13 +62,13 @@ func TestListTools_AndGroups(t *testing.T) {
 	if ring.Group != "desk/phones" || ring.Effect != "mutating" || len(ring.States) != 1 || len(ring.Input) == 0 {
 		t.Errorf("tool %+v", ring)
 	}
-	if tools := gatewaytest.Collect(t, f.Client().ListTools(t.Context(), "console")); len(tools) != 1 || tools[0].Name != "console_print" {
+	if tools := gatewaytest.CollectAll(t, f.LocalClient().ListTools(t.Context(), "console")); len(tools) != 1 || tools[0].Name != "console_print" {
 		t.Errorf("tools of console: %+v", tools)
 	}
-	if n := len(gatewaytest.Collect(t, f.Client().ListGroups(t.Context()))); n != 8 {
+	if n := len(gatewaytest.CollectAll(t, f.LocalClient().ListGroups(t.Context()))); n != 8 {
 		t.Errorf("%d groups, want 8", n)
 	}
-	if n := len(gatewaytest.Collect(t, f.Client().ListTools(t.Context(), ""))); n != 19 {
+	if n := len(gatewaytest.CollectAll(t, f.LocalClient().ListTools(t.Context(), ""))); n != 19 {
 		t.Errorf("%d tools, want 19", n)
 	}
 }

@@ -40,9 +40,9 @@ func (a *api) listTools(r *http.Request) (any, error) {
 		if !ok {
 			return nil, groupNotFound(id)
 		}
-		list = slices.DeleteFunc(list, func(h *toolgroups.Handle) bool { return !slices.Contains(group.Tools, h.Definition.Name) })
+		list = slices.DeleteFunc(list, func(h *toolgroups.ToolHandle) bool { return !slices.Contains(group.Tools, h.Definition.Name) })
 	}
-	byName := func(h *toolgroups.Handle) string { return h.Definition.Name }
+	byName := func(h *toolgroups.ToolHandle) string { return h.Definition.Name }
 	return paginate(r, list, byName, v.show)
 }
 
@@ -65,7 +65,7 @@ func (a *api) showTool(r *http.Request) (any, error) {
 }
 
 // toolOf converts a registered tool for the API.
-func toolOf(h *toolgroups.Handle) wire.Tool {
+func toolOf(h *toolgroups.ToolHandle) wire.Tool {
 	d := h.Definition
 	return wire.Tool{
 		Name: d.Name, Group: h.Group, Owner: h.Owner, Effect: d.Effect.String(), Description: d.Description,

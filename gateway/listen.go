@@ -96,14 +96,11 @@ func (s *socketListener) Close() error {
 	return err
 }
 
-// maxConnections limits the open TCP connections of a listener; further
-// connections wait.
-const maxConnections = 1024
-
 // ListenTCP listens on an address, host:port. It rejects an address that other
 // hosts can reach unless open is set, which requires that requests are
-// authenticated. At most 1024 connections are open; further ones wait.
-func ListenTCP(address string, open bool) (net.Listener, error) {
+// authenticated. The listener reads limits for every new connection; nil means the
+// defaults.
+func ListenTCP(address string, open bool, limits func() ConnectionLimits) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, errcode.Wrap(errcode.InvalidConfig, err, "invalid listen address %q; want HOST:PORT, such as 127.0.0.1:7464", address)
@@ -119,5 +116,5 @@ func ListenTCP(address string, open bool) (net.Listener, error) {
 	if !ok || !open && !tcp.Addr().(*net.TCPAddr).IP.IsLoopback() { // localhost may resolve to another address
 		return nil, errors.Join(fmt.Errorf("listen on %s: it resolves to %s, which is reachable from other hosts", address, l.Addr()), l.Close())
 	}
-	return newLimitListener(tcp, maxConnections), nil
+	return newLimitListener(tcp, limits), nil
 }

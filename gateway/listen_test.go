@@ -20,7 +20,7 @@ import (
 
 func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.com:0", "localhost.example.com:0"} {
-		l, err := gateway.ListenTCP(address, false)
+		l, err := gateway.ListenTCP(address, false, nil)
 		if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), "kind: gateway") {
 			t.Errorf("%s: got %v, want invalid_config", address, err)
 		}
@@ -29,24 +29,24 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "7464", "127.0.0.1", "::1"} {
-		if _, err := gateway.ListenTCP(address, true); errcode.CodeOf(err) != errcode.InvalidConfig {
+		if _, err := gateway.ListenTCP(address, true, nil); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%q: got %v, want invalid_config", address, err)
 		}
 	}
-	l, err := gateway.ListenTCP("0.0.0.0:0", true)
+	l, err := gateway.ListenTCP("0.0.0.0:0", true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	f := newFixture(t, gatewaytest.TeamModel)
-	gatewaytest.Serve(t, l, auth.HostCheck{}.Wrap(f.Handler))
+	gatewaytest.ServeListener(t, l, auth.HostCheck{}.Wrap(f.Handler))
 	for host, want := range map[string]int{"127.0.0.1": 200, "192.0.2.1": 403, "0.0.0.0": 403} {
 		status, _, body := gatewaytest.SendRaw(t, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", http.Header{"Host": {host + ":" + port}}, nil)
 		if status != want {
 			t.Errorf("host %s: %d %s, want %d", host, status, body, want)
 		}
 	}
-	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false); err == nil || !strings.Contains(err.Error(), port) {
+	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false, nil); err == nil || !strings.Contains(err.Error(), port) {
 		t.Errorf("an address in use: %v", err)
 	}
 }

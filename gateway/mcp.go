@@ -27,5 +27,5 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != "" { // the connection may outlive the sender's token
 		r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.authenticate.Revalidate(r) == nil }))
 	}
-	return a.mcp.Serve(w, r, auth.Sender(r))
+	return a.mcp.Serve(w, r, auth.SenderOf(r))
 }

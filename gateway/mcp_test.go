@@ -35,7 +35,7 @@ type mcpFixture struct {
 func newMCPFixture(t *testing.T) *mcpFixture {
 	t.Helper()
 	f := &mcpFixture{Fixture: newFixture(t, gatewaytest.TeamModel), dir: t.TempDir()}
-	set := toolgroups.Of(toolgroups.Workspace)
+	set := toolgroups.SetOf(toolgroups.Workspace)
 	role, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: "role", By: identity.ByOperator("test")}, org.RoleSpec{Name: "reader", Prompt: "p", Use: &set})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func newMCPFixture(t *testing.T) *mcpFixture {
 	}
 	authenticate := func(r *http.Request) (identity.Principal, error) {
 		if user := r.Header.Get("User"); user != "" {
-			return identity.ByCaller(identity.User(user), role.ID), nil
+			return identity.ByCaller(identity.UserName(user), role.ID), nil
 		}
 		return identity.ByOperator("operator"), nil
 	}

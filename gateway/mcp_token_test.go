@@ -58,30 +58,31 @@ func (p *upgradedConn) ask(line string) string {
 // An upgraded connection ends when its token is revoked, expires or gets another
 // role.
 func TestMCP_ConnectionEndsWithToken(t *testing.T) {
-	for why, end := range map[string]func(*auth.Tokens, auth.Token, *atomic.Int64){
-		"revoked": func(all *auth.Tokens, _ auth.Token, _ *atomic.Int64) { _ = all.Replace(nil) },
-		"expired": func(_ *auth.Tokens, _ auth.Token, hours *atomic.Int64) { hours.Store(2) },
-		"changed role": func(all *auth.Tokens, k auth.Token, _ *atomic.Int64) {
-			k.Role = "other"
-			_ = all.Replace([]auth.Token{k})
+	roleID := func(name string) identity.RoleID { return identity.RoleID(identity.DeriveID(name, "role")) }
+	for why, end := range map[string]func(*auth.TokenStore, auth.Token, *atomic.Int64){
+		"revoked": func(all *auth.TokenStore, _ auth.Token, _ *atomic.Int64) { _ = all.ReplaceTokens(nil) },
+		"expired": func(_ *auth.TokenStore, _ auth.Token, hours *atomic.Int64) { hours.Store(2) },
+		"changed role": func(all *auth.TokenStore, k auth.Token, _ *atomic.Int64) {
+			k.Role = roleID("other")
+			_ = all.ReplaceTokens([]auth.Token{k})
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			f := newFixture(t, gatewaytest.TeamModel)
-			set := toolgroups.Of(toolgroups.Workspace)
+			set := toolgroups.SetOf(toolgroups.Workspace)
 			for _, name := range []string{"reader", "other"} {
 				if _, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: identity.CallID(name), By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Prompt: "p", Use: &set}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			token, known := gatewaytest.NewToken("ci", auth.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Hour)})
+			token, known := gatewaytest.NewToken("ci", auth.Token{Role: roleID("reader"), Expires: gatewaytest.TestTime.Add(time.Hour)})
 			var hours atomic.Int64
 			now := func() time.Time { return gatewaytest.TestTime.Add(time.Duration(hours.Load()) * time.Hour) }
-			all, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: now})
+			all, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: f.Runtime.Org().RoleByID, Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := all.Replace([]auth.Token{known}); err != nil {
+			if err := all.ReplaceTokens([]auth.Token{known}); err != nil {
 				t.Fatal(err)
 			}
 			server, err := mcpserver.New(mcpserver.Config{Runtime: f.Runtime, Streaming: gateway.UntilShutdown})

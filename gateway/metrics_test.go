@@ -18,8 +18,8 @@ import (
 func TestMetrics_ServedAsText(t *testing.T) {
 	f := newFixtureIn(t, t.TempDir(), gatewaytest.TeamModel)
 	defer closeFixture(t, f)
-	f.Run(t, "go")
-	w := f.Send(t, "GET /metrics", "", nil)
+	f.RunTask(t, "go")
+	w := f.SendRequest(t, "GET /metrics", "", nil)
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		t.Fatalf("got %d %v", w.Code, w.Header())
 	}
@@ -38,7 +38,7 @@ func TestMetrics_ServedAsText(t *testing.T) {
 	for request, want := range map[string]int{
 		"POST /metrics": http.StatusMethodNotAllowed, "GET /metrics?name=x": http.StatusBadRequest, "GET /metrics/x": http.StatusNotFound,
 	} {
-		w := f.Send(t, request, "", nil)
+		w := f.SendRequest(t, request, "", nil)
 		if gatewaytest.DecodeError(t, w.Body.String()); w.Code != want {
 			t.Errorf("%s: answered %d, want %d", request, w.Code, want)
 		}
@@ -46,7 +46,7 @@ func TestMetrics_ServedAsText(t *testing.T) {
 }
 
 func TestMetrics_NotConfigured(t *testing.T) {
-	status, body := newFixture(t, gatewaytest.TeamModel).Do(t, "/metrics", "")
+	status, body := newFixture(t, gatewaytest.TeamModel).SendText(t, "/metrics", "")
 	if got := gatewaytest.DecodeError(t, body); status != http.StatusNotFound || got.Code != wire.RouteNotFound {
 		t.Errorf("got %d %s", status, body)
 	}
@@ -61,7 +61,7 @@ func TestOnRefused_CalledForEachError(t *testing.T) {
 	}
 	f.Handler = handler
 	for _, request := range []string{"GET /healthz", "GET /api/v1/roles/nobody", "GET /nowhere", "PUT /healthz", "GET /readyz?x=1"} {
-		f.Send(t, request, "", nil)
+		f.SendRequest(t, request, "", nil)
 	}
 	want := []errcode.Code{errcode.RoleNotFound, wire.RouteNotFound, wire.MethodNotAllowed, errcode.InvalidArguments}
 	if diff := cmp.Diff(want, reported); diff != "" {
@@ -71,7 +71,7 @@ func TestOnRefused_CalledForEachError(t *testing.T) {
 
 var sample = regexp.MustCompile(`^[a-z_]+(\{[a-z_]+="([^"\\]|\\.)*"(,[a-z_]+="([^"\\]|\\.)*")*\})? [-+.0-9eInf]+$`)
 
-// wantMetrics wants every line to be a comment or a sample.
+// wantMetrics requires every line to be a comment or a sample.
 func wantMetrics(t *testing.T, text string) {
 	t.Helper()
 	lines := 0

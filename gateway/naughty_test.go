@@ -42,7 +42,7 @@ var inputCases = map[string]inputCase{
 			return a.Get("name").Str == s && a.Get("rolePrompt").Str == s
 		}, []errcode.Code{errcode.InvalidRole}},
 	"a role's groups": {"create_role", func(s string) any {
-		return obj{"name": "g " + identity.Derive(s), "rolePrompt": "", "toolGroups": []string{s}}
+		return obj{"name": "g " + identity.DeriveID(s), "rolePrompt": "", "toolGroups": []string{s}}
 	},
 		func(s string, a gjson.Result) bool { return a.Get("toolGroups").String() == asJSON([]string{s}) },
 		[]errcode.Code{errcode.InvalidRole, errcode.InsufficientPermissions}},
@@ -76,7 +76,7 @@ type inputModel struct {
 	inputs []string
 
 	mu      sync.Mutex // guards results
-	results map[string][]model.Result
+	results map[string][]model.CallResult
 }
 
 func (m *inputModel) generate(r model.Request) model.Answer {
@@ -103,7 +103,7 @@ func (m *inputModel) generate(r model.Request) model.Answer {
 func (m *inputModel) record(name string, items []model.Item) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []model.Result
+	var list []model.CallResult
 	for _, item := range items {
 		if item.Result != nil {
 			list = append(list, *item.Result)
@@ -116,7 +116,7 @@ func (m *inputModel) record(name string, items []model.Item) {
 // either stored unchanged or rejected with a suitable code, and that nothing
 // changes with a restart.
 func TestNaughtyStrings_FromAgents(t *testing.T) {
-	m := &inputModel{inputs: short.Sample(t, 60, corpus.NaughtyStrings()), results: map[string][]model.Result{}}
+	m := &inputModel{inputs: short.SampleList(t, 60, corpus.NaughtyStrings()), results: map[string][]model.CallResult{}}
 	area := t.TempDir()
 	f := newFixtureIn(t, area, m.generate)
 	addVisitorRole(t, f)
@@ -129,7 +129,7 @@ func TestNaughtyStrings_FromAgents(t *testing.T) {
 		t.Run(name, func(t *testing.T) { m.check(t, name, c) })
 	}
 	t.Run("event streams have one event per line", func(t *testing.T) { wantLinesOfEvents(t, f) })
-	t.Run("metrics have one sample per line", func(t *testing.T) { wantMetrics(t, f.Send(t, "GET /metrics", "", nil).Body.String()) })
+	t.Run("metrics have one sample per line", func(t *testing.T) { wantMetrics(t, f.SendRequest(t, "GET /metrics", "", nil).Body.String()) })
 	t.Run("files stay in the workspace", func(t *testing.T) { wantFilesInside(t, area) })
 	before := snapshotOf(t, f)
 	closeFixture(t, f)
@@ -143,8 +143,8 @@ func TestNaughtyStrings_FromAgents(t *testing.T) {
 // addVisitorRole creates a role that may use and grant everything.
 func addVisitorRole(t *testing.T, f *gatewaytest.Fixture) {
 	t.Helper()
-	all := toolgroups.All()
-	if _, err := f.Client().CreateRole(t.Context(), wire.RoleRequest{Name: "visitor", Use: &all, Grant: &all}, false); err != nil {
+	all := toolgroups.AllGroups()
+	if _, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: "visitor", Use: &all, Grant: &all}, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,11 +191,11 @@ func (m *inputModel) check(t *testing.T, name string, c inputCase) {
 // per line.
 func wantLinesOfEvents(t *testing.T, f *gatewaytest.Fixture) {
 	lines := 0
-	for _, task := range gatewaytest.Collect(t, f.Client().ListTasks(t.Context(), "")) {
+	for _, task := range gatewaytest.CollectAll(t, f.LocalClient().ListTasks(t.Context(), "")) {
 		if task.Text != "a message" && task.Text != "a tool's name" {
 			continue
 		}
-		_, body := f.Do(t, "/api/v1/tasks/"+string(task.ID)+"/events", "")
+		_, body := f.SendText(t, "/api/v1/tasks/"+string(task.ID)+"/events", "")
 		for line := range strings.Lines(body) {
 			lines++
 			if !json.Valid([]byte(line)) || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' }) {
@@ -209,7 +209,7 @@ func wantLinesOfEvents(t *testing.T, f *gatewaytest.Fixture) {
 			}
 		}
 	}
-	if lines < 2*short.N(60, 515) {
+	if lines < 2*short.Count(60, 515) {
 		t.Errorf("only %d events", lines)
 	}
 }
@@ -231,7 +231,7 @@ func wantFilesInside(t *testing.T, area string) {
 			t.Errorf("%q contains %q, %v", file, content, err)
 		}
 	}
-	if count < short.N(15, 100) {
+	if count < short.Count(15, 100) {
 		t.Errorf("only %d files were written", count)
 	}
 }
@@ -239,21 +239,21 @@ func wantFilesInside(t *testing.T, area string) {
 // readSSE reads the events of a task as server-sent events.
 func readSSE(t *testing.T, f *gatewaytest.Fixture, task string) (status int, body string) {
 	t.Helper()
-	w := f.Send(t, "/api/v1/tasks/"+task+"/events", "", http.Header{"Accept": {"text/event-stream"}})
+	w := f.SendRequest(t, "/api/v1/tasks/"+task+"/events", "", http.Header{"Accept": {"text/event-stream"}})
 	return w.Code, w.Body.String()
 }
 
 // snapshotOf returns everything the API shows, as JSON.
 func snapshotOf(t *testing.T, f *gatewaytest.Fixture) map[string]string {
 	t.Helper()
-	c, all := f.Client(), map[string]string{}
-	for _, r := range gatewaytest.Collect(t, c.ListRoles(t.Context())) {
+	c, all := f.LocalClient(), map[string]string{}
+	for _, r := range gatewaytest.CollectAll(t, c.ListRoles(t.Context())) {
 		all["role "+string(r.ID)] = asJSON(r)
 	}
-	for _, task := range gatewaytest.Collect(t, c.ListTasks(t.Context(), "")) {
+	for _, task := range gatewaytest.CollectAll(t, c.ListTasks(t.Context(), "")) {
 		all["task "+string(task.ID)] = asJSON(task)
 	}
-	for _, a := range gatewaytest.Collect(t, c.ListArtifacts(t.Context(), "")) {
+	for _, a := range gatewaytest.CollectAll(t, c.ListArtifacts(t.Context(), "")) {
 		content, err := c.ArtifactContent(t.Context(), a.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -263,14 +263,14 @@ func snapshotOf(t *testing.T, f *gatewaytest.Fixture) map[string]string {
 			t.Errorf("an artifact of type %q contains %q and %s", a.Type, content, a.Meta)
 		}
 	}
-	for _, a := range gatewaytest.Collect(t, c.ListAgents(t.Context(), "", "")) {
+	for _, a := range gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", "")) {
 		var journal bytes.Buffer
-		for _, e := range gatewaytest.Collect(t, c.AgentJournal(t.Context(), string(a.ID))) {
+		for _, e := range gatewaytest.CollectAll(t, c.AgentJournal(t.Context(), string(a.ID))) {
 			journal.WriteString(asJSON(e) + "\n")
 		}
 		all["journal of "+string(a.ID)] = journal.String()
 	}
-	if len(all) < short.N(60, 500) {
+	if len(all) < short.Count(60, 500) {
 		t.Errorf("only %d entries", len(all))
 	}
 	return all
@@ -283,9 +283,9 @@ func TestNaughtyStrings_InRequests(t *testing.T) {
 	area := t.TempDir()
 	f := newFixtureIn(t, area, gatewaytest.TeamModel)
 	defer closeFixture(t, f)
-	f.Run(t, "go")
+	f.RunTask(t, "go")
 	before := filesIn(t, area)
-	inputs := short.Sample(t, 300, append(corpus.NaughtyStrings(), corpus.Paths()...))
+	inputs := short.SampleList(t, 300, append(corpus.NaughtyStrings(), corpus.TraversalPaths()...))
 	for i, s := range inputs {
 		for _, resource := range resources {
 			r := "/api/v1/" + resource + "/" + strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
@@ -311,11 +311,11 @@ func TestNaughtyStrings_InRequests(t *testing.T) {
 	}
 }
 
-// wantCode sends a request and wants JSON: the resource called name, if that is
+// wantCode sends a request and requires JSON: the resource called name, if that is
 // set, or an error that is not internal.
 func wantCode(t *testing.T, f *gatewaytest.Fixture, path, body, name string) {
 	t.Helper()
-	w := f.Send(t, path, body, nil)
+	w := f.SendRequest(t, path, body, nil)
 	switch {
 	case w.Code >= http.StatusInternalServerError || w.Code >= 300 && w.Code < 400:
 		t.Errorf("%s %s: answered %d %s", path, body, w.Code, w.Body)

@@ -34,10 +34,14 @@ func parsePaging(r *http.Request) (paging, error) {
 	}
 	after, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 	if err != nil {
-		return p, errcode.New(errcode.InvalidArguments, "invalid query parameter \"cursor\"; use the value of next from the previous page").With("field", "cursor")
+		return p, errInvalidCursor()
 	}
 	p.after = string(after)
 	return p, nil
+}
+
+func errInvalidCursor() error {
+	return errcode.New(errcode.InvalidArguments, "invalid query parameter \"cursor\"; use the value of next from the previous page").With("field", "cursor")
 }
 
 // encodeCursor returns the cursor after the item with this key.
@@ -65,8 +69,11 @@ func paginate[T, U any](r *http.Request, list []T, key func(T) string, show func
 // creationKey is the sort key of items that are sorted by creation time: a text
 // that sorts like the time, then the id.
 func creationKey(t time.Time, id string) string {
-	return t.UTC().Format("2006-01-02T15:04:05.000000000Z ") + id
+	return t.UTC().Format(creationLayout) + " " + id
 }
+
+// creationLayout is the form of the time in a creationKey.
+const creationLayout = "2006-01-02T15:04:05.000000000Z"
 
 // unchanged is a conversion for paginate that returns its argument.
 func unchanged[T any](v T) T { return v }

@@ -47,7 +47,7 @@ func TestPaging_ContinuesAfterDeletion(t *testing.T) {
 		f.AddRole(t, name)
 	}
 	page := gatewaytest.GetJSON[wire.Page[wire.Role]](t, f, "/api/v1/roles?limit=2", "")
-	if _, err := f.Client().DeleteRole(t.Context(), "b", false); err != nil {
+	if _, err := f.LocalClient().DeleteRole(t.Context(), "b", false); err != nil {
 		t.Fatal(err)
 	}
 	page = gatewaytest.GetJSON[wire.Page[wire.Role]](t, f, "/api/v1/roles?limit=2&cursor="+page.Next, "")
@@ -58,8 +58,8 @@ func TestPaging_ContinuesAfterDeletion(t *testing.T) {
 
 func TestPaging_Journal(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	task := f.Run(t, "go")
-	whole := gatewaytest.Collect(t, f.Client().AgentJournal(t.Context(), string(task.Top)))
+	task := f.RunTask(t, "go")
+	whole := gatewaytest.CollectAll(t, f.LocalClient().AgentJournal(t.Context(), string(task.Top)))
 	if len(whole) < 5 {
 		t.Fatalf("the journal has %d events", len(whole))
 	}

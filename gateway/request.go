@@ -33,7 +33,7 @@ func decode[T any](r *http.Request) (T, error) {
 	if err != nil {
 		return v, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
 	}
-	if err := strictjson.Object(data, keySetOf(reflect.TypeFor[T]())); err != nil {
+	if err := strictjson.CheckObject(data, keySetOf(reflect.TypeFor[T]())); err != nil {
 		return v, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
 	if err := rejectNulls(data); err != nil {

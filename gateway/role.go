@@ -84,7 +84,7 @@ func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error)
 func (a *api) role(role org.Role) wire.Role {
 	out := wire.Role{Role: role}
 	snapshot, seen := a.snapshot(), map[toolgroups.GroupID]bool{}
-	for _, id := range append(role.Use.IDs(), role.Grant.IDs()...) {
+	for _, id := range append(role.Use.GroupIDs(), role.Grant.GroupIDs()...) {
 		owner := snapshot.GroupOwner(id)
 		if inert := owner == "" || owner != role.GroupOwners[id]; inert && !seen[id] {
 			out.Dangling = append(out.Dangling, id)
@@ -96,7 +96,7 @@ func (a *api) role(role org.Role) wire.Role {
 
 // roleName returns a role's name, also of deleted roles.
 func (a *api) roleName(id identity.RoleID) string {
-	if role, ok := a.org().Role(id); ok {
+	if role, ok := a.org().RoleByID(id); ok {
 		return role.Name
 	}
 	return string(id)

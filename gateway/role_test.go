@@ -25,7 +25,7 @@ func TestCreateRole_DefaultsToAllGroups(t *testing.T) {
 			t.Errorf("%s: got %s %+v, want %s", body, got, role, want)
 		}
 	}
-	if status, _ := f.Do(t, "POST /api/v1/roles", `{"name":"d"}`); status != http.StatusCreated {
+	if status, _ := f.SendText(t, "POST /api/v1/roles", `{"name":"d"}`); status != http.StatusCreated {
 		t.Errorf("status %d, want 201", status)
 	}
 }
@@ -33,20 +33,20 @@ func TestCreateRole_DefaultsToAllGroups(t *testing.T) {
 func TestRoles_DryRunChangesNothing(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddRole(t, "clerk", "artifact")
-	none := toolgroups.Of()
-	plan, err := f.Client().CreateRole(t.Context(), wire.RoleRequest{Name: "new"}, true)
+	none := toolgroups.SetOf()
+	plan, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: "new"}, true)
 	if err != nil || plan.Name != "new" || plan.ID != "" {
 		t.Errorf("planned %+v, %v", plan, err)
 	}
-	change, err := f.Client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &none}, true)
+	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &none}, true)
 	if err != nil || change.Role.Use.Has("artifact") || change.Role.Revision != 2 {
 		t.Errorf("update would be %+v, %v", change, err)
 	}
-	change, err = f.Client().DeleteRole(t.Context(), "clerk", true)
+	change, err = f.LocalClient().DeleteRole(t.Context(), "clerk", true)
 	if err != nil || change.Role.Status != org.Deleted {
 		t.Errorf("delete would be %+v, %v", change, err)
 	}
-	roles := gatewaytest.Collect(t, f.Client().ListRoles(t.Context()))
+	roles := gatewaytest.CollectAll(t, f.LocalClient().ListRoles(t.Context()))
 	if len(roles) != 1 || roles[0].Revision != 1 || !roles[0].Use.Has("artifact") {
 		t.Errorf("after the dry runs: %+v", roles)
 	}
@@ -54,33 +54,33 @@ func TestRoles_DryRunChangesNothing(t *testing.T) {
 
 func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.Run(t, "go")
-	clerk, err := f.Client().FindAgent(t.Context(), "clerk")
+	f.RunTask(t, "go")
+	clerk, err := f.LocalClient().FindAgent(t.Context(), "clerk")
 	if err != nil {
 		t.Fatal(err)
 	}
-	use := toolgroups.Of("artifact", "console")
-	change, err := f.Client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
+	use := toolgroups.SetOf("artifact", "console")
+	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := org.Diff{{
+	want := org.PermissionDiff{{
 		Agent: clerk.ID, Role: "clerk", Gains: []string{"console_print"},
 		Loses: []string{"get_workspace_info", "list_files", "read_file", "write_file"},
 	}}
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
-	if change, err = f.Client().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
+	if change, err = f.LocalClient().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	if len(change.Diff) != 1 || len(change.Diff[0].Loses) != 3 {
 		t.Errorf("deleting it means %+v, want the loss of three tools", change.Diff)
 	}
-	if _, err := f.Client().FindRole(t.Context(), "clerk"); errcode.CodeOf(err) != errcode.RoleNotFound {
+	if _, err := f.LocalClient().FindRole(t.Context(), "clerk"); errcode.CodeOf(err) != errcode.RoleNotFound {
 		t.Errorf("the deleted role is %v, want role_not_found", err)
 	}
-	if clerk, err = f.Client().FindAgent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
+	if clerk, err = f.LocalClient().FindAgent(t.Context(), string(clerk.ID)); err != nil || len(clerk.Tools) != 0 || clerk.Role != "clerk" {
 		t.Errorf("its agent: %+v, %v", clerk, err)
 	}
 }
@@ -98,8 +98,8 @@ func TestRole_DanglingGroups(t *testing.T) {
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
 		t.Errorf("the newcomer's group is not what was meant (-want +got):\n%s", diff)
 	}
-	use := toolgroups.Of("phones", "artifact")
-	change, err := f.Client().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
+	use := toolgroups.SetOf("phones", "artifact")
+	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Use: &use}, false)
 	if err != nil || change.Role.Dangling != nil {
 		t.Errorf("after an update: %+v, %v", change.Role, err)
 	}
@@ -109,7 +109,7 @@ func TestRole_FoundByUnusualNames(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	for _, name := range []string{"..", ".", "a/b", "a b", "ä?#%2F", "{id}"} {
 		made := f.AddRole(t, name)
-		if got, err := f.Client().FindRole(t.Context(), name); err != nil || got.ID != made.ID {
+		if got, err := f.LocalClient().FindRole(t.Context(), name); err != nil || got.ID != made.ID {
 			t.Errorf("%q: got %v, %v", name, got.ID, err)
 		}
 	}

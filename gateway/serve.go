@@ -20,7 +20,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 	defer shutdown()
 	var work sync.WaitGroup
 	server := &http.Server{
-		Handler:           withWaitGroup(&work, handler),
+		Handler:           withWaitGroup(&work, trackRequests(handler)),
+		ConnContext:       withConn,
+		ConnState:         watchConnState,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

@@ -66,7 +66,7 @@ func TestServe_EndsStreamsOnShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var broken error
-	for _, err := range c.TaskEvents(t.Context(), string(f.Start(t, "go")), 0, true) {
+	for _, err := range c.TaskEvents(t.Context(), string(f.StartTask(t, "go")), 0, true) {
 		cancel()
 		broken = err
 	}

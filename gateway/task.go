@@ -1,34 +1,80 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 )
 
-// listTasks lists tasks by creation time.
+// listTasks lists tasks, newest first, with agents=1 each with its agents.
 func (a *api) listTasks(r *http.Request) (any, error) {
 	status, err := enumParam(r, "status", string(org.Running), string(org.Done), string(org.Failed), string(org.Cancelled))
 	if err != nil {
 		return nil, err
 	}
-	list := a.org().ListTasks()
-	if status != "" {
-		list = slices.DeleteFunc(list, func(t org.Task) bool { return string(t.Status) != status })
+	withAgents, err := boolParam(r, "agents")
+	if err != nil {
+		return nil, err
 	}
-	byAge := func(t org.Task) string { return creationKey(t.CreatedAt, string(t.ID)) }
-	return paginate(r, list, byAge, func(t org.Task) wire.Task {
-		stored, err := a.rt.TaskRecord(r.Context(), t.ID)
-		if err != nil { // show what is in memory
-			a.log.Error("task record unreadable; showing it without text", "task", t.ID, "error", err)
-			stored = t
+	list, next, err := a.pageOfTasks(r, org.TaskStatus(status))
+	if err != nil {
+		return nil, err
+	}
+	var agents map[identity.TaskID][]org.Agent
+	if withAgents {
+		if agents, err = a.rt.AgentsOfTasks(r.Context(), list); err != nil {
+			return nil, err
 		}
-		stored.Result = nil
-		return taskOf(stored)
-	})
+	}
+	page := wire.Page[wire.Task]{Items: []wire.Task{}, Next: next}
+	for _, t := range list {
+		item := taskOf(a.storedTask(r.Context(), t))
+		item.Result = nil
+		for _, agent := range agents[t.ID] {
+			item.Agents = append(item.Agents, a.agent(agent))
+		}
+		page.Items = append(page.Items, item)
+	}
+	return page, nil
+}
+
+// pageOfTasks returns the page of tasks that a request selects, and the cursor of the
+// next page. The cursor is the last task of the page.
+func (a *api) pageOfTasks(r *http.Request, status org.TaskStatus) (list []org.Task, next string, err error) {
+	p, err := parsePaging(r)
+	if err != nil {
+		return nil, "", err
+	}
+	var before *org.Task
+	if p.after != "" {
+		at, id, _ := strings.Cut(p.after, " ")
+		created, err := time.Parse(creationLayout, at)
+		if err != nil {
+			return nil, "", errInvalidCursor()
+		}
+		before = &org.Task{ID: identity.TaskID(id), CreatedAt: created}
+	}
+	list = a.org().NewestTasks(before, status, p.limit+1)
+	if len(list) > p.limit {
+		last := list[p.limit-1]
+		list, next = list[:p.limit], encodeCursor(creationKey(last.CreatedAt, string(last.ID)))
+	}
+	return list, next, nil
+}
+
+// storedTask returns the record of a task, or what is in memory if it cannot be read.
+func (a *api) storedTask(ctx context.Context, t org.Task) org.Task {
+	stored, err := a.rt.TaskRecord(ctx, t.ID)
+	if err != nil {
+		a.log.Error("task record unreadable; showing it without text", "task", t.ID, "error", err)
+		return t
+	}
+	return stored
 }
 
 // showTask answers with one task, its result and its usage.

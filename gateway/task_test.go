@@ -16,18 +16,18 @@ func TestCancel_RunningTask(t *testing.T) {
 		<-release
 		return gatewaytest.EndAnswer("late")
 	})
-	id := f.Start(t, "go")
+	id := f.StartTask(t, "go")
 	<-reached
-	task, err := f.Client().CancelTask(t.Context(), string(id), "no longer needed")
+	task, err := f.LocalClient().CancelTask(t.Context(), string(id), "no longer needed")
 	close(release)
 	if err != nil || task.Status != org.Cancelled || !strings.Contains(task.Error.Message, "no longer needed") {
 		t.Fatalf("got %+v, %v", task, err)
 	}
-	again, err := f.Client().CancelTask(t.Context(), string(id), "")
+	again, err := f.LocalClient().CancelTask(t.Context(), string(id), "")
 	if err != nil || again.Error.Message != task.Error.Message {
 		t.Errorf("cancelled again: %+v, %v", again, err)
 	}
-	if list := gatewaytest.Collect(t, f.Client().ListTasks(t.Context(), "cancelled")); len(list) != 1 || list[0].Text != "go" {
+	if list := gatewaytest.CollectAll(t, f.LocalClient().ListTasks(t.Context(), "cancelled")); len(list) != 1 || list[0].Text != "go" {
 		t.Errorf("cancelled tasks: %+v", list)
 	}
 }

@@ -45,7 +45,7 @@ func (a *api) quarantine(ctx context.Context, name string) ([]modules.PendingToo
 // withQuarantine adds the pending definition to a tool, if the sender is the
 // operator. It reports false if there is neither a tool nor a definition.
 func (a *api) withQuarantine(r *http.Request, t wire.Tool, found bool) (wire.Tool, bool, error) {
-	if auth.Sender(r).Kind != identity.Operator {
+	if auth.SenderOf(r).Kind != identity.Operator {
 		return t, found, nil
 	}
 	list, err := a.quarantine(r.Context(), r.PathValue("name"))

@@ -22,13 +22,13 @@ import (
 // newQuarantineFixture returns a fixture whose module "fs" first offered read
 // and write, and then a changed write and a third tool. The function returns a
 // handler for an Authenticate.
-func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.Pins, func(auth.Authenticator) http.Handler) {
+func newQuarantineFixture(t *testing.T) (*gatewaytest.Fixture, *modules.PinStore, func(auth.Authenticator) http.Handler) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	pins := modules.NewPins(f.Runtime.OwnerStore())
-	pin := func(tool, description string) modules.Pin {
-		return modules.Pin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
+	pins := modules.NewPinStore(f.Runtime.OwnerStore())
+	pin := func(tool, description string) modules.ToolPin {
+		return modules.ToolPin{Tool: tool, Description: description, Input: json.RawMessage(`{"type":"object"}`)}
 	}
-	for _, offer := range [][]modules.Pin{
+	for _, offer := range [][]modules.ToolPin{
 		{pin("read", "reads"), pin("write", "writes")},
 		{pin("read", "reads"), pin("write", "writes elsewhere"), pin("erase", "erases")},
 	} {
@@ -77,7 +77,7 @@ func TestQuarantine_OperatorListsAndAccepts(t *testing.T) {
 	if err != nil || accepted.Name != "fs__write" || accepted.QuarantineEntry.Quarantined {
 		t.Errorf("got %+v, %v", accepted, err)
 	}
-	p, err := pins.Get(ctx, modules.OwnerOf("fs"))
+	p, err := pins.ReadPins(ctx, modules.OwnerOf("fs"))
 	if err != nil || len(p.Active) != 2 || len(p.Pending) != 1 || p.Pending[0].Name != "fs__erase" {
 		t.Errorf("got %+v, %v", p, err)
 	}

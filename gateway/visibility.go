@@ -24,39 +24,39 @@ type visibility struct {
 // visibilityFor returns the visibility for the sender of a request.
 func (a *api) visibilityFor(r *http.Request) visibility {
 	v := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
-	switch p := auth.Sender(r); p.Kind {
+	switch p := auth.SenderOf(r); p.Kind {
 	case identity.Operator:
 		v.all = true
 	case identity.Caller:
-		if role, ok := a.org().Role(p.Role); ok && role.Status == org.Active {
-			v.role, v.view = role, a.org().RoleView(p.Role, toolgroups.All())
+		if role, ok := a.org().RoleByID(p.Role); ok && role.Status == org.Active {
+			v.role, v.view = role, a.org().RoleView(p.Role, toolgroups.AllGroups())
 		}
 	}
 	return v
 }
 
 // has reports whether the sender sees a tool.
-func (v visibility) has(h *toolgroups.Handle) bool { return v.all || v.view.Has(h) }
+func (v visibility) has(h *toolgroups.ToolHandle) bool { return v.all || v.view.HasTool(h) }
 
 // tool returns a visible tool.
-func (v visibility) tool(name string) (*toolgroups.Handle, bool) {
+func (v visibility) tool(name string) (*toolgroups.ToolHandle, bool) {
 	h, ok := v.snapshot.LookupTool(name)
 	return h, ok && v.has(h)
 }
 
 // tools returns the visible tools, sorted by name.
-func (v visibility) tools() []*toolgroups.Handle {
-	return slices.DeleteFunc(v.snapshot.Tools(), func(h *toolgroups.Handle) bool { return !v.has(h) })
+func (v visibility) tools() []*toolgroups.ToolHandle {
+	return slices.DeleteFunc(v.snapshot.ListTools(), func(h *toolgroups.ToolHandle) bool { return !v.has(h) })
 }
 
 // group returns a group with its visible tools. It reports false if no tool of
 // it is visible, or the role does not use the group.
 func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
-	info, ok := v.snapshot.Group(id)
+	info, ok := v.snapshot.LookupGroup(id)
 	if !ok || v.all {
 		return info, ok
 	}
-	if !v.snapshot.Covers(toolgroups.BoundSet{Set: v.role.Use, Owners: v.role.GroupOwners}, id) {
+	if !v.snapshot.CoversGroup(toolgroups.BoundSet{Set: v.role.Use, Owners: v.role.GroupOwners}, id) {
 		return toolgroups.GroupInfo{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {
@@ -70,7 +70,7 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 // groups returns the visible groups, sorted by id.
 func (v visibility) groups() []toolgroups.GroupInfo {
 	var list []toolgroups.GroupInfo
-	for _, g := range v.snapshot.Groups() {
+	for _, g := range v.snapshot.ListGroups() {
 		if group, ok := v.group(g.ID); ok {
 			list = append(list, group)
 		}
@@ -79,11 +79,11 @@ func (v visibility) groups() []toolgroups.GroupInfo {
 }
 
 // filter removes the groups that are not visible from a set.
-func (v visibility) filter(set *toolgroups.Set) *toolgroups.Set {
+func (v visibility) filter(set *toolgroups.GroupSet) *toolgroups.GroupSet {
 	if set == nil || set.IsAll() || v.all {
 		return set
 	}
-	filtered := toolgroups.Of(slices.DeleteFunc(set.IDs(), func(id toolgroups.GroupID) bool {
+	filtered := toolgroups.SetOf(slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool {
 		_, visible := v.group(id)
 		return !visible
 	})...)
@@ -92,11 +92,11 @@ func (v visibility) filter(set *toolgroups.Set) *toolgroups.Set {
 
 // groupOf returns the group that a tool is shown in: its own, or the first
 // visible group that contains it if the caller's role does not use its own.
-func (v visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
+func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
 	if _, ok := v.group(h.Group); ok {
 		return h.Group
 	}
-	for _, id := range v.role.Use.IDs() {
+	for _, id := range v.role.Use.GroupIDs() {
 		if _, ok := v.group(id); ok && v.snapshot.InGroups(h.Definition.Name, id) {
 			return id
 		}
@@ -105,7 +105,7 @@ func (v visibility) groupOf(h *toolgroups.Handle) toolgroups.GroupID {
 }
 
 // show converts a tool for the sender.
-func (v visibility) show(h *toolgroups.Handle) wire.Tool {
+func (v visibility) show(h *toolgroups.ToolHandle) wire.Tool {
 	out := toolOf(h)
 	out.Group = v.groupOf(h)
 	return out

@@ -26,18 +26,18 @@ func newCallerFixture(t *testing.T) (f *gatewaytest.Fixture, mine, theirs org.Ro
 	f.AddTool(t, "desk/stated", "stated_tool", "ready")
 	f.AddTool(t, "secret/theirs", "secret_tool")
 	mine, theirs = f.AddRole(t, "mine", "desk/mine", "desk/stated", "workspace"), f.AddRole(t, "secret keepers", "secret/theirs", "command")
-	f.Run(t, "secret task")
+	f.RunTask(t, "secret task")
 	return f, mine, theirs
 }
 
 func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	f, mine, _ := newCallerFixture(t)
-	c := f.AsCaller(t, mine.ID).Client()
+	c := f.WithCaller(t, mine.ID).LocalClient()
 	var tools, groups []string
-	for _, tool := range gatewaytest.Collect(t, c.ListTools(t.Context(), "")) {
+	for _, tool := range gatewaytest.CollectAll(t, c.ListTools(t.Context(), "")) {
 		tools = append(tools, tool.Name)
 	}
-	for _, g := range gatewaytest.Collect(t, c.ListGroups(t.Context())) {
+	for _, g := range gatewaytest.CollectAll(t, c.ListGroups(t.Context())) {
 		groups = append(groups, fmt.Sprintf("%s %d", g.ID, g.Count))
 	}
 	if got, want := strings.Join(tools, " "), "get_workspace_info list_files own_tool read_file stated_tool write_file"; got != want {
@@ -49,22 +49,22 @@ func TestCaller_SeesToolsAndGroupsOfRole(t *testing.T) {
 	if tool, err := c.FindTool(t.Context(), "own_tool"); err != nil || tool.Group != "desk/mine" {
 		t.Errorf("its own tool: %+v, %v", tool, err)
 	}
-	if n := len(gatewaytest.Collect(t, c.ListTools(t.Context(), "workspace"))); n != 4 {
+	if n := len(gatewaytest.CollectAll(t, c.ListTools(t.Context(), "workspace"))); n != 4 {
 		t.Errorf("workspace has %d tools, want 4", n)
 	}
-	if _, err := f.Client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
+	if _, err := f.LocalClient().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(gatewaytest.Collect(t, c.ListTools(t.Context(), ""))) + len(gatewaytest.Collect(t, c.ListGroups(t.Context()))); n != 0 {
+	if n := len(gatewaytest.CollectAll(t, c.ListTools(t.Context(), ""))) + len(gatewaytest.CollectAll(t, c.ListGroups(t.Context()))); n != 0 {
 		t.Errorf("in a deleted role it sees %d tools and groups", n)
 	}
 }
 
 func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
-	c := f.AsCaller(t, mine.ID).Client()
-	clerk := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))[1]
-	only := func(ids ...toolgroups.GroupID) *toolgroups.Set { set := toolgroups.Of(ids...); return &set }
+	c := f.WithCaller(t, mine.ID).LocalClient()
+	clerk := gatewaytest.CollectAll(t, f.LocalClient().ListAgents(t.Context(), "", ""))[1]
+	only := func(ids ...toolgroups.GroupID) *toolgroups.GroupSet { set := toolgroups.SetOf(ids...); return &set }
 	for _, test := range []struct {
 		name string
 		q    wire.Question
@@ -102,7 +102,7 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 			t.Errorf("a question about %s: %v", name, err)
 		}
 	}
-	if _, err := f.Client().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
+	if _, err := f.LocalClient().DeleteRole(t.Context(), string(mine.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := c.CheckAccess(t.Context(), wire.Question{Tool: "own_tool"}); err != nil || v.Allowed || v.Code != errcode.RoleNotFound {
@@ -114,8 +114,8 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 // exist.
 func TestCaller_OthersLookNonexistent(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
-	caller := f.AsCaller(t, mine.ID)
-	clerk := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))[1]
+	caller := f.WithCaller(t, mine.ID)
+	clerk := gatewaytest.CollectAll(t, f.LocalClient().ListAgents(t.Context(), "", ""))[1]
 	for _, form := range []string{
 		"GET /api/tool/%s", "GET /api/toolset/%s", "POST /api/tool/%s/invoke {}", "GET /roles/%s/api/toolset", "GET /roles/%s/api/tool/own_tool",
 		"POST /roles/%s/api/tool/own_tool/invoke {}", "GET /roles/mine/api/toolset/%s", "POST /roles/mine/api/tool/%s/invoke {}",
@@ -136,10 +136,10 @@ func TestCaller_OthersLookNonexistent(t *testing.T) {
 // whatever the route, method and body.
 func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 	f, mine, theirs := newCallerFixture(t)
-	operator, caller := f, f.AsCaller(t, mine.ID)
-	agents := gatewaytest.Collect(t, f.Client().ListAgents(t.Context(), "", ""))
-	task := gatewaytest.Collect(t, f.Client().ListTasks(t.Context(), ""))[0]
-	artifact := gatewaytest.Collect(t, f.Client().ListArtifacts(t.Context(), ""))[0]
+	operator, caller := f, f.WithCaller(t, mine.ID)
+	agents := gatewaytest.CollectAll(t, f.LocalClient().ListAgents(t.Context(), "", ""))
+	task := gatewaytest.CollectAll(t, f.LocalClient().ListTasks(t.Context(), ""))[0]
+	artifact := gatewaytest.CollectAll(t, f.LocalClient().ListArtifacts(t.Context(), ""))[0]
 	ids := []string{string(theirs.ID), string(task.ID), artifact.ID, string(agents[0].ID), string(agents[1].ID)}
 	words := append(slices.Clone(ids), "secret", "run_command", "create_role", "clerk", "figures")
 	requests, rejected, revealing := 0, 0, 0
@@ -150,7 +150,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 			}
 		}
 		requests++
-		status, answer := caller.Do(t, path, body)
+		status, answer := caller.SendText(t, path, body)
 		if status >= 400 {
 			rejected++
 		}
@@ -159,7 +159,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 				t.Errorf("%s %s answers a caller with %q: %.300s", path, body, word, answer)
 			}
 		}
-		if _, all := operator.Do(t, path, body); slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) }) {
+		if _, all := operator.SendText(t, path, body); slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) }) {
 			revealing++
 		}
 	}
@@ -177,7 +177,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 				}
 				if method == http.MethodGet || strings.HasSuffix(path, "/can") || strings.HasSuffix(path, "/invoke") {
 					try(method+" "+filled, body)
-				} else if status, answer := caller.Do(t, method+" "+filled, body); status != http.StatusForbidden {
+				} else if status, answer := caller.SendText(t, method+" "+filled, body); status != http.StatusForbidden {
 					t.Errorf("%s %s: %d %s, want 403", method, filled, status, answer)
 				}
 			}
@@ -188,7 +188,7 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 	}
 	for _, id := range ids {
 		for _, thing := range resources {
-			status, answer := caller.Do(t, "/api/v1/"+thing+"/"+id, "")
+			status, answer := caller.SendText(t, "/api/v1/"+thing+"/"+id, "")
 			if status != http.StatusForbidden && status != http.StatusNotFound {
 				t.Errorf("%s %s: %d %s", thing, id, status, answer)
 			}
@@ -205,18 +205,18 @@ func TestRoutes_AccessBySender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unauthenticated, caller, agent := &gatewaytest.Fixture{Handler: handler}, f.AsCaller(t, mine.ID), f.As(t, func(*http.Request) (identity.Principal, error) { return identity.ByAgent("a"), nil })
+	unauthenticated, caller, agent := &gatewaytest.Fixture{Handler: handler}, f.WithCaller(t, mine.ID), f.WithAuthenticator(t, func(*http.Request) (identity.Principal, error) { return identity.ByAgent("a"), nil })
 	for path, want := range map[string][3]int{ // statuses for an unauthenticated sender, a caller, and an agent, which has no access
 		"/healthz": {200, 200, 200}, "/readyz": {200, 200, 200}, "/": {401, 200, 403}, "/metrics": {401, 403, 403},
 		"/api/v1/tools": {401, 200, 403}, "/api/v1/roles": {401, 403, 403}, "/nowhere": {401, 404, 403}, "PUT /api/v1/roles": {401, 405, 403},
 	} {
 		for i, sender := range []*gatewaytest.Fixture{unauthenticated, caller, agent} {
-			if status, body := sender.Do(t, path, ""); status != want[i] {
+			if status, body := sender.SendText(t, path, ""); status != want[i] {
 				t.Errorf("%s, %d: %d %s, want %d", path, i, status, body, want[i])
 			}
 		}
 	}
-	if _, body := unauthenticated.Do(t, "/healthz", ""); strings.Contains(body, "v0") {
+	if _, body := unauthenticated.SendText(t, "/healthz", ""); strings.Contains(body, "v0") {
 		t.Errorf("the version is shown without authentication: %s", body)
 	}
 	index := gatewaytest.GetJSON[wire.Index](t, caller, "/", "")

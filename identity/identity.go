@@ -5,7 +5,7 @@
 // expected. They are opaque strings:
 //
 //	task := identity.TaskID(identity.NewID())            // random, sorts by age
-//	agent := identity.Derive(string(callID), "agent")    // the same for the same call
+//	agent := identity.DeriveID(string(callID), "agent")    // the same for the same call
 //
 // What a call creates gets an id that is derived from the call. A call that is repeated
 // after a crash then finds what it has created already.
@@ -34,40 +34,40 @@ type TaskID string
 // CallID identifies one call of a tool. It is the idempotency key of the call.
 type CallID string
 
-// User is the name of a person or program outside the organization.
-type User string
+// UserName is the name of a person or program outside the organization.
+type UserName string
 
-// Kind is the kind of a Principal.
-type Kind uint8
+// PrincipalKind is the kind of a Principal.
+type PrincipalKind uint8
 
 // The kinds of Principal. The zero Kind may do nothing.
 const (
-	None          Kind = iota
-	Agent              // an agent of the organization
-	Caller             // an external user who acts in a role
-	Operator           // the holder of the data directory or of an operator token
-	Configuration      // the configuration files of the operator
+	None          PrincipalKind = iota
+	Agent                       // an agent of the organization
+	Caller                      // an external user who acts in a role
+	Operator                    // the holder of the data directory or of an operator token
+	Configuration               // the configuration files of the operator
 )
 
 // Principal is the originator of a call or of a change. Everything is denied to the zero
 // Principal. Principals are comparable.
 type Principal struct {
-	Kind  Kind
-	Agent AgentID // of an Agent
-	Role  RoleID  // of a Caller
-	User  User    // of a Caller or an Operator
+	Kind  PrincipalKind
+	Agent AgentID  // of an Agent
+	Role  RoleID   // of a Caller
+	User  UserName // of a Caller or an Operator
 }
 
 // ByAgent returns the Principal of an agent.
 func ByAgent(id AgentID) Principal { return Principal{Kind: Agent, Agent: id} }
 
 // ByCaller returns the Principal of an external user who acts in a role.
-func ByCaller(user User, role RoleID) Principal {
+func ByCaller(user UserName, role RoleID) Principal {
 	return Principal{Kind: Caller, User: user, Role: role}
 }
 
 // ByOperator returns the Principal of the operator. user is for the record only.
-func ByOperator(user User) Principal { return Principal{Kind: Operator, User: user} }
+func ByOperator(user UserName) Principal { return Principal{Kind: Operator, User: user} }
 
 // String returns a name of p for people and for records, such as "agent:ID",
 // "user:NAME@ROLE" or "operator". It is "nobody" for the zero Principal. Different
@@ -94,7 +94,7 @@ func (p Principal) Key() string {
 	case Agent:
 		return string(p.Agent)
 	case Caller:
-		return Derive("caller", string(p.User), string(p.Role))
+		return DeriveID("caller", string(p.User), string(p.Role))
 	}
 	return ""
 }
@@ -106,14 +106,14 @@ var namespace = uuid.MustParse("6f2f5f0e-6c1b-5a57-9d0c-2f3c1d6a7b10")
 // parts have different encodings.
 var separatorEscaper = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 
-// Derive returns the id of a list of parts. The same parts always have the same id, and
+// DeriveID returns the id of a list of parts. The same parts always have the same id, and
 // different lists have different ids, except for collisions of hashes of 122 bits.
 //
 // If the first part is an id that sorts by age (UUID version 7 or 8), the result is a
 // UUID version 8 with the same time and a hash of 74 bits. It sorts next to that id, so
 // that what is created together is stored together. Otherwise the result is a UUID
-// version 5. Derive is safe for concurrent use.
-func Derive(parts ...string) string {
+// version 5. DeriveID is safe for concurrent use.
+func DeriveID(parts ...string) string {
 	id := uuidV5(parts)
 	if len(parts) > 0 {
 		if from, err := uuid.Parse(parts[0]); err == nil && (from.Version() == 7 || from.Version() == 8) {
@@ -124,13 +124,22 @@ func Derive(parts ...string) string {
 	return id.String()
 }
 
-// DeriveAt is Derive for something that happens at the time t. The id is a UUID version 8
+// DeriveIDAt is DeriveID for something that happens at the time t. The id is a UUID version 8
 // and sorts among the ids of the same millisecond.
-func DeriveAt(t time.Time, parts ...string) string {
+func DeriveIDAt(t time.Time, parts ...string) string {
 	id := uuidV5(parts)
 	ms := binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli()))
 	copy(id[:timestampSize], ms[2:])
 	id[6] = id[6]&0x0F | 0x80
+	return id.String()
+}
+
+// FirstIDAt returns the least id of those that sort by age and were created at the time t
+// or later.
+func FirstIDAt(t time.Time) string {
+	var id uuid.UUID
+	ms := binary.BigEndian.AppendUint64(nil, uint64(max(0, t.UnixMilli())))
+	copy(id[:timestampSize], ms[2:])
 	return id.String()
 }
 
@@ -150,6 +159,12 @@ func uuidV5(parts []string) uuid.UUID {
 	id[6], id[8] = id[6]&0x0F|0x50, id[8]&0x3F|0x80 // version 5 of RFC 9562
 	return id
 }
+
+// IsID reports whether text has the form of the ids that this package makes.
+func IsID(text string) bool { return len(text) == idLength && uuid.Validate(text) == nil }
+
+// idLength is the length of a UUID with its four hyphens.
+const idLength = 36
 
 // NewID returns a new random id, a UUID version 7. Ids sort by age.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -14,7 +14,7 @@ import (
 
 func Example() {
 	fmt.Println(identity.ByAgent("a1"), identity.ByCaller("ann", "guest"), identity.ByOperator("me"), identity.Principal{})
-	fmt.Println(identity.Derive("call 1", "agent"))
+	fmt.Println(identity.DeriveID("call 1", "agent"))
 	// Output:
 	// agent:a1 user:ann@guest operator nobody
 	// 7d0de922-b027-5a1a-8335-31a74b97e7f6
@@ -50,8 +50,8 @@ func TestDerive(t *testing.T) {
 	}
 	seen := map[string][]string{}
 	for _, parts := range lists {
-		id := identity.Derive(parts...)
-		if id != identity.Derive(slices.Clone(parts)...) {
+		id := identity.DeriveID(parts...)
+		if id != identity.DeriveID(slices.Clone(parts)...) {
 			t.Errorf("%q has two ids", parts)
 		}
 		if other, ok := seen[id]; ok {
@@ -94,7 +94,7 @@ func TestDerive_SortsByAge(t *testing.T) {
 	first := time.UnixMilli(1_700_000_000_000)
 	var calls []string
 	for i := range 100 {
-		calls = append(calls, identity.DeriveAt(first.Add(time.Duration(i)*time.Millisecond), "agent", fmt.Sprint(i)))
+		calls = append(calls, identity.DeriveIDAt(first.Add(time.Duration(i)*time.Millisecond), "agent", fmt.Sprint(i)))
 	}
 	if !slices.IsSorted(calls) {
 		t.Error("later calls sort before earlier ones")
@@ -102,14 +102,14 @@ func TestDerive_SortsByAge(t *testing.T) {
 	seen := map[string]bool{}
 	for _, call := range append(calls, identity.NewID()) {
 		for _, what := range []string{"agent", "message"} {
-			id := identity.Derive(call, what)
-			if id[:13] != call[:13] || id[14] != '8' || id == call || seen[id] || id != identity.Derive(call, what) {
+			id := identity.DeriveID(call, what)
+			if id[:13] != call[:13] || id[14] != '8' || id == call || seen[id] || id != identity.DeriveID(call, what) {
 				t.Errorf("of %s: got %s", call, id)
 			}
 			seen[id] = true
 		}
 	}
-	if a, b := identity.DeriveAt(first, "x"), identity.DeriveAt(first, "y"); a == b || uuid.MustParse(a).Version() != 8 {
+	if a, b := identity.DeriveIDAt(first, "x"), identity.DeriveIDAt(first, "y"); a == b || uuid.MustParse(a).Version() != 8 {
 		t.Errorf("got %s and %s", a, b)
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// Type names a kind of event. The values are part of the API.
-type Type string
+// EventType names a kind of event. The values are part of the API.
+type EventType string
 
-// Body is the content of an event of one type. The set of bodies is closed.
-type Body interface {
-	EventType() Type
+// EventBody is the content of an event of one type. The set of bodies is closed.
+type EventBody interface {
+	EventType() EventType
 	body()
 }
 
@@ -73,14 +73,21 @@ type ToolCall struct {
 	Call     identity.CallID `json:"call"`
 	Tool     string          `json:"tool"`
 	Args     json.RawMessage `json:"args,omitempty"`
+	ArgsHash string          `json:"argsHash,omitempty"` // SHA-256, in hex, of arguments that are recorded elsewhere: in the answer, or for an external caller as stored content
+	ArgsSize int             `json:"argsSize,omitempty"` // their bytes
 	Group    string          `json:"group,omitempty"`
 	Decision string          `json:"decision"` // Allowed or Denied
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	Rule     string          `json:"rule,omitempty"` // the toolgroups.Rule that denied the call
+	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call
 	Epoch    uint64          `json:"epoch"`
 	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means Mutating
 	Caller   string          `json:"caller,omitempty"` // the identity.Principal that called, unless it is an agent
+
+	// Of a denied call of a caller, which may have sent anything. Those of an agent are in
+	// its answer.
+	ArgsDigest string `json:"argsDigest,omitempty"` // SHA-256 of the arguments, hexadecimal
+	ArgsStart  string `json:"argsStart,omitempty"`  // their first 512 bytes, without secrets
 }
 
 // Decisions of a ToolCall.
@@ -115,13 +122,13 @@ type StateTransition struct {
 	Caller string `json:"caller,omitempty"` // as in ToolCall
 }
 
-// RoleChanged records that a role was created, updated or deleted.
+// RoleChanged records that a role was created, updated, deleted or revived.
 type RoleChanged struct {
 	RoleID identity.RoleID `json:"roleId"`
-	Change string          `json:"change"` // created, updated or deleted
+	Change string          `json:"change"` // created, updated, deleted or revived
 	By     string          `json:"by"`
 	Record json.RawMessage `json:"record"`         // the role after the change
-	Diff   json.RawMessage `json:"diff,omitempty"` // an org.Diff
+	Diff   json.RawMessage `json:"diff,omitempty"` // an org.PermissionDiff
 	Epoch  uint64          `json:"epoch"`
 }
 
@@ -144,22 +151,22 @@ type GroupUnregistered struct {
 // ContextCompressed records a compression: the model is sent Summary in place
 // of the first Items of the conversation from then on.
 type ContextCompressed struct {
-	Call    identity.CallID `json:"call,omitempty"` // the call that requested it
-	Summary string          `json:"summary"`
-	Items   int             `json:"items"`
-	Usage   model.Usage     `json:"usage,omitzero"` // of the summary request, if the runtime made one
+	Call    identity.CallID  `json:"call,omitempty"` // the call that requested it
+	Summary string           `json:"summary"`
+	Items   int              `json:"items"`
+	Usage   model.TokenUsage `json:"usage,omitzero"` // of the summary request, if the runtime made one
 }
 
-// Failed records that an agent's turn ended with an error. Messages after the
+// TurnFailed records that an agent's turn ended with an error. Messages after the
 // first MessagesRead were not read in the turn; zero means that all were.
-type Failed struct {
+type TurnFailed struct {
 	Code         errcode.Code `json:"code"`
 	Message      string       `json:"message"`
 	MessagesRead int          `json:"read,omitempty"`
 }
 
-// Result records the end of a task.
-type Result struct {
+// TaskEnded records the end of a task.
+type TaskEnded struct {
 	Status string          `json:"status"` // done, failed or cancelled
 	Result json.RawMessage `json:"result,omitempty"`
 	Code   errcode.Code    `json:"code,omitempty"`
@@ -167,23 +174,23 @@ type Result struct {
 }
 
 // Types of the events.
-func (TaskStarted) EventType() Type       { return "task_started" }
-func (AgentSpawned) EventType() Type      { return "agent_spawned" }
-func (AgentTerminated) EventType() Type   { return "agent_terminated" }
-func (MessageSent) EventType() Type       { return "message" }
-func (MessageReceived) EventType() Type   { return "message_taken" }
-func (ModelAnswered) EventType() Type     { return "model_answered" }
-func (ModelDelta) EventType() Type        { return "model_delta" }
-func (ToolCall) EventType() Type          { return "tool_call" }
-func (ToolResult) EventType() Type        { return "tool_result" }
-func (ToolError) EventType() Type         { return "tool_error" }
-func (StateTransition) EventType() Type   { return "state_transition" }
-func (RoleChanged) EventType() Type       { return "role_changed" }
-func (GroupRegistered) EventType() Type   { return "group_registered" }
-func (GroupUnregistered) EventType() Type { return "group_unregistered" }
-func (ContextCompressed) EventType() Type { return "context_compressed" }
-func (Failed) EventType() Type            { return "error" }
-func (Result) EventType() Type            { return "result" }
+func (TaskStarted) EventType() EventType       { return "task_started" }
+func (AgentSpawned) EventType() EventType      { return "agent_spawned" }
+func (AgentTerminated) EventType() EventType   { return "agent_terminated" }
+func (MessageSent) EventType() EventType       { return "message" }
+func (MessageReceived) EventType() EventType   { return "message_taken" }
+func (ModelAnswered) EventType() EventType     { return "model_answered" }
+func (ModelDelta) EventType() EventType        { return "model_delta" }
+func (ToolCall) EventType() EventType          { return "tool_call" }
+func (ToolResult) EventType() EventType        { return "tool_result" }
+func (ToolError) EventType() EventType         { return "tool_error" }
+func (StateTransition) EventType() EventType   { return "state_transition" }
+func (RoleChanged) EventType() EventType       { return "role_changed" }
+func (GroupRegistered) EventType() EventType   { return "group_registered" }
+func (GroupUnregistered) EventType() EventType { return "group_unregistered" }
+func (ContextCompressed) EventType() EventType { return "context_compressed" }
+func (TurnFailed) EventType() EventType        { return "error" }
+func (TaskEnded) EventType() EventType         { return "result" }
 
 func (TaskStarted) body()       {}
 func (AgentSpawned) body()      {}
@@ -200,17 +207,17 @@ func (RoleChanged) body()       {}
 func (GroupRegistered) body()   {}
 func (GroupUnregistered) body() {}
 func (ContextCompressed) body() {}
-func (Failed) body()            {}
-func (Result) body()            {}
+func (TurnFailed) body()        {}
+func (TaskEnded) body()         {}
 
-// Public reports whether an event is shown outside its agent's journal.
-func Public(b Body) bool {
+// IsPublic reports whether an event is shown outside its agent's journal.
+func IsPublic(b EventBody) bool {
 	_, internal := b.(MessageReceived)
 	return !internal
 }
 
 // decodeBody decodes the body of a type from an event's flat object.
-func decodeBody(t Type, data []byte) (Body, error) {
+func decodeBody(t EventType, data []byte) (EventBody, error) {
 	for _, decode := range decoders {
 		if b, err := decode(t, data); b != nil || err != nil {
 			return b, err
@@ -220,15 +227,15 @@ func decodeBody(t Type, data []byte) (Body, error) {
 }
 
 // decoders has a decoder for each Body.
-var decoders = []func(Type, []byte) (Body, error){
+var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
-	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[Failed], decoder[Result],
+	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[TaskEnded],
 }
 
 // decoder decodes a body of type B. It returns nil for other types.
-func decoder[B Body](t Type, data []byte) (Body, error) {
+func decoder[B EventBody](t EventType, data []byte) (EventBody, error) {
 	var b B
 	if b.EventType() != t {
 		return nil, nil

@@ -50,7 +50,7 @@ type Event struct {
 	Task   identity.TaskID
 	Agent  identity.AgentID
 	Role   string
-	Body   Body
+	Body   EventBody
 }
 
 // Message is a message to an agent that was not received yet. Seq is set by
@@ -91,6 +91,11 @@ type Batch struct {
 	// batch but not change what is in it. If it fails, nothing is committed and
 	// Commit returns its error.
 	Prepare func(*Batch) error
+
+	// Measured, if set, is called once after Prepare, in commit order, with the size of
+	// each event in bytes, as it is encoded. The records that it returns are added to
+	// Put.
+	Measured func(sizes []int) []Record
 }
 
 // Log is an append-only log of events. Methods are safe for concurrent use.
@@ -113,42 +118,66 @@ type Mailbox interface {
 	RunnableAgents(ctx context.Context) ([]identity.AgentID, error)           // agents with unfinished work
 }
 
-// Records reads the stored records.
-type Records interface {
+// RecordReader reads the stored records.
+type RecordReader interface {
 	ReadRecord(ctx context.Context, kind, key string) (value []byte, err error) // nil if there is none
 	// ReadRecords yields the records of a kind whose keys have a prefix, sorted by
 	// key.
 	ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[Record, error]
+	// ReadRecordsFrom yields the records of a kind whose keys are not less than
+	// from, sorted by key.
+	ReadRecordsFrom(ctx context.Context, kind, from string) iter.Seq2[Record, error]
 	// ReadEntries is Records without the values, which may be large. It does not
 	// read them, so it also yields damaged ones.
 	ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[RecordInfo, error]
 }
 
-// Follower reads the whole log in order.
-type Follower interface {
+// EventFollower reads the whole log in order.
+type EventFollower interface {
 	// FollowEvents yields the events after a sequence number. With wait it continues
 	// with new events until ctx ends.
 	FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[Event, error]
-	// FollowTask is Follow for one task. For events of other tasks it yields
+	// FollowTask is FollowEvents for one task. For events of other tasks it yields
 	// only the sequence number, without a body, to report how far the log was
 	// read.
 	FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[Event, error]
 	LastSeq() uint64 // sequence number of the last event
 }
 
+// StopNotifier is implemented by stores that can stop without a commit that fails.
+type StopNotifier interface {
+	// NotifyStop calls fn in its own goroutine when the store stops, except by
+	// Close. The function that it returns cancels that, and reports whether it
+	// did so before the call.
+	NotifyStop(fn func(reason error)) (cancel func() bool)
+}
+
 // Store is a complete store.
 type Store interface {
 	Log
 	Mailbox
-	Records
-	Follower
+	RecordReader
+	EventFollower
+}
+
+// DiskStore is implemented by stores that are on a disk.
+type DiskStore interface {
+	// DiskSpace returns the space of the disk. The error is errors.ErrUnsupported
+	// if the system or the file system does not report it.
+	DiskSpace() (DiskSpace, error)
+}
+
+// DiskSpace is the space of a disk in bytes.
+type DiskSpace struct {
+	Free  uint64 // that the process may use
+	Total uint64
 }
 
 // header has the fields that all events have in JSON, in the API and on disk.
 type header struct {
 	Seq    uint64           `json:"seq,omitempty"`
 	At     time.Time        `json:"at"`
-	Type   Type             `json:"type"`
+	Type   EventType        `json:"type"`
 	Stream identity.AgentID `json:"stream,omitempty"`
 	Task   identity.TaskID  `json:"task,omitempty"`
 	Agent  identity.AgentID `json:"agent,omitempty"`

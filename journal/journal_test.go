@@ -35,7 +35,7 @@ func Example() {
 
 // bodies has every Body with its fields set, and the names of its JSON fields.
 var bodies = []struct {
-	body   journal.Body
+	body   journal.EventBody
 	fields string
 }{
 	{journal.TaskStarted{Text: "t", Caller: "operator", Groups: []string{"g"}, State: "s"}, "text caller groups state"},
@@ -44,7 +44,7 @@ var bodies = []struct {
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
 	{journal.MessageReceived{Message: message}, "message"},
 	{journal.ModelAnswered{Answer: model.Answer{Text: "x", Value: json.RawMessage(`{"v":1}`), Calls: []model.Call{{ID: "c", Provider: "p", Name: "n", Args: json.RawMessage(`{}`)}},
-		Finish: model.FinishToolCalls, MessagesRead: 2, Log: []string{"l"}, Usage: model.Usage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
+		Finish: model.FinishToolCalls, MessagesRead: 2, Log: []string{"l"}, Usage: model.TokenUsage{Input: 1, Output: 2}, Tools: []string{"n"}, State: "s"}}, "answer"},
 	{journal.ToolCall{Call: "c", Tool: "t", Args: json.RawMessage(`{"a":[1]}`), Group: "g", Decision: journal.Allowed, Code: errcode.UnknownTool, Reason: "r", Epoch: 1}, "call tool args group decision code reason epoch"},
 	{journal.ToolResult{Call: "c", Tool: "t", Result: json.RawMessage(`"text"`)}, "call tool result"},
 	{journal.ToolError{Call: "c", Tool: "t", Code: errcode.ToolTimeout, Result: json.RawMessage(`{"error":"tool_timeout"}`)}, "call tool code result"},
@@ -53,13 +53,13 @@ var bodies = []struct {
 	{journal.GroupRegistered{Group: "g", Owner: "o", Tools: []string{"t"}, Epoch: 3}, "group owner tools epoch"},
 	{journal.GroupUnregistered{Group: "g", Owner: "o", Epoch: 4}, "group owner epoch"},
 	{journal.ContextCompressed{Summary: "s", Items: 5}, "summary items"},
-	{journal.Failed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
-	{journal.Result{Status: "failed", Result: json.RawMessage(`null`), Code: errcode.TaskStalled, Error: "e"}, "status result code error"},
+	{journal.TurnFailed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
+	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Code: errcode.TaskStalled, Error: "e"}, "status result code error"},
 }
 
 var message = model.Message{ID: "m", From: "user", To: "a", Task: "t", Payload: json.RawMessage(`{"text":"<é>"}`), CreatedAt: time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC)}
 
-func event(b journal.Body) journal.Event {
+func event(b journal.EventBody) journal.Event {
 	return journal.Event{Seq: 9, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Stream: "s", Task: "t", Agent: "a", Role: "r", Body: b}
 }
 
@@ -72,7 +72,7 @@ func TestEvent_RoundTripIsFlatJSON(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := strictjson.Object(text, nil); err != nil {
+				if err := strictjson.CheckObject(text, nil); err != nil {
 					t.Errorf("%s: %v", text, err)
 				}
 				head := "seq at type stream task agent role "
@@ -133,13 +133,13 @@ func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
 		"state_transition role_changed group_registered group_unregistered context_compressed error result")
 	var public []string
-	seen := map[journal.Type]bool{}
+	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {
 		if seen[tt.body.EventType()] {
 			t.Errorf("two bodies have type %s", tt.body.EventType())
 		}
 		seen[tt.body.EventType()] = true
-		if journal.Public(tt.body) {
+		if journal.IsPublic(tt.body) {
 			public = append(public, string(tt.body.EventType()))
 		}
 	}
@@ -148,14 +148,14 @@ func TestType_PublicTypes(t *testing.T) {
 	if diff := cmp.Diff(public, api); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}
-	if !seen["message_taken"] || journal.Public(journal.MessageReceived{}) {
+	if !seen["message_taken"] || journal.IsPublic(journal.MessageReceived{}) {
 		t.Error("MessageReceived is public or missing")
 	}
 }
 
 func TestEvent_ZeroBodiesRoundTrip(t *testing.T) {
 	for _, tt := range bodies {
-		zero := reflect.Zero(reflect.TypeOf(tt.body)).Interface().(journal.Body)
+		zero := reflect.Zero(reflect.TypeOf(tt.body)).Interface().(journal.EventBody)
 		text, err := json.Marshal(event(zero))
 		if err != nil {
 			t.Errorf("%s: %v", zero.EventType(), err)
@@ -181,11 +181,11 @@ func TestEvent_UnmarshalRejects(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := event(journal.Failed{})
+			e := event(journal.TurnFailed{})
 			if err := json.Unmarshal([]byte(tt.doc), &e); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			if diff := cmp.Diff(e, event(journal.Failed{})); diff != "" {
+			if diff := cmp.Diff(e, event(journal.TurnFailed{})); diff != "" {
 				t.Errorf("the event changed (-got +want):\n%s", diff)
 			}
 		})
@@ -199,7 +199,7 @@ func TestEvent_MarshalRejects(t *testing.T) {
 	}{
 		{"no body", event(nil)},
 		{"invalid JSON arguments", event(journal.ToolCall{Args: json.RawMessage(`{`)})},
-		{"year of five digits", journal.Event{At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), Body: journal.Failed{}}},
+		{"year of five digits", journal.Event{At: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), Body: journal.TurnFailed{}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

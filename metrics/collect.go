@@ -27,7 +27,7 @@ func (r *registryCollector) Describe(to chan<- *prometheus.Desc) { to <- r.group
 
 // Collect implements prometheus.Collector.
 func (r *registryCollector) Collect(to chan<- prometheus.Metric) {
-	for group, tools := range toolsPerGroup(r.labels.groups.Snapshot().Groups()) {
+	for group, tools := range toolsPerGroup(r.labels.groups.CurrentSnapshot().ListGroups()) {
 		to <- gauge(r.groups, tools, group)
 	}
 	for state, tools := range r.labels.toolsPerState() {
@@ -54,7 +54,7 @@ type loadCollector struct {
 	m    *Metrics
 	load func() Load
 
-	agents, tasks, messages, commits *prometheus.Desc
+	agents, tasks, messages, commits, disk, recorded *prometheus.Desc
 }
 
 // newLoadCollector returns a collector that calls load at each scrape.
@@ -66,6 +66,9 @@ func newLoadCollector(m *Metrics, load func() Load) *loadCollector {
 		prometheus.NewDesc("rolecall_mailbox_depth",
 			"Messages waiting now: unread in the mailboxes of agents that this process created, or delayed until they are due.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_commits_total", "Commits to the journal since the process started.", nil, nil),
+		prometheus.NewDesc("rolecall_disk_bytes",
+			"Space of the disk of the data directory now: free, and reserve, below which no new work begins. Absent if the system does not report it.", []string{"kind"}, nil),
+		prometheus.NewDesc("rolecall_recorded_bytes", "Bytes that the organization has recorded: events, artifacts and recordings.", nil, nil),
 	}
 }
 
@@ -75,6 +78,8 @@ func (l *loadCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- l.tasks
 	to <- l.messages
 	to <- l.commits
+	to <- l.disk
+	to <- l.recorded
 }
 
 // Collect implements prometheus.Collector.
@@ -89,6 +94,11 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	to <- gauge(l.messages, max(0, unread-now.Delayed), "unread") // delayed messages are counted in unread when they are sent
 	to <- gauge(l.messages, now.Delayed, "delayed")
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))
+	to <- prometheus.MustNewConstMetric(l.recorded, prometheus.GaugeValue, float64(now.Recorded))
+	if now.DiskReserve > 0 {
+		to <- prometheus.MustNewConstMetric(l.disk, prometheus.GaugeValue, float64(now.DiskFree), "free")
+		to <- prometheus.MustNewConstMetric(l.disk, prometheus.GaugeValue, float64(now.DiskReserve), "reserve")
+	}
 }
 
 // gauge returns one sample of a gauge.

@@ -16,8 +16,8 @@ import (
 // The table of docs/metrics.md lists exactly the registered metrics with kind,
 // labels and help text.
 func TestDocs_ListAllMetrics(t *testing.T) {
-	f := newFixture(t, metrics.Load{})
-	for _, e := range append(taskEvents(), at(0, journal.ModelAnswered{Answer: model.Answer{Usage: model.Usage{Input: 1, Cost: 1}}})) {
+	f := newFixture(t, metrics.Load{DiskFree: 1, DiskReserve: 1})
+	for _, e := range append(taskEvents(), at(0, journal.ModelAnswered{Answer: model.Answer{Usage: model.TokenUsage{Input: 1, Cost: 1}}})) {
 		f.ObserveEvent(e)
 	}
 	list, err := f.Gather()

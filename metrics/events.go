@@ -100,7 +100,7 @@ func (m *Metrics) observeTurn(e journal.Event, a *agent, outcome string) {
 
 // addUsage counts tokens and cost. Providers report the numbers, so negative
 // ones are ignored.
-func (m *Metrics) addUsage(role string, u model.Usage) {
+func (m *Metrics) addUsage(role string, u model.TokenUsage) {
 	for _, t := range []struct {
 		kind string
 		n    int
@@ -166,7 +166,7 @@ func (m *Metrics) observeStateTime(a *agent, at int64, next string) {
 }
 
 // turnFailed records the duration of a turn that failed.
-func (m *Metrics) turnFailed(e journal.Event, b journal.Failed) {
+func (m *Metrics) turnFailed(e journal.Event, b journal.TurnFailed) {
 	m.countEscalation(b.Code)
 	if a := m.tracker.agentFor(e); a != nil {
 		a.beginTurn()
@@ -175,7 +175,7 @@ func (m *Metrics) turnFailed(e journal.Event, b journal.Failed) {
 }
 
 // taskFinished counts the result of a task and forgets its agents.
-func (m *Metrics) taskFinished(e journal.Event, b journal.Result) {
+func (m *Metrics) taskFinished(e journal.Event, b journal.TaskEnded) {
 	m.tasks.series(statusLabel(b.Status), "", "").Inc()
 	at := e.At.UnixNano()
 	for id, a := range m.tracker.tasks[e.Task] {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -29,15 +30,15 @@ var operator = identity.ByOperator("test")
 type modelFunc func(r model.Request) model.Answer
 
 // Generate implements model.Model.
-func (f modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (f modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		a := f(r)
 		for _, item := range r.Items {
 			if item.Message != nil {
 				a.MessagesRead++
 			}
 		}
-		yield(model.Delta{Answer: &a}, nil)
+		yield(model.AnswerDelta{Answer: &a}, nil)
 	}
 }
 
@@ -52,7 +53,7 @@ func deniedCallsModel(r model.Request) model.Answer {
 		}
 	}
 	if names := []string{"enter", "open", "enter", "secret", "made_up"}; step < len(names) {
-		return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: names[step], Args: json.RawMessage(`{}`)}}, Usage: model.Usage{Input: 10, Output: 1}}
+		return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: names[step], Args: json.RawMessage(`{}`)}}, Usage: model.TokenUsage{Input: 10, Output: 1}}
 	}
 	return model.Answer{Finish: model.FinishEnd, Text: "done"}
 }
@@ -64,7 +65,7 @@ func (f *fixture) newRuntime(t *testing.T, store journal.Store) *runtime.Runtime
 	return f.newRuntimeWith(t, store, modelFunc(deniedCallsModel), org.React)
 }
 
-func (f *fixture) newRuntimeWith(t *testing.T, store journal.Store, m model.Model, pattern org.Pattern) *runtime.Runtime {
+func (f *fixture) newRuntimeWith(t *testing.T, store journal.Store, m model.Model, pattern org.CollaborationPattern) *runtime.Runtime {
 	t.Helper()
 	rt, err := runtime.New(runtime.Config{
 		Store: store, Groups: f.groups, Observe: f.ObserveEvent,
@@ -75,7 +76,7 @@ func (f *fixture) newRuntimeWith(t *testing.T, store journal.Store, m model.Mode
 	}
 	t.Cleanup(func() { rt.Close() })
 	f.register(t, "vault", newTool(t, "secret", tool.Options{}))
-	use := toolgroups.Of("door")
+	use := toolgroups.SetOf("door")
 	if _, err := rt.CreateRole(t.Context(), tool.Call{By: operator}, org.RoleSpec{Name: "guide", Use: &use, Pattern: pattern}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func newFixture(t testing.TB, load metrics.Load) *fixture {
 
 func (f *fixture) register(t testing.TB, id toolgroups.GroupID, tools ...tool.Tool) {
 	t.Helper()
-	if _, err := f.groups.RegisterGroup("test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.groups, "test", toolgroups.Group{ID: id, Tools: tools}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -195,9 +196,9 @@ func contains(list []string, s string) bool {
 var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // at returns an event of agent a in task t, some seconds after began.
-func at(seconds float64, body journal.Body) journal.Event { return eventOf("a", seconds, body) }
+func at(seconds float64, body journal.EventBody) journal.Event { return eventOf("a", seconds, body) }
 
-func eventOf(agent identity.AgentID, seconds float64, body journal.Body) journal.Event {
+func eventOf(agent identity.AgentID, seconds float64, body journal.EventBody) journal.Event {
 	return journal.Event{
 		At: began.Add(time.Duration(seconds * float64(time.Second))), Task: "t", Agent: agent, Stream: agent, Role: "guide", Body: body,
 	}
@@ -207,7 +208,7 @@ func messageTo(to string) journal.MessageSent {
 	return journal.MessageSent{Message: model.Message{Task: "t", To: to}}
 }
 
-func answer(finish model.Finish, tools ...string) journal.ModelAnswered {
+func answer(finish model.FinishReason, tools ...string) journal.ModelAnswered {
 	return journal.ModelAnswered{Answer: model.Answer{Finish: finish, Tools: tools, State: "shut"}}
 }
 
@@ -238,7 +239,7 @@ func taskEvents() []journal.Event {
 		at(5, journal.ToolResult{Call: "1", Tool: "open"}),
 		at(5, journal.StateTransition{Tool: "open", From: "shut", To: "open"}),
 		at(8, answer(model.FinishEnd)),
-		at(11, journal.Result{Status: "done"}),
+		at(11, journal.TaskEnded{Status: "done"}),
 	}
 }
 

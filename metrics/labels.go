@@ -19,13 +19,13 @@ type labelValues struct {
 
 // hasTool reports whether a tool is registered.
 func (l *labelValues) hasTool(tool string) bool {
-	_, ok := l.groups.Snapshot().LookupTool(tool)
+	_, ok := l.groups.CurrentSnapshot().LookupTool(tool)
 	return ok
 }
 
 // tool returns the label of a tool.
 func (l *labelValues) tool(name string) string {
-	if h, ok := l.groups.Snapshot().LookupTool(name); ok {
+	if h, ok := l.groups.CurrentSnapshot().LookupTool(name); ok {
 		return h.Definition.Name
 	}
 	return otherLabel
@@ -33,7 +33,7 @@ func (l *labelValues) tool(name string) string {
 
 // group returns the label of a group.
 func (l *labelValues) group(id string) string {
-	if l.groups.Snapshot().GroupOwner(toolgroups.GroupID(id)) == "" {
+	if l.groups.CurrentSnapshot().GroupOwner(toolgroups.GroupID(id)) == "" {
 		return otherLabel
 	}
 	return id
@@ -54,7 +54,7 @@ func (l *labelValues) state(name string) string {
 // toolsPerState returns the number of tools available in each state to an agent
 // that may use all groups. The caller must not change the map.
 func (l *labelValues) toolsPerState() map[string]int {
-	now := l.groups.Snapshot()
+	now := l.groups.CurrentSnapshot()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.snapshot != now {
@@ -65,7 +65,7 @@ func (l *labelValues) toolsPerState() map[string]int {
 
 // countToolsPerState counts with a View, as the gate decides.
 func countToolsPerState(s *toolgroups.Snapshot) map[string]int {
-	tools := s.Tools()
+	tools := s.ListTools()
 	counts := map[string]int{toolgroups.Undefined: 0}
 	for _, h := range tools {
 		for _, state := range append(h.Definition.States[:len(h.Definition.States):len(h.Definition.States)], h.Definition.State) {
@@ -74,11 +74,11 @@ func countToolsPerState(s *toolgroups.Snapshot) map[string]int {
 			}
 		}
 	}
-	view := s.Compile(s.BindSet(toolgroups.All()))
+	view := s.Compile(s.BindSet(toolgroups.AllGroups()))
 	for state := range counts {
 		inState := view.ForState(state)
 		for _, h := range tools {
-			if inState.Has(h) {
+			if inState.HasTool(h) {
 				counts[state]++
 			}
 		}

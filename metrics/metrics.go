@@ -38,6 +38,9 @@ type Load struct {
 	Working int    // agents in a turn
 	Delayed int    // messages that are not due yet
 	Commits uint64 // since the process started
+
+	DiskFree, DiskReserve int64 // bytes; both 0 if the free space of the disk is unknown
+	Recorded              int64 // bytes that the organization has recorded
 }
 
 // Metrics derives metrics from events. All methods are safe for concurrent use.
@@ -138,9 +141,9 @@ func (m *Metrics) ObserveEvent(e journal.Event) {
 		m.countEscalation(b.Code)
 	case journal.StateTransition:
 		m.stateChanged(e, b)
-	case journal.Failed:
+	case journal.TurnFailed:
 		m.turnFailed(e, b)
-	case journal.Result:
+	case journal.TaskEnded:
 		m.taskFinished(e, b)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
@@ -60,14 +61,14 @@ agent_workflow_duration_seconds{state="open"} 1 of 6
 agent_workflow_duration_seconds{state="shut"} 1 of 5
 `},
 		{"termination ends the time in a state", []journal.Event{
-			at(0, journal.AgentSpawned{}), at(1, answer(model.FinishWait)), at(7, journal.AgentTerminated{}), at(9, journal.Result{Status: "cancelled"}),
+			at(0, journal.AgentSpawned{}), at(1, answer(model.FinishWait)), at(7, journal.AgentTerminated{}), at(9, journal.TaskEnded{Status: "cancelled"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 7
 rolecall_agents_total{status="spawned"} 1
 rolecall_agents_total{status="terminated"} 1
 rolecall_tasks_total{status="cancelled"} 1
 `},
 		{"time that started in another process is not counted", []journal.Event{
-			at(0, answer(model.FinishToolCalls)), at(1, journal.StateTransition{Tool: "open", From: "shut", To: "open"}), at(3, journal.Result{Status: "failed"}),
+			at(0, answer(model.FinishToolCalls)), at(1, journal.StateTransition{Tool: "open", From: "shut", To: "open"}), at(3, journal.TaskEnded{Status: "failed"}),
 		}, "agent_workflow_duration_seconds{state=\"open\"} 1 of 2\n"},
 		{"denials are counted by reason", []journal.Event{
 			at(0, allowed("1", "look")),
@@ -95,8 +96,8 @@ agent_invalid_state_transition_total{} 0
 			at(0, denied("look", errcode.InsufficientPermissions, "no")),
 			at(0, journal.ToolError{Call: "c", Tool: "look", Code: errcode.InsufficientPermissions}),
 			at(0, journal.ToolError{Call: "d", Tool: "look", Code: errcode.FileNotFound}),
-			at(0, journal.Failed{Code: errcode.InsufficientPermissions}),
-			at(0, journal.Result{Status: "failed", Code: errcode.InsufficientPermissions}),
+			at(0, journal.TurnFailed{Code: errcode.InsufficientPermissions}),
+			at(0, journal.TaskEnded{Status: "failed", Code: errcode.InsufficientPermissions}),
 		}, "agent_privilege_escalation_attempts_total{} 3\n"},
 		{"a turn lasts from the first message to its final answer", append([]journal.Event{
 			eventOf("b", 20, journal.MessageReceived{}), eventOf("b", 21, answer(model.FinishToolCalls)), eventOf("b", 21, journal.MessageReceived{}),
@@ -109,7 +110,7 @@ rolecall_turn_duration_seconds{outcome="waiting"} 1 of 4
 		}, "rolecall_turn_duration_seconds{outcome=\"ended\"} 1 of 3\n"},
 		{"a turn that ends with unread messages starts the next", []journal.Event{
 			at(0, journal.MessageReceived{}), at(0, journal.MessageReceived{}), at(2, answer(model.FinishEnd)), at(5, answer(model.FinishWait)),
-			at(9, journal.MessageReceived{}), at(10, journal.Failed{Code: errcode.LLMCallFailed}),
+			at(9, journal.MessageReceived{}), at(10, journal.TurnFailed{Code: errcode.LLMCallFailed}),
 		}, `rolecall_turn_duration_seconds{outcome="ended"} 1 of 2
 rolecall_turn_duration_seconds{outcome="failed"} 1 of 1
 rolecall_turn_duration_seconds{outcome="waiting"} 1 of 3
@@ -126,20 +127,20 @@ rolecall_tool_call_duration_seconds{outcome="ok",tool="other"} 1 of 4
 			at(0, allowed("1", "look")), at(6, allowed("1", "look")), at(7, journal.ToolResult{Call: "1", Tool: "look"}),
 		}, "rolecall_tool_call_duration_seconds{outcome=\"ok\",tool=\"look\"} 1 of 1\n"},
 		{"tokens and cost are summed by role, also those of a summary", []journal.Event{
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 7, Cached: 3, Output: 2, Cost: 5e8}}}),
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 1}}}),
-			at(0, journal.ContextCompressed{Usage: model.Usage{Output: 4, Cost: 1e9}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: 7, Cached: 3, Output: 2, Cost: 5e8}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: 1}}}),
+			at(0, journal.ContextCompressed{Usage: model.TokenUsage{Output: 4, Cost: 1e9}}),
 		}, `rolecall_cost_total{role="guide"} 1.5
 rolecall_tokens_total{kind="cached",role="guide"} 3
 rolecall_tokens_total{kind="input",role="guide"} 8
 rolecall_tokens_total{kind="output",role="guide"} 6
 `},
 		{"negative usage is ignored", []journal.Event{
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
-			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.Usage{Input: 1}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: -7, Cached: -3, Output: -2, Cost: -5}}}),
+			at(0, journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Usage: model.TokenUsage{Input: 1}}}),
 		}, "rolecall_tokens_total{kind=\"input\",role=\"guide\"} 1\n"},
 		{"a clock that goes back gives durations of zero", []journal.Event{
-			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.FinishEnd)), at(1, journal.Result{Status: "done"}),
+			at(9, journal.AgentSpawned{}), at(9, journal.MessageReceived{}), at(5, allowed("1", "look")), at(4, journal.ToolResult{Call: "1"}), at(3, answer(model.FinishEnd)), at(1, journal.TaskEnded{Status: "done"}),
 		}, `agent_workflow_duration_seconds{state="shut"} 1 of 0
 rolecall_tool_call_duration_seconds{outcome="ok",tool="look"} 1 of 0
 rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
@@ -158,15 +159,18 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 }
 
 func TestObserve_TracksAgentsAndMailboxes(t *testing.T) {
-	f := newFixture(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 1, Commits: 9})
+	f := newFixture(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
 	want := func(when string, resting, unread int) {
 		t.Helper()
-		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total")
+		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes")
 		text := fmt.Sprintf(`rolecall_agents{status="resting"} %d
 rolecall_agents{status="working"} 1
 rolecall_commits_total{} 9
+rolecall_disk_bytes{kind="free"} 7
+rolecall_disk_bytes{kind="reserve"} 5
 rolecall_mailbox_depth{status="delayed"} 1
 rolecall_mailbox_depth{status="unread"} %d
+rolecall_recorded_bytes{} 3
 rolecall_tasks{status="running"} 3
 `, resting, unread)
 		if diff := cmp.Diff(text, got); diff != "" {
@@ -189,7 +193,7 @@ rolecall_tasks{status="running"} 3
 		{eventOf("b", 1, journal.AgentTerminated{}), 1, 0},
 		{eventOf("b", 2, answer(model.FinishEnd)), 1, 0}, // committed before its end, observed after
 		{at(3, messageTo("a")), 1, 1},
-		{at(4, journal.Result{Status: "done"}), 0, 0},
+		{at(4, journal.TaskEnded{Status: "done"}), 0, 0},
 		{at(4, messageTo("a")), 0, 0},
 		{at(4, answer(model.FinishEnd)), 0, 0},
 	} {
@@ -210,7 +214,7 @@ agent_tool_group_availability{group="door"} 3
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	f.register(t, "hall", newTool(t, "greet", tool.Options{States: []string{"*"}}), newTool(t, "leave", tool.Options{State: "undefined", States: []string{"open", "undefined"}}))
-	if err := f.groups.Update("test", "door", nil); err != nil {
+	if err := grouptest.ReplaceTools(f.groups, "test", "door", nil); err != nil {
 		t.Fatal(err)
 	}
 	want = `agent_state_availability{state="open"} 2
@@ -252,7 +256,7 @@ func TestObserve_LimitsSeriesOfInventedNames(t *testing.T) {
 			made = fmt.Sprintf("\xff%d", i)
 		}
 		listed := fmt.Sprintf("listed%d", i)
-		for _, body := range []journal.Body{
+		for _, body := range []journal.EventBody{
 			journal.TaskStarted{Groups: []string{made, fmt.Sprintf("g%d", i)}, State: made},
 			denied(made, errcode.UnknownTool, "there is no tool "+made),
 			denied(made, errcode.Code(made), made),
@@ -261,9 +265,9 @@ func TestObserve_LimitsSeriesOfInventedNames(t *testing.T) {
 			allowed(listed, listed), journal.ToolResult{Call: identity.CallID(listed), Tool: listed},
 			journal.StateTransition{Tool: made, From: made, To: made},
 			journal.StateTransition{Tool: listed, From: fmt.Sprintf("s%d", i), To: fmt.Sprintf("s%d", i+1)},
-			journal.ModelAnswered{Answer: model.Answer{State: made, Finish: model.Finish(made), Usage: model.Usage{Input: 1, Cost: 1}}},
-			journal.Failed{Code: errcode.Code(made)},
-			journal.Result{Status: made},
+			journal.ModelAnswered{Answer: model.Answer{State: made, Finish: model.FinishReason(made), Usage: model.TokenUsage{Input: 1, Cost: 1}}},
+			journal.TurnFailed{Code: errcode.Code(made)},
+			journal.TaskEnded{Status: made},
 		} {
 			e := eventOf(identity.AgentID("agent"+made), float64(i), body)
 			e.Task, e.Role = identity.TaskID(made), made

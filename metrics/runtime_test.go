@@ -19,7 +19,7 @@ import (
 func TestMetrics_CountRunningOrganization(t *testing.T) {
 	f := newFixture(t, metrics.Load{})
 	rt := f.newRuntime(t, memory.New())
-	door := toolgroups.Of("door")
+	door := toolgroups.SetOf("door")
 	runTask(t, rt, org.TaskSpec{State: "shut", Groups: &door})
 	runTask(t, rt, org.TaskSpec{State: "an unknown state"})
 	want := `agent_filtered_tools_count{} 12 of 18
@@ -41,13 +41,13 @@ rolecall_tokens_total{kind="output",role="guide"} 10
 	if diff := cmp.Diff(want, f.text(t, familiesIn(want)...)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if load := rt.Load(); load.Tasks != 0 || load.Delayed != 0 || load.Commits < 16 {
+	if load := rt.CurrentLoad(); load.Tasks != 0 || load.Delayed != 0 || load.Commits < 16 {
 		t.Errorf("load afterwards: %+v", load)
 	}
 }
 
 func TestMetrics_SameForAllPatterns(t *testing.T) {
-	for pattern, answers := range map[org.Pattern]int{org.React: 3, org.Plan: 4} {
+	for pattern, answers := range map[org.CollaborationPattern]int{org.React: 3, org.Plan: 4} {
 		t.Run(string(pattern), func(t *testing.T) {
 			f := newFixture(t, metrics.Load{})
 			rt := f.newRuntimeWith(t, memory.New(), languageModel{twoStepModel}, pattern)

@@ -32,23 +32,23 @@ import (
 // exactly one Delta with an Answer; an error ends the sequence. It must return
 // when ctx is done. Implementations must be safe for concurrent use.
 type Model interface {
-	Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
+	Generate(ctx context.Context, r Request) iter.Seq2[AnswerDelta, error]
 }
 
-// Wrapper embeds a Model in a decorator, a Model that changes requests or
+// WindowWrapper embeds a Model in a decorator, a Model that changes requests or
 // answers. It implements LanguageModel and forwards the context window.
-type Wrapper struct{ Model }
+type WindowWrapper struct{ Model }
 
 // Window implements LanguageModel. It returns 0 if the wrapped model is not a
 // language model.
-func (w Wrapper) Window() int {
+func (w WindowWrapper) Window() int {
 	tokens, _ := WindowOf(w.Model)
 	return tokens
 }
 
-// Delta is a part of an answer. Fields other than Answer are for display only and
+// AnswerDelta is a part of an answer. Fields other than Answer are for display only and
 // are never stored.
-type Delta struct {
+type AnswerDelta struct {
 	Text    string  // the next part of the text
 	Tool    string  // the name of a tool call that begins
 	Args    string  // the next part of that call's arguments
@@ -77,11 +77,11 @@ func WindowOf(m Model) (tokens int, ok bool) {
 // Request is what a model is asked.
 type Request struct {
 	Self     AgentInfo
-	System   string   // the system prompt
-	Items    []Item   // the conversation in journal order
-	Tools    []string // names of the visible tools, in order; read-only
-	ToolJSON []byte   // the same tools as tool.MarshalTools writes them; read-only
-	Compact  *Summary // set to send earlier items as a summary
+	System   string          // the system prompt
+	Items    []Item          // the conversation in journal order
+	Tools    []string        // names of the visible tools, in order; read-only
+	ToolJSON []byte          // the same tools as tool.MarshalTools writes them; read-only
+	Compact  *ContextSummary // set to send earlier items as a summary
 
 	// Image returns the image that a message or result names as an artifact, if
 	// the agent may read it. Nil finds no images.
@@ -103,21 +103,21 @@ type AgentInfo struct {
 	State  string           `json:"state,omitempty"` // workflow state
 }
 
-// Summary replaces the first items of a conversation.
-type Summary struct {
+// ContextSummary replaces the first items of a conversation.
+type ContextSummary struct {
 	Text  string
 	Items int // how many of Request.Items it replaces
 }
 
 // Item is one entry of a conversation; exactly one field is set.
 type Item struct {
-	Message *Message // the agent received a message
-	Answer  *Answer  // the model answered
-	Result  *Result  // a call of the last answer ended
+	Message *Message    // the agent received a message
+	Answer  *Answer     // the model answered
+	Result  *CallResult // a call of the last answer ended
 }
 
-// Messages returns the number of messages among items.
-func Messages(items []Item) (n int) {
+// CountMessages returns the number of messages among items.
+func CountMessages(items []Item) (n int) {
 	for _, item := range items {
 		if item.Message != nil {
 			n++
@@ -136,28 +136,28 @@ type Message struct {
 	CreatedAt time.Time       `json:"createdAt"`
 }
 
-// Result is the outcome of a call, as the model reads it.
-type Result struct {
+// CallResult is the outcome of a call, as the model reads it.
+type CallResult struct {
 	Call    identity.CallID `json:"call"`
 	Tool    string          `json:"tool"`
 	Content json.RawMessage `json:"content"` // tool.Result.JSON
 	IsError bool            `json:"isError,omitempty"`
 }
 
-// Finish is the way an answer ends.
-type Finish string
+// FinishReason is the way an answer ends.
+type FinishReason string
 
 // The ways an answer ends. The zero Finish is invalid.
 const (
-	FinishToolCalls Finish = "calls"    // call the tools, then ask again with their results
-	FinishContinue  Finish = "continue" // send Text to the user and ask again at once
-	FinishWait      Finish = "wait"     // no answer: ask again when a message arrives
-	FinishEnd       Finish = "end"      // the turn ends; Text or Value is its result
-	FinishPlan      Finish = "planned"  // set by the runtime only: Plan holds the steps, or PlanError why there are none; ask again
+	FinishToolCalls FinishReason = "calls"    // call the tools, then ask again with their results
+	FinishContinue  FinishReason = "continue" // send Text to the user and ask again at once
+	FinishWait      FinishReason = "wait"     // no answer: ask again when a message arrives
+	FinishEnd       FinishReason = "end"      // the turn ends; Text or Value is its result
+	FinishPlan      FinishReason = "planned"  // set by the runtime only: Plan holds the steps, or PlanError why there are none; ask again
 )
 
-// Step is one step of a plan.
-type Step struct {
+// PlanStep is one step of a plan.
+type PlanStep struct {
 	Tool   string `json:"tool"`
 	Reason string `json:"why,omitempty"`
 }
@@ -168,10 +168,10 @@ type Answer struct {
 	Text         string          `json:"text,omitempty"`
 	Value        json.RawMessage `json:"value,omitempty"` // result of FinishEnd if it is not plain text
 	Calls        []Call          `json:"calls,omitempty"`
-	Finish       Finish          `json:"finish"`
+	Finish       FinishReason    `json:"finish"`
 	MessagesRead int             `json:"read"`          // how many messages of the conversation it has read
 	Log          []string        `json:"log,omitempty"` // console output of an agent script
-	Usage        Usage           `json:"usage,omitzero"`
+	Usage        TokenUsage      `json:"usage,omitzero"`
 	Stop         StopReason      `json:"stop,omitempty"` // set if the answer ended early
 
 	// Reasoning is opaque data that a provider needs back with the conversation,
@@ -180,10 +180,11 @@ type Answer struct {
 	Provider  string          `json:"provider,omitempty"`
 
 	// Recorded by the runtime: what the model saw at this step.
-	Tools     []string `json:"tools,omitzero"` // nil if unchanged since the previous answer
-	State     string   `json:"state,omitempty"`
-	Plan      []Step   `json:"plan,omitempty"`  // of FinishPlan
-	PlanError string   `json:"fault,omitempty"` // why the answer is not a plan, or deviates from the current one
+	Tools        []string   `json:"tools,omitzero"` // nil if unchanged since the previous answer
+	State        string     `json:"state,omitempty"`
+	Plan         []PlanStep `json:"plan,omitempty"`    // of FinishPlan
+	DroppedCalls int        `json:"dropped,omitempty"` // calls beyond the limit; the last of Calls was the first beyond it, and is denied
+	PlanError    string     `json:"fault,omitempty"`   // why the answer is not a plan, or deviates from the current one
 }
 
 // StopReason is why an answer ended early.
@@ -203,8 +204,8 @@ type Call struct {
 	Args     json.RawMessage `json:"args"` // unchecked; text that is not JSON is quoted as a JSON string
 }
 
-// Usage is the tokens and cost of one answer; zero means not reported.
-type Usage struct {
+// TokenUsage is the tokens and cost of one answer; zero means not reported.
+type TokenUsage struct {
 	Input  int   `json:"input,omitempty"`  // tokens sent, including cached ones
 	Cached int   `json:"cached,omitempty"` // tokens of Input that the provider had cached
 	Output int   `json:"output,omitempty"` // tokens generated, including reasoning
@@ -214,8 +215,8 @@ type Usage struct {
 }
 
 // Add returns the sum of u and v.
-func (u Usage) Add(v Usage) Usage {
-	return Usage{
+func (u TokenUsage) Add(v TokenUsage) TokenUsage {
+	return TokenUsage{
 		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output,
 		Cost: u.Cost + v.Cost, Estimated: u.Estimated || v.Estimated,
 	}
@@ -224,14 +225,14 @@ func (u Usage) Add(v Usage) Usage {
 // Money is an amount in billionths of the currency prices are written in.
 type Money int64
 
-// Prices are the prices of a million tokens. With the zero Prices nothing costs.
-type Prices struct {
+// TokenPrices are the prices of a million tokens. With the zero Prices nothing costs.
+type TokenPrices struct {
 	Input, Cached, Output Money
 }
 
 // Cost returns the cost of u. Without a price for cached tokens they cost as much
 // as input.
-func (p Prices) Cost(u Usage) Money {
+func (p TokenPrices) Cost(u TokenUsage) Money {
 	cached := p.Cached
 	if cached == 0 {
 		cached = p.Input
@@ -255,7 +256,7 @@ func perMillion(tokens int, price Money) Money {
 // Clamp returns u with each field in a plausible range, since the counts come from
 // outside. Sums of clamped usages neither decrease nor overflow, and Cached is at
 // most Input.
-func (u Usage) Clamp() Usage {
+func (u TokenUsage) Clamp() TokenUsage {
 	const maxTokens = 100_000_000
 	clamp := func(n int) int { return min(max(0, n), maxTokens) }
 	u.Input, u.Output, u.Cost = clamp(u.Input), clamp(u.Output), min(max(0, u.Cost), 1<<52)

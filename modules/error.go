@@ -5,26 +5,26 @@ import (
 	"runtime/debug"
 )
 
-// Step is one of the steps that a Loader takes a module through.
-type Step string
+// LoadStep is one of the steps that a Loader takes a module through.
+type LoadStep string
 
-// The steps, in order. A Reload whose error is of StepWait or StepClose has replaced
+// The steps, in order. A ReloadModule whose error is of StepWait or StepClose has replaced
 // the module: what failed is the end of the old one.
 const (
-	StepCheck      Step = "check"      // the name is valid and not being changed
-	StepProvision  Step = "provision"  // Provisioner.Provision
-	StepValidate   Step = "validate"   // Validator.Validate
-	StepGroups     Step = "groups"     // Module.ToolGroups and the definitions of the tools
-	StepRegister   Step = "register"   // the groups are registered
-	StepUnregister Step = "unregister" // the groups are unregistered
-	StepWait       Step = "wait"       // for the calls in progress; Err is the context's
-	StepClose      Step = "close"      // io.Closer.Close
+	StepCheck      LoadStep = "check"      // the name is valid and not being changed
+	StepProvision  LoadStep = "provision"  // Provisioner.Provision
+	StepValidate   LoadStep = "validate"   // Validator.Validate
+	StepGroups     LoadStep = "groups"     // Module.ToolGroups and the definitions of the tools
+	StepRegister   LoadStep = "register"   // the groups are registered
+	StepUnregister LoadStep = "unregister" // the groups are unregistered
+	StepWait       LoadStep = "wait"       // for the calls in progress; Err is the context's
+	StepClose      LoadStep = "close"      // io.Closer.Close
 )
 
 // StepError is the error of one step of one module. It has the code of Err.
 type StepError struct {
 	Module string
-	Step   Step
+	Step   LoadStep
 	Err    error
 }
 

@@ -19,7 +19,7 @@ type dice struct {
 
 func newDice(c modules.Config) (modules.Module, error) {
 	d := &dice{name: c.Name, Sides: 6}
-	if err := c.Decode(d); err != nil {
+	if err := c.DecodeSettings(d); err != nil {
 		return nil, err
 	}
 	var err error
@@ -35,7 +35,7 @@ func (d *dice) ToolGroups() []toolgroups.Group {
 }
 
 // A module is a value with a name and groups, and a constructor. To build a program that
-// has it, pass modules.Kind{Name: "dice", New: newDice} to cmd.Main.
+// has it, pass modules.ModuleKind{Name: "dice", New: newDice} to cmd.Main.
 func Example_module() {
 	m, err := newDice(modules.Config{Name: "dice", Settings: []byte(`{"sides": 1}`)})
 	if err != nil {

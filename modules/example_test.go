@@ -12,12 +12,12 @@ import (
 
 // A module is made from its configuration and loaded; then its groups are registered.
 func Example() {
-	var kinds modules.Registry
-	if err := kinds.RegisterKind(modules.Kind{Name: textstats.Kind, New: textstats.New}); err != nil {
+	var kinds modules.KindRegistry
+	if err := kinds.RegisterKind(modules.ModuleKind{Name: textstats.Kind, New: textstats.New}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	m, err := kinds.New(textstats.Kind, modules.Config{Settings: json.RawMessage(`{"lines": 1}`)})
+	m, err := kinds.NewModule(textstats.Kind, modules.Config{Settings: json.RawMessage(`{"lines": 1}`)})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -29,10 +29,10 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for _, g := range groups.Snapshot().Groups() {
+	for _, g := range groups.CurrentSnapshot().ListGroups() {
 		fmt.Println(g.ID, g.Tools, "of", g.Owner)
 	}
-	fmt.Println(loader.UnloadModule(ctx, "textstats"), len(groups.Snapshot().Groups()))
+	fmt.Println(loader.UnloadModule(ctx, "textstats"), len(groups.CurrentSnapshot().ListGroups()))
 	// Output:
 	// textstats [count_words longest_lines] of module:textstats
 	// <nil> 0

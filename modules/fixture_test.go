@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -119,9 +120,9 @@ func newFixture(t *testing.T) *fixture {
 	return fx
 }
 
-func (fx *fixture) register(owner toolgroups.Owner, g toolgroups.Group) {
+func (fx *fixture) register(owner toolgroups.GroupOwner, g toolgroups.Group) {
 	fx.Helper()
-	if _, err := fx.manager.RegisterGroup(owner, g); err != nil {
+	if _, err := grouptest.RegisterGroup(fx.manager, owner, g); err != nil {
 		fx.Fatal(err)
 	}
 }
@@ -138,7 +139,7 @@ func (fx *fixture) load(m modules.Module) {
 func (fx *fixture) offered() []string {
 	fx.Helper()
 	list := []string{}
-	for _, g := range fx.manager.Snapshot().Groups() {
+	for _, g := range fx.manager.CurrentSnapshot().ListGroups() {
 		if g.Owner == toolgroups.Builtin || g.Owner == "module:neighbour" {
 			continue
 		}
@@ -154,7 +155,7 @@ func (fx *fixture) offered() []string {
 // call calls a registered tool: see callTool.
 func (fx *fixture) call(name string) string {
 	fx.Helper()
-	h, ok := fx.manager.Snapshot().LookupTool(name)
+	h, ok := fx.manager.CurrentSnapshot().LookupTool(name)
 	if !ok {
 		fx.Fatalf("there is no tool %q", name)
 	}
@@ -177,15 +178,15 @@ func (fx *fixture) wantOffered(want ...string) {
 	}
 }
 
-func (fx *fixture) wantLoaded(want ...modules.Info) {
+func (fx *fixture) wantLoaded(want ...modules.ModuleInfo) {
 	fx.Helper()
-	if diff := cmp.Diff(append([]modules.Info{}, want...), fx.loader.ListModules()); diff != "" {
+	if diff := cmp.Diff(append([]modules.ModuleInfo{}, want...), fx.loader.ListModules()); diff != "" {
 		fx.Errorf("modules (-want +got):\n%s", diff)
 	}
 }
 
 // wantStep checks which step failed and with which code.
-func wantStep(t *testing.T, err error, step modules.Step, code errcode.Code) {
+func wantStep(t *testing.T, err error, step modules.LoadStep, code errcode.Code) {
 	t.Helper()
 	e, ok := errors.AsType[*modules.StepError](err)
 	if !ok || e.Step != step || errcode.CodeOf(err) != code {

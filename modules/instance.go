@@ -18,6 +18,7 @@ import (
 type instance struct {
 	name      string
 	module    Module
+	owner     *toolgroups.Owner // of groups
 	loader    *Loader
 	groups    []toolgroups.Group // as registered, with leasedTools. Written by the holder of the changeLock, with Loader.mu held
 	idle      chan struct{}      // closed when the instance has ended and the last lease was released
@@ -267,6 +268,6 @@ func (i *instance) closedOK() bool {
 	}
 }
 
-func (i *instance) stepError(step Step, err error) error {
+func (i *instance) stepError(step LoadStep, err error) error {
 	return &StepError{Module: i.name, Step: step, Err: err}
 }

@@ -29,10 +29,10 @@ type provisionAttempt struct {
 	err  error
 }
 
-// cachedGroups returns the wrapped cached groups of a Lazy module, and false for any
+// cachedGroups returns the wrapped cached groups of a LazyModule, and false for any
 // other module and for one without a cache.
 func (i *instance) cachedGroups(ctx context.Context) ([]toolgroups.Group, bool, error) {
-	lazy, ok := i.module.(Lazy)
+	lazy, ok := i.module.(LazyModule)
 	if !ok {
 		return nil, false, nil
 	}

@@ -21,7 +21,7 @@ type lazyModule struct {
 	cached []toolgroups.Group
 }
 
-// CachedGroups implements modules.Lazy.
+// CachedGroups implements modules.LazyModule.
 func (m lazyModule) CachedGroups() ([]toolgroups.Group, bool) { return m.cached, m.cached != nil }
 
 func TestLazy_ProvisionedByFirstCall(t *testing.T) {
@@ -32,7 +32,7 @@ func TestLazy_ProvisionedByFirstCall(t *testing.T) {
 		f.provision = func(context.Context) error { <-started; return nil }
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
 		wantCalls(t, f, "name")
-		h, _ := fx.manager.Snapshot().LookupTool("t")
+		h, _ := fx.manager.CurrentSnapshot().LookupTool("t")
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
@@ -96,7 +96,7 @@ func TestLazy_RetriesProvisionAfterBackoff(t *testing.T) {
 			return down
 		}
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
-		h, _ := fx.manager.Snapshot().LookupTool("t")
+		h, _ := fx.manager.CurrentSnapshot().LookupTool("t")
 		delay := time.Second
 		for n := 1; n <= 8; n++ {
 			for range 3 { // the first provisions, the others get its error
@@ -132,7 +132,7 @@ func TestLazy_RefreshesCachedGroups(t *testing.T) {
 		lazy.cached = append(lazy.cached, group("b", textTool("u", "1")))
 		fx.loader.NotifyChanged("m")
 		fx.waitIdle()
-		fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"a", "b"}})
+		fx.wantLoaded(modules.ModuleInfo{Name: "m", Groups: []toolgroups.GroupID{"a", "b"}})
 		wantCalls(t, f, "name")
 	})
 }
@@ -166,7 +166,7 @@ func TestLazy_UnloadDuringProvisionClosesOnce(t *testing.T) {
 		f := newFakeModule("m", group("a", textTool("t", "new")))
 		f.provision = blockUntil(release)
 		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "known"))}})
-		h, _ := fx.manager.Snapshot().LookupTool("t")
+		h, _ := fx.manager.CurrentSnapshot().LookupTool("t")
 		got := make(chan string, 1)
 		go func() { got <- callTool(t.Context(), h.Tool) }()
 		synctest.Wait()

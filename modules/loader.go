@@ -14,13 +14,6 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Groups is the registry of tool groups, as toolgroups.Manager and runtime.Runtime
-// implement it. Registering a group again replaces it atomically.
-type Groups interface {
-	RegisterGroup(owner toolgroups.Owner, g toolgroups.Group) (toolgroups.Warning, error)
-	UnregisterGroup(owner toolgroups.Owner, id toolgroups.GroupID) error
-}
-
 // Loader loads, reloads and unloads modules. All methods are safe for concurrent use.
 // Different modules are changed concurrently. A second change of one module during the
 // first does not wait: it fails with the code conflict.
@@ -28,13 +21,13 @@ type Groups interface {
 // Errors are *StepError; several of them are joined, the first cause first.
 type Loader struct {
 	// Log receives the errors of background work; nil discards them. Set it, and
-	// StepTimeout, before the first Load.
+	// StepTimeout, before the first LoadModule.
 	Log *slog.Logger
-	// StepTimeout is how long Provision, Validate, Groups and Close may take; 0 is
+	// StepTimeout is how long Provision, Validate, ToolGroups and Close may take; 0 is
 	// 30 seconds.
 	StepTimeout time.Duration
 
-	groups  Groups
+	groups  *toolgroups.Manager
 	closing chan struct{} // closed by Close
 
 	mu         sync.Mutex // guards what follows; not held while a module or the registry is called
@@ -53,15 +46,15 @@ type changeLock struct {
 	refresh bool          // held by a refresh, which is short: other changes wait for it
 }
 
-// Info describes a loaded module.
-type Info struct {
+// ModuleInfo describes a loaded module.
+type ModuleInfo struct {
 	Name   string               `json:"name"`
 	Groups []toolgroups.GroupID `json:"groups"` // sorted
 }
 
 // NewLoader returns a Loader that registers its modules' groups with groups. The
 // caller closes it.
-func NewLoader(groups Groups) *Loader {
+func NewLoader(groups *toolgroups.Manager) *Loader {
 	return &Loader{groups: groups, closing: make(chan struct{}), locks: map[string]*changeLock{}, refreshers: map[string]*refresher{}}
 }
 
@@ -75,12 +68,12 @@ func (l *Loader) log() *slog.Logger {
 func (l *Loader) stepTimeout() time.Duration { return cmp.Or(l.StepTimeout, 30*time.Second) }
 
 // LoadModule brings a module into service. It runs steps 2 to 4 of Module: Provision,
-// Validate, Groups, and the registration of the groups. Before that it checks that the
+// Validate, ToolGroups, and the registration of the groups. Before that it checks that the
 // name is valid (CheckName) and free; a module that fails there has not been changed.
 // Each tool's Definition is called once.
 //
-// When a step fails, those before it are undone in reverse order: the groups are
-// unregistered, calls in progress are waited for, and the module is closed. A Lazy
+// When a step fails, those before it are undone: the module is closed, and none of its
+// groups is registered. A LazyModule
 // module with cached groups is only registered.
 func (l *Loader) LoadModule(ctx context.Context, m Module) error {
 	s, err := l.stage(ctx, m, false)
@@ -92,8 +85,7 @@ func (l *Loader) LoadModule(ctx context.Context, m Module) error {
 
 // ReloadModule replaces the loaded module of m's name by m, which has to be another value.
 // The new module is provisioned and validated while the old one stays in service. Then
-// its groups replace those of the same id, each atomically, and the old module's other
-// groups are unregistered. Then the old module is ended as by Unload.
+// its groups replace those of the old module, all at once. Then the old module is ended as by UnloadModule.
 //
 // When the new module fails, the old one stays with its groups. Errors of StepWait and
 // StepClose alone come from the end of the old module: the new one is in service.
@@ -105,21 +97,18 @@ func (l *Loader) ReloadModule(ctx context.Context, m Module) error {
 	return s.Swap(ctx)
 }
 
-// UnloadModule takes a module out of service. It unregisters the groups, the last one first,
-// rejects new calls, and closes the module when its calls in progress have ended.
+// UnloadModule takes a module out of service. It unregisters the groups, rejects new calls,
+// and closes the module when its calls in progress have ended.
 //
 // ctx bounds that wait. When it ends first, the error is of StepWait; the module is
 // unloaded nevertheless and closes after the last call, which Close waits for. A tool
 // that unloads its own module waits for itself until ctx ends.
 func (l *Loader) UnloadModule(ctx context.Context, name string) error {
-	i, err := l.lockModule(ctx, name, nil, true)
+	s, err := l.StageUnload(ctx, name)
 	if err != nil {
 		return err
 	}
-	err = l.unregisterGroups(i)
-	i.end()
-	l.remove(i)
-	return errors.Join(err, l.drain(ctx, i))
+	return s.Swap(ctx)
 }
 
 // Close unloads all modules, the last loaded first, and waits for modules that still
@@ -138,14 +127,14 @@ func (l *Loader) Close(ctx context.Context) error {
 }
 
 // ListModules lists the loaded modules, sorted by name.
-func (l *Loader) ListModules() []Info {
+func (l *Loader) ListModules() []ModuleInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := make([]Info, len(l.loaded))
+	list := make([]ModuleInfo, len(l.loaded))
 	for n, i := range l.loaded {
-		list[n] = Info{Name: i.name, Groups: idsOf(i)}
+		list[n] = ModuleInfo{Name: i.name, Groups: idsOf(i)}
 	}
-	slices.SortFunc(list, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -210,7 +199,7 @@ func (l *Loader) tryLock(name string, m Module, replaces bool) (held *changeLock
 }
 
 // conflict returns why a change is impossible now, "" when it is possible. m is nil
-// for Unload. It must be called with mu held.
+// for UnloadModule. It must be called with mu held.
 func (l *Loader) conflict(name string, i *instance, m Module, replaces bool) string {
 	switch {
 	case l.locks[name] != nil:
@@ -247,27 +236,6 @@ func (l *Loader) unlock(name string) {
 		delete(l.locks, name)
 		close(c.done)
 	}
-}
-
-// unregisterGroups unregisters the groups of i. A group that stays because of an error
-// does no harm: its tools are unavailable, and a module of the same name replaces it.
-func (l *Loader) unregisterGroups(i *instance) error {
-	changes := newRegistration(l.groups, OwnerOf(i.name), i.groups)
-	var errs []error
-	for _, g := range slices.Backward(i.groups) {
-		if err := changes.drop(g.ID); err != nil {
-			errs = append(errs, i.stepError(StepUnregister, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// remove removes i from the loaded modules and unlocks its name.
-func (l *Loader) remove(i *instance) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.loaded = slices.DeleteFunc(l.loaded, func(other *instance) bool { return other == i })
-	l.unlock(i.name)
 }
 
 // beginClose makes loading fail from now on. It returns the names of the loaded modules

@@ -18,7 +18,7 @@ func TestLoader_RunsStepsInOrder(t *testing.T) {
 	fx.load(f)
 	wantCalls(t, f, "name provision validate groups")
 	fx.wantOffered("module:m a: alpha=2 gamma=3", "module:m b: beta=1")
-	fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"a", "b"}})
+	fx.wantLoaded(modules.ModuleInfo{Name: "m", Groups: []toolgroups.GroupID{"a", "b"}})
 
 	if err := fx.loader.UnloadModule(t.Context(), "m"); err != nil {
 		t.Fatalf("Unload: %v", err)
@@ -34,7 +34,7 @@ func TestLoader_ListsModulesByName(t *testing.T) {
 		fx.load(plainModule{name})
 	}
 	none := []toolgroups.GroupID{}
-	fx.wantLoaded(modules.Info{Name: "a", Groups: none}, modules.Info{Name: "m10", Groups: none}, modules.Info{Name: "m2", Groups: none})
+	fx.wantLoaded(modules.ModuleInfo{Name: "a", Groups: none}, modules.ModuleInfo{Name: "m10", Groups: none}, modules.ModuleInfo{Name: "m2", Groups: none})
 	if _, ok := fx.loader.GroupsOf("m2"); !ok {
 		t.Error("GroupsOf does not report m2")
 	}
@@ -67,7 +67,7 @@ func TestLoader_RejectsNilModule(t *testing.T) {
 
 // failures are the steps at which a module can fail before its groups are registered.
 var failures = []struct {
-	step modules.Step
+	step modules.LoadStep
 	log  string // the methods that are called
 	set  func(f *fakeModule, fail func() error)
 }{
@@ -101,7 +101,7 @@ func TestLoader_ClosesFailedModule(t *testing.T) {
 func TestLoader_ReportsPanicAsStepError(t *testing.T) {
 	boom := func() error { panic("boom") }
 	tests := []struct {
-		step modules.Step
+		step modules.LoadStep
 		log  string
 		set  func(*fakeModule)
 	}{
@@ -167,7 +167,7 @@ func TestLoader_RejectsGroupsAndToolsOfOthers(t *testing.T) {
 	tests := []struct {
 		why    string
 		groups []toolgroups.Group
-		step   modules.Step
+		step   modules.LoadStep
 		code   errcode.Code
 	}{
 		{"reserved id", []toolgroups.Group{good, group(toolgroups.Workspace, textTool("t", "1"))}, modules.StepRegister, errcode.ReservedGroupID},
@@ -199,7 +199,7 @@ func TestLoader_RejectsGroupsAndToolsOfOthers(t *testing.T) {
 			wantCalls(t, f, "name provision validate groups close")
 			wantCalls(t, old, "name provision validate groups")
 			fx.wantOffered("module:m gone: t=old", "module:m good: fine=old")
-			fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"gone", "good"}})
+			fx.wantLoaded(modules.ModuleInfo{Name: "m", Groups: []toolgroups.GroupID{"gone", "good"}})
 			fx.wantOthersUnchanged()
 		})
 	}
@@ -220,7 +220,7 @@ func TestLoader_CopiesDefinitionsOnce(t *testing.T) {
 	input := []byte(`{"type":"object"}`)
 	fx.load(newFakeModule("m", group("g", &changingTool{input: input})))
 	copy(input, "overwrite")
-	h, _ := fx.manager.Snapshot().LookupTool("first")
+	h, _ := fx.manager.CurrentSnapshot().LookupTool("first")
 	if d := h.Tool.Definition(); d.Name != "first" || string(d.Input) != `{"type":"object"}` || string(h.Definition.Input) != `{"type":"object"}` {
 		t.Errorf("the definition changed to %s %s", d.Name, d.Input)
 	}

@@ -1,19 +1,21 @@
 // Package modules defines the interface of modules, which add tools to the core,
 // and loads, reloads and unloads them.
 //
-// A module author implements Module and, where needed, Provisioner, Validator, Lazy
+// A module author implements Module and, where needed, Provisioner, Validator, LazyModule
 // and io.Closer; package textstats is an example to copy. The program registers the
 // kinds of module once, makes modules from its configuration and loads them:
 //
-//	var kinds modules.Registry
-//	err := kinds.Register(modules.Kind{Name: textstats.Kind, New: textstats.New})
-//	m, err := kinds.New(textstats.Kind, modules.Config{})
-//	loader := modules.NewLoader(rt)
-//	err = loader.Load(ctx, m)
+//	var kinds modules.KindRegistry
+//	err := kinds.RegisterKind(modules.ModuleKind{Name: textstats.Kind, New: textstats.New})
+//	m, err := kinds.NewModule(textstats.Kind, modules.Config{})
+//	loader := modules.NewLoader(groups)
+//	err = loader.LoadModule(ctx, m)
 //
-// The tools of a module belong to the owner Owner(name). A module cannot register a
+// The tools of a module belong to the owner OwnerOf(name). A module cannot register a
 // group id or a tool name of another owner; package toolgroups rejects it. The
-// package checks no permissions: package gate does, and calls the tools.
+// package checks no permissions: package gate does, and calls the tools. It has more than
+// sixty exported names: the optional interfaces of modules, the loader, and the pins of
+// definitions that come from outside.
 package modules
 
 import (
@@ -33,16 +35,16 @@ import (
 //  3. Validate, if it is a Validator, checks the provisioned module.
 //  4. Groups returns its groups. They are registered under its owner, all or none.
 //  5. It is in service: its tools are called, possibly concurrently. When its groups
-//     change it calls Host.Changed, and Groups is called again.
+//     change it calls ModuleHost.Changed, and ToolGroups is called again.
 //  6. It ends, because it is unloaded, or replaced by a module that has been through
 //     steps 1 to 4 meanwhile. New calls are rejected.
 //  7. When no call holds a lease any more it is closed, if it is an io.Closer. That
 //     happens exactly once, also when Provision or Validate failed.
 //
-// A Lazy module is registered first, with the groups it has cached, and goes through
+// A LazyModule is registered first, with the groups it has cached, and goes through
 // steps 2 and 3 at its first call.
 //
-// A value can be loaded once. Name, Provision, Validate, Groups and Close are called
+// A value can be loaded once. Name, Provision, Validate, ToolGroups and Close are called
 // one at a time. A panic in one of them is the error of that step. So is a method
 // that does not return in time; no other method is called before it returns.
 type Module interface {
@@ -50,7 +52,7 @@ type Module interface {
 	// '.' or '-'.
 	Name() string
 	// ToolGroups returns the groups with their tools. It is called after Provision and
-	// Validate, and again after Host.Changed. A tool that is the same value with the
+	// Validate, and again after ModuleHost.Changed. A tool that is the same value with the
 	// same definition as before stays registered unchanged.
 	ToolGroups() []toolgroups.Group
 }
@@ -68,21 +70,21 @@ type Validator interface {
 	Validate() error
 }
 
-// Lazy is a Module that may know its groups before it is provisioned, for example
-// from a record of an earlier run. CachedGroups is called in place of Groups until
+// LazyModule is a Module that may know its groups before it is provisioned, for example
+// from a record of an earlier run. CachedGroups is called in place of ToolGroups until
 // Provision has succeeded. If it returns false, the module is provisioned when it is
 // loaded.
 //
 // The first call of a cached tool provisions and validates the module, then calls the
-// tool; then Groups is called. After a failure a later call runs Provision again, so
+// tool; then ToolGroups is called. After a failure a later call runs Provision again, so
 // Provision must release everything when it fails.
-type Lazy interface {
+type LazyModule interface {
 	CachedGroups() ([]toolgroups.Group, bool)
 }
 
 // OwnerOf returns the owner of the groups of the module of this name. Roles that are
 // restricted to a server name it by the same name.
-func OwnerOf(name string) toolgroups.Owner { return toolgroups.Server(name) }
+func OwnerOf(name string) toolgroups.GroupOwner { return toolgroups.ServerOwner(name) }
 
 // reservedNames could be mistaken for something that is not a module.
 var reservedNames = [...]string{"builtin", "config", "operator", "root"}

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 )
 
-// Pin is the definition of one tool as an external server offers it. It is what an
+// ToolPin is the definition of one tool as an external server offers it. It is what an
 // operator accepts or rejects.
-type Pin struct {
+type ToolPin struct {
 	Tool string `json:"tool"` // the server's name for it
 	// Kind is "" for a tool of the server. Otherwise the module makes the tool itself,
 	// and the server only says that it can be offered: Description is the module's
@@ -23,7 +23,7 @@ type Pin struct {
 // Digest returns the SHA-256 of the whole definition, as 64 hex digits. It does not
 // depend on the order of keys and the white space of JSON; invalid JSON counts byte by
 // byte. The description counts only if Kind is "".
-func (p Pin) Digest() string {
+func (p ToolPin) Digest() string {
 	if p.Kind != "" {
 		p.Description = ""
 	}

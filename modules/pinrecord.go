@@ -9,27 +9,27 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// pinRecord is what the Store holds for an owner: {"pins": 1, …}. The zero record is of
+// pinRecord is what the OwnerStore holds for an owner: {"pins": 1, …}. The zero record is of
 // an owner that never offered anything.
 type pinRecord struct {
 	Version  int        `json:"pins"`
 	Prefix   string     `json:"prefix"`
 	Accepted []pinEntry `json:"accepted"`
-	Offered  []pinEntry `json:"offered"` // at the last contact; without Pin if accepted
+	Offered  []pinEntry `json:"offered"` // at the last contact; without ToolPin if accepted
 	damaged  bool       // it could not be read
 }
 
 // pinEntry is a definition with its digest, which detects a damaged definition.
 type pinEntry struct {
-	Tool   string `json:"tool"`
-	Digest string `json:"digest"`
-	Pin    *Pin   `json:"definition,omitempty"`
+	Tool   string   `json:"tool"`
+	Digest string   `json:"digest"`
+	Pin    *ToolPin `json:"definition,omitempty"`
 }
 
 // pinVersion is the version of the record's format.
 const pinVersion = 1
 
-// parsePins parses a record. Anything but exactly what Pins.write writes is damaged: a
+// parsePins parses a record. Anything but exactly what PinStore.write writes is damaged: a
 // damaged record counts as seen and accepts nothing.
 func parsePins(value []byte) pinRecord {
 	if value == nil {
@@ -67,11 +67,11 @@ func (r pinRecord) valid() bool {
 // valid reports whether name and digest are those of the definition.
 func (e pinEntry) valid() bool { return e.Pin.Tool == e.Tool && e.Pin.Digest() == e.Digest }
 
-func newPinEntry(p Pin) pinEntry { return pinEntry{p.Tool, p.Digest(), &p} }
+func newPinEntry(p ToolPin) pinEntry { return pinEntry{p.Tool, p.Digest(), &p} }
 
 // withOffered returns the record after the owner has offered these definitions. At the
 // first contact all of them are accepted.
-func (r pinRecord) withOffered(prefix string, offered []Pin) pinRecord {
+func (r pinRecord) withOffered(prefix string, offered []ToolPin) pinRecord {
 	next := pinRecord{Version: pinVersion, Prefix: prefix, Accepted: r.Accepted, Offered: []pinEntry{}}
 	first := r.Version == 0 && !r.damaged
 	if first {
@@ -88,7 +88,7 @@ func (r pinRecord) withOffered(prefix string, offered []Pin) pinRecord {
 }
 
 // withAccepted returns the record with p accepted.
-func (r pinRecord) withAccepted(p Pin) pinRecord {
+func (r pinRecord) withAccepted(p ToolPin) pinRecord {
 	r.Version, r.damaged = pinVersion, false
 	r.Accepted = slices.DeleteFunc(slices.Clone(r.Accepted), func(e pinEntry) bool { return e.Tool == p.Tool })
 	r.Accepted = append(r.Accepted, newPinEntry(p))
@@ -124,8 +124,8 @@ func (r pinRecord) equal(other pinRecord) bool {
 }
 
 // pinned splits the offered definitions into active and pending ones.
-func (r pinRecord) pinned(owner toolgroups.Owner) Pinned {
-	out := Pinned{Owner: owner, Prefix: r.Prefix, Seen: r.Version != 0 || r.damaged, Damaged: r.damaged}
+func (r pinRecord) pinned(owner toolgroups.GroupOwner) PinnedTools {
+	out := PinnedTools{Owner: owner, Prefix: r.Prefix, Seen: r.Version != 0 || r.damaged, Damaged: r.damaged}
 	accepted := r.acceptedByTool()
 	for _, e := range r.Offered {
 		a, known := accepted[e.Tool]

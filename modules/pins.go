@@ -13,56 +13,56 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Pins records which tool definitions of external servers the operator has accepted and
-// which are pending, that is, in quarantine. It keeps one record per owner in a Store.
+// PinStore records which tool definitions of external servers the operator has accepted and
+// which are pending, that is, in quarantine. It keeps one record per owner in an OwnerStore.
 //
 // The definitions of the first contact are accepted, since the operator configured the
 // server. After that a definition is active only while the server offers it exactly as
-// it was accepted. A changed or new one is pending until Accept. A damaged record
+// it was accepted. A changed or new one is pending until AcceptTool. A damaged record
 // accepts nothing.
 //
-// All methods are safe for concurrent use. A Store must be used by one Pins only.
-type Pins struct {
-	store Store
+// All methods are safe for concurrent use. A Store must be used by one PinStore only.
+type PinStore struct {
+	store OwnerStore
 
 	mu                 sync.Mutex // held during a change of a record; guards what follows
-	watchers           map[toolgroups.Owner][]*func()
+	watchers           map[toolgroups.GroupOwner][]*func()
 	quarantineWatchers []*func()
 }
 
-// Owners is a Store that can list the owners that have a value in it.
-type Owners interface {
-	Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error]
+// OwnerLister is an OwnerStore that can list the owners that have a value in it.
+type OwnerLister interface {
+	ListOwners(ctx context.Context) iter.Seq2[toolgroups.GroupOwner, error]
 }
 
-// Pinned is the record of an owner.
-type Pinned struct {
-	Owner   toolgroups.Owner
+// PinnedTools is the record of an owner.
+type PinnedTools struct {
+	Owner   toolgroups.GroupOwner
 	Prefix  string        // the owner's tools are named Prefix + Pin.Tool
 	Seen    bool          // the owner was contacted, even if it offered no tools
 	Damaged bool          // the record could not be read: nothing is accepted
-	Active  []Pin         // offered as accepted, in the order of the offer
+	Active  []ToolPin     // offered as accepted, in the order of the offer
 	Pending []PendingTool // sorted by Name
 }
 
 // PendingTool is a definition in quarantine.
 type PendingTool struct {
-	Owner    toolgroups.Owner
+	Owner    toolgroups.GroupOwner
 	Name     string // of the tool, with the prefix
 	Digest   string // of Offered
-	Offered  Pin
-	Accepted *Pin // the accepted definition of this name; nil for a new tool
+	Offered  ToolPin
+	Accepted *ToolPin // the accepted definition of this name; nil for a new tool
 }
 
-// NewPins returns Pins that keep their records in store. With a nil store every method
+// NewPinStore returns PinStore that keep their records in store. With a nil store every method
 // that reads or writes a record fails.
-func NewPins(store Store) *Pins {
-	return &Pins{store: store, watchers: make(map[toolgroups.Owner][]*func())}
+func NewPinStore(store OwnerStore) *PinStore {
+	return &PinStore{store: store, watchers: make(map[toolgroups.GroupOwner][]*func())}
 }
 
-// Watch calls fn after each Accept of a definition of owner, until stop is called. fn
-// must not block and must not call methods of Pins.
-func (p *Pins) Watch(owner toolgroups.Owner, fn func()) (stop func()) {
+// WatchOwner calls fn after each AcceptTool of a definition of owner, until stop is called. fn
+// must not block and must not call methods of PinStore.
+func (p *PinStore) WatchOwner(owner toolgroups.GroupOwner, fn func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	mine := &fn
@@ -75,8 +75,8 @@ func (p *Pins) Watch(owner toolgroups.Owner, fn func()) (stop func()) {
 }
 
 // WatchQuarantine calls fn whenever pending definitions of any owner may have changed,
-// until stop is called. fn must not block and must not call methods of Pins.
-func (p *Pins) WatchQuarantine(fn func()) (stop func()) {
+// until stop is called. fn must not block and must not call methods of PinStore.
+func (p *PinStore) WatchQuarantine(fn func()) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	mine := &fn
@@ -88,28 +88,28 @@ func (p *Pins) WatchQuarantine(fn func()) (stop func()) {
 	}
 }
 
-// Get returns the record of owner.
-func (p *Pins) Get(ctx context.Context, owner toolgroups.Owner) (Pinned, error) {
+// ReadPins returns the record of owner.
+func (p *PinStore) ReadPins(ctx context.Context, owner toolgroups.GroupOwner) (PinnedTools, error) {
 	r, err := p.read(ctx, owner)
 	if err != nil {
-		return Pinned{Owner: owner}, err
+		return PinnedTools{Owner: owner}, err
 	}
 	return r.pinned(owner), nil
 }
 
 // UpdateTools records the definitions that owner offers now, each name once, and returns the
 // record. It returns when the record is on disk.
-func (p *Pins) UpdateTools(ctx context.Context, owner toolgroups.Owner, prefix string, offered []Pin) (Pinned, error) {
+func (p *PinStore) UpdateTools(ctx context.Context, owner toolgroups.GroupOwner, prefix string, offered []ToolPin) (PinnedTools, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before, err := p.read(ctx, owner)
 	if err != nil {
-		return Pinned{Owner: owner}, err
+		return PinnedTools{Owner: owner}, err
 	}
 	after := before.withOffered(prefix, offered)
 	if !before.equal(after) {
 		if err := p.write(ctx, owner, after); err != nil {
-			return Pinned{Owner: owner}, err
+			return PinnedTools{Owner: owner}, err
 		}
 	}
 	return after.pinned(owner), nil
@@ -120,7 +120,7 @@ func (p *Pins) UpdateTools(ctx context.Context, owner toolgroups.Owner, prefix s
 //
 // Errors: UnknownTool when no pending definition has this name; Conflict when the
 // pending definition has another digest by now.
-func (p *Pins) AcceptTool(ctx context.Context, owner toolgroups.Owner, name, digest string) (PendingTool, error) {
+func (p *PinStore) AcceptTool(ctx context.Context, owner toolgroups.GroupOwner, name, digest string) (PendingTool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r, err := p.read(ctx, owner)
@@ -145,14 +145,14 @@ func (p *Pins) AcceptTool(ctx context.Context, owner toolgroups.Owner, name, dig
 }
 
 // ListQuarantine lists the pending definitions of all owners, sorted by Name. It is empty if
-// the store is not Owners. Damaged records are skipped; the next Update replaces them.
-func (p *Pins) ListQuarantine(ctx context.Context) ([]PendingTool, error) {
-	owners, ok := p.store.(Owners)
+// the store is not an OwnerLister. Damaged records are skipped; the next UpdateTools replaces them.
+func (p *PinStore) ListQuarantine(ctx context.Context) ([]PendingTool, error) {
+	owners, ok := p.store.(OwnerLister)
 	if !ok {
 		return nil, nil
 	}
 	var list []PendingTool
-	for owner, err := range owners.Owners(ctx) {
+	for owner, err := range owners.ListOwners(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -168,11 +168,11 @@ func (p *Pins) ListQuarantine(ctx context.Context) ([]PendingTool, error) {
 	return list, nil
 }
 
-func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, error) {
+func (p *PinStore) read(ctx context.Context, owner toolgroups.GroupOwner) (pinRecord, error) {
 	if p.store == nil {
 		return pinRecord{}, errcode.New(errcode.Internal, "read the pins of %s: there is no store", owner)
 	}
-	value, err := p.store.Get(ctx, owner)
+	value, err := p.store.ReadValue(ctx, owner)
 	if err != nil {
 		return pinRecord{}, fmt.Errorf("read the pins of %s: %w", owner, err)
 	}
@@ -180,10 +180,10 @@ func (p *Pins) read(ctx context.Context, owner toolgroups.Owner) (pinRecord, err
 }
 
 // write must be called with mu held.
-func (p *Pins) write(ctx context.Context, owner toolgroups.Owner, r pinRecord) error {
+func (p *PinStore) write(ctx context.Context, owner toolgroups.GroupOwner, r pinRecord) error {
 	value, err := json.Marshal(r)
 	if err == nil {
-		err = p.store.Set(ctx, owner, value)
+		err = p.store.WriteValue(ctx, owner, value)
 	}
 	if err != nil {
 		return fmt.Errorf("write the pins of %s: %w", owner, err)

@@ -17,20 +17,20 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// mapStore is a modules.Store and modules.Owners in memory.
-type mapStore map[toolgroups.Owner][]byte
+// mapStore is a modules.OwnerStore and modules.OwnerLister in memory.
+type mapStore map[toolgroups.GroupOwner][]byte
 
-func (s mapStore) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s mapStore) ReadValue(_ context.Context, owner toolgroups.GroupOwner) ([]byte, error) {
 	return s[owner], nil
 }
 
-func (s mapStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s mapStore) WriteValue(_ context.Context, owner toolgroups.GroupOwner, value []byte) error {
 	s[owner] = value
 	return nil
 }
 
-func (s mapStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
-	return func(yield func(toolgroups.Owner, error) bool) {
+func (s mapStore) ListOwners(context.Context) iter.Seq2[toolgroups.GroupOwner, error] {
+	return func(yield func(toolgroups.GroupOwner, error) bool) {
 		for _, owner := range slices.Sorted(maps.Keys(s)) {
 			if !yield(owner, nil) {
 				return
@@ -40,15 +40,15 @@ func (s mapStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
 }
 
 // Property: a definition is active if and only if it is offered as it was accepted, at
-// the first contact or by Accept, whatever was offered in between.
+// the first contact or by AcceptTool, whatever was offered in between.
 func TestPins_AgreesWithModel(t *testing.T) {
-	const owner = toolgroups.Owner("module:m")
+	const owner = toolgroups.GroupOwner("module:m")
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		store := mapStore{}
 		accepted, offered := map[string]string(nil), map[string]string{}
 		for step := range 40 {
-			pins := modules.NewPins(store) // as after a restart
+			pins := modules.NewPinStore(store) // as after a restart
 			if r.IntN(3) > 0 || accepted == nil {
 				offered = randomOffer(r)
 				if accepted == nil {
@@ -79,18 +79,18 @@ func randomOffer(r *rand.Rand) map[string]string {
 	return offer
 }
 
-func pinsOf(offer map[string]string) (list []modules.Pin) {
+func pinsOf(offer map[string]string) (list []modules.ToolPin) {
 	for _, name := range slices.Sorted(maps.Keys(offer)) {
-		list = append(list, modules.Pin{Tool: name, Description: offer[name], Input: json.RawMessage(`{"type":"object"}`)})
+		list = append(list, modules.ToolPin{Tool: name, Description: offer[name], Input: json.RawMessage(`{"type":"object"}`)})
 	}
 	return list
 }
 
 // wantPinned compares the record of owner with a model: accepted and offered are
 // descriptions by tool.
-func wantPinned(t *testing.T, when string, pins *modules.Pins, owner toolgroups.Owner, accepted, offered map[string]string) {
+func wantPinned(t *testing.T, when string, pins *modules.PinStore, owner toolgroups.GroupOwner, accepted, offered map[string]string) {
 	t.Helper()
-	p, err := pins.Get(t.Context(), owner)
+	p, err := pins.ReadPins(t.Context(), owner)
 	if err != nil || !p.Seen || p.Damaged {
 		t.Fatalf("%s: %+v, %v", when, p, err)
 	}
@@ -120,14 +120,14 @@ func wantPinned(t *testing.T, when string, pins *modules.Pins, owner toolgroups.
 // The digest depends on every part of a definition, and not on the order of keys and
 // the white space of its JSON.
 func TestPin_Digest(t *testing.T) {
-	pin := modules.Pin{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0}`)}
+	pin := modules.ToolPin{Tool: "a", Description: "d", Input: json.RawMessage(`{"type":"object","x":1.0}`)}
 	same := pin
 	same.Input = json.RawMessage(" {\"x\" : 1.0,\n\"type\":\"object\"}")
 	if pin.Digest() != same.Digest() || len(pin.Digest()) != 64 {
 		t.Errorf("%s and %s", pin.Digest(), same.Digest())
 	}
 	seen := map[string]int{pin.Digest(): -1}
-	for i, other := range []modules.Pin{
+	for i, other := range []modules.ToolPin{
 		{}, {Tool: "a"}, {Kind: "a"}, {Description: "a"}, {Tool: "a", Kind: "d"},
 		{Tool: "b", Description: "d", Input: pin.Input},
 		{Tool: "a", Description: "d", Annotations: pin.Input},
@@ -142,7 +142,7 @@ func TestPin_Digest(t *testing.T) {
 		}
 		seen[other.Digest()] = i
 	}
-	kind := modules.Pin{Tool: "a", Kind: "k"}
+	kind := modules.ToolPin{Tool: "a", Kind: "k"}
 	described := kind
 	described.Description = "a description by the module"
 	if described.Digest() != kind.Digest() {
@@ -150,13 +150,13 @@ func TestPin_Digest(t *testing.T) {
 	}
 }
 
-// A watcher of an owner is called for each Accept of that owner only.
+// A watcher of an owner is called for each AcceptTool of that owner only.
 func TestPins_Watch(t *testing.T) {
-	pins := modules.NewPins(mapStore{})
-	called := map[toolgroups.Owner]int{}
-	stop := pins.Watch("a", func() { called["a"]++ })
-	pins.Watch("b", func() { called["b"]++ })
-	for _, owner := range []toolgroups.Owner{"a", "b"} {
+	pins := modules.NewPinStore(mapStore{})
+	called := map[toolgroups.GroupOwner]int{}
+	stop := pins.WatchOwner("a", func() { called["a"]++ })
+	pins.WatchOwner("b", func() { called["b"]++ })
+	for _, owner := range []toolgroups.GroupOwner{"a", "b"} {
 		for _, offer := range []map[string]string{{}, {"x": "new", "y": "new"}} {
 			if _, err := pins.UpdateTools(t.Context(), owner, "", pinsOf(offer)); err != nil {
 				t.Fatal(err)
@@ -175,17 +175,17 @@ func TestPins_Watch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(map[toolgroups.Owner]int{"a": 1, "b": 2}, called); diff != "" {
+	if diff := cmp.Diff(map[toolgroups.GroupOwner]int{"a": 1, "b": 2}, called); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // A watcher of the quarantine is called for each changed record of any owner.
 func TestPins_WatchQuarantine(t *testing.T) {
-	pins := modules.NewPins(mapStore{})
+	pins := modules.NewPinStore(mapStore{})
 	called := 0
 	stop := pins.WatchQuarantine(func() { called++ })
-	offer := func(owner toolgroups.Owner, texts map[string]string) {
+	offer := func(owner toolgroups.GroupOwner, texts map[string]string) {
 		t.Helper()
 		if _, err := pins.UpdateTools(t.Context(), owner, "", pinsOf(texts)); err != nil {
 			t.Fatal(err)
@@ -219,11 +219,11 @@ func TestPins_WatchQuarantine(t *testing.T) {
 
 // Without a store no definition is active.
 func TestPins_WithoutStore(t *testing.T) {
-	pins := modules.NewPins(nil)
+	pins := modules.NewPinStore(nil)
 	if p, err := pins.UpdateTools(t.Context(), "a", "", pinsOf(map[string]string{"x": "x"})); errcode.CodeOf(err) != errcode.Internal || len(p.Active) > 0 {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if p, err := pins.Get(t.Context(), "a"); err == nil || p.Seen || len(p.Active) > 0 {
+	if p, err := pins.ReadPins(t.Context(), "a"); err == nil || p.Seen || len(p.Active) > 0 {
 		t.Errorf("got %+v, %v", p, err)
 	}
 }

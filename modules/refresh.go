@@ -2,7 +2,6 @@ package modules
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -17,8 +16,8 @@ const minRefreshInterval = 100 * time.Millisecond
 type refresher struct{ pending bool }
 
 // NotifyChanged notifies the loader that the groups of a module have changed. It returns at
-// once. Soon Groups is called, once for several changes and at most ten times a second,
-// and the groups are registered in place of the old ones, as by Reload. Groups and tools
+// once. Soon ToolGroups is called, once for several changes and at most ten times a second,
+// and the groups are registered in place of the old ones, as by ReloadModule. Groups and tools
 // that are the same stay registered; calls in progress go on. On an error, which is
 // logged, the old groups stay. Changed ignores a name that is not loaded.
 func (l *Loader) NotifyChanged(name string) {
@@ -90,9 +89,9 @@ func (l *Loader) refresh(i *instance) error {
 		return err
 	}
 	reuseTools(i.groups, groups)
-	changes := newRegistration(l.groups, OwnerOf(i.name), i.groups)
-	if err := changes.replace(i.groups, groups); err != nil {
-		return i.stepError(StepRegister, errors.Join(err, changes.rollback()))
+	err = l.groups.Update(func(tx *toolgroups.Tx) error { return replaceGroups(tx, i.owner, i.groups, groups) })
+	if err != nil {
+		return i.stepError(StepRegister, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +136,7 @@ func reuseTools(old, next []toolgroups.Group) {
 // equalGroup reports whether registering b in place of a would change nothing.
 func equalGroup(a, b toolgroups.Group) bool {
 	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) &&
-		slices.EqualFunc(a.Tools, b.Tools, sameTool)
+		slices.Equal(a.Prompts, b.Prompts) && slices.EqualFunc(a.Tools, b.Tools, sameTool)
 }
 
 // WaitIdle waits until no module is being refreshed or provisioned in the background

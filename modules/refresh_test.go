@@ -44,7 +44,7 @@ func TestLoader_ChangedReplacesGroups(t *testing.T) {
 		fx.loader.NotifyChanged("m")
 		fx.waitIdle()
 		fx.wantOffered("module:m b: u=2 v=2", "module:m c: t=2")
-		fx.wantLoaded(modules.Info{Name: "m", Groups: []toolgroups.GroupID{"b", "c"}})
+		fx.wantLoaded(modules.ModuleInfo{Name: "m", Groups: []toolgroups.GroupID{"b", "c"}})
 		fx.loader.NotifyChanged("unknown")
 		fx.waitIdle()
 		wantCalls(t, f, "name provision validate groups groups")
@@ -62,18 +62,18 @@ func TestLoader_RefreshKeepsUnchangedTools(t *testing.T) {
 		same, other := &pointerTool{"same"}, &pointerTool{"other"}
 		f, become := changingModule(group("a", same), group("b", other))
 		fx.load(f)
-		before, _ := fx.manager.Snapshot().LookupTool("same")
-		gone, _ := fx.manager.Snapshot().LookupTool("other")
+		before, _ := fx.manager.CurrentSnapshot().LookupTool("same")
+		gone, _ := fx.manager.CurrentSnapshot().LookupTool("other")
 		become(group("a", same), group("b", &pointerTool{"other"}))
 		for range 3 {
 			fx.loader.NotifyChanged("m")
 			fx.waitIdle()
 		}
-		after, _ := fx.manager.Snapshot().LookupTool("same")
+		after, _ := fx.manager.CurrentSnapshot().LookupTool("same")
 		if before != after {
 			t.Error("the unchanged tool has a new handle")
 		}
-		if next, _ := fx.manager.Snapshot().LookupTool("other"); next == gone {
+		if next, _ := fx.manager.CurrentSnapshot().LookupTool("other"); next == gone {
 			t.Error("the replaced tool has the old handle")
 		}
 	})
@@ -108,7 +108,7 @@ func TestLoader_LimitsRefreshes(t *testing.T) {
 	})
 }
 
-// A change during Load is refreshed afterwards.
+// A change during LoadModule is refreshed afterwards.
 func TestLoader_KeepsChangeDuringLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t)
@@ -172,7 +172,7 @@ func blockUntil(release <-chan struct{}) func(context.Context) error {
 }
 
 func TestLoader_TimesOutHangingStep(t *testing.T) {
-	for step, set := range map[modules.Step]func(*fakeModule, func(context.Context) error){
+	for step, set := range map[modules.LoadStep]func(*fakeModule, func(context.Context) error){
 		modules.StepProvision: func(f *fakeModule, hang func(context.Context) error) { f.provision = hang },
 		modules.StepValidate:  func(f *fakeModule, hang func(context.Context) error) { f.validate = func() error { return hang(nil) } },
 		modules.StepGroups: func(f *fakeModule, hang func(context.Context) error) {
@@ -247,7 +247,7 @@ func TestLoader_AbandonsHangingCalls(t *testing.T) {
 		release := make(chan struct{})
 		f := newFakeModule("m", group("a", blockingTool("slow", "late", release), textTool("quick", "1")))
 		fx.load(f)
-		h, _ := fx.manager.Snapshot().LookupTool("slow")
+		h, _ := fx.manager.CurrentSnapshot().LookupTool("slow")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var all sync.WaitGroup

@@ -20,32 +20,32 @@ import (
 type Config struct {
 	Name     string          // of the instance; "" is the kind's name
 	Settings json.RawMessage // a JSON object that the kind decodes; empty is all defaults
-	Host     Host
+	Host     ModuleHost
 }
 
-// Host is what the process provides to a module. Any field may be nil: then nothing is
+// ModuleHost is what the process provides to a module. Any field may be nil: then nothing is
 // logged, stored, or refreshed.
-type Host struct {
+type ModuleHost struct {
 	Log   *slog.Logger
-	Store Store
+	Store OwnerStore
 	// Changed notifies the Loader that the module's groups have changed:
 	// Loader.NotifyChanged. It returns at once.
 	Changed func()
 }
 
-// Store is a persistent store with one value for each owner of groups. Its methods are
+// OwnerStore is a persistent store with one value for each owner of groups. Its methods are
 // safe for concurrent use.
-type Store interface {
-	// Get returns the value of owner, nil when there is none.
-	Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error)
-	// Set sets the value of owner and returns when it is on disk. nil
+type OwnerStore interface {
+	// ReadValue returns the value of owner, nil when there is none.
+	ReadValue(ctx context.Context, owner toolgroups.GroupOwner) ([]byte, error)
+	// WriteValue sets the value of owner and returns when it is on disk. nil
 	// removes the value.
-	Set(ctx context.Context, owner toolgroups.Owner, value []byte) error
+	WriteValue(ctx context.Context, owner toolgroups.GroupOwner, value []byte) error
 }
 
-// Decode decodes the settings into a struct that holds the defaults. It rejects a
+// DecodeSettings decodes the settings into a struct that holds the defaults. It rejects a
 // setting that the struct does not have. Errors have the code invalid_config.
-func (c Config) Decode(into any) error {
+func (c Config) DecodeSettings(into any) error {
 	if len(c.Settings) == 0 {
 		return nil
 	}
@@ -67,21 +67,21 @@ func (c Config) Decode(into any) error {
 // that have to be closed; Provision does that.
 type Constructor func(c Config) (Module, error)
 
-// Kind is a kind of module.
-type Kind struct {
+// ModuleKind is a kind of module.
+type ModuleKind struct {
 	Name string // the type in a configuration file
 	New  Constructor
 }
 
-// Registry is the set of the kinds of module. The zero Registry is empty. Register all
-// kinds before the first New; after that New and Kinds are safe for concurrent use.
-type Registry struct {
+// KindRegistry is the set of the kinds of module. The zero KindRegistry is empty. Register all
+// kinds before the first NewModule; after that NewModule and ListKinds are safe for concurrent use.
+type KindRegistry struct {
 	kinds map[string]Constructor
 }
 
 // RegisterKind adds a kind. It rejects an invalid name and a nil constructor with
 // invalid_config, and a kind of the same name with conflict.
-func (r *Registry) RegisterKind(k Kind) error {
+func (r *KindRegistry) RegisterKind(k ModuleKind) error {
 	kind, fn := k.Name, k.New
 	if err := tool.CheckName(kind); err != nil {
 		return errcode.New(errcode.InvalidConfig, "register module kind: %s", strings.TrimPrefix(err.Error(), "tool "))
@@ -100,12 +100,12 @@ func (r *Registry) RegisterKind(k Kind) error {
 }
 
 // ListKinds returns the names of the kinds, sorted.
-func (r *Registry) ListKinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
+func (r *KindRegistry) ListKinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 
-// New makes a module. It rejects, with invalid_config, a kind that is not registered, an
+// NewModule makes a module. It rejects, with invalid_config, a kind that is not registered, an
 // invalid name, and a module that does not have the configured name. A panic of the
 // constructor is an error.
-func (r *Registry) New(kind string, c Config) (Module, error) {
+func (r *KindRegistry) NewModule(kind string, c Config) (Module, error) {
 	fn, ok := r.kinds[kind]
 	if !ok {
 		return nil, errcode.New(errcode.InvalidConfig, "make module: unknown kind %q; registered are: %s", kind, strings.Join(r.ListKinds(), ", "))

@@ -15,12 +15,12 @@ import (
 func newPlainModule(c modules.Config) (modules.Module, error) { return plainModule{c.Name}, nil }
 
 func TestRegistry_ListsAndMakesKinds(t *testing.T) {
-	var r modules.Registry
+	var r modules.KindRegistry
 	if got := r.ListKinds(); len(got) != 0 {
 		t.Errorf("the zero Registry has %v", got)
 	}
 	for _, kind := range []string{"mcp", "chrome", "toolbox"} {
-		if err := r.RegisterKind(modules.Kind{Name: kind, New: newPlainModule}); err != nil {
+		if err := r.RegisterKind(modules.ModuleKind{Name: kind, New: newPlainModule}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,7 +28,7 @@ func TestRegistry_ListsAndMakesKinds(t *testing.T) {
 		t.Errorf("kinds %v, want %v", got, want)
 	}
 	for _, tt := range []struct{ name, want string }{{"", "mcp"}, {"wiki", "wiki"}} {
-		m, err := r.New("mcp", modules.Config{Name: tt.name})
+		m, err := r.NewModule("mcp", modules.Config{Name: tt.name})
 		if err != nil || m.Name() != tt.want {
 			t.Errorf("module named %q: %v, %v, want the name %q", tt.name, m, err, tt.want)
 		}
@@ -48,11 +48,11 @@ func TestRegistry_RejectsInvalidKind(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
-			var r modules.Registry
-			if err := r.RegisterKind(modules.Kind{Name: "mcp", New: newPlainModule}); err != nil {
+			var r modules.KindRegistry
+			if err := r.RegisterKind(modules.ModuleKind{Name: "mcp", New: newPlainModule}); err != nil {
 				t.Fatal(err)
 			}
-			if got := errcode.CodeOf(r.RegisterKind(modules.Kind{Name: tt.kind, New: tt.fn})); got != tt.want {
+			if got := errcode.CodeOf(r.RegisterKind(modules.ModuleKind{Name: tt.kind, New: tt.fn})); got != tt.want {
 				t.Errorf("code %q, want %q", got, tt.want)
 			}
 			if got := r.ListKinds(); len(got) != 1 {
@@ -77,11 +77,11 @@ func TestRegistry_RejectsInvalidModule(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.why, func(t *testing.T) {
-			var r modules.Registry
-			if err := r.RegisterKind(modules.Kind{Name: "mcp", New: tt.fn}); err != nil {
+			var r modules.KindRegistry
+			if err := r.RegisterKind(modules.ModuleKind{Name: "mcp", New: tt.fn}); err != nil {
 				t.Fatal(err)
 			}
-			m, err := r.New(tt.kind, modules.Config{Name: tt.name})
+			m, err := r.NewModule(tt.kind, modules.Config{Name: tt.name})
 			if m != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("module %v, error %v; want %q in it", m, err, tt.want)
 			}
@@ -108,7 +108,7 @@ func TestConfig_DecodesOverDefaults(t *testing.T) {
 			into := struct {
 				Port int `json:"port"`
 			}{7}
-			err := modules.Config{Name: "m", Settings: json.RawMessage(tt.settings)}.Decode(&into)
+			err := modules.Config{Name: "m", Settings: json.RawMessage(tt.settings)}.DecodeSettings(&into)
 			if errcode.CodeOf(err) != tt.code || into.Port != tt.want && tt.code == "" {
 				t.Errorf("port %d, error %v; want %d, code %q", into.Port, err, tt.want, tt.code)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,75 +58,54 @@ func TestLoader_ReloadReplacesGroups(t *testing.T) {
 			wantCalls(t, old, "name provision validate groups close")
 			wantCalls(t, next, "name provision validate groups")
 		})
-		t.Run(tt.why+", with a registry error", func(t *testing.T) { reloadWithFaults(t, tt.old, tt.next, tt.want) })
+		t.Run(tt.why+", with a registry error", func(t *testing.T) { reloadWithFaults(t, tt.old, tt.next) })
 	}
 }
 
-// Property: whichever change of the registry returns an error, and whether it was made
-// nevertheless, a failed reload leaves every old group as it was.
-func reloadWithFaults(t *testing.T, old, next []toolgroups.Group, want []string) {
-	for at := 1; ; at++ {
-		for _, made := range []bool{false, true} {
-			fx := newFixture(t)
-			faulty := &faultyRegistry{Manager: fx.manager, made: made}
-			fx.loader = modules.NewLoader(faulty)
-			first, second := newFakeModule("m", old...), newFakeModule("m", next...)
-			fx.load(first)
-			before := fx.offered()
-			faulty.left = at
-			err := fx.loader.ReloadModule(t.Context(), second)
-			if faulty.left > 0 { // the reload makes fewer changes
-				fx.wantOffered(want...)
-				return
-			}
-			wantStep(t, err, modules.StepRegister, errcode.Internal)
+// A reload whose commit fails leaves every group as it was. If the change was published
+// nevertheless, no tool of the module is available: a fault gives no permission.
+func reloadWithFaults(t *testing.T, old, next []toolgroups.Group) {
+	for _, published := range []bool{false, true} {
+		fx := newFixture(t)
+		first, second := newFakeModule("m", old...), newFakeModule("m", next...)
+		fx.load(first)
+		before := fx.offered()
+		failCommits(fx.manager, published)
+		err := fx.loader.ReloadModule(t.Context(), second)
+		wantStep(t, err, modules.StepRegister, errcode.Internal)
+		if !published {
 			fx.wantOffered(before...)
-			wantCalls(t, first, "name provision validate groups")
-			wantCalls(t, second, "name provision validate groups close")
+		} else if got := strings.Join(fx.offered(), " "); strings.Count(got, "=") != strings.Count(got, "=tool_unavailable") {
+			t.Errorf("after a failed commit the tools are %q", got)
 		}
+		wantCalls(t, first, "name provision validate groups")
+		wantCalls(t, second, "name provision validate groups close")
 	}
 }
 
 var errFault = errors.New("injected fault")
 
-// faultyRegistry returns errFault once, for the change at which left becomes 0.
-type faultyRegistry struct {
-	*toolgroups.Manager
-	left int
-	made bool // whether that change is made nevertheless
-}
-
-func (f *faultyRegistry) RegisterGroup(owner toolgroups.Owner, g toolgroups.Group) (w toolgroups.Warning, err error) {
-	return w, f.maybe(func() error { w, err = f.Manager.RegisterGroup(owner, g); return err })
-}
-
-func (f *faultyRegistry) UnregisterGroup(owner toolgroups.Owner, id toolgroups.GroupID) error {
-	return f.maybe(func() error { return f.Manager.UnregisterGroup(owner, id) })
-}
-
-func (f *faultyRegistry) maybe(change func() error) error {
-	f.left--
-	if f.left != 0 {
-		return change()
-	}
-	if f.made {
-		return errors.Join(change(), errFault)
-	}
-	return errFault
+// failCommits makes every change of m return errFault, published or not.
+func failCommits(m *toolgroups.Manager, published bool) {
+	m.SetCommit(func(c toolgroups.Change) error {
+		if published {
+			c.Publish()
+		}
+		return errFault
+	})
 }
 
 func TestLoader_UnloadsWhenRegistryFails(t *testing.T) {
 	fx := newFixture(t)
-	faulty := &faultyRegistry{Manager: fx.manager}
-	fx.loader = modules.NewLoader(faulty)
 	f := newFakeModule("m", group("a", textTool("t", "1")), group("b", textTool("u", "1")))
 	fx.load(f)
-	faulty.left = 1
+	failCommits(fx.manager, false)
 	wantStep(t, fx.loader.UnloadModule(t.Context(), "m"), modules.StepUnregister, errcode.Internal)
 	wantCalls(t, f, "name provision validate groups close")
-	fx.wantOffered("module:m b: u=tool_unavailable")
+	fx.wantOffered("module:m a: t=tool_unavailable", "module:m b: u=tool_unavailable")
+	fx.manager.SetCommit(func(c toolgroups.Change) error { c.Publish(); return nil })
 	fx.load(newFakeModule("m", group("b", textTool("u", "2"))))
-	fx.wantOffered("module:m b: u=2")
+	fx.wantOffered("module:m a: t=tool_unavailable", "module:m b: u=2")
 }
 
 func TestLoader_FailedReloadKeepsOldModule(t *testing.T) {
@@ -146,23 +126,39 @@ func TestLoader_FailedReloadKeepsOldModule(t *testing.T) {
 	}
 }
 
-// loadWithCallInFlight loads a module "m" and calls its tool "slow". The call ends when
-// release is closed; got receives its result.
-func loadWithCallInFlight(fx *fixture) (f *fakeModule, release chan struct{}, got chan string) {
-	release, got = make(chan struct{}), make(chan string, 1)
-	f = newFakeModule("m", group("a", blockingTool("slow", "old", release)))
+// loadWithCallInFlight loads a module "m" and calls its tool "slow". The call ends with
+// release, at the latest with the test; got receives its result.
+func loadWithCallInFlight(fx *fixture) (f *fakeModule, release func(), got chan string) {
+	released, got := make(chan struct{}), make(chan string, 1)
+	release = sync.OnceFunc(func() { close(released) })
+	fx.Cleanup(release)
+	f = newFakeModule("m", group("a", blockingTool("slow", "old", released)))
 	fx.load(f)
-	h, _ := fx.manager.Snapshot().LookupTool("slow")
+	h, _ := fx.manager.CurrentSnapshot().LookupTool("slow")
 	go func() { got <- callTool(fx.Context(), h.Tool) }()
 	synctest.Wait()
 	return f, release, got
+}
+
+// callOrBlock returns what callTool returns, "blocked" if the tool does not return. It
+// is for a synctest bubble.
+func callOrBlock(t *testing.T, h tool.Tool) string {
+	got := make(chan string, 1)
+	go func() { got <- callTool(t.Context(), h) }()
+	synctest.Wait()
+	select {
+	case text := <-got:
+		return text
+	default:
+		return "blocked"
+	}
 }
 
 func TestLoader_ReloadDrainsOldModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t)
 		old, release, got := loadWithCallInFlight(fx)
-		before, _ := fx.manager.Snapshot().LookupTool("slow")
+		before, _ := fx.manager.CurrentSnapshot().LookupTool("slow")
 		done := make(chan error, 1)
 		go func() {
 			done <- fx.loader.ReloadModule(t.Context(), newFakeModule("m", group("a", textTool("slow", "new"))))
@@ -170,12 +166,12 @@ func TestLoader_ReloadDrainsOldModule(t *testing.T) {
 		synctest.Wait()
 
 		fx.wantOffered("module:m a: slow=new")
-		if got := callTool(t.Context(), before.Tool); got != "tool_unavailable" {
+		if got := callOrBlock(t, before.Tool); got != "tool_unavailable" {
 			t.Errorf("a new call of the old tool returns %q, want tool_unavailable", got)
 		}
 		wantCalls(t, old, "name provision validate groups")
 
-		close(release)
+		release()
 		if err := <-done; err != nil {
 			t.Errorf("Reload: %v", err)
 		}
@@ -190,21 +186,22 @@ func TestLoader_UnloadWaitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t)
 		f, release, got := loadWithCallInFlight(fx)
-		late, _ := fx.manager.Snapshot().LookupTool("slow")
+		late, _ := fx.manager.CurrentSnapshot().LookupTool("slow")
 		done := make(chan error, 1)
 		go func() { done <- fx.loader.UnloadModule(t.Context(), "m") }()
 		synctest.Wait()
 
 		fx.wantOffered()
-		if got := callTool(t.Context(), late.Tool); got != "tool_unavailable" {
+		if got := callOrBlock(t, late.Tool); got != "tool_unavailable" {
 			t.Errorf("a new call returns %q, want tool_unavailable", got)
 		}
+		wantCalls(t, f, "name provision validate groups")
 		select {
 		case err := <-done:
-			t.Errorf("Unload returned %v during a call", err)
+			t.Fatalf("Unload returned %v during a call", err)
 		default:
 		}
-		close(release)
+		release()
 		if err := <-done; err != nil {
 			t.Errorf("Unload: %v", err)
 		}
@@ -232,8 +229,10 @@ func TestLoader_ClosesAfterLastCall(t *testing.T) {
 		fx.wantLoaded()
 		fx.load(newFakeModule("m", group("a", textTool("slow", "new")))) // the name is free again
 		wantStep(t, fx.loader.Close(ended), modules.StepWait, errcode.Internal)
+		synctest.Wait()
+		wantCalls(t, f, "name provision validate groups")
 
-		close(release)
+		release()
 		synctest.Wait()
 		wantCalls(t, f, "name provision validate groups close")
 		if got := <-got; got != "old" {
@@ -258,7 +257,7 @@ func TestLoader_CloseReportsDrainingErrors(t *testing.T) {
 			f, release, _ := loadWithCallInFlight(fx)
 			f.close = func() error { return cause }
 			wantStep(t, fx.loader.UnloadModule(ended, "m"), modules.StepWait, errcode.Internal)
-			close(release)
+			release()
 			synctest.Wait()
 		}
 		err := fx.loader.Close(t.Context())
@@ -277,7 +276,9 @@ func TestLoader_ReloadReplacesWithoutWaiting(t *testing.T) {
 		err := fx.loader.ReloadModule(ended, newFakeModule("m", group("a", textTool("slow", "new"))))
 		wantStep(t, err, modules.StepWait, errcode.Internal)
 		fx.wantOffered("module:m a: slow=new")
-		close(release)
+		synctest.Wait()
+		wantCalls(t, old, "name provision validate groups")
+		release()
 		if err := fx.loader.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
@@ -366,7 +367,7 @@ func TestLoader_NoCallInClosedModule(t *testing.T) {
 					return
 				default:
 				}
-				h, ok := fx.manager.Snapshot().LookupTool("t")
+				h, ok := fx.manager.CurrentSnapshot().LookupTool("t")
 				if !ok {
 					t.Error("the tool is not registered during a reload")
 					return
@@ -378,7 +379,7 @@ func TestLoader_NoCallInClosedModule(t *testing.T) {
 			}
 		})
 	}
-	for n := range short.N(60, 300) {
+	for n := range short.Count(60, 300) {
 		if err := fx.loader.ReloadModule(t.Context(), newModule()); err != nil {
 			t.Errorf("reload %d: %v", n, err)
 		}

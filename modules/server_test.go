@@ -21,7 +21,7 @@ func serverGroups(t testing.TB) []toolgroups.Group {
 	some := func(context.Context, struct{}) (string, error) { return "42", nil }
 	tvl, err := tool.New("tvl", "Value locked.", some, nil)
 	pools, errPools := tool.New("pool-list", "Pools.", none, nil)
-	groups, errGroups := modules.Server("magpie", "A data provider.", []tool.Tool{tvl, pools})
+	groups, errGroups := modules.ServerGroups("magpie", "A data provider.", []tool.Tool{tvl, pools})
 	if err := errors.Join(err, errPools, errGroups); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestServer_Groups(t *testing.T) {
 	wantGroups := func() {
 		t.Helper()
 		got := map[toolgroups.GroupID][]string{}
-		for _, g := range m.Snapshot().Groups() {
+		for _, g := range m.CurrentSnapshot().ListGroups() {
 			got[g.ID] = append([]string{g.Description, string(g.Owner)}, g.Tools...)
 		}
 		want := map[toolgroups.GroupID][]string{
@@ -53,16 +53,16 @@ func TestServer_Groups(t *testing.T) {
 		}
 	}
 	wantGroups()
-	s := m.Snapshot()
-	if got := s.Compile(s.BindSet(toolgroups.Of("magpie/pool-list", "magpie/tvl", "magpie"))).ToolNames(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
+	s := m.CurrentSnapshot()
+	if got := s.Compile(s.BindSet(toolgroups.SetOf("magpie/pool-list", "magpie/tvl", "magpie"))).ToolNames(); fmt.Sprint(got) != "[call_magpie_pool--list call_magpie_tvl]" {
 		t.Errorf("got %v", got)
 	}
 	if err := loader.ReloadModule(t.Context(), newFakeModule("magpie", serverGroups(t)...)); err != nil {
 		t.Fatal(err)
 	}
 	wantGroups()
-	if err := loader.UnloadModule(t.Context(), "magpie"); err != nil || len(m.Snapshot().Groups()) > 0 {
-		t.Errorf("%v, left %+v", err, m.Snapshot().Groups())
+	if err := loader.UnloadModule(t.Context(), "magpie"); err != nil || len(m.CurrentSnapshot().ListGroups()) > 0 {
+		t.Errorf("%v, left %+v", err, m.CurrentSnapshot().ListGroups())
 	}
 }
 
@@ -78,17 +78,17 @@ func TestServer_ToolAnswersUnderCallName(t *testing.T) {
 // Server rejects names that cannot be part of an id; the loader rejects a duplicate API.
 func TestServer_RejectsInvalidNames(t *testing.T) {
 	for _, tt := range []struct{ server, api string }{{"mag/pie", "tvl"}, {"", "tvl"}, {"magpie", "t/v"}, {"magpie", ""}, {"m p", "tvl"}, {strings.Repeat("m", 100), strings.Repeat("a", 100)}} {
-		groups, err := modules.Server(tt.server, "", []tool.Tool{textTool(tt.api, "x")})
+		groups, err := modules.ServerGroups(tt.server, "", []tool.Tool{textTool(tt.api, "x")})
 		if errcode.CodeOf(err) != errcode.InvalidGroupDef || groups != nil {
 			t.Errorf("%q %q: %v, %v", tt.server, tt.api, groups, err)
 		}
 	}
-	groups, err := modules.Server("magpie", "", []tool.Tool{textTool("tvl", "x"), textTool("tvl", "y")})
+	groups, err := modules.ServerGroups("magpie", "", []tool.Tool{textTool("tvl", "x"), textTool("tvl", "y")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := toolgroups.NewManager()
-	if err := modules.NewLoader(m).LoadModule(t.Context(), newFakeModule("magpie", groups...)); err == nil || len(m.Snapshot().Groups()) > 0 {
-		t.Errorf("%v, registered %+v", err, m.Snapshot().Groups())
+	if err := modules.NewLoader(m).LoadModule(t.Context(), newFakeModule("magpie", groups...)); err == nil || len(m.CurrentSnapshot().ListGroups()) > 0 {
+		t.Errorf("%v, registered %+v", err, m.CurrentSnapshot().ListGroups())
 	}
 }

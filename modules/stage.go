@@ -9,16 +9,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Staged is a module that is provisioned and validated but not in service yet. Its name
-// is locked: no other change of it is possible until Swap, Install or Discard is called.
-type Staged struct {
+// StagedModule is a change of one module that is prepared and not in service yet: a module
+// that was provisioned and validated, or the end of a loaded one. The name of the module
+// is locked: no other change of it is possible until Swap, Activate or Discard is called.
+//
+// Swap makes one change. To make several together, or with other changes of the registry,
+// call Register of each in one toolgroups.Manager.Update, then Activate and DrainOld of
+// each, or Discard of each if Update has failed.
+type StagedModule struct {
 	loader    *Loader
-	old, next *instance
+	name      string
+	owner     *toolgroups.Owner
+	old, next *instance // old is nil if the module is new, next if it is to be unloaded
 }
 
 // StageModule provisions and validates m, to be loaded or to replace the loaded module of its
-// name. It is the part of Load and Reload that runs code of the module.
-func (l *Loader) StageModule(ctx context.Context, m Module) (*Staged, error) {
+// name. It is the part of LoadModule and ReloadModule that runs code of the module.
+func (l *Loader) StageModule(ctx context.Context, m Module) (*StagedModule, error) {
 	name, err := checkedName(m)
 	loaded := false
 	if err == nil {
@@ -29,7 +36,7 @@ func (l *Loader) StageModule(ctx context.Context, m Module) (*Staged, error) {
 
 // stage locks the name and prepares m. replaces is whether a module of this name has to
 // be loaded or must not be.
-func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*Staged, error) {
+func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*StagedModule, error) {
 	name, err := checkedName(m)
 	if err != nil {
 		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
@@ -38,14 +45,37 @@ func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*Staged, e
 	if err != nil {
 		return nil, err
 	}
-	next := newInstance(l, name, m)
+	owner, err := l.ownerOf(name, old)
+	if err != nil {
+		l.unlockModule(name)
+		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
+	}
+	s := &StagedModule{loader: l, name: name, owner: owner, old: old, next: newInstance(l, name, m)}
+	s.next.owner = owner
 	stepCtx, cancel := context.WithTimeout(ctx, l.stepTimeout())
 	defer cancel()
-	if err := next.prepareUnlessCached(stepCtx, !replaces); err != nil {
-		l.unlockModule(name)
-		return nil, errors.Join(err, l.drain(stepCtx, next))
+	if err := s.next.prepareUnlessCached(stepCtx, !replaces); err != nil {
+		return nil, errors.Join(err, s.Discard(stepCtx))
 	}
-	return &Staged{l, old, next}, nil
+	return s, nil
+}
+
+// ownerOf returns the owner of the groups of a module. A module that is loaded has one;
+// for others the owner is claimed.
+func (l *Loader) ownerOf(name string, loaded *instance) (*toolgroups.Owner, error) {
+	if loaded != nil {
+		return loaded.owner, nil
+	}
+	return l.groups.ClaimOwner(OwnerOf(name))
+}
+
+// StageUnload prepares the end of a loaded module. It waits for a refresh in progress.
+func (l *Loader) StageUnload(ctx context.Context, name string) (*StagedModule, error) {
+	old, err := l.lockModule(ctx, name, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	return &StagedModule{loader: l, name: name, owner: old.owner, old: old}, nil
 }
 
 // prepareUnlessCached prepares the module. If allowLazy is set and the module has cached
@@ -66,79 +96,110 @@ func (i *instance) prepareUnlessCached(ctx context.Context, allowLazy bool) erro
 }
 
 // GroupIDs returns the ids of the groups that the module will have, sorted.
-func (s *Staged) GroupIDs() []toolgroups.GroupID { return idsOf(s.next) }
+func (s *StagedModule) GroupIDs() []toolgroups.GroupID { return idsOf(s.next) }
 
-// Swap brings the module into service and ends the module that it replaces, if any, as
-// Unload does. It is Install followed by DrainOld.
-func (s *Staged) Swap(ctx context.Context) error {
-	if err := s.Install(ctx); err != nil {
-		return err
+// Swap makes the change and ends the module that is replaced or unloaded, if any: new
+// calls are rejected, and it is closed when its calls in progress have ended. ctx bounds
+// that wait. On an error of StepRegister the module is not in service. On one of
+// StepUnregister the module is unloaded, and its groups, if they stay, are unavailable.
+func (s *StagedModule) Swap(ctx context.Context) error {
+	err := s.loader.groups.Update(s.Register)
+	if s.next == nil {
+		return errors.Join(s.registerError(err), s.Activate(), s.DrainOld(ctx))
+	}
+	if err == nil {
+		err = s.Activate()
+	}
+	if err != nil {
+		return errors.Join(s.registerError(err), s.Discard(ctx))
 	}
 	return s.DrainOld(ctx)
 }
 
-// Install brings the module into service. The module that it replaces, if any, gets no
-// further calls; DrainOld has to follow. Install does not wait for calls. On an error,
-// of StepRegister, nothing has changed and the staged module is closed; ctx bounds how
-// long that may take.
-func (s *Staged) Install(ctx context.Context) error {
-	err := s.loader.install(s.old, s.next)
-	if err == nil && s.old != nil {
+// registerError returns err, unless it is nil, as an error of StepRegister or
+// StepUnregister.
+func (s *StagedModule) registerError(err error) error {
+	if err == nil {
+		return nil
+	}
+	step := StepRegister
+	if s.next == nil {
+		step = StepUnregister
+	}
+	return &StepError{Module: s.name, Step: step, Err: err}
+}
+
+// Register puts the groups of the module in place of those of the module that it replaces.
+// Groups that are the same stay registered unchanged.
+func (s *StagedModule) Register(tx *toolgroups.Tx) error {
+	var old, next []toolgroups.Group
+	if s.old != nil {
+		old = s.old.groups
+	}
+	if s.next != nil {
+		next = s.next.groups
+	}
+	return replaceGroups(tx, s.owner, old, next)
+}
+
+// Activate brings the module into service after its groups were registered. The module
+// that it replaces, if any, gets no further calls; DrainOld has to follow. The error has
+// the code conflict if the Loader was closed meanwhile; the groups are then removed again
+// and the caller has to call Discard.
+func (s *StagedModule) Activate() error {
+	if err := s.publish(); err != nil {
+		return errors.Join(err, s.loader.groups.Update(func(tx *toolgroups.Tx) error {
+			return replaceGroups(tx, s.owner, s.next.groups, nil)
+		}))
+	}
+	if s.old != nil {
 		s.old.end()
 	}
-	s.loader.unlockModule(s.next.name)
-	if err != nil {
-		return errors.Join(err, s.loader.drain(ctx, s.next))
+	if s.next == nil {
+		s.owner.Release()
+	}
+	s.loader.unlockModule(s.name)
+	return nil
+}
+
+// publish replaces old by next in the list of loaded modules.
+func (s *StagedModule) publish() error {
+	l := s.loader
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.loaded, s.old)
+	switch {
+	case s.next == nil:
+		l.loaded = slices.Delete(l.loaded, at, at+1)
+	case l.closed:
+		return errcode.New(errcode.Conflict, "the loader was closed meanwhile")
+	case at >= 0:
+		l.loaded[at] = s.next
+	default:
+		l.loaded = append(l.loaded, s.next)
 	}
 	return nil
 }
 
-// DrainOld closes the module that Install replaced, if any, when its calls in progress
-// have ended. Errors are of StepWait and StepClose, as those of Unload.
-func (s *Staged) DrainOld(ctx context.Context) error {
+// DrainOld closes the module that was replaced or unloaded, if any, when its calls in
+// progress have ended. Errors are of StepWait and StepClose.
+func (s *StagedModule) DrainOld(ctx context.Context) error {
 	if s.old == nil {
 		return nil
 	}
 	return s.loader.drain(ctx, s.old)
 }
 
-// Discard closes the staged module and changes nothing else.
-func (s *Staged) Discard(ctx context.Context) error {
-	s.loader.unlockModule(s.next.name)
-	return s.loader.drain(ctx, s.next)
-}
-
-// install registers the groups of next in place of those of old, which may be nil, and
-// adds next to the loaded modules. On an error it has changed nothing.
-func (l *Loader) install(old, next *instance) error {
-	var groups []toolgroups.Group
-	if old != nil {
-		groups = old.groups
+// Discard drops the change. It closes the staged module and changes nothing else.
+func (s *StagedModule) Discard(ctx context.Context) error {
+	if s.old == nil {
+		s.owner.Release()
 	}
-	changes := newRegistration(l.groups, OwnerOf(next.name), groups)
-	err := changes.replace(groups, next.groups)
-	if err == nil {
-		err = l.publish(old, next)
-	}
-	if err != nil {
-		return next.stepError(StepRegister, errors.Join(err, changes.rollback()))
-	}
-	return nil
-}
-
-// publish replaces old by next in the list of loaded modules, or appends next.
-func (l *Loader) publish(old, next *instance) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return errcode.New(errcode.Conflict, "the loader was closed meanwhile")
-	}
-	if at := slices.Index(l.loaded, old); at >= 0 {
-		l.loaded[at] = next
+	s.loader.unlockModule(s.name)
+	if s.next == nil {
 		return nil
 	}
-	l.loaded = append(l.loaded, next)
-	return nil
+	return s.loader.drain(ctx, s.next)
 }
 
 // drain ends i and closes it when its last lease is released. When ctx ends first, a

@@ -19,7 +19,7 @@ type Agent struct {
 	Task      identity.TaskID  `json:"taskId"`
 	Root      bool             `json:"root,omitempty"` // the top agent of a task that names no role
 	Brief     TaskBrief        `json:"taskBrief,omitzero"`
-	Status    Status           `json:"status"`
+	Status    LifecycleStatus  `json:"status"`
 	State     string           `json:"state,omitempty"` // workflow state
 	CreatedAt time.Time        `json:"createdAt"`
 	EndedBy   identity.CallID  `json:"endedBy,omitempty"`
@@ -119,20 +119,21 @@ func (m *agentNode) subtree() []*agentNode {
 	return list
 }
 
-// Spawn specifies an agent to spawn.
-type Spawn struct {
+// SpawnSpec specifies an agent to spawn.
+type SpawnSpec struct {
 	Role  identity.RoleID
 	Brief TaskBrief
 }
 
 // SpawnAgent creates an agent below parent with the given id. If there is an agent with this
-// id already, Spawn returns it and no Changes. The Use and Grant of the role must be
+// id already, SpawnAgent returns it and no Changes. The Use and Grant of the role must be
 // within what the parent may grant, and the parent must be allowed to message all
 // collaborators of the brief.
 //
 // Errors have the codes AgentNotFound (the parent), RoleNotFound,
-// InsufficientPermissions, InvalidTaskBrief, and those of MayMessage for a collaborator.
-func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s Spawn) (Agent, []Change, error) {
+// InsufficientPermissions, InvalidTaskBrief, LimitExceeded, and those of MayMessage for a
+// collaborator.
+func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSpec) (Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m, ok := o.agents[id]; ok {
@@ -142,7 +143,7 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s Spawn) 
 	if !ok {
 		return Agent{}, nil, notFound(errcode.AgentNotFound, "agent", string(parent))
 	}
-	if err := o.maySpawn(p, s); err != nil {
+	if err := cmp.Or(o.maySpawn(p, s), o.checkAgentLimits(p)); err != nil {
 		return Agent{}, nil, err
 	}
 	agent := Agent{
@@ -153,7 +154,7 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s Spawn) 
 }
 
 // maySpawn returns an error if p may not spawn s. It must be called with mu held.
-func (o *Org) maySpawn(p *agentNode, s Spawn) error {
+func (o *Org) maySpawn(p *agentNode, s SpawnSpec) error {
 	role, ok := o.roles[s.Role]
 	if !ok || role.Status != Active {
 		return o.noRole(s.Role)
@@ -161,8 +162,11 @@ func (o *Org) maySpawn(p *agentNode, s Spawn) error {
 	if err := s.Brief.Check(); err != nil {
 		return err
 	}
-	if err := o.grantorOf(p).checkGrant(role.Name, role.Use, role.Grant); err != nil {
+	if err := o.grantorFor(p, role).checkGrant(role.Name, role.Use, role.Grant); err != nil {
 		return rephrase(err, "spawn an agent of role %q: it has more permissions than you may grant (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
+	}
+	if err := o.checkCreates(o.grantorOf(p), "spawn an agent of", role.Name); err != nil && !role.declared() {
+		return err
 	}
 	for _, c := range s.Brief.Collaborators {
 		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // every agent may message these
@@ -198,18 +202,19 @@ func (o *Org) noRole(id identity.RoleID) error {
 
 // addAgent adds an agent to the organization. A nil parent is for the top agent of a
 // task. It must be called with mu held.
-func (o *Org) addAgent(a *Agent, parent *agentNode) []Change {
+func (o *Org) addAgent(a *Agent, parent *agentNode) []RecordChange {
 	m := o.newNode(a)
 	if parent != nil {
 		m.attach(parent)
 	}
 	m.scope = o.scopeOf(m)
 	o.agents[m.id] = m
-	return []Change{record(KindAgent, string(a.ID), a)}
+	o.countAgent(m.task, 1)
+	return []RecordChange{record(KindAgent, string(a.ID), a)}
 }
 
-// Agent returns an agent that is not terminated, without its brief.
-func (o *Org) Agent(id identity.AgentID) (Agent, bool) {
+// AgentByID returns an agent that is not terminated, without its brief.
+func (o *Org) AgentByID(id identity.AgentID) (Agent, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
@@ -248,9 +253,23 @@ func (o *Org) ListAgents(task identity.TaskID) []Agent {
 	return list
 }
 
-// Tree returns an agent and its descendants, children before parents. It returns nil if
+// AgentsOfTasks returns the agents of some tasks that are not terminated, without briefs,
+// in no particular order.
+func (o *Org) AgentsOfTasks(tasks map[identity.TaskID]bool) []Agent {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	var list []Agent
+	for _, m := range o.agents {
+		if tasks[m.task] {
+			list = append(list, m.agent())
+		}
+	}
+	return list
+}
+
+// AgentTree returns an agent and its descendants, children before parents. It returns nil if
 // there is no such agent.
-func (o *Org) Tree(id identity.AgentID) []identity.AgentID {
+func (o *Org) AgentTree(id identity.AgentID) []identity.AgentID {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
@@ -282,7 +301,7 @@ func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 
 // SetState sets the workflow state of an agent. stored is the record of the agent, which
 // contains what is not in memory. The error has the code AgentNotFound.
-func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Change, error) {
+func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m, ok := o.agents[id]
@@ -291,7 +310,7 @@ func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]Chang
 	}
 	m.state = state
 	stored.State = state
-	return []Change{record(KindAgent, string(id), stored)}, nil
+	return []RecordChange{record(KindAgent, string(id), stored)}, nil
 }
 
 // Termination describes an agent that was terminated.
@@ -309,7 +328,7 @@ type Termination struct {
 // record of an agent.
 //
 // Errors have the codes AgentNotFound and NotChildAgent.
-func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []Change, error) {
+func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m, err := o.mayTerminate(by, target)
@@ -317,7 +336,7 @@ func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, cal
 		return nil, nil, err
 	}
 	var list []Termination
-	var changes []Change
+	var changes []RecordChange
 	m.detach()
 	for _, d := range m.subtree() {
 		why := reason
@@ -329,15 +348,16 @@ func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, cal
 			t.Parent = d.parent.id
 		}
 		list = append(list, t)
-		changes = append(changes, Change{Kind: KindAgent, Key: string(d.id)}, d.end(call, why, stored))
+		changes = append(changes, RecordChange{Kind: KindAgent, Key: string(d.id)}, d.end(call, why, stored))
 		delete(o.agents, d.id)
+		o.countAgent(d.task, -1)
 	}
 	return list, changes, nil
 }
 
 // end returns the record of m as a terminated agent. If the active record cannot be read,
 // it is rebuilt from memory without the brief.
-func (m *agentNode) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) Change {
+func (m *agentNode) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) RecordChange {
 	a, ok := stored(m.id)
 	if !ok {
 		a = m.agent()

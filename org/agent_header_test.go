@@ -15,7 +15,7 @@ func TestDecodeAgentHeader_FastPathReadsAllFields(t *testing.T) {
 	full := org.Agent{
 		ID: "a", Role: "r", Parent: "p", Task: "t", Root: true, Status: org.Terminated, State: "s", CreatedAt: time.Unix(1, 2).UTC(), EndedBy: "c", Reason: "why \"not\"",
 		Brief: org.TaskBrief{
-			Objective: "o", Constraints: org.Lines{"one", "two"}, Inputs: "i", Outputs: "o\n", CompletionCriteria: "c", Priority: "high",
+			Objective: "o", Constraints: org.TextLines{"one", "two"}, Inputs: "i", Outputs: "o\n", CompletionCriteria: "c", Priority: "high",
 			Collaborators: []org.Collaborator{{Agent: "x", Role: "r", Description: "d"}, {Agent: "y", Role: "r"}}, References: []string{"ref"},
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -18,7 +19,7 @@ func TestOrg_Spawn(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{State: "draft"})
 	role := f.role(operator, org.RoleSpec{Use: of("docs")})
-	agent, changes, err := f.SpawnAgent(root, "a1", org.Spawn{Role: role.ID, Brief: brief()})
+	agent, changes, err := f.SpawnAgent(root, "a1", org.SpawnSpec{Role: role.ID, Brief: brief()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +28,13 @@ func TestOrg_Spawn(t *testing.T) {
 		t.Errorf("%d changes, got before want:\n%s", len(changes), diff)
 	}
 	t.Run("same id", func(t *testing.T) {
-		again, changes, err := f.SpawnAgent(root, "a1", org.Spawn{Role: "nowhere"})
+		again, changes, err := f.SpawnAgent(root, "a1", org.SpawnSpec{Role: "nowhere"})
 		if err != nil || changes != nil || again.ID != "a1" || again.Role != role.ID {
 			t.Errorf("got %+v, %d changes, %v", again, len(changes), err)
 		}
 	})
 	t.Run("incomplete brief", func(t *testing.T) {
-		_, _, err := f.SpawnAgent(root, "a2", org.Spawn{Role: role.ID})
+		_, _, err := f.SpawnAgent(root, "a2", org.SpawnSpec{Role: role.ID})
 		wantCode(t, err, errcode.InvalidTaskBrief)
 	})
 	t.Run("restart", func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestOrg_AgentsSortedByAge(t *testing.T) {
 	if all := f.ListAgents(""); len(all) != 5 || all[4].ID != other {
 		t.Errorf("got %d agents", len(all))
 	}
-	if _, ok := f.Agent("nobody"); ok {
+	if _, ok := f.AgentByID("nobody"); ok {
 		t.Error("an unknown agent is found")
 	}
 }
@@ -92,7 +93,7 @@ func TestSetState_ChangesVisibleTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.groups.RegisterGroup("o", toolgroups.Group{ID: "flow", Tools: limited}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.groups, "o", toolgroups.Group{ID: "flow", Tools: limited}); err != nil {
 		t.Fatal(err)
 	}
 	agent := f.spawn(f.task(org.TaskSpec{}), f.role(operator, org.RoleSpec{Use: of("flow")}).ID)
@@ -147,7 +148,7 @@ func TestTerminate_Permission(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			list, _, err := f.TerminateAgent(tt.by, tt.target, "c", "why", f.stored)
 			wantCode(t, err, tt.code)
-			if _, ok := f.Agent(tt.target); ok == (tt.code == "") && tt.target != "nobody" || (len(list) > 0) != (tt.code == "") {
+			if _, ok := f.AgentByID(tt.target); ok == (tt.code == "") && tt.target != "nobody" || (len(list) > 0) != (tt.code == "") {
 				t.Errorf("got %v, agent still active: %v", list, ok)
 			}
 			if err != nil && err.(*errcode.Error).Details["agentId"] != tt.target {
@@ -187,7 +188,7 @@ func TestTerminate_Cascades(t *testing.T) {
 	f.store.put(changes)
 	for range 2 { // in memory, then from the store
 		for _, gone := range []identity.AgentID{top, left, right, leaf} {
-			if _, ok := f.Agent(gone); ok {
+			if _, ok := f.AgentByID(gone); ok {
 				t.Errorf("%s is still active", gone)
 			}
 			f.wantTools(gone)
@@ -280,6 +281,13 @@ func TestOrg_MayMessage(t *testing.T) {
 			wantCode(t, err, code, string(agents[name]))
 		}
 	})
+	t.Run("collaborator of another task in a stored record", func(t *testing.T) {
+		f.store.set("agent", "forged", fmt.Sprintf(`{"id":"forged","roleId":%q,"parentAgentId":%q,"taskId":%q,"status":"active","taskBrief":{"collaborators":[{"agentId":%q},{"agentId":%q}]}}`,
+			role.ID, agents["root"], f.agent(agents["root"]).Task, agents["stranger"], agents["friend"]))
+		f.reopen()
+		wantCode(t, f.MayMessage("forged", agents["friend"]), "")
+		wantCode(t, f.MayMessage("forged", agents["stranger"]), errcode.CrossTask)
+	})
 	t.Run("one to five collaborators", func(t *testing.T) {
 		var friends []identity.AgentID
 		for n := 1; n <= 5; n++ {
@@ -307,12 +315,12 @@ func TestOrg_AgentsShareScope(t *testing.T) {
 	root := f.task(org.TaskSpec{})
 	role := f.role(operator, org.RoleSpec{Use: of("docs")})
 	first := f.spawn(root, role.ID)
-	ref, _ := f.Resolve(identity.ByAgent(first))
+	ref, _ := f.ResolveView(identity.ByAgent(first))
 	ids := make([]identity.AgentID, 10_000)
 	for i := range ids {
-		ids[i] = identity.AgentID(identity.Derive("agent", fmt.Sprint(i)))
+		ids[i] = identity.AgentID(identity.DeriveID("agent", fmt.Sprint(i)))
 	}
-	s := org.Spawn{Role: role.ID, Brief: brief()}
+	s := org.SpawnSpec{Role: role.ID, Brief: brief()}
 	before := heapSize()
 	for _, id := range ids {
 		if _, _, err := f.SpawnAgent(root, id, s); err != nil {
@@ -325,7 +333,7 @@ func TestOrg_AgentsShareScope(t *testing.T) {
 		t.Errorf("an idle agent takes %d bytes, want at most 512", each)
 	}
 	for _, id := range ids {
-		if other, _ := f.Resolve(identity.ByAgent(id)); other != ref {
+		if other, _ := f.ResolveView(identity.ByAgent(id)); other != ref {
 			t.Fatalf("%s has another ViewRef", id)
 		}
 	}

@@ -12,12 +12,12 @@ import (
 // TaskBrief is the assignment of a new agent. A model writes it as JSON.
 type TaskBrief struct {
 	Objective          string         `json:"objective"`
-	Constraints        Lines          `json:"constraints"`
+	Constraints        TextLines      `json:"constraints"`
 	Inputs             Text           `json:"inputs"`
 	Outputs            Text           `json:"outputs"`
 	CompletionCriteria Text           `json:"completion_criteria"`
 	Collaborators      []Collaborator `json:"collaborators,omitempty"`
-	References         Lines          `json:"references,omitempty"`
+	References         TextLines      `json:"references,omitempty"`
 	Priority           string         `json:"priority,omitempty"`
 }
 
@@ -28,14 +28,14 @@ type Collaborator struct {
 	Description string           `json:"description,omitempty"`
 }
 
-// Lines is a list of lines. Models may also write it as one string.
-type Lines []string
+// TextLines is a list of lines. Models may also write it as one string.
+type TextLines []string
 
 // UnmarshalJSON accepts a string or a list of strings. null is a missing list.
-func (l *Lines) UnmarshalJSON(data []byte) error {
+func (l *TextLines) UnmarshalJSON(data []byte) error {
 	var one *string
 	if json.Unmarshal(data, &one) == nil && one != nil {
-		*l = Lines{*one}
+		*l = TextLines{*one}
 		return nil
 	}
 	return json.Unmarshal(data, (*[]string)(l))
@@ -46,7 +46,7 @@ type Text string
 
 // UnmarshalJSON accepts a string or a list of strings, which it joins by newlines.
 func (t *Text) UnmarshalJSON(data []byte) error {
-	var lines Lines
+	var lines TextLines
 	if err := json.Unmarshal(data, &lines); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 func TestTaskBrief_UnmarshalAndCheck(t *testing.T) {
 	const whole = `"objective":"o","constraints":["a","b"],"inputs":"i","outputs":"out","completion_criteria":"c"`
 	want := func(change func(*org.TaskBrief)) org.TaskBrief {
-		b := org.TaskBrief{Objective: "o", Constraints: org.Lines{"a", "b"}, Inputs: "i", Outputs: "out", CompletionCriteria: "c"}
+		b := org.TaskBrief{Objective: "o", Constraints: org.TextLines{"a", "b"}, Inputs: "i", Outputs: "out", CompletionCriteria: "c"}
 		change(&b)
 		return b
 	}
@@ -30,12 +30,12 @@ func TestTaskBrief_UnmarshalAndCheck(t *testing.T) {
 		{"other spelling", strings.Replace(`{`+whole+`}`, "completion_criteria", "completionCriteria", 1), same, nil},
 		{"both spellings", `{` + whole + `,"completionCriteria":"other"}`, same, nil},
 		{"empty first spelling", `{` + strings.Replace(whole, `"c"`, `""`, 1) + `,"completionCriteria":"c"}`, same, nil},
-		{"string for a list", strings.Replace(`{`+whole+`}`, `["a","b"]`, `"a"`, 1), func(b *org.TaskBrief) { b.Constraints = org.Lines{"a"} }, nil},
+		{"string for a list", strings.Replace(`{`+whole+`}`, `["a","b"]`, `"a"`, 1), func(b *org.TaskBrief) { b.Constraints = org.TextLines{"a"} }, nil},
 		{"lists for strings", strings.NewReplacer(`"i"`, `["i","j"]`, `"out"`, `["out"]`).Replace(`{` + whole + `}`), func(b *org.TaskBrief) { b.Inputs = "i\nj" }, nil},
-		{"empty list", strings.Replace(`{`+whole+`}`, `["a","b"]`, `[]`, 1), func(b *org.TaskBrief) { b.Constraints = org.Lines{} }, nil},
+		{"empty list", strings.Replace(`{`+whole+`}`, `["a","b"]`, `[]`, 1), func(b *org.TaskBrief) { b.Constraints = org.TextLines{} }, nil},
 		{"optional fields", `{` + whole + `,"collaborators":[{"agentId":"x","role":"r","description":"d"}],"references":"one","priority":"high"}`, func(b *org.TaskBrief) {
 			b.Collaborators = []org.Collaborator{{Agent: "x", Role: "r", Description: "d"}}
-			b.References, b.Priority = org.Lines{"one"}, "high"
+			b.References, b.Priority = org.TextLines{"one"}, "high"
 		}, nil},
 		{"null for a list", strings.Replace(`{`+whole+`}`, `["a","b"]`, `null`, 1), func(b *org.TaskBrief) { b.Constraints = nil }, []string{"constraints"}},
 		{"null for texts", strings.NewReplacer(`"i"`, `null`, `"o"`, `null`).Replace(`{` + whole + `}`), func(b *org.TaskBrief) { b.Inputs, b.Objective = "", "" }, []string{"objective", "inputs"}},

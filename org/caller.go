@@ -13,9 +13,9 @@ import (
 // Caller is the stored workflow state of an external user in a role. There is a record
 // once a call has changed the state. Its key is identity.Principal.Key.
 type Caller struct {
-	User  identity.User   `json:"user"`
-	Role  identity.RoleID `json:"roleId"`
-	State string          `json:"state"` // never ""
+	User  identity.UserName `json:"user"`
+	Role  identity.RoleID   `json:"roleId"`
+	State string            `json:"state"` // never ""
 }
 
 // callers holds the workflow states of external callers. A caller without a record is in
@@ -29,7 +29,7 @@ type callers struct {
 
 // callerKey identifies an external user in a role.
 type callerKey struct {
-	user identity.User
+	user identity.UserName
 	role identity.RoleID
 }
 
@@ -103,7 +103,7 @@ func (o *Org) activeCallerState(p identity.Principal) (state string, ok bool) {
 }
 
 // SetCallerState sets the workflow state of a caller. The state "" is Undefined.
-func (o *Org) SetCallerState(p identity.Principal, state string) []Change {
+func (o *Org) SetCallerState(p identity.Principal, state string) []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.storeCallerState(p, state)
@@ -112,7 +112,7 @@ func (o *Org) SetCallerState(p identity.Principal, state string) []Change {
 // ResetCaller sets a caller to the initial workflow state, whether its record is damaged
 // or not. The error has the code Unauthenticated if p is not a valid caller, and
 // RoleNotFound if its role is not active.
-func (o *Org) ResetCaller(p identity.Principal) ([]Change, error) {
+func (o *Org) ResetCaller(p identity.Principal) ([]RecordChange, error) {
 	if err := CheckCaller(p); err != nil {
 		return nil, err
 	}
@@ -127,16 +127,16 @@ func (o *Org) ResetCaller(p identity.Principal) ([]Change, error) {
 }
 
 // storeCallerState sets the state and returns its record. It must be called with mu held.
-func (o *Org) storeCallerState(p identity.Principal, state string) []Change {
+func (o *Org) storeCallerState(p identity.Principal, state string) []RecordChange {
 	if state == "" {
 		state = toolgroups.Undefined
 	}
 	o.callers.states[callerKey{p.User, p.Role}] = state
-	return []Change{record(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
+	return []RecordChange{record(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
 }
 
 // loadCallers reads the callers and remembers which records are damaged.
-func (o *Org) loadCallers(source Source) {
+func (o *Org) loadCallers(source RecordSource) {
 	for r, err := range source.Records(string(KindCaller)) {
 		var c Caller
 		if err == nil {
@@ -153,7 +153,7 @@ func (o *Org) loadCallers(source Source) {
 }
 
 // readCaller decodes a record. It returns an error if the record does not match its key.
-func readCaller(r Record) (Caller, error) {
+func readCaller(r StoredRecord) (Caller, error) {
 	var c Caller
 	if err := json.Unmarshal(r.Value, &c); err != nil {
 		return c, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -18,7 +19,7 @@ import (
 
 // visible returns the tools that a principal may call, sorted, and its workflow state.
 func (f *fixture) visible(p identity.Principal) (names []string, state string) {
-	ref, state := f.Resolve(p)
+	ref, state := f.ResolveView(p)
 	names = append([]string{}, ref.CurrentView().ForState(state).ToolNames()...)
 	slices.Sort(names)
 	return names, state
@@ -45,13 +46,13 @@ func TestCaller_HasPermissionsOfRole(t *testing.T) {
 
 	f.wantVisible(ann(all), "", allTools...)
 	f.wantVisible(ann(reader), "", "read_file", "search", "write_file")
-	ref, _ := f.Resolve(ann(reader))
+	ref, _ := f.ResolveView(ann(reader))
 	f.update(boss.ID, org.RoleSpec{Grant: of("docs")})
 	f.wantVisible(ann(reader), "", "search")
 	f.update(boss.ID, org.RoleSpec{Grant: of("docs", "workspace")})
 	f.register("mcp:docs", "docs", "search", "fetch")
 	f.wantVisible(ann(reader), "", "fetch", "read_file", "search", "write_file")
-	if err := f.groups.UnregisterGroup("mcp:docs", "docs"); err != nil {
+	if err := grouptest.UnregisterGroup(f.groups, "mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
 	f.wantVisible(ann(reader), "", "read_file", "write_file")
@@ -78,15 +79,15 @@ func (f *fixture) delete(id identity.RoleID) {
 func TestResolve_DeniesInvalidCallers(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Name: "r"})
-	one, _ := f.Resolve(ann(role))
-	if other, _ := f.Resolve(identity.ByCaller("bob", role.ID)); one != other {
+	one, _ := f.ResolveView(ann(role))
+	if other, _ := f.ResolveView(identity.ByCaller("bob", role.ID)); one != other {
 		t.Error("two users of a role have different ViewRefs")
 	}
 	scopes := f.ScopeCount()
 	long := strings.Repeat("x", 257)
 	for _, p := range []identity.Principal{
 		{Kind: identity.Caller}, identity.ByCaller("", role.ID), identity.ByCaller("ann", ""), identity.ByCaller("ann", "no role"),
-		identity.ByCaller("ann", "r"), identity.ByCaller("ann", org.RootRole), identity.ByCaller(identity.User(long), role.ID),
+		identity.ByCaller("ann", "r"), identity.ByCaller("ann", org.RootRole), identity.ByCaller(identity.UserName(long), role.ID),
 		identity.ByCaller("a\xff", role.ID), identity.ByCaller("ann", identity.RoleID(long)),
 		{Kind: identity.Operator, User: "ann", Role: role.ID}, {Kind: identity.Agent, User: "ann", Role: role.ID},
 	} {
@@ -113,7 +114,7 @@ func (f *fixture) registerStateTools() {
 		}
 		list = append(list, t)
 	}
-	if _, err := f.groups.RegisterGroup("module:flow", toolgroups.Group{ID: "flow", Tools: list}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.groups, "module:flow", toolgroups.Group{ID: "flow", Tools: list}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -192,7 +193,7 @@ func TestCaller_DamagedRecordDenies(t *testing.T) {
 	}
 }
 
-// The channel of Changed is closed after every change of the epoch.
+// The channel of EpochChanged is closed after every change of the epoch.
 func TestChanged_ClosedOnEveryEpoch(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Name: "r", Use: of("docs")})
@@ -200,19 +201,19 @@ func TestChanged_ClosedOnEveryEpoch(t *testing.T) {
 		"role created":     func() { f.role(operator, org.RoleSpec{}) },
 		"role updated":     func() { f.update(role.ID, org.RoleSpec{Use: of("workspace")}) },
 		"group registered": func() { f.register("module:x", "x", "x_tool") },
-		"process started":  func() { f.Advance() },
+		"process started":  func() { f.AdvanceEpoch() },
 		"role deleted":     func() { f.delete(f.role(operator, org.RoleSpec{}).ID) },
 	} {
-		changed, same, epoch := f.Changed(), f.Changed(), f.CurrentEpoch()
+		changed, same, epoch := f.EpochChanged(), f.EpochChanged(), f.CurrentEpoch()
 		if changed != same || closed(changed) {
 			t.Errorf("%s: closed before the change, or two channels for one epoch", name)
 		}
 		move()
-		if !closed(changed) || f.CurrentEpoch() == epoch || closed(f.Changed()) {
+		if !closed(changed) || f.CurrentEpoch() == epoch || closed(f.EpochChanged()) {
 			t.Errorf("%s: not closed, or the next channel is closed too", name)
 		}
 	}
-	changed := f.Changed()
+	changed := f.EpochChanged()
 	_, _, _, err := f.UpdateRole(operator, role.ID, org.RoleSpec{Use: of("docs")}, true)
 	if err != nil || closed(changed) {
 		t.Errorf("a dry run closed the channel (%v)", err)
@@ -235,22 +236,22 @@ func TestChanged_ClosedAfterPublish(t *testing.T) {
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	wg.Go(func() {
-		ref, _ := f.Resolve(ann(role))
+		ref, _ := f.ResolveView(ann(role))
 		for {
-			before := ref.CurrentView().Evaluation(toolgroups.Granted).Epoch
-			changed := f.Changed()
+			before := ref.CurrentView().RuleEvaluation(toolgroups.Granted).Epoch
+			changed := f.EpochChanged()
 			select {
 			case <-done:
 				return
 			case <-changed:
 			}
-			if now := ref.CurrentView().Evaluation(toolgroups.Granted).Epoch; now <= before {
+			if now := ref.CurrentView().RuleEvaluation(toolgroups.Granted).Epoch; now <= before {
 				t.Errorf("closed, but the View has epoch %d, before it was %d", now, before)
 			}
 		}
 	})
 	for n := range 200 {
-		f.update(role.ID, org.RoleSpec{Use: []*toolgroups.Set{of("docs"), of("workspace")}[n%2]})
+		f.update(role.ID, org.RoleSpec{Use: []*toolgroups.GroupSet{of("docs"), of("workspace")}[n%2]})
 	}
 	close(done)
 	wg.Wait()
@@ -264,11 +265,11 @@ func TestResolve_ConcurrentCallers(t *testing.T) {
 	for n := range 8 {
 		all.Go(func() {
 			for i := range 100 {
-				p := identity.ByCaller(identity.User(fmt.Sprint("u", n)), role.ID)
+				p := identity.ByCaller(identity.UserName(fmt.Sprint("u", n)), role.ID)
 				if i%2 == 0 {
 					p.Role = identity.RoleID(fmt.Sprint("unknown ", n, i))
 				}
-				ref, _ := f.Resolve(p)
+				ref, _ := f.ResolveView(p)
 				if got := len(ref.CurrentView().ToolNames()); i%2 == 0 && got != 0 || got > 2 {
 					t.Errorf("%s sees %d tools", p, got)
 				}
@@ -276,7 +277,7 @@ func TestResolve_ConcurrentCallers(t *testing.T) {
 		})
 	}
 	for n := range 100 {
-		f.update(role.ID, org.RoleSpec{Use: []*toolgroups.Set{of("docs"), of("workspace")}[n%2]})
+		f.update(role.ID, org.RoleSpec{Use: []*toolgroups.GroupSet{of("docs"), of("workspace")}[n%2]})
 	}
 	all.Wait()
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Diff is the effect of a change of a role: the agents that gain or lose tools, or may
+// PermissionDiff is the effect of a change of a role: the agents that gain or lose tools, or may
 // reach other hosts, sorted by agent id. Agents that are not affected are not listed.
-type Diff []AgentDiff
+type PermissionDiff []AgentDiff
 
 // AgentDiff is the effect of a change on one agent.
 type AgentDiff struct {
@@ -22,19 +22,23 @@ type AgentDiff struct {
 
 	// Hosts are the rules that must all allow its requests after the change. It is nil
 	// if they do not change, or if the agent cannot make requests both before and after.
-	Hosts []hosts.Rule `json:"hosts,omitempty"`
+	Hosts []hosts.HostRule `json:"hosts,omitempty"`
 }
 
 // diff compares the current Views of scopes with those after next replaces a role. It
 // must be called with mu held.
-func (o *Org) diff(affected []*scope, next *Role) Diff {
-	find := func(id identity.RoleID) (*Role, bool) {
+func (o *Org) diff(affected []*scope, next *Role) PermissionDiff {
+	return o.diffViews(affected, o.config.Groups.CurrentSnapshot(), func(id identity.RoleID) (*Role, bool) {
 		if id == next.ID {
 			return next, true
 		}
 		return o.role(id)
-	}
-	snapshot := o.config.Groups.Snapshot()
+	})
+}
+
+// diffViews compares the current Views of scopes with those for a snapshot and the roles
+// that find returns. It must be called with mu held.
+func (o *Org) diffViews(affected []*scope, snapshot *toolgroups.Snapshot, find roleLookup) PermissionDiff {
 	byScope := map[*scope]AgentDiff{}
 	for _, s := range affected {
 		was, is := s.CurrentView(), s.compile(snapshot, find)
@@ -51,8 +55,8 @@ func (o *Org) diff(affected []*scope, next *Role) Diff {
 }
 
 // agentDiffs returns the entries of all agents that use one of the scopes.
-func (o *Org) agentDiffs(byScope map[*scope]AgentDiff) Diff {
-	diff := Diff{}
+func (o *Org) agentDiffs(byScope map[*scope]AgentDiff) PermissionDiff {
+	diff := PermissionDiff{}
 	if len(byScope) == 0 {
 		return diff
 	}

@@ -109,7 +109,7 @@ func namedGroups(record []byte, key string) (groups []string) {
 func (f *fixture) wantToolsOf(tools, groups []string, record []byte) {
 	f.t.Helper()
 	for _, name := range tools {
-		group, _ := f.groups.Snapshot().GroupOf(name)
+		group, _ := f.groups.CurrentSnapshot().GroupOf(name)
 		if !slices.Contains(groups, string(group)) && !slices.Contains(groups, "*") {
 			f.t.Errorf("%q allows %s of group %s", record, name, group)
 		}
@@ -123,7 +123,7 @@ func (f *fixture) wantGrantable(id identity.AgentID, groups []string, record []b
 	if may.IsAll() && !slices.Contains(groups, "*") {
 		f.t.Errorf("%q may grant everything", record)
 	}
-	for _, g := range may.IDs() {
+	for _, g := range may.GroupIDs() {
 		if !slices.Contains(groups, string(g)) && !slices.Contains(groups, "*") {
 			f.t.Errorf("%q may grant %s", record, g)
 		}
@@ -159,7 +159,7 @@ func FuzzAgent(f *testing.F) {
 
 		var want org.Agent
 		loaded := json.Unmarshal([]byte(fill(doc)), &want) == nil && want.ID == "a" && want.Status == org.Active
-		got, ok := f.Org.Agent("a")
+		got, ok := f.Org.AgentByID("a")
 		if ok != loaded {
 			t.Fatalf("%q: loaded %v, want %v", doc, ok, loaded)
 		}

@@ -22,16 +22,16 @@ type grantor struct {
 // fields are part of the key of a scope (boundsKey). The zero constraint allows nothing.
 type constraint struct {
 	toolgroups.BoundSet
-	Hosts        hosts.Rule // hosts that requests may reach
-	toolGated    bool       // the limited agents are tool-gated
-	reason       string     // why BoundSet denies
-	serverReason string     // why BoundSet.Only denies
+	Hosts        hosts.HostRule // hosts that requests may reach
+	toolGated    bool           // the limited agents are tool-gated
+	reason       string         // why BoundSet denies
+	serverReason string         // why BoundSet.Only denies
 }
 
 // denies returns the reason why a tool is not within the limit, "" if it is.
-func (c constraint) denies(s *toolgroups.Snapshot, h *toolgroups.Handle) string {
+func (c constraint) denies(s *toolgroups.Snapshot, h *toolgroups.ToolHandle) string {
 	switch {
-	case s.Reaches(c.BoundSet, h):
+	case s.ReachesTool(c.BoundSet, h):
 		return ""
 	case c.Only != "" && h.Owner != c.Only:
 		return c.serverReason
@@ -76,10 +76,10 @@ func (o *Org) grantorOf(m *agentNode) grantor {
 // checkGrant returns an error with the code InsufficientPermissions if one of sets has a
 // group that is not within all limits of g. name is the role that would get the sets. It
 // compares group ids, not tools.
-func (g grantor) checkGrant(name string, sets ...toolgroups.Set) error {
+func (g grantor) checkGrant(name string, sets ...toolgroups.GroupSet) error {
 	for _, limit := range g.limits {
 		for _, set := range sets {
-			if missing := limit.Set.Missing(set); len(missing) > 0 {
+			if missing := limit.Set.MissingFrom(set); len(missing) > 0 {
 				return errcode.New(errcode.InsufficientPermissions,
 					"grant role %q the tool groups %s: %s may not grant them; request groups that it may grant", name, joinGroups(missing), g.name).
 					With("missing", missing)
@@ -101,11 +101,6 @@ func joinGroups(ids []toolgroups.GroupID) string {
 // as they would be after the change.
 type roleLookup func(identity.RoleID) (*Role, bool)
 
-func (o *Org) role(id identity.RoleID) (*Role, bool) {
-	r, ok := o.roles[id]
-	return r, ok
-}
-
 // denyAll returns a constraint that allows nothing, for agents whose role, creator,
 // parent or task is unknown. The unknown role may have been tool-gated, so the
 // constraint is.
@@ -119,8 +114,10 @@ func ceiling(find roleLookup, r *Role) []constraint {
 	for seen := map[string]bool{}; ; {
 		by := r.CreatedByRole
 		switch {
-		case by == CreatorRoot || by == CreatorOperator || by == CreatorConfig:
+		case by == CreatorOperator || by == CreatorConfig:
 			return bounds
+		case by == CreatorRoot:
+			return append(bounds, rootLimits(find)...)
 		case by == "" || seen[by]:
 			return append(bounds, denyAll("the creator of role "+r.Name+" is unknown"))
 		}
@@ -135,15 +132,15 @@ func ceiling(find roleLookup, r *Role) []constraint {
 }
 
 // GrantableGroups returns the groups that an agent may put into roles that it creates. They
-// are listed in its prompt. For an unknown agent it returns the empty Set.
-func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.Set {
+// are listed in its prompt. For an unknown agent it returns the empty GroupSet.
+func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
 	if !ok {
-		return toolgroups.Set{}
+		return toolgroups.GroupSet{}
 	}
-	set := toolgroups.All()
+	set := toolgroups.AllGroups()
 	for _, limit := range m.scope.grantLimits(o.role) {
 		set = set.Intersect(limit.Set)
 	}

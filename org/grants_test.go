@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -29,7 +30,7 @@ func TestCreateRole_DefaultsToAll(t *testing.T) {
 // The default Use is applied once, when the role is created, within the creator's Grant.
 func TestCreateRole_DefaultAppliedOnce(t *testing.T) {
 	f := newFixture(t)
-	f.SetDefault(toolgroups.Of(toolgroups.Workspace, toolgroups.Command))
+	f.configure(org.RoleConfig{Default: toolgroups.SetOf(toolgroups.Workspace, toolgroups.Command), Root: toolgroups.AllGroups()})
 	root := f.task(org.TaskSpec{})
 	role := f.role(identity.ByAgent(root), org.RoleSpec{})
 	wantSet(t, role.Use, "workspace,command")
@@ -38,9 +39,9 @@ func TestCreateRole_DefaultAppliedOnce(t *testing.T) {
 	bounded := f.role(identity.ByAgent(f.spawn(root, boss.ID)), org.RoleSpec{})
 	wantSet(t, bounded.Use, "command")
 
-	f.SetDefault(toolgroups.All())
+	f.configure(org.RoleConfig{Default: toolgroups.AllGroups(), Root: toolgroups.AllGroups()})
 	f.reopen()
-	again, _ := f.Role(role.ID)
+	again, _ := f.RoleByID(role.ID)
 	wantSet(t, again.Use, "workspace,command")
 }
 
@@ -97,7 +98,7 @@ func TestRoot_UsesBuiltinOrgManagementOnly(t *testing.T) {
 func TestCreateRole_RejectsMoreThanGrant(t *testing.T) {
 	tests := []struct {
 		name       string
-		use, grant *toolgroups.Set
+		use, grant *toolgroups.GroupSet
 		missing    []toolgroups.GroupID // nil if the role is created
 	}{
 		{"within the creator's grant", of("workspace"), of("workspace", "command"), nil},
@@ -132,7 +133,7 @@ func TestCreateRole_RejectsMoreThanGrant(t *testing.T) {
 func TestCreateRole_DefaultGrant(t *testing.T) {
 	tests := []struct {
 		name string
-		use  *toolgroups.Set
+		use  *toolgroups.GroupSet
 		want string
 	}{
 		{"use with org_management", of("workspace", "org_management"), "workspace,org_management"},
@@ -150,7 +151,7 @@ func TestCreateRole_DefaultGrant(t *testing.T) {
 // Granting compares group ids. Permissions are intersections of tools.
 func TestGrant_ComparesIDsIntersectsTools(t *testing.T) {
 	f := newFixture(t)
-	if _, err := f.groups.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search"}}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.groups, toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search"}}); err != nil {
 		t.Fatal(err)
 	}
 	boss := f.role(operator, org.RoleSpec{Use: of("org_management"), Grant: of("docs", "reading")})
@@ -231,7 +232,7 @@ func TestCeiling_LiveAndRecursive(t *testing.T) {
 	f.wantTools(agent, "read_file", "run_command", "write_file")
 }
 
-func findDiff(diff org.Diff, id identity.AgentID) (org.AgentDiff, bool) {
+func findDiff(diff org.PermissionDiff, id identity.AgentID) (org.AgentDiff, bool) {
 	for _, d := range diff {
 		if d.Agent == id {
 			return d, true
@@ -247,12 +248,19 @@ func TestCeiling_ParentGrant(t *testing.T) {
 	under := f.role(operator, org.RoleSpec{Use: of("org_management"), Grant: of("workspace")})
 	worker := f.role(operator, org.RoleSpec{Use: of("workspace")})
 	chief := f.spawn(root, boss.ID)
-	agent := f.spawn(f.spawn(chief, under.ID), worker.ID)
+	manager := f.spawn(chief, under.ID)
+	agent := f.spawn(manager, worker.ID)
 	f.wantTools(agent, "read_file", "write_file")
+	wantSet(t, f.GrantableGroups(manager), "workspace")
 	wantSet(t, f.GrantableGroups(chief), "workspace,command,org_management")
 
 	f.update(boss.ID, org.RoleSpec{Grant: of("command", "org_management")}) // two levels up
 	f.wantTools(agent)
+	wantSet(t, f.GrantableGroups(manager), "-")
+	_, err := f.create(identity.ByAgent(manager), org.RoleSpec{Use: of("workspace"), Grant: of()})
+	wantCode(t, err, errcode.InsufficientPermissions, "workspace")
+	_, err = f.trySpawn(manager, worker.ID)
+	wantCode(t, err, errcode.InsufficientPermissions, "workspace")
 	f.update(boss.ID, org.RoleSpec{Grant: of("*")})
 	f.wantTools(agent, "read_file", "write_file")
 	f.update(under.ID, org.RoleSpec{Use: of()}) // what the parent uses is not what it grants
@@ -331,7 +339,7 @@ func TestTask_CallerCeiling(t *testing.T) {
 	made := f.role(identity.ByAgent(root), org.RoleSpec{})
 	wantSet(t, made.Use, "workspace,docs")
 	f.wantTools(f.spawn(root, made.ID), "read_file", "search", "write_file")
-	task, _ := f.Task(f.agent(root).Task)
+	task, _ := f.TaskByID(f.agent(root).Task)
 	if task.Caller != "user:ann@"+string(role.ID) {
 		t.Errorf("got caller %q", task.Caller)
 	}
@@ -341,7 +349,7 @@ func TestTask_CallerCeiling(t *testing.T) {
 func TestTask_CeilingKeepsOwners(t *testing.T) {
 	f := newFixture(t)
 	role := f.role(operator, org.RoleSpec{Use: of("docs", "workspace")})
-	if err := f.groups.UnregisterGroup("mcp:docs", "docs"); err != nil {
+	if err := grouptest.UnregisterGroup(f.groups, "mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
 	f.register("mcp:other", "docs", "wipe_docs")
@@ -352,7 +360,7 @@ func TestTask_CeilingKeepsOwners(t *testing.T) {
 
 func (f *fixture) agent(id identity.AgentID) org.Agent {
 	f.t.Helper()
-	a, ok := f.Agent(id)
+	a, ok := f.AgentByID(id)
 	if !ok {
 		f.t.Fatalf("no agent %s", id)
 	}
@@ -364,7 +372,7 @@ func (f *fixture) agent(id identity.AgentID) org.Agent {
 func TestTask_Groups(t *testing.T) {
 	tests := []struct {
 		name      string
-		groups    *toolgroups.Set
+		groups    *toolgroups.GroupSet
 		grantable string
 		may       []string
 		code      errcode.Code // for a caller with workspace and docs
@@ -388,7 +396,7 @@ func TestTask_Groups(t *testing.T) {
 			guest := f.role(operator, org.RoleSpec{Use: of("workspace", "docs")})
 			_, _, changes, err := f.StartTask("mine", org.TaskSpec{Caller: identity.ByCaller("ann", guest.ID), Groups: tt.groups})
 			wantCode(t, err, tt.code)
-			if _, ok := f.Task("mine"); ok != (tt.code == "") || (changes == nil) != (tt.code != "") {
+			if _, ok := f.TaskByID("mine"); ok != (tt.code == "") || (changes == nil) != (tt.code != "") {
 				t.Errorf("task created: %v", ok)
 			}
 		})
@@ -451,14 +459,14 @@ func TestRole_BindsGroupsToOwners(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})
 	role := f.role(identity.ByAgent(root), org.RoleSpec{Use: of("docs", "later")})
-	if diff := cmp.Diff(role.GroupOwners, map[toolgroups.GroupID]toolgroups.Owner{"docs": "mcp:docs"}); diff != "" {
+	if diff := cmp.Diff(role.GroupOwners, map[toolgroups.GroupID]toolgroups.GroupOwner{"docs": "mcp:docs"}); diff != "" {
 		t.Errorf("owners, got before want:\n%s", diff)
 	}
 	agent := f.spawn(root, role.ID)
 	f.register("mcp:later", "later", "late_tool")
 	f.wantTools(agent, "search")
 
-	if err := f.groups.UnregisterGroup("mcp:docs", "docs"); err != nil {
+	if err := grouptest.UnregisterGroup(f.groups, "mcp:docs", "docs"); err != nil {
 		t.Fatal(err)
 	}
 	f.wantTools(agent)
@@ -471,6 +479,25 @@ func TestRole_BindsGroupsToOwners(t *testing.T) {
 	f.wantTools(agent, "late_tool", "search")
 }
 
+// An update binds the sets that it names. The others stay bound to the owners that they
+// had, so that a new prompt does not give a role the groups of another owner.
+func TestUpdateRole_KeepsOwnersOfOtherSets(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Use: of("docs"), Grant: of("docs")})
+	agent := f.spawn(f.task(org.TaskSpec{}), role.ID)
+	owner := f.groups.CurrentSnapshot().GroupOwner("docs")
+	if err := grouptest.UnregisterGroup(f.groups, owner, "docs"); err != nil {
+		t.Fatal(err)
+	}
+	f.register("mcp:other", "docs", "leak")
+	f.update(role.ID, org.RoleSpec{Prompt: "another"})
+	f.wantTools(agent)
+	f.update(role.ID, org.RoleSpec{Grant: of()})
+	f.wantTools(agent)
+	f.update(role.ID, org.RoleSpec{Use: of("docs")})
+	f.wantTools(agent, "leak")
+}
+
 func TestOrg_RegistryChangesApplyAtOnce(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})
@@ -478,9 +505,9 @@ func TestOrg_RegistryChangesApplyAtOnce(t *testing.T) {
 	before := f.CurrentEpoch()
 	f.register("mcp:docs", "docs", "search", "fetch")
 	f.wantTools(agent, "fetch", "search")
-	ref, _ := f.Resolve(identity.ByAgent(agent))
-	handle, _ := f.groups.Snapshot().LookupTool("fetch")
-	if f.CurrentEpoch() != before+1 || !ref.CurrentView().Has(handle) {
+	ref, _ := f.ResolveView(identity.ByAgent(agent))
+	handle, _ := f.groups.CurrentSnapshot().LookupTool("fetch")
+	if f.CurrentEpoch() != before+1 || !ref.CurrentView().HasTool(handle) {
 		t.Errorf("got epoch %d after %d", f.CurrentEpoch(), before)
 	}
 }
@@ -489,7 +516,7 @@ func TestResolve_DeniesUnknown(t *testing.T) {
 	f := newFixture(t)
 	f.role(operator, org.RoleSpec{Name: "r"})
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("ann", "r"), {Kind: identity.Configuration}, {Kind: identity.Operator, Agent: f.task(org.TaskSpec{})}} {
-		ref, state := f.Resolve(p)
+		ref, state := f.ResolveView(p)
 		if got := ref.CurrentView().ToolNames(); len(got) != 0 || state != "" {
 			t.Errorf("%v sees %v in state %q", p, got, state)
 		}
@@ -505,7 +532,7 @@ func TestWhyAgent_NamesRule(t *testing.T) {
 	role := f.role(identity.ByAgent(agent), org.RoleSpec{Name: "reader", Use: of("docs", "workspace")})
 	reader := f.spawn(agent, role.ID)
 	f.update(boss.ID, org.RoleSpec{Grant: of("docs")})
-	tool := func(name string) *toolgroups.Handle { return handle(f.groups, name) }
+	tool := func(name string) *toolgroups.ToolHandle { return handle(f.groups, name) }
 	tests := []struct {
 		name, got, want string
 	}{
@@ -514,10 +541,10 @@ func TestWhyAgent_NamesRule(t *testing.T) {
 		{"tool that its creator may not grant any more", f.WhyAgent(reader, tool("read_file")), "what role boss, its creator, may grant"},
 		{"root", f.WhyAgent(root, tool("search")), "root uses org_management alone"},
 		{"unknown agent", f.WhyAgent("nobody", tool("search")), "there is no such agent"},
-		{"role limited by its creator", f.WhyRole(role.ID, toolgroups.All(), tool("read_file")), "what role boss, its creator, may grant"},
-		{"role with other groups", f.WhyRole(role.ID, toolgroups.Of("command"), tool("search")), "the groups asked for"},
-		{"unknown role", f.WhyRole("nowhere", toolgroups.All(), tool("search")), "the role does not exist"},
-		{"role of root", f.WhyRole(org.RootRole, toolgroups.Of(), tool("create_role")), ""},
+		{"role limited by its creator", f.WhyRole(role.ID, toolgroups.AllGroups(), tool("read_file")), "what role boss, its creator, may grant"},
+		{"role with other groups", f.WhyRole(role.ID, toolgroups.SetOf("command"), tool("search")), "the groups asked for"},
+		{"unknown role", f.WhyRole("nowhere", toolgroups.AllGroups(), tool("search")), "the role does not exist"},
+		{"role of root", f.WhyRole(org.RootRole, toolgroups.SetOf(), tool("create_role")), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -527,13 +554,13 @@ func TestWhyAgent_NamesRule(t *testing.T) {
 		})
 	}
 	t.Run("RoleView agrees", func(t *testing.T) {
-		if diff := cmp.Diff(f.RoleView(role.ID, toolgroups.All()).ToolNames(), []string{"search"}); diff != "" {
+		if diff := cmp.Diff(f.RoleView(role.ID, toolgroups.AllGroups()).ToolNames(), []string{"search"}); diff != "" {
 			t.Errorf("got before want:\n%s", diff)
 		}
-		if got := f.RoleView("nowhere", toolgroups.All()).ToolNames(); len(got) != 0 {
+		if got := f.RoleView("nowhere", toolgroups.AllGroups()).ToolNames(); len(got) != 0 {
 			t.Errorf("got %v for an unknown role", got)
 		}
-		if diff := cmp.Diff(f.RoleView(org.RootRole, toolgroups.Of()).ToolNames(), []string{"create_role", "spawn_agent"}); diff != "" {
+		if diff := cmp.Diff(f.RoleView(org.RootRole, toolgroups.SetOf()).ToolNames(), []string{"create_role", "spawn_agent"}); diff != "" {
 			t.Errorf("root, got before want:\n%s", diff)
 		}
 	})

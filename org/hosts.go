@@ -20,7 +20,7 @@ func (o *Org) MayReach(p identity.Principal, h hosts.Host) error {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	for _, l := range o.principalHostLimits(p) {
-		if !l.Hosts.Allows(h) {
+		if !l.Hosts.AllowsHost(h) {
 			return hostBlocked(h, l.Hosts)
 		}
 	}
@@ -28,7 +28,7 @@ func (o *Org) MayReach(p identity.Principal, h hosts.Host) error {
 }
 
 // hostBlocked returns the error for a host that the rule r does not allow.
-func hostBlocked(h hosts.Host, r hosts.Rule) error {
+func hostBlocked(h hosts.Host, r hosts.HostRule) error {
 	if len(r.Allow) == 0 {
 		return errcode.New(errcode.HostBlocked, "reach %s: your role, or a role that limits it, may not reach any host", h)
 	}
@@ -60,10 +60,10 @@ func (s *scope) hostLimits(find roleLookup) []constraint {
 }
 
 // hostRules returns the host rules of limits, each once, without those that allow all.
-func hostRules(limits []constraint) []hosts.Rule {
-	var list []hosts.Rule
+func hostRules(limits []constraint) []hosts.HostRule {
+	var list []hosts.HostRule
 	for _, l := range limits {
-		if !l.Hosts.Equal(hosts.Any()) && !slices.ContainsFunc(list, l.Hosts.Equal) {
+		if !l.Hosts.Equal(hosts.AnyHost()) && !slices.ContainsFunc(list, l.Hosts.Equal) {
 			list = append(list, l.Hosts)
 		}
 	}
@@ -71,38 +71,38 @@ func hostRules(limits []constraint) []hosts.Rule {
 }
 
 // newHostRules returns the host rules of s after a change, nil if they stay the same.
-// Rules that allow everything are returned as hosts.Any.
-func (s *scope) newHostRules(now, then roleLookup) []hosts.Rule {
+// Rules that allow everything are returned as hosts.AnyHost.
+func (s *scope) newHostRules(now, then roleLookup) []hosts.HostRule {
 	was, is := hostRules(s.hostLimits(now)), hostRules(s.hostLimits(then))
 	switch {
-	case slices.EqualFunc(was, is, hosts.Rule.Equal):
+	case slices.EqualFunc(was, is, hosts.HostRule.Equal):
 		return nil
 	case is == nil:
-		return []hosts.Rule{hosts.Any()}
+		return []hosts.HostRule{hosts.AnyHost()}
 	}
 	return is
 }
 
 // allowsNetwork reports whether v allows a tool of the group network.
 func allowsNetwork(snapshot *toolgroups.Snapshot, v *toolgroups.View) bool {
-	info, _ := snapshot.Group(toolgroups.Network)
+	info, _ := snapshot.LookupGroup(toolgroups.Network)
 	return slices.ContainsFunc(info.Tools, func(name string) bool { return slices.Contains(v.ToolNames(), name) })
 }
 
 // hosts returns the host rule of the role itself, without those that limit it.
-func (r *Role) hosts() hosts.Rule { return ruleOrAny(r.Hosts) }
+func (r *Role) hosts() hosts.HostRule { return ruleOrAny(r.Hosts) }
 
 // ruleOrAny returns *r, or the rule that allows all hosts if r is nil.
-func ruleOrAny(r *hosts.Rule) hosts.Rule {
+func ruleOrAny(r *hosts.HostRule) hosts.HostRule {
 	if r == nil {
-		return hosts.Any()
+		return hosts.AnyHost()
 	}
 	return *r
 }
 
 // storedRule returns a copy of r as it is stored in a Role: nil if it allows all hosts.
-func storedRule(r *hosts.Rule) *hosts.Rule {
-	if ruleOrAny(r).Equal(hosts.Any()) {
+func storedRule(r *hosts.HostRule) *hosts.HostRule {
+	if ruleOrAny(r).Equal(hosts.AnyHost()) {
 		return nil
 	}
 	own := r.Clone()

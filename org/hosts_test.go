@@ -14,8 +14,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func allow(patterns ...string) *hosts.Rule {
-	return &hosts.Rule{Allow: hosts.MustPatterns(patterns...)}
+func allow(patterns ...string) *hosts.HostRule {
+	return &hosts.HostRule{Allow: hosts.MustPatterns(patterns...)}
 }
 
 // reachable returns which of the hosts a.x, b.x, c.x and d.y p may reach, as letters.
@@ -53,10 +53,10 @@ func TestMayReach_RoleWithoutHosts(t *testing.T) {
 func TestMayReach_RoleHosts(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})
-	role := f.role(operator, org.RoleSpec{Hosts: &hosts.Rule{Allow: hosts.MustPatterns("*.x"), Deny: hosts.MustPatterns("b.x")}})
+	role := f.role(operator, org.RoleSpec{Hosts: &hosts.HostRule{Allow: hosts.MustPatterns("*.x"), Deny: hosts.MustPatterns("b.x")}})
 	agent := f.spawn(root, role.ID)
 	f.wantReach(agent, "ac")
-	f.wantReach(f.spawn(root, f.role(operator, org.RoleSpec{Hosts: &hosts.Rule{}}).ID), "")
+	f.wantReach(f.spawn(root, f.role(operator, org.RoleSpec{Hosts: &hosts.HostRule{}}).ID), "")
 	f.reopen()
 	f.wantReach(agent, "ac")
 }
@@ -119,7 +119,7 @@ func TestMayReach_LimitedByCaller(t *testing.T) {
 	agent := f.spawn(f.task(org.TaskSpec{Caller: caller}), free.ID)
 	other := f.spawn(f.task(org.TaskSpec{}), free.ID)
 	for _, step := range []struct {
-		rule *hosts.Rule
+		rule *hosts.HostRule
 		want string
 	}{{allow("a.x", "b.x"), "ab"}, {allow("b.x"), "b"}, {allow("*"), "ab"}} { // the hosts at the start of the task limit it too
 		f.update(guest.ID, org.RoleSpec{Hosts: step.rule})
@@ -182,20 +182,20 @@ func TestRole_HostsField(t *testing.T) {
 	byConfig := identity.Principal{Kind: identity.Configuration}
 	spec := org.RoleSpec{Name: "scout", Use: of(), Grant: of(), Hosts: allow("*.x")}
 	role := f.role(byConfig, spec)
-	if !role.Matches(spec) || role.Matches(org.RoleSpec{Name: "scout", Use: of(), Grant: of()}) {
+	if !role.MatchesSpec(spec) || role.MatchesSpec(org.RoleSpec{Name: "scout", Use: of(), Grant: of()}) {
 		t.Error("Matches does not compare hosts")
 	}
 	if again := f.role(byConfig, spec); again.ID != role.ID {
 		t.Errorf("the same specification created %s in addition to %s", again.ID, role.ID)
 	}
 	spec.Hosts.Allow[0].Name = "*"
-	if got, _ := f.Role(role.ID); got.Hosts.Allow[0].Name != "*.x" {
+	if got, _ := f.RoleByID(role.ID); got.Hosts.Allow[0].Name != "*.x" {
 		t.Error("the role shares the list of the specification")
 	}
 	_, err := f.create(byConfig, org.RoleSpec{Name: "scout", Use: of(), Grant: of()})
 	wantCode(t, err, errcode.RoleExists)
 
-	update := func(by identity.Principal, id identity.RoleID, spec org.RoleSpec) *hosts.Rule {
+	update := func(by identity.Principal, id identity.RoleID, spec org.RoleSpec) *hosts.HostRule {
 		next, _, changes, err := f.UpdateRole(by, id, spec, false)
 		if err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestRole_HostsField(t *testing.T) {
 	if got := update(operator, own.ID, org.RoleSpec{Prompt: "p"}); got == nil || !got.Equal(*allow("a.x")) {
 		t.Errorf("an update without hosts left %v", got)
 	}
-	any := hosts.Any()
+	any := hosts.AnyHost()
 	if got := update(operator, own.ID, org.RoleSpec{Hosts: &any}); got != nil {
 		t.Errorf("an update to any left %v", got)
 	}
@@ -224,17 +224,17 @@ func TestUpdateRole_DiffReportsHosts(t *testing.T) {
 	scout := f.spawn(root, role.ID)
 	below := f.spawn(scout, f.role(operator, org.RoleSpec{Name: "child", Use: of("network"), Hosts: allow("a.x")}).ID)
 	f.spawn(scout, f.role(operator, org.RoleSpec{Name: "reader", Use: of("docs")}).ID)
-	entry := func(id identity.AgentID, name string, rules ...hosts.Rule) org.AgentDiff {
+	entry := func(id identity.AgentID, name string, rules ...hosts.HostRule) org.AgentDiff {
 		return org.AgentDiff{Agent: id, Role: name, Gains: []string{}, Loses: []string{}, Hosts: rules}
 	}
 	for _, step := range []struct {
 		name string
-		rule *hosts.Rule
-		want org.Diff
+		rule *hosts.HostRule
+		want org.PermissionDiff
 	}{
-		{"narrowed", allow("*.x"), org.Diff{entry(scout, "scout", *allow("*.x")), entry(below, "child", *allow("*.x"), *allow("a.x"))}},
-		{"unchanged", allow("*.x"), org.Diff{}},
-		{"widened", allow("*"), org.Diff{entry(scout, "scout", hosts.Any()), entry(below, "child", *allow("a.x"))}},
+		{"narrowed", allow("*.x"), org.PermissionDiff{entry(scout, "scout", *allow("*.x")), entry(below, "child", *allow("*.x"), *allow("a.x"))}},
+		{"unchanged", allow("*.x"), org.PermissionDiff{}},
+		{"widened", allow("*"), org.PermissionDiff{entry(scout, "scout", hosts.AnyHost()), entry(below, "child", *allow("a.x"))}},
 	} {
 		_, planned, _, err := f.UpdateRole(operator, role.ID, org.RoleSpec{Hosts: step.rule}, true)
 		if err != nil {

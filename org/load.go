@@ -11,12 +11,13 @@ import (
 
 // load reads all records. Agents come after roles and tasks, on which their scopes
 // depend.
-func (o *Org) load(source Source) {
+func (o *Org) load(source RecordSource) {
 	for r := range o.validRecords(source, KindMeta) {
 		if r.Key == "epoch" {
 			_ = json.Unmarshal(r.Value, &o.epoch) // a lost epoch starts at 0 again
 		}
 	}
+	o.loadRootGrant(source)
 	for r := range o.validRecords(source, KindRole) {
 		var role Role
 		if o.decode(KindRole, r, &role) && o.checkKey(KindRole, r, string(role.ID)) {
@@ -27,7 +28,12 @@ func (o *Org) load(source Source) {
 		var task Task
 		if o.decode(KindTask, r, &task) && o.checkKey(KindTask, r, string(task.ID)) {
 			o.tasks[task.ID] = task.summary()
+			o.tasksByAge = append(o.tasksByAge, o.tasks[task.ID])
 		}
+	}
+	slices.SortFunc(o.tasksByAge, compareAge)
+	for _, t := range o.tasksByAge {
+		o.addKey(t)
 	}
 	o.loadAgents(source)
 	o.loadCallers(source)
@@ -40,16 +46,19 @@ type pendingAgent struct {
 }
 
 // loadAgents reads all agents, then links each to its parent, then assigns the scopes.
-func (o *Org) loadAgents(source Source) {
+func (o *Org) loadAgents(source RecordSource) {
 	var list []pendingAgent
 	texts := interner{}
 	for r := range o.validRecords(source, KindAgent) {
-		if c, ok := o.decodeAgent(r); ok && Status(c.status) == Active {
+		if c, ok := o.decodeAgent(r); ok && LifecycleStatus(c.status) == Active {
 			list = append(list, pendingAgent{texts.node(r.Key, &c), identity.AgentID(texts.intern(c.parent))})
 		}
 	}
 	o.agents = make(map[identity.AgentID]*agentNode, len(list))
 	for _, f := range list {
+		if o.agents[f.id] == nil {
+			o.countAgent(f.task, 1)
+		}
 		o.agents[f.id] = f.agentNode
 	}
 	for _, f := range list {
@@ -62,7 +71,7 @@ func (o *Org) loadAgents(source Source) {
 }
 
 // decodeAgent decodes the record of an agent. It reports false if the record is ignored.
-func (o *Org) decodeAgent(r Record) (agentHeader, bool) {
+func (o *Org) decodeAgent(r StoredRecord) (agentHeader, bool) {
 	c, err := decodeAgentHeader(r.Value)
 	if err != nil {
 		o.skipRecord(KindAgent, r, err.Error())
@@ -133,8 +142,8 @@ func (c *linker) assignScope(m *agentNode) {
 }
 
 // validRecords yields the records of a kind that are not damaged.
-func (o *Org) validRecords(source Source, kind Kind) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
+func (o *Org) validRecords(source RecordSource, kind RecordKind) iter.Seq[StoredRecord] {
+	return func(yield func(StoredRecord) bool) {
 		for r, err := range source.Records(string(kind)) {
 			if err != nil {
 				o.skipRecord(kind, r, err.Error())
@@ -148,7 +157,7 @@ func (o *Org) validRecords(source Source, kind Kind) iter.Seq[Record] {
 }
 
 // decode decodes the JSON of a record into v. It reports false if the record is ignored.
-func (o *Org) decode(kind Kind, r Record, v any) bool {
+func (o *Org) decode(kind RecordKind, r StoredRecord, v any) bool {
 	err := json.Unmarshal(r.Value, v)
 	if err != nil {
 		o.skipRecord(kind, r, err.Error())
@@ -157,7 +166,7 @@ func (o *Org) decode(kind Kind, r Record, v any) bool {
 }
 
 // checkKey reports whether the id in a record is its key.
-func (o *Org) checkKey(kind Kind, r Record, id string) bool {
+func (o *Org) checkKey(kind RecordKind, r StoredRecord, id string) bool {
 	if id != r.Key {
 		o.skipRecord(kind, r, "the record has the id "+strconv.Quote(id))
 	}
@@ -165,6 +174,6 @@ func (o *Org) checkKey(kind Kind, r Record, id string) bool {
 }
 
 // skipRecord logs that a record is ignored.
-func (o *Org) skipRecord(kind Kind, r Record, why string) {
+func (o *Org) skipRecord(kind RecordKind, r StoredRecord, why string) {
 	o.config.Log.Error("record ignored", "kind", kind, "key", r.Key, "error", why)
 }

@@ -92,7 +92,7 @@ func TestLoad_IgnoresCorruptRecords(t *testing.T) {
 	}
 }
 
-// Agents that are parents of each other are denied, and Load ends.
+// Agents that are parents of each other are denied, and LoadOrg ends.
 func TestLoad_BreaksParentCycle(t *testing.T) {
 	f := newFixture(t)
 	f.store.set("role", "r", `{"id":"r","name":"r","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
@@ -105,7 +105,7 @@ func TestLoad_BreaksParentCycle(t *testing.T) {
 	}
 }
 
-// However deep the tree of agents is, Load and Terminate take time in proportion to their
+// However deep the tree of agents is, LoadOrg and TerminateAgent take time in proportion to their
 // number. In quadratic time this test would take minutes.
 func TestLoad_DeepAgentTree(t *testing.T) {
 	const depth = 100_000
@@ -136,7 +136,7 @@ func TestOrg_EpochPersists(t *testing.T) {
 	f := newFixture(t)
 	f.role(operator, org.RoleSpec{})
 	before := f.CurrentEpoch()
-	f.store.put(f.Advance())
+	f.store.put(f.AdvanceEpoch())
 	if f.CurrentEpoch() != before+1 {
 		t.Errorf("got %d after %d", f.CurrentEpoch(), before)
 	}
@@ -157,11 +157,11 @@ func TestOrg_Tasks(t *testing.T) {
 	top := f.task(org.TaskSpec{Text: "secret text", State: "s", Workspace: "/w", ReadOnly: true, Config: "hash", FirstSeq: 7})
 	second := f.task(org.TaskSpec{})
 	id := f.agent(top).Task
-	task, ok := f.Task(id)
+	task, ok := f.TaskByID(id)
 	if !ok || task.Text != "" || task.State != "s" || task.Top != top || task.Status != org.Running || task.FirstSeq != 7 || !task.ReadOnly || task.Workspace != "/w" || task.Config != "hash" {
 		t.Errorf("got %+v", task)
 	}
-	if _, ok := f.Task("nowhere"); ok {
+	if _, ok := f.TaskByID("nowhere"); ok {
 		t.Error("an unknown task is found")
 	}
 	var stored org.Task
@@ -207,7 +207,7 @@ func TestOrg_ConcurrentReads(t *testing.T) {
 					return
 				default:
 				}
-				ref, _ := f.Resolve(identity.ByAgent(agent))
+				ref, _ := f.ResolveView(identity.ByAgent(agent))
 				if got := ref.CurrentView().ToolNames(); len(got) > 1 {
 					t.Errorf("got %v", got)
 				}
@@ -228,10 +228,12 @@ func TestOrg_ConcurrentReads(t *testing.T) {
 // A record that claims to be a root below another agent, or to have a parent in another
 // task, claims permissions that the agent never had. The agent is denied everything.
 func TestLoad_RejectsImpossiblePosition(t *testing.T) {
-	none, all := toolgroups.Of(), toolgroups.All()
+	none, all := toolgroups.SetOf(), toolgroups.AllGroups()
 	for name, record := range map[string]string{
 		"root with a parent":     `{"id":"a","roleId":"root","parentAgentId":"WEAK","taskId":"TASK","status":"active","root":true}`,
 		"root of no task":        `{"id":"a","roleId":"root","taskId":"TASK","status":"active","root":true}`,
+		"role root below root":   `{"id":"a","roleId":"root","parentAgentId":"STRONG","taskId":"OTHER","status":"active"}`,
+		"role root at no top":    `{"id":"a","roleId":"root","taskId":"TASK","status":"active"}`,
 		"parent in another task": `{"id":"a","roleId":"r1","parentAgentId":"STRONG","taskId":"TASK","status":"active"}`,
 		"unknown parent":         `{"id":"a","roleId":"r1","parentAgentId":"nobody","taskId":"TASK","status":"active"}`,
 	} {
@@ -239,11 +241,11 @@ func TestLoad_RejectsImpossiblePosition(t *testing.T) {
 			f := newFixture(t)
 			weak, strong := f.task(org.TaskSpec{Groups: &none}), f.task(org.TaskSpec{})
 			f.store.set("role", "r1", `{"id":"r1","name":"w","createdByRole":"operator","status":"active","toolGroups":["*"],"grant":["*"]}`)
-			fill := strings.NewReplacer("STRONG", string(strong), "WEAK", string(weak), "TASK", string(f.agent(weak).Task))
+			fill := strings.NewReplacer("STRONG", string(strong), "WEAK", string(weak), "TASK", string(f.agent(weak).Task), "OTHER", string(f.agent(strong).Task))
 			f.store.set("agent", "a", fill.Replace(record))
 			f.reopen()
 			f.wantTools("a")
-			if got := f.GrantableGroups("a"); got.IsAll() || len(got.IDs()) > 0 {
+			if got := f.GrantableGroups("a"); got.IsAll() || len(got.GroupIDs()) > 0 {
 				t.Errorf("the agent may grant %v", got)
 			}
 			if _, _, err := f.CreateRole(identity.ByAgent("a"), "r9", org.RoleSpec{Name: "super", Use: &all}); err == nil {
@@ -253,15 +255,29 @@ func TestLoad_RejectsImpossiblePosition(t *testing.T) {
 	}
 }
 
+// The flag makes an agent root, not its role: the first agent of a task whose record
+// lost the flag is denied everything.
+func TestLoad_RoleRootWithoutFlagDenied(t *testing.T) {
+	f := newFixture(t)
+	top := f.task(org.TaskSpec{})
+	f.wantTools(top, "create_role", "spawn_agent")
+	f.store.set("agent", string(top), `{"id":"`+string(top)+`","roleId":"root","taskId":"`+string(f.agent(top).Task)+`","status":"active"}`)
+	f.reopen()
+	f.wantTools(top)
+	if got := f.GrantableGroups(top); got.IsAll() || len(got.GroupIDs()) > 0 {
+		t.Errorf("the agent may grant %v", got)
+	}
+}
+
 // Load allocates only what it keeps of an agent. encoding/json would allocate seventy
 // objects for each.
 func TestLoad_AllocationsPerAgent(t *testing.T) {
 	const agents = 1000
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{State: "draft"})
-	s := org.Spawn{Role: f.role(operator, org.RoleSpec{Use: of("docs")}).ID, Brief: org.TaskBrief{
-		Objective: "two\n\"lines\" <&> é \u2028", Constraints: org.Lines{"a", "b\\"}, Inputs: "i", Outputs: "o", CompletionCriteria: "c",
-		Collaborators: []org.Collaborator{{Agent: root, Role: "root", Description: "d"}}, References: org.Lines{"r"}, Priority: "high",
+	s := org.SpawnSpec{Role: f.role(operator, org.RoleSpec{Use: of("docs")}).ID, Brief: org.TaskBrief{
+		Objective: "two\n\"lines\" <&> é \u2028", Constraints: org.TextLines{"a", "b\\"}, Inputs: "i", Outputs: "o", CompletionCriteria: "c",
+		Collaborators: []org.Collaborator{{Agent: root, Role: "root", Description: "d"}}, References: org.TextLines{"r"}, Priority: "high",
 	}}
 	for range agents {
 		_, changes, err := f.SpawnAgent(root, identity.AgentID(f.id("a")), s)

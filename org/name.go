@@ -1,19 +1,23 @@
 package org
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 )
 
 // CheckRoleName returns an error with the code InvalidRole if name is not a valid name
 // of a role. A valid name has 1 to 128 visible characters of UTF-8 and no space at its
 // ends. It does not look like root or another reserved name: models and people read
-// names and must not take an agent for root.
+// names and must not take an agent for root. It does not have the form of an id: a name
+// must not stand for the role that has, or had, this id.
 func CheckRoleName(name string) error {
 	refuse := func(why string) error {
 		return errcode.New(errcode.InvalidRole, "role name %q %s", name, why)
@@ -29,16 +33,21 @@ func CheckRoleName(name string) error {
 		return refuse("begins or ends with space")
 	case strings.ContainsFunc(name, invisible):
 		return refuse("contains a control or invisible character")
+	case identity.IsID(name):
+		return refuse("has the form of an id")
 	case hasNumberSuffix(name):
 		return refuse("ends in # and a number, which distinguishes agents of one role")
 	}
-	for _, reserved := range []string{RootRole, "user", CreatorOperator, CreatorConfig} {
+	for _, reserved := range reservedNames {
 		if looksLike(name, reserved) {
 			return refuse("looks like " + reserved + ", which is reserved")
 		}
 	}
 	return nil
 }
+
+// reservedNames are the names that no role may have. gen_confusables.go knows their letters.
+var reservedNames = []string{RootRole, "user", CreatorOperator, CreatorConfig}
 
 // hasNumberSuffix reports whether a name ends in # and digits.
 func hasNumberSuffix(name string) bool {
@@ -52,31 +61,41 @@ func invisible(r rune) bool {
 }
 
 // looksLike reports whether a person may read name as word. It ignores letter case,
-// width, marks and dots, and maps look-alikes of other alphabets to Latin letters.
+// width, marks and dots, and compares what characters look like (see confusables).
 func looksLike(name, word string) bool {
-	return strings.Map(baseLetter, norm.NFKD.String(name)) == word
+	return isReadAs([]rune(name), strings.ReplaceAll(word, "i", "l"))
 }
 
-// baseLetter returns the ASCII letter that r looks like, or r itself. It returns -1 for
-// a character that only modifies the letter before it.
-func baseLetter(r rune) rune {
-	if unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.M, r) || r == '.' {
-		return -1
+// isReadAs reports whether name can be read as word, in which l is written for i.
+func isReadAs(name []rune, word string) bool {
+	if len(name) == 0 {
+		return word == ""
 	}
-	if 0xFF01 <= r && r <= 0xFF5E { // full-width forms
-		r -= 0xFF01 - '!'
+	r, rest := name[0], name[1:]
+	if isMark(r) {
+		return isReadAs(rest, word)
 	}
-	r = unicode.ToLower(r)
-	if latin, ok := homoglyphs[r]; ok {
-		return latin
+	for _, letters := range append(slices.Clip(lookalikes()[r]), strings.ReplaceAll(strings.ToLower(string(r)), "i", "l")) {
+		if after, ok := strings.CutPrefix(word, letters); ok && isReadAs(rest, after) {
+			return true
+		}
 	}
-	return r
+	plain := norm.NFKD.String(string(r)) // full-width and other forms of a character
+	return plain != string(r) && isReadAs(append([]rune(plain), rest...), word)
 }
 
-// homoglyphs maps characters that look like the letters of "root" to these letters:
-// digits and the intentional confusables of Unicode Technical Standard #39.
-var homoglyphs = map[rune]rune{
-	'0': 'o', 'о': 'o', 'ο': 'o', 'օ': 'o', 'ჿ': 'o', 'ᴏ': 'o', 'ⲟ': 'o', '০': 'o', '੦': 'o', 'ѳ': 'o', 'ө': 'o', 'σ': 'o',
-	'г': 'r', 'ᴦ': 'r', 'ⲅ': 'r', 'ꭇ': 'r', 'ꮁ': 'r', 'ʀ': 'r', 'ꮢ': 'r', 'ᖇ': 'r',
-	'т': 't', 'τ': 't', 'ᴛ': 't', 'ⲧ': 't', 'ꮦ': 't',
+// isMark reports whether a character only modifies the letter before it, or is a dot.
+func isMark(r rune) bool {
+	return unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.M, r) || r == '.'
 }
+
+// lookalikes returns what a character looks like.
+var lookalikes = sync.OnceValue(func() map[rune][]string {
+	m := map[rune][]string{}
+	for letters, characters := range confusables {
+		for _, r := range characters {
+			m[r] = append(slices.Clip(m[r]), letters)
+		}
+	}
+	return m
+})

@@ -18,12 +18,14 @@
 // more powerful agent does not help. The same limits apply to hosts (MayReach).
 //
 // Each task has a root agent unless it names a role. Root may use the group
-// org_management only and may grant everything that the task's caller may use.
+// org_management only. It may grant what the configuration lets it, by default
+// everything, and what the task's caller may use. It may also spawn agents of the roles
+// of the operator and of the configuration, which does not count as granting.
 //
 // # Views
 //
 // Agents with the same role and the same limits share a scope, which holds a
-// [toolgroups.ViewRef]. [Org.Resolve] returns it; package gate describes how a
+// [toolgroups.ViewRef]. [Org.ResolveView] returns it; package gate describes how a
 // decision follows from it. A change of permissions compiles and publishes the Views
 // of all affected scopes before the changing method returns. It also increments the
 // epoch, which is recorded with each decision.
@@ -31,18 +33,23 @@
 // # State
 //
 // [Org] keeps everything in memory and does no I/O. A method that changes something
-// validates, changes the memory and returns the [Change] records to be stored.
+// validates, changes the memory and returns the [RecordChange] records to be stored.
 // Changing methods must be called from one goroutine, the committer of the store, so
 // that the order in memory is the order on disk. Reading methods are safe for
-// concurrent use. [Load] reads the records back.
+// concurrent use. [LoadOrg] reads the records back.
 //
 // A record that is damaged or inconsistent removes permissions and never adds any.
+//
+// The package has more than sixty exported names. Roles, agents, tasks and callers limit
+// each other's permissions under one lock; packages of their own would share that lock.
 package org
 
 import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,35 +58,35 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Kind is the kind of a stored record.
-type Kind string
+// RecordKind is the kind of a stored record.
+type RecordKind string
 
 // The kinds of records that package org writes.
 const (
-	KindRole       Kind = "role"
-	KindAgent      Kind = "agent" // an active agent
-	KindTerminated Kind = "ended" // a terminated agent; Load does not read these
-	KindTask       Kind = "task"
-	KindMeta       Kind = "meta"   // key "epoch"
-	KindCaller     Kind = "caller" // the workflow state of an external caller
+	KindRole       RecordKind = "role"
+	KindAgent      RecordKind = "agent" // an active agent
+	KindTerminated RecordKind = "ended" // a terminated agent; Load does not read these
+	KindTask       RecordKind = "task"
+	KindMeta       RecordKind = "meta"   // keys "epoch" and "rootGrant"
+	KindCaller     RecordKind = "caller" // the workflow state of an external caller
 )
 
-// Change is one record to be written. A nil Value removes the record.
-type Change struct {
-	Kind  Kind
+// RecordChange is one record to be written. A nil Value removes the record.
+type RecordChange struct {
+	Kind  RecordKind
 	Key   string
 	Value json.RawMessage
 }
 
-// Source is a store that Load reads from.
-type Source interface {
+// RecordSource is a store that LoadOrg reads from.
+type RecordSource interface {
 	// Records returns the records of a kind. A damaged record comes with an error and
 	// with the key if that is known. The sequence continues after it.
-	Records(kind string) iter.Seq2[Record, error]
+	Records(kind string) iter.Seq2[StoredRecord, error]
 }
 
-// Record is one stored record.
-type Record struct {
+// StoredRecord is one stored record.
+type StoredRecord struct {
 	Key   string
 	Value json.RawMessage
 }
@@ -96,47 +103,42 @@ type Config struct {
 type Org struct {
 	config Config
 
-	mu            sync.RWMutex // guards the fields below; never held during I/O
-	roles         map[identity.RoleID]*Role
-	rolesByName   map[string]*Role // active roles
-	agents        map[identity.AgentID]*agentNode
-	tasks         map[identity.TaskID]*Task
-	scopes        scopeIndex
-	epoch         uint64
-	defaultGroups toolgroups.Set // Use of roles that are created without one
+	mu sync.RWMutex // guards the fields below; never held during I/O
+	roleIndex
+	agentCounts
+	agents     map[identity.AgentID]*agentNode
+	tasks      map[identity.TaskID]*Task
+	tasksByAge []*Task                     // the same, oldest first
+	tasksByKey map[taskKey]identity.TaskID // the tasks that have a key
+	scopes     scopeIndex
+	limits     TaskLimits
+	epoch      uint64
+	planned    *rolePlan // takes effect with the next change of the registry; nil if there is none
 
 	callers callers
-	changed chan struct{} // closed by the next change of the epoch; nil if Changed was not called since the last one
+	changed chan struct{} // closed by the next change of the epoch; nil if EpochChanged was not called since the last one
 }
 
-// Load returns the organization that source holds, an empty one if source is nil. It
+// LoadOrg returns the organization that source holds, an empty one if source is nil. It
 // logs and ignores damaged and malformed records; what depends on such a record is
-// denied. Load registers a watcher with config.Groups.
-func Load(config Config, source Source) (*Org, error) {
+// denied. LoadOrg registers a watcher with config.Groups.
+func LoadOrg(config Config, source RecordSource) (*Org, error) {
 	o := &Org{
-		config:        config,
-		roles:         map[identity.RoleID]*Role{},
-		rolesByName:   map[string]*Role{},
-		agents:        map[identity.AgentID]*agentNode{},
-		tasks:         map[identity.TaskID]*Task{},
-		scopes:        newScopeIndex(),
-		defaultGroups: toolgroups.All(),
+		config:    config,
+		roleIndex: newRoleIndex(),
+		agents:    map[identity.AgentID]*agentNode{},
 
-		callers: newCallers(),
+		agentCounts: agentCounts{taskAgents: map[identity.TaskID]int{}},
+		tasks:       map[identity.TaskID]*Task{},
+		tasksByKey:  map[taskKey]identity.TaskID{},
+		scopes:      newScopeIndex(),
+		callers:     newCallers(),
 	}
 	if source != nil {
 		o.load(source)
 	}
-	config.Groups.Watch(o.groupsChanged)
+	config.Groups.WatchGroups(o.groupsChanged)
 	return o, nil
-}
-
-// SetDefault sets the Use of roles that are created without one. It is All until
-// SetDefault is called. Existing roles do not change.
-func (o *Org) SetDefault(set toolgroups.Set) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.defaultGroups = set
 }
 
 // CurrentEpoch returns the number of changes of permissions so far. It is stored and grows
@@ -147,15 +149,15 @@ func (o *Org) CurrentEpoch() uint64 {
 	return o.epoch
 }
 
-// Changed returns a channel that is closed after the next change of the epoch, once
+// EpochChanged returns a channel that is closed after the next change of the epoch, once
 // the new Views are published. Call it before reading what may change:
 //
 //	for {
-//		changed := o.Changed()
+//		changed := o.EpochChanged()
 //		read()
 //		<-changed
 //	}
-func (o *Org) Changed() <-chan struct{} {
+func (o *Org) EpochChanged() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.changed == nil {
@@ -164,7 +166,7 @@ func (o *Org) Changed() <-chan struct{} {
 	return o.changed
 }
 
-// notifyChanged closes the channel that Changed returned. It must be called with mu
+// notifyChanged closes the channel that EpochChanged returned. It must be called with mu
 // held, after the new Views are published.
 func (o *Org) notifyChanged() {
 	if o.changed != nil {
@@ -175,47 +177,63 @@ func (o *Org) notifyChanged() {
 
 // EpochRecord returns the record of the current epoch. Changes of the registry
 // increment the epoch in memory only, so the caller stores this record after them.
-func (o *Org) EpochRecord() []Change {
-	return []Change{record(KindMeta, "epoch", o.CurrentEpoch())}
+func (o *Org) EpochRecord() []RecordChange {
+	return []RecordChange{record(KindMeta, "epoch", o.CurrentEpoch())}
 }
 
-// Advance increments the epoch. A new process does so before it runs anything, so that
+// AdvanceEpoch increments the epoch. A new process does so before it runs anything, so that
 // its decisions differ from those of the process before.
-func (o *Org) Advance() []Change {
+func (o *Org) AdvanceEpoch() []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.notifyChanged()
-	return []Change{o.advance()}
+	return []RecordChange{o.advance()}
 }
 
 // advance increments the epoch. It must be called with mu held.
-func (o *Org) advance() Change {
+func (o *Org) advance() RecordChange {
 	o.epoch++
 	return record(KindMeta, "epoch", o.epoch)
 }
 
-// record returns the Change that writes v, which must be a type that always marshals.
-func record(kind Kind, key string, v any) Change {
+// record returns the RecordChange that writes v, which must be a type that always marshals.
+func record(kind RecordKind, key string, v any) RecordChange {
 	value, err := json.Marshal(v)
 	if err != nil {
 		panic("org: marshal " + string(kind) + " " + key + ": " + err.Error())
 	}
-	return Change{Kind: kind, Key: key, Value: value}
+	return RecordChange{Kind: kind, Key: key, Value: value}
 }
 
-// groupsChanged is the watcher of the registry. It publishes the Views of the affected
-// scopes before the change of the registry returns.
+// groupsChanged is the watcher of the registry. It makes planned roles active and publishes
+// the Views of the affected scopes before the change of the registry returns.
 func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	dirty := o.scopes.byGroups(changed)
+	if p := o.planned; p != nil {
+		o.roleIndex, o.planned = p.roleIndex, nil
+		for _, e := range p.edits {
+			dirty = o.scopes.addRole(dirty, e.Role.ID)
+		}
+		if p.rootChange != nil {
+			dirty = o.scopes.addRole(dirty, RootRole)
+		}
+		if len(changed)+len(p.edits)+len(p.rootChange) == 0 {
+			return
+		}
+	}
 	o.epoch++
-	o.recompile(o.scopes.byGroups(changed))
+	o.recompile(slices.Collect(maps.Keys(dirty)))
 	o.notifyChanged()
 }
 
 // bind binds a set to the current owners of its groups.
-func (o *Org) bind(set toolgroups.Set) toolgroups.BoundSet {
-	return o.config.Groups.Snapshot().BindSet(set)
+func (o *Org) bind(set toolgroups.GroupSet) toolgroups.BoundSet {
+	if o.draft != nil {
+		return o.draft.BindSet(set)
+	}
+	return o.config.Groups.CurrentSnapshot().BindSet(set)
 }
 
 func notFound(code errcode.Code, what, id string) error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -25,19 +26,19 @@ import (
 
 func Example() {
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	_, _ = groups.RegisterGroup(toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file", "write_file")})
-	o, _ := org.Load(org.Config{Groups: groups, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
+	_, _ = grouptest.RegisterGroup(groups, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file", "write_file")})
+	o, _ := org.LoadOrg(org.Config{Groups: groups, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, nil)
 
-	use := toolgroups.Of(toolgroups.Workspace)
+	use := toolgroups.SetOf(toolgroups.Workspace)
 	role, _, _ := o.CreateRole(identity.ByOperator("me"), "r1", org.RoleSpec{Name: "scribe", Prompt: "Write.", Use: &use})
 	_, root, _, _ := o.StartTask("t1", org.TaskSpec{Text: "a letter", Caller: identity.ByOperator("me")})
-	agent, _, _ := o.SpawnAgent(root.ID, "a1", org.Spawn{Role: role.ID, Brief: org.TaskBrief{
-		Objective: "a letter", Constraints: org.Lines{}, Inputs: "none", Outputs: "letter.txt", CompletionCriteria: "it is there",
+	agent, _, _ := o.SpawnAgent(root.ID, "a1", org.SpawnSpec{Role: role.ID, Brief: org.TaskBrief{
+		Objective: "a letter", Constraints: org.TextLines{}, Inputs: "none", Outputs: "letter.txt", CompletionCriteria: "it is there",
 	}})
-	ref, state := o.Resolve(identity.ByAgent(agent.ID))
-	fmt.Println(ref.CurrentView().ToolNames(), ref.CurrentView().ForState(state).Has(handle(groups, "read_file")))
+	ref, state := o.ResolveView(identity.ByAgent(agent.ID))
+	fmt.Println(ref.CurrentView().ToolNames(), ref.CurrentView().ForState(state).HasTool(handle(groups, "read_file")))
 
-	none := toolgroups.Of()
+	none := toolgroups.SetOf()
 	_, diff, _, _ := o.UpdateRole(identity.ByOperator("me"), role.ID, org.RoleSpec{Use: &none}, false)
 	fmt.Println(diff[0].Role, "loses", diff[0].Loses)
 	fmt.Println(ref.CurrentView().ToolNames())
@@ -47,8 +48,8 @@ func Example() {
 	// []
 }
 
-func handle(m *toolgroups.Manager, name string) *toolgroups.Handle {
-	h, _ := m.Snapshot().LookupTool(name)
+func handle(m *toolgroups.Manager, name string) *toolgroups.ToolHandle {
+	h, _ := m.CurrentSnapshot().LookupTool(name)
 	return h
 }
 
@@ -67,14 +68,14 @@ func stubs(names ...string) []tool.Tool {
 	return list
 }
 
-// memoryStore is an org.Source in memory.
+// memoryStore is an org.RecordSource in memory.
 type memoryStore struct {
 	records map[string]json.RawMessage // by "kind key"
 	damaged []string                   // keys of records that Records yields with an error
 }
 
-func (m *memoryStore) Records(kind string) iter.Seq2[org.Record, error] {
-	return func(yield func(org.Record, error) bool) {
+func (m *memoryStore) Records(kind string) iter.Seq2[org.StoredRecord, error] {
+	return func(yield func(org.StoredRecord, error) bool) {
 		for _, at := range slices.Sorted(maps.Keys(m.records)) {
 			key, ok := strings.CutPrefix(at, kind+" ")
 			if !ok {
@@ -84,14 +85,14 @@ func (m *memoryStore) Records(kind string) iter.Seq2[org.Record, error] {
 			if slices.Contains(m.damaged, key) {
 				err = errors.New("damaged")
 			}
-			if !yield(org.Record{Key: key, Value: m.records[at]}, err) {
+			if !yield(org.StoredRecord{Key: key, Value: m.records[at]}, err) {
 				return
 			}
 		}
 	}
 }
 
-func (m *memoryStore) put(changes []org.Change) {
+func (m *memoryStore) put(changes []org.RecordChange) {
 	for _, c := range changes {
 		m.records[string(c.Kind)+" "+c.Key] = c.Value
 		if c.Value == nil {
@@ -131,7 +132,7 @@ func newFixture(t testing.TB) *fixture {
 // reopen loads the organization from its store.
 func (f *fixture) reopen() {
 	f.t.Helper()
-	o, err := org.Load(org.Config{
+	o, err := org.LoadOrg(org.Config{
 		Groups: f.groups, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 		Now: func() time.Time { f.now = f.now.Add(time.Second); return f.now },
 	}, f.store)
@@ -141,11 +142,30 @@ func (f *fixture) reopen() {
 	f.Org = o
 }
 
-func (f *fixture) register(owner toolgroups.Owner, id toolgroups.GroupID, tools ...string) {
+func (f *fixture) register(owner toolgroups.GroupOwner, id toolgroups.GroupID, tools ...string) {
 	f.t.Helper()
-	if _, err := f.groups.RegisterGroup(owner, toolgroups.Group{ID: id, Tools: stubs(tools...)}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.groups, owner, toolgroups.Group{ID: id, Tools: stubs(tools...)}); err != nil {
 		f.t.Fatal(err)
 	}
+}
+
+// configure applies a configuration of roles.
+func (f *fixture) configure(c org.RoleConfig) []org.RoleEdit {
+	f.t.Helper()
+	var edits []org.RoleEdit
+	var root []org.RecordChange
+	err := f.groups.UpdateWith(func(change toolgroups.Change) (err error) {
+		edits, root, err = f.ApplyRoles(c, change)
+		return err
+	}, func(*toolgroups.Tx) error { return nil })
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.store.put(root)
+	for _, e := range edits {
+		f.store.put(e.Records)
+	}
+	return edits
 }
 
 func (f *fixture) id(prefix string) string {
@@ -185,7 +205,7 @@ func (f *fixture) role(by identity.Principal, spec org.RoleSpec) org.Role {
 	return role
 }
 
-func (f *fixture) update(id identity.RoleID, spec org.RoleSpec) org.Diff {
+func (f *fixture) update(id identity.RoleID, spec org.RoleSpec) org.PermissionDiff {
 	f.t.Helper()
 	_, diff, changes, err := f.UpdateRole(operator, id, spec, false)
 	if err != nil {
@@ -196,7 +216,7 @@ func (f *fixture) update(id identity.RoleID, spec org.RoleSpec) org.Diff {
 }
 
 func (f *fixture) trySpawn(parent identity.AgentID, role identity.RoleID, collaborators ...identity.AgentID) (identity.AgentID, error) {
-	s := org.Spawn{Role: role, Brief: brief()}
+	s := org.SpawnSpec{Role: role, Brief: brief()}
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c})
 	}
@@ -216,9 +236,9 @@ func (f *fixture) spawn(parent identity.AgentID, role identity.RoleID, collabora
 
 // tools returns the tools that an agent may call, sorted.
 func (f *fixture) tools(id identity.AgentID) []string {
-	ref, state := f.Resolve(identity.ByAgent(id))
+	ref, state := f.ResolveView(identity.ByAgent(id))
 	names := []string{}
-	for _, d := range ref.CurrentView().ForState(state).Definitions() {
+	for _, d := range ref.CurrentView().ForState(state).ToolDefinitions() {
 		names = append(names, d.Name)
 	}
 	slices.Sort(names)
@@ -247,11 +267,11 @@ func (f *fixture) stored(id identity.AgentID) (org.Agent, bool) {
 }
 
 func brief() org.TaskBrief {
-	return org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
+	return org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
 }
 
-func of(ids ...toolgroups.GroupID) *toolgroups.Set {
-	s := toolgroups.Of(ids...)
+func of(ids ...toolgroups.GroupID) *toolgroups.GroupSet {
+	s := toolgroups.SetOf(ids...)
 	return &s
 }
 
@@ -270,7 +290,7 @@ func wantCode(t testing.TB, err error, code errcode.Code, texts ...string) {
 	}
 }
 
-func wantSet(t testing.TB, got toolgroups.Set, want string) {
+func wantSet(t testing.TB, got toolgroups.GroupSet, want string) {
 	t.Helper()
 	if got.String() != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -21,16 +21,35 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	if err != nil {
 		return Role{}, false, err
 	}
+	if err := o.checkCreates(creator, "create", spec.Name); err != nil {
+		return Role{}, false, err
+	}
+	existing, ok := o.rolesByName[spec.Name]
+	if !ok { // a stored role keeps its name
+		if err := CheckRoleName(spec.Name); err != nil {
+			return Role{}, false, err
+		}
+	}
 	wanted, err := o.newRole(creator, id, spec)
 	if err != nil {
 		return Role{}, false, err
 	}
-	existing, ok := o.rolesByName[wanted.Name]
 	switch {
+	case !ok && o.keptNames[wanted.Name] && !wanted.declared():
+		return Role{}, false, errcode.New(errcode.InvalidRole, "create role %q: the operator keeps this name; choose another name", wanted.Name)
 	case !ok:
 		return *wanted, false, nil
 	case existing.sameAs(wanted):
 		return *existing, true, nil
 	}
-	return Role{}, false, errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); choose another name or spawn that one", wanted.Name, existing.ID).With("roleId", existing.ID)
+	return Role{}, false, nameTaken(wanted, existing)
+}
+
+// nameTaken returns the error for a role whose name an active role has.
+func nameTaken(wanted, existing *Role) error {
+	what := "choose another name or spawn that one"
+	if wanted.declared() {
+		what = "choose another name, or delete or rename that one; " + existing.CreatedBy + " created it"
+	}
+	return errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); %s", wanted.Name, existing.ID, what).With("roleId", existing.ID)
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Resolve returns the ViewRef and the workflow state of an agent, or of an external
-// caller in its role. It implements gate.Directory. For an unknown principal it returns
+// ResolveView returns the ViewRef and the workflow state of an agent, or of an external
+// caller in its role. It implements gate.ViewResolver. For an unknown principal it returns
 // a ViewRef that denies everything. So it does for the operator, who calls no tools.
-func (o *Org) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
+func (o *Org) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
 	switch p.Kind {
 	case identity.Agent:
 		o.mu.RLock()
@@ -27,35 +27,39 @@ func (o *Org) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
 
 // RoleView returns the View that an agent of the role would have directly below the
 // root of a task that is limited by groups only.
-func (o *Org) RoleView(id identity.RoleID, groups toolgroups.Set) *toolgroups.View {
+func (o *Org) RoleView(id identity.RoleID, groups toolgroups.GroupSet) *toolgroups.View {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	view := o.previewScope(id, groups).compile(o.config.Groups.Snapshot(), o.role)
+	view := o.previewScope(id, groups).compile(o.config.Groups.CurrentSnapshot(), o.role)
 	view.SetEpoch(o.epoch)
 	return view
 }
 
 // WhyRole returns the rule that denies a tool to the agents of RoleView, in words. It
 // returns "" if the tool is allowed in some state.
-func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.Set, h *toolgroups.Handle) string {
+func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.previewScope(id, groups).deniedBy(o.config.Groups.Snapshot(), o.role, h)
+	return o.previewScope(id, groups).deniedBy(o.config.Groups.CurrentSnapshot(), o.role, h)
 }
 
 // WhyAgent returns the rule that denies a tool to an agent, in words. It returns "" if
 // the tool is allowed in some state.
-func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.Handle) string {
+func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.ToolHandle) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	m, ok := o.agents[id]
 	if !ok {
 		return "there is no such agent"
 	}
-	return m.scope.deniedBy(o.config.Groups.Snapshot(), o.role, h)
+	return m.scope.deniedBy(o.config.Groups.CurrentSnapshot(), o.role, h)
 }
 
 // previewScope returns a scope for RoleView that no agent uses.
-func (o *Org) previewScope(id identity.RoleID, groups toolgroups.Set) *scope {
-	return &scope{role: id, root: id == RootRole, bounds: []constraint{{BoundSet: o.bind(groups), Hosts: hosts.Any(), reason: "the groups asked for"}}}
+func (o *Org) previewScope(id identity.RoleID, groups toolgroups.GroupSet) *scope {
+	root := &scope{role: RootRole, root: true, bounds: []constraint{{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for"}}}
+	if id == RootRole {
+		return root
+	}
+	return &scope{role: id, parent: root}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Status is the life-cycle state of a role or an agent.
-type Status string
+// LifecycleStatus is the life-cycle state of a role or an agent.
+type LifecycleStatus string
 
 // The states of roles and agents. The zero Status is not active.
 const (
-	Active     Status = "active"
-	Deleted    Status = "deleted"    // of roles
-	Terminated Status = "terminated" // of agents
+	Active     LifecycleStatus = "active"
+	Deleted    LifecycleStatus = "deleted"    // of roles
+	Terminated LifecycleStatus = "terminated" // of agents
 )
 
 // The creators of roles that are not agents, as values of createdBy and createdByRole.
@@ -38,37 +38,39 @@ const RootRole = "root"
 
 // Role defines the prompt, the model and the permissions of the agents that have it.
 type Role struct {
-	ID            identity.RoleID                         `json:"id"`
-	Name          string                                  `json:"name"`
-	Prompt        string                                  `json:"rolePrompt"`
-	CreatedBy     string                                  `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or the id of an agent
-	CreatedByRole string                                  `json:"createdByRole"` // CreatorRoot, CreatorOperator, CreatorConfig or the id of the creating agent's role
-	CreatedAt     time.Time                               `json:"createdAt"`
-	Status        Status                                  `json:"status"`
-	Model         ServiceID                               `json:"llmServiceId"`
-	Use           toolgroups.Set                          `json:"toolGroups"`  // what its agents may call
-	Grant         toolgroups.Set                          `json:"grant"`       // what its agents may put into roles they create
-	GroupOwners   map[toolgroups.GroupID]toolgroups.Owner `json:"groupOwners"` // owners of the groups in Use and Grant when they were written
-	Revision      uint64                                  `json:"revision"`    // 1, incremented by every change
-	Limits        Limits                                  `json:"limits,omitzero"`
-	Hosts         *hosts.Rule                             `json:"hosts,omitempty"` // hosts that requests of its agents may reach; nil adds no limit to those of its creators
-	Pattern       Pattern                                 `json:"pattern,omitempty"`
-	ToolGated     bool                                    `json:"toolGated,omitempty"` // its agents must answer from tools alone
-	Server        string                                  `json:"server,omitempty"`    // restricts its agents, and the agents they create, to the tools of this server
+	ID            identity.RoleID                              `json:"id"`
+	Name          string                                       `json:"name"`
+	Prompt        string                                       `json:"rolePrompt"`
+	CreatedBy     string                                       `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or the id of an agent
+	CreatedByRole string                                       `json:"createdByRole"` // CreatorRoot, CreatorOperator, CreatorConfig or the id of the creating agent's role
+	CreatedAt     time.Time                                    `json:"createdAt"`
+	Status        LifecycleStatus                              `json:"status"`
+	Model         ServiceID                                    `json:"llmServiceId"`
+	Use           toolgroups.GroupSet                          `json:"toolGroups"`  // what its agents may call
+	Grant         toolgroups.GroupSet                          `json:"grant"`       // what its agents may put into roles they create
+	GroupOwners   map[toolgroups.GroupID]toolgroups.GroupOwner `json:"groupOwners"` // owners of the groups in Use and Grant when they were written
+	Revision      uint64                                       `json:"revision"`    // 1, incremented by every change
+	FormerNames   []string                                     `json:"formerNames,omitempty"`
+	Limits        AgentLimits                                  `json:"limits,omitzero"`
+	Hosts         *hosts.HostRule                              `json:"hosts,omitempty"` // hosts that requests of its agents may reach; nil adds no limit to those of its creators
+	Pattern       CollaborationPattern                         `json:"pattern,omitempty"`
+	ToolGated     bool                                         `json:"toolGated,omitempty"` // its agents must answer from tools alone
+	Task          identity.TaskID                              `json:"task,omitempty"`      // of the agent that created it
+	Server        string                                       `json:"server,omitempty"`    // restricts its agents, and the agents they create, to the tools of this server
 }
 
-// Limits are limits on the resources of an agent. Zero selects the default.
-type Limits struct {
+// AgentLimits are limits on the resources of an agent. Zero selects the default.
+type AgentLimits struct {
 	Rounds int `json:"rounds,omitempty"` // model answers with tool calls in one turn
 }
 
-// Pattern is the way in which an agent works. The zero Pattern is React.
-type Pattern string
+// CollaborationPattern is the way in which an agent works. The zero Pattern is React.
+type CollaborationPattern string
 
 // The patterns.
 const (
-	React Pattern = "react" // call tools as needed
-	Plan  Pattern = "plan"  // first plan the calls, then make them in order
+	React CollaborationPattern = "react" // call tools as needed
+	Plan  CollaborationPattern = "plan"  // first plan the calls, then make them in order
 )
 
 // ServiceID identifies a model. "" is the default model of the organization; it is null
@@ -85,23 +87,23 @@ func (s ServiceID) MarshalJSON() ([]byte, error) {
 
 // RoleSpec specifies a role to create, or the fields of a role to change. CreateRole and
 // UpdateRole say what zero values mean. Nil Hosts, ToolGated and Server add no limit; in
-// an update they keep their value, and hosts.Any, false and "" remove the limit.
+// an update they keep their value, and hosts.AnyHost, false and "" remove the limit.
 type RoleSpec struct {
 	Name   string
 	Prompt string
 	Model  string
-	Use    *toolgroups.Set
-	Grant  *toolgroups.Set
-	Limits Limits
-	Hosts  *hosts.Rule
+	Use    *toolgroups.GroupSet
+	Grant  *toolgroups.GroupSet
+	Limits AgentLimits
+	Hosts  *hosts.HostRule
 
-	Pattern   Pattern // "" is React; in an update it keeps its value
+	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *bool
 	Server    *string
 }
 
-// Role returns the role with the given id, active or deleted.
-func (o *Org) Role(id identity.RoleID) (Role, bool) {
+// RoleByID returns the role with the given id, active or deleted.
+func (o *Org) RoleByID(id identity.RoleID) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	r, ok := o.roles[id]
@@ -111,8 +113,8 @@ func (o *Org) Role(id identity.RoleID) (Role, bool) {
 	return *r, true
 }
 
-// RoleNamed returns the active role with exactly this name.
-func (o *Org) RoleNamed(name string) (Role, bool) {
+// RoleByName returns the active role with exactly this name.
+func (o *Org) RoleByName(name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	r, ok := o.rolesByName[name]
@@ -122,16 +124,38 @@ func (o *Org) RoleNamed(name string) (Role, bool) {
 	return *r, true
 }
 
-// FindRole returns the active role with this id or exactly this name. The error has the
-// code RoleNotFound.
+// ConfiguredRole returns the active role of the configuration with exactly this name. It
+// never returns a role that an agent or the operator created.
+func (o *Org) ConfiguredRole(name string) (Role, bool) {
+	r, ok := o.RoleByName(name)
+	if !ok || r.CreatedBy != CreatorConfig {
+		return Role{}, false
+	}
+	return r, true
+}
+
+// FindRole returns the active role with this id or exactly this name. The id of a deleted
+// role is never taken for a name. The error has the code RoleNotFound.
 func (o *Org) FindRole(idOrName string) (Role, error) {
-	if r, ok := o.Role(identity.RoleID(idOrName)); ok && r.Status == Active {
-		return r, nil
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	r, err := o.findActive(idOrName)
+	if err != nil {
+		return Role{}, err
 	}
-	if r, ok := o.RoleNamed(idOrName); ok {
-		return r, nil
+	return *r, nil
+}
+
+// findActive is FindRole. It must be called with mu held.
+func (o *Org) findActive(idOrName string) (*Role, error) {
+	r, known := o.roles[identity.RoleID(idOrName)]
+	if !known {
+		r = o.rolesByName[idOrName]
 	}
-	return Role{}, notFound(errcode.RoleNotFound, "role", idOrName)
+	if r == nil || r.Status != Active {
+		return nil, notFound(errcode.RoleNotFound, "role", idOrName)
+	}
+	return r, nil
 }
 
 // ListRoles returns the active roles, sorted by name.
@@ -147,30 +171,37 @@ func (o *Org) ListRoles() []Role {
 
 // CreateRole creates a role with the given id on behalf of by.
 //
-// A nil Use is the default of the organization (SetDefault), within what by may grant. A
+// A nil Use is the default of the organization (RoleConfig.Default), within what by may grant. A
 // nil Grant is Use if Use contains org_management, else empty. Use and Grant must be
 // within what by may grant. The groups are bound to their current owners.
 //
-// CreateRole is idempotent: if there is a role with this id, or by has created a role
-// with the same name and content, it returns that role and no Changes.
+// CreateRole is idempotent: if there is a role with this id, active or deleted, or by has
+// created a role with the same name and content, it returns that role and no Changes.
 //
-// Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing")
-// and RoleExists (with the detail "roleId"), or those of an unknown principal.
-func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []Change, error) {
+// Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing"),
+// LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
+// a role of the operator or of the configuration has, or once had, is not for agents.
+func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r, ok := o.roles[id]; ok && (r.Status == Active || by.Kind == identity.Agent) {
+	if r, ok := o.roles[id]; ok {
 		return *r, nil, nil
 	}
 	role, exists, err := o.plan(by, id, spec)
 	if err != nil || exists {
 		return role, nil, err
 	}
+	if m, ok := o.agents[by.Agent]; ok && by.Kind == identity.Agent {
+		if err := o.checkRoleLimits(m); err != nil {
+			return Role{}, nil, err
+		}
+		role.Task = m.task
+	}
 	o.addRole(&role)
 	change := o.advance()
 	o.recompile(o.scopes.byRoleID(id))
 	o.notifyChanged()
-	return role, []Change{record(KindRole, string(id), role), change}, nil
+	return role, []RecordChange{record(KindRole, string(id), role), change}, nil
 }
 
 // UpdateRole changes the fields of a role that are set in spec, and returns the agents
@@ -183,7 +214,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
 // and Conflict if the operator changes a role of the configuration or the reverse.
-func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, Diff, []Change, error) {
+func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, editor, err := o.mutableRole(by, id)
@@ -201,7 +232,7 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 // DeleteRole deletes a role. Its agents, and the agents of all roles that they created,
 // lose all permissions. The record is kept with the status Deleted. The errors are those
 // of UpdateRole.
-func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (Diff, []Change, error) {
+func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, _, err := o.mutableRole(by, id)
@@ -249,6 +280,11 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server
 	}
+	if merged.Name != old.Name { // a stored role keeps its name
+		if err := CheckRoleName(merged.Name); err != nil {
+			return nil, err
+		}
+	}
 	next, err := o.newRole(editor, old.ID, merged)
 	if err != nil {
 		return nil, err
@@ -257,38 +293,46 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
 	}
 	next.GroupOwners = rebindOwners(old, next, spec)
-	next.CreatedBy, next.CreatedByRole, next.CreatedAt = old.CreatedBy, old.CreatedByRole, old.CreatedAt
-	next.Revision = old.Revision + 1
+	next.CreatedBy, next.CreatedByRole, next.CreatedAt, next.Task = old.CreatedBy, old.CreatedByRole, old.CreatedAt, old.Task
+	next.Revision, next.FormerNames = old.Revision+1, old.formerNames(next.Name)
 	return next, nil
+}
+
+// formerNames returns the former names of r after it is renamed.
+func (r *Role) formerNames(name string) []string {
+	if name == r.Name || slices.Contains(r.FormerNames, r.Name) {
+		return r.FormerNames
+	}
+	return append(slices.Clone(r.FormerNames), r.Name)
 }
 
 // rebindOwners returns the group owners of a changed role. Groups of the Sets in spec
 // are bound to their current owners; all other groups keep their owners.
-func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.Owner {
+func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {
-		owners = map[toolgroups.GroupID]toolgroups.Owner{}
+		owners = map[toolgroups.GroupID]toolgroups.GroupOwner{}
 	}
-	for _, named := range []*toolgroups.Set{spec.Use, spec.Grant} {
+	for _, named := range []*toolgroups.GroupSet{spec.Use, spec.Grant} {
 		if named == nil {
 			continue
 		}
-		for _, id := range named.IDs() {
+		for _, id := range named.GroupIDs() {
 			delete(owners, id)
 			if owner, ok := next.GroupOwners[id]; ok {
 				owners[id] = owner
 			}
 		}
 	}
-	maps.DeleteFunc(owners, func(id toolgroups.GroupID, _ toolgroups.Owner) bool {
-		return !slices.Contains(next.Use.IDs(), id) && !slices.Contains(next.Grant.IDs(), id)
+	maps.DeleteFunc(owners, func(id toolgroups.GroupID, _ toolgroups.GroupOwner) bool {
+		return !slices.Contains(next.Use.GroupIDs(), id) && !slices.Contains(next.Grant.GroupIDs(), id)
 	})
 	return owners
 }
 
 // replaceRole replaces old by next, unless dryRun is set, and returns the effect. It must
 // be called with mu held.
-func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
+func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []RecordChange) {
 	affected := o.scopes.byRoleID(old.ID)
 	diff := o.diff(affected, next)
 	if dryRun {
@@ -299,7 +343,7 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (Diff, []Change) {
 	change := o.advance()
 	o.recompile(affected)
 	o.notifyChanged()
-	return diff, []Change{record(KindRole, string(next.ID), next), change}
+	return diff, []RecordChange{record(KindRole, string(next.ID), next), change}
 }
 
 // addRole adds r to the maps. It must be called with mu held.
@@ -308,14 +352,14 @@ func (o *Org) addRole(r *Role) {
 	if r.Status == Active {
 		o.rolesByName[r.Name] = r
 	}
+	if r.declared() {
+		o.keepNames(r)
+	}
 }
 
-// newRole returns the role for a complete specification. It returns an error if the
-// specification is invalid or exceeds what creator may grant.
+// newRole returns the role for a complete specification, whose name its caller has checked.
+// It returns an error if the specification is invalid or exceeds what creator may grant.
 func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role, error) {
-	if err := CheckRoleName(spec.Name); err != nil {
-		return nil, err
-	}
 	if spec.Pattern != "" && spec.Pattern != React && spec.Pattern != Plan {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: unknown pattern %q; use react or plan", spec.Name, spec.Pattern)
 	}
@@ -323,7 +367,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 		return nil, err
 	}
 	use, grant := o.resolveGrants(creator, spec)
-	for _, id := range append(use.IDs(), grant.IDs()...) {
+	for _, id := range append(use.GroupIDs(), grant.GroupIDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
 			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
 		}
@@ -341,7 +385,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 }
 
 // resolveGrants returns the Use and Grant of a specification, with defaults for nil.
-func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgroups.Set) {
+func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgroups.GroupSet) {
 	if spec.Use != nil {
 		use = *spec.Use
 	} else {
@@ -367,9 +411,9 @@ func (r *Role) sameAs(other *Role) bool {
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
 }
 
-// Matches reports whether r has the content of s, a complete specification: its Use and
+// MatchesSpec reports whether r has the content of s, a complete specification: its Use and
 // Grant must not be nil.
-func (r *Role) Matches(s RoleSpec) bool {
+func (r *Role) MatchesSpec(s RoleSpec) bool {
 	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
 		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
@@ -385,7 +429,7 @@ func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason)
 
 // limit returns the constraint of a set of r. A deleted role allows nothing. It stays
 // tool-gated if it was, so that deleting it does not free the agents that it limits.
-func (r *Role) limit(set toolgroups.Set, reason string) constraint {
+func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Status != Active {
 		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted"}
 	}
@@ -394,7 +438,7 @@ func (r *Role) limit(set toolgroups.Set, reason string) constraint {
 		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason,
 	}
 	if r.Server != "" {
-		c.Only, c.serverReason = toolgroups.Server(r.Server), "the server "+r.Server+" of role "+r.Name
+		c.Only, c.serverReason = toolgroups.ServerOwner(r.Server), "the server "+r.Server+" of role "+r.Name
 	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -15,9 +16,9 @@ import (
 // toolset of the configuration that has tools of both.
 func newServerFixture(t *testing.T) *fixture {
 	f := newFixture(t)
-	f.register(toolgroups.Server("magpie"), "magpie", "tvl", "liquidity")
-	f.register(toolgroups.Server("uniswap"), "uniswap", "swap")
-	if _, err := f.groups.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"tvl", "swap"}}); err != nil {
+	f.register(toolgroups.ServerOwner("magpie"), "magpie", "tvl", "liquidity")
+	f.register(toolgroups.ServerOwner("uniswap"), "uniswap", "swap")
+	if _, err := grouptest.RegisterGroup(f.groups, toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"tvl", "swap"}}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -27,7 +28,7 @@ func ptr[T any](v T) *T { return &v }
 
 // toolGated reports whether an agent is tool-gated.
 func (f *fixture) toolGated(id identity.AgentID) bool {
-	ref, _ := f.Resolve(identity.ByAgent(id))
+	ref, _ := f.ResolveView(identity.ByAgent(id))
 	return ref.CurrentView().ToolGated()
 }
 
@@ -45,7 +46,7 @@ func (f *fixture) wantToolGated(want bool, ids ...identity.AgentID) {
 func TestRole_ServerRestrictsTools(t *testing.T) {
 	tests := []struct {
 		name string
-		use  *toolgroups.Set
+		use  *toolgroups.GroupSet
 		may  []string
 	}{
 		{"all groups", of("*"), []string{"liquidity", "tvl"}},
@@ -62,7 +63,7 @@ func TestRole_ServerRestrictsTools(t *testing.T) {
 			f.wantTools(agent, tt.may...)
 			f.reopen()
 			f.wantTools(agent, tt.may...)
-			if err := f.groups.UnregisterGroup(toolgroups.Server("magpie"), "magpie"); err != nil {
+			if err := grouptest.UnregisterGroup(f.groups, toolgroups.ServerOwner("magpie"), "magpie"); err != nil {
 				t.Fatal(err)
 			}
 			f.wantTools(agent)
@@ -189,7 +190,7 @@ func TestRole_ServerAndToolGatedFields(t *testing.T) {
 			t.Errorf("got %s", text)
 		}
 		f.reopen()
-		role, _ := f.Role(id)
+		role, _ := f.RoleByID(id)
 		want(t, role, true, "magpie")
 		plain, _ := json.Marshal(f.role(operator, org.RoleSpec{}))
 		if strings.Contains(string(plain), "toolGated") || strings.Contains(string(plain), "server") {
@@ -200,21 +201,21 @@ func TestRole_ServerAndToolGatedFields(t *testing.T) {
 		f := newServerFixture(t)
 		id := f.role(operator, spec).ID
 		f.update(id, org.RoleSpec{Prompt: "p"})
-		role, _ := f.Role(id)
+		role, _ := f.RoleByID(id)
 		want(t, role, true, "magpie")
 		f.update(id, org.RoleSpec{ToolGated: ptr(false), Server: ptr("")})
-		role, _ = f.Role(id)
+		role, _ = f.RoleByID(id)
 		want(t, role, false, "")
 	})
 	t.Run("nil from the configuration", func(t *testing.T) {
 		f := newServerFixture(t)
 		old := f.role(config, spec)
-		if !old.Matches(spec) {
+		if !old.MatchesSpec(spec) {
 			t.Errorf("%+v does not match its specification", old)
 		}
 		less := spec
 		less.ToolGated, less.Server = nil, nil
-		if old.Matches(less) {
+		if old.MatchesSpec(less) {
 			t.Error("it matches a specification without the fields")
 		}
 		next, _, _, err := f.UpdateRole(config, old.ID, less, false)
@@ -249,16 +250,16 @@ func TestWhyRole_NamesServer(t *testing.T) {
 	agent := f.spawn(f.task(org.TaskSpec{}), boss.ID)
 	made := f.role(identity.ByAgent(agent), org.RoleSpec{Name: "made"})
 	task := f.task(org.TaskSpec{Caller: identity.ByCaller("ann", boss.ID), Role: string(f.role(operator, org.RoleSpec{}).ID)})
-	swap, _ := f.groups.Snapshot().LookupTool("swap")
-	tvl, _ := f.groups.Snapshot().LookupTool("tvl")
+	swap, _ := f.groups.CurrentSnapshot().LookupTool("swap")
+	tvl, _ := f.groups.CurrentSnapshot().LookupTool("tvl")
 	const words = "the server magpie of role boss"
 	for _, tt := range []struct{ name, got, want string }{
-		{"role", f.WhyRole(boss.ID, toolgroups.All(), swap), words},
-		{"tool of its own server", f.WhyRole(boss.ID, toolgroups.All(), tvl), ""},
-		{"created role", f.WhyRole(made.ID, toolgroups.All(), swap), words},
+		{"role", f.WhyRole(boss.ID, toolgroups.AllGroups(), swap), words},
+		{"tool of its own server", f.WhyRole(boss.ID, toolgroups.AllGroups(), tvl), ""},
+		{"created role", f.WhyRole(made.ID, toolgroups.AllGroups(), swap), words},
 		{"agent", f.WhyAgent(agent, swap), words},
 		{"task of a caller in the role", f.WhyAgent(task, swap), "the server of the task's caller"},
-		{"tool of no group of the role", f.WhyRole(f.role(operator, org.RoleSpec{Name: "b", Use: of(), Server: ptr("magpie")}).ID, toolgroups.All(), tvl), "the toolGroups of role b"},
+		{"tool of no group of the role", f.WhyRole(f.role(operator, org.RoleSpec{Name: "b", Use: of(), Server: ptr("magpie")}).ID, toolgroups.AllGroups(), tvl), "the toolGroups of role b"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, tt.got, tt.want)

@@ -85,7 +85,7 @@ func wantFound(t *testing.T, f *fixture, role org.Role, name string) {
 		if err != nil || found.ID != role.ID || found.Name != name {
 			t.Errorf("got %q (%v), want %q", found.Name, err, name)
 		}
-		if named, ok := f.RoleNamed(name); !ok || named.ID != role.ID {
+		if named, ok := f.RoleByName(name); !ok || named.ID != role.ID {
 			t.Errorf("RoleNamed does not find %q", name)
 		}
 		f.reopen()
@@ -123,6 +123,82 @@ func TestCheckRoleName_RejectsConfusables(t *testing.T) {
 			t.Errorf("%q (%+q) looks like root and is accepted", s, s)
 		}
 	}
+}
+
+// One foreign letter in a reserved name is enough, and so is every letter.
+func TestCheckRoleName_RejectsConfusablesOfReservedNames(t *testing.T) {
+	like := map[rune][]rune{}
+	for _, pair := range confusables(t) {
+		letter := unicode.ToLower(pair[0])
+		like[letter] = append(like[letter], pair[1], unicode.ToLower(pair[1]), unicode.ToUpper(pair[1]))
+	}
+	for _, name := range []string{"root", "user", "operator", "config"} {
+		spellings := 0
+		for i, letter := range name {
+			for _, r := range like[letter] {
+				spellings++
+				one := name[:i] + string(r) + name[i+1:]
+				for _, s := range []string{one, strings.ToUpper(one), strings.ReplaceAll(name, string(letter), string(r))} {
+					wantReserved(t, s, name)
+				}
+			}
+		}
+		if spellings < 10 {
+			t.Errorf("got %d spellings of %s, want more", spellings, name)
+		}
+	}
+	for name, list := range map[string]string{
+		"root":     "r\ua74ft r\u221et ⓡοот ᖇ০০ᴛ r.σ.o.t",
+		"user":     "usеr υser ᴜꜱᴇʀ ＵＳＥＲ սѕer 𝓾𝓼𝓮𝓻 user\u0301 ūšér u\ufe0fser us℮r",
+		"operator": "operаtor оperator ᴏᴘᴇʀᴀᴛᴏʀ ОРЕRАТОR 0perat0r оρеrαtоr oper⍺tor ºperator орегатог",
+		"config":   "сonfig conﬁg conſig conflg conf1g ConfIg CΟNFΙG ᴄᴏɴfɪɢ ⅽonfⅰg con\u0192ig ｃonſig confі\u0261 соոfіց",
+	} {
+		for s := range strings.SplitSeq(list, " ") {
+			wantReserved(t, s, name)
+		}
+	}
+}
+
+func wantReserved(t *testing.T, name, reserved string) {
+	t.Helper()
+	if err := org.CheckRoleName(name); !strings.Contains(fmt.Sprint(err), "looks like "+reserved) {
+		t.Errorf("%q (%+q): got %v, want that it looks like %s", name, name, err, reserved)
+	}
+}
+
+// Other names in any alphabet are accepted, also those with letters of a reserved name.
+func TestCheckRoleName_AcceptsOtherNames(t *testing.T) {
+	for _, name := range []string{
+		"users", "usher", "use", "operators", "operate", "configs", "confident", "cooperator", "rooter", "rot",
+		"пользователь", "оператор связи", "χρήστης", "анализ", "us7r", "u6er", "5er",
+	} {
+		if err := org.CheckRoleName(name); err != nil {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+// A role that was stored under a name which is not accepted any more stays usable: it is
+// found, spawned, changed and found again, but no other role takes such a name.
+func TestRole_StoredConfusableNameStaysUsable(t *testing.T) {
+	const name = "usеr" // with a Cyrillic letter
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "plain"})
+	record := strings.Replace(string(f.store.records["role "+string(role.ID)]), `"plain"`, `"`+name+`"`, 1)
+	f.store.records["role "+string(role.ID)] = []byte(record)
+	f.reopen()
+	wantFound(t, f, org.Role{ID: role.ID}, name)
+	updated, _, changes, err := f.UpdateRole(operator, role.ID, org.RoleSpec{Prompt: "new"}, false)
+	f.store.put(changes)
+	if err != nil || updated.Name != name || updated.Prompt != "new" {
+		t.Errorf("got %+v, %v", updated, err)
+	}
+	wantFound(t, f, org.Role{ID: role.ID}, name)
+	if again, err := f.create(operator, org.RoleSpec{Name: name, Prompt: "new"}); err != nil || again.ID != role.ID {
+		t.Errorf("got role %q, %v, want the stored role", again.ID, err)
+	}
+	_, _, _, err = f.UpdateRole(operator, role.ID, org.RoleSpec{Name: "uѕer"}, false)
+	wantCode(t, err, errcode.InvalidRole, "looks like user")
 }
 
 func confusables(t *testing.T) (pairs [][2]rune) {
@@ -187,16 +263,16 @@ func TestRole_JSONFields(t *testing.T) {
 	if diff := cmp.Diff(string(f.store.records["role r1"]), want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	f.update("r1", org.RoleSpec{Model: "clever", Limits: org.Limits{Rounds: 3}})
+	f.update("r1", org.RoleSpec{Model: "clever", Limits: org.AgentLimits{Rounds: 3}})
 	for _, part := range []string{`"llmServiceId":"clever"`, `"limits":{"rounds":3}`, `"revision":2`} {
 		if record := string(f.store.records["role r1"]); !strings.Contains(record, part) {
 			t.Errorf("got %s, want %s in it", record, part)
 		}
 	}
-	before, _ := f.Role("r1")
+	before, _ := f.RoleByID("r1")
 	f.reopen()
-	after, _ := f.Role("r1")
-	if diff := cmp.Diff(after, before, cmp.AllowUnexported(toolgroups.Set{})); diff != "" {
+	after, _ := f.RoleByID("r1")
+	if diff := cmp.Diff(after, before, cmp.AllowUnexported(toolgroups.GroupSet{})); diff != "" {
 		t.Errorf("read again, got before want:\n%s", diff)
 	}
 }
@@ -262,7 +338,7 @@ func TestOrg_CreateRole(t *testing.T) {
 		if _, err := f.FindRole(string(first.ID)); errcode.CodeOf(err) != errcode.RoleNotFound {
 			t.Errorf("a deleted role is found by id: %v", err)
 		}
-		if role, ok := f.Role(first.ID); !ok || role.Status != org.Deleted {
+		if role, ok := f.RoleByID(first.ID); !ok || role.Status != org.Deleted {
 			t.Errorf("got %v, %v, want the deleted role", role.Status, ok)
 		}
 		if role := f.role(root, spec); role.ID == first.ID {
@@ -309,8 +385,8 @@ func TestCreateRole_AppliesToStoredAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantTools(agent, "search")
-	ref, _ := f.Resolve(identity.ByAgent(agent))
-	decided := ref.CurrentView().ForState("").Decide(handle(f.groups, "search"))
+	ref, _ := f.ResolveView(identity.ByAgent(agent))
+	decided := ref.CurrentView().ForState("").EvaluateTool(handle(f.groups, "search"))
 	if decided.Epoch != f.CurrentEpoch() {
 		t.Errorf("the View has epoch %d, the organization %d", decided.Epoch, f.CurrentEpoch())
 	}
@@ -322,7 +398,7 @@ func TestOrg_UpdateRole(t *testing.T) {
 	role := f.role(identity.ByAgent(root), org.RoleSpec{Name: "scribe", Prompt: "Write.", Use: of("workspace")})
 	other := f.role(operator, org.RoleSpec{Name: "other"})
 	one, two := f.spawn(root, role.ID), f.spawn(root, role.ID)
-	want := org.Diff{
+	want := org.PermissionDiff{
 		{Agent: one, Role: "scribe", Gains: []string{"search"}, Loses: []string{"read_file", "write_file"}},
 		{Agent: two, Role: "scribe", Gains: []string{"search"}, Loses: []string{"read_file", "write_file"}},
 	}
@@ -335,7 +411,7 @@ func TestOrg_UpdateRole(t *testing.T) {
 		if d := cmp.Diff(diff, want); d != "" {
 			t.Errorf("diff, got before want:\n%s", d)
 		}
-		kept, _ := f.Role(role.ID)
+		kept, _ := f.RoleByID(role.ID)
 		now, _ := json.Marshal(kept)
 		if d := cmp.Diff(string(now), before); d != "" || f.CurrentEpoch() != epoch {
 			t.Errorf("epoch %d after %d, got before want:\n%s", f.CurrentEpoch(), epoch, d)
@@ -353,7 +429,7 @@ func TestOrg_UpdateRole(t *testing.T) {
 		}
 		f.wantTools(one, "search")
 		f.wantTools(two, "search")
-		if _, ok := f.RoleNamed("scribe"); ok {
+		if _, ok := f.RoleByName("scribe"); ok {
 			t.Error("the old name is still found")
 		}
 		next, _ := f.FindRole("clerk")
@@ -362,21 +438,21 @@ func TestOrg_UpdateRole(t *testing.T) {
 		}
 	})
 	t.Run("fields that are set", func(t *testing.T) {
-		diff := f.update(role.ID, org.RoleSpec{Prompt: "Read.", Model: "m", Limits: org.Limits{Rounds: 2}, Grant: of("docs")})
-		next, _ := f.Role(role.ID)
+		diff := f.update(role.ID, org.RoleSpec{Prompt: "Read.", Model: "m", Limits: org.AgentLimits{Rounds: 2}, Grant: of("docs")})
+		next, _ := f.RoleByID(role.ID)
 		if len(diff) != 0 || diff == nil || next.Name != "clerk" || next.Prompt != "Read." || next.Model != "m" || next.Limits.Rounds != 2 {
 			t.Errorf("got %v and %+v", diff, next)
 		}
 		wantSet(t, next.Use, "docs")
 		wantSet(t, next.Grant, "docs")
-		if !next.Matches(org.RoleSpec{Name: "clerk", Prompt: "Read.", Model: "m", Limits: org.Limits{Rounds: 2}, Use: of("docs"), Grant: of("docs")}) {
+		if !next.MatchesSpec(org.RoleSpec{Name: "clerk", Prompt: "Read.", Model: "m", Limits: org.AgentLimits{Rounds: 2}, Use: of("docs"), Grant: of("docs")}) {
 			t.Error("Matches is false")
 		}
 	})
 	t.Run("empty use", func(t *testing.T) {
 		f.update(role.ID, org.RoleSpec{Use: of()})
 		f.reopen()
-		next, _ := f.Role(role.ID)
+		next, _ := f.RoleByID(role.ID)
 		wantSet(t, next.Use, "-")
 		f.wantTools(one)
 	})
@@ -427,7 +503,7 @@ func TestOrg_RolesSortedAndActive(t *testing.T) {
 	for i := range 20 {
 		want = append(want, f.role(operator, org.RoleSpec{Name: fmt.Sprintf("role %02d", (i*7)%20)}).Name)
 	}
-	gone, _ := f.RoleNamed("role 03")
+	gone, _ := f.RoleByName("role 03")
 	if _, _, err := f.DeleteRole(operator, gone.ID, false); err != nil {
 		t.Fatal(err)
 	}

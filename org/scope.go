@@ -2,6 +2,7 @@ package org
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
@@ -109,8 +110,8 @@ func (s *scope) permissions(find roleLookup) (use constraint, limits []constrain
 		return denyAll("the agent's parent or task does not exist"), nil
 	case s.root: // the bounds of a task limit what root grants, never what it uses
 		return constraint{BoundSet: toolgroups.BoundSet{
-			Set:    toolgroups.Of(toolgroups.OrgManagement),
-			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
+			Set:    toolgroups.SetOf(toolgroups.OrgManagement),
+			Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, reason: "root uses org_management alone"}, nil
 	}
 	role, ok := find(s.role)
@@ -126,7 +127,7 @@ func (s *scope) grantLimits(find roleLookup) []constraint {
 	case s.orphaned:
 		return []constraint{denyAll("the agent's parent or task does not exist")}
 	case s.root:
-		return s.taskLimits(find)
+		return slices.Concat(s.taskLimits(find), rootLimits(find))
 	}
 	role, ok := find(s.role)
 	if !ok {
@@ -136,12 +137,16 @@ func (s *scope) grantLimits(find roleLookup) []constraint {
 	return append(append(ceiling(find, role), own), s.parentLimits(find)...)
 }
 
-// parentLimits returns what the parent may grant, at the top the limits of the task.
+// parentLimits returns what the parent may grant, at the top the limits of the task. What
+// root may grant does not limit the agents of declared roles that it has spawned.
 func (s *scope) parentLimits(find roleLookup) []constraint {
-	if s.parent != nil {
-		return s.parent.grantLimits(find)
+	if s.parent == nil {
+		return s.taskLimits(find)
 	}
-	return s.taskLimits(find)
+	if role, ok := find(s.role); ok && s.parent.root && role.declared() {
+		return s.parent.taskLimits(find)
+	}
+	return s.parent.grantLimits(find)
 }
 
 // taskLimits returns the bounds of the task and what the role of its caller may use now.
@@ -173,7 +178,7 @@ func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgro
 
 // deniedBy returns the first rule that denies a tool to the agents of s, in words. It
 // returns "" if none does.
-func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find roleLookup, h *toolgroups.Handle) string {
+func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find roleLookup, h *toolgroups.ToolHandle) string {
 	use, limits := s.permissions(find)
 	for _, l := range append([]constraint{use}, limits...) {
 		if why := l.denies(snapshot, h); why != "" {
@@ -186,7 +191,7 @@ func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find roleLookup, h *tool
 // recompile compiles and publishes the Views of the given scopes, and indexes what they
 // depend on now. It must be called with mu held, after the epoch was incremented.
 func (o *Org) recompile(list []*scope) {
-	snapshot := o.config.Groups.Snapshot()
+	snapshot := o.config.Groups.CurrentSnapshot()
 	for _, s := range list {
 		o.scopes.add(s, o.role)
 		view := s.compile(snapshot, o.role)
@@ -204,7 +209,7 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 		x.all[s] = true
 	}
 	for _, b := range append(limits, use) {
-		for _, id := range b.Set.IDs() {
+		for _, id := range b.Set.GroupIDs() {
 			add(x.byGroup, id, s)
 		}
 	}
@@ -244,19 +249,19 @@ func (x *scopeIndex) byRoleID(id identity.RoleID) []*scope {
 }
 
 // byGroups returns the scopes that a change of groups may affect.
-func (x *scopeIndex) byGroups(ids []toolgroups.GroupID) []*scope {
+func (x *scopeIndex) byGroups(ids []toolgroups.GroupID) map[*scope]bool {
 	found := map[*scope]bool{}
-	for s := range x.all {
-		found[s] = true
+	if len(ids) > 0 {
+		maps.Copy(found, x.all)
 	}
 	for _, id := range ids {
-		for s := range x.byGroup[id] {
-			found[s] = true
-		}
+		maps.Copy(found, x.byGroup[id])
 	}
-	list := make([]*scope, 0, len(found))
-	for s := range found {
-		list = append(list, s)
-	}
-	return list
+	return found
+}
+
+// addRole adds the scopes that a change of a role may affect.
+func (x *scopeIndex) addRole(found map[*scope]bool, id identity.RoleID) map[*scope]bool {
+	maps.Copy(found, x.byRole[id])
+	return found
 }

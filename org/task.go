@@ -3,6 +3,7 @@ package org
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type Task struct {
 	CallerRole identity.RoleID     `json:"callerRole,omitempty"` // role of an external caller, whose current permissions limit the task
 	Ceiling    toolgroups.BoundSet `json:"ceiling"`              // what the caller may use, when the task started
 	Groups     toolgroups.BoundSet `json:"groups"`               // the requested restriction; All if there is none
-	Hosts      []hosts.Rule        `json:"hosts,omitempty"`      // limits on the caller's requests, when the task started
+	Hosts      []hosts.HostRule    `json:"hosts,omitempty"`      // limits on the caller's requests, when the task started
 	State      string              `json:"state,omitempty"`      // initial workflow state of its agents
 	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
 	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
@@ -46,7 +47,8 @@ type Task struct {
 	Error      *TaskError          `json:"error,omitempty"`
 	CreatedAt  time.Time           `json:"createdAt"`
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
-	FirstSeq   uint64              `json:"firstSeq"` // its events have higher sequence numbers
+	FirstSeq   uint64              `json:"firstSeq"`      // its events have higher sequence numbers
+	Key        string              `json:"key,omitempty"` // idempotency key, unique among the tasks of its caller
 }
 
 // TaskError is the reason why a task failed.
@@ -59,13 +61,31 @@ type TaskError struct {
 type TaskSpec struct {
 	Text      string
 	Caller    identity.Principal
-	Role      string          // id or name of the role of the top agent; "" is root
-	Groups    *toolgroups.Set // restricts what root grants and what all agents below it use; nil is no restriction
+	Role      string               // id or name of the role of the top agent; "" is root
+	Groups    *toolgroups.GroupSet // restricts what root grants and what all agents below it use; nil is no restriction
 	State     string
 	Workspace string
 	ReadOnly  bool
 	Config    string
 	FirstSeq  uint64
+	Key       string // idempotency key; "" for none
+}
+
+// DuplicateKeyError is the error of StartTask for a key that the caller has used.
+type DuplicateKeyError struct {
+	Task identity.TaskID // the task that was started with the key
+}
+
+// Error implements error.
+func (e *DuplicateKeyError) Error() string {
+	return fmt.Sprintf("the caller has started task %s with this idempotency key", e.Task)
+}
+
+// taskKey is an idempotency key and its scope: a caller in a role.
+type taskKey struct {
+	caller string
+	role   identity.RoleID
+	key    string
 }
 
 // summary returns t without the fields that are not kept in memory.
@@ -90,13 +110,13 @@ func (t *Task) valid() bool {
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
-		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.Any(), reason: "what the task's caller may use", serverReason: "the server of the task's caller"})
+		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller may use", serverReason: "the server of the task's caller"})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.Any(), reason: "the groups the task is restricted to"})
+		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to"})
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.All()}, Hosts: rule, reason: "what the task's caller may reach"})
+		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach"})
 	}
 	return list
 }
@@ -104,16 +124,20 @@ func (t *Task) bounds() []constraint {
 // StartTask creates a task with the given id and its top agent, whose id is derived from
 // the task's.
 //
-// Errors have the codes RoleNotFound, InsufficientPermissions if s.Groups or the role
-// exceeds what the caller may use, and those of an unknown caller.
-func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []Change, error) {
+// The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
+// the codes RoleNotFound, InsufficientPermissions if s.Groups or the role exceeds what the
+// caller may use, and those of an unknown caller.
+func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
 		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Config: s.Config,
-		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq,
-		Top: identity.AgentID(identity.Derive(string(id), "top")), CallerRole: s.Caller.Role,
+		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
+		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
+	}
+	if known, ok := o.tasksByKey[task.scopedKey()]; ok && task.Key != "" {
+		return Task{}, Agent{}, nil, &DuplicateKeyError{known}
 	}
 	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
@@ -122,7 +146,10 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []Change, 
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
-	o.tasks[id] = task.summary()
+	if err := exceeded("start a task: the organization has %d active agents, and at most %d may be; wait until other tasks have ended", o.runningAgents, o.limits.Agents*organizationShare); err != nil {
+		return Task{}, Agent{}, nil, err
+	}
+	o.addTask(task.summary())
 	return task, agent, append(o.addAgent(&agent, nil), record(KindTask, string(id), task)), nil
 }
 
@@ -132,21 +159,21 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	if err != nil {
 		return err
 	}
-	ceiling := toolgroups.All()
+	ceiling := toolgroups.AllGroups()
 	for _, limit := range m.limits {
 		ceiling = ceiling.Intersect(limit.Set)
 	}
-	narrow := toolgroups.All()
+	narrow := toolgroups.AllGroups()
 	if s.Groups != nil {
 		narrow = *s.Groups
 	}
-	if missing := ceiling.Missing(narrow); s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {
+	if missing := ceiling.MissingFrom(narrow); s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {
 		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", narrow, missing)
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
 	for _, limit := range m.limits { // keep the owners to which the caller's own groups are bound
 		restrictOwner(&task.Ceiling, limit.Only)
-		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.Owner) bool {
+		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.GroupOwner) bool {
 			return !limit.Set.IsAll() && limit.Owners[id] != owner
 		})
 	}
@@ -155,13 +182,13 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 
 // restrictOwner restricts b to the tools of an owner, "" for no restriction. If b is
 // restricted to another owner already, it becomes empty.
-func restrictOwner(b *toolgroups.BoundSet, only toolgroups.Owner) {
+func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
 	switch {
 	case only == "" || b.Only == only:
 	case b.Only == "":
 		b.Only = only
 	default:
-		b.Set = toolgroups.Of()
+		b.Set = toolgroups.SetOf()
 	}
 }
 
@@ -172,11 +199,9 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if s.Role == "" {
 		return agent, nil
 	}
-	role, ok := o.roles[identity.RoleID(s.Role)]
-	if !ok || role.Status != Active {
-		if role, ok = o.rolesByName[s.Role]; !ok {
-			return agent, notFound(errcode.RoleNotFound, "role", s.Role)
-		}
+	role, err := o.findActive(s.Role)
+	if err != nil {
+		return agent, err
 	}
 	m, err := o.grantor(s.Caller)
 	if err != nil {
@@ -188,21 +213,22 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 
 // EndTask ends a task. stored is the record of the task; EndTask updates it. If the task
 // is unknown or has ended already, EndTask changes nothing and returns no Changes.
-func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError) []Change {
+func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError) []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t, ok := o.tasks[stored.ID]
 	if !ok || t.Status != Running {
 		return nil
 	}
+	o.runningAgents -= o.taskAgents[stored.ID]
 	stored.Status, stored.Result, stored.Error = status, result, failure
 	stored.EndedAt = o.config.Now().UTC()
-	o.tasks[stored.ID] = stored.summary()
-	return []Change{record(KindTask, string(stored.ID), stored)}
+	*t = *stored.summary()
+	return []RecordChange{record(KindTask, string(stored.ID), stored)}
 }
 
-// Task returns a task without its text and result.
-func (o *Org) Task(id identity.TaskID) (Task, bool) {
+// TaskByID returns a task without its text and result.
+func (o *Org) TaskByID(id identity.TaskID) (Task, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	t, ok := o.tasks[id]
@@ -216,14 +242,55 @@ func (o *Org) Task(id identity.TaskID) (Task, bool) {
 func (o *Org) ListTasks() []Task {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	list := make([]Task, 0, len(o.tasks))
-	for _, t := range o.tasks {
+	list := make([]Task, 0, len(o.tasksByAge))
+	for _, t := range o.tasksByAge {
 		list = append(list, *t)
 	}
-	slices.SortFunc(list, func(a, b Task) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
 	return list
+}
+
+// NewestTasks returns up to limit tasks that are older than before, newest first and
+// without texts and results. Nil is no bound, and an empty status selects all. Its time
+// does not grow with the number of older tasks, unless few of them have the status.
+func (o *Org) NewestTasks(before *Task, status TaskStatus, limit int) []Task {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	end := len(o.tasksByAge)
+	if before != nil {
+		end, _ = slices.BinarySearchFunc(o.tasksByAge, before, compareAge)
+	}
+	var list []Task
+	for _, t := range slices.Backward(o.tasksByAge[:end]) {
+		if len(list) == limit {
+			break
+		}
+		if status == "" || t.Status == status {
+			list = append(list, *t)
+		}
+	}
+	return list
+}
+
+// addTask adds a task. It must be called with mu held.
+func (o *Org) addTask(t *Task) {
+	o.tasks[t.ID] = t
+	at, _ := slices.BinarySearchFunc(o.tasksByAge, t, compareAge) // the end, unless the clock was set back
+	o.tasksByAge = slices.Insert(o.tasksByAge, at, t)
+	o.addKey(t)
+}
+
+// addKey remembers the key of a task, if it has one. It must be called with mu held.
+func (o *Org) addKey(t *Task) {
+	if t.Key != "" {
+		o.tasksByKey[t.scopedKey()] = t.ID
+	}
+}
+
+func (t *Task) scopedKey() taskKey { return taskKey{t.Caller, t.CallerRole, t.Key} }
+
+// compareAge orders tasks by creation time, then by id.
+func compareAge(a, b *Task) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
 // initialState returns the workflow state in which the agents of a task start.

@@ -26,7 +26,7 @@ const minFreeBytes = 256 << 20
 //
 // Copying holds a read transaction. Meanwhile the file grows, and once it outgrows the
 // memory map of bbolt, commits wait for the end of the transaction. A slow writer must not
-// delay them. Unless to is a regular file, Backup therefore makes the copy in an unnamed
+// delay them. Unless to is a regular file, WriteBackup therefore makes the copy in an unnamed
 // temporary file in the data directory first. It returns an error with the code
 // QuotaExceeded if the disk has no space for that, because a store stops when its disk is
 // full.
@@ -62,7 +62,7 @@ func (s *Store) copyViaTempFile(ctx context.Context, to io.Writer) (seq uint64, 
 	if err != nil {
 		return 0, err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), partPattern) // mode 0600
+	temp, err := CreateDraft(filepath.Dir(path), partPattern)
 	if err != nil {
 		return 0, err
 	}
@@ -86,11 +86,14 @@ func freeSpaceFor(path string) error {
 	if err != nil {
 		return err
 	}
-	free, err := freeBytes(filepath.Dir(path))
+	space, err := diskSpace(filepath.Dir(path))
+	if errors.Is(err, errors.ErrUnsupported) { // a copy without enough space fails
+		return nil
+	}
 	need := 2*info.Size() + minFreeBytes // the client may write its copy to the same disk
-	if err == nil && free < uint64(need) {
+	if err == nil && space.Free < uint64(need) {
 		err = errcode.New(errcode.QuotaExceeded, "the disk of %s has %d bytes free, and a backup needs up to %d temporarily; free some space, or stop the process and make the backup then",
-			path, free, need)
+			path, space.Free, need)
 	}
 	return err
 }

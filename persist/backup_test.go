@@ -91,9 +91,9 @@ func TestBackup_WhileWritersCommit(t *testing.T) {
 	if seqs[7] < 100 {
 		t.Errorf("only %d sequence numbers were assigned meanwhile", seqs[7])
 	}
-	soakreport.Report(t, soakreport.Result{
-		Part: "backup", Claim: "a backup taken while it works, restored, is the organization of one moment", Goal: "whole batches up to its number",
-		Observed: fmt.Sprintf("%d backups beside 8 writers, %d numbers given", len(backups), seqs[7]), Passed: !t.Failed(),
+	soakreport.RecordResult(t, soakreport.Result{
+		Part: "backup", Claim: "an online backup restores the organization of one moment", Goal: "whole batches up to its sequence number",
+		Observed: fmt.Sprintf("%d backups during 8 writers, last sequence number %d", len(backups), seqs[7]), Passed: !t.Failed(),
 	})
 }
 
@@ -141,7 +141,7 @@ func TestBackup_RestoresSameContents(t *testing.T) {
 }
 
 // A client that does not read its backup does not delay commits, however much the file
-// grows, and Backup leaves no file in the data directory.
+// grows, and WriteBackup leaves no file in the data directory.
 func TestBackup_SlowWriterDoesNotBlockCommits(t *testing.T) {
 	dir := t.TempDir()
 	s := persisttest.OpenIn(t, dir)
@@ -179,7 +179,7 @@ func TestBackup_SlowWriterDoesNotBlockCommits(t *testing.T) {
 	}
 }
 
-// Backup does not fill a disk without space for a temporary file: that would stop the store.
+// WriteBackup does not fill a disk without space for a temporary file: that would stop the store.
 func TestBackup_LeavesDiskSpaceForCommits(t *testing.T) {
 	dir := t.TempDir()
 	persisttest.Close(t, persisttest.OpenIn(t, dir))

@@ -47,10 +47,10 @@ func checkFrames(tx *bolt.Tx) []error {
 		return []error{err}
 	}
 	var errs []error
-	f := scanResult{schema: schema, integrity: r}
+	f := scanResult{schema: schema, tx: r.tx, integrity: r}
 	for i, bucket := range layout {
 		for key, value := range withPrefix(tx.Bucket(bucket.name), nil) {
-			f.sums[i].add(key)
+			f.sums[i].add(hashEntry(key, value))
 			if _, err := unframe(bucket.name, key, bucket.kind, value); err != nil {
 				errs = append(errs, err)
 			}

@@ -8,9 +8,11 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 )
@@ -19,6 +21,9 @@ const (
 	maxGroupCommit = 256 // maximum number of batches in a transaction
 	checkpoint     = 512 // number of events after which the index is written
 	maxID          = 255 // maximum length of an agent id in bytes: keys have the length in one byte
+
+	settleDelay = time.Second            // time without commits after which the last is settled
+	checkPeriod = 400 * time.Millisecond // between checks that the data file has its name
 )
 
 // commit is a batch on its way to disk.
@@ -92,6 +97,9 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	if s.readOnly {
+		return s.refuse(b)
+	}
 	c := &commit{batch: b, done: make(chan struct{})}
 	if err := c.encode(); err != nil { // in this goroutine, while the committer waits for the disk
 		return 0, err
@@ -101,6 +109,22 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	}
 	<-c.done
 	return c.seq, c.err
+}
+
+// refuse is Commit of a store that is open for reading. Prepare decides first. A batch that
+// is empty then, as that of a dry run, needs no commit.
+func (s *Store) refuse(b *journal.Batch) (uint64, error) {
+	s.queueMu.Lock() // one Prepare at a time
+	defer s.queueMu.Unlock()
+	if b.Prepare != nil {
+		if err := b.Prepare(b); err != nil {
+			return 0, err
+		}
+	}
+	if b.Stream == journal.Org && len(b.Events)+len(b.Send)+len(b.Consume)+len(b.Deliver)+len(b.Purge)+len(b.Put) == 0 {
+		return s.LastSeq(), nil
+	}
+	return 0, errcode.New(errcode.PermissionDenied, "commit to %s: it is open for reading only", s.db.Path())
 }
 
 // enqueue queues a commit, unless the store is closed.
@@ -117,9 +141,40 @@ func (s *Store) enqueue(c *commit) error {
 // commitLoop is the committer. It ends when the queue is closed and empty.
 func (s *Store) commitLoop() {
 	defer close(s.committerDone)
-	for first := range s.queue {
-		s.commitGroup(s.collectGroup(first))
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
+	last := time.Now() // of the last commit
+	for {
+		select {
+		case first, ok := <-s.queue:
+			if !ok {
+				s.settle()
+				s.checkName()
+				return
+			}
+			s.commitGroup(s.collectGroup(first))
+			last = time.Now()
+		case <-check.C:
+			s.checkName()
+			if time.Since(last) >= settleDelay {
+				s.settle()
+			}
+		}
 	}
+}
+
+// settle commits the contents of the last commit once more, unless that is done. After it
+// both meta pages lead to these contents: if the write of one is lost, or an older page is
+// in its place, Open finds them or refuses the file.
+func (s *Store) settle() {
+	if s.settled || s.stopped() != nil {
+		return
+	}
+	if err := s.writeAll(nil); err != nil {
+		_ = s.stop(err) // Close and later commits return it
+	}
+	s.settled = true
+	s.notifyAll()
 }
 
 // collectGroup returns first and the commits that are queued after it. It yields before,
@@ -148,7 +203,10 @@ func (s *Store) commitGroup(list []*commit) {
 	if err == nil && len(ready) > 0 {
 		if err = s.writeAll(ready); err != nil {
 			err = s.stop(err)
+		} else {
+			err = s.checkName()
 		}
+		s.settled = false
 	}
 	for _, c := range ready {
 		c.err = err
@@ -164,7 +222,7 @@ func (s *Store) commitGroup(list []*commit) {
 func (s *Store) prepareAll(list []*commit) []*commit {
 	ready := make([]*commit, 0, len(list))
 	for _, c := range list {
-		if c.batch.Prepare != nil && s.stopped() == nil {
+		if s.stopped() == nil {
 			c.err = s.prepareOne(c)
 		}
 		if c.err == nil {
@@ -174,16 +232,30 @@ func (s *Store) prepareAll(list []*commit) []*commit {
 	return ready
 }
 
-// prepareOne calls Prepare of a batch. If what Prepare added cannot be encoded, the store
+// prepareOne calls Prepare and Measured of a batch. If what Prepare added cannot be encoded, the store
 // stops: Prepare may have changed memory, which would differ from the file.
 func (s *Store) prepareOne(c *commit) error {
-	if err := c.batch.Prepare(c.batch); err != nil {
-		return err
+	if c.batch.Prepare != nil {
+		if err := c.batch.Prepare(c.batch); err != nil {
+			return err
+		}
+		if err := c.encode(); err != nil {
+			return s.stop(err)
+		}
 	}
-	if err := c.encode(); err != nil {
-		return s.stop(err)
+	if c.batch.Measured != nil {
+		c.batch.Put = append(c.batch.Put, c.batch.Measured(c.eventSizes())...)
 	}
 	return nil
+}
+
+// eventSizes returns the sizes of the encoded events.
+func (c *commit) eventSizes() []int {
+	sizes := make([]int, len(c.events))
+	for i, payload := range c.events {
+		sizes[i] = len(payload)
+	}
+	return sizes
 }
 
 // stopped returns the reason if the store has stopped, else nil.
@@ -196,11 +268,22 @@ func (s *Store) stopped() error {
 // stop stops the store after a failed commit, whose outcome is unknown. It returns the
 // error for all later commits.
 func (s *Store) stop(cause error) error {
+	return s.stopWith(fmt.Errorf("commit to %s: %w; its outcome is unknown and the store has stopped (%w): %s, then start the program again and resume the task",
+		s.db.Path(), cause, journal.ErrClosed, recoveryHint(cause)))
+}
+
+// stopWith stops the store for a reason, which it returns.
+func (s *Store) stopWith(reason error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopErr = fmt.Errorf("commit to %s: %w; its outcome is unknown and the store has stopped (%w): %s, then start the program again and resume the task",
-		s.db.Path(), cause, journal.ErrClosed, recoveryHint(cause))
-	return s.stopErr
+	s.stopErr = reason
+	s.mu.Unlock()
+	s.endLife(reason)
+	return reason
+}
+
+// NotifyStop implements journal.StopNotifier.
+func (s *Store) NotifyStop(fn func(reason error)) (cancel func() bool) {
+	return context.AfterFunc(s.life, func() { fn(context.Cause(s.life)) })
 }
 
 // recoveryHint returns what the operator can do about a failed commit.

@@ -73,12 +73,14 @@ func SyncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// migrate brings a file to the current schema. A file of schema 1 has no integrity record;
-// it gets one with the entries that the scan has found.
+// migrate brings a file of an older schema to the current one. It gets an integrity record
+// with the entries that the scan has found.
 func migrate(tx *bolt.Tx, found *scanResult) error {
 	b := tx.Bucket(bucketPersist)
-	if getNumber(b, "schema") == schema {
-		return nil
+	if found.integrity != nil { // of schema 2
+		l := *found.integrity
+		l.buckets = found.sums
+		return errors.Join(putNumber(b, "schema", schema), writeIntegrity(tx, &l))
 	}
 	l := &integrityRecord{seq: lastSeq(tx), buckets: found.sums}
 	if f := b.Get(keyIndexed); f != nil {

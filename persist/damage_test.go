@@ -56,7 +56,8 @@ func compactFile(t testing.TB, path string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(bolt.Compact(dst, src, 0), dst.Close()); err != nil {
+	numbered := src.Update(func(tx *bolt.Tx) error { return persist.NumberCommit(tx, 2) }) // that of the copy
+	if err := errors.Join(numbered, bolt.Compact(dst, src, 0), dst.Close()); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(small)

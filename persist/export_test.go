@@ -15,11 +15,21 @@ func Recount(tx *bolt.Tx) error {
 	}
 	r.buckets = bucketSums{}
 	for i, b := range layout {
-		for key := range withPrefix(tx.Bucket(b.name), nil) {
-			r.buckets[i].add(key)
+		for key, value := range withPrefix(tx.Bucket(b.name), nil) {
+			r.buckets[i].add(hashEntry(key, value))
 		}
 	}
 	return writeIntegrity(tx, r)
+}
+
+// NumberCommit changes the transaction in the integrity record.
+func NumberCommit(tx *bolt.Tx, number uint64) error {
+	r, err := readIntegrity(tx)
+	if err != nil {
+		return err
+	}
+	r.tx = number
+	return tx.Bucket(bucketPersist).Put(keyIntegrity, frame(bucketPersist, keyIntegrity, kindNumber, r.marshal()))
 }
 
 // Inspect scans the pages of a file as Open does.

@@ -8,20 +8,31 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// bucketSum is the number of keys of a bucket and the sum of their hashes. It reveals keys
-// that were added or lost by damage. The sum can be updated in constant time.
+// bucketSum is the number of entries of a bucket and the sum of their hashes. It reveals
+// entries that were added, lost or exchanged for earlier ones. The sum can be updated in
+// constant time.
 type bucketSum struct{ count, sum uint64 }
 
-func (t *bucketSum) add(key []byte)    { t.count++; t.sum += hashOf(key) }
-func (t *bucketSum) remove(key []byte) { t.count--; t.sum -= hashOf(key) }
+func (t *bucketSum) add(hash uint64)    { t.count++; t.sum += hash }
+func (t *bucketSum) remove(hash uint64) { t.count--; t.sum -= hash }
 
-// hashOf returns the FNV-1a hash of a key.
-func hashOf(key []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, b := range key {
+// hashKey returns the FNV-1a hash of a key.
+func hashKey(key []byte) uint64 { return extendHash(14695981039346656037, key) }
+
+// extendHash continues an FNV-1a hash.
+func extendHash(h uint64, data []byte) uint64 {
+	for _, b := range data {
 		h = (h ^ uint64(b)) * 1099511628211
 	}
 	return h
+}
+
+// hashEntry returns a hash of a key and of its frame. It reads only the head of the frame,
+// whose checksum covers the rest.
+func hashEntry(key, frame []byte) uint64 {
+	h := extendHash(hashKey(key), frame[:min(frameHead, len(frame))])
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd // mixes, so that sums of exchanged values differ
+	return h ^ h>>33
 }
 
 // bucketSums are the sums of the buckets in the order of layout.
@@ -33,9 +44,14 @@ type integrityRecord struct {
 	seq     uint64 // the last sequence number, of an event or a message
 	indexed uint64 // the last event that the index bucket covers
 	buckets bucketSums
+	tx      uint64 // the number of the transaction that wrote the record; 0 before schema 3
 }
 
-const integritySize = 8 * (2 + 2*len(layout))
+// The sizes of an integrity record.
+const (
+	integritySize2 = 8 * (2 + 2*len(layout)) // of schema 2
+	integritySize  = integritySize2 + 8
+)
 
 // marshal encodes the record: all numbers in order, big endian.
 func (r *integrityRecord) marshal() []byte {
@@ -46,7 +62,7 @@ func (r *integrityRecord) marshal() []byte {
 		out = binary.BigEndian.AppendUint64(out, t.count)
 		out = binary.BigEndian.AppendUint64(out, t.sum)
 	}
-	return out
+	return binary.BigEndian.AppendUint64(out, r.tx)
 }
 
 // parseIntegrity decodes the frame of an integrity record.
@@ -55,13 +71,16 @@ func parseIntegrity(frame []byte) (*integrityRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(payload) != integritySize {
+	if len(payload) != integritySize && len(payload) != integritySize2 {
 		return nil, damaged("the integrity record has %d bytes", len(payload))
 	}
 	r := &integrityRecord{seq: number(payload), indexed: number(payload[8:])}
 	for i := range r.buckets {
 		at := payload[16*(i+1):]
 		r.buckets[i] = bucketSum{number(at), number(at[8:])}
+	}
+	if len(payload) == integritySize {
+		r.tx = number(payload[integritySize2:])
 	}
 	return r, nil
 }
@@ -74,7 +93,9 @@ func readIntegrity(tx *bolt.Tx) (*integrityRecord, error) {
 	return parseIntegrity(f)
 }
 
+// writeIntegrity writes the record with the number of its transaction.
 func writeIntegrity(tx *bolt.Tx, r *integrityRecord) error {
+	r.tx = uint64(tx.ID())
 	return tx.Bucket(bucketPersist).Put(keyIntegrity, frame(bucketPersist, keyIntegrity, kindNumber, r.marshal()))
 }
 
@@ -90,10 +111,17 @@ func (f *scanResult) check() error {
 	case f.integrity == nil:
 		return damaged("the integrity record is missing")
 	}
+	sums := f.sums
+	if f.schema < schemaContents {
+		sums = f.keySums
+	}
 	for i, b := range layout {
-		if got, want := f.sums[i], f.integrity.buckets[i]; got != want {
+		if got, want := sums[i], f.integrity.buckets[i]; got != want {
 			return damaged("bucket %s has %d entries that differ from the %d that were written", b.name, got.count, want.count)
 		}
+	}
+	if f.schema >= schemaContents && f.integrity.tx != f.tx {
+		return damaged("its last commit is %d and its contents are those of commit %d", f.tx, f.integrity.tx)
 	}
 	return nil
 }

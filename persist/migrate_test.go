@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,11 +18,10 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// schema1File returns sampleFile(t, 510) as written by the version with schema 1, which had
-// no integrity record.
-func schema1File(t testing.TB) []byte {
+// olderFile returns sampleFile(t, 510) as written by the version with an older schema.
+func olderFile(t testing.TB, schema int) []byte {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "schema1.db.gz"))
+	f, err := os.Open(filepath.Join("testdata", fmt.Sprintf("schema%d.db.gz", schema)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +37,20 @@ func schema1File(t testing.TB) []byte {
 	return file
 }
 
-func TestOpen_MigratesSchema1(t *testing.T) {
+func TestOpen_MigratesOlderSchemas(t *testing.T) {
+	for schema := 1; schema <= 2; schema++ {
+		t.Run(fmt.Sprint("schema ", schema), func(t *testing.T) { migratesFrom(t, schema) })
+	}
+	soakreport.RecordResult(t, soakreport.Result{
+		Part: "backup", Claim: "a file of an older schema is migrated, a damaged one refused", Goal: "read as it was written",
+		Observed: "schemas 1 and 2, 518 events", Passed: !t.Failed(),
+	})
+}
+
+// migratesFrom opens files of an older schema, undamaged and damaged.
+func migratesFrom(t *testing.T, schema int) {
 	t.Run("same contents, and writable", func(t *testing.T) {
-		dir, now := dirWith(t, schema1File(t)), dirWith(t, sampleFile(t, 510))
+		dir, now := dirWith(t, olderFile(t, schema)), dirWith(t, sampleFile(t, 510))
 		for range 2 { // the first Open migrates it
 			got, want := checkAndDump(t, dir), checkAndDump(t, now)
 			if got != want {
@@ -59,7 +70,7 @@ func TestOpen_MigratesSchema1(t *testing.T) {
 		}
 	})
 	t.Run("integrity record after the migration", func(t *testing.T) {
-		dir := dirWith(t, schema1File(t))
+		dir := dirWith(t, olderFile(t, schema))
 		checkAndDump(t, dir)
 		editFile(t, dir, func(tx *bolt.Tx) error { return tx.Bucket([]byte("records")).Delete([]byte("k\x00x")) })
 		if _, err := persist.Open(dir); !errors.Is(err, journal.ErrDamaged) {
@@ -67,15 +78,21 @@ func TestOpen_MigratesSchema1(t *testing.T) {
 		}
 	})
 	t.Run("damaged pages", func(t *testing.T) {
-		file := schema1File(t)
+		file := olderFile(t, schema)
 		copy(file[pageOf(t, file, 0x01):], bytes.Repeat([]byte{0xAA}, 16))
 		if _, err := persist.Open(dirWith(t, file)); !errors.Is(err, journal.ErrDamaged) {
 			t.Errorf("got %v, want ErrDamaged", err)
 		}
 	})
-	soakreport.Report(t, soakreport.Result{
-		Part: "backup", Claim: "a file of an older schema is migrated, a damaged one refused", Goal: "read as it was written",
-		Observed: "schema 1, 518 events", Passed: !t.Failed(),
+	t.Run("missing entry", func(t *testing.T) {
+		if schema < 2 {
+			t.Skip("schema 1 has no integrity record")
+		}
+		dir := dirWith(t, olderFile(t, schema))
+		editFile(t, dir, func(tx *bolt.Tx) error { return tx.Bucket([]byte("records")).Delete([]byte("k\x00x")) })
+		if _, err := persist.Open(dir); !errors.Is(err, journal.ErrDamaged) {
+			t.Errorf("got %v, want ErrDamaged", err)
+		}
 	})
 }
 

@@ -21,7 +21,7 @@
 // keys have 8 bytes, big endian. An agent in a key is the length of its id in one byte,
 // then the id.
 //
-//	persist   "schema" → 2 · "ledger" → integrity record (integrity.go)
+//	persist   "schema" → 3 · "ledger" → integrity record (integrity.go)
 //	log       seq → event           all events of all streams, append-only
 //	index     agent seq → seqs      sequence numbers of a stream's events from seq on;
 //	                                written every few commits, Open reads the rest
@@ -39,11 +39,20 @@
 // # Integrity
 //
 // Nothing is lost silently. Open scans all pages of the file before bbolt reads them
-// (scan.go), and compares the entries of each bucket with the integrity record. A frame
-// that does not match its checksum is never used; reading it returns
-// journal.ErrDamaged. Files of schema 1 have no integrity record and get one.
+// (scan.go), and compares the entries of each bucket and the number of the last
+// transaction with the integrity record. Pages of another time are therefore refused. A
+// frame that does not match its checksum is never used; reading it returns
+// journal.ErrDamaged. Files of schema 1 have no integrity record, and that of schema 2
+// covers keys only; Open writes a new one.
 //
-// Backup writes a consistent copy with a checksum while commits continue; Verify checks
+// If the data file is removed or replaced while it is open, the store saves the open file
+// beside it and stops (rescue.go).
+//
+// A crash between the writes of a commit leaves the file of the commit before, and so does
+// a disk that loses the write of a meta page. After the last commit, and after a second
+// without one, the store therefore commits the same contents once more.
+//
+// WriteBackup writes a consistent copy with a checksum while commits continue; VerifyBackup checks
 // one, and Restore creates a data directory from it.
 package persist
 
@@ -52,6 +61,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,8 +83,9 @@ const FileName = "rolecall.db"
 
 // The version of the file format. Files of newer versions are rejected.
 const (
-	schema          = 2
+	schema          = 3
 	schemaIntegrity = 2 // the first with an integrity record
+	schemaContents  = 3 // the first whose integrity record has the transaction and sums of contents
 )
 
 // lockWait is the time for which Open waits until another process closes the file.
@@ -117,7 +128,11 @@ var layout = [...]struct {
 // Store is an open data directory. All methods are safe for concurrent use.
 type Store struct {
 	db            *bolt.DB
+	readOnly      bool         // Commit is refused, and there is no committer
+	file          os.FileInfo  // of the open data file
+	dir           string       // the data directory
 	delayed       delayedIndex // used by the committer only
+	settled       bool         // the last two commits have the same contents; used by the committer only
 	queue         chan *commit
 	committerDone chan struct{} // closed when the committer has ended
 
@@ -125,6 +140,9 @@ type Store struct {
 
 	queueMu sync.RWMutex // held for reading while a commit is queued; guards closed
 	closed  bool
+
+	life    context.Context         // ends when the store stops, with the reason as its cause
+	endLife context.CancelCauseFunc // ends life
 
 	mu        sync.RWMutex                  // guards the fields below
 	integrity integrityRecord               // of the last transaction on disk
@@ -158,7 +176,8 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType})
+	var file os.FileInfo
+	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, FreelistType: bolt.FreelistMapType, OpenFile: statOpened(&file)})
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -167,17 +186,82 @@ func Open(dir string) (*Store, error) {
 	}
 	s := &Store{
 		db:            db,
+		file:          file,
+		dir:           dir,
 		delayed:       delayedIndex{},
 		queue:         make(chan *commit, 1024),
 		committerDone: make(chan struct{}),
 		tail:          map[identity.AgentID][]uint64{},
 		notify:        make(chan struct{}),
 	}
+	s.life, s.endLife = context.WithCancelCause(context.Background())
 	if err := catchPageFault(func() error { return s.load(found) }); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	go s.commitLoop()
 	return s, nil
+}
+
+// ErrOlderSchema is returned by OpenReadOnly for a file that Open would migrate.
+var ErrOlderSchema = errors.New("the data file has an older schema")
+
+// OpenReadOnly opens the data file of the directory dir for reading. It writes nothing, so
+// it also works on a read-only file system. Several processes may do so at a time. Commit
+// of a batch that is not empty fails with the code PermissionDenied.
+//
+// Errors are those of Open, fs.ErrNotExist if there is no data file, and ErrOlderSchema.
+func OpenReadOnly(dir string) (*Store, error) {
+	path := filepath.Join(dir, FileName)
+	if err := rereadMetaPages(path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	found, err := inspectFile(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if found.schema != schema {
+		return nil, fmt.Errorf("open %s for reading: %w", path, ErrOlderSchema)
+	}
+	db, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	s := &Store{
+		db: db, readOnly: true, closed: true, committerDone: make(chan struct{}),
+		delayed: delayedIndex{}, tail: map[identity.AgentID][]uint64{}, notify: make(chan struct{}),
+	}
+	close(s.committerDone)
+	s.life, s.endLife = context.WithCancelCause(context.Background())
+	if err := catchPageFault(func() error { return s.load(found) }); err != nil {
+		return nil, errors.Join(openError(path, err), db.Close())
+	}
+	return s, nil
+}
+
+// CopyData copies the data file of one directory into another while it holds the lock of
+// the file. The error has the code Conflict if another process has the file open.
+func CopyData(from, to string) error {
+	path := filepath.Join(from, FileName)
+	lock, err := openBolt(path, &bolt.Options{Timeout: lockWait, ReadOnly: true})
+	if err != nil {
+		return openError(path, err)
+	}
+	return errors.Join(copyFile(path, filepath.Join(to, FileName)), lock.Close())
+}
+
+// copyFile copies a file to a new one with mode 0600.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // openBolt is bolt.Open, with ErrDamaged in place of a panic.
@@ -187,6 +271,17 @@ func openBolt(path string, options *bolt.Options) (db *bolt.DB, err error) {
 		return err
 	})
 	return db, err
+}
+
+// statOpened returns a function that opens a file and stores its FileInfo.
+func statOpened(info *os.FileInfo) func(string, int, os.FileMode) (*os.File, error) {
+	return func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		file, err := os.OpenFile(name, flag, mode)
+		if err == nil {
+			*info, err = file.Stat()
+		}
+		return file, err
+	}
 }
 
 // catchPageFault calls fn, which reads pages of bbolt. Pages have no checksum: if bbolt
@@ -247,9 +342,10 @@ func openError(path string, err error) error {
 
 // load migrates an older file to this schema and reads what is kept in memory.
 func (s *Store) load(found *scanResult) error {
-	err := s.db.Update(func(tx *bolt.Tx) error { return migrate(tx, found) })
-	if err != nil {
-		return err
+	if s.settled = found.schema == schema; !s.settled {
+		if err := s.db.Update(func(tx *bolt.Tx) error { return migrate(tx, found) }); err != nil {
+			return err
+		}
 	}
 	return s.db.View(func(tx *bolt.Tx) error {
 		r, err := readIntegrity(tx)
@@ -309,7 +405,10 @@ func (s *Store) LastSeq() uint64 {
 	return s.integrity.seq
 }
 
-var _ journal.Store = (*Store)(nil)
+var (
+	_ journal.Store        = (*Store)(nil)
+	_ journal.StopNotifier = (*Store)(nil)
+)
 
 // view calls fn in a read transaction. fn must not call Commit.
 func (s *Store) view(ctx context.Context, fn func(tx *bolt.Tx) error) error {
@@ -368,14 +467,6 @@ func agentSeqKey(id identity.AgentID, seq uint64) []byte {
 }
 
 func recordKey(kind, key string) []byte { return []byte(kind + "\x00" + key) }
-
-// getNumber returns a number in the bucket persist, 0 if there is none.
-func getNumber(b *bolt.Bucket, name string) uint64 {
-	if v := b.Get([]byte(name)); len(v) == 8 {
-		return number(v)
-	}
-	return 0
-}
 
 func putNumber(b *bolt.Bucket, name string, n uint64) error {
 	return b.Put([]byte(name), numberKey(n))

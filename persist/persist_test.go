@@ -109,21 +109,21 @@ func TestOpen(t *testing.T) {
 	t.Run("newer schema", func(t *testing.T) {
 		dir := t.TempDir()
 		persisttest.Close(t, persisttest.OpenIn(t, dir))
-		setNumber(t, dir, "schema", 3)
+		setNumber(t, dir, "schema", 4)
 		before, err := os.ReadFile(filepath.Join(dir, persist.FileName))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
 			_, err := persist.Open(dir)
-			if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 3") {
+			if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(errcode.Message(err), "schema 4") {
 				t.Errorf("got %v, want a conflict that names the schema", err)
 			}
 		}
 		if after, err := os.ReadFile(filepath.Join(dir, persist.FileName)); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("it was changed (%v)", err)
 		}
-		soakreport.Report(t, soakreport.Result{Part: "backup", Claim: "a file of a newer schema is refused and left alone", Goal: "refused twice", Observed: "schema 3", Passed: !t.Failed()})
+		soakreport.RecordResult(t, soakreport.Result{Part: "backup", Claim: "a file of a newer schema is refused and left unchanged", Goal: "refused twice", Observed: "schema 4", Passed: !t.Failed()})
 	})
 	t.Run("directory cannot be created", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
@@ -203,7 +203,7 @@ func TestCommit_InvalidBatchFailsAlone(t *testing.T) {
 		batch journal.Batch
 	}{
 		{"event with malformed arguments", journal.Batch{Events: []journal.Event{{At: at, Body: journal.ToolCall{Args: json.RawMessage(`{`)}}}}},
-		{"event in a year of five digits", journal.Batch{Events: []journal.Event{{At: at.AddDate(10_000, 0, 0), Body: journal.Failed{}}}}},
+		{"event in a year of five digits", journal.Batch{Events: []journal.Event{{At: at.AddDate(10_000, 0, 0), Body: journal.TurnFailed{}}}}},
 		{"event without a body", journal.Batch{Events: []journal.Event{{At: at}}}},
 		{"malformed message", journal.Batch{Send: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},
 		{"malformed delayed message", journal.Batch{Deliver: []journal.Message{{Message: model.Message{To: "a", Payload: json.RawMessage(`}`)}}}}},

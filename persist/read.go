@@ -113,12 +113,12 @@ func decodeEvent(key, value []byte) (journal.Event, error) {
 	return e, nil
 }
 
-// FollowEvents implements journal.Follower.
+// FollowEvents implements journal.EventFollower.
 func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return s.follow(ctx, after, wait, decodeEvent)
 }
 
-// FollowTask implements journal.Follower.
+// FollowTask implements journal.EventFollower.
 func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return s.follow(ctx, after, wait, func(key, value []byte) (journal.Event, error) {
 		payload, err := unframe(bucketLog, key, kindEvent, value)
@@ -256,7 +256,7 @@ func (s *Store) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) 
 	return list, errors.Join(append(errs, err)...)
 }
 
-// ReadRecord implements journal.Records.
+// ReadRecord implements journal.RecordReader.
 func (s *Store) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	var value []byte
 	err := s.view(ctx, func(tx *bolt.Tx) error {
@@ -272,13 +272,23 @@ func (s *Store) ReadRecord(ctx context.Context, kind, key string) ([]byte, error
 	return value, err
 }
 
-// ReadRecords implements journal.Records. It yields the records of a kind whose keys begin with
+// ReadRecords implements journal.RecordReader. It yields the records of a kind whose keys begin with
 // prefix, sorted by key. A damaged record comes with an error, and the sequence continues.
 func (s *Store) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
+	within := recordKey(kind, prefix)
+	return s.records(ctx, kind, within, within)
+}
+
+// ReadRecordsFrom implements journal.RecordReader. Damaged records are as those of ReadRecords.
+func (s *Store) ReadRecordsFrom(ctx context.Context, kind, from string) iter.Seq2[journal.Record, error] {
+	return s.records(ctx, kind, recordKey(kind, ""), recordKey(kind, from))
+}
+
+// records yields the records whose keys begin with within, from a key on.
+func (s *Store) records(ctx context.Context, kind string, within, from []byte) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		within := recordKey(kind, prefix)
 		chunks, part := 0, []recordOrErr(nil)
-		for from := within; from != nil; {
+		for from := from; from != nil; {
 			err := s.view(ctx, func(tx *bolt.Tx) error {
 				part, from = recordChunk(tx, kind, within, from, part[:0])
 				if chunks++; chunks%dropCacheEvery == 0 || chunks > dropCacheEvery && from == nil {
@@ -320,7 +330,7 @@ func recordChunk(tx *bolt.Tx, kind string, within, from []byte, part []recordOrE
 	return part, nil
 }
 
-// ReadEntries implements journal.Records. It yields keys and sizes, sorted by key.
+// ReadEntries implements journal.RecordReader. It yields keys and sizes, sorted by key.
 func (s *Store) ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
 	return func(yield func(journal.RecordInfo, error) bool) {
 		within := recordKey(kind, prefix)

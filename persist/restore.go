@@ -29,15 +29,12 @@ func RestoreBackup(ctx context.Context, from io.Reader, dir string) (err error) 
 	if _, err := os.Lstat(path); err == nil {
 		return errExists(path)
 	}
-	if err := removeParts(dir); err != nil { // of a restore that was killed
-		return err
-	}
-	part, err := os.CreateTemp(dir, partPattern) // mode 0600
+	part, err := CreateDraft(dir, partPattern)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(part.Name())) }()
-	if err := errors.Join(unpackBackup(ctx, part, from), part.Close()); err != nil {
+	defer func() { err = errors.Join(err, os.Remove(part.Name()), part.Close()) }()
+	if err := unpackBackup(ctx, part, from); err != nil {
 		return err
 	}
 	if err := checkCopy(part.Name()); err != nil {
@@ -51,15 +48,6 @@ func RestoreBackup(ctx context.Context, from io.Reader, dir string) (err error) 
 
 func errExists(path string) error {
 	return errcode.New(errcode.Conflict, "%s already exists and was not changed; move it away, or restore into another data directory", path)
-}
-
-// removeParts removes what an earlier Restore has left.
-func removeParts(dir string) error {
-	list, err := filepath.Glob(filepath.Join(dir, partPattern))
-	for _, path := range list {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
 }
 
 // unpackBackup writes the data file of a backup to disk, without the trailer.

@@ -42,8 +42,10 @@ var little = binary.LittleEndian
 // scanResult is what a scan has found in a file.
 type scanResult struct {
 	schema    uint64
+	tx        uint64           // the number of the last transaction
 	integrity *integrityRecord // as stored; nil if there is none
 	sums      bucketSums       // as counted
+	keySums   bucketSums       // sums of keys alone, for schemas before schemaContents
 }
 
 // pageScanner scans one file.
@@ -65,6 +67,7 @@ func inspect(file io.ReaderAt, length int64) (*scanResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	sc.result.tx = m.txID
 	sc.seen = make([]bool, sc.pageCount)
 	sc.seen[0], sc.seen[1] = true, true
 	if err := sc.rootBucket(m.root); err != nil {
@@ -193,12 +196,25 @@ func (sc *pageScanner) rootBucket(id uint64) error {
 		return errNewerSchema(sc.result.schema)
 	}
 	for i, b := range layout {
-		if err := sc.bucket(b.name, list, func(e element) error { sc.result.sums[i].add(e.key); return nil }); err != nil {
+		if err := sc.bucket(b.name, list, func(e element) error { return sc.count(i, e) }); err != nil {
 			return err
 		}
 	}
 	if len(list) > 0 {
 		return damaged("it has an unknown bucket")
+	}
+	return nil
+}
+
+// count adds an entry to the sums of bucket i.
+func (sc *pageScanner) count(i int, e element) error {
+	head, err := e.page.bytes(e.valueAt, min(e.valueSize, frameHead))
+	if err != nil {
+		return err
+	}
+	sc.result.sums[i].add(hashEntry(e.key, head))
+	if sc.result.schema < schemaContents {
+		sc.result.keySums[i].add(hashKey(e.key))
 	}
 	return nil
 }

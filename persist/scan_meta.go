@@ -26,6 +26,9 @@ func (sc *pageScanner) meta(length int64) (meta, error) {
 	if err != nil {
 		return meta{}, err
 	}
+	if !successive(first.txID, second.txID) {
+		return meta{}, damaged("its meta pages are of commits %d and %d, which do not follow one another: a page of another time is in it", first.txID, second.txID)
+	}
 	if second.txID > first.txID {
 		first = second
 	}
@@ -34,6 +37,15 @@ func (sc *pageScanner) meta(length int64) (meta, error) {
 		return meta{}, damaged("it has %d of %d bytes", length, sc.pageCount*first.pageSize)
 	}
 	return first, nil
+}
+
+// successive reports whether two transactions can have written the two meta pages. bbolt
+// writes even numbers to the first page and odd ones to the second, so the numbers differ
+// by one. Its copy (Tx.WriteTo) has the higher number in the first page, also if it is
+// odd. After the next commit to such a copy the second page has an even number, and the
+// first is two ahead.
+func successive(first, second uint64) bool {
+	return first+1 == second || second+1 == first || second%2 == 0 && second+2 == first
 }
 
 // metaAt reads the meta page at an offset.

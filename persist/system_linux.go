@@ -8,21 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes returns the free disk space of a directory for an ordinary user.
-func freeBytes(folder string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(folder, &s); err != nil {
-		return 0, err
-	}
-	return s.Bavail * uint64(s.Bsize), nil
-}
-
 // rereadMetaPages makes the kernel read the meta pages of a file from the disk again. After
 // a failed fsync the kernel keeps showing what it could not write, also to the next
 // process, which would continue from a commit that is not on disk. All other pages are
 // synced before the meta page that refers to them.
 func rereadMetaPages(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil // Open reports what is wrong
 	}
@@ -38,3 +29,18 @@ const dropRange = 8 << 20
 func dropPageCache(db *bolt.DB, tx *bolt.Tx) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, db.Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED)
 }
+
+// lockDraft locks a file until it is closed, unless another process has locked it. The
+// lock is of another kind than those of bbolt, which opens drafts to check them.
+func lockDraft(f *os.File) error {
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return errDraftInUse
+	}
+	if err != nil {
+		return errors.ErrUnsupported // by the file system
+	}
+	return nil
+}
+
+var errDraftInUse = errors.New("another process uses the draft")

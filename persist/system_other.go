@@ -2,13 +2,18 @@
 
 package persist
 
-import bolt "go.etcd.io/bbolt"
+import (
+	"errors"
+	"os"
 
-// freeBytes is not implemented for this system: a copy without enough space fails.
-func freeBytes(string) (uint64, error) { return 1 << 62, nil }
+	bolt "go.etcd.io/bbolt"
+)
 
 // rereadMetaPages is not implemented for this system.
 func rereadMetaPages(string) error { return nil }
 
 // dropPageCache is not implemented for this system.
 func dropPageCache(*bolt.DB, *bolt.Tx) {}
+
+// lockDraft would lock a file until it is closed. Without it drafts stay.
+func lockDraft(*os.File) error { return errors.ErrUnsupported }

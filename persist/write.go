@@ -45,18 +45,21 @@ type bucketWriter struct {
 
 // put writes a payload in a frame.
 func (s *bucketWriter) put(key, payload []byte) error {
-	if s.Get(key) == nil {
-		s.sum.add(key)
+	if old := s.Get(key); old != nil {
+		s.sum.remove(hashEntry(key, old))
 	}
-	return s.Put(key, frame(s.name, key, s.kind, payload))
+	f := frame(s.name, key, s.kind, payload)
+	s.sum.add(hashEntry(key, f))
+	return s.Put(key, f)
 }
 
 // remove removes a key, if it exists.
 func (s *bucketWriter) remove(key []byte) error {
-	if s.Get(key) == nil {
+	old := s.Get(key)
+	if old == nil {
 		return nil
 	}
-	s.sum.remove(key)
+	s.sum.remove(hashEntry(key, old))
 	return s.Delete(key)
 }
 

@@ -22,13 +22,13 @@ type callerOrg struct {
 	order   []identity.Principal
 }
 
-var users = []identity.User{"ann", "bob", "../x", "ann@b"}
+var users = []identity.UserName{"ann", "bob", "../x", "ann@b"}
 
 // anyCaller returns a random caller, usually with a role that exists or
 // existed.
 func (c *callerOrg) anyCaller(t *proptest.Choices) (identity.Principal, *agent) {
-	p := identity.ByCaller(proptest.OneOf(t, users...), "nowhere")
-	if id, ok := c.anyRole(t); ok && !t.Chance(8) {
+	p := identity.ByCaller(proptest.PickFrom(t, users...), "nowhere")
+	if id, ok := c.anyRole(t); ok && !t.OneIn(8) {
 		p.Role = id
 	}
 	if c.callers[p] == nil {
@@ -71,14 +71,14 @@ func (c *callerOrg) step(t *proptest.Choices) error {
 	switch t.Pick(8) {
 	case 0, 1:
 		p, a := c.anyCaller(t)
-		return c.invoke(p, a, proptest.OneOf(t, c.allNames()...))
+		return c.invoke(p, a, proptest.PickFrom(t, c.allNames()...))
 	case 2, 4, 5:
 		p, a := c.anyCaller(t)
-		if t.Chance(8) {
+		if t.OneIn(8) {
 			return c.reset(p, a)
 		}
 		if list := c.callableInAnyState(a); len(list) > 0 {
-			return c.invoke(p, a, proptest.OneOf(t, list...))
+			return c.invoke(p, a, proptest.PickFrom(t, list...))
 		}
 	case 3:
 		return c.damageCaller(t)
@@ -129,11 +129,11 @@ func (c *callerOrg) reset(p identity.Principal, a *agent) error {
 func (c *callerOrg) damageCaller(t *proptest.Choices) error {
 	p, a := c.anyCaller(t)
 	for _, other := range c.order {
-		if t.Chance(2) && c.callers[other].state != "" {
+		if t.OneIn(2) && c.callers[other].state != "" {
 			p, a = other, c.callers[other]
 		}
 	}
-	if a.state == "" || a.gone || t.Chance(3) {
+	if a.state == "" || a.gone || t.OneIn(3) {
 		return c.reopen(func(string) error { return nil })
 	}
 	return c.reopen(func(dir string) error {
@@ -172,7 +172,7 @@ func (c *callerOrg) checkCallers() error {
 // caller with a deleted role or a damaged record may call nothing.
 func TestCaller_HasPermissionsOfRole(t *testing.T) {
 	dir, n := newStoreDir(t), 0
-	flags.Check(t, proptest.Size{Choices: 600}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 600}, func(t *proptest.Choices) error {
 		n++
 		w, err := newCheckedOrg(fmt.Sprint(dir, "/", n))
 		if w == nil {
@@ -182,7 +182,7 @@ func TestCaller_HasPermissionsOfRole(t *testing.T) {
 		for err == nil && len(l.roles) < 2 {
 			err = l.createRole(t, nil)
 		}
-		for err == nil && !t.Done() {
+		for err == nil && !t.IsEmpty() {
 			if err = l.step(t); err == nil {
 				err = l.checkCallers()
 			}

@@ -1,9 +1,11 @@
 package property_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -32,13 +34,6 @@ type checkedOrg struct {
 	damaged bool // a record was damaged
 }
 
-// builtinSpecs stand for the built-in groups; their tools only count their
-// runs.
-var builtinSpecs = []groupSpec{
-	{id: toolgroups.OrgManagement, owner: toolgroups.Builtin, tools: []toolSpec{{name: "create_role"}, {name: "spawn_agent"}}},
-	{id: toolgroups.Artifact, owner: toolgroups.Builtin, tools: []toolSpec{{name: "put_artifact"}}},
-}
-
 // moduleGroups are registered when a checkedOrg is opened.
 var moduleGroups = []groupSpec{
 	{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{"draft"}}, {name: "t2", moves: "draft"}}},
@@ -48,7 +43,7 @@ var moduleGroups = []groupSpec{
 }
 
 // roleGroupIDs are all ids that random roles may contain.
-var roleGroupIDs = append(append(ids{}, groupIDs...), toolgroups.OrgManagement, toolgroups.Artifact, "unknown", "*")
+var roleGroupIDs = slices.Concat(groupIDs, builtinIDs(), ids{"unknown", "*"})
 
 // newCheckedOrg opens an organization in dir with a task of the operator.
 func newCheckedOrg(dir string) (*checkedOrg, error) {
@@ -104,7 +99,7 @@ func (o *checkedOrg) reopen(between func(path string) error) error {
 // task. If that agent is tool-gated and has no tool, it waits until the task
 // has failed instead.
 func (o *checkedOrg) waitOpened(id identity.TaskID) error {
-	record, _ := o.Org().Task(id)
+	record, _ := o.Org().TaskByID(id)
 	top := o.oracle.agents[record.Top]
 	switch {
 	case top.taskEnded:
@@ -131,13 +126,13 @@ func (o *checkedOrg) start(t *proptest.Choices) error {
 	task := org.TaskSpec{Text: "go", Caller: operator}
 	top := &agent{taskGroups: allGroups}
 	if t != nil {
-		task.State, top.state = proptest.OneOf(t, states...), ""
+		task.State, top.state = proptest.PickFrom(t, states...), ""
 		top.state = task.State
-		if t.Chance(2) {
-			narrow := toolgroups.Of(someOf(t, 5, roleGroupIDs)...)
+		if t.OneIn(2) {
+			narrow := toolgroups.SetOf(someOf(t, 5, roleGroupIDs)...)
 			task.Groups, top.taskGroups = &narrow, o.oracle.bind(idsOf(narrow))
 		}
-		if id, ok := o.anyRole(t); ok && t.Chance(2) && !o.oracle.roles[id].gone {
+		if id, ok := o.anyRole(t); ok && t.OneIn(2) && !o.oracle.roles[id].gone {
 			task.Role, top.role = string(id), id
 		}
 	}
@@ -145,18 +140,18 @@ func (o *checkedOrg) start(t *proptest.Choices) error {
 	if err != nil {
 		return fmt.Errorf("start %+v: %w", task, err)
 	}
-	record, _ := o.Org().Task(id)
+	record, _ := o.Org().TaskByID(id)
 	o.tasks = append(o.tasks, id)
 	o.addAgent(record.Top, top)
 	return o.waitOpened(id)
 }
 
 // idsOf returns a set as a list of ids.
-func idsOf(s toolgroups.Set) ids {
+func idsOf(s toolgroups.GroupSet) ids {
 	if s.IsAll() {
 		return ids{"*"}
 	}
-	return s.IDs()
+	return s.GroupIDs()
 }
 
 func (o *checkedOrg) addAgent(id identity.AgentID, a *agent) {
@@ -169,17 +164,17 @@ func (o *checkedOrg) anyRole(t *proptest.Choices) (identity.RoleID, bool) {
 	if len(o.roles) == 0 {
 		return "", false
 	}
-	return proptest.OneOf(t, o.roles...), true
+	return proptest.PickFrom(t, o.roles...), true
 }
 
 // anyAgent returns a random active agent, half of the time one of the last
 // three.
 func (o *checkedOrg) anyAgent(t *proptest.Choices) *agent {
 	list := slices.DeleteFunc(o.oracle.activeAgents(o.agents), func(a *agent) bool { return a.taskEnded })
-	if t.Chance(2) {
+	if t.OneIn(2) {
 		list = list[max(0, len(list)-3):]
 	}
-	return proptest.OneOf(t, list...)
+	return proptest.PickFrom(t, list...)
 }
 
 // anyHeldRole returns a random role, half of the time one that an agent has.
@@ -190,8 +185,8 @@ func (o *checkedOrg) anyHeldRole(t *proptest.Choices) (identity.RoleID, bool) {
 			held = append(held, a.role)
 		}
 	}
-	if len(held) > 0 && t.Chance(2) {
-		return proptest.OneOf(t, held...), true
+	if len(held) > 0 && t.OneIn(2) {
+		return proptest.PickFrom(t, held...), true
 	}
 	return o.anyRole(t)
 }
@@ -211,15 +206,15 @@ func newCall(by identity.Principal) tool.Call {
 }
 
 // anySet returns a random set, mostly within limits; one in four is nil.
-func anySet(t *proptest.Choices, limits []ids) (*toolgroups.Set, *ids) {
-	if t.Chance(4) {
+func anySet(t *proptest.Choices, limits []ids) (*toolgroups.GroupSet, *ids) {
+	if t.OneIn(4) {
 		return nil, nil
 	}
 	from := roleGroupIDs
-	if given, _ := withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.Chance(4) {
+	if given, _ := withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
 		from = given
 	}
-	set := toolgroups.Of(someOf(t, 7, from)...)
+	set := toolgroups.SetOf(someOf(t, 7, from)...)
 	list := idsOf(set)
 	return &set, &list
 }
@@ -253,12 +248,12 @@ var serverNames = []string{"", "a", "b", "nowhere"}
 
 // chooseLimits randomly sets server and toolGated in the role and in the spec.
 func (r *role) chooseLimits(t *proptest.Choices, spec *org.RoleSpec) {
-	if t.Chance(3) {
-		r.server = proptest.OneOf(t, serverNames...)
+	if t.OneIn(3) {
+		r.server = proptest.PickFrom(t, serverNames...)
 		spec.Server = &r.server
 	}
-	if t.Chance(3) {
-		r.toolGated = t.Chance(2)
+	if t.OneIn(3) {
+		r.toolGated = t.OneIn(2)
 		spec.ToolGated = &r.toolGated
 	}
 }
@@ -288,7 +283,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 	if !ok {
 		return nil
 	}
-	use, grant := toolgroups.Of(someOf(t, 7, roleGroupIDs)...), toolgroups.Of(someOf(t, 7, roleGroupIDs)...)
+	use, grant := toolgroups.SetOf(someOf(t, 7, roleGroupIDs)...), toolgroups.SetOf(someOf(t, 7, roleGroupIDs)...)
 	before, spec := o.callableByAgent(), org.RoleSpec{Use: &use, Grant: &grant}
 	r := o.oracle.roles[id]
 	next := *r
@@ -307,7 +302,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 
 func (o *checkedOrg) deleteRole(t *proptest.Choices) error {
 	id, ok := o.anyHeldRole(t)
-	if !ok || t.Chance(2) {
+	if !ok || t.OneIn(2) {
 		return nil
 	}
 	before := o.callableByAgent()
@@ -338,8 +333,8 @@ func (o *checkedOrg) callableByAgent() map[identity.AgentID][]string {
 }
 
 // checkDiff compares a permission diff with the oracle.
-func (o *checkedOrg) checkDiff(got org.Diff, before map[identity.AgentID][]string) error {
-	want := org.Diff{}
+func (o *checkedOrg) checkDiff(got org.PermissionDiff, before map[identity.AgentID][]string) error {
+	want := org.PermissionDiff{}
 	for id, after := range o.callableByAgent() {
 		gains, loses := without(after, before[id]), without(before[id], after)
 		if len(gains)+len(loses) > 0 {
@@ -360,14 +355,14 @@ func without(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(others, name) })
 }
 
-var taskBrief = org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
+var taskBrief = org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}
 
 // spawn spawns an agent of a random role.
 func (o *checkedOrg) spawn(t *proptest.Choices) error {
 	parent := o.anyAgent(t)
 	id, ok := o.anyRole(t)
-	if fit := o.spawnable(parent); len(fit) > 0 && !t.Chance(4) {
-		id = proptest.OneOf(t, fit...)
+	if fit := o.spawnable(parent); len(fit) > 0 && !t.OneIn(4) {
+		id = proptest.PickFrom(t, fit...)
 	}
 	if !ok {
 		return nil
@@ -380,13 +375,13 @@ func (o *checkedOrg) spawn(t *proptest.Choices) error {
 	case !mayGrant(limits, r.use.ids, r.grant.ids):
 		want = errcode.InsufficientPermissions
 	}
-	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: id, Brief: taskBrief}, nil)
+	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.SpawnSpec{Role: id, Brief: taskBrief}, nil)
 	if errcode.CodeOf(err) != want {
 		return fmt.Errorf("spawn use %v grant %v within %v: %v, want %q", r.use.ids, r.grant.ids, limits, err, want)
 	}
 	if err == nil {
-		record, _ := o.Org().Agent(got.ID)
-		task, _ := o.Org().Task(record.Task)
+		record, _ := o.Org().AgentByID(got.ID)
+		task, _ := o.Org().TaskByID(record.Task)
 		o.addAgent(got.ID, &agent{role: id, parent: parent, state: task.State})
 	}
 	return nil
@@ -411,7 +406,7 @@ func (o *checkedOrg) callInTurn(t *proptest.Choices) error {
 	if a.parent == nil { // the model never answers for these
 		return nil
 	}
-	name := proptest.OneOf(t, toolNames...)
+	name := proptest.PickFrom(t, toolNames...)
 	if o.oracle.isToolGated(a) && len(o.oracle.visible(a)) == 0 {
 		return o.checkTurnFails(a)
 	}
@@ -443,7 +438,7 @@ func (o *checkedOrg) checkTurnFails(a *agent) error {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	for e, err := range o.store.FollowEvents(ctx, from, true) {
-		if failed, ok := e.Body.(journal.Failed); err != nil || ok && e.Agent == a.id {
+		if failed, ok := e.Body.(journal.TurnFailed); err != nil || ok && e.Agent == a.id {
 			if err != nil || failed.Code != errcode.NoToolsAvailable || o.model.requestCount(a.id) != asked {
 				return fmt.Errorf("a turn of agent %s, which is tool-gated and has no tool: %v, %+v, asked %d times, want %d", a.id, err, failed, o.model.requestCount(a.id), asked)
 			}
@@ -465,22 +460,40 @@ func (o *checkedOrg) damage(t *proptest.Choices) error {
 	})
 }
 
-// flipBit flips a bit in the value of a record in the data file.
+// flipBit flips a bit in the value of a record in the data file, wherever the file has the
+// record. The store refuses a file with a damaged head of a value, so that stays as it is.
 func flipBit(dir, key string, at int) error {
-	db, err := bolt.Open(dir+"/"+persist.FileName, 0o600, nil)
+	path := dir + "/" + persist.FileName
+	value, err := storedValue(path, key)
 	if err != nil {
 		return err
 	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	const head = 6
+	damaged := slices.Clone(value)
+	damaged[head+at%(len(value)-head)] ^= 1
+	file = bytes.ReplaceAll(file, slices.Concat([]byte(key), value), slices.Concat([]byte(key), damaged))
+	return os.WriteFile(path, file, 0o600)
+}
+
+// storedValue returns the value of a record as it is in the data file.
+func storedValue(path, key string) (value []byte, err error) {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
 	defer db.Close()
-	return db.Update(func(tx *bolt.Tx) error {
-		b := tx.Bucket([]byte("records"))
-		value := slices.Clone(b.Get([]byte(key)))
-		if len(value) == 0 {
-			return fmt.Errorf("no record %q", key)
-		}
-		value[at%len(value)] ^= 1
-		return b.Put([]byte(key), value)
+	err = db.View(func(tx *bolt.Tx) error {
+		value = slices.Clone(tx.Bucket([]byte("records")).Get([]byte(key)))
+		return nil
 	})
+	if err == nil && len(value) == 0 {
+		err = fmt.Errorf("no record %q", key)
+	}
+	return value, err
 }
 
 // step makes one random change.
@@ -501,7 +514,7 @@ func (o *checkedOrg) step(t *proptest.Choices) error {
 	case 12:
 		return o.terminate(t)
 	case 13:
-		if t.Chance(2) {
+		if t.OneIn(2) {
 			return o.damage(t)
 		}
 		return o.start(t)
@@ -529,14 +542,14 @@ func (o *checkedOrg) checkSubjects() error {
 // checkSubject checks what a principal sees and is authorized to call.
 func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gated bool) error {
 	subject := o.Gate().Subject(p)
-	if offer := subject.Tools(); offer.ToolGated != gated || !slices.Equal(offer.Names, want) {
+	if offer := subject.ListTools(); offer.ToolGated != gated || !slices.Equal(offer.Names, want) {
 		return fmt.Errorf("has tools %v, gated %v; want %v, %v", offer.Names, offer.ToolGated, want, gated)
 	}
 	if got := definitionNames(subject.VisibleTools()); !slices.Equal(got, want) {
 		return fmt.Errorf("sees %v, want %v", got, want)
 	}
 	for _, name := range o.allNames() {
-		d := subject.Authorize(name)
+		d := subject.AuthorizeTool(name)
 		code := errcode.UnknownTool
 		switch {
 		case slices.Contains(want, name):
@@ -552,7 +565,7 @@ func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gated boo
 }
 
 func (o *checkedOrg) allNames() []string {
-	return slices.Concat(toolNames, invalidNames, []string{"create_role", "spawn_agent", "put_artifact"})
+	return slices.Concat(countedNames, invalidNames)
 }
 
 // checkCalls calls every name at the gate as an agent: a tool must run if and
@@ -573,7 +586,7 @@ func (o *checkedOrg) checkCalls(a *agent) error {
 	return nil
 }
 
-// Visible equals callable in every state: after any change, an agent may call
+// VisibleTools equals callable in every state: after any change, an agent may call
 // exactly what it sees, and that is
 //
 //	effective(agent) = use ∩ task ∩ ceiling(creators) ∩ its parent's effective grant
@@ -585,18 +598,18 @@ func (o *checkedOrg) checkCalls(a *agent) error {
 // by a role that is or may have been tool-gated.
 func TestVisible_EqualsCallableInEveryState(t *testing.T) {
 	dir, n := newStoreDir(t), 0
-	flags.Check(t, proptest.Size{Choices: 400}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 400}, func(t *proptest.Choices) error {
 		n++
 		w, err := newCheckedOrg(fmt.Sprint(dir, "/", n))
 		if w == nil {
 			return err
 		}
-		for err == nil && !t.Done() {
+		for err == nil && !t.IsEmpty() {
 			if err = w.step(t); err == nil {
 				err = w.checkSubjects()
 			}
 			if err == nil {
-				err = w.checkCalls(proptest.OneOf(t, w.oracle.activeAgents(w.agents)...))
+				err = w.checkCalls(proptest.PickFrom(t, w.oracle.activeAgents(w.agents)...))
 			}
 		}
 		return cmp.Or(err, w.fixture.close(!w.damaged))

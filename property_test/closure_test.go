@@ -17,6 +17,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
@@ -30,7 +31,7 @@ import (
 var sequencesFlag = flag.Int("closure", 0, "sequences of the closure property; 0 is 1,000, or 300 with -short")
 
 // sequences returns how many sequences the closure properties play.
-func sequences() int { return cmp.Or(*sequencesFlag, short.N(300, 1000)) }
+func sequences() int { return cmp.Or(*sequencesFlag, short.Count(300, 1000)) }
 
 // A compromised manager makes callsPerAttack calls. attacksPerEnv attacks run
 // one after the other in one organization, with the roles and agents that
@@ -45,8 +46,8 @@ const (
 type system interface {
 	Gate() *gate.Gate
 	CreateRole(context.Context, tool.Call, org.RoleSpec) (org.Role, error)
-	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.Diff, error)
-	DeleteRole(identity.Principal, identity.RoleID, bool) (org.Diff, error)
+	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.PermissionDiff, error)
+	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
 	TerminateAgent(context.Context, tool.Call, identity.AgentID, string) error
 	Close() error
@@ -64,9 +65,10 @@ type commitLog struct {
 	changes []change // guarded by mu
 }
 
-// add adds a commit unless it contains only metadata.
+// add adds a commit unless it contains only metadata: the epoch, and counters of what was
+// recorded, which denied calls move too.
 func (l *commitLog) add(put []journal.Record, post []journal.Message) {
-	put = slices.DeleteFunc(slices.Clone(put), func(r journal.Record) bool { return r.Kind == string(org.KindMeta) })
+	put = slices.DeleteFunc(slices.Clone(put), func(r journal.Record) bool { return r.Kind == string(org.KindMeta) || r.Kind == "recorded" })
 	if len(put)+len(post) == 0 {
 		return
 	}
@@ -102,7 +104,7 @@ func (s loggingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, err
 // effect is one run of an effectTool.
 type effect struct {
 	tool  string
-	owner toolgroups.Owner
+	owner toolgroups.GroupOwner
 	by    identity.Principal
 }
 
@@ -124,7 +126,7 @@ func (l *effectLog) drain() []effect {
 // effectTool is a tool that logs its runs.
 type effectTool struct {
 	name  string
-	owner toolgroups.Owner
+	owner toolgroups.GroupOwner
 	log   *effectLog
 }
 
@@ -231,7 +233,7 @@ func (s *attackEnv) createUnlimitedRole() error {
 
 // register registers a group; the naive registry must agree about the result.
 func (s *attackEnv) register(naive groupSpec, g toolgroups.Group) error {
-	_, err := s.groups.RegisterGroup(naive.owner, g)
+	_, err := grouptest.RegisterGroup(s.groups.Manager, naive.owner, g)
 	if code, _ := s.groups.naive.register(naive); errcode.CodeOf(err) != code {
 		return fmt.Errorf("register %s of %s: %v, want code %q", g.ID, naive.owner, err, code)
 	}
@@ -251,7 +253,7 @@ func (s *attackEnv) applyCommits() {
 
 // rememberIDs stores the id of a new role, agent or task.
 func (s *attackEnv) rememberIDs(r journal.Record) {
-	switch org.Kind(r.Kind) {
+	switch org.RecordKind(r.Kind) {
 	case org.KindRole:
 		if id := identity.RoleID(r.Key); s.rules.roles[id] == nil {
 			s.roles = append(s.roles, id)
@@ -269,7 +271,7 @@ func (s *attackEnv) rememberIDs(r journal.Record) {
 
 // checkedCall makes one call at the gate and checks all its effects against the
 // invariants. It returns the outcome of a built-in tool.
-func (s *attackEnv) checkedCall(who identity.AgentID, r gate.Request) (toolOutcome, error) {
+func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolOutcome, error) {
 	p := s.rules.agents[who]
 	may := s.rules.mayCall(p, r.Name)
 	out, err := callGate(s.Gate(), identity.ByAgent(who), r)
@@ -369,11 +371,11 @@ type attack struct {
 // narrowed. With an obedient root the caller of the task has a role of its own.
 func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 	task := org.TaskSpec{Text: "go", Caller: operator}
-	if narrow := toolgroups.Of(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement)...); t.Chance(3) {
+	if narrow := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement)...); t.OneIn(3) {
 		task.Groups = &narrow
 	}
 	if s.obedientRoot {
-		use := toolgroups.Of(append(someOf(t, 4, targetIDs), toolgroups.OrgManagement)...)
+		use := toolgroups.SetOf(append(someOf(t, 4, targetIDs), toolgroups.OrgManagement)...)
 		spec := org.RoleSpec{Name: s.newRoleName(), Use: &use}
 		new(role).chooseLimits(t, &spec)
 		weak, err := s.CreateRole(context.Background(), newCall(operator), spec)
@@ -398,7 +400,7 @@ func (p *attack) createManager(t *proptest.Choices) error {
 	from := p.grantableIDs(p.root, targetIDs)
 	use, grant := someOf(t, 3, append(from, toolgroups.OrgManagement)), someOf(t, 4, append(from, toolgroups.OrgManagement))
 	use = append(use, toolgroups.OrgManagement)
-	if !t.Chance(4) {
+	if !t.OneIn(4) {
 		grant = append(grant, toolgroups.OrgManagement)
 	}
 	v, err := p.callWith(p.root.id, "create_role", createRoleArgs(p.newRoleName(), &use, &grant))
@@ -483,7 +485,7 @@ func (p *attack) stemsFromManager(id identity.RoleID) bool {
 // run makes the calls of the attack, with changes by others in between.
 func (p *attack) run(t *proptest.Choices) error {
 	for range callsPerAttack {
-		if t.Chance(5) {
+		if t.OneIn(5) {
 			if err := p.othersStep(t); err != nil {
 				return err
 			}
@@ -499,18 +501,18 @@ func (p *attack) run(t *proptest.Choices) error {
 // not exist or has ended.
 func (p *attack) step(t *proptest.Choices) error {
 	list := p.members()
-	if t.Chance(2) {
+	if t.OneIn(2) {
 		list = list[max(0, len(list)-3):]
 	}
-	who := proptest.OneOf(t, list...).id
-	if t.Chance(16) {
-		if who = proptest.OneOf(t, append(slices.Clone(p.agents), "nobody", "", "root", "operator")...); p.isHonest(who) {
+	who := proptest.PickFrom(t, list...).id
+	if t.OneIn(16) {
+		if who = proptest.PickFrom(t, append(slices.Clone(p.agents), "nobody", "", "root", "operator")...); p.isHonest(who) {
 			who = "nobody"
 		}
 	}
 	name, args := p.chooseCall(t, who)
 	r := newRequest(name, args)
-	if last := p.calls[who]; last != "" && t.Chance(16) {
+	if last := p.calls[who]; last != "" && t.OneIn(16) {
 		r.ID = last // reuses the id of an earlier call
 	}
 	p.calls[who] = r.ID
@@ -555,13 +557,13 @@ func (p *attack) chooseCall(t *proptest.Choices, who identity.AgentID) (name, ar
 		return build("spawn_agent_with_task", args)
 	case 5:
 		target := p.anyAgentID(t)
-		if a := p.rules.agents[who]; a != nil && t.Chance(2) {
-			target = string(proptest.OneOf(t, append(p.descendants(a), a)...).id)
+		if a := p.rules.agents[who]; a != nil && t.OneIn(2) {
+			target = string(proptest.PickFrom(t, append(p.descendants(a), a)...).id)
 		}
 		return build("terminate_agent", map[string]any{"agentId": target})
 	case 6:
 		to := any(p.anyAgentID(t))
-		if t.Chance(3) {
+		if t.OneIn(3) {
 			to = []string{p.anyAgentID(t), p.anyAgentID(t)}
 		}
 		return build("send_message", map[string]any{"to": to, "payload": map[string]any{"text": "root says: obey", "from": "root"}})
@@ -570,16 +572,16 @@ func (p *attack) chooseCall(t *proptest.Choices, who identity.AgentID) (name, ar
 	case 8:
 		return p.malformedCall(t)
 	}
-	if may := slices.DeleteFunc(slices.Clone(targetTools), func(name string) bool { return !p.rules.mayCall(p.rules.agents[who], name) }); len(may) > 0 && t.Chance(2) {
-		return proptest.OneOf(t, may...), `{}`
+	if may := slices.DeleteFunc(slices.Clone(targetTools), func(name string) bool { return !p.rules.mayCall(p.rules.agents[who], name) }); len(may) > 0 && t.OneIn(2) {
+		return proptest.PickFrom(t, may...), `{}`
 	}
-	return proptest.OneOf(t, append(slices.Clone(targetTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")...), `{}`
+	return proptest.PickFrom(t, append(slices.Clone(targetTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")...), `{}`
 }
 
 // roleArgs returns arguments of create_role, mostly of calls that are allowed.
 func (p *attack) roleArgs(t *proptest.Choices, who identity.AgentID) map[string]any {
 	name := p.newRoleName()
-	if t.Chance(6) {
+	if t.OneIn(6) {
 		name = p.anyRoleName(t)
 	}
 	return createRoleArgs(name, p.anySet(t, who), p.anySet(t, who))
@@ -599,7 +601,7 @@ func (p *attack) anySet(t *proptest.Choices, who identity.AgentID) *ids {
 		list := someOf(t, 4, from)
 		return &list
 	case 4: // one id more than it may grant
-		list := append(p.grantableSet(t, who), proptest.OneOf(t, from...))
+		list := append(p.grantableSet(t, who), proptest.PickFrom(t, from...))
 		return &list
 	}
 	list := p.grantableSet(t, who)
@@ -617,7 +619,7 @@ func (p *attack) grantableSet(t *proptest.Choices, who identity.AgentID) ids {
 		return ids{}
 	}
 	list := someOf(t, 3, from)
-	if slices.Contains(from, toolgroups.OrgManagement) && !t.Chance(3) {
+	if slices.Contains(from, toolgroups.OrgManagement) && !t.OneIn(3) {
 		list = append(list, toolgroups.OrgManagement)
 	}
 	return list
@@ -625,16 +627,19 @@ func (p *attack) grantableSet(t *proptest.Choices, who identity.AgentID) ids {
 
 // anyRoleName returns the name of a role or a similar text.
 func (p *attack) anyRoleName(t *proptest.Choices) string {
-	if id := proptest.OneOf(t, p.roles...); !t.Chance(3) {
+	if id := proptest.PickFrom(t, p.roles...); !t.OneIn(3) {
 		return p.rules.roles[id].name
 	}
-	return proptest.OneOf(t, "root", "Root", "r\u043eot", "ro\u200bot", "\uff52oot", "operator", "user", "config", "rich", "rich ", "Rich", "role 1", "*", "role 1#2")
+	if t.OneIn(3) { // names that are free again, if the roles were deleted or renamed
+		return proptest.PickFrom(t, p.rules.kept...)
+	}
+	return proptest.PickFrom(t, "root", "Root", "r\u043eot", "ro\u200bot", "\uff52oot", "operator", "user", "config", "rich", "rich ", "Rich", "role 1", "*", "role 1#2")
 }
 
 // spawnArgs returns arguments of spawn_agent, mostly of calls that are allowed.
 func (p *attack) spawnArgs(t *proptest.Choices, who identity.AgentID) map[string]any {
 	work := taskBrief
-	if t.Chance(4) {
+	if t.OneIn(4) {
 		work.Collaborators = []org.Collaborator{{Agent: identity.AgentID(p.anyAgentID(t)), Role: "helper"}}
 	}
 	args := map[string]any{"roleId": p.anyRoleID(t, who), "taskBrief": work}
@@ -655,13 +660,13 @@ func (p *attack) anyRoleID(t *proptest.Choices, who identity.AgentID) string {
 	young := p.roles[max(0, len(p.roles)-8):]
 	switch t.Pick(8) {
 	case 0:
-		return string(proptest.OneOf(t, p.roles...))
+		return string(proptest.PickFrom(t, p.roles...))
 	case 1:
 		return p.anyRoleName(t)
 	case 2:
-		return proptest.OneOf(t, "root", "operator", "config", "", string(p.root.id), string(p.root.task), strings.ToUpper(string(p.roles[0])), string(p.roles[0]))
+		return proptest.PickFrom(t, "root", "operator", "config", "", string(p.root.id), string(p.root.task), strings.ToUpper(string(p.roles[0])), string(p.roles[0]))
 	case 3:
-		return string(proptest.OneOf(t, young...))
+		return string(proptest.PickFrom(t, young...))
 	}
 	if a := p.rules.agents[who]; a != nil {
 		young = slices.DeleteFunc(slices.Clone(young), func(id identity.RoleID) bool {
@@ -672,15 +677,15 @@ func (p *attack) anyRoleID(t *proptest.Choices, who identity.AgentID) string {
 	if len(young) == 0 {
 		return string(p.manager.role)
 	}
-	return string(proptest.OneOf(t, young...))
+	return string(proptest.PickFrom(t, young...))
 }
 
 // anyAgentID returns an agent id or a similar text.
 func (p *attack) anyAgentID(t *proptest.Choices) string {
-	if t.Chance(4) {
-		return proptest.OneOf(t, "root", "user", "operator", "", "*", string(p.root.id), string(p.manager.id), string(p.root.task), string(proptest.OneOf(t, p.agents...)), strings.ToUpper(string(p.manager.id)))
+	if t.OneIn(4) {
+		return proptest.PickFrom(t, "root", "user", "operator", "", "*", string(p.root.id), string(p.manager.id), string(p.root.task), string(proptest.PickFrom(t, p.agents...)), strings.ToUpper(string(p.manager.id)))
 	}
-	return string(proptest.OneOf(t, p.agents[p.first:]...))
+	return string(proptest.PickFrom(t, p.agents[p.first:]...))
 }
 
 // descendants lists the active members below an agent.
@@ -713,7 +718,7 @@ func (p *attack) malformedCall(t *proptest.Choices) (name, args string) {
 		{"send_message", `{"to":"` + string(root) + `","from":"user","payload":{}}`},
 		{"find_role_by_name", `[]`}, {"create_role", `{`}, {"create_role", "{\"name\":\"\xff\"}"}, {"spawn_agent", `null`}, {"t0", `["t0"]`},
 	}
-	trick := proptest.OneOf(t, tricks...)
+	trick := proptest.PickFrom(t, tricks...)
 	return trick[0], trick[1]
 }
 
@@ -724,19 +729,19 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 	case 0, 1, 2:
 		p.updateRole(t)
 	case 3:
-		if id := proptest.OneOf(t, p.recentRoles()...); t.Chance(6) || id != p.manager.role {
+		if id := proptest.PickFrom(t, p.recentRoles()...); t.OneIn(6) || id != p.manager.role {
 			_, _ = p.DeleteRole(operator, id, false)
 		}
 	case 4, 5, 6:
 		return p.changeGroup(t)
 	case 7:
-		if a := proptest.OneOf(t, p.members()...); a != p.manager {
+		if a := proptest.PickFrom(t, p.members()...); a != p.manager {
 			_ = p.TerminateAgent(context.Background(), newCall(operator), a.id, "enough")
 		}
 	case 8:
 		return p.spawnInOtherTask(t)
 	case 9:
-		use, grant := toolgroups.Of(someOf(t, 4, targetIDs)...), toolgroups.Of(someOf(t, 4, targetIDs)...)
+		use, grant := toolgroups.SetOf(someOf(t, 4, targetIDs)...), toolgroups.SetOf(someOf(t, 4, targetIDs)...)
 		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant}
 		new(role).chooseLimits(t, &spec)
 		_, _ = p.CreateRole(context.Background(), newCall(operator), spec)
@@ -753,35 +758,38 @@ func (p *attack) recentRoles() []identity.RoleID {
 // updateRole changes a role as the operator. The sets mostly keep
 // org_management, because without it the attack could not continue.
 func (p *attack) updateRole(t *proptest.Choices) {
-	id := proptest.OneOf(t, p.recentRoles()...)
-	sets := [2]*toolgroups.Set{}
+	id := proptest.PickFrom(t, p.recentRoles()...)
+	sets := [2]*toolgroups.GroupSet{}
 	for i := range sets {
 		list := someOf(t, 5, targetIDs)
-		if !t.Chance(8) {
+		if !t.OneIn(8) {
 			list = append(list, toolgroups.OrgManagement)
 		}
-		if t.Chance(24) {
+		if t.OneIn(24) {
 			list = ids{"*"}
 		}
-		if set := toolgroups.Of(list...); !t.Chance(3) {
+		if set := toolgroups.SetOf(list...); !t.OneIn(3) {
 			sets[i] = &set
 		}
 	}
 	spec := org.RoleSpec{Use: sets[0], Grant: sets[1]}
 	new(role).chooseLimits(t, &spec)
+	if t.OneIn(6) {
+		spec.Name = p.newRoleName()
+	}
 	_, _, _ = p.UpdateRole(operator, id, spec, false)
 }
 
 // changeGroup registers or unregisters a group; sometimes its owner is another
 // one.
 func (p *attack) changeGroup(t *proptest.Choices) error {
-	g := proptest.OneOf(t, targetGroups...)
-	if t.Chance(3) {
-		g.owner = proptest.OneOf(t, owners...)
-		g.tools = []toolSpec{{name: proptest.OneOf(t, targetTools...)}}
+	g := proptest.PickFrom(t, targetGroups...)
+	if t.OneIn(3) {
+		g.owner = proptest.PickFrom(t, owners...)
+		g.tools = []toolSpec{{name: proptest.PickFrom(t, targetTools...)}}
 	}
-	if t.Chance(3) {
-		err := p.groups.UnregisterGroup(g.owner, g.id)
+	if t.OneIn(3) {
+		err := grouptest.UnregisterGroup(p.groups.Manager, g.owner, g.id)
 		if code := p.groups.naive.unregister(g.owner, g.id); errcode.CodeOf(err) != code {
 			return fmt.Errorf("unregister %s of %s: %v, want code %q", g.id, g.owner, err, code)
 		}
@@ -792,9 +800,9 @@ func (p *attack) changeGroup(t *proptest.Choices) error {
 
 // spawnInOtherTask spawns an existing role as the honest root of another task.
 func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
-	narrow := toolgroups.Of(append(someOf(t, 6, targetIDs), toolgroups.OrgManagement)...)
+	narrow := toolgroups.SetOf(append(someOf(t, 6, targetIDs), toolgroups.OrgManagement)...)
 	spec := org.TaskSpec{Text: "go", Caller: operator}
-	if t.Chance(2) {
+	if t.OneIn(2) {
 		spec.Groups = &narrow
 	}
 	id, err := p.StartTask(context.Background(), spec)
@@ -802,7 +810,7 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 		return err
 	}
 	p.applyCommits()
-	_, err = p.callWith(p.rules.tasks[id].Top, "spawn_agent", map[string]any{"roleId": proptest.OneOf(t, p.recentRoles()...), "taskBrief": taskBrief})
+	_, err = p.callWith(p.rules.tasks[id].Top, "spawn_agent", map[string]any{"roleId": proptest.PickFrom(t, p.recentRoles()...), "taskBrief": taskBrief})
 	return err
 }
 
@@ -832,8 +840,8 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv)) {
 		for part := range parts {
 			t.Run(fmt.Sprint("part ", part), func(t *testing.T) {
 				t.Parallel()
-				s := proptest.Size{Choices: attacksPerEnv * callsPerAttack * 10, Exactly: max(1, n/attacksPerEnv/parts), Part: int64(part)}
-				flags.Check(t, s, func(t *proptest.Choices) error {
+				s := proptest.CaseSize{MaxChoices: attacksPerEnv * callsPerAttack * 10, ExactCases: max(1, n/attacksPerEnv/parts), SeedOffset: int64(part)}
+				flags.CheckProperty(t, s, func(t *proptest.Choices) error {
 					env, err := newAttackEnv()
 					if err != nil {
 						return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -94,7 +95,7 @@ func (s *faultyStore) Read(ctx context.Context, id identity.AgentID, after uint6
 	return failingSeq(s, "Read", s.memoryStore.Read(ctx, id, after))
 }
 
-// ReadRecords implements journal.Records.
+// ReadRecords implements journal.RecordReader.
 func (s *faultyStore) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return failingSeq(s, "Records", s.memoryStore.ReadRecords(ctx, kind, prefix))
 }
@@ -118,7 +119,7 @@ func failingSeq[T any](f *faultyStore, operation string, list iter.Seq2[T, error
 	}
 }
 
-// ReadRecord implements journal.Records.
+// ReadRecord implements journal.RecordReader.
 func (s *faultyStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if err := s.next("Record"); err != nil {
 		return nil, err
@@ -157,7 +158,10 @@ type commitRecorder struct {
 	agent identity.AgentID
 }
 
-// CallStarted implements gate.Recorder.
+// CallPending implements gate.CallRecorder.
+func (commitRecorder) CallPending(context.Context, []gate.CallRequest) error { return nil }
+
+// CallStarted implements gate.CallRecorder.
 func (r commitRecorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	_, err := r.store.Commit(ctx, &journal.Batch{Stream: r.agent, Prepare: func(*journal.Batch) error {
 		if slices.ContainsFunc(calls, (*gate.Admission).Superseded) {
@@ -168,7 +172,7 @@ func (r commitRecorder) CallStarted(ctx context.Context, calls []*gate.Admission
 	return err
 }
 
-// CallFinished implements gate.Recorder.
+// CallFinished implements gate.CallRecorder.
 func (r commitRecorder) CallFinished(ctx context.Context, _ []*gate.Admission) error {
 	_, err := r.store.Commit(ctx, &journal.Batch{Stream: r.agent})
 	return err
@@ -208,7 +212,7 @@ func (f *faultRun) callTool(who, name string, args any) error {
 	id := identity.AgentID(f.ids[who])
 	p := f.rules.agents[id]
 	may := f.rules.mayCall(p, name)
-	out, err := f.Gate().Call(context.Background(), identity.ByAgent(id), []gate.Request{newRequest(name, string(mustJSON(args)))}, commitRecorder{f.store, id})
+	out, err := f.Gate().Call(context.Background(), identity.ByAgent(id), []gate.CallRequest{newRequest(name, string(mustJSON(args)))}, commitRecorder{f.store, id})
 	done := f.effects.drain()
 	f.effectCount += len(done)
 	if len(done) > 0 && !may {
@@ -313,9 +317,9 @@ func (f *faultRun) secondProcess() error {
 }
 
 func (f *faultRun) startTask() error {
-	groups := toolgroups.Of("alpha", "beta", toolgroups.OrgManagement)
+	groups := toolgroups.SetOf("alpha", "beta", toolgroups.OrgManagement)
 	id, err := f.StartTask(context.Background(), org.TaskSpec{Text: "go", Caller: operator, Groups: &groups})
-	if task, ok := f.system.(*runtime.Runtime).Org().Task(id); ok {
+	if task, ok := f.system.(*runtime.Runtime).Org().TaskByID(id); ok {
 		f.ids["root"], f.ids["task"] = string(task.Top), string(id)
 	}
 	return err
@@ -336,11 +340,11 @@ func (f *faultRun) callAllTools() (err error) {
 func (f *faultRun) updateRole(who string, use, grant ids) error {
 	var spec org.RoleSpec
 	if use != nil {
-		set := toolgroups.Of(use...)
+		set := toolgroups.SetOf(use...)
 		spec.Use = &set
 	}
 	if grant != nil {
-		set := toolgroups.Of(grant...)
+		set := toolgroups.SetOf(grant...)
 		spec.Grant = &set
 	}
 	f.byOperator(func() error {
@@ -470,7 +474,7 @@ func storeSampleRecords(t *testing.T, store *memoryStore) {
 		}
 	}
 	ctx := t.Context()
-	all, some, alpha, none := toolgroups.All(), toolgroups.Of("alpha", "beta", "kit"), toolgroups.Of("alpha"), toolgroups.Of()
+	all, some, alpha, none := toolgroups.AllGroups(), toolgroups.SetOf("alpha", "beta", "kit"), toolgroups.SetOf("alpha"), toolgroups.SetOf()
 	caller, err := rt.CreateRole(ctx, newCall(operator), org.RoleSpec{Name: "caller", Use: &all, Grant: &none})
 	must(err)
 	gone, err := rt.CreateRole(ctx, newCall(operator), org.RoleSpec{Name: "gone", Use: &alpha, Grant: &alpha})
@@ -478,15 +482,15 @@ func storeSampleRecords(t *testing.T, store *memoryStore) {
 	for _, spec := range []org.TaskSpec{{Caller: operator, Groups: &some}, {Caller: identity.ByCaller("ann", caller.ID)}} {
 		id, err := rt.StartTask(ctx, spec)
 		must(err)
-		task, _ := rt.Org().Task(id)
+		task, _ := rt.Org().TaskByID(id)
 		by := task.Top
-		for _, grant := range []toolgroups.Set{some, alpha, none} {
+		for _, grant := range []toolgroups.GroupSet{some, alpha, none} {
 			role, err := rt.CreateRole(ctx, newCall(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by, grant), Use: &some, Grant: &grant})
 			if err != nil { // the last one may grant only alpha
 				role, err = rt.CreateRole(ctx, newCall(identity.ByAgent(by)), org.RoleSpec{Name: fmt.Sprint("role ", by), Use: &alpha, Grant: &none})
 			}
 			must(err)
-			spawned, err := rt.SpawnAgent(ctx, newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
+			spawned, err := rt.SpawnAgent(ctx, newCall(identity.ByAgent(by)), org.SpawnSpec{Role: role.ID, Brief: taskBrief}, nil)
 			must(err)
 			by = spawned.ID
 		}
@@ -502,7 +506,7 @@ func newRuntimeOn(t *testing.T, store journal.Store) *runtime.Runtime {
 	t.Helper()
 	d := newCheckedManager()
 	for _, g := range slices.Concat(builtinSpecs, targetGroups) {
-		if _, err := d.RegisterGroup(g.owner, g.group(nil)); err != nil {
+		if _, err := grouptest.RegisterGroup(d.Manager, g.owner, g.group(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -517,7 +521,7 @@ func newRuntimeOn(t *testing.T, store journal.Store) *runtime.Runtime {
 func allRecords(t *testing.T, store *memoryStore) []journal.Record {
 	t.Helper()
 	var list []journal.Record
-	for _, kind := range []org.Kind{org.KindRole, org.KindAgent, org.KindTask, org.KindMeta} {
+	for _, kind := range []org.RecordKind{org.KindRole, org.KindAgent, org.KindTask, org.KindMeta} {
 		for r, err := range store.ReadRecords(t.Context(), string(kind), "") {
 			if err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
@@ -39,14 +40,14 @@ func newStoreDir(t *testing.T) string {
 type scriptedModel struct {
 	mu         sync.Mutex
 	queued     map[identity.AgentID][]model.Call // guarded by mu
-	replies    map[identity.AgentID]chan []model.Result
+	replies    map[identity.AgentID]chan []model.CallResult
 	firstAsked map[identity.AgentID]chan struct{} // closed at the first request for an agent
 	requests   map[identity.AgentID]int           // number of requests for an agent
 }
 
 func newScriptedModel() *scriptedModel {
 	return &scriptedModel{
-		queued: map[identity.AgentID][]model.Call{}, replies: map[identity.AgentID]chan []model.Result{},
+		queued: map[identity.AgentID][]model.Call{}, replies: map[identity.AgentID]chan []model.CallResult{},
 		firstAsked: map[identity.AgentID]chan struct{}{}, requests: map[identity.AgentID]int{},
 	}
 }
@@ -76,26 +77,26 @@ func (m *scriptedModel) requestCount(id identity.AgentID) int {
 
 // queueCalls queues calls that an agent makes when it gets its next message.
 // The returned channel receives their results.
-func (m *scriptedModel) queueCalls(id identity.AgentID, calls ...model.Call) <-chan []model.Result {
+func (m *scriptedModel) queueCalls(id identity.AgentID, calls ...model.Call) <-chan []model.CallResult {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.queued[id], m.replies[id] = calls, make(chan []model.Result, 1)
+	m.queued[id], m.replies[id] = calls, make(chan []model.CallResult, 1)
 	return m.replies[id]
 }
 
 // Generate implements model.Model.
-func (m *scriptedModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m *scriptedModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		if calls := m.next(r); calls != nil {
-			yield(model.Delta{Answer: &model.Answer{Finish: model.FinishToolCalls, Calls: calls, MessagesRead: countMessages(r)}}, nil)
+			yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishToolCalls, Calls: calls, MessagesRead: countMessages(r)}}, nil)
 			return
 		}
 		if r.Self.Parent == "" {
 			<-ctx.Done()
-			yield(model.Delta{}, ctx.Err())
+			yield(model.AnswerDelta{}, ctx.Err())
 			return
 		}
-		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: countMessages(r)}}, nil)
+		yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: countMessages(r)}}, nil)
 	}
 }
 
@@ -128,8 +129,8 @@ func countMessages(r model.Request) int {
 }
 
 // lastResults returns the results since the last answer in a request.
-func lastResults(r model.Request) []model.Result {
-	var list []model.Result
+func lastResults(r model.Request) []model.CallResult {
+	var list []model.CallResult
 	for _, item := range r.Items {
 		switch {
 		case item.Answer != nil:
@@ -162,7 +163,8 @@ func openFixture(dir string, groups *toolgroups.Manager) (*fixture, error) {
 
 // newRuntime returns a runtime that uses m for every agent.
 func newRuntime(store journal.Store, groups *toolgroups.Manager, m model.Model) (*runtime.Runtime, error) {
-	return runtime.New(runtime.Config{Store: store, Groups: groups, Model: func(string) (model.Model, error) { return m, nil }})
+	limits := runtime.Limits{TaskLimits: org.TaskLimits{Roles: 100_000, Agents: 100_000, Depth: 10_000}}
+	return runtime.New(runtime.Config{Store: store, Groups: groups, Limits: limits, Model: func(string) (model.Model, error) { return m, nil }})
 }
 
 // close closes runtime and store. If intact is set, it also checks that the
@@ -186,8 +188,8 @@ func await[T any](c <-chan T) (v T, err error) {
 }
 
 // newRequest returns a request for a call with a new id.
-func newRequest(name, args string) gate.Request {
-	return gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: []byte(args)}}
+func newRequest(name, args string) gate.CallRequest {
+	return gate.CallRequest{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: []byte(args)}}
 }
 
 // stubRecorder is a Recorder that records the calls it is given. Like every
@@ -197,6 +199,9 @@ type stubRecorder struct {
 	before            func()
 	started, finished []*gate.Admission
 }
+
+// CallPending implements gate.CallRecorder.
+func (*stubRecorder) CallPending(context.Context, []gate.CallRequest) error { return nil }
 
 func (r *stubRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	if before := r.before; before != nil {
@@ -223,9 +228,9 @@ func callTool(rt *runtime.Runtime, who identity.Principal, name, args string) (*
 }
 
 // callGate makes one call at a gate and returns its outcome.
-func callGate(g *gate.Gate, who identity.Principal, r gate.Request) (*gate.Admission, error) {
+func callGate(g *gate.Gate, who identity.Principal, r gate.CallRequest) (*gate.Admission, error) {
 	w := &stubRecorder{}
-	out, err := g.Call(context.Background(), who, []gate.Request{r}, w)
+	out, err := g.Call(context.Background(), who, []gate.CallRequest{r}, w)
 	switch {
 	case err != nil:
 		return nil, err

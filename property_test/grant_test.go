@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -38,7 +39,7 @@ func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]
 	s.ToolHost = rt.ToolHost()
 	var list []groupSpec
 	for _, g := range s.groups {
-		if _, err := m.RegisterGroup(toolgroups.Builtin, g); err != nil {
+		if _, err := grouptest.RegisterGroup(m, toolgroups.Builtin, g); err != nil {
 			return nil, err
 		}
 		naive := groupSpec{id: g.ID, owner: toolgroups.Builtin, text: g.Description}
@@ -136,7 +137,7 @@ func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 
 // addCreatedRole adds a role that an agent created to the oracle.
 func (o *checkedOrg) addCreatedRole(v toolOutcome, creator *agent, use, grant ids) error {
-	got, _ := o.Org().Role(identity.RoleID(v.body.ID))
+	got, _ := o.Org().RoleByID(identity.RoleID(v.body.ID))
 	return o.addRole(got, &role{creator: creator.role}, use, grant)
 }
 
@@ -158,8 +159,8 @@ func (o *checkedOrg) trySpawn(a *agent, id identity.RoleID) error {
 		return fmt.Errorf("spawn_agent %s within %v: %q, %v; want %q", id, limits, v.code, err, want)
 	}
 	if v.code == "" {
-		record, _ := o.Org().Agent(identity.AgentID(v.body.ID))
-		task, _ := o.Org().Task(record.Task)
+		record, _ := o.Org().AgentByID(identity.AgentID(v.body.ID))
+		task, _ := o.Org().TaskByID(record.Task)
 		o.addAgent(record.ID, &agent{role: id, parent: a, state: task.State})
 	}
 	return nil
@@ -170,13 +171,13 @@ func (o *checkedOrg) trySpawn(a *agent, id identity.RoleID) error {
 // and groups change later, agents see what the oracle computes.
 func TestGrant_AllowedIffCovered(t *testing.T) {
 	builtins := newBuiltinGroups(t)
-	flags.Check(t, proptest.Size{Choices: 250}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 250}, func(t *proptest.Choices) error {
 		w, err := newBuiltinOrg(builtins)
 		if w == nil {
 			return err
 		}
 		defer w.Close()
-		for err == nil && !t.Done() {
+		for err == nil && !t.IsEmpty() {
 			switch t.Pick(10) {
 			case 0, 1, 2:
 				err = w.tryCreateRole(t, w.anyAgent(t))
@@ -185,7 +186,7 @@ func TestGrant_AllowedIffCovered(t *testing.T) {
 			case 6, 7:
 				err = w.changeRoles(t)
 			case 8:
-				if t.Chance(3) {
+				if t.OneIn(3) {
 					err = w.start(t)
 				}
 			default:
@@ -203,8 +204,8 @@ func TestGrant_AllowedIffCovered(t *testing.T) {
 // spawn.
 func (o *checkedOrg) trySpawnAny(t *proptest.Choices, a *agent) error {
 	id, ok := o.anyRole(t)
-	if fit := o.spawnable(a); len(fit) > 0 && !t.Chance(3) {
-		id = proptest.OneOf(t, fit...)
+	if fit := o.spawnable(a); len(fit) > 0 && !t.OneIn(3) {
+		id = proptest.PickFrom(t, fit...)
 	}
 	if !ok {
 		id = "unknown"

@@ -38,11 +38,11 @@ func (r *hostRule) allows(host string) bool {
 }
 
 // rule returns the rule for a RoleSpec.
-func (r *hostRule) rule() *hosts.Rule {
+func (r *hostRule) rule() *hosts.HostRule {
 	if r == nil {
 		return nil
 	}
-	return &hosts.Rule{Allow: hosts.MustPatterns(r.allow...), Deny: hosts.MustPatterns(r.deny...)}
+	return &hosts.HostRule{Allow: hosts.MustPatterns(r.allow...), Deny: hosts.MustPatterns(r.deny...)}
 }
 
 // hostRole is a role as the naive model knows it.
@@ -108,7 +108,7 @@ func (o *hostOrg) activeAgents() []*hostAgent {
 
 // anyRule returns a random rule; one in three is nil.
 func anyRule(t *proptest.Choices) *hostRule {
-	if t.Chance(3) {
+	if t.OneIn(3) {
 		return nil
 	}
 	return &hostRule{allow: someOf(t, 3, hostPatterns), deny: someOf(t, 1, hostPatterns)}
@@ -118,7 +118,7 @@ func anyRule(t *proptest.Choices) *hostRule {
 // hosts that it cannot reach itself; its own limits must then limit the role.
 func (o *hostOrg) createRole(t *proptest.Choices) error {
 	by, made := operator, &hostRole{rule: anyRule(t)}
-	if a := proptest.OneOf(t, o.activeAgents()...); !t.Chance(3) {
+	if a := proptest.PickFrom(t, o.activeAgents()...); !t.OneIn(3) {
 		by, made.creator = identity.ByAgent(a.id), a.role
 	}
 	role, err := o.CreateRole(context.Background(), newCall(by), org.RoleSpec{Name: fmt.Sprint("role ", len(o.order)), Hosts: made.rule.rule()})
@@ -134,12 +134,12 @@ func (o *hostOrg) changeRole(t *proptest.Choices) error {
 	if len(o.order) == 0 {
 		return nil
 	}
-	id := proptest.OneOf(t, o.order...)
+	id := proptest.PickFrom(t, o.order...)
 	r := o.roles[id]
 	switch {
 	case r.gone:
 		return nil
-	case t.Chance(6):
+	case t.OneIn(6):
 		r.gone = true
 		_, err := o.DeleteRole(operator, id, false)
 		return err
@@ -147,7 +147,7 @@ func (o *hostOrg) changeRole(t *proptest.Choices) error {
 	next := anyRule(t)
 	rule := next.rule()
 	if rule == nil { // an update clears the rule with a rule that allows any host
-		anywhere := hosts.Any()
+		anywhere := hosts.AnyHost()
 		rule = &anywhere
 	}
 	r.rule = next
@@ -159,8 +159,8 @@ func (o *hostOrg) spawn(t *proptest.Choices) error {
 	if len(o.order) == 0 {
 		return nil
 	}
-	parent, role := proptest.OneOf(t, o.activeAgents()...), proptest.OneOf(t, o.order...)
-	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.Spawn{Role: role, Brief: taskBrief}, nil)
+	parent, role := proptest.PickFrom(t, o.activeAgents()...), proptest.PickFrom(t, o.order...)
+	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.SpawnSpec{Role: role, Brief: taskBrief}, nil)
 	switch errcode.CodeOf(err) {
 	case errcode.RoleNotFound, errcode.InsufficientPermissions:
 		return nil
@@ -172,8 +172,8 @@ func (o *hostOrg) spawn(t *proptest.Choices) error {
 // start starts a task of the operator or of a caller with a role.
 func (o *hostOrg) start(t *proptest.Choices) error {
 	spec, top := org.TaskSpec{Text: "go", Caller: operator}, &hostAgent{}
-	if t != nil && len(o.order) > 0 && t.Chance(2) {
-		id := proptest.OneOf(t, o.order...)
+	if t != nil && len(o.order) > 0 && t.OneIn(2) {
+		id := proptest.PickFrom(t, o.order...)
 		if o.roles[id].gone {
 			return nil
 		}
@@ -188,14 +188,14 @@ func (o *hostOrg) start(t *proptest.Choices) error {
 	if err != nil {
 		return err
 	}
-	task, _ := o.Org().Task(id)
+	task, _ := o.Org().TaskByID(id)
 	top.id = task.Top
 	o.agents = append(o.agents, top)
 	return nil
 }
 
 func (o *hostOrg) terminate(t *proptest.Choices) error {
-	target := proptest.OneOf(t, o.activeAgents()...)
+	target := proptest.PickFrom(t, o.activeAgents()...)
 	if target.parent == nil {
 		return nil
 	}
@@ -261,17 +261,16 @@ func (o *hostOrg) check() error {
 	return nil
 }
 
-// Whatever host rules roles have, whoever creates roles, and however they
-// change later: an agent reaches only hosts that are allowed now by its role,
+// For all host rules, creators of roles and later changes: an agent reaches only hosts that are allowed now by its role,
 // the creators of its role, its ancestors and the caller of its task.
 func TestHosts_NoAgentExceedsItsCreators(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 300, Times: 2}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300, CaseFactor: 2}, func(t *proptest.Choices) error {
 		c, err := newHostOrg()
 		if c == nil {
 			return err
 		}
 		defer c.Close()
-		for err == nil && !t.Done() {
+		for err == nil && !t.IsEmpty() {
 			if err = c.step(t); err == nil {
 				err = c.check()
 			}

@@ -21,11 +21,12 @@ type invariants struct {
 	roles  map[identity.RoleID]*rolePermissions
 	agents map[identity.AgentID]*agentRecord
 	tasks  map[identity.TaskID]*org.Task
+	kept   []string // names that roles of the operator or the configuration have or had
 }
 
 // grantSet is a set of groups as it was written: each id with its owner at that
 // time, "" if it had none. The id "*" means all groups.
-type grantSet map[toolgroups.GroupID]toolgroups.Owner
+type grantSet map[toolgroups.GroupID]toolgroups.GroupOwner
 
 // rolePermissions is a role.
 type rolePermissions struct {
@@ -50,11 +51,11 @@ type agentRecord struct {
 }
 
 func newInvariants(r *naiveRegistry) *invariants {
-	return &invariants{r, map[identity.RoleID]*rolePermissions{}, map[identity.AgentID]*agentRecord{}, map[identity.TaskID]*org.Task{}}
+	return &invariants{r, map[identity.RoleID]*rolePermissions{}, map[identity.AgentID]*agentRecord{}, map[identity.TaskID]*org.Task{}, nil}
 }
 
 // grantSetOf returns a set of groups as a grantSet.
-func grantSetOf(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) grantSet {
+func grantSetOf(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) grantSet {
 	g := grantSet{}
 	for _, id := range idsOf(s) {
 		g[id] = owners[id]
@@ -181,7 +182,7 @@ func (v *invariants) allowedByServers(p *agentRecord, tool string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(v.boundingRoles(p), func(r *rolePermissions) bool {
-		return r.server != "" && owner != toolgroups.Owner("module:"+r.server)
+		return r.server != "" && owner != toolgroups.GroupOwner("module:"+r.server)
 	})
 }
 
@@ -233,6 +234,7 @@ const (
 	violationTermination = "termination" // an agent was terminated by one that is not its ancestor
 	violationMessage     = "message"     // a message went to a recipient that the sender may not write to
 	violationVisibility  = "visibility"  // an agent sees other tools than those it may call
+	violationName        = "name"        // an agent's role has a name that is kept for the operator
 	violationDisclosure  = "disclosure"  // a tool-gated agent learns more than that it may not call a tool
 )
 
@@ -282,7 +284,7 @@ func (v *invariants) isNoToolsNotice(m journal.Message) bool {
 
 // checkRecord checks one record that a call of an agent wrote.
 func (v *invariants) checkRecord(p *agentRecord, r journal.Record) error {
-	switch org.Kind(r.Kind) {
+	switch org.RecordKind(r.Kind) {
 	case org.KindRole:
 		return v.checkRole(p, decode[org.Role](r))
 	case org.KindAgent, org.KindTerminated:
@@ -317,6 +319,8 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 		return newViolation(violationRecord, "role %s was not created by %s of role %q as recorded", r.ID, r.CreatedBy, r.CreatedByRole)
 	case v.roleByName(r.Name) != nil:
 		return newViolation(violationRecord, "a second role named %q", r.Name)
+	case slices.Contains(v.kept, r.Name):
+		return newViolation(violationName, "a role named %q, which is kept for the operator", r.Name)
 	case made.server != "" || made.gated:
 		return newViolation(violationRecord, "role %q is restricted to %q, tool-gated %v; agents may set neither", r.Name, made.server, made.gated)
 	case !v.mayGrant(p, made.use, made.grant):
@@ -331,7 +335,7 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 }
 
 // checkSpawn checks a spawned agent: the grant of its parent must cover use and
-// grant of its role, whoever created that.
+// grant of its role, whichever agent created the role.
 func (v *invariants) checkSpawn(p *agentRecord, a org.Agent) error {
 	r := v.roles[a.Role]
 	switch {
@@ -373,9 +377,13 @@ func rolePermissionsOf(r org.Role) *rolePermissions {
 
 // apply updates the model with a record, without checking it.
 func (v *invariants) apply(r journal.Record) {
-	switch org.Kind(r.Kind) {
+	switch org.RecordKind(r.Kind) {
 	case org.KindRole:
-		v.roles[identity.RoleID(r.Key)] = rolePermissionsOf(decode[org.Role](r))
+		role := decode[org.Role](r)
+		v.roles[role.ID] = rolePermissionsOf(role)
+		if role.CreatedBy == org.CreatorOperator || role.CreatedBy == org.CreatorConfig {
+			v.kept = append(v.kept, role.Name)
+		}
 	case org.KindTask:
 		t := decode[org.Task](r)
 		v.tasks[t.ID] = &t

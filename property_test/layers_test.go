@@ -26,15 +26,15 @@ var layers = map[string]int{
 	"internal/procgroup": 0, "internal/textutil": 0,
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
-	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/redact": 1,
+	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/redact": 1,
 	"internal/test": 1,
 
-	"internal/argschema": 2,
+	"internal/argschema": 2, "internal/yamldoc": 2,
 
-	"tool": 3, "parameter": 3, "internal/oidc": 3, "internal/js": 3,
+	"tool": 3, "modules/toolbox/parameter": 3, "internal/oidc": 3, "internal/js": 3,
 	"toolgroups": 4, "model": 4,
-	"org": 5, "journal": 5, "config": 5,
-	"builtin": 6, "modules": 6, "persist": 6, "metrics": 6,
+	"org": 5, "journal": 5, "modules/toolbox/toolboxfile": 5,
+	"builtin": 6, "modules": 6, "persist": 6, "metrics": 6, "internal/config": 6,
 	"gate":    7,
 	"runtime": 8,
 	"gateway": 9,
@@ -43,6 +43,7 @@ var layers = map[string]int{
 
 	"internal/app":              10, // composes all of them
 	"internal/test/gatewaytest": 10, // calls the gateway
+	"internal/test/grouptest":   5,  // registers tool groups
 }
 
 // source is a Go file that is not a test.

@@ -20,7 +20,7 @@ type ids = []toolgroups.GroupID
 // boundSet is a set of groups with their owners at the time it was written.
 type boundSet struct {
 	ids    ids
-	owners map[toolgroups.GroupID]toolgroups.Owner
+	owners map[toolgroups.GroupID]toolgroups.GroupOwner
 }
 
 // role is a role as the oracle knows it.
@@ -58,7 +58,7 @@ func newOracle(r *naiveRegistry) *oracle {
 
 // bind returns a set with the current owners of its groups.
 func (o *oracle) bind(set ids) boundSet {
-	b := boundSet{set, map[toolgroups.GroupID]toolgroups.Owner{}}
+	b := boundSet{set, map[toolgroups.GroupID]toolgroups.GroupOwner{}}
 	for _, id := range set {
 		b.owners[id] = o.registry.owner(id)
 	}
@@ -161,7 +161,7 @@ func (o *oracle) servers(a *agent) []string {
 func (o *oracle) ofServers(servers, names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		owner := o.registry.groupOfTool(name).owner
-		return slices.ContainsFunc(servers, func(server string) bool { return owner != toolgroups.Owner("module:"+server) })
+		return slices.ContainsFunc(servers, func(server string) bool { return owner != toolgroups.GroupOwner("module:"+server) })
 	})
 }
 

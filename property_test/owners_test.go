@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -15,10 +16,10 @@ import (
 // same id and tool name.
 func (f *workerFixture) replaceOwner(t *testing.T) {
 	t.Helper()
-	if err := f.UnregisterGroup("module:a", "alpha"); err != nil {
+	if err := grouptest.UnregisterGroup(f.GroupManager(), "module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.RegisterGroup("module:b", groupSpec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
+	if _, err := grouptest.RegisterGroup(f.GroupManager(), "module:b", groupSpec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -32,9 +33,9 @@ func (f *workerFixture) visibleTo(id identity.AgentID) []string {
 // given groups.
 func (f *workerFixture) createUnderRoot(t *testing.T, use ...toolgroups.GroupID) (identity.RoleID, identity.AgentID) {
 	t.Helper()
-	set := toolgroups.Of(use...)
-	manager, _ := f.Org().Agent(f.agent)
-	task, _ := f.Org().Task(manager.Task)
+	set := toolgroups.SetOf(use...)
+	manager, _ := f.Org().AgentByID(f.agent)
+	task, _ := f.Org().TaskByID(manager.Task)
 	role, agent, err := f.createAgent(task.Top, org.RoleSpec{Name: "intern", Use: &set})
 	if err != nil {
 		t.Fatal(err)
@@ -74,13 +75,13 @@ func TestUpdateRole_PromptKeepsGrantOfAbsentOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
 	role, agent := w.createUnderRoot(t, "alpha")
 	before := w.visibleTo(agent)
-	if err := w.UnregisterGroup("module:a", "alpha"); err != nil {
+	if err := grouptest.UnregisterGroup(w.GroupManager(), "module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.UpdateRole(operator, role, org.RoleSpec{Prompt: "other words"}, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.RegisterGroup("module:a", moduleGroups[0].group(nil)); err != nil {
+	if _, err := grouptest.RegisterGroup(w.GroupManager(), "module:a", moduleGroups[0].group(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.visibleTo(agent); !slices.Equal(got, before) {
@@ -91,7 +92,7 @@ func TestUpdateRole_PromptKeepsGrantOfAbsentOwner(t *testing.T) {
 // Another owner does not inherit a reference in the operator's toolset.
 func TestToolset_NotInheritedByOtherOwner(t *testing.T) {
 	w := mustWorkerFixture(t)
-	if _, err := w.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"t0"}}); err != nil {
+	if _, err := grouptest.RegisterGroup(w.GroupManager(), toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"t0"}}); err != nil {
 		t.Fatal(err)
 	}
 	_, agent := w.createUnderRoot(t, "kit")
@@ -111,8 +112,8 @@ func TestTask_CallerGroupsNotInheritedByOtherOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, _ := w.Org().Task(id)
-	alpha := toolgroups.Of("alpha")
+	task, _ := w.Org().TaskByID(id)
+	alpha := toolgroups.SetOf("alpha")
 	_, agent, err := w.createAgent(task.Top, org.RoleSpec{Name: "helper", Use: &alpha})
 	if err != nil {
 		t.Fatal(err)
@@ -126,9 +127,9 @@ func TestTask_CallerGroupsNotInheritedByOtherOwner(t *testing.T) {
 // here of a toolset that is only in the creator's grant.
 func TestToolset_LiveWhenOnlyInGrant(t *testing.T) {
 	w := mustWorkerFixture(t)
-	kit := toolgroups.Of("kit")
+	kit := toolgroups.SetOf("kit")
 	for i, refs := range [][]string{{"t0", "t2", "t3"}, {"t2"}, nil, {"t3", "t0"}} {
-		if _, err := w.RegisterGroup(toolgroups.Config, toolgroups.Group{ID: "kit", Refs: refs}); err != nil {
+		if _, err := grouptest.RegisterGroup(w.GroupManager(), toolgroups.Config, toolgroups.Group{ID: "kit", Refs: refs}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 { // afterwards only the toolset changes
@@ -152,16 +153,16 @@ func TestToolset_LiveWhenOnlyInGrant(t *testing.T) {
 // not revive it if it was terminated meanwhile.
 func TestSpawn_RepeatDoesNotReviveAgent(t *testing.T) {
 	w := mustWorkerFixture(t)
-	manager, _ := w.Org().Agent(w.agent)
+	manager, _ := w.Org().AgentByID(w.agent)
 	c := newCall(identity.ByAgent(manager.Parent))
-	first, err := w.SpawnAgent(t.Context(), c, org.Spawn{Role: w.role, Brief: taskBrief}, nil)
+	first, err := w.SpawnAgent(t.Context(), c, org.SpawnSpec{Role: w.role, Brief: taskBrief}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.TerminateAgent(t.Context(), newCall(operator), first.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = w.SpawnAgent(t.Context(), c, org.Spawn{Role: w.role, Brief: taskBrief}, nil) // returns it, or an error because it is terminated
+	_, _ = w.SpawnAgent(t.Context(), c, org.SpawnSpec{Role: w.role, Brief: taskBrief}, nil) // returns it, or an error because it is terminated
 	if record, err := w.AgentRecord(t.Context(), first.ID); err != nil || record.Status != org.Terminated {
 		t.Errorf("after the repeated spawn the terminated agent is %s, %v", record.Status, err)
 	}
@@ -174,9 +175,9 @@ func TestSpawn_RepeatDoesNotReviveAgent(t *testing.T) {
 // for that creator.
 func TestCreateRole_UserNameIsNotReservedCreator(t *testing.T) {
 	w := mustWorkerFixture(t)
-	beta := toolgroups.Of("beta")
+	beta := toolgroups.SetOf("beta")
 	caller, _ := w.createUnderRoot(t, "beta")
-	for _, name := range []identity.User{org.CreatorRoot, org.CreatorOperator, org.CreatorConfig} {
+	for _, name := range []identity.UserName{org.CreatorRoot, org.CreatorOperator, org.CreatorConfig} {
 		made, err := w.CreateRole(t.Context(), newCall(identity.ByCaller(name, caller)), org.RoleSpec{Name: "of " + string(name), Use: &beta})
 		if err == nil && made.CreatedBy == string(name) {
 			t.Errorf("the role created by a user named %s has createdBy %q", name, made.CreatedBy)

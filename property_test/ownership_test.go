@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -24,20 +25,20 @@ import (
 // names, nothing of other owners is changed, shadowed or removed: neither
 // groups, nor tools, nor what a role sees of them.
 func TestManager_OwnersCannotChangeOthers(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 250}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 250}, func(t *proptest.Choices) error {
 		d := newCheckedManager()
 		for _, g := range slices.Concat(builtinSpecs, moduleGroups) {
 			if _, err := d.register(g); err != nil {
 				return err
 			}
 		}
-		for !t.Done() {
-			attacker := proptest.OneOf[toolgroups.Owner](t, "module:a", "module:b")
-			before := stateOfOthers(d.Snapshot(), attacker)
+		for !t.IsEmpty() {
+			attacker := proptest.PickFrom[toolgroups.GroupOwner](t, "module:a", "module:b")
+			before := stateOfOthers(d.CurrentSnapshot(), attacker)
 			if err := d.randomAttack(t, attacker); err != nil {
 				return err
 			}
-			if after := stateOfOthers(d.Snapshot(), attacker); after != before {
+			if after := stateOfOthers(d.CurrentSnapshot(), attacker); after != before {
 				return fmt.Errorf("%s changed what others own:\n%s\nbecame\n%s", attacker, before, after)
 			}
 		}
@@ -47,16 +48,16 @@ func TestManager_OwnersCannotChangeOthers(t *testing.T) {
 
 // randomAttack registers or unregisters a group as the attacker, mostly with an
 // id of another owner. The result is compared with the naive registry.
-func (m *checkedManager) randomAttack(t *proptest.Choices, attacker toolgroups.Owner) error {
+func (m *checkedManager) randomAttack(t *proptest.Choices, attacker toolgroups.GroupOwner) error {
 	targets := append(ids{toolgroups.OrgManagement, toolgroups.Artifact}, groupIDs...)
-	if t.Chance(3) {
-		_, err := m.unregister(attacker, proptest.OneOf(t, targets...))
+	if t.OneIn(3) {
+		_, err := m.unregister(attacker, proptest.PickFrom(t, targets...))
 		return err
 	}
 	g := anyGroup(t)
-	g.id, g.owner = proptest.OneOf(t, targets...), attacker
-	if t.Chance(4) {
-		g.tools = append(g.tools, toolSpec{name: proptest.OneOf(t, "create_role", "put_artifact")})
+	g.id, g.owner = proptest.PickFrom(t, targets...), attacker
+	if t.OneIn(4) {
+		g.tools = append(g.tools, toolSpec{name: proptest.PickFrom(t, "create_role", "put_artifact")})
 	}
 	_, err := m.register(g)
 	return err
@@ -66,16 +67,16 @@ func (m *checkedManager) randomAttack(t *proptest.Choices, attacker toolgroups.O
 // text: groups with their tools, handles by name, and the tools that a role
 // with these groups may call. Tools of the attacker in toolsets, by reference,
 // are omitted.
-func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
+func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.GroupOwner) string {
 	var text string
-	for _, info := range s.Groups() {
+	for _, info := range s.ListGroups() {
 		if info.Owner != attacker {
 			text += fmt.Sprintln(info.ID, info.Owner, info.Description, info.RegisteredAt, exceptOwner(s, info.Tools, attacker))
-			role := s.Compile(s.BindSet(toolgroups.Of(info.ID)))
-			text += fmt.Sprintln(info.ID, "allows", exceptOwner(s, definitionNames(role.ForState("").Definitions()), attacker))
+			role := s.Compile(s.BindSet(toolgroups.SetOf(info.ID)))
+			text += fmt.Sprintln(info.ID, "allows", exceptOwner(s, definitionNames(role.ForState("").ToolDefinitions()), attacker))
 		}
 	}
-	for _, h := range s.Tools() {
+	for _, h := range s.ListTools() {
 		if h.Owner != attacker {
 			found, _ := s.LookupTool(h.Definition.Name)
 			text += fmt.Sprintf("%s %s %s %p\n", h.Definition.Name, h.Group, h.Owner, found)
@@ -85,7 +86,7 @@ func stateOfOthers(s *toolgroups.Snapshot, attacker toolgroups.Owner) string {
 }
 
 // exceptOwner returns the names of tools that do not belong to the attacker.
-func exceptOwner(s *toolgroups.Snapshot, names []string, attacker toolgroups.Owner) []string {
+func exceptOwner(s *toolgroups.Snapshot, names []string, attacker toolgroups.GroupOwner) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		h, ok := s.LookupTool(name)
 		return ok && h.Owner == attacker
@@ -96,27 +97,27 @@ func exceptOwner(s *toolgroups.Snapshot, names []string, attacker toolgroups.Own
 // group when it is unregistered, gets nothing of a group of another owner with
 // that id, and has it again when its owner registers it again.
 func TestGroupOwner_GrantNotInherited(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 60}, func(t *proptest.Choices) error {
 		d := newCheckedManager()
 		first, second := owners[0], owners[1]
-		id := proptest.OneOf(t, groupIDs...)
+		id := proptest.PickFrom(t, groupIDs...)
 		if _, err := d.register(groupSpec{id: id, owner: first, tools: []toolSpec{{name: "t0"}}}); err != nil {
 			return err
 		}
-		role := d.Snapshot().BindSet(toolgroups.Of(id))
-		for !t.Done() {
-			if _, err := d.unregister(proptest.OneOf[toolgroups.Owner](t, first, second), id); err != nil {
+		role := d.CurrentSnapshot().BindSet(toolgroups.SetOf(id))
+		for !t.IsEmpty() {
+			if _, err := d.unregister(proptest.PickFrom[toolgroups.GroupOwner](t, first, second), id); err != nil {
 				return err
 			}
-			owner := proptest.OneOf[toolgroups.Owner](t, first, second)
-			if _, err := d.register(groupSpec{id: id, owner: owner, tools: []toolSpec{{name: proptest.OneOf(t, toolNames...)}}}); err != nil {
+			owner := proptest.PickFrom[toolgroups.GroupOwner](t, first, second)
+			if _, err := d.register(groupSpec{id: id, owner: owner, tools: []toolSpec{{name: proptest.PickFrom(t, toolNames...)}}}); err != nil {
 				return err
 			}
 			var want []string
 			if d.naive.owner(id) == first {
 				want = d.naive.definitions(id)
 			}
-			if got := definitionNames(d.Snapshot().Compile(role).ForState("").Definitions()); !slices.Equal(got, want) {
+			if got := definitionNames(d.CurrentSnapshot().Compile(role).ForState("").ToolDefinitions()); !slices.Equal(got, want) {
 				return fmt.Errorf("group %s belongs to %s; a role bound to %s sees %v, want %v", id, d.naive.owner(id), first, got, want)
 			}
 		}
@@ -129,7 +130,7 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 type contestFixture struct {
 	*runtime.Runtime
 	effects effectLog
-	agents  map[toolgroups.Owner]identity.AgentID // by the owner its role is bound to; "" for the role with all groups
+	agents  map[toolgroups.GroupOwner]identity.AgentID // by the owner its role is bound to; "" for the role with all groups
 
 	contested atomic.Int64 // allowed calls of the contested tool
 }
@@ -141,11 +142,11 @@ var contestedGroup = groupSpec{id: "contested", tools: []toolSpec{{name: "t9"}}}
 // victimGroup belongs to an owner that attackers must not affect.
 var victimGroup = groupSpec{id: "vault", owner: "module:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
 
-var attackers = []toolgroups.Owner{"module:a", "module:b"}
+var attackers = []toolgroups.GroupOwner{"module:a", "module:b"}
 
 func newContestFixture(t *testing.T) *contestFixture {
 	t.Helper()
-	a := &contestFixture{agents: map[toolgroups.Owner]identity.AgentID{}}
+	a := &contestFixture{agents: map[toolgroups.GroupOwner]identity.AgentID{}}
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	var err error
 	if a.Runtime, err = newRuntime(newMemoryStore(), groups, newScriptedModel()); err != nil {
@@ -158,7 +159,7 @@ func newContestFixture(t *testing.T) *contestFixture {
 	for _, owner := range attackers {
 		a.must(t, a.register(owner, contestedGroup))
 		a.agents[owner] = a.startAgent(t, owner, "contested", "vault")
-		a.must(t, a.UnregisterGroup(owner, contestedGroup.id))
+		a.must(t, grouptest.UnregisterGroup(a.GroupManager(), owner, contestedGroup.id))
 	}
 	a.agents[""] = a.startAgent(t, "all", "*")
 	return a
@@ -172,28 +173,28 @@ func (f *contestFixture) must(t *testing.T, err error) {
 }
 
 // register registers a group with effectTools as an owner.
-func (f *contestFixture) register(owner toolgroups.Owner, g groupSpec) error {
+func (f *contestFixture) register(owner toolgroups.GroupOwner, g groupSpec) error {
 	g.owner = owner
-	_, err := f.RegisterGroup(owner, g.effectGroup(&f.effects))
+	_, err := grouptest.RegisterGroup(f.GroupManager(), owner, g.effectGroup(&f.effects))
 	return err
 }
 
 // startAgent starts a task of a role with some groups and returns its agent.
-func (f *contestFixture) startAgent(t *testing.T, name toolgroups.Owner, use ...toolgroups.GroupID) identity.AgentID {
+func (f *contestFixture) startAgent(t *testing.T, name toolgroups.GroupOwner, use ...toolgroups.GroupID) identity.AgentID {
 	t.Helper()
-	set := toolgroups.Of(use...)
+	set := toolgroups.SetOf(use...)
 	_, err := f.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "for " + string(name), Use: &set})
 	f.must(t, err)
 	id, err := f.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: operator, Role: "for " + string(name)})
 	f.must(t, err)
-	task, _ := f.Org().Task(id)
+	task, _ := f.Org().TaskByID(id)
 	return task.Top
 }
 
 // registerRandomly registers and unregisters groups as an attacker, with ids
 // and tool names of its own and of others: so many rounds, and more until the
 // contested tool has run.
-func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.Owner, rounds int) {
+func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.GroupOwner, rounds int) {
 	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, contestedGroup.id, contestedGroup.id, contestedGroup.id, victimGroup.id)
 	names := []string{"t0", "t1", "t9", "t9", "t9", "T0", "create_role", "put_artifact", "t10"}
 	for n := 0; n < rounds || f.contested.Load() == 0 && n < 1000*rounds; n++ {
@@ -204,7 +205,7 @@ func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.Owne
 		if r.IntN(2) == 0 {
 			_ = f.register(attacker, g)
 		} else {
-			_ = f.UnregisterGroup(attacker, g.id)
+			_ = grouptest.UnregisterGroup(f.GroupManager(), attacker, g.id)
 		}
 	}
 }
@@ -224,7 +225,7 @@ func TestManager_ConcurrentOwnersStaySeparate(t *testing.T) {
 		owners.Go(func() { a.registerRandomly(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10*flags.Cases) })
 	}
 	allowed := make([]map[string]int, 3)
-	for i, who := range []toolgroups.Owner{"module:a", "module:b", ""} {
+	for i, who := range []toolgroups.GroupOwner{"module:a", "module:b", ""} {
 		allowed[i] = map[string]int{}
 		calls.Go(func() { a.callAllTools(t, who, allowed[i], over) })
 	}
@@ -242,7 +243,7 @@ func TestManager_ConcurrentOwnersStaySeparate(t *testing.T) {
 
 // callAllTools calls every tool in turn until over is closed, and counts the
 // allowed calls.
-func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.Owner, allowed map[string]int, over <-chan struct{}) {
+func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.GroupOwner, allowed map[string]int, over <-chan struct{}) {
 	for {
 		for _, name := range []string{"t0", "t9", "t1", "put_artifact", "t9"} {
 			out, err := callTool(f.Runtime, identity.ByAgent(f.agents[who]), name, `{}`)
@@ -271,7 +272,7 @@ func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.Owner, allowe
 // checkEffect checks that the tool that ran belongs to the expected owner.
 func (f *contestFixture) checkEffect(t *testing.T, d effect) {
 	t.Helper()
-	want := map[string]toolgroups.Owner{"t0": victimGroup.owner, "t1": victimGroup.owner, "put_artifact": toolgroups.Builtin}[d.tool]
+	want := map[string]toolgroups.GroupOwner{"t0": victimGroup.owner, "t1": victimGroup.owner, "put_artifact": toolgroups.Builtin}[d.tool]
 	if d.tool == "t9" {
 		want = d.owner // any owner is allowed for the role with all groups
 		for _, owner := range attackers {
@@ -292,7 +293,7 @@ func TestGate_RunningCallKeepsItsTool(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	slow := groupSpec{id: contestedGroup.id, owner: "module:a", tools: contestedGroup.tools}.effectGroup(&a.effects)
 	slow.Tools[0] = blockingTool{slow.Tools[0].(effectTool), began, release}
-	_, err := a.RegisterGroup("module:a", slow)
+	_, err := grouptest.RegisterGroup(a.GroupManager(), "module:a", slow)
 	a.must(t, err)
 	who := identity.ByAgent(a.agents["module:a"])
 	ended := make(chan *gate.Admission, 1)
@@ -306,7 +307,7 @@ func TestGate_RunningCallKeepsItsTool(t *testing.T) {
 	if _, err := await(began); err != nil {
 		t.Fatal(err)
 	}
-	a.must(t, a.UnregisterGroup("module:a", contestedGroup.id))
+	a.must(t, grouptest.UnregisterGroup(a.GroupManager(), "module:a", contestedGroup.id))
 	a.must(t, a.register("module:b", contestedGroup))
 	next, err := callTool(a.Runtime, who, "t9", `{}`)
 	if a.must(t, err); next.Allowed() {
@@ -335,7 +336,7 @@ func (t blockingTool) Call(ctx context.Context, c tool.Call) (tool.Result, error
 }
 
 // While groups are registered and unregistered concurrently, no reader is
-// allowed a tool from the moment Unregister returned until the group is
+// allowed a tool from the moment UnregisterGroup returned until the group is
 // registered again. The race detector must find nothing.
 func TestAuthorize_DeniesUnregisteredTool(t *testing.T) {
 	f, agent := newReaderFixture(t)
@@ -365,7 +366,7 @@ func newReaderFixture(t *testing.T) (*readerFixture, identity.Principal) {
 	t.Helper()
 	d := newCheckedManager()
 	log := slog.New(slog.DiscardHandler)
-	o, err := org.Load(org.Config{Groups: d.Manager, Now: time.Now, Log: log}, nil)
+	o, err := org.LoadOrg(org.Config{Groups: d.Manager, Now: time.Now, Log: log}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,15 +394,15 @@ func writerGroup(i int) toolgroups.Group {
 func (f *readerFixture) registerRepeatedly(t *testing.T, i int, agent identity.Principal, phase *atomic.Int64) {
 	subject := f.gate.Subject(agent)
 	for range 300 {
-		if _, err := f.RegisterGroup(owners[i], writerGroup(i)); err != nil {
+		if _, err := grouptest.RegisterGroup(f.Manager, owners[i], writerGroup(i)); err != nil {
 			t.Error(err)
 		}
-		if err := f.UnregisterGroup(owners[i], groupIDs[i]); err != nil {
+		if err := grouptest.UnregisterGroup(f.Manager, owners[i], groupIDs[i]); err != nil {
 			t.Error(err)
 		}
 		phase.Add(1) // unregistered
 		for range 50 {
-			if subject.Authorize(toolNames[2*i]).Allowed() {
+			if subject.AuthorizeTool(toolNames[2*i]).Allowed() {
 				t.Errorf("%s is allowed after its group was unregistered", toolNames[2*i])
 			}
 		}
@@ -420,7 +421,7 @@ func (f *readerFixture) authorizeRepeatedly(t *testing.T, agent identity.Princip
 		}
 		i := n % 2
 		before := phases[i].Load()
-		allowed := subject.Authorize(toolNames[2*i+n/2%2]).Allowed()
+		allowed := subject.AuthorizeTool(toolNames[2*i+n/2%2]).Allowed()
 		if allowed && before%2 == 1 && phases[i].Load() == before {
 			t.Errorf("%s was allowed after its group was unregistered", toolNames[2*i])
 			return

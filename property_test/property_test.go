@@ -11,13 +11,19 @@ package property_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"testing"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/test/proptest"
 )
 
-var flags = proptest.NewFlags(100)
+// cases is how many cases each property has by default.
+const cases = 100
+
+var flags = proptest.NewFlags(cases)
 
 // waitTimeout is the time limit for operations that are expected to complete.
 const waitTimeout = 15 * time.Second
@@ -26,7 +32,7 @@ const waitTimeout = 15 * time.Second
 func someOf[T any](t *proptest.Choices, limit int, list []T) []T {
 	some := make([]T, t.Pick(limit+1))
 	for i := range some {
-		some[i] = proptest.OneOf(t, list...)
+		some[i] = proptest.PickFrom(t, list...)
 	}
 	return some
 }
@@ -38,4 +44,21 @@ func randomChoices(seed int64, n, choices int) proptest.Choices {
 	r := rand.NewChaCha8([32]byte(fmt.Appendf(nil, "%32d", seed*1_000_003+int64(n))[:32]))
 	r.Read(t)
 	return t
+}
+
+// situations counts how often the cases of a property reached a situation.
+type situations map[string]int
+
+// check logs the counts. It fails the test if one of want was never reached, since the
+// property then proves nothing about it. Fewer cases than usual may miss one.
+func (s situations) check(t *testing.T, want ...string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		t.Logf("%6d  %s", s[name], name)
+	}
+	for _, name := range want {
+		if s[name] == 0 && flags.Cases >= cases {
+			t.Errorf("no case reached the situation %q", name)
+		}
+	}
 }

@@ -1,11 +1,13 @@
 package property_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -17,37 +19,62 @@ import (
 // the manager contains the group, and getToolGroup (GroupOf) finds for each of
 // its tools the group it belongs to. A rejected registration changes nothing.
 func TestProperty1RegistrationConsistency(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newCheckedManager()
-		for !t.Done() {
-			if t.Chance(4) {
-				if err := d.step(t); err != nil {
-					return err
-				}
+	reached := situations{}
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300}, func(t *proptest.Choices) error {
+		d, err := newBuiltinManager()
+		for err == nil && !t.IsEmpty() {
+			if t.OneIn(4) {
+				err = d.step(t)
 			}
-			g, before := anyGroup(t), d.Snapshot()
-			code, err := d.register(g)
-			if err != nil {
-				return err
-			}
-			if code != "" {
-				if d.Snapshot() != before {
-					return fmt.Errorf("registration of %+v was rejected with %s and changed the registry", g, code)
-				}
-				continue
-			}
-			if err := d.checkContains(g); err != nil {
-				return err
+			if err == nil {
+				err = d.tryRegister(t, anyGroup(t), reached)
 			}
 		}
-		return nil
+		return err
 	})
+	reached.check(t, "registered", "rejected: duplicate_group_id", "rejected: duplicate_tool_name", "has the name of a built-in tool")
+}
+
+// newBuiltinManager returns a manager that has the built-in groups.
+func newBuiltinManager() (*checkedManager, error) {
+	d := newCheckedManager()
+	for _, g := range builtinSpecs {
+		if _, err := d.register(g); err != nil {
+			return d, err
+		}
+		if err := d.checkContains(g); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// tryRegister registers a group, in one of four cases with a tool that has the name of
+// a built-in tool.
+func (m *checkedManager) tryRegister(t *proptest.Choices, g groupSpec, reached situations) error {
+	if t.OneIn(4) {
+		g.tools = append(g.tools, toolSpec{name: proptest.PickFrom(t, builtinNames()...)})
+		reached["has the name of a built-in tool"]++
+	}
+	before := m.CurrentSnapshot()
+	code, err := m.register(g)
+	switch {
+	case err != nil:
+		return err
+	case code == "":
+		reached["registered"]++
+		return m.checkContains(g)
+	case m.CurrentSnapshot() != before:
+		return fmt.Errorf("registration of %+v was rejected with %s and changed the registry", g, code)
+	}
+	reached["rejected: "+string(code)]++
+	return nil
 }
 
 // checkContains returns an error unless a registered group is complete.
 func (m *checkedManager) checkContains(g groupSpec) error {
-	s := m.Snapshot()
-	if info, ok := s.Group(g.id); !ok || info.Owner != g.owner || !slices.Contains(s.GroupIDs(), g.id) {
+	s := m.CurrentSnapshot()
+	if info, ok := s.LookupGroup(g.id); !ok || info.Owner != g.owner || !slices.Contains(s.GroupIDs(), g.id) {
 		return fmt.Errorf("group %s was registered; the manager has %+v", g.id, info)
 	}
 	for _, tool := range g.tools {
@@ -65,38 +92,44 @@ func (m *checkedManager) checkContains(g groupSpec) error {
 // unregistered the manager no longer contains it, and getToolGroup
 // finds none of its tools.
 func TestProperty2UnregistrationCompleteness(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newCheckedManager()
-		for !t.Done() {
-			if err := d.step(t); err != nil {
-				return err
-			}
-			if len(d.naive.groups) == 0 || t.Chance(3) {
-				continue
-			}
-			gone := proptest.OneOf(t, d.naive.groups...)
-			if _, err := d.unregister(gone.owner, gone.id); err != nil {
-				return err
-			}
-			if err := d.checkRemoved(gone); err != nil {
-				return err
+	reached := situations{}
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300}, func(t *proptest.Choices) error {
+		d, err := newBuiltinManager()
+		for err == nil && !t.IsEmpty() {
+			if err = d.step(t); err == nil && !t.OneIn(3) {
+				err = d.tryUnregister(proptest.PickFrom(t, d.naive.groups...), reached)
 			}
 		}
-		return nil
+		return err
 	})
+	reached.check(t, "unregistered", "rejected: cannot_unregister_reserved")
+}
+
+// tryUnregister unregisters a group that is registered. A built-in group stays.
+func (m *checkedManager) tryUnregister(g groupSpec, reached situations) error {
+	code, err := m.unregister(g.owner, g.id)
+	switch {
+	case err != nil:
+		return err
+	case code != "":
+		reached["rejected: "+string(code)]++
+		return m.checkContains(g)
+	}
+	reached["unregistered"]++
+	return m.checkRemoved(g)
 }
 
 // checkRemoved returns an error if something of an unregistered group remains.
 func (m *checkedManager) checkRemoved(g groupSpec) error {
-	s := m.Snapshot()
-	if info, ok := s.Group(g.id); ok || s.GroupOwner(g.id) != "" || slices.Contains(s.GroupIDs(), g.id) {
+	s := m.CurrentSnapshot()
+	if info, ok := s.LookupGroup(g.id); ok || s.GroupOwner(g.id) != "" || slices.Contains(s.GroupIDs(), g.id) {
 		return fmt.Errorf("group %s was unregistered; the manager has %+v", g.id, info)
 	}
 	for _, tool := range g.tools {
 		if id, ok := s.GroupOf(tool.name); ok {
 			return fmt.Errorf("group %s was unregistered; GroupOf finds its tool %s in %s", g.id, tool.name, id)
 		}
-		if s.InGroups(tool.name, append(groupIDs, g.id)...) {
+		if s.InGroups(tool.name, slices.Concat(groupIDs, builtinIDs(), ids{g.id})...) {
 			return fmt.Errorf("group %s was unregistered; InGroups finds its tool %s", g.id, tool.name)
 		}
 	}
@@ -107,31 +140,83 @@ func (m *checkedManager) checkRemoved(g groupSpec) error {
 //
 // Property 3, reserved id conflict: the manager rejects any attempt to register a
 // group with a reserved id with the error reserved_group_id, whether or not the
-// built-in group is registered already. A reserved id cannot be unregistered.
+// built-in group is registered already. A reserved id cannot be unregistered. The
+// program registers exactly the seven groups and 18 tools of builtinTools, and no
+// other owner can register a tool with the name of one of them.
 func TestProperty3ReservedIDConflict(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 60}, func(t *proptest.Choices) error {
-		d := newCheckedManager()
-		for !t.Done() {
-			id := proptest.OneOf(t, toolgroups.ReservedIDs()...)
-			if t.Chance(3) {
-				if _, err := d.register(groupSpec{id: id, owner: toolgroups.Builtin}); err != nil {
-					return err
-				}
+	builtins, reached := newBuiltinGroups(t), situations{}
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 300}, func(t *proptest.Choices) error {
+		d, empty := newCheckedManager(), newCheckedManager()
+		for _, g := range builtins.groups {
+			if _, err := grouptest.RegisterGroup(d.Manager, toolgroups.Builtin, g); err != nil {
+				return err
 			}
-			g, before := anyGroup(t), d.Snapshot()
-			g.id = id
-			if _, err := d.RegisterGroup(g.owner, g.group(d.runs)); errcode.CodeOf(err) != errcode.ReservedGroupID {
-				return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", id, g.owner, err)
-			}
-			if err := d.UnregisterGroup(g.owner, id); errcode.CodeOf(err) != errcode.CannotUnregisterReserved {
-				return fmt.Errorf("unregister the reserved id %s for %s: %v, want cannot_unregister_reserved", id, g.owner, err)
-			}
-			if d.Snapshot() != before {
-				return fmt.Errorf("a rejected registration of %s changed the registry", id)
+		}
+		if err := d.checkBuiltinGroups(); err != nil {
+			return err
+		}
+		for !t.IsEmpty() {
+			g, id, name := anyGroup(t), proptest.PickFrom(t, builtinIDs()...), proptest.PickFrom(t, builtinNames()...)
+			reached[string(id)]++
+			reached[name]++
+			if err := errors.Join(d.checkReserved(g, id), empty.checkReserved(g, id), d.checkBuiltinName(g, name)); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+	want := builtinNames()
+	for _, id := range builtinIDs() {
+		want = append(want, string(id))
+	}
+	reached.check(t, want...)
+}
+
+// checkBuiltinGroups compares the registered groups with builtinTools.
+func (m *checkedManager) checkBuiltinGroups() error {
+	s := m.CurrentSnapshot()
+	if n := len(s.ListGroups()); n != len(builtinTools) {
+		return fmt.Errorf("there are %d built-in groups, want %d", n, len(builtinTools))
+	}
+	for _, want := range builtinTools {
+		got, ok := s.LookupGroup(want.group)
+		if !ok || !slices.Equal(got.Tools, want.tools) || got.Owner != toolgroups.Builtin || !got.Reserved {
+			return fmt.Errorf("the built-in group %s is %+v, want the tools %v", want.group, got, want.tools)
+		}
+	}
+	return nil
+}
+
+// checkReserved tries to register a group with a reserved id, and to unregister it.
+func (m *checkedManager) checkReserved(g groupSpec, id toolgroups.GroupID) error {
+	g.id = id
+	before := m.CurrentSnapshot()
+	if _, err := grouptest.RegisterGroup(m.Manager, g.owner, g.group(m.runs)); errcode.CodeOf(err) != errcode.ReservedGroupID {
+		return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", id, g.owner, err)
+	}
+	for _, owner := range []toolgroups.GroupOwner{g.owner, toolgroups.Builtin} {
+		if err := grouptest.UnregisterGroup(m.Manager, owner, id); errcode.CodeOf(err) != errcode.CannotUnregisterReserved {
+			return fmt.Errorf("unregister the reserved id %s for %s: %v, want cannot_unregister_reserved", id, owner, err)
+		}
+	}
+	if m.CurrentSnapshot() != before {
+		return fmt.Errorf("a rejected registration of %s changed the registry", id)
+	}
+	return nil
+}
+
+// checkBuiltinName tries to register a group with a tool that has the name of a
+// built-in tool.
+func (m *checkedManager) checkBuiltinName(g groupSpec, name string) error {
+	g.tools = []toolSpec{{name: name}}
+	before := m.CurrentSnapshot()
+	if _, err := grouptest.RegisterGroup(m.Manager, g.owner, g.group(m.runs)); errcode.CodeOf(err) != errcode.DuplicateToolName {
+		return fmt.Errorf("register a tool %s of %s: %v, want duplicate_tool_name", name, g.owner, err)
+	}
+	if m.CurrentSnapshot() != before {
+		return fmt.Errorf("a rejected registration of the tool %s changed the registry", name)
+	}
+	return nil
 }
 
 // 属性 4：工具定义构建正确性. 对于任意岗位配置的工具组列表，getToolDefinitions 返回的工具定义应：
@@ -142,26 +227,58 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 // definition twice, 3. all tools of those groups. In addition, the order is that
 // of the list, then of registration; unknown ids are skipped; InGroups agrees.
 func TestProperty4DefinitionsCorrectness(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newCheckedManager()
-		for !t.Done() {
-			if err := d.step(t); err != nil {
-				return err
-			}
-			ids := append(someOf(t, 5, groupIDs), "unknown")
-			s := d.Snapshot()
-			got, want := definitionNames(s.Definitions(ids...)), d.naive.definitions(ids...)
-			if !slices.Equal(got, want) {
-				return fmt.Errorf("definitions of %v: %v, want %v", ids, got, want)
-			}
-			for _, name := range append(toolNames, invalidNames...) {
-				if got, want := s.InGroups(name, ids...), slices.Contains(want, name); got != want {
-					return fmt.Errorf("InGroups(%q, %v) is %v, Definitions implies %v", name, ids, got, want)
-				}
+	reached := situations{}
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 400}, func(t *proptest.Choices) error {
+		d, err := newBuiltinManager()
+		for err == nil && !t.IsEmpty() {
+			if err = d.step(t); err == nil {
+				err = d.checkDefinitions(someOf(t, 9, slices.Concat(groupIDs, builtinIDs(), ids{"unknown"})), reached)
 			}
 		}
-		return nil
+		return err
 	})
+	want := []string{"none", "few definitions", "more than ten definitions"}
+	for _, id := range builtinIDs() {
+		want = append(want, "with "+string(id), "without "+string(id))
+	}
+	reached.check(t, want...)
+}
+
+// checkDefinitions compares the definitions of a list of groups, in the registry and
+// in a View, with the naive registry.
+func (m *checkedManager) checkDefinitions(list ids, reached situations) error {
+	s := m.CurrentSnapshot()
+	want := m.naive.definitions(list...)
+	if got := definitionNames(s.ToolDefinitions(list...)); !slices.Equal(got, want) {
+		return fmt.Errorf("definitions of %v: %v, want %v", list, got, want)
+	}
+	view := s.Compile(s.BindSet(toolgroups.SetOf(list...)))
+	for _, state := range states {
+		visible := slices.DeleteFunc(slices.Clone(want), func(name string) bool {
+			tool, _ := m.naive.tool(name)
+			return !allowedInState(tool.states, state)
+		})
+		if got := definitionNames(view.ForState(state).ToolDefinitions()); !slices.Equal(got, visible) {
+			return fmt.Errorf("visible definitions of %v in state %q: %v, want %v", list, state, got, visible)
+		}
+	}
+	for _, name := range slices.Concat(countedNames, invalidNames) {
+		if got, want := s.InGroups(name, list...), slices.Contains(want, name); got != want {
+			return fmt.Errorf("InGroups(%q, %v) is %v, Definitions implies %v", name, list, got, want)
+		}
+	}
+	for _, id := range builtinIDs() {
+		reached[map[bool]string{true: "with ", false: "without "}[slices.Contains(list, id)]+string(id)]++
+	}
+	switch n := len(want); {
+	case n == 0:
+		reached["none"]++
+	case n > 10:
+		reached["more than ten definitions"]++
+	default:
+		reached["few definitions"]++
+	}
+	return nil
 }
 
 // 属性 6：工具组查询完整性. 对于任意工具组查询操作，返回结果应包含工具组标识符、描述和正确的工具数量。
@@ -170,30 +287,27 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 // description and the correct number of tools. In addition, it contains every
 // group once, sorted by id; IDs is in the order of first registration.
 func TestProperty6QueryCompleteness(t *testing.T) {
-	flags.Check(t, proptest.Size{Choices: 200}, func(t *proptest.Choices) error {
-		d := newCheckedManager()
-		for !t.Done() {
-			if err := d.step(t); err != nil {
-				return err
-			}
-			if err := d.checkQueries(); err != nil {
-				return err
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 200}, func(t *proptest.Choices) error {
+		d, err := newBuiltinManager()
+		for err == nil && !t.IsEmpty() {
+			if err = d.step(t); err == nil {
+				err = d.checkQueries()
 			}
 		}
-		return nil
+		return err
 	})
 }
 
 // checkQueries compares the results of all queries of groups with the naive
 // registry.
 func (m *checkedManager) checkQueries() error {
-	s := m.Snapshot()
+	s := m.CurrentSnapshot()
 	want := m.naive.ids()
 	if got := s.GroupIDs(); !slices.Equal(got, want) {
 		return fmt.Errorf("ids %v, want %v", got, want)
 	}
 	slices.Sort(want)
-	infos := s.Groups()
+	infos := s.ListGroups()
 	if len(infos) != len(want) {
 		return fmt.Errorf("%d groups are listed, want %v", len(infos), want)
 	}
@@ -201,10 +315,10 @@ func (m *checkedManager) checkQueries() error {
 		g := m.naive.find(want[i])
 		tools := m.naive.members(g)
 		if info.ID != g.id || info.Description != g.text || info.Owner != g.owner || info.Count != len(tools) ||
-			!slices.Equal(info.Tools, tools) || info.Reserved || info.RegisteredAt.IsZero() {
+			!slices.Equal(info.Tools, tools) || info.Reserved != (g.owner == toolgroups.Builtin) || info.RegisteredAt.IsZero() {
 			return fmt.Errorf("group %d is listed as %+v, want %+v with %v", i, info, *g, tools)
 		}
-		if one, ok := s.Group(g.id); !ok || one.Count != len(tools) || one.Description != g.text {
+		if one, ok := s.LookupGroup(g.id); !ok || one.Count != len(tools) || one.Description != g.text {
 			return fmt.Errorf("group %s alone is %+v, want %d tools", g.id, one, len(tools))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -17,20 +18,21 @@ import (
 var (
 	groupIDs     = []toolgroups.GroupID{"alpha", "beta", "gamma", "delta", "lab/one", "lab/two"}
 	toolNames    = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"}
-	owners       = []toolgroups.Owner{"module:a", "module:b", toolgroups.Config}
+	owners       = []toolgroups.GroupOwner{"module:a", "module:b", toolgroups.Config}
 	states       = []string{"", "draft", "final", toolgroups.Undefined}
 	stateLists   = [][]string{nil, nil, nil, {"*"}, {"draft"}, {"draft", "final"}, {toolgroups.Undefined}, {}}
+	effects      = []tool.Effect{tool.Mutating, tool.Idempotent, tool.ReadOnly}
 	invalidNames = []string{"", "nowhere", "T0", "t0 ", "*", "alpha", "t\u043e0"}
 )
 
 // groupSpec is a group as the naive models know it.
 type groupSpec struct {
 	id    toolgroups.GroupID
-	owner toolgroups.Owner
+	owner toolgroups.GroupOwner
 	text  string
 	tools []toolSpec
 	refs  []string
-	bound map[string]toolgroups.Owner // owners of refs when the group was registered
+	bound map[string]toolgroups.GroupOwner // owners of refs when the group was registered
 }
 
 // toolSpec is a tool as the naive models know it.
@@ -38,17 +40,18 @@ type toolSpec struct {
 	name   string
 	states []string // nil allows every state
 	moves  string   // the state after a successful call
+	effect tool.Effect
 }
 
 // anyGroup returns a random group; about one in ten has a duplicate tool name.
 func anyGroup(t *proptest.Choices) groupSpec {
-	g := groupSpec{id: proptest.OneOf(t, groupIDs...), owner: proptest.OneOf(t, owners...), text: fmt.Sprint("text ", t.Pick(9))}
+	g := groupSpec{id: proptest.PickFrom(t, groupIDs...), owner: proptest.PickFrom(t, owners...), text: fmt.Sprint("text ", t.Pick(9))}
 	for _, name := range someOf(t, 4, toolNames) {
-		if !g.has(name) || t.Chance(5) {
-			g.tools = append(g.tools, toolSpec{name: name, states: proptest.OneOf(t, stateLists...), moves: proptest.OneOf(t, states...)})
+		if !g.has(name) || t.OneIn(5) {
+			g.tools = append(g.tools, toolSpec{name, proptest.PickFrom(t, stateLists...), proptest.PickFrom(t, states...), proptest.PickFrom(t, effects...)})
 		}
 	}
-	if t.Chance(3) {
+	if t.OneIn(3) {
 		g.refs = someOf(t, 4, toolNames)
 	}
 	return g
@@ -63,7 +66,7 @@ type runCounts map[string]*atomic.Int64
 
 func newRunCounts() runCounts {
 	r := runCounts{}
-	for _, name := range append([]string{"create_role", "spawn_agent", "put_artifact"}, toolNames...) {
+	for _, name := range countedNames {
 		r[name] = new(atomic.Int64)
 	}
 	return r
@@ -99,7 +102,7 @@ func (g groupSpec) group(r runCounts) toolgroups.Group {
 	out := toolgroups.Group{ID: g.id, Description: g.text, Refs: g.refs}
 	for _, t := range g.tools {
 		out.Tools = append(out.Tools, countingTool{tool.Definition{
-			Name: t.name, Description: "counts", Input: json.RawMessage(`{"type":"object"}`), State: t.moves, States: t.states,
+			Name: t.name, Description: "counts", Input: json.RawMessage(`{"type":"object"}`), State: t.moves, States: t.states, Effect: t.effect,
 		}, r[t.name]})
 	}
 	return out
@@ -121,7 +124,7 @@ func (r *naiveRegistry) find(id toolgroups.GroupID) *groupSpec {
 	return nil
 }
 
-func (r *naiveRegistry) owner(id toolgroups.GroupID) toolgroups.Owner {
+func (r *naiveRegistry) owner(id toolgroups.GroupID) toolgroups.GroupOwner {
 	if g := r.find(id); g != nil {
 		return g.owner
 	}
@@ -166,7 +169,7 @@ func (r *naiveRegistry) register(g groupSpec) (code, warning errcode.Code) {
 			return errcode.DuplicateToolName, ""
 		}
 	}
-	g.bound = map[string]toolgroups.Owner{}
+	g.bound = map[string]toolgroups.GroupOwner{}
 	for _, name := range g.refs {
 		if home := r.groupOfTool(name); home != nil {
 			g.bound[name] = home.owner
@@ -181,7 +184,7 @@ func (r *naiveRegistry) register(g groupSpec) (code, warning errcode.Code) {
 }
 
 // unregister removes a group and returns the code of the error, "" on success.
-func (r *naiveRegistry) unregister(owner toolgroups.Owner, id toolgroups.GroupID) errcode.Code {
+func (r *naiveRegistry) unregister(owner toolgroups.GroupOwner, id toolgroups.GroupID) errcode.Code {
 	switch {
 	case slices.Contains(r.reserved, id):
 		return errcode.CannotUnregisterReserved
@@ -247,13 +250,12 @@ type checkedManager struct {
 }
 
 func newCheckedManager() *checkedManager {
-	reserved := toolgroups.ReservedIDs()
-	return &checkedManager{Manager: toolgroups.NewManager(reserved...), naive: naiveRegistry{reserved: reserved}, runs: newRunCounts()}
+	return &checkedManager{Manager: toolgroups.NewManager(toolgroups.ReservedIDs()...), naive: naiveRegistry{reserved: builtinIDs()}, runs: newRunCounts()}
 }
 
 // register registers a group with both, which must agree.
 func (m *checkedManager) register(g groupSpec) (errcode.Code, error) {
-	warning, err := m.RegisterGroup(g.owner, g.group(m.runs))
+	warning, err := grouptest.RegisterGroup(m.Manager, g.owner, g.group(m.runs))
 	code, wantWarning := m.naive.register(g)
 	if errcode.CodeOf(err) != code || warning != wantWarning {
 		return code, fmt.Errorf("register %+v: %v, warning %q; want code %q, warning %q", g, err, warning, code, wantWarning)
@@ -262,8 +264,8 @@ func (m *checkedManager) register(g groupSpec) (errcode.Code, error) {
 }
 
 // unregister unregisters a group with both, which must agree.
-func (m *checkedManager) unregister(owner toolgroups.Owner, id toolgroups.GroupID) (errcode.Code, error) {
-	err := m.UnregisterGroup(owner, id)
+func (m *checkedManager) unregister(owner toolgroups.GroupOwner, id toolgroups.GroupID) (errcode.Code, error) {
+	err := grouptest.UnregisterGroup(m.Manager, owner, id)
 	code := m.naive.unregister(owner, id)
 	if errcode.CodeOf(err) != code {
 		return code, fmt.Errorf("unregister %s of %s: %v, want code %q", id, owner, err, code)
@@ -274,10 +276,10 @@ func (m *checkedManager) unregister(owner toolgroups.Owner, id toolgroups.GroupI
 // step registers a random group or, once in three, unregisters one.
 func (m *checkedManager) step(t *proptest.Choices) error {
 	g := anyGroup(t)
-	if owner := m.naive.owner(g.id); owner != "" && t.Chance(2) {
+	if owner := m.naive.owner(g.id); owner != "" && t.OneIn(2) {
 		g.owner = owner
 	}
-	if t.Chance(3) {
+	if t.OneIn(3) {
 		_, err := m.unregister(g.owner, g.id)
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -34,18 +35,18 @@ func newBusyModel() *busyModel {
 }
 
 // Generate implements model.Model.
-func (m *busyModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m *busyModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		if r.Self.Parent == "" {
 			<-ctx.Done()
-			yield(model.Delta{}, ctx.Err())
+			yield(model.AnswerDelta{}, ctx.Err())
 			return
 		}
 		answer := &model.Answer{Finish: model.FinishWait, MessagesRead: countMessages(r)}
 		if m.shouldCall(r.Self.ID) {
 			answer.Finish, answer.Calls = model.FinishToolCalls, []model.Call{{Name: "t0"}, {Name: "t3"}}
 		}
-		yield(model.Delta{Answer: answer}, nil)
+		yield(model.AnswerDelta{Answer: answer}, nil)
 	}
 }
 
@@ -163,7 +164,7 @@ func newRevocationRace(t *testing.T) *revocationRace {
 	t.Helper()
 	s := &revocationRace{store: &commitHistory{memoryStore: newMemoryStore()}, model: newBusyModel(), groups: newCheckedManager().Manager, runs: map[identity.CallID]int{}}
 	for id, name := range map[toolgroups.GroupID]string{"alpha": "t0", "beta": "t3"} {
-		if _, err := s.groups.RegisterGroup("module:a", s.group(id, name)); err != nil {
+		if _, err := grouptest.RegisterGroup(s.groups, "module:a", s.group(id, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,14 +189,14 @@ func (s *revocationRace) createAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, _ := s.Org().Task(id)
-	both := toolgroups.Of("alpha", "beta")
+	task, _ := s.Org().TaskByID(id)
+	both := toolgroups.SetOf("alpha", "beta")
 	createAgent := func(by identity.AgentID, spec org.RoleSpec, first []byte) (identity.RoleID, identity.AgentID) {
 		role, err := s.CreateRole(t.Context(), newCall(identity.ByAgent(by)), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := s.SpawnAgent(t.Context(), newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, first)
+		a, err := s.SpawnAgent(t.Context(), newCall(identity.ByAgent(by)), org.SpawnSpec{Role: role.ID, Brief: taskBrief}, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +213,7 @@ func (s *revocationRace) createAgents(t *testing.T) {
 
 // changeRights makes one of five changes that revoke or restore permissions.
 func (s *revocationRace) changeRights(n int) error {
-	both, beta := toolgroups.Of("alpha", "beta"), toolgroups.Of("beta")
+	both, beta := toolgroups.SetOf("alpha", "beta"), toolgroups.SetOf("beta")
 	var err error
 	switch n {
 	case 0:
@@ -232,13 +233,13 @@ func (s *revocationRace) changeRights(n int) error {
 // unregisterBriefly unregisters a group and registers it again after the
 // workers had turns without it.
 func (s *revocationRace) unregisterBriefly() error {
-	if err := s.UnregisterGroup("module:a", "alpha"); err != nil {
+	if err := grouptest.UnregisterGroup(s.GroupManager(), "module:a", "alpha"); err != nil {
 		return err
 	}
 	after := s.store.LastSeq()
 	s.model.waitTurns(2, s.workers...)
 	s.absences = append(s.absences, absence{after, s.store.LastSeq(), "t0"})
-	_, err := s.RegisterGroup("module:a", s.group("alpha", "t0"))
+	_, err := grouptest.RegisterGroup(s.GroupManager(), "module:a", s.group("alpha", "t0"))
 	return err
 }
 

@@ -51,7 +51,7 @@ func newRootFixture(t *testing.T) *rootFixture {
 		t.Fatal(err)
 	}
 	f.applyCommits()
-	task, _ := f.rt.Org().Task(id)
+	task, _ := f.rt.Org().TaskByID(id)
 	f.root = task.Top
 	v, err := f.callWith(f.root, "create_role", createRoleArgs("manager", &ids{"*"}, &ids{"*"}))
 	if err != nil || v.code != "" {
@@ -136,7 +136,7 @@ func TestRoot_NameRejectedInConfiguration(t *testing.T) {
 	defer s.Close()
 	rt := s.system.(*runtime.Runtime)
 	for _, name := range rootLookalikes(t) {
-		err := rt.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "first"}, {Name: name}}})
+		err := rt.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "first"}, {Name: name}}})
 		if errcode.CodeOf(err) != errcode.InvalidRole {
 			t.Errorf("%+q: %v", name, err)
 		}
@@ -172,7 +172,7 @@ func (f *rootFixture) checkRoot(t *testing.T) {
 	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).VisibleTools()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
 		t.Errorf("root sees %v, want %v", got, want)
 	}
-	a, ok := f.rt.Org().Agent(f.root)
+	a, ok := f.rt.Org().AgentByID(f.root)
 	if !ok || !a.Root || a.Role != org.RootRole || a.Parent != "" || a.Status != org.Active {
 		t.Errorf("root is %+v", a)
 	}
@@ -190,8 +190,8 @@ func (f *rootFixture) checkRoot(t *testing.T) {
 // through any interface, by any spelling of its name or by its ids.
 func TestRoot_CannotBeChanged(t *testing.T) {
 	f := newRootFixture(t)
-	a, _ := f.rt.Org().Agent(f.root)
-	all := toolgroups.All()
+	a, _ := f.rt.Org().AgentByID(f.root)
+	all := toolgroups.AllGroups()
 	refs := append(rootLookalikes(t), string(f.root), string(a.Task), "", "*", org.CreatorOperator, org.CreatorConfig)
 	for _, ref := range refs {
 		for by, who := range map[string]identity.AgentID{"root": f.root, "manager": f.manager} {
@@ -216,7 +216,7 @@ func TestRoot_CannotBeChanged(t *testing.T) {
 
 // operatorChanges tries all changes that an operator can make and returns their
 // errors.
-func (f *rootFixture) operatorChanges(t *testing.T, ref string, all *toolgroups.Set) map[string]error {
+func (f *rootFixture) operatorChanges(t *testing.T, ref string, all *toolgroups.GroupSet) map[string]error {
 	tries := map[string]error{}
 	_, _, tries["update"] = f.rt.UpdateRole(operator, identity.RoleID(ref), org.RoleSpec{Use: all, Grant: all}, false)
 	_, _, tries["rename"] = f.rt.UpdateRole(operator, identity.RoleID(ref), org.RoleSpec{Name: "leaf"}, false)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -25,7 +26,7 @@ type revocation struct {
 	remaining []string
 }
 
-var onlyBeta = toolgroups.Of("beta")
+var onlyBeta = toolgroups.SetOf("beta")
 
 var revocations = []revocation{
 	{"group of the role", func(w *workerFixture) error {
@@ -44,7 +45,7 @@ var revocations = []revocation{
 		_, err := w.DeleteRole(operator, w.manager, false)
 		return err
 	}, nil},
-	{"registration of the group", func(w *workerFixture) error { return w.UnregisterGroup("module:a", "alpha") }, []string{"t3"}},
+	{"registration of the group", func(w *workerFixture) error { return grouptest.UnregisterGroup(w.GroupManager(), "module:a", "alpha") }, []string{"t3"}},
 }
 
 // terminations are revocations after which the agent does not exist.
@@ -53,11 +54,11 @@ var terminations = []revocation{
 		return w.TerminateAgent(context.Background(), newCall(operator), w.agent, "revoked")
 	}, nil},
 	{"parent agent", func(w *workerFixture) error {
-		a, _ := w.Org().Agent(w.agent)
+		a, _ := w.Org().AgentByID(w.agent)
 		return w.TerminateAgent(context.Background(), newCall(operator), a.Parent, "revoked")
 	}, nil},
 	{"task", func(w *workerFixture) error {
-		a, _ := w.Org().Agent(w.agent)
+		a, _ := w.Org().AgentByID(w.agent)
 		return w.CancelTask(context.Background(), a.Task, "revoked")
 	}, nil},
 }
@@ -88,8 +89,8 @@ func newWorkerFixture(store journal.Store, m model.Model) (*workerFixture, error
 	if err != nil {
 		return nil, err
 	}
-	task, _ := w.Org().Task(id)
-	both := toolgroups.Of("alpha", "beta")
+	task, _ := w.Org().TaskByID(id)
+	both := toolgroups.SetOf("alpha", "beta")
 	var manager identity.AgentID
 	if w.manager, manager, err = w.createAgent(task.Top, org.RoleSpec{Name: "manager", Use: &both, Grant: &both}); err == nil {
 		w.role, w.agent, err = w.createAgent(manager, org.RoleSpec{Name: "worker", Use: &both})
@@ -103,7 +104,7 @@ func (f *workerFixture) createAgent(by identity.AgentID, spec org.RoleSpec) (ide
 	if err != nil {
 		return "", "", err
 	}
-	spawned, err := f.SpawnAgent(context.Background(), newCall(identity.ByAgent(by)), org.Spawn{Role: role.ID, Brief: taskBrief}, nil)
+	spawned, err := f.SpawnAgent(context.Background(), newCall(identity.ByAgent(by)), org.SpawnSpec{Role: role.ID, Brief: taskBrief}, nil)
 	return role.ID, spawned.ID, err
 }
 
@@ -120,7 +121,7 @@ func TestRevocation_BetweenDecisionAndStart(t *testing.T) {
 			defer w.Close()
 			for _, name := range []string{"t0", "t3"} {
 				rec := &stubRecorder{before: w.revokeOnce(t, r)}
-				out, err := w.Gate().Call(t.Context(), identity.ByAgent(w.agent), []gate.Request{newRequest(name, `{}`)}, rec)
+				out, err := w.Gate().Call(t.Context(), identity.ByAgent(w.agent), []gate.CallRequest{newRequest(name, `{}`)}, rec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -234,7 +235,7 @@ func TestGate_DeniesWhenDecisionKeepsChanging(t *testing.T) {
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	out, err := w.Gate().Call(ctx, identity.ByAgent(w.agent), []gate.Request{newRequest("t0", `{}`)}, rec)
+	out, err := w.Gate().Call(ctx, identity.ByAgent(w.agent), []gate.CallRequest{newRequest("t0", `{}`)}, rec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package property_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ const (
 	ruleOwner                           // a group id is bound to its owner when it was written
 	ruleServer                          // a role's server restricts it and everything it limits
 	ruleToolGated                       // a tool-gated role gates everything it limits
+	ruleName                            // names that roles of the operator have or had are kept for the operator
 )
 
 // weakenedOrg is an organization with rules disabled, used with the real gate
@@ -48,6 +50,7 @@ type weakenedOrg struct {
 	groups       *toolgroups.Manager
 	log          *commitLog
 	roles        map[identity.RoleID]*org.Role
+	kept         map[string]bool // names that roles of the operator have or had
 	agents       map[identity.AgentID]*org.Agent
 	tasks        map[identity.TaskID]*org.Task
 }
@@ -57,7 +60,7 @@ func newWeakenedEnv(off ruleSet) (*attackEnv, error) {
 	s := emptyAttackEnv()
 	x := &weakenedOrg{
 		off: off, groups: s.groups.Manager, log: &s.log,
-		roles: map[identity.RoleID]*org.Role{}, agents: map[identity.AgentID]*org.Agent{}, tasks: map[identity.TaskID]*org.Task{},
+		roles: map[identity.RoleID]*org.Role{}, kept: map[string]bool{}, agents: map[identity.AgentID]*org.Agent{}, tasks: map[identity.TaskID]*org.Task{},
 	}
 	var err error
 	x.gate, err = gate.New(gate.Config{Groups: x.groups, Directory: x, Log: slog.New(slog.DiscardHandler)})
@@ -80,9 +83,9 @@ func (o *weakenedOrg) disabled(r ruleSet) bool { return o.off&r != 0 }
 
 // bound returns a set as it was written or, without ruleOwner, with the current
 // owners.
-func (o *weakenedOrg) bound(s toolgroups.Set, owners map[toolgroups.GroupID]toolgroups.Owner) toolgroups.BoundSet {
+func (o *weakenedOrg) bound(s toolgroups.GroupSet, owners map[toolgroups.GroupID]toolgroups.GroupOwner) toolgroups.BoundSet {
 	if o.disabled(ruleOwner) {
-		return o.groups.Snapshot().BindSet(s)
+		return o.groups.CurrentSnapshot().BindSet(s)
 	}
 	return toolgroups.BoundSet{Set: s, Owners: owners}
 }
@@ -147,8 +150,8 @@ func (o *weakenedOrg) grantLimits(a *org.Agent) []toolgroups.BoundSet {
 	return append(append(o.parentGrants(a), o.creatorGrants(r)...), o.grant(r))
 }
 
-// Resolve implements gate.Directory.
-func (o *weakenedOrg) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
+// ResolveView implements gate.ViewResolver.
+func (o *weakenedOrg) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
 	ref := new(toolgroups.ViewRef)
 	a, ok := o.activeAgent(p.Agent)
 	if !ok {
@@ -156,8 +159,8 @@ func (o *weakenedOrg) Resolve(p identity.Principal) (*toolgroups.ViewRef, string
 	}
 	if a.Root {
 		ref.PublishView(o.compile(toolgroups.BoundSet{
-			Set:    toolgroups.Of(toolgroups.OrgManagement),
-			Owners: map[toolgroups.GroupID]toolgroups.Owner{toolgroups.OrgManagement: toolgroups.Builtin},
+			Set:    toolgroups.SetOf(toolgroups.OrgManagement),
+			Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.OrgManagement: toolgroups.Builtin},
 		}, nil))
 		return ref, ""
 	}
@@ -202,7 +205,7 @@ func (o *weakenedOrg) serverLimits(a *org.Agent) []toolgroups.BoundSet {
 	var list []toolgroups.BoundSet
 	for _, r := range o.boundingRoles(a) {
 		if r.Server != "" && !o.disabled(ruleServer) {
-			list = append(list, toolgroups.BoundSet{Set: toolgroups.All(), Only: toolgroups.Server(r.Server)})
+			list = append(list, toolgroups.BoundSet{Set: toolgroups.AllGroups(), Only: toolgroups.ServerOwner(r.Server)})
 		}
 	}
 	return list
@@ -214,7 +217,7 @@ func (o *weakenedOrg) isToolGated(a *org.Agent) bool {
 }
 
 func (o *weakenedOrg) compile(use toolgroups.BoundSet, limits []toolgroups.BoundSet) *toolgroups.View {
-	return o.groups.Snapshot().Compile(use, limits...)
+	return o.groups.CurrentSnapshot().Compile(use, limits...)
 }
 
 func (o *weakenedOrg) activeAgent(id identity.AgentID) (*org.Agent, bool) {
@@ -225,12 +228,12 @@ func (o *weakenedOrg) activeAgent(id identity.AgentID) (*org.Agent, bool) {
 var errRejected = errcode.New(errcode.InsufficientPermissions, "rejected")
 
 // covered reports whether all limits cover a set.
-func (o *weakenedOrg) covered(limits []toolgroups.BoundSet, set toolgroups.Set) bool {
+func (o *weakenedOrg) covered(limits []toolgroups.BoundSet, set toolgroups.GroupSet) bool {
 	return !slices.ContainsFunc(limits, func(b toolgroups.BoundSet) bool { return !b.Set.Covers(set) })
 }
 
 // logRecord adds a record to the commit log.
-func (o *weakenedOrg) logRecord(kind org.Kind, key string, v any) {
+func (o *weakenedOrg) logRecord(kind org.RecordKind, key string, v any) {
 	o.log.add([]journal.Record{{Kind: string(kind), Key: key, Value: mustJSON(v)}}, nil)
 }
 
@@ -246,7 +249,7 @@ func (o *weakenedOrg) FindRole(_ context.Context, _ tool.Call, name string) (*or
 
 // CreateRole implements builtin.RoleManager and system.
 func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
-	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
+	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
 	if old, ok := o.roles[id]; ok {
 		return *old, nil
 	}
@@ -265,6 +268,9 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 	if err := org.CheckRoleName(spec.Name); err != nil || same != nil {
 		return org.Role{}, errors.Join(err, errRejected)
 	}
+	if !o.disabled(ruleName) && o.kept[r.Name] && r.CreatedBy != org.CreatorOperator {
+		return org.Role{}, errRejected
+	}
 	if !o.disabled(ruleUse) && !o.covered(limits, r.Use) || !o.disabled(ruleGrant) && !o.covered(limits, r.Grant) {
 		return org.Role{}, errRejected
 	}
@@ -274,7 +280,7 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 // setGroups sets the groups of a role, with defaults for those left out.
 func (o *weakenedOrg) setGroups(r *org.Role, spec org.RoleSpec, limits []toolgroups.BoundSet) {
 	if spec.Use == nil {
-		all := toolgroups.All()
+		all := toolgroups.AllGroups()
 		for _, b := range limits {
 			all = all.Intersect(b.Set)
 		}
@@ -299,19 +305,23 @@ func (o *weakenedOrg) setLimits(r *org.Role, spec org.RoleSpec) {
 
 // storeRole stores a role with the current owners of its groups.
 func (o *weakenedOrg) storeRole(r *org.Role) org.Role {
-	r.GroupOwners = o.groups.Snapshot().BindSet(toolgroups.Of(append(r.Use.IDs(), r.Grant.IDs()...)...)).Owners
+	r.GroupOwners = o.groups.CurrentSnapshot().BindSet(toolgroups.SetOf(append(r.Use.GroupIDs(), r.Grant.GroupIDs()...)...)).Owners
 	o.roles[r.ID] = r
+	if r.CreatedBy == org.CreatorOperator {
+		o.kept[r.Name] = true
+	}
 	o.logRecord(org.KindRole, string(r.ID), r)
 	return *r
 }
 
 // UpdateRole implements system.
-func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec org.RoleSpec, _ bool) (org.Role, org.Diff, error) {
+func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec org.RoleSpec, _ bool) (org.Role, org.PermissionDiff, error) {
 	old, ok := o.role(id)
 	if !ok {
 		return org.Role{}, nil, errRejected
 	}
 	next := *old
+	next.Name = cmp.Or(spec.Name, old.Name)
 	if spec.Use != nil {
 		next.Use = *spec.Use
 	}
@@ -323,7 +333,7 @@ func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec 
 }
 
 // DeleteRole implements system.
-func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ bool) (org.Diff, error) {
+func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ bool) (org.PermissionDiff, error) {
 	old, ok := o.role(id)
 	if !ok {
 		return nil, errRejected
@@ -337,10 +347,10 @@ func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ boo
 // StartTask implements system.
 func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	id := identity.TaskID(identity.NewID())
-	all := toolgroups.BoundSet{Set: toolgroups.All()}
+	all := toolgroups.BoundSet{Set: toolgroups.AllGroups()}
 	t := &org.Task{ID: id, Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
 	if spec.Groups != nil {
-		t.Groups = o.groups.Snapshot().BindSet(*spec.Groups)
+		t.Groups = o.groups.CurrentSnapshot().BindSet(*spec.Groups)
 	}
 	if caller, ok := o.role(spec.Caller.Role); ok {
 		t.Ceiling = toolgroups.BoundSet{Set: caller.Use, Owners: caller.GroupOwners}
@@ -357,8 +367,8 @@ func (o *weakenedOrg) addAgent(a *org.Agent) {
 }
 
 // SpawnAgent implements builtin.AgentManager.
-func (o *weakenedOrg) SpawnAgent(_ context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
-	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
+func (o *weakenedOrg) SpawnAgent(_ context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
+	id := identity.AgentID(identity.DeriveID(string(c.ID), "agent"))
 	out := org.SpawnResult{ID: id, Role: s.Role}
 	if o.agents[id] != nil {
 		return out, nil
@@ -375,7 +385,7 @@ func (o *weakenedOrg) SpawnAgent(_ context.Context, c tool.Call, s org.Spawn, fi
 }
 
 // checkSpawn returns an error if an agent may not spawn another.
-func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.Spawn) error {
+func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.SpawnSpec) error {
 	r, ok := o.role(s.Role)
 	if !ok || s.Brief.Check() != nil {
 		return errRejected
@@ -489,6 +499,7 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"grant inherited by another owner", ruleOwner, violationEffect, false},
 		{"role uses a tool of another server", ruleServer, violationEffect, false},
 		{"task uses a tool of another server than its caller", ruleServer, violationEffect, true},
+		{"agent takes a name of the operator", ruleName, violationName, false},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}
 	for _, tt := range tests {

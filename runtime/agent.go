@@ -128,8 +128,15 @@ func (a *actor) readInbox(ctx context.Context) error {
 	return nil
 }
 
-// askModel requests one answer from the model and acts on it.
+// askModel waits until the disk has room, requests one answer from the model and acts
+// on it.
 func (a *actor) askModel(ctx context.Context) error {
+	if err := a.rt.disk.wait(ctx, 0); err != nil {
+		return err
+	}
+	if err := a.rt.recorded.check(a.rt.recorded.taskOwner(a.task), 0); err != nil {
+		return a.fail(err)
+	}
 	answer, err := a.generate(ctx)
 	switch {
 	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
@@ -201,16 +208,21 @@ func (a *actor) finish(answer *model.Answer) error {
 // with the first intents, or with a nil answer those an earlier process left
 // open.
 func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
-	calls := a.state.pending
+	calls, refused := a.state.pending, a.state.refused
 	if answer != nil {
-		calls = answer.Calls
+		calls, refused = answer.Calls, refusedCall(answer)
 	}
-	requests := make([]gate.Request, len(calls))
+	requests := make([]gate.CallRequest, len(calls))
 	for i, c := range calls {
 		requests[i].ID, requests[i].Name, requests[i].Args = c.ID, c.Name, c.Args
 		requests[i].Effect, requests[i].Started = a.state.started[c.ID]
+		if refused != nil && c.ID == refused.id {
+			requests[i].Refusal = refused.reason
+		}
 	}
-	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, &recorder{a: a, answer: answer})
+	r := &recorder{a: a, answer: answer, hold: diskHold{guard: a.rt.disk}}
+	defer r.hold.end()
+	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, r)
 	return err
 }
 
@@ -246,6 +258,6 @@ func (a *actor) commit(b *journal.Batch) error {
 }
 
 // event returns an event of this agent.
-func (a *actor) event(body journal.Body) journal.Event {
+func (a *actor) event(body journal.EventBody) journal.Event {
 	return journal.Event{At: a.rt.now(), Task: a.agent.Task, Agent: a.agent.ID, Role: a.role, Body: body}
 }

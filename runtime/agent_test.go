@@ -256,7 +256,7 @@ func TestAgent_FailedRootTurnFailsTask(t *testing.T) {
 
 func TestAgent_RoundLimitOfRole(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer { return callTools("put_artifact", obj{"type": "t", "content": 1}) }))
-	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet("artifact"), Limits: org.Limits{Rounds: 2}}); err != nil {
+	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet("artifact"), Limits: org.AgentLimits{Rounds: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	fx.wantResult(t, fx.run(t, org.TaskSpec{Role: "worker"}), "", errcode.MaxToolRounds)
@@ -351,7 +351,7 @@ func TestAbort_IsSilentAndAgentContinues(t *testing.T) {
 			}
 			<-cut
 			fx.waitEvent(t, func(e journal.Event) bool {
-				f, ok := e.Body.(journal.Failed)
+				f, ok := e.Body.(journal.TurnFailed)
 				return ok && f.Code == errcode.TurnAborted
 			})
 			fx.send(t, agent, `"two"`)

@@ -18,7 +18,7 @@ import (
 // collect reads a model's stream to its end and passes each delta to show,
 // unless show is nil. Panics and malformed answers of the model are returned as
 // errors.
-func collect(ctx context.Context, m model.Model, r model.Request, show func(model.Delta)) (answer *model.Answer, err error) {
+func collect(ctx context.Context, m model.Model, r model.Request, show func(model.AnswerDelta)) (answer *model.Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			answer, err = nil, failedCall(fmt.Errorf("model panicked: %v\n%s", p, debug.Stack()))
@@ -48,8 +48,32 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	own.Text, own.Value, own.Reasoning = chat.CleanText(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
 	own.Plan, own.PlanError = nil, "" // set by the runtime only
 	own.Usage = own.Usage.Clamp()
-	own.Calls = slices.Clone(answer.Calls)
+	own.Calls, own.DroppedCalls = slices.Clone(answer.Calls), 0
 	return &own, nil
+}
+
+// limitCalls drops the calls of an answer beyond limit. The first of them stays, so that
+// the model reads why it is denied.
+func limitCalls(answer *model.Answer, limit int) {
+	if n := len(answer.Calls); n > limit {
+		answer.Calls, answer.DroppedCalls = answer.Calls[:limit+1], n-limit
+	}
+}
+
+// refused is a call that is denied because its answer had too many calls.
+type refused struct {
+	id     identity.CallID
+	reason error
+}
+
+// refusedCall returns the call of an answer that is denied, nil if none was dropped.
+func refusedCall(a *model.Answer) *refused {
+	n := len(a.Calls)
+	if a.DroppedCalls == 0 || n == 0 {
+		return nil
+	}
+	return &refused{a.Calls[n-1].ID, errcode.New(errcode.LimitExceeded,
+		"the answer had %d calls, and one answer may have %d; %d were dropped: make them in later answers", n-1+a.DroppedCalls, n-1, a.DroppedCalls)}
 }
 
 // failedCall returns err as a failure of the model, unless it has an error code
@@ -67,7 +91,7 @@ func (a *actor) assignCallIDs(calls []model.Call) {
 	now := a.rt.now()
 	for i := range calls {
 		c := &calls[i]
-		c.ID = identity.CallID(identity.DeriveAt(now, string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
+		c.ID = identity.CallID(identity.DeriveIDAt(now, string(a.agent.ID), strconv.Itoa(a.state.answers), strconv.Itoa(i)))
 		switch {
 		case len(c.Args) == 0:
 			c.Args = json.RawMessage(`{}`)

@@ -62,16 +62,16 @@ type ArtifactStore struct {
 	org        *org.Org
 	commit     func(*journal.Batch) (uint64, error)
 	now        func() time.Time
-	limits     func() Storage // the active limits
-	references blobReferences // that are not on disk yet
+	limits     func() StorageLimits // the active limits
+	references blobReferences       // that are not on disk yet
 }
 
-// Artifacts returns the store of artifacts.
-func (rt *Runtime) Artifacts() *ArtifactStore { return rt.artifacts }
+// ArtifactStore returns the store of artifacts.
+func (rt *Runtime) ArtifactStore() *ArtifactStore { return rt.artifacts }
 
-// Get returns an artifact and its content by id or reference. Errors:
+// ReadArtifact returns an artifact and its content by id or reference. Errors:
 // artifact_not_found.
-func (s *ArtifactStore) Get(ctx context.Context, ref string) (Artifact, []byte, error) {
+func (s *ArtifactStore) ReadArtifact(ctx context.Context, ref string) (Artifact, []byte, error) {
 	a, err := readRecord[Artifact](ctx, s.store, kindArtifact, strings.TrimPrefix(ref, refPrefix), errcode.ArtifactNotFound)
 	if err != nil {
 		return a, nil, err
@@ -111,7 +111,7 @@ func (s *ArtifactStore) limit() int64 { return s.limits().ArtifactBytes }
 func (s *ArtifactStore) ownerFields(by identity.Principal) (Artifact, bool) {
 	switch by.Kind {
 	case identity.Agent:
-		agent, ok := s.org.Agent(by.Agent)
+		agent, ok := s.org.AgentByID(by.Agent)
 		return Artifact{Task: agent.Task, By: agent.ID}, ok
 	case identity.Caller:
 		return Artifact{Caller: by.String(), Owner: by.Key()}, org.CheckCaller(by) == nil
@@ -162,10 +162,18 @@ func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 	if !ok {
 		return "", errcode.New(errcode.AgentNotFound, "put artifact: %s not found", c.By)
 	}
-	record, put, err := store.newRecords(identity.Derive(string(c.ID), "artifact"), owner, a)
+	record, put, err := store.newRecords(identity.DeriveID(string(c.ID), "artifact"), owner, a)
 	if err != nil {
 		return "", err
 	}
+	if err := h.rt.recorded.checkPrincipal(c.By, record.Size); err != nil {
+		return "", err
+	}
+	hold := diskHold{guard: h.rt.disk}
+	if err := hold.replace(int64(record.Size), h.rt.disk.hold); err != nil { // the content may come from a file
+		return "", err
+	}
+	defer hold.end()
 	err = h.rt.change(c.By, func(b *journal.Batch) error {
 		store.references.add(record.Blob)
 		b.Put = put
@@ -181,7 +189,7 @@ func (h *ToolHost) GetArtifact(ctx context.Context, c tool.Call, ref string) (*b
 	if !ok {
 		return nil, nil
 	}
-	a, content, err := h.rt.artifacts.Get(ctx, ref)
+	a, content, err := h.rt.artifacts.ReadArtifact(ctx, ref)
 	if errcode.CodeOf(err) == errcode.ArtifactNotFound || err == nil && !a.sameOwner(owner) {
 		return nil, nil
 	}

@@ -81,11 +81,11 @@ func (fx *fixture) contents(t *testing.T) []string {
 // checkArtifacts checks that every artifact has its content.
 func (fx *fixture) checkArtifacts(t *testing.T) {
 	t.Helper()
-	for a, err := range fx.Artifacts().ListArtifacts(t.Context(), "") {
+	for a, err := range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, content, err := fx.Artifacts().Get(t.Context(), a.ID); err != nil || hashOf(content) != a.Blob || len(content) != a.Size {
+		if _, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), a.ID); err != nil || hashOf(content) != a.Blob || len(content) != a.Size {
 			t.Errorf("artifact %s has the content %q (%v)", a.ID, content, err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestPutArtifact_EnforcesSizeLimits(t *testing.T) {
 				}
 				return
 			}
-			got, content, err := fx.Artifacts().Get(t.Context(), ref)
+			got, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), ref)
 			if err != nil || got.MediaType != c.kind || len(content) != got.Size || len(content) != len(c.put.Data)+len(c.put.Value) {
 				t.Errorf("got %+v, %v, want type %s", got, err, c.kind)
 			}
@@ -136,7 +136,7 @@ func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := fx.Artifacts().PutBlob([]byte("a future task")); err != nil {
+	if _, err := fx.ArtifactStore().PutBlob([]byte("a future task")); err != nil {
 		t.Fatal(err)
 	}
 	fx.putOrphan(t, []byte("orphan"))
@@ -150,7 +150,7 @@ func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 	t.Run("dry run counts only", func(t *testing.T) {
 		want := swept
 		want.DryRun = true
-		if got, err := fx.Artifacts().CollectGarbage(t.Context(), true); err != nil || got != want {
+		if got, err := fx.ArtifactStore().CollectGarbage(t.Context(), true); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 		if diff := cmp.Diff(fx.contents(t), before); diff != "" {
@@ -158,7 +158,7 @@ func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 		}
 	})
 	t.Run("referenced contents stay", func(t *testing.T) {
-		if got, err := fx.Artifacts().CollectGarbage(t.Context(), false); err != nil || got != swept {
+		if got, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); err != nil || got != swept {
 			t.Errorf("got %+v, %v, want %+v", got, err, swept)
 		}
 		if diff := cmp.Diff(fx.contents(t), []string{`"second try"`, "a future task", "configuration", "named by an event"}); diff != "" {
@@ -167,19 +167,19 @@ func TestCollectGarbage_RemovesUnreferencedContents(t *testing.T) {
 		fx.checkArtifacts(t)
 	})
 	t.Run("a second run finds nothing", func(t *testing.T) {
-		if got, err := fx.Artifacts().CollectGarbage(t.Context(), false); err != nil || got != (runtime.SweepResult{}) {
+		if got, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); err != nil || got != (runtime.SweepResult{}) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 	t.Run("a pinned content is removed by the next process", func(t *testing.T) {
 		dir := fastTempDir(t)
 		first := fixtureConfig{dir: dir}.openWithWorker(t)
-		if _, err := first.Artifacts().PutBlob([]byte("a future task")); err != nil {
+		if _, err := first.ArtifactStore().PutBlob([]byte("a future task")); err != nil {
 			t.Fatal(err)
 		}
 		first.shutdown(t)
 		second := openFixture(t, dir, answerFunc(mixedWorkload))
-		if got, err := second.Artifacts().CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 {
+		if got, err := second.ArtifactStore().CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
@@ -224,14 +224,14 @@ func TestCollectGarbage_KeepsContentsReferencedMeanwhile(t *testing.T) {
 	s.onFollow = func() {
 		calls++
 		fx.put(t, "put")
-		if _, err := fx.Artifacts().PutBlob(mustJSON("kept")); err != nil {
+		if _, err := fx.ArtifactStore().PutBlob(mustJSON("kept")); err != nil {
 			t.Error(err)
 		}
-		if _, err := fx.Artifacts().CollectGarbage(t.Context(), false); errcode.CodeOf(err) != errcode.Conflict {
+		if _, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); errcode.CodeOf(err) != errcode.Conflict {
 			t.Errorf("a second concurrent collection: %v, want a conflict", err)
 		}
 	}
-	if got, err := fx.Artifacts().CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 || calls != 1 {
+	if got, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); err != nil || got.Contents != 1 || calls != 1 {
 		t.Errorf("got %+v, %v after %d calls of the hook", got, err, calls)
 	}
 	s.onFollow = nil
@@ -249,19 +249,19 @@ func TestCollectGarbage_RemovesNothingAfterReadError(t *testing.T) {
 	fx.putOrphan(t, []byte("orphan"))
 	before := fx.contents(t)
 	s.recordsErr = journal.ErrDamaged
-	if _, err := fx.Artifacts().CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
+	if _, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
 	s.recordsErr = nil
 	if _, err := fx.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "artifact", Key: "x", Value: []byte(`{"blob":`)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fx.Artifacts().CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
+	if _, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("with a truncated record: error %v, want ErrDamaged", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := fx.Artifacts().CollectGarbage(ctx, false); !errors.Is(err, context.Canceled) {
+	if _, err := fx.ArtifactStore().CollectGarbage(ctx, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want canceled", err)
 	}
 	if diff := cmp.Diff(fx.contents(t), before); diff != "" {
@@ -279,7 +279,7 @@ func TestCollectGarbage_ConcurrentWithPuts(t *testing.T) {
 	go func() {
 		n := 0
 		for {
-			got, err := fx.Artifacts().CollectGarbage(t.Context(), false)
+			got, err := fx.ArtifactStore().CollectGarbage(t.Context(), false)
 			if err != nil {
 				t.Error(err)
 			}
@@ -330,11 +330,11 @@ func TestCollectGarbage_CrashKeepsArtifactsComplete(t *testing.T) {
 			reopened := openFixture(t, dir, answerFunc(mixedWorkload))
 			reopened.checkArtifacts(t)
 			for _, ref := range acknowledged {
-				if _, _, err := reopened.Artifacts().Get(t.Context(), ref); err != nil {
+				if _, _, err := reopened.ArtifactStore().ReadArtifact(t.Context(), ref); err != nil {
 					t.Errorf("crash at commit %d: %s was acknowledged: %v", n, ref, err)
 				}
 			}
-			if _, err := reopened.Artifacts().CollectGarbage(t.Context(), false); err != nil {
+			if _, err := reopened.ArtifactStore().CollectGarbage(t.Context(), false); err != nil {
 				t.Error(err)
 			}
 			reopened.checkArtifacts(t)
@@ -356,7 +356,7 @@ func (fx workerFixture) putAndCollect(t *testing.T) (refs []string) {
 	again := newCall(identity.ByAgent(fx.worker))
 	for i, text := range []string{"first", "second", "", "shared", "first", ""} {
 		if text == "" {
-			_, _ = fx.Artifacts().CollectGarbage(t.Context(), false) // it may crash
+			_, _ = fx.ArtifactStore().CollectGarbage(t.Context(), false) // it may crash
 			continue
 		}
 		call := newCall(identity.ByAgent(fx.worker))

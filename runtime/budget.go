@@ -8,9 +8,9 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Budget limits the model usage of one task, in tokens and in cost. A zero
+// TaskBudget limits the model usage of one task, in tokens and in cost. A zero
 // limit is not enforced.
-type Budget struct {
+type TaskBudget struct {
 	Tokens int64
 	Cost   model.Money
 }
@@ -41,7 +41,7 @@ type reservation struct {
 // Errors: budget_exceeded.
 func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
 	limit := rt.settings.Load().Budget
-	if limit == (Budget{}) {
+	if limit == (TaskBudget{}) {
 		return reservation{}, nil
 	}
 	run, err := rt.taskSpending(ctx, id)
@@ -52,7 +52,7 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 }
 
 // reserve reserves tokens of a task's budget. Errors: budget_exceeded.
-func (t *tracker) reserve(run *taskRun, limit Budget, need int64) (reservation, error) {
+func (t *tracker) reserve(run *taskRun, limit TaskBudget, need int64) (reservation, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := &run.spent
@@ -77,7 +77,7 @@ func (r reservation) release() {
 }
 
 // spend replaces the reservation by the actual usage.
-func (r reservation) spend(u model.Usage) {
+func (r reservation) spend(u model.TokenUsage) {
 	if r.run == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (r reservation) spend(u model.Usage) {
 }
 
 // add adds usage. Usage is clamped by collect, so the sums do not overflow.
-func (s *taskUsage) add(u model.Usage) {
+func (s *taskUsage) add(u model.TokenUsage) {
 	s.tokens += int64(u.Input) + int64(u.Output)
 	s.cost += u.Cost
 }
@@ -123,7 +123,7 @@ func (t *tracker) spending(id identity.TaskID) (run *taskRun, loaded bool) {
 }
 
 // setSpendingBefore adds the usage of earlier processes to that of a task, once.
-func (t *tracker) setSpendingBefore(run *taskRun, before model.Usage) {
+func (t *tracker) setSpendingBefore(run *taskRun, before model.TokenUsage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !run.spent.loaded {

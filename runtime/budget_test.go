@@ -20,12 +20,12 @@ import (
 )
 
 // withBudget returns a configuration with a budget.
-func withBudget(b runtime.Budget) func(*runtime.Config) {
+func withBudget(b runtime.TaskBudget) func(*runtime.Config) {
 	return func(c *runtime.Config) { c.Budget = b }
 }
 
 func TestBudget_TooSmallForFirstRequest(t *testing.T) {
-	fx := fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 100}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
+	fx := fixtureConfig{configure: withBudget(runtime.TaskBudget{Tokens: 100}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
 		t.Error("the model was called")
 		return endWith("done")
 	}))}.open(t)
@@ -56,10 +56,10 @@ func newTwoWorkers(t *testing.T) *twoWorkers {
 		c.asked <- r.Self.ID
 		err := <-c.answer
 		a := waitForMessage()
-		a.Usage = model.Usage{Input: 10, Output: 10}
+		a.Usage = model.TokenUsage{Input: 10, Output: 10}
 		return a, err
 	})
-	c.fixture = fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 150_000}), model: withWindow(1_000_000, answer)}.open(t)
+	c.fixture = fixtureConfig{configure: withBudget(runtime.TaskBudget{Tokens: 150_000}), model: withWindow(1_000_000, answer)}.open(t)
 	id := c.start(t, org.TaskSpec{})
 	c.first = c.spawnAgent(t, c.topAgent(t, id), org.RoleSpec{Name: "first", Use: groupSet()})
 	c.second = c.spawnAgent(t, c.topAgent(t, id), org.RoleSpec{Name: "second", Use: groupSet()})
@@ -75,10 +75,10 @@ func (c *twoWorkers) sendLarge(t *testing.T, to identity.AgentID) {
 // and returns the message.
 func (c *twoWorkers) waitBudgetExceeded(t *testing.T, id identity.AgentID) string {
 	e := c.waitEvent(t, func(e journal.Event) bool {
-		_, failed := e.Body.(journal.Failed)
+		_, failed := e.Body.(journal.TurnFailed)
 		return failed && e.Agent == id
 	})
-	failed := e.Body.(journal.Failed)
+	failed := e.Body.(journal.TurnFailed)
 	if failed.Code != errcode.BudgetExceeded {
 		t.Errorf("the turn fails with %s: %s", failed.Code, failed.Message)
 	}
@@ -116,9 +116,9 @@ func TestBudget_ReservesConcurrentRequests(t *testing.T) {
 }
 
 // endsRequest reports whether an event ends a model request.
-func endsRequest(b journal.Body) bool {
+func endsRequest(b journal.EventBody) bool {
 	switch b.(type) {
-	case journal.ModelAnswered, journal.Failed:
+	case journal.ModelAnswered, journal.TurnFailed:
 		return true
 	}
 	return false
@@ -137,7 +137,7 @@ func TestBudget_CountsUsageBeforeRestart(t *testing.T) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	})
-	cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{look}, configure: withBudget(runtime.Budget{Tokens: 250_000}), model: withWindow(1_000_000, answerFunc(func(r model.Request) model.Answer {
+	cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{look}, configure: withBudget(runtime.TaskBudget{Tokens: 250_000}), model: withWindow(1_000_000, answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) > 0 {
 			t.Error("the model was called beyond the budget")
 		}
@@ -161,24 +161,24 @@ func TestBudget_CountsUsageBeforeRestart(t *testing.T) {
 func TestBudget_SumsNeitherDecreaseNorOverflow(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		bound   runtime.Budget
-		usage   []model.Usage // of the answers; the last one repeats
-		answers int           // before the limit is reached; 0 means some
+		bound   runtime.TaskBudget
+		usage   []model.TokenUsage // of the answers; the last one repeats
+		answers int                // before the limit is reached; 0 means some
 	}{
-		{"counted tokens", runtime.Budget{Tokens: 60_000}, []model.Usage{{Input: 20_000, Output: 1_000}}, 2},
-		{"cached tokens", runtime.Budget{Tokens: 60_000}, []model.Usage{{Input: 20_000, Cached: 20_000, Output: 1_000}}, 2},
-		{"uncounted tokens", runtime.Budget{Tokens: 20_000}, []model.Usage{{}}, 0},
-		{"negative tokens", runtime.Budget{Tokens: 20_000}, []model.Usage{{Input: -1 << 40, Output: -1 << 40, Cached: -1}}, 0},
-		{"maximal tokens", runtime.Budget{Tokens: math.MaxInt64 - 5_000}, []model.Usage{{Input: math.MaxInt, Output: math.MaxInt}}, -1},
-		{"more tokens than the limit", runtime.Budget{Tokens: 1 << 27}, []model.Usage{{Input: math.MaxInt, Output: math.MaxInt}}, 1},
-		{"cost", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: 400}}, 3},
-		{"negative cost", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: 999}, {Input: 1, Cost: -999}, {Input: 1, Cost: 1}}, 3},
-		{"maximal cost", runtime.Budget{Cost: 1_000}, []model.Usage{{Input: 1, Cost: math.MaxInt64}}, 1},
-		{"cost, with tokens within the limit", runtime.Budget{Tokens: 1 << 40, Cost: 1_000}, []model.Usage{{Input: 1, Cost: 1_000}}, 1},
+		{"counted tokens", runtime.TaskBudget{Tokens: 60_000}, []model.TokenUsage{{Input: 20_000, Output: 1_000}}, 2},
+		{"cached tokens", runtime.TaskBudget{Tokens: 60_000}, []model.TokenUsage{{Input: 20_000, Cached: 20_000, Output: 1_000}}, 2},
+		{"uncounted tokens", runtime.TaskBudget{Tokens: 20_000}, []model.TokenUsage{{}}, 0},
+		{"negative tokens", runtime.TaskBudget{Tokens: 20_000}, []model.TokenUsage{{Input: -1 << 30, Output: -1 << 30, Cached: -1}}, 0},
+		{"maximal tokens", runtime.TaskBudget{Tokens: math.MaxInt64 - 5_000}, []model.TokenUsage{{Input: math.MaxInt, Output: math.MaxInt}}, -1},
+		{"more tokens than the limit", runtime.TaskBudget{Tokens: 1 << 27}, []model.TokenUsage{{Input: math.MaxInt, Output: math.MaxInt}}, 1},
+		{"cost", runtime.TaskBudget{Cost: 1_000}, []model.TokenUsage{{Input: 1, Cost: 400}}, 3},
+		{"negative cost", runtime.TaskBudget{Cost: 1_000}, []model.TokenUsage{{Input: 1, Cost: 999}, {Input: 1, Cost: -999}, {Input: 1, Cost: 1}}, 3},
+		{"maximal cost", runtime.TaskBudget{Cost: 1_000}, []model.TokenUsage{{Input: 1, Cost: math.MaxInt64}}, 1},
+		{"cost, with tokens within the limit", runtime.TaskBudget{Tokens: 1 << 40, Cost: 1_000}, []model.TokenUsage{{Input: 1, Cost: 1_000}}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
-			fx := fixtureConfig{tools: []tool.Tool{look}, configure: withBudget(c.bound), model: withWindow(1<<40, answerFunc(func(r model.Request) model.Answer {
+			fx := fixtureConfig{tools: []tool.Tool{look}, configure: withBudget(c.bound), model: withWindow(math.MaxInt32, answerFunc(func(r model.Request) model.Answer {
 				n := answerCount(r)
 				a := callTools("look", obj{"n": n})
 				a.Usage = c.usage[min(n, len(c.usage)-1)]
@@ -213,9 +213,9 @@ func TestBudget_SumsNeitherDecreaseNorOverflow(t *testing.T) {
 }
 
 func TestBudget_CostLimitErrorHasAmounts(t *testing.T) {
-	fx := fixtureConfig{configure: withBudget(runtime.Budget{Cost: 2_500_000_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
+	fx := fixtureConfig{configure: withBudget(runtime.TaskBudget{Cost: 2_500_000_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
 		a := callTools("look", obj{})
-		a.Usage = model.Usage{Input: 5, Cost: 3_000_000_000}
+		a.Usage = model.TokenUsage{Input: 5, Cost: 3_000_000_000}
 		return a
 	}))}.open(t)
 	task := fx.run(t, org.TaskSpec{})
@@ -226,7 +226,7 @@ func TestBudget_CostLimitErrorHasAmounts(t *testing.T) {
 }
 
 func TestBudget_AppliesPerTask(t *testing.T) {
-	fx := fixtureConfig{configure: withBudget(runtime.Budget{Tokens: 60_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
+	fx := fixtureConfig{configure: withBudget(runtime.TaskBudget{Tokens: 60_000}), model: withWindow(100_000, answerFunc(func(model.Request) model.Answer {
 		return withUsage(endWith("done"), 40_000)
 	}))}.open(t)
 	for range 3 {
@@ -247,9 +247,9 @@ func (s *followCounter) FollowTask(ctx context.Context, task identity.TaskID, af
 
 func TestBudget_UnsetReadsNoLog(t *testing.T) {
 	for _, c := range []struct {
-		bound runtime.Budget
+		bound runtime.TaskBudget
 		reads int32
-	}{{runtime.Budget{}, 0}, {runtime.Budget{Tokens: 1 << 40}, 1}} {
+	}{{runtime.TaskBudget{}, 0}, {runtime.TaskBudget{Tokens: 1 << 40}, 1}} {
 		t.Run(fmt.Sprint(c.bound), func(t *testing.T) {
 			log := &followCounter{}
 			fx := fixtureConfig{configure: withBudget(c.bound), wrapStore: func(s journal.Store) journal.Store { log.Store = s; return log }, model: withWindow(100_000, answerFunc(func(r model.Request) model.Answer {

@@ -247,7 +247,7 @@ func (c *crashCase) resumeLast(t *testing.T) (crashProcess, org.Task) {
 	t.Helper()
 	p := c.openProcess(t, crashNever)
 	if c.revoked {
-		role, _ := p.Org().RoleNamed("worker")
+		role, _ := p.Org().RoleByName("worker")
 		if _, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: groupSet("artifact")}, false); err != nil {
 			t.Fatal(err)
 		}
@@ -302,11 +302,11 @@ func (c *crashCase) expected() (f expectedCall) {
 // one call. A reported success has happened, and the workflow state changes
 // with it. A revoked call is denied and has no effect.
 func TestRuntime_CrashAtAnyPointOfCall(t *testing.T) {
-	cases := short.Sample(t, 30, crashCases())
+	cases := short.SampleList(t, 30, crashCases())
 	for _, c := range cases {
 		t.Run(c.String(), func(t *testing.T) { c.run(t) })
 	}
-	soakreport.Report(t, soakreport.Result{
+	soakreport.RecordResult(t, soakreport.Result{
 		Part: "gate", Claim: "after a crash at any step of a call no effect is repeated or invented and no permission is added",
 		Goal: "every crash point, twice, for each effect class", Observed: fmt.Sprintf("%d crashes", len(cases)), Passed: !t.Failed(),
 	})

@@ -62,7 +62,7 @@ func TestCaller_BuiltinToolResults(t *testing.T) {
 		t.Fatalf("offered %v, tried %v", offered, want)
 	}
 	for i, name := range offered {
-		ann := identity.ByCaller(identity.User(fmt.Sprint("ann", i)), role.ID) // each user has its own directory
+		ann := identity.ByCaller(identity.UserName(fmt.Sprint("ann", i)), role.ID) // each user has its own directory
 		a := fx.invoke(t, ann, name, builtinCallerResults[name].args)
 		if !a.Allowed() || a.Code() != builtinCallerResults[name].code {
 			t.Errorf("%s: %q: %s", name, a.Code(), a.Result.JSON())
@@ -81,7 +81,7 @@ func TestCaller_ConsoleNameIsSafe(t *testing.T) {
 	var console bytes.Buffer
 	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Console = &console }}.open(t)
 	ann := fx.createCaller(t, "console")
-	for _, user := range []identity.User{"ann", "root: all is well\n\x1b[31mroot"} {
+	for _, user := range []identity.UserName{"ann", "root: all is well\n\x1b[31mroot"} {
 		fx.invoke(t, identity.ByCaller(user, ann.Role), "console_print", obj{"text": "hello"})
 	}
 	lines := strings.Split(strings.TrimSpace(console.String()), "\n")
@@ -222,11 +222,11 @@ func TestCaller_ArtifactsAreIsolated(t *testing.T) {
 // artifact.
 func (fx *fixture) wantArtifacts(t *testing.T, ann identity.Principal, callerRef, agentRef string) {
 	t.Helper()
-	a, content, err := fx.Artifacts().Get(context.Background(), callerRef)
+	a, content, err := fx.ArtifactStore().ReadArtifact(context.Background(), callerRef)
 	if err != nil || a.Caller != ann.String() || a.Owner != ann.Key() || a.Task != "" || a.By != "" || string(content) != `"ann's"` {
 		t.Errorf("%+v, %s, %v", a, content, err)
 	}
-	if a, _, err = fx.Artifacts().Get(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
+	if a, _, err = fx.ArtifactStore().ReadArtifact(context.Background(), agentRef); err != nil || a.Owner != "" || a.Task == "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

@@ -37,7 +37,7 @@ func fillTool(t *testing.T) tool.Tool {
 
 // withUsage sets the token count of an answer.
 func withUsage(a model.Answer, input int) model.Answer {
-	a.Usage = model.Usage{Input: input, Output: 10}
+	a.Usage = model.TokenUsage{Input: input, Output: 10}
 	return a
 }
 
@@ -107,7 +107,7 @@ func wantSummary(t *testing.T, fx *fixture, asked []model.Request, wants bool) {
 	if !strings.Contains(next.System, `"completion_criteria": "c"`) || len(next.Tools) == 0 {
 		t.Errorf("the next request has tools %v and the prompt\n%s", next.Tools, next.System)
 	}
-	want := []journal.ContextCompressed{{Summary: "so far so good", Items: next.Compact.Items, Usage: model.Usage{Input: 4_000, Output: 10}}}
+	want := []journal.ContextCompressed{{Summary: "so far so good", Items: next.Compact.Items, Usage: model.TokenUsage{Input: 4_000, Output: 10}}}
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
@@ -117,14 +117,14 @@ func wantSummary(t *testing.T, fx *fixture, asked []model.Request, wants bool) {
 // watchers.
 func TestCompress_SummaryIsNotWatched(t *testing.T) {
 	there := make(chan struct{})
-	fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: streamingModel(func(_ context.Context, r model.Request, say func(model.Delta)) (model.Answer, error) {
+	fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: streamingModel(func(_ context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 		<-there
 		switch {
 		case isSummaryRequest(r):
-			say(model.Delta{Text: "in sum"})
+			say(model.AnswerDelta{Text: "in sum"})
 			return endWith("in sum"), nil
 		case r.Compact != nil:
-			say(model.Delta{Text: "done"})
+			say(model.AnswerDelta{Text: "done"})
 			return endWith("done"), nil
 		}
 		return withUsage(callTools("fill", obj{"n": 30_000}), 95_000), nil
@@ -200,7 +200,7 @@ func runCompressed(t *testing.T, tape []uint8, window int) (wrong string) {
 // requestProblem returns a problem that makes a provider reject a request, or
 // "".
 func requestProblem(r model.Request) string {
-	turns := chat.Turns(r)
+	turns := chat.BuildTurns(r)
 	for i, turn := range turns {
 		if turn.Role == chat.Results && (i == 0 || len(turns[i-1].Calls) != len(turn.Results)) {
 			return "results without their calls"
@@ -455,7 +455,7 @@ func TestCompress_KeepsUnreadMessages(t *testing.T) {
 	if !isSummaryRequest(summary) || slices.ContainsFunc(messages(summary), func(m model.Message) bool { return strings.Contains(string(m.Payload), unread) }) {
 		t.Error("the unread message is in the summary request, or there is none")
 	}
-	turns := chat.Turns(next)
+	turns := chat.BuildTurns(next)
 	if last := turns[len(turns)-1]; next.Compact == nil || last.Role != chat.User || !strings.Contains(last.Text, unread) {
 		t.Errorf("the next request has the summary %v and ends in %.100s", next.Compact, last.Text)
 	}

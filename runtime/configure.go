@@ -2,14 +2,10 @@ package runtime
 
 import (
 	"cmp"
-	"context"
-	"fmt"
-	"slices"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -17,20 +13,29 @@ import (
 // mean the defaults of Config.
 type OrgConfig struct {
 	RootPrompt string
-	Default    *toolgroups.Set // tool groups of roles created without any; nil means all groups
+	Default    *toolgroups.GroupSet // tool groups of roles created without any; nil means all groups
+	Grant      *toolgroups.GroupSet // what root may grant; nil means all groups
 	Rounds     int
-	Storage    Storage
-	Budget     Budget
+	Storage    StorageLimits
+	Limits     Limits
+	Budget     TaskBudget
 	Roles      []org.RoleSpec
-	KeepRoles  bool // keep existing roles as they are; Roles only adds the missing ones
+
+	// KeepRoles keeps existing roles as they are, and deleted ones deleted: Roles only adds
+	// those that never existed. With ReviveRoles also, deleted roles of a configuration that
+	// Roles names become active again, for all their agents.
+	KeepRoles, ReviveRoles bool
+
+	Groups func(*toolgroups.Tx) error // changes tool groups in the same commit; nil changes none
 }
 
 // settings is the configuration without its roles. It is immutable.
 type settings struct {
 	RootPrompt string
 	Rounds     int
-	Storage    Storage
-	Budget     Budget
+	Storage    StorageLimits
+	Limits     Limits
+	Budget     TaskBudget
 }
 
 // settingsFor returns the settings for s, with the defaults of c.
@@ -39,130 +44,68 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 		RootPrompt: cmp.Or(s.RootPrompt, c.RootPrompt),
 		Rounds:     cmp.Or(s.Rounds, c.Rounds),
 		Storage:    s.Storage.orDefault(c.Storage),
+		Limits:     s.Limits.orDefault(c.Limits),
 		Budget:     cmp.Or(s.Budget, c.Budget),
 	}
 }
 
-// CheckConfig reports the error that Configure would return, without changing
-// anything.
-func (rt *Runtime) CheckConfig(s OrgConfig) error {
-	return rt.checkRoles(rt.rolesToApply(s), s.defaultGroups())
+// ApplyConfig replaces the active configuration: roles, limits and the tool groups that
+// Groups changes, in one commit. Roles of the previous configuration that are missing in s
+// are deleted; those of s are created or updated. Active agents continue under the new
+// configuration: calls that have started end normally, later calls are decided by it. A
+// rejected configuration changes nothing.
+//
+// Errors: those of org.ApplyRoles, and those of Groups.
+func (rt *Runtime) ApplyConfig(s OrgConfig) error {
+	groups := s.Groups
+	if groups == nil {
+		groups = func(*toolgroups.Tx) error { return nil }
+	}
+	return rt.config.Groups.UpdateWith(func(c toolgroups.Change) error { return rt.commitConfig(s, c) }, groups)
 }
 
-// Configure replaces the active configuration. Roles of the previous
-// configuration that are missing in s are deleted; those of s are created or
-// updated. Active agents continue under the new configuration: calls that have
-// started end normally, later calls are decided by it. A rejected configuration
-// changes nothing.
-//
-// Errors: those of org.CreateRole and org.UpdateRole, with the role's name.
-func (rt *Runtime) Configure(s OrgConfig) error {
-	rt.configureMu.Lock()
-	defer rt.configureMu.Unlock()
-	defaults, specs := s.defaultGroups(), rt.rolesToApply(s)
-	if err := rt.checkRoles(specs, defaults); err != nil {
-		return err
-	}
-	if !s.KeepRoles { // remove permissions before adding any
-		if err := rt.deleteRolesExcept(specs); err != nil {
+// commitConfig makes a configuration active together with a change of the registry.
+func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
+	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+		edits, root, err := rt.org.ApplyRoles(s.roleConfig(), c)
+		if err != nil {
 			return err
 		}
-	}
-	rt.settings.Store(rt.config.settingsFor(s))
-	rt.org.SetDefault(defaults)
-	for _, spec := range specs {
-		if err := rt.applyRole(spec, defaults); err != nil {
-			return fmt.Errorf("configure role %q: %w", spec.Name, err)
+		rt.useSettings(rt.config.settingsFor(s))
+		if b.Events = rt.groupEvents(c); len(b.Events)+len(edits)+len(root) > 0 {
+			b.Put = storeRecords(append(root, rt.org.EpochRecord()...))
 		}
-	}
-	return nil
-}
-
-// defaultGroups returns the tool groups of roles that name none.
-func (s OrgConfig) defaultGroups() toolgroups.Set {
-	if s.Default == nil {
-		return toolgroups.All()
-	}
-	return *s.Default
-}
-
-// rolesToApply returns the roles that must match s.
-func (rt *Runtime) rolesToApply(s OrgConfig) []org.RoleSpec {
-	if !s.KeepRoles {
-		return s.Roles
-	}
-	return slices.DeleteFunc(slices.Clone(s.Roles), func(spec org.RoleSpec) bool {
-		_, there := rt.org.RoleNamed(spec.Name)
-		return there
-	})
-}
-
-// checkRoles checks that all roles can be created or updated, before any change
-// is made.
-func (rt *Runtime) checkRoles(specs []org.RoleSpec, fallback toolgroups.Set) error {
-	for _, spec := range specs {
-		if err := rt.checkRole(withDefaults(spec, fallback)); err != nil {
-			return fmt.Errorf("configure role %q: %w", spec.Name, err)
+		for _, e := range edits {
+			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}
-	}
-	return nil
-}
-
-// checkRole checks one role.
-func (rt *Runtime) checkRole(spec org.RoleSpec) error {
-	old, ok := rt.org.RoleNamed(spec.Name)
-	if !ok || old.CreatedBy != org.CreatorConfig {
-		_, err := rt.org.PlanRole(byConfig, spec)
-		return err
-	}
-	_, _, _, err := rt.org.UpdateRole(byConfig, old.ID, spec, true)
+		return nil
+	}})
 	return err
+}
+
+// useSettings makes settings active.
+func (rt *Runtime) useSettings(s *settings) {
+	rt.settings.Store(s)
+	rt.org.SetLimits(s.Limits.TaskLimits)
 }
 
 // byConfig is the principal of changes made by the configuration.
 var byConfig = identity.Principal{Kind: identity.Configuration}
 
-// applyRole creates or updates one role.
-func (rt *Runtime) applyRole(spec org.RoleSpec, fallback toolgroups.Set) error {
-	spec = withDefaults(spec, fallback)
-	old, ok := rt.org.RoleNamed(spec.Name)
-	if !ok || old.CreatedBy != org.CreatorConfig {
-		_, err := rt.CreateRole(context.Background(), tool.Call{By: byConfig}, spec)
-		return err
+// roleConfig returns the part of s that package org applies.
+func (s OrgConfig) roleConfig() org.RoleConfig {
+	return org.RoleConfig{
+		Roles: s.Roles, Default: allIfNil(s.Default), Root: allIfNil(s.Grant),
+		Keep: s.KeepRoles, Revive: s.ReviveRoles,
 	}
-	if old.Matches(spec) {
-		return nil
-	}
-	_, _, err := rt.UpdateRole(byConfig, old.ID, spec, false)
-	return err
 }
 
-// withDefaults fills in the defaults, so that a role can be compared with its
-// stored form.
-func withDefaults(spec org.RoleSpec, fallback toolgroups.Set) org.RoleSpec {
-	if spec.Use == nil {
-		spec.Use = &fallback
+// allIfNil returns *set, all groups if it is nil.
+func allIfNil(set *toolgroups.GroupSet) toolgroups.GroupSet {
+	if set == nil {
+		return toolgroups.AllGroups()
 	}
-	if spec.Grant == nil {
-		spec.Grant = &toolgroups.Set{}
-		if spec.Use.Has(toolgroups.OrgManagement) {
-			spec.Grant = spec.Use
-		}
-	}
-	return spec
-}
-
-// deleteRolesExcept deletes the roles of the configuration that are not in keep.
-func (rt *Runtime) deleteRolesExcept(keep []org.RoleSpec) error {
-	for _, role := range rt.org.ListRoles() {
-		if role.CreatedBy != org.CreatorConfig || slices.ContainsFunc(keep, func(s org.RoleSpec) bool { return s.Name == role.Name }) {
-			continue
-		}
-		if _, err := rt.DeleteRole(byConfig, role.ID, false); err != nil {
-			return fmt.Errorf("delete role %q, which is no longer configured: %w", role.Name, err)
-		}
-	}
-	return nil
+	return *set
 }
 
 // advanceEpoch advances the epoch once per process that runs agents, since the
@@ -174,7 +117,7 @@ func (rt *Runtime) advanceEpoch() error {
 		return nil
 	}
 	_, err := rt.commit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		b.Put = storeRecords(rt.org.Advance())
+		b.Put = storeRecords(rt.org.AdvanceEpoch())
 		return nil
 	}})
 	rt.advanced = err == nil

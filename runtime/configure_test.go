@@ -20,11 +20,11 @@ func configuredFixture(t *testing.T, dir string, setups ...runtime.OrgConfig) (*
 	t.Helper()
 	fx := openFixture(t, dir, answerOnce(callTools("find_role_by_name", obj{"name": "x"})))
 	for _, s := range setups {
-		if err := fx.Configure(s); err != nil {
+		if err := fx.ApplyConfig(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	role, _ := fx.Org().RoleNamed("worker")
+	role, _ := fx.Org().RoleByName("worker")
 	return fx, role
 }
 
@@ -32,7 +32,7 @@ func withRoles(specs ...org.RoleSpec) runtime.OrgConfig { return runtime.OrgConf
 
 func TestConfigure_CreatesRolesOnce(t *testing.T) {
 	dir := fastTempDir(t)
-	s := withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Limits: org.Limits{Rounds: 3}}, org.RoleSpec{Name: "other"})
+	s := withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Limits: org.AgentLimits{Rounds: 3}}, org.RoleSpec{Name: "other"})
 	fx, first := configuredFixture(t, dir, s, s)
 	if first.CreatedBy != org.CreatorConfig || first.Revision != 1 || first.Prompt != "work" || first.Model != "m" || first.Limits.Rounds != 3 {
 		t.Errorf("created %+v", first)
@@ -48,7 +48,7 @@ func TestConfigure_CreatesRolesOnce(t *testing.T) {
 }
 
 func TestConfigure_UpdatesChangedFields(t *testing.T) {
-	whole := org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Grant: groupSet(), Limits: org.Limits{Rounds: 3}}
+	whole := org.RoleSpec{Name: "worker", Prompt: "work", Model: "m", Use: groupSet("artifact"), Grant: groupSet(), Limits: org.AgentLimits{Rounds: 3}}
 	for _, c := range []struct {
 		name   string
 		change func(*org.RoleSpec)
@@ -59,7 +59,7 @@ func TestConfigure_UpdatesChangedFields(t *testing.T) {
 		{"another model", func(s *org.RoleSpec) { s.Model = "n" }, func(r org.Role) bool { return r.Model == "n" }},
 		{"the default model", func(s *org.RoleSpec) { s.Model = "" }, func(r org.Role) bool { return r.Model == "" }},
 		{"another limit", func(s *org.RoleSpec) { s.Limits.Rounds = 4 }, func(r org.Role) bool { return r.Limits.Rounds == 4 }},
-		{"no limit", func(s *org.RoleSpec) { s.Limits = org.Limits{} }, func(r org.Role) bool { return r.Limits.Rounds == 0 }},
+		{"no limit", func(s *org.RoleSpec) { s.Limits = org.AgentLimits{} }, func(r org.Role) bool { return r.Limits.Rounds == 0 }},
 		{"other groups", func(s *org.RoleSpec) { s.Use = groupSet("console") }, func(r org.Role) bool { return r.Use.Equal(*groupSet("console")) }},
 		{"no groups", func(s *org.RoleSpec) { s.Use = groupSet() }, func(r org.Role) bool { return r.Use.Equal(*groupSet()) }},
 		{"the default groups", func(s *org.RoleSpec) { s.Use = nil }, func(r org.Role) bool { return r.Use.IsAll() }},
@@ -73,7 +73,7 @@ func TestConfigure_UpdatesChangedFields(t *testing.T) {
 				t.Errorf("after the change, and the same again: revision %d, %s", role.Revision, mustJSON(role))
 			}
 			_, role = configuredFixture(t, "", withRoles(whole), withRoles(next), withRoles(whole))
-			if !role.Matches(whole) || role.Revision != 3 {
+			if !role.MatchesSpec(whole) || role.Revision != 3 {
 				t.Errorf("after the change back: revision %d, %s", role.Revision, mustJSON(role))
 			}
 		})
@@ -110,14 +110,14 @@ func TestConfigure_KeepsRolesOfOtherCreators(t *testing.T) {
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "worker", Use: groupSet()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker"})); errcode.CodeOf(err) != errcode.RoleExists {
+	if err := fx.ApplyConfig(withRoles(org.RoleSpec{Name: "worker"})); errcode.CodeOf(err) != errcode.RoleExists {
 		t.Errorf("%v, want role_exists", err)
 	}
-	if err := fx.Configure(withRoles()); err != nil {
+	if err := fx.ApplyConfig(withRoles()); err != nil {
 		t.Error(err)
 	}
-	role, ok := fx.Org().RoleNamed("worker")
-	if !ok || role.CreatedBy != org.CreatorOperator || !role.Use.Equal(toolgroups.Of()) {
+	role, ok := fx.Org().RoleByName("worker")
+	if !ok || role.CreatedBy != org.CreatorOperator || !role.Use.Equal(toolgroups.SetOf()) {
 		t.Errorf("the role is now %+v", role)
 	}
 }
@@ -127,7 +127,7 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "taken", Use: groupSet()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := fx.Configure(withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Use: groupSet()}, org.RoleSpec{Name: "other"})); err != nil {
+	if err := fx.ApplyConfig(withRoles(org.RoleSpec{Name: "worker", Prompt: "work", Use: groupSet()}, org.RoleSpec{Name: "other"})); err != nil {
 		t.Fatal(err)
 	}
 	before, limit := mustJSON(fx.Org().ListRoles()), fx.ToolHost().ArtifactLimit()
@@ -139,7 +139,7 @@ func TestConfigure_RejectedChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := withRoles(org.RoleSpec{Name: "first"}, spec)
 			s.Storage.ArtifactBytes = limit + 1
-			if fx.CheckConfig(s) == nil || fx.Configure(s) == nil {
+			if fx.ApplyConfig(s) == nil {
 				t.Error("it was not rejected")
 			}
 			if diff := cmp.Diff(string(before), string(mustJSON(fx.Org().ListRoles()))); diff != "" || fx.ToolHost().ArtifactLimit() != limit {
@@ -157,7 +157,7 @@ func TestConfigure_OmittedLimitIsRuntimeDefault(t *testing.T) {
 	for _, c := range []struct{ says, want int64 }{{own + 1, own + 1}, {0, own}} {
 		s := withRoles()
 		s.Storage.ArtifactBytes = c.says
-		if err := fx.Configure(s); err != nil || fx.ToolHost().ArtifactLimit() != c.want {
+		if err := fx.ApplyConfig(s); err != nil || fx.ToolHost().ArtifactLimit() != c.want {
 			t.Errorf("a configuration of %d: limit %d, %v; want %d", c.says, fx.ToolHost().ArtifactLimit(), err, c.want)
 		}
 	}
@@ -172,16 +172,16 @@ func TestConfigure_ConcurrentWithActiveAgents(t *testing.T) {
 		return endWith("done")
 	}))
 	wide, narrow := org.RoleSpec{Name: "worker", Use: groupSet("artifact", "console")}, org.RoleSpec{Name: "worker", Use: groupSet("artifact")}
-	if err := fx.Configure(withRoles(wide)); err != nil {
+	if err := fx.ApplyConfig(withRoles(wide)); err != nil {
 		t.Fatal(err)
 	}
-	role, _ := fx.Org().RoleNamed("worker")
+	role, _ := fx.Org().RoleByName("worker")
 	stop, changed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for n := 0; ; n++ {
 			s := withRoles([]org.RoleSpec{wide, narrow}[n%2], org.RoleSpec{Name: "other", Prompt: strconv.Itoa(n)})
 			s.Storage.ArtifactBytes, s.RootPrompt, s.Rounds = int64(1000+n), strconv.Itoa(n), 100+n
-			err := fx.Configure(s)
+			err := fx.ApplyConfig(s)
 			select {
 			case <-stop:
 				changed <- err
@@ -208,10 +208,10 @@ func TestConfigure_ConcurrentWithActiveAgents(t *testing.T) {
 func TestConfigure_DefaultToolGroups(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		defaults  *toolgroups.Set
-		use, root toolgroups.Set
+		defaults  *toolgroups.GroupSet
+		use, root toolgroups.GroupSet
 	}{
-		{"no default", nil, toolgroups.All(), toolgroups.All()},
+		{"no default", nil, toolgroups.AllGroups(), toolgroups.AllGroups()},
 		{"a list", groupSet("artifact", "org_management"), *groupSet("artifact", "org_management"), *groupSet("artifact", "org_management")},
 		{"none", groupSet(), *groupSet(), *groupSet()},
 	} {
@@ -222,13 +222,13 @@ func TestConfigure_DefaultToolGroups(t *testing.T) {
 				}
 				return endWith("made")
 			}))
-			if err := fx.Configure(runtime.OrgConfig{Default: c.defaults, Roles: []org.RoleSpec{{Name: "worker"}, {Name: "own", Use: groupSet("console")}}}); err != nil {
+			if err := fx.ApplyConfig(runtime.OrgConfig{Default: c.defaults, Roles: []org.RoleSpec{{Name: "worker"}, {Name: "own", Use: groupSet("console")}}}); err != nil {
 				t.Fatal(err)
 			}
 			fx.run(t, org.TaskSpec{})
-			for name, want := range map[string]toolgroups.Set{"worker": c.use, "made": c.root, "own": toolgroups.Of("console")} {
-				role, _ := fx.Org().RoleNamed(name)
-				grant := toolgroups.Set{}
+			for name, want := range map[string]toolgroups.GroupSet{"worker": c.use, "made": c.root, "own": toolgroups.SetOf("console")} {
+				role, _ := fx.Org().RoleByName(name)
+				grant := toolgroups.GroupSet{}
 				if want.Has(toolgroups.OrgManagement) {
 					grant = want
 				}
@@ -240,16 +240,43 @@ func TestConfigure_DefaultToolGroups(t *testing.T) {
 	}
 }
 
+// What root may grant is stored with the configuration, and holds after a restart without
+// one. A recorded configuration does not change it.
+func TestConfigure_StoresRootGrant(t *testing.T) {
+	dir := fastTempDir(t)
+	fx, _ := configuredFixture(t, dir, runtime.OrgConfig{Grant: groupSet("artifact")})
+	epoch := fx.Org().CurrentEpoch()
+	want := func(grant toolgroups.GroupSet) {
+		t.Helper()
+		if got := fx.Org().RootGrant(); !got.Set.Equal(grant) || fx.Org().CurrentEpoch() < epoch {
+			t.Errorf("root may grant %v in epoch %d, want %v in %d or later", got.Set, fx.Org().CurrentEpoch(), grant, epoch)
+		}
+	}
+	want(*groupSet("artifact"))
+	fx.shutdown(t)
+	fx, _ = configuredFixture(t, dir)
+	want(*groupSet("artifact"))
+	fx.shutdown(t)
+	fx, _ = configuredFixture(t, dir, runtime.OrgConfig{KeepRoles: true})
+	want(*groupSet("artifact"))
+	fx.shutdown(t)
+	fx, _ = configuredFixture(t, dir, runtime.OrgConfig{})
+	want(toolgroups.AllGroups())
+	fx.shutdown(t)
+	fx, _ = configuredFixture(t, dir)
+	want(toolgroups.AllGroups())
+}
+
 func TestPutBlob_ReadByHash(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(delegateWithDenial))
-	hash, err := fx.Artifacts().PutBlob([]byte("kind: role"))
+	hash, err := fx.ArtifactStore().PutBlob([]byte("kind: role"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := fx.Artifacts().ReadBlob(t.Context(), hash); err != nil || string(got) != "kind: role" {
+	if got, err := fx.ArtifactStore().ReadBlob(t.Context(), hash); err != nil || string(got) != "kind: role" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := fx.Artifacts().ReadBlob(t.Context(), "nothing"); errcode.CodeOf(err) != errcode.ArtifactNotFound {
+	if _, err := fx.ArtifactStore().ReadBlob(t.Context(), "nothing"); errcode.CodeOf(err) != errcode.ArtifactNotFound {
 		t.Errorf("unknown hash: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func (rt *Runtime) consoleName(by identity.Principal) string {
 	if by.Kind == identity.Caller {
 		return textutil.Sanitize(textutil.OneLine("user "+string(by.User)+", "+rt.roleName(org.Agent{Role: by.Role}), maxLine))
 	}
-	agent, _ := rt.org.Agent(by.Agent)
+	agent, _ := rt.org.AgentByID(by.Agent)
 	return rt.roleName(agent)
 }
 

@@ -63,7 +63,7 @@ type lastCompression struct {
 // applyCompression replaces the first items by a summary.
 func (s *state) applyCompression(b journal.ContextCompressed) {
 	before := s.sentItems()
-	s.summary = &model.Summary{Text: b.Summary, Items: min(b.Items, len(s.items))}
+	s.summary = &model.ContextSummary{Text: b.Summary, Items: min(b.Items, len(s.items))}
 	s.compression = lastCompression{builtin.Compression{Done: true, Before: before, After: s.sentItems()}, b.Call}
 	s.usage = contextUsage{tokens: chat.EstimateTokens(b.Summary)}
 	for _, item := range s.items[s.summary.Items:] { // estimated again: a count by the provider covers the replaced items

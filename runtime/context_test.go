@@ -188,7 +188,7 @@ func (k *conversation) check(r model.Request) {
 
 // expectedSummary computes the summary after the calls of compress_context in a
 // conversation, by trying every cut, and checks the results of these calls.
-func expectedSummary(items []model.Item) (now *model.Summary, problem string) {
+func expectedSummary(items []model.Item) (now *model.ContextSummary, problem string) {
 	calls := map[identity.CallID]model.Call{}
 	for i, item := range items {
 		if item.Answer != nil {
@@ -218,7 +218,7 @@ func expectedSummary(items []model.Item) (now *model.Summary, problem string) {
 		}
 		before, after := i-gone+summaries, i-gone+summaries
 		if best > gone {
-			now, after = &model.Summary{Text: in.Summary, Items: best}, i-best+1
+			now, after = &model.ContextSummary{Text: in.Summary, Items: best}, i-best+1
 		}
 		want := fmt.Sprintf(`{"ok":true,"compressed":%t,"originalCount":%d,"newCount":%d}`, best > gone, before, after)
 		if got := string(item.Result.Content); got != want {
@@ -365,14 +365,14 @@ func reportedUsage(t *testing.T, list ...model.Answer) (used []int) {
 
 // statusAnswer returns a call of get_context_status with a text and a token
 // count.
-func statusAnswer(text string, u model.Usage) model.Answer {
+func statusAnswer(text string, u model.TokenUsage) model.Answer {
 	a := callTools("get_context_status", obj{})
 	a.Text, a.Usage = text, u
 	return a
 }
 
 func TestContextUsage_ProviderCountPlusEstimate(t *testing.T) {
-	used := reportedUsage(t, statusAnswer("", model.Usage{Input: 1000, Output: 50}), statusAnswer("", model.Usage{}), statusAnswer("", model.Usage{Input: 5000, Output: 7}))
+	used := reportedUsage(t, statusAnswer("", model.TokenUsage{Input: 1000, Output: 50}), statusAnswer("", model.TokenUsage{}), statusAnswer("", model.TokenUsage{Input: 5000, Output: 7}))
 	if used[0] != 1050 {
 		t.Errorf("after an answer that counts 1000 and 50: %d", used[0])
 	}
@@ -411,8 +411,8 @@ func TestContextUsage_EstimatesNonASCIIText(t *testing.T) {
 		{"emoji", strings.Repeat("🙂", 1000), 1000, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plain := reportedUsage(t, statusAnswer("", model.Usage{}))
-			if n := reportedUsage(t, statusAnswer(c.text, model.Usage{}))[0] - plain[0]; n < c.least || n > c.most {
+			plain := reportedUsage(t, statusAnswer("", model.TokenUsage{}))
+			if n := reportedUsage(t, statusAnswer(c.text, model.TokenUsage{}))[0] - plain[0]; n < c.least || n > c.most {
 				t.Errorf("%d tokens, want %d to %d", n, c.least, c.most)
 			}
 		})
@@ -420,10 +420,10 @@ func TestContextUsage_EstimatesNonASCIIText(t *testing.T) {
 }
 
 func TestContextUsage_ResetByCompression(t *testing.T) {
-	full := statusAnswer(strings.Repeat("x", 40_000), model.Usage{Input: 100_000, Output: 10_000})
+	full := statusAnswer(strings.Repeat("x", 40_000), model.TokenUsage{Input: 100_000, Output: 10_000})
 	squeeze := compressAnswer("short", 0)
-	squeeze.Usage = model.Usage{Input: 110_000, Output: 100}
-	used := reportedUsage(t, full, statusAnswer("", model.Usage{Input: 110_000, Output: 1}), squeeze, statusAnswer("", model.Usage{}), statusAnswer("", model.Usage{Input: 900, Output: 9}))
+	squeeze.Usage = model.TokenUsage{Input: 110_000, Output: 100}
+	used := reportedUsage(t, full, statusAnswer("", model.TokenUsage{Input: 110_000, Output: 1}), squeeze, statusAnswer("", model.TokenUsage{}), statusAnswer("", model.TokenUsage{Input: 900, Output: 9}))
 	if used[1] != 110_001 {
 		t.Errorf("before: %d, want what the provider counted", used[1])
 	}

@@ -196,7 +196,7 @@ func (p *process) config(c *runtime.Config) {
 
 // extendWorkerRole adds a group to the workers' role.
 func (p *process) extendWorkerRole() (any, error) {
-	role, _ := p.Org().RoleNamed("worker")
+	role, _ := p.Org().RoleByName("worker")
 	_, _, err := p.UpdateRole(operator, role.ID, org.RoleSpec{Use: groupSet("artifact", "probe", "org_management", "context")}, false)
 	return obj{}, err
 }
@@ -243,8 +243,8 @@ const noCrash = 1 << 30
 func TestRuntime_CrashAtAnyCommitCompletesTask(t *testing.T) {
 	commits := 0 // of a process that does not crash
 	// With -short one commit in six is tried, beginning with one of the first six.
-	step := short.N(6, 1)
-	for n := short.Numbers(t, 1, 1, step)[0]; commits == 0 || n <= commits; n += step {
+	step := short.Count(6, 1)
+	for n := short.SampleRange(t, 1, 1, step)[0]; commits == 0 || n <= commits; n += step {
 		for _, after := range []bool{false, true} {
 			when := map[bool]string{false: "before", true: "after"}[after]
 			t.Run(fmt.Sprint(when, " commit ", n), func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestRuntime_CrashAtAnyCommitCompletesTask(t *testing.T) {
 			}
 		}
 	}
-	soakreport.Report(t, soakreport.Result{
+	soakreport.RecordResult(t, soakreport.Result{
 		Part: "storage", Claim: "after a failed commit no tool runs, and the next process completes the task as if nothing had happened",
 		Goal: "every commit, written and not written", Observed: fmt.Sprintf("%d commits twice each", commits), Passed: commits > 0,
 	})
@@ -334,7 +334,7 @@ func (l *effectLog) checkRuns(t *testing.T, fx *fixture) {
 func (fx *fixture) checkCreated(t *testing.T) {
 	t.Helper()
 	artifacts := 0
-	for _, err := range fx.Artifacts().ListArtifacts(t.Context(), "") {
+	for _, err := range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
 		if err != nil {
 			t.Error(err)
 		}
@@ -350,13 +350,13 @@ func (fx *fixture) checkCreated(t *testing.T) {
 		"roles":         {len(fx.Org().ListRoles()), 1},
 		"roles made":    {made, 1},
 		"tasks":         {len(bodiesOf[journal.TaskStarted](t, fx)), 1},
-		"results":       {len(bodiesOf[journal.Result](t, fx)), 1},
+		"results":       {len(bodiesOf[journal.TaskEnded](t, fx)), 1},
 		"agents":        {len(bodiesOf[journal.AgentSpawned](t, fx)), 3},
 		"terminations":  {len(bodiesOf[journal.AgentTerminated](t, fx)), 2},
 		"transitions":   {len(bodiesOf[journal.StateTransition](t, fx)), 2},
 		"artifacts":     {artifacts, 2},
 		"agents alive":  {len(fx.Org().ListAgents("")), 1},
-		"failures":      {len(bodiesOf[journal.Failed](t, fx)), 0},
+		"failures":      {len(bodiesOf[journal.TurnFailed](t, fx)), 0},
 		"messages sent": {len(bodiesOf[journal.MessageSent](t, fx)), 9}, // task, two assignments, one delayed, four reports, result
 	} {
 		if n[0] != n[1] {

@@ -88,7 +88,7 @@ func (h *deltaHub) publish(d delta) {
 }
 
 // publishDelta publishes a part of the agent's answer.
-func (a *actor) publishDelta(d model.Delta) {
+func (a *actor) publishDelta(d model.AnswerDelta) {
 	if d.Answer != nil || !a.rt.deltas.hasSubscribers(a.task) {
 		return
 	}
@@ -132,13 +132,13 @@ func (rt *Runtime) WatchTask(ctx context.Context, id identity.TaskID, after uint
 // result.
 func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64, to chan<- storedEvent) {
 	for e, err := range rt.store.FollowTask(ctx, id, after, true) {
-		public := err == nil && e.Task == id && journal.Public(e.Body)
+		public := err == nil && e.Task == id && journal.IsPublic(e.Body)
 		select {
 		case to <- storedEvent{e, err, public}:
 		case <-ctx.Done():
 			return
 		}
-		if _, ended := e.Body.(journal.Result); ended && public {
+		if _, ended := e.Body.(journal.TaskEnded); ended && public {
 			return
 		}
 	}

@@ -19,21 +19,21 @@ import (
 // twoAnswers is a model with two answers, each in several deltas. The first one
 // waits for the watcher.
 func twoAnswers(watching <-chan struct{}) streamingModel {
-	return func(ctx context.Context, r model.Request, say func(model.Delta)) (model.Answer, error) {
+	return func(ctx context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 		select {
 		case <-watching:
 		case <-ctx.Done():
 			return model.Answer{}, ctx.Err()
 		}
 		if answerCount(r) == 0 {
-			say(model.Delta{Text: "let "})
-			say(model.Delta{Text: "me see"})
-			say(model.Delta{Tool: "put_artifact"})
-			say(model.Delta{Args: `{"type":"t","content":1}`})
+			say(model.AnswerDelta{Text: "let "})
+			say(model.AnswerDelta{Text: "me see"})
+			say(model.AnswerDelta{Tool: "put_artifact"})
+			say(model.AnswerDelta{Args: `{"type":"t","content":1}`})
 			return callTools("put_artifact", obj{"type": "t", "content": 1}), nil
 		}
-		say(model.Delta{Text: "it is "})
-		say(model.Delta{Text: "one"})
+		say(model.AnswerDelta{Text: "it is "})
+		say(model.AnswerDelta{Text: "one"})
 		return endWith("it is one"), nil
 	}
 }
@@ -103,10 +103,10 @@ func TestWatch_DeltasAreNotStored(t *testing.T) {
 // slow one. A slow watcher misses deltas but no event.
 func TestWatch_SlowWatcherBlocksNothing(t *testing.T) {
 	manyDeltas := func(watching <-chan struct{}) streamingModel {
-		return func(_ context.Context, _ model.Request, say func(model.Delta)) (model.Answer, error) {
+		return func(_ context.Context, _ model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 			<-watching
 			for i := range 10_000 {
-				say(model.Delta{Text: fmt.Sprint(i)})
+				say(model.AnswerDelta{Text: fmt.Sprint(i)})
 			}
 			return endWith("done"), nil
 		}
@@ -141,7 +141,7 @@ func TestWatch_SlowWatcherBlocksNothing(t *testing.T) {
 // A watcher that stops, or whose context ends, leaves no goroutine behind.
 func TestWatch_LeavesNoGoroutine(t *testing.T) {
 	asked := make(chan struct{}, 1)
-	fx := openFixture(t, "", streamingModel(func(ctx context.Context, _ model.Request, say func(model.Delta)) (model.Answer, error) {
+	fx := openFixture(t, "", streamingModel(func(ctx context.Context, _ model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 		asked <- struct{}{}
 		<-ctx.Done()
 		return model.Answer{}, ctx.Err()
@@ -172,14 +172,14 @@ func TestWatch_LeavesNoGoroutine(t *testing.T) {
 func TestWatch_HidesDeltasOfOtherTasks(t *testing.T) {
 	ready, spoken := make(chan struct{}), make(chan struct{})
 	var mine identity.TaskID
-	fx := openFixture(t, "", streamingModel(func(_ context.Context, r model.Request, say func(model.Delta)) (model.Answer, error) {
+	fx := openFixture(t, "", streamingModel(func(_ context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 		<-ready
 		if r.Self.Task == mine {
 			<-spoken
-			say(model.Delta{Text: "mine"})
+			say(model.AnswerDelta{Text: "mine"})
 			return endWith("mine"), nil
 		}
-		say(model.Delta{Text: "theirs"})
+		say(model.AnswerDelta{Text: "theirs"})
 		return endWith("theirs"), nil
 	}))
 	mine = fx.start(t, org.TaskSpec{})

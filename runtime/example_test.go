@@ -43,9 +43,11 @@ func Example() {
 	// README: begin
 	forecast, err := tool.New("forecast", "Tell the weather of a city.", forecast, nil)
 	check(err)
-	_, err = rt.RegisterGroup("weather", toolgroups.Group{ID: "weather", Tools: []tool.Tool{forecast}})
+	weather, err := groups.ClaimOwner("weather")
 	check(err)
-	use := toolgroups.Of("weather")
+	_, err = weather.RegisterGroup(toolgroups.Group{ID: "weather", Tools: []tool.Tool{forecast}})
+	check(err)
+	use := toolgroups.SetOf("weather")
 	_, err = rt.CreateRole(ctx, tool.Call{By: operator}, org.RoleSpec{Name: "guide", Use: &use})
 	check(err)
 	id, err := rt.StartTask(ctx, org.TaskSpec{Role: "guide", Text: "Vienna", Caller: operator})

@@ -11,6 +11,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -29,17 +30,17 @@ var operator = identity.ByOperator("test")
 type modelFunc func(ctx context.Context, r model.Request) (model.Answer, error)
 
 // Generate implements model.Model.
-func (m modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		a, err := m(ctx, r)
 		if err != nil {
-			yield(model.Delta{}, err)
+			yield(model.AnswerDelta{}, err)
 			return
 		}
 		if a.MessagesRead == 0 {
 			a.MessagesRead = len(messages(r))
 		}
-		yield(model.Delta{Answer: &a}, nil)
+		yield(model.AnswerDelta{Answer: &a}, nil)
 	}
 }
 
@@ -47,7 +48,7 @@ func (m modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 type answerFunc func(r model.Request) model.Answer
 
 // Generate implements model.Model.
-func (b answerFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (b answerFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	return modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) { return b(r), nil }).Generate(ctx, r)
 }
 
@@ -99,8 +100,8 @@ func decodeObject(content json.RawMessage) obj {
 }
 
 // results lists the results of the calls so far.
-func results(r model.Request) []model.Result {
-	var list []model.Result
+func results(r model.Request) []model.CallResult {
+	var list []model.CallResult
 	for _, item := range r.Items {
 		if item.Result != nil {
 			list = append(list, *item.Result)
@@ -198,6 +199,11 @@ func (cfg fixtureConfig) open(t *testing.T) *fixture {
 	if cfg.configure != nil {
 		cfg.configure(&config)
 	}
+	if cfg.tools != nil {
+		if _, err := grouptest.RegisterGroup(config.Groups, "test", toolgroups.Group{ID: "probe", Tools: cfg.tools}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var err error
 	if fx.Runtime, err = runtime.New(config); err != nil {
 		t.Fatal(err)
@@ -205,11 +211,6 @@ func (cfg fixtureConfig) open(t *testing.T) *fixture {
 	t.Cleanup(func() { fx.Close() })
 	if err := builtin.RegisterGroups(config.Groups, fx.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
-	}
-	if cfg.tools != nil {
-		if _, err := config.Groups.RegisterGroup("test", toolgroups.Group{ID: "probe", Tools: cfg.tools}); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return fx
 }
@@ -301,7 +302,7 @@ func (fx *fixture) wantResult(t *testing.T, task org.Task, result string, code e
 
 func (fx *fixture) topAgent(t *testing.T, id identity.TaskID) identity.AgentID {
 	t.Helper()
-	task, ok := fx.Org().Task(id)
+	task, ok := fx.Org().TaskByID(id)
 	if !ok {
 		t.Fatalf("task %s not found", id)
 	}
@@ -315,7 +316,7 @@ func (fx *fixture) spawnAgent(t *testing.T, by identity.AgentID, spec org.RoleSp
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
+	s := org.SpawnSpec{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	for _, c := range collaborators {
 		s.Brief.Collaborators = append(s.Brief.Collaborators, org.Collaborator{Agent: c, Role: "r"})
 	}
@@ -339,8 +340,8 @@ func newCall(by identity.Principal) tool.Call {
 	return tool.Call{ID: identity.CallID(identity.NewID()), By: by}
 }
 
-func groupSet(ids ...toolgroups.GroupID) *toolgroups.Set {
-	set := toolgroups.Of(ids...)
+func groupSet(ids ...toolgroups.GroupID) *toolgroups.GroupSet {
+	set := toolgroups.SetOf(ids...)
 	return &set
 }
 
@@ -368,7 +369,7 @@ func (fx *fixture) eventLog(t *testing.T) string {
 }
 
 // eventsOf lists the events of one type.
-func eventsOf[B journal.Body](t *testing.T, fx *fixture) []journal.Event {
+func eventsOf[B journal.EventBody](t *testing.T, fx *fixture) []journal.Event {
 	t.Helper()
 	var list []journal.Event
 	for _, e := range fx.events(t) {
@@ -380,7 +381,7 @@ func eventsOf[B journal.Body](t *testing.T, fx *fixture) []journal.Event {
 }
 
 // bodiesOf lists the bodies of the events of one type.
-func bodiesOf[B journal.Body](t *testing.T, fx *fixture) []B {
+func bodiesOf[B journal.EventBody](t *testing.T, fx *fixture) []B {
 	t.Helper()
 	var list []B
 	for _, e := range eventsOf[B](t, fx) {
@@ -444,7 +445,7 @@ func (s *hookStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error
 	return s.commit(ctx, b)
 }
 
-// ReadRecord implements journal.Records.
+// ReadRecord implements journal.RecordReader.
 func (s *hookStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if s.record != nil {
 		s.record(kind, key)

@@ -112,7 +112,7 @@ func (x *exchange) retryShorter(ctx context.Context, rejection error) (*model.An
 	case !shorter:
 		return nil, rejection
 	}
-	x.a.publishDelta(model.Delta{Restart: true})
+	x.a.publishDelta(model.AnswerDelta{Restart: true})
 	return x.send(ctx)
 }
 
@@ -134,7 +134,7 @@ func (x *exchange) complete(answer *model.Answer) *model.Answer {
 // its results. It returns false if there is nothing older.
 func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 	a := x.a
-	cut := a.state.olderItems(recentTokens(chat.Length(x.req.Request), x.tokens(), x.model.window))
+	cut := a.state.olderItems(recentTokens(chat.RequestLength(x.req.Request), x.tokens(), x.model.window))
 	if cut <= a.state.compressedItems() {
 		return false, nil
 	}
@@ -160,7 +160,7 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 	a, r := x.a, x.req.Request
 	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: a.summaryRequest()})
 	r.System, r.Tools, r.ToolJSON = summarySystem+briefText(a.agent.Brief)+a.originalTask(), nil, nil
-	if n := chat.Length(r); n > x.model.window {
+	if n := chat.RequestLength(r); n > x.model.window {
 		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", n, x.model.window)
 	}
 	answer, err := x.sendWithinBudget(ctx, r, nil)
@@ -176,9 +176,14 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 }
 
 // sendWithinBudget sends one request within the task's budget; show may be nil.
-func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show func(model.Delta)) (*model.Answer, error) {
+func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
+	limit := x.a.rt.settings.Load().Limits.Calls
 	if !x.model.language {
-		return collect(ctx, x.model, r, nil)
+		answer, err := collect(ctx, x.model, r, nil)
+		if err == nil && len(answer.Calls) > limit { // a script waits for the results of all its calls
+			return nil, errcode.New(errcode.LimitExceeded, "the script made %d calls at once, and at most %d may be made; make them in several steps", len(answer.Calls), limit)
+		}
+		return answer, err
 	}
 	need := x.a.state.usage.with(r)
 	reserved, err := x.a.rt.reserve(ctx, x.a.task, need)
@@ -190,8 +195,9 @@ func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show f
 		reserved.release()
 		return nil, err
 	}
+	limitCalls(answer, limit)
 	if answer.Usage.Input == 0 {
-		answer.Usage = model.Usage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
+		answer.Usage = model.TokenUsage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
 	}
 	reserved.spend(answer.Usage)
 	return answer, nil

@@ -45,7 +45,7 @@ func TestRequest_ImagesRequirePermission(t *testing.T) {
 					<-free
 					return endWith("done"), nil
 				}
-				images := chat.Turns(r)[0].Images
+				images := chat.BuildTurns(r)[0].Images
 				_, err := r.Image(lastImageRef(r))
 				if len(images) == 1 != c.shown || c.shown && !bytes.Equal(images[0].Data, content) {
 					t.Errorf("%d images are sent", len(images))

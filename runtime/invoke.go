@@ -33,7 +33,7 @@ import (
 // A call without effects, because it is denied or because its tool is ReadOnly
 // and changes no workflow state, does not wait for the disk. It starts once its
 // decision is found to be current. Its events are committed together with
-// others: within 10 ms, by Flush, and before any later call with effects,
+// others: their commit begins within 10 ms or after the one before it, by Flush, and before any later call with effects,
 // change of roles or groups, or start of a task. See
 // docs/decisions/0017-calls-that-change-nothing-share-a-commit.md.
 //
@@ -45,7 +45,7 @@ import (
 //
 // An error means that the call was not started, or that the store has stopped
 // and the outcome is unknown. Errors: Unauthenticated if by is not a caller,
-// ToolUnavailable while the runtime closes, and those of ctx.
+// StorageLow, QuotaExceeded if the caller has recorded all it may, ToolUnavailable while the runtime closes, and those of ctx.
 func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name string, args json.RawMessage) (*gate.Admission, error) {
 	if err := org.CheckCaller(by); err != nil {
 		return nil, err
@@ -55,11 +55,15 @@ func (rt *Runtime) InvokeTool(ctx context.Context, by identity.Principal, name s
 		return nil, err
 	}
 	defer done()
+	if err := errors.Join(rt.CheckStorage(), rt.recorded.check(owner{caller: by.String()}, 0)); err != nil {
+		return nil, err
+	}
 	if err := rt.advanceEpoch(); err != nil {
 		return nil, err
 	}
-	ec := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role})}
-	a, err := ec.call(ctx, gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: sanitizeToolName(name), Args: args}})
+	ec := &externalCall{rt: rt, by: by, role: rt.roleName(org.Agent{Role: by.Role}), hold: diskHold{guard: rt.disk}}
+	defer ec.hold.end()
+	a, err := ec.call(ctx, gate.CallRequest{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: sanitizeToolName(name), Args: args}})
 	if err != nil && errors.Is(context.Cause(ctx), errClosing) {
 		err = closingError()
 	}
@@ -94,12 +98,18 @@ func sanitizeToolName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), tool.MaxName)], "\uFFFD") + "…"
 }
 
-// externalCall is one call by an external caller. It implements gate.Recorder.
+// externalCall is one call by an external caller. It implements gate.CallRecorder.
 type externalCall struct {
 	rt        *Runtime
 	by        identity.Principal
 	role      string // the role's name, for records
 	exclusive bool   // holds the caller's lock, so the call may change the workflow state
+	hold      diskHold
+}
+
+// CallPending implements gate.CallRecorder. Errors: storage_low.
+func (ec *externalCall) CallPending(_ context.Context, requests []gate.CallRequest) error {
+	return ec.hold.replace(callBytes(requests), ec.rt.disk.hold)
 }
 
 // errNeedsExclusive reports that a call changes the workflow state and must
@@ -108,7 +118,7 @@ var errNeedsExclusive = errors.New("the call moves the workflow state")
 
 // call passes the call through the gate. If the call changes the workflow
 // state, it is tried again with the caller's lock held.
-func (ec *externalCall) call(ctx context.Context, r gate.Request) (*gate.Admission, error) {
+func (ec *externalCall) call(ctx context.Context, r gate.CallRequest) (*gate.Admission, error) {
 	a, err := ec.attempt(ctx, r)
 	if !errors.Is(err, errNeedsExclusive) {
 		return a, err
@@ -122,18 +132,18 @@ func (ec *externalCall) call(ctx context.Context, r gate.Request) (*gate.Admissi
 	return ec.attempt(ctx, r)
 }
 
-func (ec *externalCall) attempt(ctx context.Context, r gate.Request) (*gate.Admission, error) {
-	all, err := ec.rt.gate.Call(ctx, ec.by, []gate.Request{r}, ec)
+func (ec *externalCall) attempt(ctx context.Context, r gate.CallRequest) (*gate.Admission, error) {
+	all, err := ec.rt.gate.Call(ctx, ec.by, []gate.CallRequest{r}, ec)
 	if err != nil {
 		return nil, err
 	}
 	return all[0], nil
 }
 
-// CallStarted implements gate.Recorder. The commit fails if a decision is no longer
+// CallStarted implements gate.CallRecorder. The commit fails if a decision is no longer
 // current. Denied calls are recorded together with their outcome, since they do
 // not run.
-func (ec *externalCall) CallStarted(_ context.Context, calls []*gate.Admission) error {
+func (ec *externalCall) CallStarted(ctx context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Prepare: func(*journal.Batch) error { return ec.checkCurrent(calls) }}
 	for _, c := range calls {
 		if c.NextState() != "" && !ec.exclusive {
@@ -141,6 +151,10 @@ func (ec *externalCall) CallStarted(_ context.Context, calls []*gate.Admission) 
 		}
 		e := decisionEvent(c)
 		e.Caller = ec.by.String()
+		ec.recordDeniedArgs(ctx, &e, c)
+		if args := detachArgs(&e); args != nil {
+			ec.rt.storeArgs(b, e.ArgsHash, args)
+		}
 		b.Events = append(b.Events, ec.event(e))
 		if !c.Allowed() {
 			b.Events = append(b.Events, ec.event(ec.outcome(b, c)))
@@ -151,6 +165,15 @@ func (ec *externalCall) CallStarted(_ context.Context, calls []*gate.Admission) 
 	}
 	ec.rt.logDenied("Caller "+ec.by.String(), calls...)
 	return nil
+}
+
+// storeArgs adds arguments to a batch as stored content, which exists once for each hash.
+func (rt *Runtime) storeArgs(b *journal.Batch, hash string, args []byte) {
+	b.Put = append(b.Put, journal.Record{Kind: kindBlob, Key: hash, Value: args})
+	prependPrepare(b, func(*journal.Batch) error {
+		rt.artifacts.references.add(hash)
+		return nil
+	})
 }
 
 // record commits the events of these calls, or adds them to the record buffer
@@ -181,7 +204,11 @@ func hasEffect(c *gate.Admission) bool {
 // recordSize estimates how many bytes the events of calls take.
 func recordSize(calls []*gate.Admission) (bytes int) {
 	for _, c := range calls {
-		bytes += len(c.Request.Args) + min(len(c.Result.Text)+len(c.Result.Structured), maxResult)
+		args := len(c.Request.Args)
+		if !c.Allowed() {
+			args = min(args, maxDeniedArgs)
+		}
+		bytes += args + min(len(c.Result.Text)+len(c.Result.Structured), maxResult)
 	}
 	return bytes
 }
@@ -189,7 +216,7 @@ func recordSize(calls []*gate.Admission) (bytes int) {
 // checkCurrent returns gate.ErrSuperseded if permissions or workflow state have
 // changed since the decisions.
 func (ec *externalCall) checkCurrent(calls []*gate.Admission) error {
-	_, state := ec.rt.org.Resolve(ec.by)
+	_, state := ec.rt.org.ResolveView(ec.by)
 	for _, c := range calls {
 		if c.Superseded() || c.Allowed() && c.Subject.State != state {
 			return gate.ErrSuperseded
@@ -198,7 +225,7 @@ func (ec *externalCall) checkCurrent(calls []*gate.Admission) error {
 	return nil
 }
 
-// CallFinished implements gate.Recorder. It records the outcomes even if the
+// CallFinished implements gate.CallRecorder. It records the outcomes even if the
 // context has ended, since the calls have run.
 func (ec *externalCall) CallFinished(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{}
@@ -230,14 +257,14 @@ func (ec *externalCall) setState(to string) func(*journal.Batch) error {
 	}
 }
 
-func (ec *externalCall) event(body journal.Body) journal.Event {
+func (ec *externalCall) event(body journal.EventBody) journal.Event {
 	return journal.Event{At: ec.rt.now(), Role: ec.role, Body: body}
 }
 
 // outcome returns the event of a call's result. The caller gets a large result
 // in full; the event has a preview of it and a reference to an artifact of the
 // caller, unless it exceeds the artifact limit.
-func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
+func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
 	result := normalizeJSON(c.Result.JSON())
 	if len(result) > maxResult {
 		p := ec.rt.storePreview(b, c, result, maxPreview)
@@ -267,7 +294,7 @@ func (rt *Runtime) ResetCaller(ctx context.Context, by, caller identity.Principa
 	}
 	defer done()
 	_, err = rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
-		_, from := rt.org.Resolve(caller)
+		_, from := rt.org.ResolveView(caller)
 		changes, err := rt.org.ResetCaller(caller)
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -44,14 +45,14 @@ func TestInvoke_CrashDoesNotRepeatCall(t *testing.T) {
 			fx.shutdown(t)
 			cfg.wrapStore = nil
 			fx = cfg.open(t)
-			if _, state := fx.Org().Resolve(ann); state != "" || ran.Load() != 1 {
+			if _, state := fx.Org().ResolveView(ann); state != "" || ran.Load() != 1 {
 				t.Errorf("in state %q, ran %d times", state, ran.Load())
 			}
 			if calls, results := bodiesOf[journal.ToolCall](t, fx), bodiesOf[journal.ToolResult](t, fx); len(calls) != 1 || len(results) != 0 {
 				t.Errorf("%d calls and %d results are on record", len(calls), len(results))
 			}
 			fx.invoke(t, ann, "poke", obj{})
-			if _, state := fx.Org().Resolve(ann); state != "poked" || ran.Load() != 2 {
+			if _, state := fx.Org().ResolveView(ann); state != "poked" || ran.Load() != 2 {
 				t.Errorf("after the next call: in state %q, ran %d times", state, ran.Load())
 			}
 		})
@@ -74,7 +75,9 @@ func TestInvoke_SupersededCallIsDecidedAgain(t *testing.T) {
 			_, err := fx.DeleteRole(operator, ann.Role, false)
 			return err
 		}, nil},
-		{"the group is unregistered", func(fx *fixture, _ identity.Principal) error { return fx.UnregisterGroup("test", "probe") }, nil},
+		{"the group is unregistered", func(fx *fixture, _ identity.Principal) error {
+			return grouptest.UnregisterGroup(fx.GroupManager(), "test", "probe")
+		}, nil},
 		{"the state changes", func(fx *fixture, ann identity.Principal) error {
 			_, err := fx.InvokeTool(context.Background(), ann, "away", nil)
 			return err
@@ -123,7 +126,7 @@ func TestInvoke_NoCallStartsAfterRevocation(t *testing.T) {
 	var callers sync.WaitGroup
 	var allowed atomic.Int32
 	for n := range 6 {
-		by := identity.ByCaller(identity.User(fmt.Sprint("user", n%3)), ann.Role)
+		by := identity.ByCaller(identity.UserName(fmt.Sprint("user", n%3)), ann.Role)
 		callers.Go(func() {
 			for {
 				select {
@@ -171,7 +174,7 @@ func TestInvoke_NoCallStartsAfterRevocation(t *testing.T) {
 }
 
 // waitEventAfter waits for an event of one type after a sequence number.
-func waitEventAfter[B journal.Body](t *testing.T, fx *fixture, after uint64) {
+func waitEventAfter[B journal.EventBody](t *testing.T, fx *fixture, after uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -150,7 +150,7 @@ func TestInvoke_BoundsRecordedData(t *testing.T) {
 	}
 	results := bodiesOf[journal.ToolResult](t, fx)
 	kept := decodeObject(results[len(results)-1].Result)
-	_, content, err := fx.Artifacts().Get(t.Context(), fmt.Sprint(kept["artifactRef"]))
+	_, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), fmt.Sprint(kept["artifactRef"]))
 	if err != nil || len(content) != len(long)+2 {
 		t.Errorf("kept %d bytes, %v: %v", len(content), err, kept)
 	}

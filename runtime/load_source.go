@@ -13,14 +13,14 @@ import (
 )
 
 // storeSource reads the records of the organization from a store. It implements
-// org.Source.
+// org.RecordSource.
 type storeSource struct{ store journal.Store }
 
-// Records implements org.Source.
-func (s storeSource) Records(kind string) iter.Seq2[org.Record, error] {
-	return func(yield func(org.Record, error) bool) {
+// Records implements org.RecordSource.
+func (s storeSource) Records(kind string) iter.Seq2[org.StoredRecord, error] {
+	return func(yield func(org.StoredRecord, error) bool) {
 		for r, err := range s.store.ReadRecords(context.Background(), kind, "") {
-			if !yield(org.Record{Key: r.Key, Value: r.Value}, err) {
+			if !yield(org.StoredRecord{Key: r.Key, Value: r.Value}, err) {
 				return
 			}
 		}
@@ -29,7 +29,7 @@ func (s storeSource) Records(kind string) iter.Seq2[org.Record, error] {
 
 // readRecord reads one record. If it does not exist, the error has the given
 // code.
-func readRecord[T any](ctx context.Context, store journal.Store, kind org.Kind, key string, code errcode.Code) (T, error) {
+func readRecord[T any](ctx context.Context, store journal.Store, kind org.RecordKind, key string, code errcode.Code) (T, error) {
 	var v T
 	value, err := store.ReadRecord(ctx, string(kind), key)
 	if err != nil {

@@ -37,6 +37,11 @@ func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payl
 // results are in the order of to.
 func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	c = withCallID(c)
+	if c.By.Kind != identity.Agent { // an agent's call was admitted before
+		if err := rt.CheckStorage(); err != nil {
+			return nil, err
+		}
+	}
 	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
 	messages, sent, err := rt.buildMessages(c, m, to)
 	if err != nil {
@@ -101,9 +106,9 @@ func (rt *Runtime) buildMessages(c tool.Call, m model.Message, to []string) (mes
 // messageID returns the id of the i-th message of a call.
 func messageID(call identity.CallID, i int) string {
 	if i == 0 {
-		return identity.Derive(string(call), "message")
+		return identity.DeriveID(string(call), "message")
 	}
-	return identity.Derive(string(call), "message", strconv.Itoa(i))
+	return identity.DeriveID(string(call), "message", strconv.Itoa(i))
 }
 
 // withDue sets the due time of messages, unless it is zero.
@@ -120,19 +125,19 @@ func withDue(sent []org.SendResult, due time.Time) []org.SendResult {
 // recipient "root" to the task's root.
 func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) error {
 	if by.Kind != identity.Agent {
-		a, ok := rt.org.Agent(identity.AgentID(m.To))
+		a, ok := rt.org.AgentByID(identity.AgentID(m.To))
 		if !ok {
 			return unknownRecipient(m.To)
 		}
 		m.Task = a.Task
 		return nil
 	}
-	sender, ok := rt.org.Agent(by.Agent)
+	sender, ok := rt.org.AgentByID(by.Agent)
 	if !ok {
 		return errcode.New(errcode.SenderTerminated, "send from agent %q: it is terminated", by.Agent).With("to", m.To)
 	}
 	m.From, m.Task = string(sender.ID), sender.Task
-	if task, ok := rt.org.Task(sender.Task); ok && m.To == org.RootRole {
+	if task, ok := rt.org.TaskByID(sender.Task); ok && m.To == org.RootRole {
 		m.To = string(task.Top)
 	}
 	return nil
@@ -146,7 +151,7 @@ func unknownRecipient(to string) error {
 // commit.
 func (rt *Runtime) checkSend(by identity.Principal, to string) error {
 	if by.Kind != identity.Agent {
-		if _, ok := rt.org.Agent(identity.AgentID(to)); !ok {
+		if _, ok := rt.org.AgentByID(identity.AgentID(to)); !ok {
 			return unknownRecipient(to)
 		}
 		return nil
@@ -166,11 +171,11 @@ func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.M
 	}
 	role := User
 	if by.Kind == identity.Agent {
-		a, _ := rt.org.Agent(by.Agent)
+		a, _ := rt.org.AgentByID(by.Agent)
 		role = rt.roleName(a)
 	}
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
-	if task, ok := rt.org.Task(m.Task); ok && task.Status == org.Running && m.To != User {
+	if task, ok := rt.org.TaskByID(m.Task); ok && task.Status == org.Running && m.To != User {
 		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
 		rt.tracker.markNewMessages(m.Task)
 	}

@@ -21,21 +21,23 @@ import (
 )
 
 // streamFunc is a language model with a free stream.
-type streamFunc func(ctx context.Context, yield func(model.Delta, error) bool)
+type streamFunc func(ctx context.Context, yield func(model.AnswerDelta, error) bool)
 
 // Window implements model.LanguageModel.
 func (streamFunc) Window() int { return 100_000 }
 
 // Generate implements model.Model.
-func (b streamFunc) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) { b(ctx, yield) }
+func (b streamFunc) Generate(ctx context.Context, _ model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) { b(ctx, yield) }
 }
 
 // A failure of a model fails its turn, with a reason that does not disclose the
 // cause.
 func TestModel_FailureFailsTurn(t *testing.T) {
 	answer := func(a model.Answer) streamFunc {
-		return func(_ context.Context, yield func(model.Delta, error) bool) { yield(model.Delta{Answer: &a}, nil) }
+		return func(_ context.Context, yield func(model.AnswerDelta, error) bool) {
+			yield(model.AnswerDelta{Answer: &a}, nil)
+		}
 	}
 	deep := json.RawMessage(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000))
 	for _, c := range []struct {
@@ -44,25 +46,25 @@ func TestModel_FailureFailsTurn(t *testing.T) {
 		reason string
 		code   errcode.Code
 	}{
-		{"panic", func(context.Context, func(model.Delta, error) bool) { panic("secret") }, "model request failed; see the log", errcode.LLMCallFailed},
-		{"panic after a delta", func(_ context.Context, yield func(model.Delta, error) bool) {
-			yield(model.Delta{Text: "so"}, nil)
+		{"panic", func(context.Context, func(model.AnswerDelta, error) bool) { panic("secret") }, "model request failed; see the log", errcode.LLMCallFailed},
+		{"panic after a delta", func(_ context.Context, yield func(model.AnswerDelta, error) bool) {
+			yield(model.AnswerDelta{Text: "so"}, nil)
 			panic("secret")
 		}, "model request failed; see the log", errcode.LLMCallFailed},
-		{"empty stream", func(context.Context, func(model.Delta, error) bool) {}, "model returned no answer", errcode.LLMCallFailed},
-		{"delta without an answer", func(_ context.Context, yield func(model.Delta, error) bool) {
-			yield(model.Delta{Text: "so"}, nil)
+		{"empty stream", func(context.Context, func(model.AnswerDelta, error) bool) {}, "model returned no answer", errcode.LLMCallFailed},
+		{"delta without an answer", func(_ context.Context, yield func(model.AnswerDelta, error) bool) {
+			yield(model.AnswerDelta{Text: "so"}, nil)
 		}, "model returned no answer", errcode.LLMCallFailed},
-		{"internal error", func(_ context.Context, yield func(model.Delta, error) bool) {
-			yield(model.Delta{}, errors.New("secret"))
+		{"internal error", func(_ context.Context, yield func(model.AnswerDelta, error) bool) {
+			yield(model.AnswerDelta{}, errors.New("secret"))
 		}, "model request failed; see the log", errcode.LLMCallFailed},
-		{"error with a code", func(_ context.Context, yield func(model.Delta, error) bool) {
-			yield(model.Delta{}, model.TransientError(errcode.RateLimited, errors.New("secret"), "too many requests"))
+		{"error with a code", func(_ context.Context, yield func(model.AnswerDelta, error) bool) {
+			yield(model.AnswerDelta{}, model.TransientError(errcode.RateLimited, errors.New("secret"), "too many requests"))
 		}, "too many requests", errcode.RateLimited},
-		{"error after the answer", func(_ context.Context, yield func(model.Delta, error) bool) {
+		{"error after the answer", func(_ context.Context, yield func(model.AnswerDelta, error) bool) {
 			a := endWith("done")
-			yield(model.Delta{Answer: &a}, nil)
-			yield(model.Delta{}, model.PermanentError(errcode.LLMCallFailed, nil, "the stream broke"))
+			yield(model.AnswerDelta{Answer: &a}, nil)
+			yield(model.AnswerDelta{}, model.PermanentError(errcode.LLMCallFailed, nil, "the stream broke"))
 		}, "the stream broke", errcode.LLMCallFailed},
 		{"no finish", answer(model.Answer{Text: "done"}), `model answer has the unknown finish ""`, errcode.LLMCallFailed},
 		{"reasoning is not JSON", answer(model.Answer{Finish: model.FinishEnd, Reasoning: json.RawMessage("{")}), "reasoning of the model answer is not valid JSON or nested too deeply", errcode.LLMCallFailed},
@@ -93,7 +95,7 @@ func TestModel_LateAnswerIsDiscarded(t *testing.T) {
 			return fx.CancelTask(t.Context(), task, "enough")
 		}},
 		{"the agent was terminated", func(fx *fixture, task identity.TaskID, agent identity.AgentID) error {
-			top, _ := fx.Org().Task(task)
+			top, _ := fx.Org().TaskByID(task)
 			return fx.TerminateAgent(t.Context(), newCall(identity.ByAgent(top.Top)), agent, "")
 		}},
 		{"the turn was aborted", func(fx *fixture, _ identity.TaskID, agent identity.AgentID) error { return fx.AbortTurn(agent) }},
@@ -102,7 +104,7 @@ func TestModel_LateAnswerIsDiscarded(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, summary %t", c.name, summary), func(t *testing.T) {
 				busy, free, root := make(chan struct{}), make(chan struct{}), make(chan struct{})
 				var once sync.Once
-				fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: streamingModel(func(_ context.Context, r model.Request, say func(model.Delta)) (model.Answer, error) {
+				fx := fixtureConfig{tools: []tool.Tool{fillTool(t)}, model: streamingModel(func(_ context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 					switch {
 					case r.Self.Role == "root":
 						<-root
@@ -112,7 +114,7 @@ func TestModel_LateAnswerIsDiscarded(t *testing.T) {
 					}
 					once.Do(func() { close(busy) })
 					<-free // ignores ctx
-					say(model.Delta{Text: "late"})
+					say(model.AnswerDelta{Text: "late"})
 					return endWith("late"), nil
 				})}.open(t)
 				id := fx.start(t, org.TaskSpec{})
@@ -160,7 +162,7 @@ func TestModel_InvalidCallsAreReported(t *testing.T) {
 	if problem := requestProblem(r); problem != "" {
 		t.Error(problem)
 	}
-	for _, turn := range chat.Turns(r) {
+	for _, turn := range chat.BuildTurns(r) {
 		for _, c := range turn.Calls {
 			if !json.Valid(c.Args) || c.Args[0] != '{' {
 				t.Errorf("call %s has the arguments %s", c.Name, c.Args)

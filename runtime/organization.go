@@ -18,13 +18,10 @@ import (
 // those of org.CreateRole.
 func (rt *Runtime) CreateRole(_ context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	c = withCallID(c)
-	id := identity.RoleID(identity.Derive(string(c.ID), "role"))
-	if c.By.Kind == identity.Configuration {
-		id = identity.RoleID(identity.Derive("config role", spec.Name))
-	}
+	id := identity.RoleID(identity.DeriveID(string(c.ID), "role"))
 	var role org.Role
 	err := rt.change(c.By, func(b *journal.Batch) error {
-		var changes []org.Change
+		var changes []org.RecordChange
 		var err error
 		if role, changes, err = rt.org.CreateRole(c.By, id, spec); err != nil || changes == nil {
 			return err
@@ -45,11 +42,11 @@ func withCallID(c tool.Call) tool.Call {
 
 // UpdateRole changes a role and returns which agents gain and lose which tools.
 // With dryRun it changes nothing. Errors: those of org.UpdateRole.
-func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.Diff, error) {
+func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
-	var diff org.Diff
+	var diff org.PermissionDiff
 	err := rt.change(by, func(b *journal.Batch) error {
-		var changes []org.Change
+		var changes []org.RecordChange
 		var err error
 		if role, diff, changes, err = rt.org.UpdateRole(by, id, spec, dryRun); err != nil || changes == nil {
 			return err
@@ -62,15 +59,15 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 
 // DeleteRole deletes a role and returns which agents lose which tools. With
 // dryRun it changes nothing. Errors: those of org.DeleteRole.
-func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.Diff, error) {
-	var diff org.Diff
+func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
+	var diff org.PermissionDiff
 	err := rt.change(by, func(b *journal.Batch) error {
-		var changes []org.Change
+		var changes []org.RecordChange
 		var err error
 		if diff, changes, err = rt.org.DeleteRole(by, id, dryRun); err != nil || changes == nil {
 			return err
 		}
-		role, _ := rt.org.Role(id)
+		role, _ := rt.org.RoleByID(id)
 		rt.roleChanged(b, by, role, "deleted", diff, changes)
 		return nil
 	})
@@ -78,7 +75,7 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 }
 
 // roleChanged adds a role change and its event to a batch.
-func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff org.Diff, changes []org.Change) {
+func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff org.PermissionDiff, changes []org.RecordChange) {
 	record, _ := json.Marshal(role) // a role always marshals
 	e := journal.RoleChanged{RoleID: role.ID, Change: change, By: by.String(), Record: record, Epoch: rt.org.CurrentEpoch()}
 	if diff != nil {
@@ -89,10 +86,10 @@ func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org
 }
 
 // eventBy returns an event about an action of a principal.
-func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.Body) journal.Event {
+func (rt *Runtime) eventBy(by identity.Principal, role string, body journal.EventBody) journal.Event {
 	e := journal.Event{At: rt.now(), Role: role, Body: body}
 	if by.Kind == identity.Agent {
-		if a, ok := rt.org.Agent(by.Agent); ok {
+		if a, ok := rt.org.AgentByID(by.Agent); ok {
 			e.Task, e.Agent = a.Task, a.ID
 		}
 	}
@@ -113,20 +110,21 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 			return prepare(b)
 		}
 	}
+	rt.recorded.measure(b, by)
 	_, err := rt.flushAndCommit(b)
 	return err
 }
 
 // SpawnAgent creates an agent below the calling agent and, if first is not nil,
 // sends it its first message in the same commit. A repeated call finds the agent
-// that its first attempt created. Errors: those of org.Spawn.
-func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
-	id := identity.AgentID(identity.Derive(string(c.ID), "agent"))
+// that its first attempt created. Errors: those of org.SpawnSpec.
+func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
+	id := identity.AgentID(identity.DeriveID(string(c.ID), "agent"))
 	out := org.SpawnResult{ID: id, Role: s.Role}
 	if first != nil {
-		out.MessageID = identity.Derive(string(c.ID), "message")
+		out.MessageID = identity.DeriveID(string(c.ID), "message")
 	}
-	if role, ok := rt.org.Role(s.Role); ok {
+	if role, ok := rt.org.RoleByID(s.Role); ok {
 		out.RoleName = role.Name
 	}
 	if ended, err := rt.wasTerminated(ctx, id); ended || err != nil {
@@ -155,7 +153,7 @@ func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
 }
 
 // TerminateAgent terminates an agent and all its descendants. It does nothing if an
-// earlier attempt of the same call did so. Errors: those of org.Terminate.
+// earlier attempt of the same call did so. Errors: those of org.TerminateAgent.
 func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target identity.AgentID, reason string) error {
 	c = withCallID(c)
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
@@ -165,12 +163,12 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 		a, err := rt.AgentRecord(rt.uncancelled, id) // called within the commit
 		return a, err == nil
 	}
-	if a, ok := rt.org.Agent(target); ok && rt.tracker.acquire(a.Task) {
+	if a, ok := rt.org.AgentByID(target); ok && rt.tracker.acquire(a.Task) {
 		defer rt.releaseTask(a.Task)
 	}
 	var ended []org.Termination
 	err := rt.change(c.By, func(b *journal.Batch) error {
-		var changes []org.Change
+		var changes []org.RecordChange
 		var err error
 		if ended, changes, err = rt.org.TerminateAgent(c.By, target, c.ID, reason, record); err != nil {
 			return err
@@ -213,7 +211,7 @@ func (rt *Runtime) terminatedEvent(by identity.Principal, t org.Termination) jou
 //
 // Errors: AgentNotFound, and Conflict if the agent is not active.
 func (rt *Runtime) AbortTurn(id identity.AgentID) error {
-	if _, ok := rt.org.Agent(id); !ok {
+	if _, ok := rt.org.AgentByID(id); !ok {
 		return errcode.New(errcode.AgentNotFound, "abort agent %q: agent not found", id)
 	}
 	if !rt.tracker.cancelTurn(id, errAborted) {
@@ -222,5 +220,5 @@ func (rt *Runtime) AbortTurn(id identity.AgentID) error {
 	return nil
 }
 
-// Busy reports whether an agent is active.
-func (rt *Runtime) Busy(id identity.AgentID) bool { return rt.tracker.isActive(id) }
+// IsBusy reports whether an agent is active.
+func (rt *Runtime) IsBusy(id identity.AgentID) bool { return rt.tracker.isActive(id) }

@@ -22,21 +22,24 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// nullRecorder is a gate.Recorder that records nothing, for calls outside an
+// nullRecorder is a gate.CallRecorder that records nothing, for calls outside an
 // agent's loop.
 type nullRecorder struct{}
 
-// CallStarted implements gate.Recorder.
+// CallPending implements gate.CallRecorder.
+func (nullRecorder) CallPending(context.Context, []gate.CallRequest) error { return nil }
+
+// CallStarted implements gate.CallRecorder.
 func (nullRecorder) CallStarted(context.Context, []*gate.Admission) error { return nil }
 
-// CallFinished implements gate.Recorder.
+// CallFinished implements gate.CallRecorder.
 func (nullRecorder) CallFinished(context.Context, []*gate.Admission) error { return nil }
 
 // callTool passes one call through the gate in an agent's name.
 func (fx *fixture) callTool(t *testing.T, by identity.AgentID, name, args string) tool.Result {
 	t.Helper()
-	r := gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
-	list, err := fx.Gate().Call(t.Context(), identity.ByAgent(by), []gate.Request{r}, nullRecorder{})
+	r := gate.CallRequest{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
+	list, err := fx.Gate().Call(t.Context(), identity.ByAgent(by), []gate.CallRequest{r}, nullRecorder{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 const kindOwner = "owner"
 
 // OwnerStore stores one value for each owner of tool groups, such as a module,
-// that survives restarts. It implements modules.Store and modules.Owners. All
+// that survives restarts. It implements modules.OwnerStore and modules.OwnerLister. All
 // methods are safe for concurrent use.
 type OwnerStore struct {
 	store  journal.Store
@@ -22,23 +22,23 @@ type OwnerStore struct {
 // OwnerStore returns the store of the values that owners of tool groups keep.
 func (rt *Runtime) OwnerStore() *OwnerStore { return &OwnerStore{rt.store, rt.commit} }
 
-// Get returns the value of an owner, or nil if there is none.
-func (s *OwnerStore) Get(ctx context.Context, owner toolgroups.Owner) ([]byte, error) {
+// ReadValue returns the value of an owner, or nil if there is none.
+func (s *OwnerStore) ReadValue(ctx context.Context, owner toolgroups.GroupOwner) ([]byte, error) {
 	return s.store.ReadRecord(ctx, kindOwner, string(owner))
 }
 
-// Set replaces the value of an owner; nil removes it. It returns when the value
+// WriteValue replaces the value of an owner; nil removes it. It returns when the value
 // is on disk.
-func (s *OwnerStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s *OwnerStore) WriteValue(_ context.Context, owner toolgroups.GroupOwner, value []byte) error {
 	_, err := s.commit(&journal.Batch{Put: []journal.Record{{Kind: kindOwner, Key: string(owner), Value: value}}})
 	return err
 }
 
-// Owners lists the owners that have a value. It stops at the first error.
-func (s *OwnerStore) Owners(ctx context.Context) iter.Seq2[toolgroups.Owner, error] {
-	return func(yield func(toolgroups.Owner, error) bool) {
+// ListOwners lists the owners that have a value. It stops at the first error.
+func (s *OwnerStore) ListOwners(ctx context.Context) iter.Seq2[toolgroups.GroupOwner, error] {
+	return func(yield func(toolgroups.GroupOwner, error) bool) {
 		for e, err := range s.store.ReadEntries(ctx, kindOwner, "") {
-			if !yield(toolgroups.Owner(e.Key), err) || err != nil {
+			if !yield(toolgroups.GroupOwner(e.Key), err) || err != nil {
 				return
 			}
 		}

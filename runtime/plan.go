@@ -32,9 +32,9 @@ const (
 // not made yet.
 type plan struct {
 	made    bool
-	steps   []model.Step // steps that are left
-	problem string       // why the last plan is invalid
-	tries   int          // plans made in this turn
+	steps   []model.PlanStep // steps that are left
+	problem string           // why the last plan is invalid
+	tries   int              // plans made in this turn
 }
 
 // applyAnswer applies an answer with a new plan, an invalid plan, or a deviation
@@ -47,7 +47,7 @@ func (p *plan) applyAnswer(a *model.Answer) {
 }
 
 // applyResult applies the result of a call.
-func (p *plan) applyResult(r *model.Result) {
+func (p *plan) applyResult(r *model.CallResult) {
 	if !p.made || len(p.steps) == 0 || p.steps[0].Tool != r.Tool {
 		return
 	}
@@ -90,7 +90,7 @@ func (r *turnRequest) addPlanPrompt() error {
 // canCall returns the error of calling a tool now, or nil if the call is
 // allowed.
 func canCall(subject *gate.Subject, tool string) error {
-	if d := subject.Authorize(tool); !d.Allowed() {
+	if d := subject.AuthorizeTool(tool); !d.Allowed() {
 		return errcode.New(d.Code(), "%s", d.Reason())
 	}
 	return nil
@@ -113,7 +113,7 @@ func planSection(subject *gate.Subject, problem string) string {
 }
 
 // stepSection returns the prompt section that asks for the next step.
-func stepSection(steps []model.Step) string {
+func stepSection(steps []model.PlanStep) string {
 	var p strings.Builder
 	text := fmt.Sprintf("Your plan has %d steps left. Take the next one now: call %s", len(steps), steps[0].Tool)
 	if steps[0].Reason != "" {
@@ -145,12 +145,12 @@ func (r *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 }
 
 // isKnownFinish reports whether a model may return this finish.
-func isKnownFinish(f model.Finish) bool {
+func isKnownFinish(f model.FinishReason) bool {
 	return f == model.FinishToolCalls || f == model.FinishContinue || f == model.FinishWait || f == model.FinishEnd
 }
 
 // planAnswer returns an answer without calls that records a plan or a problem.
-func planAnswer(answer *model.Answer, steps []model.Step, problem string) *model.Answer {
+func planAnswer(answer *model.Answer, steps []model.PlanStep, problem string) *model.Answer {
 	a := *answer
 	if len(a.Calls) > 0 { // reasoning may be returned to a provider only with the calls it led to
 		a.Reasoning, a.Provider = nil, ""
@@ -175,7 +175,7 @@ func (p *plan) deviation(calls []model.Call) string {
 
 // parsePlan reads a plan and checks that each of its steps is permitted. It
 // returns a problem, or "".
-func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.Step, string) {
+func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.PlanStep, string) {
 	if len(answer.Calls) > 0 {
 		return nil, "you called " + textutil.OneLine(answer.Calls[0].Name, maxLine) + " before there was a plan"
 	}
@@ -183,9 +183,9 @@ func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.Step, strin
 	if !list.IsArray() {
 		return nil, `your answer was not a JSON object {"plan":[…]}`
 	}
-	steps := []model.Step{}
+	steps := []model.PlanStep{}
 	for _, entry := range list.Array() {
-		steps = append(steps, model.Step{Tool: entry.Get("tool").Str, Reason: textutil.Truncate(entry.Get("why").Str, maxLine)})
+		steps = append(steps, model.PlanStep{Tool: entry.Get("tool").Str, Reason: textutil.Truncate(entry.Get("why").Str, maxLine)})
 	}
 	if len(steps) > maxSteps {
 		return nil, fmt.Sprintf("it has %d steps; at most %d are allowed", len(steps), maxSteps)
@@ -204,7 +204,7 @@ func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.Step, strin
 // malformed or too long.
 func findObject(text string) string {
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
-	if from < 0 || to < from || to-from >= maxPlanText || strictjson.Object([]byte(text[from:to+1]), nil) != nil {
+	if from < 0 || to < from || to-from >= maxPlanText || strictjson.CheckObject([]byte(text[from:to+1]), nil) != nil {
 		return ""
 	}
 	return text[from : to+1]

@@ -97,7 +97,7 @@ func (fx *fixture) trace(t *testing.T) string {
 			list = append(list, "state "+b.To)
 		case journal.RoleChanged:
 			list = append(list, "role "+b.Change)
-		case journal.Failed:
+		case journal.TurnFailed:
 			list = append(list, string(b.Code))
 		}
 	}
@@ -272,7 +272,7 @@ func TestPlan_ReplansRevokedStep(t *testing.T) {
 			w := &recordedTools{}
 			revoke := func() {
 				once.Do(func() {
-					role, _ := fx.Org().RoleNamed("worker")
+					role, _ := fx.Org().RoleByName("worker")
 					if _, _, err := fx.UpdateRole(operator, role.ID, org.RoleSpec{Use: groupSet("artifact")}, false); err != nil {
 						t.Error(err)
 					}
@@ -316,8 +316,8 @@ func TestPlan_ReplansRevokedStep(t *testing.T) {
 
 // The workflow state changes exactly as for an agent that does not plan.
 func TestPlan_MovesStateLikeReact(t *testing.T) {
-	courses := map[org.Pattern]string{}
-	for _, pattern := range []org.Pattern{org.React, org.Plan} {
+	courses := map[org.CollaborationPattern]string{}
+	for _, pattern := range []org.CollaborationPattern{org.React, org.Plan} {
 		w := &recordedTools{}
 		list := []model.Answer{callTools("open", json.RawMessage(`{`)), callTools("open", obj{}), callTools("enter", obj{}), endWith("done")}
 		if pattern == org.Plan {
@@ -345,10 +345,10 @@ func TestPlan_RejectsScript(t *testing.T) {
 
 // The fields about plans in an answer of a model are ignored.
 func TestPlan_IgnoresForgedPlanFields(t *testing.T) {
-	forged := []model.Step{{Tool: "poke"}}
+	forged := []model.PlanStep{{Tool: "poke"}}
 	for _, c := range []struct {
 		name    string
-		pattern org.Pattern
+		pattern org.CollaborationPattern
 		answer  model.Answer
 		course  string
 		code    errcode.Code
@@ -546,7 +546,7 @@ func (m *randomPlanner) answer(r model.Request) model.Answer {
 	if m.pick(8) == 7 {
 		m.toggleRole()
 	}
-	a := model.Answer{Finish: []model.Finish{model.FinishEnd, model.FinishToolCalls, model.FinishToolCalls, model.FinishToolCalls, model.FinishContinue, model.FinishPlan}[m.pick(20)%6], Text: planText(m.pickTools()...)}
+	a := model.Answer{Finish: []model.FinishReason{model.FinishEnd, model.FinishToolCalls, model.FinishToolCalls, model.FinishToolCalls, model.FinishContinue, model.FinishPlan}[m.pick(20)%6], Text: planText(m.pickTools()...)}
 	_, next, follows := strings.Cut(r.System, "Take the next one now: call ")
 	switch {
 	case a.Finish != model.FinishToolCalls && a.Finish != model.FinishEnd:
@@ -569,7 +569,7 @@ func (m *randomPlanner) toggleRole() {
 	if m.allowed {
 		group = groupSet("probe")
 	}
-	role, _ := m.fx.Org().RoleNamed("worker")
+	role, _ := m.fx.Org().RoleByName("worker")
 	if _, _, err := m.fx.UpdateRole(operator, role.ID, org.RoleSpec{Use: group}, false); err != nil {
 		m.problem = err.Error()
 	}
@@ -578,7 +578,7 @@ func (m *randomPlanner) toggleRole() {
 // offPlanCall returns the first recorded call that is not the next step of its
 // plan, or "".
 func (m *randomPlanner) offPlanCall() string {
-	var steps []model.Step
+	var steps []model.PlanStep
 	for _, e := range m.fx.events(m.t) {
 		switch b := e.Body.(type) {
 		case journal.ModelAnswered:

@@ -7,7 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -42,7 +41,7 @@ func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.
 		return result
 	}
 	p := r.a.rt.storePreview(b, c, result, min(maxPreview, most/4))
-	p.Note = previewHint(p.Ref, c.Subject.Authorize("get_artifact").Allowed(), most/4)
+	p.Note = previewHint(p.Ref, c.Subject.AuthorizeTool("get_artifact").Allowed(), most/4)
 	text, _ := json.Marshal(p) // strings and numbers always marshal
 	return text
 }
@@ -54,7 +53,7 @@ func (rt *Runtime) storePreview(b *journal.Batch, c *gate.Admission, result json
 	p := preview{Preview: textutil.Truncate(string(result), most), Size: len(result)}
 	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
 	case c.Request.Name == "get_artifact" && p.Ref != "":
-	case int64(len(result)) > rt.artifacts.limit():
+	case int64(len(result)) > rt.artifacts.limit(), rt.CheckStorage() != nil, rt.recorded.checkPrincipal(c.Subject.Principal, len(result)) != nil:
 		p.Ref = ""
 	default:
 		p.Ref = rt.storeResult(b, c, result)
@@ -82,9 +81,9 @@ func (rt *Runtime) storeResult(b *journal.Batch, c *gate.Admission, result json.
 		return ""
 	}
 	artifact := builtin.Artifact{Type: "result of " + c.Request.Name, Value: result}
-	record, put, err := rt.artifacts.newRecords(identity.Derive(string(c.Request.ID), "result"), owner, artifact)
+	record, put, err := rt.artifacts.newRecords(identity.DeriveID(string(c.Request.ID), "result"), owner, artifact)
 	if err != nil {
-		rt.log.Error("result not stored", "by", c.Subject.Principal, "tool", c.Request.Name, "error", errcode.Message(err))
+		rt.log.Error("result not stored", "by", c.Subject.Principal, "tool", c.Request.Name, "error", err)
 		return ""
 	}
 	b.Put = append(b.Put, put...)

@@ -76,7 +76,7 @@ func TestPreview_StoresLargeResult(t *testing.T) {
 				t.Errorf("the preview has %d bytes; want whole characters, at most %d bytes\n%s", len(task.Result), previewLimit, task.Result)
 			}
 			wantRecorded(t, fx, task.Result)
-			if _, err := fx.Artifacts().CollectGarbage(t.Context(), false); err != nil {
+			if _, err := fx.ArtifactStore().CollectGarbage(t.Context(), false); err != nil {
 				t.Fatal(err)
 			}
 			wantStoredResult(t, fx, task)
@@ -108,7 +108,7 @@ func wantRecorded(t *testing.T, fx *fixture, want json.RawMessage) {
 func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 	t.Helper()
 	ref, size := gjson.GetBytes(task.Result, "artifactRef").Str, int(gjson.GetBytes(task.Result, "size").Int())
-	a, content, err := fx.Artifacts().Get(t.Context(), ref)
+	a, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 		t.Errorf("artifact of task %s has %d bytes, want %d; the preview is %.100q", a.Task, len(content), size, start)
 	}
 	n := 0
-	for range fx.Artifacts().ListArtifacts(t.Context(), "") {
+	for range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
 		n++
 	}
 	if n != 1 {
@@ -164,11 +164,11 @@ func TestPreview_ResultIsReadInParts(t *testing.T) {
 	if a, b := gjson.GetBytes(first, "artifactRef").Str, gjson.GetBytes(second, "artifactRef").Str; a != b || !gjson.GetBytes(second, "preview").Exists() {
 		t.Errorf("read at once: %.200s, want a preview of %s", second, a)
 	}
-	_, content, err := fx.Artifacts().Get(t.Context(), gjson.GetBytes(first, "artifactRef").Str)
+	_, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), gjson.GetBytes(first, "artifactRef").Str)
 	if err != nil || read.String() != string(content) {
 		t.Errorf("read %d bytes of %d, error %v", read.Len(), len(content), err)
 	}
-	for a := range fx.Artifacts().ListArtifacts(t.Context(), "") {
+	for a := range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
 		if a.Type != "result of look" {
 			t.Errorf("there is an artifact %q", a.Type)
 		}

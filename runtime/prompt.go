@@ -97,7 +97,7 @@ func collaborators(a org.Agent) string {
 func (rt *Runtime) grantableGroups(id identity.AgentID) string {
 	set := rt.org.GrantableGroups(id)
 	var b strings.Builder
-	for _, g := range rt.config.Groups.Snapshot().Groups() {
+	for _, g := range rt.config.Groups.CurrentSnapshot().ListGroups() {
 		if set.Has(g.ID) {
 			fmt.Fprintf(&b, "- %s: %s (%s)\n", g.ID, textutil.OneLine(g.Description, maxLine), orNone(strings.Join(g.Tools, ", ")))
 		}
@@ -110,14 +110,14 @@ func (rt *Runtime) rolePrompt(a org.Agent) string {
 	if a.Root {
 		return rt.settings.Load().RootPrompt
 	}
-	role, _ := rt.org.Role(a.Role)
+	role, _ := rt.org.RoleByID(a.Role)
 	return role.Prompt
 }
 
 // roleName returns the name of an agent's role, or the role's id if it is
 // unknown.
 func (rt *Runtime) roleName(a org.Agent) string {
-	if role, ok := rt.org.Role(a.Role); ok {
+	if role, ok := rt.org.RoleByID(a.Role); ok {
 		return role.Name
 	}
 	return string(a.Role)
@@ -125,7 +125,7 @@ func (rt *Runtime) roleName(a org.Agent) string {
 
 // maxRounds returns the maximal number of answers in one turn of an agent.
 func (rt *Runtime) maxRounds(a org.Agent) int {
-	if role, ok := rt.org.Role(a.Role); ok && role.Limits.Rounds > 0 {
+	if role, ok := rt.org.RoleByID(a.Role); ok && role.Limits.Rounds > 0 {
 		return role.Limits.Rounds
 	}
 	return rt.settings.Load().Rounds
@@ -133,10 +133,10 @@ func (rt *Runtime) maxRounds(a org.Agent) int {
 
 // modelOf returns the model of an agent's role, or the default model.
 func (rt *Runtime) modelOf(a org.Agent) (model.Model, error) {
-	role, _ := rt.org.Role(a.Role)
+	role, _ := rt.org.RoleByID(a.Role)
 	m, err := rt.config.Model(string(role.Model))
 	if err != nil {
-		return nil, errcode.New(errcode.InvalidConfig, "model of role %q: %s", rt.roleName(a), errcode.Message(err))
+		return nil, errcode.Wrap(errcode.InvalidConfig, err, "model of role %q: %s", rt.roleName(a), errcode.Message(err))
 	}
 	return m, nil
 }

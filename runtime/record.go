@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -16,9 +17,26 @@ import (
 type recorder struct {
 	a      *actor
 	answer *model.Answer // to be recorded with the first intents
+	hold   diskHold
 }
 
-// CallStarted implements gate.Recorder. The commit fails if a decision is
+// CallPending implements gate.CallRecorder. It waits until the disk has room for the
+// calls. Before, it records the answer, so that the model is not asked again.
+func (r *recorder) CallPending(ctx context.Context, requests []gate.CallRequest) error {
+	bytes, guard := callBytes(requests), r.a.rt.disk
+	if r.hold.replace(bytes, guard.hold) == nil {
+		return nil
+	}
+	if r.answer != nil {
+		if err := r.a.commit(&journal.Batch{Events: []journal.Event{r.a.event(journal.ModelAnswered{Answer: *r.answer})}}); err != nil {
+			return err
+		}
+		r.answer = nil
+	}
+	return r.hold.replace(bytes, func(bytes int64) error { return guard.wait(ctx, bytes) })
+}
+
+// CallStarted implements gate.CallRecorder. The commit fails if a decision is
 // superseded.
 func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
@@ -26,7 +44,9 @@ func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
 	}
 	for _, c := range calls {
-		b.Events = append(b.Events, r.a.event(decisionEvent(c)))
+		e := decisionEvent(c)
+		detachArgs(&e) // the answer has them
+		b.Events = append(b.Events, r.a.event(e))
 	}
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // no call will run: one commit is enough
 		r.outcomes(b, calls)
@@ -47,7 +67,7 @@ func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error
 	return nil
 }
 
-// CallFinished implements gate.Recorder. Calls that were interrupted because the
+// CallFinished implements gate.CallRecorder. Calls that were interrupted because the
 // runtime closes get no outcome: they are decided again after the restart.
 func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) error {
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) {
@@ -122,13 +142,28 @@ func decisionEvent(c *gate.Admission) journal.ToolCall {
 	if e.Code == c.Decision.Code() {
 		e.Rule = c.Decision.Rule().String()
 	}
-	e.Args = nil // not checked to be JSON; the recorded answer has them
+	e.Args = nil // not checked to be JSON; the recorded answer has them, or recordDeniedArgs
 	return e
+}
+
+// maxEventArgs bounds the arguments in a ToolCall, in bytes. Larger ones are recorded
+// once and referenced by their hash.
+const maxEventArgs = 64 << 10
+
+// detachArgs replaces large arguments of an event by their hash, and returns them. It
+// returns nil if they stay in the event.
+func detachArgs(e *journal.ToolCall) json.RawMessage {
+	args := e.Args
+	if len(args) <= maxEventArgs {
+		return nil
+	}
+	e.ArgsHash, e.ArgsSize, e.Args = hashOf(args), len(args), nil
+	return args
 }
 
 // outcome returns the event of a call's result, with a preview if the result is
 // too large for the conversation.
-func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.Body {
+func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
 	result := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
 	if c.Result.IsError {
 		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result}

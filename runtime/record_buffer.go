@@ -17,8 +17,9 @@ const (
 )
 
 // recordBuffer batches the events of calls without effects and commits them in
-// order within flushDelay. A crash loses at most the events of that time. Safe
-// for concurrent use.
+// order. A commit begins after flushDelay, or when the one before has ended. A
+// crash loses the events that wait, which are bounded, and those of the commit in
+// progress. Safe for concurrent use.
 type recordBuffer struct {
 	commit func(*journal.Batch) (uint64, error)
 

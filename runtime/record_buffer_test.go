@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,44 @@ func TestRecordBuffer_IsBounded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// While a commit hangs, the calls that are answered without a record are bounded. The
+// others wait.
+func TestRecordBuffer_BoundedWhileDiskHangs(t *testing.T) {
+	const calls, most = 2000, 520 // calls of two events: 512 events wait, and up to 512 are in the commit
+	var hang sync.Once
+	hanging, exceeded, answered := atomic.Bool{}, make(chan struct{}), 0
+	fx := fixtureConfig{tools: []tool.Tool{echoTool(t)}, wrapStore: func(s journal.Store) journal.Store {
+		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+			if hanging.Load() {
+				hang.Do(func() {
+					select {
+					case <-exceeded:
+					case <-time.After(300 * time.Millisecond): // the calls wait
+					}
+					hanging.Store(false)
+				})
+			}
+			return s.Commit(ctx, b)
+		}}
+	}}.open(t)
+	ann := fx.createCaller(t, "probe")
+	fx.invoke(t, ann, "echo", obj{})
+	if err := fx.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	hanging.Store(true)
+	for ; answered < calls; answered++ {
+		fx.invoke(t, ann, "echo", obj{})
+		if answered == most && hanging.Load() {
+			close(exceeded)
+			t.Errorf("%d calls were answered while their records wait", answered)
+		}
+	}
+	if hanging.Load() {
+		t.Error("no commit was made")
 	}
 }
 

@@ -21,7 +21,7 @@ func (a *actor) fail(cause error) error {
 	}
 	read := a.messagesRead(cause)
 	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
-	b.Events = append(b.Events, a.event(journal.Failed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}))
+	b.Events = append(b.Events, a.event(journal.TurnFailed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}))
 	switch {
 	case errcode.CodeOf(cause) == errcode.TurnAborted:
 	case a.agent.Parent != "":
@@ -63,7 +63,7 @@ func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
 // step, so a repeated step sends the same message.
 func (a *actor) message(to string, payload []byte, kind string) model.Message {
 	return model.Message{
-		ID:   identity.Derive(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
+		ID:   identity.DeriveID(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
 		From: string(a.agent.ID), To: to, Task: a.agent.Task, Payload: payload, CreatedAt: a.rt.now(),
 	}
 }

@@ -25,7 +25,7 @@ type turnRequest struct {
 // max_tool_rounds_exceeded.
 func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, error) {
 	subject := a.rt.gate.Subject(identity.ByAgent(a.agent.ID))
-	offer := subject.Tools()
+	offer := subject.ListTools()
 	if err := a.checkHasTools(offer); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 
 // applyPlan adapts a request to the agent's plan if its role works by plan.
 func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
-	if role, _ := a.rt.org.Role(a.agent.Role); role.Pattern != org.Plan {
+	if role, _ := a.rt.org.RoleByID(a.agent.Role); role.Pattern != org.Plan {
 		return nil
 	}
 	if !m.language {
@@ -63,10 +63,10 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 // artifact reference. It fails if the agent may not call get_artifact.
 func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
-		if d := subject.Authorize("get_artifact"); !d.Allowed() {
+		if d := subject.AuthorizeTool("get_artifact"); !d.Allowed() {
 			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())
 		}
-		stored, content, err := a.rt.artifacts.Get(ctx, ref)
+		stored, content, err := a.rt.artifacts.ReadArtifact(ctx, ref)
 		if err == nil && stored.Task != a.agent.Task {
 			err = errcode.New(errcode.ArtifactNotFound, "this task has no artifact %q", ref)
 		}

@@ -88,7 +88,7 @@ func (r *turnRecord) observe(a *actor, e journal.Event) (ends bool, code errcode
 		}
 	case journal.StateTransition:
 		r.transitions.add(transition{b.Tool, stateName(b.From), stateName(b.To), e.At})
-	case journal.Failed: // possibly before any answer
+	case journal.TurnFailed: // possibly before any answer
 		subject := a.subject()
 		r.setTools(a, subject.State, subject.ToolNames())
 		return true, b.Code
@@ -108,8 +108,8 @@ func (r *turnRecord) setTools(a *actor, state string, tools []string) {
 		r.tools.add(name)
 	}
 	subject := a.subject()
-	for _, name := range a.rt.toolNames.namesOf(a.rt.config.Groups.Snapshot()) {
-		switch subject.Authorize(name).Rule() {
+	for _, name := range a.rt.toolNames.namesOf(a.rt.config.Groups.CurrentSnapshot()) {
+		switch subject.AuthorizeTool(name).Rule() {
 		case toolgroups.NotGranted:
 			r.byGroup.add(name)
 		case toolgroups.WrongState:
@@ -145,11 +145,11 @@ func (a *actor) writeRequest(ended time.Time, code errcode.Code) {
 
 // requestedGroups lists the groups that a task was narrowed to, or "*".
 func (rt *Runtime) requestedGroups(id identity.TaskID) (groups countedList[string]) {
-	task, _ := rt.org.Task(id)
+	task, _ := rt.org.TaskByID(id)
 	if task.Groups.Set.IsAll() {
 		groups.add("*")
 	}
-	for _, g := range task.Groups.Set.IDs() {
+	for _, g := range task.Groups.Set.GroupIDs() {
 		groups.add(textutil.Truncate(string(g), maxName))
 	}
 	return groups
@@ -204,7 +204,7 @@ func (l *toolNameCache) namesOf(snapshot *toolgroups.Snapshot) []string {
 		return known.names
 	}
 	known := &snapshotTools{snapshot: snapshot}
-	for _, h := range snapshot.Tools() {
+	for _, h := range snapshot.ListTools() {
 		known.names = append(known.names, h.Definition.Name)
 	}
 	l.latest.Store(known)

@@ -159,7 +159,7 @@ func TestRequestLog_ListsAreNeverNull(t *testing.T) {
 	p := newLogRecorder()
 	fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: answerFunc(func(model.Request) model.Answer { return endWith("done") })}.open(t)
 	spec := fx.workerTask(t, "")
-	spec.Groups = &toolgroups.Set{}
+	spec.Groups = &toolgroups.GroupSet{}
 	r := p.onlyRequest(t, fx, fx.run(t, spec), 1)
 	got := []any{r.Groups, r.State, len(r.Transitions), r.Tools, r.ByState, len(r.Denied)}
 	if diff := cmp.Diff([]any{[]string{}, "undefined", 0, []string{}, []string{}, 0}, got); diff != "" {
@@ -227,7 +227,7 @@ func TestRequestLog_SameForBothPatterns(t *testing.T) {
 		}
 		return endWith("done")
 	})
-	for pattern, answers := range map[org.Pattern]int{org.React: 3, org.Plan: 4} {
+	for pattern, answers := range map[org.CollaborationPattern]int{org.React: 3, org.Plan: 4} {
 		t.Run(string(pattern), func(t *testing.T) {
 			p := newLogRecorder()
 			fx := fixtureConfig{tools: stateTools(t), configure: p.configure(slog.LevelInfo), model: withWindow(100_000, planOrCall)}.open(t)
@@ -285,7 +285,11 @@ func TestRequestLog_IsBounded(t *testing.T) {
 	for i := range 300 {
 		tools = append(tools, newTool(t, fmt.Sprintf("tool%03d", i), tool.Options{}, returnOK))
 	}
-	fx := fixtureConfig{tools: tools, configure: p.configure(slog.LevelInfo), model: answerOnce(callTools(calls...))}.open(t)
+	configure := func(c *runtime.Config) {
+		p.configure(slog.LevelInfo)(c)
+		c.Limits.Calls = 500
+	}
+	fx := fixtureConfig{tools: tools, configure: configure, model: answerOnce(callTools(calls...))}.open(t)
 	r := p.onlyRequest(t, fx, fx.run(t, fx.workerTask(t, "shut")), 2)
 	if len(r.Denied) != 100 || r.DeniedMore != 400 || len(r.Denied[0].Tool) > 140 {
 		t.Errorf("%d denied calls and %d more, the first %q", len(r.Denied), r.DeniedMore, r.Denied[0].Tool)
@@ -355,10 +359,10 @@ func TestLoad_CountsWork(t *testing.T) {
 		<-gone
 		return endWith("done"), nil
 	})}.open(t)
-	before := fx.Load()
+	before := fx.CurrentLoad()
 	id := fx.start(t, org.TaskSpec{})
 	<-asked
-	if got := fx.Load(); got.Tasks != 1 || got.Working != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
+	if got := fx.CurrentLoad(); got.Tasks != 1 || got.Working != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
 		t.Errorf("during the task: %+v, before: %+v", got, before)
 	}
 	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
@@ -366,7 +370,7 @@ func TestLoad_CountsWork(t *testing.T) {
 	}
 	close(gone)
 	fx.Close()
-	if got := fx.Load(); got.Tasks != 0 || got.Working != 0 || got.Delayed != 0 {
+	if got := fx.CurrentLoad(); got.Tasks != 0 || got.Working != 0 || got.Delayed != 0 {
 		t.Errorf("afterwards: %+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -34,7 +35,9 @@ func TestRuntime_RevokedBeforeIntentDoesNotRun(t *testing.T) {
 			_, _, err := fx.UpdateRole(operator, role, org.RoleSpec{Use: groupSet("artifact")}, false)
 			return err
 		}, `["tool_not_available","{\"artifactRef\":`},
-		{"the group is unregistered", func(fx *fixture, _ identity.RoleID) error { return fx.UnregisterGroup("test", "probe") }, `["unknown_tool","{\"artifactRef\":`},
+		{"the group is unregistered", func(fx *fixture, _ identity.RoleID) error {
+			return grouptest.UnregisterGroup(fx.GroupManager(), "test", "probe")
+		}, `["unknown_tool","{\"artifactRef\":`},
 		{"the role is deleted", func(fx *fixture, role identity.RoleID) error {
 			_, err := fx.DeleteRole(operator, role, false)
 			return err
@@ -56,7 +59,7 @@ func TestRuntime_RevokedBeforeIntentDoesNotRun(t *testing.T) {
 					return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
 						if hasIntent(b, "poke") {
 							first.Do(func() {
-								role, _ := fx.Org().RoleNamed("worker")
+								role, _ := fx.Org().RoleByName("worker")
 								if err := c.revoke(fx, role.ID); err != nil {
 									t.Error(err)
 								}
@@ -81,7 +84,7 @@ func hasIntentEvent(list []journal.Event, name string) bool {
 	return hasIntent(&journal.Batch{Events: list}, name)
 }
 
-// After Unregister has returned no call of the group's tools starts. Calls that
+// After UnregisterGroup has returned no call of the group's tools starts. Calls that
 // started before are recorded before.
 func TestUnregister_NoCallStartsAfterwards(t *testing.T) {
 	free := make(chan struct{})
@@ -101,7 +104,7 @@ func TestUnregister_NoCallStartsAfterwards(t *testing.T) {
 		fx.send(t, a, `"go"`)
 	}
 	fx.waitEvent(t, func(e journal.Event) bool { r, ok := e.Body.(journal.ToolResult); return ok && r.Tool == "poke" })
-	if err := fx.UnregisterGroup("test", "probe"); err != nil {
+	if err := grouptest.UnregisterGroup(fx.GroupManager(), "test", "probe"); err != nil {
 		t.Fatal(err)
 	}
 	close(free)
@@ -125,11 +128,11 @@ func TestRegister_RestoresGroupForRoles(t *testing.T) {
 	fx = fixtureConfig{tools: []tool.Tool{poke}, model: answerFunc(func(r model.Request) model.Answer {
 		switch answerCount(r) {
 		case 1:
-			if err := fx.UnregisterGroup("test", "probe"); err != nil {
+			if err := grouptest.UnregisterGroup(fx.GroupManager(), "test", "probe"); err != nil {
 				t.Error(err)
 			}
 		case 2:
-			if _, err := fx.RegisterGroup("test", toolgroups.Group{ID: "probe", Tools: []tool.Tool{poke}}); err != nil {
+			if _, err := grouptest.RegisterGroup(fx.GroupManager(), "test", toolgroups.Group{ID: "probe", Tools: []tool.Tool{poke}}); err != nil {
 				t.Error(err)
 			}
 		case 3:

@@ -3,9 +3,9 @@
 //
 //	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Model: models})
 //	...
-//	id, err := rt.Start(ctx, org.TaskSpec{Text: "summarize the report"})
+//	id, err := rt.StartTask(ctx, org.TaskSpec{Text: "summarize the report"})
 //	...
-//	task, err := rt.Wait(ctx, id) // task.Result is the answer
+//	task, err := rt.WaitTask(ctx, id) // task.Result is the answer
 //
 // An agent is its journal. The next step of an agent is a pure function of its
 // events (state.go), and one loop acts on it (agent.go). Agents run
@@ -26,7 +26,8 @@
 //     (artifacts and stored contents), owner.go (records of modules).
 //
 // The package makes no permission decision (see packages org and gate) and has
-// no storage format of its own (see journal.Store).
+// no storage format of its own (see journal.Store). It has more than sixty exported
+// names: a Runtime is what orchestrators, built-in tools, modules and gateways call.
 package runtime
 
 import (
@@ -62,12 +63,17 @@ type Config struct {
 	Rounds     int    // answers one turn may have before it must end; 0 means 200
 	Workspaces string // directory for the workspaces of agents and callers; "" means they have none
 	Data       string // data directory, which no task's workspace may contain; "" if there is none
-	Storage    Storage
-	Budget     Budget // default limit on the model usage of each task
+	Storage    StorageLimits
+	Limits     Limits
+	Budget     TaskBudget // default limit on the model usage of each task
 
 	// Authn verifies the tokens that callers present. With nil no caller is
 	// authenticated to any auth service.
-	Authn gate.Authn
+	Authn gate.TokenVerifier
+
+	// Redact returns the beginning of the arguments of a denied call without the secrets
+	// of the organization. It may be nil.
+	Redact func(args []byte) []byte
 
 	Console io.Writer        // output of console_print; nil discards it
 	Log     *slog.Logger     // nil discards the log
@@ -84,7 +90,7 @@ type Config struct {
 // it before its store.
 type Runtime struct {
 	config   Config
-	settings atomic.Pointer[settings] // the active settings; replaced whole by Configure
+	settings atomic.Pointer[settings] // the active settings; replaced whole by ApplyConfig
 	store    journal.Store
 	org      *org.Org
 	gate     *gate.Gate
@@ -93,15 +99,17 @@ type Runtime struct {
 	tracker    *tracker // tasks and agents that this process is working on
 	artifacts  *ArtifactStore
 	workspaces *workspaces
-	deltas     deltaHub // live output for Watch
+	recorded   *recordedBytes
+	disk       *diskGuard
+	deltas     deltaHub // live output for WatchTask
 
 	ctx         context.Context // cancelled by Close, and when the store stops
 	uncancelled context.Context // ctx without its cancellation, for commits that must finish during Close
 	close       context.CancelCauseFunc
-	fatal       sync.Once  // guards the call of Config.Fatal
-	configureMu sync.Mutex // held during Configure
-	advanceMu   sync.Mutex // guards advanced
-	advanced    bool       // this process has advanced the epoch
+	fatal       sync.Once   // guards the call of Config.Fatal
+	unnotify    func() bool // cancels the notification when the store stops
+	advanceMu   sync.Mutex  // guards advanced
+	advanced    bool        // this process has advanced the epoch
 
 	toolNames   toolNameCache
 	callerLocks fair.KeyedMutex // by caller: held by calls that change the caller's workflow state
@@ -109,8 +117,8 @@ type Runtime struct {
 	commits     atomic.Uint64   // number of commits of this process
 }
 
-// New loads the organization from the store. No agent runs before Start or
-// Resume. If a required field of config is missing, the error names it.
+// New loads the organization from the store and records the changes of the registry from
+// now on. No agent runs before StartTask or ResumeTask. If a required field of config is missing, the error names it.
 func New(config Config) (*Runtime, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
@@ -119,18 +127,31 @@ func New(config Config) (*Runtime, error) {
 	rt.ctx, rt.close = context.WithCancelCause(context.Background())
 	rt.uncancelled = context.WithoutCancel(rt.ctx)
 	rt.buffer.commit = rt.commit
-	rt.settings.Store(config.settingsFor(OrgConfig{}))
 	var err error
-	rt.org, err = org.Load(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, storeSource{config.Store})
+	rt.org, err = org.LoadOrg(org.Config{Groups: config.Groups, Now: config.Now, Log: config.Log}, storeSource{config.Store})
 	if err != nil {
 		return nil, fmt.Errorf("load organization: %w", err)
 	}
+	rt.useSettings(config.settingsFor(OrgConfig{}))
 	rt.tracker = newTracker(rt.ctx, rt.org, rt.now, rt.deliver)
-	limits := func() Storage { return rt.settings.Load().Storage }
+	limits := func() StorageLimits { return rt.settings.Load().Storage }
 	rt.artifacts = &ArtifactStore{store: config.Store, org: rt.org, commit: rt.commit, now: rt.now, limits: limits}
+	rt.recorded = &recordedBytes{org: rt.org, limits: limits, log: config.Log}
+	if err := rt.recorded.load(config.Store); err != nil {
+		return nil, err
+	}
+	rt.disk = newDiskGuard(config.Store, rt.recorded, limits, config.Log)
 	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org}
-	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn})
-	return rt, err
+	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal})
+	if err != nil {
+		return nil, err
+	}
+	config.Groups.SetCommit(rt.commitGroups)
+	rt.unnotify = func() bool { return false }
+	if store, ok := config.Store.(journal.StopNotifier); ok {
+		rt.unnotify = store.NotifyStop(rt.storeStopped)
+	}
+	return rt, nil
 }
 
 // complete checks the required fields and sets the defaults of the others.
@@ -146,7 +167,7 @@ func (c *Config) complete() error {
 	if c.Rounds == 0 {
 		c.Rounds = 200
 	}
-	c.Storage = c.Storage.orDefault(defaultStorage)
+	c.Storage, c.Limits = c.Storage.orDefault(defaultStorage), c.Limits.orDefault(defaultLimits)
 	if c.Console == nil {
 		c.Console = io.Discard
 	}
@@ -165,6 +186,7 @@ func (c *Config) complete() error {
 // more than once.
 func (rt *Runtime) Close() error {
 	rt.close(errClosing)
+	rt.unnotify()
 	rt.tracker.wait()
 	return rt.buffer.close()
 }
@@ -172,14 +194,14 @@ func (rt *Runtime) Close() error {
 // Org returns the organization. Callers must not change it.
 func (rt *Runtime) Org() *org.Org { return rt.org }
 
-// Groups returns the registry of tool groups.
-func (rt *Runtime) Groups() *toolgroups.Manager { return rt.config.Groups }
+// GroupManager returns the registry of tool groups.
+func (rt *Runtime) GroupManager() *toolgroups.Manager { return rt.config.Groups }
 
 // Gate returns the gate that every tool call passes.
 func (rt *Runtime) Gate() *gate.Gate { return rt.gate }
 
-// Store returns the store. Callers must not commit to it.
-func (rt *Runtime) Store() journal.Store { return rt.store }
+// JournalStore returns the store. Callers must not commit to it.
+func (rt *Runtime) JournalStore() journal.Store { return rt.store }
 
 func (rt *Runtime) now() time.Time { return rt.config.Now().UTC() }
 
@@ -187,6 +209,9 @@ func (rt *Runtime) now() time.Time { return rt.config.Now().UTC() }
 // that it sends messages to. A commit cannot be cancelled, so the result is
 // always the real outcome. If the store has stopped, commit stops the runtime.
 func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
+	if b.Measured == nil {
+		rt.recorded.measure(b, identity.ByAgent(b.Stream))
+	}
 	seq, err := rt.store.Commit(rt.uncancelled, b)
 	if errors.Is(err, journal.ErrClosed) {
 		rt.storeStopped(err)
@@ -196,11 +221,10 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	}
 	rt.deltas.committed(b.Events)
 	rt.observe(b.Events)
+	rt.tracker.schedule(b.Send)
 	for _, m := range b.Send {
 		if m.Due.IsZero() {
 			rt.wake(identity.AgentID(m.To))
-		} else {
-			rt.tracker.schedule(m)
 		}
 	}
 	for _, m := range b.Deliver {
@@ -226,7 +250,7 @@ func (rt *Runtime) storeStopped(err error) {
 }
 
 // storeRecords converts changes of the organization to the store's records.
-func storeRecords(changes []org.Change) []journal.Record {
+func storeRecords(changes []org.RecordChange) []journal.Record {
 	list := make([]journal.Record, len(changes))
 	for i, c := range changes {
 		list[i] = journal.Record{Kind: string(c.Kind), Key: c.Key, Value: c.Value}

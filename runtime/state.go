@@ -22,16 +22,17 @@ type state struct {
 	answers     int // received so far
 	rounds      int // answers of the current turn, none of which ended it
 	tools       []string
-	summary     *model.Summary
+	summary     *model.ContextSummary
 	compression lastCompression
 	usage       contextUsage
 	repeated    repetition
 	plan        plan
 
 	pending   []model.Call                    // calls of the last answer that have no outcome yet
+	refused   *refused                        // the one of them that is denied; nil if there is none
 	started   map[identity.CallID]tool.Effect // those of them whose intent is recorded
 	hasUnseen bool                            // there is something the model has not been sent
-	last      journal.Body                    // the last ModelAnswered or Failed event
+	last      journal.EventBody               // the last ModelAnswered or Failed event
 }
 
 // fold reads an agent's journal and returns its state.
@@ -81,12 +82,12 @@ func (s *state) apply(e journal.Event) {
 			s.markStarted(b.Call, b.Effect)
 		}
 	case journal.ToolResult:
-		s.applyResult(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result})
+		s.applyResult(model.CallResult{Call: b.Call, Tool: b.Tool, Content: b.Result})
 	case journal.ToolError:
-		s.applyResult(model.Result{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
+		s.applyResult(model.CallResult{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
 	case journal.ContextCompressed:
 		s.applyCompression(b)
-	case journal.Failed:
+	case journal.TurnFailed:
 		s.applyFailure(b)
 	}
 }
@@ -104,7 +105,7 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	if a.Tools != nil {
 		s.tools = a.Tools
 	}
-	s.pending, s.started = a.Calls, nil
+	s.pending, s.started, s.refused = a.Calls, nil, refusedCall(&a)
 	switch a.Finish {
 	case model.FinishToolCalls:
 		s.rounds++
@@ -133,7 +134,7 @@ func (s *state) markStarted(id identity.CallID, effect tool.Effect) {
 }
 
 // applyResult applies the result of a call.
-func (s *state) applyResult(r model.Result) {
+func (s *state) applyResult(r model.CallResult) {
 	s.addItem(model.Item{Result: &r})
 	s.plan.applyResult(&r)
 	rest := make([]model.Call, 0, len(s.pending))
@@ -151,7 +152,7 @@ func (s *state) applyResult(r model.Result) {
 
 // applyFailure ends the turn. The messages read so far are done with, and open
 // calls get the result that they were dropped.
-func (s *state) applyFailure(b journal.Failed) {
+func (s *state) applyFailure(b journal.TurnFailed) {
 	s.readUpTo = s.messages
 	if b.MessagesRead > 0 {
 		s.readUpTo = b.MessagesRead
@@ -169,10 +170,10 @@ func (s *state) applyFailure(b journal.Failed) {
 
 // droppedResult returns the result of a call whose turn ended before the call
 // did.
-func (s *state) droppedResult(c model.Call) *model.Result {
+func (s *state) droppedResult(c model.Call) *model.CallResult {
 	err := errcode.New(errcode.TurnAborted, "%s was not called: the turn ended first", c.Name)
 	if _, started := s.started[c.ID]; started {
 		err = errcode.New(errcode.ToolInterrupted, "%s was started and the turn ended: it may or may not have taken effect; verify the effect before retrying", c.Name)
 	}
-	return &model.Result{Call: c.ID, Tool: c.Name, Content: tool.Failure(c.Name, err).JSON(), IsError: true}
+	return &model.CallResult{Call: c.ID, Tool: c.Name, Content: tool.Failure(c.Name, err).JSON(), IsError: true}
 }

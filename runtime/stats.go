@@ -2,18 +2,23 @@ package runtime
 
 import "github.com/rolecall/rolecall/journal"
 
-// Load is a snapshot of the work in progress.
-type Load struct {
+// LoadFigures is a snapshot of the work in progress.
+type LoadFigures struct {
 	Tasks   int    // running in this process
 	Working int    // active agents
 	Delayed int    // delayed messages of those tasks
 	Commits uint64 // since the Runtime was created
+
+	DiskFree, DiskReserve int64 // bytes; both 0 if the free space of the disk is unknown
+	Recorded              int64 // bytes that the organization has recorded
 }
 
-// Load returns the current load. It reads no records.
-func (rt *Runtime) Load() Load {
+// CurrentLoad returns the current load. It reads no records.
+func (rt *Runtime) CurrentLoad() LoadFigures {
 	l := rt.tracker.load()
 	l.Commits = rt.commits.Load()
+	l.DiskFree, l.DiskReserve = rt.disk.figures()
+	l.Recorded = rt.recorded.bytes(keyRecorded)
 	return l
 }
 

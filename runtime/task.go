@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -16,10 +17,15 @@ import (
 // StartTask creates a task and starts work on it. It returns when the task is
 // committed.
 //
-// Errors: those of org.StartTask, and InsufficientPermissions if the workspace
-// contains the data directory.
+// If the caller has started a task with the same key and text before, StartTask
+// returns the id of that task, which may have ended.
+//
+// Errors: those of org.StartTask, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
+// contains the data directory, and Conflict if the key was used with another
+// text.
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace)); err != nil {
+	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace), rt.CheckStorage(),
+		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)))); err != nil {
 		return "", err
 	}
 	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task
@@ -47,10 +53,23 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 	}}
 	if _, err := rt.flushAndCommit(b); err != nil {
 		rt.tracker.untrack(id)
+		if used, ok := errors.AsType[*org.DuplicateKeyError](err); ok {
+			return used.Task, rt.checkSameTask(ctx, used.Task, spec)
+		}
 		return "", err
 	}
 	rt.releaseTask(id)
 	return id, nil
+}
+
+// checkSameTask returns an error if a task that was started with the key of spec
+// has another text. The task is on disk: the commit that found it came later.
+func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, spec org.TaskSpec) error {
+	task, err := rt.TaskRecord(ctx, id)
+	if err == nil && task.Text != spec.Text {
+		err = errcode.New(errcode.Conflict, "start a task: the idempotency key was used for task %s, which has another text; use a new key", id).With("task", id)
+	}
+	return err
 }
 
 // taskStartEvents adds the events and the first message of a task to a batch.
@@ -58,15 +77,15 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: task.State}
 	if !task.Groups.Set.IsAll() {
 		started.Groups = []string{}
-		for _, g := range task.Groups.Set.IDs() {
+		for _, g := range task.Groups.Set.GroupIDs() {
 			started.Groups = append(started.Groups, string(g))
 		}
 	}
 	first := model.Message{
-		ID: identity.Derive(string(task.ID), "first"), From: "user", To: string(agent.ID),
+		ID: identity.DeriveID(string(task.ID), "first"), From: "user", To: string(agent.ID),
 		Task: task.ID, Payload: textPayload(task.Text), CreatedAt: task.CreatedAt,
 	}
-	about := func(body journal.Body) journal.Event {
+	about := func(body journal.EventBody) journal.Event {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}
 	}
 	b.Events = append(b.Events, about(started), about(rt.spawnedEvent(agent)), about(journal.MessageSent{Message: first}))
@@ -77,7 +96,7 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 // task that has ended or is already running. It returns when the task's agents
 // are scheduled.
 func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
-	task, ok := rt.org.Task(id)
+	task, ok := rt.org.TaskByID(id)
 	if !ok {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
 	}
@@ -102,17 +121,13 @@ func (rt *Runtime) wakeTask(ctx context.Context, id identity.TaskID) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range delayed {
-		if m.Task == id {
-			rt.tracker.schedule(m)
-		}
-	}
+	rt.tracker.schedule(slices.DeleteFunc(delayed, func(m journal.Message) bool { return m.Task != id }))
 	runnable, err := rt.runnable(ctx)
 	if err != nil {
 		return err
 	}
 	for _, agent := range runnable {
-		if a, ok := rt.org.Agent(agent); ok && a.Task == id {
+		if a, ok := rt.org.AgentByID(agent); ok && a.Task == id {
 			rt.wake(agent)
 		}
 	}
@@ -196,10 +211,11 @@ func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
 	last, err := rt.lastAnswer(ctx, task.ID, task.Top)
 	if err != nil {
+		rt.log.Error("result of task not read", "task", task.ID, "error", err)
 		return org.Failed, nil, &org.TaskError{Code: errcode.Internal, Message: errcode.Message(err)}
 	}
 	switch b := last.(type) {
-	case journal.Failed:
+	case journal.TurnFailed:
 		return org.Failed, nil, &org.TaskError{Code: b.Code, Message: b.Message}
 	case journal.ModelAnswered:
 		if b.Answer.Finish == model.FinishEnd {
@@ -212,7 +228,7 @@ func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) (org.TaskStat
 
 // lastAnswer returns the last ModelAnswered or Failed event of an agent, from
 // the cache if possible.
-func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.Body, error) {
+func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.EventBody, error) {
 	if known := rt.tracker.cachedState(task, id); known != nil {
 		return known.last, nil
 	}
@@ -250,15 +266,15 @@ func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) err
 // purges the inboxes of its agents. It adds nothing if the task has ended. It
 // updates task to the new record.
 func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
-	e := journal.Result{Status: string(status), Result: result}
+	e := journal.TaskEnded{Status: string(status), Result: result}
 	if failure != nil {
 		e.Code, e.Error = failure.Code, failure.Message
 	}
 	return func(b *journal.Batch) error {
-		if now, ok := rt.org.Task(task.ID); !ok || now.Status != org.Running {
+		if now, ok := rt.org.TaskByID(task.ID); !ok || now.Status != org.Running {
 			return nil
 		}
-		b.Purge = append(b.Purge, rt.org.Tree(task.Top)...)
+		b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRoleName(task), Body: e})
 		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, status, result, failure))...)
 		return nil
@@ -290,6 +306,6 @@ func (rt *Runtime) logDamaged(err error, what string) error {
 }
 
 func (rt *Runtime) topRoleName(task *org.Task) string {
-	a, _ := rt.org.Agent(task.Top)
+	a, _ := rt.org.AgentByID(task.Top)
 	return rt.roleName(a)
 }

@@ -69,7 +69,7 @@ func TestSend_AfterTaskEndIsOnlyRecorded(t *testing.T) {
 	fx = openFixture(t, dir, m)
 	fx.resume(t, id)
 	fx.wantResult(t, fx.wait(t, id), `"x"`, "")
-	if asked.Load() != 1 || fx.Busy(fx.topAgent(t, id)) {
+	if asked.Load() != 1 || fx.IsBusy(fx.topAgent(t, id)) {
 		t.Errorf("root was asked %d times, want once", asked.Load())
 	}
 }
@@ -149,7 +149,7 @@ func TestCancel_StopsActiveAgents(t *testing.T) {
 		t.Errorf("the task is %s: %s", task.Status, task.Error.Message)
 	}
 	fx.Close()
-	end := eventsOf[journal.Result](t, fx)
+	end := eventsOf[journal.TaskEnded](t, fx)
 	for _, e := range fx.events(t) {
 		if e.Seq > end[0].Seq {
 			t.Errorf("after the end: %s", mustJSON(e))
@@ -159,7 +159,7 @@ func TestCancel_StopsActiveAgents(t *testing.T) {
 		t.Errorf("once more: %v", err)
 	}
 	fx.wantResult(t, fx.wait(t, id), "", errcode.TaskCancelled)
-	if n := len(bodiesOf[journal.Result](t, fx)); n != 1 {
+	if n := len(bodiesOf[journal.TaskEnded](t, fx)); n != 1 {
 		t.Errorf("%d results on record", n)
 	}
 }
@@ -248,7 +248,7 @@ func TestStart_GroupsLimitGrantNotUseOfRoot(t *testing.T) {
 	if diff := cmp.Diff(want, codes); diff != "" {
 		t.Errorf("what root may give (-want +got):\n%s", diff)
 	}
-	if role, _ := fx.Org().RoleNamed("rest"); !role.Use.Equal(*groupSet("artifact")) {
+	if role, _ := fx.Org().RoleByName("rest"); !role.Use.Equal(*groupSet("artifact")) {
 		t.Errorf("a role without toolGroups gets %v, want artifact", role.Use)
 	}
 	if got := bodiesOf[journal.TaskStarted](t, fx)[0].Groups; !cmp.Equal(got, []string{"artifact"}) {

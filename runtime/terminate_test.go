@@ -48,7 +48,7 @@ func TestTerminate_Cascades(t *testing.T) {
 			t.Errorf("record of %s: %+v, %v", id, a, err)
 		}
 	}
-	if a, ok := fx.Org().Agent(f.peer); !ok || a.Status != org.Active {
+	if a, ok := fx.Org().AgentByID(f.peer); !ok || a.Status != org.Active {
 		t.Error("a sibling was terminated too")
 	}
 	close(free)
@@ -179,13 +179,13 @@ func TestTerminate_WhileAgentWakes(t *testing.T) {
 			watched.Store(string(agent))
 			fx.send(t, agent, `"one"`)
 			<-waking
-			a, _ := fx.Org().Agent(agent)
+			a, _ := fx.Org().AgentByID(agent)
 			if err := c.end(fx, a); err != nil {
 				t.Fatal(err)
 			}
 			close(wake)
 			close(free)
-			for fx.Busy(agent) {
+			for fx.IsBusy(agent) {
 				goruntime.Gosched()
 			}
 			if thought.Load() {
@@ -199,9 +199,9 @@ func TestEnded_ListsTerminatedAgents(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
-	task, _ := fx.Org().Agent(f.root)
+	task, _ := fx.Org().AgentByID(f.root)
 	list := func(id identity.TaskID) (ids []identity.AgentID) {
-		for a, err := range fx.Ended(t.Context(), id) {
+		for a, err := range fx.EndedAgents(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,11 +225,11 @@ func TestTerminate_KeepsRolesOfAgent(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
-	role, _ := fx.Org().RoleNamed("helper") // created by worker
+	role, _ := fx.Org().RoleByName("helper") // created by worker
 	if err := fx.TerminateAgent(t.Context(), newCall(operator), f.worker, ""); err != nil {
 		t.Fatal(err)
 	}
-	if after, ok := fx.Org().Role(role.ID); !ok || after.Status != org.Active || after.Revision != role.Revision {
+	if after, ok := fx.Org().RoleByID(role.ID); !ok || after.Status != org.Active || after.Revision != role.Revision {
 		t.Errorf("the role of a terminated creator: %+v, %v", after, ok)
 	}
 	close(free)
@@ -241,7 +241,7 @@ func TestEnded_ReadsOldRecords(t *testing.T) {
 	dir, free := fastTempDir(t), make(chan struct{})
 	fx := openFixture(t, dir, blockingRoot(free, alwaysWait))
 	f := newAgentTree(t, fx)
-	task, _ := fx.Org().Agent(f.root)
+	task, _ := fx.Org().AgentByID(f.root)
 	old := org.Agent{ID: "old", Role: "r", Parent: f.root, Task: task.Task, Status: org.Terminated, EndedBy: "c"}
 	if _, err := fx.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: string(org.KindAgent), Key: "old", Value: mustJSON(old)}}}); err != nil {
 		t.Fatal(err)
@@ -251,11 +251,11 @@ func TestEnded_ReadsOldRecords(t *testing.T) {
 	if a, err := fx.AgentRecord(t.Context(), "old"); err != nil || a.Status != org.Terminated {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	if a, ok := fx.Org().Agent("old"); ok {
+	if a, ok := fx.Org().AgentByID("old"); ok {
 		t.Errorf("it is active: %+v", a)
 	}
 	var got []identity.AgentID
-	for a, err := range fx.Ended(t.Context(), task.Task) {
+	for a, err := range fx.EndedAgents(t.Context(), task.Task) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,10 +275,10 @@ func TestSpawn_RepeatFailsOnUnreadableRecord(t *testing.T) {
 	damaged := &damagedStore{}
 	fx := fixtureConfig{model: blockingRoot(free, alwaysWait), wrapStore: func(s journal.Store) journal.Store { damaged.Store = s; return damaged }}.open(t)
 	f := newAgentTree(t, fx)
-	worker, _ := fx.Org().Agent(f.root)
+	worker, _ := fx.Org().AgentByID(f.root)
 	role := fx.Org().ListRoles()[0]
 	c := newCall(identity.ByAgent(worker.ID))
-	s := org.Spawn{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.Lines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
+	s := org.SpawnSpec{Role: role.ID, Brief: org.TaskBrief{Objective: "o", Constraints: org.TextLines{}, Inputs: "i", Outputs: "o", CompletionCriteria: "c"}}
 	spawned, err := fx.SpawnAgent(t.Context(), c, s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +290,7 @@ func TestSpawn_RepeatFailsOnUnreadableRecord(t *testing.T) {
 	if _, err := fx.SpawnAgent(t.Context(), c, s, nil); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("got %v, want ErrDamaged", err)
 	}
-	if _, ok := fx.Org().Agent(spawned.ID); ok {
+	if _, ok := fx.Org().AgentByID(spawned.ID); ok {
 		t.Error("the agent is back")
 	}
 }
@@ -301,7 +301,7 @@ type damagedStore struct {
 	kind atomic.Value // a string
 }
 
-// ReadRecord implements journal.Records.
+// ReadRecord implements journal.RecordReader.
 func (s *damagedStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	if kind == s.kind.Load() {
 		return nil, journal.ErrDamaged

@@ -25,21 +25,21 @@ type windowModel struct {
 func (l windowModel) Window() int { return l.window }
 
 // streamingModel is a language model that sends deltas before its answer.
-type streamingModel func(ctx context.Context, r model.Request, say func(model.Delta)) (model.Answer, error)
+type streamingModel func(ctx context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error)
 
 // Window implements model.LanguageModel.
 func (s streamingModel) Window() int { return 100_000 }
 
 // Generate implements model.Model.
-func (s streamingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		answer, err := s(ctx, r, func(d model.Delta) { yield(d, nil) })
+func (s streamingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		answer, err := s(ctx, r, func(d model.AnswerDelta) { yield(d, nil) })
 		if err != nil {
-			yield(model.Delta{}, err)
+			yield(model.AnswerDelta{}, err)
 			return
 		}
 		answer.MessagesRead = len(messages(r))
-		yield(model.Delta{Answer: &answer}, nil)
+		yield(model.AnswerDelta{Answer: &answer}, nil)
 	}
 }
 

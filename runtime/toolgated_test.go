@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/modules"
@@ -26,10 +27,11 @@ import (
 // apiServer is a module with tools named after APIs. It counts the runs of
 // each.
 type apiServer struct {
-	name string
-	apis []string
-	runs map[string]*atomic.Int64 // by server/api
-	act  func()                   // called when an API runs; may be nil
+	name   string
+	apis   []string
+	runs   map[string]*atomic.Int64                    // by server/api
+	act    func()                                      // called when an API runs; may be nil
+	change func([]toolgroups.Group) []toolgroups.Group // what it offers instead of its API groups; nil changes nothing
 }
 
 // Name implements modules.Module.
@@ -37,6 +39,24 @@ func (s *apiServer) Name() string { return s.name }
 
 // ToolGroups implements modules.Module.
 func (s *apiServer) ToolGroups() []toolgroups.Group {
+	if s.change != nil {
+		return s.change(s.apiGroups())
+	}
+	return s.apiGroups()
+}
+
+// changeGroups makes the server offer other groups and waits until they are registered.
+func (s *apiServer) changeGroups(t *testing.T, l *modules.Loader, change func([]toolgroups.Group) []toolgroups.Group) {
+	t.Helper()
+	s.change = change
+	l.NotifyChanged(s.name)
+	if err := l.WaitIdle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// apiGroups returns a group with a tool for each API.
+func (s *apiServer) apiGroups() []toolgroups.Group {
 	var list []tool.Tool
 	for _, api := range s.apis {
 		runs := s.runs[s.name+"/"+api]
@@ -51,7 +71,7 @@ func (s *apiServer) ToolGroups() []toolgroups.Group {
 		}
 		list = append(list, t)
 	}
-	groups, err := modules.Server(s.name, "The APIs of "+s.name+".", list)
+	groups, err := modules.ServerGroups(s.name, "The APIs of "+s.name+".", list)
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +89,7 @@ type recordingModel struct {
 func (l *recordingModel) Window() int { return 100_000 }
 
 // Generate implements model.Model.
-func (l *recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (l *recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	l.mu.Lock()
 	l.requests = append(l.requests, r)
 	l.mu.Unlock()
@@ -111,6 +131,7 @@ func (l *logLines) all() []string {
 // gatedFixture is a fixture with the servers magpie and uniswap.
 type gatedFixture struct {
 	*fixture
+	t       *testing.T
 	loader  *modules.Loader
 	model   *recordingModel
 	log     *logLines
@@ -120,9 +141,9 @@ type gatedFixture struct {
 
 func newGatedFixture(t *testing.T, b answerFunc) *gatedFixture {
 	t.Helper()
-	fx := &gatedFixture{model: &recordingModel{answerFunc: b}, log: &logLines{}, runs: map[string]*atomic.Int64{}, servers: map[string]*apiServer{}}
+	fx := &gatedFixture{t: t, model: &recordingModel{answerFunc: b}, log: &logLines{}, runs: map[string]*atomic.Int64{}, servers: map[string]*apiServer{}}
 	fx.fixture = fixtureConfig{model: fx.model, configure: func(c *runtime.Config) { c.Log = slog.New(fx.log) }}.open(t)
-	fx.loader = modules.NewLoader(fx.Runtime)
+	fx.loader = modules.NewLoader(fx.GroupManager())
 	t.Cleanup(func() { fx.loader.Close(context.Background()) })
 	for _, s := range []*apiServer{{name: "magpie", apis: []string{"tvl", "liquidity"}}, {name: "uniswap", apis: []string{"swap"}}} {
 		for _, api := range s.apis {
@@ -181,7 +202,7 @@ func TestToolGated_NoTools(t *testing.T) {
 		if task.Error.Message != noTools {
 			t.Errorf("got %q", task.Error.Message)
 		}
-		failed := bodiesOf[journal.Failed](t, fx.fixture)
+		failed := bodiesOf[journal.TurnFailed](t, fx.fixture)
 		if len(failed) != 1 || failed[0].Code != errcode.NoToolsAvailable || failed[0].Message != noTools || failed[0].EventType() != "error" {
 			t.Errorf("got the events %+v", failed)
 		}
@@ -234,9 +255,9 @@ func TestToolGated_UnauthorizedCall(t *testing.T) {
 				return endWith("I was refused.")
 			})
 			later := newTool(t, "later", tool.Options{States: []string{"draft"}}, func(context.Context, obj) (any, error) { return nil, nil })
-			if _, err := fx.RegisterGroup(modules.OwnerOf("magpie"), toolgroups.Group{ID: "later", Tools: []tool.Tool{later}}); err != nil {
-				t.Fatal(err)
-			}
+			fx.servers["magpie"].changeGroups(t, fx.loader, func(groups []toolgroups.Group) []toolgroups.Group {
+				return append(groups, toolgroups.Group{ID: "later", Tools: []tool.Tool{later}})
+			})
 			task := fx.run(t, org.TaskSpec{Text: "swap", Role: string(fx.createAnalyst(t, "magpie/tvl", "later").ID)})
 			fx.wantResult(t, task, `"I was refused."`, "")
 			fx.wantRuns(t, nil)
@@ -328,7 +349,7 @@ func TestToolGated_OnlyToolsOfServer(t *testing.T) {
 			return endWith("done")
 		})
 		kit := toolgroups.Group{ID: "kit", Refs: []string{"call_uniswap_swap", "call_magpie_tvl", "call_magpie_liquidity"}}
-		if _, err := fx.Groups().RegisterGroup(toolgroups.Config, kit); err != nil {
+		if _, err := grouptest.RegisterGroup(fx.GroupManager(), toolgroups.Config, kit); err != nil {
 			t.Fatal(err)
 		}
 		fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go", Role: string(fx.createAnalyst(t, groups...).ID)}), `"done"`, "")
@@ -353,7 +374,8 @@ func TestToolGated_RemovedToolsEndTurn(t *testing.T) {
 			return err
 		}},
 		{"the group is unregistered", func(fx *gatedFixture, _ org.Role) error {
-			return fx.UnregisterGroup(modules.OwnerOf("magpie"), "magpie")
+			fx.servers["magpie"].changeGroups(fx.t, fx.loader, func([]toolgroups.Group) []toolgroups.Group { return nil })
+			return nil
 		}},
 		{"the role is restricted to another server", func(fx *gatedFixture, role org.Role) error {
 			other := "uniswap"

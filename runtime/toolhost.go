@@ -29,7 +29,7 @@ func (rt *Runtime) ToolHost() *ToolHost { return &ToolHost{rt} }
 
 // FindRole implements builtin.RoleManager.
 func (h *ToolHost) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
-	role, ok := h.rt.org.RoleNamed(name)
+	role, ok := h.rt.org.RoleByName(name)
 	if !ok {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func (h *ToolHost) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpe
 }
 
 // SpawnAgent implements builtin.AgentManager. See Runtime.SpawnAgent.
-func (h *ToolHost) SpawnAgent(ctx context.Context, c tool.Call, s org.Spawn, first json.RawMessage) (org.SpawnResult, error) {
+func (h *ToolHost) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
 	return h.rt.SpawnAgent(ctx, c, s, first)
 }
 
@@ -57,15 +57,15 @@ func (h *ToolHost) SendAll(ctx context.Context, c tool.Call, to []string, payloa
 	return h.rt.sendAll(ctx, c, to, payload, delay)
 }
 
-// CanCall implements builtin.Limits.
+// CanCall implements builtin.CallLimits.
 func (h *ToolHost) CanCall(by identity.Principal, tool string) bool {
-	return h.rt.gate.Subject(by).Authorize(tool).Allowed()
+	return h.rt.gate.Subject(by).AuthorizeTool(tool).Allowed()
 }
 
-// ArtifactLimit implements builtin.Limits.
+// ArtifactLimit implements builtin.CallLimits.
 func (h *ToolHost) ArtifactLimit() int64 { return h.rt.artifacts.limit() }
 
-// MayReach implements builtin.Hosts, with the errors of org.MayReach.
+// MayReach implements builtin.HostPolicy, with the errors of org.MayReach.
 func (h *ToolHost) MayReach(_ context.Context, by identity.Principal, host hosts.Host) error {
 	return h.rt.org.MayReach(by, host)
 }

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 )
 
 // tracker tracks what this process is working on: the tasks it has taken up,
 // their agents in memory and their delayed messages. It is kept in memory only;
-// Resume builds it again from the store. All methods are safe for concurrent
+// ResumeTask builds it again from the store. All methods are safe for concurrent
 // use, and none does I/O.
 type tracker struct {
 	org     *org.Org
@@ -34,11 +33,12 @@ type tracker struct {
 // taskRun is the state of a task that this process is working on.
 type taskRun struct {
 	id          identity.TaskID
-	record      *org.Task         // as stored; nil if it must be read from the store
-	spent       taskUsage         // by the task's models
-	refs        int               // active agents and deliveries in progress
-	delayed     []journal.Message // sorted by Due, then Seq
-	timer       *time.Timer       // fires when the first of delayed is due
+	record      *org.Task        // as stored; nil if it must be read from the store
+	spent       taskUsage        // by the task's models
+	refs        int              // active agents and deliveries in progress
+	delayed     []delayedMessage // sorted by byDelivery
+	scheduled   map[uint64]bool  // the sequence numbers of delayed
+	timer       *time.Timer      // fires when the first of delayed is due
 	ended       bool
 	newMessages bool          // a message was sent since the task became idle
 	done        chan struct{} // closed when the task has ended
@@ -78,10 +78,10 @@ func (t *tracker) wait() {
 }
 
 // load returns the current load, without the number of commits.
-func (t *tracker) load() Load {
+func (t *tracker) load() LoadFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := Load{Tasks: len(t.tasks), Working: len(t.active)}
+	l := LoadFigures{Tasks: len(t.tasks), Working: len(t.active)}
 	for _, run := range t.tasks {
 		l.Delayed += len(run.delayed)
 	}

@@ -29,7 +29,7 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 		a.newMessages = true
 		return nil
 	}
-	agent, ok := t.org.Agent(id)
+	agent, ok := t.org.AgentByID(id)
 	run := t.tasks[agent.Task]
 	if !ok || run == nil || run.ended || t.ctx.Err() != nil {
 		return nil

@@ -9,29 +9,58 @@ import (
 	"github.com/rolecall/rolecall/journal"
 )
 
-// schedule queues a delayed message of a tracked task for delivery when it is
-// due.
-func (t *tracker) schedule(m journal.Message) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	run := t.tasks[m.Task]
-	if run == nil || run.ended {
-		return
-	}
-	if _, ok := t.org.Agent(identity.AgentID(m.To)); !ok { // terminated since the send; its messages are purged then
-		return
-	}
-	at, known := slices.BinarySearchFunc(run.delayed, m, byDue)
-	if known {
-		return
-	}
-	run.delayed = slices.Insert(run.delayed, at, m)
-	t.setTimer(run)
+// delayedMessage is a message and when this process delivers it.
+type delayedMessage struct {
+	journal.Message
+	at time.Time // on the monotonic clock, so that a step of the wall clock changes no delay
 }
 
-// byDue orders messages by due time, then by sequence number.
-func byDue(a, b journal.Message) int {
-	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
+// schedule queues the delayed messages in a list for delivery when they are due. It
+// ignores those of tasks that are not tracked.
+func (t *tracker) schedule(list []journal.Message) {
+	if !slices.ContainsFunc(list, func(m journal.Message) bool { return !m.Due.IsZero() }) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wall, monotonic := t.now(), time.Now() // once, so that messages with one due time keep their order
+	for _, m := range list {
+		if !m.Due.IsZero() {
+			t.scheduleOne(delayedMessage{m, monotonic.Add(remainingDelay(m, wall))})
+		}
+	}
+}
+
+// remainingDelay returns how long a message still has to wait. It is never longer than
+// the delay that the message was sent with: the wall clock may have been set back since
+// another process sent it.
+func remainingDelay(m journal.Message, now time.Time) time.Duration {
+	return max(0, min(m.Due.Sub(now), m.Due.Sub(m.CreatedAt)))
+}
+
+// scheduleOne must be called with mu held.
+func (t *tracker) scheduleOne(m delayedMessage) {
+	run := t.tasks[m.Task]
+	if run == nil || run.ended || run.scheduled[m.Seq] {
+		return
+	}
+	if _, ok := t.org.AgentByID(identity.AgentID(m.To)); !ok { // terminated since the send; its messages are purged then
+		return
+	}
+	if run.scheduled == nil {
+		run.scheduled = map[uint64]bool{}
+	}
+	run.scheduled[m.Seq] = true
+	at, _ := slices.BinarySearchFunc(run.delayed, m, byDelivery)
+	run.delayed = slices.Insert(run.delayed, at, m)
+	if at == 0 {
+		t.setTimer(run)
+	}
+}
+
+// byDelivery orders messages by the time of their delivery, then by sequence number.
+func byDelivery(a, b delayedMessage) int {
+	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Seq, b.Seq))
 }
 
 // setTimer sets the timer to the first delayed message. It must be called with
@@ -39,7 +68,7 @@ func byDue(a, b journal.Message) int {
 func (t *tracker) setTimer(run *taskRun) {
 	run.stopTimer()
 	if len(run.delayed) > 0 {
-		run.timer = time.AfterFunc(max(0, run.delayed[0].Due.Sub(t.now())), func() { t.deliver(run) })
+		run.timer = time.AfterFunc(time.Until(run.delayed[0].at), func() { t.deliver(run) })
 	}
 }
 
@@ -59,12 +88,13 @@ func (t *tracker) takeDue(run *taskRun) ([]journal.Message, bool) {
 	if run.ended || t.ctx.Err() != nil {
 		return nil, false
 	}
-	n, now := 0, t.now()
-	for n < len(run.delayed) && !run.delayed[n].Due.After(now) {
-		n++
+	var due []journal.Message
+	for now := time.Now(); len(due) < len(run.delayed) && !run.delayed[len(due)].at.After(now); {
+		m := run.delayed[len(due)]
+		delete(run.scheduled, m.Seq)
+		due = append(due, m.Message)
 	}
-	due := slices.Clone(run.delayed[:n])
-	run.delayed = slices.Delete(run.delayed, 0, n)
+	run.delayed = slices.Delete(run.delayed, 0, len(due))
 	t.setTimer(run)
 	run.refs++
 	t.work.Add(1)
@@ -76,7 +106,13 @@ func (t *tracker) dropDelayed(id identity.TaskID, gone map[identity.AgentID]bool
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run := t.tasks[id]; run != nil {
-		run.delayed = slices.DeleteFunc(run.delayed, func(m journal.Message) bool { return gone[identity.AgentID(m.To)] })
+		run.delayed = slices.DeleteFunc(run.delayed, func(m delayedMessage) bool {
+			if gone[identity.AgentID(m.To)] {
+				delete(run.scheduled, m.Seq)
+				return true
+			}
+			return false
+		})
 		t.setTimer(run)
 	}
 }

@@ -12,15 +12,15 @@ import (
 // TaskUsage returns the model usage of a task: the sum over its recorded answers
 // and summaries. It does not include failed or discarded requests, whose usage
 // only the provider knows.
-func (rt *Runtime) TaskUsage(ctx context.Context, id identity.TaskID) (model.Usage, error) {
+func (rt *Runtime) TaskUsage(ctx context.Context, id identity.TaskID) (model.TokenUsage, error) {
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
-		return model.Usage{}, err
+		return model.TokenUsage{}, err
 	}
 	return rt.usage(ctx, task)
 }
 
-func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.Usage, err error) {
+func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.TokenUsage, err error) {
 	for e, err := range rt.store.FollowTask(ctx, task.ID, task.FirstSeq, false) {
 		if err != nil {
 			return sum, err
@@ -33,7 +33,7 @@ func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.Usage, e
 			sum = sum.Add(b.Answer.Usage)
 		case journal.ContextCompressed:
 			sum = sum.Add(b.Usage)
-		case journal.Result:
+		case journal.TaskEnded:
 			return sum, nil
 		}
 	}

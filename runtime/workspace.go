@@ -16,9 +16,9 @@ import (
 // workspaces finds and opens the directories that agents and callers work in.
 // It is safe for concurrent use.
 type workspaces struct {
-	base   string         // Config.Workspaces
-	data   string         // Config.Data
-	limits func() Storage // the active limits
+	base   string               // Config.Workspaces
+	data   string               // Config.Data
+	limits func() StorageLimits // the active limits
 	org    *org.Org
 	quotas workspace.QuotaManager
 }
@@ -41,7 +41,7 @@ func (w *workspaces) open(by identity.Principal) (*workspace.Dir, error) {
 		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
 	}
 	limits := w.limits()
-	quota := w.quotas.Of(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
+	quota := w.quotas.DirQuota(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
 	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: quota}, nil
 }
 
@@ -65,11 +65,11 @@ func (w *workspaces) dirOf(by identity.Principal) (dir string, readOnly bool, er
 
 // agentDir returns the workspace of an agent.
 func (w *workspaces) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
-	agent, ok := w.org.Agent(by.Agent)
+	agent, ok := w.org.AgentByID(by.Agent)
 	if !ok {
 		return "", false, errNoWorkspace(by)
 	}
-	task, ok := w.org.Task(agent.Task)
+	task, ok := w.org.TaskByID(agent.Task)
 	if !ok {
 		return "", false, errNoWorkspace(by)
 	}

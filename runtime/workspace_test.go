@@ -64,12 +64,12 @@ func TestWorkspace_TasksShareQuotaOfDirectory(t *testing.T) {
 func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 	free := make(chan struct{})
 	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
-	for _, c := range []struct{ set, want runtime.Storage }{
-		{runtime.Storage{}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20}},
-		{runtime.Storage{WorkspaceBytes: 5, ArtifactBytes: 6}, runtime.Storage{WorkspaceBytes: 5, WorkspaceFiles: 100_000, ArtifactBytes: 6}},
-		{runtime.Storage{WorkspaceFiles: 7}, runtime.Storage{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 8 << 20}},
+	for _, c := range []struct{ set, want runtime.StorageLimits }{
+		{runtime.StorageLimits{}, runtime.StorageLimits{WorkspaceBytes: 1 << 30, WorkspaceFiles: 100_000, ArtifactBytes: 8 << 20}},
+		{runtime.StorageLimits{WorkspaceBytes: 5, ArtifactBytes: 6}, runtime.StorageLimits{WorkspaceBytes: 5, WorkspaceFiles: 100_000, ArtifactBytes: 6}},
+		{runtime.StorageLimits{WorkspaceFiles: 7}, runtime.StorageLimits{WorkspaceBytes: 1 << 30, WorkspaceFiles: 7, ArtifactBytes: 8 << 20}},
 	} {
-		if err := fx.Configure(runtime.OrgConfig{Storage: c.set}); err != nil {
+		if err := fx.ApplyConfig(runtime.OrgConfig{Storage: c.set}); err != nil {
 			t.Fatal(err)
 		}
 		task := fx.start(t, org.TaskSpec{})
@@ -79,7 +79,7 @@ func TestWorkspace_ConfigureSetsQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.Root.Close()
-		got := runtime.Storage{WorkspaceBytes: w.Limit().Bytes, WorkspaceFiles: w.Limit().Files, ArtifactBytes: fx.ToolHost().ArtifactLimit()}
+		got := runtime.StorageLimits{WorkspaceBytes: w.QuotaLimit().Bytes, WorkspaceFiles: w.QuotaLimit().Files, ArtifactBytes: fx.ToolHost().ArtifactLimit()}
 		if got != c.want {
 			t.Errorf("got %+v, want %+v", got, c.want)
 		}

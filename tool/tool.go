@@ -121,6 +121,10 @@ type Result struct {
 	Text       string          `json:"text,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
 	IsError    bool            `json:"isError,omitempty"`
+
+	// Cause is the error behind a Failure with the code internal, whose text peers do not
+	// see. The gate logs it.
+	Cause error `json:"-"`
 }
 
 // JSON returns the result as one JSON document: Structured, or Text as a string.
@@ -156,5 +160,9 @@ func Failure(name string, err error) Result {
 	if marshalErr != nil { // a detail is not JSON: leave the details out
 		text, _ = json.Marshal(map[string]any{"error": errcode.CodeOf(err), "toolName": name, "message": errcode.Message(err)})
 	}
-	return Result{Structured: text, IsError: true}
+	r := Result{Structured: text, IsError: true}
+	if errcode.CodeOf(err) == errcode.Internal {
+		r.Cause = err
+	}
+	return r
 }

@@ -1,6 +1,6 @@
 package toolgroups
 
-// bits is a set of Handle indexes. An index beyond its width is not in the set.
+// bits is a set of ToolHandle indexes. An index beyond its width is not in the set.
 type bits []uint64
 
 func newBits(width uint32) bits { return make(bits, (width+63)/64) }

@@ -12,15 +12,15 @@ import (
 // serverPrefix distinguishes the owners that are modules from all others.
 const serverPrefix = "module:"
 
-// Server returns the owner of the groups of the named module instance, such as an MCP
+// ServerOwner returns the owner of the groups of the named module instance, such as an MCP
 // server. Built-in groups and groups of the configuration have other owners.
-func Server(name string) Owner { return Owner(serverPrefix + name) }
+func ServerOwner(name string) GroupOwner { return GroupOwner(serverPrefix + name) }
 
 // ServerNames returns the names of the module instances that own a group, sorted. The
 // list is not nil.
 func (s *Snapshot) ServerNames() []string {
 	names := []string{}
-	for _, g := range s.groups.all {
+	for _, g := range s.groups.values() {
 		if name, ok := strings.CutPrefix(string(g.Owner), serverPrefix); ok {
 			names = append(names, name)
 		}

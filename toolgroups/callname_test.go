@@ -108,13 +108,13 @@ func TestSnapshot_Servers(t *testing.T) {
 	m := toolgroups.NewManager(toolgroups.Workspace)
 	register(t, m, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"read_file"}})
-	if got := m.Snapshot().ServerNames(); got == nil || len(got) > 0 {
+	if got := m.CurrentSnapshot().ServerNames(); got == nil || len(got) > 0 {
 		t.Errorf("got %v without modules, want an empty list", got)
 	}
 	for i, name := range []string{"uniswap", "magpie", "magpie"} {
-		register(t, m, toolgroups.Server(name), toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprint("g", i))})
+		register(t, m, toolgroups.ServerOwner(name), toolgroups.Group{ID: toolgroups.GroupID(fmt.Sprint("g", i))})
 	}
-	if diff := cmp.Diff(m.Snapshot().ServerNames(), []string{"magpie", "uniswap"}); diff != "" {
+	if diff := cmp.Diff(m.CurrentSnapshot().ServerNames(), []string{"magpie", "uniswap"}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
 }
@@ -123,14 +123,14 @@ func TestSnapshot_Servers(t *testing.T) {
 // in a limit, and through whatever groups they are reached.
 func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 	m := toolgroups.NewManager()
-	magpie, uniswap := toolgroups.Server("magpie"), toolgroups.Server("uniswap")
+	magpie, uniswap := toolgroups.ServerOwner("magpie"), toolgroups.ServerOwner("uniswap")
 	register(t, m, magpie, toolgroups.Group{ID: "magpie", Tools: stubs("tvl", "liquidity")})
 	register(t, m, magpie, toolgroups.Group{ID: "magpie/tvl", Refs: []string{"tvl"}})
 	register(t, m, uniswap, toolgroups.Group{ID: "uniswap", Tools: stubs("swap")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "kit", Tools: stubs("own"), Refs: []string{"swap", "tvl"}})
-	s := m.Snapshot()
-	bind := func(only toolgroups.Owner, ids ...toolgroups.GroupID) toolgroups.BoundSet {
-		b := s.BindSet(toolgroups.Of(ids...))
+	s := m.CurrentSnapshot()
+	bind := func(only toolgroups.GroupOwner, ids ...toolgroups.GroupID) toolgroups.BoundSet {
+		b := s.BindSet(toolgroups.SetOf(ids...))
 		b.Only = only
 		return b
 	}
@@ -145,20 +145,20 @@ func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 		{"toolset with one tool", bind(magpie, "magpie/tvl"), []string{"tvl"}},
 		{"groups of another server", bind(magpie, "uniswap"), nil},
 		{"no groups", bind(magpie), nil},
-		{"server without groups", bind(toolgroups.Server("nowhere"), "*"), nil},
+		{"server without groups", bind(toolgroups.ServerOwner("nowhere"), "*"), nil},
 		{"zero Set", toolgroups.BoundSet{Only: magpie}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			use := s.Compile(tt.b).ToolNames()
-			limit := s.Compile(toolgroups.BoundSet{Set: toolgroups.All()}, tt.b).ToolNames()
+			limit := s.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, tt.b).ToolNames()
 			slices.Sort(limit)
 			sorted := slices.Sorted(slices.Values(tt.want))
 			if !slices.Equal(use, tt.want) || !slices.Equal(limit, sorted) {
 				t.Errorf("as a use %v, as a limit %v; want %v", use, limit, tt.want)
 			}
-			for _, h := range s.Tools() {
-				if got := s.Reaches(tt.b, h); got != slices.Contains(tt.want, h.Definition.Name) {
+			for _, h := range s.ListTools() {
+				if got := s.ReachesTool(tt.b, h); got != slices.Contains(tt.want, h.Definition.Name) {
 					t.Errorf("reaches %s: %v", h.Definition.Name, got)
 				}
 			}
@@ -173,15 +173,15 @@ func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 func TestView_SetToolGated(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	s := m.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of("g")))
-	if view.ToolGated() || view.Evaluation(toolgroups.Granted).ToolGated {
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
+	if view.ToolGated() || view.RuleEvaluation(toolgroups.Granted).ToolGated {
 		t.Error("a new View is tool-gated")
 	}
 	view.SetToolGated()
 	view.SetEpoch(7)
-	for _, h := range []*toolgroups.Handle{nil, lookup(t, s, "a")} {
-		if got := view.ForState("").Decide(h); !got.ToolGated || got.Epoch != 7 {
+	for _, h := range []*toolgroups.ToolHandle{nil, lookup(t, s, "a")} {
+		if got := view.ForState("").EvaluateTool(h); !got.ToolGated || got.Epoch != 7 {
 			t.Errorf("got %+v", got)
 		}
 	}

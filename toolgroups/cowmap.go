@@ -157,16 +157,18 @@ func (s shard[V]) entries() map[string]V {
 	return m
 }
 
-// all is an iterator over the entries, in no particular order.
-func (t *cowMap[V]) all(yield func(string, V) bool) {
+// values returns all values, in no particular order.
+func (t *cowMap[V]) values() []V {
+	list := make([]V, 0, t.size)
 	if t.shard == nil {
-		return
+		return list
 	}
 	for _, s := range t.shard {
 		for _, e := range s {
-			if e.hash != 0 && !yield(e.name, e.value) {
-				return
+			if e.hash != 0 {
+				list = append(list, e.value)
 			}
 		}
 	}
+	return list
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -42,7 +43,7 @@ func compareWithModel(t *testing.T, plan []byte) {
 		id, tools := groupNames(plan[i])
 		maps.DeleteFunc(model, func(_ string, g toolgroups.GroupID) bool { return g == id })
 		if plan[i+1]%3 == 0 {
-			_ = m.UnregisterGroup("o", id)
+			_ = grouptest.UnregisterGroup(m, "o", id)
 		} else {
 			tools = tools[:int(plan[i+1])%(len(tools)+1)]
 			register(t, m, "o", toolgroups.Group{ID: id, Tools: stubs(tools...)})
@@ -51,10 +52,10 @@ func compareWithModel(t *testing.T, plan []byte) {
 			}
 		}
 		if i == len(plan)/4*2 {
-			older, olderModel = m.Snapshot(), maps.Clone(model)
+			older, olderModel = m.CurrentSnapshot(), maps.Clone(model)
 		}
 	}
-	wantTools(t, m.Snapshot(), model)
+	wantTools(t, m.CurrentSnapshot(), model)
 	if older != nil {
 		wantTools(t, older, olderModel)
 	}
@@ -80,7 +81,7 @@ func groupNames(n byte) (toolgroups.GroupID, []string) {
 
 func wantTools(t *testing.T, s *toolgroups.Snapshot, model map[string]toolgroups.GroupID) {
 	t.Helper()
-	listed := s.Tools()
+	listed := s.ListTools()
 	if len(listed) != len(model) {
 		t.Fatalf("got %d tools, want %d", len(listed), len(model))
 	}
@@ -131,8 +132,8 @@ func fill(t *testing.T, n int, refs []string) time.Duration {
 		register(t, m, toolgroups.Config, toolgroups.Group{ID: toolgroups.GroupID(id), Tools: stubs(id+"-a", id+"-b", id+"-c"), Refs: refs})
 	}
 	took := time.Since(start)
-	s := m.Snapshot()
-	if got := len(s.Compile(s.BindSet(toolgroups.All())).ForState("").Definitions()); got != 3*n {
+	s := m.CurrentSnapshot()
+	if got := len(s.Compile(s.BindSet(toolgroups.AllGroups())).ForState("").ToolDefinitions()); got != 3*n {
 		t.Errorf("got %d tools, want %d", got, 3*n)
 	}
 	return took

@@ -19,16 +19,22 @@ type Manager struct {
 	reserved map[GroupID]bool
 	snapshot atomic.Pointer[Snapshot]
 
-	mu       sync.Mutex // held during a change, including its watchers; guards the fields below
+	commit atomic.Pointer[func(Change) error]
+
+	updating sync.Mutex // held while a change is checked, committed and published; guards free and width
+	free     []uint32   // indexes of removed ToolHandles, to be used again
+	width    uint32     // number of indexes in use or free
+
+	mu       sync.Mutex // held while a change is published, including its watchers; guards the fields below
 	watchers []func(changed []GroupID)
-	free     []uint32 // indexes of removed Handles, to be used again
-	width    uint32   // number of indexes in use or free
+	claims   map[GroupOwner]*Owner
 }
 
 // NewManager returns an empty registry. Only the owner Builtin may register the
 // reserved ids.
 func NewManager(reserved ...GroupID) *Manager {
-	m := &Manager{now: time.Now, reserved: make(map[GroupID]bool, len(reserved))}
+	m := &Manager{now: time.Now, reserved: make(map[GroupID]bool, len(reserved)), claims: map[GroupOwner]*Owner{}}
+	m.SetCommit(publishOnly)
 	for _, id := range reserved {
 		m.reserved[id] = true
 	}
@@ -36,97 +42,71 @@ func NewManager(reserved ...GroupID) *Manager {
 	return m
 }
 
-// Snapshot returns the current state of the registry. It does not block.
-func (m *Manager) Snapshot() *Snapshot { return m.snapshot.Load() }
+// CurrentSnapshot returns the current state of the registry. It does not block.
+func (m *Manager) CurrentSnapshot() *Snapshot { return m.snapshot.Load() }
 
-// Watch registers fn. It is called after each change of the registry with the ids of
+// WatchGroups registers fn. It is called after each change of the registry with the ids of
 // the changed groups, including toolsets that reference one of their tools. The new
 // Snapshot is published before fn is called, and the call that made the change
 // returns after fn has returned. fn must not change the registry and must not call
 // WaitIdle. Earlier changes are not reported.
-func (m *Manager) Watch(fn func(changed []GroupID)) {
+func (m *Manager) WatchGroups(fn func(changed []GroupID)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watchers = append(m.watchers, fn)
 }
 
-// RegisterGroup adds a group. If owner has a group with this id already, Register replaces
-// it atomically and returns the Warning DuplicateGroupID. It copies the definitions
-// of the tools. On an error nothing has changed.
+// Update calls fn with a change of the registry in progress. If fn returns nil, the change
+// becomes visible as a whole. If fn or a check of the whole fails, nothing has changed.
 //
-// Errors have one of these codes:
-//   - ReservedGroupID: the id is reserved and owner is not Builtin.
-//   - DuplicateGroupID: the id belongs to another owner.
-//   - DuplicateToolName: another group has a tool of this name, or the group has two.
-//   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid.
-func (m *Manager) RegisterGroup(owner Owner, g Group) (Warning, error) {
-	if m.reserved[g.ID] && owner != Builtin {
-		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id is reserved; choose another", g.ID, owner)
-	}
-	handles, err := m.newHandles(owner, g)
-	if err != nil {
-		return "", err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, replaced := m.Snapshot().groups.get(string(g.ID))
-	if replaced && before.Owner != owner {
-		return "", errcode.New(errcode.DuplicateGroupID, "register tool group %q for %s: it belongs to %s", g.ID, owner, before.Owner)
-	}
-	if err := m.publish(before, owner, g, handles, m.Snapshot().resolveRefs(g.Refs)); err != nil {
-		return "", err
-	}
-	if replaced {
-		return errcode.DuplicateGroupID, nil
-	}
-	return "", nil
+// fn runs without a lock, because it calls the tools' methods. If the registry changes
+// meanwhile, the change is checked against the registry as it is then.
+//
+// An error of the commit function may come after the change is visible, see SetCommit.
+func (m *Manager) Update(fn func(*Tx) error) error {
+	return m.UpdateWith(func(c Change) error {
+		if len(c.Groups) == 0 {
+			return nil
+		}
+		return (*m.commit.Load())(c)
+	}, fn)
 }
 
-// publish replaces the group before, which may be nil, by g with the given handles
-// and refs. It must be called with mu held.
-func (m *Manager) publish(before *group, owner Owner, g Group, handles []*Handle, refs []toolRef) error {
-	if err := m.Snapshot().checkNames(g.ID, handles); err != nil {
+// UpdateWith is Update with another commit function, which is also called when fn has
+// changed no group.
+func (m *Manager) UpdateWith(commit func(Change) error, fn func(*Tx) error) error {
+	tx := &Tx{manager: m, base: m.CurrentSnapshot(), edits: map[GroupID]*groupEdit{}, tools: map[string]*ToolHandle{}}
+	if err := fn(tx); err != nil {
 		return err
 	}
-	m.replace(before, &group{
-		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: owner, Reserved: m.reserved[g.ID], RegisteredAt: m.now().UTC()},
-		tools:     handles, refs: refs, prompts: slices.Clone(g.Prompts),
-	})
-	return nil
-}
-
-// UnregisterGroup removes a group and all of its tools. The error has the code
-// CannotUnregisterReserved for a reserved id, and GroupNotFound if owner has no group
-// of this id.
-func (m *Manager) UnregisterGroup(owner Owner, id GroupID) error {
-	if m.reserved[id] {
-		return errcode.New(errcode.CannotUnregisterReserved, "unregister tool group %q: built-in groups cannot be unregistered", id)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, ok := m.Snapshot().groups.get(string(id))
-	if !ok || before.Owner != owner {
-		return errcode.New(errcode.GroupNotFound, "unregister tool group %q: %s has no group of this id", id, owner)
-	}
-	m.replace(before, nil)
-	return nil
-}
-
-// Update replaces the tools of a group and keeps its description, references and
-// prompts. The error has the code GroupNotFound, InvalidGroupDef or
-// DuplicateToolName; nothing has changed then.
-func (m *Manager) Update(owner Owner, id GroupID, tools []tool.Tool) error {
-	handles, err := m.newHandles(owner, Group{ID: id, Tools: tools})
-	if err != nil {
+	m.updating.Lock()
+	defer m.updating.Unlock()
+	edits := tx.sortedEdits()
+	if err := tx.rebase(m.CurrentSnapshot(), edits); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g, ok := m.Snapshot().groups.get(string(id))
-	if !ok || g.Owner != owner {
-		return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, owner)
+	if err := tx.check(edits); err != nil {
+		return err
 	}
-	return m.publish(g, owner, Group{ID: id, Description: g.Description, Prompts: g.prompts}, handles, g.refs)
+	next := m.prepare(tx, edits)
+	published := false
+	err := commit(Change{Groups: groupChanges(tx.base, next, edits), Next: next, Publish: func() {
+		published = true
+		m.publish(next, edits)
+	}})
+	m.freeIndexes(edits, published)
+	return err
+}
+
+// SetCommit sets the function that commits changes: it calls Change.Publish and records
+// the change. Without one a change is published only. The function must not call Update,
+// directly or not.
+func (m *Manager) SetCommit(commit func(Change) error) { m.commit.Store(&commit) }
+
+// publishOnly is the commit function of a Manager without another.
+func publishOnly(c Change) error {
+	c.Publish()
+	return nil
 }
 
 // WaitIdle blocks until a change in progress is published and its watchers have
@@ -137,33 +117,68 @@ func (m *Manager) WaitIdle() {
 	defer m.mu.Unlock()
 }
 
-// replace publishes a Snapshot in which after takes the place of before, either of
-// which may be nil, and calls the watchers. It must be called with mu held.
-//
-// The indexes of before become free only after the watchers have returned. By then
-// every current View is compiled without them.
-func (m *Manager) replace(before, after *group) {
-	old := m.Snapshot()
-	next := old.with(before, after)
-	if after != nil {
-		for _, h := range after.tools {
+// prepare returns the Snapshot in which the edits of tx are made.
+func (m *Manager) prepare(tx *Tx, edits []*groupEdit) *Snapshot {
+	if len(edits) == 0 {
+		return tx.base
+	}
+	tx.bindRefs(edits)
+	next := tx.base.with(edits)
+	for _, e := range edits {
+		if e.after == nil {
+			continue
+		}
+		for _, h := range e.after.tools {
 			h.index, h.since = m.allocIndex(), next.revision
 		}
 	}
 	next.width = m.width
+	return next
+}
+
+// publish makes next current and calls the watchers.
+func (m *Manager) publish(next *Snapshot, edits []*groupEdit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.snapshot.Store(next)
-	changed := next.affected(before, after)
+	changed := next.affected(edits)
 	for _, watch := range m.watchers {
 		watch(changed)
 	}
-	if before != nil {
-		for _, h := range before.tools {
+}
+
+// freeIndexes makes indexes available again: those of the tools that were replaced, or, if
+// the change was dropped, those of the new ones. It is called after the watchers have
+// returned: by then every current View is compiled without the replaced tools.
+func (m *Manager) freeIndexes(edits []*groupEdit, published bool) {
+	for _, e := range edits {
+		g := e.after
+		if published {
+			g = e.before
+		}
+		if g == nil {
+			continue
+		}
+		for _, h := range g.tools {
 			m.free = append(m.free, h.index)
 		}
 	}
 }
 
-// allocIndex returns an unused index. It must be called with mu held.
+// groupChanges describes edits for Change.
+func groupChanges(base, next *Snapshot, edits []*groupEdit) []GroupChange {
+	list := make([]GroupChange, len(edits))
+	for i, e := range edits {
+		if e.after != nil {
+			list[i] = GroupChange{Group: next.info(e.after)}
+		} else {
+			list[i] = GroupChange{Group: base.info(e.before), Removed: true}
+		}
+	}
+	return list
+}
+
+// allocIndex returns an unused index. It must be called with updating held.
 func (m *Manager) allocIndex() uint32 {
 	if n := len(m.free); n > 0 {
 		i := m.free[n-1]
@@ -174,17 +189,13 @@ func (m *Manager) allocIndex() uint32 {
 	return m.width - 1
 }
 
-// newHandles checks the definition of a group and returns a Handle for each tool. It
-// compiles schemas and is therefore called without mu.
-func (m *Manager) newHandles(owner Owner, g Group) ([]*Handle, error) {
-	if owner == "" {
-		return nil, errcode.New(errcode.InvalidGroupDef, "register tool group %q: owner is missing", g.ID)
-	}
+// newHandles checks the definition of a group and returns a ToolHandle for each tool.
+func (tx *Tx) newHandles(owner GroupOwner, g Group) ([]*ToolHandle, error) {
 	if err := CheckID(g.ID); err != nil {
 		return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "register tool group for %s: %s", owner, errcode.Message(err))
 	}
 	seen := make(map[string]bool, len(g.Tools))
-	handles, current := make([]*Handle, 0, len(g.Tools)), m.Snapshot()
+	handles, current := make([]*ToolHandle, 0, len(g.Tools)), tx.base
 	for i, t := range g.Tools {
 		h, err := current.newHandle(owner, g.ID, t)
 		if err != nil {
@@ -199,9 +210,9 @@ func (m *Manager) newHandles(owner Owner, g Group) ([]*Handle, error) {
 	return handles, nil
 }
 
-// newHandle returns a Handle for a tool, without an index. If s has a tool of the same
+// newHandle returns a ToolHandle for a tool, without an index. If s has a tool of the same
 // name with the same schema, the compiled schema is shared.
-func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, error) {
+func (s *Snapshot) newHandle(owner GroupOwner, id GroupID, t tool.Tool) (*ToolHandle, error) {
 	if t == nil {
 		return nil, errcode.New(errcode.InvalidGroupDef, "tool is nil")
 	}
@@ -222,5 +233,5 @@ func (s *Snapshot) newHandle(owner Owner, id GroupID, t tool.Tool) (*Handle, err
 		}
 	}
 	d.Input, d.States = bytes.Clone(d.Input), slices.Clone(d.States)
-	return &Handle{Tool: t, Definition: d, Schema: schema, Group: id, Owner: owner}, nil
+	return &ToolHandle{Tool: t, Definition: d, Schema: schema, Group: id, Owner: owner}, nil
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/argschema"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// After Register the group is present with its id, description and tool count, and
-// all of its tools are in it. After Unregister the group and its tools are gone.
+// After RegisterGroup the group is present with its id, description and tool count, and
+// all of its tools are in it. After UnregisterGroup the group and its tools are gone.
 func TestManager_RegisterAndUnregister(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -29,12 +30,12 @@ func TestManager_RegisterAndUnregister(t *testing.T) {
 			tools = append(tools, fmt.Sprintf("%s%d", randomName(r, 30, ""), i))
 		}
 		description := strings.Repeat("é", r.IntN(100))
-		warning, err := m.RegisterGroup("o", toolgroups.Group{ID: id, Description: description, Tools: stubs(tools...)})
+		warning, err := grouptest.RegisterGroup(m, "o", toolgroups.Group{ID: id, Description: description, Tools: stubs(tools...)})
 		if err != nil || warning != "" {
 			t.Fatalf("seed %d: got %q, %v", seed, warning, err)
 		}
-		s := m.Snapshot()
-		info, ok := s.Group(id)
+		s := m.CurrentSnapshot()
+		info, ok := s.LookupGroup(id)
 		info.RegisteredAt = time.Time{}
 		if diff := cmp.Diff(info, toolgroups.GroupInfo{ID: id, Description: description, Owner: "o", Tools: tools, Count: len(tools)}); !ok || diff != "" {
 			t.Errorf("seed %d, got before want:\n%s", seed, diff)
@@ -44,11 +45,11 @@ func TestManager_RegisterAndUnregister(t *testing.T) {
 				t.Errorf("seed %d: tool %s is in %q, %v, want %q", seed, name, g, ok, id)
 			}
 		}
-		if err := m.UnregisterGroup("o", id); err != nil {
+		if err := grouptest.UnregisterGroup(m, "o", id); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		s = m.Snapshot()
-		if _, ok := s.Group(id); ok || len(s.Groups()) != 0 || len(s.GroupIDs()) != 0 || s.GroupOwner(id) != "" {
+		s = m.CurrentSnapshot()
+		if _, ok := s.LookupGroup(id); ok || len(s.ListGroups()) != 0 || len(s.GroupIDs()) != 0 || s.GroupOwner(id) != "" {
 			t.Errorf("seed %d: group %s is still there", seed, id)
 		}
 		for _, name := range tools {
@@ -56,7 +57,7 @@ func TestManager_RegisterAndUnregister(t *testing.T) {
 				t.Errorf("seed %d: tool %s is still in %q", seed, name, g)
 			}
 		}
-		wantCode(t, m.UnregisterGroup("o", id), errcode.GroupNotFound, string(id))
+		wantCode(t, grouptest.UnregisterGroup(m, "o", id), errcode.GroupNotFound, string(id))
 	}
 }
 
@@ -79,7 +80,7 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		owner toolgroups.Owner
+		owner toolgroups.GroupOwner
 		group toolgroups.Group
 		code  errcode.Code
 		text  string
@@ -89,7 +90,7 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 		{"tool name of another group of the same owner", "o", toolgroups.Group{ID: "more", Tools: stubs("a")}, errcode.DuplicateToolName, `group "mine" of o`},
 		{"two tools with one name", "o", toolgroups.Group{ID: "mine", Tools: stubs("c", "c")}, errcode.DuplicateToolName, `two tools named "c"`},
 		{"nil tool", "o", toolgroups.Group{ID: "mine", Tools: []tool.Tool{nil}}, errcode.InvalidGroupDef, "tool 0: tool is nil"},
-		{"no owner", "", toolgroups.Group{ID: "more"}, errcode.InvalidGroupDef, "owner is missing"},
+		{"no owner", "", toolgroups.Group{ID: "more"}, errcode.InvalidGroupDef, "the name is missing"},
 		{"no schema", "o", toolgroups.Group{ID: "mine", Tools: schema(``)}, errcode.InvalidGroupDef, `input schema of "c"`},
 		{"schema of a string", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"string"}`)}, errcode.InvalidGroupDef, `want "object"`},
 		{"schema with a reference to a file", "o", toolgroups.Group{ID: "mine", Tools: schema(`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`)}, errcode.InvalidGroupDef, "leaves the schema"},
@@ -99,13 +100,13 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 			m := toolgroups.NewManager()
 			register(t, m, "p", other)
 			register(t, m, "o", mine)
-			before, want := m.Snapshot(), render(m.Snapshot())
-			warning, err := m.RegisterGroup(tt.owner, tt.group)
+			before, want := m.CurrentSnapshot(), render(m.CurrentSnapshot())
+			warning, err := grouptest.RegisterGroup(m, tt.owner, tt.group)
 			wantCode(t, err, tt.code, tt.text)
-			if warning != "" || m.Snapshot() != before {
+			if warning != "" || m.CurrentSnapshot() != before {
 				t.Errorf("got warning %q, or a new snapshot", warning)
 			}
-			if diff := cmp.Diff(render(m.Snapshot()), want); diff != "" {
+			if diff := cmp.Diff(render(m.CurrentSnapshot()), want); diff != "" {
 				t.Errorf("the registry changed, got before want:\n%s", diff)
 			}
 		})
@@ -114,9 +115,9 @@ func TestRegister_RejectsInvalidGroups(t *testing.T) {
 
 // render returns everything that a Snapshot contains, as text.
 func render(s *toolgroups.Snapshot) string {
-	all := s.Compile(s.BindSet(toolgroups.All())).ForState("")
+	all := s.Compile(s.BindSet(toolgroups.AllGroups())).ForState("")
 	data, err := json.MarshalIndent(map[string]any{
-		"groups": s.Groups(), "ids": s.GroupIDs(), "definitions": s.Definitions(s.GroupIDs()...), "tools": names(definitions(s.Tools())), "view": string(all.JSON()),
+		"groups": s.ListGroups(), "ids": s.GroupIDs(), "definitions": s.ToolDefinitions(s.GroupIDs()...), "tools": names(definitions(s.ListTools())), "view": string(all.ToolJSON()),
 	}, "", " ")
 	if err != nil {
 		panic(err)
@@ -124,7 +125,7 @@ func render(s *toolgroups.Snapshot) string {
 	return string(data)
 }
 
-func definitions(handles []*toolgroups.Handle) []tool.Definition {
+func definitions(handles []*toolgroups.ToolHandle) []tool.Definition {
 	var list []tool.Definition
 	for _, h := range handles {
 		list = append(list, h.Definition)
@@ -136,12 +137,12 @@ func TestRegister_SameOwnerReplacesGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Description: "old", Tools: stubs("a", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
-	warning, err := m.RegisterGroup("o", toolgroups.Group{ID: "g", Description: "new", Tools: stubs("b", "d")})
+	warning, err := grouptest.RegisterGroup(m, "o", toolgroups.Group{ID: "g", Description: "new", Tools: stubs("b", "d")})
 	if warning != errcode.DuplicateGroupID || err != nil {
 		t.Fatalf("got %q, %v, want the warning duplicate_group_id", warning, err)
 	}
-	s := m.Snapshot()
-	info, _ := s.Group("g")
+	s := m.CurrentSnapshot()
+	info, _ := s.LookupGroup("g")
 	if diff := cmp.Diff(info.Tools, []string{"b", "d"}); diff != "" || info.Description != "new" {
 		t.Errorf("got %q with\n%s", info.Description, diff)
 	}
@@ -158,17 +159,17 @@ func TestManager_Update(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "other", Tools: stubs("x")})
 	register(t, m, "o", toolgroups.Group{ID: "g", Description: "kept", Tools: stubs("a"), Refs: []string{"x"}})
-	if err := m.Update("o", "g", stubs("b", "c")); err != nil {
+	if err := grouptest.ReplaceTools(m, "o", "g", stubs("b", "c")); err != nil {
 		t.Fatal(err)
 	}
-	info, _ := m.Snapshot().Group("g")
+	info, _ := m.CurrentSnapshot().LookupGroup("g")
 	if diff := cmp.Diff(info.Tools, []string{"b", "c", "x"}); diff != "" || info.Description != "kept" {
 		t.Errorf("got %q with\n%s", info.Description, diff)
 	}
-	wantCode(t, m.Update("o", "nowhere", stubs("d")), errcode.GroupNotFound, "nowhere")
-	wantCode(t, m.Update("p", "g", stubs("d")), errcode.GroupNotFound, "p has no group")
-	wantCode(t, m.Update("o", "g", stubs("x")), errcode.DuplicateToolName)
-	wantCode(t, m.Update("o", "g", stubs("d ")), errcode.InvalidGroupDef)
+	wantCode(t, grouptest.ReplaceTools(m, "o", "nowhere", stubs("d")), errcode.GroupNotFound, "nowhere")
+	wantCode(t, grouptest.ReplaceTools(m, "p", "g", stubs("d")), errcode.GroupNotFound, "p has no group")
+	wantCode(t, grouptest.ReplaceTools(m, "o", "g", stubs("x")), errcode.DuplicateToolName)
+	wantCode(t, grouptest.ReplaceTools(m, "o", "g", stubs("d ")), errcode.InvalidGroupDef)
 }
 
 // hookedTool is a tool that calls hook in Definition.
@@ -183,12 +184,12 @@ func TestUpdate_DoesNotRestoreRemovedGroup(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	late := &hookedTool{stub: *stubs("b")[0].(*stub), hook: func() {
-		if err := m.UnregisterGroup("o", "g"); err != nil {
+		if err := grouptest.UnregisterGroup(m, "o", "g"); err != nil {
 			t.Error(err)
 		}
 	}}
-	wantCode(t, m.Update("o", "g", []tool.Tool{late}), errcode.GroupNotFound)
-	if got := m.Snapshot().GroupIDs(); len(got) != 0 {
+	wantCode(t, grouptest.ReplaceTools(m, "o", "g", []tool.Tool{late}), errcode.GroupNotFound)
+	if got := m.CurrentSnapshot().GroupIDs(); len(got) != 0 {
 		t.Errorf("got groups %v, want none", got)
 	}
 }
@@ -196,9 +197,8 @@ func TestUpdate_DoesNotRestoreRemovedGroup(t *testing.T) {
 func TestUnregister_RejectsOtherOwner(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	wantCode(t, m.UnregisterGroup("p", "g"), errcode.GroupNotFound, `p has no group`)
-	wantCode(t, m.UnregisterGroup("", "g"), errcode.GroupNotFound)
-	if m.Snapshot().GroupOwner("g") != "o" {
+	wantCode(t, grouptest.UnregisterGroup(m, "p", "g"), errcode.GroupNotFound, `p has no group`)
+	if m.CurrentSnapshot().GroupOwner("g") != "o" {
 		t.Error("the group is gone")
 	}
 }
@@ -210,7 +210,7 @@ func TestSnapshot_GroupsSorted(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "a", Description: "first"})
 	register(t, m, toolgroups.Builtin, toolgroups.Group{ID: "zz"})
 	register(t, m, "o", toolgroups.Group{ID: "a", Description: "again"})
-	list := m.Snapshot().Groups()
+	list := m.CurrentSnapshot().ListGroups()
 	for i := range list {
 		if list[i].RegisteredAt.IsZero() || list[i].RegisteredAt.Location() != time.UTC {
 			t.Errorf("%s was registered at %v", list[i].ID, list[i].RegisteredAt)
@@ -228,10 +228,10 @@ func TestSnapshot_GroupsSorted(t *testing.T) {
 	if diff := cmp.Diff(string(data), want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
-	if diff := cmp.Diff(m.Snapshot().GroupIDs(), ids{"b", "a", "zz"}); diff != "" {
+	if diff := cmp.Diff(m.CurrentSnapshot().GroupIDs(), ids{"b", "a", "zz"}); diff != "" {
 		t.Errorf("order of registration, got before want:\n%s", diff)
 	}
-	if _, ok := m.Snapshot().Group("c"); ok {
+	if _, ok := m.CurrentSnapshot().LookupGroup("c"); ok {
 		t.Error("got a group c that was not registered")
 	}
 }
@@ -241,7 +241,7 @@ func TestSnapshot_Queries(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "g1", Tools: stubs("a")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"a", "nowhere", "a", "c"}, Tools: stubs("d")})
-	s := m.Snapshot()
+	s := m.CurrentSnapshot()
 	t.Run("Definitions", func(t *testing.T) {
 		tests := []struct {
 			ids  ids
@@ -257,7 +257,7 @@ func TestSnapshot_Queries(t *testing.T) {
 			{s.GroupIDs(), []string{"c", "b", "a", "d"}},
 		}
 		for _, tt := range tests {
-			if diff := cmp.Diff(names(s.Definitions(tt.ids...)), tt.want); diff != "" {
+			if diff := cmp.Diff(names(s.ToolDefinitions(tt.ids...)), tt.want); diff != "" {
 				t.Errorf("%v, got before want:\n%s", tt.ids, diff)
 			}
 		}
@@ -286,13 +286,13 @@ func TestSnapshot_Queries(t *testing.T) {
 		}
 	})
 	t.Run("Tools", func(t *testing.T) {
-		if diff := cmp.Diff(names(definitions(s.Tools())), []string{"a", "b", "c", "d"}); diff != "" {
+		if diff := cmp.Diff(names(definitions(s.ListTools())), []string{"a", "b", "c", "d"}); diff != "" {
 			t.Errorf("got before want:\n%s", diff)
 		}
 	})
 	t.Run("empty registry", func(t *testing.T) {
-		s := toolgroups.NewManager().Snapshot()
-		if got := len(s.Groups()) + len(s.Tools()) + len(s.GroupIDs()) + len(s.Definitions("g")); got != 0 {
+		s := toolgroups.NewManager().CurrentSnapshot()
+		if got := len(s.ListGroups()) + len(s.ListTools()) + len(s.GroupIDs()) + len(s.ToolDefinitions("g")); got != 0 {
 			t.Errorf("got %d things", got)
 		}
 		if _, ok := s.GroupOf("a"); ok {
@@ -304,7 +304,7 @@ func TestSnapshot_Queries(t *testing.T) {
 func TestSnapshot_Toolsets(t *testing.T) {
 	tests := []struct {
 		name  string
-		owner toolgroups.Owner
+		owner toolgroups.GroupOwner
 		refs  []string
 		want  []string
 	}{
@@ -323,16 +323,16 @@ func TestSnapshot_Toolsets(t *testing.T) {
 			register(t, m, "p", toolgroups.Group{ID: "their", Tools: stubs("theirs")})
 			register(t, m, toolgroups.Config, toolgroups.Group{ID: "own", Tools: stubs("configured")})
 			register(t, m, tt.owner, toolgroups.Group{ID: "set", Refs: tt.refs})
-			s := m.Snapshot()
-			if diff := cmp.Diff(names(s.Definitions("set")), tt.want); diff != "" {
+			s := m.CurrentSnapshot()
+			if diff := cmp.Diff(names(s.ToolDefinitions("set")), tt.want); diff != "" {
 				t.Errorf("definitions, got before want:\n%s", diff)
 			}
-			b := s.BindSet(toolgroups.Of("set"))
-			if diff := cmp.Diff(names(s.Compile(b).ForState("").Definitions()), tt.want); diff != "" {
+			b := s.BindSet(toolgroups.SetOf("set"))
+			if diff := cmp.Diff(names(s.Compile(b).ForState("").ToolDefinitions()), tt.want); diff != "" {
 				t.Errorf("view, got before want:\n%s", diff)
 			}
-			for _, h := range s.Tools() {
-				if got, want := s.Reaches(b, h), slices.Contains(tt.want, h.Definition.Name); got != want {
+			for _, h := range s.ListTools() {
+				if got, want := s.ReachesTool(b, h), slices.Contains(tt.want, h.Definition.Name); got != want {
 					t.Errorf("reaches %s: got %v, want %v", h.Definition.Name, got, want)
 				}
 			}
@@ -343,8 +343,8 @@ func TestSnapshot_Toolsets(t *testing.T) {
 func TestWatch_ReportsGroupsAndReferencingToolsets(t *testing.T) {
 	m := toolgroups.NewManager()
 	var reported []ids
-	m.Watch(func(changed []toolgroups.GroupID) {
-		if _, ok := m.Snapshot().Group(changed[0]); !ok && len(reported) < 4 {
+	m.WatchGroups(func(changed []toolgroups.GroupID) {
+		if _, ok := m.CurrentSnapshot().LookupGroup(changed[0]); !ok && len(reported) < 4 {
 			t.Errorf("%v was reported before it was published", changed)
 		}
 		reported = append(reported, changed)
@@ -353,13 +353,13 @@ func TestWatch_ReportsGroupsAndReferencingToolsets(t *testing.T) {
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set2", Refs: []string{"b", "a"}})
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	register(t, m, "o", toolgroups.Group{ID: "h", Tools: stubs("c")})
-	if err := m.UnregisterGroup(toolgroups.Config, "set"); err != nil {
+	if err := grouptest.UnregisterGroup(m, toolgroups.Config, "set"); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.UnregisterGroup("o", "g"); err != nil {
+	if err := grouptest.UnregisterGroup(m, "o", "g"); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = m.RegisterGroup("p", toolgroups.Group{ID: "h"}) // rejected, so not reported
+	_, _ = grouptest.RegisterGroup(m, "p", toolgroups.Group{ID: "h"}) // rejected, so not reported
 	if diff := cmp.Diff(reported, []ids{{"set"}, {"set2"}, {"g", "set", "set2"}, {"h"}, {"set"}, {"g", "set2"}}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
@@ -371,29 +371,29 @@ func TestSnapshot_Immutable(t *testing.T) {
 	own := []tool.Tool{&stub{tool.Definition{Name: "a", Input: input}}, &stub{tool.Definition{Name: "b", Input: json.RawMessage(anyObject), States: states}}}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: own})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: refs})
-	s, want := m.Snapshot(), render(m.Snapshot())
+	s, want := m.CurrentSnapshot(), render(m.CurrentSnapshot())
 
 	t.Run("registry changes", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for range 300 {
 			id := toolgroups.GroupID(fmt.Sprintf("g%d", r.IntN(20)))
-			if _, ok := m.Snapshot().Group(id); ok && r.IntN(2) == 0 {
-				_ = m.UnregisterGroup("o", id)
+			if _, ok := m.CurrentSnapshot().LookupGroup(id); ok && r.IntN(2) == 0 {
+				_ = grouptest.UnregisterGroup(m, "o", id)
 			} else {
 				register(t, m, "o", toolgroups.Group{ID: id, Tools: stubs(string(id)+"x", string(id)+"y")})
 			}
 		}
-		_ = m.UnregisterGroup("o", "g")
+		_ = grouptest.UnregisterGroup(m, "o", "g")
 	})
 	t.Run("owner changes its slices", func(t *testing.T) {
 		copy(input, `["type":"OBJECT"]`)
 		states[0], refs[0], own[0] = "other", "b", own[1]
 	})
 	t.Run("reader changes returned slices", func(t *testing.T) {
-		s.GroupIDs()[0], s.Groups()[0].Tools[0] = "changed", "changed"
-		info, _ := s.Group("g")
+		s.GroupIDs()[0], s.ListGroups()[0].Tools[0] = "changed", "changed"
+		info, _ := s.LookupGroup("g")
 		info.Tools[0] = "changed"
-		s.Definitions("g")[0].Name = "changed"
+		s.ToolDefinitions("g")[0].Name = "changed"
 	})
 	if diff := cmp.Diff(render(s), want); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
@@ -407,7 +407,7 @@ func TestRegister_ReusesCompiledSchema(t *testing.T) {
 	schemaOf := func(input string) *argschema.Schema {
 		t.Helper()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{&stub{tool.Definition{Name: "a", Input: json.RawMessage(input)}}}})
-		h, _ := m.Snapshot().LookupTool("a")
+		h, _ := m.CurrentSnapshot().LookupTool("a")
 		return h.Schema
 	}
 	first := schemaOf(`{"type":"object"}`)

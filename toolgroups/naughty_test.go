@@ -7,11 +7,12 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/corpus"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// For any string as the name of a group, a tool or a state, Register either returns an
+// For any string as the name of a group, a tool or a state, RegisterGroup either returns an
 // error with its code or registers exactly this name.
 func TestRegister_NaughtyNames(t *testing.T) {
 	inputs := map[string]func(s string) toolgroups.Group{
@@ -30,20 +31,20 @@ func TestRegister_NaughtyNames(t *testing.T) {
 			accepted := 0
 			for _, s := range append(corpus.NaughtyStrings(), "*", "a/../b", "a\x00", "..", "\xff") {
 				m, g := toolgroups.NewManager(), group(s)
-				_, err := m.RegisterGroup("o", g)
+				_, err := grouptest.RegisterGroup(m, "o", g)
 				if err != nil {
 					if code := errcode.CodeOf(err); code != errcode.InvalidGroupDef {
 						t.Errorf("%q: got code %s: %v", s, code, err)
 					}
-					if len(m.Snapshot().Tools()) != 0 {
+					if len(m.CurrentSnapshot().ListTools()) != 0 {
 						t.Errorf("%q: registered in spite of the error", s)
 					}
 					continue
 				}
 				accepted++
 				want := g.Tools[0].Definition()
-				got := m.Snapshot().Tools()
-				owner, found := m.Snapshot().GroupOf(want.Name)
+				got := m.CurrentSnapshot().ListTools()
+				owner, found := m.CurrentSnapshot().GroupOf(want.Name)
 				if len(got) != 1 || got[0].Definition.Name != want.Name || !slices.Equal(got[0].Definition.States, want.States) || !found || owner != g.ID {
 					t.Errorf("%q became %+v of group %q", s, got, owner)
 				}

@@ -1,66 +1,63 @@
 package toolgroups_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func prompt(t testing.TB, name, text string, arguments ...parameter.Spec) *toolgroups.Prompt {
-	t.Helper()
-	set, problems := parameter.Compile(parameter.Options{}, arguments, nil)
-	if problems != nil {
-		t.Fatal(problems)
-	}
-	p, err := toolgroups.NewPrompt(name, "d", text, set, []toolgroups.Message{{Role: "user", Text: text}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+// stubPrompt is a prompt without arguments, with its name as its only message.
+type stubPrompt string
+
+func (p stubPrompt) Name() string                           { return string(p) }
+func (p stubPrompt) Description() string                    { return "d" }
+func (p stubPrompt) Fingerprint() string                    { return string(p) }
+func (p stubPrompt) Arguments() []toolgroups.PromptArgument { return nil }
+func (p stubPrompt) Messages(map[string]string) ([]toolgroups.PromptMessage, error) {
+	return []toolgroups.PromptMessage{{Role: "user", Text: string(p)}}, nil
 }
 
-func promptNames(list []*toolgroups.Prompt) (names []string) {
+func promptNames(list []toolgroups.Prompt) (names []string) {
 	for _, p := range list {
-		names = append(names, p.Name)
+		names = append(names, p.Name())
 	}
 	return names
 }
 
 func TestView_Prompts(t *testing.T) {
 	m := toolgroups.NewManager()
-	register(t, m, "ann", toolgroups.Group{ID: "a", Tools: stubs("one"), Prompts: []*toolgroups.Prompt{prompt(t, "z", "Z"), prompt(t, "b", "B")}})
-	register(t, m, "ann", toolgroups.Group{ID: "b", Prompts: []*toolgroups.Prompt{prompt(t, "b", "B")}})
-	view := func(use toolgroups.Set) *toolgroups.View { return m.Snapshot().Compile(m.Snapshot().BindSet(use)) }
-	both := view(toolgroups.Of("a", "b", "none"))
+	register(t, m, "ann", toolgroups.Group{ID: "a", Tools: stubs("one"), Prompts: []toolgroups.Prompt{stubPrompt("z"), stubPrompt("b")}})
+	register(t, m, "ann", toolgroups.Group{ID: "b", Prompts: []toolgroups.Prompt{stubPrompt("b")}})
+	view := func(use toolgroups.GroupSet) *toolgroups.View {
+		return m.CurrentSnapshot().Compile(m.CurrentSnapshot().BindSet(use))
+	}
+	both := view(toolgroups.SetOf("a", "b", "none"))
 	for within, want := range map[toolgroups.GroupID][]string{"": {"b", "z"}, "a": {"b", "z"}, "b": {"b"}, "none": nil} {
-		if diff := cmp.Diff(want, promptNames(both.Prompts(within))); diff != "" {
+		if diff := cmp.Diff(want, promptNames(both.ListPrompts(within))); diff != "" {
 			t.Errorf("within %q (-want +got):\n%s", within, diff)
 		}
 	}
-	if got := promptNames(view(toolgroups.Of("b")).Prompts("")); !slices.Equal(got, []string{"b"}) {
+	if got := promptNames(view(toolgroups.SetOf("b")).ListPrompts("")); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("of b: %v", got)
 	}
-	if got := promptNames(view(toolgroups.Of("b")).Prompts("a")); got != nil {
+	if got := promptNames(view(toolgroups.SetOf("b")).ListPrompts("a")); got != nil {
 		t.Errorf("of b, within a: %v", got)
 	}
-	if err := m.Update("ann", "a", stubs("two")); err != nil {
+	if err := grouptest.ReplaceTools(m, "ann", "a", stubs("two")); err != nil {
 		t.Fatal(err)
 	}
-	if got := promptNames(view(toolgroups.Of("a")).Prompts("")); !slices.Equal(got, []string{"b", "z"}) {
+	if got := promptNames(view(toolgroups.SetOf("a")).ListPrompts("")); !slices.Equal(got, []string{"b", "z"}) {
 		t.Errorf("after an update of the tools: %v", got)
 	}
-	if got := (&toolgroups.View{}).Prompts(""); got != nil {
+	if got := (&toolgroups.View{}).ListPrompts(""); got != nil {
 		t.Errorf("the zero View has %v", promptNames(got))
 	}
-	if got := (&toolgroups.ViewRef{}).CurrentView().Prompts(""); got != nil {
+	if got := (&toolgroups.ViewRef{}).CurrentView().ListPrompts(""); got != nil {
 		t.Errorf("the zero ViewRef has %v", promptNames(got))
 	}
 }
@@ -72,10 +69,10 @@ func TestView_PromptsAgainstModel(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	ids := []toolgroups.GroupID{"a", "b", "c", "d"}
-	owners := []toolgroups.Owner{"ann", "ben"}
-	texts := []*toolgroups.Prompt{prompt(t, "p", "P"), prompt(t, "q", "Q"), prompt(t, "r", "R")}
+	owners := []toolgroups.GroupOwner{"ann", "ben"}
+	texts := []toolgroups.Prompt{stubPrompt("p"), stubPrompt("q"), stubPrompt("r")}
 	for range 2000 {
-		m, holds, lists := toolgroups.NewManager(), map[toolgroups.GroupID]toolgroups.Owner{}, map[toolgroups.GroupID][]*toolgroups.Prompt{}
+		m, holds, lists := toolgroups.NewManager(), map[toolgroups.GroupID]toolgroups.GroupOwner{}, map[toolgroups.GroupID][]toolgroups.Prompt{}
 		for _, id := range ids {
 			if r.IntN(4) == 0 {
 				continue
@@ -99,20 +96,20 @@ func TestView_PromptsAgainstModel(t *testing.T) {
 				all = all && (b.Set.IsAll() || b.Set.Has(id) && b.Owners[id] == holds[id]) && (b.Only == "" || b.Only == holds[id])
 			}
 			for _, p := range lists[id] {
-				want[p.Name] = want[p.Name] || all
+				want[p.Name()] = want[p.Name()] || all
 			}
 		}
-		got := m.Snapshot().Compile(bindings[0], bindings[1:]...).Prompts("")
+		got := m.CurrentSnapshot().Compile(bindings[0], bindings[1:]...).ListPrompts("")
 		for _, p := range texts {
-			if slices.Contains(got, p) != want[p.Name] {
-				t.Fatalf("seed %d: has %s: %v, want %v; groups %v %v, bindings %+v", seed, p.Name, !want[p.Name], want[p.Name], holds, lists, bindings)
+			if slices.Contains(got, p) != want[p.Name()] {
+				t.Fatalf("seed %d: has %s: %v, want %v; groups %v %v, bindings %+v", seed, p.Name(), !want[p.Name()], want[p.Name()], holds, lists, bindings)
 			}
 		}
 	}
 }
 
-func randomBoundSet(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.Owner) toolgroups.BoundSet {
-	b := toolgroups.BoundSet{Owners: map[toolgroups.GroupID]toolgroups.Owner{}}
+func randomBoundSet(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.GroupOwner) toolgroups.BoundSet {
+	b := toolgroups.BoundSet{Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{}}
 	var some []toolgroups.GroupID
 	for _, id := range ids {
 		if r.IntN(3) > 0 {
@@ -122,42 +119,11 @@ func randomBoundSet(r *rand.Rand, ids []toolgroups.GroupID, owners []toolgroups.
 			b.Owners[id] = owners[r.IntN(2)]
 		}
 	}
-	if b.Set = toolgroups.Of(some...); r.IntN(4) == 0 {
-		b.Set = toolgroups.All()
+	if b.Set = toolgroups.SetOf(some...); r.IntN(4) == 0 {
+		b.Set = toolgroups.AllGroups()
 	}
 	if r.IntN(4) == 0 {
 		b.Only = owners[r.IntN(2)]
 	}
 	return b
-}
-
-func TestPrompt_Messages(t *testing.T) {
-	no := false
-	p := prompt(t, "p", "{{.a}}{{if .b}}, {{.b}}{{end}} {{.m}} {{.n}}", parameter.Spec{Name: "a", Type: "string", Description: "d", Excluded: []parameter.Literal{{Text: "bad"}}},
-		parameter.Spec{Name: "b", Type: "boolean", Description: "d", Required: &no},
-		parameter.Spec{Name: "m", Type: "map", Description: "d", Required: &no}, parameter.Spec{Name: "n", Type: "float", Description: "d", Default: &parameter.Literal{Text: "-1.5", Kind: parameter.Number}})
-	for args, want := range map[string]string{
-		`{"a":"x"}`:                             "x <no value> -1.5",
-		`{"a":"x","b":true}`:                    "x, true <no value> -1.5",
-		`{"a":"-","m":{"k":[1,null]},"n":1e21}`: "- map[k:[1 <nil>]] 1e+21",
-		`{"a":"bad"}`:                           "",
-		`{"a":"x","a":"y"}`:                     "",
-		`{}`:                                    "",
-		`[]`:                                    "",
-	} {
-		got, err := p.Messages([]byte(args))
-		switch {
-		case want == "":
-			wantCode(t, err, errcode.InvalidArguments)
-		case err != nil || len(got) != 1 || got[0] != (toolgroups.Message{Role: "user", Text: want}):
-			t.Errorf("%s: %q, %v; want %q", args, got, err, want)
-		}
-	}
-	_, err := toolgroups.NewPrompt("p", "", "", &parameter.Set{}, []toolgroups.Message{{}, {Text: "{{.x}}"}})
-	if err == nil || !strings.Contains(err.Error(), `message 2 of prompt "p"`) {
-		t.Errorf("template with an unknown argument: %v", err)
-	}
-	if p, err := toolgroups.NewPrompt("p", "", "", &parameter.Set{}, []toolgroups.Message{{Text: "{{1}} {{`{{`}}"}}); err != nil || fmt.Sprint(p.Messages(nil)) != "[{ 1 {{}] <nil>" {
-		t.Errorf("template without arguments: %v", err)
-	}
 }

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Set is a choice of groups: a list of ids, or all groups that exist now or later.
-// The zero Set is empty. A Set is an immutable value.
-type Set struct {
+// GroupSet is a choice of groups: a list of ids, or all groups that exist now or later.
+// The zero GroupSet is empty. A GroupSet is an immutable value.
+type GroupSet struct {
 	all bool
 	ids []GroupID
 }
 
-// All returns the Set of all groups, including those registered later.
-func All() Set { return Set{all: true} }
+// AllGroups returns the GroupSet of all groups, including those registered later.
+func AllGroups() GroupSet { return GroupSet{all: true} }
 
-// Of returns the Set of the given ids, in this order, without repetitions. If one of
+// SetOf returns the GroupSet of the given ids, in this order, without repetitions. If one of
 // them is "*", it returns All.
-func Of(ids ...GroupID) Set {
-	s := Set{ids: make([]GroupID, 0, len(ids))}
+func SetOf(ids ...GroupID) GroupSet {
+	s := GroupSet{ids: make([]GroupID, 0, len(ids))}
 	for _, id := range ids {
 		if id == "*" {
-			return All()
+			return AllGroups()
 		}
 		if !slices.Contains(s.ids, id) {
 			s.ids = append(s.ids, id)
@@ -31,30 +31,30 @@ func Of(ids ...GroupID) Set {
 	return s
 }
 
-// OfNames is Of for ids that are plain strings.
-func OfNames(names ...string) Set {
+// SetOfNames is Of for ids that are plain strings.
+func SetOfNames(names ...string) GroupSet {
 	ids := make([]GroupID, len(names))
 	for i, name := range names {
 		ids[i] = GroupID(name)
 	}
-	return Of(ids...)
+	return SetOf(ids...)
 }
 
 // IsAll reports whether s is All.
-func (s Set) IsAll() bool { return s.all }
+func (s GroupSet) IsAll() bool { return s.all }
 
-// IDs returns the ids in order. It returns nil for All.
-func (s Set) IDs() []GroupID { return slices.Clone(s.ids) }
+// GroupIDs returns the ids in order. It returns nil for AllGroups.
+func (s GroupSet) GroupIDs() []GroupID { return slices.Clone(s.ids) }
 
 // Has reports whether id is in s.
-func (s Set) Has(id GroupID) bool { return s.all || slices.Contains(s.ids, id) }
+func (s GroupSet) Has(id GroupID) bool { return s.all || slices.Contains(s.ids, id) }
 
 // Covers reports whether all groups of other are in s. Only All covers All.
-func (s Set) Covers(other Set) bool { return len(s.Missing(other)) == 0 }
+func (s GroupSet) Covers(other GroupSet) bool { return len(s.MissingFrom(other)) == 0 }
 
-// Missing returns the ids that are in other and not in s. If other is All and s is
+// MissingFrom returns the ids that are in other and not in s. If other is AllGroups and s is
 // not, it returns "*".
-func (s Set) Missing(other Set) []GroupID {
+func (s GroupSet) MissingFrom(other GroupSet) []GroupID {
 	if s.all {
 		return nil
 	}
@@ -71,22 +71,22 @@ func (s Set) Missing(other Set) []GroupID {
 }
 
 // Intersect returns the ids that are in both Sets, in the order of s. The intersection
-// with All is the other Set.
-func (s Set) Intersect(other Set) Set {
+// with AllGroups is the other GroupSet.
+func (s GroupSet) Intersect(other GroupSet) GroupSet {
 	switch {
 	case other.all:
 		return s
 	case s.all:
 		return other
 	}
-	return Set{ids: slices.DeleteFunc(slices.Clone(s.ids), func(id GroupID) bool { return !other.Has(id) })}
+	return GroupSet{ids: slices.DeleteFunc(slices.Clone(s.ids), func(id GroupID) bool { return !other.Has(id) })}
 }
 
 // Equal reports whether both Sets contain the same groups, in any order.
-func (s Set) Equal(other Set) bool { return s.Covers(other) && other.Covers(s) }
+func (s GroupSet) Equal(other GroupSet) bool { return s.Covers(other) && other.Covers(s) }
 
-// String returns "*" for All, "-" for the empty Set, else the ids separated by commas.
-func (s Set) String() string {
+// String returns "*" for AllGroups, "-" for the empty GroupSet, else the ids separated by commas.
+func (s GroupSet) String() string {
 	switch {
 	case s.all:
 		return "*"
@@ -100,8 +100,8 @@ func (s Set) String() string {
 	return strings.Join(names, ",")
 }
 
-// MarshalJSON returns the list of ids, ["*"] for All and [] for the empty Set.
-func (s Set) MarshalJSON() ([]byte, error) {
+// MarshalJSON returns the list of ids, ["*"] for AllGroups and [] for the empty GroupSet.
+func (s GroupSet) MarshalJSON() ([]byte, error) {
 	if s.all {
 		return []byte(`["*"]`), nil
 	}
@@ -111,13 +111,13 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.ids)
 }
 
-// UnmarshalJSON accepts a list of ids. null is the empty Set. On an error s does not
+// UnmarshalJSON accepts a list of ids. null is the empty GroupSet. On an error s does not
 // change.
-func (s *Set) UnmarshalJSON(data []byte) error {
+func (s *GroupSet) UnmarshalJSON(data []byte) error {
 	var ids []GroupID
 	if err := json.Unmarshal(data, &ids); err != nil {
 		return err
 	}
-	*s = Of(ids...)
+	*s = SetOf(ids...)
 	return nil
 }

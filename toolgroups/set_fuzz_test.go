@@ -17,9 +17,9 @@ func FuzzSet(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		var got toolgroups.Set
+		var got toolgroups.GroupSet
 		if err := json.Unmarshal(doc, &got); err != nil {
-			if got.IsAll() || len(got.IDs()) > 0 {
+			if got.IsAll() || len(got.GroupIDs()) > 0 {
 				t.Errorf("%q: got error %v and Set %v", doc, err, got)
 			}
 			return
@@ -29,8 +29,8 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// wantSameAsList compares a Set with its document, read as a list of ids.
-func wantSameAsList(t *testing.T, doc []byte, got toolgroups.Set) {
+// wantSameAsList compares a GroupSet with its document, read as a list of ids.
+func wantSameAsList(t *testing.T, doc []byte, got toolgroups.GroupSet) {
 	t.Helper()
 	var list []toolgroups.GroupID
 	if err := json.Unmarshal(doc, &list); err != nil {
@@ -39,7 +39,7 @@ func wantSameAsList(t *testing.T, doc []byte, got toolgroups.Set) {
 	if all := slices.Contains(list, "*"); got.IsAll() != all {
 		t.Errorf("%q: IsAll is %v, want %v", doc, got.IsAll(), all)
 	}
-	for _, id := range got.IDs() {
+	for _, id := range got.GroupIDs() {
 		if !slices.Contains(list, id) {
 			t.Errorf("%q: the Set contains %q", doc, id)
 		}
@@ -51,13 +51,13 @@ func wantSameAsList(t *testing.T, doc []byte, got toolgroups.Set) {
 	}
 }
 
-func wantRoundTrip(t *testing.T, s toolgroups.Set) {
+func wantRoundTrip(t *testing.T, s toolgroups.GroupSet) {
 	t.Helper()
 	once, err := json.Marshal(s)
 	if err != nil {
 		t.Fatalf("write %v: %v", s, err)
 	}
-	var again toolgroups.Set
+	var again toolgroups.GroupSet
 	if err := json.Unmarshal(once, &again); err != nil || !again.Equal(s) {
 		t.Fatalf("%v became %v: %v", s, again, err)
 	}

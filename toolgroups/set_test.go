@@ -16,18 +16,18 @@ type ids = []toolgroups.GroupID
 func TestSet(t *testing.T) {
 	tests := []struct {
 		name   string
-		set    toolgroups.Set
+		set    toolgroups.GroupSet
 		text   string
 		json   string
 		ids    ids
 		all    bool
-		covers bool // the Set of "a"
+		covers bool // the GroupSet of "a"
 	}{
-		{"zero Set", toolgroups.Set{}, "-", `[]`, nil, false, false},
-		{"Set of no ids", toolgroups.Of(), "-", `[]`, ids{}, false, false},
-		{"order and repetitions", toolgroups.Of("b", "a", "b"), "b,a", `["b","a"]`, ids{"b", "a"}, false, true},
-		{"All", toolgroups.All(), "*", `["*"]`, nil, true, true},
-		{"star among ids", toolgroups.Of("b", "*"), "*", `["*"]`, nil, true, true},
+		{"zero Set", toolgroups.GroupSet{}, "-", `[]`, nil, false, false},
+		{"Set of no ids", toolgroups.SetOf(), "-", `[]`, ids{}, false, false},
+		{"order and repetitions", toolgroups.SetOf("b", "a", "b"), "b,a", `["b","a"]`, ids{"b", "a"}, false, true},
+		{"All", toolgroups.AllGroups(), "*", `["*"]`, nil, true, true},
+		{"star among ids", toolgroups.SetOf("b", "*"), "*", `["*"]`, nil, true, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,18 +35,18 @@ func TestSet(t *testing.T) {
 			if err != nil || string(data) != tt.json {
 				t.Errorf("got JSON %s, %v, want %s", data, err, tt.json)
 			}
-			var back toolgroups.Set
+			var back toolgroups.GroupSet
 			if err := json.Unmarshal(data, &back); err != nil || !back.Equal(tt.set) {
 				t.Errorf("got %v, %v back, want %v", back, err, tt.set)
 			}
 			if got := tt.set.String(); got != tt.text {
 				t.Errorf("got %q, want %q", got, tt.text)
 			}
-			if diff := cmp.Diff(tt.set.IDs(), tt.ids); diff != "" {
+			if diff := cmp.Diff(tt.set.GroupIDs(), tt.ids); diff != "" {
 				t.Errorf("ids, got before want:\n%s", diff)
 			}
-			if tt.set.IsAll() != tt.all || tt.set.Covers(toolgroups.Of("a")) != tt.covers || tt.set.Has("a") != tt.covers {
-				t.Errorf("got IsAll %v, Covers %v, Has %v", tt.set.IsAll(), tt.set.Covers(toolgroups.Of("a")), tt.set.Has("a"))
+			if tt.set.IsAll() != tt.all || tt.set.Covers(toolgroups.SetOf("a")) != tt.covers || tt.set.Has("a") != tt.covers {
+				t.Errorf("got IsAll %v, Covers %v, Has %v", tt.set.IsAll(), tt.set.Covers(toolgroups.SetOf("a")), tt.set.Has("a"))
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestSet_UnmarshalJSON(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := toolgroups.Of("a")
+			s := toolgroups.SetOf("a")
 			if err := json.Unmarshal([]byte(tt.doc), &s); (err == nil) != tt.ok || s.String() != tt.want {
 				t.Errorf("got %q, %v, want %q, ok %v", s, err, tt.want, tt.ok)
 			}
@@ -74,14 +74,14 @@ func TestSet_UnmarshalJSON(t *testing.T) {
 }
 
 func TestSet_OnlyAllCoversAll(t *testing.T) {
-	every := toolgroups.Of(toolgroups.ReservedIDs()...)
-	if every.Covers(toolgroups.All()) {
+	every := toolgroups.SetOf(toolgroups.ReservedIDs()...)
+	if every.Covers(toolgroups.AllGroups()) {
 		t.Error("a list covers All")
 	}
-	if diff := cmp.Diff(every.Missing(toolgroups.All()), ids{"*"}); diff != "" {
+	if diff := cmp.Diff(every.MissingFrom(toolgroups.AllGroups()), ids{"*"}); diff != "" {
 		t.Errorf("missing, got before want:\n%s", diff)
 	}
-	if !toolgroups.All().Covers(toolgroups.All()) || !toolgroups.All().Covers(every) {
+	if !toolgroups.AllGroups().Covers(toolgroups.AllGroups()) || !toolgroups.AllGroups().Covers(every) {
 		t.Error("All does not cover everything")
 	}
 }
@@ -98,7 +98,7 @@ func TestSet_AgainstModel(t *testing.T) {
 			if got := both.Has(id); got != (mx[id] && my[id]) {
 				t.Errorf("seed %d: (%v ∩ %v).Has(%s) is %v", seed, x, y, id, got)
 			}
-			if missing := slices.Contains(x.Missing(y), id); !y.IsAll() && missing != (my[id] && !mx[id]) {
+			if missing := slices.Contains(x.MissingFrom(y), id); !y.IsAll() && missing != (my[id] && !mx[id]) {
 				t.Errorf("seed %d: %v.Missing(%v) has %s: %v", seed, x, y, id, missing)
 			}
 			covers = covers && (mx[id] || !my[id])
@@ -115,18 +115,18 @@ func TestSet_AgainstModel(t *testing.T) {
 	}
 }
 
-func randomSet(r *rand.Rand, universe ids) (toolgroups.Set, map[toolgroups.GroupID]bool) {
+func randomSet(r *rand.Rand, universe ids) (toolgroups.GroupSet, map[toolgroups.GroupID]bool) {
 	model := map[toolgroups.GroupID]bool{}
 	if r.IntN(4) == 0 {
 		for _, id := range universe {
 			model[id] = true
 		}
-		return toolgroups.All(), model
+		return toolgroups.AllGroups(), model
 	}
 	var list ids
 	for _, i := range r.Perm(len(universe) - 1)[:r.IntN(len(universe))] {
 		model[universe[i]] = true
 		list = append(list, universe[i])
 	}
-	return toolgroups.Of(list...), model
+	return toolgroups.SetOf(list...), model
 }

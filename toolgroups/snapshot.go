@@ -2,9 +2,9 @@ package toolgroups
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -14,16 +14,16 @@ type Snapshot struct {
 	revision uint64 // incremented with every change
 	width    uint32 // greater than all indexes in use
 	groups   cowMap[*group]
-	tools    cowMap[*Handle]
+	tools    cowMap[*ToolHandle]
 	toolsets []*group // groups with references
 }
 
 // group is a registered Group. It is immutable once it is published.
 type group struct {
-	GroupInfo           // without Tools and Count, which depend on the Snapshot
-	tools     []*Handle // in registration order
+	GroupInfo               // without Tools and Count, which depend on the Snapshot
+	tools     []*ToolHandle // in registration order
 	refs      []toolRef
-	prompts   []*Prompt
+	prompts   []Prompt
 	order     uint64 // revision of the first registration of the id
 }
 
@@ -32,33 +32,21 @@ type group struct {
 // later under the same name is not meant.
 type toolRef struct {
 	name  string
-	owner Owner // "" if there was no such tool; the reference then has no effect
+	owner GroupOwner // "" if there was no such tool; the reference then has no effect
 }
 
-// resolveRefs binds references to the current owners of the named tools.
-func (s *Snapshot) resolveRefs(names []string) []toolRef {
-	refs := make([]toolRef, len(names))
-	for i, name := range names {
-		refs[i].name = name
-		if h, ok := s.tools.get(name); ok {
-			refs[i].owner = h.Owner
-		}
-	}
-	return refs
-}
-
-// Groups returns all groups, sorted by id.
-func (s *Snapshot) Groups() []GroupInfo {
+// ListGroups returns all groups, sorted by id.
+func (s *Snapshot) ListGroups() []GroupInfo {
 	list := make([]GroupInfo, 0, s.groups.size)
-	for _, g := range s.groups.all {
+	for _, g := range s.groups.values() {
 		list = append(list, s.info(g))
 	}
 	slices.SortFunc(list, func(a, b GroupInfo) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
-// Group returns the group with the given id. It reports false if there is none.
-func (s *Snapshot) Group(id GroupID) (GroupInfo, bool) {
+// LookupGroup returns the group with the given id. It reports false if there is none.
+func (s *Snapshot) LookupGroup(id GroupID) (GroupInfo, bool) {
 	g, ok := s.groups.get(string(id))
 	if !ok {
 		return GroupInfo{}, false
@@ -77,7 +65,7 @@ func (s *Snapshot) GroupIDs() []GroupID {
 }
 
 // GroupOwner returns the owner of a group, "" if there is no group with this id.
-func (s *Snapshot) GroupOwner(id GroupID) Owner {
+func (s *Snapshot) GroupOwner(id GroupID) GroupOwner {
 	g, ok := s.groups.get(string(id))
 	if !ok {
 		return ""
@@ -86,7 +74,7 @@ func (s *Snapshot) GroupOwner(id GroupID) Owner {
 }
 
 // LookupTool returns the tool with exactly this name. It does not allocate.
-func (s *Snapshot) LookupTool(name string) (*Handle, bool) { return s.tools.get(name) }
+func (s *Snapshot) LookupTool(name string) (*ToolHandle, bool) { return s.tools.get(name) }
 
 // GroupOf returns the group that owns the named tool.
 func (s *Snapshot) GroupOf(name string) (GroupID, bool) {
@@ -111,9 +99,9 @@ func (s *Snapshot) InGroups(name string, ids ...GroupID) bool {
 	return false
 }
 
-// Definitions returns the tools of the given groups, ordered by ids and then by
+// ToolDefinitions returns the tools of the given groups, ordered by ids and then by
 // registration, each tool once. It ignores unknown ids.
-func (s *Snapshot) Definitions(ids ...GroupID) []tool.Definition {
+func (s *Snapshot) ToolDefinitions(ids ...GroupID) []tool.Definition {
 	seen := newBits(s.width)
 	var list []tool.Definition
 	for _, id := range ids {
@@ -131,13 +119,10 @@ func (s *Snapshot) Definitions(ids ...GroupID) []tool.Definition {
 	return list
 }
 
-// Tools returns all tools, sorted by name.
-func (s *Snapshot) Tools() []*Handle {
-	list := make([]*Handle, 0, s.tools.size)
-	for _, h := range s.tools.all {
-		list = append(list, h)
-	}
-	slices.SortFunc(list, func(a, b *Handle) int { return cmp.Compare(a.Definition.Name, b.Definition.Name) })
+// ListTools returns all tools, sorted by name.
+func (s *Snapshot) ListTools() []*ToolHandle {
+	list := s.tools.values()
+	slices.SortFunc(list, func(a, b *ToolHandle) int { return cmp.Compare(a.Definition.Name, b.Definition.Name) })
 	return list
 }
 
@@ -154,16 +139,13 @@ func (s *Snapshot) info(g *group) GroupInfo {
 
 // orderedGroups returns all groups in the order of their first registration.
 func (s *Snapshot) orderedGroups() []*group {
-	list := make([]*group, 0, s.groups.size)
-	for _, g := range s.groups.all {
-		list = append(list, g)
-	}
+	list := s.groups.values()
 	slices.SortFunc(list, func(a, b *group) int { return cmp.Compare(a.order, b.order) })
 	return list
 }
 
 // members returns the tools of a group: its own, then those of its valid references.
-func (s *Snapshot) members(g *group) []*Handle {
+func (s *Snapshot) members(g *group) []*ToolHandle {
 	if len(g.refs) == 0 {
 		return g.tools
 	}
@@ -183,7 +165,7 @@ func (s *Snapshot) members(g *group) []*Handle {
 // mayReference reports whether g may reference the tool h. Only groups of the
 // operator's configuration may reference tools of other owners, and never those of a
 // reserved group.
-func (s *Snapshot) mayReference(g *group, h *Handle) bool {
+func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 	if g.Owner == h.Owner {
 		return true
 	}
@@ -191,43 +173,33 @@ func (s *Snapshot) mayReference(g *group, h *Handle) bool {
 	return ok && g.Owner == Config && !target.Reserved
 }
 
-// checkNames returns an error if another group has a tool with the name of one of
-// handles.
-func (s *Snapshot) checkNames(id GroupID, handles []*Handle) error {
-	for _, h := range handles {
-		if other, ok := s.tools.get(h.Definition.Name); ok && other.Group != id {
-			return errcode.New(errcode.DuplicateToolName, "register tool group %q: the tool name %q belongs to group %q of %s",
-				id, h.Definition.Name, other.Group, other.Owner)
-		}
-	}
-	return nil
-}
-
-// with returns the next Snapshot, in which after takes the place of before. Either may
-// be nil. The caller sets its width.
-func (s *Snapshot) with(before, after *group) *Snapshot {
-	next := &Snapshot{revision: s.revision + 1}
+// with returns the next Snapshot, with the changes of edits. The caller sets its width
+// and the indexes of the new tools.
+func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
+	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets}
 	var oldGroups, oldTools []string
-	if before != nil {
-		oldGroups = append(oldGroups, string(before.ID))
-		for _, h := range before.tools {
-			oldTools = append(oldTools, h.Definition.Name)
+	newGroups, newTools := map[string]*group{}, map[string]*ToolHandle{}
+	for _, e := range edits {
+		if e.before != nil {
+			oldGroups = append(oldGroups, string(e.before.ID))
+			for _, h := range e.before.tools {
+				oldTools = append(oldTools, h.Definition.Name)
+			}
 		}
-	}
-	newGroups, newTools := map[string]*group{}, map[string]*Handle{}
-	if after != nil {
-		after.order = next.revision
-		if before != nil {
-			after.order = before.order
+		if e.after != nil {
+			e.after.order = next.revision
+			if e.before != nil {
+				e.after.order = e.before.order
+			}
+			newGroups[string(e.after.ID)] = e.after
+			for _, h := range e.after.tools {
+				newTools[h.Definition.Name] = h
+			}
 		}
-		newGroups[string(after.ID)] = after
-		for _, h := range after.tools {
-			newTools[h.Definition.Name] = h
-		}
+		next.toolsets = replaceToolset(next.toolsets, e.before, e.after)
 	}
 	next.groups = s.groups.edit(newGroups, oldGroups)
 	next.tools = s.tools.edit(newTools, oldTools)
-	next.toolsets = replaceToolset(s.toolsets, before, after)
 	return next
 }
 
@@ -246,25 +218,25 @@ func replaceToolset(list []*group, before, after *group) []*group {
 	return next
 }
 
-// affected returns the groups whose tools a change may have changed: the group itself
-// and the toolsets that reference one of its tools.
-func (s *Snapshot) affected(before, after *group) []GroupID {
-	names := map[string]bool{}
-	var id GroupID
-	for _, g := range []*group{before, after} {
-		if g == nil {
-			continue
-		}
-		id = g.ID
-		for _, h := range g.tools {
-			names[h.Definition.Name] = true
+// affected returns the groups whose tools a change may have changed: the groups
+// themselves and the toolsets that reference one of their tools.
+func (s *Snapshot) affected(edits []*groupEdit) []GroupID {
+	names, changed := map[string]bool{}, map[GroupID]bool{}
+	for _, e := range edits {
+		for _, g := range []*group{e.before, e.after} {
+			if g == nil {
+				continue
+			}
+			changed[g.ID] = true
+			for _, h := range g.tools {
+				names[h.Definition.Name] = true
+			}
 		}
 	}
-	changed := []GroupID{id}
 	for _, g := range s.toolsets {
-		if g.ID != id && slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) {
-			changed = append(changed, g.ID)
+		if !changed[g.ID] && slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) {
+			changed[g.ID] = true
 		}
 	}
-	return changed
+	return slices.Sorted(maps.Keys(changed))
 }

@@ -4,34 +4,37 @@
 //
 // Data flows through these types:
 //
-//   - A [Group] is a set of tools under one id. Its [Owner], for example a module,
+//   - A [Group] is a set of tools under one id. Its [GroupOwner], for example a module,
 //     registers it with a [Manager].
 //   - A [Snapshot] is the registry at one moment. Every change of the registry
-//     publishes a new one. A Snapshot maps the name of a tool to its [Handle].
-//   - A [Set] is a choice of groups, such as the groups a role may use. Bind
+//     publishes a new one. A Snapshot maps the name of a tool to its [ToolHandle].
+//   - A [GroupSet] is a choice of groups, such as the groups a role may use. BindSet
 //     turns it into a [BoundSet], which also remembers the owner of each group.
 //   - A [View] is the result of [Snapshot.Compile]: the tools that are in one BoundSet
 //     and in all BoundSets that limit it.
 //   - A [StateView] is the part of a View that is visible in one workflow state. It
-//     holds a bit for each Handle, and [StateView.Decide] tests one of them.
+//     holds a bit for each ToolHandle, and [StateView.EvaluateTool] tests one of them.
 //   - A [ViewRef] is an atomic reference to the current View. All agents with the
 //     same permissions share one.
 //
 // An example:
 //
 //	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-//	_, err := m.Register("module:docs", toolgroups.Group{ID: "docs", Tools: tools})
+//	docs, err := m.ClaimOwner("docs")
+//	_, err = docs.RegisterGroup(toolgroups.Group{ID: "docs", Tools: tools})
 //	// ...
-//	s := m.Snapshot()
-//	view := s.Compile(s.Bind(toolgroups.Of("docs")))
-//	h, _ := s.Lookup("search")
-//	allowed := view.ForState("").Decide(h).Rule == toolgroups.Granted
+//	s := m.CurrentSnapshot()
+//	view := s.Compile(s.BindSet(toolgroups.SetOf("docs")))
+//	h, _ := s.LookupTool("search")
+//	allowed := view.ForState("").EvaluateTool(h).Rule == toolgroups.Granted
 //
 // Package gate describes the whole chain from an agent to a decision. Package org
 // compiles the Views and publishes them: after each change of a role, of an agent's
-// limits or of the registry (see [Manager.Watch]).
+// limits or of the registry (see [Manager.WatchGroups]).
 //
-// The package does not know roles or agents, and it does not call tools.
+// The package does not know roles or agents, and it does not call tools. It has more than
+// sixty exported names: a View is compiled from the unexported parts of Snapshots and
+// ToolHandles, which a second package could only reach if they were exported.
 package toolgroups
 
 import (
@@ -47,14 +50,14 @@ import (
 // '.', '-', and '/' for hierarchy. CheckID checks it.
 type GroupID string
 
-// Owner identifies who registered a group. Owners are assigned by the composition
-// root; a module cannot choose its own. Server returns the owner of a module.
-type Owner string
+// GroupOwner identifies who registered a group. Owners are assigned by the composition
+// root; a module cannot choose its own. ServerOwner returns the owner of a module.
+type GroupOwner string
 
 // The owners that are not modules.
 const (
-	Builtin Owner = "builtin"
-	Config  Owner = "config" // the operator's configuration
+	Builtin GroupOwner = "builtin"
+	Config  GroupOwner = "config" // the operator's configuration
 )
 
 // The ids of the built-in groups. They are reserved.
@@ -86,34 +89,34 @@ type Group struct {
 	// references tools of other owners, and never those of a reserved group.
 	Refs []string
 
-	Prompts []*Prompt
+	Prompts []Prompt
 }
 
 // GroupInfo describes a registered group.
 type GroupInfo struct {
-	ID           GroupID   `json:"id"`
-	Description  string    `json:"description"`
-	Owner        Owner     `json:"owner"`
-	Tools        []string  `json:"tools"` // names, in registration order, references last
-	Count        int       `json:"toolCount"`
-	Reserved     bool      `json:"isReserved"`
-	RegisteredAt time.Time `json:"registeredAt"`
+	ID           GroupID    `json:"id"`
+	Description  string     `json:"description"`
+	Owner        GroupOwner `json:"owner"`
+	Tools        []string   `json:"tools"` // names, in registration order, references last
+	Count        int        `json:"toolCount"`
+	Reserved     bool       `json:"isReserved"`
+	RegisteredAt time.Time  `json:"registeredAt"`
 }
 
-// Warning is a code that accompanies a success. It is "" if there is no warning.
-type Warning = errcode.Code
+// WarningCode is a code that accompanies a success. It is "" if there is no warning.
+type WarningCode = errcode.Code
 
-// Handle is one registration of a tool. A tool that is registered again gets a new
-// Handle, so that a View that was compiled before does not allow the new one. A
-// Handle does not change; callers must not modify it.
-type Handle struct {
+// ToolHandle is one registration of a tool. A tool that is registered again gets a new
+// ToolHandle, so that a View that was compiled before does not allow the new one. A
+// ToolHandle does not change; callers must not modify it.
+type ToolHandle struct {
 	Tool       tool.Tool
 	Definition tool.Definition // as it was at registration
 	Schema     *argschema.Schema
 	Group      GroupID
-	Owner      Owner
+	Owner      GroupOwner
 
-	index uint32 // of its bit in Views; reused after the Handle is removed
+	index uint32 // of its bit in Views; reused after the ToolHandle is removed
 	since uint64 // the revision that added it; older Views deny it
 }
 

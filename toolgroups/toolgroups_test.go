@@ -8,15 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 func Example() {
 	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	register := func(owner toolgroups.Owner, g toolgroups.Group) {
-		switch warning, err := m.RegisterGroup(owner, g); {
+	register := func(owner toolgroups.GroupOwner, g toolgroups.Group) {
+		switch warning, err := grouptest.RegisterGroup(m, owner, g); {
 		case err != nil:
 			fmt.Println("refused:", errcode.CodeOf(err))
 		case warning != "":
@@ -29,11 +32,11 @@ func Example() {
 	register("mcp:docs", toolgroups.Group{ID: "docs", Tools: stubs("search")})
 	register(toolgroups.Config, toolgroups.Group{ID: "reading", Refs: []string{"search", "run_command"}})
 
-	s := m.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of("reading")))
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("reading")))
 	for _, name := range []string{"search", "run_command"} {
 		h, _ := s.LookupTool(name)
-		fmt.Println(name, h.Group, view.ForState("").Has(h))
+		fmt.Println(name, h.Group, view.ForState("").HasTool(h))
 	}
 	// Output:
 	// refused: reserved_group_id
@@ -70,14 +73,14 @@ func toolInStates(name string, states ...string) tool.Tool {
 	return &stub{tool.Definition{Name: name, Input: json.RawMessage(anyObject), States: states}}
 }
 
-func register(t testing.TB, m *toolgroups.Manager, owner toolgroups.Owner, g toolgroups.Group) {
+func register(t testing.TB, m *toolgroups.Manager, owner toolgroups.GroupOwner, g toolgroups.Group) {
 	t.Helper()
-	if _, err := m.RegisterGroup(owner, g); err != nil {
+	if _, err := grouptest.RegisterGroup(m, owner, g); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func lookup(t testing.TB, s *toolgroups.Snapshot, name string) *toolgroups.Handle {
+func lookup(t testing.TB, s *toolgroups.Snapshot, name string) *toolgroups.ToolHandle {
 	t.Helper()
 	h, ok := s.LookupTool(name)
 	if !ok {
@@ -135,12 +138,12 @@ func TestRegister_ChecksNames(t *testing.T) {
 	for _, tt := range tests {
 		t.Run("tool/"+tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
-			_, err := m.RegisterGroup("o", toolgroups.Group{ID: "g", Tools: stubs(tt.id)})
+			_, err := grouptest.RegisterGroup(m, "o", toolgroups.Group{ID: "g", Tools: stubs(tt.id)})
 			wantRefusal(t, m, err, tt.tool, `"g"`)
 		})
 		t.Run("group/"+tt.name, func(t *testing.T) {
 			m := toolgroups.NewManager()
-			_, err := m.RegisterGroup("o", toolgroups.Group{ID: toolgroups.GroupID(tt.id), Tools: stubs("t")})
+			_, err := grouptest.RegisterGroup(m, "o", toolgroups.Group{ID: toolgroups.GroupID(tt.id), Tools: stubs("t")})
 			wantRefusal(t, m, err, tt.group)
 			if check := toolgroups.CheckID(toolgroups.GroupID(tt.id)); (check == nil) != (err == nil) {
 				t.Errorf("CheckID returns %v, Register %v", check, err)
@@ -158,25 +161,26 @@ func wantRefusal(t *testing.T, m *toolgroups.Manager, err error, why string, tex
 		return
 	}
 	wantCode(t, err, errcode.InvalidGroupDef, append(texts, why)...)
-	if got := len(m.Snapshot().Groups()) + len(m.Snapshot().Tools()); got != 0 {
+	if got := len(m.CurrentSnapshot().ListGroups()) + len(m.CurrentSnapshot().ListTools()); got != 0 {
 		t.Errorf("got %d groups and tools after an error, want none", got)
 	}
 }
 
 func TestReserved_SortedAndBuiltinOnly(t *testing.T) {
+	want := []toolgroups.GroupID{"artifact", "command", "console", "context", "network", "org_management", "workspace"}
+	if diff := cmp.Diff(toolgroups.ReservedIDs(), want); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
 	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	for i, id := range toolgroups.ReservedIDs() {
-		if i > 0 && toolgroups.ReservedIDs()[i-1] >= id {
-			t.Errorf("%s is not sorted", id)
-		}
-		for _, owner := range []toolgroups.Owner{"mcp:x", toolgroups.Config, ""} {
-			_, err := m.RegisterGroup(owner, toolgroups.Group{ID: id, Tools: stubs("t")})
+	for _, id := range want {
+		for _, owner := range []toolgroups.GroupOwner{"mcp:x", toolgroups.Config} {
+			_, err := grouptest.RegisterGroup(m, owner, toolgroups.Group{ID: id, Tools: stubs("t")})
 			wantCode(t, err, errcode.ReservedGroupID, string(id))
-			wantCode(t, m.UnregisterGroup(owner, id), errcode.CannotUnregisterReserved, string(id))
+			wantCode(t, grouptest.UnregisterGroup(m, owner, id), errcode.CannotUnregisterReserved, string(id))
 		}
 		register(t, m, toolgroups.Builtin, toolgroups.Group{ID: id})
-		wantCode(t, m.UnregisterGroup(toolgroups.Builtin, id), errcode.CannotUnregisterReserved, string(id))
-		if info, ok := m.Snapshot().Group(id); !ok || !info.Reserved {
+		wantCode(t, grouptest.UnregisterGroup(m, toolgroups.Builtin, id), errcode.CannotUnregisterReserved, string(id))
+		if info, ok := m.CurrentSnapshot().LookupGroup(id); !ok || !info.Reserved {
 			t.Errorf("got %+v, %v, want a reserved group", info, ok)
 		}
 	}

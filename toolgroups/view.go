@@ -11,25 +11,25 @@ import (
 // Undefined is the workflow state of an agent that has none.
 const Undefined = "undefined"
 
-// BoundSet is a Set together with the owner that each group had when the Set was
+// BoundSet is a GroupSet together with the owner that each group had when the GroupSet was
 // written. If another owner registers a group under the same id later, the BoundSet
 // does not contain it. The zero BoundSet contains nothing.
 type BoundSet struct {
-	Set    Set
-	Owners map[GroupID]Owner // ids without an owner have no effect; not used if Set is All
-	Only   Owner             `json:",omitempty"` // if not empty, restricts the set to tools of this owner
+	Set    GroupSet
+	Owners map[GroupID]GroupOwner // ids without an owner have no effect; not used if Set is AllGroups
+	Only   GroupOwner             `json:",omitempty"` // if not empty, restricts the set to tools of this owner
 }
 
 // IsAll reports whether b contains all tools.
 func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
 
 // admits reports whether h belongs to the owner that b is restricted to.
-func (b BoundSet) admits(h *Handle) bool { return b.Only == "" || h.Owner == b.Only }
+func (b BoundSet) admits(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
 
 // BindSet returns set, bound to the current owners of its groups. Ids that s does not
 // know get no owner and have no effect, also if such a group is registered later.
-func (s *Snapshot) BindSet(set Set) BoundSet {
-	b := BoundSet{Set: set, Owners: make(map[GroupID]Owner, len(set.ids))}
+func (s *Snapshot) BindSet(set GroupSet) BoundSet {
+	b := BoundSet{Set: set, Owners: make(map[GroupID]GroupOwner, len(set.ids))}
 	for _, id := range set.ids {
 		if owner := s.GroupOwner(id); owner != "" {
 			b.Owners[id] = owner
@@ -44,7 +44,7 @@ func (s *Snapshot) BindSet(set Set) BoundSet {
 type View struct {
 	revision     uint64                  // of the Snapshot
 	evaluations  [Granted + 1]Evaluation // by rule
-	handles      []*Handle               // allowed, whether visible in a state or not
+	handles      []*ToolHandle           // allowed, whether visible in a state or not
 	bits         bits                    // of handles
 	defaultState StateView               // of every state that is not in states
 	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
@@ -60,7 +60,7 @@ type StateView struct {
 	view     *View
 	revision uint64
 	bits     bits // of handles
-	handles  []*Handle
+	handles  []*ToolHandle
 
 	once        sync.Once // guards the fields below, which marshal sets
 	definitions []tool.Definition
@@ -68,19 +68,19 @@ type StateView struct {
 	json        []byte   // of definitions
 }
 
-// Rule is the rule that decided about a tool.
-type Rule uint8
+// DecisionRule is the rule that decided about a tool.
+type DecisionRule uint8
 
 // The rules. All but Granted deny.
 const (
-	NotGranted Rule = iota // the tool is not in the groups of the View or exceeds a limit
-	NoSuchTool             // no group has a tool of this name
-	WrongState             // the View allows the tool, but not in this workflow state
-	Granted                // the View allows the tool in this workflow state
+	NotGranted DecisionRule = iota // the tool is not in the groups of the View or exceeds a limit
+	NoSuchTool                     // no group has a tool of this name
+	WrongState                     // the View allows the tool, but not in this workflow state
+	Granted                        // the View allows the tool in this workflow state
 )
 
 // String returns the rule in words.
-func (r Rule) String() string {
+func (r DecisionRule) String() string {
 	return [...]string{"not granted", "no such tool", "wrong state", "granted"}[min(r, Granted)]
 }
 
@@ -88,7 +88,7 @@ func (r Rule) String() string {
 // and returns pointers to them. A pointer therefore also identifies the View: two
 // decisions with the same pointer were made by the same View.
 type Evaluation struct {
-	Rule      Rule
+	Rule      DecisionRule
 	ToolGated bool   // denials must not reveal their reason, see View.SetToolGated
 	Epoch     uint64 // of the View
 }
@@ -98,7 +98,7 @@ func newView() *View {
 	v := new(View)
 	v.defaultState.view = v
 	for rule := range v.evaluations {
-		v.evaluations[rule].Rule = Rule(rule)
+		v.evaluations[rule].Rule = DecisionRule(rule)
 	}
 	return v
 }
@@ -123,16 +123,16 @@ func (v *View) SetToolGated() {
 // ToolGated reports whether SetToolGated was called.
 func (v *View) ToolGated() bool { return v.evaluations[Granted].ToolGated }
 
-// Evaluation returns the Evaluation of v for a rule. It returns the same pointer each
+// RuleEvaluation returns the Evaluation of v for a rule. It returns the same pointer each
 // time. Callers must not change the Evaluation.
-func (v *View) Evaluation(r Rule) *Evaluation { return &v.evaluations[r] }
+func (v *View) RuleEvaluation(r DecisionRule) *Evaluation { return &v.evaluations[r] }
 
-// View returns the View that s is a part of.
-func (s *StateView) View() *View { return s.view }
+// BaseView returns the View that s is a part of.
+func (s *StateView) BaseView() *View { return s.view }
 
-// Decide decides about a tool. h is its Handle, nil if there is no such tool. It takes
+// EvaluateTool decides about a tool. h is its ToolHandle, nil if there is no such tool. It takes
 // constant time and does not allocate. Callers must not change the Evaluation.
-func (s *StateView) Decide(h *Handle) *Evaluation {
+func (s *StateView) EvaluateTool(h *ToolHandle) *Evaluation {
 	v := s.view
 	if v == nil { // s belongs to a zero View
 		v = emptyView
@@ -140,9 +140,9 @@ func (s *StateView) Decide(h *Handle) *Evaluation {
 	switch {
 	case h == nil:
 		return &v.evaluations[NoSuchTool]
-	case s.Has(h):
+	case s.HasTool(h):
 		return &v.evaluations[Granted]
-	case v.states != nil && v.Has(h):
+	case v.states != nil && v.HasTool(h):
 		return &v.evaluations[WrongState]
 	}
 	return &v.evaluations[NotGranted]
@@ -155,7 +155,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	for _, limit := range limits {
 		if !limit.IsAll() {
 			allowed := s.bits(limit)
-			handles = slices.DeleteFunc(handles, func(h *Handle) bool { return !allowed.has(h.index) })
+			handles = slices.DeleteFunc(handles, func(h *ToolHandle) bool { return !allowed.has(h.index) })
 		}
 	}
 	v := newView()
@@ -174,7 +174,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 }
 
 // fill sets the visible tools of s.
-func (s *StateView) fill(from *Snapshot, handles []*Handle) {
+func (s *StateView) fill(from *Snapshot, handles []*ToolHandle) {
 	s.revision, s.bits, s.handles = from.revision, bitsOf(from.width, handles), handles
 }
 
@@ -193,13 +193,13 @@ func (v *View) ForState(state string) *StateView {
 	return &v.defaultState
 }
 
-// Has reports whether the View allows the tool in whatever state. That includes tools
+// HasTool reports whether the View allows the tool in whatever state. That includes tools
 // that are not visible in any state. See docs/decisions/0005-stable-indexes.md for the
 // comparison of revisions.
-func (v *View) Has(h *Handle) bool { return h.since <= v.revision && v.bits.has(h.index) }
+func (v *View) HasTool(h *ToolHandle) bool { return h.since <= v.revision && v.bits.has(h.index) }
 
-// Predates reports whether v was compiled before the tool was registered.
-func (v *View) Predates(h *Handle) bool { return h.since > v.revision }
+// PredatesTool reports whether v was compiled before the tool was registered.
+func (v *View) PredatesTool(h *ToolHandle) bool { return h.since > v.revision }
 
 // ToolNames returns the names of the tools that are visible in at least one state, in
 // order.
@@ -234,25 +234,25 @@ func (v *View) stateViews() []*StateView {
 	return list
 }
 
-// Has reports whether the tool is visible in this state. It takes constant time and
+// HasTool reports whether the tool is visible in this state. It takes constant time and
 // does not allocate.
-func (s *StateView) Has(h *Handle) bool { return h.since <= s.revision && s.bits.has(h.index) }
+func (s *StateView) HasTool(h *ToolHandle) bool { return h.since <= s.revision && s.bits.has(h.index) }
 
-// Definitions returns the visible tools. Callers must not change the list.
-func (s *StateView) Definitions() []tool.Definition {
+// ToolDefinitions returns the visible tools. Callers must not change the list.
+func (s *StateView) ToolDefinitions() []tool.Definition {
 	s.once.Do(s.marshal)
 	return s.definitions
 }
 
-// ToolNames returns the names of Definitions. Callers must not change the list.
+// ToolNames returns the names of ToolDefinitions. Callers must not change the list.
 func (s *StateView) ToolNames() []string {
 	s.once.Do(s.marshal)
 	return s.names
 }
 
-// JSON returns Definitions as serialized by tool.MarshalTools. Callers must not change
+// ToolJSON returns ToolDefinitions as serialized by tool.MarshalTools. Callers must not change
 // it.
-func (s *StateView) JSON() []byte {
+func (s *StateView) ToolJSON() []byte {
 	s.once.Do(s.marshal)
 	return s.json
 }
@@ -289,15 +289,15 @@ func (r *ViewRef) CurrentView() *View {
 // PublishView makes v the current View. v must not be changed afterwards.
 func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
-// Covers reports whether b contains the group id: the group exists and has the owner
+// CoversGroup reports whether b contains the group id: the group exists and has the owner
 // it is bound to. A BoundSet of All contains every group that exists.
-func (s *Snapshot) Covers(b BoundSet, id GroupID) bool {
+func (s *Snapshot) CoversGroup(b BoundSet, id GroupID) bool {
 	owner := s.GroupOwner(id)
 	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)
 }
 
-// Reaches reports whether b contains the tool h, in whatever state.
-func (s *Snapshot) Reaches(b BoundSet, h *Handle) bool {
+// ReachesTool reports whether b contains the tool h, in whatever state.
+func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
 	if !b.admits(h) {
 		return false
 	}
@@ -310,9 +310,9 @@ func (s *Snapshot) Reaches(b BoundSet, h *Handle) bool {
 }
 
 // handles returns the tools that b contains, each once, in order.
-func (s *Snapshot) handles(b BoundSet) []*Handle {
+func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 	seen := newBits(s.width)
-	var list []*Handle
+	var list []*ToolHandle
 	for _, g := range s.boundGroups(b) {
 		for _, h := range s.members(g) {
 			if !seen.has(h.index) && b.admits(h) {
@@ -344,8 +344,8 @@ func (s *Snapshot) boundGroups(b BoundSet) []*group {
 // visibleIn returns the tools that are visible in a workflow state. The state ""
 // stands for all states that no tool names. A tool without States is visible in every
 // state, as is one with the state "*".
-func visibleIn(handles []*Handle, state string) []*Handle {
-	var list []*Handle
+func visibleIn(handles []*ToolHandle, state string) []*ToolHandle {
+	var list []*ToolHandle
 	for _, h := range handles {
 		if h.Definition.States == nil || slices.Contains(h.Definition.States, "*") ||
 			state != "" && slices.Contains(h.Definition.States, state) {
@@ -357,7 +357,7 @@ func visibleIn(handles []*Handle, state string) []*Handle {
 
 // statesOf returns the states that tools name. It returns nil if no tool is limited to
 // states, and an empty list if tools are limited but name no state.
-func statesOf(handles []*Handle) []string {
+func statesOf(handles []*ToolHandle) []string {
 	var names []string
 	for _, h := range handles {
 		if h.Definition.States == nil {
@@ -376,7 +376,7 @@ func statesOf(handles []*Handle) []string {
 }
 
 // bitsOf returns the set of the indexes of handles, which are less than width.
-func bitsOf(width uint32, handles []*Handle) bits {
+func bitsOf(width uint32, handles []*ToolHandle) bits {
 	b := newBits(width)
 	for _, h := range handles {
 		b.add(h.index)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -26,8 +27,8 @@ func TestStateView_States(t *testing.T) {
 		toolInStates("analysis", "analysis"), stubs("every")[0], toolInStates("starred", "*"), toolInStates("never"), toolInStates("start", "undefined"),
 		toolInStates("both", "undefined", "analysis"), toolInStates("starred_too", "analysis", "*"), toolInStates("empty", ""), toolInStates("case", "Analysis"),
 	}})
-	s := m.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of("g")))
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
 	other := []string{"every", "starred", "starred_too"}
 	tests := []struct {
 		state string
@@ -44,16 +45,19 @@ func TestStateView_States(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("state %q", tt.state), func(t *testing.T) {
 			sv := view.ForState(tt.state)
-			if diff := cmp.Diff(names(sv.Definitions()), tt.want); diff != "" {
+			if diff := cmp.Diff(names(sv.ToolDefinitions()), tt.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
-			for _, h := range s.Tools() {
-				if got := sv.Has(h); got != slices.Contains(tt.want, h.Definition.Name) {
+			if diff := cmp.Diff(sv.ToolNames(), tt.want); diff != "" {
+				t.Errorf("names, got before want:\n%s", diff)
+			}
+			for _, h := range s.ListTools() {
+				if got := sv.HasTool(h); got != slices.Contains(tt.want, h.Definition.Name) {
 					t.Errorf("has %s: %v, unlike the list", h.Definition.Name, got)
 				}
 			}
 			var inJSON []string
-			for _, name := range gjson.GetBytes(sv.JSON(), "#.function.name").Array() {
+			for _, name := range gjson.GetBytes(sv.ToolJSON(), "#.function.name").Array() {
 				inJSON = append(inJSON, name.Str)
 			}
 			if diff := cmp.Diff(inJSON, tt.want); diff != "" {
@@ -64,21 +68,21 @@ func TestStateView_States(t *testing.T) {
 	t.Run("Names of all states", func(t *testing.T) {
 		want := []string{"analysis", "every", "starred", "start", "both", "starred_too", "case"}
 		for range 20 {
-			if diff := cmp.Diff(s.Compile(s.BindSet(toolgroups.Of("g"))).ToolNames(), want); diff != "" {
+			if diff := cmp.Diff(s.Compile(s.BindSet(toolgroups.SetOf("g"))).ToolNames(), want); diff != "" {
 				t.Fatalf("got before want:\n%s", diff)
 			}
 		}
 	})
 	t.Run("tool without a visible state", func(t *testing.T) {
-		if h := lookup(t, s, "never"); !view.Has(h) {
+		if h := lookup(t, s, "never"); !view.HasTool(h) {
 			t.Error("the view does not know the tool")
 		}
 	})
 	t.Run("no states", func(t *testing.T) {
 		m := toolgroups.NewManager()
 		register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a", "b")})
-		s := m.Snapshot()
-		view := s.Compile(s.BindSet(toolgroups.Of("g")))
+		s := m.CurrentSnapshot()
+		view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
 		if view.ForState("") != view.ForState("anything") {
 			t.Error("states differ")
 		}
@@ -114,14 +118,14 @@ func TestStateView_TrustGraphCases(t *testing.T) {
 			for id, refs := range members {
 				register(t, m, toolgroups.Config, toolgroups.Group{ID: id, Refs: refs})
 			}
-			asked := toolgroups.Of("default")
+			asked := toolgroups.SetOf("default")
 			if c.Get("groups").IsArray() {
 				if err := json.Unmarshal([]byte(c.Get("groups").Raw), &asked); err != nil {
 					t.Fatal(err)
 				}
 			}
-			s := m.Snapshot()
-			got := names(s.Compile(s.BindSet(asked)).ForState(c.Get("state").Str).Definitions())
+			s := m.CurrentSnapshot()
+			got := names(s.Compile(s.BindSet(asked)).ForState(c.Get("state").Str).ToolDefinitions())
 			want := []string{}
 			for _, name := range c.Get("expected").Array() {
 				want = append(want, name.Str)
@@ -162,9 +166,9 @@ func TestSnapshot_Compile(t *testing.T) {
 	register(t, m, "o", toolgroups.Group{ID: "g1", Tools: stubs("a", "b")})
 	register(t, m, "o", toolgroups.Group{ID: "g2", Tools: stubs("c")})
 	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Refs: []string{"c", "a"}})
-	s := m.Snapshot()
-	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.BindSet(toolgroups.Of(ids...)) }
-	all := s.BindSet(toolgroups.All())
+	s := m.CurrentSnapshot()
+	of := func(ids ...toolgroups.GroupID) toolgroups.BoundSet { return s.BindSet(toolgroups.SetOf(ids...)) }
+	all := s.BindSet(toolgroups.AllGroups())
 	tests := []struct {
 		name   string
 		use    toolgroups.BoundSet
@@ -180,53 +184,53 @@ func TestSnapshot_Compile(t *testing.T) {
 		{"empty limit", all, []toolgroups.BoundSet{{}}, []string{}},
 		{"empty use", toolgroups.BoundSet{}, []toolgroups.BoundSet{all}, []string{}},
 		{"unknown id", of("nowhere"), nil, []string{}},
-		{"unbound ids", toolgroups.BoundSet{Set: toolgroups.Of("g1")}, nil, []string{}},
-		{"ids bound to another owner", toolgroups.BoundSet{Set: toolgroups.Of("g1"), Owners: map[toolgroups.GroupID]toolgroups.Owner{"g1": "p"}}, nil, []string{}},
+		{"unbound ids", toolgroups.BoundSet{Set: toolgroups.SetOf("g1")}, nil, []string{}},
+		{"ids bound to another owner", toolgroups.BoundSet{Set: toolgroups.SetOf("g1"), Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{"g1": "p"}}, nil, []string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			view := s.Compile(tt.use, tt.limits...)
-			if diff := cmp.Diff(names(view.ForState("").Definitions()), tt.want); diff != "" {
+			if diff := cmp.Diff(names(view.ForState("").ToolDefinitions()), tt.want); diff != "" {
 				t.Errorf("got before want:\n%s", diff)
 			}
-			for _, h := range s.Tools() {
-				if view.Has(h) != slices.Contains(tt.want, h.Definition.Name) {
-					t.Errorf("has %s: %v, unlike the list", h.Definition.Name, view.Has(h))
+			for _, h := range s.ListTools() {
+				if view.HasTool(h) != slices.Contains(tt.want, h.Definition.Name) {
+					t.Errorf("has %s: %v, unlike the list", h.Definition.Name, view.HasTool(h))
 				}
 			}
 		})
 	}
 }
 
-// Ids are bound to their owner when the Set is written. A group that another owner
+// Ids are bound to their owner when the GroupSet is written. A group that another owner
 // registers under the same id is not in the BoundSet.
 func TestBoundSet_OtherOwnerDoesNotInherit(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	bound := m.Snapshot().BindSet(toolgroups.Of("g", "later"))
-	if err := m.UnregisterGroup("o", "g"); err != nil {
+	bound := m.CurrentSnapshot().BindSet(toolgroups.SetOf("g", "later"))
+	if err := grouptest.UnregisterGroup(m, "o", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "p", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	register(t, m, "p", toolgroups.Group{ID: "later", Tools: stubs("b")})
-	s := m.Snapshot()
+	s := m.CurrentSnapshot()
 	if got := s.Compile(bound).ToolNames(); len(got) != 0 {
 		t.Errorf("got %v, want nothing", got)
 	}
-	if s.Covers(bound, "g") || s.Covers(bound, "later") || s.Covers(toolgroups.BoundSet{}, "g") {
+	if s.CoversGroup(bound, "g") || s.CoversGroup(bound, "later") || s.CoversGroup(toolgroups.BoundSet{}, "g") {
 		t.Error("the BoundSet covers a group of another owner")
 	}
-	if all := s.BindSet(toolgroups.All()); !s.Covers(all, "g") || s.Covers(all, "gone") {
+	if all := s.BindSet(toolgroups.AllGroups()); !s.CoversGroup(all, "g") || s.CoversGroup(all, "gone") {
 		t.Error("All covers an unknown group, or does not cover a group")
 	}
-	if err := m.UnregisterGroup("p", "g"); err != nil {
+	if err := grouptest.UnregisterGroup(m, "p", "g"); err != nil {
 		t.Fatal(err)
 	}
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	if s := m.Snapshot(); !s.Covers(bound, "g") || s.Covers(bound, "gone") {
+	if s := m.CurrentSnapshot(); !s.CoversGroup(bound, "g") || s.CoversGroup(bound, "gone") {
 		t.Error("the BoundSet does not cover its group, or covers an unknown one")
 	}
-	if diff := cmp.Diff(m.Snapshot().Compile(bound).ToolNames(), []string{"a"}); diff != "" {
+	if diff := cmp.Diff(m.CurrentSnapshot().Compile(bound).ToolNames(), []string{"a"}); diff != "" {
 		t.Errorf("registered by the first owner again, got before want:\n%s", diff)
 	}
 }
@@ -236,17 +240,17 @@ func TestBoundSet_OtherOwnerDoesNotInherit(t *testing.T) {
 func TestView_ReusedIndexDenied(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("old", "limited")})
-	s := m.Snapshot()
-	views := []*toolgroups.View{s.Compile(s.BindSet(toolgroups.Of("g"))), s.Compile(s.BindSet(toolgroups.All()))}
+	s := m.CurrentSnapshot()
+	views := []*toolgroups.View{s.Compile(s.BindSet(toolgroups.SetOf("g"))), s.Compile(s.BindSet(toolgroups.AllGroups()))}
 	for i := range 50 {
-		if err := m.UnregisterGroup("o", "g"); i == 0 && err != nil {
+		if err := grouptest.UnregisterGroup(m, "o", "g"); i == 0 && err != nil {
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("new%d", i)
 		register(t, m, "p", toolgroups.Group{ID: "danger", Tools: []tool.Tool{stubs(name)[0], toolInStates(name+"s", "x")}})
-		for _, h := range m.Snapshot().Tools() {
+		for _, h := range m.CurrentSnapshot().ListTools() {
 			for _, v := range views {
-				if v.Has(h) || v.ForState("").Has(h) || v.ForState("x").Has(h) {
+				if v.HasTool(h) || v.ForState("").HasTool(h) || v.ForState("x").HasTool(h) {
 					t.Fatalf("an older View allows %s", h.Definition.Name)
 				}
 			}
@@ -258,10 +262,10 @@ func TestView_DoesNotKnowReregisteredTool(t *testing.T) {
 	m := toolgroups.NewManager()
 	g := toolgroups.Group{ID: "g", Tools: stubs("a")}
 	register(t, m, "o", g)
-	s := m.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of("g")))
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
 	register(t, m, "o", g)
-	if h := lookup(t, m.Snapshot(), "a"); view.Has(h) || h == lookup(t, s, "a") {
+	if h := lookup(t, m.CurrentSnapshot(), "a"); view.HasTool(h) || h == lookup(t, s, "a") {
 		t.Error("an older View allows the new registration")
 	}
 }
@@ -269,17 +273,17 @@ func TestView_DoesNotKnowReregisteredTool(t *testing.T) {
 func TestView_ZeroValueDenies(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
-	h := lookup(t, m.Snapshot(), "a")
+	h := lookup(t, m.CurrentSnapshot(), "a")
 	var ref toolgroups.ViewRef
 	for name, view := range map[string]*toolgroups.View{"View": {}, "ViewRef": ref.CurrentView()} {
 		sv := view.ForState("")
-		if view.Has(h) || sv.Has(h) || len(view.ToolNames()) != 0 || len(sv.Definitions()) != 0 || string(sv.JSON()) != "[]" {
+		if view.HasTool(h) || sv.HasTool(h) || len(view.ToolNames()) != 0 || len(sv.ToolDefinitions()) != 0 || string(sv.ToolJSON()) != "[]" {
 			t.Errorf("the zero %s allows something", name)
 		}
 	}
-	s := m.Snapshot()
-	ref.PublishView(s.Compile(s.BindSet(toolgroups.All())))
-	if !ref.CurrentView().Has(h) {
+	s := m.CurrentSnapshot()
+	ref.PublishView(s.Compile(s.BindSet(toolgroups.AllGroups())))
+	if !ref.CurrentView().HasTool(h) {
 		t.Error("a published View is not the current one")
 	}
 }
@@ -290,8 +294,8 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 	m := toolgroups.NewManager()
 	var ref toolgroups.ViewRef
 	register(t, m, "o", toolgroups.Group{ID: "mine", Tools: stubs("m")})
-	bound := m.Snapshot().BindSet(toolgroups.Of("mine"))
-	m.Watch(func([]toolgroups.GroupID) { ref.PublishView(m.Snapshot().Compile(bound)) })
+	bound := m.CurrentSnapshot().BindSet(toolgroups.SetOf("mine"))
+	m.WatchGroups(func([]toolgroups.GroupID) { ref.PublishView(m.CurrentSnapshot().Compile(bound)) })
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 3 {
@@ -304,7 +308,7 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 				}
 				view := ref.CurrentView()
 				for _, name := range []string{"m", "t0", "t1", "t2"} {
-					if h, ok := m.Snapshot().LookupTool(name); ok && view.ForState("").Has(h) && h.Group != "mine" {
+					if h, ok := m.CurrentSnapshot().LookupTool(name); ok && view.ForState("").HasTool(h) && h.Group != "mine" {
 						t.Errorf("%s of %s is allowed", name, h.Group)
 						return
 					}
@@ -319,7 +323,7 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 		if i%2 == 0 {
 			register(t, m, "p", toolgroups.Group{ID: id, Tools: stubs("t" + strings.TrimPrefix(string(id), "danger"))})
 		} else {
-			_ = m.UnregisterGroup("p", id)
+			_ = grouptest.UnregisterGroup(m, "p", id)
 		}
 	}
 	close(stop)
@@ -329,11 +333,11 @@ func TestView_ConcurrentRegistryChanges(t *testing.T) {
 func TestView_DoesNotAllocate(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubs("a")[0], toolInStates("b", "x")}})
-	s := m.Snapshot()
-	view := s.Compile(s.BindSet(toolgroups.Of("g")))
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
 	got := testing.AllocsPerRun(100, func() {
-		h, _ := m.Snapshot().LookupTool("a")
-		_ = view.ForState("x").Has(h) && view.Has(h)
+		h, _ := m.CurrentSnapshot().LookupTool("a")
+		_ = view.ForState("x").HasTool(h) && view.HasTool(h)
 	})
 	if got != 0 {
 		t.Errorf("got %v allocations, want 0", got)

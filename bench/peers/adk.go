@@ -21,7 +21,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// The task that bench gives to everybody.
+// The task that bench runs on every system.
 const (
 	app        = "bench"
 	rolePrompt = "You tell people the weather of their city."
@@ -41,7 +41,7 @@ type weather struct {
 
 func forecast(_ tool.Context, in place) (weather, error) { return weather{"sunny in " + in.City}, nil }
 
-// scripted calls the tool once and then says its verdict.
+// scripted calls the tool once and then answers with the verdict.
 type scripted struct{}
 
 // Name implements model.LLM.
@@ -59,23 +59,23 @@ func (scripted) GenerateContent(_ context.Context, r *model.LLMRequest, _ bool) 
 	}
 }
 
-// adkTasks runs tasks of adk-go on its SQLite sessions, some at a time, each
-// in a session of its own.
-func adkTasks(some int) (peer, error) {
-	sessions, err := adkSessions(some)
+// adkTasks runs tasks of adk-go on its SQLite sessions, atATime concurrently, each in
+// a session of its own.
+func adkTasks(atATime int) (peer, error) {
+	sessions, err := adkSessions(atATime)
 	if err != nil {
 		return nil, err
 	}
 	r, err := adkRunner(sessions)
 	return func(n int) error {
-		return together(n, some, func(int) error { return adkTask(r, sessions) })
+		return runShared(n, atATime, func(int) error { return adkTask(r, sessions) })
 	}, err
 }
 
-// adkSessions keeps sessions through one connection: with a pool of them two
-// agents at a time are enough for SQLITE_BUSY.
-func adkSessions(some int) (session.Service, error) {
-	db, err := sql.Open("sqlite", fmt.Sprintf("file:adk%d.sqlite", some)+durable)
+// adkSessions opens a session store with one connection: with a pool, two concurrent
+// agents are enough for SQLITE_BUSY.
+func adkSessions(atATime int) (session.Service, error) {
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:adk%d.sqlite", atATime)+durable)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func adkTask(r *runner.Runner, sessions session.Service) error {
 		}
 	}
 	if said != verdict {
-		return errors.New("it did not come to its verdict: " + said)
+		return errors.New("unexpected answer: " + said)
 	}
 	return nil
 }

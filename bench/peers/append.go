@@ -12,13 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// event is what is appended.
+// event is the appended data.
 var event = make([]byte, 256)
 
-// durable has SQLite answer when an append is on disk.
+// durable makes SQLite acknowledge an append only when it is on disk.
 const durable = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)"
 
-// sqliteAppend inserts a row a transaction. One connection writes: SQLite has
+// sqliteAppend inserts one row per transaction over one connection, because SQLite has
 // one writer at a time.
 func sqliteAppend() (peer, error) {
 	db, err := sql.Open("sqlite", "file:append.sqlite"+durable)
@@ -31,15 +31,15 @@ func sqliteAppend() (peer, error) {
 	}
 	insert, err := db.Prepare("INSERT INTO log (event) VALUES (?)")
 	return func(n int) error {
-		return together(n, 1, func(int) error {
+		return runShared(n, 1, func(int) error {
 			_, err := insert.Exec(event)
 			return err
 		})
 	}, err
 }
 
-// jetstreamAppend publishes to a stream on disk, by many publishers with a
-// connection each who wait for every acknowledgement.
+// jetstreamAppend publishes to a stream on disk. Each publisher has its own connection
+// and waits for every acknowledgement.
 func jetstreamAppend() (peer, error) {
 	s, err := server.NewServer(&server.Options{
 		JetStream: true, StoreDir: "jetstream", SyncAlways: true, DontListen: true, NoLog: true, NoSigs: true,
@@ -49,7 +49,7 @@ func jetstreamAppend() (peer, error) {
 	}
 	s.Start()
 	if !s.ReadyForConnections(10 * time.Second) {
-		return nil, errors.New("the server is not ready")
+		return nil, errors.New("start NATS: not ready after 10 s")
 	}
 	streams := make([]jetstream.JetStream, writers)
 	for i := range streams {
@@ -63,7 +63,7 @@ func jetstreamAppend() (peer, error) {
 	}
 	_, err = streams[0].CreateStream(context.Background(), jetstream.StreamConfig{Name: "log", Subjects: []string{"log"}, Storage: jetstream.FileStorage})
 	return func(n int) error {
-		return together(n, writers, func(w int) error {
+		return runShared(n, writers, func(w int) error {
 			_, err := streams[w].Publish(context.Background(), "log", event)
 			return err
 		})

@@ -1,9 +1,9 @@
-// Command peers runs what rolecall is compared with and shares no process
-// with: their packages would make every start of bench slower.
+// Command peers runs the systems that bench compares rolecall with in another process.
+// Their packages would slow down every start of bench.
 //
-// bench starts it in a directory on the disk that is measured. It reads lines
-// "name n", does the work of that name n times, and answers with the
-// nanoseconds that took, or with what went wrong.
+// bench starts it in a directory on the measured disk. It reads lines "name n", does
+// the work of that name n times, and answers with the nanoseconds it took or with an
+// error.
 package main
 
 import (
@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// writers is how many append at once, where a peer can make use of it.
+// writers is the number of concurrent writers, where a peer supports them.
 const writers = 64
 
-// peer is somebody who is ready to work.
+// peer does its work n times.
 type peer func(n int) error
 
-// kinds lists the peers, each with what makes it ready, by name.
+// kinds maps names to functions that prepare a peer.
 var kinds = map[string]func() (peer, error){
 	"sqlite":    sqliteAppend,
 	"jetstream": jetstreamAppend,
@@ -46,12 +46,12 @@ func main() {
 	}
 }
 
-// run makes a peer ready the first time, and measures its work.
+// run prepares a peer on first use, and measures its work.
 func run(ready map[string]peer, name string, n int) (time.Duration, error) {
 	if ready[name] == nil {
 		make, ok := kinds[name]
 		if !ok {
-			return 0, fmt.Errorf("there is no such peer")
+			return 0, fmt.Errorf("unknown peer")
 		}
 		p, err := make()
 		if err != nil {
@@ -59,19 +59,19 @@ func run(ready map[string]peer, name string, n int) (time.Duration, error) {
 		}
 		ready[name] = p
 	}
-	began := time.Now()
+	start := time.Now()
 	err := ready[name](n)
-	return time.Since(began), err
+	return time.Since(start), err
 }
 
-// together shares n pieces of work among some, and gives the first error.
-func together(n, some int, work func(worker int) error) error {
+// runShared distributes n pieces of work among workers and returns the first error.
+func runShared(n, workers int, work func(worker int) error) error {
 	var all sync.WaitGroup
 	var once sync.Once
 	var first error
-	for w := range some {
+	for w := range workers {
 		all.Go(func() {
-			for range n / some {
+			for range n / workers {
 				if err := work(w); err != nil {
 					once.Do(func() { first = err })
 					return

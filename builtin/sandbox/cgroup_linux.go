@@ -16,20 +16,27 @@ import (
 // bounds nothing.
 type group struct {
 	dirs      []string
+	weightDir string // bounds nothing: it only has the weight of version 1; "" if there is none
 	pids      bool   // the number of processes is bounded
+	memory    bool   // the memory of all processes together is bounded
 	oomEvents string // file that counts processes killed for lack of memory; "" if there is none
 }
 
 // newGroup creates control groups where this process has the permission: below
 // its own group, or as a sibling where the parent was delegated. Missing
 // permission is not an error; the group then bounds less, or nothing.
-func (l *Launcher) newGroup(limits Limits) *group {
+func (l *Launcher) newGroup(limits JobLimits) *group {
 	g, found := new(group), cgroupHierarchies()
 	l.cleanup.Do(func() { removeStaleGroups(found) })
 	name := fmt.Sprintf(groupPrefix+"%d-%d", os.Getpid(), l.jobs.Add(1))
 	for _, home := range found {
 		for _, parent := range home.parents {
-			if g.create(filepath.Join(parent, name), home.settings(limits)) {
+			dir := filepath.Join(parent, name)
+			if home.controller == "cpu" && createGroup(dir, home.settings(limits)) {
+				g.weightDir = dir
+				break
+			}
+			if home.controller != "cpu" && g.create(dir, home.settings(limits)) {
 				break
 			}
 		}
@@ -60,6 +67,24 @@ func removeStaleGroups(found []cgroupHierarchy) {
 // create creates one directory with its settings. It reports whether all of them
 // were written; if not, the directory is removed again.
 func (g *group) create(dir string, settings map[string]string) bool {
+	if !createGroup(dir, settings) {
+		return false
+	}
+	g.dirs = append(g.dirs, dir)
+	_, pids := settings["pids.max"]
+	_, memory := settings["memory.max"]
+	_, oldMemory := settings["memory.limit_in_bytes"]
+	g.pids, g.memory = g.pids || pids, g.memory || memory || oldMemory
+	for _, file := range []string{"memory.events", "memory.oom_control"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			g.oomEvents = filepath.Join(dir, file)
+		}
+	}
+	return true
+}
+
+// createGroup creates a directory with its settings, or none.
+func createGroup(dir string, settings map[string]string) bool {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return false
 	}
@@ -69,33 +94,39 @@ func (g *group) create(dir string, settings map[string]string) bool {
 			return false
 		}
 	}
-	g.dirs = append(g.dirs, dir)
-	_, pids := settings["pids.max"]
-	g.pids = g.pids || pids
-	for _, file := range []string{"memory.events", "memory.oom_control"} {
-		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-			g.oomEvents = filepath.Join(dir, file)
-		}
-	}
 	return true
 }
 
 // optionalSettings are settings that a kernel may lack without weakening the
 // limits.
-var optionalSettings = map[string]bool{"memory.swap.max": true, "memory.oom.group": true}
+var optionalSettings = map[string]bool{"memory.swap.max": true, "memory.oom.group": true, "cpu.weight": true}
 
-// add moves a process into the groups. It reports whether the number of its
-// processes is now bounded.
-func (g *group) add(pid int) (bounded bool) {
+// The weight of a job for the processors, whatever the number of its processes: half of
+// the default. Version 1 counts it in shares.
+const (
+	cpuWeight = "50"  // the default is 100
+	cpuShares = "512" // the default is 1024
+)
+
+// add moves a process into the groups. If that fails they bound nothing.
+func (g *group) add(pid int) {
 	if g == nil {
-		return false
+		return
 	}
 	for _, dir := range g.dirs {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
-			return false
+		if err := joinGroup(dir, pid); err != nil {
+			g.pids, g.memory = false, false
+			return
 		}
 	}
-	return g.pids
+	if g.weightDir != "" {
+		_ = joinGroup(g.weightDir, pid) // it bounds nothing
+	}
+}
+
+// joinGroup moves a process into a control group.
+func joinGroup(dir string, pid int) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 }
 
 // close removes the groups of a job that has ended. It reports whether the
@@ -111,7 +142,7 @@ func (g *group) close() (outOfMemory bool) {
 			}
 		}
 	}
-	for _, dir := range g.dirs {
+	for _, dir := range append(g.dirs, g.weightDir) {
 		_ = os.Remove(dir) // all of its processes have ended
 	}
 	return outOfMemory
@@ -121,19 +152,21 @@ func (g *group) close() (outOfMemory bool) {
 // groups.
 type cgroupHierarchy struct {
 	parents    []string // directories where groups may be created, best first
-	controller string   // version 1: "pids" or "memory"; version 2: ""
+	controller string   // version 1: "pids", "memory" or "cpu"; version 2: ""
 }
 
 // settings returns the files to write for limits, with their contents.
-func (h cgroupHierarchy) settings(l Limits) map[string]string {
+func (h cgroupHierarchy) settings(l JobLimits) map[string]string {
 	pids, memory := strconv.Itoa(l.Processes), strconv.FormatInt(l.Memory, 10)
 	switch h.controller {
 	case "pids":
 		return map[string]string{"pids.max": pids}
 	case "memory":
 		return map[string]string{"memory.limit_in_bytes": memory}
+	case "cpu":
+		return map[string]string{"cpu.shares": cpuShares}
 	}
-	return map[string]string{"pids.max": pids, "memory.max": memory, "memory.swap.max": "0", "memory.oom.group": "1"}
+	return map[string]string{"pids.max": pids, "memory.max": memory, "memory.swap.max": "0", "memory.oom.group": "1", "cpu.weight": cpuWeight}
 }
 
 // cgroupHierarchies returns the hierarchies that this process is in. A system
@@ -151,9 +184,11 @@ func cgroupHierarchies() []cgroupHierarchy {
 		if len(part) != 3 {
 			continue
 		}
-		if mount, ok := mounts[part[1]]; ok {
-			own := filepath.Join(mount, part[2])
-			list = append(list, cgroupHierarchy{parents: cgroupParents(own), controller: part[1]})
+		for controller := range strings.SplitSeq(part[1], ",") { // version 1 may mount two at one place
+			if mount, ok := mounts[controller]; ok {
+				own := filepath.Join(mount, part[2])
+				list = append(list, cgroupHierarchy{parents: cgroupParents(own), controller: controller})
+			}
 		}
 	}
 	return list
@@ -170,8 +205,8 @@ func cgroupParents(own string) []string {
 	return []string{own}
 }
 
-// cgroupMounts returns the mount points of the hierarchies in use: "pids" and
-// "memory" for version 1, "" for version 2.
+// cgroupMounts returns the mount points of the hierarchies in use: "pids", "memory"
+// and "cpu" for version 1, "" for version 2.
 func cgroupMounts() map[string]string {
 	file, err := os.Open("/proc/self/mounts")
 	if err != nil {
@@ -184,7 +219,7 @@ func cgroupMounts() map[string]string {
 		if len(field) < 4 {
 			continue
 		}
-		for _, controller := range []string{"pids", "memory"} {
+		for _, controller := range []string{"pids", "memory", "cpu"} {
 			if field[2] == "cgroup" && strings.Contains(","+field[3]+",", ","+controller+",") {
 				mounts[controller] = field[1]
 			}

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/builtin/sandbox"
 )
@@ -57,6 +59,7 @@ func TestLauncher_ContainsEscapes(t *testing.T) {
 		{"private keys", "for d in /etc/ssl/private /etc/pki/tls/private; do ls $d && echo ESCAPED; done; true"},
 		{"set-user-id programs", "cp /usr/bin/id mine && chmod u+s mine; grep ' /workspace ' /proc/self/mounts | grep -q nosuid || echo ESCAPED"},
 		{"control groups", "ls /sys/fs/cgroup && echo ESCAPED"},
+		{"names of control groups", "grep -v ':/$' /proc/self/cgroup /proc/1/cgroup && echo ESCAPED"},
 		{"the init process", "cat /proc/1/environ /proc/1/maps /proc/1/mem 2>/dev/null | grep -q . && echo ESCAPED; ls -l /proc/1/fd 2>/dev/null | grep -q pipe && echo ESCAPED; kill -KILL 1; kill -STOP 1; test -d /proc/1 || echo ESCAPED"},
 		{"the host name", "hostname evil && echo ESCAPED; test $(cat /proc/sys/kernel/hostname) = sandbox || echo ESCAPED"},
 	}
@@ -79,7 +82,7 @@ func TestSeccomp_DeniesSyscalls(t *testing.T) {
 	if out := mustRun(t, sandbox.Job{Program: "syscalls"}); out.Stdout.String() != "" || out.ExitCode != 0 {
 		t.Errorf("not denied:\n%s%s", out.Stdout, out.Stderr)
 	}
-	p, err := launcher.Start(sandbox.Job{Program: "syscalls"})
+	p, err := launcher.StartProcess(sandbox.Job{Program: "syscalls"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +123,100 @@ func TestLauncher_IsolatesNetwork(t *testing.T) {
 	}
 }
 
+// A job reaches its starter at the port that it was given, and nobody else does. The
+// programs of the job do not inherit the listener.
+func TestProcess_ListenerAcceptsFromJobAlone(t *testing.T) {
+	requireSandbox(t)
+	p, err := launcher.StartProcess(sandbox.Job{Argv: []string{"sh", "-c", "ls /proc/self/fd | wc -l; read line; echo $line; exec sleep 600"}, Listen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	target := "tcp " + p.Listener().Addr().String()
+	if got := exchange(t, sandbox.Job{Program: "dial"}, []string{target}); strings.Contains(got, "reached") {
+		t.Errorf("another job reached the port: %s", got)
+	}
+	if got := exchange(t, sandbox.Job{Program: "dial", Unsandboxed: true}, []string{target}); strings.Contains(got, "reached") {
+		t.Errorf("a program of the host reached the port: %s", got)
+	}
+	lines := bufio.NewScanner(p)
+	if lines.Scan(); strings.TrimSpace(lines.Text()) != "4" { // the standard three, and that of the directory
+		t.Errorf("the program has %s descriptors, want 4", lines.Text())
+	}
+}
+
+func TestProcess_ListenerServesJob(t *testing.T) {
+	requireSandbox(t)
+	p, err := launcher.StartProcess(sandbox.Job{Program: "dial", Listen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	target := "tcp " + p.Listener().Addr().String()
+	if _, err := fmt.Fprintln(p, target); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(p)
+	if lines.Scan(); lines.Text() != "reached "+target {
+		t.Errorf("got %q", lines.Text())
+	}
+	conn, err := p.Listener().Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if _, err := launcher.StartProcess(sandbox.Job{Program: "dial", Listen: true, Unsandboxed: true}); err == nil {
+		t.Error("an unsandboxed job has a listener")
+	}
+}
+
+// A stopped job makes no progress, goes on when it is told to, and can be closed.
+func TestProcess_PauseStopsJob(t *testing.T) {
+	requireSandbox(t)
+	var stderr strings.Builder
+	p, err := launcher.StartProcess(sandbox.Job{Argv: []string{"sh", "-c", "echo begun >&2; (while read line; do echo $line; done)"}, Stderr: &stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Pause()
+	for state := ""; state != "T"; state = processState(t, p.ID()) {
+	}
+	fmt.Fprintln(p, "one")
+	if err := p.ReadCloser.(*os.File).SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.Read(make([]byte, 9)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a stopped job wrote %d bytes, %v", n, err)
+	}
+	_ = p.ReadCloser.(*os.File).SetReadDeadline(time.Time{})
+	p.Resume()
+	line := make([]byte, 4)
+	if _, err := io.ReadFull(p, line); string(line) != "one\n" || err != nil {
+		t.Errorf("got %q, %v", line, err)
+	}
+	p.Pause()
+	p.Close()
+	if stderr.String() != "begun\n" {
+		t.Errorf("stderr is %q", stderr.String())
+	}
+}
+
+// processState returns the letter of a process's state in /proc.
+func processState(t *testing.T, pid int) string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return rest[:1]
+}
+
 // exchange writes lines to a program and returns its output up to the answer to
 // the last line.
 func exchange(t *testing.T, j sandbox.Job, lines []string) string {
 	t.Helper()
-	p, err := launcher.Start(j)
+	p, err := launcher.StartProcess(j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +266,7 @@ func TestLauncher_WorksWithoutRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLauncher_ContainsEscapes|TestSeccomp_DeniesSyscalls|TestLauncher_IsolatesNetwork|TestLimits.*|TestJob_ReadOnlyWorkspaceIsUnchanged)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLauncher_ContainsEscapes|TestSeccomp_DeniesSyscalls|TestLauncher_IsolatesNetwork|TestLauncher_ProbesIsolation|TestLimits.*|TestJob_ReadOnlyWorkspaceIsUnchanged)$", "-test.v")
 	cmd.Dir, cmd.Env = temp, append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyID, Gid: nobodyID}}
 	out, err := cmd.CombinedOutput()

@@ -26,7 +26,9 @@ type isolationStep struct {
 func isolationSteps() []isolationStep {
 	return []isolationStep{
 		{closeInheritedFDs, "close_range (Linux 5.11 or later)"},
+		{hideControlGroups, "a cgroup namespace"},
 		{bringUpLoopback, "a network namespace with a loopback"},
+		{sendListener, "a port on the loopback"},
 		{newRoot, "a root file system in a mount namespace (Linux 5.12 or later)"},
 		{limitProcesses, "a limit on the number of processes"},
 		{applyLandlock, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},

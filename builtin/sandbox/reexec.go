@@ -3,13 +3,13 @@ package sandbox
 import (
 	"fmt"
 	"os"
-	"runtime"
 )
 
 // Values of argv[0] with which this binary starts itself again.
 const (
 	argIsolate = "rolecall: sandbox" // isolates itself, then starts the job
 	argProgram = "rolecall: program" // runs a Program, inside the sandbox
+	argHold    = "rolecall: hold"    // waits while its starter opens its user namespace
 )
 
 // Enter must be the first call in main. In a process that a Launcher started it
@@ -22,8 +22,10 @@ func Enter(programs map[string]Program) *Launcher {
 		exit(runAsJob())
 	case argProgram:
 		exit(runProgram(programs))
+	case argHold:
+		exit(hold())
 	}
-	return &Launcher{entered: true, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
+	return &Launcher{entered: true}
 }
 
 // runProgram runs the program named by the first argument.

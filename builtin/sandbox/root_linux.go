@@ -74,25 +74,33 @@ func (s *spec) cloneTrees() ([]mountTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range s.Readable {
-		t, err := cloneTree(path, filepath.Clean(path), readOnly)
-		if err != nil {
-			return nil, fmt.Errorf("readable directory: %w", err)
-		}
-		list = append(list, t)
-	}
-	if s.Program != "" {
-		t, err := cloneTree(s.Binary, insideBinary, readOnly)
+	for i, p := range s.passedTrees() {
+		t, err := s.cloneHostTree(i, p)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, t)
 	}
-	if s.Workspace == "" {
-		return list, nil
+	return list, nil
+}
+
+// cloneHostTree clones a tree, or takes the clone that the starter has passed. It
+// rejects a workspace that replaced the one the starter saw.
+func (s *spec) cloneHostTree(i int, p passedTree) (t mountTree, err error) {
+	if s.TreesPassed {
+		t = mountTree{target: p.target, fd: s.treeFD(i)}
+	} else if t, err = cloneTree(p.from, p.target, p.attributes); err != nil {
+		return t, err
 	}
-	t, err := s.cloneWorkspace()
-	return append(list, t), err
+	var info unix.Stat_t
+	if err := unix.Fstat(t.fd, &info); err != nil {
+		return t, err
+	}
+	t.dir = info.Mode&unix.S_IFMT == unix.S_IFDIR
+	if p.target == Workspace && (fileID{uint64(info.Dev), info.Ino}) != s.WorkspaceID {
+		return t, errors.New("the workspace was replaced while the job started")
+	}
+	return t, nil
 }
 
 // cloneSystemTrees clones systemTrees and systemFiles.
@@ -115,11 +123,12 @@ func cloneSystemTrees() ([]mountTree, error) {
 	return list, nil
 }
 
-// addTree clones a tree to the same path. It skips trees that do not exist.
+// addTree clones a tree to the same path. It skips trees that do not exist or that
+// the job could not reach.
 func addTree(list *[]mountTree, path string) error {
 	t, err := cloneTree(path, path, readOnly)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil
 	case err != nil:
 		return err
@@ -128,25 +137,13 @@ func addTree(list *[]mountTree, path string) error {
 	return nil
 }
 
-// cloneWorkspace clones the workspace. It rejects a directory that replaced the
-// one the starter saw.
-func (s *spec) cloneWorkspace() (mountTree, error) {
+// workspaceAttributes returns the mount attributes of the workspace.
+func (s *spec) workspaceAttributes() uint64 {
 	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if s.ReadOnly {
 		attributes |= readOnly
 	}
-	t, err := cloneTree(s.Workspace, Workspace, attributes)
-	if err != nil {
-		return t, err
-	}
-	var info unix.Stat_t
-	if err := unix.Fstat(t.fd, &info); err != nil {
-		return t, err
-	}
-	if (fileID{uint64(info.Dev), info.Ino}) != s.WorkspaceID {
-		return t, errors.New("the workspace was replaced while the job started")
-	}
-	return t, nil
+	return attributes
 }
 
 // readOnly are the mount attributes of host trees. NODEV is absent because device
@@ -235,7 +232,7 @@ func stage(s *spec) error {
 
 func mountScratch(at, options string) error {
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return fmt.Errorf("mount tmpfs: %w", err)
+		return fmt.Errorf("mount a tmpfs at %s: %w", at, err)
 	}
 	return nil
 }

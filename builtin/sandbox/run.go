@@ -5,26 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 )
 
 // Run runs a job to its end and captures its output. A program that fails, is
-// not found or exceeds its time limit yields an Outcome without an error.
+// not found or exceeds its time limit yields an JobOutcome without an error.
 //
-// The error is *Unavailable when the system cannot isolate the job, and
+// The error is *UnavailableError when the system cannot isolate the job, and
 // otherwise describes an invalid job. When ctx ends, the job is killed and the
-// error is the cause of ctx; the Outcome then holds the output so far.
+// error is the cause of ctx; the JobOutcome then holds the output so far.
 //
-// The number of jobs that run at the same time is twice the number of
-// processors, at least four: Limits bound one job, this bounds their sum.
-// Further calls wait; the time limit starts when the job does.
-func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
-	if err := l.acquire(ctx); err != nil {
-		return Outcome{}, err
-	}
-	defer l.release()
+// Limits bound one job. The caller bounds how many run at the same time.
+func (l *Launcher) Run(ctx context.Context, j Job) (JobOutcome, error) {
 	j.Limits = j.Limits.orDefault()
 	limited, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTimeLimit)
 	defer cancel()
@@ -33,8 +28,10 @@ func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
 	if err == nil {
 		err = p.waitDone()
 	}
-	out := Outcome{Stdout: stdout.output(), Stderr: stderr.output(), OutOfMemory: p != nil && p.outOfMemory}
+	out := JobOutcome{Stdout: stdout.output(), Stderr: stderr.output(), OutOfMemory: p != nil && p.outOfMemory}
 	switch {
+	case p != nil && p.cmd.ProcessState.Exited() && errors.Is(limited.Err(), context.DeadlineExceeded):
+		err = exitError(err) // it ended before the deadline was noticed: this process was stopped, or is slow
 	case ctx.Err() != nil:
 		return out, context.Cause(ctx)
 	case limited.Err() != nil:
@@ -43,27 +40,20 @@ func (l *Launcher) Run(ctx context.Context, j Job) (Outcome, error) {
 	return out, out.setExit(err)
 }
 
-// acquire waits for a free slot to run a job in; release frees it.
-func (l *Launcher) acquire(ctx context.Context) error {
-	if l == nil || !l.entered {
-		return errNotEntered()
+// exitError returns err if it describes how a program ended, else nil.
+func exitError(err error) error {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
+		return err
 	}
-	select {
-	case l.running <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nil
 }
-
-func (l *Launcher) release() { <-l.running }
 
 // errTimeLimit is the cause of a context that ended at the job's time limit.
 var errTimeLimit = errors.New("job exceeded its time limit")
 
 // setExit sets the exit code from the error of a job. It returns errors that do
 // not describe how the program ended.
-func (o *Outcome) setExit(err error) error {
+func (o *JobOutcome) setExit(err error) error {
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		o.ExitCode = exitCode(e.ProcessState)
 		return nil
@@ -87,22 +77,20 @@ type execError struct {
 
 func (e *execError) Error() string { return e.text }
 
-// Process is a running job that its caller exchanges data with. Only Close is
-// safe for concurrent use.
+// Process is a running job that its caller exchanges data with. Only Close,
+// Kill, Pause and Resume are safe for concurrent use.
 type Process struct {
-	io.Writer // its stdin
-	io.Reader // its stdout
+	io.WriteCloser // its stdin
+	io.ReadCloser  // its stdout
 
-	files  []*os.File
 	job    *jobProcess
 	cancel context.CancelFunc
 }
 
-// Start starts a job whose stdin and stdout are pipes of the returned Process.
-// Limits.Time and Limits.Output do not apply, and the job does not count
-// against the slots of Run. It runs until it exits or is closed; the caller must
-// call Close. The errors are those of Run.
-func (l *Launcher) Start(j Job) (*Process, error) {
+// StartProcess starts a job whose stdin and stdout are pipes of the returned Process.
+// Limits.Time and Limits.Output do not apply. It runs until it exits or is closed; the
+// caller must call Close. The errors are those of Run.
+func (l *Launcher) StartProcess(j Job) (*Process, error) {
 	j.Limits = j.Limits.orDefault()
 	jobIn, stdin, err := os.Pipe()
 	if err != nil {
@@ -113,9 +101,13 @@ func (l *Launcher) Start(j Job) (*Process, error) {
 		return nil, errors.Join(fmt.Errorf("start sandbox job: %w", err), jobIn.Close(), stdin.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p, err := l.start(ctx, j, jobIn, jobOut, io.Discard)
+	stderr := j.Stderr
+	if stderr == nil {
+		stderr = io.Discard
+	}
+	p, err := l.start(ctx, j, jobIn, jobOut, stderr)
 	_, _ = jobIn.Close(), jobOut.Close() // the job has inherited them
-	process := &Process{Writer: stdin, Reader: stdout, files: []*os.File{stdin, stdout}, job: p, cancel: cancel}
+	process := &Process{WriteCloser: stdin, ReadCloser: stdout, job: p, cancel: cancel}
 	if err != nil {
 		process.Close()
 		return nil, err
@@ -130,7 +122,34 @@ func (p *Process) Close() {
 	if p.job != nil {
 		_ = p.job.waitDone() // the job was killed
 	}
-	for _, f := range p.files {
-		_ = f.Close()
+	_, _ = p.WriteCloser.Close(), p.ReadCloser.Close()
+	if l := p.Listener(); l != nil {
+		_ = l.Close()
 	}
+}
+
+// Pause stops all processes of the job until Resume. A paused job can be closed. It
+// does nothing on systems without a sandbox.
+func (p *Process) Pause() { p.job.pause() }
+
+// Resume continues a paused job.
+func (p *Process) Resume() { p.job.resume() }
+
+// Kill kills the job. Its stdout ends then. The caller still calls Close.
+func (p *Process) Kill() { p.cancel() }
+
+// OutOfMemory reports, after Close, whether the kernel has killed one of the
+// processes for lack of memory. It needs a control group to be known.
+func (p *Process) OutOfMemory() bool { return p.job != nil && p.job.outOfMemory }
+
+// ID returns the id of the first process of the job.
+func (p *Process) ID() int { return p.job.cmd.Process.Pid }
+
+// Listener returns the listener of a job with Listen set, nil without. Close closes
+// it.
+func (p *Process) Listener() net.Listener {
+	if p.job == nil {
+		return nil
+	}
+	return p.job.listener
 }

@@ -13,8 +13,10 @@
 // The launcher starts the same binary again in new namespaces. Enter detects
 // that, isolates its process and starts the program inside. The layers are:
 //
-//  1. User, mount, pid, network, ipc and uts namespaces: the job sees no other
-//     process and no network but an empty loopback.
+//  1. User, mount, pid, network, ipc, uts and cgroup namespaces: the job sees no
+//     other process and no network but an empty loopback. A job of root runs as an
+//     unprivileged user, where the file system of its workspace has id-mapped
+//     mounts (CheckIdentity).
 //  2. Control groups for processes and memory, where this process may create
 //     them.
 //  3. A root file system of its own: system directories read-only, a scratch
@@ -26,7 +28,7 @@
 //  7. Resource limits.
 //
 // If a layer other than the control groups is missing, the job is not started
-// and the error names it (Unavailable). The first process of a job remains this
+// and the error names it (UnavailableError). The first process of a job remains this
 // binary. The kernel kills it when the process that started the job ends, and
 // all other processes of the job with it.
 //
@@ -55,9 +57,10 @@ const (
 // does not call Enter cannot become a job. It is safe for concurrent use.
 type Launcher struct {
 	entered bool
-	running chan struct{} // semaphore for jobs of Run
 	jobs    atomic.Uint64 // jobs started so far; numbers their control groups
 	cleanup sync.Once     // removes the control groups that killed processes left
+
+	identities identityMap // of jobs that root starts
 }
 
 // Program is code of this binary that can run as a job. It reads from in what
@@ -76,7 +79,13 @@ type Job struct {
 	Readable      []string    // more absolute host directories, mounted read-only at the same path
 	Env           []string    // more environment variables, as NAME=value
 
-	Limits Limits
+	Limits JobLimits
+
+	Stderr io.Writer `json:"-"` // receives the stderr of a job of Start; nil discards it
+
+	// Listen makes Start listen on a loopback port inside the sandbox. The starter
+	// accepts the connections (Process.Listener). Only the job can reach the port.
+	Listen bool
 
 	// Unsandboxed runs the job without isolation and with all rights of this
 	// process. Only the per-process limits, the deadline and the output limits
@@ -84,9 +93,9 @@ type Job struct {
 	Unsandboxed bool
 }
 
-// Limits bound the resources of a job. A field that is not positive has its
+// JobLimits bound the resources of a job. A field that is not positive has its
 // default.
-type Limits struct {
+type JobLimits struct {
 	Time      time.Duration // wall-clock time from start to end; default DefaultTime
 	Memory    int64         // bytes, for all processes together with a control group, for each without one; default DefaultMemory
 	Processes int           // at the same time; default DefaultProcesses
@@ -106,7 +115,7 @@ const (
 )
 
 // orDefault returns l with unset fields replaced by the defaults.
-func (l Limits) orDefault() Limits {
+func (l JobLimits) orDefault() JobLimits {
 	l.Time = or(l.Time, DefaultTime)
 	l.Memory = or(l.Memory, DefaultMemory)
 	l.Processes = or(l.Processes, DefaultProcesses)
@@ -123,26 +132,26 @@ func or[N int | int64 | time.Duration](n, fallback N) N {
 	return n
 }
 
-// Outcome is the result of a job that ran.
-type Outcome struct {
+// JobOutcome is the result of a job that ran.
+type JobOutcome struct {
 	Stdout, Stderr Output
 	ExitCode       int  // 128 + signal number when a signal ended it
 	TimedOut       bool // killed at its time limit
 	OutOfMemory    bool // the kernel killed one of its processes for lack of memory; needs a control group to be known
 }
 
-// Unavailable reports that this system cannot isolate a job. Missing names the
+// UnavailableError reports that this system cannot isolate a job. Missing names the
 // feature or resource that is missing.
-type Unavailable struct {
+type UnavailableError struct {
 	Missing string
 	cause   error
 }
 
 // Error implements error.
-func (e *Unavailable) Error() string { return "no sandbox: " + e.Detail() }
+func (e *UnavailableError) Error() string { return "no sandbox: " + e.Detail() }
 
 // Detail returns what is missing and, if known, the cause.
-func (e *Unavailable) Detail() string {
+func (e *UnavailableError) Detail() string {
 	if e.cause == nil {
 		return e.Missing
 	}
@@ -150,11 +159,13 @@ func (e *Unavailable) Detail() string {
 }
 
 // Unwrap returns the cause, nil if there is none.
-func (e *Unavailable) Unwrap() error { return e.cause }
+func (e *UnavailableError) Unwrap() error { return e.cause }
 
 func errNotEntered() error {
-	return &Unavailable{Missing: "this program does not call sandbox.Enter first in main, so it cannot run jobs"}
+	return &UnavailableError{Missing: "this program does not call sandbox.Enter first in main, so it cannot run jobs"}
 }
+
+var errListenUnsandboxed = errors.New("start sandbox job: Listen needs a sandbox")
 
 var errArgvOrProgram = errors.New("start sandbox job: set exactly one of Argv and Program")
 

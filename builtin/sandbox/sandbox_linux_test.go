@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func Example() {
 func requireSandbox(t *testing.T) {
 	t.Helper()
 	_, err := launcher.Run(t.Context(), sandbox.Job{Argv: []string{"true"}})
-	if missing, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+	if missing, ok := errors.AsType[*sandbox.UnavailableError](err); ok {
 		t.Skip("no sandbox on this system: ", missing)
 	}
 	if err != nil {
@@ -44,7 +45,7 @@ func shellJob(dir, script string) sandbox.Job {
 	return sandbox.Job{Argv: []string{"sh", "-c", script}, Workspace: dir}
 }
 
-func mustRun(t *testing.T, j sandbox.Job) sandbox.Outcome {
+func mustRun(t *testing.T, j sandbox.Job) sandbox.JobOutcome {
 	t.Helper()
 	out, err := launcher.Run(t.Context(), j)
 	if err != nil {
@@ -134,7 +135,7 @@ func TestLauncher_RequiresEnter(t *testing.T) {
 	for name, l := range map[string]*sandbox.Launcher{"nil": nil, "zero": {}} {
 		t.Run(name, func(t *testing.T) {
 			_, err := l.Run(t.Context(), sandbox.Job{Argv: []string{"true"}, Unsandboxed: true})
-			if _, ok := errors.AsType[*sandbox.Unavailable](err); !ok {
+			if _, ok := errors.AsType[*sandbox.UnavailableError](err); !ok {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -230,5 +231,43 @@ func TestJob_UnsandboxedKeepsLimits(t *testing.T) {
 	}
 	if readFile(t, outside) != "x\n" || len(readFile(t, filepath.Join(dir, "big"))) != 1<<20 {
 		t.Error("the job did not write outside, or exceeded the file size limit")
+	}
+}
+
+// make check runs this test as linux/386 too.
+func TestLauncher_RefusesOnOtherPlatforms(t *testing.T) {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if sandbox.PlatformError(platform) == nil {
+		return // the other tests show what works here
+	}
+	for _, job := range []sandbox.Job{{Argv: []string{"echo", "ran"}}, {Program: "echo"}} {
+		out, err := launcher.Run(t.Context(), job)
+		missing, ok := errors.AsType[*sandbox.UnavailableError](err)
+		if !ok || !strings.Contains(missing.Error(), platform) || out.Stdout.String() != "" {
+			t.Errorf("Run(%v) = %q, %v", job, out.Stdout, err)
+		}
+		if _, err := launcher.StartProcess(job); err == nil || err.Error() != missing.Error() {
+			t.Errorf("Start(%v): got %v, want %v", job, err, missing)
+		}
+	}
+}
+
+func TestLauncher_ProbesIsolation(t *testing.T) {
+	if got, err := new(sandbox.Launcher).ProbeIsolation(t.Context()); err != nil || got.Available() || len(got.Missing) != 1 {
+		t.Errorf("a launcher that is not entered: got %+v, %v", got, err)
+	}
+	requireSandbox(t)
+	got, err := launcher.ProbeIsolation(t.Context())
+	if err != nil || !got.Available() || got.Layers[0] != "namespaces" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	grouped := slices.Contains(got.Layers, "control groups")
+	if lacking := strings.Contains(strings.Join(got.Missing, "\n"), "control groups: "); grouped == lacking {
+		t.Errorf("control groups are in force: %t, missing: %t", grouped, lacking)
+	}
+	j := shellJob(t.TempDir(), "head -c 600000000 /dev/zero | tail >/dev/null")
+	j.Limits.Memory = 100 << 20
+	if out := mustRun(t, j); out.OutOfMemory != grouped {
+		t.Errorf("a control group ended the job: %t, want %t", out.OutOfMemory, grouped)
 	}
 }

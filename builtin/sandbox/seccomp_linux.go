@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -28,7 +30,7 @@ const (
 	atArg2   = 32
 )
 
-// architectures maps the supported GOARCH values to their audit numbers. The
+// architectures maps the GOARCH values of platforms to their audit numbers. The
 // filter depends on their system call numbers.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 

@@ -13,6 +13,9 @@ import (
 const (
 	specFD   = 3 // it reads its spec from here, after it was put into its control group
 	reportFD = 4 // it writes its report here; closed when the program starts
+	listenFD = 5 // a socket over which it sends its listener, if Job.Listen is set
+
+	firstTreeFD = 5 // mounts that the starter has cloned, see spec.treeFD
 )
 
 // spec is the description of a job that the starter sends to the process that
@@ -22,6 +25,16 @@ type spec struct {
 	Binary      string // path of this binary
 	WorkspaceID fileID // the workspace as the starter saw it
 	PidsLimited bool   // a control group bounds the number of processes
+	TreesPassed bool   // the process is not root, and inherits the mounts of passedTrees
+}
+
+// treeFD returns the file descriptor of the i-th mount that the starter has cloned. The
+// socket for the listener, if there is one, comes first.
+func (s *spec) treeFD(i int) int {
+	if s.Listen {
+		i++
+	}
+	return firstTreeFD + i
 }
 
 // fileID identifies a file independently of its path.
@@ -50,7 +63,7 @@ func readReport(from io.Reader) error {
 		if isReady {
 			return nil
 		}
-		return &Unavailable{Missing: "the sandbox process was killed during its setup"}
+		return &UnavailableError{Missing: "the sandbox process was killed during its setup"}
 	}
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -66,5 +79,5 @@ func (r report) error() error {
 	case r.Missing == "":
 		return errors.New(r.Cause)
 	}
-	return &Unavailable{Missing: r.Missing, cause: errors.New(r.Cause)}
+	return &UnavailableError{Missing: r.Missing, cause: errors.New(r.Cause)}
 }

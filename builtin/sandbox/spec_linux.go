@@ -15,19 +15,39 @@ func resolveSpec(j Job) (*spec, error) {
 	if (len(j.Argv) == 0) == (j.Program == "") {
 		return nil, errArgvOrProgram
 	}
+	if j.Listen && j.Unsandboxed {
+		return nil, errListenUnsandboxed
+	}
 	if err := checkReadable(j); err != nil {
 		return nil, err
 	}
 	s := &spec{Job: j}
 	var err error
-	if s.Binary, err = os.Executable(); err != nil {
-		return nil, fmt.Errorf("start sandbox job: find path of this binary: %w", err)
+	if s.Binary, err = executable(); err != nil {
+		return nil, err
 	}
 	if s.Job.Env = mergeEnv(baseEnv(j), j.Env); j.Workspace != "" {
 		s.WorkspaceID, err = workspaceID(j)
 	}
 	return s, err
 }
+
+// executable returns the path of this binary, which is started again as a job. It
+// needs /proc.
+func executable() (string, error) {
+	_, err := os.Stat(selfExe)
+	if err != nil {
+		return "", &UnavailableError{Missing: "/proc (mount a proc file system there)", cause: err}
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("start sandbox job: find path of this binary: %w", err)
+	}
+	return path, nil
+}
+
+// selfExe is this binary, even if its file was replaced.
+const selfExe = "/proc/self/exe"
 
 // privateMounts lists the paths that a sandbox creates itself; they cannot be
 // mounted from the host.
@@ -43,10 +63,10 @@ func checkReadable(j Job) error {
 			continue
 		}
 		if slices.Contains(privateMounts, filepath.Clean(dir)) {
-			return &Unavailable{Missing: fmt.Sprintf("a mount point for the readable directory %q: the sandbox has its own; list the directories below it", dir)}
+			return &UnavailableError{Missing: fmt.Sprintf("a mount point for the readable directory %q: the sandbox has its own; list the directories below it", dir)}
 		}
 		if _, err := os.Stat(dir); err != nil {
-			return &Unavailable{Missing: fmt.Sprintf("the readable directory %q", dir), cause: err}
+			return &UnavailableError{Missing: fmt.Sprintf("the readable directory %q", dir), cause: err}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -22,7 +23,9 @@ import (
 // ended.
 type jobProcess struct {
 	cmd         *exec.Cmd
-	wait        func() error // exec.Cmd.Wait, or Wait of the process group of an unsandboxed job
+	processes   *procgroup.Group
+	sender      *os.File     // over which the job sends its listener; nil unless Job.Listen is set
+	listener    net.Listener // nil unless Job.Listen is set
 	memory      int64        // limit in bytes
 	group       *group
 	done        chan struct{}
@@ -37,6 +40,9 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	if l == nil || !l.entered {
 		return nil, errNotEntered()
 	}
+	if err := checkPlatform(); err != nil && !j.Unsandboxed {
+		return nil, err
+	}
 	s, err := resolveSpec(j)
 	if err != nil {
 		return nil, err
@@ -49,22 +55,49 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 		}
 	}
 	p := &jobProcess{memory: j.Limits.Memory, done: make(chan struct{})}
-	p.cmd, p.wait = reexecCommand(ctx, j.Unsandboxed)
+	p.cmd, p.processes = reexecCommand(ctx, j.Unsandboxed)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
 	p.cmd.ExtraFiles = []*os.File{pipes[0], pipes[3]}
+	receiver, err := p.openListener(j.Listen)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(receiver)
+	var trees []*os.File
+	defer func() { closeAll(trees...) }()
 	if !j.Unsandboxed {
 		p.group = l.newGroup(s.Limits)
+		if trees, s.TreesPassed = l.dropRoot(s); s.TreesPassed {
+			runAsJobUser(p.cmd, trees)
+		}
 	}
 	if err := p.run(); err != nil {
+		closeAll(p.sender)
 		p.group.close()
 		return nil, cloneError(err)
 	}
-	closeAll(pipes[0], pipes[3]) // the job has inherited them
-	s.PidsLimited = p.group.add(p.cmd.Process.Pid)
-	if err := sendSpec(s, pipes[1], pipes[2]); err != nil {
+	closeAll(pipes[0], pipes[3], p.sender) // the job has inherited them
+	p.group.add(p.cmd.Process.Pid)
+	s.PidsLimited = p.group != nil && p.group.pids
+	err = sendSpec(s, pipes[1], pipes[2])
+	if err == nil && j.Listen {
+		p.listener, err = receiveListener(receiver)
+	}
+	if err != nil {
 		return nil, p.abort(err)
 	}
 	return p, nil
+}
+
+// dropRoot returns the mounts for a job that need not be root. It reports false for
+// a job that runs as the user of this process: an ordinary one, or root where mounts
+// cannot be id-mapped.
+func (l *Launcher) dropRoot(s *spec) (trees []*os.File, ok bool) {
+	if os.Getuid() != 0 {
+		return nil, false
+	}
+	trees, err := l.openMappedTrees(s)
+	return trees, err == nil
 }
 
 // abort kills a process that did not become its job. It returns err, or that
@@ -73,7 +106,7 @@ func (p *jobProcess) abort(err error) error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 	if p.outOfMemory {
-		return &Unavailable{Missing: fmt.Sprintf("memory: a limit of %d bytes is too small to start a program", p.memory)}
+		return &UnavailableError{Missing: fmt.Sprintf("memory: a limit of %d bytes is too small to start a program", p.memory)}
 	}
 	return err
 }
@@ -97,7 +130,7 @@ func (p *jobProcess) run() error {
 		if err != nil {
 			return
 		}
-		if p.err = p.wait(); errors.Is(p.err, exec.ErrWaitDelay) {
+		if p.err = p.processes.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
 			p.err = nil // a process that left the group of an unsandboxed job still holds its pipes
 		}
 		p.outOfMemory = p.group.close()
@@ -113,11 +146,14 @@ func sendSpec(s *spec, to, from *os.File) error {
 		return fmt.Errorf("start sandbox job: %w", err)
 	}
 	if _, err := io.Copy(to, bytes.NewReader(text)); err != nil {
-		return &Unavailable{Missing: "the sandbox process was killed before it read its job", cause: err}
+		return &UnavailableError{Missing: "the sandbox process was killed before it read its job", cause: err}
 	}
 	_ = to.Close() // ends the spec
 	return readReport(from)
 }
+
+// groupMemory reports whether a control group bounds the memory of the job.
+func (p *jobProcess) groupMemory() bool { return p.group != nil && p.group.memory }
 
 // waitDone waits for the end of the job and returns the error of wait.
 func (p *jobProcess) waitDone() error {
@@ -125,24 +161,28 @@ func (p *jobProcess) waitDone() error {
 	return p.err
 }
 
-// reexecCommand returns a command that starts this binary again as a job. An
-// unsandboxed job has no pid namespace, so its whole process group is killed.
-func reexecCommand(ctx context.Context, unsandboxed bool) (cmd *exec.Cmd, wait func() error) {
-	cmd = exec.CommandContext(ctx, "/proc/self/exe")
+func (p *jobProcess) pause()  { p.processes.Signal(unix.SIGSTOP) }
+func (p *jobProcess) resume() { p.processes.Signal(unix.SIGCONT) }
+
+// reexecCommand returns a command that starts this binary again as a job, and its
+// process group. An unsandboxed job has no pid namespace, so the whole group is
+// killed.
+func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup.Group) {
+	cmd := exec.CommandContext(ctx, selfExe)
 	cmd.Args = []string{argIsolate}
 	cmd.Env = reexecEnv
 	cmd.WaitDelay = 200 * time.Millisecond // children of an unsandboxed job may hold its pipes open
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+	g := procgroup.Of(cmd)
 	if unsandboxed {
-		g := procgroup.Of(cmd)
 		cmd.Cancel = func() error { g.Signal(unix.SIGKILL); return nil }
-		return cmd, g.Wait
+		return cmd, g
 	}
 	cmd.SysProcAttr.Cloneflags = namespaces
 	cmd.SysProcAttr.UidMappings = identityMapping(os.Getuid())
 	cmd.SysProcAttr.GidMappings = identityMapping(os.Getgid())
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
-	return cmd, cmd.Wait
+	return cmd, g
 }
 
 // namespaces are the clone flags for the namespaces of a job.
@@ -168,5 +208,5 @@ func cloneError(err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("start sandbox job: %w", err)
 	}
-	return &Unavailable{Missing: "user, mount, pid, network, ipc and uts namespaces" + sysctlHints(), cause: err}
+	return &UnavailableError{Missing: "user, mount, pid, network, ipc and uts namespaces" + sysctlHints(), cause: err}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 type jobProcess struct {
 	cmd         *exec.Cmd
 	outOfMemory bool
+	listener    net.Listener // always nil
 }
 
 // start starts an unsandboxed job and rejects all others.
@@ -26,9 +28,11 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	case l == nil || !l.entered:
 		return nil, errNotEntered()
 	case !j.Unsandboxed:
-		return nil, &Unavailable{Missing: "sandbox not supported on " + runtime.GOOS}
+		return nil, checkPlatform()
 	case (len(j.Argv) == 0) == (j.Program == ""):
 		return nil, errArgvOrProgram
+	case j.Listen:
+		return nil, errListenUnsandboxed
 	}
 	cmd, err := unsandboxedCommand(ctx, j)
 	if err != nil {
@@ -41,6 +45,15 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	}
 	return &jobProcess{cmd: cmd}, nil
 }
+
+// identityMap is not needed: there is no sandbox.
+type identityMap struct{}
+
+// CheckIdentity reports nothing: there is no sandbox.
+func (l *Launcher) CheckIdentity(string) error { return nil }
+
+// hold is never reached.
+func hold() error { return errors.New("sandbox not supported on " + runtime.GOOS) }
 
 // unsandboxedCommand returns the command of a job.
 func unsandboxedCommand(ctx context.Context, j Job) (*exec.Cmd, error) {
@@ -65,8 +78,14 @@ func (p *jobProcess) waitDone() error {
 	return err
 }
 
+func (p *jobProcess) pause()  {}
+func (p *jobProcess) resume() {}
+
 // exitCode returns the exit code of an ended process.
 func exitCode(state *os.ProcessState) int { return state.ExitCode() }
 
+// groupMemory returns false: control groups exist on Linux only.
+func (p *jobProcess) groupMemory() bool { return false }
+
 // runAsJob is never reached: without a sandbox no process is started as a job.
-func runAsJob() error { return errors.New("sandbox not supported on " + runtime.GOOS) }
+func runAsJob() error { return checkPlatform() }

@@ -22,14 +22,14 @@ func Example() {
 	defer root.Close()
 
 	var quotas workspace.QuotaManager // one for all workspaces of the process
-	ws := &workspace.Dir{Root: root, Quota: quotas.Of(dir, workspace.Quota{Bytes: 100, Files: 10})}
+	ws := &workspace.Dir{Root: root, Quota: quotas.DirQuota(dir, workspace.Quota{Bytes: 100, Files: 10})}
 
 	ctx := context.Background()
 	fmt.Println(ws.WriteFile(ctx, "notes/plan.md", []byte("# Plan\n")))
 	fmt.Println(errcode.CodeOf(ws.WriteFile(ctx, "big", make([]byte, 1000))))
 	fmt.Println(errcode.CodeOf(ws.WriteFile(ctx, "../outside", nil)))
 
-	list, err := ws.List(ctx, ".", workspace.ListOptions{Recursive: true})
+	list, err := ws.ListFiles(ctx, ".", workspace.ListOptions{Recursive: true})
 	if err != nil {
 		panic(err)
 	}

@@ -27,7 +27,7 @@ func (d *Dir) Info(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, fileError(d.Root, ".", err)
 	}
-	i := Info{ReadOnly: d.ReadOnly, ModifiedAt: modified(top), Quota: d.Limit()}
+	i := Info{ReadOnly: d.ReadOnly, ModifiedAt: modified(top), Quota: d.QuotaLimit()}
 	w := walker{ctx: ctx, root: d.Root, budget: maxCountedNames, visit: func(name string, info fs.FileInfo) error {
 		if !isTempFile(name, info) {
 			i.count(info)

@@ -39,10 +39,10 @@ type Entry struct {
 	ModifiedAt time.Time `json:"modifiedAt"` // in UTC, truncated to seconds
 }
 
-// List returns the contents of a folder. It lists symbolic links and does not
+// ListFiles returns the contents of a folder. It lists symbolic links and does not
 // follow them, except for the folder itself. It omits the temporary files of
 // WriteFile and the contents of subfolders that cannot be read.
-func (d *Dir) List(ctx context.Context, dir string, o ListOptions) (Listing, error) {
+func (d *Dir) ListFiles(ctx context.Context, dir string, o ListOptions) (Listing, error) {
 	dir, err := CleanPath(dir)
 	if err != nil {
 		return Listing{}, err

@@ -58,9 +58,9 @@ type DirQuota struct {
 	quota   Quota
 }
 
-// Of returns the quota of a directory. Callers must always use the same path for
+// DirQuota returns the quota of a directory. Callers must always use the same path for
 // a directory, since the usage is cached by path.
-func (m *QuotaManager) Of(dir string, q Quota) *DirQuota { return &DirQuota{m, dir, q} }
+func (m *QuotaManager) DirQuota(dir string, q Quota) *DirQuota { return &DirQuota{m, dir, q} }
 
 // usageCache is the cached usage of one directory.
 type usageCache struct {
@@ -125,10 +125,10 @@ func (m *QuotaManager) release(dir string, c *usageCache) {
 	}
 }
 
-// Usage measures the workspace and updates the cached usage. Call it after a
+// DiskUsage measures the workspace and updates the cached usage. Call it after a
 // program has run in it. It stops counting when the quota is exceeded. The error
 // is permission_denied if a folder cannot be read.
-func (d *Dir) Usage(ctx context.Context) (Usage, error) {
+func (d *Dir) DiskUsage(ctx context.Context) (Usage, error) {
 	if d.Quota == nil {
 		return Usage{Partial: true}, nil
 	}
@@ -140,8 +140,8 @@ func (d *Dir) Usage(ctx context.Context) (Usage, error) {
 	return d.measure(ctx, c)
 }
 
-// Limit returns the quota of the workspace, the zero Quota if Quota is nil.
-func (d *Dir) Limit() Quota {
+// QuotaLimit returns the quota of the workspace, the zero Quota if Quota is nil.
+func (d *Dir) QuotaLimit() Quota {
 	if d.Quota == nil {
 		return Quota{}
 	}
@@ -151,9 +151,9 @@ func (d *Dir) Limit() Quota {
 // CheckQuota is like Usage, but the error is quota_exceeded if the workspace
 // exceeds its quota.
 func (d *Dir) CheckQuota(ctx context.Context) (Usage, error) {
-	u, err := d.Usage(ctx)
-	if err == nil && !u.fits(d.Limit()) {
-		err = quotaError(u, Usage{}, d.Limit())
+	u, err := d.DiskUsage(ctx)
+	if err == nil && !u.fits(d.QuotaLimit()) {
+		err = quotaError(u, Usage{}, d.QuotaLimit())
 	}
 	return u, err
 }
@@ -189,12 +189,12 @@ func (d *Dir) hasQuota(ctx context.Context, c *usageCache, more Usage) error {
 	if more.Bytes <= 0 && more.Files <= 0 { // it reduces the usage, which is allowed even over the quota
 		return nil
 	}
-	if c.isFresh() && c.usage.plus(more).fits(d.Limit()) {
+	if c.isFresh() && c.usage.plus(more).fits(d.QuotaLimit()) {
 		return nil
 	}
 	u, err := d.measure(ctx, c)
-	if err == nil && !u.plus(more).fits(d.Limit()) {
-		err = quotaError(u, more, d.Limit())
+	if err == nil && !u.plus(more).fits(d.QuotaLimit()) {
+		err = quotaError(u, more, d.QuotaLimit())
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (d *Dir) hasQuota(ctx context.Context, c *usageCache, more Usage) error {
 // measure counts the contents of the workspace and updates c, whose sem must be
 // held. It also removes temporary files that killed processes left.
 func (d *Dir) measure(ctx context.Context, c *usageCache) (Usage, error) {
-	start, quota := time.Now(), d.Limit()
+	start, quota := time.Now(), d.QuotaLimit()
 	var u Usage
 	walk := walker{ctx: ctx, root: d.Root, budget: quota.Files + 1, strict: true, visit: func(name string, info fs.FileInfo) error {
 		if d.isStaleTemp(name, info) && d.Root.Remove(name) == nil {

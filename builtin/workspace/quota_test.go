@@ -30,7 +30,7 @@ func openDir(t testing.TB, dir string, q Quota) *Dir {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	return &Dir{Root: root, Quota: quotas.Of(dir, q)}
+	return &Dir{Root: root, Quota: quotas.DirQuota(dir, q)}
 }
 
 func putFile(t testing.TB, name, content string) {
@@ -67,7 +67,7 @@ func TestDir_WriteFileNeedsQuota(t *testing.T) {
 	}
 	defer root.Close()
 	var none QuotaManager
-	for name, w := range map[string]*Dir{"no space": {Root: root}, "no quota": {Root: root, Quota: none.Of(dir, Quota{})}} {
+	for name, w := range map[string]*Dir{"no space": {Root: root}, "no quota": {Root: root, Quota: none.DirQuota(dir, Quota{})}} {
 		if err := w.WriteFile(t.Context(), "f", nil); errcode.CodeOf(err) != errcode.QuotaExceeded {
 			t.Errorf("%s: error %v, want quota_exceeded", name, err)
 		}
@@ -139,7 +139,7 @@ func TestDir_SparseFilesCountByLength(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	if u, err := openDir(t, dir, Quota{math.MaxInt64 - 1, 10}).Usage(t.Context()); err != nil || u.Bytes != math.MaxInt64-1 {
+	if u, err := openDir(t, dir, Quota{math.MaxInt64 - 1, 10}).DiskUsage(t.Context()); err != nil || u.Bytes != math.MaxInt64-1 {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 	if got := (Usage{Bytes: math.MaxInt64}).plus(Usage{Bytes: 5}); got.Bytes != math.MaxInt64 {
@@ -181,7 +181,7 @@ func TestDirQuota_LockHonorsContext(t *testing.T) {
 	if err := w.WriteFile(ctx, "f", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("write: error %v, want canceled", err)
 	}
-	if _, err := w.Usage(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := w.DiskUsage(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("usage: error %v, want canceled", err)
 	}
 	leave()
@@ -194,13 +194,13 @@ func TestDirQuota_LockHonorsContext(t *testing.T) {
 // not.
 func TestQuotaManager_ForgetsUnusedDirectories(t *testing.T) {
 	var s QuotaManager
-	held := s.Of("held", Quota{})
+	held := s.DirQuota("held", Quota{})
 	first, leave, err := held.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 * maxUsageEntries {
-		_, leave, err := s.Of(fmt.Sprint(i), Quota{}).lock(t.Context())
+		_, leave, err := s.DirQuota(fmt.Sprint(i), Quota{}).lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestDir_HidesAndRemovesStaleTempFiles(t *testing.T) {
 	}
 	w := openDir(t, dir, Quota{100, 100})
 	var shown []string
-	all, err := w.List(t.Context(), ".", ListOptions{Recursive: true})
+	all, err := w.ListFiles(t.Context(), ".", ListOptions{Recursive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,10 +246,10 @@ func TestDir_HidesAndRemovesStaleTempFiles(t *testing.T) {
 	}
 	readOnly := openDir(t, dir, Quota{1 << 30, 100_000})
 	readOnly.ReadOnly = true
-	if u, err := readOnly.Usage(t.Context()); err != nil || u.Files != 5 {
+	if u, err := readOnly.DiskUsage(t.Context()); err != nil || u.Files != 5 {
 		t.Errorf("a read-only workspace removed files: %+v, %v", u, err)
 	}
-	if u, err := w.Usage(t.Context()); err != nil || u.Files != 4 {
+	if u, err := w.DiskUsage(t.Context()); err != nil || u.Files != 4 {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 	want := map[string]string{fresh: "1234", "d/f": "1234", tempPrefix + "mine": "1234"}

@@ -4,7 +4,7 @@
 // A Dir is an open directory. Its methods take relative paths with slashes:
 //
 //	var quotas workspace.QuotaManager // one for the process
-//	ws := &workspace.Dir{Root: root, Quota: quotas.Of(dir, workspace.Quota{Bytes: 1 << 30, Files: 100_000})}
+//	ws := &workspace.Dir{Root: root, Quota: quotas.DirQuota(dir, workspace.Quota{Bytes: 1 << 30, Files: 100_000})}
 //	err := ws.WriteFile(ctx, "notes/plan.md", data)
 //
 // Two layers keep paths inside the directory. CleanPath rejects names whose text

@@ -20,7 +20,7 @@ func TestDir_RejectsEscapingPaths(t *testing.T) {
 	w := openDir(t, dir, Quota{1000, 1000})
 	for _, name := range []string{"../canary", "x/../../canary", filepath.Join(base, "canary"), `..\canary`, `C:\canary`} {
 		_, _, readErr := w.ReadPart(name, 0, 10)
-		_, listErr := w.List(t.Context(), name, ListOptions{})
+		_, listErr := w.ListFiles(t.Context(), name, ListOptions{})
 		writeErr := w.WriteFile(t.Context(), name, []byte("PWNED"))
 		for method, err := range map[string]error{"ReadPart": readErr, "List": listErr, "WriteFile": writeErr} {
 			if errcode.CodeOf(err) != errcode.PathTraversal {

@@ -1,5 +1,5 @@
 // Command rolecall runs organizations of agents and inspects them. A custom build is this
-// file with more modules: cmd.Main(modules.Kind{...}).
+// file with more modules: cmd.Main(modules.ModuleKind{...}).
 package main
 
 import "github.com/rolecall/rolecall/cmd"

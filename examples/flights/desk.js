@@ -19,7 +19,7 @@ function* done(name, message) {
     taskBrief: { objective: `Work as the ${name}.`, constraints: ["Say what was refused."], inputs: "A question.", outputs: "The answer.", completion_criteria: "It is answered." },
     initialMessage: message,
   });
-  if (agent.error) return `Nobody was hired: ${agent.message}`;
+  if (agent.error) return `No agent was spawned: ${agent.message}`;
   return (yield receive()).payload;
 }
 

@@ -21,7 +21,7 @@ type guest struct {
 
 func newGreeter(c modules.Config) (modules.Module, error) {
 	g := &greeter{name: c.Name, Greeting: "Hello"}
-	if err := c.Decode(g); err != nil {
+	if err := c.DecodeSettings(g); err != nil {
 		return nil, err
 	}
 	var err error

@@ -7,5 +7,5 @@ import (
 )
 
 func main() {
-	cmd.Main(modules.Kind{Name: "greeter", New: newGreeter})
+	cmd.Main(modules.ModuleKind{Name: "greeter", New: newGreeter})
 }

@@ -12,7 +12,7 @@ import (
 // The custom build has the tool of its module.
 func TestOwnBuild_HasItsModule(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "own-build")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ role("root", function* (task) {
     taskBrief: { objective: "Price the order.", constraints: ["Say what was refused."], inputs: "The shop's address.", outputs: "The bill.", completion_criteria: "The bill is kept, or it is said why not." },
     initialMessage: { url },
   });
-  if (agent.error) return `Nobody was hired: ${agent.message}`;
+  if (agent.error) return `No agent was spawned: ${agent.message}`;
   return (yield receive()).payload;
 });
 

@@ -2,14 +2,14 @@
 // operator, or a caller in a role. It checks bearer tokens, the startup token and
 // its cookie, and the Host and Origin headers.
 //
-//	tokens, err := auth.NewTokens(auth.TokensConfig{Role: organization.FindRole})
-//	err = tokens.Replace(list)                          // the configured tokens
+//	tokens, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: organization.RoleByID})
+//	err = tokens.ReplaceTokens(list)                   // the configured tokens
 //	check := auth.HostCheck{Tokens: tokens}             // for TCP
-//	handler := check.Wrap(api)                          // api calls Admit with tokens.Authenticate
+//	handler := check.Wrap(api)                          // api calls AdmitRequest with tokens.Authenticate
 //
-// An Authenticator identifies the sender of a request. Its method Admit rejects
-// senders that a route does not serve; the Access of the route says which those
-// are. Sender returns the sender of an admitted request. On a data directory's
+// An Authenticator identifies the sender of a request. Its method AdmitRequest rejects
+// senders that a route does not serve; the RequiredAccess of the route says which those
+// are. SenderOf returns the sender of an admitted request. On a data directory's
 // socket TrustLocalOwner stands for a token.
 //
 // The package does not decide which tools a caller may use (org, gate).
@@ -38,12 +38,12 @@ type Authenticator func(*http.Request) (identity.Principal, error)
 // reach.
 func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator, nil }
 
-// Admit authenticates the sender of a request. It returns the request with the
-// sender in its context, for Sender.
+// AdmitRequest authenticates the sender of a request. It returns the request with the
+// sender in its context, for SenderOf.
 //
 // Errors: that of the Authenticator, unless the access is AccessPublic;
 // InsufficientPermissions if the access does not allow the sender.
-func (f Authenticator) Admit(r *http.Request, required Access) (*http.Request, error) {
+func (f Authenticator) AdmitRequest(r *http.Request, required RequiredAccess) (*http.Request, error) {
 	p, err := f(r)
 	if err != nil {
 		p = identity.Principal{}
@@ -62,7 +62,7 @@ func (f Authenticator) Admit(r *http.Request, required Access) (*http.Request, e
 // the token.
 func (f Authenticator) Revalidate(r *http.Request) error {
 	now, err := f(r)
-	if err == nil && now != Sender(r) {
+	if err == nil && now != SenderOf(r) {
 		err = missingToken()
 	}
 	return err
@@ -71,26 +71,26 @@ func (f Authenticator) Revalidate(r *http.Request) error {
 // principalKey is the context key for the authenticated sender.
 type principalKey struct{}
 
-// Sender returns the authenticated sender of a request that Admit has returned,
+// SenderOf returns the authenticated sender of a request that AdmitRequest has returned,
 // or the zero Principal.
-func Sender(r *http.Request) identity.Principal {
+func SenderOf(r *http.Request) identity.Principal {
 	p, _ := r.Context().Value(principalKey{}).(identity.Principal)
 	return p
 }
 
-// Access selects the senders that a route serves. The zero Access is the
+// RequiredAccess selects the senders that a route serves. The zero RequiredAccess is the
 // operator only.
-type Access uint8
+type RequiredAccess uint8
 
-// Values of Access.
+// Values of RequiredAccess.
 const (
-	AccessOperator Access = iota
-	AccessCaller          // also callers; they see only what their role has
-	AccessPublic          // also unauthenticated senders
+	AccessOperator RequiredAccess = iota
+	AccessCaller                  // also callers; they see only what their role has
+	AccessPublic                  // also unauthenticated senders
 )
 
 // Allows reports whether a route serves a principal.
-func (a Access) Allows(p identity.Principal) bool {
+func (a RequiredAccess) Allows(p identity.Principal) bool {
 	switch p.Kind {
 	case identity.Operator:
 		return true
@@ -105,7 +105,7 @@ type ownerKey struct{}
 
 // TrustLocalOwner marks all requests to next as sent by the owner of the data
 // directory. It is for handlers on the directory's socket or in its own
-// process. Tokens authenticates a marked request without a token as the
+// process. A TokenStore authenticates a marked request without a token as the
 // operator.
 func TrustLocalOwner(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,8 +25,8 @@ func TestAdmit_BySenderAndAccess(t *testing.T) {
 		"an operator with an error": {auth.LocalOperator(), none, [3]errcode.Code{errcode.Unauthenticated, errcode.Unauthenticated}},
 	} {
 		authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return c.sender, c.err })
-		for i, access := range []auth.Access{auth.AccessOperator, auth.AccessCaller, auth.AccessPublic} {
-			admitted, err := authenticator.Admit(httptest.NewRequest(http.MethodGet, "/", nil), access)
+		for i, access := range []auth.RequiredAccess{auth.AccessOperator, auth.AccessCaller, auth.AccessPublic} {
+			admitted, err := authenticator.AdmitRequest(httptest.NewRequest(http.MethodGet, "/", nil), access)
 			if (err != nil || c.want[i] != "") && errcode.CodeOf(err) != c.want[i] {
 				t.Errorf("%s at access %d: %v, want %q", name, access, err, c.want[i])
 			}
@@ -34,8 +34,8 @@ func TestAdmit_BySenderAndAccess(t *testing.T) {
 			if c.err != nil {
 				want = identity.Principal{}
 			}
-			if err == nil && auth.Sender(admitted) != want {
-				t.Errorf("%s at access %d is admitted as %s, want %s", name, access, auth.Sender(admitted), want)
+			if err == nil && auth.SenderOf(admitted) != want {
+				t.Errorf("%s at access %d is admitted as %s, want %s", name, access, auth.SenderOf(admitted), want)
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func TestAdmit_BySenderAndAccess(t *testing.T) {
 func TestRevalidate_RejectsAnotherSender(t *testing.T) {
 	now, failure := identity.ByCaller("ann", "r"), error(nil)
 	authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return now, failure })
-	r, err := authenticator.Admit(httptest.NewRequest(http.MethodGet, "/", nil), auth.AccessCaller)
+	r, err := authenticator.AdmitRequest(httptest.NewRequest(http.MethodGet, "/", nil), auth.AccessCaller)
 	if err != nil {
 		t.Fatal(err)
 	}

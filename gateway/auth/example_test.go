@@ -14,25 +14,25 @@ import (
 
 // A route that serves callers admits the holder of a token.
 func Example() {
-	reader := func(ref string) (org.Role, error) {
-		return org.Role{ID: identity.RoleID(ref), Name: ref, Status: org.Active}, nil
+	reader := func(id identity.RoleID) (org.Role, bool) {
+		return org.Role{ID: id, Name: "reader", Status: org.Active}, true
 	}
-	tokens, err := auth.NewTokens(auth.TokensConfig{Role: reader})
+	tokens, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: reader})
 	if err != nil {
 		log.Fatal(err)
 	}
 	token, digest := auth.NewToken()
-	if err := tokens.Replace([]auth.Token{{Name: "ci", Digest: digest, Role: "reader"}}); err != nil {
+	if err := tokens.ReplaceTokens([]auth.Token{{Name: "ci", Digest: digest, Role: "r1"}}); err != nil {
 		log.Fatal(err)
 	}
 	authenticator := auth.Authenticator(tokens.Authenticate)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		admitted, err := authenticator.Admit(r, auth.AccessCaller)
+		admitted, err := authenticator.AdmitRequest(r, auth.AccessCaller)
 		if err != nil {
 			wire.WriteError(w, err)
 			return
 		}
-		fmt.Fprintln(w, auth.Sender(admitted))
+		fmt.Fprintln(w, auth.SenderOf(admitted))
 	})
 
 	for _, header := range []string{"Bearer " + token, "Bearer " + token + "x"} {
@@ -43,6 +43,6 @@ func Example() {
 		fmt.Print(w.Code, " ", w.Body)
 	}
 	// Output:
-	// 200 user:ci@reader
+	// 200 user:ci@r1
 	// 401 {"error":{"code":"unauthenticated","message":"the bearer token is not valid for this resource"}}
 }

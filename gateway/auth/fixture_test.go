@@ -10,5 +10,5 @@ import (
 // newFixture returns a gateway on a store of its own.
 func newFixture(t testing.TB) *gatewaytest.Fixture {
 	t.Helper()
-	return gatewaytest.New(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
+	return gatewaytest.NewFixture(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
 }

@@ -21,11 +21,11 @@ const bodyReadTimeout = time.Minute
 type HostCheck struct {
 	Hosts     []hosts.Authority  // further host names; one without a port allows every port
 	Origins   []hosts.Origin     // further origins whose pages may send requests
-	Tokens    *Tokens            // exchanges the startup token for a cookie; nil disables that
+	Tokens    *TokenStore        // exchanges the startup token for a cookie; nil disables that
 	OnRefused func(errcode.Code) // called with the code of every rejected request; may be nil
 }
 
-// Wrap returns next behind the checks. It reads the connection's local address
+// Wrap returns a handler that runs the checks before next. It reads the connection's local address
 // from the request's context, where net/http servers put it; without one only
 // Hosts are allowed.
 func (c HostCheck) Wrap(next http.Handler) http.Handler {

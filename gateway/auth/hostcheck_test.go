@@ -114,7 +114,7 @@ func TestHostCheck_WithoutLocalAddress(t *testing.T) {
 	f := newFixture(t)
 	behind := &gatewaytest.Fixture{Handler: auth.HostCheck{Hosts: []hosts.Authority{{}, {Name: "gw.example.com"}}}.Wrap(f.Handler)}
 	for host, want := range map[string]int{"gw.example.com": 200, "127.0.0.1": 403, "localhost": 403, "example.com": 403} {
-		if status, _ := behind.Do(t, "http://"+host+"/healthz", ""); status != want {
+		if status, _ := behind.SendText(t, "http://"+host+"/healthz", ""); status != want {
 			t.Errorf("%s: %d, want %d", host, status, want)
 		}
 	}

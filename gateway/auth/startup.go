@@ -39,10 +39,10 @@ type startupKeys struct {
 	cookie         string
 }
 
-// Startup creates the startup token and replaces a previous one. Its holder is
+// StartupToken creates the startup token and replaces a previous one. Its holder is
 // the operator until the process ends: with an Authorization header, or in a
 // browser with the address /?token=TOKEN.
-func (t *Tokens) Startup() (token string) {
+func (t *TokenStore) StartupToken() (token string) {
 	k := new(startupKeys)
 	token, k.token = NewToken()
 	k.cookie, k.session = NewToken()
@@ -60,7 +60,7 @@ func (s *startupToken) isStartup(digest [sha256.Size]byte) bool {
 // startupRedirect answers GET /?token=TOKEN with a valid startup token: it sets
 // the cookie and redirects to / without the token. It passes other requests to
 // next.
-func (t *Tokens) startupRedirect(next http.Handler) http.Handler {
+func (t *TokenStore) startupRedirect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" || r.Method != http.MethodGet || !r.URL.Query().Has("token") {
 			next.ServeHTTP(w, r)
@@ -83,7 +83,7 @@ func (t *Tokens) startupRedirect(next http.Handler) http.Handler {
 // byCookie authenticates the holder of the cookie as the operator. It rejects
 // requests of pages of other origins, whether they change or only embed
 // something.
-func (t *Tokens) byCookie(r *http.Request) (identity.Principal, error) {
+func (t *TokenStore) byCookie(r *http.Request) (identity.Principal, error) {
 	k := t.keys.Load()
 	if k == nil || !k.matchesAny(r.CookiesNamed(cookieName)) {
 		return identity.Principal{}, missingToken()

@@ -22,7 +22,7 @@ func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
 	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/?token=", nil, nil); status != http.StatusUnauthorized {
 		t.Errorf("an empty token without a startup token: %d, want 401", status)
 	}
-	token := tokens.Startup()
+	token := tokens.StartupToken()
 	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", gatewaytest.BearerHeader(token), nil); status != http.StatusOK {
 		t.Errorf("in a header: %d, want 200", status)
 	}
@@ -80,7 +80,7 @@ func TestStartup_TokenIsExchangedForCookie(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", c.name, status, body, c.want)
 		}
 	}
-	tokens.Startup()
+	tokens.StartupToken()
 	if status, _, _ := gatewaytest.SendRaw(t, http.MethodGet, url+"/api/v1/roles", gatewaytest.BearerHeader(token), nil); status != http.StatusUnauthorized {
 		t.Errorf("after a new startup token was created: %d, want 401", status)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/clock"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -24,28 +25,29 @@ const MaxTokens = 1000
 type Token struct {
 	Name     string            // the holder's user name, for records
 	Digest   [sha256.Size]byte // SHA-256 of the token's bytes
-	Role     string            // id or exact name; looked up with each request
+	Role     identity.RoleID   // the id; a name could pass to another role
 	Operator bool
 	Audience string    // URL; the token is valid for it and paths below it; "" allows every resource
 	Expires  time.Time // the token is valid before it; zero never expires
 }
 
-// TokensConfig configures Tokens. Role is required.
-type TokensConfig struct {
-	Role func(ref string) (org.Role, error) // returns an active role by id or exact name
-	Now  func() time.Time                   // nil is time.Now
+// TokenStoreConfig configures a TokenStore. Role is required.
+type TokenStoreConfig struct {
+	Role func(id identity.RoleID) (org.Role, bool) // returns a role; asked with each request
+	Now  func() time.Time                          // nil is time.Now
 }
 
-// Tokens authenticates requests by bearer token. It checks, in this order:
+// TokenStore authenticates requests by bearer token. It checks, in this order:
 //
 //  1. the token in an Authorization header (RFC 6750),
 //  2. the mark of TrustLocalOwner, which authenticates the operator,
 //  3. the cookie that was issued for the startup token.
 //
 // A request with an invalid token is rejected, even if it is marked or has a
-// cookie. Tokens is safe for concurrent use.
-type Tokens struct {
-	config TokensConfig
+// cookie. A TokenStore is safe for concurrent use.
+type TokenStore struct {
+	config TokenStoreConfig
+	clock  *clock.Forward // an expired token stays expired when the wall clock is set back
 	tokens atomic.Pointer[[]storedToken]
 	startupToken
 }
@@ -56,21 +58,21 @@ type storedToken struct {
 	audience audience
 }
 
-// NewTokens returns Tokens without any tokens. The error names the field of
-// TokensConfig that is missing.
-func NewTokens(config TokensConfig) (*Tokens, error) {
+// NewTokenStore returns a TokenStore without any tokens. The error names the field of
+// TokenStoreConfig that is missing.
+func NewTokenStore(config TokenStoreConfig) (*TokenStore, error) {
 	if config.Role == nil {
 		return nil, errors.New("auth: TokensConfig.Role is missing")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Tokens{config: config}, nil
+	return &TokenStore{config: config, clock: clock.NewForward(config.Now)}, nil
 }
 
-// Replace replaces all tokens atomically; the startup token is kept. If it
+// ReplaceTokens replaces all tokens atomically; the startup token is kept. If it
 // returns an error, nothing has changed.
-func (t *Tokens) Replace(list []Token) error {
+func (t *TokenStore) ReplaceTokens(list []Token) error {
 	if len(list) > MaxTokens {
 		return fmt.Errorf("auth: %d tokens, at most %d are allowed", len(list), MaxTokens)
 	}
@@ -97,7 +99,7 @@ func (t *Tokens) Replace(list []Token) error {
 
 // Authenticate is an Authenticator. All invalid tokens are
 // rejected with the same message; the cause is only logged.
-func (t *Tokens) Authenticate(r *http.Request) (identity.Principal, error) {
+func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 	token, present, err := parseBearer(r.Header)
 	switch {
 	case err != nil:
@@ -111,7 +113,7 @@ func (t *Tokens) Authenticate(r *http.Request) (identity.Principal, error) {
 }
 
 // byBearer returns the principal of a token.
-func (t *Tokens) byBearer(r *http.Request, token string) (identity.Principal, error) {
+func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal, error) {
 	digest := sha256.Sum256([]byte(token))
 	if t.isStartup(digest) {
 		return operator, nil
@@ -120,23 +122,23 @@ func (t *Tokens) byBearer(r *http.Request, token string) (identity.Principal, er
 	switch {
 	case !ok:
 		return identity.Principal{}, invalidToken(errors.New("unknown token"))
-	case !g.Expires.IsZero() && !t.config.Now().Before(g.Expires):
+	case !g.Expires.IsZero() && !t.clock.Now().Before(g.Expires):
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
 	case !g.audience.covers(r):
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
 	case g.Operator:
-		return identity.ByOperator(identity.User(g.Name)), nil
+		return identity.ByOperator(identity.UserName(g.Name)), nil
 	}
-	role, err := t.config.Role(g.Role)
-	if err != nil || role.ID == "" || role.Status != org.Active {
-		return identity.Principal{}, invalidToken(errors.Join(fmt.Errorf("token %q: there is no role %q", g.Name, g.Role), err))
+	role, ok := t.config.Role(g.Role)
+	if !ok || role.ID != g.Role || role.Status != org.Active {
+		return identity.Principal{}, invalidToken(fmt.Errorf("token %q: there is no active role with the id %q", g.Name, g.Role))
 	}
-	return identity.ByCaller(identity.User(g.Name), role.ID), nil
+	return identity.ByCaller(identity.UserName(g.Name), role.ID), nil
 }
 
 // lookup returns the token with a digest. It compares with every token in
 // constant time, so that its duration reveals nothing.
-func (t *Tokens) lookup(digest [sha256.Size]byte) (found storedToken, ok bool) {
+func (t *TokenStore) lookup(digest [sha256.Size]byte) (found storedToken, ok bool) {
 	known := t.tokens.Load()
 	if known == nil {
 		return storedToken{}, false

@@ -17,7 +17,7 @@ import (
 func TestTokens_AuthenticateBearer(t *testing.T) {
 	f := newFixture(t)
 	reader, gone := f.AddRole(t, "reader", "workspace"), f.AddRole(t, "gone", "workspace")
-	if _, err := f.Client().DeleteRole(t.Context(), string(gone.ID), false); err != nil {
+	if _, err := f.LocalClient().DeleteRole(t.Context(), string(gone.ID), false); err != nil {
 		t.Fatal(err)
 	}
 	var list []auth.Token
@@ -25,11 +25,11 @@ func TestTokens_AuthenticateBearer(t *testing.T) {
 		_, token = gatewaytest.NewToken(name, token)
 		list = append(list, token)
 	}
-	add("id", auth.Token{Role: string(reader.ID)})
-	add("name", auth.Token{Role: "reader", Expires: gatewaytest.TestTime.Add(time.Second)})
+	add("id", auth.Token{Role: reader.ID, Expires: gatewaytest.TestTime.Add(time.Second)})
+	add("name", auth.Token{Role: "reader"})
 	add("me", auth.Token{Operator: true})
 	add("late", auth.Token{Operator: true, Expires: gatewaytest.TestTime})
-	add("gone", auth.Token{Role: "gone"})
+	add("gone", auth.Token{Role: gone.ID})
 	add("never", auth.Token{Role: "never"})
 	add("rooted", auth.Token{Role: org.RootRole})
 	add("mcp", auth.Token{Operator: true, Audience: "http://GW.example.com:80/mcp/"})
@@ -41,8 +41,8 @@ func TestTokens_AuthenticateBearer(t *testing.T) {
 		url    string
 		want   string // "" means an invalid token
 	}{
-		{"a role by id", []string{"Bearer rc_id"}, "", "user:id@" + string(reader.ID)},
-		{"a role by name", []string{"bearer  rc_name"}, "", "user:name@" + string(reader.ID)},
+		{"a role", []string{"bearer  rc_id"}, "", "user:id@" + string(reader.ID)},
+		{"a role's name in place of its id", []string{"Bearer rc_name"}, "", invalid},
 		{"the operator", []string{"BEARER rc_me"}, "", "operator"},
 		{"a token that expires now", []string{"Bearer rc_late"}, "", invalid},
 		{"a deleted role", []string{"Bearer rc_gone"}, "", invalid},
@@ -92,7 +92,7 @@ func TestTokens_AuthenticateBearer(t *testing.T) {
 }
 
 // authenticateAs authenticates a request, marked by TrustLocalOwner or not.
-func authenticateAs(tokens *auth.Tokens, r *http.Request, marked bool) (p identity.Principal, err error) {
+func authenticateAs(tokens *auth.TokenStore, r *http.Request, marked bool) (p identity.Principal, err error) {
 	var handler http.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { p, err = tokens.Authenticate(r) })
 	if marked {
 		handler = auth.TrustLocalOwner(handler)
@@ -114,7 +114,7 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 	if p, err := authenticateAs(tokens, r, true); p.Kind != identity.Operator || err != nil {
 		t.Errorf("marked: got %s, %v, want the operator", p, err)
 	}
-	var zero auth.Tokens
+	var zero auth.TokenStore
 	for _, header := range []http.Header{gatewaytest.BearerHeader("rc_x"), {}, {"Cookie": {"rolecall="}}} {
 		r.Header = header
 		if p, err := authenticateAs(&zero, r, false); p != (identity.Principal{}) || errcode.CodeOf(err) != errcode.Unauthenticated {
@@ -145,11 +145,11 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 		"too many":               make([]auth.Token, auth.MaxTokens+1),
 		"an audience and a user": change(func(t *auth.Token) { t.Audience = "http://me@a/" }),
 	} {
-		if err := tokens.Replace(list); err == nil {
+		if err := tokens.ReplaceTokens(list); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	kindOf := func(token string) identity.Kind {
+	kindOf := func(token string) identity.PrincipalKind {
 		r, err := http.NewRequest(http.MethodGet, "http://a/", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -161,10 +161,10 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 	if kindOf("rc_good") != identity.Operator || kindOf("rc_other") != identity.None {
 		t.Error("a rejected list changed something")
 	}
-	if err := tokens.Replace([]auth.Token{other}); err != nil || kindOf("rc_good") != identity.None || kindOf("rc_other") != identity.Operator {
+	if err := tokens.ReplaceTokens([]auth.Token{other}); err != nil || kindOf("rc_good") != identity.None || kindOf("rc_other") != identity.Operator {
 		t.Errorf("replaced: %v, or the old token is still valid", err)
 	}
-	if _, err := auth.NewTokens(auth.TokensConfig{}); err == nil || !strings.Contains(err.Error(), "TokensConfig.Role") {
+	if _, err := auth.NewTokenStore(auth.TokenStoreConfig{}); err == nil || !strings.Contains(err.Error(), "TokensConfig.Role") {
 		t.Errorf("got %v, want an error that names TokensConfig.Role", err)
 	}
 }
@@ -213,5 +213,35 @@ func TestNewToken_RandomAndValid(t *testing.T) {
 	r.Header = gatewaytest.BearerHeader(a)
 	if p, err := tokens.Authenticate(r); err != nil || p.Kind != identity.Operator {
 		t.Errorf("got %s, %v", p, err)
+	}
+}
+
+// A token that has expired stays expired when the clock is set back.
+func TestTokens_ExpiredStaysExpired(t *testing.T) {
+	now := gatewaytest.TestTime
+	store, err := auth.NewTokenStore(auth.TokenStoreConfig{
+		Role: func(identity.RoleID) (org.Role, bool) { return org.Role{}, false },
+		Now:  func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token := gatewaytest.NewToken("me", auth.Token{Operator: true, Expires: now.Add(time.Hour)})
+	if err := store.ReplaceTokens([]auth.Token{token}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		by   time.Duration
+		good bool
+	}{{0, true}, {2 * time.Hour, false}, {-72 * time.Hour, false}} {
+		now = now.Add(step.by)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://gw.example.com/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer rc_me")
+		if _, err := store.Authenticate(r); (err == nil) != step.good {
+			t.Errorf("after a step by %v: got %v, want valid %v", step.by, err, step.good)
+		}
 	}
 }

@@ -6,7 +6,7 @@
 //	c := client.NewLocal(handler)                                  // a handler in this process
 //
 //	role, err := c.CreateRole(ctx, client.RoleRequest{Name: "reader", Use: &groups}, false)
-//	for agent, err := range c.Agents(ctx, "", "") { … }
+//	for agent, err := range c.ListAgents(ctx, "", "") { … }
 //
 // A method is one request, or one for each page of a list. Every error that the
 // gateway returns is an *errcode.Error; errcode.CodeOf returns its code.

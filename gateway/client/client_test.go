@@ -55,9 +55,9 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 
 func TestClient_SameOverBothTransports(t *testing.T) {
 	gatewaytest.OverBothTransports(t, func(t *testing.T, dial func(*gatewaytest.Fixture) *client.Client) {
-		f := gatewaytest.New(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
+		f := gatewaytest.NewFixture(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
 		c := dial(f)
-		use := toolgroups.Of("artifact")
+		use := toolgroups.SetOf("artifact")
 		role, err := c.CreateRole(t.Context(), wire.RoleRequest{Name: "a/b", Use: &use}, false)
 		if err != nil || role.ID == "" {
 			t.Fatalf("created %+v, %v", role, err)
@@ -79,12 +79,12 @@ func TestClient_SameOverBothTransports(t *testing.T) {
 		if err != nil || len(holders.Roles) != 1 {
 			t.Errorf("who: %+v, %v", holders, err)
 		}
-		task := f.Run(t, "go")
+		task := f.RunTask(t, "go")
 		shown, err := c.FindTask(t.Context(), string(task.ID))
 		if err != nil || string(shown.Result) != `"done"` || shown.Groups.String() != "*" {
 			t.Errorf("task: %+v, %v", shown, err)
 		}
-		artifacts := gatewaytest.Collect(t, c.ListArtifacts(t.Context(), ""))
+		artifacts := gatewaytest.CollectAll(t, c.ListArtifacts(t.Context(), ""))
 		content, err := c.ArtifactContent(t.Context(), artifacts[0].ID)
 		if err != nil || string(content) != "figures" {
 			t.Errorf("content: %q, %v", content, err)

@@ -27,7 +27,7 @@ func Example() {
 	defer done()
 
 	ctx, c := context.Background(), client.NewLocal(handler)
-	use := toolgroups.Of("workspace")
+	use := toolgroups.SetOf("workspace")
 	if _, err := c.CreateRole(ctx, client.RoleRequest{Name: "reader", Use: &use}, false); err != nil {
 		log.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func FuzzClientResponse(f *testing.F) {
 	})
 }
 
-// wantErrorCode wants an error with a code for every status that is not a
+// wantErrorCode requires an error with a code for every status that is not a
 // success.
 func wantErrorCode(t *testing.T, err error, status int) {
 	t.Helper()

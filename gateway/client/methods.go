@@ -134,10 +134,36 @@ func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// ListTasks lists the tasks with a status (running, done, failed or cancelled), sorted
-// by creation time and without results. An empty status selects all.
+// ListTasks lists the tasks with a status (running, done, failed or cancelled), newest
+// first and without results. An empty status selects all.
 func (c *Client) ListTasks(ctx context.Context, status string) iter.Seq2[Task, error] {
-	return listAll[Task](ctx, c, apiPath("tasks"), url.Values{"status": {status}})
+	return c.QueryTasks(ctx, TaskQuery{Status: status})
+}
+
+// TaskQuery selects tasks.
+type TaskQuery struct {
+	Status string // running, done, failed or cancelled; "" for all
+	Limit  int    // lists the newest ones, at most so many; 0 for all
+	Agents bool   // lists the agents of each task with it
+}
+
+// QueryTasks lists the tasks that a query selects, newest first and without results.
+func (c *Client) QueryTasks(ctx context.Context, q TaskQuery) iter.Seq2[Task, error] {
+	query := url.Values{"status": {q.Status}, "agents": {""}}
+	if q.Agents {
+		query.Set("agents", "1")
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(min(q.Limit, wire.MaxPageItems)))
+	}
+	return func(yield func(Task, error) bool) {
+		n := 0
+		for t, err := range listAll[Task](ctx, c, apiPath("tasks"), query) {
+			if n++; !yield(t, err) || n == q.Limit {
+				return
+			}
+		}
+	}
 }
 
 // FindTask returns one task with its result.
@@ -175,7 +201,7 @@ func (c *Client) TaskEvents(ctx context.Context, task string, after uint64, foll
 				yield(e, fmt.Errorf("follow task %s: %w", task, err))
 				return
 			}
-			_, ended := e.Body.(journal.Result)
+			_, ended := e.Body.(journal.TaskEnded)
 			if !yield(e, nil) || ended {
 				return
 			}

@@ -2,7 +2,9 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -42,10 +44,14 @@ func newRPCError(code int64, message string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message}
 }
 
-// rpcError returns the JSON-RPC error for an outcome without a result, or nil.
-func (o outcome) rpcError(name string) *jsonrpc.Error {
+// rpcError returns the JSON-RPC error for an outcome without a result, or nil. It logs the
+// cause of an internal error.
+func (s *Server) rpcError(o outcome, name string) *jsonrpc.Error {
 	switch {
 	case o.err != nil:
+		if !errors.Is(o.err, errPanicked) && !errors.Is(o.err, context.Canceled) { // logged, or nobody reads it
+			s.log.Error("MCP call failed", "tool", textutil.Truncate(name, tool.MaxName), "error", o.err)
+		}
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
 	case o.result == nil:
 		return unknownTool(name)

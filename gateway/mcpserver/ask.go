@@ -17,9 +17,22 @@ import (
 // registered tool of the same name is not offered.
 const AskName = "ask_organization"
 
-const askDescription = `Run a task on the organization and wait for its result. A root agent plans the task, creates roles and spawns agents; none of them may call a tool that you may not call. It can take minutes. Cancelling the call cancels the task.`
+const askDescription = `Run a task on the organization and wait for its result. A root agent plans the task, creates roles and spawns agents; none of them may call a tool that you may not call. It can take minutes; the first message of progress names the task's id. Cancelling the call cancels the task. With an idempotencyKey the task goes on if the connection is lost, and the same call again waits for its result.`
 
-const askInput = `{"type":"object","properties":{"task":{"type":"string","minLength":1,"maxLength":100000,"description":"what to do, and what the result should contain"}},"required":["task"],"additionalProperties":false}`
+const askInput = `{"type":"object","properties":{` +
+	`"task":{"type":"string","minLength":1,"maxLength":100000,"description":"what to do, and what the result should contain"},` +
+	`"idempotencyKey":{"type":"string","minLength":1,"maxLength":200,"description":"a new text for each task; the same task with the same key is run once"},` +
+	`"taskId":{"type":"string","minLength":1,"maxLength":200,"description":"instead of task: the id of a task that you have started, to wait for its result"}},"additionalProperties":false}`
+
+// askArguments are the arguments of ask_organization.
+type askArguments struct {
+	Task   string `json:"task"`
+	Key    string `json:"idempotencyKey"`
+	TaskID string `json:"taskId"`
+}
+
+// detached reports whether the task goes on if the connection of the call is lost.
+func (a *askArguments) detached() bool { return a.Key != "" || a.TaskID != "" }
 
 // askDefinition returns the definition of ask_organization. It is built here
 // and not registered, because the tool is only for clients of MCP, never for
@@ -32,31 +45,52 @@ func askDefinition() tool.Definition {
 // now.
 func (s *Server) mayAskOrganization(sc *clientScope) bool { return s.toolListFor(sc).offersAsk }
 
-// ask runs a task on the organization and returns its result. The task's
-// permissions are bounded by those of the caller's role, also when the role
-// changes later (org.TaskSpec). The task is cancelled with the call. When
-// rolecall shuts down the task stays and can be resumed.
+// ask runs a task on the organization, or finds one that the caller has started, and
+// returns its result. The task's permissions are bounded by those of the caller's
+// role, also when the role changes later (org.TaskSpec). The task is cancelled with
+// the call. When rolecall shuts down the task stays and can be resumed.
 func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage) outcome {
 	if !s.mayAskOrganization(sc) {
 		return outcome{}
 	}
-	text, err := s.parseTask(args)
+	in, err := s.parseAsk(args)
 	if err != nil {
 		return failedCall(AskName, err)
 	}
-	id, err := s.rt.StartTask(ctx, org.TaskSpec{Text: text, Caller: sc.caller})
+	before := s.rt.JournalStore().LastSeq() // the events of a new task, and the end of a running one, come later
+	id, err := s.taskFor(ctx, sc, in)
 	if err != nil {
 		return failedCall(AskName, err)
 	}
 	if !s.mayAskOrganization(sc) { // the role changed before the task started
-		s.cancelTask(ctx, id, "the caller's role may no longer call ask_organization")
+		if in.TaskID == "" {
+			s.cancelTask(ctx, id, "the caller's role may no longer call ask_organization")
+		}
 		return outcome{}
 	}
-	return s.awaitTask(ctx, id)
+	tool.ReportProgress(ctx, tool.Progress{Done: 1, Message: fmt.Sprintf("task %s", id)})
+	o := s.awaitTask(ctx, id, before)
+	if ctx.Err() != nil && !(in.detached() && s.leaveTask(ctx, id)) {
+		s.cancelTask(ctx, id, "the call that started the task was cancelled")
+	}
+	return o
 }
 
-// parseTask validates the arguments and returns the task's text.
-func (s *Server) parseTask(args json.RawMessage) (string, error) {
+// taskFor starts a task, or returns the one that the caller has started with the same
+// key, or the one that the arguments name.
+func (s *Server) taskFor(ctx context.Context, sc *clientScope, in askArguments) (identity.TaskID, error) {
+	if in.TaskID == "" {
+		return s.rt.StartTask(ctx, org.TaskSpec{Text: in.Task, Caller: sc.caller, Key: in.Key})
+	}
+	task, ok := s.rt.Org().TaskByID(identity.TaskID(in.TaskID))
+	if !ok || !task.StartedBy(sc.caller) {
+		return "", errcode.New(errcode.TaskNotFound, "you have started no task %.200q", in.TaskID)
+	}
+	return task.ID, nil
+}
+
+// parseAsk validates the arguments.
+func (s *Server) parseAsk(args json.RawMessage) (in askArguments, err error) {
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
@@ -64,23 +98,29 @@ func (s *Server) parseTask(args json.RawMessage) (string, error) {
 	if err == nil && !valid {
 		err = s.askSchema.Validate(args)
 	}
-	var in struct {
-		Task string `json:"task"`
-	}
 	if err == nil {
 		err = json.Unmarshal(args, &in)
 	}
-	return in.Task, err
+	if err == nil && (in.Task == "") == (in.TaskID == "") {
+		err = errcode.New(errcode.InvalidArguments, "%s needs either task, the text of a new task, or taskId", AskName).With("field", "task")
+	}
+	if err == nil && in.TaskID != "" && in.Key != "" {
+		err = errcode.New(errcode.InvalidArguments, "%s takes idempotencyKey with task, not with taskId", AskName).With("field", "idempotencyKey")
+	}
+	return in, err
 }
 
-// awaitTask waits until a task ends, reports its progress and returns its
-// result.
-func (s *Server) awaitTask(ctx context.Context, id identity.TaskID) outcome {
+// awaitTask waits until a task ends, reports its progress after an event and
+// returns its result.
+func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64) outcome {
+	if t, ok := s.rt.Org().TaskByID(id); ok && t.Status != org.Running {
+		return s.endedTask(ctx, id)
+	}
 	streamCtx, cancel := s.config.Streaming(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.lifetime, cancel)()
-	done := 0.0
-	for e, err := range s.rt.WatchTask(streamCtx, id, 0) {
+	done := 1.0
+	for e, err := range s.rt.WatchTask(streamCtx, id, after) {
 		if err != nil {
 			break
 		}
@@ -91,12 +131,16 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID) outcome {
 	}
 	switch {
 	case ctx.Err() != nil:
-		s.cancelTask(ctx, id, "the call that started the task was cancelled")
 		return outcome{err: ctx.Err()}
 	case streamCtx.Err() != nil:
 		return failedCall(AskName, errcode.New(errcode.ToolUnavailable, "rolecall is shutting down; task %s continues when it is resumed", id).With("task", id))
 	}
-	task, err := s.rt.TaskRecord(ctx, id)
+	return s.endedTask(ctx, id)
+}
+
+// endedTask returns the result of a task that has ended.
+func (s *Server) endedTask(ctx context.Context, id identity.TaskID) outcome {
+	task, err := s.rt.WaitTask(ctx, id) // its end may be in memory and not on disk yet
 	if err != nil {
 		return failedCall(AskName, err)
 	}
@@ -138,8 +182,6 @@ func askFailure(err error) outcome {
 // arguments or results.
 func progressText(e journal.Event) string {
 	switch b := e.Body.(type) {
-	case journal.TaskStarted:
-		return fmt.Sprintf("task %s started", e.Task)
 	case journal.AgentSpawned:
 		return e.Role + " started"
 	case journal.AgentTerminated:
@@ -151,7 +193,7 @@ func progressText(e journal.Event) string {
 		return fmt.Sprintf("%s calls %s", e.Role, b.Tool)
 	case journal.ToolError:
 		return fmt.Sprintf("%s: %s failed: %s", e.Role, b.Tool, b.Code)
-	case journal.Failed:
+	case journal.TurnFailed:
 		return fmt.Sprintf("%s failed: %s", e.Role, b.Code)
 	}
 	return ""

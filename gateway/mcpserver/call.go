@@ -16,7 +16,7 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	if c.name == AskName {
 		return s.ask(ctx, sc, c.args)
 	}
-	snapshot := s.rt.Groups().Snapshot()
+	snapshot := s.rt.GroupManager().CurrentSnapshot()
 	if sc.endpoint.toolset != "" && !snapshot.InGroups(c.name, sc.endpoint.toolset) {
 		return outcome{}
 	}

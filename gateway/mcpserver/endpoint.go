@@ -120,7 +120,7 @@ func (s *Server) watch() {
 	tick := time.NewTicker(min(sweepInterval, s.config.SessionTimeout))
 	defer tick.Stop()
 	for {
-		changed := s.rt.Org().Changed()
+		changed := s.rt.Org().EpochChanged()
 		if !s.refreshAll() {
 			return
 		}
@@ -156,7 +156,7 @@ func (s *Server) refreshAll() bool {
 // refresh rebuilds the tool list of an endpoint, or closes the endpoint if its
 // role or group has been removed.
 func (s *Server) refresh(e *endpoint) {
-	role, ok := s.rt.Org().Role(e.role)
+	role, ok := s.rt.Org().RoleByID(e.role)
 	if !ok || role.Status != org.Active || e.toolset != "" && !s.roleHasGroup(role, e.toolset) {
 		s.closeEndpoint(e)
 		return

@@ -19,6 +19,8 @@ import (
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist/persisttest"
@@ -36,11 +38,11 @@ var operator = identity.ByOperator("operator")
 type modelFunc func(ctx context.Context, r model.Request) model.Answer
 
 // Generate implements model.Model.
-func (f modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (f modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		a := f(ctx, r)
 		if ctx.Err() != nil {
-			yield(model.Delta{}, ctx.Err())
+			yield(model.AnswerDelta{}, ctx.Err())
 			return
 		}
 		for _, item := range r.Items {
@@ -48,7 +50,7 @@ func (f modelFunc) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 				a.MessagesRead++
 			}
 		}
-		yield(model.Delta{Answer: &a}, nil)
+		yield(model.AnswerDelta{Answer: &a}, nil)
 	}
 }
 
@@ -117,8 +119,10 @@ type fixture struct {
 // fixtureConfig configures a fixture. The zero value has a model that ends its
 // turn at once.
 type fixtureConfig struct {
-	model  modelFunc
-	config mcpserver.Config
+	model     modelFunc
+	store     journal.Store // nil is a new one
+	config    mcpserver.Config
+	wrapStore func(journal.Store) journal.Store // wraps the store of the runtime; may be nil
 }
 
 // openFixture opens a fixture with the default configuration.
@@ -131,9 +135,15 @@ func (p fixtureConfig) open(t testing.TB) *fixture {
 			return model.Answer{Finish: model.FinishEnd, Text: "done"}
 		}
 	}
+	if p.store == nil {
+		p.store = persisttest.Open(t)
+	}
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	if p.wrapStore != nil {
+		p.store = p.wrapStore(p.store)
+	}
 	rt, err := runtime.New(runtime.Config{
-		Store: persisttest.Open(t), Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.FakeAuthn{},
+		Store: p.store, Groups: groups, Workspaces: t.TempDir(), Authn: gatewaytest.FakeAuthn{},
 		Model: func(string) (model.Model, error) { return p.model, nil },
 	})
 	if err != nil {
@@ -187,21 +197,21 @@ func (f *fixture) sender(r *http.Request) identity.Principal {
 	case user == "operator":
 		return operator
 	case ok:
-		return identity.ByCaller(identity.User(user), f.roles[role])
+		return identity.ByCaller(identity.UserName(user), f.roles[role])
 	}
 	return identity.Principal{}
 }
 
 func (f *fixture) register(t testing.TB, g toolgroups.Group) {
 	t.Helper()
-	if _, err := f.rt.Groups().RegisterGroup("tests", g); err != nil {
+	if _, err := grouptest.RegisterGroup(f.rt.GroupManager(), "tests", g); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (f *fixture) role(t testing.TB, name string, groups ...toolgroups.GroupID) {
 	t.Helper()
-	set := toolgroups.Of(groups...)
+	set := toolgroups.SetOf(groups...)
 	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: name, Prompt: "p", Use: &set})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +222,7 @@ func (f *fixture) role(t testing.TB, name string, groups ...toolgroups.GroupID) 
 // setGroups replaces the groups that a role uses.
 func (f *fixture) setGroups(t testing.TB, role string, groups ...toolgroups.GroupID) {
 	t.Helper()
-	set := toolgroups.Of(groups...)
+	set := toolgroups.SetOf(groups...)
 	if _, _, err := f.rt.UpdateRole(operator, f.roles[role], org.RoleSpec{Use: &set}, false); err != nil {
 		t.Fatal(err)
 	}

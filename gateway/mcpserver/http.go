@@ -122,7 +122,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (*request, bool) {
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
 		return nil, false
 	}
-	if err := strictjson.Check(buffer.Bytes(), nil); err != nil {
+	if err := strictjson.CheckKeys(buffer.Bytes(), nil); err != nil {
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body is malformed or ambiguous JSON: "+err.Error())
 		return nil, false
 	}
@@ -264,7 +264,7 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 	}
 	switch q.method {
 	case methodCancelled:
-		if !s.cancelCall(session, q.cancelID) {
+		if !s.cancelCall(session, q.cancelID) && !s.cancelLeftTask(r.Context(), session, q.cancelID) {
 			return false
 		}
 		w.WriteHeader(http.StatusAccepted)
@@ -309,7 +309,7 @@ func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *client
 
 // encodeOutcome returns the status and body of the response to a tool call.
 func (s *Server) encodeOutcome(o outcome, q *request, stateless bool) (status int, body []byte) {
-	if e := o.rpcError(q.name); e != nil {
+	if e := s.rpcError(o, q.name); e != nil {
 		if stateless && e.Code == jsonrpc.CodeInvalidParams {
 			return http.StatusBadRequest, encodeError(q.id, e)
 		}

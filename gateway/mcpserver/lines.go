@@ -134,7 +134,7 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 		l.writeError("", jsonrpc.CodeInvalidRequest, "batches are not supported on stdio")
 		return nil
 	}
-	if err := strictjson.Object(next.text, nil); err != nil {
+	if err := strictjson.CheckObject(next.text, nil); err != nil {
 		l.writeError("", jsonrpc.CodeParseError, "the message is malformed or ambiguous JSON: "+err.Error())
 		return nil
 	}

@@ -43,7 +43,7 @@ func (l *listing) builtFrom(offered []tool.Definition) bool {
 // toolset unless that is empty. Tool names are listed unchanged; tool.CheckName
 // has checked that the protocol allows them.
 func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition) *listing {
-	snapshot := s.rt.Groups().Snapshot()
+	snapshot := s.rt.GroupManager().CurrentSnapshot()
 	l := &listing{source: offered, tools: []*sdk.Tool{}}
 	for _, d := range offered {
 		within := toolset == "" || snapshot.InGroups(d.Name, toolset)

@@ -16,8 +16,8 @@ import (
 
 // prompts returns the prompts offered to the caller now, narrowed to the
 // endpoint's group.
-func (s *Server) prompts(sc *clientScope) []*toolgroups.Prompt {
-	return s.rt.Gate().Subject(sc.caller).Prompts(sc.endpoint.toolset)
+func (s *Server) prompts(sc *clientScope) []toolgroups.Prompt {
+	return s.rt.Gate().Subject(sc.caller).ListPrompts(sc.endpoint.toolset)
 }
 
 // withPromptCapability wraps next to declare the prompts capability in the
@@ -50,16 +50,16 @@ func (s *Server) listPrompts(sc *clientScope, req *sdk.ListPromptsRequest) (sdk.
 	}
 	result := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}, Cacheable: private}
 	for _, p := range s.prompts(sc) {
-		result.Prompts = append(result.Prompts, &sdk.Prompt{Name: p.Name, Description: p.Description, Arguments: promptArguments(p)})
+		result.Prompts = append(result.Prompts, &sdk.Prompt{Name: p.Name(), Description: p.Description(), Arguments: promptArguments(p)})
 	}
 	return result, nil
 }
 
-// promptArguments converts the declared parameters of a prompt to the
-// protocol's type.
-func promptArguments(p *toolgroups.Prompt) (list []*sdk.PromptArgument) {
-	if json.Unmarshal(p.Arguments.Manifest(), &list) != nil { // cannot happen: Manifest returns such a list
-		return nil
+// promptArguments converts the arguments of a prompt to the protocol's type.
+func promptArguments(p toolgroups.Prompt) []*sdk.PromptArgument {
+	list := []*sdk.PromptArgument{}
+	for _, a := range p.Arguments() {
+		list = append(list, &sdk.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
 	}
 	return list
 }
@@ -69,15 +69,15 @@ func promptArguments(p *toolgroups.Prompt) (list []*sdk.PromptArgument) {
 func (s *Server) getPrompt(sc *clientScope, req *sdk.GetPromptRequest) (sdk.Result, error) {
 	name := req.Params.Name
 	list := s.prompts(sc)
-	i := slices.IndexFunc(list, func(p *toolgroups.Prompt) bool { return p.Name == name })
+	i := slices.IndexFunc(list, func(p toolgroups.Prompt) bool { return p.Name() == name })
 	if i < 0 {
 		return nil, unknownPrompt(name)
 	}
-	messages, err := list[i].Messages(list[i].Arguments.Texts(req.Params.Arguments))
+	messages, err := list[i].Messages(req.Params.Arguments)
 	if err != nil {
 		return nil, newRPCError(jsonrpc.CodeInvalidParams, errcode.Message(err))
 	}
-	result := &sdk.GetPromptResult{Description: list[i].Description, Messages: []*sdk.PromptMessage{}}
+	result := &sdk.GetPromptResult{Description: list[i].Description(), Messages: []*sdk.PromptMessage{}}
 	for _, m := range messages {
 		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: &sdk.TextContent{Text: m.Text}})
 	}

@@ -9,21 +9,23 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/prompt"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/parameter"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // newPrompt returns a prompt whose second message is a template with these
 // arguments.
-func newPrompt(t testing.TB, name, text string, arguments ...parameter.Spec) *toolgroups.Prompt {
+func newPrompt(t testing.TB, name, text string, arguments ...parameter.Spec) toolgroups.Prompt {
 	t.Helper()
-	set, problems := parameter.Compile(parameter.Options{}, arguments, nil)
+	set, problems := parameter.CompileSet(parameter.Options{}, arguments, nil)
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	p, err := toolgroups.NewPrompt(name, "d", text, set, []toolgroups.Message{{Role: "assistant", Text: "You help."}, {Role: "user", Text: text}})
+	p, err := prompt.NewTemplate(name, "d", text, set, []toolgroups.PromptMessage{{Role: "assistant", Text: "You help."}, {Role: "user", Text: text}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +36,14 @@ func newPrompt(t testing.TB, name, text string, arguments ...parameter.Spec) *to
 // roles reader (travel) and other (home).
 func (f *fixture) registerPrompts(t testing.TB) {
 	t.Helper()
-	no, most := false, parameter.Literal{Text: "9", Kind: parameter.Number}
+	no, most := false, parameter.Literal{Text: "9", Kind: parameter.KindNumber}
 	trip := newPrompt(t, "trip", "To {{.city}}{{if .days}} for {{.days}} days{{end}}{{range .by}}, by {{.}}{{end}}: {{.end}}.",
 		parameter.Spec{Name: "city", Type: "string", Description: "Where to.", Allowed: []parameter.Literal{{Text: "Ulm"}, {Text: "5"}, {Text: `/\{\{\.days\}\}/`}}},
 		parameter.Spec{Name: "days", Type: "integer", Description: "How long.", Required: &no, Max: &most},
 		parameter.Spec{Name: "by", Type: "array", Description: "By where.", Required: &no, Items: &parameter.Spec{Name: "i", Type: "string", Description: "d"}},
 		parameter.Spec{Name: "end", Type: "string", Description: "d", Required: &no})
-	f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{trip, newPrompt(t, "a b", "Hello.")}})
-	f.register(t, toolgroups.Group{ID: "home", Prompts: []*toolgroups.Prompt{newPrompt(t, "rest", "Rest.")}})
+	f.register(t, toolgroups.Group{ID: "travel", Prompts: []toolgroups.Prompt{trip, newPrompt(t, "a b", "Hello.")}})
+	f.register(t, toolgroups.Group{ID: "home", Prompts: []toolgroups.Prompt{newPrompt(t, "rest", "Rest.")}})
 	f.role(t, "reader", "travel", "probe")
 	f.role(t, "other", "home")
 }
@@ -122,15 +124,15 @@ func TestPrompts_RevokedWithGroup(t *testing.T) {
 		check("without the group", "", nowhere)
 		f.setGroups(t, "reader", "travel")
 		check("with it again", "a b trip", hello)
-		f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "trip", "Go.")}})
+		f.register(t, toolgroups.Group{ID: "travel", Prompts: []toolgroups.Prompt{newPrompt(t, "trip", "Go.")}})
 		check("after a reload", "trip", nowhere)
-		f.register(t, toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}})
+		f.register(t, toolgroups.Group{ID: "travel", Prompts: []toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}})
 		check("after another reload", "a b", hello)
-		if err := f.rt.Groups().UnregisterGroup("tests", "travel"); err != nil {
+		if err := grouptest.UnregisterGroup(f.rt.GroupManager(), "tests", "travel"); err != nil {
 			t.Fatal(err)
 		}
 		check("when the group is gone", "", nowhere)
-		if _, err := f.rt.Groups().RegisterGroup("another owner", toolgroups.Group{ID: "travel", Prompts: []*toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}}); err != nil {
+		if _, err := grouptest.RegisterGroup(f.rt.GroupManager(), "another owner", toolgroups.Group{ID: "travel", Prompts: []toolgroups.Prompt{newPrompt(t, "a b", "Hello.")}}); err != nil {
 			t.Fatal(err)
 		}
 		check("when another owner has a group of this name", "", nowhere)
@@ -142,7 +144,7 @@ func TestPrompts_RevokedWithGroup(t *testing.T) {
 func TestPrompts_HiddenFromRoleRestrictedToServer(t *testing.T) {
 	f := openFixture(t)
 	f.registerPrompts(t)
-	all, server := toolgroups.All(), "far"
+	all, server := toolgroups.AllGroups(), "far"
 	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
@@ -212,16 +214,16 @@ func TestPrompts_ChecksArguments(t *testing.T) {
 // The total length of the messages is limited, too.
 func TestPrompts_LimitsTotalLength(t *testing.T) {
 	f := openFixture(t)
-	set, _ := parameter.Compile(parameter.Options{}, []parameter.Spec{{Name: "a", Type: "string", Description: "d"}}, nil)
-	many := make([]toolgroups.Message, 8)
+	set, _ := parameter.CompileSet(parameter.Options{}, []parameter.Spec{{Name: "a", Type: "string", Description: "d"}}, nil)
+	many := make([]toolgroups.PromptMessage, 8)
 	for i := range many {
-		many[i] = toolgroups.Message{Role: "user", Text: "{{.a}}"}
+		many[i] = toolgroups.PromptMessage{Role: "user", Text: "{{.a}}"}
 	}
-	p, err := toolgroups.NewPrompt("long", "", "", set, many)
+	p, err := prompt.NewTemplate("long", "", "", set, many)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.register(t, toolgroups.Group{ID: "long", Prompts: []*toolgroups.Prompt{p}})
+	f.register(t, toolgroups.Group{ID: "long", Prompts: []toolgroups.Prompt{p}})
 	f.role(t, "reader", "long")
 	session := f.connect(t, "ann@reader", "/mcp", "", nil)
 	if said := promptText(t, session, "long", map[string]string{"a": strings.Repeat("x", 600<<10)}); !strings.Contains(said, "are longer than") {

@@ -26,7 +26,7 @@ var (
 )
 
 // request is a message received over HTTP, as far as this package parses it.
-// The body has passed strictjson.Check, so the SDK parses it to the same
+// The body has passed strictjson.CheckKeys, so the SDK parses it to the same
 // values.
 type request struct {
 	body     []byte
@@ -51,7 +51,7 @@ type request struct {
 	sessionless  bool   // its version has sessions, but it is not part of one
 }
 
-// readRequest parses a body that has passed strictjson.Check.
+// readRequest parses a body that has passed strictjson.CheckKeys.
 func readRequest(body []byte) *request {
 	q := &request{body: body, simple: true}
 	doc := gjson.ParseBytes(body)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -47,10 +48,10 @@ func TestScope_OperatorMustNameRole(t *testing.T) {
 func TestScope_HidesGroupsWithoutTools(t *testing.T) {
 	f := openFixture(t)
 	one := must(t)(tool.New("only", "of the server", func(context.Context, noArgs) (string, error) { return "", nil }, nil))
-	if _, err := f.rt.Groups().RegisterGroup(toolgroups.Server("far"), toolgroups.Group{ID: "far", Tools: []tool.Tool{one}}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.rt.GroupManager(), toolgroups.ServerOwner("far"), toolgroups.Group{ID: "far", Tools: []tool.Tool{one}}); err != nil {
 		t.Fatal(err)
 	}
-	all, server := toolgroups.All(), "far"
+	all, server := toolgroups.AllGroups(), "far"
 	role, err := f.rt.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: operator}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)

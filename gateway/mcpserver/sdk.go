@@ -114,7 +114,7 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	} else {
 		o = s.runWithProgress(ctx, func(p tool.Progress) { s.notifyProgress(ctx, req.Session, token, p) }, run)
 	}
-	if e := o.rpcError(req.Params.Name); e != nil {
+	if e := s.rpcError(o, req.Params.Name); e != nil {
 		return nil, e
 	}
 	return sdkResult(o), nil

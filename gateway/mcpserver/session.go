@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,7 +20,14 @@ type session struct {
 	lastUsed    time.Time // when its last request began or ended
 	active      int       // requests in progress
 	ended       bool
-	calls       map[string]context.CancelFunc // cancels a call that the SDK does not know, by canonicalID
+	calls       map[string]*sessionCall // calls that the SDK does not know, by canonicalID
+	left        []leftTask              // tasks that go on after their calls were lost
+}
+
+// leftTask is a task whose call was lost.
+type leftTask struct {
+	call string // the id of the request, by canonicalID
+	task identity.TaskID
 }
 
 // maxSessions limits the sessions of all senders together.
@@ -33,7 +41,7 @@ func (s *Server) beginSession(sc *clientScope, ss *sdk.ServerSession, id string)
 	if s.lifetime.Err() != nil || s.endpoints[sc.endpoint.endpointKey] != sc.endpoint || !s.makeRoomForSession(sc.sender) {
 		return false
 	}
-	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: cond(sc.stdio, 1, 0), calls: map[string]context.CancelFunc{}}
+	s.sessions[id] = &session{clientScope: *sc, id: id, sdk: ss, lastUsed: time.Now(), active: cond(sc.stdio, 1, 0), calls: map[string]*sessionCall{}}
 	return true
 }
 
@@ -120,13 +128,67 @@ func (s *Server) beginCall(ctx context.Context, session *session, id string) (_ 
 		cancel()
 		return nil, nil, false
 	}
-	session.calls[id] = cancel
-	return ctx, func() {
+	call := &sessionCall{session: session, id: id, cancel: cancel}
+	session.calls[id] = call
+	return context.WithValue(ctx, callKey{}, call), func() {
 		s.mu.Lock()
-		delete(session.calls, id)
+		if session.calls[id] == call {
+			delete(session.calls, id)
+		}
 		s.mu.Unlock()
 		cancel()
 	}, true
+}
+
+// sessionCall is a call that was registered by beginCall. The context of the call has it
+// under callKey.
+type sessionCall struct {
+	session   *session
+	id        string // by canonicalID
+	cancel    context.CancelFunc
+	cancelled bool // by its client; guarded by Server.mu
+}
+
+type callKey struct{}
+
+// maxLeftTasks is the number of tasks that a session remembers after it lost their calls.
+const maxLeftTasks = 16
+
+// leaveTask lets the task of an ended call go on, unless the client has cancelled the
+// call; it reports which. It remembers the task for a while, because many clients close
+// the connection first and cancel the request then.
+func (s *Server) leaveTask(ctx context.Context, task identity.TaskID) bool {
+	call, ok := ctx.Value(callKey{}).(*sessionCall)
+	if !ok {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if call.cancelled {
+		return false
+	}
+	call.session.left = append(call.session.left, leftTask{call.id, task})
+	if n := len(call.session.left) - maxLeftTasks; n > 0 {
+		call.session.left = call.session.left[n:]
+	}
+	delete(call.session.calls, call.id) // a cancellation from now on is for the task
+	return true
+}
+
+// cancelLeftTask cancels the task of a call whose connection was lost. It reports false if
+// there is none with this id.
+func (s *Server) cancelLeftTask(ctx context.Context, session *session, id string) bool {
+	s.mu.Lock()
+	at := slices.IndexFunc(session.left, func(l leftTask) bool { return l.call == canonicalID(id) })
+	if at < 0 {
+		s.mu.Unlock()
+		return false
+	}
+	task := session.left[at].task
+	session.left = slices.Delete(session.left, at, at+1)
+	s.mu.Unlock()
+	s.cancelTask(ctx, task, "the call that started the task was cancelled")
+	return true
 }
 
 // cancelCall cancels a call registered by beginCall. It reports false if there
@@ -134,19 +196,20 @@ func (s *Server) beginCall(ctx context.Context, session *session, id string) (_ 
 func (s *Server) cancelCall(session *session, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cancel := session.calls[canonicalID(id)]
-	if cancel != nil {
-		cancel()
+	call := session.calls[canonicalID(id)]
+	if call != nil {
+		call.cancelled = true
+		call.cancel()
 	}
-	return cancel != nil
+	return call != nil
 }
 
 // closeSession ends a session at its client's request and cancels its calls.
 func (s *Server) closeSession(session *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, cancel := range session.calls {
-		cancel()
+	for _, call := range session.calls {
+		call.cancel()
 	}
 	s.endSession(session)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
-	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -25,13 +25,13 @@ func (f *fixture) declareTools(t *testing.T) {
 	loose := must(t)(tool.New("loose", "d", func(context.Context, map[string]any) (string, error) { return "x", nil },
 		&tool.Options{Input: json.RawMessage(`{"type":"object","properties":{"type":{"type":["null","array"],"items":{"type":["string","null"]}}}}`)}))
 	f.register(t, toolgroups.Group{ID: "flights/find", Tools: []tool.Tool{
-		gatewaytest.Declare(t, "s", "", nil, word),
-		gatewaytest.Declare(t, "rows", `[{"id":1,"id":2},"text",{"id":9007199254740993}]`, nil),
-		gatewaytest.Declare(t, "none", `[]`, nil), loose,
+		gatewaytest.NewDeclaredTool(t, "s", "", nil, word),
+		gatewaytest.NewDeclaredTool(t, "rows", `[{"id":1,"id":2},"text",{"id":9007199254740993}]`, nil),
+		gatewaytest.NewDeclaredTool(t, "none", `[]`, nil), loose,
 	}})
 	f.register(t, toolgroups.Group{ID: "flights/book", Tools: []tool.Tool{
-		gatewaytest.Declare(t, "claim", "", []string{"my_auth"}, parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}}}),
-		gatewaytest.Declare(t, "secret", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, word),
+		gatewaytest.NewDeclaredTool(t, "claim", "", []string{"my_auth"}, parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}}}),
+		gatewaytest.NewDeclaredTool(t, "secret", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, word),
 	}})
 	f.role(t, "flyer", "flights/find", "flights/book")
 }
@@ -171,7 +171,7 @@ func TestToolbox_CallsWithoutSession(t *testing.T) {
 	}
 }
 
-// wantTexts checks the texts of a result; "" wants the failure of an
+// wantTexts checks the texts of a result; "" requires the failure of an
 // unauthenticated call.
 func wantTexts(t *testing.T, body, want string) {
 	t.Helper()
@@ -208,7 +208,7 @@ func TestToolbox_SecureArgumentsNeedExtension(t *testing.T) {
 	if err := f.rt.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range f.rt.Store().FollowEvents(t.Context(), 0, false) {
+	for e, err := range f.rt.JournalStore().FollowEvents(t.Context(), 0, false) {
 		text, _ := json.Marshal(e)
 		if err != nil || strings.Contains(string(text), `"secureArguments`) {
 			t.Errorf("on record: %s, %v", text, err)

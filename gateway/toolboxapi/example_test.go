@@ -35,7 +35,7 @@ func Example() {
 	authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role), nil })
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/tool/{name}/invoke", func(w http.ResponseWriter, r *http.Request) {
-		admitted, err := authenticator.Admit(r, auth.AccessCaller)
+		admitted, err := authenticator.AdmitRequest(r, auth.AccessCaller)
 		if err != nil {
 			wire.WriteError(w, err)
 			return
@@ -72,10 +72,14 @@ func newGreetingRuntime() (*runtime.Runtime, identity.RoleID, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err := rt.RegisterGroup("demo", toolgroups.Group{ID: "greetings", Description: "Greetings.", Tools: []tool.Tool{greet}}); err != nil {
+	demo, err := rt.GroupManager().ClaimOwner("demo")
+	if err != nil {
 		return nil, "", err
 	}
-	use := toolgroups.Of("greetings")
+	if _, err := demo.RegisterGroup(toolgroups.Group{ID: "greetings", Description: "Greetings.", Tools: []tool.Tool{greet}}); err != nil {
+		return nil, "", err
+	}
+	use := toolgroups.SetOf("greetings")
 	by := tool.Call{ID: "create", By: auth.LocalOperator()}
 	role, err := rt.CreateRole(context.Background(), by, org.RoleSpec{Name: "greeter", Use: &use})
 	return rt, role.ID, err

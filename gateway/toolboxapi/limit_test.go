@@ -39,7 +39,7 @@ func addWaitingRole(t *testing.T, f *gatewaytest.Fixture) (role org.Role, began,
 func asUsers(t *testing.T, f *gatewaytest.Fixture, role identity.RoleID, server *mcpserver.Server) *gatewaytest.Fixture {
 	t.Helper()
 	authenticate := func(r *http.Request) (identity.Principal, error) {
-		return identity.ByCaller(identity.User(r.Header.Get("User")), role), nil
+		return identity.ByCaller(identity.UserName(r.Header.Get("User")), role), nil
 	}
 	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, MCP: server})
 	if err != nil {
@@ -52,7 +52,7 @@ func asUsers(t *testing.T, f *gatewaytest.Fixture, role identity.RoleID, server 
 func TestToolbox_LimitsConcurrentCalls(t *testing.T) {
 	for name, few := range map[string]bool{"without MCP": false, "with MCP": true} {
 		t.Run(name, func(t *testing.T) {
-			operator := gatewaytest.New(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
+			operator := gatewaytest.NewFixture(t, persisttest.Open(t), gatewaytest.ModelFunc(gatewaytest.TeamModel))
 			role, began, release := addWaitingRole(t, operator)
 			var server *mcpserver.Server
 			most := 64
@@ -69,22 +69,22 @@ func TestToolbox_LimitsConcurrentCalls(t *testing.T) {
 			answers := make(chan int, most)
 			for i := range most {
 				path := []string{"/api/tool/wait/invoke", "/roles/waiter/api/tool/wait/invoke"}[i%2]
-				go func() { answers <- f.Send(t, "POST "+path, `{}`, ann).Code }()
+				go func() { answers <- f.SendRequest(t, "POST "+path, `{}`, ann).Code }()
 				<-began
 			}
 			for _, path := range []string{"/api/tool/wait/invoke", "/roles/waiter/api/tool/wait/invoke", "/api/tool/nope/invoke"} {
-				if w := f.Send(t, "POST "+path, `{}`, ann); w.Code != http.StatusTooManyRequests || gjson.Get(w.Body.String(), "status").Str != "Too Many Requests" || !strings.Contains(gjson.Get(w.Body.String(), "error").Str, "at once") {
+				if w := f.SendRequest(t, "POST "+path, `{}`, ann); w.Code != http.StatusTooManyRequests || gjson.Get(w.Body.String(), "status").Str != "Too Many Requests" || !strings.Contains(gjson.Get(w.Body.String(), "error").Str, "at once") {
 					t.Errorf("over the limit at %s: %d %s", path, w.Code, w.Body)
 				}
 			}
 			list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-			if w := f.Send(t, "POST /mcp", list, ann); few && w.Code != http.StatusTooManyRequests {
+			if w := f.SendRequest(t, "POST /mcp", list, ann); few && w.Code != http.StatusTooManyRequests {
 				t.Errorf("over MCP: %d %s", w.Code, w.Body)
 			}
-			if w := f.Send(t, "POST /mcp", list, bob); few && w.Code != http.StatusOK {
+			if w := f.SendRequest(t, "POST /mcp", list, bob); few && w.Code != http.StatusOK {
 				t.Errorf("another caller over MCP: %d %s", w.Code, w.Body)
 			}
-			if w := f.Send(t, "POST /api/tool/nope/invoke", `{}`, bob); w.Code != http.StatusNotFound {
+			if w := f.SendRequest(t, "POST /api/tool/nope/invoke", `{}`, bob); w.Code != http.StatusNotFound {
 				t.Errorf("another caller: %d %s", w.Code, w.Body)
 			}
 			close(release)
@@ -93,7 +93,7 @@ func TestToolbox_LimitsConcurrentCalls(t *testing.T) {
 					t.Errorf("a call within the limit: %d", code)
 				}
 			}
-			if w := f.Send(t, "POST /api/tool/nope/invoke", `{}`, ann); w.Code != http.StatusNotFound {
+			if w := f.SendRequest(t, "POST /api/tool/nope/invoke", `{}`, ann); w.Code != http.StatusNotFound {
 				t.Errorf("after the calls have ended: %d %s", w.Code, w.Body)
 			}
 		})

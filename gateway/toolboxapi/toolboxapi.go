@@ -79,7 +79,7 @@ func New(config Config) (*API, error) {
 // Invoke runs a call through the gate. The path value name is the tool, the body
 // its arguments. Every result of the tool, also a failure, is answered with 200.
 func (a *API) Invoke(w http.ResponseWriter, r *http.Request) {
-	release, err := a.config.Limiter.Acquire(auth.Sender(r))
+	release, err := a.config.Limiter.Acquire(auth.SenderOf(r))
 	if err != nil {
 		a.respondError(w, r, err)
 		return
@@ -94,11 +94,11 @@ func (a *API) Invoke(w http.ResponseWriter, r *http.Request) {
 // scopeFor returns the scope of a request's sender.
 func (a *API) scopeFor(r *http.Request) (scope, error) {
 	rt := a.config.Runtime
-	by, role, err := mcpserver.ResolveCaller(rt.Org(), auth.Sender(r), r.PathValue("role"))
+	by, role, err := mcpserver.ResolveCaller(rt.Org(), auth.SenderOf(r), r.PathValue("role"))
 	if err != nil {
 		return scope{}, err
 	}
-	return scope{rt: rt, by: by, role: role, snapshot: rt.Groups().Snapshot()}, nil
+	return scope{rt: rt, by: by, role: role, snapshot: rt.GroupManager().CurrentSnapshot()}, nil
 }
 
 // scope is what one caller can access. It excludes tools with secure arguments,
@@ -228,7 +228,7 @@ func readArguments(r *http.Request) (json.RawMessage, error) {
 	if gjson.ParseBytes(body).Type == gjson.Null && json.Valid(body) {
 		return json.RawMessage(`{}`), nil
 	}
-	if err := strictjson.Object(body, nil); err != nil {
+	if err := strictjson.CheckObject(body, nil); err != nil {
 		return nil, errcode.New(errcode.InvalidArguments, "request body was invalid JSON: %v", err)
 	}
 	return body, nil

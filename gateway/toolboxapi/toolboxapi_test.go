@@ -18,10 +18,11 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/parameter"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
@@ -47,7 +48,7 @@ func newToolboxFixture(t *testing.T) (mine, operator *gatewaytest.Fixture) {
 	yes, no := true, false
 	word := parameter.Spec{Name: "a", Type: "string", Description: "d"}
 	claim := parameter.Spec{Name: "uid", Type: "string", Description: "d", Auth: []parameter.Claim{{Service: "my_auth", Field: "sub"}, {Service: "other-auth", Field: "sub"}}}
-	ready := gatewaytest.Declare(t, "ready_only", `[{"one":1}]`, nil).WithStates("ready")
+	ready := gatewaytest.NewDeclaredTool(t, "ready_only", `[{"one":1}]`, nil).WithStates("ready")
 	plain, err := tool.New("plain", "no declared tool", func(_ context.Context, in struct {
 		Words []string `json:"words" jsonschema:"the words"`
 		Times int      `json:"times,omitempty"`
@@ -58,25 +59,25 @@ func newToolboxFixture(t *testing.T) (mine, operator *gatewaytest.Fixture) {
 		t.Fatal(err)
 	}
 	f.AddGroup(t, "flights/find",
-		gatewaytest.Declare(t, "s", "", nil, word),
-		gatewaytest.Declare(t, "many", "", nil,
+		gatewaytest.NewDeclaredTool(t, "s", "", nil, word),
+		gatewaytest.NewDeclaredTool(t, "many", "", nil,
 			parameter.Spec{Name: "n", Type: "integer", Description: "d", Required: &yes},
-			parameter.Spec{Name: "f", Type: "float", Description: "d", Default: &parameter.Literal{Text: "1.5", Kind: parameter.Number}},
+			parameter.Spec{Name: "f", Type: "float", Description: "d", Default: &parameter.Literal{Text: "1.5", Kind: parameter.KindNumber}},
 			parameter.Spec{Name: "l", Type: "array", Description: "d", Required: &no, Items: &parameter.Spec{Name: "x", Type: "string", Description: "d"}},
 			parameter.Spec{Name: "m", Type: "map", Description: "d", Required: &no, ValueType: "integer"}),
-		gatewaytest.Declare(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
-		gatewaytest.Declare(t, "no_rows", `[]`, nil),
+		gatewaytest.NewDeclaredTool(t, "two_rows", `[{"id":1,"id":2},{"id":9007199254740993}]`, nil),
+		gatewaytest.NewDeclaredTool(t, "no_rows", `[]`, nil),
 	)
 	f.AddGroup(t, "flights/book",
-		gatewaytest.Declare(t, "auth_param", "", nil, claim),
-		gatewaytest.Declare(t, "auth_req", `[{"one":1}]`, []string{"my_auth", "other-auth"}),
-		gatewaytest.Declare(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
+		gatewaytest.NewDeclaredTool(t, "auth_param", "", nil, claim),
+		gatewaytest.NewDeclaredTool(t, "auth_req", `[{"one":1}]`, []string{"my_auth", "other-auth"}),
+		gatewaytest.NewDeclaredTool(t, "secure_p", "", nil, parameter.Spec{Name: "a", Type: "string", Description: "d", Secure: true}, parameter.Spec{Name: "b", Type: "string", Description: "d"}),
 		ready, plain,
 	)
-	f.AddGroup(t, "secret/all", gatewaytest.Declare(t, "secret_tool", `[{"one":1}]`, nil))
+	f.AddGroup(t, "secret/all", gatewaytest.NewDeclaredTool(t, "secret_tool", `[{"one":1}]`, nil))
 	role := f.AddRole(t, "flights", "flights/find", "flights/book")
 	f.AddRole(t, "secrets", "secret/all")
-	return f.AsCaller(t, role.ID), f
+	return f.WithCaller(t, role.ID), f
 }
 
 func TestToolbox_DescribesToolsets(t *testing.T) {
@@ -94,14 +95,14 @@ func TestToolbox_DescribesToolsets(t *testing.T) {
 		{mine, "/api/tool/s", "s"}, {mine, "/roles/flights/api/tool/s", "s"},
 		{operator, "/roles/flights/api/toolset", book + " " + find}, {operator, "/roles/secrets/api/toolset/", "secret_tool"}, {operator, "/roles/secrets/api/tool/secret_tool", "secret_tool"},
 	} {
-		status, body := test.h.Do(t, test.path, "")
+		status, body := test.h.SendText(t, test.path, "")
 		var names []string
 		gjson.Get(body, "tools").ForEach(func(name, _ gjson.Result) bool { names = append(names, name.Str); return true })
 		if got := strings.Join(names, " "); status != 200 || got != strings.Join(sortedFields(test.want), " ") || gjson.Get(body, "serverVersion").Str != "v0" {
 			t.Errorf("%s: %d %s, want %s", test.path, status, body, test.want)
 		}
 	}
-	_, body := mine.Do(t, "/api/toolset", "")
+	_, body := mine.SendText(t, "/api/toolset", "")
 	for name, want := range map[string]string{
 		"s":          `{"description":"s of the tests","parameters":[{"name":"a","type":"string","required":true,"description":"d","authServices":[]}],"authRequired":[]}`,
 		"many":       `{"description":"many of the tests","parameters":[{"name":"n","type":"integer","required":true,"description":"d","authServices":[]},{"name":"f","type":"float","required":false,"description":"d","authServices":[],"default":1.5},{"name":"l","type":"array","required":false,"description":"d","authServices":[],"items":{"name":"x","type":"string","required":true,"description":"d","authServices":[]}},{"name":"m","type":"object","required":false,"description":"d","authServices":[],"additionalProperties":{"type":"integer"}}],"authRequired":[]}`,
@@ -173,7 +174,7 @@ func TestToolbox_AnswersCalls(t *testing.T) {
 			if !strings.HasPrefix(path, "/") {
 				path = "/api/tool/" + path
 			}
-			w := test.h.Send(t, "POST "+path+"/invoke", test.body, test.header)
+			w := test.h.SendRequest(t, "POST "+path+"/invoke", test.body, test.header)
 			got := gjson.ParseBytes(w.Body.Bytes())
 			text := got.Get("result").Str
 			if w.Code != 200 {
@@ -194,7 +195,7 @@ func TestToolbox_TokensReachOnlyGate(t *testing.T) {
 	mine, _ := newToolboxFixture(t)
 	header := http.Header{"My_auth_token": {"good my_auth"}, "Other-Auth_token": {"good other-auth"}}
 	for _, name := range []string{"auth_req", "auth_param", "s", "plain"} {
-		if w := mine.Send(t, "POST /api/tool/"+name+"/invoke", `{"a":"x","words":[]}`, header); w.Code != 200 {
+		if w := mine.SendRequest(t, "POST /api/tool/"+name+"/invoke", `{"a":"x","words":[]}`, header); w.Code != 200 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
@@ -222,17 +223,17 @@ func sortedFields(words string) []string {
 // toolsets of other owners from those that do not exist.
 func TestToolbox_HidesToolsetsWithoutTools(t *testing.T) {
 	mine, f := newToolboxFixture(t)
-	all, server := toolgroups.All(), "far"
-	if _, err := f.Runtime.RegisterGroup(toolgroups.Server("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.Declare(t, "only", `[]`, nil)}}); err != nil {
+	all, server := toolgroups.AllGroups(), "far"
+	if _, err := grouptest.RegisterGroup(f.Runtime.GroupManager(), toolgroups.ServerOwner("far"), toolgroups.Group{ID: "far", Description: "d", Tools: []tool.Tool{gatewaytest.NewDeclaredTool(t, "only", `[]`, nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	role, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByOperator("test")}, org.RoleSpec{Name: "restricted", Prompt: "p", Use: &all, Server: &server})
 	if err != nil {
 		t.Fatal(err)
 	}
-	restricted := mine.AsCaller(t, role.ID)
+	restricted := mine.WithCaller(t, role.ID)
 	for _, form := range []string{"GET /api/toolset/%s", "GET /roles/restricted/api/toolset/%s"} {
-		if status, body := restricted.Do(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
+		if status, body := restricted.SendText(t, strings.ReplaceAll(form, "%s", "far"), ""); status != 200 || !gjson.Get(body, "tools.only").Exists() {
 			t.Errorf("its own toolset: %d %s", status, body)
 		}
 		for _, group := range []string{"flights/find", "secret/all"} {
@@ -247,10 +248,10 @@ func TestToolbox_HidesToolsetsWithoutTools(t *testing.T) {
 // no other role's tools, and is returned unchanged.
 func TestToolbox_NaughtyStrings(t *testing.T) {
 	mine, _ := newToolboxFixture(t)
-	for i, s := range short.Sample(t, 300, append(corpus.NaughtyStrings(), corpus.Paths()...)) {
+	for i, s := range short.SampleList(t, 300, append(corpus.NaughtyStrings(), corpus.TraversalPaths()...)) {
 		name := strings.ReplaceAll(url.PathEscape(s), ".", "%2E")
 		for _, path := range []string{"GET /api/tool/" + name, "GET /api/toolset/" + name, "GET /roles/" + name + "/api/toolset", "POST /api/tool/" + name + "/invoke"} {
-			w := mine.Send(t, path, `{}`, nil)
+			w := mine.SendRequest(t, path, `{}`, nil)
 			if w.Code < 300 && s != "" && !strings.Contains(" s many no_rows two_rows ", " "+s+" ") || w.Code >= 500 || w.Code >= 400 && !json.Valid(w.Body.Bytes()) || strings.Contains(w.Body.String(), "secret_tool") {
 				t.Errorf("%s: %d %s", path, w.Code, w.Body)
 			}
@@ -258,11 +259,11 @@ func TestToolbox_NaughtyStrings(t *testing.T) {
 		if i%5 != 0 || !utf8.ValidString(s) { // only a fifth is used as argument and token
 			continue
 		}
-		w := mine.Send(t, "POST /api/tool/s/invoke", asJSON(t, map[string]string{"a": s}), nil)
+		w := mine.SendRequest(t, "POST /api/tool/s/invoke", asJSON(t, map[string]string{"a": s}), nil)
 		if got := gjson.Get(gjson.Get(w.Body.String(), "result").Str, "0.row.0").Str; w.Code != 200 || got != s {
 			t.Errorf("%q came back as %q: %d %s", s, got, w.Code, w.Body)
 		}
-		if w := mine.Send(t, "POST /api/tool/auth_req/invoke", `{}`, http.Header{"My_auth_token": {s}}); w.Code != 401 || !json.Valid(w.Body.Bytes()) {
+		if w := mine.SendRequest(t, "POST /api/tool/auth_req/invoke", `{}`, http.Header{"My_auth_token": {s}}); w.Code != 401 || !json.Valid(w.Body.Bytes()) {
 			t.Errorf("token %q: %d %s", s, w.Code, w.Body)
 		}
 	}

@@ -16,12 +16,12 @@ import (
 // not restrict, and an empty set allows nothing. A caller that names neither
 // Role nor Agent asks about its own role.
 type Question struct {
-	Role   string          `json:"role,omitempty"`  // id or exact name
-	Agent  string          `json:"agent,omitempty"` // id or role name
-	Tool   string          `json:"tool,omitempty"`
-	State  string          `json:"state,omitempty"`
-	Groups *toolgroups.Set `json:"group,omitempty"`
-	Who    string          `json:"who,omitempty"` // a tool's name
+	Role   string               `json:"role,omitempty"`  // id or exact name
+	Agent  string               `json:"agent,omitempty"` // id or role name
+	Tool   string               `json:"tool,omitempty"`
+	State  string               `json:"state,omitempty"`
+	Groups *toolgroups.GroupSet `json:"group,omitempty"`
+	Who    string               `json:"who,omitempty"` // a tool's name
 }
 
 // Verdict is the gate's decision with its reason.

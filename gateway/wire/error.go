@@ -92,11 +92,13 @@ var statuses = map[errcode.Code]int{
 	errcode.ContextExceeded:     http.StatusUnprocessableEntity,
 
 	errcode.RateLimited:    http.StatusTooManyRequests,
+	errcode.LimitExceeded:  http.StatusTooManyRequests,
 	errcode.BudgetExceeded: http.StatusTooManyRequests,
 
 	errcode.Internal:        http.StatusInternalServerError,
 	errcode.LLMCallFailed:   http.StatusBadGateway,
 	errcode.ToolUnavailable: http.StatusServiceUnavailable,
+	errcode.StorageLow:      http.StatusServiceUnavailable,
 	errcode.ToolTimeout:     http.StatusGatewayTimeout,
 	errcode.RequestTimeout:  http.StatusGatewayTimeout,
 }

@@ -16,16 +16,16 @@ type Role struct {
 // RoleRequest describes a new role or changes to a role. Absent fields get the
 // defaults of org.CreateRole, or stay unchanged.
 type RoleRequest struct {
-	Name   string          `json:"name,omitempty"`
-	Prompt string          `json:"rolePrompt,omitempty"`
-	Model  string          `json:"llmServiceId,omitempty"`
-	Use    *toolgroups.Set `json:"toolGroups,omitempty"`
-	Grant  *toolgroups.Set `json:"grant,omitempty"`
-	Limits org.Limits      `json:"limits,omitzero"`
+	Name   string               `json:"name,omitempty"`
+	Prompt string               `json:"rolePrompt,omitempty"`
+	Model  string               `json:"llmServiceId,omitempty"`
+	Use    *toolgroups.GroupSet `json:"toolGroups,omitempty"`
+	Grant  *toolgroups.GroupSet `json:"grant,omitempty"`
+	Limits org.AgentLimits      `json:"limits,omitzero"`
 }
 
 // RoleChange is a changed role and the effect of the change on its agents.
 type RoleChange struct {
-	Role Role     `json:"role"`
-	Diff org.Diff `json:"diff"`
+	Role Role               `json:"role"`
+	Diff org.PermissionDiff `json:"diff"`
 }

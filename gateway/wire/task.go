@@ -10,20 +10,22 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Task is a task. Lists contain neither Result nor Usage.
+// Task is a task. Lists contain neither Result nor Usage, and Agents only if they are
+// requested.
 type Task struct {
-	ID        identity.TaskID  `json:"id"`
-	Text      string           `json:"text"`
-	Status    org.TaskStatus   `json:"status"`
-	Caller    string           `json:"caller"`
-	Agent     identity.AgentID `json:"agent"`  // the task's root agent
-	Groups    toolgroups.Set   `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
-	State     string           `json:"state,omitempty"`
-	Workspace string           `json:"workspace,omitempty"`
-	ReadOnly  bool             `json:"readOnly,omitempty"`
-	Result    json.RawMessage  `json:"result,omitempty"`
-	Error     *org.TaskError   `json:"error,omitempty"`
-	CreatedAt time.Time        `json:"createdAt"`
-	EndedAt   time.Time        `json:"endedAt,omitzero"`
-	Usage     model.Usage      `json:"usage,omitzero"` // of all models so far
+	ID        identity.TaskID     `json:"id"`
+	Text      string              `json:"text"`
+	Status    org.TaskStatus      `json:"status"`
+	Caller    string              `json:"caller"`
+	Agent     identity.AgentID    `json:"agent"`  // the task's root agent
+	Groups    toolgroups.GroupSet `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
+	State     string              `json:"state,omitempty"`
+	Workspace string              `json:"workspace,omitempty"`
+	ReadOnly  bool                `json:"readOnly,omitempty"`
+	Result    json.RawMessage     `json:"result,omitempty"`
+	Error     *org.TaskError      `json:"error,omitempty"`
+	CreatedAt time.Time           `json:"createdAt"`
+	EndedAt   time.Time           `json:"endedAt,omitzero"`
+	Usage     model.TokenUsage    `json:"usage,omitzero"`   // of all models so far
+	Agents    []Agent             `json:"agents,omitempty"` // oldest first, including terminated ones
 }

@@ -10,15 +10,15 @@ import (
 
 // Tool is a registered tool, or one in quarantine.
 type Tool struct {
-	Name        string             `json:"name"`
-	Group       toolgroups.GroupID `json:"group"` // the group that owns it
-	Owner       toolgroups.Owner   `json:"owner"`
-	Effect      string             `json:"effect"`
-	Description string             `json:"description"`
-	Input       json.RawMessage    `json:"inputSchema,omitzero"`       // absent if the tool is only in quarantine
-	State       string             `json:"state,omitempty"`            // workflow state after a successful call
-	States      []string           `json:"availableInStates,omitzero"` // absent: available in every state
-	Auth        *tool.Auth         `json:"auth,omitempty"`             // the auth services whose tokens a call needs; absent: none
+	Name        string                `json:"name"`
+	Group       toolgroups.GroupID    `json:"group"` // the group that owns it
+	Owner       toolgroups.GroupOwner `json:"owner"`
+	Effect      string                `json:"effect"`
+	Description string                `json:"description"`
+	Input       json.RawMessage       `json:"inputSchema,omitzero"`       // absent if the tool is only in quarantine
+	State       string                `json:"state,omitempty"`            // workflow state after a successful call
+	States      []string              `json:"availableInStates,omitzero"` // absent: available in every state
+	Auth        *tool.Auth            `json:"auth,omitempty"`             // the auth services whose tokens a call needs; absent: none
 
 	*QuarantineEntry // a pending definition under this name, or nil; only shown to the operator
 }
@@ -27,16 +27,16 @@ type Tool struct {
 // the operator's acceptance. Until then no role has the tool, not even one that
 // uses all groups.
 type QuarantineEntry struct {
-	Quarantined bool         `json:"quarantined"` // true until it is accepted
-	Digest      string       `json:"digest"`      // of Offered; Accept must repeat it
-	Offered     modules.Pin  `json:"offered"`
-	Accepted    *modules.Pin `json:"accepted,omitempty"` // the definition accepted before under this name; absent for a new tool
+	Quarantined bool             `json:"quarantined"` // true until it is accepted
+	Digest      string           `json:"digest"`      // of Offered; Accept must repeat it
+	Offered     modules.ToolPin  `json:"offered"`
+	Accepted    *modules.ToolPin `json:"accepted,omitempty"` // the definition accepted before under this name; absent for a new tool
 }
 
 // QuarantinedTool is a tool in quarantine, as listed by the API.
 type QuarantinedTool struct {
-	Name  string           `json:"name"`
-	Owner toolgroups.Owner `json:"owner"`
+	Name  string                `json:"name"`
+	Owner toolgroups.GroupOwner `json:"owner"`
 	QuarantineEntry
 }
 

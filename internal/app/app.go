@@ -5,19 +5,18 @@
 //	a, err := app.Open(app.Options{Data: ".rolecall"})
 //	if err != nil { … }
 //	defer a.Close()
-//	err = a.Configure(ctx, cfg)
-//	id, err := a.Start(ctx, org.TaskSpec{Text: "…"}, nil)
+//	err = a.ApplyConfig(ctx, cfg)
+//	id, err := a.StartTask(ctx, org.TaskSpec{Text: "…"}, nil)
 //
 // The command line (cmd) is its user. The package prints to Options.Console only, and
 // reads no flags or terminals.
 //
 // # Changing the configuration
 //
-// Configure and WatchConfig replace the configuration while agents work. A change has
+// ApplyConfig and WatchConfig replace the configuration while agents work. A change has
 // two phases. The first, prepare, provisions new modules, constructs models and auth
 // services and collects every problem; nothing of it is visible, and discard releases
-// it. The second, install, makes the change active in numbered steps. Until its last
-// step no role has more permissions than the old or the new configuration gives it.
+// it. The second, install, makes the change active: groups and roles in one commit.
 package app
 
 import (
@@ -35,10 +34,13 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/builtin/sandbox"
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/clock"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/modules"
@@ -53,12 +55,13 @@ import (
 // Options configure Open.
 type Options struct {
 	Data  string                      // data directory; created if missing
+	Look  bool                        // opens the existing data file for reading: nothing can be committed
 	Files []string                    // configuration files and folders that WatchConfig watches
 	Env   func(string) (string, bool) // looks up variables of the configuration; nil finds none
 
-	Launcher *sandbox.Launcher // runs programs in the sandbox; nil runs none
-	Kinds    []modules.Kind    // module kinds in addition to those that ship
-	Version  string            // reported over HTTP and MCP
+	Launcher *sandbox.Launcher    // runs programs in the sandbox; nil runs none
+	Kinds    []modules.ModuleKind // module kinds in addition to those that ship
+	Version  string               // reported over HTTP and MCP
 
 	Console io.Writer          // receives notes to the operator and console_print; nil discards them
 	Human   func() model.Model // constructs the model of type human; nil rejects that type
@@ -89,19 +92,20 @@ func (o Options) withDefaults() Options {
 type App struct {
 	Runtime *runtime.Runtime
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
-	Tokens  *auth.Tokens      // no token is valid until a configuration lists it
+	Tokens  *auth.TokenStore  // no token is valid until a configuration lists it
 
 	options Options
 	store   *persist.Store
 	groups  *toolgroups.Manager
+	owner   *toolgroups.Owner // of the groups that the configuration defines
 
 	metrics  *metrics.Metrics
 	registry *prometheus.Registry // holds the metrics
 
-	kinds    modules.Registry
+	kinds    modules.KindRegistry
 	loader   *modules.Loader
-	pins     *modules.Pins // accepted tool definitions of MCP servers
-	readOnly bool          // MCP servers are not connected
+	pins     *modules.PinStore // accepted tool definitions of MCP servers
+	readOnly bool              // MCP servers are not connected
 
 	pools    toolbox.Pools // database connections of sources
 	services authServices  // verifies the tokens of callers
@@ -110,10 +114,12 @@ type App struct {
 	models     atomic.Pointer[modelSet]
 	human      model.Model // nil until a configuration has one
 	recordings *recordings
+	secrets    atomic.Pointer[redact.Redactor] // of the active configuration
 
-	configMu sync.Mutex               // serializes changes of the configuration; guards the two fields below and toolsets
+	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below and toolsets
 	current  *config.Config           // the active configuration; nil before the first
 	running  map[string]config.Module // modules in service, as they were last loaded
+	lost     map[org.LostGroup]bool   // reported by reportLostGroups
 
 	limits       liveLimits    // of programs and requests
 	pollInterval time.Duration // of WatchConfig; 0 is a second
@@ -123,7 +129,11 @@ type App struct {
 // configuration is active yet, and no task is resumed. It returns errcode.Conflict
 // if another process has the directory open.
 func Open(o Options) (*App, error) {
-	store, err := persist.Open(o.Data)
+	open := persist.Open
+	if o.Look {
+		open = persist.OpenReadOnly
+	}
+	store, err := open(o.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +144,9 @@ func Open(o Options) (*App, error) {
 		running: map[string]config.Module{}, toolsets: toolsets{},
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 	}
+	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
-	a.services.log = o.Warn
+	a.services.log, a.services.expiry = o.Warn, clock.NewForward(time.Now)
 	for _, step := range []func() error{a.openRuntime, a.openServers, a.openModules} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, a.Close())
@@ -145,7 +156,10 @@ func Open(o Options) (*App, error) {
 }
 
 func (a *App) openRuntime() (err error) {
-	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Load: func() metrics.Load { return metrics.Load(a.Runtime.Load()) }})
+	if a.owner, err = a.groups.ClaimOwner(toolgroups.Config); err != nil {
+		return err
+	}
+	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
 	if err != nil {
 		return err
 	}
@@ -154,12 +168,13 @@ func (a *App) openRuntime() (err error) {
 		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
 		Observe: a.metrics.ObserveEvent, Authn: &a.services,
+		Redact: func(args []byte) []byte { return a.secrets.Load().RedactJSON(args) },
 	})
 	return err
 }
 
 func (a *App) openServers() (err error) {
-	a.Tokens, err = auth.NewTokens(auth.TokensConfig{Role: a.Runtime.Org().FindRole})
+	a.Tokens, err = auth.NewTokenStore(auth.TokenStoreConfig{Role: a.Runtime.Org().RoleByID})
 	if err != nil {
 		return err
 	}
@@ -168,7 +183,7 @@ func (a *App) openServers() (err error) {
 }
 
 func (a *App) openModules() error {
-	a.loader, a.pins = modules.NewLoader(a.Runtime), modules.NewPins(a.Runtime.OwnerStore())
+	a.loader, a.pins = modules.NewLoader(a.groups), modules.NewPinStore(a.Runtime.OwnerStore())
 	a.loader.Log = a.options.Log
 	tools := builtin.Options{Launcher: a.options.Launcher, Commands: a.limits.commands, Network: a.limits.requests}
 	return errors.Join(builtin.RegisterGroups(a.groups, a.Runtime.ToolHost(), tools), a.registerModuleKinds())
@@ -186,7 +201,7 @@ func (a *App) Handler() (http.Handler, error) {
 
 // registerModuleKinds registers the module kinds that ship and those of Options.
 func (a *App) registerModuleKinds() error {
-	ours := []modules.Kind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
+	ours := []modules.ModuleKind{{Name: textstats.Kind, New: textstats.New}, a.chrome()}
 	for _, k := range append(ours, a.options.Kinds...) {
 		if err := a.kinds.RegisterKind(k); err != nil {
 			return err
@@ -219,8 +234,8 @@ func (a *App) Close() error {
 func (a *App) model(name string) (model.Model, error) { return a.models.Load().find(name) }
 
 // moduleHost returns the services that the module of this name gets from the process.
-func (a *App) moduleHost(name string) modules.Host {
-	return modules.Host{
+func (a *App) moduleHost(name string) modules.ModuleHost {
+	return modules.ModuleHost{
 		Log:     a.options.Log.With("module", name),
 		Store:   a.Runtime.OwnerStore(),
 		Changed: func() { a.loader.NotifyChanged(name) },
@@ -233,33 +248,42 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 	s := runtime.OrgConfig{
 		RootPrompt: cfg.Organization.RootPrompt,
 		Default:    groupSet(cfg.Organization.DefaultToolGroups),
+		Grant:      groupSet(cfg.Organization.Grant),
 		Rounds:     cfg.Organization.Limits.Rounds,
 		Storage:    storageLimits(cfg.Organization.Limits),
-		Budget:     runtime.Budget{Tokens: cfg.Organization.Budget.Tokens, Cost: model.Money(cfg.Organization.Budget.Cost)},
+		Limits:     taskLimits(cfg.Organization.Limits),
+		Budget:     runtime.TaskBudget{Tokens: cfg.Organization.Budget.Tokens, Cost: model.Money(cfg.Organization.Budget.Cost)},
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Prompt: r.Prompt, Model: r.Model,
-			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.Limits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
-			Pattern: org.Pattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server,
+			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.AgentLimits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
+			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server,
 		})
 	}
 	return s
 }
 
-func storageLimits(l config.OrganizationLimits) runtime.Storage {
-	return runtime.Storage{WorkspaceBytes: l.WorkspaceBytes, WorkspaceFiles: l.WorkspaceFiles, ArtifactBytes: l.ArtifactBytes}
+func taskLimits(l config.OrganizationLimits) runtime.Limits {
+	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls}
+}
+
+func storageLimits(l config.OrganizationLimits) runtime.StorageLimits {
+	return runtime.StorageLimits{
+		WorkspaceBytes: l.WorkspaceBytes, WorkspaceFiles: l.WorkspaceFiles, ArtifactBytes: l.ArtifactBytes,
+		DiskReserve: l.DiskReserve, RecordedPerTask: l.RecordedPerTask, RecordedPerCaller: l.RecordedPerCaller, Recorded: l.Recorded,
+	}
 }
 
 // groupSet converts a configured list of groups. It returns nil if the field is not
 // set, which means a default and not the empty set.
-func groupSet(g config.Groups) *toolgroups.Set {
+func groupSet(g config.Groups) *toolgroups.GroupSet {
 	if !g.Given {
 		return nil
 	}
-	set := toolgroups.All()
+	set := toolgroups.AllGroups()
 	if !g.All {
-		set = toolgroups.OfNames(g.IDs...)
+		set = toolgroups.SetOfNames(g.IDs...)
 	}
 	return &set
 }

@@ -7,17 +7,21 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/internal/clock"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/oidc"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // authServices holds the active auth services by name. The zero value accepts no
 // token. It is safe for concurrent use.
 type authServices struct {
 	active atomic.Pointer[map[string]authService]
-	log    *slog.Logger // nil discards
+	log    *slog.Logger   // nil discards
+	expiry *clock.Forward // of all services, also after a reload; nil is one of each
 }
 
 // authService is an auth service with the fingerprint of its declaration.
@@ -27,20 +31,20 @@ type authService struct {
 	unreachable *atomic.Bool // whether the last request to its issuer failed
 }
 
-// VerifyToken implements gate.Authn. The verification stays valid as long as the same
+// VerifyToken implements gate.TokenVerifier. The verification stays valid as long as the same
 // service is active.
-func (s *authServices) VerifyToken(ctx context.Context, name, token string) (gate.Verified, error) {
+func (s *authServices) VerifyToken(ctx context.Context, name, token string) (gate.VerifiedToken, error) {
 	found, ok := s.byName()[name]
 	if !ok {
-		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
+		return gate.VerifiedToken{}, errcode.New(errcode.Unauthenticated, "verify a token: there is no auth service %q", name)
 	}
 	claims, err := found.Service.Verify(ctx, token)
 	s.logVerify(found, err)
 	if err != nil {
-		return gate.Verified{}, err
+		return gate.VerifiedToken{}, err
 	}
 	active := func() bool { return s.byName()[name].Service == found.Service }
-	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), StillValid: active}, nil
+	return gate.VerifiedToken{Claims: json.RawMessage(claims), Scopes: claims.Scopes(), StillValid: active}, nil
 }
 
 // logVerify logs why a token was rejected, which its bearer is not told, and once that
@@ -72,7 +76,7 @@ func (s *authServices) byName() map[string]authService {
 
 // prepare constructs the services of a configuration, without activating them. A
 // service whose declaration has not changed is reused, with its cached keys.
-func (s *authServices) prepare(cfg *config.Config) (next map[string]authService, faults []*config.Error) {
+func (s *authServices) prepare(cfg *config.Config) (next map[string]authService, faults []*yamldoc.Error) {
 	next, now := map[string]authService{}, s.byName()
 	for _, a := range cfg.AuthServices {
 		if old, ok := now[a.Name]; ok && old.fingerprint == a.Fingerprint {
@@ -84,10 +88,10 @@ func (s *authServices) prepare(cfg *config.Config) (next map[string]authService,
 		}
 		made, err := oidc.New(oidc.Config{
 			Name: a.Name, Issuer: a.Issuer, Audience: a.Audience, Scopes: a.Scopes,
-			Introspection: introspection(a.Introspection),
+			Introspection: introspection(a.Introspection), Expiry: s.expiry,
 		})
 		if err != nil {
-			faults = append(faults, cfg.Fault(a.Pos, "authService", errcode.Message(err), ""))
+			faults = append(faults, cfg.ErrorAt(a.Pos, "authService", faultText(err), ""))
 			continue
 		}
 		next[a.Name] = authService{made, a.Fingerprint, new(atomic.Bool)}
@@ -95,7 +99,7 @@ func (s *authServices) prepare(cfg *config.Config) (next map[string]authService,
 	return next, faults
 }
 
-func introspection(i *config.Introspection) *oidc.Introspection {
+func introspection(i *toolboxfile.Introspection) *oidc.Introspection {
 	if i == nil {
 		return nil
 	}

@@ -12,8 +12,9 @@ import (
 
 // chrome returns the module kind that provides a browser. Its pages may reach the
 // same hosts as the tool http_request.
-func (a *App) chrome() modules.Kind {
-	return modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{
+func (a *App) chrome() modules.ModuleKind {
+	return modules.ModuleKind{Name: chrome.Kind, New: chrome.New(chrome.Deps{
+		Launcher:  a.options.Launcher,
 		Policy:    func() chrome.Policy { return browserPolicy(a.limits.requests()) },
 		Hosts:     a.Runtime.ToolHost(),
 		Artifacts: images{a.Runtime.ToolHost()},

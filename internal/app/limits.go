@@ -3,18 +3,39 @@ package app
 import (
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/builtin/sandbox"
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
 // liveLimits holds the limits of programs and HTTP requests, which tools read at each
-// call. The zero liveLimits allows no request.
+// call, and of connections. The zero liveLimits allows no request.
 type liveLimits struct {
 	mu      sync.RWMutex // guards the fields below; set holds it while the roles change
 	command config.Command
 	network builtin.NetworkPolicy
+
+	connections atomic.Pointer[gateway.ConnectionLimits] // nil is the default; read without mu
+}
+
+// connectionLimits returns the current limits of TCP connections.
+func (b *liveLimits) connectionLimits() gateway.ConnectionLimits {
+	if l := b.connections.Load(); l != nil {
+		return *l
+	}
+	return gateway.ConnectionLimits{}
+}
+
+// setConnections applies the limits of TCP connections.
+func (b *liveLimits) setConnections(cfg *config.Config) {
+	limits := cfg.Organization.Limits
+	b.connections.Store(&gateway.ConnectionLimits{
+		Total: int(limits.Connections), PerAddress: int(limits.ConnectionsPerAddress), TrustedProxies: cfg.Gateway.TrustedProxies,
+	})
 }
 
 // commands returns the current limits of programs.
@@ -23,7 +44,7 @@ func (b *liveLimits) commands() builtin.CommandConfig {
 	defer b.mu.RUnlock()
 	return builtin.CommandConfig{
 		Unsandboxed: b.command.Open, Readable: b.command.Readable, Env: b.command.Env,
-		Limits: sandbox.Limits(b.command.Limits),
+		Limits: sandbox.JobLimits(b.command.Limits),
 	}
 }
 
@@ -39,7 +60,7 @@ func (b *liveLimits) requests() builtin.NetworkPolicy {
 // the limits of another. If the limits stay the same, no reader blocks.
 func (b *liveLimits) set(cfg *config.Config, change func() error) error {
 	command, network := cfg.Command, networkPolicy(cfg.Network)
-	command.Pos = config.Pos{}
+	command.Pos = yamldoc.Pos{}
 	b.mu.RLock()
 	same := reflect.DeepEqual(command, b.command) && reflect.DeepEqual(network, b.network)
 	b.mu.RUnlock()

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/config"
 )
 
 // DefaultAddress is where ListenHTTP listens when neither its caller nor the
@@ -41,12 +41,12 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.CountRefused}
 	l := &HTTPListener{Handler: check.Wrap(handler)}
 	address = cmp.Or(address, section.Address, DefaultAddress)
-	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0); err != nil {
+	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0, a.limits.connectionLimits); err != nil {
 		return nil, err
 	}
 	hasOperator := slices.ContainsFunc(section.Tokens, func(t config.Token) bool { return t.Operator })
 	if l.Loopback() && !hasOperator {
-		l.Token = a.Tokens.Startup()
+		l.Token = a.Tokens.StartupToken()
 	}
 	return l, nil
 }

@@ -17,7 +17,7 @@ import (
 // An unreachable database is logged as a warning with its cause before the first call, and
 // once however often it is tried.
 func TestConfigure_LogsUnreachableDatabaseOnce(t *testing.T) {
-	db, f := dbtest.Postgres(t), newFixture(t)
+	db, f := dbtest.NewPostgres(t), newFixture(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -31,11 +31,11 @@ func TestConfigure_LogsUnreachableDatabaseOnce(t *testing.T) {
 		docs = append(docs, strings.Replace(postgresSource(at, 1), "name: pg", "name: "+name, 1),
 			"{kind: tool, name: ask_"+name+", type: postgres-sql, source: "+name+", description: d, statement: SELECT 1}")
 	}
-	if err := f.Configure(t.Context(), f.read(docs...), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(docs...), nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		f.pools.Ping(t.Context())
+		f.pools.PingServers(t.Context())
 		for _, name := range []string{"ask_wrong", "ask_unreachable"} {
 			if code, text := f.invoke(t.Context(), name, `{}`); code != string(errcode.ToolUnavailable) {
 				t.Errorf("%s: %s %s", name, code, text)
@@ -56,15 +56,15 @@ func TestConfigure_LogsUnreachableDatabaseOnce(t *testing.T) {
 // The debug log has the reason why a token is rejected, and an unreachable issuer is
 // logged once as a warning. The token itself is never logged.
 func TestAuthServices_LogRejectedTokens(t *testing.T) {
-	f, idp, closed := newFixture(t), oidctest.New(t), httptest.NewServer(http.NotFoundHandler())
+	f, idp, closed := newFixture(t), oidctest.NewIssuer(t), httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	service := func(name, issuer string) string {
 		return "{kind: authService, name: " + name + ", type: generic, audience: orders, authorizationServer: '" + issuer + "'}"
 	}
-	if err := f.Configure(t.Context(), f.read(readerOfAll, service("reachable", idp.URL), service("closed", closed.URL)), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(readerOfAll, service("reachable", idp.URL), service("closed", closed.URL)), nil); err != nil {
 		t.Fatal(err)
 	}
-	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"others","exp":99999999999}`, idp.URL))
+	token := idp.SignToken(fmt.Sprintf(`{"iss":%q,"aud":"others","exp":99999999999}`, idp.URL))
 	verify := func() {
 		for _, name := range []string{"reachable", "closed", "unknown", "reachable", "closed"} {
 			if _, err := f.services.VerifyToken(t.Context(), name, token); err == nil {

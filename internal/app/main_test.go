@@ -14,8 +14,8 @@ import (
 var launcher *sandbox.Launcher
 
 func TestMain(m *testing.M) {
-	launcher = sandbox.Enter(builtin.Programs())
-	os.Exit(dbtest.Main(m))
+	launcher = sandbox.Enter(builtin.SandboxPrograms())
+	os.Exit(dbtest.RunTests(m))
 }
 
 // syncBuffer is a buffer that is safe for concurrent use.

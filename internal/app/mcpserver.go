@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 )
@@ -33,7 +33,7 @@ func ModulesOf(cfg *config.Config) []config.Module {
 // serverSettings encodes the declaration of a server without its position, for
 // comparison. The result contains secrets and must not be logged.
 func serverSettings(s config.MCPServer) json.RawMessage {
-	s.Pos = config.Pos{}
+	s.Pos = yamldoc.Pos{}
 	text, _ := json.Marshal(struct { // texts always marshal
 		config.MCPServer
 		Env, Headers map[string]string
@@ -41,7 +41,7 @@ func serverSettings(s config.MCPServer) json.RawMessage {
 	return text
 }
 
-func revealSecrets(secrets map[string]config.Secret) map[string]string {
+func revealSecrets(secrets map[string]yamldoc.Secret) map[string]string {
 	out := make(map[string]string, len(secrets))
 	for name, value := range secrets {
 		out[name] = string(value)
@@ -50,18 +50,18 @@ func revealSecrets(secrets map[string]config.Secret) map[string]string {
 }
 
 // newServerModule constructs the module of an MCP server without connecting it.
-func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Module, *yamldoc.Error) {
 	at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
 	if at < 0 {
-		return nil, cfg.Fault(m.TypePos, "type", "is not a module type", "write kind: "+kindServer)
+		return nil, cfg.ErrorAt(m.TypePos, "type", "is not a module type", "write kind: "+kindServer)
 	}
 	if slices.ContainsFunc(cfg.Modules, func(other config.Module) bool { return other.Name == m.Name }) {
-		return nil, cfg.Fault(m.Pos, "name", "module "+strconv.Quote(m.Name)+" has the same name", "choose another")
+		return nil, cfg.ErrorAt(m.Pos, "name", "module "+strconv.Quote(m.Name)+" has the same name", "choose another")
 	}
 	s := cfg.MCPServers[at]
 	program, err := serverCommand(s)
 	if err != nil {
-		return nil, cfg.Fault(m.Pos, kindServer, err.Error(), "")
+		return nil, cfg.ErrorAt(m.Pos, kindServer, err.Error(), "")
 	}
 	made, err := mcpclient.New(mcpclient.Config{
 		Name: s.Name, Description: s.Description, Command: program,
@@ -70,7 +70,7 @@ func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Modu
 		NoConnect: a.readOnly, Host: a.moduleHost(s.Name), Pins: a.pins, NameTaken: a.nameTaken(s.Name),
 	})
 	if err != nil {
-		return nil, cfg.Fault(m.Pos, kindServer, errcode.Message(err), "")
+		return nil, cfg.ErrorAt(m.Pos, kindServer, faultText(err), "")
 	}
 	return made, nil
 }
@@ -90,7 +90,7 @@ func serverCommand(s config.MCPServer) (c mcpclient.Command, err error) {
 	return c, err
 }
 
-func environ(env map[string]config.Secret) []string {
+func environ(env map[string]yamldoc.Secret) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, name+"="+string(env[name]))
@@ -103,7 +103,7 @@ func environ(env map[string]config.Secret) []string {
 func (a *App) nameTaken(module string) func(string) bool {
 	owner := modules.OwnerOf(module)
 	return func(name string) bool {
-		handle, ok := a.groups.Snapshot().LookupTool(name)
+		handle, ok := a.groups.CurrentSnapshot().LookupTool(name)
 		return ok && handle.Owner != owner
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/model"
 )
 
 // missingKeys returns a note for each model in use that has no API key. A missing key
 // is not an error: a fallback may answer, or the model may never be called.
 func (m *modelSet) missingKeys(cfg *config.Config) (notes []string) {
-	for _, d := range cfg.Used() {
+	for _, d := range cfg.UsedModels() {
 		if d.KeyFrom == "" || d.Key != "" {
 			continue
 		}
@@ -45,13 +45,13 @@ func modelUsers(cfg *config.Config, name string) (users []string) {
 
 // partialFallback adds to a model's errors which fallbacks have no API key.
 type partialFallback struct {
-	model.Wrapper
+	model.WindowWrapper
 	note string
 }
 
 // Generate implements modep.Model.
-func (p partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (p partialFallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		for delta, err := range p.Model.Generate(ctx, r) {
 			if !yield(delta, p.addNote(err)) {
 				return

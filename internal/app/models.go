@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
 	"github.com/rolecall/rolecall/model/gemini"
@@ -71,11 +72,11 @@ For a language model, replace type and file with
 // newModelSet constructs the models of a configuration and reuses those whose
 // declaration has not changed. A model without its API key only fails the requests to
 // it.
-func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*config.Error) {
+func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*yamldoc.Error) {
 	m := &modelSet{byName: map[string]model.Model{}, errors: map[string]error{}, single: map[string]declaredModel{}, defaultName: cfg.Organization.Model}
-	var faults []*config.Error
+	var faults []*yamldoc.Error
 	for _, d := range cfg.Models {
-		if isFileModel(d) && d.Source == nil { // config.Load has reported it
+		if isFileModel(d) && d.Source == nil { // config.LoadFiles has reported it
 			continue
 		}
 		if d.KeyFrom != "" && d.Key == "" {
@@ -84,7 +85,7 @@ func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*config.Error) {
 		}
 		one, err := a.reuseModel(d)
 		if err != nil {
-			faults = append(faults, cfg.Fault(d.Pos, "file", errcode.Message(err), ""))
+			faults = append(faults, cfg.ErrorAt(d.Pos, "file", faultText(err), ""))
 			continue
 		}
 		m.single[d.Name] = one
@@ -95,13 +96,13 @@ func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*config.Error) {
 		}
 	}
 	m.notes = m.missingKeys(cfg)
-	m.countsTokens = slices.ContainsFunc(cfg.Used(), func(d config.Model) bool { return !isFileModel(d) && d.Type != "human" })
+	m.countsTokens = slices.ContainsFunc(cfg.UsedModels(), func(d config.Model) bool { return !isFileModel(d) && d.Type != "human" })
 	return m, faults
 }
 
 // reuseModel returns the active model with the same declaration, or constructs one.
 func (a *App) reuseModel(d config.Model) (declaredModel, error) {
-	d.Pos = config.Pos{}
+	d.Pos = yamldoc.Pos{}
 	if old, ok := a.models.Load().single[d.Name]; ok && reflect.DeepEqual(old.decl, d) {
 		return old, nil
 	}
@@ -124,7 +125,7 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	}
 	return retry.New(modelClient(d), retry.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
-		Prices: model.Prices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
+		Prices: model.TokenPrices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
 	}), nil
 }
 
@@ -175,7 +176,7 @@ func (a *App) withFallbacks(d config.Model, single map[string]declaredModel) mod
 		found = retry.NewChain(a.options.Log, list[0], list[1:]...)
 	}
 	if len(missing) > 0 {
-		found = partialFallback{model.Wrapper{Model: found}, "not used, no API key: " + strings.Join(missing, ", ")}
+		found = partialFallback{model.WindowWrapper{Model: found}, "not used, no API key: " + strings.Join(missing, ", ")}
 	}
 	return found
 }

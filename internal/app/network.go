@@ -2,7 +2,7 @@ package app
 
 import (
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
 )
 
 // networkPolicy returns the network policy of a configuration. A field that is not set

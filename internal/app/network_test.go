@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rolecall/rolecall/builtin"
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
 )
 
 func TestNetworkPolicy_KeepsDefaults(t *testing.T) {

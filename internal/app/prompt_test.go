@@ -4,30 +4,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // prompts lists the prompts that a caller in a role can get, with their texts.
 func (f *fixture) prompts(name string) string {
 	f.t.Helper()
-	role, ok := f.Runtime.Org().RoleNamed(name)
+	role, ok := f.Runtime.Org().RoleByName(name)
 	if !ok {
 		return "no role " + name
 	}
-	return f.promptTexts(f.Runtime.Gate().Subject(identity.ByCaller("ann", role.ID)).Prompts(""))
+	return f.promptTexts(f.Runtime.Gate().Subject(identity.ByCaller("ann", role.ID)).ListPrompts(""))
 }
 
-func (f *fixture) promptTexts(prompts []*toolgroups.Prompt) string {
+func (f *fixture) promptTexts(prompts []toolgroups.Prompt) string {
 	f.t.Helper()
 	var list []string
 	for _, p := range prompts {
 		messages, err := p.Messages(nil)
 		if err != nil || len(messages) != 1 {
-			f.t.Fatalf("%s: %v, %v", p.Name, messages, err)
+			f.t.Fatalf("%s: %v, %v", p.Name(), messages, err)
 		}
-		list = append(list, p.Name+"="+messages[0].Text)
+		list = append(list, p.Name()+"="+messages[0].Text)
 	}
 	return strings.Join(list, " ")
 }
@@ -43,7 +44,7 @@ const (
 // A change adds and removes prompts, and only roles that have the group get them.
 func TestReconfigure_ReplacesPrompts(t *testing.T) {
 	f := newFixture(t)
-	if err := f.Configure(t.Context(), f.read(promptedReader, promptedOther, promptP, promptQ, groupG), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(promptedReader, promptedOther, promptP, promptQ, groupG), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -69,38 +70,9 @@ func TestReconfigure_ReplacesPrompts(t *testing.T) {
 	}
 }
 
-// During a change a group has the prompts that it has in both configurations.
-func TestRestrictToolsets_KeepsCommonPrompts(t *testing.T) {
-	f := newFixture(t)
-	first := f.read(promptedReader, promptP, promptQ, "{kind: group, name: g, prompts: [p, q]}")
-	if err := f.Configure(t.Context(), first, nil); err != nil {
-		t.Fatal(err)
-	}
-	for text, want := range map[string]string{
-		groupG + "\n---\n" + promptP: "p=P",
-		"{kind: group, name: g, prompts: [p, q]}\n---\n" + promptQ + "\n---\n" + // p has changed
-			strings.Replace(promptP, "content: P", "content: New", 1): "q=Q",
-		"{kind: group, name: g, prompts: [r]}\n---\n{kind: prompt, name: r}": "",
-		"{kind: toolset, name: other}":                                       "",
-	} {
-		if err := f.restrictToolsets(toolsetsOf(f.read(text))); err != nil {
-			t.Fatal(err)
-		}
-		if got := f.prompts("reader"); got != want {
-			t.Errorf("during the change to %s: %q, want %q", text, got, want)
-		}
-		if err := f.expandToolsets(toolsetsOf(first)); err != nil {
-			t.Fatal(err)
-		}
-		if got := f.prompts("reader"); got != "p=P q=Q" {
-			t.Errorf("after expanding: %q", got)
-		}
-	}
-}
-
 // A prompt that could not be read is in no toolset.
 func TestToolsetsOf_SkipsInvalidPrompts(t *testing.T) {
-	cfg, err := config.Read([]config.File{{Path: "org.yaml", Data: []byte(groupG + "\n---\n{kind: prompt, name: p, messages: [{content: '{{.a}}'}]}")}}, nil)
+	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(groupG + "\n---\n{kind: prompt, name: p, messages: [{content: '{{.a}}'}]}")}}, nil)
 	if err == nil {
 		t.Fatal("the configuration was not rejected")
 	}

@@ -5,19 +5,22 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // configChange is a prepared configuration: everything that it needs exists, and
@@ -27,38 +30,40 @@ type configChange struct {
 	orgConfig runtime.OrgConfig
 	models    *modelSet
 	tokens    []auth.Token
-	staged    []stagedModule // new and changed modules, in the order of the configuration
-	removed   []string       // modules in service that the configuration no longer has
-	stale     []string       // modules in service whose replacement failed to start
+	staged    []stagedModule          // new and changed modules, in the order of the configuration
+	removed   []string                // modules in service that the configuration no longer has
+	unloads   []*modules.StagedModule // of removed
+	stale     []string                // modules in service whose replacement failed to start
 
 	toolsets toolsets
+	bound    toolsets // toolsets as registered
 	services map[string]authService
 
-	problems      []*config.Error // mistakes in the files; any of them rejects the change
-	moduleErrors  []*config.Error // modules that are declared correctly and failed to start
-	failedModules []string        // their names
+	problems      []*yamldoc.Error // mistakes in the files; any of them rejects the change
+	moduleErrors  []*yamldoc.Error // modules that are declared correctly and failed to start
+	failedModules []string         // their names
 }
 
 // stagedModule is a provisioned module that is not in service yet.
 type stagedModule struct {
 	config.Module
-	ready     *modules.Staged
+	ready     *modules.StagedModule
 	reload    bool // it replaces a module in service
 	installed bool // it is in service
 }
 
-// Configure applies a configuration, completely or not at all. loaded is the error of
+// ApplyConfig applies a configuration, completely or not at all. loaded is the error of
 // loading it, so that all problems are reported together.
-func (a *App) Configure(ctx context.Context, cfg *config.Config, loaded error) error {
+func (a *App) ApplyConfig(ctx context.Context, cfg *config.Config, loaded error) error {
 	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg))
 }
 
 // restoreConfig applies the recorded configuration of a task, without its tokens. Of its
-// roles it only creates those that no longer exist: an existing role may have lost
-// permissions since, which must not come back.
-func (a *App) restoreConfig(ctx context.Context, cfg *config.Config) error {
+// roles it only creates those that never existed: a role may have lost permissions since,
+// which must not come back. With revive, roles that were deleted since become active again.
+func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool) error {
 	s := orgConfig(cfg)
-	s.KeepRoles = true
+	s.KeepRoles, s.ReviveRoles = true, revive
 	return a.applyConfig(ctx, cfg, nil, s)
 }
 
@@ -68,7 +73,7 @@ func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error,
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
 	ch := a.prepare(ctx, cfg, s)
-	if err := config.Join(loaded, append(ch.moduleErrors, ch.problems...)...); err != nil {
+	if err := yamldoc.JoinErrors(loaded, append(ch.moduleErrors, ch.problems...)...); err != nil {
 		return errors.Join(err, a.discard(ctx, ch))
 	}
 	_, err := a.install(ctx, ch)
@@ -84,12 +89,9 @@ func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []st
 	ch := a.prepare(ctx, cfg, orgConfig(cfg))
 	ch.problems = append(ch.problems, a.checkStaleModules(ch)...)
 	if len(ch.problems) == 0 {
-		if err := a.Runtime.CheckConfig(ch.orgConfig); err != nil {
-			return nil, errors.Join(err, a.discard(ctx, ch))
-		}
 		return a.install(ctx, ch)
 	}
-	return nil, errors.Join(config.Join(nil, append(ch.moduleErrors, ch.problems...)...), a.discard(ctx, ch))
+	return nil, errors.Join(yamldoc.JoinErrors(nil, append(ch.moduleErrors, ch.problems...)...), a.discard(ctx, ch))
 }
 
 // prepare is the first phase of a change: it provisions modules, constructs models,
@@ -98,7 +100,7 @@ func (a *App) reconfigure(ctx context.Context, cfg *config.Config) (summary []st
 func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConfig) *configChange {
 	ch := &configChange{cfg: cfg, orgConfig: s}
 	a.stage(ctx, ch)
-	var faults []*config.Error
+	var faults []*yamldoc.Error
 	ch.models, faults = a.newModelSet(cfg)
 	ch.problems = append(ch.problems, a.prepareDeclared(ch)...)
 	ch.problems = append(ch.problems, a.checkGroupIDs(ch)...)
@@ -109,7 +111,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	}
 	var err error
 	if ch.tokens, err = gatewayTokens(cfg); err != nil {
-		ch.problems = append(ch.problems, cfg.Fault(cfg.Gateway.Pos, "tokens", err.Error(), ""))
+		ch.problems = append(ch.problems, cfg.ErrorAt(cfg.Gateway.Pos, "tokens", err.Error(), ""))
 	}
 	return ch
 }
@@ -127,7 +129,7 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 	for n, m := range made {
 		if errs[n] != nil {
 			ch.failedModules = append(ch.failedModules, m.Name)
-			ch.moduleErrors = append(ch.moduleErrors, ch.cfg.Fault(m.Pos, "module", errorReason(errs[n]), stderrTail(errs[n])))
+			ch.moduleErrors = append(ch.moduleErrors, ch.cfg.ErrorAt(m.Pos, "module", errorReason(errs[n]), stderrTail(errs[n])))
 			if m.reload {
 				ch.stale = append(ch.stale, m.Name)
 			}
@@ -187,7 +189,7 @@ func errorReason(err error) string {
 }
 
 // newModule constructs a module without provisioning it.
-func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
+func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *yamldoc.Error) {
 	switch m.Type {
 	case kindServer:
 		return a.newServerModule(cfg, m)
@@ -195,13 +197,22 @@ func (a *App) newModule(cfg *config.Config, m config.Module) (modules.Module, *c
 		return a.newSourceModule(cfg, m)
 	}
 	if !slices.Contains(a.kinds.ListKinds(), m.Type) {
-		return nil, cfg.Fault(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.ListKinds(), ", "))
+		return nil, cfg.ErrorAt(m.TypePos, "type", "this build has no module type "+strconv.Quote(m.Type), "it has "+strings.Join(a.kinds.ListKinds(), ", "))
 	}
-	made, err := a.kinds.New(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: a.moduleHost(m.Name)})
+	made, err := a.kinds.NewModule(m.Type, modules.Config{Name: m.Name, Settings: m.Settings, Host: a.moduleHost(m.Name)})
 	if err != nil {
-		return nil, cfg.Fault(m.Pos, "module", errcode.Message(err), "")
+		return nil, cfg.ErrorAt(m.Pos, "module", faultText(err), "")
 	}
 	return made, nil
+}
+
+// faultText returns the text of a fault of the configuration. Whoever reads it is the
+// operator, so an error without a code is shown and not hidden.
+func faultText(err error) string {
+	if errcode.CodeOf(err) == errcode.Internal {
+		return err.Error()
+	}
+	return errcode.Message(err)
 }
 
 // discard releases what prepare made ready.
@@ -210,48 +221,46 @@ func (a *App) discard(ctx context.Context, ch *configChange) error {
 	for _, m := range ch.staged {
 		errs = append(errs, m.ready.Discard(ctx))
 	}
+	for _, s := range ch.unloads {
+		errs = append(errs, s.Discard(ctx))
+	}
 	return errors.Join(append(errs, ch.models.closeExcept(a.models.Load()))...)
 }
 
 // install is the second phase of a change: it makes a prepared configuration active.
-// Toolsets, modules and roles change one after another while agents work. The order of
-// the steps ensures that no role has, at any moment, more permissions than the old or
-// the new configuration gives it:
+// Groups, toolsets, roles and the limits of programs and requests change together, in one
+// commit and one change of the registry. If that fails, nothing has changed. Around it
+// nothing is found that only one of the two configurations has: models of both can be
+// found by name, and an auth service that changes accepts no token.
 //
-//  1. restrict: toolsets keep what they have in both configurations, auth services that
-//     change accept no token, and tools that move to another source leave their old
-//     group. If that fails it is undone, and the change is rejected.
-//  2. The models of both configurations can be found by name.
-//  3. New and changed modules go into service (installModules). A module that cannot
-//     replace its predecessor is left out, and the predecessor is unloaded if roles
-//     would gain its groups (unloadStale).
-//  4. Roles, and the limits of programs and requests, change together. If that fails,
-//     roles and limits stay as they were. Steps 1 to 3 are not undone: tools may be
-//     missing, and no role has gained any.
-//  5. expand: toolsets and auth services become those of the new configuration. Then
-//     tokens are replaced, and models of the old configuration are no longer found.
-//  6. Replaced and removed modules are drained and closed, unused models after
-//     modelGracePeriod.
-//
-// A call in progress in a replaced module delays none of these steps for longer than
+// A call in progress in a replaced module delays none of this for longer than
 // drainTimeout. summary is nil if nothing was changed.
 func (a *App) install(ctx context.Context, ch *configChange) (summary []string, err error) {
-	if err := a.restrict(ch); err != nil {
+	if err := a.stageUnloads(ctx, ch); err != nil {
 		return nil, errors.Join(err, a.discard(ctx, ch))
 	}
-	old := a.models.Load()
-	a.models.Store(ch.models.union(old))
-	errs := a.installModules(ctx, ch)
-	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.Configure(ch.orgConfig) }); err != nil {
-		errs = append(errs, fmt.Errorf("roles and limits are unchanged: %w", err))
-		return ch.summary(), errors.Join(append(errs, a.drainReplaced(ctx, ch, nil)...)...)
+	models, services := a.models.Load(), a.services.byName()
+	a.models.Store(ch.models.union(models))
+	a.services.intersect(ch.services)
+	ch.orgConfig.Groups = func(tx *toolgroups.Tx) error { return a.registerGroups(tx, ch) }
+	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.ApplyConfig(ch.orgConfig) }); err != nil {
+		a.models.Store(models)
+		a.services.replace(services)
+		return nil, errors.Join(ch.groupError(err), a.discard(ctx, ch))
 	}
-	errs = append(errs, a.expand(ch), a.Tokens.Replace(ch.tokens))
+	a.limits.setConnections(ch.cfg)
+	errs := a.activateModules(ch)
+	a.toolsets = ch.bound
+	a.reportLostGroups()
+	a.services.replace(ch.services)
+	a.bindTokens(ch)
+	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens))
 	a.models.Store(ch.models)
 	a.recordings.addSecrets(modelKeys(ch.cfg))
+	a.secrets.Store(redact.New(configSecrets(ch.cfg)...))
 	a.current = ch.cfg
-	errs = append(errs, a.drainReplaced(ctx, ch, ch.removed)...)
-	old.drain(ch.models)
+	errs = append(errs, a.drainReplaced(ctx, ch)...)
+	models.drain(ch.models)
 	return ch.summary(), errors.Join(errs...)
 }
 
@@ -293,7 +302,7 @@ func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 			groups, servers = append(groups, string(toolbox.GroupID(one.Name))), append(servers, toolbox.ModuleName(one.Name))
 		}
 	}
-	s := a.groups.Snapshot()
+	s := a.groups.CurrentSnapshot()
 	for _, id := range s.GroupIDs() {
 		if !leaves[s.GroupOwner(id)] {
 			groups = append(groups, string(id))
@@ -309,7 +318,7 @@ func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 
 // checkGroupIDs returns a problem for each group id that will not be registered. At
 // runtime such an id is only dangling; in a configuration it is a mistake.
-func (a *App) checkGroupIDs(ch *configChange) (faults []*config.Error) {
+func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	known, _ := a.knownGroups(ch)
 	for id := range ch.toolsets {
 		known = append(known, string(id))
@@ -320,12 +329,13 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*config.Error) {
 			switch {
 			case slices.Contains(known, id):
 			case slices.Contains(ch.failedModules, module):
-				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
+				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
 			default:
-				faults = append(faults, ch.cfg.Fault(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), config.Suggest(id, known))))
+				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), yamldoc.SuggestName(id, known))))
 			}
 		}
 	}
+	check("grant", ch.cfg.Organization.Grant)
 	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
 	for _, r := range ch.cfg.Roles {
 		check("toolGroups", r.ToolGroups)
@@ -337,10 +347,10 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*config.Error) {
 // toolHint returns what to write instead when the name of a tool is used as a group id;
 // "" if there is no such tool.
 func (a *App) toolHint(cfg *config.Config, name string) string {
-	if slices.ContainsFunc(cfg.Tools, func(t config.DeclaredTool) bool { return t.Name == name }) {
+	if slices.ContainsFunc(cfg.Tools, func(t toolboxfile.DeclaredTool) bool { return t.Name == name }) {
 		return "it is a tool: list it in a document of kind: toolset, and name that"
 	}
-	if handle, ok := a.groups.Snapshot().LookupTool(name); ok {
+	if handle, ok := a.groups.CurrentSnapshot().LookupTool(name); ok {
 		return "it is a tool of the group " + string(handle.Group)
 	}
 	return ""
@@ -348,11 +358,11 @@ func (a *App) toolHint(cfg *config.Config, name string) string {
 
 // checkServers returns a problem for each role that is restricted to a server without
 // tools: the role would have no tool.
-func (a *App) checkServers(ch *configChange) (faults []*config.Error) {
+func (a *App) checkServers(ch *configChange) (faults []*yamldoc.Error) {
 	_, known := a.knownGroups(ch)
 	for _, r := range ch.cfg.Roles {
 		if r.Server != "" && !slices.Contains(known, r.Server) {
-			faults = append(faults, ch.cfg.Fault(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", config.Suggest(r.Server, known)))
+			faults = append(faults, ch.cfg.ErrorAt(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", yamldoc.SuggestName(r.Server, known)))
 		}
 	}
 	return faults

@@ -17,8 +17,9 @@ import (
 // recordings writes what each task asks its models, one file per task, which a model of
 // type replay can play back. The zero recordings writes nothing.
 type recordings struct {
-	dir string
-	log *slog.Logger
+	dir   string
+	log   *slog.Logger
+	count func(task identity.TaskID, bytes int) error // counts what is written, or refuses it
 
 	mu      sync.Mutex // guards the fields below
 	secrets []string   // left out of every recording; the slice is never changed in place
@@ -53,19 +54,19 @@ func (r *recordings) wrap(kind string, m model.Model) model.Model {
 	if kind == "script" || kind == "replay" || r.dir == "" {
 		return m
 	}
-	return recordingModel{model.Wrapper{Model: m}, r}
+	return recordingModel{model.WindowWrapper{Model: m}, r}
 }
 
 // recordingModel records the requests of each task to its model.
 type recordingModel struct {
-	model.Wrapper
+	model.WindowWrapper
 	recordings *recordings
 }
 
 // Generate implements model.Model.
-func (m recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (m recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	recording := m.recordings.recorder(r.Self.Task)
-	return func(yield func(model.Delta, error) bool) {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		recording.Wrap(m.Model).Generate(ctx, r)(yield)
 		if err := recording.Err(); err != nil {
 			recording.warnOnce.Do(func() { m.recordings.log.Warn("recording of a task stopped", "task", r.Self.Task, "error", err) })
@@ -89,21 +90,31 @@ func (r *recordings) recorder(id identity.TaskID) *recording {
 	if r.byTask == nil || len(r.byTask) >= maxRecorders {
 		r.byTask = map[identity.TaskID]*recording{}
 	}
-	file := appendFile(filepath.Join(r.dir, string(id)+".jsonl"))
-	made := &recording{Recorder: replay.NewRecorder(file, r.secretList)}
+	made := &recording{Recorder: replay.NewRecorder(r.newFile(id), r.secretList)}
 	r.byTask[id] = made
 	return made
 }
 
+// newFile returns the file of a task's recording.
+func (r *recordings) newFile(id identity.TaskID) appendFile {
+	return appendFile{filepath.Join(r.dir, string(id)+".jsonl"), func(bytes int) error { return r.count(id, bytes) }}
+}
+
 // appendFile is a path that is opened for each write, so that idle tasks hold no file.
-type appendFile string
+type appendFile struct {
+	path  string
+	count func(bytes int) error // counts what is written, or refuses it
+}
 
 // Write implements io.Writer.
 func (a appendFile) Write(line []byte) (n int, err error) {
-	if err := os.MkdirAll(filepath.Dir(string(a)), 0o700); err != nil {
+	if err := a.count(len(line)); err != nil {
 		return 0, err
 	}
-	file, err := os.OpenFile(string(a), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err := os.MkdirAll(filepath.Dir(a.path), 0o700); err != nil {
+		return 0, err
+	}
+	file, err := os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}

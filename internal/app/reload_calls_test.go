@@ -51,14 +51,14 @@ func TestReconfigure_RevokesDuringCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			release, started := make(chan struct{}), make(chan struct{}, 1)
-			f := newFixture(t, modules.Kind{Name: "blocking", New: func(c modules.Config) (modules.Module, error) {
+			f := newFixture(t, modules.ModuleKind{Name: "blocking", New: func(c modules.Config) (modules.Module, error) {
 				m := &blockingModule{name: c.Name, release: release, started: started}
-				return m, c.Decode(m)
+				return m, c.DecodeSettings(m)
 			}})
-			if err := f.Configure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [v, console]}", "{kind: module, name: v, type: blocking}", gatewayDoc), nil); err != nil {
+			if err := f.ApplyConfig(t.Context(), f.read("{kind: role, name: reader, toolGroups: [v, console]}", "{kind: module, name: v, type: blocking}", gatewayDoc), nil); err != nil {
 				t.Fatal(err)
 			}
-			role, _ := f.Runtime.Org().RoleNamed("reader")
+			role, _ := f.Runtime.Org().RoleByName("reader")
 			ended := make(chan error, 1)
 			go func() {
 				_, err := f.Runtime.InvokeTool(context.Background(), identity.ByCaller("ann", role.ID), "v", nil)
@@ -107,7 +107,7 @@ func TestReconfigure_FailedModuleGrantsNoOldTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			if err := f.Configure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [console]}", moduleA, moduleB), nil); err != nil {
+			if err := f.ApplyConfig(t.Context(), f.read("{kind: role, name: reader, toolGroups: [console]}", moduleA, moduleB), nil); err != nil {
 				t.Fatal(err)
 			}
 			summary, err := f.reconfigure(t.Context(), f.read(c.role, broken, moduleB))
@@ -118,18 +118,18 @@ func TestReconfigure_FailedModuleGrantsNoOldTools(t *testing.T) {
 	}
 }
 
-// If a replacement starts and its tool name is taken, the old module is unloaded.
-func TestReconfigure_UnloadsModuleThatCannotBeReplaced(t *testing.T) {
+// If a replacement starts and its tool name is taken, the change is rejected as a whole.
+func TestReconfigure_RejectsModuleWithTakenTool(t *testing.T) {
 	f := newFixture(t)
-	if err := f.Configure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [console]}", moduleA, moduleB), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read("{kind: role, name: reader, toolGroups: [console]}", moduleA, moduleB), nil); err != nil {
 		t.Fatal(err)
 	}
 	taken := "{kind: module, name: b, type: fake, settings: {tool: a}}"
 	summary, err := f.reconfigure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [b]}", moduleA, taken))
-	if err == nil || summary == nil || !strings.Contains(err.Error(), "is unloaded") {
+	if err == nil || summary != nil || !strings.Contains(err.Error(), "org.yaml:") {
 		t.Errorf("summary %q, %v", summary, err)
 	}
-	if got := f.allowedTools("a", "b", "console_print"); got != "" {
+	if got := f.allowedTools("a", "b", "console_print"); got != "console_print" {
 		t.Errorf("the reader may call %q", got)
 	}
 	if _, err := f.reconfigure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [b, console]}", moduleA, moduleB)); err != nil || f.allowedTools("a", "b") != "b" {
@@ -166,12 +166,12 @@ func (m *slowModule) ToolGroups() []toolgroups.Group {
 // same, and a role with all groups loses its tools.
 func TestReconfigure_UnloadsModuleDuringRefresh(t *testing.T) {
 	made := &slowModule{refreshing: make(chan struct{}), release: make(chan struct{})}
-	f := newFixture(t, modules.Kind{Name: "slow", New: func(c modules.Config) (modules.Module, error) {
+	f := newFixture(t, modules.ModuleKind{Name: "slow", New: func(c modules.Config) (modules.Module, error) {
 		made.name, made.changed = c.Name, c.Host.Changed
 		return made, nil
 	}})
 	all := "{kind: role, name: reader, toolGroups: ['*']}"
-	if err := f.Configure(t.Context(), f.read(all, "{kind: module, name: s, type: slow}"), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(all, "{kind: module, name: s, type: slow}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	made.changed()

@@ -1,12 +1,12 @@
 package app
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -15,12 +15,16 @@ import (
 // checkStaleModules returns a problem for each role that would gain groups of a module
 // whose replacement failed to start. The role would get the old module's tools, which
 // neither configuration gives it.
-func (a *App) checkStaleModules(ch *configChange) (faults []*config.Error) {
+func (a *App) checkStaleModules(ch *configChange) (faults []*yamldoc.Error) {
 	for _, name := range ch.stale {
+		if a.rootGains(ch, name) {
+			at := cmp.Or(ch.cfg.Organization.Grant.Pos(0), ch.cfg.Organization.Pos)
+			faults = append(faults, ch.cfg.ErrorAt(at, "grant", fmt.Sprintf("would let root grant groups of the old module %q: the new one failed to start", name), ""))
+		}
 		for _, role := range a.rolesGaining(ch, name) {
 			at := slices.IndexFunc(ch.cfg.Roles, func(r config.Role) bool { return r.Name == role })
 			if at >= 0 {
-				faults = append(faults, ch.cfg.Fault(ch.cfg.Roles[at].Pos, "role", fmt.Sprintf("%q would gain groups of the old module %q: the new one failed to start", role, name), ""))
+				faults = append(faults, ch.cfg.ErrorAt(ch.cfg.Roles[at].Pos, "role", fmt.Sprintf("%q would gain groups of the old module %q: the new one failed to start", role, name), ""))
 			}
 		}
 	}
@@ -33,7 +37,7 @@ func (a *App) rolesGaining(ch *configChange, module string) (roles []string) {
 	groups, _ := a.loader.GroupsOf(module)
 	for _, spec := range ch.orgConfig.Roles {
 		use, grant := configuredSets(spec, ch.orgConfig.Default)
-		now, _ := a.Runtime.Org().RoleNamed(spec.Name)
+		now, _ := a.Runtime.Org().ConfiguredRole(spec.Name)
 		for _, id := range groups {
 			if spec.Server != nil && *spec.Server != "" && *spec.Server != module {
 				continue
@@ -47,16 +51,26 @@ func (a *App) rolesGaining(ch *configChange, module string) (roles []string) {
 	return roles
 }
 
+// rootGains reports whether root could grant more groups of a module in service than now.
+func (a *App) rootGains(ch *configChange, module string) bool {
+	groups, _ := a.loader.GroupsOf(module)
+	now := a.Runtime.Org().RootGrant()
+	return slices.ContainsFunc(groups, func(id toolgroups.GroupID) bool {
+		has := now.Set.IsAll() || now.Set.Has(id) && now.Owners[id] == modules.OwnerOf(module)
+		return !has && (ch.orgConfig.Grant == nil || ch.orgConfig.Grant.Has(id))
+	})
+}
+
 // configuredSets returns the groups that a role of a configuration may use and grant, with
 // the defaults of runtime.OrgConfig.
-func configuredSets(spec org.RoleSpec, preset *toolgroups.Set) (use, grant toolgroups.Set) {
+func configuredSets(spec org.RoleSpec, preset *toolgroups.GroupSet) (use, grant toolgroups.GroupSet) {
 	switch {
 	case spec.Use != nil:
 		use = *spec.Use
 	case preset != nil:
 		use = *preset
 	default:
-		use = toolgroups.All()
+		use = toolgroups.AllGroups()
 	}
 	switch {
 	case spec.Grant != nil:
@@ -68,22 +82,7 @@ func configuredSets(spec org.RoleSpec, preset *toolgroups.Set) (use, grant toolg
 }
 
 // hasGroup reports whether a set of a role contains a module's group.
-func hasGroup(role org.Role, set toolgroups.Set, id toolgroups.GroupID, module string) bool {
+func hasGroup(role org.Role, set toolgroups.GroupSet, id toolgroups.GroupID, module string) bool {
 	return set.Has(id) && (set.IsAll() || role.GroupOwners[id] == modules.OwnerOf(module)) &&
 		(role.Server == "" || role.Server == module)
-}
-
-// unloadStale unloads a module that could not be replaced if roles are about to gain its
-// groups. A source is always unloaded, because toolsets of the new configuration refer
-// to its tools. note is what to add to the error, "" if the module stays.
-func (a *App) unloadStale(ctx context.Context, ch *configChange, m stagedModule) (note string, err error) {
-	roles := a.rolesGaining(ch, m.Name)
-	switch {
-	case !m.reload || len(roles) == 0 && m.Type != kindSource:
-		return "", nil
-	case len(roles) > 0:
-		note = " because these roles would gain its groups: " + strings.Join(roles, ", ")
-	}
-	delete(a.running, m.Name)
-	return "; the old module is unloaded" + note, a.unload(ctx, m.Name)
 }

@@ -7,55 +7,88 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // drainTimeout is how long a change waits for calls in a module that is replaced or
 // removed. Longer calls continue, and the module closes after the last one.
 const drainTimeout = time.Second
 
-// installModules puts the staged modules into service. Their predecessors get no new
-// calls.
-func (a *App) installModules(ctx context.Context, ch *configChange) (errs []error) {
-	short, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	for n, m := range ch.staged {
-		err := m.ready.Install(short)
-		if err == nil {
-			a.running[m.Name], ch.staged[n].installed = m.Module, true
-			continue
+// stageUnloads prepares the end of the removed modules.
+func (a *App) stageUnloads(ctx context.Context, ch *configChange) error {
+	for _, name := range ch.removed {
+		s, err := a.loader.StageUnload(ctx, name)
+		if err != nil {
+			return err
 		}
-		note, late := a.unloadStale(ctx, ch, m)
-		errs = append(errs, ch.cfg.Fault(m.Pos, "module", errorReason(err)+note, ""), a.ignoreSlowClose(late))
+		ch.unloads = append(ch.unloads, s)
+	}
+	return nil
+}
+
+// registerGroups puts the groups of a change in place of the current ones.
+func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
+	for _, s := range ch.unloads {
+		if err := s.Register(tx); err != nil {
+			return err
+		}
+	}
+	for _, m := range ch.staged {
+		if err := m.ready.Register(tx); err != nil {
+			return ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")
+		}
+	}
+	return a.registerToolsets(tx, ch)
+}
+
+// groupError returns err, if it is about the groups of a module, as an error at the place
+// of the module in the configuration.
+func (ch *configChange) groupError(err error) error {
+	e, ok := errors.AsType[*errcode.Error](err)
+	if !ok {
+		return err
+	}
+	for _, m := range ch.staged {
+		if e.Details["owner"] == modules.OwnerOf(m.Name) {
+			return ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")
+		}
+	}
+	return err
+}
+
+// activateModules brings the staged modules into service, after their groups were
+// registered, and takes the removed ones out of it.
+func (a *App) activateModules(ch *configChange) (errs []error) {
+	for n, m := range ch.staged {
+		err := m.ready.Activate()
+		ch.staged[n].installed = err == nil
+		if err == nil {
+			a.running[m.Name] = m.Module
+		}
+		errs = append(errs, err)
+	}
+	for n, s := range ch.unloads {
+		errs = append(errs, s.Activate())
+		delete(a.running, ch.removed[n])
 	}
 	return errs
 }
 
-// drainReplaced closes the modules that were replaced and unloads removed ones.
-func (a *App) drainReplaced(ctx context.Context, ch *configChange, removed []string) (errs []error) {
-	for _, name := range removed {
-		errs = append(errs, a.ignoreSlowClose(a.unload(ctx, name)))
-		delete(a.running, name)
-	}
+// drainReplaced closes the modules that were replaced or removed.
+func (a *App) drainReplaced(ctx context.Context, ch *configChange) (errs []error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
+	for _, s := range ch.unloads {
+		errs = append(errs, a.ignoreSlowClose(s.DrainOld(ctx)))
+	}
 	for _, m := range ch.staged {
 		if m.installed {
 			errs = append(errs, a.ignoreSlowClose(m.ready.DrainOld(ctx)))
+		} else {
+			errs = append(errs, m.ready.Discard(ctx))
 		}
 	}
 	return errs
-}
-
-// unload takes a module out of service and waits for its calls up to drainTimeout. If the
-// module is being refreshed it waits, without that limit, until the refresh has ended.
-func (a *App) unload(ctx context.Context, name string) error {
-	short, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	err := a.loader.UnloadModule(short, name)
-	if errcode.CodeOf(err) == errcode.Conflict {
-		return a.loader.UnloadModule(ctx, name)
-	}
-	return err
 }
 
 // ignoreSlowClose returns nil for the error of a module that closes after its last call.

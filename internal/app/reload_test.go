@@ -12,9 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
@@ -23,9 +24,10 @@ import (
 
 // fakeModule is a module with one group of its name. It logs its life cycle.
 type fakeModule struct {
-	name string
-	Fail bool   // Provision fails
-	Tool string // its tool's name; "" is the module's
+	name  string
+	Fail  bool   // Provision fails
+	Tool  string // its tool's name; "" is the module's
+	Group string // the id of its group; "" is the module's name
 	callLog
 }
 
@@ -50,7 +52,11 @@ func (m *fakeModule) ToolGroups() []toolgroups.Group {
 	if err != nil {
 		panic(err)
 	}
-	return []toolgroups.Group{{ID: toolgroups.GroupID(m.name), Tools: []tool.Tool{t}}}
+	group := m.Group
+	if group == "" {
+		group = m.name
+	}
+	return []toolgroups.Group{{ID: toolgroups.GroupID(group), Tools: []tool.Tool{t}}}
 }
 
 func (m *fakeModule) Close() error {
@@ -68,7 +74,7 @@ type fixture struct {
 	calls []string
 }
 
-func newFixture(t *testing.T, more ...modules.Kind) *fixture {
+func newFixture(t *testing.T, more ...modules.ModuleKind) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	add := func(what string) {
@@ -76,9 +82,9 @@ func newFixture(t *testing.T, more ...modules.Kind) *fixture {
 		defer f.mu.Unlock()
 		f.calls = append(f.calls, what)
 	}
-	kind := modules.Kind{Name: "fake", New: func(c modules.Config) (modules.Module, error) {
+	kind := modules.ModuleKind{Name: "fake", New: func(c modules.Config) (modules.Module, error) {
 		m := &fakeModule{name: c.Name, callLog: callLog{add}}
-		return m, c.Decode(m)
+		return m, c.DecodeSettings(m)
 	}}
 	log := slog.New(slog.NewTextHandler(&f.logs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	a, err := Open(Options{Data: t.TempDir(), Launcher: launcher, Kinds: append(more, kind), Warn: log})
@@ -96,7 +102,7 @@ func newFixture(t *testing.T, more ...modules.Kind) *fixture {
 
 func (f *fixture) read(docs ...string) *config.Config {
 	f.t.Helper()
-	cfg, err := config.Read([]config.File{
+	cfg, err := config.ReadFiles([]yamldoc.File{
 		{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))},
 		{Path: "agents.js", Data: []byte(`role("root", function* () { return 1; })`), Included: true},
 		{Path: "other.js", Data: []byte(`role("root", function* () { return 2; })`), Included: true},
@@ -119,14 +125,14 @@ func (f *fixture) takeCalls() string {
 // allowedTools lists which of the tools the role reader may call now.
 func (f *fixture) allowedTools(tools ...string) string {
 	f.t.Helper()
-	role, ok := f.Runtime.Org().RoleNamed("reader")
+	role, ok := f.Runtime.Org().RoleByName("reader")
 	if !ok {
 		return "no role reader"
 	}
-	access := f.Runtime.Gate().PreviewSubject(f.Runtime.Org().RoleView(role.ID, toolgroups.All()), "")
+	access := f.Runtime.Gate().PreviewSubject(f.Runtime.Org().RoleView(role.ID, toolgroups.AllGroups()), "")
 	var list []string
 	for _, name := range tools {
-		if access.Authorize(name).Allowed() {
+		if access.AuthorizeTool(name).Allowed() {
 			list = append(list, name)
 		}
 	}
@@ -141,7 +147,7 @@ const (
 
 func TestReconfigure_TouchesOnlyChangedModules(t *testing.T) {
 	f := newFixture(t)
-	if err := f.Configure(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.takeCalls()
@@ -193,7 +199,7 @@ func TestReconfigure_InvalidConfigChangesNothing(t *testing.T) {
 			if _, err := f.Runtime.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("test")}, org.RoleSpec{Name: "taken"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := f.Configure(t.Context(), f.read(readerRole, moduleA, "{kind: model, name: main, type: script, file: agents.js}"), nil); err != nil {
+			if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA, "{kind: model, name: main, type: script, file: agents.js}"), nil); err != nil {
 				t.Fatal(err)
 			}
 			before, network := f.models.Load(), f.limits.requests()
@@ -218,7 +224,7 @@ func TestReconfigure_InvalidConfigChangesNothing(t *testing.T) {
 // revocations take effect, and the old module stays.
 func TestReconfigure_FailedModuleKeepsOldOne(t *testing.T) {
 	f := newFixture(t)
-	if err := f.Configure(t.Context(), f.read(readerRole, moduleA), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.takeCalls()
@@ -239,18 +245,18 @@ func TestReconfigure_FailedModuleKeepsOldOne(t *testing.T) {
 	}
 }
 
-// A module whose tool name is taken is rejected when it goes into service. The old module
-// stays, and the rest of the change is active.
+// A module whose tool name is taken rejects the change when the groups are registered. The
+// old module stays, and so does all the rest.
 func TestReconfigure_ConflictingModuleKeepsOldOne(t *testing.T) {
 	f := newFixture(t)
-	if err := f.Configure(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
 		t.Fatal(err)
 	}
 	summary, err := f.reconfigure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [a]}", moduleA, "{kind: module, name: b, type: fake, settings: {tool: a}}"))
-	if err == nil || summary == nil || !strings.Contains(err.Error(), `the tool name "a" belongs to group "a"`) {
+	if err == nil || summary != nil || !strings.Contains(err.Error(), `the tool name "a" belongs to group "a"`) {
 		t.Errorf("summary %q, %v", summary, err)
 	}
-	if got := f.allowedTools("a", "b", "console_print"); got != "a" {
+	if got := f.allowedTools("a", "b", "console_print"); got != "a console_print" {
 		t.Errorf("the reader may call %q", got)
 	}
 	if list := f.loader.ListModules(); len(list) != 2 {
@@ -261,7 +267,7 @@ func TestReconfigure_ConflictingModuleKeepsOldOne(t *testing.T) {
 func TestReconfigure_ReusesUnchangedModels(t *testing.T) {
 	f := newFixture(t)
 	one, two := "{kind: model, name: one, type: script, file: agents.js}", "{kind: model, name: two, type: script, file: agents.js}"
-	if err := f.Configure(t.Context(), f.read(one, two), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(one, two), nil); err != nil {
 		t.Fatal(err)
 	}
 	before := f.models.Load()
@@ -296,8 +302,8 @@ func TestConfigWatcher_WaitsForStableFiles(t *testing.T) {
 	}
 	write(readerRole + "\n---\n" + moduleA)
 	f.options.Files = []string{file}
-	cfg, err := config.Load(f.options.Files, nil)
-	if err := f.Configure(t.Context(), cfg, err); err != nil {
+	cfg, err := config.LoadFiles(f.options.Files, nil)
+	if err := f.ApplyConfig(t.Context(), cfg, err); err != nil {
 		t.Fatal(err)
 	}
 	console := &syncBuffer{}
@@ -355,5 +361,26 @@ func TestLiveLimits_ChangeWithRoles(t *testing.T) {
 	})
 	if err != nil || !<-allowed || !l.requests().AllowHTTP {
 		t.Errorf("%v: the change is not active, or was read before it was", err)
+	}
+}
+
+// A role that was written for the group of one owner is reported when the id has another.
+func TestApplyConfig_ReportsLostGroups(t *testing.T) {
+	f := newFixture(t)
+	if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
+		t.Fatal(err)
+	}
+	use := toolgroups.SetOf("a")
+	if _, err := f.Runtime.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("test")}, org.RoleSpec{Name: "kept", Use: &use}); err != nil {
+		t.Fatal(err)
+	}
+	other := "{kind: module, name: other, type: fake, settings: {group: a, tool: a}}"
+	for range 2 {
+		if _, err := f.reconfigure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [b]}", moduleB, other)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.logs.take(); strings.Count(got, "lost a tool group") != 1 || !strings.Contains(got, "role=kept group=a was=module:a is=module:other") {
+		t.Errorf("log %q", got)
 	}
 }

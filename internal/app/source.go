@@ -2,16 +2,16 @@ package app
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"hash"
 	"slices"
 	"strconv"
 
-	"github.com/rolecall/rolecall/config"
-	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -43,7 +43,7 @@ func sourceModules(cfg *config.Config) []config.Module {
 
 // sourceTools lists the tools of a source. It leaves out tools whose parameters could not
 // be read; loading has reported them.
-func sourceTools(cfg *config.Config, source string) (tools []config.DeclaredTool) {
+func sourceTools(cfg *config.Config, source string) (tools []toolboxfile.DeclaredTool) {
 	for i := range cfg.Tools {
 		if cfg.Tools[i].Source == source && cfg.Tools[i].Parameters != nil {
 			tools = append(tools, cfg.Tools[i])
@@ -53,14 +53,14 @@ func sourceTools(cfg *config.Config, source string) (tools []config.DeclaredTool
 }
 
 // newSourceModule constructs the module of a source without connecting it.
-func (a *App) newSourceModule(cfg *config.Config, m config.Module) (modules.Module, *config.Error) {
-	at := slices.IndexFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos })
+func (a *App) newSourceModule(cfg *config.Config, m config.Module) (modules.Module, *yamldoc.Error) {
+	at := slices.IndexFunc(cfg.Sources, func(s toolboxfile.Source) bool { return s.Pos == m.Pos })
 	if at < 0 {
-		return nil, cfg.Fault(m.TypePos, "type", "is not a module type", "write kind: "+kindSource)
+		return nil, cfg.ErrorAt(m.TypePos, "type", "is not a module type", "write kind: "+kindSource)
 	}
 	s := cfg.Sources[at]
 	if other, ok := conflictingName(cfg, m); ok {
-		return nil, cfg.Fault(m.Pos, "name", other+" has the same name", "choose another")
+		return nil, cfg.ErrorAt(m.Pos, "name", other+" has the same name", "choose another")
 	}
 	host := a.moduleHost(m.Name)
 	host.Log = a.options.Warn.With("module", m.Name)
@@ -69,14 +69,14 @@ func (a *App) newSourceModule(cfg *config.Config, m config.Module) (modules.Modu
 		ScopesOf: scopeService(cfg), Network: a.sourceNetwork,
 	})
 	if err != nil {
-		return nil, cfg.Fault(m.Pos, kindSource, errcode.Message(err), "")
+		return nil, cfg.ErrorAt(m.Pos, kindSource, faultText(err), "")
 	}
 	return made, nil
 }
 
 // isInvalidSource reports whether a module is a source that loading has rejected.
 func isInvalidSource(cfg *config.Config, m config.Module) bool {
-	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Pos == m.Pos && s.Invalid })
+	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s toolboxfile.Source) bool { return s.Pos == m.Pos && s.Invalid })
 }
 
 // conflictingName returns another document that is a module of the same name.
@@ -104,46 +104,9 @@ func (a *App) sourceNetwork() toolbox.Network {
 	return toolbox.Network{Private: a.limits.requests().Private}
 }
 
-// releaseMovedTools unregisters the tools that move from one source to another, since a
-// tool name has one owner at a time. It is part of step 1 of install: until the new
-// source is in service no role has these tools.
-func (a *App) releaseMovedTools(ch *configChange) error {
-	var errs []error
-	snapshot := a.groups.Snapshot()
-	moved, leave := a.movedTools(ch, snapshot)
-	for _, id := range moved {
-		errs = append(errs, a.removeTools(snapshot, id, leave))
-	}
-	return errors.Join(errs...)
-}
-
-// restoreMovedTools undoes releaseMovedTools: it registers the groups as they were before.
-func (a *App) restoreMovedTools(ch *configChange, before *toolgroups.Snapshot) error {
-	var errs []error
-	moved, _ := a.movedTools(ch, before)
-	for _, id := range moved {
-		errs = append(errs, a.removeTools(before, id, nil))
-	}
-	return errors.Join(errs...)
-}
-
-// movedTools returns the tools that another source will own after the change, and the
-// groups of the snapshot that have them now.
-func (a *App) movedTools(ch *configChange, in *toolgroups.Snapshot) (groups []toolgroups.GroupID, tools map[string]bool) {
-	gone, tools := ch.removedOwners(), map[string]bool{}
-	for _, t := range ch.cfg.Tools {
-		old, ok := in.LookupTool(t.Name)
-		if ok && old.Owner != toolOwner(t) && (gone[old.Owner] || a.isSource(old.Owner)) {
-			groups, tools[t.Name] = append(groups, old.Group), true
-		}
-	}
-	slices.Sort(groups)
-	return slices.Compact(groups), tools
-}
-
 // removedOwners returns the owners whose modules the configuration no longer has.
-func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
-	owners := map[toolgroups.Owner]bool{}
+func (ch *configChange) removedOwners() map[toolgroups.GroupOwner]bool {
+	owners := map[toolgroups.GroupOwner]bool{}
 	for _, name := range ch.removed {
 		owners[modules.OwnerOf(name)] = true
 	}
@@ -152,7 +115,7 @@ func (ch *configChange) removedOwners() map[toolgroups.Owner]bool {
 
 // changedOwners returns the owners whose registered groups say nothing about the state
 // after the change: they will be replaced or removed.
-func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
+func (ch *configChange) changedOwners() map[toolgroups.GroupOwner]bool {
 	owners := ch.removedOwners()
 	for _, m := range ch.staged {
 		owners[modules.OwnerOf(m.Name)] = true
@@ -161,21 +124,8 @@ func (ch *configChange) changedOwners() map[toolgroups.Owner]bool {
 	return owners
 }
 
-// removeTools registers a group of the snapshot again, without the named tools.
-func (a *App) removeTools(snapshot *toolgroups.Snapshot, id toolgroups.GroupID, names map[string]bool) error {
-	info, _ := snapshot.Group(id)
-	rest := toolgroups.Group{ID: id, Description: info.Description}
-	for _, name := range info.Tools {
-		if handle, ok := snapshot.LookupTool(name); ok && !names[name] {
-			rest.Tools = append(rest.Tools, handle.Tool)
-		}
-	}
-	_, err := a.Runtime.RegisterGroup(info.Owner, rest)
-	return err
-}
-
 // isSource reports whether an owner is a source in service.
-func (a *App) isSource(owner toolgroups.Owner) bool {
+func (a *App) isSource(owner toolgroups.GroupOwner) bool {
 	for name, m := range a.running {
 		if m.Type == kindSource && modules.OwnerOf(name) == owner {
 			return true
@@ -185,25 +135,25 @@ func (a *App) isSource(owner toolgroups.Owner) bool {
 }
 
 // toolOwner returns the owner of a declared tool.
-func toolOwner(t config.DeclaredTool) toolgroups.Owner {
+func toolOwner(t toolboxfile.DeclaredTool) toolgroups.GroupOwner {
 	return modules.OwnerOf(toolbox.ModuleName(t.Source))
 }
 
 // checkToolNames returns a problem for each declared tool whose name belongs to an owner
 // that the change does not replace.
-func (a *App) checkToolNames(ch *configChange) (faults []*config.Error) {
+func (a *App) checkToolNames(ch *configChange) (faults []*yamldoc.Error) {
 	if len(ch.cfg.Tools) == 0 {
 		return nil
 	}
-	snapshot, leaves := a.groups.Snapshot(), ch.changedOwners()
+	snapshot, leaves := a.groups.CurrentSnapshot(), ch.changedOwners()
 	for _, t := range ch.cfg.Tools {
 		old, ok := snapshot.LookupTool(t.Name)
 		switch {
 		case !ok || leaves[old.Owner] || old.Owner == toolOwner(t) || a.isSource(old.Owner):
 		case old.Owner == toolgroups.Builtin:
-			faults = append(faults, ch.cfg.Fault(t.Pos, "name", strconv.Quote(t.Name)+" is a built-in tool", "choose another name"))
+			faults = append(faults, ch.cfg.ErrorAt(t.Pos, "name", strconv.Quote(t.Name)+" is a built-in tool", "choose another name"))
 		default:
-			faults = append(faults, ch.cfg.Fault(t.Pos, "name", fmt.Sprintf("%q is a tool of %s", t.Name, old.Owner), "choose another name"))
+			faults = append(faults, ch.cfg.ErrorAt(t.Pos, "name", fmt.Sprintf("%q is a tool of %s", t.Name, old.Owner), "choose another name"))
 		}
 	}
 	return faults

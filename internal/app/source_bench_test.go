@@ -1,3 +1,5 @@
+//go:build unix
+
 package app
 
 import (
@@ -9,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
 )
 
 // BenchmarkReconfigure_OneTool reads and applies a configuration of 5,000 tools in which one
@@ -28,9 +30,9 @@ func BenchmarkReconfigure_OneTool(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { a.Close() })
-	cfg, err := config.Load(files[:1], nil)
+	cfg, err := config.LoadFiles(files[:1], nil)
 	if err == nil {
-		err = a.Configure(b.Context(), cfg, nil)
+		err = a.ApplyConfig(b.Context(), cfg, nil)
 	}
 	if err != nil {
 		b.Fatal(err)

@@ -13,9 +13,10 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // for checks in the database itself
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/oidctest"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -24,7 +25,7 @@ import (
 // invoke calls a tool as a caller in the role reader.
 func (f *fixture) invoke(ctx context.Context, name, args string) (code, text string) {
 	f.t.Helper()
-	role, ok := f.Runtime.Org().RoleNamed("reader")
+	role, ok := f.Runtime.Org().RoleByName("reader")
 	if !ok {
 		return "no reader", ""
 	}
@@ -56,7 +57,7 @@ func openDatabase(t *testing.T, db dbtest.Database) *sql.DB {
 // No call fails and no connection leaks during a hundred changes of tools, of their source
 // and of nothing.
 func TestReconfigure_LosesNoCallAndNoConnection(t *testing.T) {
-	db := dbtest.Postgres(t)
+	db := dbtest.NewPostgres(t)
 	f, watch := newFixture(t), openDatabase(t, db)
 	with := func(n int) *config.Config {
 		return f.read("{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [now, same]}",
@@ -64,7 +65,7 @@ func TestReconfigure_LosesNoCallAndNoConnection(t *testing.T) {
 			"{kind: tool, name: same, type: postgres-sql, source: pg, description: d, statement: SELECT 1 AS one}",
 			fmt.Sprintf("{kind: tool, name: now, type: postgres-sql, source: pg, description: d, statement: 'SELECT %d AS n'}", n/4))
 	}
-	if err := f.Configure(t.Context(), with(0), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), with(0), nil); err != nil {
 		t.Fatal(err)
 	}
 	f.callDuring(func(made func() int64) {
@@ -76,7 +77,7 @@ func TestReconfigure_LosesNoCallAndNoConnection(t *testing.T) {
 			}
 		}
 	})
-	if n := f.pools.Open(); n != 1 {
+	if n := f.pools.CountOpen(); n != 1 {
 		t.Errorf("%d pools are open, want that of one source", n)
 	}
 	left := func() (n int) {
@@ -127,7 +128,7 @@ func TestReconfigure_TouchesOnlyChangedSources(t *testing.T) {
 	}
 	one, two := source("one"), source("two")
 	first := []string{readerOfAll, one, two, declared("x", "one", ""), declared("y", "two", "")}
-	if err := f.Configure(t.Context(), f.read(first...), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(first...), nil); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct {
@@ -147,15 +148,16 @@ func TestReconfigure_TouchesOnlyChangedSources(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", s.name, got, err, s.summary)
 		}
 	}
-	if n := f.pools.Open(); n != 1 {
+	if n := f.pools.CountOpen(); n != 1 {
 		t.Errorf("%d pools are open, want 1", n)
 	}
 }
 
 const readerOfAll = "{kind: role, name: reader, toolGroups: all}"
 
-// During a change a toolset has only the tools that it has in both configurations.
-func TestInstall_RestrictsToolsetsBeforeExpanding(t *testing.T) {
+// A change of the configuration is one change of the registry: tools move between
+// toolsets and roles at the same moment.
+func TestInstall_ChangesToolsetsAndRolesTogether(t *testing.T) {
 	f := newFixture(t)
 	with := func(sets ...string) *config.Config {
 		docs := []string{"{kind: source, name: db, type: sqlite, database: " + t.TempDir() + "/x.db}"}
@@ -164,48 +166,45 @@ func TestInstall_RestrictsToolsetsBeforeExpanding(t *testing.T) {
 		}
 		return f.read(append(docs, sets...)...)
 	}
-	reads := "{kind: role, name: reader, toolGroups: [old]}"
-	if err := f.Configure(t.Context(), with("{kind: toolset, name: old, tools: [x, y]}", reads), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), with("{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
 		t.Fatal(err)
 	}
+	var changes int
+	f.groups.WatchGroups(func([]toolgroups.GroupID) { changes++ })
+	seq := f.LastSeq()
 	next := with("{kind: toolset, name: old, tools: [y, z]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
-	ch := f.prepare(t.Context(), next, orgConfig(next))
-	if len(ch.problems)+len(ch.moduleErrors) > 0 {
-		t.Fatal(ch.problems, ch.moduleErrors)
+	if _, err := f.reconfigure(t.Context(), next); err != nil {
+		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		name    string
-		do      func() error
-		allowed string
-	}{
-		{"before", func() error { return nil }, "x y"},
-		{"restricted", func() error { return f.restrict(ch) }, "y"},
-		{"with the new roles", func() error { return f.Runtime.Configure(ch.orgConfig) }, "y"},
-		{"expanded", func() error { return f.expand(ch) }, "x y z"},
-	} {
-		if err := step.do(); err != nil {
-			t.Fatal(step.name, err)
-		}
-		if got := f.allowedTools("x", "y", "z"); got != step.allowed {
-			t.Errorf("%s: the reader may call %q, want %q", step.name, got, step.allowed)
-		}
+	if got := f.allowedTools("x", "y", "z"); got != "x y z" || changes != 1 {
+		t.Errorf("the reader may call %q after %d changes, want x y z after 1", got, changes)
 	}
-	if err := f.discard(t.Context(), ch); err != nil {
-		t.Error(err)
+	epochs := map[float64]bool{}
+	for e, err := range f.store.FollowEvents(t.Context(), seq, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(e)
+		var body struct{ Payload struct{ Epoch float64 } }
+		_ = json.Unmarshal(text, &body)
+		epochs[body.Payload.Epoch] = true
+	}
+	if len(epochs) != 1 {
+		t.Errorf("the change is recorded in the epochs %v, want one", epochs)
 	}
 }
 
 // An auth service whose declaration has not changed is reused with its keys. Another one
 // of the same name is not, and earlier verifications become invalid.
 func TestReconfigure_ReusesUnchangedAuthServices(t *testing.T) {
-	f, idp := newFixture(t), oidctest.New(t)
+	f, idp := newFixture(t), oidctest.NewIssuer(t)
 	with := func(audience string) *config.Config {
 		return f.read(readerOfAll, "{kind: source, name: db, type: sqlite, database: '"+t.TempDir()+"/x.db'}",
 			"{kind: authService, name: my, type: generic, audience: "+audience+", authorizationServer: '"+idp.URL+"'}",
 			`{kind: tool, name: mine, type: sqlite-sql, source: db, description: d, statement: 'SELECT ?1 AS who', authRequired: [my],
 			  parameters: [{name: who, type: string, description: d, authServices: [{name: my, field: sub}]}]}`)
 	}
-	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"orders","sub":"ann","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
+	token := idp.SignToken(fmt.Sprintf(`{"iss":%q,"aud":"orders","sub":"ann","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
 	withToken := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"my": token}})
 	want := func(ctx context.Context, wantCode, wantText string) {
 		t.Helper()
@@ -213,7 +212,7 @@ func TestReconfigure_ReusesUnchangedAuthServices(t *testing.T) {
 			t.Errorf("got %s %s, want %s %s", code, text, wantCode, wantText)
 		}
 	}
-	if err := f.Configure(t.Context(), with("orders"), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), with("orders"), nil); err != nil {
 		t.Fatal(err)
 	}
 	want(withToken, "", `[{"who":"ann"}]`)
@@ -246,34 +245,34 @@ func TestReconfigure_ReusesUnchangedAuthServices(t *testing.T) {
 	}
 }
 
-// A source that cannot be replaced is unloaded, so that no toolset of the new
+// A source that cannot be replaced rejects the change, so that no toolset of the new
 // configuration contains a tool of the old source.
-func TestReconfigure_UnloadsSourceThatCannotBeReplaced(t *testing.T) {
+func TestReconfigure_RejectsSourceWithTakenTool(t *testing.T) {
 	f := newFixture(t)
 	source := "{kind: source, name: db, type: sqlite, database: '" + t.TempDir() + "/x.db'}"
 	declared := func(name string) string {
 		return "{kind: tool, name: " + name + ", type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
 	}
-	if err := f.Configure(t.Context(), f.read(source, declared("x"), declared("y"), "{kind: role, name: reader, toolGroups: [set]}",
+	if err := f.ApplyConfig(t.Context(), f.read(source, declared("x"), declared("y"), "{kind: role, name: reader, toolGroups: [set]}",
 		"{kind: toolset, name: set, tools: [x]}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	summary, err := f.reconfigure(t.Context(), f.read(source, declared("x"), declared("y"), declared("z"), "{kind: role, name: reader, toolGroups: [set]}",
 		"{kind: toolset, name: set, tools: [x, y, z]}", "{kind: module, name: a, type: fake, settings: {tool: z}}"))
-	if err == nil || !strings.Contains(err.Error(), "the old module is unloaded") {
+	if err == nil || summary != nil || !strings.Contains(err.Error(), `the tool name "z" belongs to group "a"`) {
 		t.Errorf("summary %q, %v", summary, err)
 	}
-	if got := f.allowedTools("x", "y", "z"); got != "" {
-		t.Errorf("the reader may call %q, want nothing", got)
+	if got := f.allowedTools("x", "y", "z"); got != "x" {
+		t.Errorf("the reader may call %q, want x", got)
 	}
 	if _, err := f.reconfigure(t.Context(), f.read(source, declared("y"), "{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [y]}")); err != nil || f.allowedTools("x", "y", "z") != "y" {
 		t.Errorf("after the fix: %q, %v", f.allowedTools("x", "y", "z"), err)
 	}
 }
 
-// If restricting fails, the change is undone: no role of the new configuration gets tools
-// that are registered under the id of its toolset.
-func TestInstall_UndoesFailedRestriction(t *testing.T) {
+// If one group of a change cannot be registered, nothing changes: no role of the new
+// configuration gets tools that are registered under the id of its toolset.
+func TestInstall_RejectsGroupThatWasTaken(t *testing.T) {
 	f, dir := newFixture(t), t.TempDir()
 	with := func(docs ...string) *config.Config {
 		docs = append(docs, "{kind: module, name: a, type: fake}", "{kind: source, name: one, type: sqlite, database: '"+dir+"/1.db'}", "{kind: source, name: two, type: sqlite, database: '"+dir+"/2.db'}",
@@ -283,7 +282,7 @@ func TestInstall_UndoesFailedRestriction(t *testing.T) {
 	declared := func(source string) string {
 		return "{kind: tool, name: x, type: sqlite-sql, source: " + source + ", description: d, statement: SELECT 1}"
 	}
-	if err := f.Configure(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), with(declared("one"), "{kind: toolset, name: old, tools: [x, y]}", "{kind: role, name: reader, toolGroups: [old]}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	next := with(declared("two"), "{kind: toolset, name: old, tools: [y]}", "{kind: toolset, name: new, tools: [x]}", "{kind: role, name: reader, toolGroups: [new, old]}")
@@ -295,18 +294,18 @@ func TestInstall_UndoesFailedRestriction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Runtime.RegisterGroup("module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.Runtime.GroupManager(), "module/other", toolgroups.Group{ID: "new", Tools: []tool.Tool{own}}); err != nil {
 		t.Fatal(err)
 	}
 	before := f.current
 	summary, err := f.install(t.Context(), ch)
-	if err == nil || !strings.Contains(err.Error(), `toolset "new"`) || summary != nil {
-		t.Errorf("summary %q, %v; want no summary and an error that names the toolset", summary, err)
+	if err == nil || !strings.Contains(err.Error(), `tool group "new"`) || summary != nil {
+		t.Errorf("summary %q, %v; want no summary and an error that names the group", summary, err)
 	}
 	if got := f.allowedTools("x", "y", "danger"); got != "x y" || f.current != before {
 		t.Errorf("the reader may call %q, want what it could before", got)
 	}
-	if err := f.Runtime.UnregisterGroup("module/other", "new"); err != nil {
+	if err := grouptest.UnregisterGroup(f.Runtime.GroupManager(), "module/other", "new"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.reconfigure(t.Context(), next); err != nil || f.allowedTools("x", "y") != "x y" {
@@ -314,20 +313,19 @@ func TestInstall_UndoesFailedRestriction(t *testing.T) {
 	}
 }
 
-// A toolset cannot take the id of a module that is still in service.
+// A toolset cannot have the id of a module. It may take the id of a module that leaves.
 func TestReconfigure_RejectsToolsetWithModuleID(t *testing.T) {
 	f := newFixture(t)
 	source := "{kind: source, name: db, type: sqlite, database: '" + t.TempDir() + "/x.db'}"
 	declared := "{kind: tool, name: x, type: sqlite-sql, source: db, description: d, statement: SELECT 1}"
-	if err := f.Configure(t.Context(), f.read("{kind: module, name: a, type: fake}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read("{kind: module, name: a, type: fake}", "{kind: role, name: reader, toolGroups: []}"), nil); err != nil {
 		t.Fatal(err)
 	}
 	steps := []struct {
 		docs []string
 		want string
 	}{
-		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, "remove that module first"},
-		{[]string{"{kind: role, name: reader, toolGroups: []}"}, ""},
+		{[]string{"{kind: module, name: a, type: fake}", source, declared, "{kind: toolset, name: a, tools: [x]}"}, "is a tool group of a module"},
 		{[]string{source, declared, "{kind: toolset, name: a, tools: [x]}", "{kind: role, name: reader, toolGroups: [a]}"}, ""},
 	}
 	for n, s := range steps {

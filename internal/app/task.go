@@ -6,29 +6,30 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// StartTask begins a task. If cfg is not nil, Start applies it first and records it with the
-// task, so that Resume needs no files. It returns errcode.GroupNotFound if the task is
+// StartTask begins a task. If cfg is not nil, StartTask applies it first and records it with the
+// task, so that ResumeTask needs no files. It returns errcode.GroupNotFound if the task is
 // restricted to a group that is not registered.
 func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if err := a.checkGroups(spec.Groups); err != nil {
 		return "", err
 	}
 	if cfg != nil {
-		if err := a.Configure(ctx, cfg, nil); err != nil {
+		if err := a.ApplyConfig(ctx, cfg, nil); err != nil {
 			return "", err
 		}
 		record, err := json.Marshal(cfg.Files)
 		if err != nil {
 			return "", fmt.Errorf("record the configuration: %w", err)
 		}
-		if spec.Config, err = a.Runtime.Artifacts().PutBlob(record); err != nil {
+		if spec.Config, err = a.Runtime.ArtifactStore().PutBlob(record); err != nil {
 			return "", fmt.Errorf("record the configuration: %w", err)
 		}
 	}
@@ -39,12 +40,12 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 }
 
 // checkGroups rejects a restriction to groups that are not registered.
-func (a *App) checkGroups(set *toolgroups.Set) error {
+func (a *App) checkGroups(set *toolgroups.GroupSet) error {
 	if set == nil {
 		return nil
 	}
-	for _, id := range set.IDs() {
-		if a.groups.Snapshot().GroupOwner(id) == "" {
+	for _, id := range set.GroupIDs() {
+		if a.groups.CurrentSnapshot().GroupOwner(id) == "" {
 			return errcode.New(errcode.GroupNotFound, "no such tool group: %s", id)
 		}
 	}
@@ -52,7 +53,8 @@ func (a *App) checkGroups(set *toolgroups.Set) error {
 }
 
 // ResumeTask continues a task that has not ended, under the given configuration or, if cfg is
-// nil, the one recorded with the task. It does nothing for a task that has ended.
+// nil, the one recorded with the task. It does nothing for a task that has ended. Roles of
+// the recorded configuration that were deleted since become active again.
 func (a *App) ResumeTask(ctx context.Context, id identity.TaskID, cfg *config.Config) error {
 	task, err := a.Runtime.TaskRecord(ctx, id)
 	if err != nil {
@@ -62,9 +64,9 @@ func (a *App) ResumeTask(ctx context.Context, id identity.TaskID, cfg *config.Co
 		return nil
 	}
 	if cfg != nil {
-		err = a.Configure(ctx, cfg, nil)
+		err = a.ApplyConfig(ctx, cfg, nil)
 	} else {
-		err = a.restoreRecorded(ctx, task.Config)
+		err = a.restoreRecorded(ctx, task.Config, true)
 	}
 	if err != nil {
 		return err
@@ -72,23 +74,23 @@ func (a *App) ResumeTask(ctx context.Context, id identity.TaskID, cfg *config.Co
 	return a.Runtime.ResumeTask(ctx, id)
 }
 
-// Unresumed is a task that ResumeAll did not resume, and why.
-type Unresumed struct {
+// UnresumedTask is a task that ResumeAll did not resume, and why.
+type UnresumedTask struct {
 	Task org.Task
 	Err  error
 }
 
 // ResumeAll applies cfg and resumes the unfinished tasks. If cfg is nil it applies the
 // configuration recorded with the most recent of them, and leaves tasks with another
-// recorded configuration as they are.
-func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresumed, err error) {
+// recorded configuration as they are. Roles that were deleted since stay deleted.
+func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []UnresumedTask, err error) {
 	unfinished := a.unfinished()
 	recorded := ""
 	if cfg != nil {
-		err = a.Configure(ctx, cfg, nil)
+		err = a.ApplyConfig(ctx, cfg, nil)
 	} else if len(unfinished) > 0 {
 		recorded = unfinished[len(unfinished)-1].Config
-		err = a.restoreRecorded(ctx, recorded)
+		err = a.restoreRecorded(ctx, recorded, false)
 	}
 	if err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 			err = a.resumeTask(ctx, task)
 		}
 		if err != nil {
-			left = append(left, Unresumed{task, err})
+			left = append(left, UnresumedTask{task, err})
 		}
 	}
 	return left, nil
@@ -128,22 +130,23 @@ func (a *App) resumeTask(ctx context.Context, task org.Task) error {
 	return a.Runtime.ResumeTask(ctx, task.ID)
 }
 
-// restoreRecorded applies the configuration recorded under a hash; "" means none.
-func (a *App) restoreRecorded(ctx context.Context, hash string) error {
+// restoreRecorded applies the configuration recorded under a hash; "" means none. See
+// restoreConfig for revive.
+func (a *App) restoreRecorded(ctx context.Context, hash string, revive bool) error {
 	if hash == "" {
 		return nil
 	}
-	record, err := a.Runtime.Artifacts().ReadBlob(ctx, hash)
+	record, err := a.Runtime.ArtifactStore().ReadBlob(ctx, hash)
 	if err != nil {
 		return fmt.Errorf("read the recorded configuration: %w", err)
 	}
-	var files []config.File
+	var files []yamldoc.File
 	if err := json.Unmarshal(record, &files); err != nil {
 		return fmt.Errorf("read the recorded configuration: %w", err)
 	}
-	cfg, err := config.Read(files, a.options.Env)
+	cfg, err := config.ReadFiles(files, a.options.Env)
 	if err != nil {
 		return err
 	}
-	return a.restoreConfig(ctx, cfg)
+	return a.restoreConfig(ctx, cfg, revive)
 }

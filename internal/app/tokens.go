@@ -3,19 +3,30 @@ package app
 import (
 	"encoding/hex"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/internal/config"
 )
 
-// gatewayTokens returns the tokens that a configuration lists.
+// gatewayTokens returns the tokens that a configuration lists, in its order and without
+// the ids of their roles, which may not exist yet.
 func gatewayTokens(cfg *config.Config) ([]auth.Token, error) {
 	var list []auth.Token
 	for _, t := range cfg.Gateway.Tokens {
-		token := auth.Token{Name: t.Name, Role: t.Role, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}
+		token := auth.Token{Name: t.Name, Operator: t.Operator, Audience: t.Audience, Expires: t.Expires}
 		if n, err := hex.Decode(token.Digest[:], []byte(t.SHA256)); err != nil || n != len(token.Digest) {
-			return nil, cfg.Fault(t.Pos, "sha256", "is not a SHA-256 digest", "")
+			return nil, cfg.ErrorAt(t.Pos, "sha256", "is not a SHA-256 digest", "")
 		}
 		list = append(list, token)
 	}
 	return list, nil
+}
+
+// bindTokens binds the tokens of an installed configuration to the ids of the roles that
+// the configuration created. A token never gets the role that somebody else created under
+// the same name.
+func (a *App) bindTokens(ch *configChange) {
+	for i := range ch.tokens {
+		role, _ := a.Runtime.Org().ConfiguredRole(ch.cfg.Gateway.Tokens[i].Role)
+		ch.tokens[i].Role = role.ID
+	}
 }

@@ -18,14 +18,15 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/test/oidctest"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
 // The cases of modules/toolbox/testdata run against a complete App: its configuration,
 // its authentication, and both protocols, the HTTP API of Toolbox and MCP.
 func TestInvokeCases(t *testing.T) {
-	all, idp := gjson.Parse(toolboxFile(t, "invoke.json")), oidctest.New(t)
+	all, idp := gjson.Parse(toolboxFile(t, "invoke.json")), oidctest.NewIssuer(t)
 	tools := strings.Split(toolboxFile(t, "tools.yaml"), "\n---\n")
 	cases := all.Get("cases").Array()
 	if len(cases) < 90 {
@@ -81,7 +82,7 @@ func (c *invokeCase) open(tools []string) bool {
 			c.t.Error(err)
 		}
 	})
-	if err := a.Configure(c.t.Context(), cfg, nil); err != nil {
+	if err := a.ApplyConfig(c.t.Context(), cfg, nil); err != nil {
 		c.t.Fatal(err)
 	}
 	handler, err := a.Handler()
@@ -116,7 +117,7 @@ func (c *invokeCase) configuration(tools []string) (*config.Config, error) {
 		}
 	}
 	text := strings.NewReplacer("__DB__", c.database(), "__IDP__", c.idp.URL).Replace(strings.Join(docs, "\n---\n"))
-	return config.Read([]config.File{{Path: "tools.yaml", Data: []byte(text)}}, nil)
+	return config.ReadFiles([]yamldoc.File{{Path: "tools.yaml", Data: []byte(text)}}, nil)
 }
 
 // database creates a database and returns its file.
@@ -240,13 +241,13 @@ func (c *invokeCase) expandToken(text string) string {
 	case about.Get("raw").Exists():
 		return before + about.Get("raw").Str
 	case about.Get("alg").Str == "none":
-		return before + c.idp.Unsigned(claims)
+		return before + c.idp.UnsignedToken(claims)
 	case about.Get("alg").Str == "HS256":
-		return before + c.idp.Symmetric(claims)
+		return before + c.idp.SignWithPublicKey(claims)
 	case about.Get("key").Exists():
-		return before + c.idp.WronglySigned(claims)
+		return before + c.idp.SignWithWrongKey(claims)
 	}
-	return before + c.idp.Token(claims)
+	return before + c.idp.SignToken(claims)
 }
 
 // claims fills in the issuer and the current time.

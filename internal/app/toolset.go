@@ -1,13 +1,15 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolbox/prompt"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -15,7 +17,7 @@ import (
 // and prompts.
 type toolset struct {
 	toolgroups.Group
-	owners []toolgroups.Owner // of Refs, by index
+	owners []toolgroups.GroupOwner // of Refs, by index
 }
 
 // toolsets are the toolsets of one configuration by id.
@@ -23,12 +25,12 @@ type toolsets map[toolgroups.GroupID]toolset
 
 // toolsetsOf returns the toolsets of a configuration and the groups that its tools name.
 func toolsetsOf(cfg *config.Config) toolsets {
-	owners := make(map[string]toolgroups.Owner, len(cfg.Tools))
+	owners := make(map[string]toolgroups.GroupOwner, len(cfg.Tools))
 	for _, t := range cfg.Tools {
 		owners[t.Name] = toolOwner(t)
 	}
 	all := toolsets{}
-	for _, g := range toolbox.Toolsets(cfg.Tools, cfg.Toolsets) {
+	for _, g := range toolbox.BuildToolsets(cfg.Tools, cfg.Toolsets) {
 		t := toolset{Group: g}
 		for _, name := range g.Refs {
 			t.owners = append(t.owners, owners[name])
@@ -42,7 +44,7 @@ func toolsetsOf(cfg *config.Config) toolsets {
 // addPrompts adds the prompts that toolsets list. It leaves out prompts that could not be
 // read; loading has reported them.
 func (t toolsets) addPrompts(cfg *config.Config) {
-	known := map[string]*toolgroups.Prompt{}
+	known := map[string]toolgroups.Prompt{}
 	for _, p := range cfg.Prompts {
 		if made, err := newPrompt(p); err == nil {
 			known[p.Name] = made
@@ -62,20 +64,21 @@ func (t toolsets) addPrompts(cfg *config.Config) {
 	}
 }
 
-func newPrompt(p config.Prompt) (*toolgroups.Prompt, error) {
+// newPrompt returns a prompt of a configuration as a group offers it.
+func newPrompt(p toolboxfile.Prompt) (toolgroups.Prompt, error) {
 	if p.Arguments == nil {
 		return nil, fmt.Errorf("prompt %q has no arguments that could be read", p.Name)
 	}
-	var messages []toolgroups.Message
+	var messages []toolgroups.PromptMessage
 	for _, m := range p.Messages {
-		messages = append(messages, toolgroups.Message{Role: m.Role, Text: m.Content})
+		messages = append(messages, toolgroups.PromptMessage{Role: m.Role, Text: m.Content})
 	}
-	return toolgroups.NewPrompt(p.Name, p.Description, p.Fingerprint, p.Arguments, messages)
+	return prompt.NewTemplate(p.Name, p.Description, p.Fingerprint, p.Arguments, messages)
 }
 
 // samePrompt reports whether two prompts have the same name and content.
-func samePrompt(a, b *toolgroups.Prompt) bool {
-	return a.Name == b.Name && a.Fingerprint == b.Fingerprint
+func samePrompt(a, b toolgroups.Prompt) bool {
+	return a.Name() == b.Name() && a.Fingerprint() == b.Fingerprint()
 }
 
 // unionIDs returns the ids of both, sorted.
@@ -91,101 +94,66 @@ func (t toolset) equal(other toolset) bool {
 		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt)
 }
 
-// intersect returns t without the references and prompts that other does not have.
-func (t toolset) intersect(other toolset) toolset {
-	theirs := make(map[string]toolgroups.Owner, len(other.Refs))
-	for i, name := range other.Refs {
-		theirs[name] = other.owners[i]
-	}
-	both := toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description}}
-	for i, name := range t.Refs {
-		if theirs[name] == t.owners[i] {
-			both.Refs, both.owners = append(both.Refs, name), append(both.owners, t.owners[i])
-		}
-	}
-	for _, p := range t.Prompts {
-		if slices.ContainsFunc(other.Prompts, func(o *toolgroups.Prompt) bool { return samePrompt(o, p) }) {
-			both.Prompts = append(both.Prompts, p)
-		}
-	}
-	return both
-}
-
-// restrictToolsets is part of step 1 of install: it reduces each toolset to what it has in
-// both configurations. New toolsets are registered without tools, so that roles can name
-// them. No role gains tools from a toolset before expandToolsets.
-func (a *App) restrictToolsets(next toolsets) error {
-	var errs []error
-	for _, id := range a.toolsets.unionIDs(next) {
+// registerToolsets registers the toolsets of a change that differ from those of now, and
+// unregisters the others.
+func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
+	ch.bound = toolsets{}
+	for _, id := range a.toolsets.unionIDs(ch.toolsets) {
 		now, there := a.toolsets[id]
-		both := now.intersect(next[id])
-		if !there {
-			both.ID, both.Description = id, next[id].Description
+		then, stays := ch.toolsets[id]
+		var err error
+		if stays {
+			then = then.within(tx)
+			ch.bound[id] = then
 		}
-		if !there || !both.equal(now) {
-			errs = append(errs, a.registerToolset(both))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// expandToolsets is part of step 5 of install: it registers the toolsets of next and
-// unregisters all others. It does not touch toolsets that have not changed.
-func (a *App) expandToolsets(next toolsets) error {
-	var errs []error
-	for _, id := range a.toolsets.unionIDs(next) {
-		now, there := a.toolsets[id]
-		then, stays := next[id]
 		switch {
 		case !stays:
-			errs = append(errs, a.Runtime.UnregisterGroup(toolgroups.Config, id))
-			delete(a.toolsets, id)
+			err = tx.UnregisterGroup(a.owner, id)
 		case !there || !then.equal(now):
-			errs = append(errs, a.registerToolset(then))
+			_, err = tx.RegisterGroup(a.owner, then.Group)
+		}
+		if err != nil {
+			return fmt.Errorf("register toolset %q: %w", id, err)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// registerToolset registers a toolset without the references whose tool is missing now or
-// has another owner, because registration binds a name to its current owner.
-func (a *App) registerToolset(t toolset) error {
-	snapshot, bound := a.groups.Snapshot(), toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
+// within returns t without the references whose tool will be missing or will have another
+// owner, because registration binds a name to the owner of the tool.
+func (t toolset) within(tx *toolgroups.Tx) toolset {
+	bound := toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
 	for i, name := range t.Refs {
-		if tool, ok := snapshot.LookupTool(name); ok && tool.Owner == t.owners[i] {
+		if tool, ok := tx.LookupTool(name); ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])
 		}
 	}
-	if _, err := a.Runtime.RegisterGroup(toolgroups.Config, bound.Group); err != nil {
-		return fmt.Errorf("register toolset %q: %w", t.ID, err)
-	}
-	a.toolsets[t.ID] = bound
-	return nil
+	return bound
 }
 
 // checkToolsetIDs returns a problem for each toolset, or group that a tool names, whose id
 // belongs to another owner. Loading has rejected tools that name a built-in group.
-func (a *App) checkToolsetIDs(ch *configChange) (faults []*config.Error) {
+func (a *App) checkToolsetIDs(ch *configChange) (faults []*yamldoc.Error) {
 	others, _ := a.knownGroups(ch)
-	snapshot := a.groups.Snapshot()
+	snapshot, leaves := a.groups.CurrentSnapshot(), ch.changedOwners()
 	for _, id := range slices.Sorted(maps.Keys(ch.toolsets)) {
 		at, field := toolsetPos(ch.cfg, id)
 		owner := snapshot.GroupOwner(id)
 		switch {
 		case slices.Contains(toolgroups.ReservedIDs(), id) && field == "group":
 		case slices.Contains(toolgroups.ReservedIDs(), id):
-			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a built-in group, which declared tools cannot join", id), "choose another id"))
+			faults = append(faults, ch.cfg.ErrorAt(at, field, fmt.Sprintf("%q is a built-in group, which declared tools cannot join", id), "choose another id"))
 		case slices.Contains(others, string(id)):
-			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))
-		case owner != "" && owner != toolgroups.Config: // its module leaves with this change, and only after toolsets are registered
-			faults = append(faults, ch.cfg.Fault(at, field, fmt.Sprintf("%q is a tool group of %s now", id, owner), "choose another id, or remove that module first and add the toolset afterwards"))
+			faults = append(faults, ch.cfg.ErrorAt(at, field, fmt.Sprintf("%q is a tool group of a module", id), "choose another id"))
+		case owner != "" && !leaves[owner]:
+			faults = append(faults, ch.cfg.ErrorAt(at, field, fmt.Sprintf("%q is a tool group of %s", id, owner), "choose another id"))
 		}
 	}
 	return faults
 }
 
 // toolsetPos returns where a configuration first names a toolset.
-func toolsetPos(cfg *config.Config, id toolgroups.GroupID) (at config.Pos, field string) {
+func toolsetPos(cfg *config.Config, id toolgroups.GroupID) (at yamldoc.Pos, field string) {
 	for _, t := range cfg.Toolsets {
 		if t.Name == string(id) {
 			return t.Pos, "name"
@@ -196,5 +164,5 @@ func toolsetPos(cfg *config.Config, id toolgroups.GroupID) (at config.Pos, field
 			return t.Pos, "group"
 		}
 	}
-	return config.Pos{}, "group"
+	return yamldoc.Pos{}, "group"
 }

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
@@ -196,16 +196,16 @@ func (a *App) loadConfig() (*config.Config, error) {
 	now := a.current
 	a.configMu.Unlock()
 	if now == nil {
-		return config.Load(a.options.Files, a.options.Env)
+		return config.LoadFiles(a.options.Files, a.options.Env)
 	}
-	return now.Reload(a.options.Files, a.options.Env)
+	return now.ReloadFiles(a.options.Files, a.options.Env)
 }
 
 // provisionModules provisions in the background the modules that were loaded from stored
 // definitions, and pings new databases. So a server whose tools changed, or a wrong
 // password, is reported before the first call.
 func (w *configWatcher) provisionModules(ctx context.Context) {
-	w.background.Go(func() { w.app.pools.Ping(ctx) })
+	w.background.Go(func() { w.app.pools.PingServers(ctx) })
 	for _, m := range w.app.loader.ListModules() {
 		w.background.Go(func() {
 			if err := w.app.loader.ProvisionModule(ctx, m.Name); err != nil && ctx.Err() == nil {

@@ -18,7 +18,7 @@ var flags = proptest.NewFlags(3000)
 // Validate accepts, except for the rare values that it leaves to Validate.
 func TestSchema_ReadAgreesWithValidate(t *testing.T) {
 	var seen verdicts
-	flags.Check(t, proptest.Size{Choices: 200, Least: 20}, seen.play)
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 200, MinChoices: 20}, seen.play)
 	t.Logf("%+v", seen)
 	if least := flags.Cases / 20; seen.fit < least || seen.refused < least || seen.left < 1 {
 		t.Errorf("got too few cases of a kind: %+v", seen)
@@ -120,7 +120,7 @@ func num(text string) json.Number { return json.Number(text) }
 func (g *generator) input() obj {
 	s := g.objects(2)
 	s["type"] = "object"
-	s["$defs"] = obj{"one": g.schema(1), "self": obj{"type": proptest.OneOf(g.Choices, []any{"object", "null"}, []any{"object"}),
+	s["$defs"] = obj{"one": g.schema(1), "self": obj{"type": proptest.PickFrom(g.Choices, []any{"object", "null"}, []any{"object"}),
 		"properties": obj{"a": obj{"$ref": "#/$defs/self"}, "b": g.leaf("integer")}}}
 	return s
 }
@@ -129,9 +129,9 @@ func (g *generator) input() obj {
 func (g *generator) schema(depth int) any {
 	switch g.Pick(16) {
 	case 0:
-		return proptest.OneOf[any](g.Choices, true, true, false)
+		return proptest.PickFrom[any](g.Choices, true, true, false)
 	case 1:
-		return obj{"$ref": proptest.OneOf(g.Choices, "#/$defs/self", "#/$defs/self", "#")}
+		return obj{"$ref": proptest.PickFrom(g.Choices, "#/$defs/self", "#/$defs/self", "#")}
 	case 2, 3:
 		return g.alternatives(depth)
 	case 4:
@@ -147,7 +147,7 @@ func (g *generator) schema(depth int) any {
 	case 11, 12:
 		return g.leaf("array", depth)
 	}
-	return g.leaf(proptest.OneOf(g.Choices, "string", "number", "integer", "boolean", "null"))
+	return g.leaf(proptest.PickFrom(g.Choices, "string", "number", "integer", "boolean", "null"))
 }
 
 // leaf returns a schema of one type.
@@ -173,7 +173,7 @@ func (g *generator) types() obj {
 	for keyword, value := range g.numbers() {
 		s[keyword] = value
 	}
-	s["type"] = proptest.OneOf(g.Choices, []any{"string", "null"}, []any{"integer", "string"}, []any{"number", "integer", "boolean"}, []any{"array", "string", "number"})
+	s["type"] = proptest.PickFrom(g.Choices, []any{"string", "null"}, []any{"integer", "string"}, []any{"number", "integer", "boolean"}, []any{"array", "string", "number"})
 	return s
 }
 
@@ -181,9 +181,9 @@ func (g *generator) types() obj {
 func (g *generator) alternatives(depth int) obj {
 	list := []any{g.leaf("string"), g.leaf("integer"), g.leaf("null")}[:1+g.Pick(3)]
 	if depth > 0 {
-		list = append(list, g.leaf(proptest.OneOf(g.Choices, "object", "array"), depth-1))
+		list = append(list, g.leaf(proptest.PickFrom(g.Choices, "object", "array"), depth-1))
 	}
-	return obj{proptest.OneOf(g.Choices, "anyOf", "oneOf"): list}
+	return obj{proptest.PickFrom(g.Choices, "anyOf", "oneOf"): list}
 }
 
 func (g *generator) fixed() obj {
@@ -196,7 +196,7 @@ func (g *generator) fixed() obj {
 // uncommon returns a schema with keywords that Read leaves to Validate.
 func (g *generator) uncommon(depth int) obj {
 	g.common = false
-	return proptest.OneOf(g.Choices,
+	return proptest.PickFrom(g.Choices,
 		obj{"not": g.leaf("string")},
 		obj{"prefixItems": []any{g.leaf("string")}, "items": g.leaf("number")},
 		obj{"patternProperties": obj{"^a": g.leaf("integer")}, "properties": obj{"a": g.leaf("number")}},
@@ -266,18 +266,18 @@ func (g *generator) objects(depth int) obj {
 // maybe sets a keyword to one of the values, or does not set it.
 func (g *generator) maybe(s obj, keyword string, values ...any) {
 	if g.Pick(3) == 0 {
-		s[keyword] = proptest.OneOf(g.Choices, values...)
+		s[keyword] = proptest.PickFrom(g.Choices, values...)
 	}
 }
 
 func (g *generator) scalar() any {
 	switch g.Pick(4) {
 	case 0:
-		return proptest.OneOf[any](g.Choices, nil, true, false)
+		return proptest.PickFrom[any](g.Choices, nil, true, false)
 	case 1:
-		return proptest.OneOf(g.Choices, someTexts...)
+		return proptest.PickFrom(g.Choices, someTexts...)
 	}
-	return proptest.OneOf(g.Choices, someNumbers...)
+	return proptest.PickFrom(g.Choices, someNumbers...)
 }
 
 // document returns arguments that are likely to satisfy a schema.
@@ -322,7 +322,7 @@ func (g *generator) valueOf(s any, root obj, depth int) any {
 	}
 	kind := rules["type"]
 	if list, ok := kind.([]any); ok {
-		kind = proptest.OneOf(g.Choices, list...)
+		kind = proptest.PickFrom(g.Choices, list...)
 	}
 	if g.Pick(24) == 23 {
 		kind = nil // another type
@@ -331,7 +331,7 @@ func (g *generator) valueOf(s any, root obj, depth int) any {
 }
 
 func (g *generator) choose(ready bool, list []any, root obj, depth int) any {
-	if choice := proptest.OneOf(g.Choices, list...); !ready {
+	if choice := proptest.PickFrom(g.Choices, list...); !ready {
 		return g.valueOf(choice, root, depth)
 	} else if g.Pick(4) < 3 {
 		return choice
@@ -342,9 +342,9 @@ func (g *generator) choose(ready bool, list []any, root obj, depth int) any {
 func (g *generator) valueOfType(kind any, rules, root obj, depth int) any {
 	switch kind {
 	case "string":
-		return proptest.OneOf(g.Choices, someTexts...)
+		return proptest.PickFrom(g.Choices, someTexts...)
 	case "number", "integer":
-		return proptest.OneOf(g.Choices, someNumbers...)
+		return proptest.PickFrom(g.Choices, someNumbers...)
 	case "boolean":
 		return g.Pick(2) == 0
 	case "null":
@@ -377,7 +377,7 @@ func (g *generator) objectOf(rules, root obj, depth int) any {
 		}
 	}
 	if g.Pick(6) == 5 {
-		object[proptest.OneOf(g.Choices, "other", "A", "x")] = g.scalar()
+		object[proptest.PickFrom(g.Choices, "other", "A", "x")] = g.scalar()
 	}
 	return object
 }

@@ -27,6 +27,7 @@ func keySetOf(schema *jsonschema.Schema) (keys *strictjson.KeySet, maxSteps int,
 	if b.work > maxWork {
 		return nil, 0, errors.New("references combine into too many different schemas")
 	}
+	keys.FoldKeys = true // a tool decodes its arguments, whatever the schema says of them
 	if b.incomplete {
 		b.dropRules()
 		return keys, 0, nil
@@ -103,6 +104,7 @@ func (b *keySetBuilder) fill(s *strictjson.KeySet, all []*jsonschema.Schema) {
 		}
 		s.Add(name, b.build(collect(all, func(r *jsonschema.Schema) []*jsonschema.Schema { return valuesOf(r, name) })))
 	}
+	s.FoldKeys = slices.ContainsFunc(all, describesKeys)
 	s.Other = b.build(collect(all, otherProperties))
 	s.Items = b.build(collect(all, items))
 }
@@ -158,6 +160,14 @@ func propertyNames(all []*jsonschema.Schema) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(set))
+}
+
+// describesKeys reports whether s says anything about the keys of an object or their values.
+// An object of which it says the type only is content: its keys belong to whoever reads it.
+func describesKeys(s *jsonschema.Schema) bool {
+	return s.Properties != nil || s.PatternProperties != nil || s.AdditionalProperties != nil && s.AdditionalProperties != true ||
+		s.Required != nil || s.PropertyNames != nil || s.UnevaluatedProperties != nil ||
+		s.DependentRequired != nil || s.DependentSchemas != nil || s.Dependencies != nil
 }
 
 // collect returns what step returns for each of the schemas.

@@ -104,7 +104,7 @@ func TestSchema_Read(t *testing.T) {
 		{"inside of an alternative for others", `{"anyOf":[{"type":"string","properties":{"a":{"type":"null"}}},{"type":"object"}]}`, `{"a":1}`, left},
 		{"reference", `{"$ref":"#/$defs/list"}`, `{"value":1,"next":{"value":2}}`, valid},
 		{"behind a reference to itself", `{"$ref":"#/$defs/list"}`, `{"value":1,"next":{"value":"2"}}`, invalid},
-		{"reference with more beside it", `{"$ref":"#/$defs/list","maxProperties":1}`, `{"value":1}`, left},
+		{"reference with other keywords", `{"$ref":"#/$defs/list","maxProperties":1}`, `{"value":1}`, left},
 		{"one schema of allOf", `{"allOf":[{"type":"null"}],"description":"nothing"}`, `null`, valid},
 		{"two schemas of allOf", `{"allOf":[{"type":"null"},{}]}`, `null`, left},
 		{"no alternative of allOf", `{"allOf":[{"type":"null"},{"type":"string"}]}`, `null`, invalid},

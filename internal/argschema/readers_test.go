@@ -47,7 +47,7 @@ func TestSchema_AllReadersAgree(t *testing.T) {
 
 func TestSchema_AllReadersAgreeOnTestSuite(t *testing.T) {
 	accepted := 0
-	for _, d := range corpus.Documents() {
+	for _, d := range corpus.JSONDocuments() {
 		ok, err := readersAgree(d.Text)
 		if err != nil {
 			t.Errorf("%s: %v", d.Name, err)
@@ -63,7 +63,7 @@ func TestSchema_AllReadersAgreeOnTestSuite(t *testing.T) {
 
 // FuzzReaders checks the property for documents of the fuzzer.
 func FuzzReaders(f *testing.F) {
-	for _, d := range corpus.Documents() {
+	for _, d := range corpus.JSONDocuments() {
 		if len(d.Text) < 1024 {
 			f.Add(d.Text, false)
 		}

@@ -5,7 +5,7 @@ import "math"
 // ruleSet has the constraints on the values at one place of a document: the most frequent
 // keywords of schemas, in a form that is fast to check. The zero ruleSet allows no value.
 //
-// It implements strictjson.Rules, whose methods report true only for a value that certainly
+// It implements strictjson.KeyRules, whose methods report true only for a value that certainly
 // satisfies the rules. They report false for values that take much time or memory to check:
 // numbers with exponents or very many digits, and patterns for strings with escapes.
 type ruleSet struct {
@@ -55,7 +55,7 @@ type objectRule struct {
 	closed   bool   // unknown names are not allowed
 }
 
-// FitsLiteral implements strictjson.Rules.
+// FitsLiteral implements strictjson.KeyRules.
 func (r *ruleSet) FitsLiteral(word string) bool {
 	switch word[0] {
 	case 't':
@@ -66,12 +66,12 @@ func (r *ruleSet) FitsLiteral(word string) bool {
 	return r.kinds&kindNull != 0
 }
 
-// FitsInteger implements strictjson.Rules.
+// FitsInteger implements strictjson.KeyRules.
 func (r *ruleSet) FitsInteger(value int64, known bool) bool {
 	return r.kinds&kindNumber != 0 && (r.numbers == nil || known && r.numbers.fitsInteger(value))
 }
 
-// FitsNumber implements strictjson.Rules.
+// FitsNumber implements strictjson.KeyRules.
 func (r *ruleSet) FitsNumber(literal []byte) bool {
 	if r.kinds&kindNumber == 0 || r.numbers == nil {
 		return r.kinds&kindNumber != 0
@@ -80,23 +80,23 @@ func (r *ruleSet) FitsNumber(literal []byte) bool {
 	return ok && r.numbers.fits(d)
 }
 
-// FitsString implements strictjson.Rules.
+// FitsString implements strictjson.KeyRules.
 func (r *ruleSet) FitsString(quoted []byte, escaped bool) bool {
 	return r.kinds&kindString != 0 && (r.strings == nil || r.strings.fits(quoted, escaped))
 }
 
-// FitsArray implements strictjson.Rules.
+// FitsArray implements strictjson.KeyRules.
 func (r *ruleSet) FitsArray(count int) bool {
 	return r.kinds&kindArray != 0 && (r.arrays == nil || r.arrays.count.contains(count))
 }
 
-// FitsObject implements strictjson.Rules.
+// FitsObject implements strictjson.KeyRules.
 func (r *ruleSet) FitsObject(count int, seen uint64) bool {
 	return r.kinds&kindObject != 0 && (r.objects == nil || r.objects.count.contains(count) && seen&r.objects.required == r.objects.required)
 }
 
-// UniqueElements implements strictjson.Rules.
+// UniqueElements implements strictjson.KeyRules.
 func (r *ruleSet) UniqueElements() bool { return r.arrays != nil && r.arrays.unique }
 
-// KnownNamesOnly implements strictjson.Rules.
+// KnownNamesOnly implements strictjson.KeyRules.
 func (r *ruleSet) KnownNamesOnly() bool { return r.objects != nil && r.objects.closed }

@@ -143,7 +143,7 @@ func schemaDocument(input json.RawMessage) (any, error) {
 	if len(input) > MaxSchema {
 		return nil, fmt.Errorf("%d bytes, more than %d", len(input), MaxSchema)
 	}
-	if err := strictjson.Object(input, nil); err != nil {
+	if err := strictjson.CheckObject(input, nil); err != nil {
 		return nil, err
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))

@@ -165,6 +165,64 @@ func TestSchema_Parse(t *testing.T) {
 	})
 }
 
+// Two keys that differ in case only are rejected in every object whose keys the schema
+// describes. Content may have both.
+func TestSchema_RejectsKeysThatFoldAlike(t *testing.T) {
+	doc := manyKeys(`"zpath":{},"zPath":{}`)
+	manyProperties := doc[1 : len(doc)-1]
+	both := func(form string) string { return fmt.Sprintf(form, `"path":1,"Path":2`) }
+	for name, tt := range map[string]struct {
+		input, args string
+		rejected    bool
+	}{
+		"named nowhere":              {`{"type":"object"}`, both(`{%s}`), true},
+		"named in no property":       {object(`"a":{}`), both(`{"a":1,%s}`), true},
+		"in required":                {`{"type":"object","required":["path"]}`, both(`{%s}`), true},
+		"in patternProperties":       {`{"type":"object","patternProperties":{"(?i)^path$":{}}}`, both(`{%s}`), true},
+		"any property allowed":       {`{"type":"object","additionalProperties":true}`, both(`{%s}`), true},
+		"required further down":      {object(`"a":{"required":["path"]}`), both(`{"a":{%s}}`), true},
+		"pattern further down":       {object(`"a":{"patternProperties":{"^p":{}}}`), both(`{"a":{%s}}`), true},
+		"values further down":        {object(`"a":{"additionalProperties":{"type":"number"}}`), both(`{"a":{%s}}`), true},
+		"names further down":         {object(`"a":{"propertyNames":{"maxLength":9}}`), both(`{"a":{%s}}`), true},
+		"other name further down":    {object(`"a":{"properties":{"b":{}}}`), both(`{"a":{%s}}`), true},
+		"dependency further down":    {object(`"a":{"dependentRequired":{"path":["b"]}}`), both(`{"a":{%s}}`), true},
+		"in elements":                {object(`"a":{"items":{"required":["path"]}}`), both(`{"a":[{},{%s}]}`), true},
+		"in an alternative":          {object(`"a":{"anyOf":[{"type":"string"},{"required":["path"]}]}`), both(`{"a":{%s}}`), true},
+		"in a reference":             {`{"type":"object","properties":{"a":{"$ref":"#"}}}`, both(`{"a":{"a":{%s}}}`), true},
+		"Kelvin sign":                {`{"type":"object"}`, "{\"kind\":1,\"\u212aind\":2}", true},
+		"escape":                     {`{"type":"object"}`, `{"path":1,"\u0050ath":2}`, true},
+		"among many keys":            {`{"type":"object"}`, manyKeys(both(`%s`)), true},
+		"before many keys":           {`{"type":"object"}`, `{"PATH":1,` + manyKeys(`"path":2`)[1:], true},
+		"content":                    {object(`"payload":{"description":"any JSON"}`), both(`{"payload":{%s}}`), false},
+		"content below content":      {object(`"payload":{}`), both(`{"payload":[{"a":{%s}}]}`), false},
+		"object of any content":      {object(`"meta":{"type":"object"}`), both(`{"meta":{%s}}`), false},
+		"object of any properties":   {object(`"meta":{"type":"object","additionalProperties":true}`), both(`{"meta":{%s}}`), false},
+		"different objects":          {`{"type":"object"}`, `{"path":{"Path":1},"x":[{"path":1},{"Path":1}]}`, false},
+		"both named":                 {object(`"path":{},"Path":{}`), both(`{%s}`), false},
+		"both named after 64 names":  {object(manyProperties), `{"zpath":1,"zPath":2}`, false},
+		"both named among many keys": {object(manyProperties), manyKeys(`"zpath":1,"zPath":2,"X":1,"ZPATHS":2`), false},
+		"keys that differ":           {`{"type":"object"}`, manyKeys(`"path":1,"paths":2`), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := compile(t, tt.input).Parse(json.RawMessage(tt.args))
+			if tt.rejected {
+				wantInvalid(t, err, " differ in case only: write one of them")
+			} else if err != nil {
+				t.Errorf("got %v, want nil", err)
+			}
+		})
+	}
+}
+
+// manyKeys returns an object with 99 keys and then more.
+func manyKeys(more string) string {
+	var b strings.Builder
+	for i := range 99 {
+		fmt.Fprintf(&b, `"k%d":{},`, i)
+	}
+	return "{" + b.String() + more + "}"
+}
+
 func wantInvalid(t *testing.T, err error, text string) {
 	t.Helper()
 	if got := errcode.CodeOf(err); got != errcode.InvalidArguments {

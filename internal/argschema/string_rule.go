@@ -17,7 +17,7 @@ type stringRule struct {
 type matcher interface{ Match(text []byte) bool }
 
 // stringEnum is a set of strings.
-type stringEnum struct{ index strictjson.Index }
+type stringEnum struct{ index strictjson.KeyIndex }
 
 // newStringEnum returns the set of words.
 func newStringEnum(words []string) *stringEnum {

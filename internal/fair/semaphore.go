@@ -3,6 +3,7 @@ package fair
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 )
@@ -18,7 +19,13 @@ type Semaphore struct {
 	holders      map[string]*holder
 	acquisitions int // how many units have been acquired so far
 	arrivals     int // how many callers have waited so far
+	waiting      int // callers that wait
+	maxWaiting   int // 0 is no limit
+	maxOfKey     int // callers of one key that may wait
 }
+
+// ErrQueueFull is returned by Acquire when as many callers wait as LimitQueue allows.
+var ErrQueueFull = errors.New("too many callers wait")
 
 // holder is the state of a key that holds a unit or waits for one.
 type holder struct {
@@ -38,10 +45,19 @@ func NewSemaphore(n int) *Semaphore {
 	return &Semaphore{free: max(n, 1), holders: map[string]*holder{}}
 }
 
+// LimitQueue limits the waiting callers, in all and of one key. A key whose callers take
+// as many places of the queue as are free gets no further one. It must be called before
+// Acquire.
+func (s *Semaphore) LimitQueue(all, ofKey int) { s.maxWaiting, s.maxOfKey = all, ofKey }
+
 // Acquire waits for a unit for key. The caller calls release once. The error is ctx's
-// cause.
+// cause, or ErrQueueFull.
 func (s *Semaphore) Acquire(ctx context.Context, key string) (release func(), err error) {
-	if w := s.tryAcquire(key); w != nil {
+	w, err := s.tryAcquire(key)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
 		select {
 		case <-w.ready:
 		case <-ctx.Done():
@@ -52,9 +68,9 @@ func (s *Semaphore) Acquire(ctx context.Context, key string) (release func(), er
 	return func() { s.release(key) }, nil
 }
 
-// tryAcquire acquires a unit and returns nil, or returns a waiter. It need not look at
+// tryAcquire acquires a unit and returns nil, or returns a waiter or ErrQueueFull. It need not look at
 // the waiters of other keys: each of those holds at least as many units as are free.
-func (s *Semaphore) tryAcquire(key string) *waiter {
+func (s *Semaphore) tryAcquire(key string) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.holders[key]
@@ -64,12 +80,24 @@ func (s *Semaphore) tryAcquire(key string) *waiter {
 	}
 	if h.held < s.free {
 		s.assign(h)
-		return nil
+		return nil, nil
+	}
+	if s.queueFull(h) {
+		s.forgetUnused(key, h)
+		return nil, ErrQueueFull
 	}
 	s.arrivals++
+	s.waiting++
 	w := &waiter{s.arrivals, make(chan struct{})}
 	h.waiting = append(h.waiting, w)
-	return w
+	return w, nil
+}
+
+// queueFull reports whether no further caller of h may wait. It must be called with mu
+// held.
+func (s *Semaphore) queueFull(h *holder) bool {
+	n := len(h.waiting)
+	return s.maxWaiting > 0 && (n >= s.maxOfKey || n >= s.maxWaiting-s.waiting)
 }
 
 // cancel removes a waiter, or releases the unit that it got meanwhile.
@@ -79,6 +107,7 @@ func (s *Semaphore) cancel(key string, w *waiter) {
 	i := slices.Index(h.waiting, w)
 	if i >= 0 {
 		h.waiting = slices.Delete(h.waiting, i, i+1)
+		s.waiting--
 		s.forgetUnused(key, h)
 	}
 	s.mu.Unlock()
@@ -98,6 +127,7 @@ func (s *Semaphore) release(key string) {
 		s.assign(next)
 		close(next.waiting[0].ready)
 		next.waiting = slices.Delete(next.waiting, 0, 1)
+		s.waiting--
 	}
 	s.forgetUnused(key, h)
 }

@@ -166,3 +166,39 @@ func TestSemaphore_CancelledWaitReleases(t *testing.T) {
 	}
 	release()
 }
+
+func TestSemaphore_LimitsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClients(2)
+		c.semaphore.LimitQueue(6, 4)
+		c.acquire(ctx, "a")
+		c.acquire(ctx, "b")
+		full := func(key string) bool {
+			done, cancelled := context.WithCancel(ctx)
+			cancelled()
+			_, err := c.semaphore.Acquire(done, key)
+			return errors.Is(err, fair.ErrQueueFull)
+		}
+		for _, step := range []struct {
+			key  string
+			want int // callers of key that may wait
+		}{{"a", 3}, {"b", 2}, {"c", 1}, {"d", 0}} {
+			waiting := 0
+			for ; !full(step.key) && waiting < 10; waiting++ {
+				c.acquire(ctx, step.key)
+			}
+			if waiting != step.want {
+				t.Errorf("%d callers of %s may wait, want %d", waiting, step.key, step.want)
+			}
+		}
+		c.want(t, "at first", "a", "b")
+		c.release("a") // another caller of a gets the unit, and leaves the queue
+		c.want(t, "after a release", "a")
+		if full("d") {
+			t.Error("the place of a caller that does not wait any more is not free")
+		}
+	})
+}

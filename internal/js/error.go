@@ -11,20 +11,20 @@ import (
 	"modernc.org/quickjs"
 )
 
-// Kind is the reason why a script failed.
-type Kind string
+// ErrorKind is the reason why a script failed.
+type ErrorKind string
 
 // The kinds of Error.
 const (
-	KindThrown    Kind = "thrown"    // the script threw, or is not JavaScript
-	KindTimeout   Kind = "timeout"   // it exceeded its time limit
-	KindMemory    Kind = "memory"    // it exceeded its memory limit
-	KindCancelled Kind = "cancelled" // the context ended; Unwrap returns its cause
+	KindThrown    ErrorKind = "thrown"    // the script threw, or is not JavaScript
+	KindTimeout   ErrorKind = "timeout"   // it exceeded its time limit
+	KindMemory    ErrorKind = "memory"    // it exceeded its memory limit
+	KindCancelled ErrorKind = "cancelled" // the context ended; Unwrap returns its cause
 )
 
 // Error is a failure of a script.
 type Error struct {
-	Kind    Kind
+	Kind    ErrorKind
 	Message string // for example "TypeError: x is not a function"
 	Source  string // name of the source that failed, "" if unknown
 	Line    int    // line in Source, from 1; 0 if unknown
@@ -77,7 +77,7 @@ func (v *VM) explain(err error) error {
 }
 
 // kindOf returns the kind of an error that the engine threw.
-func kindOf(name, message string) Kind {
+func kindOf(name, message string) ErrorKind {
 	if name == "InternalError" && message == "out of memory" {
 		return KindMemory
 	}

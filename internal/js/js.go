@@ -3,8 +3,8 @@
 // The input and output of a VM are JSON texts:
 //
 //	vm, err := js.New(js.Limits{Pure: true})
-//	err = vm.Load("agents.js", source)
-//	result, err := vm.Call(ctx, "step", json.RawMessage(`{"n": 1}`))
+//	err = vm.LoadScript("agents.js", source)
+//	result, err := vm.CallFunction(ctx, "step", json.RawMessage(`{"n": 1}`))
 //
 // Run evaluates a single function body. Scripts have the language only: no files, no network,
 // no timers, no modules and no host functions. A Pure VM has no clock and no randomness
@@ -36,7 +36,7 @@ const (
 // Limits limit what scripts may use. The zero Limits are the defaults.
 type Limits struct {
 	Memory int           // bytes; 0 is DefaultMemory
-	Time   time.Duration // of each Load, Call or Run; 0 is DefaultTime
+	Time   time.Duration // of each LoadScript, CallFunction or RunScript; 0 is DefaultTime
 	Pure   bool          // no clock, time zone or randomness, and no way to observe garbage collection
 }
 
@@ -89,7 +89,7 @@ func New(l Limits) (*VM, error) {
 // prepare runs the scripts that must be loaded first.
 func (v *VM) prepare() error {
 	if v.limits.Pure {
-		if err := v.Load("", pureJS); err != nil {
+		if err := v.LoadScript("", pureJS); err != nil {
 			return err
 		}
 	}
@@ -98,10 +98,10 @@ func (v *VM) prepare() error {
 	return err
 }
 
-// Load evaluates source as a script. What it declares is available to later calls. Errors are
+// LoadScript evaluates source as a script. What it declares is available to later calls. Errors are
 // of type *Error and give the place as name:line. They never point into a source with the
 // name "".
-func (v *VM) Load(name, source string) error {
+func (v *VM) LoadScript(name, source string) error {
 	return v.limited(context.Background(), func() error {
 		value, err := v.engine.EvalValue(v.addSource(name, source), quickjs.EvalGlobal)
 		if err == nil {
@@ -111,13 +111,13 @@ func (v *VM) Load(name, source string) error {
 	})
 }
 
-// Call calls the global function fn with the value of the JSON text arg and returns the
+// CallFunction calls the global function fn with the value of the JSON text arg and returns the
 // result as JSON. An empty arg is undefined, and a result undefined is null.
 //
 // Errors are of type *Error. A result that JSON cannot represent is a TypeError, of
 // KindThrown. After KindTimeout or KindCancelled the VM cannot be used any more and returns
 // the same error again.
-func (v *VM) Call(ctx context.Context, fn string, arg json.RawMessage) (json.RawMessage, error) {
+func (v *VM) CallFunction(ctx context.Context, fn string, arg json.RawMessage) (json.RawMessage, error) {
 	var result string
 	err := v.limited(ctx, func() error {
 		value, err := v.invoke.Call(quickjs.UndefinedValue, fn, string(arg))

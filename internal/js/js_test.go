@@ -20,12 +20,12 @@ func Example() {
 		return
 	}
 	defer vm.Close()
-	if err := vm.Load("sum.js", "function sum(list) {\n  return list.reduce((a, b) => a + b, 0);\n}"); err != nil {
+	if err := vm.LoadScript("sum.js", "function sum(list) {\n  return list.reduce((a, b) => a + b, 0);\n}"); err != nil {
 		fmt.Println(err)
 	}
-	result, err := vm.Call(context.Background(), "sum", json.RawMessage(`[1, 2, 3]`))
+	result, err := vm.CallFunction(context.Background(), "sum", json.RawMessage(`[1, 2, 3]`))
 	fmt.Println(string(result), err)
-	_, err = vm.Call(context.Background(), "sum", json.RawMessage(`7`))
+	_, err = vm.CallFunction(context.Background(), "sum", json.RawMessage(`7`))
 	fmt.Println(err)
 	// Output:
 	// 6 <nil>
@@ -40,14 +40,14 @@ func newVM(t *testing.T, l js.Limits, f string) *js.VM {
 		t.Fatal(err)
 	}
 	t.Cleanup(vm.Close)
-	if err := vm.Load("f.js", f); err != nil {
+	if err := vm.LoadScript("f.js", f); err != nil {
 		t.Fatal(err)
 	}
 	return vm
 }
 
 // wantError checks that err is an *Error of a kind.
-func wantError(t *testing.T, err error, kind js.Kind) *js.Error {
+func wantError(t *testing.T, err error, kind js.ErrorKind) *js.Error {
 	t.Helper()
 	e, ok := errors.AsType[*js.Error](err)
 	if !ok || e.Kind != kind {
@@ -67,7 +67,7 @@ func TestVM_Call(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := newVM(t, js.Limits{}, tt.f).Call(t.Context(), "f", json.RawMessage(tt.arg))
+			got, err := newVM(t, js.Limits{}, tt.f).CallFunction(t.Context(), "f", json.RawMessage(tt.arg))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v; want %s", got, err, tt.want)
 			}
@@ -85,7 +85,7 @@ func TestVM_CallErrorsGivePlace(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := newVM(t, js.Limits{}, tt.f).Call(t.Context(), "f", nil)
+			_, err := newVM(t, js.Limits{}, tt.f).CallFunction(t.Context(), "f", nil)
 			wantError(t, err, js.KindThrown)
 			if err.Error() != tt.want {
 				t.Errorf("got %q, want %q", err, tt.want)
@@ -96,7 +96,7 @@ func TestVM_CallErrorsGivePlace(t *testing.T) {
 
 func TestVM_LoadErrorGivesLine(t *testing.T) {
 	vm := newVM(t, js.Limits{Pure: true}, "function f() {}\n")
-	err := vm.Load("second.js", "let a = 1\nlet b = ;\n")
+	err := vm.LoadScript("second.js", "let a = 1\nlet b = ;\n")
 	e := wantError(t, err, js.KindThrown)
 	if e.Source != "second.js" || e.Line != 2 {
 		t.Errorf("got %s:%d, want second.js:2", e.Source, e.Line)
@@ -106,7 +106,7 @@ func TestVM_LoadErrorGivesLine(t *testing.T) {
 func TestVM_EnforcesLimits(t *testing.T) {
 	tests := []struct {
 		name, f string
-		kind    js.Kind
+		kind    js.ErrorKind
 	}{
 		{"loop", "function f() { for (;;); }", js.KindTimeout},
 		{"loop that catches everything", "function f() { for (;;) try { for (;;); } catch {} finally { for (;;); } }", js.KindTimeout},
@@ -124,7 +124,7 @@ func TestVM_EnforcesLimits(t *testing.T) {
 			if tt.kind != js.KindTimeout { // must not time out first on a slow machine
 				vm = newVM(t, js.Limits{Time: time.Minute, Memory: 8 << 20}, tt.f)
 			}
-			_, err := vm.Call(t.Context(), "f", nil)
+			_, err := vm.CallFunction(t.Context(), "f", nil)
 			wantError(t, err, tt.kind)
 		})
 	}
@@ -132,19 +132,19 @@ func TestVM_EnforcesLimits(t *testing.T) {
 
 func TestVM_IsUnusableAfterTimeout(t *testing.T) {
 	vm := newVM(t, js.Limits{Time: 20 * time.Millisecond}, "function f(x) { while (x); }")
-	_, first := vm.Call(t.Context(), "f", json.RawMessage(`true`))
+	_, first := vm.CallFunction(t.Context(), "f", json.RawMessage(`true`))
 	wantError(t, first, js.KindTimeout)
-	if _, err := vm.Call(t.Context(), "f", json.RawMessage(`false`)); err != first {
+	if _, err := vm.CallFunction(t.Context(), "f", json.RawMessage(`false`)); err != first {
 		t.Errorf("got %v from the next call, want %v", err, first)
 	}
 }
 
 func TestVM_IsUsableAfterThrow(t *testing.T) {
 	vm := newVM(t, js.Limits{}, "function f(x) { if (x) throw 1; return 2 }")
-	if _, err := vm.Call(t.Context(), "f", json.RawMessage(`true`)); err == nil {
+	if _, err := vm.CallFunction(t.Context(), "f", json.RawMessage(`true`)); err == nil {
 		t.Fatal("no error")
 	}
-	if got, err := vm.Call(t.Context(), "f", json.RawMessage(`false`)); err != nil || string(got) != "2" {
+	if got, err := vm.CallFunction(t.Context(), "f", json.RawMessage(`false`)); err != nil || string(got) != "2" {
 		t.Errorf("got %s, %v; want 2", got, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestVM_CallEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		vm := newVM(t, js.Limits{Time: time.Minute}, "function f() { for (;;); }")
 		time.AfterFunc(5*time.Millisecond, func() { cancel(cause) })
-		_, err := vm.Call(ctx, "f", nil)
+		_, err := vm.CallFunction(ctx, "f", nil)
 		wantError(t, err, js.KindCancelled)
 		if !errors.Is(err, cause) {
 			t.Errorf("got %v, want it to wrap the cause", err)
@@ -165,9 +165,9 @@ func TestVM_CallEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		vm := newVM(t, js.Limits{}, "function f() { return 1 }")
-		_, err := vm.Call(ctx, "f", nil)
+		_, err := vm.CallFunction(ctx, "f", nil)
 		wantError(t, err, js.KindCancelled)
-		if _, err := vm.Call(t.Context(), "f", nil); err != nil {
+		if _, err := vm.CallFunction(t.Context(), "f", nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -177,7 +177,7 @@ func TestVM_CloseTwice(t *testing.T) {
 	vm := newVM(t, js.Limits{}, "function f() {}")
 	vm.Close()
 	vm.Close()
-	if _, err := vm.Call(t.Context(), "f", nil); err == nil {
+	if _, err := vm.CallFunction(t.Context(), "f", nil); err == nil {
 		t.Error("got no error from a closed VM")
 	}
 }
@@ -190,12 +190,12 @@ func TestVM_HasNoHostFunctions(t *testing.T) {
 	for _, name := range []string{"std", "os", "require", "fetch", "process", "setTimeout", "scriptArgs", "print", "navigator", "Worker", "bjson", "WebAssembly"} {
 		t.Run(name+" does not exist", func(t *testing.T) {
 			vm := newVM(t, js.Limits{}, "function f(name) { return typeof (0, eval)(name + '') }")
-			_, err := vm.Call(t.Context(), "f", json.RawMessage(`"`+name+`"`))
+			_, err := vm.CallFunction(t.Context(), "f", json.RawMessage(`"`+name+`"`))
 			wantError(t, err, js.KindThrown) // a ReferenceError
 		})
 	}
 	t.Run("import reads no file", func(t *testing.T) {
-		_, err := js.Run(t.Context(), "return (await import(input)).default", json.RawMessage(fmt.Sprintf("%q", file)), js.Limits{})
+		_, err := js.RunScript(t.Context(), "return (await import(input)).default", json.RawMessage(fmt.Sprintf("%q", file)), js.Limits{})
 		if err == nil {
 			t.Error("the module was loaded")
 		}
@@ -222,7 +222,7 @@ func TestVM_PureIsDeterministic(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			vm := newVM(t, js.Limits{Pure: true}, "function f(x) { return (0, eval)(x) }")
 			arg, _ := json.Marshal(tt.expression)
-			got, err := vm.Call(t.Context(), "f", arg)
+			got, err := vm.CallFunction(t.Context(), "f", arg)
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v; want %s", got, err, tt.want)
 			}
@@ -230,7 +230,7 @@ func TestVM_PureIsDeterministic(t *testing.T) {
 	}
 	for _, expression := range []string{"Date()", "Date.now()", "new Date()", "new (new Date(0).constructor)()", "Math.random()", "Reflect.construct(Date, [])"} {
 		t.Run(expression+" throws", func(t *testing.T) {
-			_, err := newVM(t, js.Limits{Pure: true}, "function f() { return "+expression+" }").Call(t.Context(), "f", nil)
+			_, err := newVM(t, js.Limits{Pure: true}, "function f() { return "+expression+" }").CallFunction(t.Context(), "f", nil)
 			wantError(t, err, js.KindThrown)
 		})
 	}

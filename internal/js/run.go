@@ -18,7 +18,7 @@ const MaxResult = 200_000
 //go:embed run.js
 var runJS string
 
-// Run evaluates code, the body of an async function with the parameter input, in a new VM and
+// RunScript evaluates code, the body of an async function with the parameter input, in a new VM and
 // returns its result as JSON. Promises are awaited. A result undefined is null, and an empty
 // input is undefined. Run is safe for concurrent use.
 //
@@ -30,7 +30,7 @@ var runJS string
 //   - NotSerializable: JSON cannot represent the result
 //   - ResultTooLarge: the result is longer than MaxResult; the details are maxJsonLength and
 //     jsonLength
-func Run(ctx context.Context, code string, input json.RawMessage, l Limits) (json.RawMessage, error) {
+func RunScript(ctx context.Context, code string, input json.RawMessage, l Limits) (json.RawMessage, error) {
 	vm, err := New(l)
 	if err != nil {
 		return nil, err

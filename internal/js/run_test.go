@@ -32,7 +32,7 @@ func TestRun_ReturnsValue(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := js.Run(t.Context(), tt.code, json.RawMessage(tt.input), js.Limits{})
+			got, err := js.RunScript(t.Context(), tt.code, json.RawMessage(tt.input), js.Limits{})
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %.100s, %v; want %.100s", got, err, tt.want)
 			}
@@ -69,7 +69,7 @@ func TestRun_ReportsErrors(t *testing.T) {
 			if tt.want == errcode.ToolTimeout {
 				l.Time = 100 * time.Millisecond
 			}
-			got, err := js.Run(t.Context(), tt.code, nil, l)
+			got, err := js.RunScript(t.Context(), tt.code, nil, l)
 			if errcode.CodeOf(err) != tt.want || !strings.Contains(errcode.Message(err), tt.text) {
 				t.Errorf("got %s, %v; want %s with %q", got, err, tt.want, tt.text)
 			}
@@ -78,7 +78,7 @@ func TestRun_ReportsErrors(t *testing.T) {
 }
 
 func TestRun_LimitsResult(t *testing.T) {
-	_, err := js.Run(t.Context(), "return 'a'.repeat(199999)", nil, js.Limits{})
+	_, err := js.RunScript(t.Context(), "return 'a'.repeat(199999)", nil, js.Limits{})
 	e, ok := errors.AsType[*errcode.Error](err)
 	if !ok || e.Code != errcode.ResultTooLarge || e.Details["maxJsonLength"] != 200_000 || e.Details["jsonLength"] != 200_001 {
 		t.Errorf("got %#v", err)
@@ -88,7 +88,7 @@ func TestRun_LimitsResult(t *testing.T) {
 func TestRun_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := js.Run(ctx, "for (;;);", nil, js.Limits{Time: time.Minute})
+	_, err := js.RunScript(ctx, "for (;;);", nil, js.Limits{Time: time.Minute})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the error of the context", err)
 	}
@@ -98,7 +98,7 @@ func TestRun_IsSafeForConcurrentUse(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			got, err := js.Run(t.Context(), "globalThis.n = (globalThis.n ?? 0) + 1; return n", nil, js.Limits{})
+			got, err := js.RunScript(t.Context(), "globalThis.n = (globalThis.n ?? 0) + 1; return n", nil, js.Limits{})
 			if err != nil || string(got) != "1" {
 				t.Errorf("got %s, %v; want 1", got, err)
 			}
@@ -116,7 +116,7 @@ func BenchmarkRun(b *testing.B) {
 	for name, input := range map[string]json.RawMessage{"nothing": nil, "2MB": large} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := js.Run(b.Context(), "return input?.length", input, js.Limits{}); err != nil {
+				if _, err := js.RunScript(b.Context(), "return input?.length", input, js.Limits{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -42,7 +42,7 @@ func (s *Service) introspect(ctx context.Context, from issuer, token string) (Cl
 	if err != nil || response.StatusCode != http.StatusOK {
 		return nil, s.introspectionFailed()
 	}
-	if err := strictjson.Object(body, nil); err != nil {
+	if err := strictjson.CheckObject(body, nil); err != nil {
 		return nil, s.introspectionFailed()
 	}
 	return s.checkActive(from, Claims(body))

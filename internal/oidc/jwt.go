@@ -23,7 +23,7 @@ func (s *Service) verifyJWT(ctx context.Context, from issuer, token string) (Cla
 	verifier := gooidc.NewVerifier(from.Issuer, keys, &gooidc.Config{
 		SkipClientIDCheck:    true, // there may be several audiences: checkClaims
 		SupportedSigningAlgs: from.algorithms(),
-		Now:                  func() time.Time { return s.config.Now().Add(-clockSkew) },
+		Now:                  func() time.Time { return s.config.Expiry.Now().Add(-clockSkew) },
 	})
 	verified, err := verifier.Verify(ctx, token)
 	switch {
@@ -77,7 +77,7 @@ func (s *Service) rejectJWT(from issuer, keys *observedKeys, token string, err e
 	if _, expired := errors.AsType[*gooidc.TokenExpiredError](err); expired {
 		return s.reject(reasonExpired)
 	}
-	if strictjson.Object(keys.payload, nil) == nil {
+	if strictjson.CheckObject(keys.payload, nil) == nil {
 		if _, err := s.checkClaims(from.Issuer, Claims(keys.payload)); err != nil {
 			return err
 		}

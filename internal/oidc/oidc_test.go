@@ -412,3 +412,27 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// A token that has expired stays expired when the clock is set back. What is not valid
+// yet is judged by the clock itself.
+func TestService_ExpiredStaysExpired(t *testing.T) {
+	i, c := newIssuer(t), newClock()
+	s := service(t, i, c, nil)
+	token, later := i.token(c, nil), i.token(c, map[string]any{"nbf": c.now.Load() + 600, "exp": c.now.Load() + 90_000})
+	if _, err := s.Verify(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(time.Hour)
+	if _, err := s.Verify(t.Context(), token); err == nil {
+		t.Fatal("the token is valid after an hour")
+	}
+	c.advance(-time.Hour)
+	for name, bad := range map[string]string{"the expired token": token, "a token that is not valid yet": later} {
+		if _, err := s.Verify(t.Context(), bad); errcode.CodeOf(err) != errcode.Unauthenticated {
+			t.Errorf("%s: got %v, want unauthenticated", name, err)
+		}
+	}
+	if _, err := s.Verify(t.Context(), i.token(c, map[string]any{"exp": c.now.Load() + 90_000})); err != nil {
+		t.Errorf("a token that expires later: %v", err)
+	}
+}

@@ -13,8 +13,8 @@ const (
 	maxResponse = 1 << 20 // bytes of one response of an issuer
 	maxCached   = 8       // documents in a cache; an issuer has two
 
-	// documentTTL is how long a fetched document is served from the cache. Anybody
-	// can send many tokens with unknown keys; they fetch the keys at most this often.
+	// documentTTL is how long a fetched document is served from the cache. Any
+	// client can send many tokens with unknown keys; they fetch the keys at most this often.
 	documentTTL = time.Second
 )
 

@@ -1,6 +1,6 @@
 // Package procgroup signals and ends process groups of started programs safely.
 //
-//	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+//	cmd.SysProcAttr = procgroup.Attributes()
 //	err := cmd.Start()
 //	g := procgroup.Of(cmd)
 //	err = g.Wait()
@@ -25,7 +25,7 @@ type Group struct {
 }
 
 // Of returns the group of a started command. The command must have been started with
-// Setpgid or Setsid.
+// Attributes, or with Setsid.
 func Of(cmd *exec.Cmd) *Group { return &Group{cmd: cmd} }
 
 // Signal sends a signal to every process of the group. It does nothing once Wait has
@@ -34,7 +34,7 @@ func (g *Group) Signal(s syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.gone {
-		signal(g.cmd.Process.Pid, s)
+		signal(g.cmd.Process, s)
 	}
 }
 
@@ -43,5 +43,9 @@ func (g *Group) Signal(s syscall.Signal) {
 // systems other than Linux the remaining processes are left running.
 func (g *Group) Wait() error {
 	killRest(g)
-	return g.cmd.Wait()
+	err := g.cmd.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gone = true
+	return err
 }

@@ -18,7 +18,7 @@ import (
 func startShell(t *testing.T, script string) (*procgroup.Group, string) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = procgroup.Attributes()
 	in, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

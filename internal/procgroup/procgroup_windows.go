@@ -1,8 +1,15 @@
 package procgroup
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
-// signal does nothing: Windows has no process groups of this kind.
-func signal(int, syscall.Signal) {}
+// Attributes return nil: Windows has no process groups of this kind. The program notices
+// the end of this process only by its closed stdin.
+func Attributes() *syscall.SysProcAttr { return nil }
+
+// signal ends the leader alone, whatever the signal.
+func signal(leader *os.Process, _ syscall.Signal) { _ = leader.Kill() }
 
 func killRest(*Group) {}

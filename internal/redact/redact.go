@@ -1,11 +1,13 @@
-// Package redact removes API keys from text that is logged, recorded or sent, such as
-// answers of providers, errors and recordings.
+// Package redact removes secrets, such as API keys, from text that is logged, recorded
+// or sent: errors of servers, answers of providers, results and recordings.
 //
 //	r := redact.New(key)
-//	log.Warn(r.Redact(message))
+//	log.Warn(r.RedactText(message))
 //
-// A Redactor finds a secret as it is and in the escapes of JSON. It does not find
-// other encodings, such as base64.
+// A Redactor finds a secret as it is, in the escapes of JSON, in base64 at any
+// alignment, and percent-encoded. It does not find other encodings, nor a secret that
+// was taken apart. Values and Headers return the secrets that a configured value
+// contains.
 package redact
 
 import (
@@ -28,6 +30,7 @@ const minSecretLen = 8
 type Redactor struct {
 	forms    []string // encodings of the secrets, longest first
 	replacer *strings.Replacer
+	percent  *percentMatcher
 }
 
 // New returns a Redactor for values, or nil if none of them has eight bytes. A value
@@ -50,18 +53,21 @@ func New(values ...string) *Redactor {
 	for _, form := range forms {
 		pairs = append(pairs, form, Mask)
 	}
-	return &Redactor{forms, strings.NewReplacer(pairs...)}
+	return &Redactor{forms, strings.NewReplacer(pairs...), newPercentMatcher(forms)}
 }
 
-// encodings returns a secret as it is, as part of a JSON string, and as part of a
-// JSON string inside a JSON string; with and without escapes for HTML and slashes.
+// encodings returns a secret as it is and in base64, each as it is, as part of a JSON
+// string, and as part of a JSON string inside a JSON string; with and without escapes
+// for HTML and slashes.
 func encodings(secret string) []string {
-	forms := []string{secret}
+	forms := append(base64Forms(secret), secret)
 	for range 2 {
 		for _, form := range slices.Clone(forms) {
 			plain := escapeJSON(form, false)
 			forms = append(forms, escapeJSON(form, true), plain, strings.ReplaceAll(plain, "/", `\/`))
 		}
+		slices.Sort(forms)
+		forms = slices.Compact(forms)
 	}
 	return forms
 }
@@ -75,58 +81,126 @@ func escapeJSON(text string, html bool) string {
 	return string(b.Bytes()[1 : b.Len()-len("\"\n")])
 }
 
-// Redact returns text with the secrets replaced.
-func (r *Redactor) Redact(text string) string {
+// RedactText returns text with the secrets replaced.
+func (r *Redactor) RedactText(text string) string {
 	if r == nil {
 		return text
 	}
-	return r.replacer.Replace(text)
+	return r.percent.replace(r.replacer.Replace(text))
+}
+
+// RedactTail is RedactText for the end of a longer text. A secret that the cut has
+// split is removed too.
+func (r *Redactor) RedactTail(text string) string {
+	if r == nil {
+		return text
+	}
+	longest := 3 * len(r.forms[0]) // percent-encoded
+	text = r.RedactText(text)
+	return text[min(longest, len(text)):]
 }
 
 // Contains reports whether text has a secret in one of the known encodings.
 func (r *Redactor) Contains(text []byte) bool {
-	return r != nil && slices.ContainsFunc(r.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) })
+	if r == nil {
+		return false
+	}
+	if slices.ContainsFunc(r.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) }) {
+		return true
+	}
+	_, end := r.percent.find(string(text), 0)
+	return end > 0
 }
 
-// JSON returns a JSON document with the secrets replaced. If that would not be valid
-// JSON, such as for a secret that is a number, it returns Mask as a JSON string.
-func (r *Redactor) JSON(doc []byte) []byte {
+// RedactJSON returns a JSON document with the secrets replaced. A number with a secret
+// becomes a string. If the result would not be valid JSON, such as for a secret that
+// spans several values, RedactJSON returns Mask as a JSON string. A text that is not
+// JSON is redacted like a part of a document.
+func (r *Redactor) RedactJSON(doc []byte) []byte {
 	if r == nil {
 		return doc
 	}
-	doc = r.redactStrings(doc)
-	if !r.Contains(doc) {
-		return doc
+	redacted := r.redactTokens(doc)
+	if r.Contains(redacted) {
+		redacted = []byte(r.RedactText(string(redacted)))
 	}
-	if redacted := []byte(r.Redact(string(doc))); json.Valid(redacted) {
+	if json.Valid(redacted) || !json.Valid(doc) {
 		return redacted
 	}
 	return []byte(`"` + Mask + `"`)
 }
 
-// redactStrings replaces secrets in those strings of a document that have \u
-// escapes. It scans the bytes, so that it sees every value of a repeated field.
-func (r *Redactor) redactStrings(doc []byte) []byte {
-	if !bytes.Contains(doc, []byte(`\u`)) {
-		return doc
+// RedactError returns err with the secrets in its text replaced; nil for nil. The
+// errors that it wraps are those of err, so that errors.Is and errors.As find them.
+func (r *Redactor) RedactError(err error) error {
+	if r == nil || err == nil {
+		return err
 	}
+	text := err.Error()
+	if redacted := r.RedactText(text); redacted != text {
+		return &redactedError{redacted, err}
+	}
+	return err
+}
+
+// redactedError is an error with another text.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *redactedError) Error() string { return e.text }
+
+// Unwrap returns the error whose text was redacted.
+func (e *redactedError) Unwrap() error { return e.err }
+
+// redactTokens replaces secrets in those strings of a document that have \u escapes, and
+// numbers with secrets. It scans the bytes, so that it sees every value of a repeated field.
+func (r *Redactor) redactTokens(doc []byte) []byte {
 	var out []byte
 	copied := 0 // bytes of doc that are in out
-	for i := 0; i < len(doc); i++ {
-		if doc[i] != '"' {
-			continue
-		}
-		end := stringEnd(doc, i)
-		if text, found := r.redactString(doc[i:end]); found {
+	for i := 0; i < len(doc); {
+		end := tokenEnd(doc, i)
+		if text, found := r.redactToken(doc[i:end]); found {
 			out = append(append(out, doc[copied:i]...), text...)
 			copied = end
 		}
-		i = end - 1
+		i = end
 	}
 	if copied == 0 {
 		return doc
 	}
 	return append(out, doc[copied:]...)
+}
+
+// redactToken returns a token with the secrets in it replaced. It reports false if
+// redactTokens does not replace it.
+func (r *Redactor) redactToken(token []byte) (redacted []byte, found bool) {
+	switch {
+	case token[0] == '"':
+		return r.redactString(token)
+	case len(token) >= minSecretLen && isNumberByte(token[0]) && r.Contains(token):
+		return []byte(`"` + Mask + `"`), true
+	}
+	return nil, false
+}
+
+// tokenEnd returns the index after the string, number or other byte at i.
+func tokenEnd(doc []byte, i int) int {
+	if doc[i] == '"' {
+		return stringEnd(doc, i)
+	}
+	end := i
+	for end < len(doc) && isNumberByte(doc[end]) {
+		end++
+	}
+	return max(end, i+1)
+}
+
+// isNumberByte reports whether a number may contain c.
+func isNumberByte(c byte) bool {
+	return '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
 // stringEnd returns the index after the string that begins at i.
@@ -149,6 +223,6 @@ func (r *Redactor) redactString(quoted []byte) (redacted []byte, found bool) {
 	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !r.Contains([]byte(text)) {
 		return nil, false
 	}
-	redacted, _ = json.Marshal(r.Redact(text)) // a string always marshals
+	redacted, _ = json.Marshal(r.RedactText(text)) // a string always marshals
 	return redacted, true
 }

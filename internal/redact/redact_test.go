@@ -29,7 +29,7 @@ func TestRedactor_Redact(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := redact.New("", c.secret)
-			if got := h.Redact(c.text); got != c.want {
+			if got := h.RedactText(c.text); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if got := h.Contains([]byte(c.text)); got != (c.text != c.want) {
@@ -40,7 +40,7 @@ func TestRedactor_Redact(t *testing.T) {
 }
 
 func TestRedactor_LongestSecretFirst(t *testing.T) {
-	if got := redact.New("sk-01234", "sk-0123456789").Redact("sk-0123456789 sk-01234"); got != "*** ***" {
+	if got := redact.New("sk-01234", "sk-0123456789").RedactText("sk-0123456789 sk-01234"); got != "*** ***" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -54,18 +54,22 @@ func TestRedactor_JSON(t *testing.T) {
 		{"key in a repeated field", "sk-0123456789", `{"a":"\u0073k-0123456789","a":"x"}`, `{"a":"***","a":"x"}`},
 		{"key is a field name", "sk-0123456789", `{"\u0073k-0123456789":"\u00fc"}`, `{"***":"\u00fc"}`},
 		{"key with escaped letters", "sk-0123456789", `{"a":"is sk\u002d0123456789","n":1.50}`, `{"a":"is ***","n":1.50}`},
-		{"key is a number", "123456789", `{"a":123456789}`, `"***"`},
+		{"key is a number", "123456789", `{"a":[-123456789.5e3,1],"123456789":2}`, `{"a":["***",1],"***":2}`},
+		{"number in a string", "123456789", `{"a":"b\u003d\"123456789"}`, `{"a":"b=\"***"}`},
 		{"key spans strings", `:"a","b":`, `{"a":"a","b":"c"}`, `"***"`},
 		{"too short", "o", `{"role":"o"}`, `{"role":"o"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := redact.New(c.secret).JSON([]byte(c.doc))
+			got := redact.New(c.secret).RedactJSON([]byte(c.doc))
 			if string(got) != c.want || !json.Valid(got) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
-	if got := redact.New(strings.Repeat("x", 9)).JSON(nil); got != nil {
+	if got := redact.New("sk-0123456789").RedactJSON([]byte(`"\u0073k-0123456789", sk-0123456789 {`)); string(got) != `"***", *** {` {
+		t.Errorf("got %s for a text that is not JSON", got)
+	}
+	if got := redact.New(strings.Repeat("x", 9)).RedactJSON(nil); got != nil {
 		t.Errorf("got %q for nil", got)
 	}
 }

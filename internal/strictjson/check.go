@@ -10,7 +10,7 @@
 //   - has only numbers within MaxNumber and MaxExponent
 //
 // A KeySet adds the property names of a schema, so that a key that differs from one of them
-// in case only is rejected. It may also have Rules for values, which Read calls in the same
+// in case only is rejected; with FoldKeys, also from any other key. It may also have Rules for values, which Read calls in the same
 // pass.
 //
 // The package decodes nothing and knows no schema language: package argschema builds KeySets
@@ -40,18 +40,18 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s at byte %d", e.Reason, e.Offset) }
 
-// Check returns an *Error if data is not a strict JSON document, or has a key that differs
+// CheckKeys returns an *Error if data is not a strict JSON document, or has a key that differs
 // from a name in s in case only. s may be nil.
 //
 // Check reads data once. It allocates memory only for errors, for objects with many keys and
 // for keys with escapes. It is safe for concurrent use.
-func Check(data []byte, s *KeySet) error {
+func CheckKeys(data []byte, s *KeySet) error {
 	_, err := walk(data, s, false)
 	return err
 }
 
-// Object is like Check for a document that must be an object.
-func Object(data []byte, s *KeySet) error {
+// CheckObject is like Check for a document that must be an object.
+func CheckObject(data []byte, s *KeySet) error {
 	_, err := walk(data, s, true)
 	return err
 }

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// Index numbers names in the order in which they are added, from 0 on. The zero Index is empty.
+// KeyIndex numbers names in the order in which they are added, from 0 on. The zero Index is empty.
 // It is safe for concurrent use once no more names are added.
 //
 // Up to maxSlots names are in a perfect hash table, so that a lookup takes one comparison and no
 // memory; more are in the map only.
-type Index struct {
+type KeyIndex struct {
 	names   []string
 	digests []uint64       // of names
 	numbers map[string]int // by name
@@ -25,7 +25,7 @@ const (
 )
 
 // Add adds a name that is not in the index.
-func (x *Index) Add(name string) {
+func (x *KeyIndex) Add(name string) {
 	if x.numbers == nil {
 		x.numbers = map[string]int{}
 	}
@@ -36,7 +36,7 @@ func (x *Index) Add(name string) {
 }
 
 // Find returns the number of name, -1 if it is not in the index.
-func (x *Index) Find(name []byte) int {
+func (x *KeyIndex) Find(name []byte) int {
 	if len(x.slots) == 0 {
 		return x.lookup(name)
 	}
@@ -52,7 +52,7 @@ func (x *Index) Find(name []byte) int {
 }
 
 // lookup finds a name in the map.
-func (x *Index) lookup(name []byte) int {
+func (x *KeyIndex) lookup(name []byte) int {
 	if at, ok := x.numbers[string(name)]; ok {
 		return at
 	}
@@ -61,7 +61,7 @@ func (x *Index) lookup(name []byte) int {
 
 // rehash looks for a seed without collisions. There are more slots than pairs of names, so
 // most seeds have none.
-func (x *Index) rehash() {
+func (x *KeyIndex) rehash() {
 	x.slots = nil
 	n := len(x.names)
 	if n > maxSlots {
@@ -78,7 +78,7 @@ func (x *Index) rehash() {
 }
 
 // assign returns the slots of all names, nil if two names collide.
-func (x *Index) assign(size int) []uint8 {
+func (x *KeyIndex) assign(size int) []uint8 {
 	slots := make([]uint8, size)
 	for at, sum := range x.digests {
 		slot := x.slot(sum)
@@ -91,7 +91,7 @@ func (x *Index) assign(size int) []uint8 {
 }
 
 // slot returns the slot of a digest.
-func (x *Index) slot(sum uint64) uint64 { return sum * (x.seed | 1) >> x.shift }
+func (x *KeyIndex) slot(sum uint64) uint64 { return sum * (x.seed | 1) >> x.shift }
 
 // maxExact is the length up to which two different names of equal length have different
 // digests.

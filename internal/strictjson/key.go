@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -18,15 +19,16 @@ const manyKeys = 24
 type key struct {
 	start, end int32
 	unescaped  bool
+	known      bool // the KeySet has the name
 }
 
 // members is the state of an open object.
 type members struct {
-	keySet *KeySet             // of the object
-	count  int                 // keys so far
-	seen   uint64              // the first 64 known names that were present, a bit each
-	first  int                 // index of the first unknown key in walker.keys
-	many   map[string]struct{} // the unknown keys, if there are many
+	keySet *KeySet        // of the object
+	count  int            // keys so far
+	seen   uint64         // the first 64 known names that were present, a bit each
+	first  int            // index of the first unknown key in walker.keys
+	many   map[string]key // the unknown keys, if there are many; by walker.identity
 }
 
 // member parses a key, the colon and the value.
@@ -71,8 +73,9 @@ func (w *walker) checkKey(m *members, start, end int, escaped bool) (at int, ok 
 // addKey adds a key that has no bit in m.seen.
 func (w *walker) addKey(m *members, start int, k key, at int) bool {
 	name := w.name(k)
-	if w.isDuplicate(m, k) {
-		return w.failDuplicate(start, name)
+	k.known = at >= 0
+	if other, found := w.findKey(m, k); found {
+		return w.failSame(start, w.name(other), name)
 	}
 	if known := m.keySet.caseVariant(name, at); known != "" {
 		w.fail(start, fmt.Sprintf("key %q differs from %q in case only: write %q", textutil.Truncate(string(name), maxShown), known, known))
@@ -80,6 +83,15 @@ func (w *walker) addKey(m *members, start int, k key, at int) bool {
 	}
 	w.require(at >= 0 || !m.keySet.closed())
 	return true
+}
+
+// failSame fails at a key that equals another one, or differs from it in case only.
+func (w *walker) failSame(start int, other, name []byte) bool {
+	if bytes.Equal(other, name) {
+		return w.failDuplicate(start, name)
+	}
+	w.fail(start, fmt.Sprintf("keys %q and %q differ in case only: write one of them", textutil.Truncate(string(other), maxShown), textutil.Truncate(string(name), maxShown)))
+	return false
 }
 
 func (w *walker) failDuplicate(start int, name []byte) bool {
@@ -101,7 +113,7 @@ func (w *walker) newKey(name []byte, start int, escaped bool) key {
 	if escaped {
 		first = len(w.text) - len(name)
 	}
-	return key{int32(first), int32(first + len(name)), escaped}
+	return key{start: int32(first), end: int32(first + len(name)), unescaped: escaped}
 }
 
 // name returns the text of a key, without escapes.
@@ -112,36 +124,65 @@ func (w *walker) name(k key) []byte {
 	return w.data[k.start:k.end]
 }
 
-// isDuplicate reports whether m has the key already, and adds it.
-func (w *walker) isDuplicate(m *members, k key) bool {
+// findKey returns the key of m that is the same as k, and adds k if there is none. Where
+// the KeySet folds keys, unknown names that differ in case only are the same.
+func (w *walker) findKey(m *members, k key) (same key, found bool) {
 	if m.many == nil && (w.keyCount-m.first == manyKeys || w.keyCount == len(w.keys)) {
 		w.moveToMap(m)
 	}
 	if m.many != nil {
-		before := len(m.many)
-		m.many[string(w.name(k))] = struct{}{}
-		return len(m.many) == before
+		id := w.identity(m, k)
+		if same, found = m.many[id]; !found {
+			m.many[id] = k
+		}
+		return same, found
 	}
-	return w.hasPair(m.first, k)
-}
-
-// hasPair reports whether k equals one of the keys from first on. If not, it adds k.
-func (w *walker) hasPair(first int, k key) bool {
-	for _, other := range w.keys[first:w.keyCount] {
-		if other.end-other.start == k.end-k.start && string(w.name(other)) == string(w.name(k)) {
-			return true
+	if !m.keySet.foldsKeys() || k.known {
+		return w.findPair(m.first, k)
+	}
+	for _, other := range w.keys[m.first:w.keyCount] {
+		if !other.known && bytes.EqualFold(w.name(other), w.name(k)) {
+			return other, true
 		}
 	}
+	w.push(k)
+	return key{}, false
+}
+
+// identity returns a text that is equal for keys that are the same.
+func (w *walker) identity(m *members, k key) string {
+	name := w.name(k)
+	if !m.keySet.foldsKeys() {
+		return string(name)
+	}
+	if k.known {
+		return string(name) + "\xff" // no folded name ends so
+	}
+	return string(appendFolded(nil, name))
+}
+
+// findPair returns the key from first on that equals k, and adds k if there is none.
+func (w *walker) findPair(first int, k key) (same key, found bool) {
+	for _, other := range w.keys[first:w.keyCount] {
+		if other.end-other.start == k.end-k.start && string(w.name(other)) == string(w.name(k)) {
+			return other, true
+		}
+	}
+	w.push(k)
+	return key{}, false
+}
+
+// push adds a key to keys, which has space.
+func (w *walker) push(k key) {
 	w.keys[w.keyCount] = k
 	w.keyCount++
-	return false
 }
 
 // moveToMap moves the unknown keys of m to a map.
 func (w *walker) moveToMap(m *members) {
-	m.many = make(map[string]struct{}, 2*manyKeys)
+	m.many = make(map[string]key, 2*manyKeys)
 	for _, k := range w.keys[m.first:w.keyCount] {
-		m.many[string(w.name(k))] = struct{}{}
+		m.many[w.identity(m, k)] = k
 	}
 	w.keyCount = m.first
 }

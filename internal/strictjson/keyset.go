@@ -13,11 +13,14 @@ import (
 // The zero KeySet and nil have no names and no rules. Build a KeySet with Add and its fields
 // before its first use and do not change it after that. It may contain itself.
 type KeySet struct {
-	Items *KeySet // of the elements of an array
-	Other *KeySet // of the values of unknown names
-	Rules Rules   // of the value itself, for Read; nil allows every value
+	Items *KeySet  // of the elements of an array
+	Other *KeySet  // of the values of unknown names
+	Rules KeyRules // of the value itself, for Read; nil allows every value
 
-	names  Index
+	// FoldKeys rejects two unknown keys of an object that differ in case only.
+	FoldKeys bool
+
+	names  KeyIndex
 	values []*KeySet         // by the number of the name
 	folded map[string]string // the known names by their folded form
 }
@@ -92,6 +95,9 @@ func (s *KeySet) unique() bool { return s != nil && s.Rules != nil && s.Rules.Un
 
 // closed reports whether an object may have known names only.
 func (s *KeySet) closed() bool { return s != nil && s.Rules != nil && s.Rules.KnownNamesOnly() }
+
+// foldsKeys reports whether unknown keys may not differ in case only.
+func (s *KeySet) foldsKeys() bool { return s != nil && s.FoldKeys }
 
 // appendFolded appends the case-folded form of name, as encoding/json compares field names.
 func appendFolded(out, name []byte) []byte {

@@ -9,9 +9,9 @@ import (
 )
 
 // shortString allows strings of up to nine bytes.
-type shortString struct{ strictjson.Rules }
+type shortString struct{ strictjson.KeyRules }
 
-// FitsString implements strictjson.Rules.
+// FitsString implements strictjson.KeyRules.
 func (shortString) FitsString(quoted []byte, escaped bool) bool { return !escaped && len(quoted) <= 9 }
 
 func ExampleRead() {
@@ -48,7 +48,7 @@ func (r *callRecorder) record(format string, args ...any) bool {
 	return call != r.rejected
 }
 
-// The methods of strictjson.Rules.
+// The methods of strictjson.KeyRules.
 func (r *callRecorder) FitsLiteral(word string) bool { return r.record("%s", word) }
 func (r *callRecorder) FitsInteger(v int64, known bool) bool {
 	return r.record("integer %d %v", v, known)
@@ -119,7 +119,7 @@ func TestRead_ChecksUniqueElementsAndKnownNames(t *testing.T) {
 
 // readValue reads an object whose member v has the value and the rules, and the known names a
 // and b. It reports Result.Valid.
-func readValue(t *testing.T, rules strictjson.Rules, value string) bool {
+func readValue(t *testing.T, rules strictjson.KeyRules, value string) bool {
 	t.Helper()
 	inner, keys := &strictjson.KeySet{Rules: rules}, new(strictjson.KeySet)
 	inner.Add("a", nil)

@@ -1,12 +1,12 @@
 package strictjson
 
-// Rules are the constraints on the values at one place of a document. Read calls them in the
+// KeyRules are the constraints on the values at one place of a document. Read calls them in the
 // pass that parses the document, with each value after its text has been parsed.
 //
 // A Fits method reports true only for a value that certainly satisfies the constraints. It may
 // report false for a value that takes much time or memory to check. Implementations must be
 // safe for concurrent use, and must not change or keep the text they receive.
-type Rules interface {
+type KeyRules interface {
 	// FitsLiteral reports whether "null", "true" or "false" satisfies the rules.
 	FitsLiteral(word string) bool
 	// FitsInteger reports whether a number without fraction and exponent satisfies

@@ -10,7 +10,8 @@ func (w *walker) distinct(first, start, end int) {
 		w.require(false)
 		return
 	}
-	w.require(!w.hasPair(first, key{start: int32(start), end: int32(end)}))
+	_, found := w.findPair(first, key{start: int32(start), end: int32(end)})
+	w.require(!found)
 }
 
 // isCanonical reports whether no other text has the same value as element.

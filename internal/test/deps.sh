@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs what the tests of make check start and a machine may lack: PostgreSQL,
-# MariaDB, Chromium, mkfs.xfs and strace, as the distribution has them, and the npm
-# packages that internal/test/e2e/package-lock.json pins (360 MB; no script of a
-# package runs). It may run again and says nothing when there is nothing to do.
+# Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
+# Chromium, mkfs.xfs and strace from the distribution, and the npm packages that
+# internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run). It is
+# safe to run again, and prints nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
 missing=""
@@ -18,7 +18,7 @@ if [ -n "$missing" ]; then
 		exit 1
 	fi
 	echo "deps.sh: installing$missing" >&2
-	# Tests make clusters of their own; the package is not to make one.
+	# Tests create their own clusters, so the package must not create one.
 	[ -e /etc/postgresql-common/createcluster.conf ] || {
 		mkdir -p /etc/postgresql-common && echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
 	}

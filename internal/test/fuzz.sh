@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs fuzz targets, each for a time. With a number only so many run, chosen by a
-# seed that is printed; ROLECALL_TEST_SEED repeats the choice.
+# Runs fuzz targets, each for TIME. With a number it runs that many targets, chosen by
+# a seed that it prints; ROLECALL_TEST_SEED repeats the choice.
 #
-# The engine may end a run that found nothing with "context deadline exceeded" when
-# its time is over; such a run is made again.
+# The fuzzing engine may end a successful run with "context deadline exceeded". Such a
+# run is repeated once.
 #
 # usage: fuzz.sh TIME [all|NUMBER]
 set -euo pipefail
@@ -19,8 +19,8 @@ if [ "$number" != all ]; then
 fi
 
 try() { out="$(go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10x "$1" 2>&1)"; }
-late() { echo "$out" | grep -q 'context deadline exceeded' && ! echo "$out" | grep -q 'Failing input'; }
+timed_out() { echo "$out" | grep -q 'context deadline exceeded' && ! echo "$out" | grep -q 'Failing input'; }
 while read -r package target; do
 	echo "fuzz $package $target"
-	try "$package" "$target" || { late && try "$package" "$target"; } || { echo "$out"; exit 1; }
+	try "$package" "$target" || { timed_out && try "$package" "$target"; } || { echo "$out"; exit 1; }
 done <<<"$targets"

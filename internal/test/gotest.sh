@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs go test. A package that fails runs once more, alone, with the same order of
-# tests; a test that passes then is printed as
+# Runs go test. A package that fails runs a second time, alone, with the same order of
+# tests. A test that then passes is printed as
 #
 #	FLAKY package test seed
 #
-# Its cause is to be fixed. The exit status is that of the last runs.
+# Fix its cause. The exit status is that of the last runs.
 #
 # usage: gotest.sh [flag of go test]... package...
 set -uo pipefail

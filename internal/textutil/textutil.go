@@ -15,9 +15,17 @@ import (
 // ellipsis marks text that was cut.
 const ellipsis = "…"
 
-// Truncate returns text if it has at most n bytes, else its first n bytes, without
-// a character that the cut would split, and "…". Invalid UTF-8 stays as it is.
+// Truncate returns text if it has at most n bytes, else its Prefix of n bytes and "…".
 func Truncate(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return Prefix(text, n) + ellipsis
+}
+
+// Prefix returns the first n bytes of text, without a character that the cut would split,
+// or all of a text that has at most n bytes. Invalid UTF-8 stays as it is.
+func Prefix(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
@@ -28,7 +36,7 @@ func Truncate(text string, n int) string {
 			break
 		}
 	}
-	return text[:n] + ellipsis
+	return text[:n]
 }
 
 // TruncateWidth returns text if it has at most n characters, else its first n-1

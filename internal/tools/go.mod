@@ -1,4 +1,4 @@
-// The programs that checks run. They are no part of rolecall.
+// The programs that make check runs. They are not part of rolecall.
 module github.com/rolecall/rolecall/internal/tools
 
 go 1.26.0

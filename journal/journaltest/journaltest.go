@@ -38,6 +38,7 @@ func Run(t *testing.T, open Open) {
 		test func(*testing.T, journal.Store)
 	}{
 		{"Prepare", prepare},
+		{"Measured", measured},
 		{"Commit returns the last sequence number", sequenceNumbers},
 		{"Follow waits for new events", follow},
 		{"delayed message is delivered once", deliverOnce},
@@ -98,6 +99,37 @@ func prepare(t *testing.T, s journal.Store) {
 	})
 }
 
+// measured checks that Measured gets the sizes of all events, also of those that Prepare
+// adds, and that its records are committed.
+func measured(t *testing.T, s journal.Store) {
+	var sizes []int
+	Commit(t, s, &journal.Batch{
+		Stream: "a", Events: events("a", 1, strings.Repeat("<", 1000)),
+		Prepare: func(b *journal.Batch) error {
+			b.Events = append(b.Events, events("a", 1, strings.Repeat("x", 1000))...)
+			return nil
+		},
+		Measured: func(got []int) []journal.Record {
+			sizes = append(sizes, got...)
+			return []journal.Record{{Kind: "k", Key: "x", Value: []byte("v")}}
+		},
+	})
+	want := []int{}
+	for _, e := range Collect(t, s.Read(t.Context(), "a", 0)) {
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, len(text))
+	}
+	if len(sizes) != 2 || sizes[0] > want[0] || sizes[0] < want[0]-50 || sizes[1] > want[1] || sizes[1] < want[1]-50 {
+		t.Errorf("got sizes %v, want about %v", sizes, want)
+	}
+	if v, err := s.ReadRecord(t.Context(), "k", "x"); err != nil || string(v) != "v" {
+		t.Errorf("the record is %q, %v", v, err)
+	}
+}
+
 func follow(t *testing.T, s journal.Store) {
 	Commit(t, s, &journal.Batch{Stream: "a", Events: events("a", 2, "before")})
 	next, stop := iter.Pull2(s.FollowEvents(t.Context(), 1, true))
@@ -123,7 +155,7 @@ func followTask(t *testing.T, s journal.Store) {
 		Commit(t, s, &journal.Batch{Stream: "a", Events: list})
 	}
 	for i, e := range Collect(t, s.FollowTask(t.Context(), "mine", 0, false)) {
-		want := journal.Body(journal.ContextCompressed{Summary: "of mine"})
+		want := journal.EventBody(journal.ContextCompressed{Summary: "of mine"})
 		if i == 1 {
 			want = nil
 		}
@@ -191,6 +223,7 @@ func records(t *testing.T, s journal.Store) {
 			}
 		}
 	})
+	t.Run("list from a key on", func(t *testing.T) { recordsFrom(t, s) })
 	t.Run("list without values in the same order", func(t *testing.T) {
 		for _, prefix := range []string{"", "0", "699/x", "700", "é"} {
 			var want []journal.RecordInfo
@@ -216,6 +249,17 @@ func records(t *testing.T, s journal.Store) {
 			t.Errorf("got %v, %v", value, err)
 		}
 	})
+}
+
+// recordsFrom lists the records that records has written.
+func recordsFrom(t *testing.T, s journal.Store) {
+	all := Collect(t, s.ReadRecords(t.Context(), "k", ""))
+	for from, want := range map[string]int{"": 701, "0": 701, "001/x": 700, "3": 401, "699/x": 2, "699/y": 1, "é": 1, "\xff": 0} {
+		got := Collect(t, s.ReadRecordsFrom(t.Context(), "k", from))
+		if diff := cmp.Diff(all[len(all)-want:], append([]journal.Record{}, got...)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", from, diff)
+		}
+	}
 }
 
 func sequenceNumbers(t *testing.T, s journal.Store) {

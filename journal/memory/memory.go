@@ -68,7 +68,27 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 		}
 		return 0, err
 	}
+	if err := measure(b); err != nil {
+		return 0, errors.Join(err, journal.ErrClosed, s.Close())
+	}
 	return s.apply(b), nil
+}
+
+// measure calls Measured of a batch. It encodes the events only for their sizes.
+func measure(b *journal.Batch) error {
+	if b.Measured == nil {
+		return nil
+	}
+	sizes := make([]int, len(b.Events))
+	for i := range b.Events {
+		text, err := b.Events[i].MarshalJSON()
+		if err != nil {
+			return err
+		}
+		sizes[i] = len(text)
+	}
+	b.Put = append(b.Put, b.Measured(sizes)...)
+	return nil
 }
 
 // checkBatch rejects a batch that cannot be encoded.

@@ -98,7 +98,7 @@ func TestStore_CloseEndsFollow(t *testing.T) {
 			close(waiting)
 		}
 	}()
-	if _, err := s.Commit(t.Context(), &journal.Batch{Events: []journal.Event{{Body: journal.Failed{}}}}); err != nil {
+	if _, err := s.Commit(t.Context(), &journal.Batch{Events: []journal.Event{{Body: journal.TurnFailed{}}}}); err != nil {
 		t.Fatal(err)
 	}
 	<-waiting

@@ -54,7 +54,7 @@ func yieldAll[V any](list []V, err error, yield func(V, error) bool) bool {
 	return err == nil || yield(none, err)
 }
 
-// FollowEvents implements journal.Follower.
+// FollowEvents implements journal.EventFollower.
 func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for {
@@ -82,7 +82,7 @@ func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.
 	}
 }
 
-// FollowTask implements journal.Follower.
+// FollowTask implements journal.EventFollower.
 func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		for e, err := range s.FollowEvents(ctx, after, wait) {
@@ -110,7 +110,7 @@ func (s *Store) nextCommit(wait bool) <-chan struct{} {
 	return s.notify
 }
 
-// LastSeq implements journal.Follower.
+// LastSeq implements journal.EventFollower.
 func (s *Store) LastSeq() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -151,12 +151,12 @@ func (s *Store) RunnableAgents(ctx context.Context) ([]identity.AgentID, error) 
 	return list, err
 }
 
-// ReadRecord implements journal.Records.
+// ReadRecord implements journal.RecordReader.
 func (s *Store) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
 	return read(ctx, s, func() []byte { return s.records[recordKey{kind, key}] })
 }
 
-// ReadRecords implements journal.Records.
+// ReadRecords implements journal.RecordReader.
 func (s *Store) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)
@@ -164,7 +164,16 @@ func (s *Store) ReadRecords(ctx context.Context, kind, prefix string) iter.Seq2[
 	}
 }
 
-// ReadEntries implements journal.Records.
+// ReadRecordsFrom implements journal.RecordReader.
+func (s *Store) ReadRecordsFrom(ctx context.Context, kind, from string) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		list, err := s.recordsOf(ctx, kind, "")
+		at, _ := slices.BinarySearchFunc(list, from, func(r journal.Record, key string) int { return cmp.Compare(r.Key, key) })
+		yieldAll(list[at:], err, yield)
+	}
+}
+
+// ReadEntries implements journal.RecordReader.
 func (s *Store) ReadEntries(ctx context.Context, kind, prefix string) iter.Seq2[journal.RecordInfo, error] {
 	return func(yield func(journal.RecordInfo, error) bool) {
 		list, err := s.recordsOf(ctx, kind, prefix)

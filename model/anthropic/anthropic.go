@@ -4,7 +4,7 @@
 //
 //	m := anthropic.New(provider.Config{Model: "claude-sonnet-4-5", Key: key, Stream: true})
 //
-// It encodes chat.Turns and decodes one answer; package provider does the rest.
+// It encodes chat.BuildTurns and decodes one answer; package provider does the rest.
 // Parts of an answer that it does not know are ignored.
 package anthropic
 

@@ -101,8 +101,8 @@ func (s *message) startBlock(index string, start gjson.Result) {
 		s.addText(b, start.Get("text").Str)
 	case callKind:
 		name := start.Get("name").Str
-		s.Draft.Call(b.key, start.Get("id").Str, name, "")
-		s.EmitDelta(model.Delta{Tool: name})
+		s.Draft.AppendCall(b.key, start.Get("id").Str, name, "")
+		s.EmitDelta(model.AnswerDelta{Tool: name})
 	case thinkingKind:
 		s.addThinking(&b.thinking, start.Get("thinking").Str)
 		s.addThinking(&b.signature, start.Get("signature").Str)
@@ -123,8 +123,8 @@ func (s *message) extendBlock(index string, delta gjson.Result) {
 	case kind == "input_json_delta" && b.kind == callKind:
 		args := delta.Get("partial_json").Str
 		b.args += len(args)
-		s.Draft.Call(b.key, "", "", args)
-		s.EmitDelta(model.Delta{Args: args})
+		s.Draft.AppendCall(b.key, "", "", args)
+		s.EmitDelta(model.AnswerDelta{Args: args})
 	case kind == "thinking_delta" && b.kind == thinkingKind:
 		s.addThinking(&b.thinking, delta.Get("thinking").Str)
 	case kind == "signature_delta" && b.kind == thinkingKind:
@@ -146,7 +146,7 @@ func (s *message) blockAt(index string) *block {
 func (s *message) addText(b *block, text string) {
 	b.size += len(text)
 	s.Draft.AppendText(text)
-	s.EmitDelta(model.Delta{Text: text})
+	s.EmitDelta(model.AnswerDelta{Text: text})
 }
 
 func (s *message) addThinking(to *[]byte, text string) {
@@ -196,7 +196,7 @@ func (s *message) addInitialArgs() {
 	for i, b := range s.blocks {
 		truncated := s.Draft.Stop != "" && i == len(s.blocks)-1
 		if input := b.start.Get("input"); b.kind == callKind && b.args == 0 && input.Exists() && !truncated {
-			s.Draft.Call(b.key, "", "", input.Raw)
+			s.Draft.AppendCall(b.key, "", "", input.Raw)
 		}
 	}
 }
@@ -240,8 +240,8 @@ func (u *usage) update(report gjson.Result) {
 	u.output = max(u.output, provider.TokenCount(report.Get("output_tokens")))
 }
 
-func (u usage) sum() model.Usage {
-	return model.Usage{Input: u.fresh + u.written + u.read, Cached: u.read, Output: u.output}
+func (u usage) sum() model.TokenUsage {
+	return model.TokenUsage{Input: u.fresh + u.written + u.read, Cached: u.read, Output: u.output}
 }
 
 // errorFrom returns the model.Error for an error object with HTTP status 200.

@@ -16,8 +16,8 @@ const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 
 // request returns the document of a request in parts, so that neither the tools nor
 // the conversation are copied.
-func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
-	conversation := encode(c.config.Model, chat.Turns(r))
+func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Document {
+	conversation := encode(c.config.Model, chat.BuildTurns(r))
 	parts := [][]byte{c.head(r.System)}
 	switch {
 	case tools != nil:

@@ -23,7 +23,7 @@ func TestRequest_Encoding(t *testing.T) {
 				{ID: "c1", Provider: "toolu_1", Name: "read_file", Args: json.RawMessage(`{"path":"a"}`)},
 				{ID: "c2", Provider: "toolu_2", Name: "mail/send", Args: json.RawMessage(`"{oops"`)},
 			}}),
-			{Result: &model.Result{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
+			{Result: &model.CallResult{Call: "c2", Tool: "mail/send", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
 			providertest.ResultItem("c1", "read_file", `{"mediaType":"image/gif","encoding":"base64","content":"R0lG"}`),
 			providertest.UserMessage("And then?"),
 		},

@@ -48,7 +48,7 @@ func TestAnswer_ParallelCalls(t *testing.T) {
 			{Provider: "toolu_01", Name: "read_file", Args: json.RawMessage(`{"path": "a/b"}`)},
 			{Provider: "toolu_02", Name: "now", Args: json.RawMessage(`{}`)},
 		},
-		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
+		Usage: model.TokenUsage{Input: 4325, Cached: 4000, Output: 89},
 	}
 	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(parallel))
 	whole := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, parallelWhole)
@@ -57,7 +57,7 @@ func TestAnswer_ParallelCalls(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", how, x.Err, diff)
 		}
 	}
-	shown := []model.Delta{
+	shown := []model.AnswerDelta{
 		{Text: "I look "}, {Text: "twice. ü"}, {Tool: "read_file"}, {Args: `{"path": "a`}, {Args: `/b"}`}, {Tool: "now"},
 	}
 	if diff := cmp.Diff(shown, streamed.Deltas); diff != "" {
@@ -72,7 +72,7 @@ func TestAnswer_DeltasHaveOriginalToolNames(t *testing.T) {
 {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x__mail_send_f6df7563c1c09ec34de7d9783635c205","input":{}}}
 {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
 {"type":"message_stop"}`))
-	if diff := cmp.Diff([]model.Delta{{Tool: "mail/send"}}, x.Deltas); x.Err != nil || diff != "" {
+	if diff := cmp.Diff([]model.AnswerDelta{{Tool: "mail/send"}}, x.Deltas); x.Err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", x.Err, diff)
 	}
 }
@@ -88,7 +88,7 @@ func TestAnswer_CompatibleServers(t *testing.T) {
 {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":7,"output_tokens":8}}
 {"type":"message_stop"}`))
 	want := &model.Answer{
-		Text: "Hi", Finish: model.FinishToolCalls, MessagesRead: 1, Usage: model.Usage{Input: 7, Output: 8},
+		Text: "Hi", Finish: model.FinishToolCalls, MessagesRead: 1, Usage: model.TokenUsage{Input: 7, Output: 8},
 		Calls: []model.Call{{Provider: "a", Name: "f", Args: json.RawMessage(`{"n":1}`)}, {Provider: "b", Name: "f", Args: json.RawMessage(`{"n":2}`)}},
 	}
 	if diff := cmp.Diff(want, x.Answer); x.Err != nil || diff != "" {

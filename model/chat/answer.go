@@ -16,7 +16,7 @@ type AnswerBuilder struct {
 	args      int  // bytes of all ids, names and arguments
 	overflow  bool // something was dropped; Check fails
 	Stop      model.StopReason
-	Usage     model.Usage
+	Usage     model.TokenUsage
 	Reasoning json.RawMessage
 }
 
@@ -48,10 +48,10 @@ func (d *AnswerBuilder) hasRoom(more int) bool {
 	return !d.overflow
 }
 
-// Call adds args to the call with this key, which it starts if there is none. Keys
+// AppendCall adds args to the call with this key, which it starts if there is none. Keys
 // distinguish the calls of one answer. An id or name that is not empty replaces
 // the known one.
-func (d *AnswerBuilder) Call(key, id, name, args string) {
+func (d *AnswerBuilder) AppendCall(key, id, name, args string) {
 	more := len(id) + len(name) + len(args)
 	c := d.callFor(key)
 	if c == nil || !d.hasRoom(more) {
@@ -91,11 +91,11 @@ func (d *AnswerBuilder) Check() error {
 	return model.PermanentError(errcode.LLMCallFailed, nil, "the model's answer has more than %d calls or %d bytes", maxCalls, maxAnswerBytes)
 }
 
-// Answer returns the complete answer. tools, which may be nil, maps the provider's
+// BuildAnswer returns the complete answer. tools, which may be nil, maps the provider's
 // tool names back to the original ones. items is the conversation that was
 // answered. A refused answer has no calls.
-func (d *AnswerBuilder) Answer(provider string, tools *Tools, items []model.Item) *model.Answer {
-	a := &model.Answer{Text: CleanText(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.Messages(items)}
+func (d *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []model.Item) *model.Answer {
+	a := &model.Answer{Text: CleanText(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.CountMessages(items)}
 	if len(d.Reasoning) > 0 {
 		a.Reasoning, a.Provider = d.Reasoning, provider
 	}

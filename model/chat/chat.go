@@ -2,11 +2,11 @@
 // share: turns of a user, an assistant and tool results, with tool names that every
 // provider accepts.
 //
-//	turns := chat.Turns(request)   // encode these
-//	tools := cache.Get(request.ToolJSON)
-//	answer := builder.Answer("openai", tools, request.Items)
+//	turns := chat.BuildTurns(request)   // encode these
+//	tools := cache.EncodeTools(request.ToolJSON)
+//	answer := builder.BuildAnswer("openai", tools, request.Items)
 //
-// Clients of providers encode Turns, never model.Items, so that the conversation is
+// Clients of providers encode the result of BuildTurns, never model.Items, so that the conversation is
 // defined in one place. Payloads, results and names come from outside and are
 // passed on as data.
 package chat
@@ -22,20 +22,20 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// Role is the speaker of a Turn.
-type Role int
+// TurnRole is the speaker of a Turn.
+type TurnRole int
 
 // The roles. A conversation begins with a User turn, and no two User turns are
 // adjacent.
 const (
-	User Role = iota
+	User TurnRole = iota
 	Assistant
 	Results // of the calls in the Assistant turn before
 )
 
 // Turn is one turn of a conversation.
 type Turn struct {
-	Role    Role
+	Role    TurnRole
 	Text    string        // of User and Assistant
 	Images  []model.Image // of User
 	Calls   []Call        // of Assistant
@@ -63,11 +63,11 @@ type Result struct {
 	Images  []model.Image
 }
 
-// Turns returns the conversation of a request: the summary, if there is one, then
+// BuildTurns returns the conversation of a request: the summary, if there is one, then
 // the messages, answers and results after it. The first turn is a User turn and
 // the last is not an Assistant turn. Each turn with calls is followed by one with
 // a result for every call.
-func Turns(r model.Request) []Turn {
+func BuildTurns(r model.Request) []Turn {
 	items := r.Items
 	b := newBuilder(r)
 	if c := r.Compact; c != nil {
@@ -97,7 +97,7 @@ func Turns(r model.Request) []Turn {
 type builder struct {
 	turns   []Turn
 	images  *imageSet
-	results map[identity.CallID]*model.Result
+	results map[identity.CallID]*model.CallResult
 	ids     map[string]bool // ids of calls that the provider sees
 
 	// Memory for all calls and results, allocated once.
@@ -116,8 +116,8 @@ func newBuilder(r model.Request) builder {
 }
 
 // results returns the results of a conversation by call.
-func results(items []model.Item) map[identity.CallID]*model.Result {
-	found := make(map[identity.CallID]*model.Result, len(items)/2)
+func results(items []model.Item) map[identity.CallID]*model.CallResult {
+	found := make(map[identity.CallID]*model.CallResult, len(items)/2)
 	for _, item := range items {
 		if item.Result != nil {
 			found[item.Result.Call] = item.Result

@@ -53,7 +53,7 @@ func quoteJSON(text string) []byte { return chat.AppendString(nil, text) }
 func answer(a model.Answer) model.Item { return model.Item{Answer: &a} }
 
 func result(call, content string) model.Item {
-	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}
+	return model.Item{Result: &model.CallResult{Call: identity.CallID(call), Content: json.RawMessage(content)}}
 }
 
 func call(id, provider, name, args string) model.Call {
@@ -65,7 +65,7 @@ func TestTurns_Conversations(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		items   []model.Item
-		compact *model.Summary
+		compact *model.ContextSummary
 		want    []string
 	}{
 		{"no items", nil, nil, []string{"user: Go on."}},
@@ -87,12 +87,12 @@ func TestTurns_Conversations(t *testing.T) {
 		{"last turn is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
 			[]string{"user: x", "assistant: One.", `assistant: {"a":1}`, "user: Go on."}},
 		{"empty answer", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},
-		{"summary replaces calls and their results", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.Summary{Text: "S", Items: 3},
+		{"summary replaces calls and their results", []model.Item{user("x"), two, result("1", `{}`), result("2", `{}`), user("y")}, &model.ContextSummary{Text: "S", Items: 3},
 			[]string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}\n\ny"}},
-		{"summary of more items than there are", []model.Item{user("x")}, &model.Summary{Text: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
+		{"summary of more items than there are", []model.Item{user("x")}, &model.ContextSummary{Text: "S", Items: 9}, []string{"user: {\"from\":\"yourself\",\"summary\":\"S\"}"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			turns := chat.Turns(model.Request{Items: c.items, Compact: c.compact})
+			turns := chat.BuildTurns(model.Request{Items: c.items, Compact: c.compact})
 			if diff := cmp.Diff(c.want, describeTurns(turns)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -169,9 +169,9 @@ func FuzzTurns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, choices []byte, compact int) {
 		r := model.Request{Items: itemsFromBytes(choices)}
 		if compact >= 0 {
-			r.Compact = &model.Summary{Text: "before", Items: compact}
+			r.Compact = &model.ContextSummary{Text: "before", Items: compact}
 		}
-		if err := checkTurns(chat.Turns(r)); err != nil {
+		if err := checkTurns(chat.BuildTurns(r)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -202,9 +202,9 @@ func TestTurns_RandomConversations(t *testing.T) {
 	checkProperty(t, prop.ForAll(func(choices []byte, compact int) string {
 		r := model.Request{Items: itemsFromBytes(choices)}
 		if compact > 0 {
-			r.Compact = &model.Summary{Text: "before", Items: compact}
+			r.Compact = &model.ContextSummary{Text: "before", Items: compact}
 		}
-		if err := checkTurns(chat.Turns(r)); err != nil {
+		if err := checkTurns(chat.BuildTurns(r)); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -272,10 +272,10 @@ func marshalTools(t *testing.T, names ...string) []byte {
 func TestToolCache_PassesValidNamesUnchanged(t *testing.T) {
 	var cache chat.ToolCache
 	wire := marshalTools(t, "read_file", "write_file")
-	if got := cache.Get(wire); &got.JSON[0] != &wire[0] || len(got.JSON) != len(wire) {
+	if got := cache.EncodeTools(wire); &got.JSON[0] != &wire[0] || len(got.JSON) != len(wire) {
 		t.Error("tools with valid names were copied")
 	}
-	if cache.Get(nil) != nil || cache.Get([]byte("[]")) != nil {
+	if cache.EncodeTools(nil) != nil || cache.EncodeTools([]byte("[]")) != nil {
 		t.Error("an empty list is not nil")
 	}
 }
@@ -284,7 +284,7 @@ func TestToolCache_MapsNames(t *testing.T) {
 	var cache chat.ToolCache
 	long := strings.Repeat("long.", 20)
 	wire := marshalTools(t, "read_file", "a.b", long)
-	tools := cache.Get(wire)
+	tools := cache.EncodeTools(wire)
 	want := strings.NewReplacer(`"a.b"`, `"`+chat.ProviderName("a.b")+`"`, `"`+long+`"`, `"`+chat.ProviderName(long)+`"`).Replace(string(wire))
 	var got, wanted any
 	if err := errors.Join(json.Unmarshal(tools.JSON, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
@@ -301,7 +301,7 @@ func TestToolCache_MapsNames(t *testing.T) {
 	if got := tools.OriginalName(chat.ProviderName("unheard.of")); got != chat.ProviderName("unheard.of") {
 		t.Errorf("a name that was not offered became %q", got)
 	}
-	if cache.Get(wire) != tools {
+	if cache.EncodeTools(wire) != tools {
 		t.Error("the same tools were converted again")
 	}
 }
@@ -325,10 +325,10 @@ func TestAnswerBuilder_Answer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var d chat.AnswerBuilder
 			d.AppendText("t\xff")
-			d.Call("1", "id", "", c.args[:len(c.args)/2])
-			d.Call("1", "", "f", c.args[len(c.args)/2:])
+			d.AppendCall("1", "id", "", c.args[:len(c.args)/2])
+			d.AppendCall("1", "", "f", c.args[len(c.args)/2:])
 			d.Stop = c.stop
-			a := d.Answer("p", nil, []model.Item{user("x"), answer(model.Answer{}), user("y")})
+			a := d.BuildAnswer("p", nil, []model.Item{user("x"), answer(model.Answer{}), user("y")})
 			want := &model.Answer{Text: "t\ufffd", Finish: model.FinishEnd, Stop: c.stop, MessagesRead: 2}
 			if c.want != "" {
 				want.Finish, want.Calls = model.FinishToolCalls, []model.Call{{Provider: "id", Name: "f", Args: json.RawMessage(c.want)}}
@@ -343,10 +343,10 @@ func TestAnswerBuilder_Answer(t *testing.T) {
 // Only the last call of a truncated answer can lack arguments.
 func TestAnswerBuilder_OnlyLastCallIsTruncated(t *testing.T) {
 	var d chat.AnswerBuilder
-	d.Call("1", "a", "f", "")
-	d.Call("2", "b", "f", "")
+	d.AppendCall("1", "a", "f", "")
+	d.AppendCall("2", "b", "f", "")
 	d.Stop = model.Length
-	a := d.Answer("p", nil, nil)
+	a := d.BuildAnswer("p", nil, nil)
 	if got := string(a.Calls[0].Args) + string(a.Calls[1].Args); got != `{}""` {
 		t.Errorf("got %s", got)
 	}
@@ -355,11 +355,11 @@ func TestAnswerBuilder_OnlyLastCallIsTruncated(t *testing.T) {
 func TestAnswerBuilder_LimitsSize(t *testing.T) {
 	for name, grow := range map[string]func(d *chat.AnswerBuilder, i int){
 		"text":      func(d *chat.AnswerBuilder, i int) { d.AppendText(strings.Repeat("x", 1<<20)) },
-		"arguments": func(d *chat.AnswerBuilder, i int) { d.Call("1", "", "", strings.Repeat("x", 1<<20)) },
+		"arguments": func(d *chat.AnswerBuilder, i int) { d.AppendCall("1", "", "", strings.Repeat("x", 1<<20)) },
 		"names": func(d *chat.AnswerBuilder, i int) {
-			d.Call("1", strings.Repeat("x", 5<<20), strings.Repeat("x", 5<<20), "")
+			d.AppendCall("1", strings.Repeat("x", 5<<20), strings.Repeat("x", 5<<20), "")
 		},
-		"calls": func(d *chat.AnswerBuilder, i int) { d.Call(fmt.Sprint(i), "", "f", "{}") },
+		"calls": func(d *chat.AnswerBuilder, i int) { d.AppendCall(fmt.Sprint(i), "", "f", "{}") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d chat.AnswerBuilder
@@ -378,8 +378,8 @@ func TestAnswerBuilder_LimitsSize(t *testing.T) {
 }
 
 func TestValid_LimitsDepth(t *testing.T) {
-	for _, d := range corpus.Documents() {
-		if got := chat.ValidJSON(string(d.Text)); got != json.Valid(d.Text) && d.Expect != corpus.Either && utf8.Valid(d.Text) {
+	for _, d := range corpus.JSONDocuments() {
+		if got := chat.ValidJSON(string(d.Text)); got != json.Valid(d.Text) && d.Expect != corpus.ExpectEither && utf8.Valid(d.Text) {
 			t.Errorf("%s: got %v", d.Name, got)
 		}
 	}
@@ -433,7 +433,7 @@ func TestTurns_Images(t *testing.T) {
 		{"not a list", `{"text":"See","images":"art-1"}`, "See", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			turn := chat.Turns(model.Request{Image: find, Items: []model.Item{messageFrom("user", c.payload)}})[0]
+			turn := chat.BuildTurns(model.Request{Image: find, Items: []model.Item{messageFrom("user", c.payload)}})[0]
 			if turn.Text != c.text || len(turn.Images) != c.images {
 				t.Errorf("got %q and %d images, want %d", turn.Text, len(turn.Images), c.images)
 			}
@@ -442,7 +442,7 @@ func TestTurns_Images(t *testing.T) {
 	t.Run("image in a result", func(t *testing.T) {
 		r := model.Request{Items: []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}),
 			result("1", `{"encoding":"base64","content":"`+data+`","mediaType":"image/png"}`)}}
-		got := chat.Turns(r)[2].Results[0]
+		got := chat.BuildTurns(r)[2].Results[0]
 		if got.Text != `{"encoding":"base64","content":"(shown as an image)","mediaType":"image/png"}` || len(got.Images) != 1 || string(got.Images[0].Data) != "\x89PNG" {
 			t.Errorf("got %q and %d images", got.Text, len(got.Images))
 		}

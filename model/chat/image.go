@@ -24,15 +24,15 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 // imageSet holds the images that a request shows.
 type imageSet struct {
 	load   func(ref string) (model.Image, error)
-	byItem map[any][]model.Image    // by *model.Message or *model.Result
-	texts  map[*model.Result]string // text of results whose image was taken out
-	loaded map[string]model.Image   // by reference; each is loaded once
+	byItem map[any][]model.Image        // by *model.Message or *model.CallResult
+	texts  map[*model.CallResult]string // text of results whose image was taken out
+	loaded map[string]model.Image       // by reference; each is loaded once
 	count  int
 	bytes  int
 }
 
 func newImageSet(r model.Request, items []model.Item) *imageSet {
-	a := &imageSet{load: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.Result]string{}, loaded: map[string]model.Image{}}
+	a := &imageSet{load: r.Image, byItem: map[any][]model.Image{}, texts: map[*model.CallResult]string{}, loaded: map[string]model.Image{}}
 	for _, item := range slices.Backward(items) {
 		switch {
 		case item.Message != nil && bytes.Contains(item.Message.Payload, []byte(`"images"`)):
@@ -94,7 +94,7 @@ func (a *imageSet) add(from any, i model.Image) bool {
 
 // addResult adds the image that a result holds as get_artifact and read_file return
 // it: base64 content with the media type of an image.
-func (a *imageSet) addResult(r *model.Result) {
+func (a *imageSet) addResult(r *model.CallResult) {
 	image, before, after, ok := imageInResult(r.Content)
 	if !ok {
 		return
@@ -107,7 +107,7 @@ func (a *imageSet) addResult(r *model.Result) {
 }
 
 // resultText returns a result as the model sees it, without the bytes of its image.
-func (a *imageSet) resultText(r *model.Result) string {
+func (a *imageSet) resultText(r *model.CallResult) string {
 	if text, ok := a.texts[r]; ok {
 		return text
 	}
@@ -134,15 +134,15 @@ func imageInResult(result []byte) (image model.Image, before, after string, ok b
 	return image, text[:content.Index], text[content.Index+len(content.Raw):], true
 }
 
-// IsImage reports whether Turns shows a result as an image.
+// IsImage reports whether BuildTurns turns a result into an image.
 func IsImage(result []byte) bool {
 	_, _, _, ok := imageInResult(result)
 	return ok
 }
 
-// Images returns the number of images that the payload of a message names, at most
+// CountImages returns the number of images that the payload of a message names, at most
 // as many as a request shows.
-func Images(payload []byte) (n int) {
+func CountImages(payload []byte) (n int) {
 	if !bytes.Contains(payload, []byte(`"images"`)) {
 		return 0
 	}

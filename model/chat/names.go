@@ -62,16 +62,16 @@ func namePrefix(name string) string {
 	return string(text)
 }
 
-// Tools is a list of tools in the format of one provider. It is immutable.
-type Tools struct {
+// ToolList is a list of tools in the format of one provider. It is immutable.
+type ToolList struct {
 	JSON     []byte            // read-only
 	original map[string]string // original names by offered name, where they differ
 }
 
 // OriginalName returns the original name of the tool offered as name. A name that was
-// not offered is returned unchanged; the gate decides about it. Nil Tools offer no
+// not offered is returned unchanged; the gate decides about it. A nil ToolList offers no
 // tools.
-func (t *Tools) OriginalName(name string) string {
+func (t *ToolList) OriginalName(name string) string {
 	if t == nil {
 		return name
 	}
@@ -89,15 +89,15 @@ type ToolCache struct {
 	Encode func(name, description string, parameters []byte) []byte
 
 	mu    sync.Mutex
-	lists map[*byte]*Tools // by the first byte of a View's JSON, which never changes
+	lists map[*byte]*ToolList // by the first byte of a View's JSON, which never changes
 }
 
 // maxLists is how many lists a ToolCache holds before it drops all of them.
 const maxLists = 256
 
-// Get returns the tools in wire, which tool.MarshalTools wrote, or nil if there are
+// EncodeTools returns the tools in wire, which tool.MarshalTools wrote, or nil if there are
 // none. A list is identified by its memory: wire must never change.
-func (b *ToolCache) Get(wire []byte) *Tools {
+func (b *ToolCache) EncodeTools(wire []byte) *ToolList {
 	if len(wire) <= len("[]") {
 		return nil
 	}
@@ -108,15 +108,15 @@ func (b *ToolCache) Get(wire []byte) *Tools {
 		return t
 	}
 	if b.lists == nil || len(b.lists) >= maxLists {
-		b.lists = map[*byte]*Tools{}
+		b.lists = map[*byte]*ToolList{}
 	}
 	t := b.convert(wire)
 	b.lists[key] = t
 	return t
 }
 
-func (b *ToolCache) convert(wire []byte) *Tools {
-	t := &Tools{original: map[string]string{}}
+func (b *ToolCache) convert(wire []byte) *ToolList {
+	t := &ToolList{original: map[string]string{}}
 	var out bytes.Buffer
 	gjson.ParseBytes(wire).ForEach(func(_, entry gjson.Result) bool {
 		f := entry.Get("function")

@@ -7,7 +7,7 @@ func CountTokens(item model.Item) int {
 	const overhead = 16 // for the sender, or the call it belongs to
 	switch {
 	case item.Message != nil:
-		return overhead + EstimateTokens(item.Message.Payload) + imageTokens*Images(item.Message.Payload)
+		return overhead + EstimateTokens(item.Message.Payload) + imageTokens*CountImages(item.Message.Payload)
 	case item.Result != nil:
 		return overhead + resultTokens(item.Result.Content)
 	}
@@ -49,8 +49,8 @@ func EstimateTokens[T ~string | ~[]byte](text T) int {
 	return (ascii+BytesPerToken-1)/BytesPerToken + other
 }
 
-// Length returns an estimate of the tokens of a whole request.
-func Length(r model.Request) int {
+// RequestLength returns an estimate of the tokens of a whole request.
+func RequestLength(r model.Request) int {
 	items, n := r.Items, EstimateTokens(r.System)+len(r.ToolJSON)/BytesPerToken
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]

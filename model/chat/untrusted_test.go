@@ -38,7 +38,7 @@ func TestTurns_TextCannotForgeAHeader(t *testing.T) {
 			if sender == "user" && text == "user" {
 				continue
 			}
-			turns := chat.Turns(model.Request{Items: []model.Item{messageFrom(sender, string(payload)), messageFrom(sender, string(payload))}})
+			turns := chat.BuildTurns(model.Request{Items: []model.Item{messageFrom(sender, string(payload)), messageFrom(sender, string(payload))}})
 			if got := countHeaders(turns); got != 2*want {
 				t.Errorf("%.20q of %.20q: got %d headers, want %d:\n%s", text, sender, got, 2*want, turns[0].Text)
 			}
@@ -48,7 +48,7 @@ func TestTurns_TextCannotForgeAHeader(t *testing.T) {
 
 // A JSON document may have line breaks between its tokens.
 func TestTurns_PayloadIsOneLine(t *testing.T) {
-	turns := chat.Turns(model.Request{Items: []model.Item{messageFrom("mallory", "[\n{\"from\":\"root-1\"},\r\n1]")}})
+	turns := chat.BuildTurns(model.Request{Items: []model.Item{messageFrom("mallory", "[\n{\"from\":\"root-1\"},\r\n1]")}})
 	if got := countHeaders(turns); got != 1 || strings.ContainsAny(turns[0].Text, "\r\n") {
 		t.Errorf("got %d headers in %q", got, turns[0].Text)
 	}
@@ -67,14 +67,14 @@ func TestTurns_LimitsImages(t *testing.T) {
 		r.Items = append(r.Items, messageFrom("mallory", same))
 	}
 	images := 0
-	for _, turn := range chat.Turns(r) {
+	for _, turn := range chat.BuildTurns(r) {
 		images += len(turn.Images)
 	}
 	if images != 20 || reads != 1 {
 		t.Errorf("got %d images and %d reads, want 20 and 1", images, reads)
 	}
 	many := messageFrom("mallory", `{"images":[0`+strings.Repeat(",0", 100_000)+`]}`)
-	if allocated := testing.AllocsPerRun(3, func() { chat.Turns(model.Request{Items: []model.Item{many}}) }); allocated > 200 {
+	if allocated := testing.AllocsPerRun(3, func() { chat.BuildTurns(model.Request{Items: []model.Item{many}}) }); allocated > 200 {
 		t.Errorf("a list without images takes %v allocations", allocated)
 	}
 }

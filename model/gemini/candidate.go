@@ -97,9 +97,9 @@ func (c *candidate) addPart(p gjson.Result) {
 // same tool.
 func (c *candidate) addCall(call gjson.Result, signature string) {
 	name, args := call.Get("name").Str, call.Get("args").Raw
-	c.Draft.Call(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
+	c.Draft.AppendCall(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
 	c.pieces = append(c.pieces, piece{kind: callKind, sign: signature})
-	c.EmitDelta(model.Delta{Tool: name, Args: args})
+	c.EmitDelta(model.AnswerDelta{Tool: name, Args: args})
 }
 
 // addText adds text. Consecutive text without signatures is one piece.
@@ -114,7 +114,7 @@ func (c *candidate) addText(text, signature string) {
 	} else {
 		c.pieces = append(c.pieces, piece{kind: textKind, size: len(text), sign: signature})
 	}
-	c.EmitDelta(model.Delta{Text: text})
+	c.EmitDelta(model.AnswerDelta{Text: text})
 }
 
 // FinalAnswer implements provider.Decoder. Only finishReason marks the end of a stream.
@@ -167,8 +167,8 @@ func (u *usage) update(report gjson.Result) {
 	u.thoughts = max(u.thoughts, provider.TokenCount(report.Get("thoughtsTokenCount")))
 }
 
-func (u usage) sum() model.Usage {
-	return model.Usage{Input: u.prompt + u.tools, Cached: u.cached, Output: u.candidates + u.thoughts}
+func (u usage) sum() model.TokenUsage {
+	return model.TokenUsage{Input: u.prompt + u.tools, Cached: u.cached, Output: u.candidates + u.thoughts}
 }
 
 // errorFrom returns the model.Error for an error object with HTTP status 200.

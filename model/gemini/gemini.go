@@ -3,7 +3,7 @@
 //
 //	m := gemini.New(provider.Config{Model: "gemini-3-pro-preview", Key: key, Stream: true})
 //
-// It encodes chat.Turns and decodes one answer; package provider does the rest.
+// It encodes chat.BuildTurns and decodes one answer; package provider does the rest.
 // Parts of an answer that it does not know are ignored.
 package gemini
 

@@ -10,12 +10,12 @@ import (
 
 // request returns the document of a request in parts, so that neither the tools nor
 // the conversation are copied.
-func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
+func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Document {
 	parts := [][]byte{[]byte(`{`)}
 	if tools != nil {
 		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.JSON, []byte(`}],`))
 	}
-	return &endpoint.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.Turns(r)), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.BuildTurns(r)), []byte(`]}`))}
 }
 
 // head returns the document from after the tools up to the conversation.

@@ -42,7 +42,7 @@ func TestAnswer_FinishReasons(t *testing.T) {
 			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.want.MessagesRead, c.want.Usage = 1, model.Usage{Input: 7, Output: 3}
+			c.want.MessagesRead, c.want.Usage = 1, model.TokenUsage{Input: 7, Output: 3}
 			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(c.stream))
 			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", x.Err, diff)

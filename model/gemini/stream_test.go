@@ -34,7 +34,7 @@ func TestAnswer_ParallelCalls(t *testing.T) {
 			{Name: "read_file", Args: json.RawMessage(`{}`)},
 			{Name: "now", Provider: "f3", Args: json.RawMessage(`{}`)},
 		},
-		Usage: model.Usage{Input: 4325, Cached: 4000, Output: 89},
+		Usage: model.TokenUsage{Input: 4325, Cached: 4000, Output: 89},
 	}
 	streamed := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(parallel))
 	whole := suite.Do(t, provider.Config{}, providertest.HelloRequest(), 200, parallelWhole)
@@ -47,7 +47,7 @@ func TestAnswer_ParallelCalls(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", how, diff)
 		}
 	}
-	shown := []model.Delta{
+	shown := []model.AnswerDelta{
 		{Text: "I look "}, {Text: "twice. ü"}, {Tool: "read_file", Args: `{"path":"a/b"}`}, {Tool: "read_file", Args: `{}`}, {Tool: "now"},
 	}
 	if diff := cmp.Diff(shown, streamed.Deltas); diff != "" {

@@ -44,7 +44,7 @@ func toolChoices(r model.Request) []toolChoice {
 // check returns an error that explains why args do not fit the schema. With a
 // schema that does not compile, args need only be a JSON object: the gate decides.
 func (t toolChoice) check(args json.RawMessage) error {
-	if err := strictjson.Object(args, nil); err != nil {
+	if err := strictjson.CheckObject(args, nil); err != nil {
 		return err
 	}
 	schema, err := argschema.Compile(json.RawMessage(t.schema.Raw))

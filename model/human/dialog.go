@@ -106,7 +106,7 @@ func (d *dialog) command(line string) *model.Answer {
 	return nil
 }
 
-func textAnswer(finish model.Finish, text string) *model.Answer {
+func textAnswer(finish model.FinishReason, text string) *model.Answer {
 	return &model.Answer{Text: strings.ToValidUTF8(text, "\uFFFD"), Finish: finish}
 }
 

@@ -71,10 +71,10 @@ func New(in io.Reader, out io.Writer, o *Options) *Model {
 // having read all messages of r. If ctx ends first, Generate yields its error and
 // the terminal shows the cancellation. Once the input has ended, or a write has
 // failed, Generate yields a permanent model.Error.
-func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		answer, err := m.ask(ctx, r)
-		yield(model.Delta{Answer: answer}, err)
+		yield(model.AnswerDelta{Answer: answer}, err)
 	}
 }
 
@@ -90,7 +90,7 @@ func (m *Model) ask(ctx context.Context, r model.Request) (*model.Answer, error)
 	if err != nil {
 		return nil, d.fail(err)
 	}
-	answer.MessagesRead = model.Messages(r.Items)
+	answer.MessagesRead = model.CountMessages(r.Items)
 	return answer, nil
 }
 

@@ -80,7 +80,7 @@ func (d *dialog) showItems(items []model.Item, show func(text string)) {
 	}
 }
 
-func outcome(r *model.Result) string {
+func outcome(r *model.CallResult) string {
 	if r.IsError {
 		return "error"
 	}
@@ -144,7 +144,7 @@ func readable(doc []byte) string {
 func pretty(doc []byte) string {
 	const maxSize = 256 << 10
 	var out bytes.Buffer
-	if len(doc) > maxSize || strictjson.Check(doc, nil) != nil || json.Indent(&out, doc, "", "  ") != nil {
+	if len(doc) > maxSize || strictjson.CheckKeys(doc, nil) != nil || json.Indent(&out, doc, "", "  ") != nil {
 		return string(doc)
 	}
 	return out.String()

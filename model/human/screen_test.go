@@ -66,9 +66,9 @@ func requestFull(t testing.TB, text string) model.Request {
 		Items: []model.Item{
 			{Message: &model.Message{From: text, Payload: json.RawMessage(text)}},
 			{Message: &model.Message{From: text, Payload: quoted}},
-			{Answer: &model.Answer{Text: text, Value: quoted, Calls: []model.Call{call}, Finish: model.Finish(text)}},
-			{Result: &model.Result{Tool: text, Content: json.RawMessage(text)}},
-			{Result: &model.Result{Tool: text, Content: quoted, IsError: true}},
+			{Answer: &model.Answer{Text: text, Value: quoted, Calls: []model.Call{call}, Finish: model.FinishReason(text)}},
+			{Result: &model.CallResult{Tool: text, Content: json.RawMessage(text)}},
+			{Result: &model.CallResult{Tool: text, Content: quoted, IsError: true}},
 		},
 	}
 }
@@ -157,7 +157,7 @@ func FuzzDialogue(f *testing.F) {
 
 func wantUsable(t *testing.T, a *model.Answer) {
 	t.Helper()
-	known := []model.Finish{model.FinishToolCalls, model.FinishContinue, model.FinishWait, model.FinishEnd}
+	known := []model.FinishReason{model.FinishToolCalls, model.FinishContinue, model.FinishWait, model.FinishEnd}
 	if !slices.Contains(known, a.Finish) || (a.Finish == model.FinishToolCalls) != (len(a.Calls) > 0) || a.MessagesRead != 1 || !utf8.ValidString(a.Text) {
 		t.Errorf("answer %+v", a)
 	}

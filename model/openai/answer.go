@@ -151,7 +151,7 @@ func contentText(value gjson.Result) string {
 
 func (a *answer) addText(text string) {
 	a.Draft.AppendText(text)
-	a.EmitDelta(model.Delta{Text: text})
+	a.EmitDelta(model.AnswerDelta{Text: text})
 }
 
 // addCalls adds calls, or parts of them.
@@ -177,13 +177,13 @@ func (a *answer) addCall(c gjson.Result) {
 	if id != "" {
 		a.calls[at].id = id
 	}
-	a.Draft.Call(strconv.Itoa(at), id, name, args)
+	a.Draft.AppendCall(strconv.Itoa(at), id, name, args)
 	a.emitCall(&a.calls[at], name, args)
 }
 
 // emitCall emits a part of a call, with the name the first time.
 func (a *answer) emitCall(c *toolCallDelta, name, args string) {
-	d := model.Delta{Args: args}
+	d := model.AnswerDelta{Args: args}
 	if !c.named && name != "" {
 		c.named, d.Tool = true, name
 	}
@@ -227,7 +227,7 @@ func (a *answer) addUsage(u gjson.Result) {
 	if !u.IsObject() {
 		return
 	}
-	var got model.Usage
+	var got model.TokenUsage
 	u.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "prompt_tokens":

@@ -4,7 +4,7 @@
 //
 //	m := openai.New(provider.Config{Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1", Stream: true})
 //
-// It encodes chat.Turns and decodes one answer; package provider does the rest. It
+// It encodes chat.BuildTurns and decodes one answer; package provider does the rest. It
 // accepts the known deviations of these servers and ignores fields it does not know.
 package openai
 

@@ -55,7 +55,7 @@ func messageItem(from, payload string) model.Item {
 }
 
 func resultItem(call, content string) model.Item {
-	return model.Item{Result: &model.Result{Call: identity.CallID(call), Content: json.RawMessage(content)}}
+	return model.Item{Result: &model.CallResult{Call: identity.CallID(call), Content: json.RawMessage(content)}}
 }
 
 // outcome is what a model yields.
@@ -84,7 +84,7 @@ func ask(t testing.TB, m model.Model, r model.Request) (o outcome) {
 }
 
 // describeDelta returns the fields that are set in a delta.
-func describeDelta(d model.Delta) string {
+func describeDelta(d model.AnswerDelta) string {
 	var parts []string
 	for _, p := range [][2]string{{"text", d.Text}, {"tool", d.Tool}, {"args", d.Args}} {
 		if p[1] != "" {

@@ -13,8 +13,8 @@ import (
 
 // request returns the document of a request. The tools are a separate part, so that
 // they are not copied.
-func (c *client) request(r model.Request, tools *chat.Tools) *endpoint.Document {
-	turns := chat.Turns(r)
+func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Document {
+	turns := chat.BuildTurns(r)
 	buffer := buffers.Get().(*[]byte)
 	b := slices.Grow((*buffer)[:0], 512+len(r.System)*9/8+chat.SizeHint(turns))
 	b = c.options(b)

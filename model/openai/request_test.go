@@ -119,8 +119,8 @@ func TestRequest_Conversation(t *testing.T) {
 		Items: []model.Item{
 			messageItem("user", `{"text":"What is this?","images":[`+pixel+`]}`),
 			providertest.AnswerItem(model.Answer{Text: "I look.", Finish: model.FinishToolCalls, Calls: []model.Call{appendCall("1", "call_x", "read_file", `{"path": "a"}`), appendCall("2", "", "a.b", `"{path: b"`)}}),
-			{Result: &model.Result{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
-			{Result: &model.Result{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
+			{Result: &model.CallResult{Call: "1", Content: json.RawMessage(`{"encoding":"base64","mediaType":"image/png","content":"iVBORw=="}`)}},
+			{Result: &model.CallResult{Call: "2", Content: json.RawMessage(`{"error":"no JSON"}`), IsError: true}},
 			providertest.AnswerItem(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{appendCall("3", "call_y", "read_file", `{}`)}}),
 			resultItem("3", `{"content":"b"}`),
 			providertest.AnswerItem(model.Answer{Text: "A pixel.", Finish: model.FinishEnd}),

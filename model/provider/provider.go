@@ -60,7 +60,7 @@ type Protocol struct {
 	Tool func(name, description string, parameters []byte) []byte
 
 	// Request returns the document to send. Nil tools offer no tools.
-	Request func(r model.Request, tools *chat.Tools) *endpoint.Document
+	Request func(r model.Request, tools *chat.ToolList) *endpoint.Document
 
 	// Decoder returns the decoder of one answer.
 	Decoder func(*ResponseReader) Decoder
@@ -95,16 +95,16 @@ func (m *Model) Window() int { return m.config.Window }
 // Generate implements model.Model.
 //
 // Its error is that of ctx or a *model.Error.
-func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		response := &ResponseReader{model: m, items: r.Items, yield: yield, Tools: m.tools.Get(r.ToolJSON)}
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		response := &ResponseReader{model: m, items: r.Items, yield: yield, Tools: m.tools.EncodeTools(r.ToolJSON)}
 		answer, err := m.ask(ctx, r, response)
 		switch {
 		case response.stopped:
 		case err != nil:
-			yield(model.Delta{}, err)
+			yield(model.AnswerDelta{}, err)
 		default:
-			yield(model.Delta{Answer: answer}, nil)
+			yield(model.AnswerDelta{Answer: answer}, nil)
 		}
 	}
 }

@@ -27,20 +27,20 @@ type Decoder interface {
 // ResponseReader reads one answer and is the part of it that all Decoders share.
 type ResponseReader struct {
 	Draft chat.AnswerBuilder
-	Tools *chat.Tools // nil if none are offered
-	Ended bool        // set by the Decoder at the end of the answer; nothing more is read
+	Tools *chat.ToolList // nil if none are offered
+	Ended bool           // set by the Decoder at the end of the answer; nothing more is read
 
 	model   *Model
 	items   []model.Item // the conversation that is answered
-	yield   func(model.Delta, error) bool
+	yield   func(model.AnswerDelta, error) bool
 	stopped bool // the caller stopped reading deltas
 }
 
 // EmitDelta yields d to the caller of Generate if the answer is streamed. d.Tool is the
 // name under which the provider knows the tool.
-func (r *ResponseReader) EmitDelta(d model.Delta) {
+func (r *ResponseReader) EmitDelta(d model.AnswerDelta) {
 	d.Tool = r.Tools.OriginalName(d.Tool)
-	if d != (model.Delta{}) && r.model.config.Stream && !r.stopped {
+	if d != (model.AnswerDelta{}) && r.model.config.Stream && !r.stopped {
 		d.Text, d.Tool, d.Args = strings.Clone(d.Text), strings.Clone(d.Tool), strings.Clone(d.Args) // do not keep the memory of the event
 		r.stopped = !r.yield(d, nil)
 	}
@@ -62,7 +62,7 @@ func (r *ResponseReader) Refusal(kind, reason string) {
 
 // Answer returns the answer in Draft.
 func (r *ResponseReader) Answer() *model.Answer {
-	return r.Draft.Answer(r.model.protocol.ProviderID, r.Tools, r.items)
+	return r.Draft.BuildAnswer(r.model.protocol.ProviderID, r.Tools, r.items)
 }
 
 // TruncatedError returns the error for an answer that ended too early.
@@ -87,7 +87,7 @@ func (r *ResponseReader) ErrorFrom(status int, after time.Duration, doc gjson.Re
 }
 
 // TokenCount returns a number of tokens, limited so that sums of a few do not overflow.
-// model.Usage.Clamp limits the sums.
+// model.TokenUsage.Clamp limits the sums.
 func TokenCount(n gjson.Result) int {
 	const maxCount = 1 << 30
 	return int(max(0, min(n.Num, maxCount)))

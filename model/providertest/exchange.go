@@ -32,7 +32,7 @@ type Exchange struct {
 	Path   string
 	Header http.Header
 	Body   string
-	Deltas []model.Delta
+	Deltas []model.AnswerDelta
 	Answer *model.Answer
 	Err    error
 }
@@ -59,7 +59,7 @@ func (s Suite) Do(t *testing.T, c provider.Config, r model.Request, status int, 
 }
 
 // Collect returns what a model yields: deltas, then either an answer or an error.
-func Collect(t testing.TB, m model.Model, r model.Request) (deltas []model.Delta, answer *model.Answer, failure error) {
+func Collect(t testing.TB, m model.Model, r model.Request) (deltas []model.AnswerDelta, answer *model.Answer, failure error) {
 	t.Helper()
 	for delta, err := range m.Generate(context.Background(), r) {
 		switch {
@@ -142,7 +142,7 @@ func AnswerItem(a model.Answer) model.Item { return model.Item{Answer: &a} }
 
 // ResultItem returns an item with the result of a call.
 func ResultItem(call identity.CallID, tool, content string) model.Item {
-	return model.Item{Result: &model.Result{Call: call, Tool: tool, Content: json.RawMessage(content)}}
+	return model.Item{Result: &model.CallResult{Call: call, Tool: tool, Content: json.RawMessage(content)}}
 }
 
 // ToolsJSON returns the serialized definitions of tools with these names.

@@ -35,7 +35,7 @@ func (r *randomRun) request() model.Request {
 		r.step(&q)
 	}
 	if cut <= len(q.Items) && r.pick(2) == 0 {
-		q.Compact = &model.Summary{Text: "It was long.", Items: cut}
+		q.Compact = &model.ContextSummary{Text: "It was long.", Items: cut}
 	}
 	return q
 }

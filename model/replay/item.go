@@ -36,12 +36,12 @@ type result struct {
 // answer is a model.Answer. Log and Usage are set in the answer of a line only, not in an
 // answer that is an item of the conversation.
 type answer struct {
-	Text   string           `json:"text,omitempty"`
-	Value  json.RawMessage  `json:"value,omitempty"`
-	Calls  []call           `json:"calls,omitempty"`
-	Finish model.Finish     `json:"finish"`
-	Read   int              `json:"read,omitempty"`
-	Stop   model.StopReason `json:"stop,omitempty"`
+	Text   string             `json:"text,omitempty"`
+	Value  json.RawMessage    `json:"value,omitempty"`
+	Calls  []call             `json:"calls,omitempty"`
+	Finish model.FinishReason `json:"finish"`
+	Read   int                `json:"read,omitempty"`
+	Stop   model.StopReason   `json:"stop,omitempty"`
 
 	Log   []string `json:"log,omitempty"`
 	Usage usage    `json:"usage,omitzero"`
@@ -56,7 +56,7 @@ type call struct {
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// usage is a model.Usage without the cost: playing an answer costs nothing.
+// usage is a model.TokenUsage without the cost: playing an answer costs nothing.
 type usage struct {
 	Input  int `json:"input,omitempty"`
 	Cached int `json:"cached,omitempty"`

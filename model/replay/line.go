@@ -173,7 +173,7 @@ func (e *entry) playback(resolve func(placeholder string) (string, error)) (*mod
 	a := &model.Answer{
 		Text: text(s.Text), Value: doc(s.Value), Finish: s.Finish, MessagesRead: s.Read, Stop: s.Stop,
 		Reasoning: bytes.Clone(e.line.Reason), Provider: e.line.Provider,
-		Usage: model.Usage{Input: s.Usage.Input, Cached: s.Usage.Cached, Output: s.Usage.Output},
+		Usage: model.TokenUsage{Input: s.Usage.Input, Cached: s.Usage.Cached, Output: s.Usage.Output},
 	}
 	for _, c := range s.Calls {
 		a.Calls = append(a.Calls, model.Call{Provider: text(c.From), Name: text(c.Name), Args: doc(c.Args)})

@@ -83,7 +83,7 @@ func (g generator) document(r *run, text func(*run) string) json.RawMessage {
 }
 
 func (g generator) answer(r *run) *model.Answer {
-	a := &model.Answer{Text: g.text(r), Finish: model.FinishEnd, MessagesRead: g.Pick(3), Usage: model.Usage{Input: g.Pick(9)}}
+	a := &model.Answer{Text: g.text(r), Finish: model.FinishEnd, MessagesRead: g.Pick(3), Usage: model.TokenUsage{Input: g.Pick(9)}}
 	if g.Pick(3) == 0 {
 		a.Text += "2031-01-01T00:00:00.5+01:00"
 	}
@@ -97,7 +97,7 @@ func (g generator) answer(r *run) *model.Answer {
 	}
 	for n := range g.Pick(4) {
 		a.Finish = model.FinishToolCalls
-		a.Calls = append(a.Calls, model.Call{Provider: fmt.Sprint("toolu_", n), Name: proptest.OneOf(g.Choices, "read_file", "tool-x"), Args: g.document(r, g.text)})
+		a.Calls = append(a.Calls, model.Call{Provider: fmt.Sprint("toolu_", n), Name: proptest.PickFrom(g.Choices, "read_file", "tool-x"), Args: g.document(r, g.text)})
 	}
 	return a
 }
@@ -121,7 +121,7 @@ func (g generator) advance(r *run) {
 	case 3:
 		r.self.State = fmt.Sprint("s", g.Pick(2))
 	case 4:
-		r.summary = &model.Summary{Text: g.text(r), Items: g.Pick(len(r.items) + 1)}
+		r.summary = &model.ContextSummary{Text: g.text(r), Items: g.Pick(len(r.items) + 1)}
 	}
 }
 
@@ -144,7 +144,7 @@ func runStory(r *run, events proptest.Choices, m func(r *run) model.Model) (answ
 // does in one, speech what the model says.
 func checkProperty(t *testing.T, property func(events, speech proptest.Choices) error) {
 	t.Helper()
-	flags.Check(t, proptest.Size{Choices: 400, Least: 40}, func(c *proptest.Choices) error {
+	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 400, MinChoices: 40}, func(c *proptest.Choices) error {
 		n := len(*c) / 2
 		return property((*c)[:n:n], (*c)[n:])
 	})

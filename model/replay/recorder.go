@@ -38,7 +38,7 @@ func NewRecorder(w io.Writer, secrets func() []string) *Recorder {
 // Not recorded are failures, answers whose Value is not JSON, and answers that the caller
 // does not wait for.
 func (r *Recorder) Wrap(m model.Model) model.Model {
-	return recordingModel{model.Wrapper{Model: m}, r}
+	return recordingModel{model.WindowWrapper{Model: m}, r}
 }
 
 // Err returns the error that ended the recording, nil if there is none. After an error
@@ -51,14 +51,14 @@ func (r *Recorder) Err() error {
 
 // recordingModel is the Model that Wrap returns.
 type recordingModel struct {
-	model.Wrapper
+	model.WindowWrapper
 	r *Recorder
 }
 
 // Generate implements model.Model.
-func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		var last *model.Delta
+func (w recordingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		var last *model.AnswerDelta
 		for delta, err := range w.Model.Generate(ctx, r) {
 			if err == nil && delta.Answer != nil { // held back, as an error may follow it
 				last = &delta
@@ -85,11 +85,11 @@ func (w recordingModel) record(r model.Request, a *model.Answer) {
 	q := newRequest(r, hide)
 	l := line{
 		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(), Window: w.Window(),
-		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.Redact(s), true) }),
-		Provider: hide.Redact(chat.CleanText(a.Provider)),
+		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.RedactText(s), true) }),
+		Provider: hide.RedactText(chat.CleanText(a.Provider)),
 	}
 	if len(a.Reasoning) > 0 { // belongs to the provider: only secrets are replaced
-		l.Reason = rewrite(embeddable(a.Reasoning), hide, hide.Redact)
+		l.Reason = rewrite(embeddable(a.Reasoning), hide, hide.RedactText)
 	}
 	w.r.write(r.Self.ID, q, l, hide)
 }

@@ -103,14 +103,14 @@ func (m *Model) Window() int { return m.window }
 //
 // If nothing recorded answers the request, the error has the code script_diverged and the
 // detail step, the number of the answer in the conversation, from 1.
-func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		answer, err := m.answer(ctx, r)
 		if err != nil {
-			yield(model.Delta{}, err)
+			yield(model.AnswerDelta{}, err)
 			return
 		}
-		yield(model.Delta{Answer: answer}, nil)
+		yield(model.AnswerDelta{Answer: answer}, nil)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestModel_PlaysRecordingInAnotherRun(t *testing.T) {
 	if strings.Contains(asJSON(second), one.id("parent")) || !strings.Contains(asJSON(second), two.id("parent")) || !strings.Contains(asJSON(second), inventedID) {
 		t.Errorf("got ids that are not those of the second run:\n%s", asJSON(second))
 	}
-	if got, want := second[0].Usage, (model.Usage{Input: 70, Cached: 20, Output: 7}); got != want {
+	if got, want := second[0].Usage, (model.TokenUsage{Input: 70, Cached: 20, Output: 7}); got != want {
 		t.Errorf("got usage %+v, want %+v: tokens without cost", got, want)
 	}
 	for _, id := range one.ids {
@@ -162,7 +162,7 @@ func TestModel_DescribesDifferences(t *testing.T) {
 		{"longer system prompt", func(r *run) { r.system += "\nBe brief." }, `step 2: the request differs from line 2: system: recorded …now ⟨id p1⟩.", now …now ⟨id p1⟩.\nBe brief."`},
 		{"shorter system prompt", func(r *run) { r.system, _, _ = strings.Cut(r.system, "\n") }, `step 2: the request differs from line 2: system: recorded … of ⟨id 3⟩.\nYou know ⟨id p1⟩.", now … of ⟨id 3⟩."`},
 		{"workflow state", func(r *run) { r.self.State = "shut" }, `step 2: the request differs from line 2: state: recorded "open", now "shut"`},
-		{"summary", func(r *run) { r.summary = &model.Summary{Text: "s", Items: 1} }, `step 2: the request differs from line 2: compact: recorded nothing, now {"items":1,"text":"s"}`},
+		{"summary", func(r *run) { r.summary = &model.ContextSummary{Text: "s", Items: 1} }, `step 2: the request differs from line 2: compact: recorded nothing, now {"items":1,"text":"s"}`},
 		{"role", func(r *run) { r.self.Role = "cook" }, `step 2: the recording has no request of this role`},
 		{"message in place of an answer", func(r *run) { r.items[1] = r.items[0] }, `step 1: the request differs from line 1: items[1]: recorded nothing, now {"message":{"from":"user","id":"⟨id 4⟩","payload":{"at":"⟨time⟩","text":…`},
 		{"empty conversation", func(r *run) { r.items = nil }, `step 1: the request differs from line 1: items[0]: recorded {"message":{"from":"user","id":"⟨id 4⟩","payload":{"at":"⟨time⟩","text":…, now nothing`},
@@ -192,7 +192,7 @@ func TestModel_ComparesSummary(t *testing.T) {
 		r.addMessage(`"first"`)
 		r.addAnswer(&model.Answer{Text: "x", Finish: model.FinishEnd})
 		r.addMessage(`"second"`)
-		r.summary = &model.Summary{Text: summary, Items: items}
+		r.summary = &model.ContextSummary{Text: summary, Items: items}
 	}
 	var file bytes.Buffer
 	one := newRun("one")
@@ -355,7 +355,7 @@ func TestRecorder_ContinuesAfterInterleavedRequest(t *testing.T) {
 }
 
 // deltaModel is a language model that yields its elements.
-type deltaModel []model.Delta
+type deltaModel []model.AnswerDelta
 
 func (d deltaModel) Window() int { return 1234 }
 
@@ -364,8 +364,8 @@ type wideModel struct{ modelFunc }
 
 func (wideModel) Window() int { return 9999 }
 
-func (d deltaModel) Generate(context.Context, model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (d deltaModel) Generate(context.Context, model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		for _, delta := range d {
 			if !yield(delta, nil) {
 				return
@@ -414,9 +414,9 @@ func TestRecorder_SkipsAbandonedAnswers(t *testing.T) {
 // failingAfterAnswer yields an answer, then an error.
 type failingAfterAnswer struct{}
 
-func (failingAfterAnswer) Generate(context.Context, model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		_ = yield(model.Delta{Answer: &model.Answer{Finish: model.FinishEnd}}, nil) && yield(model.Delta{}, io.ErrUnexpectedEOF)
+func (failingAfterAnswer) Generate(context.Context, model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		_ = yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishEnd}}, nil) && yield(model.AnswerDelta{}, io.ErrUnexpectedEOF)
 	}
 }
 

@@ -31,7 +31,7 @@ type head struct {
 	Compact *summary `json:"compact,omitempty"`
 }
 
-// summary is a model.Summary.
+// summary is a model.ContextSummary.
 type summary struct {
 	Text  string `json:"text"`
 	Items int    `json:"items"`
@@ -41,7 +41,7 @@ type summary struct {
 // that the conversation reads the same whatever is in the head.
 func newRequest(r model.Request, hide *redact.Redactor) *request {
 	q := &request{step: 1, chain: []digest{{}}, ids: newIDTable(r.Self)}
-	text := func(s string) string { return q.ids.substitute(hide.Redact(s), false) }
+	text := func(s string) string { return q.ids.substitute(hide.RedactText(s), false) }
 	for _, it := range sortResults(r.Items) {
 		if it == (model.Item{}) {
 			continue

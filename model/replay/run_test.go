@@ -26,7 +26,7 @@ type run struct {
 	system  string
 	tools   []string
 	items   []model.Item
-	summary *model.Summary
+	summary *model.ContextSummary
 	answers int // how many there are
 	ids     []string
 }
@@ -41,7 +41,7 @@ func newRun(seed string) *run {
 
 // id returns the id that a name has in this run.
 func (r *run) id(name string) string {
-	id := identity.Derive(r.seed, name)
+	id := identity.DeriveID(r.seed, name)
 	r.ids = append(r.ids, id)
 	return id
 }
@@ -78,7 +78,7 @@ func (r *run) addAnswer(a *model.Answer) {
 // addResult adds the result of a call of the last answer to the conversation.
 func (r *run) addResult(call int, content string) {
 	c := r.lastAnswer().Calls[call]
-	r.items = append(r.items, model.Item{Result: &model.Result{Call: c.ID, Tool: c.Name, Content: json.RawMessage(content)}})
+	r.items = append(r.items, model.Item{Result: &model.CallResult{Call: c.ID, Tool: c.Name, Content: json.RawMessage(content)}})
 }
 
 // lastAnswer returns the last answer, nil if there is none.
@@ -119,14 +119,14 @@ func ask(m model.Model, r model.Request) (answer *model.Answer, err error) {
 // modelFunc is a model that calls a function for each answer.
 type modelFunc func(model.Request) (*model.Answer, error)
 
-func (s modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (s modelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		a, err := s(r)
 		if err != nil {
-			yield(model.Delta{}, err)
+			yield(model.AnswerDelta{}, err)
 			return
 		}
-		yield(model.Delta{Answer: a}, nil)
+		yield(model.AnswerDelta{Answer: a}, nil)
 	}
 }
 
@@ -142,7 +142,7 @@ func readFiles(r model.Request) (*model.Answer, error) {
 		return &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: []model.Call{
 			{Provider: "toolu_1", Name: "read_file", Args: json.RawMessage(`{ "path": "a.txt", "for": "` + string(r.Self.Parent) + `" }`)},
 			{Provider: "toolu_2", Name: "read_file", Args: json.RawMessage(`{"path":"b.txt"}`)},
-		}, Usage: model.Usage{Input: 70, Cached: 20, Output: 7, Cost: 12345}, Reasoning: json.RawMessage(`{"signature":"⟨x-y"}`), Provider: "anthropic"}, nil
+		}, Usage: model.TokenUsage{Input: 70, Cached: 20, Output: 7, Cost: 12345}, Reasoning: json.RawMessage(`{"signature":"⟨x-y"}`), Provider: "anthropic"}, nil
 	}
 	return &model.Answer{Text: "done by " + string(r.Self.ID) + " at 2026-05-05T05:05:05Z ⟨id 1⟩ " + inventedID, Finish: model.FinishEnd, MessagesRead: 1, Log: []string{"for " + string(r.Self.Task)}}, nil
 }

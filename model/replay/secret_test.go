@@ -46,12 +46,12 @@ func secretEverywhere(s string) (model.Request, *model.Answer) {
 	}
 	self := model.AgentInfo{ID: identity.AgentID(s), Role: "role " + s, Parent: identity.AgentID(s), Task: identity.TaskID(s), State: s}
 	return model.Request{
-		Self: self, System: "prompt " + s, Tools: []string{s, "tool " + s}, ToolJSON: doc, Compact: &model.Summary{Text: s + " " + twice, Items: 1},
+		Self: self, System: "prompt " + s, Tools: []string{s, "tool " + s}, ToolJSON: doc, Compact: &model.ContextSummary{Text: s + " " + twice, Items: 1},
 		Items: []model.Item{
 			{Message: &model.Message{ID: s, From: s, To: s, Task: identity.TaskID(s), Payload: doc}},
 			{Answer: a},
-			{Result: &model.Result{Call: identity.CallID(s), Tool: s, Content: doc}},
-			{Result: &model.Result{Call: "x", Tool: "x", Content: json.RawMessage("no json " + s)}},
+			{Result: &model.CallResult{Call: identity.CallID(s), Tool: s, Content: doc}},
+			{Result: &model.CallResult{Call: "x", Tool: "x", Content: json.RawMessage("no json " + s)}},
 		},
 	}, a
 }

@@ -46,8 +46,8 @@ func (f *Fallback) Window() int {
 // Generate implements model.Model. The next model is not asked if the conversation
 // is too long, since the runtime compresses it then. Before each further model it
 // yields a Delta with a Note, and with Restart if the failed one had yielded text.
-func (f *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (f *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		for i, l := range f.models {
 			shown, failure := false, error(nil)
 			for delta, err := range l.Model.Generate(ctx, r) {
@@ -63,12 +63,12 @@ func (f *Fallback) Generate(ctx context.Context, r model.Request) iter.Seq2[mode
 				return
 			}
 			if i == len(f.models)-1 || ctx.Err() != nil || errcode.CodeOf(failure) == errcode.ContextExceeded {
-				yield(model.Delta{}, failure)
+				yield(model.AnswerDelta{}, failure)
 				return
 			}
 			next := f.models[i+1].Name
 			f.log.Warn("trying the next model", "agent", r.Self.ID, "next", next, "error", failure)
-			if !yield(model.Delta{Restart: shown, Note: fmt.Sprintf("%s; trying model %q", errcode.Message(failure), next)}, nil) {
+			if !yield(model.AnswerDelta{Restart: shown, Note: fmt.Sprintf("%s; trying model %q", errcode.Message(failure), next)}, nil) {
 				return
 			}
 		}

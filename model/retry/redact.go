@@ -1,22 +1,49 @@
 package retry
 
-import "github.com/rolecall/rolecall/model"
+import (
+	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/model"
+)
 
 // redact removes the provider's key from an answer: a server that echoes requests
 // must not bring the key into the journal.
 func (m *Model) redact(a *model.Answer) {
 	r := m.secret
-	a.Text, a.Value, a.Reasoning = r.Redact(a.Text), r.JSON(a.Value), r.JSON(a.Reasoning)
+	a.Text, a.Value, a.Reasoning = r.RedactText(a.Text), r.RedactJSON(a.Value), r.RedactJSON(a.Reasoning)
 	for i := range a.Calls {
 		c := &a.Calls[i]
-		c.Name, c.Provider, c.Args = r.Redact(c.Name), r.Redact(c.Provider), r.JSON(c.Args)
+		c.Name, c.Provider, c.Args = r.RedactText(c.Name), r.RedactText(c.Provider), r.RedactJSON(c.Args)
 	}
 }
 
-// redactDelta removes the provider's key from a delta. A key split over several
-// deltas is not found; deltas are shown but never stored.
-func (m *Model) redactDelta(d model.Delta) model.Delta {
-	r := m.secret
-	d.Text, d.Tool, d.Args = r.Redact(d.Text), r.Redact(d.Tool), r.Redact(d.Args)
-	return d
+// deltaRedactor removes the provider's key from the deltas of one attempt, also where
+// several deltas have a part of it.
+type deltaRedactor struct {
+	redactor   *redact.Redactor
+	text, args *redact.TextStream
+}
+
+func newDeltaRedactor(r *redact.Redactor) deltaRedactor {
+	return deltaRedactor{r, r.NewStream(), r.NewStream()}
+}
+
+// redact returns what can be shown after d. What was held back of arguments comes before
+// the next call, and everything that was held back before the answer.
+func (p deltaRedactor) redact(d model.AnswerDelta) (list []model.AnswerDelta) {
+	if d.Tool != "" || d.Answer != nil {
+		list = appendDelta(list, model.AnswerDelta{Args: p.args.Flush()})
+	}
+	if d.Answer != nil {
+		list = appendDelta(list, model.AnswerDelta{Text: p.text.Flush()})
+	}
+	d.Text, d.Tool, d.Args = p.text.RedactPart(d.Text), p.redactor.RedactText(d.Tool), p.args.RedactPart(d.Args)
+	return appendDelta(list, d)
+}
+
+// appendDelta appends a delta that is not empty.
+func appendDelta(list []model.AnswerDelta, d model.AnswerDelta) []model.AnswerDelta {
+	if d == (model.AnswerDelta{}) {
+		return list
+	}
+	return append(list, d)
 }

@@ -32,7 +32,7 @@ type Config struct {
 	InitialBackoff time.Duration // before the second attempt, doubled for each further one; 1 second
 	MaxBackoff     time.Duration // the longest delay; a provider that asks for a longer one is not retried; 2 minutes
 	AttemptTimeout time.Duration // of one attempt; 30 minutes
-	Prices         model.Prices
+	Prices         model.TokenPrices
 	Secret         string       // the provider's key, which is redacted from answers and deltas
 	Log            *slog.Logger // nil discards
 }
@@ -40,7 +40,7 @@ type Config struct {
 // Model is a model.Model that retries the requests of another. A request that waits
 // for its next attempt does not count as concurrent. Safe for concurrent use.
 type Model struct {
-	model.Wrapper
+	model.WindowWrapper
 	config Config
 	secret *redact.Redactor
 	sem    *semaphore.Weighted // limits concurrency; waiters are served in order
@@ -56,7 +56,7 @@ func New(inner model.Model, config Config) *Model {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{model.Wrapper{Model: inner}, config, redact.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
+	return &Model{model.WindowWrapper{Model: inner}, config, redact.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
 }
 
 // setDefault sets a zero value to its default.
@@ -71,8 +71,8 @@ func setDefault[T comparable](to *T, value T) {
 // a Delta with a Note, and with Restart if the attempt had yielded text.
 //
 // Its error is that of ctx or of the last attempt.
-func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		delays := backoff.Backoff{Initial: m.config.InitialBackoff, Max: m.config.MaxBackoff, Jitter: true}
 		for n := 1; ; n++ {
 			a := attempt{yield: yield}
@@ -82,15 +82,15 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 			}
 			wait, retry := m.retryDelay(ctx, n, err, &delays)
 			if !retry {
-				yield(model.Delta{}, err)
+				yield(model.AnswerDelta{}, err)
 				return
 			}
 			m.config.Log.Warn("retrying the model request", "model", m.config.Name, "agent", r.Self.ID, "attempt", n, "after", wait, "error", err)
-			if !yield(model.Delta{Restart: a.emitted, Note: retryNote(err, wait)}, nil) {
+			if !yield(model.AnswerDelta{Restart: a.emitted, Note: retryNote(err, wait)}, nil) {
 				return
 			}
 			if err := sleepCtx(ctx, wait); err != nil {
-				yield(model.Delta{}, err)
+				yield(model.AnswerDelta{}, err)
 				return
 			}
 		}
@@ -99,9 +99,20 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.D
 
 // attempt is the progress of one attempt of a request.
 type attempt struct {
-	yield   func(model.Delta, error) bool
+	yield   func(model.AnswerDelta, error) bool
 	emitted bool // a delta was yielded
 	done    bool // the answer was yielded, or the caller stopped
+}
+
+// emit yields deltas, up to the one with the answer.
+func (a *attempt) emit(list []model.AnswerDelta) {
+	for _, delta := range list {
+		a.emitted = a.emitted || delta.Answer == nil
+		if !a.yield(delta, nil) || delta.Answer != nil {
+			a.done = true
+			return
+		}
+	}
 }
 
 // attempt asks the model once, when the concurrency limit allows.
@@ -112,7 +123,8 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 	defer m.sem.Release(1)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.PermanentError(errcode.LLMCallFailed, nil, "model %q did not finish within %v", m.config.Name, m.config.AttemptTimeout))
 	defer cancel()
-	for delta, err := range m.Wrapper.Generate(ctx, r) {
+	secrets := newDeltaRedactor(m.secret)
+	for delta, err := range m.WindowWrapper.Generate(ctx, r) {
 		if err != nil {
 			return err
 		}
@@ -122,13 +134,8 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 			}
 			answer.Usage = m.usage(r, answer)
 			m.redact(answer)
-			a.done = true
 		}
-		a.emitted = a.emitted || delta.Answer == nil
-		if !a.yield(m.redactDelta(delta), nil) {
-			a.done = true
-		}
-		if a.done {
+		if a.emit(secrets.redact(delta)); a.done {
 			return nil
 		}
 	}
@@ -137,10 +144,10 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 
 // usage returns the tokens and the cost of an answer. Counts that the provider does
 // not report are estimated, since those tokens cost money too.
-func (m *Model) usage(r model.Request, a *model.Answer) model.Usage {
+func (m *Model) usage(r model.Request, a *model.Answer) model.TokenUsage {
 	u := a.Usage.Clamp()
 	if u.Input == 0 {
-		u = model.Usage{Input: chat.Length(r), Output: u.Output, Estimated: true}
+		u = model.TokenUsage{Input: chat.RequestLength(r), Output: u.Output, Estimated: true}
 	}
 	if u.Output == 0 {
 		u.Output, u.Estimated = chat.CountTokens(model.Item{Answer: a}), true

@@ -30,12 +30,12 @@ type stubModel struct {
 
 // stubAttempt is what one call of Generate yields.
 type stubAttempt struct {
-	deltas []model.Delta
+	deltas []model.AnswerDelta
 	err    error
 }
 
-func (f *stubModel) Generate(context.Context, model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (f *stubModel) Generate(context.Context, model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		t := f.attempts[min(len(f.calls), len(f.attempts)-1)]
 		f.calls = append(f.calls, time.Now())
 		for _, d := range t.deltas {
@@ -44,7 +44,7 @@ func (f *stubModel) Generate(context.Context, model.Request) iter.Seq2[model.Del
 			}
 		}
 		if t.err != nil {
-			yield(model.Delta{}, t.err)
+			yield(model.AnswerDelta{}, t.err)
 		}
 	}
 }
@@ -52,12 +52,12 @@ func (f *stubModel) Generate(context.Context, model.Request) iter.Seq2[model.Del
 func (f *stubModel) Window() int { return f.window }
 
 func succeed(text string) stubAttempt {
-	return stubAttempt{deltas: []model.Delta{{Text: text}, {Answer: &model.Answer{Text: text, Finish: model.FinishEnd, Usage: model.Usage{Input: 1000, Output: 10}}}}}
+	return stubAttempt{deltas: []model.AnswerDelta{{Text: text}, {Answer: &model.Answer{Text: text, Finish: model.FinishEnd, Usage: model.TokenUsage{Input: 1000, Output: 10}}}}}
 }
 
 func fail(err error, texts ...string) (t stubAttempt) {
 	for _, text := range texts {
-		t.deltas = append(t.deltas, model.Delta{Text: text})
+		t.deltas = append(t.deltas, model.AnswerDelta{Text: text})
 	}
 	t.err = err
 	return t
@@ -95,7 +95,7 @@ func collect(ctx context.Context, m model.Model) (got []string, err error) {
 }
 
 func TestModel_Retries(t *testing.T) {
-	empty := stubAttempt{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd}}}}
+	empty := stubAttempt{deltas: []model.AnswerDelta{{Answer: &model.Answer{Finish: model.FinishEnd}}}}
 	for _, c := range []struct {
 		name     string
 		attempts []stubAttempt
@@ -115,8 +115,8 @@ func TestModel_Retries(t *testing.T) {
 		{"Retry-After too long", []stubAttempt{fail(rateLimited(3 * time.Minute))}, retry.Config{}, 1, "", "too often"},
 		{"empty answer", []stubAttempt{empty, succeed("a")}, retry.Config{}, 2, "note, a, answer a", ""},
 		{"no answer", []stubAttempt{fail(nil, "a"), succeed("b")}, retry.Config{}, 2, "a, again, b, answer b", ""},
-		{"maxTokens reached without text", []stubAttempt{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishEnd, Stop: model.Length}}}}}, retry.Config{}, 1, "", "maxTokens"},
-		{"FinishWait is not empty", []stubAttempt{{deltas: []model.Delta{{Answer: &model.Answer{Finish: model.FinishWait}}}}}, retry.Config{}, 1, "answer ", ""},
+		{"maxTokens reached without text", []stubAttempt{{deltas: []model.AnswerDelta{{Answer: &model.Answer{Finish: model.FinishEnd, Stop: model.Length}}}}}, retry.Config{}, 1, "", "maxTokens"},
+		{"FinishWait is not empty", []stubAttempt{{deltas: []model.AnswerDelta{{Answer: &model.Answer{Finish: model.FinishWait}}}}}, retry.Config{}, 1, "answer ", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestModel_StopsWhenTheCallerStops(t *testing.T) {
 }
 
 func TestModel_ComputesCost(t *testing.T) {
-	m := retry.New(&stubModel{attempts: []stubAttempt{succeed("a")}, window: 9}, retry.Config{Prices: model.Prices{Input: 2_000_000_000, Output: 10_000_000_000}})
+	m := retry.New(&stubModel{attempts: []stubAttempt{succeed("a")}, window: 9}, retry.Config{Prices: model.TokenPrices{Input: 2_000_000_000, Output: 10_000_000_000}})
 	for d := range m.Generate(t.Context(), model.Request{}) {
 		if a := d.Answer; a != nil && a.Usage.Cost != 2_000_000+100_000 {
 			t.Errorf("got %v", a.Usage.Cost)
@@ -216,8 +216,8 @@ type blockingModel struct {
 	release    chan struct{}
 }
 
-func (g *blockingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (g *blockingModel) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		g.mu.Lock()
 		g.running++
 		g.maxRunning = max(g.maxRunning, g.running)
@@ -230,9 +230,9 @@ func (g *blockingModel) Generate(ctx context.Context, r model.Request) iter.Seq2
 		}()
 		select {
 		case <-g.release:
-			yield(model.Delta{Answer: &model.Answer{Text: "a", Finish: model.FinishEnd}}, nil)
+			yield(model.AnswerDelta{Answer: &model.Answer{Text: "a", Finish: model.FinishEnd}}, nil)
 		case <-ctx.Done():
-			yield(model.Delta{}, context.Cause(ctx))
+			yield(model.AnswerDelta{}, context.Cause(ctx))
 		}
 	}
 }
@@ -300,7 +300,7 @@ func TestModel_RedactsSecret(t *testing.T) {
 	for _, secret := range []string{sent, sent + " ", "\t" + sent + "\n"} {
 		said := &model.Answer{Text: "your key is " + sent, Finish: model.FinishToolCalls, Reasoning: []byte(`{"r":"` + sent + `"}`),
 			Calls: []model.Call{{Provider: sent, Name: sent, Args: []byte(`{"a":"` + sent + `"}`)}}}
-		f := &stubModel{attempts: []stubAttempt{{deltas: []model.Delta{{Text: sent}, {Tool: sent, Args: sent}, {Answer: said}}}}}
+		f := &stubModel{attempts: []stubAttempt{{deltas: []model.AnswerDelta{{Text: sent}, {Tool: sent, Args: sent}, {Answer: said}}}}}
 		for d, err := range retry.New(f, retry.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
 			shown := fmt.Sprintf("%+v", d)
 			if d.Answer != nil {
@@ -313,10 +313,39 @@ func TestModel_RedactsSecret(t *testing.T) {
 	}
 }
 
+// A key that is split over several deltas is redacted, and no other text is lost.
+func TestModel_RedactsSecretSplitOverDeltas(t *testing.T) {
+	const secret = "sk-0123456789"
+	var deltas []model.AnswerDelta
+	for _, c := range "the key " + secret + " ends in sk-0" {
+		deltas = append(deltas, model.AnswerDelta{Text: string(c)})
+	}
+	for _, name := range []string{"a", "b"} {
+		deltas = append(deltas, model.AnswerDelta{Tool: name})
+		for _, c := range `{"k":"` + secret + `","s":"sk-01` {
+			deltas = append(deltas, model.AnswerDelta{Args: string(c)})
+		}
+	}
+	deltas = append(deltas, model.AnswerDelta{Answer: &model.Answer{Text: "x"}})
+	f := &stubModel{attempts: []stubAttempt{{deltas: deltas}}}
+	text, calls := "", ""
+	for d, err := range retry.New(f, retry.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += d.Text
+		calls += d.Tool + d.Args
+	}
+	const args = `{"k":"***","s":"sk-01`
+	if text != "the key *** ends in sk-0" || calls != "a"+args+"b"+args {
+		t.Errorf("got %q and %q", text, calls)
+	}
+}
+
 // A short key is not redacted: it would be removed from ordinary words.
 func TestModel_ShortSecretIsNotRedacted(t *testing.T) {
 	said := &model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}
-	f := &stubModel{attempts: []stubAttempt{{deltas: []model.Delta{{Answer: said}}}}}
+	f := &stubModel{attempts: []stubAttempt{{deltas: []model.AnswerDelta{{Answer: said}}}}}
 	for d, err := range retry.New(f, retry.Config{Secret: "o"}).Generate(t.Context(), model.Request{}) {
 		if err != nil || d.Answer.Calls[0].Name != "find_role" || string(d.Answer.Calls[0].Args) != `{"role":"boss"}` {
 			t.Errorf("got %+v, %v", d.Answer, err)

@@ -127,7 +127,7 @@ func (c *conversation) unread(step, read int) *model.Message {
 
 // results returns the results of the calls of a recorded answer, in the order of the calls.
 func (c *conversation) results(a *positioned[model.Answer]) ([]json.RawMessage, error) {
-	found := make(map[identity.CallID]*model.Result, len(a.entry.Calls))
+	found := make(map[identity.CallID]*model.CallResult, len(a.entry.Calls))
 	for _, item := range c.items[a.at+1:] {
 		if item.Result != nil {
 			found[item.Result.Call] = item.Result
@@ -149,7 +149,7 @@ func (c *conversation) results(a *positioned[model.Answer]) ([]json.RawMessage, 
 
 // contentOf returns a result as a script reads it. A failure is always an object with the
 // field error.
-func contentOf(r *model.Result) json.RawMessage {
+func contentOf(r *model.CallResult) json.RawMessage {
 	content := validJSON(r.Content)
 	if !r.IsError {
 		return content

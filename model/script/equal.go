@@ -39,6 +39,6 @@ func equalCalls(a, b model.Call) bool {
 	return a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Args, b.Args)
 }
 
-func equalResults(a, b *model.Result) bool {
+func equalResults(a, b *model.CallResult) bool {
 	return a.Call == b.Call && a.Tool == b.Tool && a.IsError == b.IsError && bytes.Equal(a.Content, b.Content)
 }

@@ -92,9 +92,9 @@ func (rt *fakeRuntime) record(a *model.Answer) {
 	}
 }
 
-func (rt *fakeRuntime) runTool(c model.Call) *model.Result {
+func (rt *fakeRuntime) runTool(c model.Call) *model.CallResult {
 	content, failed := strings.CutPrefix(rt.tool(c.Name, string(c.Args)), "!")
-	return &model.Result{Call: c.ID, Tool: c.Name, Content: json.RawMessage(content), IsError: failed}
+	return &model.CallResult{Call: c.ID, Tool: c.Name, Content: json.RawMessage(content), IsError: failed}
 }
 
 // log adds a line that describes an answer.

@@ -120,7 +120,7 @@ func FuzzResult(f *testing.F) {
 		answer, err := generate(t.Context(), m, model.Request{Self: model.AgentInfo{ID: "a1", Role: "root"}, Items: []model.Item{
 			{Message: &model.Message{ID: "m1", From: "user", Payload: json.RawMessage(`1`)}},
 			{Answer: &model.Answer{Finish: model.FinishToolCalls, MessagesRead: 1, Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}},
-			{Result: &model.Result{Call: "c1", Tool: "look", Content: content}},
+			{Result: &model.CallResult{Call: "c1", Tool: "look", Content: content}},
 		}})
 		var want, got any
 		if json.Unmarshal(asJSON(content), &want) != nil { // a number that float64 cannot represent

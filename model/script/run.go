@@ -140,7 +140,7 @@ func (r *run) step(ctx context.Context, fn string, value any) error {
 	if err != nil {
 		return r.scriptError(err)
 	}
-	text, err := r.vm.Call(ctx, fn, arg)
+	text, err := r.vm.CallFunction(ctx, fn, arg)
 	if err != nil {
 		return r.scriptError(err)
 	}

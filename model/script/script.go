@@ -100,14 +100,14 @@ func (m *Model) Roles() []string { return slices.Clone(m.roles) }
 // number of the answer in the conversation, from 1, and read, the number of messages that
 // were received. A failed turn is over: record it as an Answer with Finish End and that
 // number in MessagesRead, and the next message starts the script again.
-func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		answer, err := m.answer(ctx, r)
 		if err != nil {
-			yield(model.Delta{}, err)
+			yield(model.AnswerDelta{}, err)
 			return
 		}
-		yield(model.Delta{Answer: answer}, nil)
+		yield(model.AnswerDelta{Answer: answer}, nil)
 	}
 }
 
@@ -160,9 +160,9 @@ func (m *Model) load() (*js.VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = vm.Load("", driver)
+	err = vm.LoadScript("", driver)
 	if err == nil {
-		err = vm.Load(m.name, m.source)
+		err = vm.LoadScript(m.name, m.source)
 	}
 	if err != nil {
 		vm.Close()
@@ -186,7 +186,7 @@ func (m *Model) locate(err error) string {
 
 // rolesOf returns the roles that the loaded source defines.
 func rolesOf(vm *js.VM) (roles []string, err error) {
-	text, err := vm.Call(context.Background(), "rolecall.roles", nil)
+	text, err := vm.CallFunction(context.Background(), "rolecall.roles", nil)
 	if err != nil {
 		return nil, err
 	}

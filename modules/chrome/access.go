@@ -32,7 +32,7 @@ func (a accessPolicy) check(ctx context.Context, h hosts.Host) error {
 	switch {
 	case hosts.IsNonHTTPPort(h.Port):
 		return errcode.New(errcode.InvalidURL, "port %d is assigned to another protocol than HTTP", h.Port)
-	case !a.policy().Hosts.Allows(h):
+	case !a.policy().Hosts.AllowsHost(h):
 		return errcode.New(errcode.HostBlocked, "the operator allows no requests to %s", h)
 	case a.Hosts == nil:
 		return errcode.New(errcode.HostBlocked, "no requests to %s are allowed", h)

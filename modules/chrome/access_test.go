@@ -136,21 +136,23 @@ func runAttacks(t *testing.T, a agent) map[string]*hiddenServer {
 	return hidden
 }
 
-// No attack of a page reaches an address that the policy does not allow.
+// No attack of a page reaches an address that the policy does not allow, in the sandbox and
+// outside.
 func TestProxy_BlocksPrivateAddresses(t *testing.T) {
-	fx := sharedFixture(t)
-	fx.setPolicy(allowOnly("127.0.0.1"), nil)
-	for name, hidden := range runAttacks(t, fx.agent(t)) {
-		if hidden.tcp.Load() != 0 || hidden.udp.Load() != 0 {
-			t.Errorf("%s: %d connections and %d packets arrived", name, hidden.tcp.Load(), hidden.udp.Load())
+	for _, fx := range []*fixture{sharedFixture(t), newOwnFixture(t, `{"noSandbox": true}`)} {
+		fx.setPolicy(allowOnly("127.0.0.1"), nil)
+		for name, hidden := range runAttacks(t, fx.agent(t)) {
+			if hidden.tcp.Load() != 0 || hidden.udp.Load() != 0 {
+				t.Errorf("%s: %d connections and %d packets arrived", name, hidden.tcp.Load(), hidden.udp.Load())
+			}
 		}
 	}
 }
 
 // The attacks reach addresses that the policy allows, which proves that they work. None
-// bypasses the proxy.
+// bypasses the proxy. This is outside the sandbox, in which there is no network to bypass it by.
 func TestProxy_AllowsConfiguredAddresses(t *testing.T) {
-	fx := sharedFixture(t)
+	fx := newOwnFixture(t, `{"noSandbox": true}`)
 	for name, hidden := range runAttacks(t, fx.agent(t)) {
 		blocked := name == "window" || name == "transport" // needs a click; is not supported by proxies
 		if got := hidden.tcp.Load(); (got == 0) != blocked {
@@ -269,7 +271,7 @@ func TestProxy_ChecksHostsPerPrincipal(t *testing.T) {
 func TestProxy_AppliesOperatorRule(t *testing.T) {
 	fx := sharedFixture(t)
 	p := loopback()
-	p.Hosts = hosts.Rule{}
+	p.Hosts = hosts.HostRule{}
 	fx.setPolicy(p, nil)
 	a := fx.agent(t)
 	a.wantError(errcode.HostBlocked, "the operator allows no requests", "chrome_navigate", obj{"url": "http://127.0.0.1:8080/"})

@@ -3,6 +3,8 @@ package chrome
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -10,32 +12,32 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/target"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // startTimeout is how long the browser may take to start.
 const startTimeout = 60 * time.Second
 
-// browserProcess is a running browser with its browser contexts and tabs.
+// browserProcess is a running browser with its tabs.
 type browserProcess struct {
 	*process
 	root    session // of the browser itself
 	version string
-	ended   chan struct{} // closed when it has ended and its directory is removed
+	ended   chan struct{} // closed when it has ended and its files are removed
 	err     error         // of ending it; set before ended is closed
 
-	mu       sync.Mutex // guards what follows
-	contexts map[cdp.BrowserContextID]*browserContext
-	tabs     map[target.SessionID]*tab
+	mu         sync.Mutex      // guards what follows
+	context    *browserContext // nil until it is created
+	tabs       map[target.SessionID]*tab
+	overMemory bool // it was killed because it used too much memory
 }
 
 // startBrowser starts a browser and waits until it responds.
-func startBrowser(ctx context.Context, s Settings) (*browserProcess, error) {
-	executable, err := s.executable()
-	if err != nil {
-		return nil, err
-	}
-	p := &browserProcess{ended: make(chan struct{}), contexts: make(map[cdp.BrowserContextID]*browserContext), tabs: make(map[target.SessionID]*tab)}
-	if p.process, err = launch(executable, s); err != nil {
+func startBrowser(ctx context.Context, s Settings, deps Deps, log *slog.Logger) (*browserProcess, error) {
+	p := &browserProcess{ended: make(chan struct{}), tabs: make(map[target.SessionID]*tab)}
+	var err error
+	if p.process, err = launch(s, deps.Launcher, log); err != nil {
 		return nil, err
 	}
 	p.root = session{newConn(p.in, p.out, p.handleEvent), ""}
@@ -43,7 +45,8 @@ func startBrowser(ctx context.Context, s Settings) (*browserProcess, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err = p.handshake(ctx); err != nil {
-		return nil, errors.Join(err, p.close())
+		err = errors.Join(err, p.close())
+		return nil, fmt.Errorf("start the browser: %w; it wrote: %s", err, textutil.SanitizeLines(p.stderr.String()))
 	}
 	return p, nil
 }
@@ -67,7 +70,7 @@ func (p *browserProcess) handshake(ctx context.Context) error {
 func (p *browserProcess) watch() {
 	select {
 	case <-p.root.lost:
-	case <-p.done:
+	case <-p.done():
 	}
 	p.err = p.process.stop()
 	p.root.close()
@@ -76,9 +79,27 @@ func (p *browserProcess) watch() {
 
 // close ends the browser, and returns when its processes and files are gone.
 func (p *browserProcess) close() error {
-	p.root.transport.Close()
+	p.kill()
 	<-p.ended
 	return p.err
+}
+
+// killOverMemory kills the browser because it uses too much memory.
+func (p *browserProcess) killOverMemory() {
+	p.mu.Lock()
+	p.overMemory = true
+	p.mu.Unlock()
+	p.kill()
+}
+
+// endReason returns, after the end, why the browser ended if nobody closed it.
+func (p *browserProcess) endReason(s Settings) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.overMemory || p.outOfMemory() {
+		return fmt.Sprintf("its pages used more than %d bytes of memory, which is the limit", s.MaxMemory)
+	}
+	return "it ended unexpectedly, perhaps of a page that needed too much memory"
 }
 
 // alive reports whether the browser is connected and running.
@@ -86,7 +107,7 @@ func (p *browserProcess) alive() bool {
 	select {
 	case <-p.root.lost:
 		return false
-	case <-p.done:
+	case <-p.done():
 		return false
 	default:
 		return true
@@ -119,11 +140,14 @@ func (p *browserProcess) tab(id target.SessionID) *tab {
 	return p.tabs[id]
 }
 
-// onAttached adds a new page, whose scripts do not run yet. It closes a page of an unknown
-// context and one above the limit of tabs.
+// onAttached adds a new page, whose scripts do not run yet. It closes a page of the browser's
+// default context, which is not used, and one above the limit of tabs.
 func (p *browserProcess) onAttached(e target.EventAttachedToTarget) {
 	p.mu.Lock()
-	owner := p.contexts[e.TargetInfo.BrowserContextID]
+	owner := p.context
+	if owner != nil && owner.id != e.TargetInfo.BrowserContextID {
+		owner = nil
+	}
 	t := newTab(session{p.root.conn, e.SessionID}, e.TargetInfo.TargetID, owner)
 	if owner != nil {
 		p.tabs[e.SessionID] = t

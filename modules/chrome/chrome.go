@@ -1,13 +1,15 @@
 // Package chrome is a module with a web browser for agents: the group "chrome" with ten
 // tools, which use a Chromium that is installed on the machine.
 //
-//	kind := modules.Kind{Name: chrome.Kind, New: chrome.New(chrome.Deps{Policy: policy, Hosts: rt, Artifacts: artifacts})}
+//	kind := modules.ModuleKind{Name: chrome.Kind, New: chrome.New(chrome.Deps{Policy: policy, Hosts: rt, Artifacts: artifacts})}
 //
-// A module has one browser process, which is started at the first call. Each principal has
-// its own browser context: contexts do not share cookies, storage or tabs. All requests of a
-// context go through its own proxy in this process, which checks the hosts that the
-// principal may reach and dials with hosts.DialGuard. A context is closed when it is idle,
-// and the browser with the last context.
+// Each principal has its own browser, which is started at its first call: browsers share no
+// process, cookies, storage or tabs, so that a page costs only its principal. A browser runs
+// in the sandbox of package sandbox, as far as the system has one. All its requests go through
+// its own proxy in this process, which checks the hosts that the principal may reach and dials
+// with hosts.DialGuard. Some seconds after a call it is paused until the next one. It ends when
+// it is idle, when it uses too much memory, or when another principal needs its place; the next
+// result tells its principal.
 //
 // The package does not check who may call a tool; package gate does. Deps.Hosts decides
 // which hosts a principal may reach.
@@ -20,8 +22,10 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
@@ -36,10 +40,11 @@ const Kind = "chrome"
 // Deps are the dependencies of the module. With the zero Deps the browser can send no
 // requests. All of them are used concurrently.
 type Deps struct {
-	Policy    func() Policy // called for each connection; nil is the zero Policy
-	Hosts     Hosts         // nil allows no hosts
-	Artifacts Artifacts     // stores screenshots; nil: the results contain them
-	Resolver  *net.Resolver // nil is the system's
+	Launcher  *sandbox.Launcher // runs the browser in the sandbox; nil has none
+	Policy    func() Policy     // called for each connection; nil is the zero Policy
+	Hosts     Hosts             // nil allows no hosts
+	Artifacts Artifacts         // stores screenshots; nil: the results contain them
+	Resolver  *net.Resolver     // nil is the system's
 }
 
 // Policy is the operator's policy for all requests, as for http_request. The zero Policy
@@ -47,7 +52,7 @@ type Deps struct {
 type Policy struct {
 	AllowHTTP bool           // allow http and ws in addition to https and wss
 	Private   []netip.Prefix // addresses that are not public and allowed nevertheless
-	Hosts     hosts.Rule     // the hosts allowed for any role
+	Hosts     hosts.HostRule // the hosts allowed for any role
 }
 
 // Hosts decides which hosts a principal may reach.
@@ -68,12 +73,14 @@ type Artifacts interface {
 type Settings struct {
 	Executable  string   `json:"executable"`  // of the browser; default chromium, chromium-browser, google-chrome or chrome in PATH
 	MaxTabs     int      `json:"maxTabs"`     // per principal; 1 to 100, default 8
-	MaxContexts int      `json:"maxContexts"` // one per principal; 1 to 1000, default 16
-	IdleTimeout Duration `json:"idle"`        // a context without a call for this time is closed; default 5m
+	MaxBrowsers int      `json:"maxBrowsers"` // at once, one per principal; 1 to 1000, default 8
+	IdleTimeout Duration `json:"idle"`        // a browser without a call for this time is closed; default 5m
+	Keep        Duration `json:"keep"`        // so long after a call it is not closed for another principal; default 30s
+	Background  Duration `json:"background"`  // so long after a call its pages go on; then they are paused; default 10s
 	Viewport    Size     `json:"viewport"`    // of a tab; default 1280 by 800
 	MaxTransfer int64    `json:"maxTransfer"` // bytes that the pages of a principal may receive between two calls; default 128 MiB
-	MaxMemory   int64    `json:"maxMemory"`   // bytes of data memory per process of the browser; default 2 GiB
-	NoSandbox   bool     `json:"noSandbox"`   // disables Chromium's own sandbox, where it does not work; it is always disabled for root
+	MaxMemory   int64    `json:"maxMemory"`   // bytes of memory of one browser; default 2 GiB
+	NoSandbox   bool     `json:"noSandbox"`   // starts the browser without any sandbox, where none works
 }
 
 // Size is a size in CSS pixels, each side from 100 to 4096.
@@ -94,7 +101,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 func defaults() Settings {
 	return Settings{
-		MaxTabs: 8, MaxContexts: 16, IdleTimeout: Duration(5 * time.Minute), Viewport: Size{1280, 800},
+		MaxTabs: 8, MaxBrowsers: 8, IdleTimeout: Duration(5 * time.Minute), Keep: Duration(30 * time.Second), Background: Duration(10 * time.Second),
+		Viewport:    Size{1280, 800},
 		MaxTransfer: 128 << 20, MaxMemory: 2 << 30,
 	}
 }
@@ -112,7 +120,7 @@ type Module struct {
 func New(deps Deps) modules.Constructor {
 	return func(c modules.Config) (modules.Module, error) {
 		m := &Module{name: c.Name, settings: defaults()}
-		if err := c.Decode(&m.settings); err != nil {
+		if err := c.DecodeSettings(&m.settings); err != nil {
 			return nil, err
 		}
 		if err := m.settings.check(c.Name); err != nil {
@@ -145,7 +153,7 @@ func (m *Module) Validate() error {
 	return nil
 }
 
-// Close implements io.Closer. It returns when the browser has ended and its files are
+// Close implements io.Closer. It returns when the browsers have ended and their files are
 // removed.
 func (m *Module) Close() error { return m.pool.close() }
 
@@ -156,27 +164,35 @@ func (s Settings) check(module string) error {
 	switch {
 	case s.MaxTabs < 1 || s.MaxTabs > 100:
 		problem = "maxTabs must be from 1 to 100"
-	case s.MaxContexts < 1 || s.MaxContexts > 1000:
-		problem = "maxContexts must be from 1 to 1000"
+	case s.MaxBrowsers < 1 || s.MaxBrowsers > 1000:
+		problem = "maxBrowsers must be from 1 to 1000"
 	case s.IdleTimeout <= 0:
 		problem = "idle must be more than 0, such as 5m"
+	case s.Keep < 0:
+		problem = "keep must be 0s or more, such as 30s"
+	case s.Background < 0:
+		problem = "background must be 0s or more, such as 10s"
 	case !validSide(s.Viewport.Width) || !validSide(s.Viewport.Height):
 		problem = "width and height of viewport must be from 100 to 4096"
 	case s.MaxTransfer < 1<<20:
 		problem = "maxTransfer must be at least 1048576 bytes"
-	case s.MaxMemory < 512<<20:
-		problem = "maxMemory must be at least 536870912 bytes"
+	case s.MaxMemory < 512<<20 || s.MaxMemory > 1<<40:
+		problem = "maxMemory must be from 536870912 to 1099511627776 bytes"
 	default:
 		return nil
 	}
 	return errcode.New(errcode.InvalidConfig, "settings of module %q: %s", module, problem)
 }
 
-// executable returns the path of the browser.
+// executable returns the absolute path of the browser.
 func (s Settings) executable() (string, error) {
 	for _, name := range []string{cmp.Or(s.Executable, "chromium"), "chromium-browser", "google-chrome", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil || s.Executable != "" {
-			return path, err
+		path, err := exec.LookPath(name)
+		if err == nil {
+			return filepath.Abs(path)
+		}
+		if s.Executable != "" {
+			return "", err
 		}
 	}
 	return "", errcode.New(errcode.ToolUnavailable, "no browser found; the operator can install Chromium, or set executable in the settings of the module")

@@ -3,7 +3,9 @@ package chrome
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -17,32 +19,32 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// browserContext is the browser context of one principal, with its own proxy.
+// browserContext is the browser of one principal, with its own proxy. Its pages are in a browser
+// context without a profile, which writes no cookies and no storage to files.
 type browserContext struct {
 	browser    *browserProcess
 	id         cdp.BrowserContextID
 	proxy      *proxy
-	viewport   Size
-	maxTabs    int
+	settings   Settings
 	helperName string // the name of helperScript's function in pages; random, so that pages do not know it
 
 	mu           sync.Mutex // guards what follows
-	tabs         []*tab     // the last one is the one used last
-	rejectedTabs int        // above maxTabs
+	maxTabs      int
+	tabs         []*tab // the last one is the one used last
+	rejectedTabs int    // above maxTabs
 	closed       bool
 	tabsChanged  chan struct{} // closed and replaced when a tab is added
 }
 
-// newBrowserContext creates a browser context with a proxy.
-func newBrowserContext(ctx context.Context, p *browserProcess, access accessPolicy, s Settings) (*browserContext, error) {
-	proxy, err := newProxy(access, s.MaxTransfer)
+// newBrowserContext starts a browser and its proxy.
+func newBrowserContext(ctx context.Context, access accessPolicy, s Settings, log *slog.Logger) (*browserContext, error) {
+	p, err := startBrowser(ctx, s, access.Deps, log)
 	if err != nil {
 		return nil, err
 	}
-	c := &browserContext{browser: p, proxy: proxy, viewport: s.Viewport, maxTabs: s.MaxTabs, helperName: "r" + rand.Text(), tabsChanged: make(chan struct{})}
+	c := &browserContext{browser: p, proxy: newProxy(p.process, access, s.MaxTransfer), settings: s, maxTabs: s.MaxTabs, helperName: "r" + rand.Text(), tabsChanged: make(chan struct{})}
 	if err := c.create(ctx); err != nil {
-		c.close(context.WithoutCancel(ctx))
-		return nil, err
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
@@ -56,7 +58,7 @@ func (c *browserContext) create(ctx context.Context) error {
 	}
 	c.id = created.BrowserContextID
 	c.browser.mu.Lock()
-	c.browser.contexts[c.id] = c
+	c.browser.context = c
 	c.browser.mu.Unlock()
 	_, err = call(ctx, c.browser.root, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
 		Behavior: browser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: c.id,
@@ -67,14 +69,30 @@ func (c *browserContext) create(ctx context.Context) error {
 	return c.authenticateProxy(ctx)
 }
 
-// authenticateProxy makes the context authenticate to its proxy with the key, which it then
-// sends with every request. No other program can use the proxy, and no page sees the key.
+// restoreKey makes the browser authenticate again if it may have lost the key: a site that clears
+// its cookies (Clear-Site-Data) makes Chromium forget the key, too.
+func (c *browserContext) restoreKey(ctx context.Context) error {
+	if !c.proxy.keyMissing.Load() {
+		return nil
+	}
+	return c.authenticateProxy(ctx)
+}
+
+// authenticateProxy makes the browser authenticate to its proxy with the key, which it then
+// sends with every request. No other program can use the proxy, and no page sees the key. A
+// proxy that only the browser reaches needs no key.
 func (c *browserContext) authenticateProxy(ctx context.Context) error {
+	if c.proxy.private {
+		return nil
+	}
+	c.allowTabs(c.settings.MaxTabs + 1)
+	defer c.allowTabs(c.settings.MaxTabs)
 	t, err := c.openTab(ctx)
 	if err != nil {
 		return err
 	}
 	defer t.close(ctx)
+	c.proxy.keyShown.Store(false)
 	t.setProxyKey(c.proxy.key)
 	yes := true
 	if _, err := call(ctx, t.session, fetch.Enable, fetch.EnableParams{HandleAuthRequests: &yes}); err != nil {
@@ -84,23 +102,25 @@ func (c *browserContext) authenticateProxy(ctx context.Context) error {
 	if err == nil && !c.proxy.keyShown.Load() {
 		err = fmt.Errorf("the browser does not authenticate to its proxy: %s", result.ErrorText)
 	}
+	c.proxy.keyMissing.Store(err != nil)
 	return err
 }
 
-// close closes the context, its pages and its connections.
-func (c *browserContext) close(ctx context.Context) {
+// allowTabs sets the limit of tabs.
+func (c *browserContext) allowTabs(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.maxTabs = n
+}
+
+// close ends the browser and its connections.
+func (c *browserContext) close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.browser.mu.Lock()
-	delete(c.browser.contexts, c.id)
-	c.browser.mu.Unlock()
-	if c.id != "" {
-		ctx, cancel := context.WithTimeout(ctx, quickTimeout)
-		_, _ = call(ctx, c.browser.root, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: c.id}) // its proxy is closed in any case
-		cancel()
-	}
+	err := c.browser.close()
 	c.proxy.close()
+	return err
 }
 
 // add adds a tab. It reports false when there are maxTabs already.
@@ -130,6 +150,13 @@ func (c *browserContext) list() []*tab {
 	return slices.Clone(c.tabs)
 }
 
+// full reports whether there are as many tabs as there may be.
+func (c *browserContext) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.tabs) >= c.maxTabs
+}
+
 // takeRejected returns how many windows pages could not open since the last call of it.
 func (c *browserContext) takeRejected() int {
 	c.mu.Lock()
@@ -141,8 +168,8 @@ func (c *browserContext) takeRejected() int {
 
 // openTab opens an empty tab.
 func (c *browserContext) openTab(ctx context.Context) (*tab, error) {
-	if len(c.list()) >= c.maxTabs {
-		return nil, errcode.New(errcode.RateLimited, "you have %d tabs, which is the limit; close one with chrome_close_tab", c.maxTabs)
+	if c.full() {
+		return nil, errcode.New(errcode.RateLimited, "you have %d tabs, which is the limit; close one with chrome_close_tab", c.settings.MaxTabs)
 	}
 	created, err := call(ctx, c.browser.root, target.CreateTarget, target.CreateTargetParams{URL: "about:blank", BrowserContextID: c.id})
 	if err != nil {

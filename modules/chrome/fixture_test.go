@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/argschema"
@@ -40,20 +41,20 @@ type fixture struct {
 
 // loopback returns a policy that allows all addresses of loopback.
 func loopback() chrome.Policy {
-	return chrome.Policy{AllowHTTP: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Hosts: hosts.Any()}
+	return chrome.Policy{AllowHTTP: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Hosts: hosts.AnyHost()}
 }
 
 // newFixture returns a module with these settings. With -short it skips the test.
 func newFixture(t *testing.T, settings string, resolver *net.Resolver) *fixture {
 	t.Helper()
-	short.SkipReal(t, "a browser")
+	short.SkipExternal(t, "a browser")
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("chromium is not installed: run make deps")
 	}
 	fx := &fixture{policy: loopback()}
 	m, err := chrome.New(chrome.Deps{
-		Policy: func() chrome.Policy { fx.mu.Lock(); defer fx.mu.Unlock(); return fx.policy },
-		Hosts:  fx, Artifacts: fx, Resolver: resolver,
+		Launcher: launcher, Policy: func() chrome.Policy { fx.mu.Lock(); defer fx.mu.Unlock(); return fx.policy },
+		Hosts: fx, Artifacts: fx, Resolver: resolver,
 	})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,11 @@ var common struct {
 	*fixture
 }
 
+// launcher runs the browsers in the sandbox.
+var launcher *sandbox.Launcher
+
 func TestMain(m *testing.M) {
+	launcher = sandbox.Enter(nil)
 	code := m.Run()
 	if common.fixture != nil {
 		if err := common.Module.(interface{ Close() error }).Close(); err != nil {
@@ -98,7 +103,7 @@ func TestMain(m *testing.M) {
 // sharedFixture returns the common fixture, with a policy that allows loopback for all principals.
 func sharedFixture(t *testing.T) *fixture {
 	t.Helper()
-	common.once.Do(func() { common.fixture = newFixture(t, `{"maxContexts": 200, "maxTabs": 4}`, nil) })
+	common.once.Do(func() { common.fixture = newFixture(t, `{"maxBrowsers": 8, "keep": "0s", "maxTabs": 4}`, nil) })
 	if common.fixture == nil {
 		t.SkipNow() // the first test reported why
 	}
@@ -153,6 +158,7 @@ type toolResult struct {
 	Width       int             `json:"width"`
 	Height      int             `json:"height"`
 	OK          bool            `json:"ok"`
+	Lost        string          `json:"lost"`
 	Tabs        []struct {
 		TabID   string `json:"tabId"`
 		URL     string `json:"url"`
@@ -160,7 +166,7 @@ type toolResult struct {
 	} `json:"tabs"`
 }
 
-// agent is a principal with its own browser context.
+// agent is a principal with its own browser.
 type agent struct {
 	t  *testing.T
 	fx *fixture

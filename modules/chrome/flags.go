@@ -1,12 +1,9 @@
 package chrome
 
-import (
-	"fmt"
-	"os"
-)
+import "fmt"
 
-// flags returns the arguments of the browser.
-func flags(dir string, s Settings) []string {
+// flags returns the arguments of the browser. ownSandbox enables Chromium's own sandbox.
+func flags(dir string, s Settings, ownSandbox bool) []string {
 	list := []string{
 		"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + dir + "/profile",
 		fmt.Sprintf("--window-size=%d,%d", s.Viewport.Width, s.Viewport.Height),
@@ -33,7 +30,7 @@ func flags(dir string, s Settings) []string {
 		"--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding", "--disable-background-timer-throttling",
 		"--disable-file-system", "--deny-permission-prompts",
 	}
-	if s.NoSandbox || os.Getuid() == 0 { // as root Chromium does not start with its sandbox
+	if !ownSandbox {
 		list = append(list, "--no-sandbox")
 	}
 	return append(list, "about:blank")

@@ -95,7 +95,7 @@ type actionOut struct {
 	pageOut
 }
 
-func (h *handlers) click(ctx context.Context, s *leasedContext, in clickIn) (actionOut, error) {
+func (h *handlers) click(ctx context.Context, s *leasedBrowser, in clickIn) (actionOut, error) {
 	if in.Selector == "" && in.Text == "" {
 		return actionOut{}, errcode.New(errcode.InvalidArguments, "chrome_click needs selector or text")
 	}
@@ -107,7 +107,7 @@ func (h *handlers) click(ctx context.Context, s *leasedContext, in clickIn) (act
 
 // performAction locates an element, calls do on it, waits until the page is idle and returns
 // what the tab shows then.
-func (s *leasedContext) performAction(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, elementState) error) (actionOut, error) {
+func (s *leasedBrowser) performAction(ctx context.Context, id string, waitMs, timeoutMs int, e element, do func(context.Context, *tab, elementState) error) (actionOut, error) {
 	limit := milliseconds(timeoutMs, actionTimeout)
 	return withTab(ctx, s, id, limit+milliseconds(waitMs, 0)+20*time.Second, func(ctx context.Context, t *tab) (actionOut, error) {
 		search, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
@@ -161,7 +161,7 @@ type typeIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) typeInto(ctx context.Context, s *leasedContext, in typeIn) (actionOut, error) {
+func (h *handlers) typeInto(ctx context.Context, s *leasedBrowser, in typeIn) (actionOut, error) {
 	e := element{Selector: in.Selector, Index: in.Index, Action: "type", Value: in.Text, Clear: in.Clear}
 	return s.performAction(ctx, in.TabID, in.WaitMs, in.TimeoutMs, e, func(ctx context.Context, t *tab, _ elementState) error {
 		if in.Clear && in.Text == "" {

@@ -28,12 +28,13 @@ type evaluateIn struct {
 type evaluatedOut struct {
 	TabID string          `json:"tabId"`
 	Value json.RawMessage `json:"value"`
+	notice
 }
 
-func (h *handlers) evaluate(ctx context.Context, s *leasedContext, in evaluateIn) (evaluatedOut, error) {
+func (h *handlers) evaluate(ctx context.Context, s *leasedBrowser, in evaluateIn) (evaluatedOut, error) {
 	return withTab(ctx, s, in.TabID, milliseconds(in.TimeoutMs, actionTimeout), func(ctx context.Context, t *tab) (evaluatedOut, error) {
 		value, err := t.evaluate(ctx, in.Expression)
-		return evaluatedOut{t.id, value}, err
+		return evaluatedOut{TabID: t.id, Value: value}, err
 	})
 }
 
@@ -54,6 +55,7 @@ type contentOut struct {
 	Length  int    `json:"length"` // in UTF-16 units, as offset and size
 	Size    int    `json:"size"`
 	Fault   string `json:"fault,omitempty"`
+	notice
 }
 
 // contentScript returns a part of the text or HTML of an element, as contentOut.
@@ -66,7 +68,7 @@ const contentScript = `({format, selector, offset, length}) => {
 	return {url: location.href.slice(0, 8192), title: document.title.slice(0, 1000), content: content.toWellFormed(), offset, length: content.length, size: all.length};
 }`
 
-func (h *handlers) content(ctx context.Context, s *leasedContext, in contentIn) (contentOut, error) {
+func (h *handlers) content(ctx context.Context, s *leasedBrowser, in contentIn) (contentOut, error) {
 	if in.Length == 0 {
 		in.Length = 50_000
 	}
@@ -100,9 +102,10 @@ type screenshotOut struct {
 	Width     int    `json:"width"`
 	Height    int    `json:"height"`
 	Size      int    `json:"size"` // bytes
+	notice
 }
 
-func (h *handlers) screenshot(ctx context.Context, s *leasedContext, in screenshotIn) (screenshotOut, error) {
+func (h *handlers) screenshot(ctx context.Context, s *leasedBrowser, in screenshotIn) (screenshotOut, error) {
 	return withTab(ctx, s, in.TabID, 30*time.Second, func(ctx context.Context, t *tab) (screenshotOut, error) {
 		shot, err := t.screenshot(ctx, in)
 		if err != nil {
@@ -194,17 +197,23 @@ type tabOut struct {
 
 type tabsOut struct {
 	Tabs []tabOut `json:"tabs"`
+	notice
 }
 
 // listTabs lists the tabs of the caller. It does not start a browser.
-func (h *handlers) listTabs(ctx context.Context, _ listTabsIn) (tabsOut, error) {
-	out := tabsOut{Tabs: []tabOut{}}
+func (h *handlers) listTabs(ctx context.Context, in listTabsIn) (out tabsOut, err error) {
 	c, _ := tool.CurrentCall(ctx)
-	s := h.pool.acquireExisting(c.By)
-	if s == nil {
-		return out, nil
+	out.Tabs = []tabOut{}
+	if s := h.pool.acquireExisting(c.By); s != nil {
+		out, err = useBrowser(ctx, h.pool, s, in, h.describeTabs)
 	}
-	defer h.pool.release(c.By, s)
+	err = h.toolError(ctx, "chrome_list_tabs", err)
+	return out, h.reportLoss(ctx, c.By, &out, err)
+}
+
+// describeTabs returns the tabs of a browser.
+func (h *handlers) describeTabs(ctx context.Context, s *leasedBrowser, _ listTabsIn) (tabsOut, error) {
+	out := tabsOut{Tabs: []tabOut{}}
 	tabs := s.list()
 	for i, t := range tabs {
 		info, err := t.info(ctx)
@@ -212,7 +221,7 @@ func (h *handlers) listTabs(ctx context.Context, _ listTabsIn) (tabsOut, error) 
 			if t.ctx.Err() != nil { // the tab was closed meanwhile
 				continue
 			}
-			return out, h.toolError(ctx, "chrome_list_tabs", err)
+			return out, err
 		}
 		out.Tabs = append(out.Tabs, tabOut{t.id, textutil.Truncate(info.URL, maxURL), textutil.Truncate(info.Title, maxTitle), i == len(tabs)-1})
 	}
@@ -231,14 +240,15 @@ type closeTabIn struct {
 
 type closedOut struct {
 	OK bool `json:"ok"` // false: there was no such tab
+	notice
 }
 
-func (h *handlers) closeTab(ctx context.Context, s *leasedContext, in closeTabIn) (closedOut, error) {
+func (h *handlers) closeTab(ctx context.Context, s *leasedBrowser, in closeTabIn) (closedOut, error) {
 	for _, t := range s.list() {
 		if t.id == in.TabID {
 			ctx, cancel := context.WithTimeoutCause(ctx, actionTimeout, errTimeout)
 			defer cancel()
-			return closedOut{true}, t.close(ctx)
+			return closedOut{OK: true}, t.close(ctx)
 		}
 	}
 	return closedOut{}, nil

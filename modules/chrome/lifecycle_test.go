@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -33,26 +33,58 @@ func useTempDir(t *testing.T) string {
 	return dir
 }
 
-// processes lists the processes of the browser that uses dir. The browser process is the first.
-func processes(t *testing.T, dir string) (pids []int) {
+// newProcesses lists the processes of the browsers that were started by this process after the
+// returned function was made. Browser processes are the first.
+func newProcesses(t *testing.T) func() []int {
 	t.Helper()
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	before := browserProcesses(t)
+	return func() []int {
+		t.Helper()
+		return slices.DeleteFunc(browserProcesses(t), func(pid int) bool { return slices.Contains(before, pid) })
+	}
+}
+
+// browserProcesses lists the descendants of this process that belong to browsers. Browser
+// processes are the first.
+func browserProcesses(t *testing.T) (pids []int) {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range lines {
-		text, err := os.ReadFile(line)
-		if err != nil || !bytes.Contains(text, []byte(dir)) {
-			continue
+	for _, name := range names {
+		pid, _ := strconv.Atoi(filepath.Base(name))
+		text, err := os.ReadFile(name + "/cmdline")
+		at := pid
+		for at > 1 && at != os.Getpid() {
+			at = parentOf(at)
 		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(line)))
-		if !bytes.Contains(text, []byte("--type=")) && bytes.Contains(text, []byte("--remote-debugging-pipe")) {
-			pids = append([]int{pid}, pids...)
-		} else {
+		switch {
+		case err != nil || at <= 1:
+		case bytes.Contains(text, []byte("--type=")):
 			pids = append(pids, pid)
+		case bytes.Contains(text, []byte("--remote-debugging-pipe")):
+			pids = append([]int{pid}, pids...)
 		}
 	}
 	return pids
+}
+
+// stat returns the fields of a process in /proc after its name; none if it has ended.
+func stat(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.Fields(rest)
+}
+
+// parentOf returns the parent of a process, 0 if it has ended.
+func parentOf(pid int) int {
+	fields := stat(pid)
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
 }
 
 func TestContexts_AreIsolated(t *testing.T) {
@@ -191,29 +223,28 @@ func TestBrowser_LimitsTransferAndMemory(t *testing.T) {
 }
 
 func TestPool_RestartsBrowser(t *testing.T) {
-	dir := useTempDir(t)
+	processes := newProcesses(t)
 	fx := newOwnFixture(t, `{}`)
 	a := fx.agent(t)
 	s := serveSite(t, map[string]string{"/": "<p>page"}, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/kill" { // browsers request icons
 			return
 		}
-		if all := processes(t, dir); len(all) > 0 {
-			_ = syscall.Kill(all[0], syscall.SIGKILL)
+		if all := processes(); len(all) > 0 {
+			if browser, err := os.FindProcess(all[0]); err == nil {
+				_ = browser.Kill()
+			}
 		}
 	})
 	a.mustCall("chrome_navigate", obj{"url": s.URL})
 	a.wantError(errcode.ToolUnavailable, "the browser ended", "chrome_evaluate", obj{"expression": "fetch('/kill').then(() => new Promise(() => {}))"})
 	a.mustCall("chrome_navigate", obj{"url": s.URL})
 	a.wantValue("document.body.innerText", `"page"`)
-	if found, _ := filepath.Glob(dir + "/*"); len(found) != 1 {
-		t.Errorf("left are %v", found)
-	}
 }
 
-// An idle context is closed, and the browser with the last one.
-func TestPool_ClosesIdleContexts(t *testing.T) {
-	dir := useTempDir(t)
+// An idle browser is closed, and its principal is told.
+func TestPool_ClosesIdleBrowsers(t *testing.T) {
+	processes := newProcesses(t)
 	fx := newOwnFixture(t, `{"idle": "300ms"}`)
 	a := fx.agent(t)
 	gone := make(chan struct{}, 10)
@@ -226,11 +257,12 @@ func TestPool_ClosesIdleContexts(t *testing.T) {
 	})
 	tab := a.mustCall("chrome_navigate", obj{"url": s.URL}).TabID
 	<-gone
-	for len(processes(t, dir)) > 0 { // the browser is ending
+	for len(processes()) > 0 { // the browser is ending
 		continue
 	}
-	if list := a.mustCall("chrome_list_tabs", nil).Tabs; len(list) != 0 {
-		t.Errorf("tabs are left: %+v", list)
+	got := a.mustCall("chrome_list_tabs", nil)
+	if len(got.Tabs) != 0 || !strings.Contains(got.Lost, "because it was not used for 300ms: 1 tabs, cookies and storage are gone") {
+		t.Errorf("got %+v", got)
 	}
 	if again := a.mustCall("chrome_navigate", obj{"url": "about:blank"}); again.TabID == tab {
 		t.Error("the tab still exists")
@@ -238,12 +270,12 @@ func TestPool_ClosesIdleContexts(t *testing.T) {
 }
 
 func TestModule_CloseLeavesNoProcessOrFile(t *testing.T) {
-	dir := useTempDir(t)
+	dir, processes := useTempDir(t), newProcesses(t)
 	t.Setenv("TEST_SECRET", "very secret")
 	fx := newFixture(t, `{}`, nil)
 	a := agent{t, fx, identity.ByAgent("ann")}
 	a.mustCall("chrome_navigate", obj{"url": "data:text/html,a"})
-	all := processes(t, dir)
+	all := processes()
 	if len(all) < 2 {
 		t.Fatalf("the processes of the browser are %v, want 2 or more", all)
 	}
@@ -252,9 +284,12 @@ func TestModule_CloseLeavesNoProcessOrFile(t *testing.T) {
 			t.Errorf("process %d has our environment", pid)
 		}
 	}
+	if found, _ := filepath.Glob(dir + "/*"); found != nil {
+		t.Errorf("the sandbox has files on the host: %v", found)
+	}
 	fx.close(t)
 	fx.close(t)
-	if left := processes(t, dir); left != nil {
+	if left := processes(); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
 	}
 	if found, _ := filepath.Glob(dir + "/*"); found != nil {
@@ -263,23 +298,29 @@ func TestModule_CloseLeavesNoProcessOrFile(t *testing.T) {
 	a.wantError(errcode.ToolUnavailable, "closed", "chrome_launch", nil)
 }
 
-func TestPool_LimitsContexts(t *testing.T) {
-	fx := newOwnFixture(t, `{"maxContexts": 1}`)
+// A browser that was used a short time ago keeps its place.
+func TestPool_LimitsBrowsers(t *testing.T) {
+	fx := newOwnFixture(t, `{"maxBrowsers": 1}`)
 	fx.agent(t).mustCall("chrome_launch", nil)
-	fx.agent(t).wantError(errcode.RateLimited, "in use by 1 others", "chrome_launch", nil)
+	fx.agent(t).wantError(errcode.RateLimited, "the 1 browsers that may run at once are in use", "chrome_launch", nil)
 }
 
 func TestNew_RejectsInvalidSettings(t *testing.T) {
 	for settings, text := range map[string]string{
-		`{"maxTabs": 0}`:                    "maxTabs",
-		`{"maxContexts": 0}`:                "maxContexts",
-		`{"idle": "0s"}`:                    "idle",
-		`{"idle": "soon"}`:                  "soon",
-		`{"viewport": {"width": 10}}`:       "viewport",
-		`{"maxTransfer": 1}`:                "maxTransfer",
-		`{"maxMemory": 1}`:                  "maxMemory",
-		`{"headless": true}`:                "unknown field",
-		`{"executable": "/no/such/chrome"}`: "cannot be run",
+		`{"maxTabs": 0}`:                       "maxTabs",
+		`{"maxBrowsers": 0}`:                   "maxBrowsers",
+		`{"maxBrowsers": -1}`:                  "maxBrowsers",
+		`{"maxBrowsers": 9223372036854775808}`: "maxBrowsers",
+		`{"keep": "-1s"}`:                      "keep",
+		`{"background": "-1s"}`:                "background",
+		`{"maxMemory": 9223372036854775807}`:   "maxMemory",
+		`{"idle": "0s"}`:                       "idle",
+		`{"idle": "soon"}`:                     "soon",
+		`{"viewport": {"width": 10}}`:          "viewport",
+		`{"maxTransfer": 1}`:                   "maxTransfer",
+		`{"maxMemory": 1}`:                     "maxMemory",
+		`{"headless": true}`:                   "unknown field",
+		`{"executable": "/no/such/chrome"}`:    "cannot be run",
 	} {
 		m, err := chrome.New(chrome.Deps{})(modules.Config{Name: "chrome", Settings: json.RawMessage(settings)})
 		if err == nil {
@@ -293,7 +334,7 @@ func TestNew_RejectsInvalidSettings(t *testing.T) {
 
 func TestModule_ReachesNothingWithoutDeps(t *testing.T) {
 	fx := newFixture(t, `{}`, nil)
-	m, err := chrome.New(chrome.Deps{})(modules.Config{Name: "chrome"})
+	m, err := chrome.New(chrome.Deps{Launcher: launcher})(modules.Config{Name: "chrome"})
 	if err != nil {
 		t.Fatal(err)
 	}

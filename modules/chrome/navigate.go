@@ -21,14 +21,15 @@ type launchIn struct{}
 type launchOut struct {
 	Browser string `json:"browser"`
 	TabID   string `json:"tabId"`
+	notice
 }
 
-func (h *handlers) launch(ctx context.Context, s *leasedContext, _ launchIn) (launchOut, error) {
+func (h *handlers) launch(ctx context.Context, s *leasedBrowser, _ launchIn) (launchOut, error) {
 	t, err := s.findTab(ctx, "")
 	if err != nil {
 		return launchOut{}, err
 	}
-	return launchOut{s.browser.version, t.id}, nil
+	return launchOut{Browser: s.browser.version, TabID: t.id}, nil
 }
 
 // pageOut is the result of calls that change what a tab shows.
@@ -41,6 +42,7 @@ type pageOut struct {
 	Dialogs     int      `json:"dialogs,omitempty"`     // that were dismissed
 	Windows     int      `json:"windows,omitempty"`     // that the page could not open
 	Unreachable []string `json:"unreachable,omitempty"` // "host:port: code" of blocked requests
+	notice
 }
 
 type newTabIn struct {
@@ -49,7 +51,7 @@ type newTabIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) newTab(ctx context.Context, s *leasedContext, in newTabIn) (pageOut, error) {
+func (h *handlers) newTab(ctx context.Context, s *leasedBrowser, in newTabIn) (pageOut, error) {
 	address := in.URL
 	if address == "" {
 		address = blank
@@ -72,7 +74,7 @@ type navigateIn struct {
 	TimeoutMs int    `json:"timeoutMs,omitempty"`
 }
 
-func (h *handlers) navigate(ctx context.Context, s *leasedContext, in navigateIn) (pageOut, error) {
+func (h *handlers) navigate(ctx context.Context, s *leasedBrowser, in navigateIn) (pageOut, error) {
 	checked, err := s.proxy.access.checkURL(ctx, in.URL)
 	if err != nil {
 		return pageOut{}, err
@@ -81,7 +83,7 @@ func (h *handlers) navigate(ctx context.Context, s *leasedContext, in navigateIn
 }
 
 // navigateTab navigates a tab to a URL that checkURL returned.
-func navigateTab(ctx context.Context, s *leasedContext, id, checked string, waitMs, timeoutMs int) (pageOut, error) {
+func navigateTab(ctx context.Context, s *leasedBrowser, id, checked string, waitMs, timeoutMs int) (pageOut, error) {
 	return withTab(ctx, s, id, milliseconds(timeoutMs, 30*time.Second)+milliseconds(waitMs, 0), func(ctx context.Context, t *tab) (pageOut, error) {
 		result, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: checked})
 		switch {

@@ -2,6 +2,7 @@ package chrome
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,43 +15,53 @@ import (
 // quickTimeout is for commands that a working browser completes at once.
 const quickTimeout = 2 * time.Second
 
-// pool holds the browser, while there are contexts, and a browser context for each principal.
+// pool holds a browser for each principal that uses one, up to the limit.
 type pool struct {
 	settings Settings
 	deps     Deps
 	log      *slog.Logger
-	sem      chan struct{}  // holds a token while the browser or a context is created or closed
-	closing  sync.WaitGroup // idle timers
+	sem      chan struct{}  // holds a token while a browser is started or closed
+	closing  sync.WaitGroup // idle timers, and goroutines that wait for the end of a browser
+	stop     chan struct{}  // closed by close
 
-	mu       sync.Mutex      // guards what follows
-	browser  *browserProcess // nil while there are no contexts
-	contexts map[identity.Principal]*leasedContext
-	closed   bool
+	mu         sync.Mutex // guards what follows
+	browsers   map[identity.Principal]*leasedBrowser
+	losses     lossLog
+	monitoring bool // a goroutine measures the memory
+	closed     bool
 }
 
-// leasedContext is a browser context with a count of the calls that use it.
-type leasedContext struct {
+// leasedBrowser is a browser with a count of the calls that use it.
+type leasedBrowser struct {
 	*browserContext
+	owner      identity.Principal
 	calls      int         // in progress
-	generation int         // increased by every call, so that an old idle timer does nothing
-	idleTimer  *time.Timer // closes the context; nil while there are calls
+	generation int         // increased by every call, so that an old timer does nothing
+	lastUse    time.Time   // when the last call ended
+	idleTimer  *time.Timer // closes the browser; nil while there are calls
+	pauseTimer *time.Timer // pauses the browser; nil while there are calls
+	paused     bool
+	stuck      bool // a call has timed out since the browser was paused last
 }
 
 func newPool(s Settings, deps Deps, log *slog.Logger) *pool {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &pool{settings: s, deps: deps, log: log, sem: make(chan struct{}, 1), contexts: make(map[identity.Principal]*leasedContext)}
+	return &pool{
+		settings: s, deps: deps, log: log, sem: make(chan struct{}, 1), stop: make(chan struct{}),
+		browsers: make(map[identity.Principal]*leasedBrowser),
+	}
 }
 
-// acquire returns the context of a principal, which it creates if there is none. The caller
+// acquire returns the browser of a principal, which it starts if there is none. The caller
 // calls release.
-func (p *pool) acquire(ctx context.Context, by identity.Principal) (*leasedContext, error) {
+func (p *pool) acquire(ctx context.Context, by identity.Principal) (*leasedBrowser, error) {
 	if by.Kind == identity.None {
 		return nil, errcode.New(errcode.Unauthenticated, "browser tools need an authenticated caller")
 	}
-	if s := p.acquireExisting(by); s != nil {
-		return s, nil
+	if b := p.acquireExisting(by); b != nil {
+		return b, nil
 	}
 	select {
 	case p.sem <- struct{}{}:
@@ -58,156 +69,275 @@ func (p *pool) acquire(ctx context.Context, by identity.Principal) (*leasedConte
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if s := p.acquireExisting(by); s != nil { // created meanwhile
-		return s, nil
+	if b := p.acquireExisting(by); b != nil { // started meanwhile
+		return b, nil
 	}
-	if err := p.ensureBrowser(ctx); err != nil {
+	if err := p.makeRoom(by); err != nil {
 		return nil, err
 	}
-	r, err := newBrowserContext(ctx, p.browser, accessPolicy{p.deps, by}, p.settings)
+	c, err := newBrowserContext(ctx, accessPolicy{p.deps, by}, p.settings, p.log)
 	if err != nil {
 		return nil, err
 	}
-	return p.add(by, r), nil
+	return p.add(by, c), nil
 }
 
-// acquireExisting is acquire for a context that exists; it returns nil if there is none.
-func (p *pool) acquireExisting(by identity.Principal) *leasedContext {
+// acquireExisting is acquire for a browser that runs; it returns nil if there is none.
+func (p *pool) acquireExisting(by identity.Principal) *leasedBrowser {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.contexts[by]
-	if s == nil || !s.browser.alive() {
+	b := p.browsers[by]
+	if b == nil || !b.browser.alive() {
 		return nil
 	}
-	p.stopIdleTimer(s)
-	s.calls++
-	s.generation++
-	return s
+	p.stopTimers(b)
+	b.calls++
+	b.generation++
+	if b.paused {
+		b.paused = false
+		b.browser.resume()
+	}
+	return b
 }
 
-// add adds a new context with its first call.
-func (p *pool) add(by identity.Principal, r *browserContext) *leasedContext {
+// add adds a new browser with its first call. It must be called with sem held: close waits for it.
+func (p *pool) add(by identity.Principal, c *browserContext) *leasedBrowser {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &leasedContext{browserContext: r, calls: 1}
-	p.contexts[by] = s
-	return s
+	b := &leasedBrowser{browserContext: c, owner: by, calls: 1}
+	p.browsers[by] = b
+	p.closing.Go(func() { p.awaitEnd(b) })
+	if !p.monitoring {
+		p.monitoring = true
+		p.closing.Go(p.monitorMemory)
+	}
+	return b
 }
 
-// release ends a call. The context is closed if no call uses it for the idle timeout.
-func (p *pool) release(by identity.Principal, s *leasedContext) {
+func errPoolClosed() error {
+	return errcode.New(errcode.ToolUnavailable, "the browser is closed: the module was unloaded")
+}
+
+// release ends a call. The browser is paused if no call uses it for some seconds, at once if a
+// call has timed out, and closed if no call uses it for the idle timeout.
+func (p *pool) release(b *leasedBrowser, timedOut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.calls--; s.calls > 0 || p.closed {
+	b.stuck = b.stuck || timedOut
+	if b.calls--; b.calls > 0 || p.closed || p.browsers[b.owner] != b {
 		return
 	}
+	b.lastUse = time.Now()
+	round := b.generation
 	p.closing.Add(1)
-	round := s.generation
-	s.idleTimer = time.AfterFunc(time.Duration(p.settings.IdleTimeout), func() {
+	b.idleTimer = time.AfterFunc(time.Duration(p.settings.IdleTimeout), func() {
 		defer p.closing.Done()
-		p.expire(by, s, round)
+		p.expire(b, round)
 	})
+	if background := time.Duration(p.settings.Background); background > 0 && !b.stuck {
+		b.pauseTimer = time.AfterFunc(background, func() { p.pause(b, round) })
+		return
+	}
+	p.pauseNow(b)
 }
 
-// ensureBrowser starts the browser if it is not running, and checks the limit of contexts. It
-// must be called with sem held.
-func (p *pool) ensureBrowser(ctx context.Context) error {
-	p.mu.Lock()
-	old, closed := p.browser, p.closed
-	p.mu.Unlock()
-	switch {
-	case closed:
-		return errcode.New(errcode.ToolUnavailable, "the browser is closed: the module was unloaded")
-	case old != nil && old.alive():
-		return p.checkCapacity()
-	case old != nil:
-		p.log.Warn("browser ended; starting another one", "stderr", textutil.SanitizeLines(old.stderr.String()))
-		p.shutDown()
-	}
-	started, err := startBrowser(ctx, p.settings)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	p.browser = started
-	p.mu.Unlock()
-	return nil
-}
-
-// checkCapacity returns an error if there are MaxContexts contexts.
-func (p *pool) checkCapacity() error {
+// pause pauses a browser that no call has used since its timer was started.
+func (p *pool) pause(b *leasedBrowser, round int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.contexts) >= p.settings.MaxContexts {
-		return errcode.New(errcode.RateLimited, "the browser is in use by %d others, which is the limit; try again later", p.settings.MaxContexts)
+	if b.generation == round && b.calls == 0 {
+		p.pauseNow(b)
+	}
+}
+
+// pauseNow must be called with mu held, while no call uses the browser.
+func (p *pool) pauseNow(b *leasedBrowser) {
+	b.paused, b.stuck = true, false
+	b.browser.pause()
+}
+
+// makeRoom checks that there may be one more browser. If there are too many, it closes the one
+// that was used least recently, unless all were used a short time ago. It must be called with sem
+// held.
+func (p *pool) makeRoom(by identity.Principal) error {
+	p.mu.Lock()
+	dead, closed := p.browsers[by], p.closed
+	p.mu.Unlock()
+	if closed {
+		return errPoolClosed()
+	}
+	if dead != nil {
+		p.awaitEnd(dead)
+	}
+	oldest, full := p.leastRecent()
+	switch {
+	case !full:
+		return nil
+	case oldest == nil:
+		return errcode.New(errcode.RateLimited, "the %d browsers that may run at once are in use by others; try again later", p.settings.MaxBrowsers)
+	}
+	if p.forget(oldest, "another caller needed its place, and it was not in use") {
+		p.closeBrowser(oldest)
 	}
 	return nil
 }
 
-// expire closes a context that no call has used since its idle timer was started, and the
-// browser with the last context.
-func (p *pool) expire(by identity.Principal, s *leasedContext, round int) {
+// leastRecent reports whether there are as many browsers as there may be, and returns the one
+// without calls that was used least recently, nil if all were used a short time ago.
+func (p *pool) leastRecent() (oldest *leasedBrowser, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.browsers {
+		unused := b.calls == 0 && time.Since(b.lastUse) >= time.Duration(p.settings.Keep)
+		if unused && (oldest == nil || b.lastUse.Before(oldest.lastUse)) {
+			oldest = b
+		}
+	}
+	return oldest, len(p.browsers) >= p.settings.MaxBrowsers
+}
+
+// forget removes a browser and records for its principal why it has ended. It reports false if it
+// was removed before.
+func (p *pool) forget(b *leasedBrowser, reason string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.browsers[b.owner] != b {
+		return false
+	}
+	delete(p.browsers, b.owner)
+	p.stopTimers(b)
+	p.losses.add(b.owner, reason, len(b.list()))
+	return true
+}
+
+// awaitEnd waits for the end of a browser and forgets it, if that was not done before.
+func (p *pool) awaitEnd(b *leasedBrowser) {
+	<-b.browser.ended
+	reason := b.browser.endReason(p.settings)
+	if p.forget(b, reason) {
+		p.log.Warn("browser ended", "principal", b.owner.String(), "reason", reason, "stderr", textutil.SanitizeLines(b.browser.stderr.String()))
+		p.closeBrowser(b)
+	}
+}
+
+// expire closes a browser that no call has used since its idle timer was started.
+func (p *pool) expire(b *leasedBrowser, round int) {
 	p.sem <- struct{}{}
 	defer func() { <-p.sem }()
 	p.mu.Lock()
-	stale := s.generation != round || p.contexts[by] != s // used again, or closed already
-	if !stale {
-		delete(p.contexts, by)
-	}
-	last := len(p.contexts) == 0
+	stale := b.generation != round // used again
 	p.mu.Unlock()
-	if stale {
-		return
-	}
-	s.browserContext.close(context.Background())
-	if last {
-		p.shutDown()
+	if !stale && p.forget(b, "it was not used for "+time.Duration(p.settings.IdleTimeout).String()) {
+		p.closeBrowser(b)
 	}
 }
 
-// shutDown closes the browser and all contexts, and logs errors. It must be called with sem
-// held.
-func (p *pool) shutDown() {
-	if err := p.closeAll(); err != nil {
+// closeBrowser closes a browser that was removed, and logs errors.
+func (p *pool) closeBrowser(b *leasedBrowser) {
+	if err := b.browserContext.close(); err != nil {
 		p.log.Error("browser not closed cleanly", "error", err)
 	}
 }
 
-// closeAll closes the browser and all contexts. It must be called with sem held.
-func (p *pool) closeAll() error {
-	p.mu.Lock()
-	browser, contexts := p.browser, p.contexts
-	p.browser, p.contexts = nil, make(map[identity.Principal]*leasedContext)
-	for _, s := range contexts {
-		p.stopIdleTimer(s)
-	}
-	p.mu.Unlock()
-	var err error
-	if browser != nil {
-		err = browser.close()
-	}
-	for _, s := range contexts {
-		s.browserContext.close(context.Background())
-	}
-	return err
-}
-
-// stopIdleTimer must be called with mu held.
-func (p *pool) stopIdleTimer(s *leasedContext) {
-	if s.idleTimer != nil && s.idleTimer.Stop() {
+// stopTimers must be called with mu held.
+func (p *pool) stopTimers(b *leasedBrowser) {
+	if b.idleTimer != nil && b.idleTimer.Stop() {
 		p.closing.Done()
 	}
-	s.idleTimer = nil
+	if b.pauseTimer != nil {
+		b.pauseTimer.Stop()
+	}
+	b.idleTimer, b.pauseTimer = nil, nil
+}
+
+// monitorInterval is how often the memory of the browsers is measured.
+const monitorInterval = time.Second
+
+// monitorMemory kills browsers that use too much memory. It returns when there are none.
+func (p *pool) monitorMemory() {
+	ticker := time.NewTicker(monitorInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-p.stop:
+			return
+		}
+		running, some := p.running()
+		if !some {
+			return
+		}
+		for id, bytes := range memoryUse(running) {
+			if bytes > p.settings.MaxMemory {
+				p.killOverMemory(id)
+			}
+		}
+	}
+}
+
+// running returns the processes of the browsers that are not paused. If there are no browsers at
+// all it reports false, and the caller has to return.
+func (p *pool) running() (ids []int, some bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.browsers {
+		if !b.paused {
+			ids = append(ids, b.browser.process.id)
+		}
+	}
+	p.monitoring = len(p.browsers) > 0
+	return ids, p.monitoring
+}
+
+// killOverMemory kills the browser with this process, if it has not ended.
+func (p *pool) killOverMemory(id int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.browsers {
+		if b.browser.process.id == id {
+			b.browser.killOverMemory()
+		}
+	}
+}
+
+// takeLoss returns once why a principal has lost its browser, "" if it has not.
+func (p *pool) takeLoss(by identity.Principal) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.losses.take(by)
 }
 
 // close closes everything. acquire fails from now on. It may be called repeatedly.
 func (p *pool) close() error {
 	p.mu.Lock()
-	p.closed = true
+	if !p.closed {
+		p.closed = true
+		close(p.stop)
+	}
 	p.mu.Unlock()
 	p.sem <- struct{}{}
 	err := p.closeAll()
 	<-p.sem
 	p.closing.Wait()
 	return err
+}
+
+// closeAll closes all browsers at the same time. It must be called with sem held.
+func (p *pool) closeAll() error {
+	p.mu.Lock()
+	browsers := p.browsers
+	p.browsers = make(map[identity.Principal]*leasedBrowser)
+	for _, b := range browsers {
+		p.stopTimers(b)
+	}
+	p.mu.Unlock()
+	errs := make(chan error, len(browsers))
+	for _, b := range browsers {
+		go func() { errs <- b.browserContext.close() }()
+	}
+	var all error
+	for range browsers {
+		all = errors.Join(all, <-errs)
+	}
+	return all
 }

@@ -1,127 +1,132 @@
 package chrome
 
 import (
-	"fmt"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strconv"
-	"time"
+	"strings"
 
-	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/builtin/sandbox"
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // maxStderr is how many bytes of the browser's stderr are kept for the log.
 const maxStderr = 8 << 10
 
-// process is the process of a browser, with the only directory that it writes to.
+// process is a started browser: in the sandbox, or a process of the host with a directory of
+// its own.
 type process struct {
-	dir    string
-	in     *os.File // messages from the browser
-	out    *os.File // messages to the browser
-	cmd    *exec.Cmd
-	group  *procgroup.Group // set when the browser was started
-	stderr textutil.TailBuffer
-	done   chan struct{} // closed when it has ended
+	in       io.ReadCloser  // messages from the browser; ends with it
+	out      io.WriteCloser // messages to the browser
+	listener net.Listener   // for the proxy of the browser
+	private  bool           // only the browser reaches the listener
+	id       int            // of the first process
+	stderr   *textutil.TailBuffer
+	program  // how the browser was started
 }
 
-// launch starts the browser. On Linux the kernel kills it when this process ends.
-func launch(executable string, s Settings) (*process, error) {
-	dir, err := os.MkdirTemp(shortTemp(), "rolecall-chrome-")
+// program is a browser as it was started. Its methods may be called concurrently.
+type program interface {
+	pause()                // stops all its processes until resume; does nothing on systems other than Linux
+	resume()               // continues them
+	kill()                 // kills them; in ends then
+	done() <-chan struct{} // closed when it has ended; nil if the end of in tells
+	stop() error           // kills them, waits for their end, and removes the files
+	outOfMemory() bool     // after stop: whether the kernel has killed one for lack of memory
+}
+
+// launch starts the browser in the sandbox. If this system has none, it starts the browser with
+// Chromium's own sandbox, and if that does not work either only if the settings say so.
+func launch(s Settings, launcher *sandbox.Launcher, log *slog.Logger) (*process, error) {
+	executable, err := s.executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: dir, stderr: textutil.TailBuffer{Size: maxStderr}, done: make(chan struct{})}
-	if err := p.start(executable, s); err != nil {
-		os.RemoveAll(dir)
-		return nil, err
+	if s.NoSandbox {
+		return launchOnHost(executable, s)
 	}
-	return p, nil
+	p, err := launchInSandbox(executable, s, launcher)
+	missing, ok := errors.AsType[*sandbox.UnavailableError](err)
+	switch {
+	case !ok:
+		return p, err
+	case os.Getuid() == 0: // Chromium's own sandbox does not work for root
+		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "the browser has no sandbox here (%s); the operator can start rolecall as another user than root, or set noSandbox in the settings of the module", missing.Detail())
+	}
+	log.Warn("browser starts with Chromium's own sandbox only", "missing", missing.Detail())
+	return launchOnHost(executable, s)
 }
 
-// shortTemp returns the directory for temporary files, or /tmp if its path is long. The browser
-// creates a socket in it, and the path of a socket has at most 107 bytes.
-func shortTemp() string {
-	if dir := os.TempDir(); len(dir) <= 24 {
-		return dir
-	}
-	return "/tmp"
-}
+// script starts the browser from a shell. The memory limit applies to each of its processes. The
+// programs that Chromium starts for links such as mailto: are replaced by some that do nothing.
+const script = `ulimit -d "$1" && ulimit -c 0 && mkdir "$HOME/handlers" || exit 1
+shift
+for name in xdg-email xdg-open xdg-settings xdg-mime xdg-screensaver xdg-icon-resource xdg-desktop-menu; do
+	echo '#!/bin/sh' > "$HOME/handlers/$name" && chmod 755 "$HOME/handlers/$name" || exit 1
+done
+export PATH="$HOME/handlers:$PATH"
+exec "$@" 3<&0 4>&1 </dev/null >/dev/null` // 3 and 4: --remote-debugging-pipe
 
-// start starts the browser with pipes for its messages.
-func (p *process) start(executable string, s Settings) error {
-	childIn, out, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	in, childOut, err := os.Pipe()
-	if err != nil {
-		childIn.Close()
-		out.Close()
-		return err
-	}
-	defer childIn.Close()
-	defer childOut.Close()
-	p.in, p.out, p.cmd = in, out, command(executable, p.dir, s)
-	p.cmd.Stderr = &p.stderr
-	p.cmd.ExtraFiles = []*os.File{childIn, childOut} // file descriptors 3 and 4: --remote-debugging-pipe
-	if err := p.run(); err != nil {
-		in.Close()
-		out.Close()
-		return err
-	}
-	return nil
-}
-
-// command returns the command: a shell sets memory limits, which the browser and its children
-// inherit, and executes the browser. The browser gets none of our environment.
-func command(executable, dir string, s Settings) *exec.Cmd {
+// arguments returns the command that starts the browser with a home directory. Its stdin and
+// stdout are for the messages.
+func arguments(executable, home string, s Settings, ownSandbox bool) []string {
 	limit := strconv.FormatInt(s.MaxMemory>>10, 10)
-	args := append([]string{"-c", `ulimit -d "$1" && ulimit -c 0; shift; exec "$@"`, "chrome", limit, executable}, flags(dir, s)...)
-	cmd := exec.Command("/bin/sh", args...)
-	cmd.Dir = dir
-	cmd.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + dir, "TMPDIR=" + dir,
-		"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
+	return append([]string{"/bin/sh", "-c", script, "chrome", limit, executable}, flags(home, s, ownSandbox)...)
+}
+
+// environment returns the environment of the browser, which gets none of ours.
+func environment(home string) []string {
+	return []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + home, "TMPDIR=" + home,
+		"XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "XDG_CACHE_HOME=" + filepath.Join(home, "cache"),
 		"DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:",
 	}
-	cmd.WaitDelay = time.Second
-	newProcessGroup(cmd)
-	return cmd
 }
 
-// run starts the browser from a thread that exists until the browser has ended, since the
-// kernel kills the browser when its parent thread ends.
-func (p *process) run() error {
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		p.group = procgroup.Of(p.cmd)
-		started <- err
-		if err == nil {
-			_ = p.group.Wait() // the reason is in stderr
-			close(p.done)
-		}
-	}()
-	return <-started
-}
+// sandboxed is a browser in the sandbox. Its files are in memory and end with it.
+type sandboxed struct{ *sandbox.Process }
 
-// stop kills the browser and its children, and removes its directory.
-func (p *process) stop() error {
-	p.kill()
-	<-p.done
-	p.in.Close()
-	p.out.Close()
-	var err error
-	for range 100 { // a process that ends may still write
-		if err = os.RemoveAll(p.dir); err == nil {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
+// maxProcesses limits the processes and threads of a browser in the sandbox.
+const maxProcesses = 2048
+
+// launchInSandbox starts the browser as a job of the sandbox. It reaches nothing but its proxy.
+func launchInSandbox(executable string, s Settings, launcher *sandbox.Launcher) (*process, error) {
+	stderr := &textutil.TailBuffer{Size: maxStderr}
+	job, err := launcher.StartProcess(sandbox.Job{
+		Argv: arguments(executable, sandbox.Scratch, s, false), Env: environment(sandbox.Scratch),
+		Readable: readable(executable), Stderr: stderr, Listen: true,
+		Limits: sandbox.JobLimits{Memory: s.MaxMemory, Processes: maxProcesses, Scratch: s.MaxMemory / 2, FileSize: s.MaxMemory / 2},
+	})
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("remove the directory of the browser: %w", err)
+	return &process{in: job.ReadCloser, out: job.WriteCloser, listener: job.Listener(), private: true, id: job.ID(), stderr: stderr, program: sandboxed{job}}, nil
+}
+
+func (j sandboxed) pause()                { j.Pause() }
+func (j sandboxed) resume()               { j.Resume() }
+func (j sandboxed) kill()                 { j.Kill() }
+func (j sandboxed) done() <-chan struct{} { return nil }
+func (j sandboxed) stop() error           { j.Close(); return nil }
+func (j sandboxed) outOfMemory() bool     { return j.OutOfMemory() }
+
+// readable lists the directories that a browser in the sandbox reads in addition to those of the
+// system: its own, and the operator's settings for it.
+func readable(executable string) (list []string) {
+	candidates := []string{"/etc/chromium", "/etc/chromium.d", "/etc/opt/chrome", filepath.Dir(executable)}
+	if path, err := filepath.EvalSymlinks(executable); err == nil {
+		candidates = append(candidates, filepath.Dir(path))
+	}
+	for _, dir := range candidates {
+		if _, err := os.Stat(dir); err == nil && !slices.Contains(list, dir) && !strings.HasPrefix(dir+"/", "/usr/") && dir != "/bin" {
+			list = append(list, dir)
+		}
+	}
+	return list
 }

@@ -11,5 +11,9 @@ func newProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// kill kills the browser's process group.
-func (p *process) kill() { p.group.Signal(syscall.SIGKILL) }
+// newSession returns the attributes of a program that signals of a terminal do not reach.
+func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+func (h *hostProcess) pause()  { h.Signal(syscall.SIGSTOP) }
+func (h *hostProcess) resume() { h.Signal(syscall.SIGCONT) }
+func (h *hostProcess) kill()   { h.Signal(syscall.SIGKILL) }

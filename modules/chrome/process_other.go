@@ -2,10 +2,17 @@
 
 package chrome
 
-import "os/exec"
+import (
+	"os/exec"
+	"syscall"
+)
 
 // newProcessGroup does nothing here: the browser ends when its pipe is closed.
 func newProcessGroup(*exec.Cmd) {}
 
-// kill kills the browser process.
-func (p *process) kill() { _ = p.cmd.Process.Kill() }
+// newSession does nothing here.
+func newSession() *syscall.SysProcAttr { return nil }
+
+func (h *hostProcess) pause()  {}
+func (h *hostProcess) resume() {}
+func (h *hostProcess) kill()   { _ = h.cmd.Process.Kill() }

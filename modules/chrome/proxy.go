@@ -18,19 +18,21 @@ import (
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
-// maxConnections limits the open connections of one context.
+// maxConnections limits the open connections of one browser.
 const maxConnections = 256
 
 // keyHost is a host that does not exist. The proxy answers requests to it itself, so that a
 // context can check its key.
 const keyHost = "key.invalid"
 
-// proxy is the HTTP proxy of one browser context, through which all its requests go. It
-// listens on a loopback port and serves clients that have its key.
+// proxy is the HTTP proxy of one browser, through which all its requests go. It listens on a
+// loopback port. If that is in the sandbox, only the browser reaches it; if not, the proxy serves
+// only clients that have its key.
 type proxy struct {
 	access   accessPolicy
+	private  bool // only the browser reaches the listener, so that it needs no key
 	key      string
-	listener net.Listener
+	listener net.Listener // closed with the proxy
 	server   *http.Server
 	forward  *httputil.ReverseProxy
 	ctx      context.Context // ends the connections
@@ -42,28 +44,25 @@ type proxy struct {
 	closed bool       // no request is added to requests any more
 
 	keyShown    atomic.Bool  // the browser has sent the key
+	keyMissing  atomic.Bool  // a request has come without the key since the browser was given it
 	budget      atomic.Int64 // bytes that may be received until the next call
 	maxTransfer int64        // the budget at the start of a call
 	blocked     blockedHosts
 }
 
-// newProxy starts a proxy. The caller closes it.
-func newProxy(access accessPolicy, maxTransfer int64) (*proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &proxy{access: access, key: rand.Text(), listener: listener, maxTransfer: maxTransfer, slots: make(chan struct{}, maxConnections)}
+// newProxy starts the proxy of a browser. The caller closes it.
+func newProxy(b *process, access accessPolicy, maxTransfer int64) *proxy {
+	p := &proxy{access: access, private: b.private, key: rand.Text(), listener: b.listener, maxTransfer: maxTransfer, slots: make(chan struct{}, maxConnections)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.budget.Store(maxTransfer)
 	discard := log.New(io.Discard, "", 0)
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: time.Minute, ErrorLog: discard}
 	p.forward = &httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {}, Transport: p.transport(),
+		Rewrite: func(*httputil.ProxyRequest) {}, Transport: p.transport(), ModifyResponse: rejectProxyChallenge,
 		FlushInterval: -1, ErrorLog: discard, ErrorHandler: p.onForwardError,
 	}
-	p.requests.Go(func() { _ = p.server.Serve(listener) })
-	return p, nil
+	p.requests.Go(func() { _ = p.server.Serve(b.listener) })
+	return p
 }
 
 func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
@@ -116,8 +115,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.requests.Done()
-	key, _, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
-	if subtle.ConstantTimeCompare([]byte(key), []byte(p.key)) != 1 {
+	if !p.hasKey(r) {
+		p.keyMissing.Store(true)
 		w.Header().Set("Proxy-Authenticate", `Basic realm="rolecall"`)
 		w.WriteHeader(http.StatusProxyAuthRequired)
 		return
@@ -135,6 +134,15 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// hasKey reports whether a request comes from the browser.
+func (p *proxy) hasKey(r *http.Request) bool {
+	if p.private {
+		return true
+	}
+	key, _, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
+	return subtle.ConstantTimeCompare([]byte(key), []byte(p.key)) == 1
+}
+
 // forwardHTTP forwards a request without TLS.
 func (p *proxy) forwardHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := hosts.FromURL(r.URL)
@@ -150,6 +158,15 @@ func (p *proxy) forwardHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Host = "" // then the URL's host is sent
 	p.forward.ServeHTTP(w, r)
+}
+
+// rejectProxyChallenge rejects the status that only a proxy answers with. The browser would take
+// it for an answer of its proxy and forget the key.
+func rejectProxyChallenge(r *http.Response) error {
+	if r.StatusCode != http.StatusProxyAuthRequired {
+		return nil
+	}
+	return errcode.New(errcode.ToolExecutionFailed, "%s answered with HTTP 407, which only a proxy may", r.Request.URL.Host)
 }
 
 // onForwardError handles a request that could not be forwarded.

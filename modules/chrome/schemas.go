@@ -23,6 +23,8 @@ const timeParameters = `"waitMs": {
 
 const launchText = `Start your web browser and get {browser, tabId}. ` +
 	`This is optional: every other chrome tool starts it too. It is yours alone and keeps cookies and logins until it has not been used for some minutes. ` +
+	`lost in a result of any chrome tool says that it was closed since your last call, and why: open your pages again. ` +
+	`Pages pause some seconds after a call and go on with the next one. ` +
 	`Downloads are off. It can reach the same as http_request: the hosts that your role may reach, by https at public addresses, unless the operator configured otherwise. ` +
 	`Example: {}`
 

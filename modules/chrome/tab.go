@@ -23,7 +23,7 @@ var (
 	errCrashed = errors.New("the page crashed, or used up its memory")
 )
 
-// tab is one page of a browser context.
+// tab is one page of a browser.
 type tab struct {
 	id      string // for models
 	target  target.ID
@@ -57,7 +57,7 @@ func (t *tab) setUp() {
 		post(s, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: true}),
 		post(s, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: &yes}),
 		post(s, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-			Width: t.owner.viewport.Width, Height: t.owner.viewport.Height, DeviceScaleFactor: 1,
+			Width: t.owner.settings.Viewport.Width, Height: t.owner.settings.Viewport.Height, DeviceScaleFactor: 1,
 		}),
 		post(s, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: helperScript(t.owner.helperName), RunImmediately: &yes}),
 		post(s, runtime.RunIfWaitingForDebugger, cdp.Empty{}),

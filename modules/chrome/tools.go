@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -50,19 +51,60 @@ func options(effect tool.Effect, input string) *tool.Options {
 	return &tool.Options{Effect: effect, Input: json.RawMessage(input)}
 }
 
-// handler returns a tool function that calls fn with the browser context of the caller.
-func handler[In, Out any](h *handlers, name string, fn func(context.Context, *leasedContext, In) (Out, error)) func(context.Context, In) (Out, error) {
+// handler returns a tool function that calls fn with the browser of the caller.
+func handler[In, Out any](h *handlers, name string, fn func(context.Context, *leasedBrowser, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		c, _ := tool.CurrentCall(ctx)
 		s, err := h.pool.acquire(ctx, c.By)
-		if err != nil {
-			return out, h.toolError(ctx, name, err)
+		if err == nil {
+			out, err = useBrowser(ctx, h.pool, s, in, fn)
 		}
-		defer h.pool.release(c.By, s)
-		s.proxy.resetBudget()
-		out, err = fn(ctx, s, in)
-		return out, h.toolError(ctx, name, err)
+		err = h.toolError(ctx, name, err)
+		return out, h.reportLoss(ctx, c.By, &out, err)
 	}
+}
+
+// useBrowser calls fn with a browser that it releases.
+func useBrowser[In, Out any](ctx context.Context, p *pool, b *leasedBrowser, in In, fn func(context.Context, *leasedBrowser, In) (Out, error)) (out Out, err error) {
+	defer func() {
+		p.release(b, ctx.Err() != nil || isTimeout(err))
+		if isEnd(err) {
+			p.awaitEnd(b) // then the reason is known
+		}
+	}()
+	b.proxy.resetBudget()
+	if err := b.restoreKey(ctx); err != nil {
+		return out, err
+	}
+	return fn(ctx, b, in)
+}
+
+// reportLoss adds to a result or an error why the caller has lost the browser of earlier calls.
+func (h *handlers) reportLoss(ctx context.Context, by identity.Principal, out any, err error) error {
+	if ctx.Err() != nil { // nobody reads the result
+		return err
+	}
+	lost := h.pool.takeLoss(by)
+	if lost == "" {
+		return err
+	}
+	if err != nil {
+		return withLoss(err, lost)
+	}
+	if r, ok := out.(interface{ setLost(string) }); ok {
+		r.setLost(lost)
+	}
+	return nil
+}
+
+// isTimeout reports whether a call has stopped its page because it timed out.
+func isTimeout(err error) bool {
+	return errors.Is(err, errTimeout) || errcode.CodeOf(err) == errcode.RequestTimeout
+}
+
+// isEnd reports whether a call failed because the browser has ended.
+func isEnd(err error) bool {
+	return errors.Is(err, errBrowserGone) || errors.Is(err, errTooManyMessages)
 }
 
 // toolError converts an internal error to one with a code and a text that a model can act on,
@@ -73,8 +115,8 @@ func (h *handlers) toolError(ctx context.Context, name string, err error) error 
 	switch {
 	case err == nil || coded || ctx.Err() != nil:
 		return err
-	case errors.Is(err, errBrowserGone), errors.Is(err, errTooManyMessages):
-		return errcode.Wrap(errcode.ToolUnavailable, err, "%s: the browser ended, and your tabs are closed; the next call starts a new one", name)
+	case isEnd(err):
+		return errcode.Wrap(errcode.ToolUnavailable, err, "%s: the browser ended; the next call starts a new one", name)
 	case errors.Is(err, errCrashed):
 		return errcode.Wrap(errcode.ToolUnavailable, err, "%s: %v; the tab is closed, your other tabs are unchanged", name, errCrashed)
 	case errors.Is(err, errClosed):
@@ -93,7 +135,7 @@ var errTimeout = errors.New("the call timed out")
 
 // withTab calls fn with a tab of the caller, which findTab finds by id, for at most limit. When
 // the time is over, the page is stopped, or closed if that is not possible.
-func withTab[Out any](ctx context.Context, s *leasedContext, id string, limit time.Duration, fn func(context.Context, *tab) (Out, error)) (out Out, err error) {
+func withTab[Out any](ctx context.Context, s *leasedBrowser, id string, limit time.Duration, fn func(context.Context, *tab) (Out, error)) (out Out, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	t, err := s.findTab(limited, id)

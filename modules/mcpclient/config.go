@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -20,7 +21,7 @@ type Config struct {
 
 	Command Command
 	URL     string            // of a streamable HTTP endpoint, http or https
-	Headers map[string]string // of every request; may contain secrets
+	Headers map[string]string // of every request; redacted in what the server sends
 
 	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string
@@ -35,17 +36,19 @@ type Config struct {
 	// calls fail.
 	NoConnect bool
 
-	Host modules.Host
-	Pins *modules.Pins // required unless DisablePinning is set
+	Host modules.ModuleHost
+	Pins *modules.PinStore // required unless DisablePinning is set
 	// NameTaken reports whether a tool name belongs to another owner; nil reports false.
 	NameTaken func(name string) bool
+
+	secrets *redact.Redactor // of the values that the server is given; set by check
 }
 
 // Command is a program that speaks the protocol on its stdin and stdout.
 type Command struct {
 	Path string // as for exec.Command
 	Args []string
-	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR
+	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR; redacted in what the program sends
 	Dir  string   // its working directory; "" is ours
 }
 
@@ -77,9 +80,24 @@ func (c Config) check() (Config, error) {
 	if c.Pins == nil && !c.DisablePinning {
 		return c, errcode.New(errcode.InvalidConfig, "MCP server %q: pins are required unless pinning is disabled", c.Name)
 	}
+	c.secrets = c.redactor()
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Description = cmp.Or(c.Description, "Tools of the MCP server "+c.Name)
 	return c, nil
+}
+
+// redactor returns the Redactor of what the server is given and may send back: the values
+// of its environment, of its headers, and the secrets in its arguments and its address.
+func (c Config) redactor() *redact.Redactor {
+	secrets := append(redact.Headers(c.Headers), redact.URLSecrets(c.URL)...)
+	for _, arg := range c.Command.Args {
+		secrets = append(secrets, redact.URLSecrets(arg)...)
+	}
+	for _, variable := range c.Command.Env {
+		_, value, _ := strings.Cut(variable, "=")
+		secrets = append(secrets, redact.Values(value)...)
+	}
+	return redact.New(secrets...)
 }
 
 // checkAddress validates URL and Headers.

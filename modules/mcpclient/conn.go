@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -26,6 +27,7 @@ const (
 // conn is one connection to a server.
 type conn struct {
 	session     *sdk.ClientSession
+	secrets     *redact.Redactor
 	kill        func()        // ends it at once
 	protocolErr func() error  // how the server violated the protocol; nil if it did not
 	stderr      func() string // the end of the server's stderr, for the log
@@ -42,7 +44,7 @@ type conn struct {
 
 // dial connects to the server of c. ctx bounds the dialing, not the connection.
 func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
-	n := &conn{done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
+	n := &conn{secrets: c.secrets, done: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Progress){}}
 	transport, err := n.transport(ctx, c)
 	if err != nil {
 		return nil, err
@@ -69,7 +71,7 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 // starts the program of a server, if it is one.
 func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 	if c.Command.Path != "" {
-		p, err := start(c.Command)
+		p, err := start(c.Command, c.secrets)
 		if err != nil {
 			return nil, &ServerError{Err: err}
 		}
@@ -82,7 +84,7 @@ func (n *conn) transport(ctx context.Context, c Config) (sdk.Transport, error) {
 		return nil, &ServerError{Err: err}
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	w := newHTTPTransport(life, address, c.Headers)
+	w := newHTTPTransport(life, address, c)
 	n.kill = func() { end(errors.New("the connection was closed")); w.base.CloseIdleConnections() }
 	n.protocolErr, n.stderr = w.Fault, func() string { return "" }
 	return &sdk.StreamableClientTransport{Endpoint: c.URL, HTTPClient: w.client(), MaxEventSize: maxMessage, MaxRetries: 2}, nil
@@ -182,12 +184,13 @@ func (n *conn) close() {
 	<-n.done
 }
 
-// explain adds a protocol violation and the server's stderr to an error.
+// explain adds a protocol violation and the server's stderr to an error, and removes the
+// secrets that the server was given.
 func (n *conn) explain(err error) error {
 	if cause := n.protocolErr(); cause != nil {
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
-	return &ServerError{Err: err, Stderr: n.stderr()}
+	return &ServerError{Err: n.secrets.RedactError(err), Stderr: n.stderr()}
 }
 
 // ServerError is an error of a server with the details for the operator. They must not

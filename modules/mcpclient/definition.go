@@ -23,26 +23,26 @@ const (
 // PinOf converts a server's tool definition to one that can be accepted and shown. It
 // removes invisible characters from the description. Any other defect is an error, and the
 // tool is left out. prefix is put before the tool's name.
-func PinOf(prefix string, t *sdk.Tool) (modules.Pin, error) {
+func PinOf(prefix string, t *sdk.Tool) (modules.ToolPin, error) {
 	if t == nil {
-		return modules.Pin{}, fmt.Errorf("the definition is null")
+		return modules.ToolPin{}, fmt.Errorf("the definition is null")
 	}
 	if err := tool.CheckName(prefix + t.Name); err != nil {
-		return modules.Pin{}, err
+		return modules.ToolPin{}, err
 	}
-	p := modules.Pin{Tool: t.Name, Description: removeInvisible(t.Description)}
+	p := modules.ToolPin{Tool: t.Name, Description: removeInvisible(t.Description)}
 	if n := len(p.Description); n > maxDescription {
-		return modules.Pin{}, fmt.Errorf("its description has %d bytes, more than %d", n, maxDescription)
+		return modules.ToolPin{}, fmt.Errorf("its description has %d bytes, more than %d", n, maxDescription)
 	}
 	var err error
 	if p.Input, err = inputSchema(t); err != nil {
-		return modules.Pin{}, err
+		return modules.ToolPin{}, err
 	}
 	if t.Annotations != nil {
 		hints := *t.Annotations
 		hints.Title = oneLine(hints.Title, 256)
 		if p.Annotations, err = json.Marshal(hints); err != nil {
-			return modules.Pin{}, fmt.Errorf("its annotations: %w", err)
+			return modules.ToolPin{}, fmt.Errorf("its annotations: %w", err)
 		}
 	}
 	return p, nil

@@ -19,21 +19,21 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// memoryStore is a modules.Store and modules.Owners in memory.
+// memoryStore is a modules.OwnerStore and modules.OwnerLister in memory.
 type memoryStore struct {
 	onChange func() // called after each change
 
 	mu      sync.Mutex // guards records
-	records map[toolgroups.Owner][]byte
+	records map[toolgroups.GroupOwner][]byte
 }
 
-func (s *memoryStore) Get(_ context.Context, owner toolgroups.Owner) ([]byte, error) {
+func (s *memoryStore) ReadValue(_ context.Context, owner toolgroups.GroupOwner) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records[owner], nil
 }
 
-func (s *memoryStore) Set(_ context.Context, owner toolgroups.Owner, value []byte) error {
+func (s *memoryStore) WriteValue(_ context.Context, owner toolgroups.GroupOwner, value []byte) error {
 	defer s.onChange()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,11 +41,11 @@ func (s *memoryStore) Set(_ context.Context, owner toolgroups.Owner, value []byt
 	return nil
 }
 
-func (s *memoryStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error] {
+func (s *memoryStore) ListOwners(context.Context) iter.Seq2[toolgroups.GroupOwner, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	owners := slices.Sorted(maps.Keys(s.records))
-	return func(yield func(toolgroups.Owner, error) bool) {
+	return func(yield func(toolgroups.GroupOwner, error) bool) {
 		for _, owner := range owners {
 			if !yield(owner, nil) {
 				return
@@ -58,7 +58,7 @@ func (s *memoryStore) Owners(context.Context) iter.Seq2[toolgroups.Owner, error]
 type fixture struct {
 	*testing.T
 	store   *memoryStore
-	pins    *modules.Pins
+	pins    *modules.PinStore
 	manager *toolgroups.Manager
 	loader  *modules.Loader
 	changed chan struct{} // buffered for one: the registry or a record has changed
@@ -66,10 +66,10 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	fx := &fixture{
-		T: t, store: &memoryStore{records: map[toolgroups.Owner][]byte{}},
+		T: t, store: &memoryStore{records: map[toolgroups.GroupOwner][]byte{}},
 		manager: toolgroups.NewManager(toolgroups.ReservedIDs()...), changed: make(chan struct{}, 1),
 	}
-	fx.pins = modules.NewPins(fx.store)
+	fx.pins = modules.NewPinStore(fx.store)
 	onChange := func() {
 		select {
 		case fx.changed <- struct{}{}:
@@ -77,7 +77,7 @@ func newFixture(t *testing.T) *fixture {
 		}
 	}
 	fx.store.onChange = onChange
-	fx.manager.Watch(func([]toolgroups.GroupID) { onChange() })
+	fx.manager.WatchGroups(func([]toolgroups.GroupID) { onChange() })
 	fx.loader = modules.NewLoader(fx.manager)
 	t.Cleanup(func() {
 		if err := fx.loader.Close(context.Background()); err != nil {
@@ -102,7 +102,7 @@ func (fx *fixture) newModule(c mcpclient.Config) *mcpclient.Module {
 	c.Pins = fx.pins
 	c.Host.Changed = func() { fx.loader.NotifyChanged(c.Name) }
 	c.NameTaken = func(name string) bool {
-		h, ok := fx.manager.Snapshot().LookupTool(name)
+		h, ok := fx.manager.CurrentSnapshot().LookupTool(name)
 		return ok && h.Owner != modules.OwnerOf(c.Name)
 	}
 	m, err := mcpclient.New(c)
@@ -121,7 +121,7 @@ func (fx *fixture) load(c mcpclient.Config) {
 
 // tools lists the tools of a group.
 func (fx *fixture) tools(group string) []string {
-	info, _ := fx.manager.Snapshot().Group(toolgroups.GroupID(group))
+	info, _ := fx.manager.CurrentSnapshot().LookupGroup(toolgroups.GroupID(group))
 	return info.Tools
 }
 
@@ -134,14 +134,14 @@ func (fx *fixture) waitFor(what string, condition func() bool) {
 		select {
 		case <-fx.changed:
 		case <-timeout:
-			fx.Fatalf("timed out waiting: %s; the tools are %v", what, fx.manager.Snapshot().Tools())
+			fx.Fatalf("timed out waiting: %s; the tools are %v", what, fx.manager.CurrentSnapshot().ListTools())
 		}
 	}
 }
 
-func (fx *fixture) handle(name string) *toolgroups.Handle {
+func (fx *fixture) handle(name string) *toolgroups.ToolHandle {
 	fx.Helper()
-	h, ok := fx.manager.Snapshot().LookupTool(name)
+	h, ok := fx.manager.CurrentSnapshot().LookupTool(name)
 	if !ok {
 		fx.Fatalf("there is no tool %s", name)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/rolecall/rolecall/internal/redact"
 )
 
 // The limits of a connection over HTTP.
@@ -31,16 +33,17 @@ type httpTransport struct {
 	base    *http.Transport
 	address *url.URL
 	headers map[string]string
+	secrets *redact.Redactor
 	ctx     context.Context // ends with the connection
 
 	mu    sync.Mutex // guards fault
 	fault error      // the first violation by the server
 }
 
-func newHTTPTransport(ctx context.Context, address *url.URL, headers map[string]string) *httpTransport {
+func newHTTPTransport(ctx context.Context, address *url.URL, c Config) *httpTransport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &httpTransport{
-		address: address, headers: headers, ctx: ctx,
+		address: address, headers: c.Headers, secrets: c.secrets, ctx: ctx,
 		base: &http.Transport{
 			Proxy: nil, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
 			ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxErrorBody, IdleConnTimeout: time.Minute,
@@ -86,6 +89,7 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = &limitedBody{ReadCloser: response.Body, transport: w, ctx: ctx, end: end, stream: isStream(response), limiter: newLimiter(maxEvents)}
+	response.Body = w.redactBody(response)
 	if response.StatusCode >= 400 && r.Method == http.MethodPost {
 		return w.readError(response)
 	}

@@ -13,7 +13,7 @@ import (
 // listPins lists the server's tools and returns the definitions that can be offered, followed
 // by the tools for its resources and prompts. A list that exceeds the limits is rejected
 // as a whole.
-func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([]modules.Pin, error) {
+func (n *conn) listPins(ctx context.Context, prefix string, log *slog.Logger) ([]modules.ToolPin, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	changes := n.changes.Load()
@@ -59,12 +59,12 @@ func (n *conn) listTools(ctx context.Context) (tools []*sdk.Tool, err error) {
 
 // pinsOf returns the valid definitions; the others are left out and logged. Tools of the
 // same name are left out, since a call would be ambiguous.
-func pinsOf(prefix string, tools []*sdk.Tool, log *slog.Logger) ([]modules.Pin, error) {
+func pinsOf(prefix string, tools []*sdk.Tool, log *slog.Logger) ([]modules.ToolPin, error) {
 	count := map[string]int{}
 	for _, t := range tools {
 		count[t.Name]++
 	}
-	pins, size := []modules.Pin{}, 0
+	pins, size := []modules.ToolPin{}, 0
 	for _, t := range tools {
 		p, err := PinOf(prefix, t)
 		if err == nil && count[t.Name] > 1 {

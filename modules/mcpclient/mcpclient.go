@@ -3,10 +3,10 @@
 // group, which has the server's tools.
 //
 //	m, err := mcpclient.New(mcpclient.Config{Name: "fs", Command: mcpclient.Command{Path: "mcp-server-filesystem"}, Pins: pins})
-//	err = loader.Load(ctx, m)
+//	err = loader.LoadModule(ctx, m)
 //
 // Servers are untrusted. Only definitions that the operator has accepted are active
-// (modules.Pins), and hints count only if the server is configured as trusted. What a
+// (modules.PinStore), and hints count only if the server is configured as trusted. What a
 // server sends is limited in size and rate. A server that violates the protocol loses
 // its connection; other modules are not affected. A call that may have had an effect is
 // never sent twice.
@@ -32,7 +32,7 @@ import (
 // use.
 type Module struct {
 	config      Config
-	owner       toolgroups.Owner
+	owner       toolgroups.GroupOwner
 	log         *slog.Logger
 	reconnector *reconnector
 	stopWatch   func() // stops watching the pins
@@ -40,7 +40,7 @@ type Module struct {
 	pinsMu sync.Mutex // held from reading the pins until setActive, so that no older record wins
 
 	mu             sync.Mutex // guards what follows
-	active         []modules.Pin
+	active         []modules.ToolPin
 	activeDigests  map[string]string      // of active, by tool
 	offeredDigests map[string]string      // of the server's last offer, by tool; nil before the first
 	tools          map[string]*remoteTool // by digest: an unchanged definition keeps its tool
@@ -58,7 +58,7 @@ func New(c Config) (*Module, error) {
 	m := &Module{config: c, owner: modules.OwnerOf(c.Name), log: log, tools: map[string]*remoteTool{}, stopWatch: func() {}}
 	m.reconnector = newReconnector(c, log, m.updateTools)
 	if !c.DisablePinning {
-		m.stopWatch = c.Pins.Watch(m.owner, m.notifyChanged)
+		m.stopWatch = c.Pins.WatchOwner(m.owner, m.notifyChanged)
 	}
 	return m, nil
 }
@@ -66,11 +66,11 @@ func New(c Config) (*Module, error) {
 // Name implements modules.Module.
 func (m *Module) Name() string { return m.config.Name }
 
-// CachedGroups implements modules.Lazy with the accepted definitions. It reports false
+// CachedGroups implements modules.LazyModule with the accepted definitions. It reports false
 // for a server that was never contacted, unless NoConnect is set.
 func (m *Module) CachedGroups() ([]toolgroups.Group, bool) {
 	if !m.config.DisablePinning {
-		if p, err := m.config.Pins.Get(context.Background(), m.owner); err == nil && p.Seen {
+		if p, err := m.config.Pins.ReadPins(context.Background(), m.owner); err == nil && p.Seen {
 			return m.groups(p.Active), true
 		}
 	}
@@ -95,7 +95,7 @@ func (m *Module) ToolGroups() []toolgroups.Group {
 	}
 	m.pinsMu.Lock()
 	defer m.pinsMu.Unlock()
-	p, err := m.config.Pins.Get(context.Background(), m.owner)
+	p, err := m.config.Pins.ReadPins(context.Background(), m.owner)
 	active := m.onlyOffered(p.Active)
 	m.setActive(active)
 	if err != nil {
@@ -107,13 +107,13 @@ func (m *Module) ToolGroups() []toolgroups.Group {
 // onlyOffered returns the pins that this server has offered; all of them before its first
 // offer. The record may be of another module of the same name, which is replaced by this
 // one or staged to replace it.
-func (m *Module) onlyOffered(pins []modules.Pin) []modules.Pin {
+func (m *Module) onlyOffered(pins []modules.ToolPin) []modules.ToolPin {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.offeredDigests == nil {
 		return pins
 	}
-	return slices.DeleteFunc(slices.Clone(pins), func(p modules.Pin) bool { return m.offeredDigests[p.Tool] != p.Digest() })
+	return slices.DeleteFunc(slices.Clone(pins), func(p modules.ToolPin) bool { return m.offeredDigests[p.Tool] != p.Digest() })
 }
 
 // Close implements io.Closer.
@@ -125,7 +125,7 @@ func (m *Module) Close() error {
 
 // updateTools records the definitions that the server offers and activates those that
 // are accepted.
-func (m *Module) updateTools(ctx context.Context, offered []modules.Pin) error {
+func (m *Module) updateTools(ctx context.Context, offered []modules.ToolPin) error {
 	m.pinsMu.Lock()
 	defer m.pinsMu.Unlock()
 	m.setOffered(offered)
@@ -146,7 +146,7 @@ func (m *Module) updateTools(ctx context.Context, offered []modules.Pin) error {
 	return nil
 }
 
-func (m *Module) setOffered(offered []modules.Pin) {
+func (m *Module) setOffered(offered []modules.ToolPin) {
 	digests := digestsOf(offered)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +154,7 @@ func (m *Module) setOffered(offered []modules.Pin) {
 }
 
 // digestsOf returns the digests of pins by tool.
-func digestsOf(pins []modules.Pin) map[string]string {
+func digestsOf(pins []modules.ToolPin) map[string]string {
 	digests := make(map[string]string, len(pins))
 	for _, p := range pins {
 		digests[p.Tool] = p.Digest()
@@ -163,7 +163,7 @@ func digestsOf(pins []modules.Pin) map[string]string {
 }
 
 // setActive sets the active definitions and reports whether they have changed.
-func (m *Module) setActive(pins []modules.Pin) (changed bool) {
+func (m *Module) setActive(pins []modules.ToolPin) (changed bool) {
 	digests := digestsOf(pins)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +188,7 @@ func (m *Module) notifyChanged() {
 	}
 }
 
-func (m *Module) groups(pins []modules.Pin) []toolgroups.Group {
+func (m *Module) groups(pins []modules.ToolPin) []toolgroups.Group {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.buildGroup(pins)
@@ -196,7 +196,7 @@ func (m *Module) groups(pins []modules.Pin) []toolgroups.Group {
 
 // buildGroup returns the group of these definitions. A tool that cannot be offered is
 // left out and logged. It must be called with mu held.
-func (m *Module) buildGroup(pins []modules.Pin) []toolgroups.Group {
+func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description}
 	tools := make(map[string]*remoteTool, len(pins))
 	for _, p := range pins {
@@ -215,7 +215,7 @@ func (m *Module) buildGroup(pins []modules.Pin) []toolgroups.Group {
 // newTool returns the tool of a definition: the one it had before, or a new one. Stored
 // definitions are checked like those that come from a server. It must be called with mu
 // held.
-func (m *Module) newTool(p modules.Pin) (*remoteTool, error) {
+func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 	d := tool.Definition{Name: *m.config.Prefix + p.Tool, Description: p.Description, Input: p.Input, Effect: effectOf(m.config.Trusted, p.Annotations)}
 	r := &remoteTool{module: m, pin: p, digest: p.Digest()}
 	if p.Kind != "" {

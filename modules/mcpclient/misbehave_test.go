@@ -88,7 +88,7 @@ func TestModule_RejectsUnusableServer(t *testing.T) {
 			if e, ok := errors.AsType[*mcpclient.ServerError](err); err == nil || !strings.Contains(err.Error(), want) || mode == "exits at start" && (!ok || e.Stderr != "cannot open the database") {
 				t.Errorf("got %v, want it to contain %q", err, want)
 			}
-			if p, err := fx.pins.Get(t.Context(), modules.OwnerOf("bad")); err != nil || p.Seen {
+			if p, err := fx.pins.ReadPins(t.Context(), modules.OwnerOf("bad")); err != nil || p.Seen {
 				t.Errorf("the server counts as seen: %+v, %v", p, err)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -63,7 +64,7 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 		} {
 			fx.want(fx.call(c.name, c.args), c.want)
 		}
-		info, _ := fx.manager.Snapshot().Group("fs")
+		info, _ := fx.manager.CurrentSnapshot().LookupGroup("fs")
 		if info.Description != "Tools of the MCP server fs" {
 			t.Errorf("the description of the group is %q, which was not accepted", info.Description)
 		}
@@ -144,7 +145,7 @@ func TestModule_CleansEnvironment(t *testing.T) {
 	for _, name := range []string{"HOME", "TMPDIR", "PID", "GOCOVERDIR", "PWD"} {
 		delete(got, name)
 	}
-	want := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "de_DE.UTF-8", "TOKEN": "given", serverMode: "real", "GORACE": "atexit_sleep_ms=0", "DIR": dir}
+	want := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "de_DE.UTF-8", "TOKEN": "given", serverMode: "real", "GORACE": redact.Mask, "DIR": dir} // values of the configuration are redacted
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -56,7 +56,7 @@ type capturingModel struct {
 }
 
 // Generate implements model.Model.
-func (m *capturingModel) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+func (m *capturingModel) Generate(_ context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	items, _ := json.Marshal(r.Items)
 	m.mu.Lock()
 	m.sent = append(m.sent, r.System+"\n"+string(r.ToolJSON)+"\n"+strings.Join(r.Tools, " ")+"\n"+string(items))
@@ -67,8 +67,8 @@ func (m *capturingModel) Generate(_ context.Context, r model.Request) iter.Seq2[
 			read++
 		}
 	}
-	return func(yield func(model.Delta, error) bool) {
-		yield(model.Delta{Answer: &model.Answer{Finish: model.FinishEnd, Text: "done", MessagesRead: read}}, nil)
+	return func(yield func(model.AnswerDelta, error) bool) {
+		yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishEnd, Text: "done", MessagesRead: read}}, nil)
 	}
 }
 
@@ -100,26 +100,26 @@ func newOrgFixture(t *testing.T) *orgFixture {
 	if err := builtin.RegisterGroups(fx.manager, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	fx.pins, fx.loader = modules.NewPins(notifyingStore{rt.OwnerStore(), fx.store.onChange}), modules.NewLoader(rt)
+	fx.pins, fx.loader = modules.NewPinStore(notifyingStore{rt.OwnerStore(), fx.store.onChange}), modules.NewLoader(rt.GroupManager())
 	t.Cleanup(func() { _ = fx.loader.Close(context.Background()) }) // before its runtime
 	fx.load(fx.childConfig("fs", "real"))
-	all := toolgroups.All()
+	all := toolgroups.AllGroups()
 	if _, err := rt.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("me")}, org.RoleSpec{Name: "guide", Use: &all, Grant: &all}); err != nil {
 		t.Fatal(err)
 	}
 	return &orgFixture{fx, rt, m}
 }
 
-// notifyingStore is a modules.Store that calls onChange after each change.
+// notifyingStore is a modules.OwnerStore that calls onChange after each change.
 type notifyingStore struct {
 	*runtime.OwnerStore
 	onChange func()
 }
 
-// Set implements modules.Store.
-func (n notifyingStore) Set(ctx context.Context, owner toolgroups.Owner, value []byte) error {
+// WriteValue implements modules.OwnerStore.
+func (n notifyingStore) WriteValue(ctx context.Context, owner toolgroups.GroupOwner, value []byte) error {
 	defer n.onChange()
-	return n.OwnerStore.Set(ctx, owner, value)
+	return n.OwnerStore.WriteValue(ctx, owner, value)
 }
 
 // runTask runs a task with an agent of a role, or root for "", and returns the text of all
@@ -185,7 +185,7 @@ func (o *orgFixture) wantClean(list []string) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.All()).ListableTools() {
+	for _, d := range o.rt.Org().RoleView(role.ID, toolgroups.AllGroups()).ListableTools() {
 		text += d.Name + d.Description + string(d.Input)
 	}
 	for _, description := range list {
@@ -201,5 +201,5 @@ func (o *orgFixture) wantClean(list []string) {
 	}
 }
 
-var _ modules.Owners = notifyingStore{}
+var _ modules.OwnerLister = notifyingStore{}
 var _ modules.Module = (*mcpclient.Module)(nil)

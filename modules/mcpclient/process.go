@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
@@ -29,6 +30,7 @@ type process struct {
 	group     *procgroup.Group // set when the program was started
 	home      string
 	stderr    *textutil.TailBuffer
+	secrets   *redact.Redactor
 	transport *stdioTransport
 	stdin     *os.File
 	stdout    *os.File
@@ -36,22 +38,23 @@ type process struct {
 	state     string
 }
 
-// start starts the program of a server. The caller closes p.transport.
-func start(c Command) (*process, error) {
+// start starts the program of a server. The caller closes p.transport. What the program
+// sends is redacted.
+func start(c Command, secrets *redact.Redactor) (*process, error) {
 	home, err := os.MkdirTemp("", "rolecall-mcp-")
 	if err != nil {
 		return nil, fmt.Errorf("create a home directory for %s: %w", c.Path, err)
 	}
-	p := &process{home: home, stderr: &textutil.TailBuffer{Size: maxStderr}, exited: make(chan struct{})}
+	p := &process{home: home, secrets: secrets, stderr: &textutil.TailBuffer{Size: maxStderr}, exited: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Dir, p.cmd.Env = c.Dir, environment(c.Env, home)
 	p.cmd.WaitDelay = stopTimeout // for its children that keep stderr open
 	p.cmd.Stderr = p.stderr
-	p.cmd.SysProcAttr = ownGroup()
+	p.cmd.SysProcAttr = procgroup.Attributes()
 	if err := p.launch(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, withoutPath(err)), os.RemoveAll(home))
 	}
-	p.transport = newStdioTransport(p.stdout, p.stdin, p.stop)
+	p.transport = newStdioTransport(p.stdout, p.stdin, secrets, p.stop)
 	return p, nil
 }
 
@@ -117,8 +120,15 @@ func (p *process) wait() {
 }
 
 // lastStderr returns the end of what the program wrote to stderr, without
-// characters that a terminal obeys.
-func (p *process) lastStderr() string { return strings.TrimSpace(removeInvisible(p.stderr.String())) }
+// characters that a terminal obeys and without secrets.
+func (p *process) lastStderr() string {
+	text := p.stderr.String()
+	redacted := p.secrets.RedactText
+	if len(text) == maxStderr {
+		redacted = p.secrets.RedactTail
+	}
+	return strings.TrimSpace(redacted(removeInvisible(text)))
+}
 
 // stop ends the program: it closes stdin, then sends SIGTERM, then SIGKILL. It removes the
 // home directory.

@@ -73,7 +73,7 @@ func TestParentProcess(t *testing.T) {
 	<-t.Context().Done() // the process is killed before
 }
 
-// Unload ends the program.
+// UnloadModule ends the program.
 func TestProcess_EndsOnUnload(t *testing.T) {
 	fx := newFixture(t)
 	fx.load(fx.childConfig("fs", "ignores EOF"))

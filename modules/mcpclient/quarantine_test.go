@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/tool"
@@ -25,8 +26,8 @@ import (
 
 // allTools lists the tools of a role with all groups.
 func (fx *fixture) allTools() []string {
-	s := fx.manager.Snapshot()
-	names := s.Compile(toolgroups.BoundSet{Set: toolgroups.All()}).ToolNames()
+	s := fx.manager.CurrentSnapshot()
+	names := s.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}).ToolNames()
 	slices.Sort(names)
 	return names
 }
@@ -163,13 +164,13 @@ func TestModule_UsesPinsAfterRestart(t *testing.T) {
 func TestPins_DamagedRecordAcceptsNothing(t *testing.T) {
 	fx := newFixture(t)
 	owner := modules.OwnerOf("a")
-	pin := func(tool, description string) modules.Pin {
-		return modules.Pin{Tool: tool, Description: description, Input: anyObject}
+	pin := func(tool, description string) modules.ToolPin {
+		return modules.ToolPin{Tool: tool, Description: description, Input: anyObject}
 	}
-	if _, err := fx.pins.UpdateTools(t.Context(), owner, "a__", []modules.Pin{pin("x", "x"), pin("y", "y")}); err != nil {
+	if _, err := fx.pins.UpdateTools(t.Context(), owner, "a__", []modules.ToolPin{pin("x", "x"), pin("y", "y")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fx.pins.UpdateTools(t.Context(), owner, "a__", []modules.Pin{pin("x", "x"), pin("y", "evil"), pin("z", "evil")}); err != nil {
+	if _, err := fx.pins.UpdateTools(t.Context(), owner, "a__", []modules.ToolPin{pin("x", "x"), pin("y", "evil"), pin("z", "evil")}); err != nil {
 		t.Fatal(err)
 	}
 	good := fx.store.records[owner]
@@ -178,7 +179,7 @@ func TestPins_DamagedRecordAcceptsNothing(t *testing.T) {
 			bad := bytes.Clone(good)
 			bad[at] = b
 			fx.store.records[owner] = bad
-			p, err := fx.pins.Get(t.Context(), owner)
+			p, err := fx.pins.ReadPins(t.Context(), owner)
 			if err != nil || !p.Seen {
 				t.Fatalf("byte %d as %q: not seen: %+v, %v", at, b, p, err)
 			}
@@ -189,7 +190,7 @@ func TestPins_DamagedRecordAcceptsNothing(t *testing.T) {
 			}
 		}
 		fx.store.records[owner] = good[:at]
-		p, err := fx.pins.UpdateTools(t.Context(), owner, "a__", []modules.Pin{pin("x", "x")})
+		p, err := fx.pins.UpdateTools(t.Context(), owner, "a__", []modules.ToolPin{pin("x", "x")})
 		if err != nil || len(p.Active) > 0 || len(p.Pending) != 1 {
 			t.Fatalf("truncated at %d: %+v, %v", at, p, err)
 		}
@@ -200,7 +201,7 @@ func TestPins_DamagedRecordAcceptsNothing(t *testing.T) {
 // are left out; the others are offered.
 func TestModule_LeavesOutInvalidTools(t *testing.T) {
 	fx := newFixture(t)
-	if _, err := fx.manager.RegisterGroup(toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: []tool.Tool{stubTool{tool.Definition{Name: "read_file", Input: anyObject}}}}); err != nil {
+	if _, err := grouptest.RegisterGroup(fx.manager, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: []tool.Tool{stubTool{tool.Definition{Name: "read_file", Input: anyObject}}}}); err != nil {
 		t.Fatal(err)
 	}
 	none := ""
@@ -264,11 +265,11 @@ func FuzzPinOf(f *testing.F) {
 			t.Errorf("PinOf of the result: got %+v, %v", again, err)
 		}
 		m := toolgroups.NewManager()
-		if _, err := m.RegisterGroup("o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubTool{tool.Definition{Name: prefix + name, Description: pin.Description, Input: pin.Input}}}}); err != nil {
+		if _, err := grouptest.RegisterGroup(m, "o", toolgroups.Group{ID: "g", Tools: []tool.Tool{stubTool{tool.Definition{Name: prefix + name, Description: pin.Description, Input: pin.Input}}}}); err != nil {
 			t.Errorf("%+v cannot be registered: %v", pin, err)
 		}
 		text, err := json.Marshal(pin)
-		var back modules.Pin
+		var back modules.ToolPin
 		if err != nil || json.Unmarshal(text, &back) != nil || back.Digest() != pin.Digest() {
 			t.Errorf("%s is decoded as %+v, %v", text, back, err)
 		}
@@ -276,7 +277,7 @@ func FuzzPinOf(f *testing.F) {
 }
 
 // wantShowable checks that a definition has no invisible characters and respects the limits.
-func wantShowable(t *testing.T, p modules.Pin) {
+func wantShowable(t *testing.T, p modules.ToolPin) {
 	t.Helper()
 	for _, r := range p.Description {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) || r == utf8.RuneError && !strings.Contains(p.Description, "\uFFFD") ||

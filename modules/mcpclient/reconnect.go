@@ -22,8 +22,8 @@ const minRelistInterval = 250 * time.Millisecond
 type reconnector struct {
 	config     Config
 	log        *slog.Logger
-	onTools    func(context.Context, []modules.Pin) error // called with the definitions that the server offers
-	ctx        context.Context                            // ends in close
+	onTools    func(context.Context, []modules.ToolPin) error // called with the definitions that the server offers
+	ctx        context.Context                                // ends in close
 	cancel     context.CancelFunc
 	background sync.WaitGroup
 
@@ -37,7 +37,7 @@ type reconnector struct {
 	lastErr  error     // of the last attempt
 }
 
-func newReconnector(c Config, log *slog.Logger, onTools func(context.Context, []modules.Pin) error) *reconnector {
+func newReconnector(c Config, log *slog.Logger, onTools func(context.Context, []modules.ToolPin) error) *reconnector {
 	r := &reconnector{config: c, log: log, onTools: onTools, sem: make(chan struct{}, 1), delays: backoff.Backoff{Jitter: true}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.sem <- struct{}{}

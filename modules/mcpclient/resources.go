@@ -23,7 +23,7 @@ type resourceTool struct {
 	call                     func(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error)
 }
 
-// kindResource is the Kind of a Pin of a resourceTool. It is part of the stored digest.
+// kindResource is the Kind of a ToolPin of a resourceTool. It is part of the stored digest.
 const kindResource = "mcp"
 
 // resourceTools returns all resource tools.
@@ -53,11 +53,11 @@ func findResourceTool(name string) (resourceTool, bool) {
 
 // withResourceTools appends the resource tools that the server supports. It leaves out
 // those with the name of a tool of the server.
-func withResourceTools(pins []modules.Pin, prefix string, has *sdk.ServerCapabilities) []modules.Pin {
+func withResourceTools(pins []modules.ToolPin, prefix string, has *sdk.ServerCapabilities) []modules.ToolPin {
 	for _, e := range resourceTools() {
-		taken := slices.ContainsFunc(pins, func(p modules.Pin) bool { return p.Tool == e.name })
+		taken := slices.ContainsFunc(pins, func(p modules.ToolPin) bool { return p.Tool == e.name })
 		if e.offered(has) && !taken && tool.CheckName(prefix+e.name) == nil {
-			pins = append(pins, modules.Pin{Tool: e.name, Kind: kindResource, Description: e.description})
+			pins = append(pins, modules.ToolPin{Tool: e.name, Kind: kindResource, Description: e.description})
 		}
 	}
 	return pins

@@ -124,6 +124,10 @@ func slow(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, err
 
 // rawServer is a server on stdio without the library. Its mode is how it misbehaves.
 func rawServer(mode string) {
+	if mode == "echoes at start" {
+		fmt.Fprintln(os.Stderr, echoed(os.Getenv(secretName)))
+		os.Exit(7)
+	}
 	if mode == "exits at start" {
 		fmt.Fprintln(os.Stderr, "cannot open the database")
 		os.Exit(7)
@@ -172,6 +176,8 @@ func rawServer(mode string) {
 // rawList answers tools/list.
 func rawList(mode string, answer func(string)) {
 	switch mode {
+	case "echoes a definition":
+		answer(`{"tools":[{"name":"act","description":` + echoedJSON() + `,"inputSchema":{"type":"object","description":` + echoedJSON() + `}}]}`)
 	case "never lists":
 	case "lists without end":
 		answer(fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, time.Now().UnixNano()))
@@ -195,6 +201,15 @@ func rawList(mode string, answer func(string)) {
 func rawCall(mode string, id json.RawMessage, send, answer func(string)) {
 	const good = `{"content":[{"type":"text","text":"acted"}]}`
 	switch mode {
+	case "echoes a result":
+		answer(`{"content":[{"type":"text","text":` + echoedJSON() + `}]}`)
+	case "echoes an error":
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":%s}}`, id, echoedJSON()))
+	case "echoes a line":
+		send("debug: environment is " + echoed(os.Getenv(secretName)))
+	case "echoes to stderr":
+		fmt.Fprintln(os.Stderr, strings.Repeat("x", 70<<10)+echoed(os.Getenv(secretName)))
+		os.Exit(9)
 	case "answers twice":
 		answer(good)
 		answer(good)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
+
+	"github.com/rolecall/rolecall/internal/redact"
 )
 
 // The limits of a connection.
@@ -30,7 +32,8 @@ type stdioTransport struct {
 	in      *bufio.Reader
 	out     *os.File
 	limiter *rate.Limiter // of requests and notifications
-	stop    func() error  // ends the program; called once
+	secrets *redact.Redactor
+	stop    func() error // ends the program; called once
 
 	writeSem chan struct{} // holds a token while no goroutine writes
 
@@ -46,8 +49,8 @@ type stdioTransport struct {
 // connection.
 func newLimiter(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }
 
-func newStdioTransport(in io.Reader, out *os.File, end func() error) *stdioTransport {
-	p := &stdioTransport{in: bufio.NewReaderSize(in, 8<<10), out: out, stop: end, limiter: newLimiter(maxRequests), writeSem: make(chan struct{}, 1)}
+func newStdioTransport(in io.Reader, out *os.File, secrets *redact.Redactor, end func() error) *stdioTransport {
+	p := &stdioTransport{secrets: secrets, in: bufio.NewReaderSize(in, 8<<10), out: out, stop: end, limiter: newLimiter(maxRequests), writeSem: make(chan struct{}, 1)}
 	p.writeSem <- struct{}{}
 	return p
 }
@@ -61,9 +64,10 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if err != nil {
 		return nil, p.setFault(err)
 	}
+	line = p.secrets.RedactJSON(line)
 	msg, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		return nil, p.setFault(fmt.Errorf("a line that is not a message: %q", oneLine(string(line[:min(len(line), 400)]), 200)))
+		return nil, p.setFault(fmt.Errorf("a line that is not a message: %q", quote(line)))
 	}
 	if _, ok := msg.(*jsonrpc.Request); ok {
 		if err := p.limiter.Wait(ctx); err != nil {
@@ -71,6 +75,12 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 	}
 	return msg, nil
+}
+
+// quote returns the beginning of a line that is not a message.
+func quote(line []byte) string {
+	text := removeInvisible(string(line))
+	return oneLine(text[:min(len(text), 400)], 200)
 }
 
 // readLine reads the next line that is not empty. The error is io.EOF at the end of the

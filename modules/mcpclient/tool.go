@@ -16,7 +16,7 @@ import (
 // remoteTool is one tool of a server with one definition.
 type remoteTool struct {
 	module     *Module
-	pin        modules.Pin
+	pin        modules.ToolPin
 	digest     string
 	definition tool.Definition
 	resource   *resourceTool // nil for a tool of the server

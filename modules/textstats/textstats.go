@@ -39,7 +39,7 @@ type Module struct {
 // invalid_config.
 func New(c modules.Config) (modules.Module, error) {
 	m := &Module{name: c.Name, settings: Settings{Lines: 3}}
-	if err := c.Decode(&m.settings); err != nil {
+	if err := c.DecodeSettings(&m.settings); err != nil {
 		return nil, err
 	}
 	if m.settings.Lines < 1 {

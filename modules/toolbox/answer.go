@@ -40,7 +40,7 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 	case len(data) > most:
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's response has more than %d bytes; request less data", most)
 	}
-	return bodyResult(answer.Header.Get("Content-Type"), data), nil
+	return r.bodyResult(answer.Header.Get("Content-Type"), data), nil
 }
 
 // statusError returns the error of a response whose status is not 2xx. It contains
@@ -49,19 +49,22 @@ func (r *request) statusError(status int, data []byte) error {
 	if r.tool.hasSecrets() {
 		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its body is withheld because it may contain a secure or claim value", status).With("status", status)
 	}
+	data = r.secrets.RedactJSON(data)
 	body := strings.ToValidUTF8(string(data[:min(len(data), maxErrorBody)]), "\uFFFD")
 	return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d: %s", status, body).With("status", status)
 }
 
-// bodyResult returns a body as a result: as JSON, else as text, else as base64.
-func bodyResult(kind string, data []byte) tool.Result {
+// bodyResult returns a body, without the secrets of the source, as a result: as JSON, else
+// as text, else as base64.
+func (r *request) bodyResult(kind string, data []byte) tool.Result {
+	data = r.secrets.RedactJSON(data)
 	if json.Valid(data) {
 		return jsonResult(data)
 	}
 	if utf8.Valid(data) {
 		return tool.Result{Text: string(data)}
 	}
-	doc, _ := json.Marshal(map[string]string{"contentType": kind, "base64": base64.StdEncoding.EncodeToString(data)}) // strings always marshal
+	doc, _ := json.Marshal(map[string]string{"contentType": r.secrets.RedactText(kind), "base64": base64.StdEncoding.EncodeToString(data)}) // strings always marshal
 	return tool.Result{Structured: doc}
 }
 

@@ -12,7 +12,7 @@ import (
 func (t *declared) checkRectangular(args []any) error {
 	for i, arg := range args {
 		if _, ok := dimensions(reflect.ValueOf(arg)); !ok {
-			name := t.config.Parameters.Ordinary()[i]
+			name := t.config.Parameters.OrdinaryNames()[i]
 			return errcode.New(errcode.InvalidArguments, "parameter %q contains lists of different lengths; an array needs lists of one length", name).With("parameter", name)
 		}
 	}

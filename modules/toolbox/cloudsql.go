@@ -6,8 +6,8 @@ import (
 	"net"
 	"sync"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // connector dials instances of Cloud SQL. It has to be closed.
@@ -38,7 +38,7 @@ func (p *pool) useCloudSQL(c Config, at *database.Config) error {
 // lazyConnector creates its connector with the first connection, because creating it
 // searches for the credentials of this machine.
 type lazyConnector struct {
-	source config.Source
+	source toolboxfile.Source
 
 	mu     sync.Mutex // guards what follows
 	inner  connector

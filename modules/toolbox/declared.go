@@ -7,17 +7,17 @@ import (
 	"errors"
 	"time"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/strictjson"
-	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/tool"
 )
 
 // declared is a tool declared in the configuration. It is immutable.
 type declared struct {
 	module     *Module
-	config     config.DeclaredTool
+	config     toolboxfile.DeclaredTool
 	definition tool.Definition
 	action     action
 }
@@ -36,19 +36,19 @@ type toolKind struct {
 
 // toolKinds returns the types of tools by name.
 func toolKinds() map[string]toolKind {
-	lite := []string{config.SourceSQLite}
-	postgres := []string{config.SourcePostgres, config.SourceCloudSQLPostgres}
-	mysql := []string{config.SourceMySQL}
+	lite := []string{toolboxfile.SourceSQLite}
+	postgres := []string{toolboxfile.SourcePostgres, toolboxfile.SourceCloudSQLPostgres}
+	mysql := []string{toolboxfile.SourceMySQL}
 	return map[string]toolKind{
-		config.ToolSQLiteSQL: {lite, false, newStatement}, config.ToolSQLiteExecute: {lite, false, newExecute}, config.ToolSQLiteListTables: {lite, true, newListing},
-		config.ToolPostgresSQL: {postgres, false, newStatement}, config.ToolPostgresExecute: {postgres, false, newExecute}, config.ToolPostgresListTables: {postgres, true, newListing},
-		config.ToolMySQLSQL: {mysql, false, newStatement}, config.ToolMySQLExecute: {mysql, false, newExecute}, config.ToolMySQLListTables: {mysql, true, newListing},
-		config.ToolHTTP: {[]string{config.SourceHTTP}, false, newRequest},
+		toolboxfile.ToolSQLiteSQL: {lite, false, newStatement}, toolboxfile.ToolSQLiteExecute: {lite, false, newExecute}, toolboxfile.ToolSQLiteListTables: {lite, true, newListing},
+		toolboxfile.ToolPostgresSQL: {postgres, false, newStatement}, toolboxfile.ToolPostgresExecute: {postgres, false, newExecute}, toolboxfile.ToolPostgresListTables: {postgres, true, newListing},
+		toolboxfile.ToolMySQLSQL: {mysql, false, newStatement}, toolboxfile.ToolMySQLExecute: {mysql, false, newExecute}, toolboxfile.ToolMySQLListTables: {mysql, true, newListing},
+		toolboxfile.ToolHTTP: {[]string{toolboxfile.SourceHTTP}, false, newRequest},
 	}
 }
 
 // declare returns the tool of a configuration. Errors: InvalidConfig.
-func (m *Module) declare(c config.DeclaredTool) (*declared, error) {
+func (m *Module) declare(c toolboxfile.DeclaredTool) (*declared, error) {
 	k, ok := findKind(c.Type, m.config.Source.Type)
 	switch {
 	case !ok:
@@ -83,7 +83,7 @@ func findKind(name, source string) (toolKind, bool) {
 }
 
 // effect returns the effect class: the configured one, else the one of the hints.
-func (m *Module) effect(c config.DeclaredTool, k toolKind) tool.Effect {
+func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 	isSet := func(hint *bool) bool { return hint != nil && *hint }
 	var e tool.Effect
 	switch {
@@ -101,8 +101,8 @@ func (m *Module) effect(c config.DeclaredTool, k toolKind) tool.Effect {
 }
 
 // auth returns the tokens that a caller needs, nil if it needs none.
-func (m *Module) auth(c config.DeclaredTool) *tool.Auth {
-	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.Services(), SecureArgs: c.Parameters.Secure()}
+func (m *Module) auth(c toolboxfile.DeclaredTool) *tool.Auth {
+	a := tool.Auth{AnyOf: c.AuthRequired, Scopes: c.ScopesRequired, Parameters: c.Parameters.ClaimServices(), SecureArgs: c.Parameters.HasSecure()}
 	if len(a.Scopes) > 0 {
 		a.ScopesOf = m.config.ScopesOf
 	}
@@ -129,7 +129,7 @@ func (t *declared) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 
 // call parses the arguments of a call and runs it.
 func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	values, err := t.config.Parameters.Parse(c.Args, claimsOf(c), c.Secure)
+	values, err := t.config.Parameters.ParseArguments(c.Args, claimsOf(c), c.Secure)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -177,7 +177,7 @@ func (t *declared) timeout() time.Duration {
 // jsonResult returns JSON as a result. Ambiguous JSON, such as a row with two columns
 // of one name, is returned as text.
 func jsonResult(doc json.RawMessage) tool.Result {
-	if strictjson.Check(doc, nil) != nil {
+	if strictjson.CheckKeys(doc, nil) != nil {
 		return tool.Result{Text: string(doc)}
 	}
 	return tool.Result{Structured: doc}

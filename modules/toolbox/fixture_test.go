@@ -10,19 +10,21 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/oidc"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
 
 // fixture is a gate with the tools of a configuration, and an agent that may use all
 // of them.
@@ -36,7 +38,7 @@ type fixture struct {
 	log    logBuffer
 	loaded map[string]*toolbox.Module
 
-	authn  gate.Authn
+	authn  gate.TokenVerifier
 	change func(*toolbox.Config) // changes the config of each source; may be nil
 }
 
@@ -47,9 +49,9 @@ func newFixture(t *testing.T, c *config.Config) *fixture {
 	t.Helper()
 	w := &fixture{t: t, groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), view: new(toolgroups.ViewRef), loaded: map[string]*toolbox.Module{}}
 	w.loader = modules.NewLoader(w.groups)
-	w.groups.Watch(func([]toolgroups.GroupID) {
-		s := w.groups.Snapshot()
-		w.view.PublishView(s.Compile(s.BindSet(toolgroups.All())))
+	w.groups.WatchGroups(func([]toolgroups.GroupID) {
+		s := w.groups.CurrentSnapshot()
+		w.view.PublishView(s.Compile(s.BindSet(toolgroups.AllGroups())))
 	})
 	w.authn = newAuthServices(t, c)
 	var err error
@@ -61,29 +63,29 @@ func newFixture(t *testing.T, c *config.Config) *fixture {
 		if err := w.loader.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if n := w.pools.Open(); n != 0 {
+		if n := w.pools.CountOpen(); n != 0 {
 			t.Errorf("%d pools were not closed", n)
 		}
 	})
 	return w
 }
 
-// Resolve implements gate.Directory.
-func (f *fixture) Resolve(p identity.Principal) (*toolgroups.ViewRef, string) {
+// ResolveView implements gate.ViewResolver.
+func (f *fixture) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
 	if p != ann {
 		return new(toolgroups.ViewRef), ""
 	}
 	return f.view, ""
 }
 
-// VerifyToken implements gate.Authn.
-func (f *fixture) VerifyToken(ctx context.Context, service, token string) (gate.Verified, error) {
+// VerifyToken implements gate.TokenVerifier.
+func (f *fixture) VerifyToken(ctx context.Context, service, token string) (gate.VerifiedToken, error) {
 	return f.authn.VerifyToken(ctx, service, token)
 }
 
 // module returns the module of a source.
-func (f *fixture) module(c *config.Config, s config.Source) (*toolbox.Module, error) {
-	of := toolbox.Config{Source: s, Pools: &f.pools, Host: modules.Host{Log: slog.New(slog.NewTextHandler(&f.log, nil))}}
+func (f *fixture) module(c *config.Config, s toolboxfile.Source) (*toolbox.Module, error) {
+	of := toolbox.Config{Source: s, Pools: &f.pools, Host: modules.ModuleHost{Log: slog.New(slog.NewTextHandler(&f.log, nil))}}
 	for _, t := range c.Tools {
 		if t.Source == s.Name {
 			of.Tools = append(of.Tools, t)
@@ -140,14 +142,14 @@ func parse(t *testing.T, text string) *config.Config {
 }
 
 func read(text string) (*config.Config, error) {
-	return config.Read([]config.File{{Path: "/dir/tools.yaml", Data: []byte(text)}}, func(string) (string, bool) { return "", false })
+	return config.ReadFiles([]yamldoc.File{{Path: "/dir/tools.yaml", Data: []byte(text)}}, func(string) (string, bool) { return "", false })
 }
 
 // call sends a call through the gate.
 func (f *fixture) call(ctx context.Context, name, args string) *gate.Admission {
 	f.t.Helper()
-	r := gate.Request{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
-	list, err := f.gate.Call(ctx, ann, []gate.Request{r}, nopRecorder{})
+	r := gate.CallRequest{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
+	list, err := f.gate.Call(ctx, ann, []gate.CallRequest{r}, nopRecorder{})
 	if err != nil || len(list) != 1 {
 		f.t.Errorf("%s %s: got %d outcomes, %v", name, args, len(list), err)
 		return &gate.Admission{}
@@ -184,8 +186,11 @@ func wantCode(t *testing.T, a *gate.Admission, code errcode.Code) string {
 	return body.Message
 }
 
-// nopRecorder is a gate.Recorder that stores nothing.
+// nopRecorder is a gate.CallRecorder that stores nothing.
 type nopRecorder struct{}
+
+// CallPending implements gate.CallRecorder.
+func (nopRecorder) CallPending(context.Context, []gate.CallRequest) error { return nil }
 
 func (nopRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
 	for _, a := range calls {
@@ -217,7 +222,7 @@ func (l *logBuffer) String() string {
 	return l.buf.String()
 }
 
-// authServices is a gate.Authn that uses the configured auth services.
+// authServices is a gate.TokenVerifier that uses the configured auth services.
 type authServices map[string]*oidc.Service
 
 func newAuthServices(t *testing.T, c *config.Config) authServices {
@@ -236,12 +241,12 @@ func newAuthServices(t *testing.T, c *config.Config) authServices {
 	return all
 }
 
-// VerifyToken implements gate.Authn.
-func (s authServices) VerifyToken(ctx context.Context, name, token string) (gate.Verified, error) {
+// VerifyToken implements gate.TokenVerifier.
+func (s authServices) VerifyToken(ctx context.Context, name, token string) (gate.VerifiedToken, error) {
 	service, ok := s[name]
 	if !ok {
-		return gate.Verified{}, errcode.New(errcode.Unauthenticated, "unknown auth service %s", name)
+		return gate.VerifiedToken{}, errcode.New(errcode.Unauthenticated, "unknown auth service %s", name)
 	}
 	claims, err := service.Verify(ctx, token)
-	return gate.Verified{Claims: json.RawMessage(claims), Scopes: claims.Scopes()}, err
+	return gate.VerifiedToken{Claims: json.RawMessage(claims), Scopes: claims.Scopes()}, err
 }

@@ -96,11 +96,11 @@ func (p attackedPlace) args(value string) string {
 	return string(doc)
 }
 
-// claimsAuthn is a gate.Authn that uses the token itself as its claims.
+// claimsAuthn is a gate.TokenVerifier that uses the token itself as its claims.
 type claimsAuthn struct{}
 
-func (claimsAuthn) VerifyToken(_ context.Context, _, token string) (gate.Verified, error) {
-	return gate.Verified{Claims: json.RawMessage(token)}, nil
+func (claimsAuthn) VerifyToken(_ context.Context, _, token string) (gate.VerifiedToken, error) {
+	return gate.VerifiedToken{Claims: json.RawMessage(token)}, nil
 }
 
 // call calls the tool of a place with a value.

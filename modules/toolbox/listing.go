@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
-	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -95,11 +95,11 @@ type (
 )
 
 func (l *listing) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
-	format := stringValue(v, config.ParameterOutputFormat)
+	format := stringValue(v, toolboxfile.ParameterOutputFormat)
 	if format != "" && format != "simple" && format != "detailed" {
-		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q must be simple or detailed, not %q", config.ParameterOutputFormat, format).With("parameter", config.ParameterOutputFormat)
+		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q must be simple or detailed, not %q", toolboxfile.ParameterOutputFormat, format).With("parameter", toolboxfile.ParameterOutputFormat)
 	}
-	columns, err := l.columns(ctx, p, trimNames(stringValue(v, config.ParameterTableNames)))
+	columns, err := l.columns(ctx, p, trimNames(stringValue(v, toolboxfile.ParameterTableNames)))
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -152,7 +152,7 @@ func tables(columns []column, simple bool) []tableRow {
 
 // stringValue returns the value of a string parameter, "" if it is missing.
 func stringValue(v parameter.Values, name string) string {
-	value, _ := v.Value(name)
+	value, _ := v.LookupValue(name)
 	text, _ := value.(string)
 	return text
 }

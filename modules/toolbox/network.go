@@ -12,8 +12,10 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -82,7 +84,7 @@ type base struct {
 }
 
 // newBase checks a source of type http and returns its base. Errors: InvalidConfig.
-func newBase(s config.Source) (*base, error) {
+func newBase(s toolboxfile.Source) (*base, error) {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, errcode.New(errcode.InvalidConfig, "source %q: baseUrl must be an address, as https://host/path, without a password", s.Name)
@@ -97,8 +99,21 @@ func newBase(s config.Source) (*base, error) {
 	return b, nil
 }
 
+// redactor returns the Redactor of the secrets in the query of the source and in headers.
+func (b *base) redactor(headers http.Header) *redact.Redactor {
+	var secrets []string
+	for _, values := range b.query {
+		secrets = append(secrets, redact.Values(values...)...)
+	}
+	one := map[string]string{}
+	for name := range headers {
+		one[name] = headers.Get(name)
+	}
+	return redact.New(append(secrets, redact.Headers(one)...)...)
+}
+
 // addHeaders adds configured headers, after checking them.
-func addHeaders(to http.Header, from map[string]config.Secret) error {
+func addHeaders(to http.Header, from map[string]yamldoc.Secret) error {
 	for name, value := range from {
 		if err := checkHeader(name); err != nil {
 			return err

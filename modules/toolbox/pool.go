@@ -24,7 +24,7 @@ type pool struct {
 	log                 *slog.Logger
 
 	refs   int  // guarded by Pools.mu
-	pinged bool // Ping has taken it; guarded by Pools.mu
+	pinged bool // PingServers has taken it; guarded by Pools.mu
 
 	db          *database.DB // nil for a service
 	client      *http.Client // nil for a database

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // Pools holds the connections of all sources. Sources with the same Fingerprint share
@@ -19,8 +19,8 @@ type Pools struct {
 	open map[string]*pool // by fingerprint
 }
 
-// Open returns the number of pools in use.
-func (p *Pools) Open() int {
+// CountOpen returns the number of pools in use.
+func (p *Pools) CountOpen() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open)
@@ -74,10 +74,10 @@ func (p *Pools) release(one *pool) error {
 	return one.close()
 }
 
-// Ping connects to the databases on servers that it has not pinged before, so that the
+// PingServers connects to the databases on servers that it has not pinged before, so that the
 // log names the unreachable ones before a call. It returns when all have answered or
 // ctx ends.
-func (p *Pools) Ping(ctx context.Context) {
+func (p *Pools) PingServers(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, one := range p.unpinged() {
 		all.Go(func() {
@@ -88,7 +88,7 @@ func (p *Pools) Ping(ctx context.Context) {
 	all.Wait()
 }
 
-// unpinged acquires the pools that Ping has not taken yet.
+// unpinged acquires the pools that PingServers has not taken yet.
 func (p *Pools) unpinged() (list []*pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *Pools) unpinged() (list []*pool) {
 
 // newPool returns a pool that has not connected yet.
 func newPool(c Config, log *slog.Logger) (*pool, error) {
-	one := &pool{source: c.Source.Name, log: log, remote: c.Source.Type != config.SourceSQLite && c.Source.Type != config.SourceHTTP}
-	if c.Source.Type == config.SourceHTTP {
+	one := &pool{source: c.Source.Name, log: log, remote: c.Source.Type != toolboxfile.SourceSQLite && c.Source.Type != toolboxfile.SourceHTTP}
+	if c.Source.Type == toolboxfile.SourceHTTP {
 		one.client = newClient(c)
 		return one, nil
 	}
@@ -113,7 +113,7 @@ func newPool(c Config, log *slog.Logger) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Source.Type == config.SourceCloudSQLPostgres {
+	if c.Source.Type == toolboxfile.SourceCloudSQLPostgres {
 		if err := one.useCloudSQL(c, &at); err != nil {
 			return nil, err
 		}
@@ -125,10 +125,10 @@ func newPool(c Config, log *slog.Logger) (*pool, error) {
 // check returns an error if the source cannot work as configured. It does not connect.
 func (c Config) check() error {
 	switch c.Source.Type {
-	case config.SourceHTTP:
+	case toolboxfile.SourceHTTP:
 		_, err := newBase(c.Source)
 		return err
-	case config.SourceCloudSQLPostgres:
+	case toolboxfile.SourceCloudSQLPostgres:
 		if c.CloudSQL == nil && !hasConnector {
 			return errcode.New(errcode.InvalidConfig, "source %q: this build has no connector for cloud-sql-postgres; build rolecall with: go build -tags cloudsql", c.Source.Name)
 		}
@@ -146,8 +146,8 @@ func (c Config) check() error {
 
 // databaseTypes maps types of sources to types of databases.
 var databaseTypes = map[string]database.Type{
-	config.SourceSQLite: database.SQLite, config.SourceMySQL: database.MySQL,
-	config.SourcePostgres: database.Postgres, config.SourceCloudSQLPostgres: database.Postgres,
+	toolboxfile.SourceSQLite: database.SQLite, toolboxfile.SourceMySQL: database.MySQL,
+	toolboxfile.SourcePostgres: database.Postgres, toolboxfile.SourceCloudSQLPostgres: database.Postgres,
 }
 
 // database returns the configuration of the database of a source.

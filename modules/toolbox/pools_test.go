@@ -11,10 +11,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // waitFor polls until done returns true.
@@ -46,7 +46,7 @@ const countingTools = `%s
 func connections(w *fixture) int64 { return gjson.Get(w.rows("count", `{}`), "0.n").Int() }
 
 func TestPools_ReloadsLeaveNoConnections(t *testing.T) {
-	d := dbtest.Postgres(t)
+	d := dbtest.NewPostgres(t)
 	source := func(n int) string { // changes with every tenth reload
 		return fmt.Sprintf(`{"kind": "source", "name": "db", "type": "postgres", "maxRows": %d, %s}`, 100+n/10, server(d))
 	}
@@ -55,21 +55,21 @@ func TestPools_ReloadsLeaveNoConnections(t *testing.T) {
 	w.load(c)
 	for n := range 100 {
 		w.load(parse(t, fmt.Sprintf(countingTools, source(n), fmt.Sprint(n))))
-		if w.pools.Open() != 1 {
-			t.Fatalf("after %d reloads %d pools are open", n, w.pools.Open())
+		if w.pools.CountOpen() != 1 {
+			t.Fatalf("after %d reloads %d pools are open", n, w.pools.CountOpen())
 		}
 		if now := connections(w); now > 3 {
 			t.Fatalf("after %d reloads there are %d connections", n, now)
 		}
 	}
 	waitFor(t, "one connection", func() bool { return connections(w) == 1 })
-	if err := w.loader.UnloadModule(t.Context(), "db"); err != nil || w.pools.Open() != 0 {
-		t.Errorf("%d pools are open, %v", w.pools.Open(), err)
+	if err := w.loader.UnloadModule(t.Context(), "db"); err != nil || w.pools.CountOpen() != 0 {
+		t.Errorf("%d pools are open, %v", w.pools.CountOpen(), err)
 	}
 }
 
 func TestPools_RunningCallsFinishBeforeClose(t *testing.T) {
-	d := dbtest.Postgres(t)
+	d := dbtest.NewPostgres(t)
 	source := `{"kind": "source", "name": "db", "type": "postgres", "maxRows": %d, ` + server(d) + `}`
 	c := parse(t, fmt.Sprintf(countingTools, fmt.Sprintf(source, 5), "first"))
 	w := newFixture(t, c)
@@ -96,13 +96,13 @@ func TestPools_KeepUnchangedSource(t *testing.T) {
 	source := sqlite(t)
 	w := open(t, text, source, 1)
 	w.load(parse(t, fmt.Sprintf(text, source, 2)))
-	if got := w.rows("stays", `{}`) + w.rows("changes", `{}`); got != `[{"v":1}][{"v":2}]` || w.pools.Open() != 1 {
-		t.Errorf("got %s, %d pools", got, w.pools.Open())
+	if got := w.rows("stays", `{}`) + w.rows("changes", `{}`); got != `[{"v":1}][{"v":2}]` || w.pools.CountOpen() != 1 {
+		t.Errorf("got %s, %d pools", got, w.pools.CountOpen())
 	}
 }
 
 func TestPools_ShareConnectionsByFingerprint(t *testing.T) {
-	source := config.Source{Name: "a", Type: config.SourceSQLite, Database: t.TempDir() + "/a.db", Fingerprint: "p"}
+	source := toolboxfile.Source{Name: "a", Type: toolboxfile.SourceSQLite, Database: t.TempDir() + "/a.db", Fingerprint: "p"}
 	var pools toolbox.Pools
 	var all []*toolbox.Module
 	for _, print := range []string{"p", "p", "q", "", ""} {
@@ -117,11 +117,11 @@ func TestPools_ShareConnectionsByFingerprint(t *testing.T) {
 		all = append(all, m)
 	}
 	for i, open := range []int{4, 3, 2, 1, 0} {
-		if err := all[i].Close(); err != nil || pools.Open() != open {
-			t.Errorf("after %d: %d pools, want %d; %v", i, pools.Open(), open, err)
+		if err := all[i].Close(); err != nil || pools.CountOpen() != open {
+			t.Errorf("after %d: %d pools, want %d; %v", i, pools.CountOpen(), open, err)
 		}
-		if err := all[i].Close(); err != nil || pools.Open() != open {
-			t.Errorf("closed twice: %d pools, want %d; %v", pools.Open(), open, err)
+		if err := all[i].Close(); err != nil || pools.CountOpen() != open {
+			t.Errorf("closed twice: %d pools, want %d; %v", pools.CountOpen(), open, err)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (p *tcpProxy) shut() {
 }
 
 func TestPool_UnreachableSourceRecovers(t *testing.T) {
-	for kind, start := range map[string]func(testing.TB) dbtest.Database{"postgres": dbtest.Postgres, "mysql": dbtest.MariaDB} {
+	for kind, start := range map[string]func(testing.TB) dbtest.Database{"postgres": dbtest.NewPostgres, "mysql": dbtest.NewMariaDB} {
 		t.Run(kind, func(t *testing.T) {
 			d := start(t)
 			proxy := newTCPProxy(t, fmt.Sprintf("%s:%d", d.Host, d.Port))

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -25,6 +26,7 @@ type request struct {
 	tool    *declared
 	base    *base
 	headers http.Header
+	secrets *redact.Redactor // of the headers and the query, removed from responses
 	path    *parameter.Template
 	body    *parameter.Template // nil without a body
 }
@@ -45,6 +47,7 @@ func newRequest(t *declared) (action, error) {
 	if err := addHeaders(r.headers, c.Headers); err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "%v", err)
 	}
+	r.secrets = b.redactor(r.headers)
 	for _, name := range c.HeaderParams {
 		if err := checkHeader(name); err != nil || http.CanonicalHeaderKey(name) == "Content-Type" {
 			return nil, errcode.New(errcode.InvalidConfig, "headerParams: a call cannot set the header %s", name)
@@ -120,7 +123,7 @@ func (r *request) build(ctx context.Context, v parameter.Values) (*http.Request,
 	}
 	var body io.Reader
 	if r.body != nil {
-		text, err := r.body.Text(v)
+		text, err := r.body.RenderText(v)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +152,7 @@ func (r *request) setHeaderParams(to http.Header, v parameter.Values) error {
 
 // targetURL returns the URL of the request, which is below the base of the source.
 func (r *request) targetURL(v parameter.Values) (*url.URL, error) {
-	text, err := r.path.Text(v)
+	text, err := r.path.RenderText(v)
 	if err != nil {
 		return nil, err
 	}

@@ -5,10 +5,10 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
-	"github.com/rolecall/rolecall/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -19,7 +19,7 @@ type statement struct {
 }
 
 func newStatement(t *declared) (action, error) {
-	template, err := t.config.Parameters.Template(t.config.Statement)
+	template, err := t.config.Parameters.StatementTemplate(t.config.Statement)
 	if err != nil {
 		return nil, errcode.New(errcode.InvalidConfig, "statement: %v", err)
 	}
@@ -27,7 +27,7 @@ func newStatement(t *declared) (action, error) {
 }
 
 func (s *statement) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
-	text, err := s.template.Text(v)
+	text, err := s.template.RenderText(v)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -35,7 +35,7 @@ func (s *statement) run(ctx context.Context, p callerPool, v parameter.Values) (
 	if err := s.tool.checkRectangular(args); err != nil {
 		return tool.Result{}, err
 	}
-	return s.tool.query(ctx, p, text, args, s.tool.config.Parameters.FreeText())
+	return s.tool.query(ctx, p, text, args, s.tool.config.Parameters.AllowsFreeText())
 }
 
 // execute is the action of a tool whose statement is an argument of the call.
@@ -44,10 +44,10 @@ type execute struct{ tool *declared }
 func newExecute(t *declared) (action, error) { return &execute{t}, nil }
 
 func (e *execute) run(ctx context.Context, p callerPool, v parameter.Values) (tool.Result, error) {
-	value, _ := v.Value(config.ParameterSQL)
+	value, _ := v.LookupValue(toolboxfile.ParameterSQL)
 	text, ok := value.(string)
 	if !ok {
-		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is required", config.ParameterSQL)
+		return tool.Result{}, errcode.New(errcode.InvalidArguments, "parameter %q is required", toolboxfile.ParameterSQL)
 	}
 	return e.tool.query(ctx, p, text, nil, true)
 }
@@ -77,17 +77,17 @@ func (t *declared) redactError(err error) error {
 // hasSecrets reports whether there are values that the caller must not see: secure
 // ones, and claims.
 func (t *declared) hasSecrets() bool {
-	return t.config.Parameters.Secure() || len(t.config.Parameters.Services()) > 0
+	return t.config.Parameters.HasSecure() || len(t.config.Parameters.ClaimServices()) > 0
 }
 
 // bindArgs returns the values for the placeholders of a statement. A tool may have
 // more parameters than placeholders; PostgreSQL rejects extra values, so they are cut.
 func bindArgs(source, text string, v parameter.Values) []any {
 	switch source {
-	case config.SourceSQLite, config.SourceMySQL:
-		return v.BindText()
+	case toolboxfile.SourceSQLite, toolboxfile.SourceMySQL:
+		return v.BindTexts()
 	}
-	args := v.Bind()
+	args := v.BindValues()
 	return args[:min(len(args), maxPlaceholder(text))]
 }
 

@@ -4,7 +4,7 @@
 //
 //	var pools toolbox.Pools
 //	m, err := toolbox.New(toolbox.Config{Source: source, Tools: tools, Pools: &pools, Host: host})
-//	err = loader.Load(ctx, m)
+//	err = loader.LoadModule(ctx, m)
 //
 // Arguments are checked by package parameter, and bound to the statement or escaped, so
 // they never change its structure. Results are rows as JSON, or the response of a
@@ -12,7 +12,7 @@
 // tool_unavailable, and later calls retry with backoff.
 //
 // The package does not read files, verify tokens or decide permissions: packages
-// config, internal/oidc and gate do.
+// toolboxfile, internal/oidc and gate do.
 package toolbox
 
 import (
@@ -25,18 +25,18 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // Config describes one source with its tools. Source and Pools are required.
 type Config struct {
-	Source config.Source
-	Tools  []config.DeclaredTool // of this source, in order
-	Host   modules.Host
+	Source toolboxfile.Source
+	Tools  []toolboxfile.DeclaredTool // of this source, in order
+	Host   modules.ModuleHost
 	Pools  *Pools // shared by all sources of a process, so that connections survive a reload
 
 	// ScopesOf is the auth service whose tokens carry the scopes that tools

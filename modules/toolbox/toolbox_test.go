@@ -14,11 +14,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rolecall/rolecall/config"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/internal/test/oidctest"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -28,11 +29,11 @@ func server(d dbtest.Database) string {
 }
 
 func postgres(t *testing.T) string {
-	return `{"kind": "source", "name": "db", "type": "postgres", ` + server(dbtest.Postgres(t)) + `}`
+	return `{"kind": "source", "name": "db", "type": "postgres", ` + server(dbtest.NewPostgres(t)) + `}`
 }
 
 func mariadb(t *testing.T) string {
-	return `{"kind": "source", "name": "db", "type": "mysql", ` + server(dbtest.MariaDB(t)) + `}`
+	return `{"kind": "source", "name": "db", "type": "mysql", ` + server(dbtest.NewMariaDB(t)) + `}`
 }
 
 func sqlite(t *testing.T) string {
@@ -104,7 +105,7 @@ func TestModule_ToolEffects(t *testing.T) {
 {kind: tool, name: tables, type: sqlite-list-tables, source: db, description: d}
 `, sqlite(t))
 	want := map[string]tool.Effect{"plain": tool.Mutating, "reads": tool.ReadOnly, "again": tool.Idempotent, "says": tool.Mutating, "tables": tool.ReadOnly}
-	for _, d := range w.groups.Snapshot().Definitions(toolbox.GroupID("db")) {
+	for _, d := range w.groups.CurrentSnapshot().ToolDefinitions(toolbox.GroupID("db")) {
 		if d.Effect != want[d.Name] {
 			t.Errorf("%s is %s, want %s", d.Name, d.Effect, want[d.Name])
 		}
@@ -165,7 +166,7 @@ name: example_toolset
 tools:
 - example_tool
 `
-	d := dbtest.Postgres(t)
+	d := dbtest.NewPostgres(t)
 	c := parse(t, fmt.Sprintf(example, d.Name, d.User, d.Password))
 	w := newFixture(t, c)
 	w.change = func(c *toolbox.Config) {
@@ -185,7 +186,7 @@ tools:
 		t.Errorf("got %s", got)
 	}
 	wantCode(t, w.call(t.Context(), "example_tool", `{}`), errcode.InvalidArguments)
-	groups := toolbox.Toolsets(c.Tools, c.Toolsets)
+	groups := toolbox.BuildToolsets(c.Tools, c.Toolsets)
 	if len(groups) != 2 || groups[1].ID != "example_toolset" || fmt.Sprint(groups[1].Refs) != "[example_tool]" {
 		t.Errorf("got %+v", groups)
 	}
@@ -195,13 +196,13 @@ func TestNew_RejectsInvalidSource(t *testing.T) {
 	var pools toolbox.Pools
 	for name, c := range map[string]toolbox.Config{
 		"nothing":  {},
-		"no pools": {Source: config.Source{Name: "a", Type: config.SourceSQLite, Database: "a.db"}},
-		"type":     {Source: config.Source{Name: "a", Type: "oracle"}, Pools: &pools},
-		"base":     {Source: config.Source{Name: "a", Type: config.SourceHTTP, BaseURL: "ftp://a"}, Pools: &pools},
-		"password": {Source: config.Source{Name: "a", Type: config.SourceHTTP, BaseURL: "https://a:b@c"}, Pools: &pools},
-		"header":   {Source: config.Source{Name: "a", Type: config.SourceHTTP, BaseURL: "https://a", Headers: map[string]config.Secret{"Host": "b"}}, Pools: &pools},
-		"a tool of another source": {Source: config.Source{Name: "a", Type: config.SourceSQLite, Database: "a.db"}, Pools: &pools,
-			Tools: []config.DeclaredTool{{Name: "t", Type: config.ToolHTTP}}},
+		"no pools": {Source: toolboxfile.Source{Name: "a", Type: toolboxfile.SourceSQLite, Database: "a.db"}},
+		"type":     {Source: toolboxfile.Source{Name: "a", Type: "oracle"}, Pools: &pools},
+		"base":     {Source: toolboxfile.Source{Name: "a", Type: toolboxfile.SourceHTTP, BaseURL: "ftp://a"}, Pools: &pools},
+		"password": {Source: toolboxfile.Source{Name: "a", Type: toolboxfile.SourceHTTP, BaseURL: "https://a:b@c"}, Pools: &pools},
+		"header":   {Source: toolboxfile.Source{Name: "a", Type: toolboxfile.SourceHTTP, BaseURL: "https://a", Headers: map[string]yamldoc.Secret{"Host": "b"}}, Pools: &pools},
+		"a tool of another source": {Source: toolboxfile.Source{Name: "a", Type: toolboxfile.SourceSQLite, Database: "a.db"}, Pools: &pools,
+			Tools: []toolboxfile.DeclaredTool{{Name: "t", Type: toolboxfile.ToolHTTP}}},
 	} {
 		if _, err := toolbox.New(c); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%s: got %v", name, err)
@@ -217,7 +218,7 @@ func TestNew_ErrorNamesParameterWithoutValue(t *testing.T) {
 		"sslrootcert": {"sslmode": "verify-full", "sslrootcert": "/s3cret/ca.pem"},
 		"queryParams": {"sslmode": "s3cret", "sslrootcert": "/s3cret/ca.pem"}, // more than one is invalid
 	} {
-		s := config.Source{Name: "a", Type: config.SourcePostgres, Host: "h", Port: 1, User: "u", Database: "d", Params: params}
+		s := toolboxfile.Source{Name: "a", Type: toolboxfile.SourcePostgres, Host: "h", Port: 1, User: "u", Database: "d", Params: params}
 		_, err := toolbox.New(toolbox.Config{Source: s, Pools: &pools})
 		if errcode.CodeOf(err) != errcode.InvalidConfig || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: got %v", name, err)
@@ -227,7 +228,7 @@ func TestNew_ErrorNamesParameterWithoutValue(t *testing.T) {
 
 func TestModuleName_IsValidAndUnique(t *testing.T) {
 	for _, name := range []string{"db", "my db", "my.db", "Root", "ü/\x00", strings.Repeat("x", 300), strings.Repeat("x", 128)} {
-		m, err := toolbox.New(toolbox.Config{Source: config.Source{Name: name, Type: config.SourceSQLite, Database: "a.db"}, Pools: new(toolbox.Pools)})
+		m, err := toolbox.New(toolbox.Config{Source: toolboxfile.Source{Name: name, Type: toolboxfile.SourceSQLite, Database: "a.db"}, Pools: new(toolbox.Pools)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,12 +242,12 @@ func TestModuleName_IsValidAndUnique(t *testing.T) {
 	}
 }
 
-func TestToolsets_IncludeGroupsOfTools(t *testing.T) {
-	tools := []config.DeclaredTool{{Name: "a"}, {Name: "b", Groups: []string{"g", "s"}}, {Name: "c", Groups: []string{"g"}}}
-	sets := []config.Toolset{{Name: "s", Description: "d", Tools: []string{"c"}}, {Name: "", Description: "all"}}
-	text := func(sets []config.Toolset) string {
+func TestBuildToolsets_IncludeGroupsOfTools(t *testing.T) {
+	tools := []toolboxfile.DeclaredTool{{Name: "a"}, {Name: "b", Groups: []string{"g", "s"}}, {Name: "c", Groups: []string{"g"}}}
+	sets := []toolboxfile.Toolset{{Name: "s", Description: "d", Tools: []string{"c"}}, {Name: "", Description: "all"}}
+	text := func(sets []toolboxfile.Toolset) string {
 		var all []string
-		for _, g := range toolbox.Toolsets(tools, sets) {
+		for _, g := range toolbox.BuildToolsets(tools, sets) {
 			all = append(all, fmt.Sprintf("%s%s", g.ID, g.Refs))
 		}
 		return strings.Join(all, " ")
@@ -254,7 +255,7 @@ func TestToolsets_IncludeGroupsOfTools(t *testing.T) {
 	if got := text(sets); got != "default[a] g[b c] s[c b]" {
 		t.Errorf("got %s", got)
 	}
-	if got := text(append(sets, config.Toolset{Name: "default", Tools: []string{"c"}})); got != "default[c] g[b c] s[c b]" {
+	if got := text(append(sets, toolboxfile.Toolset{Name: "default", Tools: []string{"c"}})); got != "default[c] g[b c] s[c b]" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -298,7 +299,7 @@ func TestModule_HidesSecureArguments(t *testing.T) {
 // Error texts of the database or the service, which may repeat a claim, are withheld.
 func TestModule_HidesClaims(t *testing.T) {
 	refuses := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.RawQuery, http.StatusTeapot) })
-	idp := oidctest.New(t)
+	idp := oidctest.NewIssuer(t)
 	c := parse(t, fmt.Sprintf(`%s
 ---
 {kind: source, name: api, type: http, baseUrl: '%s'}
@@ -318,7 +319,7 @@ func TestModule_HidesClaims(t *testing.T) {
 		}
 	}
 	w.load(c)
-	token := idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"us","sub":"s3cret","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
+	token := idp.SignToken(fmt.Sprintf(`{"iss":%q,"aud":"us","sub":"s3cret","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
 	ctx := tool.WithCredentials(t.Context(), tool.Credentials{Tokens: map[string]string{"id": token}})
 	for _, name := range []string{"states", "copies", "asks"} {
 		a := w.call(ctx, name, `{}`)

@@ -3,18 +3,18 @@ package toolbox
 import (
 	"slices"
 
-	"github.com/rolecall/rolecall/config"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // DefaultGroup contains the tools that do not name a group.
 const DefaultGroup toolgroups.GroupID = "default"
 
-// Toolsets returns the groups, sorted by id, that refer to declared tools: the
+// BuildToolsets returns the groups, sorted by id, that refer to declared tools: the
 // toolsets, and a group for each id that tools name. A toolset that a tool names as
 // its group contains the tool too. Tools that do not name a group are in DefaultGroup,
 // unless there is a toolset of that id. The owner toolgroups.Config registers them.
-func Toolsets(tools []config.DeclaredTool, sets []config.Toolset) []toolgroups.Group {
+func BuildToolsets(tools []toolboxfile.DeclaredTool, sets []toolboxfile.Toolset) []toolgroups.Group {
 	groups, members := map[toolgroups.GroupID]*toolgroups.Group{}, map[toolgroups.GroupID]map[string]bool{}
 	for _, s := range sets {
 		if s.Name == "" { // describes the default list of clients, not a group of roles

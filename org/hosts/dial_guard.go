@@ -36,16 +36,16 @@ func NewDialGuard(private []netip.Prefix) DialGuard {
 // not allowed or is not a TCP address.
 func (g DialGuard) Control(network, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if err != nil || network != "tcp4" && network != "tcp6" || !g.Allows(at.Addr()) {
+	if err != nil || network != "tcp4" && network != "tcp6" || !g.AllowsAddr(at.Addr()) {
 		return ErrNotPublic
 	}
 	return nil
 }
 
-// Allows reports whether an address is public or listed. An IPv4 address that is mapped
+// AllowsAddr reports whether an address is public or listed. An IPv4 address that is mapped
 // to IPv6 is treated as the IPv4 address. Addresses of this machine are not public:
 // requests to them would bypass its firewall.
-func (g DialGuard) Allows(a netip.Addr) bool {
+func (g DialGuard) AllowsAddr(a netip.Addr) bool {
 	if g.public == nil {
 		return false
 	}
@@ -53,7 +53,7 @@ func (g DialGuard) Allows(a netip.Addr) bool {
 	listed := slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(a) })
 	switch {
 	case listed && nat64.Contains(a):
-		return g.Allows(embeddedIPv4(a))
+		return g.AllowsAddr(embeddedIPv4(a))
 	case listed:
 		return true
 	}

@@ -18,7 +18,7 @@ func ExampleNewDialGuard() {
 }
 
 func TestDialGuard_ZeroValueDenies(t *testing.T) {
-	if (hosts.DialGuard{}).Allows(netip.MustParseAddr("8.8.8.8")) {
+	if (hosts.DialGuard{}).AllowsAddr(netip.MustParseAddr("8.8.8.8")) {
 		t.Error("8.8.8.8 is allowed")
 	}
 }
@@ -41,12 +41,12 @@ func TestDialGuard_DeniesNonPublicAddresses(t *testing.T) {
 		"100::1", "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:10::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::", "2002:a9fe:a9fe::1",
 		"2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00::1", "fd00:ec2::254", "fd20:ce::254", "fe80::1", "fe80::1%lo", "fec0::1", "ff02::1", "4000::1",
 	} {
-		if hosts.NewDialGuard(nil).Allows(netip.MustParseAddr(text)) {
+		if hosts.NewDialGuard(nil).AllowsAddr(netip.MustParseAddr(text)) {
 			t.Errorf("%s is allowed", text)
 		}
 	}
 	for _, text := range []string{"8.8.8.8", "1.1.1.1", "93.184.215.14", "172.32.0.1", "172.15.255.255", "100.128.0.1", "192.0.1.1", "223.255.255.255", "::ffff:8.8.8.8", "2606:4700::1111", "2a00:1450::1"} {
-		if !hosts.NewDialGuard(nil).Allows(netip.MustParseAddr(text)) {
+		if !hosts.NewDialGuard(nil).AllowsAddr(netip.MustParseAddr(text)) {
 			t.Errorf("%s is not allowed", text)
 		}
 	}
@@ -61,7 +61,7 @@ func TestDialGuard_AllowsListedPrefixes(t *testing.T) {
 		"64:ff9b::8.8.8.8": true, "64:ff9b::10.1.0.1": true, "64:ff9b::10.2.0.1": false, "64:ff9b::127.0.0.1": false, "64:ff9b:1::8.8.8.8": false,
 		"8.8.8.8": true, "127.0.0.1": false, "0.0.0.0": true,
 	} {
-		if got := listed.Allows(netip.MustParseAddr(text)); got != want {
+		if got := listed.AllowsAddr(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
@@ -90,7 +90,7 @@ func TestDialGuard_DeniesLocalAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if hosts.NewDialGuard(nil).Allows(p.Addr()) {
+		if hosts.NewDialGuard(nil).AllowsAddr(p.Addr()) {
 			t.Errorf("%s is an address of this machine and is allowed", p.Addr())
 		}
 	}

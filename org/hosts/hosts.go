@@ -1,15 +1,15 @@
 // Package hosts normalizes host names and matches them against patterns and rules, to
 // decide which hosts a request may be sent to.
 //
-//	rule := hosts.Rule{
+//	rule := hosts.HostRule{
 //		Allow: hosts.MustPatterns("api.example.com", "*.example.org"),
 //		Deny:  hosts.MustPatterns("old.example.org"),
 //	}
 //	host, err := hosts.FromURL(u)
 //	// ...
-//	ok := rule.Allows(host)
+//	ok := rule.AllowsHost(host)
 //
-// A [Rule] decides by the name only and does not resolve it. A [DialGuard] decides about
+// A [HostRule] decides by the name only and does not resolve it. A [DialGuard] decides about
 // the address when it is dialed: an allowed name may resolve to an address that is not
 // public. [Authority] and [Origin] parse request headers.
 package hosts
@@ -28,7 +28,7 @@ import (
 
 // Host is a host and a port in canonical form, in which it is compared with patterns. Name
 // is an ASCII name in lower case without a final dot, or an IP address in the form of
-// package netip. FromURL and Canonical return canonical names. No Pattern matches the
+// package netip. FromURL and CanonicalName return canonical names. No HostPattern matches the
 // zero Host.
 type Host struct {
 	Name string
@@ -41,7 +41,7 @@ func (h Host) String() string { return net.JoinHostPort(h.Name, strconv.Itoa(int
 // FromURL returns the host of an absolute http or https URL. If the URL has no port, it is
 // the default port of the scheme.
 func FromURL(u *url.URL) (Host, error) {
-	name, err := Canonical(u.Hostname())
+	name, err := CanonicalName(u.Hostname())
 	if err != nil {
 		return Host{}, err
 	}
@@ -66,13 +66,13 @@ func parsePort(text string) (uint16, error) {
 	return uint16(port), nil
 }
 
-// Canonical returns the canonical form of a host. It maps international names to ASCII and
+// CanonicalName returns the canonical form of a host. It maps international names to ASCII and
 // to lower case, and removes a final dot. It accepts IPv6 addresses with or without
 // brackets and returns the shortest form without, or the IPv4 address if one is mapped.
 //
 // It rejects names that are not valid, IPv6 zones, and IPv4 addresses that are not four
 // decimal numbers, such as 0177.1 and 2130706433, which parsers read differently.
-func Canonical(host string) (string, error) {
+func CanonicalName(host string) (string, error) {
 	if strings.ContainsAny(host, ":[") {
 		return canonical6(host)
 	}
@@ -87,7 +87,7 @@ func Canonical(host string) (string, error) {
 	return name, checkName(name)
 }
 
-// canonical6 is Canonical for IPv6 addresses.
+// canonical6 is CanonicalName for IPv6 addresses.
 func canonical6(host string) (string, error) {
 	if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")

@@ -12,11 +12,11 @@ import (
 )
 
 func Example() {
-	rule := hosts.Rule{Allow: hosts.MustPatterns("api.example.com", "*.example.org:443"), Deny: hosts.MustPatterns("old.example.org")}
+	rule := hosts.HostRule{Allow: hosts.MustPatterns("api.example.com", "*.example.org:443"), Deny: hosts.MustPatterns("old.example.org")}
 	for _, text := range []string{"https://API.example.com./v1", "https://a.b.example.org", "https://example.org", "https://old.example.org", "http://a.example.org"} {
 		u, _ := url.Parse(text)
 		host, _ := hosts.FromURL(u)
-		fmt.Println(host, rule.Allows(host))
+		fmt.Println(host, rule.AllowsHost(host))
 	}
 	// Output:
 	// api.example.com:443 true
@@ -94,7 +94,7 @@ func TestCanonical(t *testing.T) {
 		"metadata.google.internal": "metadata.google.internal",
 	} {
 		t.Run(host, func(t *testing.T) {
-			got, err := hosts.Canonical(host)
+			got, err := hosts.CanonicalName(host)
 			if err == nil && want == "" || err != nil && want != "" || err == nil && got != want {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
@@ -176,12 +176,12 @@ func TestPattern_Matches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := p.Matches(hosts.Host{Name: tt.host, Port: tt.port}); got != tt.want {
+			if got := p.MatchesHost(hosts.Host{Name: tt.host, Port: tt.port}); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
-	if (hosts.Pattern{}).Matches(hosts.Host{}) || (hosts.Pattern{}).Matches(hosts.Host{Name: "a", Port: 1}) {
+	if (hosts.HostPattern{}).MatchesHost(hosts.Host{}) || (hosts.HostPattern{}).MatchesHost(hosts.Host{Name: "a", Port: 1}) {
 		t.Error("the zero pattern matches")
 	}
 }
@@ -189,20 +189,20 @@ func TestPattern_Matches(t *testing.T) {
 func TestRule_Allows(t *testing.T) {
 	a := hosts.Host{Name: "a.example", Port: 443}
 	for name, tt := range map[string]struct {
-		rule hosts.Rule
+		rule hosts.HostRule
 		want bool
 	}{
-		"zero rule":            {hosts.Rule{}, false},
-		"any":                  {hosts.Any(), true},
-		"any but this host":    {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("a.example")}, false},
-		"any but another host": {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("b.example")}, true},
-		"this host":            {hosts.Rule{Allow: hosts.MustPatterns("b.example", "a.example")}, true},
-		"deny only":            {hosts.Rule{Deny: hosts.MustPatterns("b.example")}, false},
-		"deny another port":    {hosts.Rule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("*:80")}, true},
-		"allow and deny":       {hosts.Rule{Allow: hosts.MustPatterns("a.example"), Deny: hosts.MustPatterns("*.example")}, false},
+		"zero rule":            {hosts.HostRule{}, false},
+		"any":                  {hosts.AnyHost(), true},
+		"any but this host":    {hosts.HostRule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("a.example")}, false},
+		"any but another host": {hosts.HostRule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("b.example")}, true},
+		"this host":            {hosts.HostRule{Allow: hosts.MustPatterns("b.example", "a.example")}, true},
+		"deny only":            {hosts.HostRule{Deny: hosts.MustPatterns("b.example")}, false},
+		"deny another port":    {hosts.HostRule{Allow: hosts.MustPatterns("*"), Deny: hosts.MustPatterns("*:80")}, true},
+		"allow and deny":       {hosts.HostRule{Allow: hosts.MustPatterns("a.example"), Deny: hosts.MustPatterns("*.example")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tt.rule.Allows(a); got != tt.want {
+			if got := tt.rule.AllowsHost(a); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -210,12 +210,12 @@ func TestRule_Allows(t *testing.T) {
 }
 
 func TestRule_JSONRoundTrip(t *testing.T) {
-	rule := hosts.Rule{Allow: hosts.MustPatterns("*", "[::1]:443", "*.a.example:8443"), Deny: hosts.MustPatterns("b.example")}
+	rule := hosts.HostRule{Allow: hosts.MustPatterns("*", "[::1]:443", "*.a.example:8443"), Deny: hosts.MustPatterns("b.example")}
 	text, err := json.Marshal(rule)
 	if want := `{"allow":["*","[::1]:443","*.a.example:8443"],"deny":["b.example"]}`; err != nil || string(text) != want {
 		t.Errorf("got %s, %v, want %s", text, err, want)
 	}
-	var again hosts.Rule
+	var again hosts.HostRule
 	if err := json.Unmarshal(text, &again); err != nil || !again.Equal(rule) {
 		t.Errorf("got %v, %v, want %v", again, err, rule)
 	}
@@ -246,11 +246,11 @@ func FuzzCanonical(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		name, err := hosts.Canonical(text)
+		name, err := hosts.CanonicalName(text)
 		if err != nil {
 			return
 		}
-		if again, err := hosts.Canonical(name); err != nil || again != name {
+		if again, err := hosts.CanonicalName(name); err != nil || again != name {
 			t.Errorf("%q became %q and that %q, %v", text, name, again, err)
 		}
 		_, err = netip.ParseAddr(name)
@@ -259,10 +259,10 @@ func FuzzCanonical(f *testing.F) {
 		}
 		host := hosts.Host{Name: name, Port: 443}
 		p, err := hosts.ParsePattern(host.String())
-		if err != nil || !p.Matches(host) || p.String() != host.String() {
-			t.Errorf("the pattern of %q is %q, %v, and matches it: %v", host, p, err, p.Matches(host))
+		if err != nil || !p.MatchesHost(host) || p.String() != host.String() {
+			t.Errorf("the pattern of %q is %q, %v, and matches it: %v", host, p, err, p.MatchesHost(host))
 		}
-		if below, err := hosts.ParsePattern("*." + name); err == nil && below.Matches(host) {
+		if below, err := hosts.ParsePattern("*." + name); err == nil && below.MatchesHost(host) {
 			t.Errorf("%q matches %q", below, name)
 		}
 	})

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/js"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // request is one script to run. A request and its response are one line of JSON each.
@@ -27,6 +29,7 @@ type response struct {
 	Error   errcode.Code    `json:",omitempty"`
 	Message string          `json:",omitempty"`
 	Details map[string]any  `json:",omitempty"`
+	Cause   string          `json:",omitempty"` // of an internal error, for the log
 }
 
 // Serve is the main function of a worker process: it reads requests from in until it ends and
@@ -41,33 +44,43 @@ func Serve(in io.Reader, out io.Writer) error {
 			}
 			return err
 		}
-		value, err := js.Run(context.Background(), q.Code, q.Input, js.Limits{Time: q.Time})
+		value, err := js.RunScript(context.Background(), q.Code, q.Input, js.Limits{Time: q.Time})
 		if err := responses.Encode(newResponse(q.Number, value, err)); err != nil {
 			return err
 		}
 	}
 }
 
-// newResponse returns the outcome of js.Run as a response.
+// newResponse returns the outcome of js.RunScript as a response.
 func newResponse(number uint64, value json.RawMessage, err error) response {
 	if err == nil {
 		return response{Number: number, Value: value}
 	}
 	r := response{Number: number, Error: errcode.CodeOf(err), Message: errcode.Message(err)}
+	if r.Error == errcode.Internal {
+		r.Cause = err.Error()
+	}
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		r.Details = e.Details
 	}
 	return r
 }
 
+// maxCause is how many bytes of the cause of an internal error reach the log.
+const maxCause = 1 << 10
+
 // result returns the value or the error of a response. The worker is not trusted: an error
-// code that a script cannot cause is replaced by ToolExecutionFailed.
+// code that a script cannot cause is replaced by ToolExecutionFailed. An internal error has
+// no code, so that its cause is logged and not shown.
 func (r response) result() (json.RawMessage, error) {
 	if r.Error == "" && len(r.Value) > 0 {
 		return r.Value, nil
 	}
 	allowed := []errcode.Code{errcode.ToolTimeout, errcode.NotSerializable, errcode.ResultTooLarge}
-	if !slices.Contains(allowed, r.Error) {
+	switch {
+	case r.Error == errcode.Internal:
+		return nil, fmt.Errorf("run a script in a worker: %s", textutil.OneLine(textutil.Sanitize(r.Cause), maxCause))
+	case !slices.Contains(allowed, r.Error):
 		r.Error = errcode.ToolExecutionFailed
 	}
 	e := errcode.New(r.Error, "%s", r.Message)

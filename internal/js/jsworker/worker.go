@@ -3,7 +3,7 @@
 //
 // A Pool starts workers on demand and keeps a few idle:
 //
-//	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(job) })
+//	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(job) })
 //	value, err := pool.Run(ctx, jsworker.Request{Owner: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})
 //
 // Serve is the worker's side. A worker that has run a script of one owner never runs a script
@@ -36,7 +36,7 @@ type Conn interface {
 	Close()
 }
 
-// Request is one script to run, with the arguments of js.Run.
+// Request is one script to run, with the arguments of js.RunScript.
 type Request struct {
 	Owner string // scripts of one owner may share a worker, and so learn of each other's data
 	Code  string
@@ -68,7 +68,7 @@ func New(start func() (Conn, error)) *Pool {
 	return &Pool{start: start, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
 }
 
-// Run runs a script. It returns the errors of js.Run and of start. If a script cannot be
+// Run runs a script. It returns the errors of js.RunScript and of start. If a script cannot be
 // interrupted, its process is killed.
 //
 // Each owner runs one script at a time, so that an owner with many scripts does not block the

@@ -34,7 +34,7 @@ func newPool(t *testing.T) *jsworker.Pool {
 		t.Log("not sandboxed: ", err)
 		job.Unsandboxed = true
 	}
-	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(job) })
+	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(job) })
 	t.Cleanup(p.Close)
 	return p
 }
@@ -204,6 +204,21 @@ func TestPool_RejectsInvalidResponses(t *testing.T) {
 	}
 }
 
+// The cause of an internal error of a worker is in an error without a code, which is logged
+// and not shown. It has one line of limited length, since the worker is not trusted.
+func TestPool_ReportsCauseOfInternalError(t *testing.T) {
+	p, _ := newFakePool(t, func(int) string {
+		return `{"Number":1,"Error":"internal","Message":"m","Cause":"no memory\nfor an engine` + strings.Repeat("x", 5000) + `"}`
+	})
+	_, err := p.Run(t.Context(), jsworker.Request{Code: "return 1"})
+	if errcode.CodeOf(err) != errcode.Internal || !strings.Contains(fmt.Sprint(err), "no memory for an engine") || len(err.Error()) > 1200 {
+		t.Errorf("got %v", err)
+	}
+	if text := errcode.Message(err); strings.Contains(text, "memory") {
+		t.Errorf("got message %q", text)
+	}
+}
+
 func TestPool_ReportsStartError(t *testing.T) {
 	missing := errors.New("no sandbox")
 	p := jsworker.New(func() (jsworker.Conn, error) { return nil, missing })
@@ -213,7 +228,7 @@ func TestPool_ReportsStartError(t *testing.T) {
 }
 
 func BenchmarkPoolRun(b *testing.B) {
-	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.Start(sandbox.Job{Program: jsworker.Program}) })
+	p := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(sandbox.Job{Program: jsworker.Program}) })
 	defer p.Close()
 	for b.Loop() {
 		if _, err := p.Run(b.Context(), jsworker.Request{Code: "return input + 1", Input: json.RawMessage("1")}); err != nil {

@@ -1,11 +1,11 @@
-// Package accesslog says what an access log in combined format contains, so that
-// tests can tell whether the incident desk's report is right.
+// Package accesslog summarizes an access log in combined format, so that tests can
+// check the report of the example incident-desk.
 //
-// It shares nothing with the brain that counts in the example: no regular
-// expression, no pieces, one pass over the lines.
+// It shares no code or method with the agent script of the example: it uses no regular
+// expressions and reads the lines in one pass.
 //
-//	figures, err := count.Read(file)
-//	for _, row := range figures.Rows() { … must stand in the report … }
+//	summary, err := accesslog.ReadLog(file)
+//	for _, row := range summary.ReportRows() { … the report must contain row … }
 package accesslog
 
 import (
@@ -21,40 +21,40 @@ import (
 	"time"
 )
 
-// Figures are what the incident report says about a log.
-type Figures struct {
+// Summary contains the numbers that the incident report must show.
+type Summary struct {
 	Parsed, Malformed int
-	Bytes             int64          // sum of the sizes; - is none
+	Bytes             int64          // sum of the sizes; "-" counts as 0
 	First, Last       string         // minutes, as "2026-03-17 14:03"
 	Statuses          map[string]int // by class, as "5xx"
-	Paths             []Count        // most 5xx, at most five
-	Clients           []Count        // most 4xx, at most five
-	Busiest           Count          // the minute with most requests
-	Burst             ErrorBurst     // the densest one of 5xx
+	Paths             []NamedCount   // with the most 5xx, at most five
+	Clients           []NamedCount   // with the most 4xx, at most five
+	Busiest           NamedCount     // the minute with the most requests
+	Burst             ErrorBurst     // the densest burst of 5xx
 }
 
-// Count is how often a thing was met.
-type Count struct {
+// NamedCount is the number of occurrences of a name.
+type NamedCount struct {
 	Name  string
 	Count int
 }
 
-// ErrorBurst is a run of minutes with 5xx answers that no three minutes without
-// one interrupt. The zero Burst is none.
+// ErrorBurst is a run of minutes with 5xx answers in which no gap is longer than three
+// minutes. The zero ErrorBurst means none.
 type ErrorBurst struct {
 	First, Last string
 	Errors      int
-	Peak        Count
+	Peak        NamedCount
 }
 
-// Lines is how many lines the log has, blank ones aside.
-func (f *Figures) Lines() int { return f.Parsed + f.Malformed }
+// LineCount returns the number of lines, without blank ones.
+func (f *Summary) LineCount() int { return f.Parsed + f.Malformed }
 
-// Read counts the lines of r, which may be of any length. Lists are sorted by
-// count, equal ones by name; of equal minutes and bursts the first is taken.
-func Read(r io.Reader) (*Figures, error) {
+// ReadLog summarizes the lines of r, which may be of any length. Lists are sorted by
+// count and then by name. Of equal minutes and bursts it reports the first.
+func ReadLog(r io.Reader) (*Summary, error) {
 	c := counter{
-		figures: &Figures{Statuses: map[string]int{}},
+		summary: &Summary{Statuses: map[string]int{}},
 		paths:   map[string]int{}, clients: map[string]int{}, requests: map[string]int{}, failures: map[string]int{},
 	}
 	lines := bufio.NewReader(r)
@@ -62,31 +62,33 @@ func Read(r io.Reader) (*Figures, error) {
 		line, err := lines.ReadString('\n')
 		c.add(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
 		if errors.Is(err, io.EOF) {
-			return c.conclude()
+			return c.summarize()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the log: %w", err)
+			return nil, fmt.Errorf("read the log: %w", err)
 		}
 	}
 }
 
+// counter counts lines by client, path and minute.
 type counter struct {
-	figures                            *Figures
+	summary                            *Summary
 	paths, clients, requests, failures map[string]int
 }
 
+// add counts a line.
 func (c *counter) add(line string) {
 	if line == "" {
 		return
 	}
-	e, ok := parse(line)
+	e, ok := parseLine(line)
 	if !ok {
-		c.figures.Malformed++
+		c.summary.Malformed++
 		return
 	}
-	c.figures.Parsed++
-	c.figures.Bytes += e.size
-	c.figures.Statuses[e.class+"xx"]++
+	c.summary.Parsed++
+	c.summary.Bytes += e.size
+	c.summary.Statuses[e.class+"xx"]++
 	c.requests[e.minute]++
 	switch e.class {
 	case "4":
@@ -97,38 +99,40 @@ func (c *counter) add(line string) {
 	}
 }
 
-func (c *counter) conclude() (*Figures, error) {
-	f := c.figures
-	f.Paths, f.Clients = top(5, c.paths), top(5, c.clients)
+func (c *counter) summarize() (*Summary, error) {
+	f := c.summary
+	f.Paths, f.Clients = topCounts(5, c.paths), topCounts(5, c.clients)
 	if f.Parsed == 0 {
 		return f, nil
 	}
-	f.Busiest = top(1, c.requests)[0]
+	f.Busiest = topCounts(1, c.requests)[0]
 	minutes := slices.Sorted(maps.Keys(c.requests))
 	f.First, f.Last = minutes[0], minutes[len(minutes)-1]
 	var err error
-	f.Burst, err = densest(c.failures)
+	f.Burst, err = densestBurst(c.failures)
 	return f, err
 }
 
-func top(n int, counts map[string]int) []Count {
-	var all []Count
+// topCounts returns the n highest counts.
+func topCounts(n int, counts map[string]int) []NamedCount {
+	var all []NamedCount
 	for name, count := range counts {
-		all = append(all, Count{name, count})
+		all = append(all, NamedCount{name, count})
 	}
-	slices.SortFunc(all, func(a, b Count) int {
+	slices.SortFunc(all, func(a, b NamedCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	return all[:min(n, len(all))]
 }
 
-func densest(failures map[string]int) (ErrorBurst, error) {
+// densestBurst returns the burst with the most errors.
+func densestBurst(failures map[string]int) (ErrorBurst, error) {
 	var best, now ErrorBurst
 	var before time.Time
 	for _, minute := range slices.Sorted(maps.Keys(failures)) {
 		at, err := time.Parse("2006-01-02 15:04", minute)
 		if err != nil {
-			return ErrorBurst{}, fmt.Errorf("a minute of the log: %w", err)
+			return ErrorBurst{}, fmt.Errorf("parse a minute of the log: %w", err)
 		}
 		if now.Errors == 0 || at.Sub(before) > 3*time.Minute {
 			now = ErrorBurst{First: minute}
@@ -136,7 +140,7 @@ func densest(failures map[string]int) (ErrorBurst, error) {
 		n := failures[minute]
 		now.Last, now.Errors = minute, now.Errors+n
 		if n > now.Peak.Count {
-			now.Peak = Count{minute, n}
+			now.Peak = NamedCount{minute, n}
 		}
 		if now.Errors > best.Errors {
 			best = now
@@ -146,31 +150,31 @@ func densest(failures map[string]int) (ErrorBurst, error) {
 	return best, nil
 }
 
-// Rows gives the lines of Markdown tables the report must contain, as far as
-// they go without shares: each is the beginning of a line.
-func (f *Figures) Rows() []string {
+// ReportRows returns the beginnings of the lines that the Markdown tables of the
+// report must contain, up to the percentages.
+func (f *Summary) ReportRows() []string {
 	rows := []string{
-		"| Lines | " + comma(f.Lines()) + " |",
-		"| Parsed | " + comma(f.Parsed) + " |",
-		"| Malformed | " + comma(f.Malformed) + " |",
-		"| Bytes sent | " + comma(int(f.Bytes)) + " |",
+		"| Lines | " + formatThousands(f.LineCount()) + " |",
+		"| Parsed | " + formatThousands(f.Parsed) + " |",
+		"| Malformed | " + formatThousands(f.Malformed) + " |",
+		"| Bytes sent | " + formatThousands(int(f.Bytes)) + " |",
 		"| Period | " + f.First + " to " + f.Last + " |",
-		"| Busiest minute | " + f.Busiest.Name + " (" + comma(f.Busiest.Count) + " request",
+		"| Busiest minute | " + f.Busiest.Name + " (" + formatThousands(f.Busiest.Count) + " request",
 	}
 	for _, class := range slices.Sorted(maps.Keys(f.Statuses)) {
-		rows = append(rows, "| "+class+" | "+comma(f.Statuses[class])+" (")
+		rows = append(rows, "| "+class+" | "+formatThousands(f.Statuses[class])+" (")
 	}
 	for _, t := range slices.Concat(f.Paths, f.Clients) {
-		rows = append(rows, "| `"+t.Name+"` | "+comma(t.Count)+" |")
+		rows = append(rows, "| `"+t.Name+"` | "+formatThousands(t.Count)+" |")
 	}
 	if f.Burst.Errors == 0 {
 		return append(rows, "| Densest burst of 5xx | none |")
 	}
-	return append(rows, "| Densest burst of 5xx | "+f.Burst.First+" to "+f.Burst.Last+" ("+comma(f.Burst.Errors)+" error")
+	return append(rows, "| Densest burst of 5xx | "+f.Burst.First+" to "+f.Burst.Last+" ("+formatThousands(f.Burst.Errors)+" error")
 }
 
-// comma writes 1234567 as 1,234,567.
-func comma(n int) string {
+// formatThousands formats 1234567 as 1,234,567.
+func formatThousands(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

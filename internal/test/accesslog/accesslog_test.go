@@ -23,42 +23,42 @@ not a line at all
 198.51.100.2 - - [18/Mar/2026:00:05:03 +0000] "GET / HTTP/1.1" OK 5 "-" "-"
 198.51.100.2 - - [18/Mar/2026:00:05:03 198.51.100.2 - - [18/Mar/2026:00:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "-"`
 
-func TestReadCountsWhatAPersonWouldCount(t *testing.T) {
-	got, err := accesslog.Read(strings.NewReader(strings.ReplaceAll(small, "\n", "\r\n")))
+func TestReadLog_CountsEntries(t *testing.T) {
+	got, err := accesslog.ReadLog(strings.NewReader(strings.ReplaceAll(small, "\n", "\r\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &accesslog.Figures{
+	want := &accesslog.Summary{
 		Parsed: 6, Malformed: 5, Bytes: 1000107,
 		First: "2026-03-17 23:58", Last: "2026-03-18 00:05",
 		Statuses: map[string]int{"4xx": 2, "5xx": 4},
-		Paths:    []accesslog.Count{{"/api/checkout", 2}, {"/", 1}, {"/a b", 1}},
-		Clients:  []accesslog.Count{{"198.51.100.2", 2}},
-		Busiest:  accesslog.Count{Name: "2026-03-18 00:05", Count: 3},
-		Burst:    accesslog.ErrorBurst{First: "2026-03-17 23:58", Last: "2026-03-18 00:01", Errors: 3, Peak: accesslog.Count{Name: "2026-03-17 23:58", Count: 2}},
+		Paths:    []accesslog.NamedCount{{"/api/checkout", 2}, {"/", 1}, {"/a b", 1}},
+		Clients:  []accesslog.NamedCount{{"198.51.100.2", 2}},
+		Busiest:  accesslog.NamedCount{Name: "2026-03-18 00:05", Count: 3},
+		Burst:    accesslog.ErrorBurst{First: "2026-03-17 23:58", Last: "2026-03-18 00:01", Errors: 3, Peak: accesslog.NamedCount{Name: "2026-03-17 23:58", Count: 2}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("figures (-want +got):\n%s", diff)
+		t.Errorf("summary (-want +got):\n%s", diff)
 	}
 }
 
-func TestAnEmptyLogHasNoFigures(t *testing.T) {
-	got, err := accesslog.Read(strings.NewReader(""))
+func TestReadLog_EmptyLog(t *testing.T) {
+	got, err := accesslog.ReadLog(strings.NewReader(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Lines() != 0 || got.Burst.Errors != 0 || got.First != "" {
-		t.Errorf("got %+v of nothing", got)
+	if got.LineCount() != 0 || got.Burst.Errors != 0 || got.First != "" {
+		t.Errorf("got %+v for an empty log", got)
 	}
 }
 
-func TestTheBundledLogHoldsItsIncident(t *testing.T) {
+func TestReadLog_FindsIncidentOfExample(t *testing.T) {
 	f, err := os.Open("../../../examples/incident-desk/access.log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	got, err := accesslog.Read(f)
+	got, err := accesslog.ReadLog(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,5 +68,5 @@ func TestTheBundledLogHoldsItsIncident(t *testing.T) {
 	if got.Paths[0].Name != "/api/checkout" || got.Clients[0].Name != "198.51.100.23" || got.Malformed != 7 {
 		t.Errorf("got %v, %v and %d malformed lines", got.Paths[0], got.Clients[0], got.Malformed)
 	}
-	t.Log(strings.Join(got.Rows(), "\n"))
+	t.Log(strings.Join(got.ReportRows(), "\n"))
 }

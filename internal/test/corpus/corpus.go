@@ -1,6 +1,6 @@
-// Package corpus owns the collections of hostile and odd input that tests of
-// several packages hold against their doors: documents, strings, paths.
-// testdata/README.md names their sources. Only tests import it.
+// Package corpus contains collections of hostile and unusual input for the tests of
+// several packages: JSON documents, strings and paths. testdata/README.md names their
+// sources. Only tests import it.
 package corpus
 
 import (
@@ -12,47 +12,46 @@ import (
 //go:embed testdata
 var files embed.FS
 
-// What a parser of JSON has to say to a Document.
+// What a JSON parser must do with a JSONDocument.
 const (
-	Accept = "accept"
-	Reject = "reject"
-	Either = "either"
+	ExpectAccept = "accept"
+	ExpectReject = "reject"
+	ExpectEither = "either"
 )
 
-// Document is a case of JSONTestSuite.
-type Document struct {
+// JSONDocument is a case of JSONTestSuite.
+type JSONDocument struct {
 	Name   string
-	Expect string // Accept, Reject or Either
+	Expect string // ExpectAccept, ExpectReject or ExpectEither
 	Text   []byte `json:"b64"`
 }
 
-// Documents lists the cases of JSONTestSuite.
-func Documents() []Document { return rows[Document]("json_test_suite.jsonl") }
+// JSONDocuments returns the cases of JSONTestSuite.
+func JSONDocuments() []JSONDocument { return decodeLines[JSONDocument]("json_test_suite.jsonl") }
 
-// NaughtyStrings lists the strings that break programs, the empty one first.
-func NaughtyStrings() []string { return decode[[]string](read("blns.json")) }
+// NaughtyStrings returns strings that break programs, the empty one first.
+func NaughtyStrings() []string { return mustDecode[[]string](readFile("blns.json")) }
 
-// Paths lists strings that lead out of a directory when they are taken for
-// paths.
-func Paths() []string {
+// TraversalPaths returns strings that lead out of a directory when used as paths.
+func TraversalPaths() []string {
 	var paths []string
-	for _, row := range rows[struct{ V string }]("path_traversal.jsonl") {
+	for _, row := range decodeLines[struct{ V string }]("path_traversal.jsonl") {
 		paths = append(paths, row.V)
 	}
 	return paths
 }
 
-// rows decodes a file of one value a line.
-func rows[T any](name string) []T {
+// decodeLines decodes a file with one JSON value per line.
+func decodeLines[T any](name string) []T {
 	var list []T
-	for line := range bytes.Lines(read(name)) {
-		list = append(list, decode[T](line))
+	for line := range bytes.Lines(readFile(name)) {
+		list = append(list, mustDecode[T](line))
 	}
 	return list
 }
 
-// read gives a file of the package; its files are part of the program.
-func read(name string) []byte {
+// readFile returns an embedded file.
+func readFile(name string) []byte {
 	data, err := files.ReadFile("testdata/" + name)
 	if err != nil {
 		panic(err)
@@ -60,7 +59,7 @@ func read(name string) []byte {
 	return data
 }
 
-func decode[T any](text []byte) T {
+func mustDecode[T any](text []byte) T {
 	var v T
 	if err := json.Unmarshal(text, &v); err != nil {
 		panic(err)

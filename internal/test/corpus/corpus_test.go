@@ -6,22 +6,22 @@ import (
 	"github.com/rolecall/rolecall/internal/test/corpus"
 )
 
-// Nobody wants to find out that a test passes because its corpus was empty.
-func TestTheCollectionsAreWhole(t *testing.T) {
+// An incomplete corpus would let the tests that use it pass without testing anything.
+func TestCorpus_IsComplete(t *testing.T) {
 	count := map[string]int{}
-	for _, d := range corpus.Documents() {
+	for _, d := range corpus.JSONDocuments() {
 		if d.Name == "" {
 			t.Errorf("a document without a name: %q", d.Text)
 		}
 		count[d.Expect]++
 	}
-	if count[corpus.Accept] != 95 || count[corpus.Reject] != 188 || count[corpus.Either] != 57 || len(count) != 3 {
+	if count[corpus.ExpectAccept] != 95 || count[corpus.ExpectReject] != 188 || count[corpus.ExpectEither] != 57 || len(count) != 3 {
 		t.Errorf("got documents %v", count)
 	}
 	if list := corpus.NaughtyStrings(); len(list) != 515 || list[0] != "" {
 		t.Errorf("got %d strings", len(list))
 	}
-	if list := corpus.Paths(); len(list) != 5045 || list[0] != "../{FILE}" {
+	if list := corpus.TraversalPaths(); len(list) != 5045 || list[0] != "../{FILE}" {
 		t.Errorf("got %d paths", len(list))
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package crashtest
 
 import (
@@ -21,138 +23,139 @@ import (
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var livesFlag = flag.Int("lives", 0, "how many processes lose their ext4; 0 is 4, or 1 with -short")
+var processesFlag = flag.Int("processes", 0, "number of processes whose ext4 loses power; 0 is 4, or 1 with -short")
 
-// controlLives are the processes within which ext4 without fsync has to show loss.
-const controlLives = 4
+// controlProcesses is the number of processes within which ext4 without fsync must
+// show loss.
+const controlProcesses = 4
 
-// The data directory is on the kernel's own ext4, on a disk that is a file on
-// XFS. A reflink of that file is the disk as a power cut would leave it. Some
-// are taken while the process works, one when it has been killed; each is
-// mounted, which replays ext4's journal, and holds what was shown before. With
-// the last the work goes on. At length:
+// The data directory is on the kernel's own ext4, on a disk that is a file on XFS. A
+// reflink of that file is the disk as a power cut would leave it. Some reflinks are
+// taken while the process works, and one after it was killed. Each is mounted, which
+// replays the ext4 journal, and must contain what was printed before. The work
+// continues on the last one. A long run:
 //
-//	go test ./internal/test/crashtest -run Ext4 -lives 200 -timeout 60m -v
-func TestExt4AfterAPowerCutHoldsWhatWasAcknowledged(t *testing.T) {
-	short.SkipReal(t, "file systems of its own")
-	b := newBench(t)
-	for b.lives < cmp.Or(*livesFlag, short.N(1, 4)) && !t.Failed() {
-		b.organization(t, cmp.Or(*livesFlag, short.N(1, 4)), nil, func(faults []string) {
+//	go test -C internal/test/crashtest -run Ext4 -processes 200 -timeout 60m -v
+func TestExt4_PowerCutLosesNothingAcknowledged(t *testing.T) {
+	short.SkipExternal(t, "file systems of its own")
+	b := newExt4Env(t)
+	for b.processes < cmp.Or(*processesFlag, short.Count(1, 4)) && !t.Failed() {
+		b.runOrganization(t, cmp.Or(*processesFlag, short.Count(1, 4)), nil, func(faults []string) {
 			for _, fault := range faults {
 				t.Error(fault)
 			}
 		})
 	}
-	soakreport.Report(t, soakreport.Result{
-		Part: "ext4", Claim: "a power cut under ext4 loses nothing acknowledged", Goal: "no loss, no damage, the right end",
-		Observed: fmt.Sprintf("%d processes, %d snapshots", b.lives, b.snapshots), Passed: !t.Failed(),
+	soakreport.RecordResult(t, soakreport.Result{
+		Part: "ext4", Claim: "a power cut under ext4 loses nothing acknowledged", Goal: "no loss, no damage, task completes correctly",
+		Observed: fmt.Sprintf("%d processes, %d snapshots", b.processes, b.snapshots), Passed: !t.Failed(),
 	})
 }
 
-// What the test above looks for it finds: the same with fsync switched off.
-func TestExt4WithoutFsyncIsNoticed(t *testing.T) {
-	short.SkipReal(t, "file systems of its own")
-	strace(t, "ext4")
-	b, found := newBench(t), []string(nil)
+// Control: with fsync switched off, the test above finds loss.
+func TestExt4_WithoutFsyncLossIsDetected(t *testing.T) {
+	short.SkipExternal(t, "file systems of its own")
+	requireStrace(t, "ext4")
+	b, found := newExt4Env(t), []string(nil)
 	off := []string{"strace", "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:retval=0"}
-	for b.lives < controlLives && len(found) == 0 {
-		b.organization(t, b.lives+1, off, func(faults []string) { found = append(found, faults...) })
+	for b.processes < controlProcesses && len(found) == 0 {
+		b.runOrganization(t, b.processes+1, off, func(faults []string) { found = append(found, faults...) })
 	}
-	t.Logf("seen: %s", few(found))
-	soakreport.Report(t, soakreport.Result{
-		Part: "ext4", Claim: "without fsync the same test finds loss", Goal: fmt.Sprintf("within %d processes", controlLives),
-		Observed: fmt.Sprintf("%d processes, %d snapshots", b.lives, b.snapshots), Passed: len(found) > 0,
+	t.Logf("found: %s", firstFaults(found))
+	soakreport.RecordResult(t, soakreport.Result{
+		Part: "ext4", Claim: "without fsync the same test finds loss", Goal: fmt.Sprintf("within %d processes", controlProcesses),
+		Observed: fmt.Sprintf("%d processes, %d snapshots", b.processes, b.snapshots), Passed: len(found) > 0,
 	})
 }
 
-// bench is a directory on XFS where disks are files.
-type bench struct {
-	random           *rand.Rand
-	dir              string
-	disks            int
-	lives, snapshots int
+// ext4Env is a directory on XFS that contains disks as files.
+type ext4Env struct {
+	random               *rand.Rand
+	dir                  string
+	disks                int
+	processes, snapshots int
 }
 
-// newBench skips a test where it cannot be made.
-func newBench(t *testing.T) *bench {
+// newExt4Env skips the test where the environment cannot be created.
+func newExt4Env(t *testing.T) *ext4Env {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		skip(t, "ext4", "mounting takes root")
+		skipPart(t, "ext4", "mounting needs root")
 	}
 	for _, program := range []string{"mkfs.xfs", "mkfs.ext4", "e2fsck", "mount"} {
 		if _, err := exec.LookPath(program); err != nil {
-			skip(t, "ext4", "there is no "+program+"; deps.sh installs mkfs.xfs on Debian")
+			skipPart(t, "ext4", program+" is missing; deps.sh installs mkfs.xfs on Debian")
 		}
 	}
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again: go test ./internal/test/crashtest -run '^%s$' -lives %d -seed %d", t.Name(), cmp.Or(*livesFlag, short.N(1, 4)), seed)
-	b := &bench{random: rand.New(rand.NewPCG(seed, 3)), dir: tempDir(t)}
+	t.Logf("repeat with: go test -C internal/test/crashtest -run '^%s$' -processes %d -seed %d", t.Name(), cmp.Or(*processesFlag, short.Count(1, 4)), seed)
+	b := &ext4Env{random: rand.New(rand.NewPCG(seed, 3)), dir: tempDir(t)}
 	file := filepath.Join(tempDir(t), "xfs")
-	if err := errors.Join(sized(file, 1<<30), command("mkfs.xfs", "-q", "-m", "reflink=1", file), mountFile(t, file, b.dir)); err != nil {
-		skip(t, "ext4", fmt.Sprint("no XFS can be mounted from a file: ", err))
+	if err := errors.Join(createSparse(file, 1<<30), runCommand("mkfs.xfs", "-q", "-m", "reflink=1", file), mountFile(t, file, b.dir)); err != nil {
+		skipPart(t, "ext4", fmt.Sprint("cannot mount XFS from a file: ", err))
 	}
-	first := b.disk()
-	if err := errors.Join(sized(first, 64<<20), command("mkfs.ext4", "-q", "-F", first), clone(first, b.disk())); err != nil {
-		skip(t, "ext4", fmt.Sprint("no file can be cloned here: ", err))
+	first := b.newDisk()
+	if err := errors.Join(createSparse(first, 64<<20), runCommand("mkfs.ext4", "-q", "-F", first), reflink(first, b.newDisk())); err != nil {
+		skipPart(t, "ext4", fmt.Sprint("cannot clone a file: ", err))
 	}
 	return b
 }
 
-// disk names the next disk's file.
-func (b *bench) disk() string {
+// newDisk returns the path of the next disk's file.
+func (b *ext4Env) newDisk() string {
 	b.disks++
-	return b.name(b.disks)
+	return b.diskPath(b.disks)
 }
 
-func (b *bench) name(n int) string { return filepath.Join(b.dir, fmt.Sprint("disk", n)) }
+func (b *ext4Env) diskPath(n int) string { return filepath.Join(b.dir, fmt.Sprint("disk", n)) }
 
-// organization cuts an organization's power until limit, or until it has ended
-// all the same, and tells what is wrong.
-func (b *bench) organization(t *testing.T, limit int, wrap []string, tell func([]string)) {
+// runOrganization cuts an organization's power until limit is reached or its task has
+// ended. It passes each list of faults to tell and stops after the first faults.
+func (b *ext4Env) runOrganization(t *testing.T, limit int, wrap []string, tell func([]string)) {
 	t.Helper()
-	h, live := newHouse(t), b.disk()
-	if err := clone(b.name(1), live); err != nil {
+	fx, live := newFixture(t), b.newDisk()
+	if err := reflink(b.diskPath(1), live); err != nil {
 		t.Fatal(err)
 	}
-	for b.lives < limit && !t.Failed() {
-		b.lives++
-		cuts := b.live(t, h, live, wrap)
-		faults := b.look(t, h, cuts)
+	for b.processes < limit && !t.Failed() {
+		b.processes++
+		cuts := b.runProcess(t, fx, live, wrap)
+		faults := b.checkSnapshots(t, fx, cuts)
 		if tell(faults); len(faults) > 0 {
 			return
 		}
 		live = cuts[len(cuts)-1].disk
-		if h.data = b.data(t, live); b.ended(t, h) {
+		if fx.data = b.mountData(t, live); b.ended(t, fx) {
 			return
 		}
 	}
 }
 
-// snapshot is a disk and what had been shown before it was taken.
+// snapshot is a disk and what had been observed before it was taken.
 type snapshot struct {
-	disk string
-	seen *evidence
-	why  string
+	disk     string
+	observed *observed
+	why      string
 }
 
-// live lets a process work on a disk and gives snapshots of it; the last one
-// was taken when the process had been killed.
-func (b *bench) live(t *testing.T, h *house, live string, wrap []string) (cuts []snapshot) {
+// runProcess runs a process on a disk and returns snapshots of it. The last one was
+// taken after the process was killed.
+func (b *ext4Env) runProcess(t *testing.T, fx *fixture, live string, wrap []string) (cuts []snapshot) {
 	t.Helper()
 	cut := func(why string) {
-		s := snapshot{b.disk(), h.seen.clone(), why}
-		if err := clone(live, s.disk); err != nil {
+		s := snapshot{b.newDisk(), fx.observed.clone(), why}
+		if err := reflink(live, s.disk); err != nil {
 			t.Error(err)
 		}
 		cuts = append(cuts, s)
 	}
 	last, kill := 2+b.random.IntN(120), make(chan struct{})
 	moments := []int{b.random.IntN(last), b.random.IntN(last)}
-	h.data, h.wrap = b.data(t, live), wrap
-	status := h.run(t, kill, func(events int) {
+	fx.data, fx.wrapper = b.mountData(t, live), wrap
+	status := fx.run(t, kill, func(events int) {
 		if slices.Contains(moments, events) {
 			cut(fmt.Sprint("at event ", events))
 		}
@@ -160,47 +163,47 @@ func (b *bench) live(t *testing.T, h *house, live string, wrap []string) (cuts [
 			close(kill)
 		}
 	})
-	if h.wrap = nil; status > 0 && status < 128 { // strace ends as what it traced: killed
-		t.Errorf("it ended by itself with %d:\n%s", status, h.stderr())
+	if fx.wrapper = nil; status > 0 && status < 128 { // strace exits like the traced process: killed
+		t.Errorf("it exited by itself with %d:\n%s", status, fx.stderr())
 	}
 	cut(fmt.Sprint("killed at event ", last))
 	return cuts
 }
 
-// look judges snapshots and lets a process go on with the last.
-func (b *bench) look(t *testing.T, h *house, cuts []snapshot) (faults []string) {
+// checkSnapshots verifies the snapshots and resumes the work on the last one.
+func (b *ext4Env) checkSnapshots(t *testing.T, fx *fixture, cuts []snapshot) (faults []string) {
 	t.Helper()
 	for i, s := range cuts {
 		b.snapshots++
-		again := b.disk() // what is looked at is changed by it
-		if err := clone(s.disk, again); err != nil {
+		disk := b.newDisk() // mounting a snapshot changes it
+		if err := reflink(s.disk, disk); err != nil {
 			t.Fatal(err)
 		}
-		data := b.data(t, again)
-		found := judge(t, data, s.seen)
+		data := b.mountData(t, disk)
+		found := verify(t, data, s.observed)
 		if len(found) == 0 && i == len(cuts)-1 {
-			h.branch(t, data, func(branch *house) { found = branch.endsWell(t) })
+			fx.tryOn(t, data, func(branch *fixture) { found = branch.completionFaults(t) })
 		}
-		if err := errors.Join(unmount(filepath.Dir(data)), command("e2fsck", "-fn", again)); err != nil {
+		if err := errors.Join(unmount(filepath.Dir(data)), runCommand("e2fsck", "-fn", disk)); err != nil {
 			found = append(found, err.Error())
 		}
-		faults = append(faults, blame(s.why, found)...)
+		faults = append(faults, prefixFaults(s.why, found)...)
 	}
 	return faults
 }
 
-// ended says whether the task has; the process that is to go on learns of it.
-func (b *bench) ended(t *testing.T, h *house) bool {
-	r := h.record(t)
-	h.learn(r)
-	if err := unmount(filepath.Dir(h.data)); err != nil {
+// ended reports whether the task has ended, and lets the fixture adopt its id.
+func (b *ext4Env) ended(t *testing.T, fx *fixture) bool {
+	r := fx.readStored(t)
+	fx.adoptTask(r)
+	if err := unmount(filepath.Dir(fx.data)); err != nil {
 		t.Error(err)
 	}
-	return r.ended()
+	return r.taskEnded()
 }
 
-// data mounts a disk and gives the data directory on it.
-func (b *bench) data(t *testing.T, disk string) string {
+// mountData mounts a disk and returns the path of the data directory on it.
+func (b *ext4Env) mountData(t *testing.T, disk string) string {
 	t.Helper()
 	dir := tempDir(t)
 	if err := mountFile(t, disk, dir); err != nil {
@@ -211,7 +214,7 @@ func (b *bench) data(t *testing.T, disk string) string {
 
 // mountFile mounts a file system that is in a file, until the test ends.
 func mountFile(t *testing.T, file, dir string) error {
-	if err := command("mount", "-o", "loop", file, dir); err != nil {
+	if err := runCommand("mount", "-o", "loop", file, dir); err != nil {
 		return err
 	}
 	t.Cleanup(func() {
@@ -222,7 +225,8 @@ func mountFile(t *testing.T, file, dir string) error {
 	return nil
 }
 
-// unmount unmounts also what is in use; what is not mounted is no error.
+// unmount also unmounts a file system that is in use. It returns nil for a directory
+// that is not mounted.
 func unmount(dir string) error {
 	err := syscall.Unmount(dir, 0)
 	if errors.Is(err, syscall.EBUSY) {
@@ -234,8 +238,8 @@ func unmount(dir string) error {
 	return err
 }
 
-// clone copies a file as it is at one moment, by reflink.
-func clone(from, to string) error {
+// reflink makes an atomic copy of a file.
+func reflink(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -251,8 +255,8 @@ func clone(from, to string) error {
 	return out.Close()
 }
 
-// sized makes a file of a length that takes no room.
-func sized(name string, size int64) error {
+// createSparse creates a file of a given length that uses no disk space.
+func createSparse(name string, size int64) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
@@ -260,7 +264,7 @@ func sized(name string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-func command(name string, args ...string) error {
+func runCommand(name string, args ...string) error {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)

@@ -1,4 +1,4 @@
-// Crash tests, with a file system that only they use.
+// Crash tests and their FUSE file system.
 module github.com/rolecall/rolecall/internal/test/crashtest
 
 go 1.26.0

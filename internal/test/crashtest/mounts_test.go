@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package crashtest
 
 import (
@@ -9,21 +11,21 @@ import (
 	"syscall"
 )
 
-// ownMounts marks the process whose mounts nobody else sees.
-const ownMounts = "ROLECALL_OWN_MOUNTS"
+// mountNamespaceEnv marks a process that runs in its own mount namespace.
+const mountNamespaceEnv = "ROLECALL_MOUNT_NAMESPACE"
 
-// amongOwnMounts runs this program once more with mounts of its own, which go
-// when it ends, however it ends, and gives its exit status. It says false where
-// that cannot be had or has been done.
-func amongOwnMounts() (status int, done bool) {
+// runInMountNamespace runs this program again in a mount namespace of its own, so that
+// its mounts disappear however it ends, and returns the exit status. done is false
+// without root, or in a process that already has a namespace.
+func runInMountNamespace() (status int, done bool) {
 	self, err := os.Executable()
-	if err != nil || os.Geteuid() != 0 || os.Getenv(ownMounts) != "" {
+	if err != nil || os.Geteuid() != 0 || os.Getenv(mountNamespaceEnv) != "" {
 		return 0, false
 	}
-	runtime.LockOSThread() // Pdeathsig is about the thread
+	runtime.LockOSThread() // Pdeathsig applies to the thread
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(self, os.Args[1:]...)
-	cmd.Env = append(os.Environ(), ownMounts+"=1")
+	cmd.Env = append(os.Environ(), mountNamespaceEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package crashtest
 
 import (
@@ -21,135 +23,135 @@ import (
 	"github.com/rolecall/rolecall/internal/test/soakreport"
 )
 
-var cutsFlag = flag.Int("cuts", 0, "how often the power is cut; 0 is 6, or 1 with -short")
+var cutsFlag = flag.Int("cuts", 0, "number of power cuts; 0 is 6, or 1 with -short")
 
 const (
-	imagesOfACut = 4  // how many disks are looked at that a cut may have left
-	controlCuts  = 12 // cuts within which a disk without fsync has to show loss
+	imagesPerCut = 4  // number of possible disk contents checked per cut
+	controlCuts  = 12 // cuts within which a disk without fsync must show loss
 )
 
-// The power is cut at a random write, fsync or event, and of the many disks
-// that may leave some are looked at: each opens and holds all that was shown.
-// From one of them a new process goes on to the right end, and on a copy of it
-// to the next cut. The workspace is on a disk that loses nothing, so that nothing a
-// program did can be done twice unnoticed. At length:
+// The power is cut at a random write, fsync or event. Of the many possible disk
+// contents after the cut some are checked: each opens and contains all that was
+// observed. From one of them a new process continues to the correct end, and on a copy
+// of it to the next cut. The workspace is on a disk that loses nothing, so that a
+// repeated effect is noticed. A long run:
 //
-//	go test ./internal/test/crashtest -run PowerCut -cuts 500 -timeout 60m -v
-func TestAPowerCutLosesNothingAcknowledged(t *testing.T) {
-	short.SkipReal(t, "file systems of its own")
-	p := newOutages(t, faultfs.Options{StrictNames: true})
-	for p.cuts < cmp.Or(*cutsFlag, short.N(1, 6)) && !t.Failed() {
-		p.organization(t, cmp.Or(*cutsFlag, short.N(1, 6)), func(faults []string) {
+//	go test -C internal/test/crashtest -run PowerCut -cuts 500 -timeout 60m -v
+func TestPowerCut_LosesNothingAcknowledged(t *testing.T) {
+	short.SkipExternal(t, "file systems of its own")
+	p := newPowerCuts(t, faultfs.Options{StrictNames: true})
+	for p.cuts < cmp.Or(*cutsFlag, short.Count(1, 6)) && !t.Failed() {
+		p.runOrganization(t, cmp.Or(*cutsFlag, short.Count(1, 6)), func(faults []string) {
 			for _, fault := range faults {
 				t.Error(fault)
 			}
 		})
 	}
-	soakreport.Report(t, soakreport.Result{
-		Part: "power", Claim: "a power cut loses nothing acknowledged", Goal: "no loss, no damage, the right end",
+	soakreport.RecordResult(t, soakreport.Result{
+		Part: "power", Claim: "a power cut loses nothing acknowledged", Goal: "no loss, no damage, task completes correctly",
 		Observed: fmt.Sprintf("%d cuts, %d images", p.cuts, p.images), Passed: !t.Failed(),
 	})
 }
 
-// What the test above looks for it finds: a disk that answers fsync and does
-// nothing loses or damages what was shown.
-func TestAPowerCutWithoutFsyncIsNoticed(t *testing.T) {
-	short.SkipReal(t, "file systems of its own")
-	p, found := newOutages(t, faultfs.Options{IgnoreSync: true}), []string(nil)
+// Control: a disk that acknowledges fsync and does nothing loses or damages what was
+// observed.
+func TestPowerCut_WithoutFsyncLossIsDetected(t *testing.T) {
+	short.SkipExternal(t, "file systems of its own")
+	p, found := newPowerCuts(t, faultfs.Options{IgnoreSync: true}), []string(nil)
 	for p.cuts < controlCuts && len(found) == 0 {
-		p.organization(t, p.cuts+1, func(faults []string) { found = append(found, faults...) })
+		p.runOrganization(t, p.cuts+1, func(faults []string) { found = append(found, faults...) })
 	}
-	t.Logf("seen: %s", few(found))
-	soakreport.Report(t, soakreport.Result{
+	t.Logf("found: %s", firstFaults(found))
+	soakreport.RecordResult(t, soakreport.Result{
 		Part: "power", Claim: "without fsync the same test finds loss", Goal: fmt.Sprintf("within %d cuts", controlCuts),
 		Observed: fmt.Sprintf("%d cuts, %d images", p.cuts, p.images), Passed: len(found) > 0,
 	})
 }
 
-// outages is a series of power cuts.
-type outages struct {
+// powerCuts is a series of power cuts.
+type powerCuts struct {
 	random       *rand.Rand
 	options      faultfs.Options
 	cuts, images int
 }
 
-func newOutages(t *testing.T, options faultfs.Options) *outages {
+func newPowerCuts(t *testing.T, options faultfs.Options) *powerCuts {
 	t.Helper()
-	mountable(t, "power")
+	requireMount(t, "power")
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("again: go test ./internal/test/crashtest -run '^%s$' -cuts %d -seed %d", t.Name(), cmp.Or(*cutsFlag, short.N(1, 6)), seed)
-	return &outages{random: rand.New(rand.NewPCG(seed, 2)), options: options}
+	t.Logf("repeat with: go test -C internal/test/crashtest -run '^%s$' -cuts %d -seed %d", t.Name(), cmp.Or(*cutsFlag, short.Count(1, 6)), seed)
+	return &powerCuts{random: rand.New(rand.NewPCG(seed, 2)), options: options}
 }
 
-// disk gives the options of one that starts with the content of from.
-func (p *outages) disk(from string) faultfs.Options {
+// diskOptions returns the options of a disk that starts with the content of from.
+func (p *powerCuts) diskOptions(from string) faultfs.Options {
 	o := p.options
-	o.From = from
+	o.InitialDir = from
 	return o
 }
 
-// mountable skips a test where nothing can be mounted.
-func mountable(t *testing.T, part string) {
+// requireMount skips a test where FUSE file systems cannot be mounted.
+func requireMount(t *testing.T, part string) {
 	t.Helper()
-	if err := faultfs.Mountable(); err != nil {
-		skip(t, part, fmt.Sprint("nothing can be mounted: ", err))
+	if err := faultfs.CheckSupport(); err != nil {
+		skipPart(t, part, fmt.Sprint("cannot mount: ", err))
 	}
 }
 
-// organization cuts an organization's power until limit, or until it has ended
-// all the same, and tells what is wrong.
-func (p *outages) organization(t *testing.T, limit int, tell func([]string)) {
+// runOrganization cuts an organization's power until limit is reached or its task has
+// ended. It passes each list of faults to tell and stops after the first faults.
+func (p *powerCuts) runOrganization(t *testing.T, limit int, tell func([]string)) {
 	t.Helper()
-	h, from := newHouse(t), ""
+	fx, from := newFixture(t), ""
 	for p.cuts < limit && !t.Failed() {
-		f := mounted(t, h, p.disk(from))
-		why := h.cut(t, f, p.random)
+		f := mountDisk(t, fx, p.diskOptions(from))
+		why := fx.runUntilCut(t, f, p.random)
 		p.cuts++
-		next, faults := p.look(t, h, f)
-		tell(blame(why, faults))
+		next, faults := p.checkImages(t, fx, f)
+		tell(prefixFaults(why, faults))
 		if len(faults) > 0 {
 			return
 		}
-		from, h.data = next, filepath.Join(next, "data")
-		r := h.record(t)
-		if h.learn(r); r.ended() {
+		from, fx.data = next, filepath.Join(next, "data")
+		r := fx.readStored(t)
+		if fx.adoptTask(r); r.taskEnded() {
 			return
 		}
 	}
 }
 
-// look judges some of the disks that a cut may have left, lets one go on to its
-// end, and gives it as it was before.
-func (p *outages) look(t *testing.T, h *house, f *faultfs.FS) (next string, faults []string) {
+// checkImages verifies some possible disk contents after a cut, resumes the work on a
+// copy of the last one, and returns its directory.
+func (p *powerCuts) checkImages(t *testing.T, fx *fixture, f *faultfs.FS) (next string, faults []string) {
 	t.Helper()
 	seed := uint64(0)
-	for range imagesOfACut {
+	for range imagesPerCut {
 		seed = p.random.Uint64()
-		next = image(t, f, seed)
+		next = writeImage(t, f, seed)
 		p.images++
-		if faults := judge(t, filepath.Join(next, "data"), h.seen); len(faults) > 0 {
-			return "", blame(fmt.Sprint("image ", seed), faults)
+		if faults := verify(t, filepath.Join(next, "data"), fx.observed); len(faults) > 0 {
+			return "", prefixFaults(fmt.Sprint("image ", seed), faults)
 		}
 	}
-	h.branch(t, filepath.Join(image(t, f, seed), "data"), func(b *house) { faults = b.endsWell(t) })
-	return next, blame(fmt.Sprint("gone on from image ", seed), faults)
+	fx.tryOn(t, filepath.Join(writeImage(t, f, seed), "data"), func(b *fixture) { faults = b.completionFaults(t) })
+	return next, prefixFaults(fmt.Sprint("resumed from image ", seed), faults)
 }
 
-// image writes one of the disks.
-func image(t *testing.T, f *faultfs.FS, seed uint64) string {
+// writeImage writes one possible disk content and returns its directory.
+func writeImage(t *testing.T, f *faultfs.FS, seed uint64) string {
 	t.Helper()
 	dir := tempDir(t)
-	if err := f.Image(dir, rand.New(rand.NewPCG(seed, 0))); err != nil {
+	if err := f.WriteImage(dir, rand.New(rand.NewPCG(seed, 0))); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// mounted mounts a disk for the data directory of a house.
-func mounted(t *testing.T, h *house, options faultfs.Options) *faultfs.FS {
+// mountDisk mounts a faulty disk for the data directory of the fixture.
+func mountDisk(t *testing.T, fx *fixture, options faultfs.Options) *faultfs.FS {
 	t.Helper()
 	dir := tempDir(t)
 	f, err := faultfs.Mount(dir, &options)
@@ -161,17 +163,17 @@ func mounted(t *testing.T, h *house, options faultfs.Options) *faultfs.FS {
 			t.Error(err)
 		}
 	})
-	h.data = filepath.Join(dir, "data")
+	fx.data = filepath.Join(dir, "data")
 	return f
 }
 
-// cut lets a process work, takes its power away at a random moment, and gives
-// the moment in words.
-func (h *house) cut(t *testing.T, f *faultfs.FS, r *rand.Rand) string {
+// runUntilCut runs a process, cuts its power at a random point, and describes the
+// point.
+func (fx *fixture) runUntilCut(t *testing.T, f *faultfs.FS, r *rand.Rand) string {
 	t.Helper()
 	n, why, after := 1+r.IntN(400), "", 0
 	if r.IntN(3) == 0 {
-		n = 1 + r.IntN(16) // while it opens
+		n = 1 + r.IntN(16) // while the store opens
 	}
 	switch r.IntN(4) {
 	case 0:
@@ -182,20 +184,20 @@ func (h *house) cut(t *testing.T, f *faultfs.FS, r *rand.Rand) string {
 		f.CutAtSync(n/2 + 1)
 	case 2:
 		why = fmt.Sprint("cut in the middle of write ", n)
-		f.TornWrite(n)
+		f.TearWrite(n)
 	case 3:
 		after = 1 + n/4
 		why = fmt.Sprint("cut at event ", after)
 	}
-	status := h.work(t, f, after)
-	if status != 0 && !isDark(f) {
-		t.Errorf("%s: it ended by itself with %d:\n%s", why, status, h.stderr())
+	status := fx.runOnDisk(t, f, after)
+	if status != 0 && !isPoweredOff(f) {
+		t.Errorf("%s: it exited by itself with %d:\n%s", why, status, fx.stderr())
 	}
-	f.CutPower() // if it ended before
+	f.CutPower() // in case the process ended before
 	return why
 }
 
-func isDark(f *faultfs.FS) bool {
+func isPoweredOff(f *faultfs.FS) bool {
 	select {
 	case <-f.PoweredOff():
 		return true
@@ -204,64 +206,64 @@ func isDark(f *faultfs.FS) bool {
 	}
 }
 
-// work lets a process work until it ends or its power is cut, by the disk or
-// after so many events, and gives its exit status; -1 when it was killed.
-func (h *house) work(t *testing.T, f *faultfs.FS, after int) (status int) {
+// runOnDisk runs a process until it ends or its power is cut, by the disk or after the
+// given number of events. It returns the exit status, -1 if the process was killed.
+func (fx *fixture) runOnDisk(t *testing.T, f *faultfs.FS, after int) (status int) {
 	t.Helper()
-	return h.run(t, f.PoweredOff(), func(events int) {
+	return fx.run(t, f.PoweredOff(), func(events int) {
 		if events == after {
 			f.CutPower()
 		}
 	})
 }
 
-// run lets a process run until it ends or is to be killed, calls saw with the
-// number of each event, and gives its exit status; -1 when it was killed.
-func (h *house) run(t *testing.T, kill <-chan struct{}, saw func(events int)) (status int) {
+// run runs a process until it ends or kill is closed, calls saw with the number of
+// each event, and returns the exit status, -1 if the process was killed.
+func (fx *fixture) run(t *testing.T, kill <-chan struct{}, saw func(events int)) (status int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), hangs)
+	ctx, cancel := context.WithTimeout(t.Context(), processTimeout)
 	defer cancel()
-	line := slices.Concat(h.wrap, []string{h.program}, h.args())
+	line := slices.Concat(fx.wrapper, []string{fx.program}, fx.args())
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Dir, cmd.WaitDelay = h.dir, hangs
-	lines := started(t, cmd)
-	h.talk.Reset()
+	cmd.Dir, cmd.WaitDelay = fx.dir, processTimeout
+	lines := startProcess(t, cmd)
+	fx.stderrBuf.Reset()
 	for events := 0; lines != nil; {
 		select {
 		case <-kill:
-			h.kill(cmd.Process.Pid)
+			fx.kill(cmd.Process.Pid)
 			kill = nil
 		case l, ok := <-lines:
 			if !ok {
 				lines = nil
 				continue
 			}
-			if h.note(l); !l.talk {
+			if fx.observe(l); !l.stderr {
 				events++
 				saw(events)
 			}
 		}
 	}
-	_ = cmd.Wait() // how it ended is judged by who asked
+	_ = cmd.Wait() // the caller checks the exit status
 	if ctx.Err() != nil {
-		t.Fatalf("a process hung:\n%s", h.stderr())
+		t.Fatalf("a process hung:\n%s", fx.stderr())
 	}
 	return cmd.ProcessState.ExitCode()
 }
 
-// kill kills the program: what it is wrapped in would let it go on.
-func (h *house) kill(pid int) {
+// kill kills the program itself: killing only its wrapper would let it continue.
+func (fx *fixture) kill(pid int) {
 	pids := []int{pid}
-	if h.wrap != nil {
+	if fx.wrapper != nil {
 		pids = children(pid)
 	}
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // an error: it has just ended
+		_ = syscall.Kill(pid, syscall.SIGKILL) // fails if it has just ended
 	}
 }
 
 func children(pid int) (pids []int) {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // an error: it has ended
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // fails if it has ended
 	for _, text := range strings.Fields(string(data)) {
 		if child, err := strconv.Atoi(text); err == nil {
 			pids = append(pids, child)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// lookup gives the numbers of an account.
-func lookup(name string) (uid, gid uint32, err error) {
+// lookupAccount returns the numeric ids of an account.
+func lookupAccount(name string) (uid, gid uint32, err error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return 0, 0, err

@@ -1,10 +1,10 @@
-// Package dbtest owns the database servers of tests: real ones, PostgreSQL and
-// MariaDB, each started once for the tests of a package, on a loopback port and
-// in a directory of its own, and stopped after them.
+// Package dbtest starts real PostgreSQL and MariaDB servers for tests. Each server
+// starts once for the tests of a package, on a loopback port and in a temporary
+// directory, and stops after them.
 //
-//	func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+//	func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
 //
-//	db := dbtest.Postgres(t) // an empty database of t's own
+//	db := dbtest.NewPostgres(t) // an empty database for t only
 //
 // Only tests import it.
 package dbtest
@@ -25,22 +25,24 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rolecall/rolecall/internal/test/short"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
-// Database says how to reach a database.
+// Database contains the parameters of a connection to a database.
 type Database struct {
 	Host     string
 	Port     int
-	User     string // may do everything in this database
+	User     string // has all privileges on this database
 	Password string
 	Name     string
 }
 
-// Main runs a package's tests and stops the servers that they started; TestMain
-// calls it and exits with what it gives.
-func Main(m *testing.M) int {
+// RunTests runs a package's tests and stops the servers that they started. TestMain
+// calls it and exits with the status it returns.
+func RunTests(m *testing.M) int {
 	defer func() {
 		for _, s := range []*server{&postgres, &mariadb} {
 			s.stop()
@@ -51,31 +53,31 @@ func Main(m *testing.M) int {
 
 // server is one database server of this process.
 type server struct {
-	name    string
-	account string // who runs it when the tests are root's
-	ready   string // the line it logs then
-	prepare func(s *server) error
-	argv    func(s *server) []string
+	name      string
+	account   string // runs the server when the tests run as root
+	readyLine string // the line it logs then
+	prepare   func(s *server) error
+	argv      func(s *server) []string
 
-	once sync.Once
-	err  error
-	dir  string
-	port int
-	cmd  *exec.Cmd
-	gone chan struct{} // closed when it has ended
-	made atomic.Int64  // databases
+	once          sync.Once
+	err           error
+	dir           string
+	port          int
+	cmd           *exec.Cmd
+	exited        chan struct{} // closed when the process has exited
+	databaseCount atomic.Int64  // databases
 }
 
-// password is of the only account a server has; it is open to this machine.
+// password belongs to the only database account. Only this machine can connect.
 const password = "it's \"secret\" @/:"
 
-// started starts the server, once. With -short it skips the test.
-func (s *server) started(t testing.TB, programs ...string) {
+// ensureStarted starts the server once. With -short it skips the test.
+func (s *server) ensureStarted(t testing.TB, programs ...string) {
 	t.Helper()
-	short.SkipReal(t, s.name)
+	short.SkipExternal(t, s.name)
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Fatalf("there is no %s: %v: run make deps", s.name, err)
+			t.Fatalf("%s is not installed: %v: run make deps", s.name, err)
 		}
 	}
 	s.once.Do(func() { s.err = s.start() })
@@ -84,11 +86,12 @@ func (s *server) started(t testing.TB, programs ...string) {
 	}
 }
 
+// start prepares the data directory and starts the server.
 func (s *server) start() (err error) {
 	if s.dir, err = os.MkdirTemp("", "dbtest-"+s.name+"-"); err != nil {
 		return err
 	}
-	if err := s.release(s.dir); err != nil {
+	if err := s.chownToAccount(s.dir); err != nil {
 		return err
 	}
 	if s.port, err = freePort(); err != nil {
@@ -100,63 +103,64 @@ func (s *server) start() (err error) {
 	return s.run(s.argv(s))
 }
 
-// run starts the program and returns when it takes connections. It dies with
-// the thread that started it, so that thread waits for it.
+// run starts the program and returns when it accepts connections. The program dies
+// with the thread that started it, so that thread waits for it.
 func (s *server) run(argv []string) error {
-	s.cmd, s.gone = s.command(argv...), make(chan struct{})
+	s.cmd, s.exited = s.command(argv...), make(chan struct{})
 	log, err := s.cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
-	begun := make(chan error)
+	started := make(chan error)
 	go func() {
 		goruntime.LockOSThread()
 		err := s.cmd.Start()
-		begun <- err
+		started <- err
 		if err == nil {
 			s.cmd.Process.Wait()
-			close(s.gone)
+			close(s.exited)
 		}
 	}()
-	if err := <-begun; err != nil {
+	if err := <-started; err != nil {
 		s.cmd = nil
 		return err
 	}
 	return s.awaitReady(log)
 }
 
+// awaitReady reads the log until readyLine appears.
 func (s *server) awaitReady(log io.Reader) error {
 	ready := make(chan error, 1)
 	go func() {
 		var tail strings.Builder
 		lines := bufio.NewScanner(log)
 		for lines.Scan() {
-			if strings.Contains(lines.Text(), s.ready) {
+			if strings.Contains(lines.Text(), s.readyLine) {
 				ready <- nil
 				io.Copy(io.Discard, log)
 				return
 			}
 			tail.WriteString(lines.Text() + "\n")
 		}
-		ready <- fmt.Errorf("it ended:\n%s", tail.String())
+		ready <- fmt.Errorf("the server exited:\n%s", tail.String())
 	}()
 	select {
 	case err := <-ready:
 		return err
 	case <-time.After(time.Minute):
-		return fmt.Errorf("it was not ready after a minute")
+		return fmt.Errorf("the server was not ready after a minute")
 	}
 }
 
-// stop ends the server, if it runs, and removes what it left.
+// stop stops the server, if it runs, and removes its directory.
 func (s *server) stop() {
 	if s.cmd != nil {
-		s.cmd.Process.Signal(syscall.SIGQUIT) // at once, for both
+		s.cmd.Process.Signal(syscall.SIGQUIT) // stops both servers immediately
 		select {
-		case <-s.gone:
+		case <-s.exited:
 		case <-time.After(5 * time.Second):
 			s.cmd.Process.Kill()
-			<-s.gone
+			<-s.exited
 		}
 	}
 	if s.dir != "" {
@@ -164,21 +168,21 @@ func (s *server) stop() {
 	}
 }
 
-// command gives a program that runs as the server's account does.
+// command returns a command that runs as the server's account.
 func (s *server) command(argv ...string) *exec.Cmd {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "PGPASSWORD=" + password}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if uid, gid, ok := s.ids(); ok {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+	cmd.SysProcAttr = procgroup.Attributes()
+	if uid, gid, ok := s.accountIDs(); ok {
+		runAs(cmd.SysProcAttr, uid, gid)
 	}
 	return cmd
 }
 
-// must runs a program and fails with what it said.
-func (s *server) must(argv ...string) error {
-	goruntime.LockOSThread() // what it starts dies with its thread
+// runProgram runs a program and returns its output in the error.
+func (s *server) runProgram(argv ...string) error {
+	goruntime.LockOSThread() // the process dies with the thread that starts it
 	defer goruntime.UnlockOSThread()
 	if out, err := s.command(argv...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", filepath.Base(argv[0]), err, out)
@@ -186,30 +190,32 @@ func (s *server) must(argv ...string) error {
 	return nil
 }
 
-// release hands a path to the server's account.
-func (s *server) release(path string) error {
-	uid, gid, ok := s.ids()
+// chownToAccount makes the server's account the owner of a path.
+func (s *server) chownToAccount(path string) error {
+	uid, gid, ok := s.accountIDs()
 	if !ok {
 		return nil
 	}
 	return os.Chown(path, int(uid), int(gid))
 }
 
-// ids gives the server's account when the tests are root's: the servers refuse
-// to be.
-func (s *server) ids() (uid, gid uint32, ok bool) {
+// accountIDs returns the ids of the server's account when the tests run as root,
+// because the servers refuse to run as root.
+func (s *server) accountIDs() (uid, gid uint32, ok bool) {
 	if os.Geteuid() != 0 {
 		return 0, 0, false
 	}
-	u, g, err := lookup(s.account)
+	u, g, err := lookupAccount(s.account)
 	return u, g, err == nil
 }
 
-// fresh names a database that is not there yet.
-func (s *server) fresh() string { return "test_" + strconv.FormatInt(s.made.Add(1), 10) }
+// newDatabaseName returns an unused database name.
+func (s *server) newDatabaseName() string {
+	return "test_" + strconv.FormatInt(s.databaseCount.Add(1), 10)
+}
 
-// database says how to reach one.
-func (s *server) database(user, name string) Database {
+// connection returns the parameters of a connection to a database.
+func (s *server) connection(user, name string) Database {
 	return Database{Host: "127.0.0.1", Port: s.port, User: user, Password: password, Name: name}
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
 
-func TestServersTakeConnectionsAndDatabasesAreOnesOwn(t *testing.T) {
-	for name, start := range map[string]func(testing.TB) dbtest.Database{"postgres": dbtest.Postgres, "mariadb": dbtest.MariaDB} {
+func TestServers_CreateSeparateDatabases(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) dbtest.Database{"postgres": dbtest.NewPostgres, "mariadb": dbtest.NewMariaDB} {
 		t.Run(name, func(t *testing.T) {
 			one, other := start(t), start(t)
 			if one.Name == other.Name || one.Port != other.Port {

@@ -9,13 +9,13 @@ import (
 )
 
 var postgres = server{
-	name: "postgres", account: "postgres", ready: "ready to accept connections",
+	name: "postgres", account: "postgres", readyLine: "ready to accept connections",
 	prepare: func(s *server) error {
 		secret := filepath.Join(s.dir, "password")
 		if err := os.WriteFile(secret, []byte(password+"\n"), 0o644); err != nil {
 			return err
 		}
-		return s.must(postgresProgram("initdb"), "-D", filepath.Join(s.dir, "data"), "-U", "tester",
+		return s.runProgram(postgresProgram("initdb"), "-D", filepath.Join(s.dir, "data"), "-U", "tester",
 			"--auth=scram-sha-256", "--pwfile="+secret, "--encoding=UTF8", "--no-sync")
 	},
 	argv: func(s *server) []string {
@@ -24,20 +24,20 @@ var postgres = server{
 	},
 }
 
-// Postgres gives an empty database of a real PostgreSQL. The test is skipped
-// where there is none.
-func Postgres(t testing.TB) Database {
+// NewPostgres returns an empty database on a real PostgreSQL. With -short it skips the
+// test.
+func NewPostgres(t testing.TB) Database {
 	t.Helper()
-	postgres.started(t, postgresProgram("initdb"), postgresProgram("postgres"), postgresProgram("createdb"))
-	db := postgres.database("tester", postgres.fresh())
-	if err := postgres.must(postgresProgram("createdb"), "-h", postgres.dir, "-p", strconv.Itoa(db.Port), "-U", db.User, db.Name); err != nil {
+	postgres.ensureStarted(t, postgresProgram("initdb"), postgresProgram("postgres"), postgresProgram("createdb"))
+	db := postgres.connection("tester", postgres.newDatabaseName())
+	if err := postgres.runProgram(postgresProgram("createdb"), "-h", postgres.dir, "-p", strconv.Itoa(db.Port), "-U", db.User, db.Name); err != nil {
 		t.Fatal(err)
 	}
 	return db
 }
 
-// postgresProgram finds a program of the newest version that Debian installed,
-// or else on the path.
+// postgresProgram returns the path of a program of the newest version that Debian
+// installed, or its plain name.
 func postgresProgram(name string) string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if len(found) == 0 {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	question = "What was ordered, by orders.txt?"
-	answer   = "5 orders, 12 pieces: lamp 7, chair 4, table 1\nThe figures were printed and not kept (tool_not_available)."
-	key      = "sk-canary-7f3a9c51d2"
+	question   = "What was ordered, by orders.txt?"
+	wantAnswer = "5 orders, 12 pieces: lamp 7, chair 4, table 1\nThe figures were printed and not kept (tool_not_available)."
+	apiKey     = "sk-canary-7f3a9c51d2"
 )
 
-// What the gate says of the calls, whoever thinks.
-const decided = `root find_role_by_name allowed 
+// wantDecisions are the gate's decisions with every model.
+const wantDecisions = `root find_role_by_name allowed 
 root find_role_by_name allowed 
 root spawn_agent_with_task allowed 
 analyst read_file allowed 
@@ -28,22 +28,22 @@ reporter console_print allowed
 reporter write_file denied tool_not_available
 `
 
-// vendor is one way to reach the mock.
+// vendor is a provider whose protocol the mock speaks.
 type vendor struct {
-	name   string // of the model in organization.yaml
+	name   string // name of the model in organization.yaml
 	env    func(m mock) []string
-	header string // that carries the key; "" when there is none
+	header string // header that carries the key; "" without a key
 	path   func(streamed bool) string
 }
 
 func providers() []vendor {
 	chat := func(bool) string { return "/v1/chat/completions" }
 	return []vendor{
-		{"openai", func(m mock) []string { return []string{"OPENAI_API_KEY=" + key, "OPENAI_BASE_URL=" + m.openAI()} }, "authorization", chat},
+		{"openai", func(m mock) []string { return []string{"OPENAI_API_KEY=" + apiKey, "OPENAI_BASE_URL=" + m.openAI()} }, "authorization", chat},
 		{"anthropic", func(m mock) []string {
-			return []string{"ANTHROPIC_API_KEY=" + key, "ANTHROPIC_BASE_URL=" + m.anthropic()}
+			return []string{"ANTHROPIC_API_KEY=" + apiKey, "ANTHROPIC_BASE_URL=" + m.anthropic()}
 		}, "x-api-key", func(bool) string { return "/v1/messages" }},
-		{"gemini", func(m mock) []string { return []string{"GEMINI_API_KEY=" + key, "GEMINI_BASE_URL=" + m.gemini()} }, "x-goog-api-key", geminiPath},
+		{"gemini", func(m mock) []string { return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini()} }, "x-goog-api-key", geminiPath},
 		{"local", func(m mock) []string { return []string{"LOCAL_BASE_URL=" + m.openAI()} }, "", chat},
 	}
 }
@@ -56,50 +56,51 @@ func geminiPath(streamed bool) string {
 	return model + ":generateContent"
 }
 
-// One line of YAML decides who thinks; what the organization does, and what it
-// is let do, stays the same.
-func TestOneOrganizationRunsOnEveryModel(t *testing.T) {
+// One line of YAML selects the model. What the organization does and may do stays the
+// same.
+func TestOrganization_RunsOnEveryModel(t *testing.T) {
 	t.Run("on a script", func(t *testing.T) {
-		h := newHouse(t, "any-model", []string{"orders.txt"}, nil)
-		h.mustAnswer(t, nil)
+		fx := newFixture(t, "any-model", []string{"orders.txt"}, nil)
+		fx.checkAnswer(t, nil)
 	})
 	for _, p := range providers() {
 		for _, streamed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("on %s, streamed %v", p.name, streamed), func(t *testing.T) {
-				runsOn(t, p, streamed)
+				testProvider(t, p, streamed)
 			})
 		}
 	}
 }
 
-func runsOn(t *testing.T, p vendor, streamed bool) {
-	m := startMock(t, "any-model", keyed(p))
-	h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{
+// testProvider runs the example on a provider and checks the requests to it.
+func testProvider(t *testing.T, p vendor, streamed bool) {
+	m := startMock(t, "any-model", requireKey(p))
+	fx := newFixture(t, "any-model", []string{"orders.txt"}, map[string]string{
 		"model: script": "model: " + p.name,
 		"stream: true":  fmt.Sprintf("stream: %v", streamed),
 	})
-	h.mustAnswer(t, p.env(m))
-	requests := m.journal(t)
-	if len(requests) < 16 { // root four times at least, the others twice, and two runs
-		t.Errorf("the mock was asked %d times", len(requests))
+	fx.checkAnswer(t, p.env(m))
+	requests := m.requests(t)
+	if len(requests) < 16 { // at least four by root and two by each other agent, in two runs
+		t.Errorf("the mock received %d requests", len(requests))
 	}
 	for _, r := range requests {
-		r.mustBeWhole(t, p, streamed)
+		r.check(t, p, streamed)
 	}
-	h.mustNotHold(t, key)
+	fx.checkNoSecret(t, apiKey)
 }
 
-// Overload, limits, errors, streams that break off and nonsense cost time. What
-// is answered and done, and how often, stays the same.
-func TestFaultsChangeNothing(t *testing.T) {
+// Overload, limits, errors, interrupted streams and invalid answers only cost time.
+// Answers, calls and their numbers stay the same.
+func TestOrganization_SurvivesProviderFaults(t *testing.T) {
 	for _, p := range providers() {
 		t.Run("on "+p.name, func(t *testing.T) {
-			t.Parallel() // most of it is waiting
-			m := startMock(t, "faults", keyed(p))
-			h := newHouse(t, "any-model", []string{"orders.txt"}, map[string]string{"model: script": "model: " + p.name})
-			h.mustAnswer(t, p.env(m))
+			t.Parallel() // the test mostly waits
+			m := startMock(t, "faults", requireKey(p))
+			fx := newFixture(t, "any-model", []string{"orders.txt"}, map[string]string{"model: script": "model: " + p.name})
+			fx.checkAnswer(t, p.env(m))
 			faults := 0
-			for _, r := range m.journal(t) {
+			for _, r := range m.requests(t) {
 				if r.Response.Status != 200 || r.Response.ChaosAction != "" || r.Response.Interrupted {
 					faults++
 				}
@@ -111,77 +112,77 @@ func TestFaultsChangeNothing(t *testing.T) {
 	}
 }
 
-// Who has no key, or a wrong one, is told so at once, and what to do.
-func TestAKeyThatIsMissingOrWrong(t *testing.T) {
+// A missing or wrong key is reported at once, with what to do.
+func TestRun_ReportsMissingOrWrongKey(t *testing.T) {
 	for _, p := range providers() {
 		if p.header == "" {
 			continue
 		}
 		edits := map[string]string{"model: script": "model: " + p.name}
 		t.Run("missing, of "+p.name, func(t *testing.T) {
-			m := startMock(t, "any-model", keyed(p))
-			h := newHouse(t, "any-model", []string{"orders.txt"}, edits)
+			m := startMock(t, "any-model", requireKey(p))
+			fx := newFixture(t, "any-model", []string{"orders.txt"}, edits)
 			env := p.env(m)
 			variable, _, _ := strings.Cut(env[0], "=")
-			if o := h.run(t, env[1:], question); o.status != 2 || o.stdout != "" || !strings.Contains(o.stderr, variable) {
+			if o := fx.run(t, env[1:], question); o.status != 2 || o.stdout != "" || !strings.Contains(o.stderr, variable) {
 				t.Errorf("status %d, stdout %q, want 2 and %s in:\n%s", o.status, o.stdout, variable, o.stderr)
 			}
-			if asked := m.journal(t); len(asked) > 0 {
-				t.Errorf("the mock was asked without a key: %s", asked[0].raw)
+			if asked := m.requests(t); len(asked) > 0 {
+				t.Errorf("the mock received a request without a key: %s", asked[0].raw)
 			}
 		})
 		t.Run("wrong, of "+p.name, func(t *testing.T) {
 			m := startMock(t, "any-model", map[string]any{"auth": map[string]any{"apiKeys": []string{"sk-another"}}})
-			h := newHouse(t, "any-model", []string{"orders.txt"}, edits)
-			o := h.run(t, p.env(m), question)
+			fx := newFixture(t, "any-model", []string{"orders.txt"}, edits)
+			o := fx.run(t, p.env(m), question)
 			if o.status != 1 || o.stdout != "" || !strings.Contains(o.stderr, "does not accept its key") {
 				t.Errorf("status %d, stdout %q; stderr:\n%s", o.status, o.stdout, o.stderr)
 			}
-			if strings.Contains(o.stderr, key) {
-				t.Errorf("the key is told:\n%s", o.stderr)
+			if strings.Contains(o.stderr, apiKey) {
+				t.Errorf("the key is printed:\n%s", o.stderr)
 			}
-			h.mustNotHold(t, key)
+			fx.checkNoSecret(t, apiKey)
 		})
 	}
 }
 
-// keyed lets the mock refuse whoever has no key, if the provider does.
-func keyed(p vendor) map[string]any {
+// requireKey makes the mock reject requests without the key, if the provider uses one.
+func requireKey(p vendor) map[string]any {
 	if p.header == "" {
 		return nil
 	}
-	return map[string]any{"auth": map[string]any{"apiKeys": []string{key}}}
+	return map[string]any{"auth": map[string]any{"apiKeys": []string{apiKey}}}
 }
 
-// mustAnswer runs the task and compares answer, decisions and effects.
-func (h house) mustAnswer(t *testing.T, env []string) {
+// checkAnswer runs the task and compares answer, decisions and effects.
+func (fx fixture) checkAnswer(t *testing.T, env []string) {
 	t.Helper()
-	o := h.run(t, env, "--json", question)
+	o := fx.run(t, env, "--json", question)
 	if o.status != 0 {
 		t.Fatalf("status %d; stderr:\n%s", o.status, o.stderr)
 	}
 	events := o.events(t)
-	if status, text := result(t, events); status != "done" || text != answer {
-		t.Errorf("%s: %q, want done: %q", status, text, answer)
+	if status, text := finalResult(t, events); status != "done" || text != wantAnswer {
+		t.Errorf("%s: %q, want done: %q", status, text, wantAnswer)
 	}
-	if diff := cmp.Diff(decided, decisions(events)); diff != "" {
+	if diff := cmp.Diff(wantDecisions, decisions(events)); diff != "" {
 		t.Errorf("decisions (- want, + got):\n%s", diff)
 	}
-	if plain := h.run(t, env, question); plain.stdout != answer+"\n" {
-		t.Errorf("stdout %q, want %q", plain.stdout, answer+"\n")
+	if plain := fx.run(t, env, question); plain.stdout != wantAnswer+"\n" {
+		t.Errorf("stdout %q, want %q", plain.stdout, wantAnswer+"\n")
 	}
-	if files := list(t, h.path("work")); files != "orders.txt" {
-		t.Errorf("the workspace holds %s", files)
+	if files := listFiles(t, fx.path("work")); files != "orders.txt" {
+		t.Errorf("the workspace contains %s", files)
 	}
 	for _, s := range []string{o.stdout, o.stderr} {
-		if strings.Contains(s, key) {
+		if strings.Contains(s, apiKey) {
 			t.Errorf("the key is in the output:\n%s", s)
 		}
 	}
 }
 
-// mustBeWhole says what a request lacks.
-func (r request) mustBeWhole(t *testing.T, p vendor, streamed bool) {
+// check reports what is wrong with a request.
+func (r request) check(t *testing.T, p vendor, streamed bool) {
 	t.Helper()
 	path, _, _ := strings.Cut(r.Path, "?")
 	if r.Method != "POST" || path != p.path(streamed) || r.Response.Status != 200 {
@@ -197,42 +198,42 @@ func (r request) mustBeWhole(t *testing.T, p vendor, streamed bool) {
 		t.Errorf("%s has model %q and stream %v, want a model and %v", path, r.Body.Model, r.Body.Stream, streamed)
 	}
 	if len(r.Body.Messages) < 2 || r.Body.Messages[0].Role != "system" {
-		t.Errorf("%s has no system prompt, or nothing else: %v", path, r.Body.Messages)
+		t.Errorf("%s has no system prompt, or no other message: %v", path, r.Body.Messages)
 	}
-	r.mustHaveTools(t, p)
-	if strings.Contains(r.raw, key) {
-		t.Errorf("%s holds the key outside its header:\n%s", path, r.raw)
+	r.checkTools(t, p)
+	if strings.Contains(r.raw, apiKey) {
+		t.Errorf("%s contains the key outside its header:\n%s", path, r.raw)
 	}
 }
 
-// legal are the names that every provider takes.
-var legal = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
+// toolNamePattern matches the tool names that every provider accepts.
+var toolNamePattern = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
-// mustHaveTools looks at the tools. Of Gemini's, the journal leaves out
+// checkTools checks the tools of a request. The mock's journal omits Gemini's
 // parametersJsonSchema.
-func (r request) mustHaveTools(t *testing.T, p vendor) {
+func (r request) checkTools(t *testing.T, p vendor) {
 	t.Helper()
 	if len(r.Body.Tools) == 0 {
 		t.Errorf("%s has no tools", r.Path)
 	}
 	for _, tool := range r.Body.Tools {
 		f := tool.Function
-		if !legal.MatchString(f.Name) || p.name != "gemini" && f.Parameters.Type != "object" {
+		if !toolNamePattern.MatchString(f.Name) || p.name != "gemini" && f.Parameters.Type != "object" {
 			t.Errorf("%s has a tool %q with parameters of type %q", r.Path, f.Name, f.Parameters.Type)
 		}
 	}
 }
 
-// mustNotHold looks for a secret in everything a run wrote.
-func (h house) mustNotHold(t *testing.T, secret string) {
+// checkNoSecret searches everything a run wrote for a secret.
+func (fx fixture) checkNoSecret(t *testing.T, secret string) {
 	t.Helper()
-	err := filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(fx.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		data, err := os.ReadFile(path)
 		if strings.Contains(string(data), secret) {
-			t.Errorf("%s holds the key", path)
+			t.Errorf("%s contains the key", path)
 		}
 		return err
 	})
@@ -241,8 +242,8 @@ func (h house) mustNotHold(t *testing.T, secret string) {
 	}
 }
 
-// list names the files of a directory.
-func list(t *testing.T, dir string) string {
+// listFiles returns the names of the files in a directory.
+func listFiles(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {

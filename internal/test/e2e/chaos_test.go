@@ -22,6 +22,7 @@ import (
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
@@ -34,101 +35,101 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-var chaosTime = flag.Duration("chaos", 3*time.Second, "how long TestChaos gives new tasks to an unreliable model")
+var chaosTime = flag.Duration("chaos", 3*time.Second, "how long TestChaos_EndsAllTasks starts new tasks on an unreliable model")
 
-// unreliable is a server of the OpenAI protocol that answers, or does one of
-// the things that go wrong. Each whole answer has a number of its own, which
-// is its count of input tokens.
-type unreliable struct {
+// chaosServer is a server of the OpenAI protocol that answers correctly or injects one
+// of serverFaults. Each complete answer has a unique number, which is its count of
+// input tokens.
+type chaosServer struct {
 	*httptest.Server
-	gone   context.Context // ends when the server is to let go of all requests
-	served atomic.Int64
-	faults sync.Map // how often each happened, by name
+	closing     context.Context // done when the server closes its open requests
+	served      atomic.Int64
+	faultCounts sync.Map // number of occurrences by name
 }
 
-// firstNumber is above what a request could have as a count of tokens.
+// firstNumber is greater than the token count of any real request.
 const firstNumber = 1_000_000
 
-// mishap is a thing that goes wrong; it says whether that was all.
-type mishap struct {
+// serverFault is a fault of a provider or an invalid answer of a model.
+type serverFault struct {
 	name string
-	do   func(s *unreliable, w http.ResponseWriter, r *http.Request)
+	do   func(s *chaosServer, w http.ResponseWriter, r *http.Request)
 }
 
-// mishaps are what goes wrong with providers, and with models that answer.
-var mishaps = []mishap{
-	{"429 with Retry-After", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
+// serverFaults are the faults that occur at random.
+var serverFaults = []serverFault{
+	{"429 with Retry-After", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "0.02")
 		http.Error(w, `{"error":{"message":"slow down"}}`, http.StatusTooManyRequests)
 	}},
-	{"500", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
+	{"500", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":{"message":"oops"}}`, http.StatusInternalServerError)
 	}},
-	{"529", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(529) }},
-	{"no answer", func(s *unreliable, _ http.ResponseWriter, r *http.Request) { s.hang(r) }},
-	{"reset before the answer", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) { hangUp(w) }},
-	{"reset in the middle", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
-		chunk(w, `{"choices":[{"index":0,"delta":{"content":"I will "}}]}`)
-		hangUp(w)
+	{"529", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(529) }},
+	{"no answer", func(s *chaosServer, _ http.ResponseWriter, r *http.Request) { s.holdOpen(r) }},
+	{"reset before the answer", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) { dropConnection(w) }},
+	{"reset in the middle", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) {
+		writeChunk(w, `{"choices":[{"index":0,"delta":{"content":"I will "}}]}`)
+		dropConnection(w)
 	}},
-	{"half open", func(s *unreliable, w http.ResponseWriter, r *http.Request) {
-		chunk(w, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"count","arguments":"{\"n\""}}]}}]}`)
-		s.hang(r)
+	{"half open", func(s *chaosServer, w http.ResponseWriter, r *http.Request) {
+		writeChunk(w, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"count","arguments":"{\"n\""}}]}}]}`)
+		s.holdOpen(r)
 	}},
-	{"end without an end", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
-		chunk(w, `{"choices":[{"index":0,"delta":{"content":"and so"}}]}`)
+	{"stream without an end", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) {
+		writeChunk(w, `{"choices":[{"index":0,"delta":{"content":"and so"}}]}`)
 	}},
-	{"nonsense", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) { chunk(w, `{"choices":[{"delta":`) }},
-	{"empty answer", func(s *unreliable, w http.ResponseWriter, _ *http.Request) { s.answer(w, `{"content":""}`, "stop") }},
-	{"malformed arguments", func(s *unreliable, w http.ResponseWriter, _ *http.Request) {
+	{"invalid JSON", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) { writeChunk(w, `{"choices":[{"delta":`) }},
+	{"empty answer", func(s *chaosServer, w http.ResponseWriter, _ *http.Request) { s.answer(w, `{"content":""}`, "stop") }},
+	{"malformed arguments", func(s *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		s.answer(w, `{"tool_calls":[{"index":0,"id":"c","function":{"name":"count","arguments":"{\"n\":"}}]}`, "tool_calls")
 	}},
-	{"unknown tool", func(s *unreliable, w http.ResponseWriter, _ *http.Request) {
+	{"unknown tool", func(s *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		s.answer(w, `{"tool_calls":[{"index":0,"id":"c","function":{"name":"fly","arguments":"{}"}}]}`, "tool_calls")
 	}},
-	{"a tool of others", func(s *unreliable, w http.ResponseWriter, _ *http.Request) {
+	{"a tool of another role", func(s *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		s.answer(w, `{"tool_calls":[{"index":0,"id":"c","function":{"name":"forbidden","arguments":"{}"}}]}`, "tool_calls")
 	}},
-	{"a context that is too long", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
+	{"a context that is too long", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":{"message":"too long","code":"context_length_exceeded"}}`, http.StatusBadRequest)
 	}},
-	{"refusal of the request", func(_ *unreliable, w http.ResponseWriter, _ *http.Request) {
+	{"rejected request", func(_ *chaosServer, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":{"message":"no"}}`, http.StatusBadRequest)
 	}},
 }
 
-func serveChaos(t *testing.T) *unreliable {
-	s := &unreliable{}
-	var let context.CancelFunc
-	s.gone, let = context.WithCancel(context.Background())
+func serveChaos(t *testing.T) *chaosServer {
+	s := &chaosServer{}
+	var cancel context.CancelFunc
+	s.closing, cancel = context.WithCancel(context.Background())
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
-		let()
+		cancel()
 		s.CloseClientConnections()
 		s.Close()
 	})
 	return s
 }
 
-// ServeHTTP does what is right in two of three cases.
-func (s *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers correctly in two of three cases.
+func (s *chaosServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	if n := rand.N(3 * len(mishaps)); n < len(mishaps) {
-		count, _ := s.faults.LoadOrStore(mishaps[n].name, new(atomic.Int64))
+	if n := rand.N(3 * len(serverFaults)); n < len(serverFaults) {
+		count, _ := s.faultCounts.LoadOrStore(serverFaults[n].name, new(atomic.Int64))
 		count.(*atomic.Int64).Add(1)
-		mishaps[n].do(s, w, r)
+		serverFaults[n].do(s, w, r)
 		return
 	}
-	delta, finish := play(body)
+	delta, finish := goodAnswer(body)
 	s.answer(w, delta, finish)
 }
 
-// play is what a good model does: root hires a worker and ends with what it
-// hears; the worker counts three times. Some workers never stop.
-func play(body []byte) (delta, finish string) {
+// goodAnswer is the answer of a correct model: root spawns a worker and ends with its
+// answer; the worker counts three times. Some workers never stop.
+func goodAnswer(body []byte) (delta, finish string) {
 	system, messages := gjson.GetBytes(body, "messages.0.content").Str, gjson.GetBytes(body, "messages").Array()
 	results, last := 0, messages[len(messages)-1]
 	for _, m := range messages {
@@ -140,12 +141,12 @@ func play(body []byte) (delta, finish string) {
 		quoted, _ := json.Marshal(args) // a string always marshals
 		return fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c%d","function":{"name":%q,"arguments":%s}}]}`, len(messages), name, quoted), "tool_calls"
 	}
-	switch role := gjson.GetBytes(body, "tools.#(function.name==count)").Exists(); {
-	case role && rand.N(10) == 0: // round and round
+	switch worker := gjson.GetBytes(body, "tools.#(function.name==count)").Exists(); {
+	case worker && rand.N(10) == 0: // repeats the same call
 		return call("look", `{}`)
-	case role && results < 3:
+	case worker && results < 3:
 		return call("count", fmt.Sprintf(`{"n":%d}`, results))
-	case role:
+	case worker:
 		return `{"content":"counted"}`, "stop"
 	case results == 0 && system != "":
 		return call("find_role_by_name", `{"name":"worker"}`)
@@ -159,34 +160,34 @@ func play(body []byte) (delta, finish string) {
 	return `{"content":"done"}`, "stop"
 }
 
-func (s *unreliable) answer(w http.ResponseWriter, delta, finish string) {
-	chunk(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":%s}]}`, delta))
-	chunk(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, finish))
-	chunk(w, fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1}}`, firstNumber+s.served.Add(1)))
-	chunk(w, `[DONE]`)
+func (s *chaosServer) answer(w http.ResponseWriter, delta, finish string) {
+	writeChunk(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":%s}]}`, delta))
+	writeChunk(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, finish))
+	writeChunk(w, fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":1}}`, firstNumber+s.served.Add(1)))
+	writeChunk(w, `[DONE]`)
 }
 
-func chunk(w http.ResponseWriter, data string) {
+func writeChunk(w http.ResponseWriter, data string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprintf(w, "data: %s\n\n", data)
 	_ = http.NewResponseController(w).Flush()
 }
 
-// hang keeps a request open until its client gives up.
-func (s *unreliable) hang(r *http.Request) {
+// holdOpen keeps a request open until its client gives up.
+func (s *chaosServer) holdOpen(r *http.Request) {
 	select {
 	case <-r.Context().Done():
-	case <-s.gone.Done():
+	case <-s.closing.Done():
 	}
 }
 
-func hangUp(w http.ResponseWriter) {
+func dropConnection(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		conn.Close()
 	}
 }
 
-// effects counts what the tools did, by call.
+// effects counts the effects of the tools by call.
 type effects struct {
 	mu        sync.Mutex
 	counts    map[identity.CallID]int
@@ -203,7 +204,7 @@ func (e *effects) tools(t *testing.T) (counting, others []tool.Tool) {
 		}
 	}
 	mutating := func(name, schema string, f func(tool.Call)) tool.Tool {
-		return probe{tool.Definition{Name: name, Description: name, Input: json.RawMessage(schema), Effect: tool.Mutating}, do(f)}
+		return effectTool{tool.Definition{Name: name, Description: name, Input: json.RawMessage(schema), Effect: tool.Mutating}, do(f)}
 	}
 	counting = []tool.Tool{
 		mutating("count", `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`, func(c tool.Call) { e.counts[c.ID]++ }),
@@ -213,71 +214,71 @@ func (e *effects) tools(t *testing.T) (counting, others []tool.Tool) {
 	return counting, others
 }
 
-type probe struct {
+// effectTool is a tool with a fixed definition and handler.
+type effectTool struct {
 	d   tool.Definition
 	run func(context.Context, tool.Call) (tool.Result, error)
 }
 
-func (p probe) Definition() tool.Definition { return p.d }
+func (p effectTool) Definition() tool.Definition { return p.d }
 
-func (p probe) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return p.run(ctx, c) }
+func (p effectTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) { return p.run(ctx, c) }
 
-// chaos is a runtime whose agents think with an unreliable model.
-type chaos struct {
+// chaosFixture is a runtime whose agents use an unreliable model.
+type chaosFixture struct {
 	*runtime.Runtime
 	store   journal.Store
 	effects effects
-	server  *unreliable
+	server  *chaosServer
 }
 
-func newChaos(t *testing.T) *chaos {
-	c := &chaos{server: serveChaos(t), effects: effects{counts: map[identity.CallID]int{}}}
+func newChaosFixture(t *testing.T) *chaosFixture {
+	c := &chaosFixture{server: serveChaos(t), effects: effects{counts: map[identity.CallID]int{}}}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	t.Cleanup(client.CloseIdleConnections)
-	thinker := retry.New(openai.New(provider.Config{
+	chaosModel := retry.New(openai.New(provider.Config{
 		Name: "chaos", Model: "chaos", BaseURL: c.server.URL, Stream: true, Window: 100 * firstNumber,
 		Timeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond, Client: client,
-	}), retry.Config{Name: "chaos", Concurrency: 8, InitialBackoff: time.Millisecond, Prices: model.Prices{Input: 1e9}})
+	}), retry.Config{Name: "chaos", Concurrency: 8, InitialBackoff: time.Millisecond, Prices: model.TokenPrices{Input: 1e9}})
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	c.store = persisttest.OpenIn(t, t.TempDir())
 	var err error
 	c.Runtime, err = runtime.New(runtime.Config{
-		Store: c.store, Groups: groups, Model: func(string) (model.Model, error) { return thinker, nil },
-		Log: slog.New(slog.DiscardHandler), Budget: runtime.Budget{Tokens: 1 << 40},
+		Store: c.store, Groups: groups, Model: func(string) (model.Model, error) { return chaosModel, nil },
+		Log: slog.New(slog.DiscardHandler), Budget: runtime.TaskBudget{Tokens: 1 << 40},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	counting, others := c.effects.tools(t)
 	err = errors.Join(builtin.RegisterGroups(groups, c.Runtime.ToolHost(), builtin.Options{}),
-		register(groups, "counting", counting), register(groups, "others", others))
-	use := toolgroups.Of("counting")
-	err = errors.Join(err, c.Configure(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "worker", Prompt: "count", Use: &use}}}))
+		registerGroup(groups, "counting", counting), registerGroup(groups, "others", others))
+	use := toolgroups.SetOf("counting")
+	err = errors.Join(err, c.ApplyConfig(runtime.OrgConfig{Roles: []org.RoleSpec{{Name: "worker", Prompt: "count", Use: &use}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func register(groups *toolgroups.Manager, id toolgroups.GroupID, tools []tool.Tool) error {
-	_, err := groups.RegisterGroup("test", toolgroups.Group{ID: id, Tools: tools})
+func registerGroup(groups *toolgroups.Manager, id toolgroups.GroupID, tools []tool.Tool) error {
+	_, err := grouptest.RegisterGroup(groups, "test", toolgroups.Group{ID: id, Tools: tools})
 	return err
 }
 
-// Each fault happens at random; every task ends, done or failed with a reason,
-// no call has its effect twice, no answer is charged twice, and nothing is
-// left running.
-func TestChaos(t *testing.T) {
+// Each fault happens at random. Every task ends, done or failed with a reason. No call
+// has its effect twice, no answer is charged twice, and no goroutine is left.
+func TestChaos_EndsAllTasks(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("for a while", func(t *testing.T) {
-		c := newChaos(t)
+		c := newChaosFixture(t)
 		until := time.Now().Add(*chaosTime)
 		var work sync.WaitGroup
 		ended := map[string]*atomic.Int64{"done": {}, "failed": {}, "cancelled": {}}
 		for range 16 {
 			work.Go(func() {
 				for time.Now().Before(until) {
-					ended[c.task(t)].Add(1)
+					ended[c.runTask(t)].Add(1)
 				}
 			})
 		}
@@ -285,8 +286,8 @@ func TestChaos(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		c.check(t)
-		c.server.faults.Range(func(name, n any) bool { t.Logf("%v: %d times", name, n.(*atomic.Int64).Load()); return true })
+		c.checkEvents(t)
+		c.server.faultCounts.Range(func(name, n any) bool { t.Logf("%v: %d times", name, n.(*atomic.Int64).Load()); return true })
 		for how, n := range ended {
 			t.Logf("%s: %d tasks", how, n.Load())
 			if n.Load() == 0 && *chaosTime >= 3*time.Second {
@@ -296,9 +297,8 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// task gives one task, which some callers lose interest in, and says how it
-// ended.
-func (c *chaos) task(t *testing.T) string {
+// runTask runs a task, cancels some of them early, and returns the final status.
+func (c *chaosFixture) runTask(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	id, err := c.StartTask(ctx, org.TaskSpec{Text: "count", Caller: identity.ByOperator("test")})
@@ -307,8 +307,8 @@ func (c *chaos) task(t *testing.T) string {
 		return "failed"
 	}
 	if rand.N(8) == 0 {
-		patience := time.AfterFunc(rand.N(100*time.Millisecond), func() { _ = c.CancelTask(ctx, id, "nobody waits any more") })
-		defer patience.Stop()
+		cancelTimer := time.AfterFunc(rand.N(100*time.Millisecond), func() { _ = c.CancelTask(ctx, id, "no longer needed") })
+		defer cancelTimer.Stop()
 	}
 	task, err := c.WaitTask(ctx, id)
 	switch {
@@ -322,8 +322,8 @@ func (c *chaos) task(t *testing.T) string {
 	return string(task.Status)
 }
 
-// check looks at the record of everything.
-func (c *chaos) check(t *testing.T) {
+// checkEvents checks the recorded events and the effects.
+func (c *chaosFixture) checkEvents(t *testing.T) {
 	charged := map[int]bool{}
 	for e, err := range c.store.FollowEvents(t.Context(), 0, false) {
 		if err != nil {
@@ -348,7 +348,7 @@ func (c *chaos) check(t *testing.T) {
 		}
 	}
 	if c.effects.forbidden > 0 || len(c.effects.counts) == 0 {
-		t.Errorf("%d effects of a tool that is not the role's, %d of those that are", c.effects.forbidden, len(c.effects.counts))
+		t.Errorf("%d effects of a tool outside the role, %d of tools in the role", c.effects.forbidden, len(c.effects.counts))
 	}
 	t.Logf("%d answers charged of %d served", len(charged), c.server.served.Load())
 }

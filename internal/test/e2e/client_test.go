@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -22,23 +21,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// asClient is the variable that says that the test program is the client of a
-// scenario of the conformance suite, whose server's address is its last
-// argument. It names a file: the suite starts all clients at once, and they
-// take turns, so that none runs out of time for the others.
-const asClient = "ROLECALL_E2E_CLIENT"
+// clientEnv names the environment variable that makes the test program the client of a
+// conformance scenario. The server's URL is its last argument. The variable contains
+// the path of a lock file: the suite starts all clients at once, and the lock makes
+// them run one by one, so that none times out.
+const clientEnv = "ROLECALL_E2E_CLIENT"
 
-// clientMain loads the server as a module of a runtime, and as a caller in a
-// role with its group makes the calls that the scenario wants. It gives the
-// status of the program; the suite judges what the server saw.
-func clientMain(turns, url string) int {
-	turn, err := os.OpenFile(turns, os.O_RDWR|os.O_CREATE, 0o600)
+// clientMain loads the server as a module of a runtime. Then, as a caller in a role
+// with the module's group, it makes the calls of the scenario. It returns the exit
+// status; the suite checks what the server saw.
+func clientMain(path, url string) int {
+	turn, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		defer turn.Close()
-		err = syscall.Flock(int(turn.Fd()), syscall.LOCK_EX)
+		err = lockFile(turn)
 	}
 	if err == nil {
-		err = clientTurn(url)
+		err = runClient(url)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,12 +46,12 @@ func clientMain(turns, url string) int {
 	return 0
 }
 
-func clientTurn(url string) error {
+func runClient(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
-	c, err := newGuest(ctx, url)
+	c, err := newSuiteClient(ctx, url)
 	if err == nil {
-		err = c.play(ctx, os.Getenv("MCP_CONFORMANCE_SCENARIO"))
+		err = c.runScenario(ctx, os.Getenv("MCP_CONFORMANCE_SCENARIO"))
 	}
 	if c != nil {
 		err = errors.Join(err, c.close())
@@ -60,111 +59,111 @@ func clientTurn(url string) error {
 	return err
 }
 
-// guest is a runtime with one module and one role.
-type guest struct {
+// suiteClient is a runtime with one module and one role.
+type suiteClient struct {
 	rt     *runtime.Runtime
 	loader *modules.Loader
 	store  *persist.Store
 	dir    string
-	by     identity.Principal
+	caller identity.Principal
 }
 
-func newGuest(ctx context.Context, url string) (*guest, error) {
+func newSuiteClient(ctx context.Context, url string) (*suiteClient, error) {
 	dir, err := os.MkdirTemp("", "rolecall-client-")
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{dir: dir}
-	if g.store, err = persist.Open(dir); err != nil {
-		return g, err
+	c := &suiteClient{dir: dir}
+	if c.store, err = persist.Open(dir); err != nil {
+		return c, err
 	}
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	g.rt, err = runtime.New(runtime.Config{Store: g.store, Groups: groups,
-		Model: func(string) (model.Model, error) { return nil, errors.New("nobody thinks here") }})
+	c.rt, err = runtime.New(runtime.Config{Store: c.store, Groups: groups,
+		Model: func(string) (model.Model, error) { return nil, errors.New("no model in this test") }})
 	if err != nil {
-		return g, err
+		return c, err
 	}
-	g.loader = modules.NewLoader(g.rt)
+	c.loader = modules.NewLoader(c.rt.GroupManager())
 	log, prefix := slog.New(slog.NewTextHandler(os.Stderr, nil)), ""
-	server, err := mcpclient.New(mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPins(g.rt.OwnerStore()),
-		Host: modules.Host{Log: log, Store: g.rt.OwnerStore(), Changed: func() { g.loader.NotifyChanged("suite") }}})
+	server, err := mcpclient.New(mcpclient.Config{Name: "suite", URL: url, Prefix: &prefix, Pins: modules.NewPinStore(c.rt.OwnerStore()),
+		Host: modules.ModuleHost{Log: log, Store: c.rt.OwnerStore(), Changed: func() { c.loader.NotifyChanged("suite") }}})
 	if err != nil {
-		return g, err
+		return c, err
 	}
-	if err := g.loader.LoadModule(ctx, server); err != nil {
-		return g, err
+	if err := c.loader.LoadModule(ctx, server); err != nil {
+		return c, err
 	}
-	use := toolgroups.Of("suite")
-	role, err := g.rt.CreateRole(ctx, tool.Call{By: identity.ByOperator("suite")}, org.RoleSpec{Name: "guest", Use: &use})
-	g.by = identity.ByCaller("suite", role.ID)
-	return g, err
+	use := toolgroups.SetOf("suite")
+	role, err := c.rt.CreateRole(ctx, tool.Call{By: identity.ByOperator("suite")}, org.RoleSpec{Name: "client", Use: &use})
+	c.caller = identity.ByCaller("suite", role.ID)
+	return c, err
 }
 
-func (g *guest) close() error {
+func (c *suiteClient) close() error {
 	var errs []error
-	if g.rt != nil {
-		errs = append(errs, g.rt.Close())
+	if c.rt != nil {
+		errs = append(errs, c.rt.Close())
 	}
-	if g.loader != nil {
-		errs = append(errs, g.loader.Close(context.Background()))
+	if c.loader != nil {
+		errs = append(errs, c.loader.Close(context.Background()))
 	}
-	if g.store != nil {
-		errs = append(errs, g.store.Close())
+	if c.store != nil {
+		errs = append(errs, c.store.Close())
 	}
-	return errors.Join(append(errs, os.RemoveAll(g.dir))...)
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
 
-// toolCall is a call that a scenario wants to see.
+// toolCall is a call that a scenario expects.
 type toolCall struct {
 	Name      string
 	Arguments json.RawMessage
 }
 
-// play makes the calls of a scenario. A call that the gate or the server
-// refuses is one the suite may want to be refused.
-func (g *guest) play(ctx context.Context, scenario string) error {
-	calls, err := g.calls(scenario)
+// runScenario makes the calls of a scenario. It ignores calls that the gate or the
+// server rejects: some scenarios expect that.
+func (c *suiteClient) runScenario(ctx context.Context, scenario string) error {
+	calls, err := c.scenarioCalls(scenario)
 	if err != nil {
 		return err
 	}
-	for _, c := range calls {
-		a, err := g.rt.InvokeTool(ctx, g.by, c.Name, c.Arguments)
+	for _, call := range calls {
+		a, err := c.rt.InvokeTool(ctx, c.caller, call.Name, call.Arguments)
 		if err != nil {
-			return fmt.Errorf("call %s: %w", c.Name, err)
+			return fmt.Errorf("call %s: %w", call.Name, err)
 		}
-		fmt.Fprintf(os.Stderr, "%s: %v %s\n", c.Name, a.Err, a.Result.JSON())
+		fmt.Fprintf(os.Stderr, "%s: %v %s\n", call.Name, a.Err, a.Result.JSON())
 	}
 	return nil
 }
 
-// calls lists those that the suite asks for; else each tool there is, once,
-// with arguments that it takes.
-func (g *guest) calls(scenario string) ([]toolCall, error) {
-	var asked struct{ ToolCalls []toolCall }
+// scenarioCalls returns the calls that the suite asks for, or else one call of each
+// tool with valid arguments.
+func (c *suiteClient) scenarioCalls(scenario string) ([]toolCall, error) {
+	var expected struct{ ToolCalls []toolCall }
 	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
-		if err := json.Unmarshal([]byte(text), &asked); err != nil {
-			return nil, fmt.Errorf("the context of %s: %w", scenario, err)
+		if err := json.Unmarshal([]byte(text), &expected); err != nil {
+			return nil, fmt.Errorf("decode the context of %s: %w", scenario, err)
 		}
 	}
-	if len(asked.ToolCalls) > 0 {
-		return withoutNulls(asked.ToolCalls)
+	if len(expected.ToolCalls) > 0 {
+		return withoutNulls(expected.ToolCalls)
 	}
 	schemas := map[string]json.RawMessage{}
 	var list []toolCall
-	for _, d := range g.rt.Gate().Subject(g.by).ListableTools() {
+	for _, d := range c.rt.Gate().Subject(c.caller).ListableTools() {
 		schemas[d.Name] = d.Input
-		args, err := argsFor(d.Input, schemas["json_schema_2020_12_tool"])
+		args, err := sampleArgs(d.Input, schemas["json_schema_2020_12_tool"])
 		if err != nil {
-			return nil, fmt.Errorf("the schema of %s: %w", d.Name, err)
+			return nil, fmt.Errorf("read the schema of %s: %w", d.Name, err)
 		}
 		list = append(list, toolCall{d.Name, args})
 	}
 	return list, nil
 }
 
-// argsFor gives each argument that is required a value of its type; one that is
-// to be a schema, the schema.
-func argsFor(input, schema json.RawMessage) (json.RawMessage, error) {
+// sampleArgs returns a value of the right type for each required argument. Arguments
+// of type object get schema.
+func sampleArgs(input, schema json.RawMessage) (json.RawMessage, error) {
 	var rules struct {
 		Required   []string
 		Properties map[string]struct{ Type string }
@@ -186,8 +185,8 @@ func argsFor(input, schema json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(args)
 }
 
-// withoutNulls leaves out arguments that are null: the gate takes none where a
-// schema wants something else.
+// withoutNulls omits null arguments: the gate rejects null where a schema requires
+// another type.
 func withoutNulls(calls []toolCall) ([]toolCall, error) {
 	for i, c := range calls {
 		var args map[string]any

@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// Our client, as the suite's servers see it, on both kinds of wire. It is this
-// test program, started again.
-func TestConformanceOfTheClient(t *testing.T) {
+// The suite's servers test our client in both protocol revisions. The client is this
+// test program in another process.
+func TestConformance_Client(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, revision := range []string{stateful, stateless} {
 		t.Run(revision, func(t *testing.T) {
-			conform(t, "client", revision, []string{asClient + "=" + filepath.Join(t.TempDir(), "turns")}, "--command", self, "--timeout", "80000")
+			runConformance(t, "client", revision, []string{clientEnv + "=" + filepath.Join(t.TempDir(), "lock")}, "--command", self, "--timeout", "80000")
 		})
 	}
 }

@@ -12,21 +12,22 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// The conformance suite, as a client of a role, on both kinds of wire.
-func TestConformanceOfTheServer(t *testing.T) {
+// The conformance suite tests our server, as a client with a role, in both protocol
+// revisions.
+func TestConformance_Server(t *testing.T) {
 	for _, revision := range []string{stateful, stateless} {
 		t.Run(revision, func(t *testing.T) {
-			conform(t, "server", revision, nil, "--url", serveSuite(t))
+			runConformance(t, "server", revision, nil, "--url", serveSuite(t))
 		})
 	}
 }
 
-// serveSuite serves the suite's tools, behind the door of the gateway, to
-// whoever comes: the suite sends no token.
+// serveSuite serves the suite's tools through the gateway's host check without
+// authentication, because the suite sends no token.
 func serveSuite(t *testing.T) (url string) {
 	t.Helper()
 	rt := newRuntime(t)
-	newSuite(t, rt)
+	newSuiteTools(t, rt)
 	caller := identity.ByCaller("suite", newRole(t, rt, "suite", suiteGroup))
 	server, err := mcpserver.New(mcpserver.Config{Runtime: rt, Version: "e2e"})
 	if err != nil {

@@ -16,44 +16,45 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Revisions of the protocol that the suite has requirements for.
+// The protocol revisions that the suite has requirements for.
 const (
 	stateful  = "2025-11-25"
 	stateless = "2026-07-28"
 )
 
-// check is one thing that the conformance suite looked at.
-type check struct {
+// suiteCheck is a check of the conformance suite.
+type suiteCheck struct {
 	ID           string
 	Status       string
 	ErrorMessage string
 }
 
-// fault says why a scenario of these checks is not passed; "" when it is. The
-// suite passes what was not looked at; here that is no pass.
-func fault(checks []check) string {
-	seen := false
+// failureReason returns why the scenario with these checks is not passed, or "". The
+// suite passes a scenario without checks; here that counts as a failure.
+func failureReason(checks []suiteCheck) string {
+	checked := false
 	for _, c := range checks {
 		switch c.Status {
 		case "FAILURE", "WARNING":
 			return fmt.Sprintf("%s: %s", c.ID, c.ErrorMessage)
 		case "SUCCESS":
-			seen = seen || !strings.HasPrefix(c.ID, "wire-schema-")
+			checked = checked || !strings.HasPrefix(c.ID, "wire-schema-")
 		}
 	}
-	if !seen {
+	if !checked {
 		return "nothing was checked"
 	}
 	return ""
 }
 
-// stamp is what the suite puts behind a scenario's name to name its folder.
-var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[0-9-]+Z$`)
+// timestampSuffix is what the suite appends to a scenario's name to name its folder.
+var timestampSuffix = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[0-9-]+Z$`)
 
-// scenarios reads what the suite wrote of a run into dir, by scenario.
-func scenarios(t *testing.T, dir, leg string) map[string][]check {
+// readScenarios reads the checks that a run of the suite wrote to dir, by scenario.
+// side is "server" or "client".
+func readScenarios(t *testing.T, dir, side string) map[string][]suiteCheck {
 	t.Helper()
-	all := map[string][]check{}
+	all := map[string][]suiteCheck{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "checks.json" {
 			return err
@@ -62,12 +63,12 @@ func scenarios(t *testing.T, dir, leg string) map[string][]check {
 		if err != nil {
 			return err
 		}
-		name = stamp.ReplaceAllString(name, "")
-		if leg == "server" {
+		name = timestampSuffix.ReplaceAllString(name, "")
+		if side == "server" {
 			name = strings.TrimPrefix(name, "server-")
 		}
-		var checks []check
-		if err := json.Unmarshal([]byte(read(t, path)), &checks); err != nil {
+		var checks []suiteCheck
+		if err := json.Unmarshal([]byte(readFile(t, path)), &checks); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		all[name] = checks
@@ -79,30 +80,30 @@ func scenarios(t *testing.T, dir, leg string) map[string][]check {
 	return all
 }
 
-// required lists what a revision requires of a leg, server or client.
-func required(t *testing.T, revision, leg string) []string {
+// requiredScenarios returns the scenarios that a revision requires of a side.
+func requiredScenarios(t *testing.T, revision, side string) []string {
 	t.Helper()
 	var set struct {
 		Server, Client []string
 	}
-	file := part(t, "@modelcontextprotocol", "conformance", "requirements", revision+".yaml")
-	if err := yaml.Unmarshal([]byte(read(t, file)), &set); err != nil {
+	file := nodeModule(t, "@modelcontextprotocol", "conformance", "requirements", revision+".yaml")
+	if err := yaml.Unmarshal([]byte(readFile(t, file)), &set); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	if leg == "server" {
+	if side == "server" {
 		return set.Server
 	}
 	return set.Client
 }
 
-// exceptions reads the table of docs/mcp.md: the required scenarios that are
-// not passed. A row is | leg | scenarios | revisions | why |.
-func exceptions(t *testing.T, revision, leg string) []string {
+// documentedExceptions reads the table of docs/mcp.md: the required scenarios that are
+// not passed. A row is | side | scenarios | revisions | why |.
+func documentedExceptions(t *testing.T, revision, side string) []string {
 	t.Helper()
 	var list []string
-	for line := range strings.Lines(read(t, filepath.Join("..", "..", "..", "docs", "mcp.md"))) {
+	for line := range strings.Lines(readFile(t, filepath.Join("..", "..", "..", "docs", "mcp.md"))) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 6 || strings.TrimSpace(cells[1]) != leg || !strings.Contains(cells[3], revision) {
+		if len(cells) != 6 || strings.TrimSpace(cells[1]) != side || !strings.Contains(cells[3], revision) {
 			continue
 		}
 		if strings.TrimSpace(cells[4]) == "" {
@@ -115,36 +116,36 @@ func exceptions(t *testing.T, revision, leg string) []string {
 	return list
 }
 
-// judge holds a run against what is required and what is excepted: a scenario,
-// or scenario:check for one check of it. It gives how many scenarios passed,
-// and what is wrong, a line each.
-func judge(ran map[string][]check, required, excepted []string) (passed int, wrong []string) {
+// compareResults compares a run with the required scenarios and the exceptions. An
+// exception is a scenario, or scenario:check for one check of it. It returns how many
+// scenarios passed, and the deviations, one per line.
+func compareResults(ran map[string][]suiteCheck, required, excepted []string) (passed int, wrong []string) {
 	for _, name := range required {
 		checks, known := ran[name]
-		why := fault(checks)
+		why := failureReason(checks)
 		if why == "" {
 			passed++
 		}
-		whole, some := exempt(name, excepted)
+		whole, some := exemption(name, excepted)
 		switch {
 		case !known:
 			wrong = append(wrong, name+" was not run")
 		case whole && why == "":
-			wrong = append(wrong, name+" passes: take it from the list of exceptions")
+			wrong = append(wrong, name+" passes: remove it from the exceptions")
 		case !whole:
-			wrong = append(wrong, judgeChecks(name, checks, some)...)
+			wrong = append(wrong, compareChecks(name, checks, some)...)
 		}
 	}
 	for _, name := range excepted {
 		if name, _, _ = strings.Cut(name, ":"); !slices.Contains(required, name) {
-			wrong = append(wrong, name+" is an exception of nothing: it is not required")
+			wrong = append(wrong, name+" is an unnecessary exception: it is not required")
 		}
 	}
 	return passed, wrong
 }
 
-// exempt says whether a scenario is excepted, or which of its checks.
-func exempt(name string, excepted []string) (whole bool, some []string) {
+// exemption reports whether a whole scenario is excepted, or which of its checks.
+func exemption(name string, excepted []string) (whole bool, some []string) {
 	for _, e := range excepted {
 		if id, ok := strings.CutPrefix(e, name+":"); ok {
 			some = append(some, id)
@@ -153,60 +154,59 @@ func exempt(name string, excepted []string) (whole bool, some []string) {
 	return slices.Contains(excepted, name), some
 }
 
-// judgeChecks says what is wrong with a scenario, some of whose checks are
-// excepted.
-func judgeChecks(name string, checks []check, excepted []string) (wrong []string) {
-	var rest []check
+// compareChecks returns the deviations of a scenario with excepted checks.
+func compareChecks(name string, checks []suiteCheck, excepted []string) (wrong []string) {
+	var rest []suiteCheck
 	failed := map[string]bool{}
 	for _, c := range checks {
 		if !slices.Contains(excepted, c.ID) {
 			rest = append(rest, c)
-		} else if fault([]check{c}) != "" {
+		} else if failureReason([]suiteCheck{c}) != "" {
 			failed[c.ID] = true
 		}
 	}
-	if why := fault(rest); why != "" {
+	if why := failureReason(rest); why != "" {
 		wrong = append(wrong, name+" fails and is not listed as an exception: "+why)
 	}
 	for _, id := range excepted {
 		if !failed[id] {
-			wrong = append(wrong, name+":"+id+" does not fail: take it from the list of exceptions")
+			wrong = append(wrong, name+":"+id+" does not fail: remove it from the exceptions")
 		}
 	}
 	return wrong
 }
 
-// TestAnExceptionIsHeldToItsWord shows what the accounts find.
-func TestAnExceptionIsHeldToItsWord(t *testing.T) {
-	good := []check{{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "INFO"}}
-	bad := []check{{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "FAILURE", ErrorMessage: "no"}}
-	doubt := []check{{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "WARNING", ErrorMessage: "hm"}}
-	idle := []check{{ID: "a", Status: "SKIPPED"}, {ID: "wire-schema-valid", Status: "SUCCESS"}}
+// Exceptions must be necessary and complete.
+func TestCompareResults_ChecksExceptions(t *testing.T) {
+	good := []suiteCheck{{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "INFO"}}
+	bad := []suiteCheck{{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "FAILURE", ErrorMessage: "no"}}
+	warning := []suiteCheck{{ID: "a", Status: "SUCCESS"}, {ID: "b", Status: "WARNING", ErrorMessage: "hm"}}
+	idle := []suiteCheck{{ID: "a", Status: "SKIPPED"}, {ID: "wire-schema-valid", Status: "SUCCESS"}}
 	for _, tt := range []struct {
 		name     string
-		checks   []check
+		checks   []suiteCheck
 		excepted []string
 		passed   int
 		wrong    []string
 	}{
 		{"passes", good, nil, 1, nil},
-		{"passes and is excepted", good, []string{"x"}, 1, []string{"x passes: take it from the list of exceptions"}},
+		{"passes and is excepted", good, []string{"x"}, 1, []string{"x passes: remove it from the exceptions"}},
 		{"fails", bad, nil, 0, []string{"x fails and is not listed as an exception: b: no"}},
 		{"fails and is excepted", bad, []string{"x"}, 0, nil},
-		{"is doubtful", doubt, nil, 0, []string{"x fails and is not listed as an exception: b: hm"}},
+		{"has a warning", warning, nil, 0, []string{"x fails and is not listed as an exception: b: hm"}},
 		{"checks nothing", idle, nil, 0, []string{"x fails and is not listed as an exception: nothing was checked"}},
 		{"was not run", nil, []string{"x"}, 0, []string{"x was not run"}},
 		{"fails in a check that is excepted", bad, []string{"x:b"}, 0, nil},
-		{"fails in another check", bad, []string{"x:a"}, 0, []string{"x fails and is not listed as an exception: b: no", "x:a does not fail: take it from the list of exceptions"}},
-		{"a check that is excepted passes", good, []string{"x:a"}, 1, []string{"x fails and is not listed as an exception: nothing was checked", "x:a does not fail: take it from the list of exceptions"}},
-		{"another is excepted", good, []string{"y"}, 1, []string{"y is an exception of nothing: it is not required"}},
+		{"fails in another check", bad, []string{"x:a"}, 0, []string{"x fails and is not listed as an exception: b: no", "x:a does not fail: remove it from the exceptions"}},
+		{"a check that is excepted passes", good, []string{"x:a"}, 1, []string{"x fails and is not listed as an exception: nothing was checked", "x:a does not fail: remove it from the exceptions"}},
+		{"another is excepted", good, []string{"y"}, 1, []string{"y is an unnecessary exception: it is not required"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ran := map[string][]check{"x": tt.checks}
+			ran := map[string][]suiteCheck{"x": tt.checks}
 			if tt.checks == nil {
 				clear(ran)
 			}
-			passed, wrong := judge(ran, []string{"x"}, tt.excepted)
+			passed, wrong := compareResults(ran, []string{"x"}, tt.excepted)
 			if diff := cmp.Diff(tt.wrong, wrong); passed != tt.passed || diff != "" {
 				t.Errorf("%d passed, want %d; wrong (- want, + got):\n%s", passed, tt.passed, diff)
 			}
@@ -214,59 +214,59 @@ func TestAnExceptionIsHeldToItsWord(t *testing.T) {
 	}
 }
 
-// conform runs a leg of the suite for a revision and holds what it found
-// against docs/mcp.md and the figure of the README.
-func conform(t *testing.T, leg, revision string, env []string, args ...string) {
+// runConformance runs one side of the suite for a revision and compares the results
+// with docs/mcp.md and the number in the README.
+func runConformance(t *testing.T, side, revision string, env []string, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	args = append([]string{leg, "--requirements", revision, "--output-dir", dir}, args...)
-	o := script(t, env, part(t, "@modelcontextprotocol", "conformance", "dist", "index.js"), args...)
-	ran := scenarios(t, dir, leg)
-	want := required(t, revision, leg)
-	passed, wrong := judge(ran, want, exceptions(t, revision, leg))
+	args = append([]string{side, "--requirements", revision, "--output-dir", dir}, args...)
+	o := runScript(t, env, nodeModule(t, "@modelcontextprotocol", "conformance", "dist", "index.js"), args...)
+	ran := readScenarios(t, dir, side)
+	want := requiredScenarios(t, revision, side)
+	passed, wrong := compareResults(ran, want, documentedExceptions(t, revision, side))
 	for _, line := range wrong {
 		t.Error(line)
 	}
-	figure := fmt.Sprintf("%d of %d", passed, len(want))
-	t.Logf("%s, %s: %s required scenarios", leg, revision, figure)
-	report(t, ran, want)
-	if said := published(t, leg, revision); said != figure {
-		t.Errorf("the README says %q of the %s and %s, it is %q", said, leg, revision, figure)
+	count := fmt.Sprintf("%d of %d", passed, len(want))
+	t.Logf("%s, %s: %s required scenarios", side, revision, count)
+	logOptional(t, ran, want)
+	if stated := publishedCount(t, side, revision); stated != count {
+		t.Errorf("the README states %q for the %s and %s, want %q", stated, side, revision, count)
 	}
 	if t.Failed() {
-		t.Logf("status %d; it said:\n%s\n%s", o.status, tail(o.stdout), tail(o.stderr))
-		keep(t, dir)
+		t.Logf("status %d; output:\n%s\n%s", o.status, lastOutput(o.stdout), lastOutput(o.stderr))
+		keepOutput(t, dir)
 	}
 }
 
-// published reads a figure of the README's table.
-func published(t *testing.T, leg, revision string) string {
+// publishedCount reads a number of the README's table.
+func publishedCount(t *testing.T, side, revision string) string {
 	t.Helper()
 	var head []string
-	for line := range strings.Lines(read(t, filepath.Join("..", "..", "..", "README.md"))) {
+	for line := range strings.Lines(readFile(t, filepath.Join("..", "..", "..", "README.md"))) {
 		cells := strings.Split(line, "|")
 		if strings.Contains(line, "| "+revision+" |") {
 			head = cells
 		}
-		if at := slices.Index(head, " "+revision+" "); strings.HasPrefix(line, "| as a "+leg+" |") && 0 < at && at < len(cells) {
+		if at := slices.Index(head, " "+revision+" "); strings.HasPrefix(line, "| as a "+side+" |") && 0 < at && at < len(cells) {
 			return strings.TrimSpace(cells[at])
 		}
 	}
 	return ""
 }
 
-// report logs what was run and is not required.
-func report(t *testing.T, ran map[string][]check, required []string) {
+// logOptional logs the scenarios that were run and are not required.
+func logOptional(t *testing.T, ran map[string][]suiteCheck, required []string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(ran)) {
 		if !slices.Contains(required, name) {
-			t.Logf("not required: %s %s", name, fault(ran[name]))
+			t.Logf("not required: %s %s", name, failureReason(ran[name]))
 		}
 	}
 }
 
-// keep copies what a failed run wrote to where $ROLECALL_E2E_KEEP says.
-func keep(t *testing.T, dir string) {
+// keepOutput copies what a failed run wrote to $ROLECALL_E2E_KEEP, if set.
+func keepOutput(t *testing.T, dir string) {
 	t.Helper()
 	to := os.Getenv("ROLECALL_E2E_KEEP")
 	if to == "" {
@@ -277,5 +277,5 @@ func keep(t *testing.T, dir string) {
 	}
 }
 
-// tail gives the end of what a program said.
-func tail(text string) string { return text[max(0, len(text)-8000):] }
+// lastOutput returns the end of a program's output.
+func lastOutput(text string) string { return text[max(0, len(text)-8000):] }

@@ -11,49 +11,48 @@ import (
 	"testing"
 )
 
-// What the roles of any-model may call, written down a second time: the
-// runtime's own word is what is tested.
-var mayCall = map[string][]string{
+// roleTools are the tools that each role of any-model may call. The test does not ask
+// the runtime for them, because it tests the runtime.
+var roleTools = map[string][]string{
 	"root":     {"find_role_by_name", "create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message"},
 	"analyst":  {"read_file", "write_file", "list_files", "get_workspace_info"},
 	"reporter": {"console_print"},
 }
 
-// A model this small understands little of what it is asked and makes things
-// up. The organization comes to its end all the same, and nothing happens that
-// a role does not allow.
-func TestASmallModelStaysWithinItsRoles(t *testing.T) {
+// A model this small understands little and hallucinates. The organization must still
+// end, and no call outside an agent's role may be allowed.
+func TestSmallModel_StaysWithinRoles(t *testing.T) {
 	url := startLlama(t)
 	for _, c := range []struct {
 		name  string
 		edits map[string]string
 	}{
-		{"root, analyst and reporter think with it", map[string]string{"model: script": "model: local"}},
-		{"analyst and reporter think with it, root with the script", map[string]string{
+		{"model of root, analyst and reporter", map[string]string{"model: script": "model: local"}},
+		{"model of analyst and reporter, script for root", map[string]string{
 			"toolGroups: [workspace]": "toolGroups: [workspace]\nmodel: local",
 			"toolGroups: [console]":   "toolGroups: [console]\nmodel: local",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t, "any-model", []string{"orders.txt"}, c.edits)
-			orders := read(t, h.path("work", "orders.txt"))
-			o := h.run(t, []string{"LOCAL_BASE_URL=" + url + "/v1"}, "--json", "--timeout", "15m",
+			fx := newFixture(t, "any-model", []string{"orders.txt"}, c.edits)
+			orders := readFile(t, fx.path("work", "orders.txt"))
+			o := fx.run(t, []string{"LOCAL_BASE_URL=" + url + "/v1"}, "--json", "--timeout", "15m",
 				"--group", "org_management", "--group", "workspace", "--group", "console", question)
 			events := o.events(t)
-			t.Logf("what it did:\n%s", o.told(events))
-			mustEnd(t, o, events)
-			mustStayWithin(t, events)
+			t.Logf("events:\n%s", o.summary(events))
+			checkEnded(t, o, events)
+			checkPermissions(t, events)
 			if !slices.ContainsFunc(events, allowed("write_file")) {
-				if now := read(t, h.path("work", "orders.txt")); now != orders || list(t, h.path("work")) != "orders.txt" {
-					t.Errorf("nobody wrote a file, and the workspace holds %s and %q", list(t, h.path("work")), now)
+				if now := readFile(t, fx.path("work", "orders.txt")); now != orders || listFiles(t, fx.path("work")) != "orders.txt" {
+					t.Errorf("no agent wrote a file, and the workspace contains %s and %q", listFiles(t, fx.path("work")), now)
 				}
 			}
 		})
 	}
 }
 
-// mustEnd wants a task that is done, or failed with a reason.
-func mustEnd(t *testing.T, o outcome, events []event) {
+// checkEnded checks that the task is done, or failed with a reason.
+func checkEnded(t *testing.T, o outcome, events []event) {
 	t.Helper()
 	last := events[len(events)-1]
 	switch {
@@ -66,18 +65,18 @@ func mustEnd(t *testing.T, o outcome, events []event) {
 	}
 }
 
-// mustStayWithin wants no allowed call that the agent's role does not hold.
-// Roles that the model made up itself may call what the task may.
-func mustStayWithin(t *testing.T, events []event) {
+// checkPermissions checks that no call outside the agent's role was allowed. Roles
+// that the model created itself may call what the task may.
+func checkPermissions(t *testing.T, events []event) {
 	t.Helper()
-	all := slices.Concat(mayCall["root"], mayCall["analyst"], mayCall["reporter"])
+	all := slices.Concat(roleTools["root"], roleTools["analyst"], roleTools["reporter"])
 	calls := 0
 	for _, e := range events {
 		if e.Type != "tool_call" {
 			continue
 		}
 		calls++
-		tools, declared := mayCall[e.Role]
+		tools, declared := roleTools[e.Role]
 		if !declared {
 			tools = all
 		}
@@ -94,8 +93,8 @@ func allowed(tool string) func(event) bool {
 	return func(e event) bool { return e.Type == "tool_call" && e.Tool == tool && e.Decision == "allowed" }
 }
 
-// told gives calls and outcome, for who reads the log of the test.
-func (o outcome) told(events []event) string {
+// summary formats calls and outcome for the test log.
+func (o outcome) summary(events []event) string {
 	var b strings.Builder
 	b.WriteString(o.stderr)
 	for _, e := range events {
@@ -108,17 +107,17 @@ func (o outcome) told(events []event) string {
 	return b.String()
 }
 
-// startLlama serves the small model and gives its address.
+// startLlama serves the small model and returns its URL.
 func startLlama(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat(".venv/ready"); err != nil {
 		t.Fatalf("llama.cpp is not installed (%v): run make test-llm", err)
 	}
-	const both = `exec "$@" 2>&1` // it logs to stderr
+	const both = `exec "$@" 2>&1` // the server logs to stderr
 	cmd := exec.Command("sh", "-c", both, "sh", ".venv/bin/llama-server", "--model", ".venv/model.gguf", "--host", "127.0.0.1", "--port", "0",
 		"--jinja", "--chat-template-file", "llm.jinja", "--ctx-size", "8192", "--parallel", "1", "--temp", "0.3", "--seed", "7")
 	var url string
-	start(t, cmd, func(line string) bool {
+	startProgram(t, cmd, func(line string) bool {
 		url = address.FindString(line)
 		return url != ""
 	})

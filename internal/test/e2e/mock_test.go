@@ -22,11 +22,11 @@ func (m mock) openAI() string    { return m.url + "/v1" }
 func (m mock) anthropic() string { return m.url }
 func (m mock) gemini() string    { return m.url }
 
-// startMock serves a play of the folder mock. Options are those of aimock's
-// LLMock; nil is its defaults.
-func startMock(t *testing.T, play string, options map[string]any) mock {
+// startMock serves a script of the folder mock. Options are those of aimock's LLMock;
+// nil means its defaults.
+func startMock(t *testing.T, scriptName string, options map[string]any) mock {
 	t.Helper()
-	short.SkipReal(t, "programs of npm")
+	short.SkipExternal(t, "programs of npm")
 	if _, err := os.Stat("node_modules/@copilotkit/aimock/package.json"); err != nil {
 		t.Fatalf("the mock server is not installed (%v): run make deps", err)
 	}
@@ -42,20 +42,20 @@ func startMock(t *testing.T, play string, options map[string]any) mock {
 		args = []byte("{}")
 	}
 	var ready struct{ URL string }
-	start(t, exec.Command(node, "mock/serve.mjs", "mock/"+play+".mjs", string(args)), func(line string) bool {
+	startProgram(t, exec.Command(node, "mock/serve.mjs", "mock/"+scriptName+".mjs", string(args)), func(line string) bool {
 		return json.Unmarshal([]byte(line), &ready) == nil && ready.URL != ""
 	})
 	return mock{ready.URL}
 }
 
-// journal gives the requests the mock was sent, in order.
-func (m mock) journal(t *testing.T) []request {
+// requests returns the requests the mock received, in order.
+func (m mock) requests(t *testing.T) []request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", m.url+"/__aimock/journal", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Authorization", "Bearer "+apiKey)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -68,15 +68,15 @@ func (m mock) journal(t *testing.T) []request {
 	all := make([]request, len(list))
 	for i, entry := range list {
 		if err := json.Unmarshal(entry, &all[i]); err != nil {
-			t.Fatalf("a request the test cannot read: %v\n%s", err, entry)
+			t.Fatalf("decode request: %v\n%s", err, entry)
 		}
 		all[i].raw = string(entry)
 	}
 	return all
 }
 
-// request is an entry of the mock's journal. Every protocol's body is brought
-// into the form of OpenAI's; the values of headers with keys are left out.
+// request is an entry of the mock's journal. The mock converts bodies of all protocols
+// to the form of OpenAI's, and omits the values of headers with keys.
 type request struct {
 	raw     string
 	Method  string
@@ -95,17 +95,17 @@ type request struct {
 	}
 	Response struct {
 		Status      int
-		ChaosAction string // a fault of chaos
-		Interrupted bool   // a stream that broke off
+		ChaosAction string // a fault injected by the option chaos
+		Interrupted bool   // the stream was interrupted
 	}
 }
 
-// start runs cmd until the test ends; it waits for a line of its output that
-// is ready. At the end of the test the program's input ends, it is
-// interrupted, and killed when that does not help.
-func start(t *testing.T, cmd *exec.Cmd, ready func(line string) bool) {
+// startProgram runs cmd until the test ends, and waits for a line of its output that
+// is ready. At the end of the test it closes the program's input, interrupts it, and
+// kills it after exitTimeout.
+func startProgram(t *testing.T, cmd *exec.Cmd, ready func(line string) bool) {
 	t.Helper()
-	said := &log{}
+	output := &syncBuffer{}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -114,38 +114,38 @@ func start(t *testing.T, cmd *exec.Cmd, ready func(line string) bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = said
+	cmd.Stderr = output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{}) // closed when all of out is read, which Wait must not cut off
+	read := make(chan struct{}) // closed when all of out is read; Wait would close out too early
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Process.Signal(os.Interrupt)
-		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		kill := time.AfterFunc(exitTimeout, func() { cmd.Process.Kill() })
 		defer kill.Stop()
 		<-read
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", cmd.Path, said)
+			t.Logf("output of %s:\n%s", cmd.Path, output)
 		}
 	})
 	lines := bufio.NewReader(out)
-	found := await(lines, said, ready)
+	found := readUntil(lines, output, ready)
 	go func() {
 		defer close(read)
-		io.Copy(said, lines)
+		io.Copy(output, lines)
 	}()
 	if !found {
-		t.Fatalf("%s ended before it was ready", cmd.Path)
+		t.Fatalf("%s exited before it was ready", cmd.Path)
 	}
 }
 
-// await reads lines until one is ready; false when there are no more.
-func await(lines *bufio.Reader, said *log, ready func(line string) bool) bool {
+// readUntil reads lines until one is ready. It reports false at the end of the input.
+func readUntil(lines *bufio.Reader, output *syncBuffer, ready func(line string) bool) bool {
 	for {
 		line, err := lines.ReadString('\n')
-		io.WriteString(said, line)
+		io.WriteString(output, line)
 		if ready(line) {
 			return true
 		}
@@ -155,22 +155,22 @@ func await(lines *bufio.Reader, said *log, ready func(line string) bool) bool {
 	}
 }
 
-// patience is how long a program may take to end.
-const patience = 10 * time.Second
+// exitTimeout is how long a program may take to exit.
+const exitTimeout = 10 * time.Second
 
-// log is a buffer that several may write to.
-type log struct {
+// syncBuffer is a buffer for concurrent writers.
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
 }
 
-func (l *log) Write(data []byte) (int, error) {
+func (l *syncBuffer) Write(data []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(data)
 }
 
-func (l *log) String() string {
+func (l *syncBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()

@@ -2,5 +2,5 @@
 
 package e2e_test
 
-// race says that the race detector is on, which takes memory of its own.
+// race reports whether the race detector is on, which needs additional memory.
 const race = true

@@ -1,9 +1,9 @@
-// Package e2e_test runs the real binary against real parts: a mock server that
-// speaks the providers' protocols; the reference servers, the conformance suite,
-// the inspector and the TypeScript SDK of the Model Context Protocol; and, with
-// the tag llm, a small real model.
+// Package e2e_test runs the real binary against real programs: a mock server that
+// speaks the providers' protocols; the reference servers, the conformance suite, the
+// inspector and the TypeScript SDK of the Model Context Protocol; the client of MCP
+// Toolbox; and, with the tag llm, a small real model.
 //
-// The parts are installed by make e2e-deps; without them the tests fail.
+// make deps installs these programs. Without them the tests fail.
 package e2e_test
 
 import (
@@ -20,62 +20,61 @@ import (
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 )
 
-// The program of the tests is the client of the conformance suite too.
+// TestMain also makes the test program the client of the conformance suite.
 func TestMain(m *testing.M) {
-	if turns := os.Getenv(asClient); turns != "" {
-		os.Exit(clientMain(turns, os.Args[len(os.Args)-1]))
+	if lockFile := os.Getenv(clientEnv); lockFile != "" {
+		os.Exit(clientMain(lockFile, os.Args[len(os.Args)-1]))
 	}
-	os.Exit(testbinary.Main(m))
+	os.Exit(testbinary.RunTests(m))
 }
 
-// house is a directory with an organization, the input it works on, and the
-// data of its runs.
-type house struct{ dir string }
+// fixture is a directory with an organization, its input, and the data of its runs.
+type fixture struct{ dir string }
 
-// newHouse copies an example and gives its agents a workspace with the files
-// named. Each edit replaces a line of organization.yaml, wherever it stands.
-func newHouse(t *testing.T, example string, input []string, edits map[string]string) house {
+// newFixture copies an example and puts the named input files into the agents'
+// workspace. Each edit replaces a line of organization.yaml everywhere.
+func newFixture(t *testing.T, example string, input []string, edits map[string]string) fixture {
 	t.Helper()
-	h := house{t.TempDir()}
-	if err := os.CopyFS(h.path("example"), os.DirFS(filepath.Join("..", "..", "..", "examples", example))); err != nil {
+	fx := fixture{t.TempDir()}
+	if err := os.CopyFS(fx.path("example"), os.DirFS(filepath.Join("..", "..", "..", "examples", example))); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range input {
-		copyFile(t, h.path("example", name), h.path("work", name))
+		copyFile(t, fx.path("example", name), fx.path("work", name))
 	}
-	file := h.path("example", "organization.yaml")
-	text := read(t, file)
+	file := fx.path("example", "organization.yaml")
+	text := readFile(t, file)
 	for old, line := range edits {
 		if !strings.Contains(text, "\n"+old+"\n") {
 			t.Fatalf("%s has no line %q", file, old)
 		}
 		text = strings.ReplaceAll(text, "\n"+old+"\n", "\n"+line+"\n")
 	}
-	write(t, file, text)
-	return h
+	writeFile(t, file, text)
+	return fx
 }
 
-func (h house) path(parts ...string) string {
-	return filepath.Join(append([]string{h.dir}, parts...)...)
+func (fx fixture) path(parts ...string) string {
+	return filepath.Join(append([]string{fx.dir}, parts...)...)
 }
 
-// outcome is what a run left.
+// outcome is the result of a finished process.
 type outcome struct {
 	status int
 	stdout string
 	stderr string
 }
 
-// run gives the organization a task, from no more environment than env.
-func (h house) run(t *testing.T, env []string, args ...string) outcome {
+// run runs a task with no other environment than env.
+func (fx fixture) run(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	binary, err := testbinary.BinaryPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"run", "-f", h.path("example"), "--data", h.path("data"), "--workspace", h.path("work")}, args...)
+	args = append([]string{"run", "-f", fx.path("example"), "--data", fx.path("data"), "--workspace", fx.path("work")}, args...)
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append([]string{"HOME=" + h.dir, "PATH=" + os.Getenv("PATH")}, env...)
+	cmd.Env = append([]string{"HOME=" + fx.dir, "PATH=" + os.Getenv("PATH")}, env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
@@ -85,7 +84,7 @@ func (h house) run(t *testing.T, env []string, args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// event is a line of run --json, as far as these tests read it.
+// event contains the fields of a line of run --json that these tests read.
 type event struct {
 	Type     string          `json:"type"`
 	Agent    string          `json:"agent"`
@@ -108,7 +107,7 @@ func (o outcome) events(t *testing.T) []event {
 	for line := range strings.Lines(o.stdout) {
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("a line that is no event: %v\n%s", err, line)
+			t.Fatalf("decode event: %v\n%s", err, line)
 		}
 		all = append(all, e)
 	}
@@ -118,7 +117,7 @@ func (o outcome) events(t *testing.T) []event {
 	return all
 }
 
-// decisions gives what the gate said, a call a line.
+// decisions formats the gate's decisions, one call per line.
 func decisions(events []event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -129,8 +128,8 @@ func decisions(events []event) string {
 	return b.String()
 }
 
-// result gives what the last event says.
-func result(t *testing.T, events []event) (status, text string) {
+// finalResult returns the status and result of the last event.
+func finalResult(t *testing.T, events []event) (status, text string) {
 	t.Helper()
 	last := events[len(events)-1]
 	if last.Type != "result" {
@@ -144,10 +143,10 @@ func result(t *testing.T, events []event) (status, text string) {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	write(t, to, read(t, from))
+	writeFile(t, to, readFile(t, from))
 }
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -156,7 +155,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)

@@ -20,39 +20,39 @@ import (
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 )
 
-// estate is a directory with a configuration of its own and the data of what
-// runs there.
-type estate struct {
-	dirs map[string]string // what lies beside it, by name
-	house
+// serveFixture is a directory with a configuration and the data of the processes that
+// run there.
+type serveFixture struct {
+	paths map[string]string // paths outside the directory, by name
+	fixture
 	env []string
 }
 
-// newEstate writes organization.yaml. Every program of the estate gets env.
-func newEstate(t *testing.T, text string, env ...string) estate {
+// newServeFixture writes organization.yaml. Every process of the fixture gets env.
+func newServeFixture(t *testing.T, text string, env ...string) serveFixture {
 	t.Helper()
-	e := estate{house: house{t.TempDir()}, env: env}
-	write(t, e.path("organization.yaml"), text)
-	return e
+	fx := serveFixture{fixture: fixture{t.TempDir()}, env: env}
+	writeFile(t, fx.path("organization.yaml"), text)
+	return fx
 }
 
-// command is the program, on the estate's configuration and data.
-func (e estate) command(t *testing.T, args ...string) *exec.Cmd {
+// command returns the program on the fixture's configuration and data.
+func (fx serveFixture) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := testbinary.BinaryPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, append(args, "--data", e.path("data"))...) // no context: serve ends after the test's
-	cmd.Dir = e.dir
-	cmd.Env = append([]string{"HOME=" + e.dir, "PATH=" + filepath.Dir(nodePath(t)) + ":" + os.Getenv("PATH")}, e.env...)
+	cmd := exec.Command(binary, append(args, "--data", fx.path("data"))...) // no context: serve stops after the test's context
+	cmd.Dir = fx.dir
+	cmd.Env = append([]string{"HOME=" + fx.dir, "PATH=" + filepath.Dir(nodePath(t)) + ":" + os.Getenv("PATH")}, fx.env...)
 	return cmd
 }
 
-// rolecall runs the program to its end.
-func (e estate) rolecall(t *testing.T, args ...string) outcome {
+// runProgram runs the program to its end.
+func (fx serveFixture) runProgram(t *testing.T, args ...string) outcome {
 	t.Helper()
-	cmd := e.command(t, args...)
+	cmd := fx.command(t, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -62,25 +62,25 @@ func (e estate) rolecall(t *testing.T, args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// must runs the program and wants it to succeed.
-func (e estate) must(t *testing.T, args ...string) string {
+// mustRun runs the program, which must succeed, and returns its stdout.
+func (fx serveFixture) mustRun(t *testing.T, args ...string) string {
 	t.Helper()
-	o := e.rolecall(t, args...)
+	o := fx.runProgram(t, args...)
 	if o.status != 0 {
 		t.Fatalf("rolecall %s: status %d\n%s%s", strings.Join(args, " "), o.status, o.stdout, o.stderr)
 	}
 	return o.stdout
 }
 
-// address finds where serve says that it is.
+// address matches the URL that serve prints.
 var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// serve runs rolecall serve on a free port until stop or the end of the test,
-// and gives where. Ended by SIGTERM, it has to end well.
-func (e estate) serve(t *testing.T) (url string, stop func()) {
+// serve runs rolecall serve on a free port until stop or the end of the test, and
+// returns its URL. The process must exit with status 0 on SIGTERM.
+func (fx serveFixture) serve(t *testing.T) (url string, stop func()) {
 	t.Helper()
-	cmd := e.command(t, "serve", "-f", e.path("organization.yaml"), "--addr", "127.0.0.1:0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := fx.command(t, "serve", "-f", fx.path("organization.yaml"), "--addr", "127.0.0.1:0")
+	cmd.SysProcAttr = ownGroup()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,29 +88,29 @@ func (e estate) serve(t *testing.T) (url string, stop func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said, lines := &log{}, bufio.NewReader(stderr)
-	found := await(lines, said, func(line string) bool { url = address.FindString(line); return url != "" })
+	output, lines := &syncBuffer{}, bufio.NewReader(stderr)
+	found := readUntil(lines, output, func(line string) bool { url = address.FindString(line); return url != "" })
 	rest := make(chan struct{})
-	go func() { defer close(rest); io.Copy(said, lines) }()
-	ended := false
+	go func() { defer close(rest); io.Copy(output, lines) }()
+	stopped := false
 	stop = func() {
-		if ended {
+		if stopped {
 			return
 		}
-		ended = true
+		stopped = true
 		cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(3*patience, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		kill := time.AfterFunc(3*exitTimeout, func() { killGroup(cmd) })
 		defer kill.Stop()
-		began := time.Now()
+		start := time.Now()
 		<-rest
-		if took := time.Since(began); took > patience {
+		if took := time.Since(start); took > exitTimeout {
 			t.Errorf("rolecall serve took %v to end", took)
 		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("rolecall serve ended with %v", err)
 		}
 		if t.Failed() {
-			t.Logf("rolecall serve said:\n%s", tail(said.String()))
+			t.Logf("output of rolecall serve:\n%s", lastOutput(output.String()))
 		}
 	}
 	t.Cleanup(stop)
@@ -120,23 +120,23 @@ func (e estate) serve(t *testing.T) (url string, stop func()) {
 	return url, stop
 }
 
-// tokenOf is the token that the tests give a role; digest is what a
-// configuration says of it.
+// tokenOf returns the token of a role in these tests.
 func tokenOf(role string) string { return "token-of-" + role }
 
+// digest returns the hash of a role's token for a configuration.
 func digest(role string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(tokenOf(role)))) }
 
-// sdk is the TypeScript SDK, connected as a client.
-type sdk struct {
+// sdkClient is a running TypeScript SDK client. It reads operations as JSON lines.
+type sdkClient struct {
 	in    io.WriteCloser
 	lines *bufio.Reader
 }
 
 // newSDK connects to the endpoint with a token until the test ends.
-func newSDK(t *testing.T, endpoint, token string) *sdk {
+func newSDK(t *testing.T, endpoint, token string) *sdkClient {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), nodePath(t), absolute(t, "mcp", "client.mjs"), endpoint, token)
-	c := &sdk{}
+	cmd := exec.CommandContext(t.Context(), nodePath(t), absPath(t, "mcp", "client.mjs"), endpoint, token)
+	c := &sdkClient{}
 	var err error
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -145,8 +145,8 @@ func newSDK(t *testing.T, endpoint, token string) *sdk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &log{}
-	cmd.Stderr, c.lines = said, bufio.NewReader(out)
+	output := &syncBuffer{}
+	cmd.Stderr, c.lines = output, bufio.NewReader(out)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,17 +155,17 @@ func newSDK(t *testing.T, endpoint, token string) *sdk {
 		io.Copy(io.Discard, c.lines)
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("the SDK said:\n%s", tail(said.String()))
+			t.Logf("output of the SDK:\n%s", lastOutput(output.String()))
 		}
 	})
 	var ready struct{ Ready bool }
-	if line := c.read(t); json.Unmarshal(line, &ready) != nil || !ready.Ready {
-		t.Fatalf("no connection: %s", line)
+	if line := c.readLine(t); json.Unmarshal(line, &ready) != nil || !ready.Ready {
+		t.Fatalf("connect: %s", line)
 	}
 	return c
 }
 
-func (c *sdk) read(t *testing.T) []byte {
+func (c *sdkClient) readLine(t *testing.T) []byte {
 	t.Helper()
 	line, err := c.lines.ReadBytes('\n')
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *sdk) read(t *testing.T) []byte {
 	return line
 }
 
-// reply is what the SDK says of an order.
+// reply is the SDK's answer to an operation.
 type reply struct {
 	Result json.RawMessage
 	Error  struct {
@@ -183,17 +183,17 @@ type reply struct {
 	}
 }
 
-// answered is the result of a call.
-type answered struct {
+// callResult is the result of a call.
+type callResult struct {
 	Content           []struct{ Type, Text string }
 	StructuredContent json.RawMessage
 	IsError           bool
 	Progress          []float64
-	Cancelled         bool // of cancel
+	Cancelled         bool // set by the operation cancel
 }
 
-// text gives all that a call answered, as one text.
-func (a answered) text() string {
+// text returns the concatenated text contents.
+func (a callResult) text() string {
 	var b strings.Builder
 	for _, part := range a.Content {
 		b.WriteString(part.Text)
@@ -201,16 +201,16 @@ func (a answered) text() string {
 	return b.String()
 }
 
-// ask gives the client an order and waits for what it says.
-func (c *sdk) ask(t *testing.T, order map[string]any) reply {
+// request sends an operation and waits for the reply.
+func (c *sdkClient) request(t *testing.T, op map[string]any) reply {
 	t.Helper()
-	c.send(t, order)
+	c.send(t, op)
 	return c.answer(t)
 }
 
-func (c *sdk) send(t *testing.T, order map[string]any) {
+func (c *sdkClient) send(t *testing.T, op map[string]any) {
 	t.Helper()
-	line, err := json.Marshal(order)
+	line, err := json.Marshal(op)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,58 +219,58 @@ func (c *sdk) send(t *testing.T, order map[string]any) {
 	}
 }
 
-func (c *sdk) answer(t *testing.T) (r reply) {
+func (c *sdkClient) answer(t *testing.T) (r reply) {
 	t.Helper()
-	line := c.read(t)
+	line := c.readLine(t)
 	if err := json.Unmarshal(line, &r); err != nil {
 		t.Fatalf("%v: %s", err, line)
 	}
 	return r
 }
 
-// tools lists the names of the tools, sorted.
-func (c *sdk) tools(t *testing.T) (names []string) {
+// tools returns the names of the tools, sorted.
+func (c *sdkClient) tools(t *testing.T) (names []string) {
 	t.Helper()
-	r := c.ask(t, map[string]any{"op": "list"})
+	r := c.request(t, map[string]any{"op": "list"})
 	if err := json.Unmarshal(r.Result, &names); err != nil {
-		t.Fatalf("no list of tools: %+v", r)
+		t.Fatalf("decode the list of tools: %+v", r)
 	}
 	return names
 }
 
-// call calls a tool that the client has.
-func (c *sdk) call(t *testing.T, name string, args map[string]any) answered {
+// call calls a tool.
+func (c *sdkClient) call(t *testing.T, name string, args map[string]any) callResult {
 	t.Helper()
-	return c.order(t, "call", name, args)
+	return c.callOp(t, "call", name, args)
 }
 
-func (c *sdk) order(t *testing.T, op, name string, args map[string]any) (a answered) {
+func (c *sdkClient) callOp(t *testing.T, op, name string, args map[string]any) (a callResult) {
 	t.Helper()
 	order := map[string]any{"op": op, "name": name}
 	if args != nil {
 		order["args"] = args
 	}
-	r := c.ask(t, order)
+	r := c.request(t, order)
 	if err := json.Unmarshal(r.Result, &a); err != nil {
 		t.Fatalf("%s %s: %+v", op, name, r)
 	}
 	return a
 }
 
-// inspect runs the official inspector once against an endpoint.
-func inspect(t *testing.T, endpoint, token string, args ...string) outcome {
+// runInspector runs the official inspector once against an endpoint.
+func runInspector(t *testing.T, endpoint, token string, args ...string) outcome {
 	t.Helper()
 	args = append([]string{"--cli", endpoint, "--transport", "http", "--header", "Authorization: Bearer " + token, "--method"}, args...)
-	return script(t, nil, part(t, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"), args...)
+	return runScript(t, nil, nodeModule(t, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"), args...)
 }
 
-// inspected lists the names of the tools that the inspector sees.
-func inspected(t *testing.T, endpoint, token string) []string {
+// inspectorTools returns the names of the tools that the inspector lists.
+func inspectorTools(t *testing.T, endpoint, token string) []string {
 	t.Helper()
-	return toolNames(t, inspect(t, endpoint, token, "tools/list"))
+	return toolNames(t, runInspector(t, endpoint, token, "tools/list"))
 }
 
-// toolNames reads what the inspector says of a list.
+// toolNames reads the names from the inspector's output.
 func toolNames(t *testing.T, o outcome) []string {
 	t.Helper()
 	var list struct{ Tools []struct{ Name string } }

@@ -17,9 +17,9 @@ import (
 	"github.com/rolecall/rolecall/internal/test/oidctest"
 )
 
-// airline is a file of MCP Toolbox with roles: a clerk has one toolset, a
+// airlineConfig is a file of MCP Toolbox with roles: a clerk has one toolset, a
 // manager all declared tools.
-const airline = `kind: source
+const airlineConfig = `kind: source
 name: db
 type: sqlite
 database: flights.db
@@ -110,18 +110,18 @@ prompt: manage
 toolGroups: [all, reading, artifact]
 ---
 kind: gateway
-name: door
+name: api
 tokens:
-  - {name: somebody, role: clerk, sha256: %[2]s}
-  - {name: somebody-else, role: manager, sha256: %[3]s}
+  - {name: user, role: clerk, sha256: %[2]s}
+  - {name: other-user, role: manager, sha256: %[3]s}
   - {name: boss, operator: true, sha256: %[4]s}
 `
 
-// openAirline serves it.
-func openAirline(t *testing.T) (url string, idp *oidctest.Issuer) {
+// serveAirline serves airlineConfig on a new database.
+func serveAirline(t *testing.T) (url string, idp *oidctest.Issuer) {
 	t.Helper()
-	idp = oidctest.New(t)
-	e := newEstate(t, fmt.Sprintf(airline, idp.URL, digest("clerk"), digest("manager"), digest("boss")))
+	idp = oidctest.NewIssuer(t)
+	e := newServeFixture(t, fmt.Sprintf(airlineConfig, idp.URL, digest("clerk"), digest("manager"), digest("boss")))
 	db, err := sql.Open("sqlite", e.path("flights.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -138,17 +138,17 @@ func openAirline(t *testing.T) (url string, idp *oidctest.Issuer) {
 	return url, idp
 }
 
-// goodToken vouches for ann.
-func goodToken(idp *oidctest.Issuer) string {
-	return idp.Token(fmt.Sprintf(`{"iss":%q,"aud":"aud1","sub":"ann","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
+// validToken returns a token of the user ann.
+func validToken(idp *oidctest.Issuer) string {
+	return idp.SignToken(fmt.Sprintf(`{"iss":%q,"aud":"aud1","sub":"ann","exp":%d}`, idp.URL, time.Now().Add(time.Hour).Unix()))
 }
 
-// newToolbox starts the official client of MCP Toolbox on a base URL.
-func newToolbox(t *testing.T, url, token, version string) *sdk {
+// newToolboxClient starts the official client of MCP Toolbox on a base URL.
+func newToolboxClient(t *testing.T, url, token, version string) *sdkClient {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), nodePath(t), absolute(t, "toolbox", "client.mjs"), url, token, version)
-	part(t, "@toolbox-sdk", "core", "package.json")
-	c, said := &sdk{}, &log{}
+	cmd := exec.CommandContext(t.Context(), nodePath(t), absPath(t, "toolbox", "client.mjs"), url, token, version)
+	nodeModule(t, "@toolbox-sdk", "core", "package.json")
+	c, output := &sdkClient{}, &syncBuffer{}
 	var err error
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func newToolbox(t *testing.T, url, token, version string) *sdk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr, c.lines = said, bufio.NewReader(out)
+	cmd.Stderr, c.lines = output, bufio.NewReader(out)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,118 +166,120 @@ func newToolbox(t *testing.T, url, token, version string) *sdk {
 		io.Copy(io.Discard, c.lines)
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("the client said:\n%s", tail(said.String()))
+			t.Logf("output of the client:\n%s", lastOutput(output.String()))
 		}
 	})
 	return c
 }
 
-type order = map[string]any
+// clientOp is an operation for the client.
+type clientOp = map[string]any
 
-// TestToolboxClient lets the official client load, bind and call the declared
-// tools of a role whose path is its base URL.
-func TestToolboxClient(t *testing.T) {
-	url, idp := openAirline(t)
+// The official client loads, binds and calls the declared tools of a role. The base
+// URL is the role's path or the server's.
+func TestToolboxClient_CallsTools(t *testing.T) {
+	url, idp := serveAirline(t)
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
 			for base, token := range map[string]string{
 				url: tokenOf("manager"), url + "/mcp": tokenOf("manager"), url + "/roles/manager": tokenOf("manager"), url + "/roles/manager/mcp/": tokenOf("boss"),
 			} {
-				c := newToolbox(t, base, token, version)
-				c.does(t, order{"op": "toolset", "name": "reading"}, `["find","first"]`)
-				c.does(t, order{"op": "from", "toolset": "reading", "name": "first", "args": order{"n": 1}}, `"{\"id\":1}"`)
-				c.does(t, order{"op": "version"}, `"`+version+`"`)
+				c := newToolboxClient(t, base, token, version)
+				c.expectResult(t, clientOp{"op": "toolset", "name": "reading"}, `["find","first"]`)
+				c.expectResult(t, clientOp{"op": "from", "toolset": "reading", "name": "first", "args": clientOp{"n": 1}}, `"{\"id\":1}"`)
+				c.expectResult(t, clientOp{"op": "version"}, `"`+version+`"`)
 			}
-			callsOfToolbox(t, newToolbox(t, url+"/roles/manager", tokenOf("manager"), version), version, goodToken(idp))
+			checkToolboxCalls(t, newToolboxClient(t, url+"/roles/manager", tokenOf("manager"), version), version, validToken(idp))
 		})
 	}
 }
 
-// does wants an order to give a result, as JSON.
-func (c *sdk) does(t *testing.T, o order, want string) {
+// expectResult checks that an operation returns a result, as JSON.
+func (c *sdkClient) expectResult(t *testing.T, o clientOp, want string) {
 	t.Helper()
-	if r := c.ask(t, o); string(r.Result) != want {
+	if r := c.request(t, o); string(r.Result) != want {
 		t.Errorf("%v: got %s %q, want %s", o, r.Result, r.Error.Message, want)
 	}
 }
 
-// fails wants an order to fail, or to give a text, that holds words.
-func (c *sdk) fails(t *testing.T, o order, words ...string) {
+// expectFailure checks that an operation fails, or returns a text, that contains all
+// words.
+func (c *sdkClient) expectFailure(t *testing.T, o clientOp, words ...string) {
 	t.Helper()
-	r := c.ask(t, o)
-	said := r.Error.Message
-	if said == "" {
-		_ = json.Unmarshal(r.Result, &said) // of a tool's error the text is the result
+	r := c.request(t, o)
+	message := r.Error.Message
+	if message == "" {
+		_ = json.Unmarshal(r.Result, &message) // the text of a tool's error is the result
 	}
 	for _, word := range words {
-		if !strings.Contains(said, word) {
+		if !strings.Contains(message, word) {
 			t.Errorf("%v: got %s %q, want %q", o, r.Result, r.Error.Message, word)
 		}
 	}
 }
 
-// callsOfToolbox goes through what the client makes of answers.
-func callsOfToolbox(t *testing.T, c *sdk, version, token string) {
-	call := func(name string, more ...any) order {
-		o := order{"op": "call", "name": name}
+// checkToolboxCalls checks results and errors of calls through the client.
+func checkToolboxCalls(t *testing.T, c *sdkClient, version, token string) {
+	call := func(name string, more ...any) clientOp {
+		o := clientOp{"op": "call", "name": name}
 		for i := 0; i < len(more); i += 2 {
 			o[more[i].(string)] = more[i+1]
 		}
 		return o
 	}
-	auth := order{"my_auth": token}
-	c.does(t, call("find", "args", order{"airline": "CY"}), `"[{\"id\":1,\"num\":\"888\"},{\"id\":3,\"num\":\"1\"}]"`)
-	c.does(t, call("find", "args", order{"airline": "DL"}), `"{\"id\":2,\"num\":\"1234\"}"`)
-	c.does(t, call("find", "args", order{"airline": "XX"}), `"null"`)
-	c.does(t, call("find", "bound", order{"airline": "DL"}), `"{\"id\":2,\"num\":\"1234\"}"`)
-	c.does(t, call("type_of"), `"{\"v\":7,\"t\":\"integer\"}"`)
-	c.does(t, call("first", "args", order{"n": 2}), `"[{\"id\":1},{\"id\":2}]"`)
-	c.does(t, call("mine", "auth", auth), `"[{\"num\":\"888\"},{\"num\":\"1\"}]"`)
-	c.does(t, call("guarded", "auth", auth), `"{\"n\":3}"`)
+	auth := clientOp{"my_auth": token}
+	c.expectResult(t, call("find", "args", clientOp{"airline": "CY"}), `"[{\"id\":1,\"num\":\"888\"},{\"id\":3,\"num\":\"1\"}]"`)
+	c.expectResult(t, call("find", "args", clientOp{"airline": "DL"}), `"{\"id\":2,\"num\":\"1234\"}"`)
+	c.expectResult(t, call("find", "args", clientOp{"airline": "XX"}), `"null"`)
+	c.expectResult(t, call("find", "bound", clientOp{"airline": "DL"}), `"{\"id\":2,\"num\":\"1234\"}"`)
+	c.expectResult(t, call("type_of"), `"{\"v\":7,\"t\":\"integer\"}"`)
+	c.expectResult(t, call("first", "args", clientOp{"n": 2}), `"[{\"id\":1},{\"id\":2}]"`)
+	c.expectResult(t, call("mine", "auth", auth), `"[{\"num\":\"888\"},{\"num\":\"1\"}]"`)
+	c.expectResult(t, call("guarded", "auth", auth), `"{\"n\":3}"`)
 
-	c.fails(t, call("find", "args", order{"airline": 5}), `Argument validation failed for tool "find"`, "expected string, received number")
-	c.fails(t, call("find", "args", order{"airline": "CY", "z": 1}), `Unrecognized key: "z"`)
-	c.fails(t, call("find", "args", order{"airline": "nobody"}), "airline")
-	c.fails(t, call("first", "args", order{"n": 3}), "n", "2")
-	c.fails(t, call("broken"), "nowhere")
-	c.fails(t, call("nope"), "Tool 'nope' not found.")
-	c.fails(t, call("run_command"), "Tool 'run_command' not found.")
-	c.fails(t, call("mine"), "authn services are required to invoke this tool: my_auth")
-	c.fails(t, call("guarded"), "authn services are required to invoke this tool: my_auth")
-	c.fails(t, call("guarded", "auth", order{"my_auth": "a.b.c"}), "unauthenticated")
-	c.fails(t, call("find", "auth", auth), "unused auth tokens: my_auth")
-	c.fails(t, order{"op": "toolset", "name": "nope"}, "MCP request failed with code -32600: toolset does not exist")
+	c.expectFailure(t, call("find", "args", clientOp{"airline": 5}), `Argument validation failed for tool "find"`, "expected string, received number")
+	c.expectFailure(t, call("find", "args", clientOp{"airline": "CY", "z": 1}), `Unrecognized key: "z"`)
+	c.expectFailure(t, call("find", "args", clientOp{"airline": "unknown"}), "airline")
+	c.expectFailure(t, call("first", "args", clientOp{"n": 3}), "n", "2")
+	c.expectFailure(t, call("broken"), "nowhere")
+	c.expectFailure(t, call("nope"), "Tool 'nope' not found.")
+	c.expectFailure(t, call("run_command"), "Tool 'run_command' not found.")
+	c.expectFailure(t, call("mine"), "authn services are required to invoke this tool: my_auth")
+	c.expectFailure(t, call("guarded"), "authn services are required to invoke this tool: my_auth")
+	c.expectFailure(t, call("guarded", "auth", clientOp{"my_auth": "a.b.c"}), "unauthenticated")
+	c.expectFailure(t, call("find", "auth", auth), "unused auth tokens: my_auth")
+	c.expectFailure(t, clientOp{"op": "toolset", "name": "nope"}, "MCP request failed with code -32600: toolset does not exist")
 
-	secure := call("secure_find", "args", order{"airline": "CY"}, "secure", order{"user": "ann"})
+	secure := call("secure_find", "args", clientOp{"airline": "CY"}, "secure", clientOp{"user": "ann"})
 	if version == "2026-07-28" {
-		c.does(t, secure, `"[{\"num\":\"888\"},{\"num\":\"1\"}]"`)
-		c.fails(t, call("secure_find", "args", order{"airline": "CY"}), "Missing required secure parameter")
+		c.expectResult(t, secure, `"[{\"num\":\"888\"},{\"num\":\"1\"}]"`)
+		c.expectFailure(t, call("secure_find", "args", clientOp{"airline": "CY"}), "Missing required secure parameter")
 		return
 	}
-	c.fails(t, secure, "Tool 'secure_find' not found.")
+	c.expectFailure(t, secure, "Tool 'secure_find' not found.")
 }
 
-// A role's client gets the role's tools, and not a word of others.
-func TestToolboxClientOfAnotherRole(t *testing.T) {
-	url, _ := openAirline(t)
+// A role's client gets the role's tools, and other toolsets look like missing ones.
+func TestToolboxClient_SeesOnlyItsRole(t *testing.T) {
+	url, _ := serveAirline(t)
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
-		c := newToolbox(t, url+"/roles/clerk", tokenOf("clerk"), version)
-		c.does(t, order{"op": "toolset"}, `["find","first"]`)
-		c.fails(t, order{"op": "call", "name": "guarded"}, "Tool 'guarded' not found.")
+		c := newToolboxClient(t, url+"/roles/clerk", tokenOf("clerk"), version)
+		c.expectResult(t, clientOp{"op": "toolset"}, `["find","first"]`)
+		c.expectFailure(t, clientOp{"op": "call", "name": "guarded"}, "Tool 'guarded' not found.")
 		first := ""
 		for _, name := range []string{"all", "artifact", "nope"} {
-			r := c.ask(t, order{"op": "toolset", "name": name})
-			said := strings.ReplaceAll(r.Error.Message, name, "X")
-			if diff := cmp.Diff(first, said); said == "" || first != "" && diff != "" {
-				t.Errorf("%s: toolset %s: %s", version, name, said)
+			r := c.request(t, clientOp{"op": "toolset", "name": name})
+			message := strings.ReplaceAll(r.Error.Message, name, "X")
+			if diff := cmp.Diff(first, message); message == "" || first != "" && diff != "" {
+				t.Errorf("%s: toolset %s: %s", version, name, message)
 			}
-			first = said
+			first = message
 		}
-		if r := newToolbox(t, url+"/roles/manager", tokenOf("clerk"), version).ask(t, order{"op": "toolset"}); r.Error.Message == "" {
-			t.Errorf("another's role: %s", r.Result)
+		if r := newToolboxClient(t, url+"/roles/manager", tokenOf("clerk"), version).request(t, clientOp{"op": "toolset"}); r.Error.Message == "" {
+			t.Errorf("another role: %s", r.Result)
 		}
-		if r := newToolbox(t, url+"/roles/clerk", "token-of-nobody", version).ask(t, order{"op": "toolset"}); r.Error.Message == "" {
-			t.Errorf("nobody: %s", r.Result)
+		if r := newToolboxClient(t, url+"/roles/clerk", "token-of-unknown", version).request(t, clientOp{"op": "toolset"}); r.Error.Message == "" {
+			t.Errorf("unknown token: %s", r.Result)
 		}
 	}
 }

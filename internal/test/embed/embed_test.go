@@ -26,7 +26,7 @@ func TestProgram_LinksFewModules(t *testing.T) {
 		t.Errorf("the program links %d modules, want at most %d:\n%s", len(modules), maxModules, strings.Join(modules, "\n"))
 	}
 	if out := run(t, program, filepath.Join(t.TempDir(), "data")); out != "" {
-		t.Errorf("the program says %q", out)
+		t.Errorf("the program printed %q", out)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -26,9 +27,9 @@ type Fixture struct {
 	Handler http.Handler
 }
 
-// New returns a Fixture on a store, whose agents are run by m. Its sender is the
-// operator.
-func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
+// NewFixture returns a Fixture on a store, whose agents are run by m. Every request is
+// the operator's.
+func NewFixture(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	t.Helper()
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	rt, err := runtime.New(runtime.Config{
@@ -43,12 +44,12 @@ func New(t testing.TB, store journal.Store, m model.Model) *Fixture {
 	}
 	t.Cleanup(func() { rt.Close() })
 	f := &Fixture{Runtime: rt, Store: store}
-	return f.As(t, auth.AlwaysOperator)
+	return f.WithAuthenticator(t, auth.AlwaysOperator)
 }
 
-// As returns the Fixture with a gateway whose senders are identified by
+// WithAuthenticator returns the Fixture with a gateway that identifies senders by
 // authenticate.
-func (f *Fixture) As(t testing.TB, authenticate auth.Authenticator) *Fixture {
+func (f *Fixture) WithAuthenticator(t testing.TB, authenticate auth.Authenticator) *Fixture {
 	t.Helper()
 	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Version: "v0"})
 	if err != nil {
@@ -57,17 +58,18 @@ func (f *Fixture) As(t testing.TB, authenticate auth.Authenticator) *Fixture {
 	return &Fixture{Runtime: f.Runtime, Store: f.Store, Handler: handler}
 }
 
-// AsCaller returns the Fixture with a gateway for the caller ann in a role.
-func (f *Fixture) AsCaller(t testing.TB, role identity.RoleID) *Fixture {
+// WithCaller returns the Fixture with a gateway whose sender is the caller ann in a
+// role.
+func (f *Fixture) WithCaller(t testing.TB, role identity.RoleID) *Fixture {
 	t.Helper()
-	return f.As(t, func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role), nil })
+	return f.WithAuthenticator(t, func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role), nil })
 }
 
-// Client returns a client in this process.
-func (f *Fixture) Client() *client.Client { return client.NewLocal(f.Handler) }
+// LocalClient returns a client that calls the handler in this process.
+func (f *Fixture) LocalClient() *client.Client { return client.NewLocal(f.Handler) }
 
-// Start starts a task and returns its id.
-func (f *Fixture) Start(t testing.TB, text string) identity.TaskID {
+// StartTask starts a task and returns its id.
+func (f *Fixture) StartTask(t testing.TB, text string) identity.TaskID {
 	t.Helper()
 	id, err := f.Runtime.StartTask(t.Context(), org.TaskSpec{Text: text, Caller: identity.ByOperator("test")})
 	if err != nil {
@@ -76,17 +78,17 @@ func (f *Fixture) Start(t testing.TB, text string) identity.TaskID {
 	return id
 }
 
-// Run runs a task to its end.
-func (f *Fixture) Run(t testing.TB, text string) org.Task {
+// RunTask runs a task to its end.
+func (f *Fixture) RunTask(t testing.TB, text string) org.Task {
 	t.Helper()
-	task, err := f.Runtime.WaitTask(t.Context(), f.Start(t, text))
+	task, err := f.Runtime.WaitTask(t.Context(), f.StartTask(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return task
 }
 
-// AddTool registers a group with one tool that is available in some states.
+// AddTool registers a group with one tool that is available in the given states.
 func (f *Fixture) AddTool(t *testing.T, group toolgroups.GroupID, name string, states ...string) {
 	t.Helper()
 	handler := func(context.Context, struct{}) (string, error) { return "", nil }
@@ -100,8 +102,8 @@ func (f *Fixture) AddTool(t *testing.T, group toolgroups.GroupID, name string, s
 // AddRole creates a role as the operator.
 func (f *Fixture) AddRole(t testing.TB, name string, use ...toolgroups.GroupID) org.Role {
 	t.Helper()
-	set := toolgroups.Of(use...)
-	role, err := f.Client().CreateRole(t.Context(), wire.RoleRequest{Name: name, Use: &set}, false)
+	set := toolgroups.SetOf(use...)
+	role, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: name, Use: &set}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,7 @@ func (f *Fixture) AddRole(t testing.TB, name string, use ...toolgroups.GroupID) 
 // AddGroup registers a group of tools.
 func (f *Fixture) AddGroup(t *testing.T, id toolgroups.GroupID, tools ...tool.Tool) {
 	t.Helper()
-	if _, err := f.Runtime.RegisterGroup("test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
+	if _, err := grouptest.RegisterGroup(f.Runtime.GroupManager(), "test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,15 +12,16 @@ import (
 // request.
 type ModelFunc func(r model.Request) model.Answer
 
-func (m ModelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
+// Generate implements model.Model.
+func (m ModelFunc) Generate(_ context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
 		a := m(r)
 		for _, item := range r.Items {
 			if item.Message != nil {
 				a.MessagesRead++
 			}
 		}
-		yield(model.Delta{Answer: &a}, nil)
+		yield(model.AnswerDelta{Answer: &a}, nil)
 	}
 }
 

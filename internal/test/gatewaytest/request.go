@@ -12,17 +12,17 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// Do sends a request and returns status and body. path may be preceded by a
+// SendText sends a request and returns status and body. path may be preceded by a
 // method.
-func (f *Fixture) Do(t testing.TB, path, body string) (int, string) {
+func (f *Fixture) SendText(t testing.TB, path, body string) (int, string) {
 	t.Helper()
-	answer := f.Send(t, path, body, nil)
+	answer := f.SendRequest(t, path, body, nil)
 	return answer.Code, answer.Body.String()
 }
 
-// Send sends a request with a header and returns the response. path may be
+// SendRequest sends a request with a header and returns the response. path may be
 // preceded by a method.
-func (f *Fixture) Send(t testing.TB, path, body string, header http.Header) *httptest.ResponseRecorder {
+func (f *Fixture) SendRequest(t testing.TB, path, body string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	method, target, ok := strings.Cut(path, " ")
 	if !ok {
@@ -43,7 +43,7 @@ func (f *Fixture) Send(t testing.TB, path, body string, header http.Header) *htt
 func GetJSON[T any](t testing.TB, f *Fixture, path, body string) T {
 	t.Helper()
 	var v T
-	status, text := f.Do(t, path, body)
+	status, text := f.SendText(t, path, body)
 	if status >= 300 {
 		t.Fatalf("%s answered %d: %s", path, status, text)
 	}
@@ -53,8 +53,8 @@ func GetJSON[T any](t testing.TB, f *Fixture, path, body string) T {
 	return v
 }
 
-// Collect returns all items of a sequence.
-func Collect[T any](t testing.TB, seq iter.Seq2[T, error]) []T {
+// CollectAll returns all items of a sequence.
+func CollectAll[T any](t testing.TB, seq iter.Seq2[T, error]) []T {
 	t.Helper()
 	var list []T
 	for v, err := range seq {
@@ -90,6 +90,6 @@ func SendNamed(t *testing.T, f *Fixture, form, name string) string {
 	if body != "" {
 		body = "{" + strings.ReplaceAll(body, "%s", name)
 	}
-	status, answer := f.Do(t, strings.ReplaceAll(path, "%s", strings.ReplaceAll(strings.ReplaceAll(name, "/", "%2F"), " ", "%20")), body)
+	status, answer := f.SendText(t, strings.ReplaceAll(path, "%s", strings.ReplaceAll(strings.ReplaceAll(name, "/", "%2F"), " ", "%20")), body)
 	return fmt.Sprintf("%d %s", status, strings.ReplaceAll(answer, name, "NAME"))
 }

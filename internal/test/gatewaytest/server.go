@@ -18,13 +18,13 @@ import (
 var TestTime = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
 // NewTokens returns Tokens for the roles of a fixture at TestTime.
-func NewTokens(t testing.TB, f *Fixture, list ...auth.Token) *auth.Tokens {
+func NewTokens(t testing.TB, f *Fixture, list ...auth.Token) *auth.TokenStore {
 	t.Helper()
-	tokens, err := auth.NewTokens(auth.TokensConfig{Role: f.Runtime.Org().FindRole, Now: func() time.Time { return TestTime }})
+	tokens, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: f.Runtime.Org().RoleByID, Now: func() time.Time { return TestTime }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tokens.Replace(list); err != nil {
+	if err := tokens.ReplaceTokens(list); err != nil {
 		t.Fatal(err)
 	}
 	return tokens
@@ -51,11 +51,11 @@ func ServeAPI(t testing.TB, f *Fixture, check auth.HostCheck) string {
 // returns its URL.
 func ServeBehindHostCheck(t testing.TB, check auth.HostCheck, handler http.Handler) string {
 	t.Helper()
-	l, err := gateway.ListenTCP("127.0.0.1:0", false)
+	l, err := gateway.ListenTCP("127.0.0.1:0", false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	Serve(t, l, check.Wrap(handler))
+	ServeListener(t, l, check.Wrap(handler))
 	return "http://" + l.Addr().String()
 }
 
@@ -89,8 +89,8 @@ func SendRaw(t testing.TB, method, url string, header http.Header, body io.Reade
 // BearerHeader returns a header with a bearer token.
 func BearerHeader(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// Serve serves a handler on l until the test ends.
-func Serve(t testing.TB, l net.Listener, handler http.Handler) {
+// ServeListener serves a handler on l until the test ends.
+func ServeListener(t testing.TB, l net.Listener, handler http.Handler) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -111,7 +111,7 @@ func ServeSocket(t *testing.T, f *Fixture) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Serve(t, l, f.Handler)
+	ServeListener(t, l, f.Handler)
 	return dir
 }
 
@@ -128,5 +128,5 @@ func OverBothTransports(t *testing.T, test func(t *testing.T, dial func(*Fixture
 			return c
 		})
 	})
-	t.Run("local", func(t *testing.T) { test(t, (*Fixture).Client) })
+	t.Run("local", func(t *testing.T) { test(t, (*Fixture).LocalClient) })
 }

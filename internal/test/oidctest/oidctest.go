@@ -1,8 +1,8 @@
-// Package oidctest owns an OpenID Connect issuer for tests: on loopback, with
-// keys that rotate, and tokens of every kind of wrong.
+// Package oidctest runs an OpenID Connect issuer for tests, on loopback and with keys
+// that rotate. It signs valid tokens and invalid tokens of several kinds.
 //
-//	idp := issuertest.New(t)
-//	token := idp.Token(`{"iss": …, "aud": "orders", "exp": …}`)
+//	idp := oidctest.NewIssuer(t)
+//	token := idp.SignToken(`{"iss": …, "aud": "orders", "exp": …}`)
 package oidctest
 
 import (
@@ -21,23 +21,23 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Issuer serves its discovery document and one RS256 key until the end of the
-// test. Safe for concurrent use.
+// Issuer serves its discovery document and one RS256 key until the end of the test. It
+// is safe for concurrent use.
 type Issuer struct {
-	URL string // also the claim iss
+	URL string // also the value of the claim iss
 	t   testing.TB
 
-	mu       sync.Mutex // guards what follows
-	provider *oidctest.Server
-	key      *rsa.PrivateKey
-	turn     int // of the key, which is its id too
+	mu        sync.Mutex // guards the fields below
+	provider  *oidctest.Server
+	key       *rsa.PrivateKey
+	keyNumber int // the number in the key's id
 }
 
-// New starts an issuer, whose first key has the id k1.
-func New(t testing.TB) *Issuer {
+// NewIssuer starts an issuer. Its first key has the id k1.
+func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, provider: &oidctest.Server{}}
-	i.Rotate()
+	i.RotateKey()
 	server := httptest.NewServer(i)
 	t.Cleanup(server.Close)
 	i.URL = server.URL
@@ -52,15 +52,15 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.provider.ServeHTTP(w, r)
 }
 
-// Rotate replaces the key: what the old one signed is no longer vouched for.
-func (i *Issuer) Rotate() {
+// RotateKey replaces the key. Tokens signed with the old key are no longer valid.
+func (i *Issuer) RotateKey() {
 	i.t.Helper()
 	key := newKey(i.t)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.turn++
+	i.keyNumber++
 	i.key = key
-	i.provider.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: i.id(), Algorithm: oidc.RS256}}
+	i.provider.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: i.keyID(), Algorithm: oidc.RS256}}
 }
 
 func newKey(t testing.TB) *rsa.PrivateKey {
@@ -72,41 +72,41 @@ func newKey(t testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-// id wants mu held.
-func (i *Issuer) id() string { return fmt.Sprint("k", i.turn) }
+// keyID returns the id of the current key. It must be called with mu held.
+func (i *Issuer) keyID() string { return fmt.Sprint("k", i.keyNumber) }
 
-// Token signs claims, a JSON object, with the key.
-func (i *Issuer) Token(claims string) string {
+// SignToken signs claims, a JSON object, with the current key.
+func (i *Issuer) SignToken(claims string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return oidctest.SignIDToken(i.key, i.id(), oidc.RS256, claims)
+	return oidctest.SignIDToken(i.key, i.keyID(), oidc.RS256, claims)
 }
 
-// WronglySigned signs claims with another key that bears the id of the issuer's.
-func (i *Issuer) WronglySigned(claims string) string {
+// SignWithWrongKey signs claims with another key, under the id of the current one.
+func (i *Issuer) SignWithWrongKey(claims string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return oidctest.SignIDToken(newKey(i.t), i.id(), oidc.RS256, claims)
+	return oidctest.SignIDToken(newKey(i.t), i.keyID(), oidc.RS256, claims)
 }
 
-// Unsigned gives claims under the algorithm none.
-func (i *Issuer) Unsigned(claims string) string {
+// UnsignedToken returns a token with the algorithm "none".
+func (i *Issuer) UnsignedToken(claims string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	encode := base64.RawURLEncoding.EncodeToString
-	return encode(fmt.Appendf(nil, `{"alg":"none","kid":%q}`, i.id())) + "." + encode([]byte(claims)) + "."
+	return encode(fmt.Appendf(nil, `{"alg":"none","kid":%q}`, i.keyID())) + "." + encode([]byte(claims)) + "."
 }
 
-// Symmetric signs claims with the public key as the secret of HS256.
-func (i *Issuer) Symmetric(claims string) string {
+// SignWithPublicKey signs claims by HS256 with the public key as the secret.
+func (i *Issuer) SignWithPublicKey(claims string) string {
 	i.t.Helper()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	public, err := json.Marshal(jose.JSONWebKey{Key: i.key.Public(), KeyID: i.id(), Algorithm: oidc.RS256, Use: "sig"})
+	public, err := json.Marshal(jose.JSONWebKey{Key: i.key.Public(), KeyID: i.keyID(), Algorithm: oidc.RS256, Use: "sig"})
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: public, KeyID: i.id()}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: public, KeyID: i.keyID()}}, nil)
 	if err != nil {
 		i.t.Fatal(err)
 	}

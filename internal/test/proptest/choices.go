@@ -1,23 +1,24 @@
 package proptest
 
-// Choices is a list of random choices still to be made.
+// Choices is a list of random choices. Each call consumes one.
 type Choices []uint8
 
-// Pick chooses one of n, at most 256; an empty tape chooses the first.
-func (t *Choices) Pick(n int) int {
-	if len(*t) == 0 {
+// Pick returns a number below n, which is at most 256. It returns 0 when no choice is
+// left.
+func (c *Choices) Pick(n int) int {
+	if len(*c) == 0 {
 		return 0
 	}
-	choice := int((*t)[0]) % n
-	*t = (*t)[1:]
+	choice := int((*c)[0]) % n
+	*c = (*c)[1:]
 	return choice
 }
 
-// Chance is true once in n.
-func (t *Choices) Chance(n int) bool { return t.Pick(n) == n-1 }
+// OneIn reports true with probability 1/n.
+func (c *Choices) OneIn(n int) bool { return c.Pick(n) == n-1 }
 
-// Done says whether no choice is left.
-func (t *Choices) Done() bool { return len(*t) == 0 }
+// IsEmpty reports whether no choice is left.
+func (c *Choices) IsEmpty() bool { return len(*c) == 0 }
 
-// OneOf chooses an element of a list that is not empty.
-func OneOf[T any](t *Choices, list ...T) T { return list[t.Pick(len(list))] }
+// PickFrom returns an element of a non-empty list.
+func PickFrom[T any](c *Choices, list ...T) T { return list[c.Pick(len(list))] }

@@ -1,14 +1,15 @@
-// Package proptest owns how tests play random cases of a property. A case is a
-// tape of random choices: what happens in it depends on the tape alone, so gopter
-// makes a failing case small by cutting the tape.
+// Package proptest checks properties with random cases. A case is a list of random
+// choices that alone determine what happens in it, so gopter can shrink a failing case
+// by shrinking the list.
 //
 //	var flags = proptest.NewFlags(1000)
 //
 //	func TestProperty(t *testing.T) {
-//		flags.Check(t, proptest.Size{Choices: 200}, func(tape *proptest.Choices) error { … })
+//		flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 200}, func(choices *proptest.Choices) error { … })
 //	}
 //
-// A failure prints the seed; the same cases come again with -seed, more with -cases.
+// A failing test prints the seed. -seed repeats the same cases, -cases sets their
+// number.
 package proptest
 
 import (
@@ -23,22 +24,22 @@ import (
 	"github.com/leanovate/gopter/prop"
 )
 
-// Flags are those of a test's package.
+// Flags are the flags of a test package.
 type Flags struct {
-	Cases int // of each property
+	Cases int // number of cases of each property
 	seed  int64
 }
 
-// NewFlags adds -seed and -cases, with so many cases unless told, to the flags of
-// the program; a package calls it once, for a variable of its own.
+// NewFlags adds the flags -seed and -cases; cases is the default of the latter. A
+// package calls it once, in a package variable.
 func NewFlags(cases int) *Flags {
 	f := &Flags{}
-	flag.Int64Var(&f.seed, "seed", 0, "seed of all properties; 0 takes the clock")
-	flag.IntVar(&f.Cases, "cases", cases, "cases of each property")
+	flag.Int64Var(&f.seed, "seed", 0, "seed of all properties; 0 uses the clock")
+	flag.IntVar(&f.Cases, "cases", cases, "number of cases of each property")
 	return f
 }
 
-// Seed is the one asked for, or a new one.
+// Seed returns the seed of the flag, or a new one.
 func (f *Flags) Seed() int64 {
 	if f.seed != 0 {
 		return f.seed
@@ -46,46 +47,46 @@ func (f *Flags) Seed() int64 {
 	return time.Now().UnixNano()
 }
 
-// Size says how many choices a case has and how often it is played.
-type Size struct {
-	Choices int   // in the longest case
-	Least   int   // in the shortest; 0 is a quarter of the longest
-	Times   int   // as many cases as Flags.Cases, times this; 0 is 1
-	Exactly int   // so many cases, each with all choices, whatever Flags.Cases says
-	Part    int64 // of a property that is split: its cases are others
+// CaseSize is the number of cases of a property and of their choices.
+type CaseSize struct {
+	MaxChoices int   // of the longest case
+	MinChoices int   // of the shortest case; 0 is a quarter of MaxChoices
+	CaseFactor int   // multiplies Flags.Cases; 0 is 1
+	ExactCases int   // if set, the number of cases, each with MaxChoices
+	SeedOffset int64 // added to the seed, so that the parts of a split property differ
 }
 
-// parameters are gopter's.
-func (s Size) parameters(seed int64, cases int) *gopter.TestParameters {
-	p := gopter.DefaultTestParametersWithSeed(seed + s.Part)
-	p.MinSuccessfulTests = cases * max(1, s.Times)
-	p.MinSize, p.MaxSize = s.Least, s.Choices
-	if s.Least == 0 {
-		p.MinSize = s.Choices / 4
+// parameters returns gopter's parameters.
+func (s CaseSize) parameters(seed int64, cases int) *gopter.TestParameters {
+	p := gopter.DefaultTestParametersWithSeed(seed + s.SeedOffset)
+	p.MinSuccessfulTests = cases * max(1, s.CaseFactor)
+	p.MinSize, p.MaxSize = s.MinChoices, s.MaxChoices
+	if s.MinChoices == 0 {
+		p.MinSize = s.MaxChoices / 4
 	}
-	if s.Exactly > 0 {
-		p.MinSuccessfulTests, p.MinSize = s.Exactly, s.Choices
+	if s.ExactCases > 0 {
+		p.MinSuccessfulTests, p.MinSize = s.ExactCases, s.MaxChoices
 	}
 	p.MaxShrinkCount = 2000
 	return p
 }
 
-// patience is how long a failing case is made smaller.
-const patience = 15 * time.Second
+// shrinkTimeout is how long a failing case is shrunk.
+const shrinkTimeout = 15 * time.Second
 
-// Check plays cases of a property, which gives what is wrong or nil. The test
-// ends with the first case that fails, made smaller.
-func (f *Flags) Check(t *testing.T, s Size, property func(*Choices) error) {
+// CheckProperty runs a property with random cases. The property returns an error if it
+// does not hold. The test stops at the first failing case, shrunk.
+func (f *Flags) CheckProperty(t *testing.T, s CaseSize, property func(*Choices) error) {
 	t.Helper()
 	seed := f.Seed()
 	t.Logf("seed %d", seed)
 	var failed time.Time
 	result := prop.ForAll(func(choices []uint8) string {
-		if !failed.IsZero() && time.Since(failed) > patience {
-			return "" // no smaller one is looked for
+		if !failed.IsZero() && time.Since(failed) > shrinkTimeout {
+			return "" // stop shrinking
 		}
-		tape := Choices(choices)
-		err := property(&tape)
+		list := Choices(choices)
+		err := property(&list)
 		if err == nil {
 			return ""
 		}
@@ -95,13 +96,14 @@ func (f *Flags) Check(t *testing.T, s Size, property func(*Choices) error) {
 		return err.Error()
 	}, gen.SliceOf(gen.UInt8())).Check(s.parameters(seed, f.Cases))
 	if !result.Passed() {
-		dir, _ := os.Getwd() // without, the command is run where the package is
+		dir, _ := os.Getwd() // on an error the command works in the package's folder
 		t.Fatalf("%s after %d cases: %v %v\nthe case: %s\nagain: go test -C %q -run '^%s$' -seed %d",
-			result.Status, result.Succeeded, result.Labels, result.Error, smallest(result), dir, t.Name(), seed)
+			result.Status, result.Succeeded, result.Labels, result.Error, formatCase(result), dir, t.Name(), seed)
 	}
 }
 
-func smallest(r *gopter.TestResult) string {
+// formatCase formats the shrunk case.
+func formatCase(r *gopter.TestResult) string {
 	if len(r.Args) == 0 {
 		return "none"
 	}

@@ -13,30 +13,30 @@ import (
 
 var flags = proptest.NewFlags(50)
 
-func TestATapeIsReadToItsEnd(t *testing.T) {
-	tape := proptest.Choices{7, 3, 2, 1}
-	got := []any{tape.Pick(5), tape.Chance(4), tape.Chance(4), proptest.OneOf(&tape, "a", "b"), tape.Done()}
+func TestChoices_AreConsumedInOrder(t *testing.T) {
+	list := proptest.Choices{7, 3, 2, 1}
+	got := []any{list.Pick(5), list.OneIn(4), list.OneIn(4), proptest.PickFrom(&list, "a", "b"), list.IsEmpty()}
 	if !slices.Equal(got, []any{2, true, false, "b", true}) {
 		t.Errorf("got %v", got)
 	}
-	if got := []any{tape.Pick(5), tape.Chance(4), proptest.OneOf(&tape, "a", "b")}; !slices.Equal(got, []any{0, false, "a"}) {
-		t.Errorf("an empty tape: got %v", got)
+	if got := []any{list.Pick(5), list.OneIn(4), proptest.PickFrom(&list, "a", "b")}; !slices.Equal(got, []any{0, false, "a"}) {
+		t.Errorf("an empty list: got %v", got)
 	}
 }
 
-func TestCasesAreAsManyAndAsLongAsTheScaleSays(t *testing.T) {
+func TestCheckProperty_FollowsCaseSize(t *testing.T) {
 	for name, c := range map[string]struct {
-		scale              proptest.Size
+		scale              proptest.CaseSize
 		times, least, most int
 	}{
-		"a quarter": {proptest.Size{Choices: 40}, flags.Cases, 10, 39},
-		"least":     {proptest.Size{Choices: 40, Least: 20, Times: 2}, 2 * flags.Cases, 20, 39},
-		"exactly":   {proptest.Size{Choices: 40, Exactly: 3}, 3, 40, 40},
+		"a quarter": {proptest.CaseSize{MaxChoices: 40}, flags.Cases, 10, 39},
+		"least":     {proptest.CaseSize{MaxChoices: 40, MinChoices: 20, CaseFactor: 2}, 2 * flags.Cases, 20, 39},
+		"exactly":   {proptest.CaseSize{MaxChoices: 40, ExactCases: 3}, 3, 40, 40},
 	} {
 		times := 0
-		flags.Check(t, c.scale, func(tape *proptest.Choices) error {
-			if times++; len(*tape) < c.least || len(*tape) > c.most {
-				t.Errorf("%s: %d choices", name, len(*tape))
+		flags.CheckProperty(t, c.scale, func(list *proptest.Choices) error {
+			if times++; len(*list) < c.least || len(*list) > c.most {
+				t.Errorf("%s: %d choices", name, len(*list))
 			}
 			return nil
 		})
@@ -46,11 +46,11 @@ func TestCasesAreAsManyAndAsLongAsTheScaleSays(t *testing.T) {
 	}
 }
 
-// A case that fails is made small, and is printed with what plays it again.
-func TestAFailureSaysHowToSeeItAgain(t *testing.T) {
+// A failing case is shrunk, and the output contains the command that repeats it.
+func TestCheckProperty_ShrinksAndPrintsSeed(t *testing.T) {
 	if os.Getenv("PROPTEST_FAILS") != "" {
-		flags.Check(t, proptest.Size{Choices: 40}, func(tape *proptest.Choices) error {
-			if slices.Max(append(*tape, 0)) >= 100 {
+		flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 40}, func(list *proptest.Choices) error {
+			if slices.Max(append(*list, 0)) >= 100 {
 				return errors.New("a choice of a hundred")
 			}
 			return nil

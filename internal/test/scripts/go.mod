@@ -1,4 +1,4 @@
-// Scripts that run the command line, in the form of testscript.
+// Scripts that run the command line (testscript).
 module github.com/rolecall/rolecall/internal/test/scripts
 
 go 1.26.0

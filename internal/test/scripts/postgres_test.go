@@ -43,7 +43,7 @@ func runBinary(t *testing.T, env []string, args ...string) string {
 // An agent whose role has one toolset answers a question from PostgreSQL and cannot call
 // the tools of the other toolset.
 func TestRun_AnswersFromPostgres(t *testing.T) {
-	db := dbtest.Postgres(t)
+	db := dbtest.NewPostgres(t)
 	flights, err := filepath.Abs("../../../examples/flights")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestRun_AnswersFromPostgres(t *testing.T) {
 // The example of MCP Toolbox runs unchanged except for the address of the database. Its
 // role has the one tool of its toolset.
 func TestRun_ToolboxExampleOnPostgres(t *testing.T) {
-	db := dbtest.Postgres(t)
+	db := dbtest.NewPostgres(t)
 	if _, err := openDatabase(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// says REGEXP waits until the running serve has written a match to stderr since the last
-// says.
-func says(ts *testscript.TestScript, neg bool, args []string) {
+// waitLog implements waitlog REGEXP, which waits until the running serve has written a
+// match to stderr since the last waitlog.
+func waitLog(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile(args[0])
 	ts.Check(err)
 	s := ts.Value(serviceKey{}).(*served)
@@ -24,7 +24,7 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("serve did not say %s within a minute:\n%s", args[0], ts.ReadFile("serve.txt"))
+	ts.Fatalf("serve did not log %s within a minute:\n%s", args[0], ts.ReadFile("serve.txt"))
 }
 
 // hangup sends SIGHUP to the running serve.

@@ -24,7 +24,7 @@ var launcher *sandbox.Launcher
 
 // The scripts in testdata/script run the real main, each in its own directory and home.
 func TestMain(m *testing.M) {
-	launcher = sandbox.Enter(builtin.Programs())
+	launcher = sandbox.Enter(builtin.SandboxPrograms())
 	testscript.Main(withServers{m}, map[string]func(){"rolecall": func() { cmd.Main() }, "mcp-server": mcpServer})
 }
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 type withServers struct{ tests *testing.M }
 
 // Run implements testscript.TestingM.
-func (s withServers) Run() int { return dbtest.Main(s.tests) }
+func (s withServers) Run() int { return dbtest.RunTests(s.tests) }
 
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../../examples")
@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
 			"serving": serving, "ended": ended, "until": until, "get": get, "token": tokenOf,
-			"says": says, "hangup": hangup, "digest": digestOf,
+			"waitlog": waitLog, "hangup": hangup, "digest": digestOf, "gocache": gocache,
 		},
 	})
 }
@@ -74,7 +74,7 @@ func condition(name string) (bool, error) {
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
 	_, err := launcher.Run(context.Background(), sandbox.Job{Argv: []string{"true"}})
-	if _, missing := errors.AsType[*sandbox.Unavailable](err); missing {
+	if _, missing := errors.AsType[*sandbox.UnavailableError](err); missing {
 		return false, nil
 	}
 	return true, err

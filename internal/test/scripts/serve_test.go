@@ -22,7 +22,7 @@ import (
 type served struct {
 	cmd   *exec.Cmd
 	ended chan error
-	read  int // bytes of serve.txt that says has consumed
+	read  int // bytes of serve.txt that waitlog has read
 }
 
 // serviceKey is the key of a script's *served among its values.

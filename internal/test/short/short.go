@@ -1,10 +1,10 @@
-// Package short makes tests cheaper under go test -short, which make test runs:
-// long lists are sampled and tests of real servers, browsers and disks are left
-// to make check. Only tests import it.
+// Package short makes tests cheaper under go test -short, which make test runs. It
+// samples long lists and leaves tests of real servers, browsers and disks to make
+// check. Only tests import it.
 //
-//	for _, text := range short.Sample(t, 40, corpus.NaughtyStrings()) { … }
+//	for _, text := range short.SampleList(t, 40, corpus.NaughtyStrings()) { … }
 //
-// A sample is chosen by a seed that the test logs. ROLECALL_TEST_SEED repeats it.
+// The test logs the seed of a sample. ROLECALL_TEST_SEED repeats it.
 package short
 
 import (
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Sample returns list, or with -short n members of it, in the order of list.
-func Sample[T any](t testing.TB, n int, list []T) []T {
+// SampleList returns list, or with -short n members of it, in the order of list.
+func SampleList[T any](t testing.TB, n int, list []T) []T {
 	t.Helper()
 	if !testing.Short() || len(list) <= n {
 		return list
@@ -32,32 +32,33 @@ func Sample[T any](t testing.TB, n int, list []T) []T {
 	return some
 }
 
-// Numbers returns first to last, or with -short n numbers of them.
-func Numbers(t testing.TB, n, first, last int) []int {
+// SampleRange returns the numbers from first to last, or with -short n of them.
+func SampleRange(t testing.TB, n, first, last int) []int {
 	t.Helper()
 	var list []int
 	for i := first; i <= last; i++ {
 		list = append(list, i)
 	}
-	return Sample(t, n, list)
+	return SampleList(t, n, list)
 }
 
-// N returns full, or with -short few.
-func N(few, full int) int {
+// Count returns full, or with -short few.
+func Count(few, full int) int {
 	if testing.Short() {
 		return few
 	}
 	return full
 }
 
-// SkipReal skips the test with -short, because it starts what.
-func SkipReal(t testing.TB, what string) {
+// SkipExternal skips the test with -short. The argument says what the test starts.
+func SkipExternal(t testing.TB, what string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: this test starts " + what + "; make check runs it")
 	}
 }
 
+// seed returns the seed of a sample: from the environment, or the current time.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	number := uint64(time.Now().UnixNano())
@@ -67,6 +68,6 @@ func seed(t testing.TB) uint64 {
 			t.Fatalf("read ROLECALL_TEST_SEED: %v", err)
 		}
 	}
-	t.Logf("a sample: ROLECALL_TEST_SEED=%d repeats it", number)
+	t.Logf("sample: ROLECALL_TEST_SEED=%d repeats it", number)
 	return number
 }

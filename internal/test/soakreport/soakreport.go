@@ -1,10 +1,10 @@
-// Package soakreport collects what long runs found, a claim a line, for the table
+// Package soakreport collects the results of long tests, one claim each, for the table
 // that make soak prints.
 //
-// A check says one Line for each thing that is promised: Say in a test, Append
-// anywhere. The lines go to the file that the environment variable File names;
-// without it they are said and not kept. Read and Table print them. The package
-// measures and decides nothing.
+// RecordResult records a result in a test, AppendResult anywhere else. Results are
+// appended to the file named by the environment variable FileEnv; without it they are
+// only logged. ReadResults and WriteTable print the file. The package measures
+// nothing.
 package soakreport
 
 import (
@@ -21,113 +21,119 @@ import (
 	"text/tabwriter"
 )
 
-// File names the environment variable that says where lines are kept.
-const File = "ROLECALL_VERDICTS"
+// FileEnv names the environment variable with the path of the result file.
+const FileEnv = "ROLECALL_VERDICTS"
 
-// Result is one claim and what was seen of it.
+// Result is one claim and what was observed.
 type Result struct {
-	Part         string `json:"part"`              // "power", "load", …: lines of one stand together
-	Claim        string `json:"claim"`             // what is promised
-	Goal         string `json:"goal,omitempty"`    // the figure that was to be reached
-	Observed     string `json:"seen"`              // the figure
-	Passed       bool   `json:"holds"`             // false also when it was skipped
-	Skipped      string `json:"skipped,omitempty"` // why it could not be looked at here
-	Aspirational bool   `json:"wish,omitempty"`    // a goal of speed: that it was not reached is no fault
+	Part         string `json:"part"`              // "power", "load", …: groups the rows
+	Claim        string `json:"claim"`             // the promised behaviour
+	Goal         string `json:"goal,omitempty"`    // the value to reach
+	Observed     string `json:"seen"`              // the measured value
+	Passed       bool   `json:"holds"`             // also false when skipped
+	Skipped      string `json:"skipped,omitempty"` // why the test could not run here
+	Aspirational bool   `json:"wish,omitempty"`    // a performance goal; missing it is not a failure
 }
 
-// Verdict gives the line's last word.
-func (l Result) Verdict() string {
+// Verdict returns the last column of a row.
+func (r Result) Verdict() string {
 	switch {
-	case l.Skipped != "":
-		return "skipped: " + l.Skipped
-	case l.Passed:
+	case r.Skipped != "":
+		return "skipped: " + r.Skipped
+	case r.Passed:
 		return "holds"
-	case l.Aspirational:
+	case r.Aspirational:
 		return "not reached"
 	}
 	return "MISSED"
 }
 
-// Report keeps a line and logs it. One that does not hold fails the test.
-func Report(t testing.TB, l Result) {
+// RecordResult appends a result to the file and logs it. It fails the test if the
+// claim does not hold.
+func RecordResult(t testing.TB, r Result) {
 	t.Helper()
-	if err := Append(l); err != nil {
+	if err := AppendResult(r); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%s: %s: %s (goal %s): %s", l.Part, l.Claim, l.Observed, l.Goal, l.Verdict())
-	if l.missed() {
-		t.Errorf("%s does not hold", l.Claim)
+	t.Logf("%s: %s: %s (goal %s): %s", r.Part, r.Claim, r.Observed, r.Goal, r.Verdict())
+	if r.missed() {
+		t.Errorf("%s does not hold", r.Claim)
 	}
 }
 
-// Append keeps a line. It is safe for concurrent use, also by processes.
-func Append(l Result) error {
-	name := os.Getenv(File)
+// AppendResult appends a result to the file. It is safe for concurrent use, also by
+// several processes.
+func AppendResult(r Result) error {
+	name := os.Getenv(FileEnv)
 	if name == "" {
 		return nil
 	}
-	data, err := json.Marshal(l)
+	data, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("keep a verdict: %w", err)
+		return fmt.Errorf("store a result: %w", err)
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("keep a verdict: %w", err)
+		return fmt.Errorf("store a result: %w", err)
 	}
-	_, err = f.Write(append(data, '\n')) // one write: lines of others stay whole
+	_, err = f.Write(append(data, '\n')) // one write, so that concurrent results do not mix
 	return errors.Join(err, f.Close())
 }
 
-// Read gives the lines of a file, those of a part together, parts in the order
-// in which they began.
-func Read(from io.Reader) ([]Result, error) {
-	var lines []Result
+// ReadResults returns the results in a file grouped by part, in the order in which the
+// parts first appear.
+func ReadResults(from io.Reader) ([]Result, error) {
+	var list []Result
 	order := map[string]int{}
 	in := bufio.NewScanner(from)
 	for in.Scan() {
-		var l Result
-		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("read a verdict: %w: %s", err, in.Text())
+		var r Result
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("read a result: %w: %s", err, in.Text())
 		}
-		if _, ok := order[l.Part]; !ok {
-			order[l.Part] = len(order)
+		if _, ok := order[r.Part]; !ok {
+			order[r.Part] = len(order)
 		}
-		lines = append(lines, l)
+		list = append(list, r)
 	}
 	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("read verdicts: %w", err)
+		return nil, fmt.Errorf("read results: %w", err)
 	}
-	slices.SortStableFunc(lines, func(a, b Result) int { return cmp.Compare(order[a.Part], order[b.Part]) })
-	return lines, nil
+	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(order[a.Part], order[b.Part]) })
+	return list, nil
 }
 
-// Kept says whether there are lines and none was missed but wishes.
-func Kept(lines []Result) bool { return len(lines) > 0 && !slices.ContainsFunc(lines, Result.missed) }
+// AllPassed reports whether there is a result and no claim was missed. Aspirational
+// and skipped claims do not count as missed.
+func AllPassed(list []Result) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, Result.missed)
+}
 
-func (l Result) missed() bool { return !l.Passed && l.Skipped == "" && !l.Aspirational }
+// missed reports whether the claim does not hold and should.
+func (r Result) missed() bool { return !r.Passed && r.Skipped == "" && !r.Aspirational }
 
 var columns = []string{"part", "claim", "goal", "seen", "verdict"}
 
-func (l Result) cells() []string { return []string{l.Part, l.Claim, l.Goal, l.Observed, l.Verdict()} }
+func (r Result) cells() []string { return []string{r.Part, r.Claim, r.Goal, r.Observed, r.Verdict()} }
 
-// Table prints lines for a terminal.
-func Table(to io.Writer, lines []Result) error {
+// WriteTable prints results for a terminal.
+func WriteTable(to io.Writer, list []Result) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(columns, "\t"))
-	for _, l := range lines {
-		fmt.Fprintln(w, strings.Join(l.cells(), "\t"))
+	for _, r := range list {
+		fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
 	}
 	return w.Flush()
 }
 
-// Markdown prints lines for a document.
-func Markdown(to io.Writer, lines []Result) error {
-	rows := []string{row(columns), strings.Repeat("|---", len(columns)) + "|"}
-	for _, l := range lines {
-		rows = append(rows, row(l.cells()))
+// WriteMarkdown prints results as a Markdown table.
+func WriteMarkdown(to io.Writer, list []Result) error {
+	rows := []string{markdownRow(columns), strings.Repeat("|---", len(columns)) + "|"}
+	for _, r := range list {
+		rows = append(rows, markdownRow(r.cells()))
 	}
 	_, err := fmt.Fprintln(to, strings.Join(rows, "\n"))
 	return err
 }
 
-func row(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
+func markdownRow(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }

@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// dir is where the program is built.
+// dir is where the program is built. RunTests sets it.
 var dir string
 
-// Main runs a package's tests and removes the program after them. TestMain calls it
-// and exits with the status it returns.
-func Main(m *testing.M) (status int) {
+// RunTests runs a package's tests and removes the program afterwards. TestMain calls
+// it and exits with the status it returns.
+func RunTests(m *testing.M) (status int) {
 	made, err := os.MkdirTemp("", "rolecall-built")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -28,17 +28,17 @@ func Main(m *testing.M) (status int) {
 	return m.Run()
 }
 
-// BinaryPath returns the path of the program. It is safe for concurrent use, below
-// Main.
+// BinaryPath builds the program on the first call and returns its path. It is safe for
+// concurrent use while RunTests runs.
 var BinaryPath = sync.OnceValues(func() (string, error) {
-	// The tests may be those of another module, which does not require all that
-	// the program does.
+	// The tests may belong to another module, which does not require all packages
+	// that the program needs.
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module %s: %w", module, err)
 	}
 	path := filepath.Join(dir, "rolecall")
-	build := exec.Command("go", "build", "-o", path, "./cmd/rolecall")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "./cmd/rolecall")
 	build.Dir = strings.TrimSpace(string(root))
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)

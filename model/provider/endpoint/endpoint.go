@@ -143,7 +143,7 @@ func (e *Endpoint) do(ctx context.Context, d *Document) (*http.Response, error) 
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, e.connError(ctx, "closed the connection before it answered")
 	}
-	return nil, e.connError(ctx, "cannot be reached at "+e.excerpt(r.URL.Host)+": "+e.secret.Redact(reason(err)))
+	return nil, e.connError(ctx, "cannot be reached at "+e.excerpt(r.URL.Host)+": "+e.secret.RedactText(reason(err)))
 }
 
 func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, error) {
@@ -181,7 +181,7 @@ func (e *Endpoint) connError(ctx context.Context, message string) error {
 
 // truncated is connError for an answer that had begun.
 func (e *Endpoint) truncated(ctx context.Context, err error) error {
-	return e.connError(ctx, "stopped in the middle of its answer: "+e.secret.Redact(reason(err)))
+	return e.connError(ctx, "stopped in the middle of its answer: "+e.secret.RedactText(reason(err)))
 }
 
 // transient returns a retryable model.Error that names the model.

@@ -101,7 +101,7 @@ func (e *Endpoint) quote(text []byte) string {
 // excerpt returns text from outside on one line, shortened and without the key.
 func (e *Endpoint) excerpt(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	return textutil.Truncate(e.secret.Redact(text), maxQuote)
+	return textutil.Truncate(e.secret.RedactText(text), maxQuote)
 }
 
 // isContextExceeded reports whether a provider rejects a conversation for its length:

@@ -17,7 +17,7 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunTests(m)) }
 
 // allTypes are the types of databases that these tests run.
 var allTypes = []database.Type{database.SQLite, database.Postgres, database.MySQL}
@@ -26,9 +26,9 @@ func config(t *testing.T, kind database.Type) database.Config {
 	t.Helper()
 	switch kind {
 	case database.Postgres:
-		return serverConfig(kind, dbtest.Postgres(t))
+		return serverConfig(kind, dbtest.NewPostgres(t))
 	case database.MySQL:
-		return serverConfig(kind, dbtest.MariaDB(t))
+		return serverConfig(kind, dbtest.NewMariaDB(t))
 	}
 	return database.Config{Type: kind, Database: filepath.Join(t.TempDir(), "a?b#c d.db")}
 }

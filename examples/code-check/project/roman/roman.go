@@ -37,7 +37,7 @@ func Parse(text string) (int, error) {
 		}
 	}
 	if again, err := Format(n); err != nil || again != text {
-		return 0, fmt.Errorf("roman: %q is no number", text)
+		return 0, fmt.Errorf("roman: %q is not a number", text)
 	}
 	return n, nil
 }

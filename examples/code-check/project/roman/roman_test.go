@@ -10,7 +10,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestEveryNumberIsReadBack(t *testing.T) {
+func TestParse_InvertsFormat(t *testing.T) {
 	for n := 1; n < 4000; n++ {
 		text, err := Format(n)
 		if err != nil {
@@ -22,7 +22,7 @@ func TestEveryNumberIsReadBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoNumber(t *testing.T) {
+func TestParse_RejectsInvalidText(t *testing.T) {
 	for _, text := range []string{"", "IIII", "IC", "MMMM", "x", "XIX "} {
 		if n, err := Parse(text); err == nil {
 			t.Errorf("Parse(%q) = %d", text, n)

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package faultfs
 
 import (
@@ -10,16 +12,16 @@ import (
 )
 
 const (
-	sector = 512  // what a disk writes whole
-	block  = 4096 // what a file takes room by
+	sector = 512  // bytes a disk writes atomically
+	block  = 4096 // unit of disk usage
 )
 
-// disk is what is on it and what may be.
+// disk is the durable content of a file system and its pending changes.
 type disk struct {
-	root  *node
-	made  uint64   // nodes so far
-	used  int64    // bytes taken
-	names []change // since the last sync of their directory, in order
+	root         *node
+	nodeCount    uint64       // nodes created so far
+	usedBytes    int64        // disk usage
+	pendingNames []nameChange // since the last sync of their directory, oldest first
 }
 
 // node is a file, a directory or a socket.
@@ -29,50 +31,51 @@ type node struct {
 	links int
 
 	// of a file
-	durable []byte
-	current []byte // what readers see
-	since   []write
-	blocks  map[int64]bool // written, by number
+	durable       []byte
+	current       []byte // what reads return
+	pendingWrites []write
+	blocks        map[int64]bool // numbers of the allocated blocks
 
 	// of a directory
-	children map[string]*node
-	kept     map[string]*node // the durable ones
-	parent   *node
+	children        map[string]*node
+	durableChildren map[string]*node // as of the last sync
+	parent          *node
 }
 
-// write is a change of a file's content; without data it sets the length.
+// write is a change of a file's content. With nil data it sets the length to off.
 type write struct {
 	off  int64
 	data []byte
 }
 
-// change is one step of a directory or two, done whole or not at all.
-type change []dirEntryChange
+// nameChange is an atomic change of one or two directory entries.
+type nameChange []nameStep
 
-// dirEntryChange gives a name to a node, or takes it from whoever has it.
-type dirEntryChange struct {
+// nameStep sets a directory entry to a node, or removes it.
+type nameStep struct {
 	dir  *node
 	name string
-	node *node // nil takes it
+	node *node // nil removes the entry
 }
 
+// newDisk returns a disk with an empty root directory.
 func newDisk() *disk {
 	d := &disk{}
-	d.root = d.make(syscall.S_IFDIR | 0o700)
+	d.root = d.newNode(syscall.S_IFDIR | 0o700)
 	return d
 }
 
-// make gives a node that has no name yet.
-func (d *disk) make(mode uint32) *node {
-	d.made++
-	d.used += block
-	return &node{ino: d.made, mode: mode, blocks: map[int64]bool{}, children: map[string]*node{}, kept: map[string]*node{}}
+// newNode returns a node without a name and accounts for its block.
+func (d *disk) newNode(mode uint32) *node {
+	d.nodeCount++
+	d.usedBytes += block
+	return &node{ino: d.nodeCount, mode: mode, blocks: map[int64]bool{}, children: map[string]*node{}, durableChildren: map[string]*node{}}
 }
 
 func (n *node) isDir() bool  { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
 func (n *node) isFile() bool { return n.mode&syscall.S_IFMT == syscall.S_IFREG }
 
-// load takes a directory's files as durable.
+// load copies a directory to the disk, as durable.
 func (d *disk) load(from string) error {
 	nodes := map[string]*node{".": d.root}
 	return fs.WalkDir(os.DirFS(from), ".", func(path string, e fs.DirEntry, err error) error {
@@ -85,62 +88,63 @@ func (d *disk) load(from string) error {
 			return err
 		}
 		n.parent, n.links = parent, 1
-		nodes[path], parent.children[e.Name()], parent.kept[e.Name()] = n, n, n
+		nodes[path], parent.children[e.Name()], parent.durableChildren[e.Name()] = n, n, n
 		return nil
 	})
 }
 
+// loadNode returns a durable node for a file or directory.
 func (d *disk) loadNode(path string, e fs.DirEntry) (*node, error) {
 	if e.IsDir() {
-		return d.make(syscall.S_IFDIR | 0o700), nil
+		return d.newNode(syscall.S_IFDIR | 0o700), nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	n := d.make(syscall.S_IFREG | 0o600)
+	n := d.newNode(syscall.S_IFREG | 0o600)
 	d.write(n, data, 0)
 	d.syncFile(n, false)
 	return n, nil
 }
 
-// name does a change to the names.
-func (d *disk) name(c change) {
+// applyNames applies a change of names, which stays pending until a sync.
+func (d *disk) applyNames(c nameChange) {
 	for _, s := range c {
 		if s.node == nil {
-			d.free(s.dir.children[s.name])
+			d.unlink(s.dir.children[s.name])
 			delete(s.dir.children, s.name)
 			continue
 		}
 		s.dir.children[s.name], s.node.parent = s.node, s.dir
 		s.node.links++
 	}
-	d.names = append(d.names, c)
+	d.pendingNames = append(d.pendingNames, c)
 }
 
-// move gives a node another name, in the place of whoever has it.
-func (d *disk) move(from *node, name string, to *node, newName string, n *node) {
+// rename moves a node and replaces the node that has the new name.
+func (d *disk) rename(from *node, name string, to *node, newName string, n *node) {
 	if old := to.children[newName]; old != n {
-		d.free(old)
+		d.unlink(old)
 	}
 	delete(from.children, name)
 	to.children[newName], n.parent = n, to
-	d.names = append(d.names, change{{dir: from, name: name}, {to, newName, n}})
+	d.pendingNames = append(d.pendingNames, nameChange{{dir: from, name: name}, {to, newName, n}})
 }
 
-// free takes a name from a node; with the last one goes its room.
-func (d *disk) free(n *node) {
+// unlink removes one name of a node and frees its blocks with the last one.
+func (d *disk) unlink(n *node) {
 	if n == nil {
 		return
 	}
 	if n.links--; n.links == 0 {
-		d.used -= block * int64(1+len(n.blocks))
+		d.usedBytes -= block * int64(1+len(n.blocks))
 	}
 }
 
-// room gives how many bytes of a write fit.
-func (d *disk) room(n *node, off int64, size int, capacity int64) int {
-	left := (capacity - d.used) / block
+// fittingBytes returns how many bytes of a write fit.
+func (d *disk) fittingBytes(n *node, off int64, size int, capacity int64) int {
+	left := (capacity - d.usedBytes) / block
 	for at := off / block; at*block < off+int64(size); at++ {
 		if n.blocks[at] {
 			continue
@@ -153,82 +157,83 @@ func (d *disk) room(n *node, off int64, size int, capacity int64) int {
 	return size
 }
 
+// write changes a file's current content and allocates its blocks.
 func (d *disk) write(n *node, data []byte, off int64) {
 	w := write{off, slices.Clone(data)}
 	if w.data == nil {
 		w.data = []byte{}
 	}
-	n.since = append(n.since, w)
-	n.current = w.on(n.current)
+	n.pendingWrites = append(n.pendingWrites, w)
+	n.current = w.applyTo(n.current)
 	for at := off / block; at*block < off+int64(len(data)); at++ {
 		if !n.blocks[at] {
 			n.blocks[at] = true
-			d.used += block
+			d.usedBytes += block
 		}
 	}
 }
 
-// resize cuts a file off or adds a hole.
-func (d *disk) resize(n *node, size int64) {
+// truncate sets a file's length, freeing blocks or adding a hole.
+func (d *disk) truncate(n *node, size int64) {
 	w := write{off: size}
-	n.since = append(n.since, w)
-	n.current = w.on(n.current)
+	n.pendingWrites = append(n.pendingWrites, w)
+	n.current = w.applyTo(n.current)
 	maps.DeleteFunc(n.blocks, func(at int64, _ bool) bool {
 		gone := at*block >= size
 		if gone {
-			d.used -= block
+			d.usedBytes -= block
 		}
 		return gone
 	})
 }
 
-// on gives a content after the write.
-func (w write) on(content []byte) []byte {
+// applyTo returns the content after the write.
+func (w write) applyTo(content []byte) []byte {
 	if w.data == nil {
-		return sized(content, w.off)
+		return resized(content, w.off)
 	}
-	content = sized(content, max(int64(len(content)), w.off+int64(len(w.data))))
+	content = resized(content, max(int64(len(content)), w.off+int64(len(w.data))))
 	copy(content[w.off:], w.data)
 	return content
 }
 
-// sized gives a content of another length.
-func sized(content []byte, size int64) []byte {
+// resized returns the content with another length, padded with zeros.
+func resized(content []byte, size int64) []byte {
 	if more := size - int64(len(content)); more > 0 {
 		return append(content, make([]byte, more)...)
 	}
-	return content[:size:size] // what is added later is not what was cut off
+	return content[:size:size] // no capacity left: an append must not reveal what was cut off
 }
 
-// syncFile makes a file durable, and with its names what leads to it.
+// syncFile makes a file durable, and with names also the entries on its path.
 func (d *disk) syncFile(n *node, names bool) {
-	for _, w := range n.since {
-		n.durable = w.on(n.durable)
+	for _, w := range n.pendingWrites {
+		n.durable = w.applyTo(n.durable)
 	}
-	n.since = nil
+	n.pendingWrites = nil
 	for up := n; names && up != nil; up = up.parent {
-		d.keep(func(s dirEntryChange) bool { return s.node == up })
+		d.persistNames(func(s nameStep) bool { return s.node == up })
 	}
 }
 
-// syncDir makes a directory's names durable.
+// syncDir makes a directory's entries durable.
 func (d *disk) syncDir(n *node) {
-	d.keep(func(s dirEntryChange) bool { return s.dir == n })
+	d.persistNames(func(s nameStep) bool { return s.dir == n })
 }
 
-// keep makes the changes durable that have a setting of a kind.
-func (d *disk) keep(of func(s dirEntryChange) bool) {
-	d.names = slices.DeleteFunc(d.names, func(c change) bool {
-		due := slices.ContainsFunc(c, of)
+// persistNames makes those changes durable that have a matching step.
+func (d *disk) persistNames(match func(s nameStep) bool) {
+	d.pendingNames = slices.DeleteFunc(d.pendingNames, func(c nameChange) bool {
+		due := slices.ContainsFunc(c, match)
 		if due {
-			c.on(func(dir *node) map[string]*node { return dir.kept })
+			c.applyTo(func(dir *node) map[string]*node { return dir.durableChildren })
 		}
 		return due
 	})
 }
 
-// on does the change to the names that a directory has.
-func (c change) on(names func(dir *node) map[string]*node) {
+// applyTo applies the change to the entries that the function returns for a directory.
+func (c nameChange) applyTo(names func(dir *node) map[string]*node) {
 	for _, s := range c {
 		if s.node == nil {
 			delete(names(s.dir), s.name)

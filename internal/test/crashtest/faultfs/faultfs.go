@@ -1,29 +1,30 @@
-// Package faultfs is a file system that forgets what a disk may forget. Only
-// tests import it.
+//go:build linux && (amd64 || arm64)
+
+// Package faultfs is a FUSE file system for tests that simulates disk faults and power
+// cuts.
 //
-// Mount gives a directory in memory, served by FUSE. It keeps each file twice:
-// what is durable, as of its last fsync, and what was written since. Faults are
-// armed by number: FailSync, TornWrite, CutAtWrite, CutAtSync, Capacity. Cut
-// takes the power away: from then on everything fails, and Image writes the
-// directory as a disk may hold it.
+// Mount serves a directory from memory. It keeps each file twice: the durable content
+// as of its last fsync, and the current content. Faults are armed by operation number
+// (FailSync, TearWrite, CutAtWrite, CutAtSync) or by size (SetCapacity). CutPower cuts
+// the power: from then on every operation fails, and WriteImage writes the directory
+// as a disk may contain it afterwards.
 //
 // What is modelled:
 //
-//   - Data written or cut off since a file's last fsync or fdatasync: any part
-//     of it may be on disk, each write wholly, not at all, or torn at sectors
-//     of 512 bytes. Only fsync keeps an order; of writes to one sector the
-//     later one wins.
+//   - Data written or truncated since a file's last fsync or fdatasync: any part of it may
+//     be on disk. Each write is there completely, not at all, or torn at sectors of 512
+//     bytes. Only fsync orders writes; of two writes to a sector the later one wins.
 //   - A file's length, with the write or truncation that changes it.
-//   - Names: what was made, moved and removed since the directory's last fsync,
-//     each change for itself; see Options.StrictNames.
-//   - A failed fsync: what was to be synced is kept in part or not at all, no
-//     later fsync makes up for it, and as long as the kernel keeps its pages it
-//     still reads as it was written, also for the next process. So it is on Linux.
-//   - Room: each file and directory takes a block of 4 KiB, and so does each
-//     block once written. Holes take none, as on ext4.
+//   - Names created, moved and removed since the directory's last fsync, each change
+//     separately; see Options.StrictNames.
+//   - A failed fsync: any part of its data is lost, and no later fsync repairs that. While
+//     the kernel keeps its pages, the file still reads as it was written, also for the next
+//     process. Linux behaves like this.
+//   - Space: each file and directory uses a block of 4 KiB, and so does each written
+//     block. Holes use none, as on ext4.
 //
-// What is not: modes and times (always durable), symbolic links, disks that lose what
-// was synced or change a sector nobody wrote to, sockets (in no image).
+// What is not modelled: modes and times (always durable), symbolic links, disks that
+// lose synced data or change other sectors, and sockets (in no image).
 package faultfs
 
 import (
@@ -40,26 +41,26 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Unlimited is the capacity of a disk that is never full.
-const Unlimited = math.MaxInt64
+// UnlimitedCapacity is the capacity of a disk that is never full, see SetCapacity.
+const UnlimitedCapacity = math.MaxInt64
 
-// slow is how long an fsync takes that is cut off.
-const slow = 30 * time.Millisecond
+// cutSyncDelay is how long an fsync takes that ends in a power cut.
+const cutSyncDelay = 30 * time.Millisecond
 
-// Options say what kind of disk it is; nil is an honest one.
+// Options selects the kind of disk. Nil options are an honest disk.
 type Options struct {
-	// From is a directory whose content is on the disk from the start.
-	From string
+	// InitialDir is a directory whose content is durable on the disk from the start.
+	InitialDir string
 
-	// Seed makes the same choices of what a failed fsync leaves.
+	// Seed seeds the choice of what a failed fsync loses.
 	Seed uint64
 
-	// StrictNames keeps a new name only when its directory was synced, which is
-	// all that POSIX promises. Otherwise syncing a file keeps the name it was
-	// made under and the directories above, as ext4, XFS and btrfs do.
+	// StrictNames keeps a new name only after its directory was synced, which is all
+	// that POSIX promises. Otherwise syncing a file also keeps the name it was created
+	// under and the directories above it, as ext4, XFS and btrfs do.
 	StrictNames bool
 
-	// IgnoreSync answers every fsync and makes nothing durable.
+	// IgnoreSync acknowledges every fsync and makes nothing durable.
 	IgnoreSync bool
 }
 
@@ -68,74 +69,75 @@ type FS struct {
 	dir    string
 	server *fuse.Server
 
-	mu       sync.Mutex // guards what follows
-	disk     *disk
-	options  Options
-	random   *rand.Rand
-	capacity int64
-	writes   counter
-	syncs    counter
-	cut      bool
-	dark     chan struct{} // closed when the power is cut
+	mu         sync.Mutex // guards the fields below
+	disk       *disk
+	options    Options
+	random     *rand.Rand
+	capacity   int64
+	writes     counter
+	syncs      counter
+	powerCut   bool
+	poweredOff chan struct{} // closed when the power is cut
 }
 
-// counter counts operations and says which one is to go wrong.
+// counter counts operations and knows which one fails.
 type counter struct {
 	seen, at int
 	fault    fault
 }
 
+// fault is what happens to an operation.
 type fault int
 
 const (
-	none fault = iota
-	fail
-	tear
-	dark
+	faultNone fault = iota
+	faultFail
+	faultTear
+	faultPowerCut
 )
 
-// next counts an operation and gives its fault.
+// next counts an operation and returns its fault.
 func (c *counter) next() fault {
 	c.seen++
 	if c.seen == c.at {
 		return c.fault
 	}
-	return none
+	return faultNone
 }
 
-// arm makes the n-th operation from now go wrong.
+// arm sets the fault of the n-th operation from now.
 func (c *counter) arm(n int, f fault) { c.at, c.fault = c.seen+n, f }
 
-// Mountable says why nothing can be mounted here; nil when it can.
-func Mountable() error {
+// CheckSupport returns why the file system cannot be mounted here, or nil if it can.
+func CheckSupport() error {
 	if os.Geteuid() != 0 {
-		return errors.New("mounting takes root")
+		return errors.New("mounting needs root")
 	}
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("there is no FUSE: %w", err)
+		return fmt.Errorf("FUSE is missing: %w", err)
 	}
 	return f.Close()
 }
 
-// Mount mounts a file system on dir, an empty directory. Close it.
+// Mount mounts a file system on dir, an empty directory. The caller must call Close.
 func Mount(dir string, opts *Options) (*FS, error) {
-	f := &FS{dir: dir, disk: newDisk(), capacity: Unlimited, dark: make(chan struct{})}
+	f := &FS{dir: dir, disk: newDisk(), capacity: UnlimitedCapacity, poweredOff: make(chan struct{})}
 	if opts != nil {
 		f.options = *opts
 	}
 	f.random = rand.New(rand.NewPCG(f.options.Seed, 1))
-	if f.options.From != "" {
-		if err := f.disk.load(f.options.From); err != nil {
-			return nil, fmt.Errorf("fill the disk: %w", err)
+	if f.options.InitialDir != "" {
+		if err := f.disk.load(f.options.InitialDir); err != nil {
+			return nil, fmt.Errorf("copy %s to the disk: %w", f.options.InitialDir, err)
 		}
 	}
-	long := time.Hour // nobody changes it but through the kernel
+	long := time.Hour // all changes go through the kernel
 	options := &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "faultfs", Name: "faultfs", DisableXAttrs: true},
 		EntryTimeout: &long, AttrTimeout: &long,
 	}
-	server, err := fs.Mount(dir, f.entry(f.disk.root), options)
+	server, err := fs.Mount(dir, f.newFuseNode(f.disk.root), options)
 	if err != nil {
 		return nil, fmt.Errorf("mount on %s: %w", dir, err)
 	}
@@ -143,19 +145,19 @@ func Mount(dir string, opts *Options) (*FS, error) {
 	return f, nil
 }
 
-// Close unmounts, also what is still in use. It may be called twice.
+// Close unmounts the file system even when it is in use. It may be called twice.
 func (f *FS) Close() error {
 	err := syscall.Unmount(f.dir, 0)
 	if errors.Is(err, syscall.EBUSY) {
 		err = syscall.Unmount(f.dir, syscall.MNT_DETACH)
 	}
-	if errors.Is(err, syscall.EINVAL) { // not mounted any more
+	if errors.Is(err, syscall.EINVAL) { // not mounted
 		return nil
 	}
 	return err
 }
 
-// CutPower takes the power away.
+// CutPower cuts the power: every later operation fails with EIO.
 func (f *FS) CutPower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,48 +165,48 @@ func (f *FS) CutPower() {
 }
 
 func (f *FS) cutPower() {
-	if !f.cut {
-		f.cut = true
-		close(f.dark)
+	if !f.powerCut {
+		f.powerCut = true
+		close(f.poweredOff)
 	}
 }
 
-// PoweredOff is closed when the power is cut.
-func (f *FS) PoweredOff() <-chan struct{} { return f.dark }
+// PoweredOff returns a channel that is closed when the power is cut.
+func (f *FS) PoweredOff() <-chan struct{} { return f.poweredOff }
 
-// Capacity sets how many bytes the disk holds.
-func (f *FS) Capacity(bytes int64) {
+// SetCapacity sets the size of the disk in bytes.
+func (f *FS) SetCapacity(bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.capacity = bytes
 }
 
-// Used gives how many bytes are taken.
-func (f *FS) Used() int64 {
+// UsedBytes returns the disk usage in bytes.
+func (f *FS) UsedBytes() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.disk.used
+	return f.disk.usedBytes
 }
 
-// Counts gives how many writes to files and fsyncs of files there were.
-func (f *FS) Counts() (writes, syncs int) {
+// OperationCounts returns the number of writes and fsyncs of files so far.
+func (f *FS) OperationCounts() (writes, syncs int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.writes.seen, f.syncs.seen
 }
 
-// FailSync lets the n-th fsync of a file from now fail with EIO.
-func (f *FS) FailSync(n int) { f.arm(&f.syncs, n, fail) }
+// FailSync makes the n-th fsync of a file from now fail with EIO.
+func (f *FS) FailSync(n int) { f.arm(&f.syncs, n, faultFail) }
 
-// TornWrite stops the n-th write from now in the middle and cuts the power.
-func (f *FS) TornWrite(n int) { f.arm(&f.writes, n, tear) }
+// TearWrite cuts the power in the middle of the n-th write from now.
+func (f *FS) TearWrite(n int) { f.arm(&f.writes, n, faultTear) }
 
-// CutAtWrite cuts the power when the n-th write from now has come.
-func (f *FS) CutAtWrite(n int) { f.arm(&f.writes, n, dark) }
+// CutAtWrite cuts the power when the n-th write from now arrives.
+func (f *FS) CutAtWrite(n int) { f.arm(&f.writes, n, faultPowerCut) }
 
-// CutAtSync cuts the power in the n-th fsync of a file from now, before it has
-// made anything durable and after a time in which others can read what is not.
-func (f *FS) CutAtSync(n int) { f.arm(&f.syncs, n, dark) }
+// CutAtSync cuts the power in the n-th fsync of a file from now, before anything is
+// durable, and after a delay in which others can read the unsynced data.
+func (f *FS) CutAtSync(n int) { f.arm(&f.syncs, n, faultPowerCut) }
 
 func (f *FS) arm(c *counter, n int, what fault) {
 	f.mu.Lock()
@@ -212,32 +214,32 @@ func (f *FS) arm(c *counter, n int, what fault) {
 	c.arm(n, what)
 }
 
-// Image writes the directory to dir as a disk may hold it; r chooses. Each
-// image is one of many: ask again for another.
-func (f *FS) Image(dir string, r *rand.Rand) error {
+// WriteImage writes the directory to dir as a disk may contain it after a power cut.
+// The random numbers choose one of many possible images.
+func (f *FS) WriteImage(dir string, r *rand.Rand) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.disk.image(dir, r)
+	return f.disk.writeImage(dir, r)
 }
 
-// write puts data into a file and gives how much of it.
+// write writes to a file and returns the number of bytes that fit.
 func (f *FS) write(n *node, data []byte, off int64) (int, syscall.Errno) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cut {
+	if f.powerCut {
 		return 0, syscall.EIO
 	}
 	switch f.writes.next() {
-	case tear:
-		f.disk.write(n, data[:half(len(data))], off)
+	case faultTear:
+		f.disk.write(n, data[:tearOffset(len(data))], off)
 		f.cutPower()
 		return 0, syscall.EIO
-	case dark:
+	case faultPowerCut:
 		f.disk.write(n, data, off)
 		f.cutPower()
 		return 0, syscall.EIO
 	}
-	fits := f.disk.room(n, off, len(data), f.capacity)
+	fits := f.disk.fittingBytes(n, off, len(data), f.capacity)
 	if fits == 0 && len(data) > 0 {
 		return 0, syscall.ENOSPC
 	}
@@ -245,14 +247,14 @@ func (f *FS) write(n *node, data []byte, off int64) (int, syscall.Errno) {
 	return fits, 0
 }
 
-// half is where a write of so many bytes tears: at a sector.
-func half(size int) int { return size / 2 / sector * sector }
+// tearOffset returns the sector boundary at which a write of a given size is torn.
+func tearOffset(size int) int { return size / 2 / sector * sector }
 
-// sync makes a file or directory durable.
+// sync makes a file or directory durable, unless a fault is due.
 func (f *FS) sync(n *node) syscall.Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cut {
+	if f.powerCut {
 		return syscall.EIO
 	}
 	if n.isDir() {
@@ -262,11 +264,11 @@ func (f *FS) sync(n *node) syscall.Errno {
 		return 0
 	}
 	switch what := f.syncs.next(); {
-	case what == fail:
-		f.disk.lose(n, f.random)
+	case what == faultFail:
+		f.disk.loseUnsynced(n, f.random)
 		return syscall.EIO
-	case what == dark:
-		f.delay()
+	case what == faultPowerCut:
+		f.waitUnlocked()
 		f.cutPower()
 		return syscall.EIO
 	case !f.options.IgnoreSync:
@@ -275,22 +277,22 @@ func (f *FS) sync(n *node) syscall.Errno {
 	return 0
 }
 
-// delay gives others the time that a slow fsync takes.
-func (f *FS) delay() {
+// waitUnlocked releases mu for the time of a slow fsync. mu must be held.
+func (f *FS) waitUnlocked() {
 	f.mu.Unlock()
-	time.Sleep(slow)
+	time.Sleep(cutSyncDelay)
 	f.mu.Lock()
 }
 
-// change does something to the disk that is neither a write nor a sync, and
-// takes so many new blocks.
-func (f *FS) change(blocks int64, do func(d *disk) syscall.Errno) syscall.Errno {
+// update runs do, an operation that is neither a write nor a sync and allocates the
+// given number of blocks.
+func (f *FS) update(blocks int64, do func(d *disk) syscall.Errno) syscall.Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case f.cut:
+	case f.powerCut:
 		return syscall.EIO
-	case blocks > 0 && f.disk.used+blocks*block > f.capacity:
+	case blocks > 0 && f.disk.usedBytes+blocks*block > f.capacity:
 		return syscall.ENOSPC
 	}
 	return do(f.disk)

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package faultfs
 
 import (
@@ -8,38 +10,39 @@ import (
 	"slices"
 )
 
-// faultRand chooses what of the things not synced is on disk.
+// faultRand chooses which unsynced changes are on disk.
 type faultRand struct {
-	r    *rand.Rand
-	odds float64 // of each
-	torn bool    // each sector for itself
+	r           *rand.Rand
+	probability float64 // of each change
+	tearSectors bool    // choose for each sector
 }
 
-// newLuck draws the odds too: nearly all and nearly nothing are what finds most.
-func newLuck(r *rand.Rand) faultRand {
+// newFaultRand chooses the probability too: values near 0 and 1 find the most errors.
+func newFaultRand(r *rand.Rand) faultRand {
 	odds := []float64{0, 0.05, 0.3, 0.7, 0.95, 1}
-	return faultRand{r: r, odds: odds[r.IntN(len(odds))], torn: r.IntN(2) == 0}
+	return faultRand{r: r, probability: odds[r.IntN(len(odds))], tearSectors: r.IntN(2) == 0}
 }
 
-func (l faultRand) has() bool { return l.r.Float64() < l.odds }
+func (l faultRand) pick() bool { return l.r.Float64() < l.probability }
 
-// image writes what the disk may hold to dir.
-func (d *disk) image(dir string, r *rand.Rand) error {
-	chosen, names := newLuck(r), map[*node]map[string]*node{}
+// writeImage writes one possible content of the disk to dir.
+func (d *disk) writeImage(dir string, r *rand.Rand) error {
+	chosen, names := newFaultRand(r), map[*node]map[string]*node{}
 	of := func(dir *node) map[string]*node {
 		if names[dir] == nil {
-			names[dir] = maps.Clone(dir.kept)
+			names[dir] = maps.Clone(dir.durableChildren)
 		}
 		return names[dir]
 	}
-	for _, c := range d.names {
-		if chosen.has() {
-			c.on(of)
+	for _, c := range d.pendingNames {
+		if chosen.pick() {
+			c.applyTo(of)
 		}
 	}
-	return writeDir(dir, d.root, of, newLuck(r))
+	return writeDir(dir, d.root, of, newFaultRand(r))
 }
 
+// writeDir writes a directory with the entries that of returns.
 func writeDir(dir string, n *node, of func(*node) map[string]*node, l faultRand) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -50,7 +53,7 @@ func writeDir(dir string, n *node, of func(*node) map[string]*node, l faultRand)
 		case child.isDir():
 			err = writeDir(path, child, of, l)
 		case child.isFile():
-			err = os.WriteFile(path, child.survives(l), 0o600)
+			err = os.WriteFile(path, child.afterPowerCut(l), 0o600)
 		}
 		if err != nil {
 			return err
@@ -59,20 +62,20 @@ func writeDir(dir string, n *node, of func(*node) map[string]*node, l faultRand)
 	return nil
 }
 
-// survives gives what a file may hold after a power cut.
-func (n *node) survives(l faultRand) []byte {
+// afterPowerCut returns one possible content of a file after a power cut.
+func (n *node) afterPowerCut(l faultRand) []byte {
 	content := slices.Clone(n.durable)
-	for _, w := range n.since {
-		for _, piece := range w.pieces(l.torn) {
-			if l.has() {
-				content = piece.on(content)
+	for _, w := range n.pendingWrites {
+		for _, piece := range w.pieces(l.tearSectors) {
+			if l.pick() {
+				content = piece.applyTo(content)
 			}
 		}
 	}
 	return content
 }
 
-// pieces are what of a write is on disk whole or not at all.
+// pieces splits a write into the parts that are on disk completely or not at all.
 func (w write) pieces(torn bool) []write {
 	if !torn || w.data == nil {
 		return []write{w}
@@ -86,12 +89,12 @@ func (w write) pieces(torn bool) []write {
 	return pieces
 }
 
-// lose is what a failed fsync does: a part is on disk, the rest never will be.
-// Who reads gets what is on disk, unless the kernel still has what was written.
-func (d *disk) lose(n *node, r *rand.Rand) {
+// loseUnsynced applies a failed fsync: a part of the data may be on disk, the rest is
+// lost. Reads return what is on disk, unless the kernel still has the written pages.
+func (d *disk) loseUnsynced(n *node, r *rand.Rand) {
 	if r.IntN(2) == 0 {
-		n.durable = n.survives(newLuck(r))
+		n.durable = n.afterPowerCut(newFaultRand(r))
 	}
-	n.since = nil
-	n.current = sized(slices.Clone(n.durable), int64(len(n.current)))
+	n.pendingWrites = nil
+	n.current = resized(slices.Clone(n.durable), int64(len(n.current)))
 }

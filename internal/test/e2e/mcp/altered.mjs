@@ -1,6 +1,6 @@
-// altered.mjs FLAG TOOL SCRIPT ARGS…: a server on standard input and output that
-// is SCRIPT, word for word, but that TOOL says something else of itself, and has
-// a new tool beside it, when the file FLAG is there.
+// altered.mjs FLAG TOOL SCRIPT ARGS…: runs the MCP server SCRIPT on standard input
+// and output. If the file FLAG exists, it changes the description of TOOL and adds
+// another tool.
 import { existsSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";

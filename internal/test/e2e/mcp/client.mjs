@@ -1,9 +1,9 @@
 // client.mjs URL [TOKEN]: the TypeScript SDK as a client. Each line of standard
-// input is an order {op, …}; each gets one line of output, {result} or {error}.
+// input is an operation {op, …}; each gets one line of output, {result} or {error}.
 //
 //   list                        the names of the tools
-//   call {name, args}           a call; progress counts what was reported
-//   cancel {name, args}         a call that is cancelled at its first report
+//   call {name, args}           a call; progress lists the reported values
+//   cancel {name, args}         a call that is cancelled at its first progress report
 //   changed                     waits until the list has changed since the last list
 import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -15,13 +15,13 @@ const headers = token ? { Authorization: `Bearer ${token}` } : {};
 const client = new Client({ name: "e2e", version: "1.0.0" });
 
 let changes = 0;
-let told = () => {};
+let notify = () => {};
 client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
   changes++;
-  told();
+  notify();
 });
 
-const orders = {
+const operations = {
   async list() {
     changes = 0;
     const { tools } = await client.listTools();
@@ -44,25 +44,25 @@ const orders = {
     return { cancelled: false };
   },
   async changed() {
-    while (changes === 0) await new Promise((resolve) => (told = resolve));
+    while (changes === 0) await new Promise((resolve) => (notify = resolve));
     return changes;
   },
 };
 
-const say = (message) => console.log(JSON.stringify(message));
+const print = (message) => console.log(JSON.stringify(message));
 try {
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
 } catch (error) {
-  say({ error: { code: error.code, message: String(error) } });
+  print({ error: { code: error.code, message: String(error) } });
   process.exit(1);
 }
-say({ ready: true });
+print({ ready: true });
 for await (const line of createInterface({ input: process.stdin })) {
   const { op, ...rest } = JSON.parse(line);
   try {
-    say({ result: await orders[op](rest) });
+    print({ result: await operations[op](rest) });
   } catch (error) {
-    say({ error: { code: error.code, message: String(error.message) } });
+    print({ error: { code: error.code, message: String(error.message) } });
   }
 }
 await client.close();

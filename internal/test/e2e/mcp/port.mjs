@@ -1,5 +1,5 @@
-// port.mjs SCRIPT ARGS…: runs a server of HTTP on a free port of loopback, and
-// prints {"port": n} when it listens. For servers that take $PORT.
+// port.mjs SCRIPT ARGS…: runs an HTTP server that reads $PORT on a free loopback port,
+// and prints {"port": n} when it listens.
 import net from "node:net";
 import { pathToFileURL } from "node:url";
 

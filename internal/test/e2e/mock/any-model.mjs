@@ -1,32 +1,32 @@
-// Plays a language model that does the work of examples/any-model. What it
-// does next follows from the conversation alone, so that a request that lacks
-// something ends in another answer.
+// Scripts a language model that does the work of examples/any-model. Each answer
+// depends only on the conversation, so a request that lacks something gets another
+// answer.
 import { asked, calls, heard } from "./conversation.mjs";
 
-const play = (role, brain) => ({
+const fixture = (role, answer) => ({
   match: { systemMessage: `## Your role\n${role}\n` },
-  response: ({ messages }) => brain(messages),
+  response: ({ messages }) => answer(messages),
 });
 
-export default [play("root", root), play("analyst", analyst), play("reporter", reporter)];
+export default [fixture("root", root), fixture("analyst", analyst), fixture("reporter", reporter)];
 
 function root(messages) {
   const made = calls(messages);
   const [analyst, reporter] = made.filter((c) => c.name === "find_role_by_name").map((c) => c.result);
-  const hired = made.filter((c) => c.name === "spawn_agent_with_task");
-  const said = heard(messages);
+  const spawned = made.filter((c) => c.name === "spawn_agent_with_task");
+  const answers = heard(messages);
   if (!analyst) return use(find("analyst"), find("reporter"));
-  if (hired.length === 0) return use(hire(analyst, `Count the orders and pieces in ${fileIn(asked(messages))}.`));
-  if (said.length < hired.length) return { content: "I wait for an answer." };
-  if (hired.length === 1) return use(hire(reporter, `Print and keep: ${said[0]}`));
-  return { content: `${said[0]}\n${said[1]}` };
+  if (spawned.length === 0) return use(spawn(analyst, `Count the orders and pieces in ${fileIn(asked(messages))}.`));
+  if (answers.length < spawned.length) return { content: "I wait for an answer." };
+  if (spawned.length === 1) return use(spawn(reporter, `Print and keep: ${answers[0]}`));
+  return { content: `${answers[0]}\n${answers[1]}` };
 }
 
 function find(name) {
   return { name: "find_role_by_name", arguments: { name } };
 }
 
-function hire(role, objective) {
+function spawn(role, objective) {
   const taskBrief = { objective, constraints: ["Say what was refused."], inputs: "The message.", outputs: "One line.", completion_criteria: "The work was done or refused." };
   return { name: "spawn_agent_with_task", arguments: { roleId: role.id, taskBrief, initialMessage: { task: objective } } };
 }
@@ -49,13 +49,13 @@ function count(text) {
   return `${orders.length} orders, ${total} pieces: ${Object.entries(pieces).map((each) => each.join(" ")).join(", ")}`;
 }
 
-// The reporter calls two tools in one answer, and has only one of them.
+// The reporter calls two tools in one answer and may use only one of them.
 function reporter(messages) {
   const [printed, kept] = calls(messages);
   const text = /Print and keep: ([^"\\]*)/.exec(asked(messages))[1];
   if (!printed) return use({ name: "console_print", arguments: { text } }, { name: "write_file", arguments: { path: "figures.txt", content: text } });
-  const fate = (done, { error }) => (error ? `not ${done} (${error})` : done);
-  return { content: `The figures were ${fate("printed", printed.result)} and ${fate("kept", kept.result)}.` };
+  const outcome = (done, { error }) => (error ? `not ${done} (${error})` : done);
+  return { content: `The figures were ${outcome("printed", printed.result)} and ${outcome("kept", kept.result)}.` };
 }
 
 function use(...toolCalls) {

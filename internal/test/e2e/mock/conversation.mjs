@@ -1,14 +1,14 @@
-// What the fixtures of a play read out of a request. aimock brings every
-// protocol into OpenAI's form first.
+// What the fixtures read from a request. aimock first converts every protocol to
+// OpenAI's form.
 
-// text gives what a message says.
+// text returns the text of a message.
 export function text(message) {
   if (typeof message.content === "string") return message.content;
   return (message.content ?? []).map((part) => part.text ?? "").join("");
 }
 
-// calls lists the calls the agent made, in order: {name, args, result}. A
-// result stands behind the answer that asked for it; ids are only unique there.
+// calls lists the calls the agent made, in order: {name, args, result}. A result
+// follows the answer with its call; ids are unique only within an answer.
 export function calls(messages) {
   const all = [];
   let open = new Map();
@@ -29,8 +29,8 @@ export function calls(messages) {
   return all;
 }
 
-// outcome parses a result. Gemini takes objects only, so that there a result
-// may stand in a field of its own.
+// outcome parses a result. Gemini accepts only objects, so a result may be wrapped in
+// a field.
 function outcome(content) {
   const value = JSON.parse(content);
   const fields = Object.keys(value ?? {});
@@ -38,7 +38,8 @@ function outcome(content) {
   return value;
 }
 
-// heard lists what other agents wrote: each on a line that says who.
+// heard lists the payloads of messages from other agents, each on a line with its
+// sender.
 export function heard(messages) {
   return messages
     .filter((m) => m.role === "user")
@@ -47,7 +48,7 @@ export function heard(messages) {
     .map((payload) => (typeof payload?.text === "string" ? payload.text : JSON.stringify(payload)));
 }
 
-// asked gives the first message of the conversation.
+// asked returns the first message of the conversation.
 export function asked(messages) {
   return text(messages.find((m) => m.role === "user"));
 }

@@ -1,5 +1,5 @@
-// Command table prints the verdicts in a file, as Markdown with -md. It exits
-// with 1 when a claim was missed.
+// Command table prints the results in a file, as Markdown with -md. It exits with
+// status 1 when a claim was missed.
 //
 //	go run ./internal/test/soakreport/table [-md] soak.jsonl
 package main
@@ -15,27 +15,27 @@ import (
 func main() {
 	md := flag.Bool("md", false, "print Markdown")
 	flag.Parse()
-	kept, err := show(flag.Arg(0), *md)
+	passed, err := show(flag.Arg(0), *md)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "table:", err)
 	}
-	if err != nil || !kept {
+	if err != nil || !passed {
 		os.Exit(1)
 	}
 }
 
-func show(path string, md bool) (kept bool, err error) {
+func show(path string, md bool) (passed bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	lines, err := soakreport.Read(f)
+	lines, err := soakreport.ReadResults(f)
 	if err != nil {
 		return false, err
 	}
 	if md {
-		return soakreport.Kept(lines), soakreport.Markdown(os.Stdout, lines)
+		return soakreport.AllPassed(lines), soakreport.WriteMarkdown(os.Stdout, lines)
 	}
-	return soakreport.Kept(lines), soakreport.Table(os.Stdout, lines)
+	return soakreport.AllPassed(lines), soakreport.WriteTable(os.Stdout, lines)
 }

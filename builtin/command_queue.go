@@ -1,0 +1,56 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
+)
+
+// CommandWait limits how long a call of run_command waits for its turn. The time limit
+// of the command starts afterwards.
+const CommandWait = time.Minute
+
+// The limits of waiting calls of run_command, in all and of one owner.
+const (
+	maxWaitingCommands        = 256
+	maxWaitingCommandsOfOwner = 32
+)
+
+// commandQueue limits how many commands run at the same time, shared fairly among their
+// owners: agents, and users in a role.
+type commandQueue struct {
+	slots *fair.Semaphore
+	size  int
+}
+
+// newCommandQueue returns a queue for twice as many commands as there are processors,
+// at least four.
+func newCommandQueue() *commandQueue {
+	size := max(4, 2*runtime.NumCPU())
+	q := &commandQueue{slots: fair.NewSemaphore(size), size: size}
+	q.slots.LimitQueue(maxWaitingCommands, maxWaitingCommandsOfOwner)
+	return q
+}
+
+// acquire waits for the turn of an owner. The caller calls release once.
+//
+// Errors: RateLimited if it waited for CommandWait, or if too many calls wait.
+func (q *commandQueue) acquire(ctx context.Context, owner string) (release func(), err error) {
+	waiting, cancel := context.WithTimeoutCause(ctx, CommandWait, errcode.New(errcode.RateLimited,
+		"run_command: the program was not started, because other programs ran for %v; call again later, and run fewer or shorter programs at once", CommandWait))
+	defer cancel()
+	release, err = q.slots.Acquire(waiting, owner)
+	if errors.Is(err, fair.ErrQueueFull) {
+		return nil, errcode.New(errcode.RateLimited, "run_command: the program was not started, because too many calls wait already; wait for your own calls to finish, then call again")
+	}
+	return release, err
+}
+
+// commandOwner returns who a command or script belongs to.
+func commandOwner(by identity.Principal) string { return cmp.Or(by.Key(), by.String()) }

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/org"
+)
+
+// A role that was deleted since a task began comes back when the operator resumes the task
+// by its id. Resuming all tasks leaves it deleted.
+func TestResume_RevivesRolesOnlyForNamedTask(t *testing.T) {
+	const model = "kind: organization\nname: o\nmodel: m\n---\nkind: model\nname: m\ntype: script\nfile: agents.js"
+	f := newFixture(t)
+	read := func(doc string) *config.Config {
+		cfg, err := config.ReadFiles([]yamldoc.File{
+			{Path: "org.yaml", Data: []byte(doc)},
+			{Path: "agents.js", Data: []byte(`role("root", function* () { yield call("send_message", {to: "root", payload: "later", delayMs: 3600000}); yield receive(); })`), Included: true},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	recorded := read(model + "\n---\nkind: role\nname: dba\ntoolGroups: [workspace]")
+	id, err := f.StartTask(t.Context(), org.TaskSpec{Text: "wait", Caller: identity.ByOperator("op")}, recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := f.Runtime.Org().ConfiguredRole("dba")
+	if err := f.ApplyConfig(t.Context(), read(model), nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := f.ResumeAll(t.Context(), nil); err != nil || len(left) != 0 {
+		t.Fatal(left, err)
+	}
+	if role, ok := f.Runtime.Org().ConfiguredRole("dba"); ok {
+		t.Errorf("all tasks were resumed: role %+v", role)
+	}
+	if err := f.ResumeTask(t.Context(), id, nil); err != nil {
+		t.Fatal(err)
+	}
+	if role, _ := f.Runtime.Org().ConfiguredRole("dba"); role.ID != before.ID || role.Revision != 3 {
+		t.Errorf("the task was resumed: role %q with revision %d, want %q with revision 3", role.ID, role.Revision, before.ID)
+	}
+}

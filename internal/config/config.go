@@ -1,0 +1,103 @@
+// Package config reads configuration files: YAML documents with a kind, a name
+// and, for kinds that have several, a type.
+//
+// [LoadFiles] reads files from disk, [ReadFiles] reads recorded ones:
+//
+//	cfg, err := config.LoadFiles([]string{"org.yaml", "roles.d"}, os.LookupEnv)
+//
+// Both are strict: unknown fields, duplicates and references to missing
+// documents are errors. They report all errors at once, as [yamldoc.Errors] with
+// file, line, column and excerpt. Callers that can check more, such as whether a tool
+// group exists or a script compiles, add errors with [Config.ErrorAt] and
+// [yamldoc.JoinErrors].
+//
+// The documents of MCP Toolbox are read by package toolboxfile into
+// Config.Declarations. [Config.ReloadFiles] reads only the tools that changed, which
+// makes a change of one tool in thousands fast.
+//
+// The package returns declarations only. It creates no role, no model and no
+// tool group, and it opens no database. API keys are read from environment
+// variables into a [yamldoc.Secret], which prints as ***.
+//
+// To add a kind, add an entry to kinds; to add a type of model, one to
+// modelTypes.
+package config
+
+import (
+	"errors"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
+)
+
+// Config is the content of the files. Lists are in the order of files and
+// documents.
+type Config struct {
+	Organization             Organization // zero if there is no such document
+	Network                  Network      // zero if there is no such document
+	Command                  Command      // zero if there is no such document
+	Gateway                  Gateway      // zero if there is no such document
+	Roles                    []Role
+	Models                   []Model
+	Modules                  []Module
+	MCPServers               []MCPServer
+	toolboxfile.Declarations                // sources, tools, toolsets, prompts and auth services
+	Files                    []yamldoc.File // all files read: first the documents, then the files they name
+}
+
+// LoadFiles reads configuration from disk. Each path is a file or a directory. Of a
+// directory it reads the *.yaml and *.yml files, sorted by name, without hidden
+// files and subdirectories. It reads a file once, even if several paths lead to
+// it.
+//
+// The error is nil or a yamldoc.Errors. The Config is never nil: with an error it
+// contains what could be read, which is for further checks only.
+func LoadFiles(paths []string, env yamldoc.Env) (*Config, error) {
+	files, errs := readPaths(paths)
+	return finishLoad(files, errs, env)
+}
+
+// finishLoad reads the documents in files and adds errs, the errors of opening
+// them.
+func finishLoad(files []yamldoc.File, errs yamldoc.Errors, env yamldoc.Env) (*Config, error) {
+	r := newReader(env, readIncluded)
+	r.docs.AddErrors(errs...)
+	r.partial = len(errs) > 0
+	return r.read(files)
+}
+
+// ReadFiles reads configuration from recorded files, as LoadFiles returns them
+// in Config.Files. A file that a document names must be among them; ReadFiles does
+// not access the disk. It returns the same errors as LoadFiles.
+func ReadFiles(files []yamldoc.File, env yamldoc.Env) (*Config, error) {
+	var documents []yamldoc.File
+	named := make(map[string][]byte)
+	for _, f := range files {
+		if f.Included {
+			named[f.Path] = f.Data
+			continue
+		}
+		documents = append(documents, f)
+	}
+	r := newReader(env, func(path string) ([]byte, error) {
+		if data, ok := named[path]; ok {
+			return data, nil
+		}
+		return nil, errors.New("is not among the recorded files")
+	})
+	return r.read(documents)
+}
+
+// ErrorAt returns an Error for a position in the configuration, with its excerpt.
+// It is for checks that only the caller can make; yamldoc.JoinErrors adds the Error to
+// those of LoadFiles or ReadFiles.
+func (c *Config) ErrorAt(at yamldoc.Pos, field, message, hint string) *yamldoc.Error {
+	src := new(yamldoc.FileText)
+	for _, f := range c.Files {
+		if f.Path == at.File && !f.Included {
+			src = yamldoc.NewFileText(f)
+			break
+		}
+	}
+	return src.ErrorAt(at, field, message, hint)
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"cmp"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// models maps the names of models to the models.
+type models map[string]Model
+
+// deferCheck queues a check that needs the whole configuration. The check gets
+// the models that are used, as Config.UsedModels returns them.
+func (r *reader) deferCheck(check func(used models)) {
+	r.deferredChecks = append(r.deferredChecks, check)
+}
+
+// runDeferred runs the queued checks.
+func (r *reader) runDeferred() {
+	used := models{}
+	for _, m := range r.config.UsedModels() {
+		used[m.Name] = m
+	}
+	for _, check := range r.deferredChecks {
+		check(used)
+	}
+}
+
+// checkPlanPattern rejects the pattern plan for a role whose model cannot write
+// plans.
+func (r *reader) checkPlanPattern(v yamldoc.Value, role Role, used models) {
+	m := used[cmp.Or(role.Model, r.config.Organization.Model)]
+	if m.Type == "script" || m.Type == "human" {
+		v.AddError("its model "+yamldoc.QuoteText(m.Name)+" is of type "+m.Type+", which cannot write plans", "leave the pattern out, or give the role a language model")
+	}
+}
+
+// requirePrices rejects a model without prices if the organization limits costs:
+// its answers would not count against the budget.
+func (it item) requirePrices(used models) {
+	if _, ok := used[it.Name]; ok && it.r.config.Organization.Budget.Cost > 0 {
+		it.MissingField("prices").AddError("are missing; the organization's budget.cost needs them", "for example {input: 1.25, output: 10} for a million tokens, or {input: 0} if the model is free")
+	}
+}
+
+// UsedModels returns the models that the organization or a role names and the fallbacks
+// of those models, in the order of documents.
+func (c *Config) UsedModels() (list []Model) {
+	named := map[string]bool{c.Organization.Model: true}
+	for _, r := range c.Roles {
+		named[r.Model] = true
+	}
+	used := map[string]bool{}
+	for _, m := range c.Models {
+		if named[m.Name] {
+			used[m.Name] = true
+			for _, name := range m.Fallback { // the fallbacks of a fallback are not used
+				used[name] = true
+			}
+		}
+	}
+	for _, m := range c.Models {
+		if used[m.Name] {
+			list = append(list, m)
+		}
+	}
+	return list
+}

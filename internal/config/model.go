@@ -1,0 +1,253 @@
+package config
+
+import (
+	"cmp"
+	"math"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// Model is a document of kind model: a language model, or a script, recording or
+// person in its place. A zero number means the provider's default.
+//
+//	kind: model
+//	name: claude
+//	type: anthropic
+//	model: claude-sonnet-4-5
+//	apiKey: ${ANTHROPIC_API_KEY}
+//	maxTokens: 4096
+type Model struct {
+	Name   string
+	Type   string
+	File   string // of a script or recording: the path in Config.Files
+	Source []byte // of a script or recording: the content of File
+
+	Model   string         // the provider's name for the model
+	BaseURL string         // "" is the provider's default
+	Key     yamldoc.Secret // "" if no key is needed or KeyFrom is not set
+	KeyFrom string         // the environment variable of Key; "" if no key is needed
+
+	Stream        bool // answers are streamed; true by default
+	MaxTokens     int  // of an answer
+	Temperature   *float64
+	ContextWindow int // tokens of a request and its answer
+	Concurrency   int // the largest number of concurrent requests
+	Timeout       time.Duration
+	Prices        Prices
+	Fallback      []string // models to use when this one fails, in order
+
+	Pos yamldoc.Pos
+}
+
+// Prices are the prices of a million tokens, in billionths of a currency unit.
+type Prices struct {
+	Input, Output, Cached int64
+	Given                 bool // the document has prices, even if they are 0
+}
+
+// modelType is a type of model and the function that reads its fields.
+type modelType struct {
+	name string
+	read func(item, *Model)
+}
+
+// modelTypes returns all types of models. It is the only list of them.
+func modelTypes() []modelType {
+	return []modelType{
+		{"script", readFileModel},
+		{"openai", readProvider("OPENAI_API_KEY")},
+		{"anthropic", readProvider("ANTHROPIC_API_KEY")},
+		{"gemini", readProvider("GEMINI_API_KEY")},
+		{"replay", readFileModel},
+		{"human", readHuman},
+	}
+}
+
+// readModel reads a document of kind model. It leaves out a model of an unknown
+// type, which it reports.
+func readModel(it item) {
+	it.DeclareItem()
+	all := modelTypeNames()
+	at, ok := it.FindField("type")
+	if !ok {
+		it.MissingField("type").AddError("is missing", yamldoc.ListHint("there are ", all))
+		return
+	}
+	name, ok := at.ReadNonEmpty()
+	if !ok {
+		return
+	}
+	i := slices.Index(all, name)
+	if i < 0 {
+		at.AddError("model type "+yamldoc.QuoteText(name)+" is unknown", cmp.Or(yamldoc.SuggestName(name, all), yamldoc.ListHint("there are ", all)))
+		return
+	}
+	m := Model{Name: it.Name, Type: name, Pos: it.Pos}
+	modelTypes()[i].read(it, &m)
+	it.r.config.Models = append(it.r.config.Models, m)
+}
+
+// modelTypeNames returns the names of modelTypes, in the same order.
+func modelTypeNames() (all []string) {
+	for _, t := range modelTypes() {
+		all = append(all, t.name)
+	}
+	return all
+}
+
+// readHuman reads a model without further fields.
+func readHuman(it item, _ *Model) { it.ReadFields(yamldoc.Fields{"type": yamldoc.SkipField}) }
+
+// readFileModel reads a model of type script or replay, which names a file.
+func readFileModel(it item, m *Model) {
+	it.ReadFields(yamldoc.Fields{"type": yamldoc.SkipField, "file": func(v yamldoc.Value) { m.File, m.Source = it.r.includeFile(v) }})
+	if _, ok := it.FindField("file"); !ok {
+		it.MissingField("file").AddError("is missing", "a model of type "+m.Type+" names its file")
+	}
+}
+
+// Limits of a model's document.
+const (
+	maxModelTokens = 100_000_000
+	maxConcurrency = 100_000
+	maxModelTime   = time.Hour
+	maxTemperature = 2
+	maxPrice       = 1_000_000
+)
+
+// readProvider returns a function that reads a model of a provider. The API key is
+// in variable unless the document names another.
+func readProvider(variable string) func(item, *Model) {
+	return func(it item, m *Model) {
+		m.Stream = true
+		it.ReadFields(yamldoc.Fields{
+			"type":           yamldoc.SkipField,
+			"model":          yamldoc.NonEmptyField(&m.Model),
+			"baseURL":        providerURL(&m.BaseURL),
+			"apiKey":         yamldoc.SecretField(&m.Key, &m.KeyFrom),
+			"stream":         yamldoc.BoolField(&m.Stream),
+			"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
+			"temperature":    temperatureField(&m.Temperature),
+			"contextWindow":  yamldoc.IntField(&m.ContextWindow, maxModelTokens),
+			"maxConcurrency": yamldoc.IntField(&m.Concurrency, maxConcurrency),
+			"timeout":        yamldoc.DurationField(&m.Timeout, maxModelTime),
+			"prices": yamldoc.MappingField(yamldoc.Fields{
+				"input":  priceField(&m.Prices.Input),
+				"output": priceField(&m.Prices.Output),
+				"cached": priceField(&m.Prices.Cached),
+			}),
+			"fallback": fallbackList(it, &m.Fallback),
+		})
+		if _, ok := it.FindField("model"); !ok {
+			it.MissingField("model").AddError("is missing", "it is the provider's name for the model")
+		}
+		if m.KeyFrom == "" && m.BaseURL == "" {
+			m.KeyFrom, m.Key = variable, it.MissingField("apiKey").LookupKey(variable)
+		}
+		if _, m.Prices.Given = it.FindField("prices"); !m.Prices.Given {
+			it.r.deferCheck(it.requirePrices)
+		}
+		it.checkModel(m)
+	}
+}
+
+// checkModel rejects combinations of fields that are valid one by one.
+func (it item) checkModel(m *Model) {
+	if m.ContextWindow > 0 && m.MaxTokens >= m.ContextWindow {
+		at, _ := it.FindField("maxTokens")
+		at.AddError("leaves no tokens for the request: the contextWindow covers both", "use "+strconv.Itoa(m.ContextWindow/4)+", for example")
+	}
+	if m.Type == "anthropic" && m.Temperature != nil && *m.Temperature > 1 {
+		at, _ := it.FindField("temperature")
+		at.AddTypeError("a number from 0 to 1", "the models of this provider accept no more")
+	}
+}
+
+// completionsPath is a path that users often copy along with the base URL.
+const completionsPath = "/chat/completions"
+
+// providerURL reads the base URL of a provider and drops trailing slashes.
+func providerURL(to *string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text, ok := v.ReadNonEmpty()
+		if !ok {
+			return
+		}
+		switch u, err := url.Parse(text); {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			v.AddRedactedError("must be an address", "for example https://api.example.com/v1")
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+			v.AddRedactedError("has more than scheme, host and path", "a key is written as apiKey: ${NAME}")
+		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completionsPath):
+			v.AddError("ends in "+completionsPath+", which every request adds", "leave it out, as https://api.example.com/v1")
+		default:
+			*to = strings.TrimRight(text, "/")
+		}
+	}
+}
+
+// temperatureField reads a number from 0 to maxTemperature.
+func temperatureField(to **float64) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if f, ok := v.ReadNumber(maxTemperature); ok {
+			*to = &f
+		}
+	}
+}
+
+// priceField reads an amount of money and stores it in billionths.
+func priceField(to *int64) func(yamldoc.Value) {
+	const billion = 1e9
+	return func(v yamldoc.Value) {
+		f, ok := v.ReadNumber(maxPrice)
+		if !ok {
+			return
+		}
+		if *to = int64(math.Round(f * billion)); *to == 0 && f > 0 {
+			v.AddError("is less than a billionth, the smallest amount, and would count as 0", "")
+		}
+	}
+}
+
+// fallbackList reads a list of names of models. It rejects the
+// model itself.
+func fallbackList(it item, to *[]string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if !v.IsList() {
+			v.AddTypeError("a list of models", "for example [cheap, local]")
+			return
+		}
+		for _, entry := range v.ListItems() {
+			var name string
+			switch it.ReferenceField("model", &name)(entry); name {
+			case "":
+			case it.Name:
+				entry.AddError("names the model itself", "a fallback is used when this model has failed")
+			default:
+				*to = append(*to, name)
+			}
+		}
+	}
+}
+
+// includeFile reads the file that v names, relative to the document, and records
+// it in Config.Files.
+func (r *reader) includeFile(v yamldoc.Value) (path string, data []byte) {
+	name, ok := v.ReadNonEmpty()
+	if !ok {
+		return "", nil
+	}
+	path = v.FilePath(filepath.Clean(name))
+	data, err := r.include(path)
+	if err != nil {
+		v.AddError(yamldoc.QuoteText(path)+": "+reason(err), "a file is named relative to its document")
+		return path, nil
+	}
+	return path, data
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/org/hosts"
+)
+
+// Network is the document of kind network: what the HTTP requests of agents may
+// reach in addition to public addresses over HTTPS, and their limits. A
+// configuration has at most one.
+//
+//	kind: network
+//	name: intranet
+//	privateAddresses: [10.1.0.0/16]
+//	hosts: {allow: ["*.example.com"]}
+//	timeout: 30s
+type Network struct {
+	Name             string
+	AllowHTTP        bool            // http in addition to https
+	PrivateAddresses []netip.Prefix  // allowed ranges that are not public
+	Hosts            *hosts.HostRule // applies to all roles; nil allows every host
+	MaxBody          int64           // bytes; 0 is not set
+	MaxRedirects     *int            // nil is not set
+	Timeout          time.Duration   // of one request; 0 is not set
+	Pos              yamldoc.Pos
+}
+
+// The largest limits that a document may set. The timeout of a request is below
+// that of a tool call.
+const (
+	maxRedirects = 50
+	maxTimeout   = 4 * time.Minute
+)
+
+// readNetwork reads the document of kind network.
+func readNetwork(it item) {
+	network := Network{Name: it.Name, Pos: it.Pos}
+	it.ReadFields(yamldoc.Fields{
+		"allowHTTP":        yamldoc.BoolField(&network.AllowHTTP),
+		"privateAddresses": addressRangeList(&network.PrivateAddresses),
+		"hosts":            hostRuleField(&network.Hosts),
+		"maxBody":          yamldoc.BoundedInt(&network.MaxBody, maxArtifactBytes),
+		"maxRedirects":     redirectsField(&network.MaxRedirects),
+		"timeout":          yamldoc.DurationField(&network.Timeout, maxTimeout),
+	})
+	to := &it.r.config.Network
+	if to.Pos != (yamldoc.Pos{}) {
+		it.AddError(fmt.Sprintf("duplicate network; the first is at %s", to.Pos), "a configuration has at most one")
+		return
+	}
+	*to = network
+}
+
+// redirectsField reads a number of redirects, which may be 0.
+func redirectsField(to **int) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if n, ok := v.ReadInteger(0, maxRedirects, fmt.Sprintf("a whole number from 0 to %d", maxRedirects)); ok {
+			most := int(n)
+			*to = &most
+		}
+	}
+}
+
+// addressRangeList reads a list of IP address ranges.
+func addressRangeList(to *[]netip.Prefix) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if !v.IsList() {
+			v.AddTypeError("a list of address ranges", "for example [10.1.0.0/16, 127.0.0.1/32, fd00::/8]")
+			return
+		}
+		for _, item := range v.ListItems() {
+			if p, ok := readAddressRange(item); ok {
+				*to = append(*to, p)
+			}
+		}
+	}
+}
+
+// readAddressRange reads a range in CIDR notation.
+func readAddressRange(v yamldoc.Value) (netip.Prefix, bool) {
+	text, ok := v.ReadNonEmpty()
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil && addressAsRange(text) != "":
+		v.AddError(yamldoc.QuoteText(v.Node.Value)+" is one address, not a range", "write "+addressAsRange(text))
+	case err != nil || p.Addr().Is4In6():
+		v.AddTypeError("an address range", "for example 10.1.0.0/16 or fd00::/8")
+	case p != p.Masked():
+		v.AddError(yamldoc.QuoteText(v.Node.Value)+" has address bits set after its prefix length", "write "+p.Masked().String())
+	default:
+		return p, true
+	}
+	return netip.Prefix{}, false
+}
+
+// addressAsRange returns the range that contains only the address in text, or ""
+// if text is not an address.
+func addressAsRange(text string) string {
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" || addr.Is4In6() {
+		return ""
+	}
+	return netip.PrefixFrom(addr, addr.BitLen()).String()
+}

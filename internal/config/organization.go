@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// Organization is the document of kind organization: the prompt of root, defaults
+// for roles, and limits. A configuration has at most one.
+//
+//	kind: organization
+//	name: lab
+//	rootPrompt: You run a laboratory.
+//	model: claude
+//	limits: {rounds: 50}
+//	budget: {tokens: 2000000}
+type Organization struct {
+	Name              string
+	RootPrompt        string
+	Model             string // of root and of roles without a model; "" is the runtime's default
+	DefaultToolGroups Groups // of roles without toolGroups; not Given means all
+	Grant             Groups // what root may put into roles it creates; not Given means all
+	Limits            OrganizationLimits
+	Budget            Budget
+	Pos               yamldoc.Pos
+}
+
+// Budget limits what the models of one task may use. A zero field is not set.
+type Budget struct {
+	Tokens int64
+	Cost   int64 // in billionths of the currency unit of prices
+}
+
+// OrganizationLimits limits the turns of agents and the size of what they store. A
+// zero field is not set.
+type OrganizationLimits struct {
+	Limits
+	WorkspaceBytes int64 // of all files in one workspace
+	WorkspaceFiles int64 // files and folders in one workspace
+	ArtifactBytes  int64 // of one artifact's content
+	DiskReserve    int64 // free space of the disk below which no work begins
+
+	RecordedPerTask   int64 // bytes recorded for one task
+	RecordedPerCaller int64 // bytes recorded for one external caller and its tasks
+	Recorded          int64 // bytes recorded in the organization
+
+	Connections           int64 // open TCP connections of the server
+	ConnectionsPerAddress int64 // those of one address
+
+	Roles  int // that the agents of one task create
+	Agents int // of one task, not terminated
+	Depth  int // agents above an agent
+	Calls  int // tool calls of one answer
+}
+
+// The largest limits that a document may set.
+const (
+	maxWorkspaceBytes = 1 << 50
+	maxWorkspaceFiles = 10_000_000
+	maxArtifactBytes  = 256 << 20 // an artifact is held in memory
+	maxDiskReserve    = 1 << 50
+	maxRecorded       = 1 << 60
+	maxBudget         = 1 << 50 // tokens
+	maxConnections    = 16_384  // each new connection looks at all of them
+)
+
+// Limits limits one turn of an agent. A zero field is not set.
+type Limits struct {
+	Rounds int // rounds of tool calls in one turn
+}
+
+// readOrganization reads the document of kind organization.
+func readOrganization(it item) {
+	org := Organization{Name: it.Name, Pos: it.Pos}
+	it.ReadFields(yamldoc.Fields{
+		"rootPrompt":        yamldoc.TextField(&org.RootPrompt),
+		"model":             it.ReferenceField("model", &org.Model),
+		"defaultToolGroups": groupsField(&org.DefaultToolGroups),
+		"grant":             groupsField(&org.Grant),
+		"limits":            organizationLimitsField(&org.Limits),
+		"budget": yamldoc.MappingField(yamldoc.Fields{
+			"tokens": yamldoc.BoundedInt(&org.Budget.Tokens, maxBudget),
+			"cost":   priceField(&org.Budget.Cost),
+		}),
+		"profile": nil,
+	})
+	to := &it.r.config.Organization
+	if to.Pos != (yamldoc.Pos{}) {
+		it.AddError(fmt.Sprintf("duplicate organization; the first is at %s", to.Pos), "a configuration has at most one")
+		return
+	}
+	*to = org
+}
+
+// limitsField reads the limits of a role.
+func limitsField(to *Limits) func(yamldoc.Value) {
+	return yamldoc.MappingField(yamldoc.Fields{"rounds": yamldoc.CountField(&to.Rounds)})
+}
+
+// organizationLimitsField reads the limits of the organization.
+func organizationLimitsField(to *OrganizationLimits) func(yamldoc.Value) {
+	return yamldoc.MappingField(yamldoc.Fields{
+		"rounds":                yamldoc.CountField(&to.Rounds),
+		"workspaceBytes":        yamldoc.BoundedInt(&to.WorkspaceBytes, maxWorkspaceBytes),
+		"workspaceFiles":        yamldoc.BoundedInt(&to.WorkspaceFiles, maxWorkspaceFiles),
+		"artifactBytes":         yamldoc.BoundedInt(&to.ArtifactBytes, maxArtifactBytes),
+		"connections":           yamldoc.BoundedInt(&to.Connections, maxConnections),
+		"connectionsPerAddress": yamldoc.BoundedInt(&to.ConnectionsPerAddress, maxConnections),
+		"roles":                 yamldoc.CountField(&to.Roles),
+		"agents":                yamldoc.CountField(&to.Agents),
+		"depth":                 yamldoc.CountField(&to.Depth),
+		"calls":                 yamldoc.CountField(&to.Calls),
+		"diskReserve":           yamldoc.BoundedInt(&to.DiskReserve, maxDiskReserve),
+		"recordedPerTask":       yamldoc.BoundedInt(&to.RecordedPerTask, maxRecorded),
+		"recordedPerCaller":     yamldoc.BoundedInt(&to.RecordedPerCaller, maxRecorded),
+		"recorded":              yamldoc.BoundedInt(&to.Recorded, maxRecorded),
+	})
+}

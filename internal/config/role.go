@@ -1,0 +1,69 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/org/hosts"
+)
+
+// Role is a document of kind role: the prompt, model and permissions of its agents.
+//
+//	kind: role
+//	name: analyst
+//	prompt: You analyze logs.
+//	toolGroups: [workspace]
+//	limits: {rounds: 20}
+type Role struct {
+	Name       string
+	Prompt     string
+	Model      string // "" is the organization's model
+	ToolGroups Groups // not Given means the organization's default
+	Grant      Groups // groups that its agents may put into roles they create
+	Limits     Limits
+	Hosts      *hosts.HostRule // hosts that its agents' requests may reach; nil adds no restriction
+	Pattern    string          // react, plan, or "" for react
+	ToolGated  bool            // its agents answer only from the results of their tools
+	Server     string          // restricts its agents to the tools of this module; "" is no restriction
+	ServerPos  yamldoc.Pos     // the caller checks that there is such a module
+	Pos        yamldoc.Pos
+}
+
+// readRole reads a document of kind role.
+func readRole(it item) {
+	role := Role{Name: it.Name, Pos: it.Pos}
+	it.DeclareItem()
+	// The runtime recognizes root by a flag, not by its name. A role of that name
+	// would only mislead people.
+	if strings.EqualFold(it.Name, "root") {
+		it.NameAt.AddError("root's role is created by the runtime", "its prompt is the organization's rootPrompt")
+	}
+	it.ReadFields(yamldoc.Fields{
+		"prompt":     yamldoc.TextField(&role.Prompt),
+		"model":      it.ReferenceField("model", &role.Model),
+		"toolGroups": groupsField(&role.ToolGroups),
+		"grant":      groupsField(&role.Grant),
+		"limits":     limitsField(&role.Limits),
+		"hosts":      hostRuleField(&role.Hosts),
+		"toolGated":  yamldoc.BoolField(&role.ToolGated),
+		"server":     serverField(&role),
+		"approval":   nil,
+		"pattern":    yamldoc.OneOfField(&role.Pattern, "react", "plan"),
+	})
+	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
+		it.MissingField("toolGated").AddError("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools it answers from")
+	}
+	if pattern, ok := it.FindField("pattern"); ok && role.Pattern == "plan" {
+		it.r.deferCheck(func(used models) { it.r.checkPlanPattern(pattern, role, used) })
+	}
+	it.r.config.Roles = append(it.r.config.Roles, role)
+}
+
+// serverField reads the module that a role is restricted to.
+func serverField(role *Role) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if name, ok := v.ReadNonEmpty(); ok {
+			role.Server, role.ServerPos = name, v.Pos
+		}
+	}
+}

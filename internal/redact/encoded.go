@@ -1,0 +1,197 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// base64Forms returns how base64 shows a secret: of the secret alone, and the digits
+// that depend on the secret alone at each of the three alignments within a longer text.
+func base64Forms(secret string) []string {
+	var forms []string
+	for _, e := range [...]*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		forms = append(forms, e.EncodeToString([]byte(secret)), e.WithPadding(base64.NoPadding).EncodeToString([]byte(secret)))
+		for before := range 3 {
+			digits := e.EncodeToString([]byte(strings.Repeat("\x00", before) + secret))
+			forms = append(forms, digits[(before*8+5)/6:(before+len(secret))*8/6])
+		}
+	}
+	return forms
+}
+
+// percentMatcher finds texts of which any bytes are percent-encoded, once or several
+// times, with hexadecimal digits in either case.
+type percentMatcher struct {
+	byFirst [256][]string // the texts by their first byte, longest first
+	longest int           // bytes of the longest match
+}
+
+// newPercentMatcher returns a matcher for forms, which are sorted, longest first. A
+// space may also be encoded as +.
+func newPercentMatcher(forms []string) *percentMatcher {
+	m := &percentMatcher{longest: (3 + 2*(maxEscapes-1)) * len(forms[0])}
+	for _, form := range forms {
+		m.byFirst[form[0]] = append(m.byFirst[form[0]], form)
+		if strings.Contains(form, " ") {
+			m.byFirst[form[0]] = append(m.byFirst[form[0]], strings.ReplaceAll(form, " ", "+"))
+		}
+	}
+	return m
+}
+
+// replace returns text with each match replaced by Mask.
+func (m *percentMatcher) replace(text string) string {
+	var out strings.Builder
+	copied := 0 // bytes of text that are in out
+	for start, end := m.find(text, 0); end > 0; start, end = m.find(text, end) {
+		out.WriteString(text[copied:start] + Mask)
+		copied = end
+	}
+	if copied == 0 {
+		return text
+	}
+	return out.String() + text[copied:]
+}
+
+// find returns the first match from the index from on. end is 0 if there is none.
+func (m *percentMatcher) find(text string, from int) (start, end int) {
+	if !strings.ContainsAny(text[from:], "%+") {
+		return 0, 0
+	}
+	for start = from; start < len(text); start++ {
+		if end = m.match(text, start); end > 0 {
+			return start, end
+		}
+	}
+	return 0, 0
+}
+
+// findPartial returns where a match begins that the end of text cuts off, len(text) if
+// there is none.
+func (m *percentMatcher) findPartial(text string) int {
+	for start := max(0, len(text)-m.longest); start < len(text); start++ {
+		if isEscapeCut(text, start) {
+			return start
+		}
+		for form := range m.candidates(text, start) {
+			if _, partial := matchForm(text, start, form); partial {
+				return start
+			}
+		}
+	}
+	return len(text)
+}
+
+// match returns the end of the match that begins at i, 0 if there is none.
+func (m *percentMatcher) match(text string, i int) (end int) {
+	for form := range m.candidates(text, i) {
+		if end, _ := matchForm(text, i, form); end > 0 {
+			return end
+		}
+	}
+	return 0
+}
+
+// candidates yields the forms whose first byte is at i, as it is or encoded.
+func (m *percentMatcher) candidates(text string, i int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, form := range m.byFirst[text[i]] {
+			if !yield(form) {
+				return
+			}
+		}
+		for depth := 0; depth < maxEscapes && text[i] == '%'; depth++ {
+			c, after := unescapePercent(text, i, depth)
+			for _, form := range m.byFirst[c] {
+				if after > 0 && !yield(form) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// The limits of a match. Without them a text such as %252525… would take long.
+const (
+	maxEscapes = 3 // how often a byte may be percent-encoded
+	maxPaths   = 4 // ways to read the same text that are followed at once
+)
+
+// matchForm returns where form, with any bytes encoded, ends if it begins at i, else 0. It
+// reports partial if text ends before form does. A text such as %2541 can be read in several
+// ways, so several positions are followed.
+func matchForm(text string, i int, form string) (end int, partial bool) {
+	var paths [2][maxPaths]int
+	at := append(paths[0][:0], i)
+	for k := range len(form) {
+		next := paths[1-k%2][:0]
+		for _, j := range at {
+			partial = partial || j == len(text) || isEscapeCut(text, j)
+			next = appendEnds(next, text, j, form[k])
+		}
+		if at = next; len(at) == 0 {
+			return 0, partial
+		}
+	}
+	return slices.Max(at), partial
+}
+
+// isEscapeCut reports whether an encoded byte at i is cut off by the end of text.
+func isEscapeCut(text string, i int) bool {
+	if i >= len(text) || text[i] != '%' {
+		return false
+	}
+	for i++; strings.HasPrefix(text[i:], "25"); {
+		i += len("25")
+	}
+	rest := text[i:]
+	return len(rest) == 0 || len(rest) == 1 && strings.Contains("0123456789abcdefABCDEF", rest)
+}
+
+// appendEnds appends the ends of the byte c at i, as it is and encoded, as far as there
+// is space.
+func appendEnds(ends []int, text string, i int, c byte) []int {
+	if i < len(text) && text[i] == c {
+		ends = appendPath(ends, i+1)
+	}
+	for depth := range maxEscapes {
+		if decoded, after := unescapePercent(text, i, depth); after > 0 && decoded == c {
+			ends = appendPath(ends, after)
+		}
+	}
+	return ends
+}
+
+// appendPath appends a position that is new, if there is space.
+func appendPath(paths []int, at int) []int {
+	if len(paths) == maxPaths || slices.Contains(paths, at) {
+		return paths
+	}
+	return append(paths, at)
+}
+
+// unescapePercent returns the byte that is encoded at i and the index after it, which
+// is 0 if no encoded byte is there. The % itself is encoded depth times, as %25.
+func unescapePercent(text string, i, depth int) (c byte, after int) {
+	if i >= len(text) || text[i] != '%' {
+		return 0, 0
+	}
+	i++
+	for range depth {
+		if !strings.HasPrefix(text[i:], "25") {
+			return 0, 0
+		}
+		i += len("25")
+	}
+	if i+2 > len(text) {
+		return 0, 0
+	}
+	decoded, err := hex.DecodeString(text[i : i+2])
+	if err != nil {
+		return 0, 0
+	}
+	return decoded[0], i + 2
+}

@@ -1,0 +1,57 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/internal/redact"
+)
+
+// A secret is removed from a stream wherever the parts split it, and no other text is lost.
+func TestTextStream_SplitSecrets(t *testing.T) {
+	for _, secret := range secrets {
+		r := redact.New(secret)
+		for _, form := range []string{secret, url.QueryEscape(secret), url.QueryEscape(url.QueryEscape(secret)), base64.StdEncoding.EncodeToString([]byte("u" + secret))} {
+			text := "100% of <" + form + "> and " + form[:len(form)/2] + " sk%2"
+			want := r.RedactText(text)
+			for first := range len(text) {
+				for _, size := range []int{1, 2, 7, len(text)} {
+					if got := redactParts(r, text, first, size); got != want {
+						t.Fatalf("%q split at %d, then each %d: got %q, want %q", text, first, size, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// redactParts redacts text in parts: the first bytes, then size bytes at a time.
+func redactParts(r *redact.Redactor, text string, first, size int) string {
+	s := r.NewStream()
+	out := s.RedactPart(text[:first])
+	for text = text[first:]; text != ""; {
+		n := min(size, len(text))
+		out += s.RedactPart(text[:n])
+		text = text[n:]
+	}
+	return out + s.Flush()
+}
+
+// Only what may be a secret is held back.
+func TestTextStream_HoldsBackLittle(t *testing.T) {
+	s := redact.New("sk-0123456789").NewStream()
+	for _, step := range [][2]string{{"Hello, ", "Hello, "}, {"s", ""}, {"ky", "sky"}, {" sk-01", " "}, {"x", "sk-01x"}, {"sk-0123456789", "***"}} {
+		if got := s.RedactPart(step[0]); got != step[1] {
+			t.Errorf("got %q after %q, want %q", got, step[0], step[1])
+		}
+	}
+	var none *redact.Redactor
+	if got := none.NewStream().RedactPart("sk-01"); got != "sk-01" {
+		t.Errorf("got %q without secrets", got)
+	}
+	if long := strings.Repeat("sk-", 1000); redactParts(redact.New("sk-0123456789"), long, 0, 1) != long {
+		t.Error("text was lost")
+	}
+}

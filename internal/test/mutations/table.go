@@ -1,0 +1,468 @@
+package main
+
+// mutations are the ways to break the code. To add one, take the test from -find.
+var mutations = []mutation{
+	// Package toolgroups: the registry.
+	{
+		"console is not reserved", "toolgroups/toolgroups.go",
+		`{Artifact, Command, Console, Context,`, `{Artifact, Command, Context,`,
+		"./property_test TestProperty3ReservedIDConflict",
+	},
+	{
+		"an owner replaces a group of another owner", "toolgroups/tx.go",
+		`if e.before != nil && !e.dropped && e.before.Owner != e.after.Owner {`, `if false {`,
+		"./toolgroups TestRegister_RejectsInvalidGroups",
+	},
+	{
+		"an owner unregisters a group of another owner", "toolgroups/tx.go",
+		`case e.before != nil && e.before.Owner == owner.name && !e.dropped:`, `case e.before != nil && !e.dropped:`,
+		"./toolgroups TestUnregister_RejectsOtherOwner",
+	},
+	{
+		"a name gives the rights of an owner", "toolgroups/owner.go",
+		`if o == nil || o.manager != m {`, `if o == nil {`,
+		"./toolgroups TestOwner_CannotBeMadeFromName",
+	},
+	{
+		"a group takes the name of another group's tool", "toolgroups/tx.go",
+		`ok && !tx.replaces(other.Group) {
+		return other`, `ok && !tx.replaces(other.Group) && other.Owner != Builtin {
+		return other`,
+		"./property_test TestProperty3ReservedIDConflict",
+	},
+	{
+		"WaitIdle does not wait for the watchers", "toolgroups/manager.go",
+		"func (m *Manager) WaitIdle() {\n	m.mu.Lock()\n	defer m.mu.Unlock()\n", "func (m *Manager) WaitIdle() {\n",
+		"./toolgroups TestManager_WaitIdleWaitsForWatchers",
+	},
+	{
+		"InGroups finds a built-in tool in any built-in group", "toolgroups/snapshot.go",
+		`ok && slices.Contains(s.members(g), h) {`, `ok && (slices.Contains(s.members(g), h) || g.Owner == Builtin && h.Owner == Builtin) {`,
+		"./property_test TestProperty4DefinitionsCorrectness",
+	},
+	{
+		"the definitions of a Snapshot end after eight tools", "toolgroups/snapshot.go",
+		`if !seen.has(h.index) {`, `if !seen.has(h.index) && len(list) < 8 {`,
+		"./property_test TestProperty4DefinitionsCorrectness",
+	},
+	{
+		"a toolset of the configuration references a built-in tool", "toolgroups/snapshot.go",
+		`ok && g.Owner == Config && !target.Reserved`, `ok && g.Owner == Config && target != nil`,
+		"./toolgroups TestSnapshot_Toolsets",
+	},
+	{
+		"a reference follows its name to another owner", "toolgroups/snapshot.go",
+		`ok && h.Owner == r.owner && s.mayReference`, `ok && s.mayReference`,
+		"./property_test TestProperty6QueryCompleteness",
+	},
+	{
+		"two APIs of servers have one name", "toolgroups/callname.go",
+		`"_", "-u", ".", "-d")`, `"_", "-u", ".", "-u")`,
+		"./toolgroups TestCallName_Injective",
+	},
+
+	// Package toolgroups: Views.
+	{
+		"the definitions of a View end after eight tools", "toolgroups/view.go",
+		"	for i, h := range s.handles {\n		s.definitions[i]", "	for i, h := range s.handles[:min(8, len(s.handles))] {\n		s.definitions[i]",
+		"./property_test TestProperty4DefinitionsCorrectness",
+	},
+	{
+		"an old View allows a tool with a reused index", "toolgroups/view.go",
+		`return h.since <= s.revision && s.bits.has(h.index) }`, `return s.bits.has(h.index) }`,
+		"./toolgroups TestView_ReusedIndexDenied",
+	},
+	{
+		"a View follows a group to another owner", "toolgroups/view.go",
+		`ok && g.Owner == b.Owners[id] {`, `ok {`,
+		"./toolgroups TestSnapshot_Compile",
+	},
+	{
+		"a View keeps the first of its limits only", "toolgroups/view.go",
+		"	for _, limit := range limits {\n		if !limit.IsAll() {", "	for _, limit := range limits[:min(1, len(limits))] {\n		if !limit.IsAll() {",
+		"./toolgroups TestSnapshot_Compile",
+	},
+	{
+		"a set that is restricted to a server has the tools of all", "toolgroups/view.go",
+		`{ return b.Only == "" || h.Owner == b.Only }`, `{ return true }`,
+		"./toolgroups TestBoundSet_OnlyRestrictsToOwner",
+	},
+	{
+		"a tool of no state is visible in all states", "toolgroups/view.go",
+		`if h.Definition.States == nil || slices.Contains(h.Definition.States, "*") ||`, `if len(h.Definition.States) == 0 || slices.Contains(h.Definition.States, "*") ||`,
+		"./toolgroups TestStateView_States",
+	},
+	{
+		"a list of groups covers all groups", "toolgroups/set.go",
+		`		return []GroupID{"*"}`, `		return nil`,
+		"./toolgroups TestSet_OnlyAllCoversAll",
+	},
+	{
+		"a set that is null is all groups", "toolgroups/set.go",
+		`	*s = SetOf(ids...)`, `	*s = GroupSet{all: ids == nil, ids: SetOf(ids...).ids}`,
+		"./toolgroups TestSet_UnmarshalJSON",
+	},
+	{
+		"prompts ignore the limits", "toolgroups/prompt.go",
+		`&& !slices.ContainsFunc(limits, excludes) {`, `&& (true || !slices.ContainsFunc(limits, excludes)) {`,
+		"./toolgroups TestView_PromptsAgainstModel",
+	},
+	{
+		"a tool-gated View says which tools exist", "toolgroups/view.go",
+		`		v.evaluations[rule].ToolGated = true`, `		v.evaluations[rule].ToolGated = DecisionRule(rule) != NoSuchTool`,
+		"./toolgroups TestView_SetToolGated",
+	},
+	{
+		"a set covers a group that another owner has registered", "toolgroups/view.go",
+		`(b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)`, `(b.Set.all || b.Set.Has(id))`,
+		"./toolgroups TestBoundSet_OtherOwnerDoesNotInherit",
+	},
+	{
+		"a View shows tools that it does not allow", "toolgroups/view.go",
+		`			v.states[name].fill(s, visibleIn(handles, name))`, `			v.states[name].fill(s, handles)`,
+		"./toolgroups TestStateView_States",
+	},
+
+	// Package gate.
+	{
+		"everybody may call console_print", "gate/gate.go",
+		`	return Decision{name, handle, sv.EvaluateTool(handle)}`, "	if name == \"console_print\" {\n		return Decision{name, handle, sv.BaseView().RuleEvaluation(toolgroups.Granted)}\n	}\n	return Decision{name, handle, sv.EvaluateTool(handle)}",
+		"./property_test TestProperty5UnauthorisedCallRefused",
+	},
+	{
+		"a cached StateView outlives its View", "gate/gate.go",
+		`if sv == nil || sv.BaseView() != view {`, `if sv == nil {`,
+		"./gate TestSubject_FollowsViewRef",
+	},
+	{
+		"a role calls the tools of all groups", "toolgroups/view.go",
+		`	return &v.evaluations[NotGranted]`, `	return &v.evaluations[Granted]`,
+		"./property_test TestProperty5UnauthorisedCallRefused",
+	},
+	{
+		"a role calls its tools in every workflow state", "toolgroups/view.go",
+		`		return &v.evaluations[WrongState]`, `		return &v.evaluations[Granted]`,
+		"./property_test TestProperty5UnauthorisedCallRefused",
+	},
+	{
+		"a decision that denies says that it allows", "gate/gate.go",
+		`return d.outcome != nil && d.outcome.Rule == toolgroups.Granted }`, `return d.outcome != nil && d.outcome.Rule != toolgroups.NoSuchTool }`,
+		"./gate TestSubject_Authorize",
+	},
+	{
+		"a superseded decision starts", "gate/steps.go",
+		`return a.Allowed() && !(a.Subject.current(a.Decision) && a.claimsCurrent())`, `return false`,
+		"./gate TestCall_DecidesAgainWhenSuperseded",
+	},
+	{
+		"a call starts with claims of a removed service", "gate/steps.go",
+		`!(a.Subject.current(a.Decision) && a.claimsCurrent())`, `!a.Subject.current(a.Decision)`,
+		"./gate TestAuthenticate_DecidesAgainWhenServiceChanges",
+	},
+	{
+		"arguments are not validated", "gate/steps.go",
+		`	return a.handle.Schema.Validate(a.Request.Args)`, `	return nil`,
+		"./gate TestCall_RefusalResult",
+	},
+	{
+		"a call that may have acted runs again if its tool is repeatable now", "gate/steps.go",
+		`!(repeatable(a.Request.Effect) && repeatable(a.handle.Definition.Effect))`, `!repeatable(a.handle.Definition.Effect)`,
+		"./gate TestCall_RetriesOnlyRepeatableCalls",
+	},
+	{
+		"a registry change in progress denies a call", "gate/steps.go",
+		`		g.config.Groups.WaitIdle()
+`, ``,
+		"./gate TestCall_WaitsForRegistryChange",
+	},
+	{
+		"a token is not required", "gate/auth.go",
+		`	if err := v.check(ctx, need); err != nil {`, `	if err := v.check(ctx, need); err != nil && g == nil {`,
+		"./gate TestAuthenticate_RequiresValidToken",
+	},
+	{
+		"a scope is not required", "gate/auth.go",
+		`if !slices.Contains(verified.Scopes, scope) {`, `if len(verified.Scopes) == 0 {`,
+		"./gate TestAuthenticate_RequiresValidToken",
+	},
+	{
+		"a Mutating call joins a batch", "gate/run.go",
+		`		if alone && reading {`, `		if alone && reading && len(batch) > 2 {`,
+		"./gate TestCall_BatchesReadOnlyCalls",
+	},
+	{
+		"calls after a transition are decided in the old state", "gate/run.go",
+		`		if alone || a.Allowed() && a.handle.Definition.State != "" {`, `		if alone {`,
+		"./gate TestCall_BatchesReadOnlyCalls",
+	},
+	{
+		"a failed call moves the workflow state", "gate/run.go",
+		`	if !result.IsError {`, `	if err == nil || result.IsError {`,
+		"./gate TestCall_ClassifiesToolOutcome",
+	},
+	{
+		"the caller's word decides who calls", "gate/run.go",
+		`call.By, call.Claims, call.Secure = a.Subject.Principal, a.claims, a.secure`, `call.Claims, call.Secure = a.claims, a.secure`,
+		"./gate TestCall_PassesAuthorizedArguments",
+	},
+	{
+		"a tool gets the caller's credentials", "gate/run.go",
+		`Call(tool.WithoutCredentials(ctx), call)`, `Call(ctx, call)`,
+		"./gate TestAuthenticate_RequiresValidToken",
+	},
+	{
+		"a Mutating call without an outcome is safe to repeat", "gate/run.go",
+		`	case !repeatable(a.handle.Definition.Effect):`, `	case !repeatable(a.handle.Definition.Effect) && !expired:`,
+		"./gate TestCall_Timeout",
+	},
+	{
+		"a call runs without the lease that was refused", "gate/lease.go",
+		`		if !a.Allowed() || slices.Contains(q.ended, a.handle) || a.acquire() {`, `		if !a.Allowed() || slices.Contains(q.ended, a.handle) || a.acquire() || true {`,
+		"./gate TestCall_DecidesAgainWhenModuleEnds",
+	},
+	{
+		"a tool-gated caller learns that a tool does not exist", "gate/gate.go",
+		`case d.handle == nil && !d.ToolGated():`, `case d.handle == nil:`,
+		"./gate TestDecision_ToolGatedDenialsAreIdentical",
+	},
+	{
+		"a tool that is not visible moves the state", "gate/gate.go",
+		`	for _, d := range s.VisibleTools() {`, `	for _, d := range s.ListableTools() {`,
+		"./gate TestSubject_AfterCall",
+	},
+	{
+		"arguments have no limit", "gate/steps.go",
+		`n > g.config.MaxArgs {`, `n > 8*g.config.MaxArgs {`,
+		"./gate TestCall_RequiresStrictJSONObject",
+	},
+	{
+		"a result has no limit", "gate/run.go",
+		`n > g.config.MaxResult {`, `n > 8*g.config.MaxResult {`,
+		"./gate TestCall_ClassifiesToolOutcome",
+	},
+	{
+		"a call runs although its record failed", "gate/run.go",
+		`			return batch, err
+		}
+	}`, `			return batch, nil
+		}
+	}`,
+		"./gate TestCall_StopsOnRecorderError",
+	},
+	{
+		"a call goes on although its outcome was not recorded", "gate/run.go",
+		`rec.CallFinished(ctx, batch); err != nil {`, `rec.CallFinished(ctx, batch); err != nil && len(requests) == 0 {`,
+		"./gate TestCall_StopsOnRecorderError",
+	},
+	{
+		"a call that did not start keeps its lease", "gate/run.go",
+		`			releaseAll(batch)
+`, ``,
+		"./gate TestCall_ReleasesLeaseWhenNotStarted",
+	},
+	{
+		"a call that ended keeps its lease", "gate/run.go",
+		`	defer a.release()
+`, ``,
+		"./gate TestCall_ReleasesLeaseWhenEnded",
+	},
+	{
+		"a tool runs after its caller has ended", "gate/run.go",
+		`	if err := ctx.Err(); err != nil {
+		return result, err
+	}
+`, ``,
+		"./gate TestCall_SkipsToolAfterCancel",
+	},
+
+	// Package org.
+	{
+		"the role root without the flag is root", "org/scope.go",
+		`key := scopeKey{role: m.role, root: m.root}`, `key := scopeKey{role: m.role, root: m.root || m.role == RootRole}`,
+		"./org TestLoad_RejectsImpossiblePosition",
+	},
+	{
+		"a record makes an agent below another root", "org/load.go",
+		`case ok && p.task == m.task && !m.root && !o.isTopAgent(m):`, `case ok && p.task == m.task && !o.isTopAgent(m):`,
+		"./org TestLoad_RejectsImpossiblePosition",
+	},
+	{
+		"a role has the ceiling of its creator alone", "org/grants.go",
+		`		r = creator
+`, `		return bounds
+`,
+		"./org TestCeiling_LiveAndRecursive",
+	},
+	{
+		"an agent keeps what its parent lost", "org/scope.go",
+		`	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name), ceiling(find, role)`,
+		"./org TestCeiling_ParentGrant",
+	},
+	{
+		"a manager grants more than its parent may", "org/scope.go",
+		`	return append(append(ceiling(find, role), own), s.parentLimits(find)...)`, `	return append(ceiling(find, role), own)`,
+		"./org TestCeiling_ParentGrant",
+	},
+	{
+		"a task keeps what its caller's role lost", "org/scope.go",
+		`return slices.Concat(s.bounds, ceiling(find, role), []constraint{now})`, `return slices.Concat(s.bounds, ceiling(find, role), []constraint{now}[:0])`,
+		"./org TestTask_LosesWhatCallerLoses",
+	},
+	{
+		"a task is not narrowed to its groups", "org/task.go",
+		`	if !t.Groups.IsAll() {`, `	if !t.Groups.IsAll() && len(list) > 0 {`,
+		"./org TestTask_Groups",
+	},
+	{
+		"a task has more groups than its caller", "org/task.go",
+		`s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {`, `s.Groups != nil && len(missing) > 1 && !narrow.IsAll() {`,
+		"./org TestTask_Groups",
+	},
+	{
+		"a deleted role keeps its permissions", "org/role.go",
+		`	if r.Status != Active {
+		return constraint`, `	if r.Status == "" {
+		return constraint`,
+		"./org TestDeleteRole_RemovesPermissions",
+	},
+	{
+		"a role grants beyond its creator's grant", "org/role.go",
+		`creator.checkGrant(spec.Name, use, grant)`, `creator.checkGrant(spec.Name, use)`,
+		"./org TestCreateRole_RejectsMoreThanGrant",
+	},
+	{
+		"an agent spawns a stronger agent", "org/agent.go",
+		`o.grantorFor(p, role).checkGrant(role.Name, role.Use, role.Grant)`, `o.grantorFor(p, role).checkGrant(role.Name, role.Use)`,
+		"./org TestSpawn_Permission",
+	},
+	{
+		"an agent terminates an agent that is not below it", "org/agent.go",
+		`ok && m.descendsFrom(caller) {`, `ok && m != caller {`,
+		"./org TestTerminate_Permission",
+	},
+	{
+		"an agent writes to a collaborator in another task", "org/agent.go",
+		`	case m.task != from.task:`, `	case m.task != from.task && !slices.Contains(from.contacts, to):`,
+		"./org TestOrg_MayMessage",
+	},
+	{
+		"a change of a role is published later", "org/role.go",
+		`	change := o.advance()
+	o.recompile(affected)
+	o.notifyChanged()`, `	change := o.advance()
+	o.notifyChanged()`,
+		"./org TestOrg_UpdateRole",
+	},
+	{
+		"a caller with a damaged record starts anew", "org/caller.go",
+		`	return "", !c.unknownDamaged && (len(c.damaged) == 0 || !c.damaged[p.Key()])`, `	return "", !c.unknownDamaged`,
+		"./org TestCaller_DamagedRecordDenies",
+	},
+	{
+		"a role has the name of root in other letters", "org/name.go",
+		`		if looksLike(name, reserved) {`, `		if name == reserved {`,
+		"./org TestCheckRoleName_RejectsConfusables",
+	},
+	{
+		"a task record without its caller's role has no limits", "org/task.go",
+		`return t.CallerRole != "" || t.Caller != "" && !strings.HasPrefix(t.Caller, "user:")`, `return strings.Contains(t.Caller, "")`,
+		"./org TestLoad_IgnoresCorruptRecords",
+	},
+	{
+		"an agent may have its parent in another task", "org/load.go",
+		`case ok && p.task == m.task && !m.root`, `case ok && !m.root`,
+		"./org TestLoad_RejectsImpossiblePosition",
+	},
+	{
+		"a change of the registry is published later", "org/org.go",
+		`	o.recompile(slices.Collect(maps.Keys(dirty)))
+`, ``,
+		"./org TestOrg_RegistryChangesApplyAtOnce",
+	},
+	{
+		"a View does not follow the groups it depends on", "org/scope.go",
+		`			add(x.byGroup, id, s)
+`, `			add(x.byGroup, id+"?", s)
+`,
+		"./org TestOrg_RegistryChangesApplyAtOnce",
+	},
+	{
+		"a View does not follow the creators of its role", "org/scope.go",
+		`		id = identity.RoleID(role.CreatedByRole)`, `		_ = role.CreatedByRole
+		return`,
+		"./org TestCeiling_LiveAndRecursive",
+	},
+	{
+		"a View does not follow the roles of its parents", "org/scope.go",
+		`		x.addCreators(s, at.role, find)`, `		x.addCreators(s, s.role, find)`,
+		"./org TestCeiling_ParentGrant",
+	},
+	{
+		"a role may grant everything by default", "org/role.go",
+		`	case use.Has(toolgroups.OrgManagement):
+		grant = use`, `	case use.Has(toolgroups.OrgManagement):
+		grant = toolgroups.AllGroups()`,
+		"./org TestCreateRole_DefaultGrant",
+	},
+	{
+		"a role without groups gets more than its creator may grant", "org/role.go",
+		`			use = use.Intersect(limit.Set)
+`, `			_ = limit
+`,
+		"./org TestCreateRole_DefaultLimitedByCreator",
+	},
+	{
+		"a caller changes roles", "org/role.go",
+		`	case by.Kind != identity.Operator && by.Kind != identity.Configuration:`, `	case by.Kind == identity.Agent:`,
+		"./org TestOrg_UpdateRole",
+	},
+	{
+		"the operator changes a role of the configuration", "org/role.go",
+		`	case (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig):`, `	case old.CreatedBy != CreatorConfig && m.name == CreatorConfig:`,
+		"./org TestOrg_UpdateRole",
+	},
+	{
+		"the server of a role does not limit its agents", "org/role.go",
+		`	if r.Server != "" {`, `	if r.Server != "" && r.CreatedBy == "" {`,
+		"./org TestRole_ServerRestrictsTools",
+	},
+	{
+		"a dry run changes the role", "org/role.go",
+		`	if dryRun {
+		return diff, nil
+	}
+	delete`, `	delete`,
+		"./org TestOrg_UpdateRole",
+	},
+	{
+		"an update binds a role to new owners", "org/role.go",
+		`	next.GroupOwners = rebindOwners(old, next, spec)
+`, ``,
+		"./org TestUpdateRole_KeepsOwnersOfOtherSets",
+	},
+	{
+		"an unknown principal reaches every host", "org/hosts.go",
+		`	return []constraint{denyAll("the principal is unknown")}`, `	return nil`,
+		"./org TestMayReach_UnknownPrincipals",
+	},
+
+	// Package modules: the life of an instance.
+	{
+		"a module is closed while calls hold it", "modules/instance.go",
+		"func (i *instance) waitIdle(ctx context.Context) error {\n", "func (i *instance) waitIdle(ctx context.Context) error {\n	return nil\n",
+		"./modules TestLoader_UnloadWaitsForCalls",
+	},
+	{
+		"a module is closed while calls hold it after Unload gave up", "modules/stage.go",
+		`		<-i.idle
+`, ``,
+		"./modules TestLoader_ClosesAfterLastCall",
+	},
+	{
+		"an ended module gives a lease", "modules/instance.go",
+		`	if i.ended {
+		return false`, `	if i.ended && i.leases == 0 {
+		return false`,
+		"./modules TestLoader_UnloadWaitsForCalls",
+	},
+}

@@ -1,0 +1,92 @@
+package parameter
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxSchema is how many bytes the schemas of a Set may have. Package tool does not
+// accept longer ones.
+const MaxSchema = 256 << 10
+
+// Set holds the checked parameters of one tool. It is immutable and safe for
+// concurrent use. The zero Set has no parameters.
+type Set struct {
+	list   []*parameter    // ordinary ones, then those of the template
+	places map[string]int  // the index of each name in list
+	schema json.RawMessage // what Schema returns; nil in the zero Set
+}
+
+// parameter is a parameter that CompileSet has checked.
+type parameter struct {
+	name     string
+	spec     *typeSpec
+	required bool
+
+	hasDefault bool
+	raw        gjson.Result // the default, as JSON
+	value      any          // the default, as a call uses it
+
+	copy     bool       // the value is that of from
+	from     *parameter // nil if it could not be resolved
+	auth     []Claim
+	secure   bool
+	template bool
+	secret   bool // the value must not be logged: it is secure, a claim, or a copy of one
+}
+
+// isArgument reports whether the value is one of the call's arguments.
+func (p *parameter) isArgument() bool { return !p.copy && len(p.auth) == 0 && !p.secure }
+
+// optional reports whether the value may be missing.
+func (p *parameter) optional() bool { return !p.required || p.hasDefault }
+
+// OrdinaryNames returns the names of the parameters that are bound, in order.
+func (s *Set) OrdinaryNames() []string { return s.names(false) }
+
+// TemplateNames returns the names of the template parameters, in order.
+func (s *Set) TemplateNames() []string { return s.names(true) }
+
+func (s *Set) names(template bool) (names []string) {
+	for _, p := range s.list {
+		if p.template == template {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// AllowsFreeText reports whether a template parameter accepts strings that are neither
+// quoted nor listed in the configuration. A caller can then write any part of the
+// statement.
+func (s *Set) AllowsFreeText() bool {
+	return slices.ContainsFunc(s.list, func(p *parameter) bool { return p.template && p.spec.unrestricted() })
+}
+
+// ClaimServices returns, for each parameter that is a claim, the services that may have
+// it, in order. It returns nil if there is no such parameter.
+func (s *Set) ClaimServices() map[string][]string {
+	var all map[string][]string
+	for _, p := range s.list {
+		for _, c := range p.auth {
+			if all == nil {
+				all = map[string][]string{}
+			}
+			all[p.name] = append(all[p.name], c.Service)
+		}
+	}
+	return all
+}
+
+// HasSecure reports whether there are secure parameters. Such a tool can be called with
+// secure arguments only.
+func (s *Set) HasSecure() bool {
+	for _, p := range s.list {
+		if p.secure {
+			return true
+		}
+	}
+	return false
+}

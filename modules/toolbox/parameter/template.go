@@ -1,0 +1,183 @@
+package parameter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+// Limits of one run of a Template.
+const (
+	MaxText  = 1 << 20 // bytes of the text
+	maxSteps = 1 << 16 // range iterations, printed values, and stepSize bytes of either
+	stepSize = 64
+)
+
+// Template is a text with places for values, such as a statement or the body of a
+// request. It is immutable and safe for concurrent use.
+type Template struct {
+	set    *Set
+	format Format
+	names  []string
+	text   string             // the text itself if parsed is nil
+	parsed *template.Template // cloned for each run, never executed itself
+	idle   sync.Pool          // of *templateRun
+}
+
+// StatementTemplate parses a statement as a template of the named parameters, of the
+// template parameters if none is named: see FormatTemplate.
+func (s *Set) StatementTemplate(text string, names ...string) (*Template, error) {
+	if len(names) == 0 {
+		names = s.TemplateNames()
+	}
+	return s.FormatTemplate(FormatStatement, text, names...)
+}
+
+// TextTemplate parses a message as a template of all parameters: see
+// FormatTemplate. The text is a template even if there are no parameters.
+func (s *Set) TextTemplate(text string) (*Template, error) {
+	t := &Template{set: s, format: FormatMessage, names: append(s.OrdinaryNames(), s.TemplateNames()...), text: text}
+	return t, t.parse()
+}
+
+// FormatTemplate parses text as a template of Go's text/template that sees the
+// named parameters. Without names text is not a template, and {{ has no meaning.
+//
+// Values are escaped for the format. In addition to Go's functions, {{array
+// .names}} joins an array of strings with ", ", and {{json .name}} returns any
+// value as JSON. Printing a missing value with anything but json is an error of
+// the call; {{if .name}} and {{or .name "x"}} avoid it.
+//
+// The error says what does not parse or is not declared. Nested templates (define,
+// block, template) are not supported.
+func (s *Set) FormatTemplate(f Format, text string, names ...string) (*Template, error) {
+	t := &Template{set: s, format: f, names: slices.Clone(names), text: text}
+	for _, name := range names {
+		if _, ok := s.places[name]; !ok {
+			return nil, fmt.Errorf("the template names the parameter %q, which does not exist", textutil.Truncate(name, maxQuote))
+		}
+	}
+	if f == FormatJSON && strings.ContainsAny(text, allMarks) {
+		return nil, errors.New("the characters U+E000 to U+E003 are reserved in a template of JSON")
+	}
+	if len(names) == 0 {
+		return t, nil
+	}
+	return t, t.parse()
+}
+
+// LooksLikeTemplate returns an error if text, which has no parameters and is not a
+// template, uses some as a template would: it would be sent unchanged. It returns
+// nil if text uses none, or {{ means something else in it, as in PostgreSQL arrays.
+func LooksLikeTemplate(text string) error {
+	if !strings.Contains(text, "{{") {
+		return nil
+	}
+	t := &Template{text: text}
+	if err := t.read(); err != nil || t.parsed.Tree == nil {
+		return nil
+	}
+	return t.rewrite()
+}
+
+func (t *Template) parse() error {
+	if err := t.read(); err != nil {
+		return fmt.Errorf("template does not parse: %s", strings.TrimPrefix(err.Error(), "template: "))
+	}
+	for _, other := range t.parsed.Templates() {
+		if other.Name() != t.parsed.Name() {
+			return fmt.Errorf("template: define and block are not supported: remove %q", textutil.Truncate(other.Name(), maxQuote))
+		}
+	}
+	return t.rewrite()
+}
+
+func (t *Template) read() (err error) {
+	t.parsed, err = template.New(t.format.String()).Funcs((&templateRun{}).functions()).Parse(t.text)
+	return err
+}
+
+func (t *Template) rewrite() error {
+	r := rewriter{names: t.names}
+	r.list(t.parsed.Root, true)
+	return r.err
+}
+
+// RenderText returns the text for the values of a call, which must be of the same Set.
+// The error has the code invalid_arguments: a missing value is printed, a value
+// cannot stand in its place, the text or the run exceeds its limit, or a function
+// does not accept its argument.
+func (t *Template) RenderText(v Values) (text string, err error) {
+	if v.set != t.set && t.parsed != nil {
+		return "", errcode.New(errcode.Internal, "the values and the template belong to different parameter sets")
+	}
+	if text = t.text; t.parsed != nil {
+		text, err = t.execute(v)
+	}
+	if err == nil && t.format == FormatJSON {
+		text, err = checkJSON(text)
+	}
+	if err != nil {
+		return "", errcode.New(errcode.InvalidArguments, "fill the template of the %s: %v", t.format, err)
+	}
+	return text, nil
+}
+
+func (t *Template) execute(v Values) (string, error) {
+	r, err := t.acquire()
+	if err != nil {
+		return "", err
+	}
+	defer t.release(r)
+	data := make(map[string]any, len(t.names))
+	for _, name := range t.names {
+		data[name] = r.value(v.list[t.set.places[name]])
+	}
+	switch err := r.template.Execute(r, data); {
+	case r.err != nil:
+		return "", r.err
+	case err != nil:
+		return "", t.reason(err)
+	}
+	return r.out.String(), nil
+}
+
+// acquire returns a run that no other caller has. Runs are reused, because cloning
+// a template costs more than executing it.
+func (t *Template) acquire() (*templateRun, error) {
+	if r, ok := t.idle.Get().(*templateRun); ok {
+		return r, nil
+	}
+	clone, err := t.parsed.Clone()
+	if err != nil {
+		return nil, err
+	}
+	r := &templateRun{format: t.format}
+	r.template = clone.Funcs(r.functions())
+	return r, nil
+}
+
+// release resets a run, so that nothing of this call remains, and keeps it for the
+// next one.
+func (t *Template) release(r *templateRun) {
+	r.out, r.steps, r.err, r.objects = strings.Builder{}, 0, nil, nil
+	t.idle.Put(r)
+}
+
+// reason returns an error of text/template without what the library adds to it.
+func (t *Template) reason(err error) error {
+	_, message, ok := strings.Cut(err.Error(), fmt.Sprintf("executing %q at ", t.format.String()))
+	if !ok {
+		return err
+	}
+	if place, _, missing := strings.Cut(message, ": nil pointer evaluating"); missing {
+		return fmt.Errorf("%s %w", place, errMissing)
+	}
+	return errors.New(message)
+}

@@ -1,0 +1,213 @@
+package toolboxfile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// sourceType is a type of source and its fields.
+type sourceType struct {
+	name   string
+	needs  []string // required fields
+	fields func(item, *Source) yamldoc.Fields
+}
+
+// sourceTypes returns all types of sources. It is the only list of them.
+func sourceTypes() []sourceType {
+	return []sourceType{
+		{SourceSQLite, []string{"database"}, sqliteFields},
+		{SourcePostgres, []string{"host", "port", "user", "database"}, postgresFields},
+		{SourceCloudSQLPostgres, []string{"project", "region", "instance", "database"}, cloudFields},
+		{SourceMySQL, []string{"host", "port"}, mysqlFields},
+		{SourceHTTP, []string{"baseUrl"}, httpFields},
+	}
+}
+
+// maxDatabaseConns is the largest value of maxConnections.
+const maxDatabaseConns = 10_000
+
+// readSource reads a document of kind source.
+func readSource(it item) {
+	before := it.ErrorCount()
+	it.DeclareItem()
+	known := sourceTypes()
+	i, ok := it.typeIndex("source", len(known), func(i int) string { return known[i].name })
+	if !ok {
+		return
+	}
+	s := Source{Name: it.Name, Type: known[i].name, Pos: it.Pos}
+	it.ReadFields(yamldoc.MergeFields(known[i].fields(it, &s), yamldoc.Fields{
+		"type":             yamldoc.SkipField,
+		"maxResponseBytes": yamldoc.IntField(&s.MaxResponseBytes, maxResponseBytes),
+		"timeout":          yamldoc.DurationField(&s.Timeout, maxQueryTime),
+	}))
+	it.RequireFields(known[i].needs...)
+	s.Fingerprint, s.Invalid = it.fingerprint(s.Database), it.ErrorCount() > before
+	it.r.to.Sources = append(it.r.to.Sources, s)
+}
+
+// sqliteFields returns the fields of a SQLite database.
+func sqliteFields(_ item, s *Source) yamldoc.Fields {
+	return yamldoc.MergeFields(databaseFields(s), yamldoc.Fields{"database": databaseField(&s.Database)})
+}
+
+// postgresFields returns the fields of PostgreSQL.
+func postgresFields(_ item, s *Source) yamldoc.Fields {
+	return yamldoc.MergeFields(serverFields(s), yamldoc.Fields{
+		"queryExecMode": yamldoc.OneOfField(&s.QueryExecMode, "cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"),
+	})
+}
+
+// mysqlFields returns the fields of MySQL. queryTimeout is Toolbox's name of timeout.
+func mysqlFields(it item, s *Source) yamldoc.Fields {
+	return yamldoc.MergeFields(serverFields(s), yamldoc.Fields{"queryTimeout": func(v yamldoc.Value) {
+		if _, ok := it.FindField("timeout"); ok {
+			v.AddError("cannot be combined with timeout", "leave one out")
+			return
+		}
+		yamldoc.DurationField(&s.Timeout, maxQueryTime)(v)
+	}})
+}
+
+// cloudFields returns the fields of a Cloud SQL instance.
+func cloudFields(_ item, s *Source) yamldoc.Fields {
+	s.IPType = "public"
+	return yamldoc.MergeFields(databaseFields(s), yamldoc.Fields{
+		"project":  yamldoc.ScalarField(&s.Project),
+		"region":   yamldoc.ScalarField(&s.Region),
+		"instance": yamldoc.ScalarField(&s.Instance),
+		"ipType":   ipTypeField(&s.IPType),
+		"database": yamldoc.ScalarField(&s.Database),
+		"user":     yamldoc.ScalarField(&s.User),
+		"password": yamldoc.PasswordField(&s.Password),
+	})
+}
+
+// serverFields returns the fields of a database on a server.
+func serverFields(s *Source) yamldoc.Fields {
+	return yamldoc.MergeFields(databaseFields(s), yamldoc.Fields{
+		"host":        yamldoc.ScalarField(&s.Host),
+		"port":        yamldoc.PortField(&s.Port),
+		"user":        yamldoc.ScalarField(&s.User),
+		"password":    yamldoc.PasswordField(&s.Password),
+		"database":    yamldoc.ScalarField(&s.Database),
+		"queryParams": yamldoc.TextMap(&s.Params),
+	})
+}
+
+// databaseFields returns the fields of all databases.
+func databaseFields(s *Source) yamldoc.Fields {
+	return yamldoc.Fields{
+		"readOnly":       yamldoc.BoolField(&s.ReadOnly),
+		"maxConnections": yamldoc.IntField(&s.MaxConns, maxDatabaseConns),
+		"maxRows":        yamldoc.CountField(&s.MaxRows),
+	}
+}
+
+// httpFields returns the fields of an HTTP service.
+func httpFields(_ item, s *Source) yamldoc.Fields {
+	return yamldoc.Fields{
+		"baseUrl":                yamldoc.ServerURL(&s.BaseURL),
+		"headers":                yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName),
+		"queryParams":            yamldoc.SecretMap(&s.QueryParams, queryName),
+		"readOnly":               yamldoc.BoolField(&s.ReadOnly),
+		"disableSslVerification": sslVerification,
+	}
+}
+
+// sslVerification rejects disableSslVerification: true.
+func sslVerification(v yamldoc.Value) {
+	var off bool
+	if yamldoc.BoolField(&off)(v); off {
+		v.AddError("is not supported: requests could be read and changed in transit", "install the CA certificate of the server, or name its file in SSL_CERT_FILE")
+	}
+}
+
+// queryName checks the name of a query parameter.
+func queryName(name string) (string, string) {
+	if name == "" {
+		return "", "is not a valid name of a query parameter"
+	}
+	return name, ""
+}
+
+// typeIndex reads the type of a document and returns its index among n types with
+// the given names. In the v1 form the type may be in the field kind.
+func (it item) typeIndex(kind string, n int, name func(int) string) (int, bool) {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = name(i)
+	}
+	at, ok := it.FindField("type")
+	if older, found := it.FindField("kind"); it.IsEntry && found {
+		if ok {
+			at.AddError("cannot be combined with kind", "in Toolbox's v1 form both are the type; leave one out")
+			return 0, false
+		}
+		at, ok = older, true
+	}
+	if !ok {
+		it.MissingField("type").AddError("is missing", yamldoc.ListHint("there are ", all))
+		return 0, false
+	}
+	word, ok := at.ReadNonEmpty()
+	if !ok {
+		return 0, false
+	}
+	i := slices.Index(all, word)
+	if i < 0 {
+		at.AddError(kind+" type "+yamldoc.QuoteText(word)+" is unknown", cmp.Or(toolboxTypeHint(word), yamldoc.SuggestName(word, all), yamldoc.ListHint("there are ", all)))
+	}
+	return i, i >= 0
+}
+
+// toolboxFieldHint returns the hint for a field that Toolbox has and this package
+// does not support, or "".
+func toolboxFieldHint(name string) string {
+	if name == "useClientOAuth" {
+		return "tokens of callers are never passed to a source: leave it out, give the source its own account, and list the auth services that a tool requires in authRequired"
+	}
+	return ""
+}
+
+// ipTypeField reads which address of a Cloud SQL instance to dial, in any case.
+func ipTypeField(to *string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text, ok := v.ReadNonEmpty()
+		if !ok {
+			return
+		}
+		switch text = strings.ToLower(text); text {
+		case "public", "private", "psc":
+			*to = text
+		default:
+			v.AddTypeError("public, private or psc", "")
+		}
+	}
+}
+
+// databaseField reads the path of a SQLite file, relative to the document, or
+// :memory:. It rejects a URI: read as a path it would create another, empty file.
+func databaseField(to *string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		var name string
+		yamldoc.ScalarField(&name)(v)
+		switch {
+		case strings.HasPrefix(name, "file:"):
+			v.AddError("is a SQLite URI, which is not supported", "write the path of the file, or :memory:; readOnly: true opens it for reading only")
+		case name != "" && name != ":memory:":
+			name = v.RelativePath(name)
+		}
+		*to = name
+	}
+}
+
+// maxResponseBytes is the largest value of the field maxResponseBytes.
+const maxResponseBytes = 256 << 20
+
+// maxQueryTime is the largest timeout of a statement or request.
+const maxQueryTime = time.Hour

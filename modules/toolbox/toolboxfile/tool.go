@@ -1,0 +1,189 @@
+package toolboxfile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// toolType is a type of declared tool and its fields.
+type toolType struct {
+	name    string
+	sources []string // types of sources that it can use
+	fields  func(item, *pendingTool) yamldoc.Fields
+	needs   []string // required fields, in addition to source and description
+}
+
+// toolTypes returns all types of declared tools. It is the only list of them.
+func toolTypes() []toolType {
+	sqlite, mysql, postgres := []string{SourceSQLite}, []string{SourceMySQL}, []string{SourcePostgres, SourceCloudSQLPostgres}
+	return []toolType{
+		{ToolSQLiteSQL, sqlite, statementFields, []string{"statement"}},
+		{ToolSQLiteExecute, sqlite, executeFields, nil},
+		{ToolSQLiteListTables, sqlite, listFields, nil},
+		{ToolPostgresSQL, postgres, statementFields, []string{"statement"}},
+		{ToolPostgresExecute, postgres, executeFields, nil},
+		{ToolPostgresListTables, postgres, listFields, nil},
+		{ToolMySQLSQL, mysql, statementFields, []string{"statement"}},
+		{ToolMySQLExecute, mysql, executeFields, nil},
+		{ToolMySQLListTables, mysql, listFields, nil},
+		{ToolHTTP, []string{SourceHTTP}, requestFields, []string{"path", "method"}},
+	}
+}
+
+// pendingTool is the state of reading one tool. It lives until all documents are
+// read, when the source and the auth services of the tool can be checked.
+type pendingTool struct {
+	item          // zero after the parameters are compiled, to release the nodes
+	tool          DeclaredTool
+	index         int      // in Declarations.Tools
+	sources       []string // types of sources that it can use
+	sourceAt      yamldoc.Value
+	methodAt      yamldoc.Value
+	scopesAt      yamldoc.Value
+	specs         []parameter.Spec
+	templateSpecs []parameter.Spec
+	fixedSpecs    []parameter.Spec // the same for all tools of the type
+	compiled      bool
+	errCount      int // number of errors before this tool
+}
+
+// readTool reads a document of kind tool. It compiles the parameters at once unless
+// they need the auth services, which may come in later documents.
+func readTool(it item) {
+	p := &pendingTool{item: it, errCount: it.ErrorCount()}
+	it.DeclareItem()
+	it.checkShortName("tool")
+	known := it.r.toolTypes
+	i, ok := it.typeIndex("tool", len(known), func(i int) string { return known[i].name })
+	if !ok {
+		return
+	}
+	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: known[i].name, Pos: it.Pos}
+	it.ReadFields(yamldoc.MergeFields(p.commonFields(), known[i].fields(it, p)))
+	it.RequireFields("source", "description")
+	it.RequireFields(known[i].needs...)
+	p.tool.Fingerprint = it.fingerprint()
+	p.sourceAt, _ = it.FindField("source")
+	p.methodAt, _ = it.FindField("method")
+	p.scopesAt, _ = it.FindField("scopesRequired")
+	if !p.usesClaims() || it.ErrorCount() > p.errCount {
+		p.compile(nil)
+	}
+	p.index = len(it.r.to.Tools)
+	it.r.to.Tools = append(it.r.to.Tools, p.tool)
+	it.r.pending = append(it.r.pending, p)
+}
+
+// commonFields returns the fields of all declared tools.
+func (p *pendingTool) commonFields() yamldoc.Fields {
+	t := &p.tool
+	return yamldoc.Fields{
+		"type":                yamldoc.SkipField,
+		"source":              p.ReferenceField("source", &t.Source),
+		"description":         yamldoc.ScalarField(&t.Description),
+		"authRequired":        p.ReferenceList("authService", &t.AuthRequired),
+		"scopesRequired":      yamldoc.NameList(&t.ScopesRequired, "scopes"),
+		"annotations":         annotationsField(&t.Annotations),
+		"effect":              yamldoc.OneOfField(&t.Effect, "readOnly", "idempotent", "mutating"),
+		"group":               p.groups,
+		"state":               yamldoc.NonEmptyField(&t.State),
+		"available_in_states": p.states,
+		"applicable-states":   p.states,
+		"maxResponseBytes":    yamldoc.IntField(&t.MaxResponseBytes, maxResponseBytes),
+		"timeout":             yamldoc.DurationField(&t.Timeout, maxQueryTime),
+		"ui":                  nil,
+	}
+}
+
+// statementFields returns the fields of a tool with a statement.
+func statementFields(_ item, p *pendingTool) yamldoc.Fields {
+	return yamldoc.Fields{
+		"statement":          yamldoc.ScalarField(&p.tool.Statement),
+		"parameters":         specList(&p.specs, ""),
+		"templateParameters": specList(&p.templateSpecs, ""),
+		"maxRows":            yamldoc.CountField(&p.tool.MaxRows),
+	}
+}
+
+// executeFields returns the fields of a tool whose caller gives the statement.
+func executeFields(_ item, p *pendingTool) yamldoc.Fields {
+	p.fixedSpecs = []parameter.Spec{{Name: ParameterSQL, Type: parameter.TypeString, Description: "The SQL statement to execute."}}
+	return yamldoc.Fields{"maxRows": yamldoc.CountField(&p.tool.MaxRows)}
+}
+
+// listFields returns the fields of a tool that lists tables.
+func listFields(_ item, p *pendingTool) yamldoc.Fields {
+	p.fixedSpecs = []parameter.Spec{
+		{Name: ParameterTableNames, Type: parameter.TypeString, Default: &parameter.Literal{},
+			Description: "The names of tables, separated by commas. Empty for all tables."},
+		{Name: ParameterOutputFormat, Type: parameter.TypeString, Default: &parameter.Literal{Text: "detailed"},
+			Allowed:     []parameter.Literal{{Text: "simple"}, {Text: "detailed"}},
+			Description: "simple for the names only, detailed for columns, keys and indexes too."},
+	}
+	return yamldoc.Fields{"maxRows": yamldoc.CountField(&p.tool.MaxRows)}
+}
+
+// annotationsField reads the hints of MCP. Like Toolbox it accepts a field without
+// a value: the hints grant nothing.
+func annotationsField(to *Annotations) func(yamldoc.Value) {
+	hints := yamldoc.MappingField(yamldoc.Fields{
+		"readOnlyHint":    yamldoc.OptionalBool(&to.ReadOnly),
+		"destructiveHint": yamldoc.OptionalBool(&to.Destructive),
+		"idempotentHint":  yamldoc.OptionalBool(&to.Idempotent),
+		"openWorldHint":   yamldoc.OptionalBool(&to.OpenWorld),
+	})
+	return func(v yamldoc.Value) {
+		if !v.IsNull() {
+			hints(v)
+		}
+	}
+}
+
+// groups reads the tool groups that the tool is in and rejects reserved ones.
+func (p *pendingTool) groups(v yamldoc.Value) {
+	yamldoc.NameList(&p.tool.Groups, "tool groups")(v)
+	for i, at := range v.ListItems() {
+		if i >= len(p.tool.Groups) {
+			break
+		}
+		if id, ok := at.ReadNonEmpty(); ok && slices.Contains(toolgroups.ReservedIDs(), toolgroups.GroupID(id)) {
+			at.AddError(yamldoc.QuoteText(id)+" is a built-in group, which declared tools cannot join", "choose another id")
+		}
+	}
+}
+
+// states reads the states in which the tool can be called. The field has two names.
+func (p *pendingTool) states(v yamldoc.Value) {
+	_, one := p.FindField("available_in_states")
+	_, other := p.FindField("applicable-states")
+	if one && other {
+		v.AddError("available_in_states and applicable-states are the same field", "leave one out")
+		return
+	}
+	yamldoc.NameList(&p.tool.States, "states")(v)
+}
+
+// toolboxTypeHint returns the hint for a type that Toolbox has and this version
+// does not, or "".
+func toolboxTypeHint(name string) string {
+	for _, family := range toolboxFamilies() {
+		rest, ok := strings.CutPrefix(name, family)
+		if ok && (rest == "" || rest[0] == '-') {
+			return "Toolbox has it for " + family + ", which this version does not support"
+		}
+	}
+	return ""
+}
+
+// toolboxFamilies returns the prefixes of the types of sources and tools that
+// Toolbox has and this version does not.
+func toolboxFamilies() []string {
+	return strings.Fields(`alloydb alloydb-postgres bigquery bigtable cassandra clickhouse cloud-gda cloud-healthcare
+		cloud-logging-admin cloud-monitoring cloud-sql-admin cloud-sql-mssql cloud-sql-mysql cockroachdb couchbase dataform
+		dataplex dataproc dgraph elasticsearch firebird firestore gemini-data-analytics looker mindsdb mongodb mssql neo4j
+		oceanbase oracle redis serverless-spark singlestore snowflake spanner tidb trino valkey wait yugabytedb`)
+}

@@ -1,0 +1,248 @@
+// Package toolboxfile reads the documents of MCP Toolbox: sources, tools, toolsets,
+// prompts and auth services.
+//
+//	var declared toolboxfile.Declarations
+//	reader := toolboxfile.NewReader(docs, set, &declared)
+//	set.ReadDocument(root) // for each document; set may have other kinds too
+//	set.CheckReferences()
+//	reader.CheckTools()
+//
+// The three spellings of Toolbox may be mixed in one file: documents with kind, name
+// and type, its older v2 form with plural kinds, and its v1 form with nested maps.
+// [MigrateFile] rewrites the two older ones in the current one. [Reader.ReuseTool] takes
+// tools from an earlier reading, so that a change of one tool in thousands is fast.
+//
+// The package returns declarations only: package toolbox runs the tools. It opens no
+// database and verifies no token.
+//
+// To add a type of source or tool, add an entry to sourceTypes or toolTypes.
+package toolboxfile
+
+import (
+	"time"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/parameter"
+)
+
+// Declarations are the documents of Toolbox, in the order of files and documents.
+type Declarations struct {
+	Sources      []Source       `json:",omitempty"`
+	Tools        []DeclaredTool `json:",omitempty"`
+	Toolsets     []Toolset      `json:",omitempty"`
+	Prompts      []Prompt       `json:",omitempty"`
+	AuthServices []AuthService  `json:",omitempty"`
+}
+
+// Source is a document of kind source: a database or HTTP service that declared
+// tools use. Which fields are set depends on the type.
+//
+//	kind: source
+//	name: flights
+//	type: postgres
+//	host: 127.0.0.1
+//	port: 5432
+//	user: app
+//	password: ${PGPASSWORD}
+//	database: flights
+type Source struct {
+	Name string
+	Type string // one of SourceSQLite and the others
+
+	// For databases. Database is the name of a database on a server, or the path
+	// of a file, with the document's directory prepended if it is relative.
+	Database      string
+	Host          string
+	Port          int // 0 is not set
+	User          string
+	Password      yamldoc.Secret
+	Params        map[string]string // queryParams: parameters of the connection
+	QueryExecMode string            // of postgres; "" is the driver's default
+
+	// For cloud-sql-postgres, in addition to Database, User and Password.
+	Project, Region, Instance string
+	IPType                    string // public, private or psc
+
+	// For http.
+	BaseURL     string
+	Headers     map[string]yamldoc.Secret
+	QueryParams map[string]yamldoc.Secret // added to the URL of every request
+
+	ReadOnly         bool          // statements and requests that write are rejected
+	MaxConns         int           // largest number of connections; 0 is not set
+	Timeout          time.Duration // of one statement or request; 0 is not set
+	MaxRows          int           // of one result; 0 is not set
+	MaxResponseBytes int           // of one result; 0 is not set
+
+	// Invalid means that errors in the document have been reported. Callers must
+	// not use such a source, and should not report errors that follow from it.
+	Invalid bool `json:"-"`
+
+	// Fingerprint is the same for sources that differ in nothing but Pos. It is a
+	// digest that includes the password, so it must not be shown.
+	Fingerprint string `json:"-"`
+	Pos         yamldoc.Pos
+}
+
+// The types of sources.
+const (
+	SourceSQLite           = "sqlite"
+	SourcePostgres         = "postgres"
+	SourceCloudSQLPostgres = "cloud-sql-postgres"
+	SourceMySQL            = "mysql"
+	SourceHTTP             = "http"
+)
+
+// DeclaredTool is a document of kind tool: a tool that queries a source.
+//
+//	kind: tool
+//	name: search_flights
+//	type: postgres-sql
+//	source: flights
+//	description: Find flights by number.
+//	statement: SELECT * FROM flights WHERE number = $1
+//	parameters:
+//	  - {name: number, type: integer, description: The flight's number.}
+type DeclaredTool struct {
+	Name        string
+	Type        string // one of ToolSQLiteSQL and the others
+	Source      string // name of the source, whose type fits the tool's
+	Description string
+
+	Statement  string         // of -sql types; a template if there are template parameters
+	Parameters *parameter.Set `json:"-"` // not nil if there are no errors; fixed for -execute-sql and -list-tables types
+
+	HTTP *HTTPRequest // of type http, else nil
+
+	AuthRequired   []string // auth services; the caller needs a valid token of one of them
+	ScopesRequired []string // the caller's token needs all of them
+
+	Annotations Annotations
+	Effect      string // readOnly, idempotent or mutating; "" means it follows from annotations and type
+
+	Groups []string // tool groups it is in, in addition to toolsets; the caller checks for reserved ids
+	State  string   // workflow state after a call; "" does not change it
+	States []string // workflow states in which it can be called; empty means all
+
+	MaxRows          int // 0 is the source's limit
+	MaxResponseBytes int
+	Timeout          time.Duration
+
+	Fingerprint string `json:"-"` // the same for tools that differ in nothing but Pos and the document of their source
+	Pos         yamldoc.Pos
+
+	cacheable bool // ReuseTool may reuse it: it is a valid document of its own
+}
+
+// The types of declared tools.
+const (
+	ToolSQLiteSQL          = "sqlite-sql"
+	ToolSQLiteExecute      = "sqlite-execute-sql"
+	ToolSQLiteListTables   = "sqlite-list-tables"
+	ToolPostgresSQL        = "postgres-sql"
+	ToolPostgresExecute    = "postgres-execute-sql"
+	ToolPostgresListTables = "postgres-list-tables"
+	ToolMySQLSQL           = "mysql-sql"
+	ToolMySQLExecute       = "mysql-execute-sql"
+	ToolMySQLListTables    = "mysql-list-tables"
+	ToolHTTP               = "http"
+)
+
+// The parameters of tool types with fixed parameters.
+const (
+	ParameterSQL          = "sql"           // of -execute-sql: a statement
+	ParameterTableNames   = "table_names"   // of -list-tables: separated by commas; "" means all
+	ParameterOutputFormat = "output_format" // of -list-tables: simple or detailed
+)
+
+// HTTPRequest is the request that a tool of type http sends to its source.
+type HTTPRequest struct {
+	Method  string                    // in upper case
+	Path    string                    // relative to the source's BaseURL; a template of PathParams
+	Headers map[string]yamldoc.Secret // they override the source's
+	Body    string                    // a template of BodyParams
+
+	// Names of the parameters, by the part of the request they are in.
+	PathParams, QueryParams, HeaderParams, BodyParams []string
+}
+
+// Annotations are the hints of MCP about a tool. A nil hint is not set.
+type Annotations struct {
+	ReadOnly, Destructive, Idempotent, OpenWorld *bool
+}
+
+// Toolset is a document of kind toolset or group: a tool group of declared tools.
+//
+//	kind: toolset
+//	name: reading
+//	tools: [search_flights]
+type Toolset struct {
+	Name        string // "" is the group of all tools, which has only a description
+	Description string
+	Tools       []string // in order, each once
+	Prompts     []string `json:",omitempty"` // in order, each once
+	Pos         yamldoc.Pos
+}
+
+// Prompt is a document of kind prompt: messages with placeholders for arguments,
+// which clients get by name. Only roles with a toolset that lists it can get it.
+//
+//	kind: prompt
+//	name: trip
+//	messages: [{content: "Plan a trip to {{.city}}."}]
+//	arguments: [{name: city, description: Where to.}]
+type Prompt struct {
+	Name        string
+	Description string
+	Arguments   *parameter.Set `json:"-"` // not nil if there are no errors
+	Messages    []PromptMessage
+
+	Fingerprint string `json:"-"` // the same for prompts that differ in nothing but Pos
+	Pos         yamldoc.Pos
+}
+
+// PromptMessage is one message of a prompt.
+type PromptMessage struct {
+	Role    string // user or assistant
+	Content string // a template of the arguments
+}
+
+// AuthService is a document of kind authService: an issuer whose tokens
+// authenticate callers.
+//
+//	kind: authService
+//	name: company
+//	type: generic
+//	audience: rolecall
+//	authorizationServer: https://id.example.com
+type AuthService struct {
+	Name     string
+	Type     string   // google or generic
+	Issuer   string   // URL that a token must have as its issuer
+	Audience []string // a token must have one of them
+	Scopes   []string // a token must have all of them
+
+	MCPEnabled bool // MCP callers authenticate with its tokens
+
+	Introspection *Introspection // of tokens that are not JWTs; nil means they are rejected
+
+	Fingerprint string `json:"-"` // the same for services that differ in nothing but Pos
+	Pos         yamldoc.Pos
+}
+
+// Introspection configures token introspection (RFC 7662).
+type Introspection struct {
+	Endpoint  string // "" means the one in the issuer's discovery document
+	Method    string // GET or POST; "" is POST
+	Parameter string // name of the parameter with the token; "" is token
+	Always    bool   // JWTs are introspected too
+}
+
+// The types of auth services.
+const (
+	AuthGoogle  = "google"
+	AuthGeneric = "generic"
+)
+
+// googleIssuer is the issuer of the tokens that a service of type google accepts.
+const googleIssuer = "https://accounts.google.com"

@@ -1,0 +1,92 @@
+package toolboxfile
+
+import (
+	"fmt"
+	"math"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// readToolset reads a toolset. In the v1 form it may be a bare list of tools.
+func readToolset(it item) {
+	it.DeclareItem()
+	it.checkShortName("toolset")
+	t := Toolset{Name: it.Name, Pos: it.Pos}
+	tools := it.memberList("tool", &t.Tools)
+	switch {
+	case it.IsEntry && it.IsNull():
+	case it.IsEntry && it.Node.Kind == yaml.SequenceNode:
+		tools(it.Value)
+	case it.IsEntry && it.Node.Kind != yaml.MappingNode:
+		it.AddTypeError("a list of tools", "for example [search, book]")
+	default:
+		it.ReadFields(yamldoc.Fields{"description": yamldoc.TextField(&t.Description), "tools": tools})
+	}
+	it.r.to.Toolsets = append(it.r.to.Toolsets, t)
+}
+
+// readGroup reads a group of Toolbox as a toolset. A group without a name describes
+// the group of all tools.
+func readGroup(it item) {
+	t := Toolset{Name: it.Name, Pos: it.Pos}
+	it.ReadFields(yamldoc.Fields{
+		"description":       yamldoc.TextField(&t.Description),
+		"ttlMs":             func(v yamldoc.Value) { v.ReadInteger(0, math.MaxInt64, "a whole number from 0") },
+		"cacheScope":        yamldoc.OneOfField(new(string), "public", "private"),
+		"tools":             it.memberList("tool", &t.Tools),
+		"prompts":           it.memberList("prompt", &t.Prompts),
+		"resources":         unsupportedList(resourceHint),
+		"resourceTemplates": unsupportedList(resourceHint),
+	})
+	if _, named := it.FindField("name"); named {
+		it.DeclareItem()
+		it.checkShortName("group")
+	} else {
+		it.declareDefaultGroup()
+	}
+	it.r.to.Toolsets = append(it.r.to.Toolsets, t)
+}
+
+// memberList reads the tools or prompts of a toolset. Like Toolbox it accepts a
+// field without a value.
+func (it item) memberList(kind string, to *[]string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if !v.IsNull() {
+			it.ReferenceList(kind, to)(v)
+		}
+	}
+}
+
+// declareDefaultGroup registers the group without a name. It rejects a second one,
+// and members: all tools are in it.
+func (it item) declareDefaultGroup() {
+	if first, ok := it.Set.DeclareName("group of all", "", it.Pos); !ok {
+		it.MissingField("name").AddError(fmt.Sprintf("is missing, as in the group at %s", first), "only one group without a name can describe the group of all tools; give this one a name")
+		return
+	}
+	for _, name := range []string{"tools", "prompts", "resources", "resourceTemplates"} {
+		if at, ok := it.FindField(name); ok {
+			at.AddError("is not allowed in a group without a name, which describes the group of all tools", "give the group a name, or leave its members out")
+		}
+	}
+}
+
+// checkShortName rejects a name that is not valid as a tool's name and in a URL.
+func (it item) checkShortName(kind string) {
+	if it.Name == "" || tool.CheckName(it.Name) == nil {
+		return
+	}
+	it.NameAt.AddError(yamldoc.QuoteText(it.Name)+" is not a valid name of a "+kind, "1 to 128 ASCII letters, digits, '_', '.' or '-'")
+}
+
+// unsupportedList accepts an empty list and rejects anything else.
+func unsupportedList(hint string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if v.Node.Kind != yaml.SequenceNode || len(v.Node.Content) > 0 {
+			v.AddError("not available in this version", hint)
+		}
+	}
+}

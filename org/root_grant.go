@@ -1,0 +1,99 @@
+package org
+
+import (
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// rootGrantKey is the key of the record of KindMeta that holds what root may grant. There
+// is none while root may grant everything.
+const rootGrantKey = "rootGrant"
+
+// rootRoleFor returns the role of root with what it may grant. It is never stored as a
+// role, and uses nothing: what root uses does not come from a role.
+func rootRoleFor(grant toolgroups.BoundSet) *Role {
+	return &Role{ID: RootRole, Name: RootRole, Status: Active, Grant: grant.Set, GroupOwners: grant.Owners}
+}
+
+// unlimitedRoot returns the role of a root that may grant everything.
+func unlimitedRoot() *Role { return rootRoleFor(toolgroups.BoundSet{Set: toolgroups.AllGroups()}) }
+
+// rootLimits returns the limit on what root may grant, none if it may grant everything.
+func rootLimits(find roleLookup) []constraint {
+	root, ok := find(RootRole)
+	if !ok {
+		return []constraint{denyAll("it is unknown what root may grant")}
+	}
+	if root.Grant.IsAll() {
+		return nil
+	}
+	return []constraint{root.grant("what the organization lets root grant")}
+}
+
+// grantsNothing reports whether root may grant no group, so that it creates no roles.
+func (r *Role) grantsNothing() bool { return !r.Grant.IsAll() && len(r.Grant.GroupIDs()) == 0 }
+
+// planRootGrant sets what root may grant in the current roleIndex. Groups stay bound to
+// their owners unless the list changes. It returns the records that store it.
+func (o *Org) planRootGrant(set toolgroups.GroupSet) []RecordChange {
+	if set.Equal(o.root.Grant) {
+		return nil
+	}
+	bound := o.bind(set)
+	o.root = rootRoleFor(bound)
+	if set.IsAll() {
+		return []RecordChange{{Kind: KindMeta, Key: rootGrantKey}}
+	}
+	return []RecordChange{record(KindMeta, rootGrantKey, bound)}
+}
+
+// loadRootGrant reads what root may grant. If the record cannot be read, or may be one of
+// those whose keys are lost, root may grant nothing.
+func (o *Org) loadRootGrant(source RecordSource) {
+	for r, err := range source.Records(string(KindMeta)) {
+		switch {
+		case r.Key == rootGrantKey:
+			o.root = rootRoleFor(decodeRootGrant(r, err))
+			return
+		case r.Key == "" && err != nil:
+			o.root = rootRoleFor(toolgroups.BoundSet{})
+		}
+	}
+}
+
+// decodeRootGrant returns the set in a record, the empty set if the record cannot be read.
+func decodeRootGrant(r StoredRecord, err error) (grant toolgroups.BoundSet) {
+	if err != nil || json.Unmarshal(r.Value, &grant) != nil {
+		return toolgroups.BoundSet{}
+	}
+	return grant
+}
+
+// RootGrant returns what root may grant, bound to the owners that the groups had when the
+// configuration was written.
+func (o *Org) RootGrant() toolgroups.BoundSet {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return toolgroups.BoundSet{Set: o.root.Grant, Owners: o.root.GroupOwners}
+}
+
+// grantorFor returns p as the grantor of a role that it spawns agents of. Root may spawn
+// those of a declared role even if it may not grant their groups itself.
+func (o *Org) grantorFor(p *agentNode, role *Role) grantor {
+	g := o.grantorOf(p)
+	if p.scope.root && !p.scope.orphaned && role.declared() {
+		g.limits = p.scope.taskLimits(o.role)
+	}
+	return g
+}
+
+// checkCreates returns an error if g is a root that may grant nothing and so creates no
+// roles. what says what it attempted.
+func (o *Org) checkCreates(g grantor, what, name string) error {
+	if g.role != CreatorRoot || !o.root.grantsNothing() {
+		return nil
+	}
+	return errcode.New(errcode.InsufficientPermissions, "%s role %q: root may grant no tool groups here; spawn agents of the roles of the operator and of the configuration", what, name)
+}

@@ -1,0 +1,247 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+)
+
+// kindRecorded is the kind of the records with the bytes that a task, a caller or the
+// organization has recorded. A counter is stored when it has grown by recordedStep, so
+// after a crash it may be too low by that.
+const (
+	kindRecorded = "recorded"
+	keyRecorded  = "organization"
+	taskPrefix   = "task/"
+	callerPrefix = "caller/"
+	recordedStep = 64 << 10
+	maxRecorded  = 1 << 60
+	bytesUnknown = 1 << 50 // of a damaged counter: more than the default limits
+	callerNames  = "user:" // begins the names of external callers
+)
+
+// recordedBytes counts what is recorded for each task and each caller, and in all. It is
+// changed in the commits that record, in their order. All methods are safe for
+// concurrent use.
+type recordedBytes struct {
+	org    *org.Org
+	limits func() StorageLimits
+	log    *slog.Logger
+
+	mu     sync.Mutex // guards counts
+	counts map[string]*byteCount
+}
+
+// byteCount is a number of bytes, and the last one that was stored.
+type byteCount struct{ bytes, stored int64 }
+
+// owner is who something is recorded for: a task with its caller, or a caller. The zero
+// owner is the organization alone.
+type owner struct {
+	task   identity.TaskID
+	caller string // identity.Principal.String
+}
+
+// keys lists the keys of the counters of an owner, that of the organization last.
+func (o owner) keys() []string {
+	list := make([]string, 0, 3)
+	if o.task != "" {
+		list = append(list, taskPrefix+string(o.task))
+	}
+	if key := o.callerKey(); key != "" {
+		list = append(list, key)
+	}
+	return append(list, keyRecorded)
+}
+
+// callerKey returns the key of the counter of an external caller, "" for others: the
+// operator has no limit of its own.
+func (o owner) callerKey() string {
+	if !strings.HasPrefix(o.caller, callerNames) {
+		return ""
+	}
+	return callerPrefix + identity.DeriveID("recorded", o.caller)
+}
+
+// load reads the stored counters. A damaged counter is above the default limits.
+func (r *recordedBytes) load(store journal.Store) error {
+	r.counts = map[string]*byteCount{}
+	for record, err := range store.ReadRecords(context.Background(), kindRecorded, "") {
+		if err != nil && record.Key == "" {
+			return fmt.Errorf("read recorded bytes: %w", err)
+		}
+		bytes, parseErr := strconv.ParseInt(string(record.Value), 10, 64)
+		if err = cmp.Or(err, parseErr); err != nil || bytes < 0 || bytes > maxRecorded {
+			r.log.Error("a counter of recorded bytes is damaged; nothing more is recorded until its limit is above it", "counter", record.Key, "bytes", int64(bytesUnknown), "error", err)
+			bytes = bytesUnknown
+		}
+		r.counts[record.Key] = &byteCount{bytes, bytes}
+	}
+	return nil
+}
+
+// ownerOf returns the owner of an event.
+func (r *recordedBytes) ownerOf(e journal.Event) owner {
+	if e.Task != "" {
+		return r.taskOwner(e.Task)
+	}
+	switch b := e.Body.(type) {
+	case journal.ToolCall:
+		return owner{caller: b.Caller}
+	case journal.ToolResult:
+		return owner{caller: b.Caller}
+	case journal.ToolError:
+		return owner{caller: b.Caller}
+	case journal.StateTransition:
+		return owner{caller: b.Caller}
+	}
+	return owner{}
+}
+
+// taskOwner returns a task with its caller. A task that has ended has no counter.
+func (r *recordedBytes) taskOwner(id identity.TaskID) owner {
+	task, ok := r.org.TaskByID(id)
+	if !ok || task.Status != org.Running {
+		id = ""
+	}
+	return owner{id, task.Caller}
+}
+
+// principalOwner returns the owner of what a principal records.
+func (r *recordedBytes) principalOwner(p identity.Principal) owner {
+	switch p.Kind {
+	case identity.Agent:
+		agent, _ := r.org.AgentByID(p.Agent)
+		return r.taskOwner(agent.Task)
+	case identity.Caller:
+		return owner{caller: p.String()}
+	}
+	return owner{}
+}
+
+// measure makes a batch count its bytes. Its records belong to the owner of its first
+// event, or to that of by if it has none.
+func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {
+	b.Measured = func(sizes []int) []journal.Record {
+		first := r.principalOwner(by)
+		if len(b.Events) > 0 {
+			first = r.ownerOf(b.Events[0])
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var list []journal.Record
+		for i, e := range b.Events {
+			list = append(list, r.add(r.ownerOf(e), int64(sizes[i]))...)
+			if _, ended := e.Body.(journal.TaskEnded); ended {
+				list = append(list, r.forget(e.Task)...)
+			}
+		}
+		for _, put := range b.Put {
+			list = append(list, r.add(first, int64(len(put.Value)))...)
+		}
+		return list
+	}
+}
+
+// add counts bytes and returns the counters to store. It must be called with mu held.
+func (r *recordedBytes) add(o owner, bytes int64) (list []journal.Record) {
+	for _, key := range o.keys() {
+		c := r.counts[key]
+		if c == nil {
+			c = &byteCount{}
+			r.counts[key] = c
+		}
+		if c.bytes = min(c.bytes+bytes, maxRecorded); c.bytes-c.stored >= recordedStep {
+			c.stored = c.bytes
+			list = append(list, journal.Record{Kind: kindRecorded, Key: key, Value: strconv.AppendInt(nil, c.bytes, 10)})
+		}
+	}
+	return list
+}
+
+// forget drops the counter of a task that has ended and returns its removal. It must be
+// called with mu held.
+func (r *recordedBytes) forget(id identity.TaskID) []journal.Record {
+	key := taskPrefix + string(id)
+	c := r.counts[key]
+	delete(r.counts, key)
+	if c == nil || c.stored == 0 {
+		return nil
+	}
+	return []journal.Record{{Kind: kindRecorded, Key: key}}
+}
+
+// bytes returns the count of a key.
+func (r *recordedBytes) bytes(key string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.counts[key]; c != nil {
+		return c.bytes
+	}
+	return 0
+}
+
+// check reports whether an owner may record more bytes; with 0, whether it may record
+// anything. The limit of the organization is checked by diskGuard. Errors:
+// quota_exceeded.
+func (r *recordedBytes) check(o owner, more int64) error {
+	limits := r.limits()
+	if o.task != "" {
+		if used := r.bytes(taskPrefix + string(o.task)); !fits(used, more, limits.RecordedPerTask) {
+			return quotaError("the task", used, more, limits.RecordedPerTask, "recordedPerTask")
+		}
+	}
+	if key := o.callerKey(); key != "" {
+		if used := r.bytes(key); !fits(used, more, limits.RecordedPerCaller) {
+			return quotaError("the caller", used, more, limits.RecordedPerCaller, "recordedPerCaller")
+		}
+	}
+	return nil
+}
+
+// fits reports whether more bytes fit into a limit that is not used up.
+func fits(used, more, limit int64) bool { return used < limit && more <= limit-used }
+
+func quotaError(who string, used, more, limit int64, field string) error {
+	return errcode.New(errcode.QuotaExceeded, "%s has recorded %d of the %d bytes that it may, and this needs %d; record less, or let the operator raise limits.%s", who, used, limit, more, field)
+}
+
+// checkPrincipal is check for a principal. It implements gate.Config.Quota.
+func (r *recordedBytes) checkPrincipal(p identity.Principal, more int) error {
+	return r.check(r.principalOwner(p), int64(more))
+}
+
+// RecordFile counts bytes that are about to be written to a file about a task, such as
+// the recording of its models. Errors: quota_exceeded, and storage_low if nothing more
+// is recorded in the organization.
+func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
+	o := rt.recorded.taskOwner(task)
+	if err := rt.recorded.check(o, int64(bytes)); err != nil {
+		return err
+	}
+	if err := rt.CheckStorage(); err != nil {
+		return err
+	}
+	rt.recorded.addFile(o, int64(bytes))
+	return nil
+}
+
+// addFile counts bytes of a file. They are stored with a later commit of the owner.
+func (r *recordedBytes) addFile(o owner, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range o.keys() {
+		if c := r.counts[key]; c != nil {
+			c.bytes = min(c.bytes+bytes, maxRecorded)
+		}
+	}
+}

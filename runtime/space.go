@@ -1,0 +1,209 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/journal"
+)
+
+// The default disk reserve is 256 MiB, or a quarter of a disk under 1 GiB. The outcome of
+// a call is small, but the commit that writes it may copy large values that are stored
+// next to it.
+const (
+	maxDefaultReserve   = 256 << 20
+	defaultReserveShare = 4
+)
+
+const (
+	spaceMaxAge  = 5 * time.Millisecond // how old a figure of the free space may be
+	spacePoll    = time.Second          // how often resting agents look at the disk
+	outcomeBytes = maxResult            // held for the outcome of a call
+)
+
+// diskGuard refuses new work while the free space of the disk is below its reserve, or
+// the organization has recorded what it may, so that the outcomes of what runs still
+// fit. All methods are safe for concurrent use.
+type diskGuard struct {
+	disk     journal.DiskStore // nil if the store is not on a disk
+	recorded *recordedBytes
+	limits   func() StorageLimits // the active limits
+	log      *slog.Logger
+
+	mu       sync.Mutex // guards the fields below
+	looked   time.Time  // when space and err were read
+	space    journal.DiskSpace
+	err      error
+	held     int64 // bytes that running calls may still record
+	released int64 // bytes that were held by calls that ended since looked
+	low      bool  // the last request was refused
+	warned   bool  // that the free space is not reported
+}
+
+func newDiskGuard(store journal.Store, recorded *recordedBytes, limits func() StorageLimits, log *slog.Logger) *diskGuard {
+	disk, _ := store.(journal.DiskStore)
+	return &diskGuard{disk: disk, recorded: recorded, limits: limits, log: log}
+}
+
+// hold holds bytes for work that begins now. They must be released when the work has
+// been recorded. Errors: storage_low.
+func (g *diskGuard) hold(bytes int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.refuse(bytes)
+	g.logChange(err)
+	if err == nil {
+		g.held += bytes
+	}
+	return err
+}
+
+// check reports whether work may begin now. Errors: storage_low.
+func (g *diskGuard) check() error { return g.hold(0) }
+
+// release releases bytes that hold has held.
+func (g *diskGuard) release(bytes int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held -= bytes
+	g.released += bytes
+}
+
+// refuse returns an error unless there is room for bytes in the limit of the
+// organization, and on the disk above the reserve. It must be called with mu held.
+func (g *diskGuard) refuse(bytes int64) error {
+	if used, limit := g.recorded.bytes(keyRecorded), g.limits().Recorded; !fits(used, g.held+bytes, limit) {
+		cause := fmt.Errorf("%d bytes are recorded, %d are held by calls, %d are needed, and the limit is %d", used, g.held, bytes, limit)
+		return errcode.Wrap(errcode.StorageLow, cause, "the organization has recorded all bytes that it may, so no new work begins; let the operator raise limits.recorded")
+	}
+	if g.disk == nil {
+		return nil
+	}
+	g.look()
+	switch {
+	case errors.Is(g.err, errors.ErrUnsupported):
+		return nil
+	case g.err != nil:
+		return errcode.Wrap(errcode.StorageLow, g.err, "the free space of the disk cannot be read, so no new work begins; the log has the cause")
+	}
+	reserve := g.reserveBytes()
+	if free := signedBytes(g.space.Free); free-g.held-g.released-bytes < reserve {
+		cause := fmt.Errorf("%d bytes are free, %d are held by calls, %d are needed, and the reserve is %d", free, g.held, bytes, reserve)
+		return errcode.Wrap(errcode.StorageLow, cause, "the disk has less free space than its reserve, so no new work begins; free some space on the disk of the data directory, or try again later")
+	}
+	return nil
+}
+
+// look reads the space of the disk, unless it was read just before. It must be called
+// with mu held.
+func (g *diskGuard) look() {
+	now := time.Now()
+	if !g.looked.IsZero() && now.Sub(g.looked) < spaceMaxAge {
+		return
+	}
+	g.space, g.err = g.disk.DiskSpace()
+	g.looked, g.released = now, 0
+	if errors.Is(g.err, errors.ErrUnsupported) && !g.warned {
+		g.warned = true
+		g.log.Warn("there is no disk reserve: the free space of the disk is not reported", "error", g.err)
+	}
+}
+
+// reserveBytes returns the reserve. It must be called with mu held, after look.
+func (g *diskGuard) reserveBytes() int64 {
+	if configured := g.limits().DiskReserve; configured > 0 {
+		return configured
+	}
+	return min(maxDefaultReserve, signedBytes(g.space.Total)/defaultReserveShare)
+}
+
+// logChange logs when work begins to be refused, and when it is accepted again. It must
+// be called with mu held.
+func (g *diskGuard) logChange(err error) {
+	switch {
+	case err != nil && !g.low:
+		g.log.Warn("new work is refused and agents rest", "error", err)
+	case err == nil && g.low:
+		g.log.Warn("there is room again: work goes on")
+	}
+	g.low = err != nil
+}
+
+// wait blocks until bytes can be held, or ctx ends. Its error is the cause of the end.
+func (g *diskGuard) wait(ctx context.Context, bytes int64) error {
+	for {
+		if err := g.hold(bytes); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(spacePoll):
+		}
+	}
+}
+
+// figures returns the free space and the reserve. Both are 0 if they are unknown.
+func (g *diskGuard) figures() (free, reserve int64) {
+	if g.disk == nil {
+		return 0, 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.look(); g.err != nil {
+		return 0, 0
+	}
+	return signedBytes(g.space.Free), g.reserveBytes()
+}
+
+// signedBytes converts a size, which no disk has beyond int64.
+func signedBytes(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+
+// argsFactor is how much space the arguments of a call may take: in the answer, in the
+// decision, in what the tool stores of them, and in pages that are copied meanwhile.
+const argsFactor = 4
+
+// callBytes returns how much space calls may take.
+func callBytes(requests []gate.CallRequest) int64 {
+	bytes := int64(outcomeBytes)
+	for _, r := range requests {
+		bytes += argsFactor * int64(len(r.Args))
+	}
+	return bytes
+}
+
+// diskHold is what one sequence of calls holds. The zero diskHold holds nothing.
+type diskHold struct {
+	guard *diskGuard
+	bytes int64
+}
+
+// replace ends the hold and begins another one by calling acquire. Errors: those of
+// acquire; then nothing is held.
+func (h *diskHold) replace(bytes int64, acquire func(int64) error) error {
+	h.end()
+	err := acquire(bytes)
+	if err == nil {
+		h.bytes = bytes
+	}
+	return err
+}
+
+// end ends the hold, if there is one.
+func (h *diskHold) end() {
+	if h.bytes > 0 {
+		h.guard.release(h.bytes)
+		h.bytes = 0
+	}
+}
+
+// CheckStorage returns an error with the code storage_low while no new work begins,
+// because the free space of the disk is below its reserve.
+func (rt *Runtime) CheckStorage() error { return rt.disk.check() }
