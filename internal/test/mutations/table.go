@@ -446,6 +446,37 @@ var mutations = []mutation{
 		"./org TestMayReach_UnknownPrincipals",
 	},
 
+	// Package runtime: limits.
+	{
+		"one sender fills the inbox of an agent", "runtime/mail.go",
+		`	if n := c.bySender[m.From]; n >= share {`, `	if n := c.bySender[m.From]; false {`,
+		"./runtime TestLimits_Mail",
+	},
+	{
+		"all senders together fill the inbox of an agent", "runtime/mail.go",
+		`	if n := c.placesTaken(limit); n >= limit {`, `	if n := c.placesTaken(limit); n > limit {`,
+		"./runtime TestLimits_Mail",
+	},
+	{
+		"results of one sender take the places of the others", "runtime/mail.go",
+		`		taken += min(n, senderShare(limit))`, `		taken += n`,
+		"./runtime TestLimits_MailKeepsResults",
+	},
+	{
+		"messages that waited at the start are not counted", "runtime/mail.go",
+		`		waiting = append(waiting, inbox...)
+`, `		_ = inbox
+`,
+		"./runtime TestLimits_Mail",
+	},
+	{
+		"messages that were read still count", "runtime/mail.go",
+		`			w.remove(b.Stream, received.Message.From)
+`, `			_ = received
+`,
+		"./runtime TestLimits_Mail",
+	},
+
 	// Package modules: the life of an instance.
 	{
 		"a module is closed while calls hold it", "modules/instance.go",
