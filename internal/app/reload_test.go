@@ -364,10 +364,11 @@ func TestLiveLimits_ChangeWithRoles(t *testing.T) {
 	}
 }
 
-// A role that was written for the group of one owner is reported when the id has another.
+// A role that was written for the group of one owner is reported when the id has another,
+// and so is what root may grant.
 func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 	f := newFixture(t)
-	if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(rootDoc("[a]"), readerRole, moduleA, moduleB), nil); err != nil {
 		t.Fatal(err)
 	}
 	use := toolgroups.SetOf("a")
@@ -376,11 +377,15 @@ func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 	}
 	other := "{kind: module, name: other, type: fake, settings: {group: a, tool: a}}"
 	for range 2 {
-		if _, err := f.reconfigure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [b]}", moduleB, other)); err != nil {
+		if _, err := f.reconfigure(t.Context(), f.read(rootDoc("[a]"), "{kind: role, name: reader, toolGroups: [b]}", moduleB, other)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := f.logs.take(); strings.Count(got, "lost a tool group") != 1 || !strings.Contains(got, "role=kept group=a was=module:a is=module:other") {
+	got := f.logs.take()
+	if strings.Count(got, "lost a tool group") != 1 || !strings.Contains(got, "role=kept group=a was=module:a is=module:other") {
 		t.Errorf("log %q", got)
+	}
+	if strings.Count(got, "root may not grant a tool group any more") != 1 || !strings.Contains(got, "organization.grant") {
+		t.Errorf("log %q does not say once what root has lost", got)
 	}
 }

@@ -446,6 +446,27 @@ var mutations = []mutation{
 		"./org TestMayReach_UnknownPrincipals",
 	},
 
+	{
+		"what root may grant does not limit roles that it has created", "org/grants.go",
+		`			return append(bounds, rootLimits(find)...)`, `			return bounds`,
+		"./org TestRootGrant_IsLive",
+	},
+	{
+		"what root may grant does not limit what it creates", "org/scope.go",
+		`		return slices.Concat(s.taskLimits(find), rootLimits(find))`, `		return s.taskLimits(find)`,
+		"./property_test TestClosure",
+	},
+	{
+		"root creates roles although it may grant nothing", "org/root_grant.go",
+		`	if g.role != CreatorRoot || !o.root.grantsNothing() {`, `	if true {`,
+		"./org TestRootGrant_EmptyCreatesNothing",
+	},
+	{
+		"a group that root has lost is not listed", "org/lost_group.go",
+		`	list := o.root.lostGroups(snapshot)`, `	list := o.root.lostGroups(snapshot)[:0]`,
+		"./org TestLostGroups_NamesRoot",
+	},
+
 	// Package runtime: limits.
 	{
 		"one sender fills the inbox of an agent", "runtime/mail.go",
