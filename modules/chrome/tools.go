@@ -134,7 +134,7 @@ func (h *handlers) toolError(ctx context.Context, name string, err error) error 
 var errTimeout = errors.New("the call timed out")
 
 // withTab calls fn with a tab of the caller, which findTab finds by id, for at most limit. When
-// the time is over, the page is stopped, or closed if that is not possible.
+// that or a shorter time of fn is over, the page is stopped, or closed if that is not possible.
 func withTab[Out any](ctx context.Context, s *leasedBrowser, id string, limit time.Duration, fn func(context.Context, *tab) (Out, error)) (out Out, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func withTab[Out any](ctx context.Context, s *leasedBrowser, id string, limit ti
 	}
 	tabCtx, release := t.withContext(limited)
 	defer release()
-	if out, err = fn(tabCtx, t); err == nil || limited.Err() == nil {
+	if out, err = fn(tabCtx, t); err == nil || limited.Err() == nil && !errors.Is(err, errTimeout) {
 		return out, err
 	}
 	if closed := t.stopPage(context.WithoutCancel(ctx)); closed != nil && ctx.Err() == nil {
