@@ -753,7 +753,11 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 	case 8:
 		return p.spawnInOtherTask(t)
 	case 9:
-		use, grant := toolgroups.SetOf(someOf(t, 4, targetIDs)...), toolgroups.SetOf(someOf(t, 4, targetIDs)...)
+		var lead ids // of a role whose agents spawn others
+		if t.OneIn(2) {
+			lead = ids{toolgroups.OrgManagement}
+		}
+		use, grant := toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...), toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...)
 		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant}
 		new(role).chooseLimits(t, &spec)
 		_, _ = p.CreateRole(context.Background(), newCall(operator), spec)

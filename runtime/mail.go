@@ -107,8 +107,9 @@ func (w *waitingMail) remove(to identity.AgentID, from string) {
 }
 
 // check returns an error with the code LimitExceeded if one more message may not wait for
-// its recipient. One sender takes at most half of the places, so that it leaves some to the
-// others, also when its messages are never refused. It is called within the commit.
+// its recipient. One sender takes at most half of the places, so that the others have the
+// rest. That holds for senders whose messages are never refused, too. It is called within
+// the commit.
 func (w *waitingMail) check(m model.Message) error {
 	limit := w.limit()
 	share := senderShare(limit)
