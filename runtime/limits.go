@@ -6,7 +6,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Limits bound what agents make. A zero limit means the default.
+// Limits bounds what agents make. A zero limit means the default.
 type Limits struct {
 	org.TaskLimits     // default 200 roles, 1,000 agents, 32 deep
 	Calls          int // tool calls of one answer; default 256

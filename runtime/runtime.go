@@ -7,7 +7,7 @@
 //	...
 //	task, err := rt.WaitTask(ctx, id) // task.Result is the answer
 //
-// An agent is its journal. The next step of an agent is a pure function of its
+// An agent has no state but its journal. The next step of an agent is a pure function of its
 // events (state.go), and one loop acts on it (agent.go). Agents run
 // concurrently: an active agent has one goroutine, an idle agent has none.
 // Every tool call passes the gate, and every event is committed before it is

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
@@ -69,7 +70,7 @@ func (m *fakeModule) Close() error {
 type fixture struct {
 	*App
 	t     *testing.T
-	logs  syncBuffer // warnings
+	logs  buffer.SyncBuffer // warnings
 	mu    sync.Mutex
 	calls []string
 }
@@ -306,15 +307,15 @@ func TestConfigWatcher_WaitsForStableFiles(t *testing.T) {
 	if err := f.ApplyConfig(t.Context(), cfg, err); err != nil {
 		t.Fatal(err)
 	}
-	console := &syncBuffer{}
+	console := &buffer.SyncBuffer{}
 	f.options.Console = console
 	watcher := f.newConfigWatcher()
 	look := func() string {
-		console.take()
+		console.Drain()
 		if watcher.stable() {
 			watcher.load(t.Context(), false)
 		}
-		return strings.TrimSpace(console.take())
+		return strings.TrimSpace(console.Drain())
 	}
 	for n := range 3 {
 		if got := look(); got != "" {
@@ -381,7 +382,7 @@ func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := f.logs.take()
+	got := f.logs.Drain()
 	if strings.Count(got, "lost a tool group") != 1 || !strings.Contains(got, "role=kept group=a was=module:a is=module:other") {
 		t.Errorf("log %q", got)
 	}

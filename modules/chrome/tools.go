@@ -81,7 +81,7 @@ func useBrowser[In, Out any](ctx context.Context, p *pool, b *leasedBrowser, in 
 
 // reportLoss adds to a result or an error why the caller has lost the browser of earlier calls.
 func (h *handlers) reportLoss(ctx context.Context, by identity.Principal, out any, err error) error {
-	if ctx.Err() != nil { // nobody reads the result
+	if ctx.Err() != nil { // the result is not read
 		return err
 	}
 	lost := h.pool.takeLoss(by)
