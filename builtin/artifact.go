@@ -1,8 +1,10 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
@@ -149,9 +151,9 @@ func readAtMost(ws *workspace.Dir, name string, limit int64) ([]byte, error) {
 const getArtifactText = `Fetch an artifact of your task by its reference. ` +
 	`Use it when a message or a task brief names one. Answers {artifactRef, type, content, meta}; ` +
 	`binary content is a base64 string and comes with "encoding":"base64" and its mediaType. Answers null when your task has no such artifact. ` +
-	`For content over 100,000 bytes, or with offset or length, you get a part and {offset, length, size} in bytes: ` +
+	`With offset or length, or when the content does not fit your context or is over 100,000 bytes, you get a part and {offset, length, size, truncated} in bytes: ` +
 	`a part of the text or of the binary data, or of the JSON text of anything else with "encoding":"json". ` +
-	`A part never ends inside a character; to read on, add length to offset until you reach size. At most 1,000,000 bytes a call. ` +
+	`A part has whole characters only. When truncated is true, more follows: read on at offset nextOffset. ` +
 	`Example: {"ref":"artifact:3f0c1c0e-6a52-5b0e-9f0a-2d1f6f0f7c11"}`
 
 const getArtifactInput = `{
@@ -180,10 +182,6 @@ const getArtifactInput = `{
 	"additionalProperties": false
 }`
 
-// maxWholeContent is the largest content in bytes that is returned whole, and the
-// default length of a part.
-const maxWholeContent = 100_000
-
 // getArtifact holds the arguments of get_artifact. If Offset or Length is set,
 // a part of the content is requested.
 type getArtifact struct {
@@ -204,13 +202,6 @@ type storedArtifact struct {
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
-// contentRange describes the returned part of the content, in bytes.
-type contentRange struct {
-	Offset int64 `json:"offset"`
-	Length int   `json:"length"`
-	Size   int64 `json:"size"`
-}
-
 // get handles get_artifact. The result is nil, JSON null, for an artifact that
 // the caller's task does not have.
 func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, error) {
@@ -222,25 +213,36 @@ func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, er
 	if a.Value == nil {
 		out.MediaType = a.MediaType()
 	}
+	limit := contentLimit(h.limits, currentCall(ctx).By, out)
 	content, encoding := a.rawContent()
-	if in.Offset == nil && in.Length == nil && len(content) <= maxWholeContent {
-		out.setWhole(a, encoding)
-	} else {
-		out.setPart(content, encoding, in)
+	if in.Offset == nil && in.Length == nil && len(content) <= maxWholeContent && out.setWhole(a, encoding, limit) {
+		return out, nil
 	}
+	out.setPart(content, encoding, in, limit)
 	return out, nil
 }
 
-// setWhole sets the whole content; JSON stays as it was stored.
-func (s *storedArtifact) setWhole(a *Artifact, encoding string) {
-	s.Content = a.Value
+// setWhole sets the whole content if it takes at most limit bytes of JSON; JSON stays as it was
+// stored. Models are shown images, so those always fit.
+func (s *storedArtifact) setWhole(a *Artifact, encoding string, limit int) bool {
+	content := a.Value
 	if encoding == inBase64 {
-		s.Encoding, s.Content = inBase64, quoteBase64(a.Data)
+		content = quoteBase64(a.Data)
 	}
+	text, _ := json.Marshal(content) // as it is in the result: escaped for HTML
+	if len(text) > limit && !strings.HasPrefix(s.MediaType, "image/") {
+		return false
+	}
+	s.Content = content
+	if encoding == inBase64 {
+		s.Encoding = inBase64
+	}
+	return true
 }
 
-// setPart sets the requested part of the content.
-func (s *storedArtifact) setPart(content []byte, encoding string, in getArtifact) {
+// setPart sets the requested part of the content, or as much of it as takes limit bytes of
+// JSON.
+func (s *storedArtifact) setPart(content []byte, encoding string, in getArtifact, limit int) {
 	at, length := int64(0), int64(maxWholeContent)
 	if in.Offset != nil {
 		at = *in.Offset
@@ -251,14 +253,11 @@ func (s *storedArtifact) setPart(content []byte, encoding string, in getArtifact
 	size := int64(len(content))
 	from := min(at, size)
 	data := content[from:min(from+length, size)]
-	s.Encoding, s.contentRange = encoding, &contentRange{at, len(data), size}
 	if encoding == inBase64 {
-		s.Content = quoteBase64(data)
+		data = fitBase64(data, limit)
+		s.Encoding, s.Content, s.contentRange = inBase64, quoteBase64(data), new(newRange(at, len(data), size))
 		return
 	}
-	text, asBytes, n := encode(data, from+int64(len(data)) < size)
-	s.Content, s.Length = quote([]byte(text)), n
-	if asBytes != "" {
-		s.Encoding = asBytes
-	}
+	text, asBytes, n := encode(data, from+int64(len(data)) < size, limit)
+	s.Encoding, s.Content, s.contentRange = cmp.Or(asBytes, encoding), quote([]byte(text)), new(newRange(at, n, size))
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
@@ -45,6 +46,7 @@ func artifactFixture(t testing.TB) fixture {
 type stubLimits struct {
 	allowed []string // nil allows all
 	limit   int64
+	result  int // ResultLimit
 }
 
 var allTools = stubLimits{limit: workspace.MaxContent}
@@ -54,6 +56,8 @@ func (b stubLimits) CanCall(by identity.Principal, tool string) bool {
 }
 
 func (b stubLimits) ArtifactLimit() int64 { return b.limit }
+
+func (b stubLimits) ResultLimit(identity.Principal) int { return b.result }
 
 func TestArtifacts_GetReturnsWhatWasPut(t *testing.T) {
 	for _, c := range []struct{ name, put, want string }{
@@ -141,13 +145,13 @@ func TestGetArtifact_ReturnsPart(t *testing.T) {
 	}, nil, allTools)
 	k := newFixture(t, tools, err)
 	for _, c := range []struct{ name, args, want string }{
-		{"text from an offset", `{"ref":"text","offset":7,"length":3}`, `{"artifactRef":"text","type":"t","content":"€","offset":7,"length":3,"size":13}`},
-		{"text up to a complete character", `{"ref":"text","length":9}`, `{"artifactRef":"text","type":"t","content":"naïve ","offset":0,"length":7,"size":13}`},
-		{"text from inside a character is base64", `{"ref":"text","offset":8}`, `{"artifactRef":"text","type":"t","content":"gqx1cm8=","encoding":"base64","offset":8,"length":5,"size":13}`},
-		{"text after its end", `{"ref":"text","offset":9007199254740991}`, `{"artifactRef":"text","type":"t","content":"","offset":9007199254740991,"length":0,"size":13}`},
-		{"JSON as text", `{"ref":"object","offset":6,"length":4}`, `{"artifactRef":"object","type":"t","content":"[1, ","encoding":"json","offset":6,"length":4,"size":13}`},
-		{"JSON from inside a character is base64", `{"ref":"object","offset":3,"length":1}`, `{"artifactRef":"object","type":"t","content":"pA==","encoding":"base64","offset":3,"length":1,"size":13}`},
-		{"binary", `{"ref":"bytes","offset":1,"length":1}`, `{"artifactRef":"bytes","type":"t","content":"/w==","encoding":"base64","mediaType":"application/octet-stream","offset":1,"length":1,"size":3,"meta":{"k":1}}`},
+		{"text from an offset", `{"ref":"text","offset":7,"length":3}`, `{"artifactRef":"text","type":"t","content":"€","offset":7,"length":3,"size":13,"truncated":true,"nextOffset":10}`},
+		{"text up to a complete character", `{"ref":"text","length":9}`, `{"artifactRef":"text","type":"t","content":"naïve ","offset":0,"length":7,"size":13,"truncated":true,"nextOffset":7}`},
+		{"text from inside a character is base64", `{"ref":"text","offset":8}`, `{"artifactRef":"text","type":"t","content":"gqx1cm8=","encoding":"base64","offset":8,"length":5,"size":13,"truncated":false}`},
+		{"text after its end", `{"ref":"text","offset":9007199254740991}`, `{"artifactRef":"text","type":"t","content":"","offset":9007199254740991,"length":0,"size":13,"truncated":false}`},
+		{"JSON as text", `{"ref":"object","offset":6,"length":4}`, `{"artifactRef":"object","type":"t","content":"[1, ","encoding":"json","offset":6,"length":4,"size":13,"truncated":true,"nextOffset":10}`},
+		{"JSON from inside a character is base64", `{"ref":"object","offset":3,"length":1}`, `{"artifactRef":"object","type":"t","content":"pA==","encoding":"base64","offset":3,"length":1,"size":13,"truncated":true,"nextOffset":4}`},
+		{"binary", `{"ref":"bytes","offset":1,"length":1}`, `{"artifactRef":"bytes","type":"t","content":"/w==","encoding":"base64","mediaType":"application/octet-stream","offset":1,"length":1,"size":3,"truncated":true,"nextOffset":2,"meta":{"k":1}}`},
 		{"absent is null", `{"ref":"nope","offset":1}`, `null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,6 +204,29 @@ func TestGetArtifact_LargeContentInParts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A result of get_artifact fits the reader's limit, whatever is stored and asked for.
+func TestGetArtifact_FitsReader(t *testing.T) {
+	const limit = 4_000
+	for name, a := range map[string]Artifact{
+		"text":  {Value: quote([]byte(strings.Repeat("<line>\n\"é\"\n", 900)))},
+		"JSON":  {Value: rawJSON(`["` + strings.Repeat(`<a>\"`, 900) + `"]`)},
+		"bytes": {Data: bytes.Repeat([]byte{0, 0xff}, 3_000)},
+	} {
+		for _, args := range []obj{{"ref": "a"}, {"ref": "a", "length": 1_000_000}, {"ref": "a", "offset": 10}} {
+			tools, err := artifactTools(readOnlyArtifacts{"a": a}, nil, stubLimits{result: limit})
+			got := newFixture(t, tools, err).call(t, "get_artifact", args)
+			if len(got) > limit || len(got) < limit-rangeBytes || !gjson.Get(got, "truncated").Bool() || gjson.Get(got, "nextOffset").Int() == 0 {
+				t.Errorf("%s, %v: %d bytes: %.100s … %s", name, args, len(got), got, got[max(0, len(got)-100):])
+			}
+		}
+	}
+	image := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 2*limit)...)
+	tools, err := artifactTools(readOnlyArtifacts{"a": {Data: image}}, nil, stubLimits{result: limit})
+	if got := newFixture(t, tools, err).call(t, "get_artifact", obj{"ref": "a"}); gjson.Get(got, "truncated").Exists() {
+		t.Errorf("an image is cut: %.100s", got)
+	}
 }
 
 func TestArtifacts_CopyFilesBothWays(t *testing.T) {

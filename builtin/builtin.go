@@ -29,6 +29,9 @@ type CallLimits interface {
 	CanCall(by identity.Principal, tool string) bool
 	// ArtifactLimit returns the maximum size of an artifact's content in bytes.
 	ArtifactLimit() int64
+	// ResultLimit returns the largest result that the principal reads whole, in bytes
+	// of JSON. It depends on the context window of its model; 0 means no limit.
+	ResultLimit(by identity.Principal) int
 }
 
 // ArtifactStore stores content that agents hand to each other and to people. An

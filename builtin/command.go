@@ -53,7 +53,7 @@ const runCommandText = `Run a program in your workspace: compile, test, search, 
 	`Give either command (one line for sh) or argv (a program and its arguments, no shell), not both. ` +
 	`It sees the workspace as its working directory, a scratch /tmp that is gone afterwards, and the system's programs; there is no network and nothing keeps running when it ends. ` +
 	`Answers {stdout, stderr, exitCode}; an exit code other than 0 is not an error of the tool: read stderr. ` +
-	`Limits: 60 seconds unless timeoutMs says otherwise (at most 240000); of long output the beginning and the end are kept. ` +
+	`Limits: 60 seconds unless timeoutMs says otherwise (at most 240000); of long output the beginning and the end are kept, and truncated is true. ` +
 	`Example: {"command":"go test ./... 2>&1 | tail -20","timeoutMs":120000}`
 
 // The handler checks that exactly one of command and argv is given: model
@@ -99,6 +99,7 @@ type commandOutput struct {
 	Stderr      string `json:"stderr"`
 	ExitCode    int    `json:"exitCode"`
 	OutOfMemory bool   `json:"outOfMemory,omitempty"`
+	Truncated   bool   `json:"truncated,omitempty"` // stdout or stderr lacks its middle, which is lost
 }
 
 // run handles run_command.
@@ -133,7 +134,7 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	case out.TimedOut:
 		return commandOutput{}, timedOut(out, j.Limits.Time)
 	}
-	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.OutOfMemory}, nil
+	return commandOutput{out.Stdout.String(), out.Stderr.String(), out.ExitCode, out.OutOfMemory, out.Truncated()}, nil
 }
 
 // argv returns the program and its arguments. It rejects blocked commands.
@@ -176,10 +177,15 @@ func timedOut(out sandbox.JobOutcome, limit time.Duration) error {
 
 // withOutput adds the output of the program so far to an error.
 func withOutput(err error, out sandbox.JobOutcome) error {
-	if e, ok := errors.AsType[*errcode.Error](err); ok {
-		return e.With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
+	e, ok := errors.AsType[*errcode.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	e = e.With("stdout", out.Stdout.String()).With("stderr", out.Stderr.String())
+	if out.Truncated() {
+		e = e.With("truncated", true)
+	}
+	return e
 }
 
 // sandboxUnavailable names what the system lacks for a sandbox. Only the operator

@@ -41,6 +41,21 @@ func TestRunCommand_ReturnsOutput(t *testing.T) {
 	}
 }
 
+// A result whose output lacks its middle says so, also when the command failed.
+func TestRunCommand_LongOutputIsTruncated(t *testing.T) {
+	requireSandbox(t)
+	k := commandFixture(t, t.TempDir(), CommandConfig{Limits: sandbox.JobLimits{Output: 100}})
+	for command, want := range map[string]bool{"printf %100d 1": false, "printf %101d 1": true, "printf %101d 1 >&2": true} {
+		if got := callResult[commandOutput](t, k, "run_command", obj{"command": command}); got.Truncated != want {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+	failed := k.call(t, "run_command", obj{"command": "printf %101d 1; sleep 1000", "timeoutMs": 2000})
+	if !strings.Contains(failed, `"truncated":true`) || !strings.Contains(failed, `"command_timeout"`) {
+		t.Errorf("got %s", failed)
+	}
+}
+
 func TestRunCommand_RejectsInvalidCalls(t *testing.T) {
 	k := commandFixture(t, t.TempDir(), CommandConfig{})
 	unavailable := commandFixtureWithoutLauncher(t)

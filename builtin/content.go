@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Values of the encoding field of tools; it is empty for text.
@@ -73,32 +74,29 @@ func decode(content, encoding string) ([]byte, error) {
 	return data, workspace.CheckSize(len(data))
 }
 
-// encode returns data in a form for models: text with encoding "" if it is UTF-8,
-// otherwise base64. If more data follows, text ends with the last complete
-// character; n is the number of bytes of data in the content.
-func encode(data []byte, more bool) (content, encoding string, n int) {
+// encode returns the beginning of data in a form for models: text with encoding ""
+// if data is UTF-8, otherwise base64. The content takes at most limit bytes in a
+// JSON string, but has at least one character or three bytes. If more follows, text ends
+// with the last complete character; n is the number of bytes of data in the content.
+func encode(data []byte, more bool, limit int) (content, encoding string, n int) {
 	text := data
 	if more {
-		text = trimPartialRune(data)
+		text = textutil.TrimPartialRune(data)
 	}
 	// A part shorter than one character has no text. Its bytes are returned, so
 	// that a reader who adds n to the offset makes progress.
 	if !utf8.Valid(text) || (len(text) == 0 && len(data) > 0) {
+		data = fitBase64(data, limit)
 		return base64.StdEncoding.EncodeToString(data), inBase64, len(data)
 	}
-	return string(text), "", len(text)
+	_, first := utf8.DecodeRune(text)
+	content = string(text)
+	content = content[:max(first, len(textutil.PrefixJSON(content, limit)))]
+	return content, "", len(content)
 }
 
-// trimPartialRune removes an incomplete character from the end of data.
-func trimPartialRune(data []byte) []byte {
-	for i := len(data) - 1; i >= max(0, len(data)-utf8.UTFMax); i-- {
-		if !utf8.RuneStart(data[i]) {
-			continue
-		}
-		if utf8.FullRune(data[i:]) {
-			break
-		}
-		return data[:i]
-	}
-	return data
+// fitBase64 returns the beginning of data that takes at most limit bytes as base64,
+// but at least three bytes.
+func fitBase64(data []byte, limit int) []byte {
+	return data[:min(len(data), max(1, limit/4)*3)]
 }

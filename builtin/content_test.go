@@ -1,6 +1,13 @@
 package builtin
 
-import "testing"
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
 
 func TestEncode_PrefersText(t *testing.T) {
 	for _, c := range []struct {
@@ -23,10 +30,31 @@ func TestEncode_PrefersText(t *testing.T) {
 		{"text with NUL byte", "a\x00b", false, "a\x00b", "", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			content, encoding, n := encode([]byte(c.data), c.more)
+			content, encoding, n := encode([]byte(c.data), c.more, math.MaxInt)
 			if content != c.content || encoding != c.encoding || n != c.n {
 				t.Errorf("got %q %q %d, want %q %q %d", content, encoding, n, c.content, c.encoding, c.n)
 			}
 		})
+	}
+}
+
+// Content of any kind fits the limit as JSON, and is never empty while data follows.
+func TestEncode_KeepsLimit(t *testing.T) {
+	for _, data := range []string{
+		strings.Repeat("x", 100), strings.Repeat("\"\\\n", 40), strings.Repeat("<é\u2028", 30), strings.Repeat("\x01😀", 30), strings.Repeat("\xff", 100),
+	} {
+		for limit := range 90 {
+			content, encoding, n := encode([]byte(data), false, limit)
+			text, _ := json.Marshal(content)
+			decoded := content
+			if encoding == inBase64 {
+				plain, _ := base64.StdEncoding.DecodeString(content)
+				decoded = string(plain)
+			}
+			smallest := n <= 3 || utf8.RuneCountInString(content) == 1
+			if len(text)-2 > limit && !smallest || n == 0 || decoded != data[:n] {
+				t.Errorf("%.10q, limit %d: %d bytes of data in %s", data, limit, n, text)
+			}
+		}
 	}
 }

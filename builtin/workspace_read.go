@@ -8,10 +8,9 @@ import (
 )
 
 const readFileText = `Read a file of your workspace, whole or in parts. Use it before you change a file or answer from it. ` +
-	`Answers {path, content, offset, length, size}; offset, length and size count bytes. ` +
+	`Answers {path, content, offset, length, size, truncated}; offset, length and size count bytes. ` +
 	`content is text, or base64 with "encoding":"base64" when the bytes are not UTF-8. ` +
-	`A part never ends inside a character, so length may be a little less than you asked for; ` +
-	`to read on, add length to offset until you reach size. At most 1,000,000 bytes a call. ` +
+	`You get as much as fits your context, whole characters only. When truncated is true, more follows: read on at offset nextOffset. ` +
 	`Example: {"path":"notes/plan.md","offset":0,"length":20000}`
 
 const readFileInput = `{
@@ -27,20 +26,14 @@ const readFileInput = `{
 		},
 		"length": {
 			"type": "integer",
-			"description": "How many bytes to read at most.",
+			"description": "How many bytes to read at most; 64,000 unless given.",
 			"minimum": 1,
-			"maximum": 1000000,
-			"default": 5000
+			"maximum": 1000000
 		}
 	},
 	"required": ["path"],
 	"additionalProperties": false
 }`
-
-const (
-	defaultLength = 5000
-	maxLength     = 1_000_000
-)
 
 // readFile holds the arguments of read_file. Offset and Length are bytes.
 type readFile struct {
@@ -49,26 +42,27 @@ type readFile struct {
 	Length int64  `json:"length,omitempty"` // 0 means defaultLength
 }
 
-// filePart is the result of read_file. Offset, Length and Size are bytes; Size
-// is that of the whole file.
+// filePart is the result of read_file.
 type filePart struct {
 	Path     string `json:"path"`
 	Content  string `json:"content"`
 	Encoding string `json:"encoding,omitempty"`
-	Offset   int64  `json:"offset"`
-	Length   int    `json:"length"`
-	Size     int64  `json:"size"`
+	contentRange
 }
 
 // read handles read_file.
 func (f files) read(ctx context.Context, in readFile) (filePart, error) {
 	return inWorkspace(ctx, f, in.Path, func(ws *workspace.Dir, name string) (filePart, error) {
+		part := filePart{Path: name}
+		limit := contentLimit(f.limits, currentCall(ctx).By, part)
 		length := min(cmp.Or(in.Length, defaultLength), maxLength)
 		data, size, err := ws.ReadPart(name, in.Offset, length)
 		if err != nil {
 			return filePart{}, err
 		}
-		content, encoding, n := encode(data, in.Offset+int64(len(data)) < size)
-		return filePart{name, content, encoding, in.Offset, n, size}, nil
+		var n int
+		part.Content, part.Encoding, n = encode(data, in.Offset+int64(len(data)) < size, limit)
+		part.contentRange = newRange(in.Offset, n, size)
+		return part, nil
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
@@ -72,19 +73,20 @@ func TestReadFile_ReadsParts(t *testing.T) {
 		"text":     "naïve €uro",
 		"empty":    "",
 		"binary":   "\x00\xff\x01",
-		"long":     strings.Repeat("x", 6000),
+		"long":     strings.Repeat("x", 64_001),
+		"exact":    strings.Repeat("x", 64_000),
 		"dir/deep": "deep",
 	})
 	for _, c := range []struct{ name, args, want string }{
-		{"short file", `{"path":"text"}`, `{"path":"text","content":"naïve €uro","offset":0,"length":13,"size":13}`},
-		{"from an offset", `{"path":"text","offset":7,"length":3}`, `{"path":"text","content":"€","offset":7,"length":3,"size":13}`},
-		{"up to a complete character", `{"path":"text","length":9}`, `{"path":"text","content":"naïve ","offset":0,"length":7,"size":13}`},
-		{"base64 from inside a character", `{"path":"text","offset":8}`, `{"path":"text","content":"gqx1cm8=","encoding":"base64","offset":8,"length":5,"size":13}`},
-		{"base64 for less than a character", `{"path":"text","offset":7,"length":1}`, `{"path":"text","content":"4g==","encoding":"base64","offset":7,"length":1,"size":13}`},
-		{"base64 for binary data", `{"path":"binary"}`, `{"path":"binary","content":"AP8B","encoding":"base64","offset":0,"length":3,"size":3}`},
-		{"empty file", `{"path":"empty"}`, `{"path":"empty","content":"","offset":0,"length":0,"size":0}`},
-		{"offset after the end", `{"path":"text","offset":9007199254740991}`, `{"path":"text","content":"","offset":9007199254740991,"length":0,"size":13}`},
-		{"path that needs cleaning", `{"path":"./dir//x/../deep"}`, `{"path":"dir/deep","content":"deep","offset":0,"length":4,"size":4}`},
+		{"short file", `{"path":"text"}`, `{"path":"text","content":"naïve €uro","offset":0,"length":13,"size":13,"truncated":false}`},
+		{"from an offset", `{"path":"text","offset":7,"length":3}`, `{"path":"text","content":"€","offset":7,"length":3,"size":13,"truncated":true,"nextOffset":10}`},
+		{"up to a complete character", `{"path":"text","length":9}`, `{"path":"text","content":"naïve ","offset":0,"length":7,"size":13,"truncated":true,"nextOffset":7}`},
+		{"base64 from inside a character", `{"path":"text","offset":8}`, `{"path":"text","content":"gqx1cm8=","encoding":"base64","offset":8,"length":5,"size":13,"truncated":false}`},
+		{"base64 for less than a character", `{"path":"text","offset":7,"length":1}`, `{"path":"text","content":"4g==","encoding":"base64","offset":7,"length":1,"size":13,"truncated":true,"nextOffset":8}`},
+		{"base64 for binary data", `{"path":"binary"}`, `{"path":"binary","content":"AP8B","encoding":"base64","offset":0,"length":3,"size":3,"truncated":false}`},
+		{"empty file", `{"path":"empty"}`, `{"path":"empty","content":"","offset":0,"length":0,"size":0,"truncated":false}`},
+		{"offset after the end", `{"path":"text","offset":9007199254740991}`, `{"path":"text","content":"","offset":9007199254740991,"length":0,"size":13,"truncated":false}`},
+		{"path that needs cleaning", `{"path":"./dir//x/../deep"}`, `{"path":"dir/deep","content":"deep","offset":0,"length":4,"size":4,"truncated":false}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := gocmp.Diff(c.want, k.call(t, "read_file", rawJSON(c.args))); diff != "" {
@@ -93,10 +95,35 @@ func TestReadFile_ReadsParts(t *testing.T) {
 		})
 	}
 	t.Run("default length", func(t *testing.T) {
-		if got := callResult[filePart](t, k, "read_file", obj{"path": "long"}); got.Length != 5000 || got.Size != 6000 {
-			t.Errorf("length %d of %d, want 5000 of 6000", got.Length, got.Size)
+		if got := callResult[filePart](t, k, "read_file", obj{"path": "long"}); got.contentRange != (contentRange{0, 64_000, 64_001, true, 64_000}) {
+			t.Errorf("got %+v", got.contentRange)
+		}
+		if got := callResult[filePart](t, k, "read_file", obj{"path": "exact"}); got.contentRange != (contentRange{0, 64_000, 64_000, false, 0}) {
+			t.Errorf("a file of that length: %+v", got.contentRange)
 		}
 	})
+}
+
+// The result fits the reader's limit, whatever the file has in it and the call asks for.
+func TestReadFile_FitsReader(t *testing.T) {
+	const limit = 2_000
+	dir := t.TempDir()
+	workspaceFixture(t, dir, map[string]string{
+		"plain": strings.Repeat("x", 3000), "html": strings.Repeat("<é>\n", 1000), "control": strings.Repeat("\x01", 3000), "binary": strings.Repeat("\xff", 3000),
+	})
+	tools, err := workspaceTools(stubWorkspaces{dir: dir}, nil, stubLimits{result: limit})
+	k := newFixture(t, tools, err)
+	for _, name := range []string{"plain", "html", "control", "binary"} {
+		for _, args := range []obj{{"path": name}, {"path": name, "length": 1_000_000}, {"path": name, "offset": 5, "length": 2500}} {
+			got := k.call(t, "read_file", args)
+			if len(got) > limit || len(got) < limit-rangeBytes || !gjson.Get(got, "truncated").Bool() || gjson.Get(got, "nextOffset").Int() == 0 {
+				t.Errorf("%v: %d bytes: %.200s", args, len(got), got)
+			}
+		}
+		if got := callResult[filePart](t, k, "read_file", obj{"path": name, "length": 100}); got.Length != 100 && name != "html" {
+			t.Errorf("%s: %d bytes of 100", name, got.Length)
+		}
+	}
 }
 
 // Reading parts until size returns the whole file, for any content and any
@@ -131,11 +158,15 @@ func readAll(t *testing.T, k fixture, path string, length int) string {
 		if len(data) != p.Length || p.Length > length {
 			t.Fatalf("%d bytes, length %d, requested %d", len(data), p.Length, length)
 		}
-		if all = append(all, data...); int64(len(all)) == p.Size {
+		all = append(all, data...)
+		if p.Truncated != (int64(len(all)) < p.Size) {
+			t.Fatalf("truncated is %t at %d of %d", p.Truncated, len(all), p.Size)
+		}
+		if !p.Truncated {
 			return string(all)
 		}
-		if p.Length == 0 {
-			t.Fatalf("no progress at %d of %d", len(all), p.Size)
+		if p.Length == 0 || p.NextOffset != int64(len(all)) {
+			t.Fatalf("nextOffset %d at %d of %d", p.NextOffset, len(all), p.Size)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -25,10 +24,18 @@ const (
 
 // preview replaces a result that is too large for the conversation.
 type preview struct {
-	Preview string `json:"preview"` // the beginning of the result, as JSON text
-	Ref     string `json:"artifactRef,omitempty"`
-	Size    int    `json:"size"` // of the complete result, in bytes
-	Note    string `json:"note"`
+	Preview    string `json:"preview"` // the beginning of the result: a text as it is, anything else as JSON
+	Ref        string `json:"artifactRef,omitempty"`
+	Size       int    `json:"size"`                 // of the complete result, in bytes
+	Truncated  bool   `json:"truncated"`            // always true
+	NextOffset int    `json:"nextOffset,omitempty"` // where get_artifact reads on; 0 if it cannot
+	Note       string `json:"note"`
+}
+
+// resultLimit returns the size of the largest result that is put into a
+// conversation as it is, in bytes.
+func (m agentModel) resultLimit() int {
+	return min(maxResult, m.window/resultWindowShare*chat.BytesPerToken)
 }
 
 // limitResult returns the result that is put into the conversation. For a
@@ -36,12 +43,12 @@ type preview struct {
 // task and replaced by a preview. The other models get complete results.
 func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) json.RawMessage {
 	m, err := r.a.agentModel()
-	most := min(maxResult, m.window/resultWindowShare*chat.BytesPerToken)
+	most := m.resultLimit()
 	if err != nil || !m.language || len(result) <= most || chat.IsImage(result) {
 		return result
 	}
 	p := r.a.rt.storePreview(b, c, result, min(maxPreview, most/4))
-	p.Note = previewHint(p.Ref, c.Subject.AuthorizeTool("get_artifact").Allowed(), most/4)
+	p.Note = previewHint(p.Ref, c.Subject.AuthorizeTool("get_artifact").Allowed())
 	text, _ := json.Marshal(p) // strings and numbers always marshal
 	return text
 }
@@ -50,24 +57,38 @@ func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.
 // not store a result that get_artifact returned or that exceeds the artifact
 // limit.
 func (rt *Runtime) storePreview(b *journal.Batch, c *gate.Admission, result json.RawMessage, most int) preview {
-	p := preview{Preview: textutil.Truncate(string(result), most), Size: len(result)}
+	text := artifactText(result)
+	begin := textutil.PrefixJSON(text, most)
+	p := preview{Preview: begin + "…", Size: len(text), Truncated: true}
 	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
 	case c.Request.Name == "get_artifact" && p.Ref != "":
+		return p
 	case int64(len(result)) > rt.artifacts.limit(), rt.CheckStorage() != nil, rt.recorded.checkPrincipal(c.Subject.Principal, len(result)) != nil:
 		p.Ref = ""
 	default:
 		p.Ref = rt.storeResult(b, c, result)
 	}
+	if p.Ref != "" {
+		p.NextOffset = len(begin)
+	}
 	return p
 }
 
+// artifactText returns the text whose bytes get_artifact counts in a stored result.
+func artifactText(result json.RawMessage) (text string) {
+	if json.Unmarshal(result, &text) == nil {
+		return text
+	}
+	return string(result)
+}
+
 // previewHint explains how to read the rest of a result.
-func previewHint(ref string, mayRead bool, part int) string {
+func previewHint(ref string, mayRead bool) string {
 	switch {
 	case ref == "":
 		return "The result is too large for your context and too large to be stored. Ask for less."
 	case mayRead:
-		return "The result is too large for your context. It is stored: read it in parts with get_artifact, using offset and a length of at most " + strconv.Itoa(part) + ", or ask for less."
+		return "The result is too large for your context. It is stored: read on with get_artifact at offset nextOffset, or ask for less."
 	}
 	return "The result is too large for your context. It is stored under artifactRef, which you may pass on; you have no tool to read it. Ask for less."
 }

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -108,13 +109,20 @@ func wantRecorded(t *testing.T, fx *fixture, want json.RawMessage) {
 func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 	t.Helper()
 	ref, size := gjson.GetBytes(task.Result, "artifactRef").Str, int(gjson.GetBytes(task.Result, "size").Int())
-	a, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), ref)
+	a, value, err := fx.ArtifactStore().ReadArtifact(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
+	content := string(value) // get_artifact counts the bytes of a text, and of the JSON of anything else
+	if text := gjson.ParseBytes(value); text.Type == gjson.String {
+		content = text.Str
+	}
 	start := strings.TrimSuffix(gjson.GetBytes(task.Result, "preview").Str, "…")
-	if a.Task != task.ID || len(content) != size || !json.Valid(content) || start == "" || !strings.HasPrefix(string(content), start) {
+	if a.Task != task.ID || len(content) != size || !json.Valid(value) || start == "" || !strings.HasPrefix(content, start) {
 		t.Errorf("artifact of task %s has %d bytes, want %d; the preview is %.100q", a.Task, len(content), size, start)
+	}
+	if next := gjson.GetBytes(task.Result, "nextOffset"); !gjson.GetBytes(task.Result, "truncated").Bool() || int(next.Int()) != len(start) {
+		t.Errorf("truncated %s, nextOffset %s after %d bytes", gjson.GetBytes(task.Result, "truncated").Raw, next.Raw, len(start))
 	}
 	n := 0
 	for range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
@@ -128,50 +136,78 @@ func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 // A model that follows the note reads the complete result in parts, and no part
 // becomes an artifact.
 func TestPreview_ResultIsReadInParts(t *testing.T) {
-	whole := map[string]any{"list": slices.Repeat([]string{`a "quoted" <word>, é`}, 1_500)}
-	var read strings.Builder
-	fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", whole)}, model: withWindow(previewWindow, answerFunc(func(r model.Request) model.Answer {
-		if isSummaryRequest(r) {
-			return endWith("reading")
-		}
-		switch answerCount(r) {
-		case 0:
-			return callTools("look", obj{})
-		case 1: // everything at once, against the note
-			return callTools("get_artifact", obj{"ref": lastResult(r)["artifactRef"]})
-		}
-		now := lastResult(r)
-		offset := 0.0
-		if answerCount(r) > 2 {
-			read.WriteString(now["content"].(string))
-			if offset = now["offset"].(float64) + now["length"].(float64); offset >= now["size"].(float64) {
-				return endWith("done")
+	for name, whole := range map[string]any{
+		"JSON": map[string]any{"list": slices.Repeat([]string{`a "quoted" <word>, é`}, 1_500)}, "text": strings.Repeat("\"<é>\"\n", 5_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var read strings.Builder
+			fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", whole)}, model: withWindow(previewWindow, answerFunc(func(r model.Request) model.Answer {
+				if isSummaryRequest(r) {
+					return endWith("reading")
+				}
+				if answerCount(r) == 0 {
+					return callTools("look", obj{})
+				}
+				ref, now := decodeObject(results(r)[0].Content)["artifactRef"], lastResult(r)
+				if answerCount(r) == 1 {
+					read.WriteString(strings.TrimSuffix(now["preview"].(string), "…"))
+				} else {
+					read.WriteString(now["content"].(string))
+				}
+				if now["truncated"] != true {
+					return endWith("done")
+				}
+				return callTools("get_artifact", obj{"ref": ref, "offset": now["nextOffset"], "length": 1_000_000})
+			}))}.open(t)
+			fx.createWorkerRole(t, "probe", "artifact")
+			fx.wantResult(t, fx.run(t, org.TaskSpec{Role: "worker"}), `"done"`, "")
+			want, ok := whole.(string)
+			if !ok {
+				want = string(mustJSON(whole))
 			}
-		}
-		note := decodeObject(results(r)[0].Content)["note"].(string)
-		_, after, _ := strings.Cut(note, "at most ")
-		length, err := strconv.Atoi(strings.SplitN(after, ",", 2)[0])
-		if err != nil {
-			return endWith(note)
-		}
-		return callTools("get_artifact", obj{"ref": decodeObject(results(r)[0].Content)["artifactRef"], "offset": offset, "length": length})
-	}))}.open(t)
-	fx.createWorkerRole(t, "probe", "artifact")
-	task := fx.run(t, org.TaskSpec{Role: "worker"})
-	fx.wantResult(t, task, `"done"`, "")
-	list := bodiesOf[journal.ToolResult](t, fx)
-	first, second := list[0].Result, list[1].Result
-	if a, b := gjson.GetBytes(first, "artifactRef").Str, gjson.GetBytes(second, "artifactRef").Str; a != b || !gjson.GetBytes(second, "preview").Exists() {
-		t.Errorf("read at once: %.200s, want a preview of %s", second, a)
+			if read.String() != want {
+				t.Errorf("read %d bytes of %d", read.Len(), len(want))
+			}
+			for a := range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
+				if a.Type != "result of look" {
+					t.Errorf("there is an artifact %q", a.Type)
+				}
+			}
+		})
 	}
-	_, content, err := fx.ArtifactStore().ReadArtifact(t.Context(), gjson.GetBytes(first, "artifactRef").Str)
-	if err != nil || read.String() != string(content) {
-		t.Errorf("read %d bytes of %d, error %v", read.Len(), len(content), err)
-	}
-	for a := range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
-		if a.Type != "result of look" {
-			t.Errorf("there is an artifact %q", a.Type)
+}
+
+// read_file returns as much as the model's window takes, at most 64,000 bytes. The
+// models of scripts and people have no window.
+func TestReadFile_FitsWindowOfReader(t *testing.T) {
+	read := answerFunc(func(r model.Request) model.Answer {
+		if list := results(r); len(list) > 0 {
+			return model.Answer{Finish: model.FinishEnd, Value: list[0].Content}
 		}
+		return callTools("read_file", obj{"path": "f"})
+	})
+	for _, c := range []struct {
+		name     string
+		model    model.Model
+		from, to int64
+	}{
+		{"small window", withWindow(previewWindow, read), previewLimit - 300, previewLimit},
+		{"large window", withWindow(1_000_000, read), 64_000, 64_000},
+		{"script", read, 64_000, 64_000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fx := fixtureConfig{model: c.model}.open(t)
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 200_000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			spec := fx.groupTask(t, "workspace")
+			spec.Workspace = dir
+			got := gjson.ParseBytes(fx.run(t, spec).Result)
+			if n := got.Get("length").Int(); n < c.from || n > c.to || len(got.Get("content").Str) != int(n) || !got.Get("truncated").Bool() || got.Get("nextOffset").Int() != n {
+				t.Errorf("length %d, want %d to %d: %.200s", n, c.from, c.to, got.Raw)
+			}
+		})
 	}
 }
 
@@ -183,7 +219,7 @@ func TestPreview_NoteExplainsHowToReadRest(t *testing.T) {
 		note   string
 		ref    bool
 	}{
-		{"with get_artifact", []string{"probe", "artifact"}, 0, "read it in parts with get_artifact", true},
+		{"with get_artifact", []string{"probe", "artifact"}, 0, "read on with get_artifact at offset nextOffset", true},
 		{"without get_artifact", []string{"probe"}, 0, "you have no tool to read it", true},
 		{"larger than the artifact limit", []string{"probe", "artifact"}, 5_000, "too large for your context and too large to be stored", false},
 	} {
@@ -196,7 +232,7 @@ func TestPreview_NoteExplainsHowToReadRest(t *testing.T) {
 			fx.createWorkerRole(t, c.groups...)
 			task := fx.run(t, org.TaskSpec{Role: "worker"})
 			note := gjson.GetBytes(task.Result, "note").Str
-			if ref := gjson.GetBytes(task.Result, "artifactRef").Exists(); ref != c.ref || !strings.Contains(note, c.note) || gjson.GetBytes(task.Result, "size").Int() != 9_002 {
+			if ref := gjson.GetBytes(task.Result, "artifactRef").Exists(); ref != c.ref || !strings.Contains(note, c.note) || gjson.GetBytes(task.Result, "size").Int() != 9_000 {
 				t.Errorf("the model reads %.100s … %s", task.Result, note)
 			}
 		})

@@ -65,6 +65,23 @@ func (h *ToolHost) CanCall(by identity.Principal, tool string) bool {
 // ArtifactLimit implements builtin.CallLimits.
 func (h *ToolHost) ArtifactLimit() int64 { return h.rt.artifacts.limit() }
 
+// ResultLimit implements builtin.CallLimits. Only agents with a language model have a
+// limit.
+func (h *ToolHost) ResultLimit(by identity.Principal) int {
+	if by.Kind != identity.Agent {
+		return 0
+	}
+	a, err := h.rt.tracker.activeActor(by.Agent)
+	if err != nil {
+		return 0
+	}
+	m, err := a.agentModel()
+	if err != nil || !m.language {
+		return 0
+	}
+	return m.resultLimit()
+}
+
 // MayReach implements builtin.HostPolicy, with the errors of org.MayReach.
 func (h *ToolHost) MayReach(_ context.Context, by identity.Principal, host hosts.Host) error {
 	return h.rt.org.MayReach(by, host)

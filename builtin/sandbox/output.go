@@ -1,6 +1,11 @@
 package sandbox
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/internal/textutil"
+)
 
 // Output is what a job wrote to stdout or stderr. Output over the limit is cut in
 // the middle: the beginning shows what was tried, the end how it went.
@@ -51,7 +56,21 @@ func (r *headTailBuffer) Write(p []byte) (int, error) {
 	return written, nil
 }
 
+// output returns what was kept. A character that the cut splits is omitted whole.
 func (r *headTailBuffer) output() Output {
-	tail := append(append([]byte(nil), r.tail[r.tailStart:]...), r.tail[:r.tailStart]...)
-	return Output{Head: r.head, Tail: tail, Omitted: r.written - int64(len(r.head)+len(tail))}
+	head, tail := r.head, append(append([]byte(nil), r.tail[r.tailStart:]...), r.tail[:r.tailStart]...)
+	if r.written > int64(len(head)+len(tail)) {
+		head, tail = textutil.TrimPartialRune(head), trimContinuation(tail)
+	}
+	return Output{Head: head, Tail: tail, Omitted: r.written - int64(len(head)+len(tail))}
+}
+
+// trimContinuation returns data without the rest of a character at its beginning.
+func trimContinuation(data []byte) []byte {
+	for i := range min(utf8.UTFMax, len(data)) {
+		if utf8.RuneStart(data[i]) {
+			return data[i:]
+		}
+	}
+	return data
 }

@@ -140,6 +140,9 @@ type JobOutcome struct {
 	OutOfMemory    bool // the kernel killed one of its processes for lack of memory; needs a control group to be known
 }
 
+// Truncated reports whether a part of the output is missing.
+func (o JobOutcome) Truncated() bool { return o.Stdout.Omitted > 0 || o.Stderr.Omitted > 0 }
+
 // UnavailableError reports that this system cannot isolate a job. Missing names the
 // feature or resource that is missing.
 type UnavailableError struct {

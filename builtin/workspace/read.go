@@ -7,7 +7,8 @@ import (
 )
 
 // ReadPart returns at most length bytes of a regular file from offset on, and the
-// size in bytes of the whole file. It returns less only at the end of the file.
+// size in bytes of the whole file. It returns less only at the end of the file;
+// then nothing follows, also if the file has become shorter or longer meanwhile.
 // It never opens pipes and devices: the error is permission_denied.
 func (d *Dir) ReadPart(name string, offset, length int64) (data []byte, size int64, err error) {
 	if name, err = CleanPath(name); err != nil {
@@ -18,11 +19,21 @@ func (d *Dir) ReadPart(name string, offset, length int64) (data []byte, size int
 		return nil, 0, fileError(d.Root, name, err)
 	}
 	defer file.Close()
-	data, err = io.ReadAll(io.NewSectionReader(file, offset, length))
+	data, size, err = readPart(file, size, offset, length)
 	if err != nil {
 		return nil, 0, fileError(d.Root, name, err)
 	}
 	return data, size, nil
+}
+
+// readPart reads a part of a file that had size bytes when it was opened. It also
+// returns the size as far as the part shows a smaller one.
+func readPart(file io.ReaderAt, size, offset, length int64) ([]byte, int64, error) {
+	data, err := io.ReadAll(io.NewSectionReader(file, offset, length))
+	if n := int64(len(data)); n < length { // the file ends at offset+n
+		size = min(size, offset+n)
+	}
+	return data, size, err
 }
 
 // openRegular opens a regular file for reading and returns its size in bytes.

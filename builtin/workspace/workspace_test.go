@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -57,6 +58,28 @@ func TestDir_ReadPart(t *testing.T) {
 	for name, want := range map[string]errcode.Code{"d": errcode.InvalidArguments, "none": errcode.FileNotFound, "d/f/g": errcode.NotADirectory} {
 		if _, _, err := w.ReadPart(name, 0, 1); errcode.CodeOf(err) != want {
 			t.Errorf("%s: error %v, want %s", name, err, want)
+		}
+	}
+}
+
+// A file that becomes shorter or longer after it was opened has no more than what was
+// read at its end.
+func TestReadPart_FileChangesWhileRead(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		size, offset, length int64
+		want                 string
+		wantSize             int64
+	}{
+		{"shorter", 100, 2, 50, "234", 5},
+		{"shorter than the offset", 100, 50, 10, "", 50},
+		{"shorter behind the part", 100, 2, 3, "234", 100},
+		{"longer", 3, 0, 50, "01234", 3},
+		{"emptied", 100, 0, 50, "01234", 5},
+	} {
+		data, size, err := readPart(strings.NewReader("01234"), c.size, c.offset, c.length)
+		if string(data) != c.want || size != c.wantSize || err != nil {
+			t.Errorf("%s: got %q, size %d, %v, want %q, size %d", c.name, data, size, err, c.want, c.wantSize)
 		}
 	}
 }

@@ -39,6 +39,44 @@ func Prefix(text string, n int) string {
 	return text[:n]
 }
 
+// TrimPartialRune returns data without an incomplete character at its end.
+func TrimPartialRune(data []byte) []byte {
+	for i := len(data) - 1; i >= max(0, len(data)-utf8.UTFMax); i-- {
+		if !utf8.RuneStart(data[i]) {
+			continue
+		}
+		if utf8.FullRune(data[i:]) {
+			break
+		}
+		return data[:i]
+	}
+	return data
+}
+
+// PrefixJSON returns the longest beginning of text that takes at most n bytes as a
+// JSON string of encoding/json, without its quotes. It does not split a character.
+func PrefixJSON(text string, n int) string {
+	for i, c := range text {
+		if n -= lenJSON(c); n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// lenJSON returns how many bytes a character takes in a JSON string.
+func lenJSON(c rune) int {
+	switch {
+	case strings.ContainsRune("\"\\\b\f\n\r\t", c):
+		return len(`\n`)
+	case c < ' ', strings.ContainsRune("<>&\u2028\u2029", c):
+		return len(`\u0000`)
+	case c == utf8.RuneError:
+		return len(`\ufffd`) // also for a byte that is not UTF-8
+	}
+	return utf8.RuneLen(c)
+}
+
 // TruncateWidth returns text if it has at most n characters, else its first n-1
 // characters and "…".
 func TruncateWidth(text string, n int) string {

@@ -1,6 +1,7 @@
 package textutil_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,4 +77,28 @@ func FuzzTruncate(f *testing.F) {
 			t.Errorf("Sanitize(%q) = %q", text, clean)
 		}
 	})
+}
+
+// The beginning takes at most n bytes as JSON, and one more character takes more.
+func TestPrefixJSON_FillsTheLimit(t *testing.T) {
+	encoded := func(text string) int {
+		data, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(data) - 2
+	}
+	for c := range rune(0x3000) {
+		if n := encoded(string(c)); textutil.PrefixJSON(string(c)+"x", n) != string(c) || textutil.PrefixJSON(string(c), n-1) != "" {
+			t.Errorf("%U takes %d bytes of JSON", c, n)
+		}
+	}
+	for _, text := range []string{"", "a\"b\\c\n😀<é>", "a\xffb\xe2\x82"} {
+		for n := range 40 {
+			got := textutil.PrefixJSON(text, n)
+			if encoded(got) > n || !strings.HasPrefix(text, got) || encoded(text) <= n && got != text {
+				t.Errorf("%q, %d: got %q", text, n, got)
+			}
+		}
+	}
 }

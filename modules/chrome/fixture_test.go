@@ -151,6 +151,8 @@ type toolResult struct {
 	Value       json.RawMessage `json:"value"`
 	Content     string          `json:"content"`
 	Length      int             `json:"length"`
+	Truncated   bool            `json:"truncated"`
+	NextOffset  int             `json:"nextOffset"`
 	Size        int             `json:"size"`
 	Ref         string          `json:"artifactRef"`
 	Data        []byte          `json:"data"`

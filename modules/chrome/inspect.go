@@ -54,18 +54,25 @@ type contentOut struct {
 	Offset  int    `json:"offset"`
 	Length  int    `json:"length"` // in UTF-16 units, as offset and size
 	Size    int    `json:"size"`
-	Fault   string `json:"fault,omitempty"`
+
+	Truncated  bool   `json:"truncated"`            // more follows the part
+	NextOffset int    `json:"nextOffset,omitempty"` // where it follows
+	Fault      string `json:"fault,omitempty"`
 	notice
 }
 
-// contentScript returns a part of the text or HTML of an element, as contentOut.
+// contentScript returns a part of the text or HTML of an element, as contentOut. The part
+// does not split a character of two units, but has at least one character.
 const contentScript = `({format, selector, offset, length}) => {
 	let e = format === 'html' ? document.documentElement : document.body ?? document.documentElement;
 	try { if (selector) e = document.querySelector(selector); } catch { return {fault: 'selector'}; }
 	if (!e) return {fault: 'none'};
 	const all = (format === 'html' ? e.outerHTML : e.innerText ?? e.textContent) ?? '';
-	const content = all.slice(offset, offset + length);
-	return {url: location.href.slice(0, 8192), title: document.title.slice(0, 1000), content: content.toWellFormed(), offset, length: content.length, size: all.length};
+	let end = Math.min(offset + length, all.length);
+	const splits = end < all.length && all.codePointAt(end - 1) > 0xffff;
+	if (splits) end += end - 1 > offset ? -1 : 1;
+	const content = all.slice(offset, end), truncated = end < all.length;
+	return {url: location.href.slice(0, 8192), title: document.title.slice(0, 1000), content: content.toWellFormed(), offset, length: content.length, size: all.length, truncated, ...(truncated && {nextOffset: end})};
 }`
 
 func (h *handlers) content(ctx context.Context, s *leasedBrowser, in contentIn) (contentOut, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image/png"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 
 func TestTools_NavigateAndRead(t *testing.T) {
 	a := sharedFixture(t).agent(t)
-	s := serveSite(t, map[string]string{"/a": `<p>one <b>two</b></p><script>document.title='A'; document.body.append(' three')</script>`}, nil)
+	s := serveSite(t, map[string]string{"/a": `<p>one <b>two</b></p><script>document.title='A'; document.body.append(' three')</script>`, "/b": `<meta charset=utf-8><p>a😀é😀</p>`}, nil)
 	launched := a.mustCall("chrome_launch", nil)
 	if !strings.Contains(launched.Browser, "Chrom") || launched.TabID == "" {
 		t.Errorf("launched %+v", launched)
@@ -26,8 +27,22 @@ func TestTools_NavigateAndRead(t *testing.T) {
 	if !strings.Contains(text.Content, "one two") || !strings.Contains(text.Content, "three") || text.Size != text.Length {
 		t.Errorf("text %+v", text)
 	}
-	if part := a.mustCall("chrome_content", obj{"selector": "b", "format": "html", "offset": 3, "length": 2}); part.Content != "tw" || part.Size != 10 || part.Length != 2 {
+	if part := a.mustCall("chrome_content", obj{"selector": "b", "format": "html", "offset": 3, "length": 2}); part.Content != "tw" || part.Size != 10 || part.Length != 2 || !part.Truncated || part.NextOffset != 5 {
 		t.Errorf("part %+v", part)
+	}
+	if text.Truncated || text.NextOffset != 0 {
+		t.Errorf("all of the page is truncated: %+v", text)
+	}
+	a.mustCall("chrome_navigate", obj{"url": s.URL + "/b"})
+	for length, want := range map[int][]string{1: {"a", "😀", "é", "😀"}, 2: {"a", "😀", "é", "😀"}, 3: {"a😀", "é😀"}, 5: {"a😀é", "😀"}, 6: {"a😀é😀"}} {
+		var got []string
+		for at, more := 0, true; more && len(got) < 9; {
+			part := a.mustCall("chrome_content", obj{"selector": "p", "offset": at, "length": length})
+			got, at, more = append(got, part.Content), part.NextOffset, part.Truncated
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("parts of %d: %q, want %q", length, got, want)
+		}
 	}
 	if gone := a.mustCall("chrome_navigate", obj{"url": s.URL + "/gone"}); gone.Status != 404 {
 		t.Errorf("got %+v, want status 404", gone)

@@ -3,6 +3,7 @@ package mcpclient_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,7 +56,7 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 			{"fs__both", `{"sky":["sunny"]}`, `{"sky":["sunny"]}`},
 			{"fs__both", `{"sky":"grey"}`, `{"content":[{"type":"text","text":"sunny"}],"structuredContent":{"sky":"grey"}}`},
 			{"fs__fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"fs__fail"}`},
-			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}`},
+			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}],"truncated":true}`},
 			{"fs__list_resources", `{}`, `"uri":"mem://a"`},
 			{"fs__read_resource", `{"uri":"mem://a"}`, "contents of a"},
 			{"fs__read_resource", `{"uri":"mem://none"}`, "tool_execution_failed"},
@@ -69,6 +70,50 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 			t.Errorf("the description of the group is %q, which was not accepted", info.Description)
 		}
 	})
+}
+
+// A page of a server that is longer than a result may be is read in parts.
+func TestModule_LongPageIsReadInParts(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "many", Version: "1"}, &sdk.ServerOptions{PageSize: 1500})
+	for i := range 1600 {
+		server.AddResource(&sdk.Resource{URI: fmt.Sprintf("mem://%d", i), Name: "r"}, nil)
+		server.AddPrompt(&sdk.Prompt{Name: fmt.Sprintf("p%d", i)}, nil)
+	}
+	at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	t.Cleanup(at.Close)
+	fx := newFixture(t)
+	fx.load(mcpclient.Config{Name: "many", URL: at.URL})
+	for _, name := range []string{"many__list_resources", "many__list_prompts"} {
+		type page struct {
+			Items      []json.RawMessage
+			Next       string
+			Truncated  bool
+			NextOffset int
+		}
+		seen, args := map[string]bool{}, map[string]any{}
+		for range 3 {
+			text, _ := json.Marshal(args)
+			var p page
+			if err := json.Unmarshal([]byte(fx.call(name, string(text))), &p); err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range p.Items {
+				seen[string(item)] = true
+			}
+			if p.Truncated != (p.NextOffset > 0) || p.Truncated && (p.Next != "" || len(p.Items) != 1000) {
+				t.Errorf("%s %s: %d items, truncated %v, nextOffset %d, next %q", name, text, len(p.Items), p.Truncated, p.NextOffset, p.Next)
+			}
+			if p.Truncated {
+				args["offset"] = p.NextOffset
+			} else {
+				args = map[string]any{"cursor": p.Next}
+			}
+		}
+		if len(seen) != 1600 {
+			t.Errorf("%s: %d items of 1600", name, len(seen))
+		}
+		fx.want(fx.call(name, `{"offset":1500}`), `"items":[],"next":`)
+	}
 }
 
 // Property: hints of a server count only if it is trusted; a tool without hints is

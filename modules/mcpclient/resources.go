@@ -30,7 +30,8 @@ const kindResource = "mcp"
 func resourceTools() []resourceTool {
 	resources := func(c *sdk.ServerCapabilities) bool { return c.Resources != nil }
 	prompts := func(c *sdk.ServerCapabilities) bool { return c.Prompts != nil }
-	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the previous page"}},"additionalProperties":false}`
+	const page = `{"type":"object","properties":{"cursor":{"type":"string","description":"next of the previous page"},` +
+		`"offset":{"type":"integer","minimum":0,"description":"nextOffset of a truncated page, with the cursor of that page"}},"additionalProperties":false}`
 	return []resourceTool{
 		{"list_resources", "List the resources of this MCP server, a page at a time.", page, resources, listResources},
 		{"read_resource", "Read a resource of this MCP server.",
@@ -71,17 +72,33 @@ func arguments[T any](args json.RawMessage) (v T, err error) {
 	return v, nil
 }
 
-// cursorArgs are the arguments of the listing tools.
-type cursorArgs struct{ Cursor string }
+// pageArgs are the arguments of the listing tools.
+type pageArgs struct {
+	Cursor string
+	Offset int // of the first item in the server's page
+}
 
-// listPage is one page of resources or prompts.
+// listPage is one page of resources or prompts, or a part of a server's page that has more
+// than maxListed.
 type listPage struct {
-	Items any    `json:"items"`
-	Next  string `json:"next,omitempty"` // the cursor of the next page
+	Items      any    `json:"items"`
+	Next       string `json:"next,omitempty"`       // the cursor of the next page
+	Truncated  bool   `json:"truncated,omitempty"`  // the server's page has more items
+	NextOffset int    `json:"nextOffset,omitempty"` // where they begin
+}
+
+// newPage returns the part of a server's page from an offset on.
+func newPage[T any](items []T, offset int, next string) listPage {
+	from := min(offset, len(items))
+	to := min(from+maxListed, len(items))
+	if to < len(items) {
+		return listPage{Items: items[from:to], Truncated: true, NextOffset: to}
+	}
+	return listPage{Items: items[from:], Next: next}
 }
 
 func listResources(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
-	in, err := arguments[cursorArgs](args)
+	in, err := arguments[pageArgs](args)
 	if err != nil {
 		return tool.Failure(name, err), nil
 	}
@@ -89,7 +106,7 @@ func listResources(ctx context.Context, s *sdk.ClientSession, name string, args 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return structuredResult(name, listPage{page.Resources[:min(len(page.Resources), maxListed)], page.NextCursor}), nil
+	return structuredResult(name, newPage(page.Resources, in.Offset, page.NextCursor)), nil
 }
 
 func readResource(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
@@ -105,11 +122,11 @@ func readResource(ctx context.Context, s *sdk.ClientSession, name string, args j
 	for _, c := range r.Contents {
 		parts = append(parts, resourcePart(c))
 	}
-	return structuredResult(name, map[string]any{"contents": parts}), nil
+	return partsResult(name, map[string]any{"contents": parts}, parts), nil
 }
 
 func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args json.RawMessage) (tool.Result, error) {
-	in, err := arguments[cursorArgs](args)
+	in, err := arguments[pageArgs](args)
 	if err != nil {
 		return tool.Failure(name, err), nil
 	}
@@ -117,7 +134,7 @@ func listPrompts(ctx context.Context, s *sdk.ClientSession, name string, args js
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return structuredResult(name, listPage{page.Prompts[:min(len(page.Prompts), maxListed)], page.NextCursor}), nil
+	return structuredResult(name, newPage(page.Prompts, in.Offset, page.NextCursor)), nil
 }
 
 // message is one message of a prompt.
@@ -138,11 +155,12 @@ func getPrompt(ctx context.Context, s *sdk.ClientSession, name string, args json
 	if err != nil {
 		return tool.Result{}, err
 	}
-	messages := make([]message, 0, len(r.Messages))
+	messages, parts := make([]message, 0, len(r.Messages)), make([]part, 0, len(r.Messages))
 	for _, m := range r.Messages {
 		if m != nil {
-			messages = append(messages, message{string(m.Role), partOf(m.Content)})
+			p := partOf(m.Content)
+			messages, parts = append(messages, message{string(m.Role), p}), append(parts, p)
 		}
 	}
-	return structuredResult(name, map[string]any{"messages": messages}), nil
+	return partsResult(name, map[string]any{"messages": messages}, parts), nil
 }

@@ -25,16 +25,16 @@ type part struct {
 	URI      string `json:"uri,omitempty"`
 	Name     string `json:"name,omitempty"`
 	MIMEType string `json:"mimeType,omitempty"`
-	Size     int64  `json:"size,omitempty"` // bytes
-	Data     string `json:"data,omitempty"` // base64
-	Omitted  bool   `json:"omitted,omitempty"`
+	Size     int64  `json:"size,omitempty"`    // bytes
+	Data     string `json:"data,omitempty"`    // base64
+	Omitted  bool   `json:"omitted,omitempty"` // the content was left out; then the result is truncated
 }
 
 // resultOf converts a server's result of a call of the tool name.
 //
 // Content that is only text becomes Text. Structured content that is an object becomes
 // Structured, if the text adds nothing to it. Everything else becomes Structured with
-// {"content": parts, "structuredContent": …}.
+// {"content": parts, "structuredContent": …, "truncated": whether a part was left out}.
 func resultOf(name string, r *sdk.CallToolResult) tool.Result {
 	parts := partsOf(r.Content)
 	if r.IsError {
@@ -51,7 +51,21 @@ func resultOf(name string, r *sdk.CallToolResult) tool.Result {
 	if r.StructuredContent != nil {
 		body["structuredContent"] = r.StructuredContent
 	}
+	return partsResult(name, body, parts)
+}
+
+// partsResult returns a result with body as JSON, marked as truncated if one of the
+// parts in it was left out.
+func partsResult(name string, body map[string]any, parts []part) tool.Result {
+	if anyOmitted(parts) {
+		body["truncated"] = true
+	}
 	return structuredResult(name, body)
+}
+
+// anyOmitted reports whether the content of a part was left out.
+func anyOmitted(parts []part) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.Omitted })
 }
 
 // failureResult returns the result of a call that failed at the server.
@@ -63,6 +77,9 @@ func failureResult(name string, parts []part) tool.Result {
 	err := errcode.New(errcode.ToolExecutionFailed, "%s", text)
 	if !plain {
 		err = err.With("content", parts)
+	}
+	if anyOmitted(parts) {
+		err = err.With("truncated", true)
 	}
 	return tool.Failure(name, err)
 }

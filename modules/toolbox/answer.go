@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
@@ -36,7 +37,7 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 	case err != nil:
 		return tool.Result{}, err
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return tool.Result{}, r.statusError(answer.StatusCode, data)
+		return tool.Result{}, r.statusError(answer.StatusCode, data, min(most, maxErrorBody))
 	case len(data) > most:
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's response has more than %d bytes; request less data", most)
 	}
@@ -44,14 +45,18 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 }
 
 // statusError returns the error of a response whose status is not 2xx. It contains
-// the body unless that may repeat a value that the caller must not see.
-func (r *request) statusError(status int, data []byte) error {
+// the first bytes of the body unless they may repeat a value that the caller must not see.
+func (r *request) statusError(status int, data []byte, most int) error {
 	if r.tool.hasSecrets() {
 		return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d; its body is withheld because it may contain a secure or claim value", status).With("status", status)
 	}
 	data = r.secrets.RedactJSON(data)
-	body := strings.ToValidUTF8(string(data[:min(len(data), maxErrorBody)]), "\uFFFD")
-	return errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d: %s", status, body).With("status", status)
+	body := textutil.Truncate(strings.ToValidUTF8(string(data), "\uFFFD"), most)
+	err := errcode.New(errcode.ToolExecutionFailed, "the service answered with status %d: %s", status, body).With("status", status)
+	if len(data) > most {
+		err = err.With("truncated", true)
+	}
+	return err
 }
 
 // bodyResult returns a body, without the secrets of the source, as a result: as JSON, else

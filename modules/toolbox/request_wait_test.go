@@ -60,7 +60,11 @@ func TestRequest_LongErrorBodyKeepsStatus(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("taken ", 1000))
 	})
 	w := newHTTPFixture(t, base, `name: book, method: POST, path: /, maxResponseBytes: 100`)
-	if message := wantCode(t, w.call(t.Context(), "book", `{}`), errcode.ToolExecutionFailed); !strings.Contains(message, "409: taken") {
+	answer := w.call(t.Context(), "book", `{}`)
+	if message := wantCode(t, answer, errcode.ToolExecutionFailed); !strings.Contains(message, "409: taken") {
 		t.Errorf("got %q", message)
+	}
+	if text := resultText(answer.Result); !strings.Contains(text, `"truncated":true`) {
+		t.Errorf("the body is cut and the error says nothing of it: %s", text)
 	}
 }
