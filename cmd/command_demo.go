@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,10 +22,11 @@ import (
 
 // The files and the task of the demo.
 const (
-	demoFolder = "incident-desk"
-	demoInput  = "access.log"
-	demoReport = "incident-report.md"
-	demoTask   = "Find out from access.log what went wrong, and write it down."
+	demoFolder    = "incident-desk"
+	demoInput     = "access.log"
+	demoReport    = "incident-report.md"
+	demoWorkspace = "workspace" // in the data directory
+	demoTask      = "Find out from access.log what went wrong, and write it down."
 )
 
 func newDemoCommand(c *common) *cobra.Command {
@@ -36,25 +39,42 @@ creates three roles and spawns an agent of each. The analyst counts requests. Th
 clerk tries a tool that its role does not have and is denied. The writer writes the
 report.
 
-Everything is recorded in the data directory. The commands printed at the end show it.`,
+Each demo has a data directory of its own, .rolecall/demo-1 and so on. --data names
+another one; if that is not empty, the demo gets a directory in it. The commands printed
+at the end show what was recorded there.`,
 		Example: `  rolecall demo
   rolecall demo --input /var/log/nginx/access.log`,
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return demoFunc(cmd.Context(), c, input) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(c.files) > 0 {
+				return usageError{fmt.Errorf("demo has its own configuration; omit --file, or use %q", "rolecall run -f FILE TASK")}
+			}
+			own := *c
+			return demoFunc(cmd.Context(), &own, input, cmd.Flags().Changed("data"))
+		},
 	}
 	cmd.Flags().StringVar(&input, "input", "", "investigate this access log `FILE`, in combined format")
 	return cmd
 }
 
-func demoFunc(ctx context.Context, c *common, input string) error {
+// demoFunc runs the demo and sets c.data to its data directory. given reports whether the
+// command line named c.data.
+func demoFunc(ctx context.Context, c *common, input string, given bool) error {
 	cfg, err := demoConfig(c)
+	if err != nil {
+		return err
+	}
+	log, err := readDemoInput(input)
 	if err != nil {
 		return err
 	}
 	if err := checkUmask(); err != nil {
 		return err
 	}
-	dir, err := demoWorkspace(c, input)
+	if c.data, err = createDemoData(c.data, given); err != nil {
+		return err
+	}
+	dir, err := createDemoWorkspace(c.data, log)
 	if err != nil {
 		return err
 	}
@@ -64,7 +84,6 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		fmt.Fprintf(c.err, "%v; the demo runs its own scripts without a sandbox\n", err)
 	}
 	report := filepath.Join(dir, demoReport)
-	old, _ := os.Lstat(report) // nil if there is none
 	return withSession(ctx, c, func(ctx context.Context, s *session) error {
 		before := s.LastSeq()
 		id, err := s.StartTask(ctx, spec, cfg)
@@ -74,23 +93,20 @@ func demoFunc(ctx context.Context, c *common, input string) error {
 		if err := s.watch(ctx, c, id, before, 0); err != nil {
 			return err
 		}
-		err = checkReport(report, old)
+		err = checkReport(report)
 		printNextCommands(c, report, err == nil, id)
 		return err
 	})
 }
 
-// checkReport returns an error unless the demo has written its report. old describes the
-// report of an earlier run.
-func checkReport(path string, old fs.FileInfo) error {
+// checkReport returns an error unless the demo has written its report.
+func checkReport(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the demo did not write its report: %w; the result above says why", err)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("the demo did not write its report: %s is not a file; remove it and start the demo again", path)
-	case old != nil && os.SameFile(old, info) && old.ModTime().Equal(info.ModTime()):
-		return fmt.Errorf("the demo did not write its report: %s is of an earlier run; the result above says why", path)
+		return fmt.Errorf("the demo did not write its report: %s is not a file; the result above says why", path)
 	}
 	return nil
 }
@@ -114,20 +130,51 @@ func demoConfig(c *common) (*config.Config, error) {
 	return config.ReadFiles(files, c.env)
 }
 
-// demoWorkspace creates the folder that the agents work in, with the log in it.
-func demoWorkspace(c *common, input string) (string, error) {
-	log, err := fs.ReadFile(examples.Files, demoFolder+"/"+demoInput)
-	if input != "" {
-		log, err = os.ReadFile(input)
+// readDemoInput reads the access log: the bundled one, or the file of --input.
+func readDemoInput(input string) ([]byte, error) {
+	if input == "" {
+		return fs.ReadFile(examples.Files, demoFolder+"/"+demoInput)
 	}
+	log, err := os.ReadFile(input)
 	if err != nil {
-		return "", usageError{fmt.Errorf("read the access log: %w", err)}
+		return nil, usageError{fmt.Errorf("read the access log: %w", err)}
 	}
-	dir, err := filepath.Abs(filepath.Join(c.data, "demo"))
+	return log, nil
+}
+
+// createDemoData creates the data directory of a demo: dir, if the command line gave it and
+// it is missing or empty, otherwise the first of demo-1, demo-2 … in dir that is missing.
+func createDemoData(dir string, given bool) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("create the data directory of the demo: %w; use --data DIR for another directory", err)
+	}
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil && given && len(entries) == 0 {
+		return dir, nil
+	}
+	for n := 1; err == nil; n++ {
+		own := demoDir(dir, n)
+		if err = os.Mkdir(own, 0o700); err == nil {
+			return own, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	return "", fmt.Errorf("create the data directory of the demo: %w; use --data DIR for another directory", err)
+}
+
+// demoDir returns the path of the n-th demo in a directory.
+func demoDir(dir string, n int) string { return filepath.Join(dir, "demo-"+strconv.Itoa(n)) }
+
+// createDemoWorkspace creates the folder that the agents work in, with the log in it.
+func createDemoWorkspace(data string, log []byte) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(data, demoWorkspace))
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", fmt.Errorf("create the demo's workspace: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, demoInput), log, 0o600); err != nil {
@@ -148,11 +195,17 @@ func printNextCommands(c *common, report string, written bool, id identity.TaskI
 		fmt.Fprintf(c.err, "\nReport: %s\n", report)
 	}
 	fmt.Fprint(c.err, "\nInspect what happened:\n")
+	prefix := ""
+	for _, name := range []string{urlVariable, tokenVariable} { // they name a gateway, and the demo is in a directory
+		if c.getenv(name) != "" {
+			prefix += name + "= "
+		}
+	}
 	for _, line := range []string{
 		"task show " + string(id), "agent tree", "role list",
 		"can --role clerk run_command", "can --who run_javascript", "artifact list",
 	} {
-		fmt.Fprintf(c.err, "  %s %s%s\n", programName(), line, c.dataFlag())
+		fmt.Fprintf(c.err, "  %s%s %s%s\n", prefix, programName(), line, c.dataFlag())
 	}
 }
 
@@ -162,4 +215,20 @@ func programName() string {
 		return "go run ./cmd/rolecall"
 	}
 	return "rolecall"
+}
+
+// demoHint names the data directory of the latest demo in dir; "" if there is none.
+func demoHint(dir string) string {
+	entries, _ := os.ReadDir(dir) // a hint only
+	latest := 0
+	for _, e := range entries {
+		text, ok := strings.CutPrefix(e.Name(), "demo-")
+		if n, err := strconv.Atoi(text); ok && err == nil && e.IsDir() {
+			latest = max(latest, n)
+		}
+	}
+	if latest == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", such as %s of the latest demo", demoDir(dir, latest))
 }

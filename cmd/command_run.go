@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -293,7 +294,18 @@ func (c *common) dataFlag() string {
 	if c.data == ".rolecall" {
 		return ""
 	}
-	return " --data " + c.data
+	return " --data " + quoteWord(c.data)
+}
+
+// plainWord matches words that a shell takes as they are.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoteWord returns a word in the form that a shell needs.
+func quoteWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // printResult prints the result of a task: a string as text, anything else as JSON. It

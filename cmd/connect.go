@@ -73,7 +73,7 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 		}
 	}
 	if !known && len(c.files) == 0 {
-		fmt.Fprintf(c.err, "no organization in %s yet; use --data DIR for another directory\n", c.data)
+		fmt.Fprintf(c.err, "no organization in %s yet; use --data DIR for another directory%s\n", c.data, demoHint(c.data))
 	}
 	dir, err := tempDir("rolecall-look-")
 	if err != nil {

@@ -18,7 +18,7 @@ func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
 	if status := run(t.Context(), c, []string{"demo", "--data", dir}); status != 0 {
 		t.Fatalf("status %d: %s", status, c.err)
 	}
-	report, err := os.ReadFile(filepath.Join(dir, "demo", demoReport))
+	report, err := os.ReadFile(filepath.Join(dir, demoWorkspace, demoReport))
 	if err != nil {
 		t.Fatal(err)
 	}

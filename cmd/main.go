@@ -136,7 +136,8 @@ call. Every call is checked and recorded. An organization survives kill -9.
 Start here:
   rolecall demo                          run an example; needs no API key
   rolecall run -f org.yaml "TASK"        run a task in your own organization
-  rolecall can --role analyst read_file  check whether a call would be allowed`
+  rolecall can -f org.yaml --role analyst read_file
+                                         check whether a call would be allowed`
 
 // logger returns a logger to out, which is stderr, for records of at least this level;
 // with --verbose for all records.
