@@ -93,7 +93,7 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 		} else {
 			id, err = s.StartTask(ctx, spec, cfg)
 			if errcode.CodeOf(err) == errcode.GroupNotFound {
-				err = usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list")}
+				err = usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list"+c.fileFlags()+c.dataFlag())}
 			}
 		}
 		if err != nil {
@@ -295,6 +295,14 @@ func (c *common) dataFlag() string {
 		return ""
 	}
 	return " --data " + quoteWord(c.data)
+}
+
+// fileFlags returns the flags --file for suggested commands.
+func (c *common) fileFlags() (flags string) {
+	for _, name := range c.files {
+		flags += " -f " + quoteWord(name)
+	}
+	return flags
 }
 
 // plainWord matches words that a shell takes as they are.

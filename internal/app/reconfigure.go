@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ type stagedModule struct {
 // ApplyConfig applies a configuration, completely or not at all. loaded is the error of
 // loading it, so that all problems are reported together.
 func (a *App) ApplyConfig(ctx context.Context, cfg *config.Config, loaded error) error {
-	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg))
+	return a.applyConfig(ctx, cfg, loaded, orgConfig(cfg), nil)
 }
 
 // restoreConfig applies the recorded configuration of a task, without its tokens. Of its
@@ -64,19 +65,24 @@ func (a *App) ApplyConfig(ctx context.Context, cfg *config.Config, loaded error)
 func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool) error {
 	s := orgConfig(cfg)
 	s.KeepRoles, s.ReviveRoles = true, revive
-	return a.applyConfig(ctx, cfg, nil, s)
+	return a.applyConfig(ctx, cfg, nil, s, nil)
 }
 
 // applyConfig prepares and installs a configuration. Unlike reconfigure it rejects a
-// configuration of which a module fails to start.
-func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig) error {
+// configuration of which a module fails to start. It also rejects one that leaves one of
+// the groups needed unregistered; nil needs none.
+func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig, needed *toolgroups.GroupSet) error {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
 	ch := a.prepare(ctx, cfg, s)
-	if err := yamldoc.JoinErrors(loaded, append(ch.moduleErrors, ch.problems...)...); err != nil {
+	err := yamldoc.JoinErrors(loaded, append(ch.moduleErrors, ch.problems...)...)
+	if err == nil {
+		err = checkTaskGroups(needed, a.groupIDsAfter(ch))
+	}
+	if err != nil {
 		return errors.Join(err, a.discard(ctx, ch))
 	}
-	_, err := a.install(ctx, ch)
+	_, err = a.install(ctx, ch)
 	return err
 }
 
@@ -314,6 +320,15 @@ func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 		}
 	}
 	return groups, servers
+}
+
+// groupIDsAfter lists the groups that will be registered after the change.
+func (a *App) groupIDsAfter(ch *configChange) (ids []toolgroups.GroupID) {
+	known, _ := a.knownGroups(ch)
+	for _, id := range known {
+		ids = append(ids, toolgroups.GroupID(id))
+	}
+	return slices.AppendSeq(ids, maps.Keys(ch.toolsets))
 }
 
 // checkGroupIDs returns a problem for each group id that will not be registered. At

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -16,13 +17,14 @@ import (
 
 // StartTask begins a task. If cfg is not nil, StartTask applies it first and records it with the
 // task, so that ResumeTask needs no files. It returns errcode.GroupNotFound if the task is
-// restricted to a group that is not registered.
+// restricted to a group that is not registered then; cfg is not applied in that case.
 func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
-	if err := a.checkGroups(spec.Groups); err != nil {
-		return "", err
-	}
-	if cfg != nil {
-		if err := a.ApplyConfig(ctx, cfg, nil); err != nil {
+	if cfg == nil {
+		if err := checkTaskGroups(spec.Groups, a.groups.CurrentSnapshot().GroupIDs()); err != nil {
+			return "", err
+		}
+	} else {
+		if err := a.applyConfig(ctx, cfg, nil, orgConfig(cfg), spec.Groups); err != nil {
 			return "", err
 		}
 		record, err := json.Marshal(cfg.Files)
@@ -39,15 +41,25 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 	return a.Runtime.StartTask(ctx, spec)
 }
 
-// checkGroups rejects a restriction to groups that are not registered.
-func (a *App) checkGroups(set *toolgroups.GroupSet) error {
+// checkTaskGroups rejects the restriction of a task to groups that are not known. A nil
+// set restricts nothing.
+func checkTaskGroups(set *toolgroups.GroupSet, known []toolgroups.GroupID) error {
 	if set == nil {
 		return nil
 	}
 	for _, id := range set.GroupIDs() {
-		if a.groups.CurrentSnapshot().GroupOwner(id) == "" {
-			return errcode.New(errcode.GroupNotFound, "no such tool group: %s", id)
+		if slices.Contains(known, id) {
+			continue
 		}
+		var names []string
+		for _, k := range known {
+			names = append(names, string(k))
+		}
+		hint := yamldoc.SuggestName(string(id), names)
+		if hint != "" {
+			hint = "; " + hint
+		}
+		return errcode.New(errcode.GroupNotFound, "no such tool group: %s%s", id, hint)
 	}
 	return nil
 }
