@@ -15,6 +15,7 @@ package errcode
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is a stable error code. The zero Code means that there is no error.
@@ -137,11 +138,27 @@ func (e *Error) With(key string, value any) *Error {
 	return e
 }
 
-// Error returns the code, the message and the cause. It is for the log, not for peers.
+// Error returns the code, the message and the cause. It is for the log, not for peers. It
+// leaves out what the message already says of the cause.
 func (e *Error) Error() string {
 	text := string(e.Code) + ": " + e.Message
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
+	if cause := e.causeText(); cause != "" {
+		text += ": " + cause
+	}
+	return text
+}
+
+// causeText returns the text of the cause as far as the message does not have it.
+func (e *Error) causeText() string {
+	if e.Err == nil {
+		return ""
+	}
+	text := e.Err.Error()
+	if strings.Contains(e.Message, text) {
+		return ""
+	}
+	if inner, ok := errors.AsType[*Error](e.Err); ok && inner.Message != "" && strings.Contains(e.Message, inner.Message) {
+		return inner.causeText()
 	}
 	return text
 }

@@ -40,6 +40,9 @@ func TestError_CodeMessageAndText(t *testing.T) {
 		{"code around a code", errcode.Wrap(errcode.Conflict, inner, "in use"), errcode.Conflict, "in use", "conflict: in use: role_not_found: there is no role"},
 		{"error without a code", errors.New("secret path /x"), errcode.Internal, internal, "secret path /x"},
 		{"cause in the log only", errcode.Wrap(errcode.Internal, errors.New("secret"), "broken"), errcode.Internal, "broken", "internal: broken: secret"},
+		{"cause in the message", errcode.Wrap(errcode.Conflict, inner, "spawn: %s", errcode.Message(inner)), errcode.Conflict, "spawn: there is no role", "conflict: spawn: there is no role"},
+		{"cause with its own cause in the message", errcode.Wrap(errcode.Conflict, errcode.Wrap(errcode.RoleNotFound, errors.New("why"), "there is no role"), "spawn: there is no role"), errcode.Conflict, "spawn: there is no role", "conflict: spawn: there is no role: why"},
+		{"plain cause in the message", errcode.Wrap(errcode.Internal, errors.New("bad id"), "read: bad id"), errcode.Internal, "read: bad id", "internal: read: bad id"},
 		{"format", errcode.New(errcode.InvalidRole, "%d of %s", 1, "x"), errcode.InvalidRole, "1 of x", "invalid_role: 1 of x"},
 	}
 	for _, tt := range tests {

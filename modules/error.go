@@ -1,8 +1,11 @@
 package modules
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
+	"strings"
 )
 
 // LoadStep is one of the steps that a Loader takes a module through.
@@ -28,13 +31,27 @@ type StepError struct {
 	Err    error
 }
 
-// Error implements error.
+// Error implements error. It names the module once: an Err that names it is the whole
+// text.
 func (e *StepError) Error() string {
-	return fmt.Sprintf("module %.128q: %s: %v", e.Module, e.Step, e.Err)
+	text := e.Err.Error()
+	if strings.Contains(text, strconv.Quote(e.Module)) {
+		return text
+	}
+	return fmt.Sprintf("module %.128q: %s: %s", e.Module, e.Step, text)
 }
 
 // Unwrap returns Err.
 func (e *StepError) Unwrap() error { return e.Err }
+
+// stepCause returns what a StepError says without the name of the module, for a log line
+// that has it already.
+func stepCause(err error) error {
+	if e, ok := errors.AsType[*StepError](err); ok {
+		return e.Err
+	}
+	return err
+}
 
 // recoverPanic calls fn, which is code of a module, and returns a panic as an error.
 func recoverPanic(fn func() error) (err error) {

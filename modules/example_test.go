@@ -43,5 +43,5 @@ func ExampleStepError() {
 	loader := modules.NewLoader(toolgroups.NewManager())
 	fmt.Println(loader.LoadModule(context.Background(), plainModule{"root"}))
 	// Output:
-	// module "root": check: invalid_config: module name "root" is reserved; choose another
+	// invalid_config: module name "root" is reserved; choose another
 }

@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -127,8 +128,9 @@ func (i *instance) lock(ctx context.Context) error {
 	return errcode.New(errcode.ToolUnavailable, "module %q was unloaded", i.name)
 }
 
-// wrapGroups returns copies of groups whose tools are leasedTools. It rejects a
-// duplicate id, which would silently replace the module's own group.
+// wrapGroups returns copies of groups whose tools are leasedTools, with the defaults of
+// their ids and descriptions. It rejects a duplicate id, which would silently replace the
+// module's own group.
 func (i *instance) wrapGroups(from []toolgroups.Group) ([]toolgroups.Group, error) {
 	if len(from) > maxGroups {
 		return nil, errcode.New(errcode.InvalidGroupDef, "the module has %d groups; the limit is %d", len(from), maxGroups)
@@ -136,7 +138,9 @@ func (i *instance) wrapGroups(from []toolgroups.Group) ([]toolgroups.Group, erro
 	groups := slices.Clone(from)
 	seen := make(map[toolgroups.GroupID]bool, len(groups))
 	tools := 0
-	for n, g := range groups {
+	for n := range groups {
+		i.setDefaults(&groups[n])
+		g := groups[n]
 		if seen[g.ID] {
 			return nil, errcode.New(errcode.DuplicateGroupID, "the module has two groups with the id %q", g.ID)
 		}
@@ -148,6 +152,18 @@ func (i *instance) wrapGroups(from []toolgroups.Group) ([]toolgroups.Group, erro
 		groups[n].Tools = i.wrap(g.Tools)
 	}
 	return groups, nil
+}
+
+// setDefaults sets the id and the description of a group that has none.
+func (i *instance) setDefaults(g *toolgroups.Group) {
+	g.ID = cmp.Or(g.ID, toolgroups.GroupID(i.name))
+	if g.Description != "" {
+		return
+	}
+	if d, ok := i.module.(Describer); ok {
+		g.Description = d.Description()
+	}
+	g.Description = cmp.Or(g.Description, "Tools of the module "+i.name)
 }
 
 // The limits of one module.

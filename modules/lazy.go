@@ -2,6 +2,9 @@ package modules
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,7 +89,11 @@ func (i *instance) unavailable(toolName string, wait time.Duration, err error) e
 	if wait > 0 {
 		retry = "a call after " + wait.Round(time.Millisecond).String() + " retries"
 	}
-	return errcode.Wrap(errcode.ToolUnavailable, err, "%smodule %q could not be provisioned: %s; %s", prefix, i.name, errcode.Message(err), retry)
+	reason := errcode.Message(err)
+	if !strings.Contains(reason, strconv.Quote(i.name)) {
+		reason = fmt.Sprintf("module %q could not be provisioned: %s", i.name, reason)
+	}
+	return errcode.Wrap(errcode.ToolUnavailable, err, "%s%s; %s", prefix, reason, retry)
 }
 
 // startProvision returns the attempt in progress or starts one. During the delay after
@@ -122,7 +129,7 @@ func (i *instance) provision(a *provisionAttempt) {
 	err := i.provisionAndValidate(ctx)
 	i.lazy.finish(a, err)
 	if err != nil {
-		i.loader.log().Error("module could not be provisioned", "module", i.name, "error", err)
+		i.loader.log().Error("module could not be provisioned", "module", i.name, "error", stepCause(err))
 		return
 	}
 	i.loader.NotifyChanged(i.name)

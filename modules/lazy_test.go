@@ -138,6 +138,29 @@ func TestLazy_RefreshesCachedGroups(t *testing.T) {
 }
 
 // ctx bounds the wait for Provision, not the attempt.
+// The error of a call names the module and the cause once, whoever names the module.
+func TestLazy_ErrorSaysCauseOnce(t *testing.T) {
+	for cause, want := range map[string]string{
+		"the server is down":      `t did not start: module "m" could not be provisioned: the server is down; a later call retries`,
+		`server "m" is down`:      `t did not start: server "m" is down; a later call retries`,
+		`server "m2" is starting`: `t did not start: module "m" could not be provisioned: server "m2" is starting; a later call retries`,
+	} {
+		fx := newFixture(t)
+		f := newFakeModule("m")
+		f.provision = func(context.Context) error { return errcode.New(errcode.ToolUnavailable, "%s", cause) }
+		fx.load(lazyModule{f, []toolgroups.Group{group("a", textTool("t", "1"))}})
+		h, _ := fx.manager.CurrentSnapshot().LookupTool("t")
+		_, err := h.Tool.Call(t.Context(), tool.Call{})
+		if got := errcode.Message(err); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if n := strings.Count(err.Error(), cause); n != 1 {
+			t.Errorf("the log says the cause %d times: %v", n, err)
+		}
+		fx.waitIdle()
+	}
+}
+
 func TestLoader_ProvisionOutlivesContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fx := newFixture(t)

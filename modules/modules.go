@@ -33,7 +33,7 @@ import (
 //     acquires no resources.
 //  2. Provision, if it is a Provisioner, acquires its resources.
 //  3. Validate, if it is a Validator, checks the provisioned module.
-//  4. Groups returns its groups. They are registered under its owner, all or none.
+//  4. ToolGroups returns its groups. They are registered under its owner, all or none.
 //  5. It is in service: its tools are called, possibly concurrently. When its groups
 //     change it calls ModuleHost.Changed, and ToolGroups is called again.
 //  6. It ends, because it is unloaded, or replaced by a module that has been through
@@ -54,7 +54,17 @@ type Module interface {
 	// ToolGroups returns the groups with their tools. It is called after Provision and
 	// Validate, and again after ModuleHost.Changed. A tool that is the same value with the
 	// same definition as before stays registered unchanged.
+	//
+	// A group without an id has the name of the module as its id. A group without a
+	// description has that of the module, see Describer.
 	ToolGroups() []toolgroups.Group
+}
+
+// Describer is a Module that says what it is for, in a few words for models and people.
+// Description is called with ToolGroups. Without it the description is "Tools of the
+// module NAME".
+type Describer interface {
+	Description() string
 }
 
 // Provisioner is a Module that acquires resources, such as connections, programs or

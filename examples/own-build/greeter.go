@@ -36,5 +36,8 @@ func (g *greeter) Name() string { return g.name }
 
 // ToolGroups implements modules.Module.
 func (g *greeter) ToolGroups() []toolgroups.Group {
-	return []toolgroups.Group{{ID: "greeter", Description: "Greet people", Tools: []tool.Tool{g.greet}}}
+	return []toolgroups.Group{{Tools: []tool.Tool{g.greet}}}
 }
+
+// Description implements modules.Describer.
+func (g *greeter) Description() string { return "Greet people" }

@@ -43,6 +43,7 @@ type configChange struct {
 	problems      []*yamldoc.Error // mistakes in the files; any of them rejects the change
 	moduleErrors  []*yamldoc.Error // modules that are declared correctly and failed to start
 	failedModules []string         // their names
+	faultyModules []string         // names and types of modules whose declaration is among the problems
 }
 
 // stagedModule is a provisioned module that is not in service yet.
@@ -161,6 +162,7 @@ func (a *App) newModules(ch *configChange) (made []stagedModule, news []modules.
 		module, fault := a.newModule(ch.cfg, m)
 		if fault != nil {
 			ch.problems = append(ch.problems, fault)
+			ch.faultyModules = append(ch.faultyModules, m.Name, m.Type)
 			continue
 		}
 		made, news = append(made, stagedModule{Module: m, reload: runs}), append(news, module)
@@ -343,6 +345,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 			module, _, _ := strings.Cut(id, "/")
 			switch {
 			case slices.Contains(known, id):
+			case slices.Contains(ch.faultyModules, module): // the module is the fault
 			case slices.Contains(ch.failedModules, module):
 				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
 			default:

@@ -113,7 +113,7 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 			_, err = tx.RegisterGroup(a.owner, then.Group)
 		}
 		if err != nil {
-			return fmt.Errorf("register toolset %q: %w", id, err)
+			return err // names the group
 		}
 	}
 	return nil

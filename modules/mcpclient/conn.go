@@ -58,13 +58,22 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 	}
 	if err != nil {
 		n.kill()
-		return nil, n.explain(fmt.Errorf("connect: %w", err))
+		return nil, n.explain(connectCause(err))
 	}
 	go func() {
 		_ = n.session.Wait()
 		close(n.done)
 	}()
 	return n, nil
+}
+
+// connectCause returns the HTTP error in an error of Connect, which the library wraps in
+// the names of its steps, or else the error.
+func connectCause(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e
+	}
+	return fmt.Errorf("connect: %w", err)
 }
 
 // transport returns the transport for Connect and sets kill, protocolErr and stderr. It

@@ -3,6 +3,7 @@ package mcpclient_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,6 +31,18 @@ func TestModule_NamesMissingProgramOnce(t *testing.T) {
 		if got, want := errcode.Message(err), `MCP server "bad" failed to start`; got != want {
 			t.Errorf("the message is %q, want %q", got, want)
 		}
+	}
+}
+
+// The error for an address where no server is names what failed, not the library's steps.
+func TestModule_NamesRefusedAddress(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	fx := newFixture(t)
+	err := fx.loader.LoadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", URL: closed.URL}))
+	e, ok := errors.AsType[*mcpclient.ServerError](err)
+	if !ok || !strings.HasPrefix(e.Error(), `Post "`+closed.URL+`": dial tcp `) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -115,6 +115,9 @@ func networkCause(err error) error {
 	for {
 		_, where := err.(*net.OpError)
 		inner := errors.Unwrap(err)
+		if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
+			inner = all.Unwrap()[0] // of several addresses or attempts
+		}
 		if where || inner == nil {
 			return err
 		}

@@ -225,3 +225,16 @@ func wantLogged(t *testing.T, w *fixture, lost, restored int) {
 		t.Errorf("want %d and %d transitions, got:\n%s", lost, restored, log)
 	}
 }
+
+// The log says once why a source cannot be reached, also if several attempts failed.
+func TestPool_LogsCauseOnce(t *testing.T) {
+	w := open(t, `{kind: source, name: db, type: postgres, host: 127.0.0.1, port: "1", database: d, user: u, password: p}
+---
+{kind: tool, name: one, type: postgres-sql, source: db, description: d, statement: SELECT 1}
+`)
+	wantCode(t, w.call(t.Context(), "one", `{}`), errcode.ToolUnavailable)
+	waitFor(t, "the log", func() bool { return strings.Contains(w.log.String(), "source unreachable") })
+	if n := strings.Count(w.log.String(), "connection refused"); n != 1 {
+		t.Errorf("the cause is told %d times: %s", n, w.log.String())
+	}
+}
