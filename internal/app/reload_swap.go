@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -35,7 +36,7 @@ func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 	}
 	for _, m := range ch.staged {
 		if err := m.ready.Register(tx); err != nil {
-			return ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")
+			return yamldoc.Errors{ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")}
 		}
 	}
 	return a.registerToolsets(tx, ch)
@@ -50,7 +51,7 @@ func (ch *configChange) groupError(err error) error {
 	}
 	for _, m := range ch.staged {
 		if e.Details["owner"] == modules.OwnerOf(m.Name) {
-			return ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")
+			return yamldoc.Errors{ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")}
 		}
 	}
 	return err

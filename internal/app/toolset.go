@@ -113,7 +113,8 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 			_, err = tx.RegisterGroup(a.owner, then.Group)
 		}
 		if err != nil {
-			return err // names the group
+			at, field := toolsetPos(ch.cfg, id)
+			return yamldoc.Errors{ch.cfg.ErrorAt(at, field, faultText(err), "")}
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func TextList(to *[]string) func(Value) {
 func NameList(to *[]string, what string) func(Value) {
 	return func(v Value) {
 		if !v.IsList() {
-			v.AddTypeError("a list of "+what, "write ["+ClipText(v.Node.Value)+"]")
+			v.AddTypeError("a list of "+what, writeListHint(v))
 			return
 		}
 		for _, item := range v.ListItems() {
@@ -49,6 +49,45 @@ func NameList(to *[]string, what string) func(Value) {
 			}
 		}
 	}
+}
+
+// NameSet reads a list of texts that are not empty. A text that is listed twice counts
+// once. check returns what is wrong with a text, and a hint; "" accepts it. Errors call the
+// entries what.
+func NameSet(to *[]string, what string, check func(name string) (message, hint string)) func(Value) {
+	return func(v Value) {
+		if !v.IsList() {
+			if message, hint := check(v.Node.Value); message != "" && v.IsScalar() && !v.IsNull() {
+				v.AddError(message, hint)
+				return
+			}
+			v.AddTypeError("a list of "+what, writeListHint(v))
+			return
+		}
+		for _, item := range v.ListItems() {
+			name, ok := item.ReadNonEmpty()
+			if !ok || slices.Contains(*to, name) {
+				continue
+			}
+			if message, hint := check(name); message != "" {
+				item.AddError(message, hint)
+				continue
+			}
+			if len(*to) == maxEntries {
+				v.AddError(fmt.Sprintf("has more than %d entries", maxEntries), "")
+				return
+			}
+			*to = append(*to, name)
+		}
+	}
+}
+
+// writeListHint returns how to write one text as a list; "" for anything else.
+func writeListHint(v Value) string {
+	if v.IsNull() {
+		return ""
+	}
+	return "write [" + ClipText(v.Node.Value) + "]"
 }
 
 // ParsedList reads a list of texts, each of which parse must accept. Errors call

@@ -89,7 +89,7 @@ func (p *pendingTool) commonFields() yamldoc.Fields {
 		"scopesRequired":      yamldoc.NameList(&t.ScopesRequired, "scopes"),
 		"annotations":         annotationsField(&t.Annotations),
 		"effect":              yamldoc.OneOfField(&t.Effect, "readOnly", "idempotent", "mutating"),
-		"group":               p.groups,
+		"group":               yamldoc.NameSet(&t.Groups, "tool groups", checkGroup),
 		"state":               yamldoc.NonEmptyField(&t.State),
 		"available_in_states": p.states,
 		"applicable-states":   p.states,
@@ -143,17 +143,17 @@ func annotationsField(to *Annotations) func(yamldoc.Value) {
 	}
 }
 
-// groups reads the tool groups that the tool is in and rejects reserved ones.
-func (p *pendingTool) groups(v yamldoc.Value) {
-	yamldoc.NameList(&p.tool.Groups, "tool groups")(v)
-	for i, at := range v.ListItems() {
-		if i >= len(p.tool.Groups) {
-			break
-		}
-		if id, ok := at.ReadNonEmpty(); ok && slices.Contains(toolgroups.ReservedIDs(), toolgroups.GroupID(id)) {
-			at.AddError(yamldoc.QuoteText(id)+" is a built-in group, which declared tools cannot join", "choose another id")
-		}
+// checkGroup returns what is wrong with the id of a group that a tool joins.
+func checkGroup(id string) (message, hint string) {
+	switch {
+	case id == "*":
+		return `"*" is not a tool group that a tool can join`, "name the groups of the tool, or leave the field out for the group default"
+	case toolgroups.CheckID(toolgroups.GroupID(id)) != nil:
+		return yamldoc.QuoteText(id) + " is not a valid id of a tool group", "at most 128 ASCII letters, digits, '_', '.', '-', and '/' between parts"
+	case slices.Contains(toolgroups.ReservedIDs(), toolgroups.GroupID(id)):
+		return yamldoc.QuoteText(id) + " is a built-in group, which declared tools cannot join", "choose another id"
 	}
+	return "", ""
 }
 
 // states reads the states in which the tool can be called. The field has two names.
