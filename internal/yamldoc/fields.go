@@ -53,6 +53,22 @@ func (r *Reader) unknownHint(name string, known Fields) string {
 	return cmp.Or(hint, SuggestName(name, all), ListHint("known are ", now))
 }
 
+// EmptyAsAbsent reads a field with read unless the field has no value or an empty text,
+// which a variable may have left: then it counts as absent.
+func EmptyAsAbsent(read func(Value)) func(Value) {
+	return func(v Value) {
+		if v.IsNull() {
+			return
+		}
+		if v.Node.Tag == "!!str" && v.IsScalar() {
+			if text, ok := v.ReadText(); !ok || text == "" {
+				return
+			}
+		}
+		read(v)
+	}
+}
+
 // MappingField reads a mapping with the fields known.
 func MappingField(known Fields) func(Value) {
 	return func(v Value) {

@@ -32,6 +32,34 @@ func TestReader_NullFieldIsAbsent(t *testing.T) {
 	}
 }
 
+// Query parameters and headers that are empty are none, also when a variable left them
+// empty.
+func TestReader_EmptyQueryParamsAreNone(t *testing.T) {
+	const database = "host: h, port: 1, user: u, password: p, database: d"
+	for kind, document := range map[string]string{
+		"postgres": "{kind: source, name: s, type: postgres, " + database + ", queryParams: %}",
+		"mysql":    "{kind: source, name: s, type: mysql, " + database + ", queryParams: %}",
+		"http":     "{kind: source, name: s, type: http, baseUrl: 'https://web.example', queryParams: %, headers: %}",
+		"tool": "{kind: source, name: s, type: http, baseUrl: 'https://web.example'}\n---\n" +
+			"{kind: tool, name: t, type: http, source: s, description: d, method: GET, path: /, queryParams: %, pathParams: %, headers: %}",
+	} {
+		for _, empty := range []string{"", "null", "~", `""`, `"${EMPTY}"`, `"${ABSENT:}"`} {
+			cfg, err := read(t, strings.ReplaceAll(document, "%", empty))
+			if err != nil || len(cfg.Sources[0].Params)+len(cfg.Sources[0].QueryParams)+len(cfg.Sources[0].Headers) != 0 {
+				t.Errorf("%s, %q: %v", kind, empty, err)
+			}
+			for _, one := range cfg.Tools {
+				if len(one.HTTP.QueryParams)+len(one.HTTP.PathParams)+len(one.HTTP.Headers) != 0 {
+					t.Errorf("%s, %q: got %+v", kind, empty, one.HTTP)
+				}
+			}
+		}
+		for _, wrong := range []string{"x", "0", `"${NAME}"`, `"${ABSENT}"`, "[[]]", "false"} {
+			wantRejected(t, strings.ReplaceAll(document, "%", wrong))
+		}
+	}
+}
+
 // A text with template actions and no template parameters is rejected: it would be
 // sent as it is.
 func TestTool_RejectsTemplateWithoutParameters(t *testing.T) {

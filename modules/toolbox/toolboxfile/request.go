@@ -16,7 +16,7 @@ func requestFields(it item, p *pendingTool) yamldoc.Fields {
 	return yamldoc.Fields{
 		"method":       httpMethod(&r.Method),
 		"path":         requestPath(&r.Path),
-		"headers":      yamldoc.SecretMap(&r.Headers, yamldoc.HeaderName),
+		"headers":      yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&r.Headers, yamldoc.HeaderName)),
 		"requestBody":  yamldoc.TextField(&r.Body),
 		"pathParams":   p.partParams("pathParams", &r.PathParams),
 		"queryParams":  p.partParams("queryParams", &r.QueryParams),
@@ -29,7 +29,7 @@ func requestFields(it item, p *pendingTool) yamldoc.Fields {
 func (p *pendingTool) partParams(name string, to *[]string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		var list []parameter.Spec
-		specList(&list, name)(v)
+		yamldoc.EmptyAsAbsent(specList(&list, name))(v)
 		for _, spec := range list {
 			*to = append(*to, spec.Name)
 		}

@@ -95,7 +95,7 @@ func serverFields(s *Source) yamldoc.Fields {
 		"user":        yamldoc.ScalarField(&s.User),
 		"password":    yamldoc.PasswordField(&s.Password),
 		"database":    yamldoc.ScalarField(&s.Database),
-		"queryParams": yamldoc.TextMap(&s.Params),
+		"queryParams": yamldoc.EmptyAsAbsent(yamldoc.TextMap(&s.Params)),
 	})
 }
 
@@ -112,8 +112,8 @@ func databaseFields(s *Source) yamldoc.Fields {
 func httpFields(_ item, s *Source) yamldoc.Fields {
 	return yamldoc.Fields{
 		"baseUrl":                yamldoc.ServerURL(&s.BaseURL),
-		"headers":                yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName),
-		"queryParams":            yamldoc.SecretMap(&s.QueryParams, queryName),
+		"headers":                yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName)),
+		"queryParams":            yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.QueryParams, queryName)),
 		"readOnly":               yamldoc.BoolField(&s.ReadOnly),
 		"disableSslVerification": sslVerification,
 	}
