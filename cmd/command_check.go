@@ -118,7 +118,7 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 	if err = errors.Join(s.ApplyConfig(ctx, cfg, loaded), s.Close()); err != nil {
 		return nil, err
 	}
-	return s.ModelNotes(), nil
+	return s.ListNotes(), nil
 }
 
 // printCheck prints {"ok", "errors", "notes", …}. Its error only sets the exit status.

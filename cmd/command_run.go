@@ -224,9 +224,9 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	return printResult(c, task)
 }
 
-// printNotes prints which models have no API key.
+// printNotes prints which models and sources cannot be used.
 func (s *session) printNotes() {
-	for _, note := range s.ModelNotes() {
+	for _, note := range s.ListNotes() {
 		fmt.Fprintln(s.screen, "~ "+textutil.Sanitize(note))
 	}
 }

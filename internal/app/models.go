@@ -194,8 +194,13 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 "rolecall demo" needs no key`, d.Name, d.KeyFrom, d.KeyFrom, third)
 }
 
-// ModelNotes returns a note for each active model that has no API key, for the operator.
-func (a *App) ModelNotes() []string { return a.models.Load().notes }
+// ListNotes returns notes for the operator: one for each active model that has no API key,
+// and for each source that this build cannot use.
+func (a *App) ListNotes() []string {
+	a.configMu.Lock()
+	defer a.configMu.Unlock()
+	return append(slices.Clone(a.models.Load().notes), sourceNotes(a.current)...)
+}
 
 // CountsTokens reports whether an active model counts tokens. Scripts and recordings
 // do not.

@@ -74,6 +74,20 @@ func (a *App) newSourceModule(cfg *config.Config, m config.Module) (modules.Modu
 	return made, nil
 }
 
+// sourceNotes returns a note for each source of a configuration that this build cannot
+// use. cfg may be nil.
+func sourceNotes(cfg *config.Config) (notes []string) {
+	if cfg == nil {
+		return nil
+	}
+	for _, s := range cfg.Sources {
+		if reason := toolbox.MissingConnector(s); reason != "" {
+			notes = append(notes, fmt.Sprintf("%s: source %s cannot be used, its tools fail with tool_unavailable: %s", s.Pos, s.Name, reason))
+		}
+	}
+	return notes
+}
+
 // isInvalidSource reports whether a module is a source that loading has rejected.
 func isInvalidSource(cfg *config.Config, m config.Module) bool {
 	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s toolboxfile.Source) bool { return s.Pos == m.Pos && s.Invalid })

@@ -10,6 +10,15 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
+// MissingConnector returns why this build cannot use a source, and which build can; "" if
+// it can. Calls of the source's tools fail with tool_unavailable and this text.
+func MissingConnector(s toolboxfile.Source) string {
+	if s.Type != toolboxfile.SourceCloudSQLPostgres || hasConnector {
+		return ""
+	}
+	return "this build of rolecall has no connector for cloud-sql-postgres; a build with the tag cloudsql has it: go build -tags cloudsql ./cmd/rolecall"
+}
+
 // connector dials instances of Cloud SQL. It has to be closed.
 type connector interface {
 	Dial(ctx context.Context, instance string) (net.Conn, error)

@@ -26,7 +26,8 @@ type pool struct {
 	refs   int  // guarded by Pools.mu
 	pinged bool // PingServers has taken it; guarded by Pools.mu
 
-	db          *database.DB // nil for a service
+	missing     string       // why this build cannot connect; "" if it can
+	db          *database.DB // nil for a service, and if missing is set
 	client      *http.Client // nil for a database
 	closeDialer func() error // closes the connector of db; nil if there is none
 
@@ -64,8 +65,12 @@ func (p *pool) query(ctx context.Context, q database.Query) (json.RawMessage, er
 	return rows, err
 }
 
-// ready returns an error during the backoff after a failed attempt to connect.
+// ready returns an error if this build cannot connect, and during the backoff after a
+// failed attempt to connect.
 func (p *pool) ready() error {
+	if p.missing != "" {
+		return errcode.New(errcode.ToolUnavailable, "source %s cannot be used: %s", p.source, p.missing)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if left := time.Until(p.retryAt); p.unreachable && left > 0 {

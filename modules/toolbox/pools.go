@@ -113,6 +113,10 @@ func newPool(c Config, log *slog.Logger) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if reason := MissingConnector(c.Source); reason != "" && c.CloudSQL == nil {
+		one.missing = reason
+		return one, nil
+	}
 	if c.Source.Type == toolboxfile.SourceCloudSQLPostgres {
 		if err := one.useCloudSQL(c, &at); err != nil {
 			return nil, err
@@ -128,10 +132,6 @@ func (c Config) check() error {
 	case toolboxfile.SourceHTTP:
 		_, err := newBase(c.Source)
 		return err
-	case toolboxfile.SourceCloudSQLPostgres:
-		if c.CloudSQL == nil && !hasConnector {
-			return errcode.New(errcode.InvalidConfig, "source %q: this build has no connector for cloud-sql-postgres; build rolecall with: go build -tags cloudsql", c.Source.Name)
-		}
 	}
 	at, err := c.database()
 	if err != nil {
