@@ -28,7 +28,7 @@ func TestTool_GroupsAreLimited(t *testing.T) {
 	}
 	_, err := read(t, `{kind: source, name: db, type: sqlite, database: x.db}
 ---
-{kind: tool, name: t, type: sqlite-sql, source: db, description: d, statement: SELECT 1, group: [` + strings.Join(ids, ", ") + `]}`)
+{kind: tool, name: t, type: sqlite-sql, source: db, description: d, statement: SELECT 1, group: [`+strings.Join(ids, ", ")+`]}`)
 	if err == nil || strings.Count(err.Error(), "has more than 1000 entries") != 1 {
 		t.Errorf("got %v", err)
 	}
