@@ -46,6 +46,9 @@ Every call passes the gate. The arguments are one JSON object of at most 8 MiB a
 do not match the schema fail with ` + "`invalid_arguments`" + `, which names the field and what was expected. Errors are results that the model reads:
 ` + "`{\"error\":\"<code>\",\"toolName\":\"<tool>\",\"message\":\"what was attempted, on what, what to do\"}`" + `. Some errors have more fields.
 
+A result that is only a part has ` + "`truncated: true`" + `, and ` + "`nextOffset`" + ` where the rest can be read. A part of a file or an artifact
+fits the context window of the agent that reads it.
+
 **Effect** tells what happens when a call is repeated. A *readOnly* tool changes nothing; such calls in one answer run in parallel. Repeating an
 *idempotent* call after a crash has no further effect. A *mutating* call that ended without an answer is reported as ` + "`tool_interrupted`" + `: its outcome
 is unknown, and it is never repeated.

@@ -48,7 +48,7 @@ func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.
 		return result
 	}
 	p := r.a.rt.storePreview(b, c, result, min(maxPreview, most/4))
-	p.Note = previewHint(p.Ref, c.Subject.AuthorizeTool("get_artifact").Allowed())
+	p.Note = p.hint(c.Subject.AuthorizeTool("get_artifact").Allowed())
 	text, _ := json.Marshal(p) // strings and numbers always marshal
 	return text
 }
@@ -82,11 +82,13 @@ func artifactText(result json.RawMessage) (text string) {
 	return string(result)
 }
 
-// previewHint explains how to read the rest of a result.
-func previewHint(ref string, mayRead bool) string {
+// hint explains how to read the rest of the result.
+func (p preview) hint(mayRead bool) string {
 	switch {
-	case ref == "":
+	case p.Ref == "":
 		return "The result is too large for your context and too large to be stored. Ask for less."
+	case p.NextOffset == 0:
+		return "The result is too large for your context. Ask for less."
 	case mayRead:
 		return "The result is too large for your context. It is stored: read on with get_artifact at offset nextOffset, or ask for less."
 	}

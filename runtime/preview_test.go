@@ -177,6 +177,23 @@ func TestPreview_ResultIsReadInParts(t *testing.T) {
 	}
 }
 
+// Metadata that does not fit the window is previewed, without a hint that leads nowhere.
+func TestPreview_ArtifactWithLargeMetadata(t *testing.T) {
+	fx := fixtureConfig{model: withWindow(previewWindow, answerFunc(func(r model.Request) model.Answer {
+		switch answerCount(r) {
+		case 0:
+			return callTools("put_artifact", obj{"type": "t", "content": "text", "meta": obj{"m": strings.Repeat("x", 2*previewLimit)}})
+		case 1:
+			return callTools("get_artifact", obj{"ref": lastResult(r)["artifactRef"]})
+		}
+		return model.Answer{Finish: model.FinishEnd, Value: results(r)[1].Content}
+	}))}.open(t)
+	got := gjson.ParseBytes(fx.run(t, fx.groupTask(t, "artifact")).Result)
+	if !got.Get("truncated").Bool() || got.Get("nextOffset").Exists() || strings.Contains(got.Get("note").Str, "nextOffset") || got.Get("artifactRef").Str == "" {
+		t.Errorf("the model reads %s", got.Raw)
+	}
+}
+
 // read_file returns as much as the model's window takes, at most 64,000 bytes. The
 // models of scripts and people have no window.
 func TestReadFile_FitsWindowOfReader(t *testing.T) {

@@ -27,11 +27,16 @@ func (d *Dir) ReadPart(name string, offset, length int64) (data []byte, size int
 }
 
 // readPart reads a part of a file that had size bytes when it was opened. It also
-// returns the size as far as the part shows a smaller one.
+// returns the size, corrected by what the part shows of the file's end.
 func readPart(file io.ReaderAt, size, offset, length int64) ([]byte, int64, error) {
 	data, err := io.ReadAll(io.NewSectionReader(file, offset, length))
-	if n := int64(len(data)); n < length { // the file ends at offset+n
-		size = min(size, offset+n)
+	switch n := int64(len(data)); {
+	case n == 0: // the file ends at offset or before
+		size = min(size, offset)
+	case n < length: // it ends here
+		size = offset + n
+	default:
+		size = max(size, offset+n)
 	}
 	return data, size, err
 }

@@ -74,7 +74,10 @@ func TestReadPart_FileChangesWhileRead(t *testing.T) {
 		{"shorter", 100, 2, 50, "234", 5},
 		{"shorter than the offset", 100, 50, 10, "", 50},
 		{"shorter behind the part", 100, 2, 3, "234", 100},
-		{"longer", 3, 0, 50, "01234", 3},
+		{"longer", 3, 0, 50, "01234", 5},
+		{"longer behind the part", 3, 0, 4, "0123", 4},
+		{"the exact end", 5, 2, 3, "234", 5},
+		{"after the exact end", 5, 5, 3, "", 5},
 		{"emptied", 100, 0, 50, "01234", 5},
 	} {
 		data, size, err := readPart(strings.NewReader("01234"), c.size, c.offset, c.length)
