@@ -126,10 +126,16 @@ func CheckID(id GroupID) error {
 	if len(id) > 128 {
 		return errcode.New(errcode.InvalidGroupDef, "group id %.20q… has %d bytes; at most 128 are allowed", id, len(id))
 	}
-	for i, part := range strings.Split(string(id), "/") {
-		if err := tool.CheckName(part); err != nil {
-			return errcode.New(errcode.InvalidGroupDef, "group id %q, part %d: %s", id, i+1, strings.TrimPrefix(err.Error(), "tool "))
+	parts := strings.Split(string(id), "/")
+	for i, part := range parts {
+		err := tool.CheckName(part)
+		if err == nil {
+			continue
 		}
+		if len(parts) == 1 {
+			return errcode.New(errcode.InvalidGroupDef, "group id %s", strings.TrimPrefix(err.Error(), "tool name "))
+		}
+		return errcode.New(errcode.InvalidGroupDef, "group id %q, part %d: %s", id, i+1, strings.TrimPrefix(err.Error(), "tool "))
 	}
 	return nil
 }

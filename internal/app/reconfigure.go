@@ -156,8 +156,8 @@ func (a *App) newModules(ch *configChange) (made []stagedModule, news []modules.
 		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
 			continue
 		}
-		if isInvalidSource(ch.cfg, m) {
-			continue
+		if isInvalidSource(ch.cfg, m) || isDuplicate(ch.cfg, m) {
+			continue // loading has reported it
 		}
 		module, fault := a.newModule(ch.cfg, m)
 		if fault != nil {

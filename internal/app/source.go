@@ -93,6 +93,17 @@ func isInvalidSource(cfg *config.Config, m config.Module) bool {
 	return m.Type == kindSource && slices.ContainsFunc(cfg.Sources, func(s toolboxfile.Source) bool { return s.Pos == m.Pos && s.Invalid })
 }
 
+// isDuplicate reports whether an earlier document of the same kind has the name of a
+// module. Loading has reported such a document; a source is then invalid.
+func isDuplicate(cfg *config.Config, m config.Module) bool {
+	if m.Type == kindServer {
+		at := slices.IndexFunc(cfg.MCPServers, func(s config.MCPServer) bool { return s.Name == m.Name })
+		return at >= 0 && cfg.MCPServers[at].Pos != m.Pos
+	}
+	at := slices.IndexFunc(cfg.Modules, func(o config.Module) bool { return o.Name == m.Name })
+	return m.Type != kindSource && at >= 0 && cfg.Modules[at].Pos != m.Pos
+}
+
 // conflictingName returns another document that is a module of the same name.
 func conflictingName(cfg *config.Config, m config.Module) (other string, found bool) {
 	for _, o := range cfg.Modules {

@@ -119,15 +119,29 @@ func isAnswer(err error) bool {
 func networkCause(err error) error {
 	for {
 		_, where := err.(*net.OpError)
-		inner := errors.Unwrap(err)
-		if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) > 0 {
-			inner = all.Unwrap()[0] // of several addresses or attempts
+		if all, ok := err.(interface{ Unwrap() []error }); ok {
+			return distinctCauses(all.Unwrap())
 		}
+		inner := errors.Unwrap(err)
 		if where || inner == nil {
 			return err
 		}
 		err = inner
 	}
+}
+
+// distinctCauses returns the network errors of several attempts to connect, each text
+// once.
+func distinctCauses(attempts []error) error {
+	var causes []error
+	seen := map[string]bool{}
+	for _, err := range attempts {
+		if cause := networkCause(err); !seen[cause.Error()] {
+			seen[cause.Error()] = true
+			causes = append(causes, cause)
+		}
+	}
+	return errors.Join(causes...)
 }
 
 // close closes the connections.
