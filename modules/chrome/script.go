@@ -64,7 +64,7 @@ func helperScript(name string) string {
 		} catch (e) {
 			let text = 'a value that is not an error was thrown';
 			try { text = '' + (e && e.stack || e); } catch {}
-			return stringify({__proto__: null, thrown: apply(slice, text, [0, 2000])});
+			return stringify({__proto__: null, thrown: apply(slice, text, [0, 2000]), cut: text.length > 2000});
 		}
 	};
 	try { defineProperty(window, %q, {value: run}); } catch {}
@@ -76,6 +76,7 @@ type helperResult struct {
 	Value  json.RawMessage `json:"value"`
 	Size   int             `json:"size"`
 	Thrown string          `json:"thrown"`
+	Cut    bool            `json:"cut"` // thrown is only the beginning
 }
 
 // evaluate evaluates an expression in the page's own world and returns its value as JSON.
@@ -100,7 +101,11 @@ func (t *tab) evaluate(ctx context.Context, expression string) (json.RawMessage,
 	}
 	switch {
 	case result.Thrown != "":
-		return nil, errcode.New(errcode.ToolExecutionFailed, "chrome_evaluate: the page threw: %s", result.Thrown)
+		thrown := errcode.New(errcode.ToolExecutionFailed, "chrome_evaluate: the page threw: %s", result.Thrown)
+		if result.Cut {
+			thrown = thrown.With("truncated", true)
+		}
+		return nil, thrown
 	case result.Size > 0:
 		return nil, errcode.New(errcode.ResultTooLarge, "chrome_evaluate: the value has %d characters as JSON, the limit is %d; evaluate to less", result.Size, maxValueLength)
 	}

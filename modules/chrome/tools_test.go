@@ -44,6 +44,12 @@ func TestTools_NavigateAndRead(t *testing.T) {
 			t.Errorf("parts of %d: %q, want %q", length, got, want)
 		}
 	}
+	for length, want := range map[string]bool{"1900": false, "3000": true} {
+		thrown := a.wantError(errcode.ToolExecutionFailed, "the page threw: xxx", "chrome_evaluate", obj{"expression": "throw 'x'.repeat(" + length + ")"})
+		if thrown.Truncated != want {
+			t.Errorf("%s characters were thrown: truncated is %v", length, thrown.Truncated)
+		}
+	}
 	if gone := a.mustCall("chrome_navigate", obj{"url": s.URL + "/gone"}); gone.Status != 404 {
 		t.Errorf("got %+v, want status 404", gone)
 	}
