@@ -56,7 +56,7 @@ func newAgentListCommand(c *common) *cobra.Command {
 func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
 	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
 	return printList(out, asJSON, o.list(ctx, api), head, func(a client.Agent) []string {
-		return []string{string(a.ID), a.Role, string(a.Status), orDash(a.State), string(a.Task), orDash(string(a.Parent))}
+		return []string{string(a.ID), a.Role, string(a.Status), a.State, string(a.Task), orDash(string(a.Parent))}
 	})
 }
 
@@ -172,7 +172,7 @@ func treeOf(agents []client.Agent) table {
 			if i == len(below[parent])-1 {
 				branch, rest = "└─ ", "   "
 			}
-			rows = append(rows, []string{indent + branch + a.Role, string(a.Status), orDash(a.State), string(a.ID)})
+			rows = append(rows, []string{indent + branch + a.Role, string(a.Status), a.State, string(a.ID)})
 			draw(a.ID, indent+rest)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // maxDelayMS is the longest delay of a message: a year, in milliseconds.
@@ -63,7 +64,7 @@ func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)
 func (a *api) agent(agent org.Agent) wire.Agent {
 	return wire.Agent{
 		ID: agent.ID, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
-		Status: a.rt.AgentStatus(agent), State: agent.State, CreatedAt: agent.CreatedAt, Reason: agent.Reason,
+		Status: a.rt.AgentStatus(agent), State: toolgroups.StateName(agent.State), CreatedAt: agent.CreatedAt, Reason: agent.Reason,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // listTasks lists tasks, newest first, with agents=1 each with its agents.
@@ -122,7 +123,7 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 // taskOf converts a task's record for the API.
 func (a *api) taskOf(t org.Task) wire.Task {
 	return wire.Task{
-		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: t.State,
+		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
 		Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, CreatedAt: t.CreatedAt, EndedAt: t.EndedAt,
 	}
 }

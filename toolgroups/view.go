@@ -1,6 +1,7 @@
 package toolgroups
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,9 @@ import (
 
 // Undefined is the workflow state of an agent that has none.
 const Undefined = "undefined"
+
+// StateName returns the name of a workflow state, which is Undefined for "".
+func StateName(state string) string { return cmp.Or(state, Undefined) }
 
 // BoundSet is a GroupSet together with the owner that each group had when the GroupSet was
 // written. If another owner registers a group under the same id later, the BoundSet
@@ -184,9 +188,7 @@ func (v *View) ForState(state string) *StateView {
 	if v.states == nil {
 		return &v.defaultState
 	}
-	if state == "" {
-		state = Undefined
-	}
+	state = StateName(state)
 	if sv, ok := v.states[state]; ok {
 		return sv
 	}

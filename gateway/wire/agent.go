@@ -16,7 +16,7 @@ type Agent struct {
 	Parent    identity.AgentID `json:"parent,omitempty"`
 	Task      identity.TaskID  `json:"task"`
 	Status    org.AgentStatus  `json:"status"`
-	State     string           `json:"state,omitempty"` // workflow state
+	State     string           `json:"state"` // workflow state; "undefined" if it has none
 	CreatedAt time.Time        `json:"createdAt"`
 	Reason    string           `json:"reason,omitempty"` // why it was terminated
 }

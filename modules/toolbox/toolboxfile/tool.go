@@ -90,7 +90,7 @@ func (p *pendingTool) commonFields() yamldoc.Fields {
 		"annotations":         annotationsField(&t.Annotations),
 		"effect":              yamldoc.OneOfField(&t.Effect, "readOnly", "idempotent", "mutating"),
 		"group":               p.groups,
-		"state":               yamldoc.NonEmptyField(&t.State),
+		"state":               yamldoc.TextField(&t.State), // "" moves to no state
 		"available_in_states": p.states,
 		"applicable-states":   p.states,
 		"maxResponseBytes":    yamldoc.IntField(&t.MaxResponseBytes, maxResponseBytes),
@@ -150,7 +150,11 @@ func (p *pendingTool) groups(v yamldoc.Value) {
 		if i >= len(p.tool.Groups) {
 			break
 		}
-		if id, ok := at.ReadNonEmpty(); ok && slices.Contains(toolgroups.ReservedIDs(), toolgroups.GroupID(id)) {
+		id, ok := at.ReadNonEmpty()
+		switch {
+		case ok && toolgroups.CheckID(toolgroups.GroupID(id)) != nil:
+			at.AddError(yamldoc.QuoteText(id)+" is not the id of a group", "use letters, digits and _ . - /, at most 128")
+		case ok && slices.Contains(toolgroups.ReservedIDs(), toolgroups.GroupID(id)):
 			at.AddError(yamldoc.QuoteText(id)+" is a built-in group, which declared tools cannot join", "choose another id")
 		}
 	}
