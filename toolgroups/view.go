@@ -162,6 +162,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 			handles = slices.DeleteFunc(handles, func(h *ToolHandle) bool { return !allowed.has(h.index) })
 		}
 	}
+	handles = withoutAPIs(handles)
 	v := newView()
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.promptGroups(use, limits)
@@ -304,7 +305,7 @@ func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
 		return false
 	}
 	for _, g := range s.boundGroups(b) {
-		if slices.Contains(s.members(g), h) {
+		if slices.ContainsFunc(s.members(g), h.isSameTool) {
 			return true
 		}
 	}
@@ -326,8 +327,19 @@ func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 	return list
 }
 
-// bits returns the indexes of the tools that b contains.
-func (s *Snapshot) bits(b BoundSet) bits { return bitsOf(s.width, s.handles(b)) }
+// bits returns the indexes of the tools that b contains, under all of their names.
+func (s *Snapshot) bits(b BoundSet) bits {
+	handles := s.handles(b)
+	list := bitsOf(s.width, handles)
+	for _, h := range handles {
+		for _, other := range []*ToolHandle{h.original, h.api} {
+			if other != nil {
+				list.add(other.index)
+			}
+		}
+	}
+	return list
+}
 
 // boundGroups returns the groups of b that still have the owner they are bound to.
 func (s *Snapshot) boundGroups(b BoundSet) []*group {
@@ -336,7 +348,7 @@ func (s *Snapshot) boundGroups(b BoundSet) []*group {
 	}
 	list := make([]*group, 0, len(b.Set.ids))
 	for _, id := range b.Set.ids {
-		if g, ok := s.groups.get(string(id)); ok && g.Owner == b.Owners[id] {
+		if g, ok := s.group(id); ok && g.Owner == b.Owners[id] {
 			list = append(list, g)
 		}
 	}

@@ -25,7 +25,7 @@ var mutations = []mutation{
 	},
 	{
 		"a group takes the name of another group's tool", "toolgroups/tx.go",
-		`ok && !tx.replaces(other.Group) {
+		`ok && !tx.replaces(other.home()) {
 		return other`, `ok && !tx.replaces(other.Group) && other.Owner != Builtin {
 		return other`,
 		"./property_test TestProperty3ReservedIDConflict",
