@@ -230,7 +230,8 @@ func (s *soakRun) followAll(ctx context.Context) {
 func (s *soakRun) waitIdle(before sample) sample {
 	s.workers.Wait()
 	for range 200 {
-		if s.CurrentLoad().Working == 0 && goruntime.NumGoroutine() <= before.goroutines {
+		load := s.CurrentLoad()
+		if load.Starting+load.Thinking+load.Calling == 0 && goruntime.NumGoroutine() <= before.goroutines {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/org"
 )
 
 func newAgentCommand(c *common) *cobra.Command {
@@ -33,7 +34,7 @@ unambiguous among the agents of running tasks, or among all agents if no task ru
 type agentFilter struct{ task, status string }
 
 func (o *agentFilter) list(ctx context.Context, api *client.Client) iter.Seq2[client.Agent, error] {
-	return api.ListAgents(ctx, identity.TaskID(o.task), o.status)
+	return api.ListAgents(ctx, identity.TaskID(o.task), org.AgentStatus(o.status))
 }
 
 func newAgentListCommand(c *common) *cobra.Command {
@@ -41,21 +42,21 @@ func newAgentListCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List agents, oldest first, including terminated ones",
-		Example: "  rolecall agent list --status working\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
+		Example: "  rolecall agent list --status calling\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return agentListFunc(ctx, c.out, api, o, c.json)
 		}),
 	}
 	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`")
-	cmd.Flags().StringVar(&o.status, "status", "", "only agents with this `status`: working, idle or terminated")
+	cmd.Flags().StringVar(&o.status, "status", "", "only agents with this `status`: starting, thinking, calling, waiting, finished or terminated")
 	return cmd
 }
 
 func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
 	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
 	return printList(out, asJSON, o.list(ctx, api), head, func(a client.Agent) []string {
-		return []string{string(a.ID), a.Role, a.Status, orDash(a.State), string(a.Task), orDash(string(a.Parent))}
+		return []string{string(a.ID), a.Role, string(a.Status), a.State, string(a.Task), orDash(string(a.Parent))}
 	})
 }
 
@@ -77,7 +78,7 @@ func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref s
 		return err
 	}
 	return printOne(out, asJSON, a, fields{
-		{"id", string(a.ID)}, {"role", a.Role}, {"role id", string(a.RoleID)}, {"status", a.Status}, {"reason", a.Reason},
+		{"id", string(a.ID)}, {"role", a.Role}, {"role id", string(a.RoleID)}, {"status", string(a.Status)}, {"reason", a.Reason},
 		{"state", a.State}, {"task", string(a.Task)}, {"parent", string(a.Parent)}, {"created", formatTime(a.CreatedAt)},
 		{"tools", orDash(joinNames(a.Tools))},
 		{"objective", a.Brief.Objective}, {"constraints", strings.Join(a.Brief.Constraints, "\n")}, {"inputs", string(a.Brief.Inputs)},
@@ -171,7 +172,7 @@ func treeOf(agents []client.Agent) table {
 			if i == len(below[parent])-1 {
 				branch, rest = "└─ ", "   "
 			}
-			rows = append(rows, []string{indent + branch + a.Role, a.Status, orDash(a.State), string(a.ID)})
+			rows = append(rows, []string{indent + branch + a.Role, string(a.Status), a.State, string(a.ID)})
 			draw(a.ID, indent+rest)
 		}
 	}

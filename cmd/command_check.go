@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ func checkFunc(ctx context.Context, c *common) error {
 	}
 	cfg, err := config.LoadFiles(c.files, c.env)
 	notes, err := dryRunConfig(ctx, c, cfg, err)
-	notes = append(append(notes, cfg.ListWarnings()...), identityNotes(c.launcher, cfg, c.data)...)
+	notes = slices.Concat(notes, cfg.ListWarnings(), argumentNotes(cfg), identityNotes(c.launcher, cfg, c.data))
 	isolation, probeErr := c.launcher.ProbeIsolation(ctx)
 	err = errors.Join(err, probeErr)
 	if c.json {
@@ -67,6 +68,15 @@ func checkFunc(ctx context.Context, c *common) error {
 	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
 		plural(len(cfg.Models), "model"), plural(len(app.ModulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
 	return err
+}
+
+// argumentNotes reports what declared tools do with unknown arguments, if there are such
+// tools.
+func argumentNotes(cfg *config.Config) []string {
+	if cfg == nil || len(cfg.Tools) == 0 {
+		return nil
+	}
+	return []string{plural(len(cfg.Tools), "declared tool") + ": arguments that are not among the parameters are ignored, as MCP Toolbox does; the record has them"}
 }
 
 // identityNotes reports that programs run as root, if they do: workspaces are in the data

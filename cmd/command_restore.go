@@ -39,10 +39,10 @@ restored organization next to the original one.`,
 
 // restoreOutput is the output of restore with --json.
 type restoreOutput struct {
-	File       string   `json:"file"`
-	Data       string   `json:"data"`
-	Tasks      int      `json:"tasks"`
-	Unfinished []string `json:"unfinished"` // task ids, oldest first
+	File        string   `json:"file"`
+	Data        string   `json:"data"`
+	Tasks       int      `json:"tasks"`
+	Interrupted []string `json:"interrupted"` // task ids, oldest first
 }
 
 func restoreFunc(ctx context.Context, c *common, path string) error {
@@ -60,7 +60,7 @@ func restoreFunc(ctx context.Context, c *common, path string) error {
 	if err := persist.RestoreBackup(ctx, file, c.data); err != nil {
 		return fmt.Errorf("restore %s: %w", path, err)
 	}
-	shown := restoreOutput{File: path, Data: c.data, Unfinished: []string{}}
+	shown := restoreOutput{File: path, Data: c.data, Interrupted: []string{}}
 	if err := shown.countTasks(ctx, c); err != nil {
 		return fmt.Errorf("%s is restored; list its tasks: %w", path, err)
 	}
@@ -95,8 +95,8 @@ func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
 			return errors.Join(err, done())
 		}
 		s.Tasks++
-		if task.Status == "running" {
-			s.Unfinished = append(s.Unfinished, string(task.ID))
+		if !task.Status.Ended() {
+			s.Interrupted = append(s.Interrupted, string(task.ID))
 		}
 	}
 	return done()
@@ -106,11 +106,11 @@ func (s *restoreOutput) print(c *common) error {
 	if c.json {
 		return printJSON(c.out, s)
 	}
-	_, err := fmt.Fprintf(c.out, "restored %s into %s: %d tasks, %d of them unfinished\n", textutil.Sanitize(s.File), textutil.Sanitize(s.Data), s.Tasks, len(s.Unfinished))
-	for _, id := range s.Unfinished {
+	_, err := fmt.Fprintf(c.out, "restored %s into %s: %d tasks, %d of them interrupted\n", textutil.Sanitize(s.File), textutil.Sanitize(s.Data), s.Tasks, len(s.Interrupted))
+	for _, id := range s.Interrupted {
 		fmt.Fprintf(c.err, "  %s run --resume %s%s\n", programName(), id, c.dataFlag())
 	}
-	if len(s.Unfinished) > 0 {
+	if len(s.Interrupted) > 0 {
 		fmt.Fprintln(c.err, "The backup does not contain the agents' workspaces; restore their folders before you resume a task.")
 	}
 	return err

@@ -28,12 +28,12 @@ func newServeCommand(c *common) *cobra.Command {
 		Use:   "serve [--addr HOST:PORT] [-f …]",
 		Short: "Run the organization and serve its API",
 		Long: `Run the organization of the data directory: apply the configuration of -f, resume all
-unfinished tasks, and serve the API on the data directory's socket and over HTTP until
+interrupted tasks, and serve the API on the data directory's socket and over HTTP until
 SIGTERM or Ctrl-C. On shutdown, serve accepts no more requests, ends streams, lets
 running turns stop at their next step, and exits with 0. The next serve, or
 run --resume, continues the tasks. A second signal ends the process immediately.
 
-Without -f, the roles are those of the data directory, and unfinished tasks continue
+Without -f, the roles are those of the data directory, and interrupted tasks continue
 with the configuration that the most recent of them was started with.
 
 HTTP requests need a bearer token: see "rolecall token --help". If the configuration

@@ -20,8 +20,9 @@ func newTaskCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "task",
 		Short: "List, show and cancel tasks",
-		Long: `A task is a piece of work that a caller gave to the organization. If no process works on
-a running task, "rolecall run --resume ID" continues it.`,
+		Long: `A task is a piece of work that a caller gave to the organization. A task is running, or
+waiting for a delayed message, while a process works on it. It is interrupted if no
+process does: "rolecall run --resume ID" continues it.`,
 		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
 	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskCancelCommand(c))
 }
@@ -38,13 +39,13 @@ func newTaskListCommand(c *common) *cobra.Command {
 			return taskListFunc(ctx, c, api, status, limit)
 		}),
 	}
-	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, done, failed or cancelled")
+	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, waiting, interrupted, done, failed or cancelled")
 	limit.register(cmd)
 	return cmd
 }
 
 func taskListFunc(ctx context.Context, c *common, api *client.Client, status string, limit *taskLimit) error {
-	tasks, err := limit.query(ctx, c, api, client.TaskQuery{Status: status})
+	tasks, err := limit.query(ctx, c, api, client.TaskQuery{Status: org.TaskStatus(status)})
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"agent send clerk", 2, "either a text"},
 		{"agent send clerk --payload {", 2, "not JSON"},
 		{"agent send clerk text --payload {}", 2, "either a text"},
-		{"agent list --status asleep", 1, "working, idle, terminated"},
+		{"agent list --status asleep", 1, "starting, thinking, calling, waiting, finished, terminated"},
 		{"artifact get x --json", 2, "artifact show --json"},
 		{"artifact get x", 1, "artifact_not_found"},
 		{"task show x", 1, "task_not_found"},

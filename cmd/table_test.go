@@ -68,21 +68,21 @@ func TestForTerminal_RejectsBinary(t *testing.T) {
 
 func TestTreeOf_ListsEveryAgentOnce(t *testing.T) {
 	agents := []client.Agent{
-		{ID: "1", Role: "root", Task: "t", Status: "idle"},
-		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "working"},
-		{ID: "3", Role: "clerk", Task: "t", Parent: "1", Status: "idle"},
-		{ID: "4", Role: "hand", Task: "t", Parent: "2", Status: "idle", State: "open"},
-		{ID: "5", Role: "lost", Task: "t", Parent: "gone", Status: "idle"},
+		{ID: "1", Role: "root", Task: "t", Status: "waiting", State: "undefined"},
+		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "calling", State: "undefined"},
+		{ID: "3", Role: "clerk", Task: "t", Parent: "1", Status: "waiting", State: "undefined"},
+		{ID: "4", Role: "hand", Task: "t", Parent: "2", Status: "waiting", State: "open"},
+		{ID: "5", Role: "lost", Task: "t", Parent: "gone", Status: "waiting", State: "undefined"},
 	}
 	var b strings.Builder
 	if err := treeOf(agents).print(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := `├─ root        idle     -     1
-│  ├─ lead     working  -     2
-│  │  └─ hand  idle     open  4
-│  └─ clerk    idle     -     3
-└─ lost        idle     -     5
+	want := `├─ root        waiting  undefined  1
+│  ├─ lead     calling  undefined  2
+│  │  └─ hand  waiting  open       4
+│  └─ clerk    waiting  undefined  3
+└─ lost        waiting  undefined  5
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -2,12 +2,15 @@ package cmd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 )
 
 // treeView keeps the tree of agents at the bottom of a terminal. Above it, it prints denied
@@ -20,9 +23,12 @@ type treeView struct {
 // node is an agent in the tree.
 type node struct {
 	id, parent identity.AgentID
-	depth      int    // 0 for the top agent of a task
-	activity   string // a state such as "waits", or the tool that it called last
-	calls      int    // calls so far, with the denied ones
+	depth      int // 0 for the top agent of a task
+	status     org.AgentStatus
+	tool       string            // the tool that it called last
+	failure    errcode.Code      // why its last turn failed
+	open       []identity.CallID // calls without a result
+	calls      int               // so far, with the denied ones
 	denied     int
 }
 
@@ -56,38 +62,61 @@ func isLogged(e journal.Event) bool {
 
 // track updates the tree after an event.
 func (v *treeView) track(e journal.Event) {
-	switch b := e.Body.(type) {
-	case journal.AgentSpawned:
-		v.insert(&node{id: e.Agent, parent: b.Parent, activity: "starts"})
-	case journal.AgentTerminated:
-		v.setActivity(e.Agent, "terminated")
-	case journal.ToolCall:
-		if n := v.find(e.Agent); n != nil {
-			n.calls++
-			n.activity = textutil.Sanitize(b.Tool) // models can write any text as a tool name
-			if b.Decision == journal.Denied {
-				n.denied++
-			}
-		}
-	case journal.ModelDelta:
-		if b.Note == "" {
-			v.setActivity(e.Agent, "answers")
-		}
-	case journal.ModelAnswered:
-		switch b.Answer.Finish {
-		case model.FinishEnd:
-			v.setActivity(e.Agent, "done")
-		case model.FinishWait:
-			v.setActivity(e.Agent, "waits")
-		}
-	case journal.TurnFailed:
-		v.setActivity(e.Agent, "failed")
+	if spawned, ok := e.Body.(journal.AgentSpawned); ok {
+		v.insert(&node{id: e.Agent, parent: spawned.Parent, status: org.AgentStarting})
+	}
+	if _, ok := e.Body.(journal.TaskEnded); ok {
+		v.finish()
+	}
+	if n := v.find(e.Agent); n != nil {
+		n.track(e.Body)
 	}
 }
 
-func (v *treeView) setActivity(id identity.AgentID, what string) {
-	if n := v.find(id); n != nil {
-		n.activity = what
+// track updates an agent after one of its events.
+func (n *node) track(body journal.EventBody) {
+	switch b := body.(type) {
+	case journal.AgentTerminated:
+		n.status = org.AgentTerminated
+	case journal.ToolCall:
+		n.calls++
+		if b.Decision == journal.Denied {
+			n.denied++
+			return
+		}
+		n.open = append(n.open, b.Call)
+		n.status, n.tool, n.failure = org.AgentCalling, textutil.Sanitize(b.Tool), "" // models can write any text as a tool name
+	case journal.ToolResult:
+		n.endCall(b.Call)
+	case journal.ToolError:
+		n.endCall(b.Call)
+	case journal.ModelDelta:
+		if b.Note == "" {
+			n.status, n.failure = org.AgentThinking, ""
+		}
+	case journal.ModelAnswered:
+		if b.Answer.Finish == model.FinishEnd || b.Answer.Finish == model.FinishWait {
+			n.status = org.AgentWaiting
+		}
+	case journal.TurnFailed:
+		n.status, n.failure, n.open = org.AgentWaiting, b.Code, nil
+	}
+}
+
+// endCall removes a call that has a result. After the last one the model is asked.
+func (n *node) endCall(id identity.CallID) {
+	n.open = slices.DeleteFunc(n.open, func(open identity.CallID) bool { return open == id })
+	if len(n.open) == 0 {
+		n.status = org.AgentThinking
+	}
+}
+
+// finish marks all agents as finished that are not terminated.
+func (v *treeView) finish() {
+	for _, n := range v.agents {
+		if n.status != org.AgentTerminated {
+			n.status = org.AgentFinished
+		}
 	}
 }
 
@@ -119,23 +148,35 @@ func (v *treeView) insert(n *node) {
 func (v *treeView) tree() []string {
 	list := make([]string, 0, len(v.agents))
 	for _, n := range v.agents {
-		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.screen.names.nameOf(string(n.id), ""), n.activity, n.calls)
+		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.screen.names.nameOf(string(n.id), ""), n.activity(), n.calls)
 		if n.denied > 0 {
 			text += fmt.Sprintf(", %d denied", n.denied)
 		}
-		list = append(list, v.lines.color(activityColor(n.activity), textutil.TruncateWidth(text, v.lines.screen.width-1)))
+		list = append(list, v.lines.color(n.color(), textutil.TruncateWidth(text, v.lines.screen.width-1)))
 	}
 	return list
 }
 
-// activityColor returns the color of an agent's line: the SGR parameter, "0" for none.
-func activityColor(activity string) string {
-	switch activity {
-	case "done":
-		return green
-	case "failed":
+// activity returns the status of an agent with the tool that it calls, or the reason why
+// its turn failed.
+func (n *node) activity() string {
+	switch {
+	case n.failure != "":
+		return fmt.Sprintf("%s (%s)", n.status, n.failure)
+	case n.status == org.AgentCalling:
+		return fmt.Sprintf("%s %s", n.status, n.tool)
+	}
+	return string(n.status)
+}
+
+// color returns the color of the line of an agent: the SGR parameter, "0" for none.
+func (n *node) color() string {
+	switch {
+	case n.failure != "":
 		return red
-	case "waits", "terminated":
+	case n.status == org.AgentFinished:
+		return green
+	case n.status == org.AgentWaiting, n.status == org.AgentTerminated:
 		return dim
 	}
 	return "0"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -37,7 +38,7 @@ func eventOf(agent identity.AgentID, b journal.EventBody) journal.Event {
 // Events that the tree does not show are printed above it, and nothing is drawn without a
 // change.
 func TestTreeView_Draws(t *testing.T) {
-	const tree = "root  answers  0 calls\n"
+	const tree = "root  thinking  0 calls\n"
 	tests := []struct {
 		name string
 		body journal.EventBody
@@ -51,8 +52,11 @@ func TestTreeView_Draws(t *testing.T) {
 		{"invalid plan", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishPlan, PlanError: "not JSON"}}, []string{"! root  invalid plan: not JSON\n" + tree}},
 		{"summary", journal.ContextCompressed{Items: 7}, []string{"  root  summarizes its first 7 entries\n" + tree}},
 		{"refusal", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Stop: model.Refusal}}, []string{"~ root  the model refused to answer\n" + tree}},
-		{"allowed call", journal.ToolCall{Tool: "read_file", Decision: journal.Allowed}, []string{"root  read_file  1 calls\n"}},
-		{"truncated answer", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Stop: model.Length}}, []string{"~ root  answer truncated at maxTokens\nroot  done  1 calls\n"}},
+		{"allowed call", journal.ToolCall{Call: "c", Tool: "read_file", Decision: journal.Allowed}, []string{"root  calling read_file  1 calls\n"}},
+		{"result of the call", journal.ToolResult{Call: "c"}, []string{"root  thinking  1 calls\n"}},
+		{"truncated answer", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Stop: model.Length}}, []string{"~ root  answer truncated at maxTokens\nroot  waiting  1 calls\n"}},
+		{"failure", journal.TurnFailed{Code: errcode.TurnAborted, Message: "stop"}, []string{"! root  turn_aborted: stop\nroot  waiting (turn_aborted)  1 calls\n"}},
+		{"end of the task", journal.TaskEnded{}, []string{"root  finished (turn_aborted)  1 calls\n"}},
 	}
 	var out writeRecorder
 	view := &treeView{lines: newLineView(&terminal{out: &out, width: 80}, false)}

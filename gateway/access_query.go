@@ -149,6 +149,9 @@ func (q accessQuery) rule(d gate.Decision) string {
 	case d.Allowed():
 		return q.grantedBy(h)
 	}
+	if other := h.OtherName(); other != "" && q.subject.AuthorizeTool(other).Allowed() {
+		return "role " + q.role.Name + " has this tool under the name " + other
+	}
 	if rule := q.deniedBy(h); rule != "" {
 		return rule
 	}

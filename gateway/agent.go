@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // maxDelayMS is the longest delay of a message: a year, in milliseconds.
@@ -20,7 +21,7 @@ const maxDelayMS = 365 * 24 * 60 * 60 * 1000
 
 // listAgents lists agents by creation time, including terminated ones.
 func (a *api) listAgents(r *http.Request) (any, error) {
-	status, err := enumParam(r, "status", wire.AgentWorking, wire.AgentIdle, wire.AgentTerminated)
+	status, err := enumParam(r, "status", org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentFinished, org.AgentTerminated)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +34,9 @@ func (a *api) listAgents(r *http.Request) (any, error) {
 
 // selectAgents returns the agents of a task with a status, sorted by creation
 // time. An empty task or status selects all.
-func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status string) ([]org.Agent, error) {
+func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status org.AgentStatus) ([]org.Agent, error) {
 	list := a.org().ListAgents(task)
-	if status == "" || status == wire.AgentTerminated {
+	if status == "" || status == org.AgentTerminated {
 		for agent, err := range a.rt.EndedAgents(ctx, task) {
 			if err != nil && ctx.Err() != nil {
 				return nil, err
@@ -53,28 +54,17 @@ func (a *api) selectAgents(ctx context.Context, task identity.TaskID, status str
 	if status == "" {
 		return list, nil
 	}
-	return slices.DeleteFunc(list, func(agent org.Agent) bool { return a.agentStatus(agent) != status }), nil
+	return slices.DeleteFunc(list, func(agent org.Agent) bool { return a.rt.AgentStatus(agent) != status }), nil
 }
 
 // agentKey is the sort key and page cursor of an agent.
 func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)) }
 
-// agentStatus returns the status of an agent.
-func (a *api) agentStatus(agent org.Agent) string {
-	switch {
-	case agent.Status != org.Active:
-		return wire.AgentTerminated
-	case a.rt.IsBusy(agent.ID):
-		return wire.AgentWorking
-	}
-	return wire.AgentIdle
-}
-
 // agent converts an agent's record for the API.
 func (a *api) agent(agent org.Agent) wire.Agent {
 	return wire.Agent{
 		ID: agent.ID, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
-		Status: a.agentStatus(agent), State: agent.State, CreatedAt: agent.CreatedAt, Reason: agent.Reason,
+		Status: a.rt.AgentStatus(agent), State: toolgroups.StateName(agent.State), CreatedAt: agent.CreatedAt, Reason: agent.Reason,
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -20,21 +19,21 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	task := f.RunTask(t, "go")
 	c := f.LocalClient()
 	list := gatewaytest.CollectAll(t, c.ListAgents(t.Context(), task.ID, ""))
-	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != wire.AgentIdle {
+	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != org.AgentFinished {
 		t.Fatalf("agents %+v", list)
 	}
 	ended, err := c.TerminateAgent(t.Context(), "clerk", "enough")
-	if err != nil || ended.ID != list[1].ID || ended.Status != wire.AgentTerminated || ended.Reason != "enough" {
+	if err != nil || ended.ID != list[1].ID || ended.Status != org.AgentTerminated || ended.Reason != "enough" {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
-	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", "")); len(list) != 2 || list[1].Status != wire.AgentTerminated {
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", "")); len(list) != 2 || list[1].Status != org.AgentTerminated {
 		t.Errorf("agents after one was terminated: %+v", list)
 	}
-	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", wire.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", org.AgentTerminated)); len(list) != 1 || list[0].Role != "clerk" {
 		t.Errorf("terminated agents: %+v", list)
 	}
-	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", wire.AgentIdle)); len(list) != 1 || list[0].Role != "root" {
-		t.Errorf("idle agents: %+v", list)
+	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", org.AgentFinished)); len(list) != 1 || list[0].Role != "root" {
+		t.Errorf("finished agents: %+v", list)
 	}
 	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "other", "")); len(list) != 0 {
 		t.Errorf("agents of an unknown task: %+v", list)
@@ -74,7 +73,7 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 	f.RunTask(t, "one")
 	id := f.StartTask(t, "wait")
 	root, err := f.LocalClient().FindAgent(t.Context(), "root")
-	if err != nil || root.Task != id || root.Status != wire.AgentWorking {
+	if err != nil || root.Task != id || root.Status != org.AgentThinking && root.Status != org.AgentStarting {
 		t.Errorf("the root of the running task: %+v, %v", root, err)
 	}
 	close(release)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
@@ -40,7 +39,7 @@ func (a *api) listTools(r *http.Request) (any, error) {
 		if !ok {
 			return nil, groupNotFound(id)
 		}
-		list = slices.DeleteFunc(list, func(h *toolgroups.ToolHandle) bool { return !slices.Contains(group.Tools, h.Definition.Name) })
+		list = v.toolsOf(group)
 	}
 	byName := func(h *toolgroups.ToolHandle) string { return h.Definition.Name }
 	return paginate(r, list, byName, v.show)

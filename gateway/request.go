@@ -122,10 +122,14 @@ func boolParam(r *http.Request, name string) (bool, error) {
 
 // enumParam reads a query parameter that must be one of some words. Absent is
 // "".
-func enumParam(r *http.Request, name string, words ...string) (string, error) {
-	word := r.URL.Query().Get(name)
-	if word != "" && !slices.Contains(words, word) {
-		return "", errcode.New(errcode.InvalidArguments, "query parameter %q is %q; want one of %s", name, word, strings.Join(words, ", ")).With("field", name)
+func enumParam[T ~string](r *http.Request, name string, words ...T) (T, error) {
+	word := T(r.URL.Query().Get(name))
+	if word == "" || slices.Contains(words, word) {
+		return word, nil
 	}
-	return word, nil
+	var list []string
+	for _, w := range words {
+		list = append(list, string(w))
+	}
+	return "", errcode.New(errcode.InvalidArguments, "query parameter %q is %q; want one of %s", name, word, strings.Join(list, ", ")).With("field", name)
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // listTasks lists tasks, newest first, with agents=1 each with its agents.
 func (a *api) listTasks(r *http.Request) (any, error) {
-	status, err := enumParam(r, "status", string(org.Running), string(org.Done), string(org.Failed), string(org.Cancelled))
+	status, err := enumParam(r, "status", org.Running, org.Waiting, org.Interrupted, org.Done, org.Failed, org.Cancelled)
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +22,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := a.pageOfTasks(r, org.TaskStatus(status))
+	list, next, err := a.pageOfTasks(r, status)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	}
 	page := wire.Page[wire.Task]{Items: []wire.Task{}, Next: next}
 	for _, t := range list {
-		item := taskOf(a.storedTask(r.Context(), t))
+		item := a.taskOf(a.storedTask(r.Context(), t))
 		item.Result = nil
 		for _, agent := range agents[t.ID] {
 			item.Agents = append(item.Agents, a.agent(agent))
@@ -59,12 +60,34 @@ func (a *api) pageOfTasks(r *http.Request, status org.TaskStatus) (list []org.Ta
 		}
 		before = &org.Task{ID: identity.TaskID(id), CreatedAt: created}
 	}
-	list = a.org().NewestTasks(before, status, p.limit+1)
+	list = a.newestTasks(before, status, p.limit+1)
 	if len(list) > p.limit {
 		last := list[p.limit-1]
 		list, next = list[:p.limit], encodeCursor(creationKey(last.CreatedAt, string(last.ID)))
 	}
 	return list, next, nil
+}
+
+// newestTasks returns up to limit tasks that are older than before and have a status now,
+// newest first.
+func (a *api) newestTasks(before *org.Task, status org.TaskStatus, limit int) []org.Task {
+	if status == "" || status.Ended() {
+		return a.org().NewestTasks(before, status, limit)
+	}
+	var list []org.Task
+	for len(list) < limit {
+		part := a.org().NewestTasks(before, org.Running, limit)
+		for _, t := range part {
+			if a.rt.TaskStatus(t) == status {
+				list = append(list, t)
+			}
+		}
+		if len(part) < limit {
+			break
+		}
+		before = &part[len(part)-1]
+	}
+	return list[:min(limit, len(list))]
 }
 
 // storedTask returns the record of a task, or what is in memory if it cannot be read.
@@ -83,7 +106,7 @@ func (a *api) showTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := taskOf(t)
+	out := a.taskOf(t)
 	out.Usage, err = a.rt.TaskUsage(r.Context(), t.ID)
 	return out, err
 }
@@ -98,9 +121,9 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 }
 
 // taskOf converts a task's record for the API.
-func taskOf(t org.Task) wire.Task {
+func (a *api) taskOf(t org.Task) wire.Task {
 	return wire.Task{
-		ID: t.ID, Text: t.Text, Status: t.Status, Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: t.State,
+		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
 		Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, CreatedAt: t.CreatedAt, EndedAt: t.EndedAt,
 	}
 }

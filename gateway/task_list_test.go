@@ -20,6 +20,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/journal/memory"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -58,6 +59,15 @@ func (s *countingStore) counted(records iter.Seq2[journal.Record, error]) iter.S
 // top agent and an agent that was terminated, and the ids of the tasks, newest first.
 func endedTasks(t testing.TB, store journal.Store, n int) (f *gatewaytest.Fixture, counts *countingStore, ids []identity.TaskID) {
 	t.Helper()
+	ids = storeTasks(t, store, n, func(int) org.TaskStatus { return org.Done })
+	counts = &countingStore{Store: store}
+	return gatewaytest.NewFixture(t, counts, gatewaytest.ModelFunc(gatewaytest.TeamModel)), counts, ids
+}
+
+// storeTasks stores n tasks with the given statuses, a second apart, each with a top agent
+// and an agent that was terminated. It returns their ids, newest first.
+func storeTasks(t testing.TB, store journal.Store, n int, status func(i int) org.TaskStatus) (ids []identity.TaskID) {
+	t.Helper()
 	var put []journal.Record
 	add := func(kind org.RecordKind, key string, v any) {
 		value, err := json.Marshal(v)
@@ -71,7 +81,7 @@ func endedTasks(t testing.TB, store journal.Store, n int) (f *gatewaytest.Fixtur
 		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(i) * time.Second)
 		id := identity.TaskID(identity.DeriveIDAt(at, "task"))
 		top, worker := identity.AgentID(identity.DeriveID(string(id), "top")), identity.AgentID(identity.DeriveIDAt(at, "worker"))
-		add(org.KindTask, string(id), org.Task{ID: id, Text: fmt.Sprint("task ", i), Caller: "operator", Top: top, Ceiling: all, Groups: all, Status: org.Done, CreatedAt: at, EndedAt: at})
+		add(org.KindTask, string(id), org.Task{ID: id, Text: fmt.Sprint("task ", i), Caller: "operator", Top: top, Ceiling: all, Groups: all, Status: status(i), CreatedAt: at, EndedAt: at})
 		add(org.KindAgent, string(top), org.Agent{ID: top, Role: org.RootRole, Root: true, Task: id, Status: org.Active, CreatedAt: at})
 		add(org.KindTerminated, string(worker), org.Agent{ID: worker, Role: org.RootRole, Parent: top, Task: id, Status: org.Terminated, CreatedAt: at.Add(time.Millisecond)})
 		ids = append(ids, id)
@@ -80,8 +90,53 @@ func endedTasks(t testing.TB, store journal.Store, n int) (f *gatewaytest.Fixtur
 		t.Fatal(err)
 	}
 	slices.Reverse(ids)
-	counts = &countingStore{Store: store}
-	return gatewaytest.NewFixture(t, counts, gatewaytest.ModelFunc(gatewaytest.TeamModel)), counts, ids
+	return ids
+}
+
+// Tasks that are recorded as running are running, waiting or interrupted. A page is full
+// whatever the statuses of the tasks between its own.
+func TestListTasks_ByStatusNow(t *testing.T) {
+	store, release := memory.New(), make(chan struct{})
+	ids := storeTasks(t, store, 50, func(i int) org.TaskStatus {
+		return []org.TaskStatus{org.Running, org.Done, org.Failed}[i%3]
+	})
+	f := gatewaytest.NewFixture(t, store, gatewaytest.ModelFunc(func(model.Request) model.Answer {
+		<-release
+		return gatewaytest.EndAnswer("done")
+	}))
+	id := f.StartTask(t, "go")
+	list := func(status org.TaskStatus) (got []identity.TaskID) {
+		t.Helper()
+		for path := "/api/v1/tasks?limit=4&status=" + string(status); path != ""; {
+			page := gatewaytest.GetJSON[wire.Page[wire.Task]](t, f, path, "")
+			for _, task := range page.Items {
+				got = append(got, task.ID)
+				if task.Status != status {
+					t.Errorf("task %s is %s, want %s", task.ID, task.Status, status)
+				}
+			}
+			if path = ""; page.Next != "" {
+				path = "/api/v1/tasks?limit=4&status=" + string(status) + "&cursor=" + page.Next
+			}
+		}
+		return got
+	}
+	var parked []identity.TaskID
+	for i := 1; i < len(ids); i += 3 { // the newest was stored as done
+		parked = append(parked, ids[i])
+	}
+	for status, want := range map[org.TaskStatus][]identity.TaskID{org.Running: {id}, org.Interrupted: parked, org.Waiting: nil} {
+		if diff := cmp.Diff(want, list(status)); diff != "" {
+			t.Errorf("%s tasks (-want +got):\n%s", status, diff)
+		}
+	}
+	close(release)
+	if _, err := f.Runtime.WaitTask(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := f.SendText(t, "/api/v1/tasks?status=parked", ""); status != 400 || !strings.Contains(body, "want one of running, waiting, interrupted, done, failed, cancelled") {
+		t.Errorf("an unknown status: %d, %s", status, body)
+	}
 }
 
 // A page of tasks costs what is on it, however many other tasks there are. Pages are
@@ -96,7 +151,7 @@ func TestListTasks_CostsOnePage(t *testing.T) {
 	if len(page.Items) != 10 || page.Next == "" {
 		t.Fatalf("got %d items, next %q", len(page.Items), page.Next)
 	}
-	if a := page.Items[0].Agents; len(a) != 2 || a[0].ID != page.Items[0].Agent || a[1].Parent != a[0].ID || a[1].Status != wire.AgentTerminated {
+	if a := page.Items[0].Agents; len(a) != 2 || a[0].ID != page.Items[0].Agent || a[1].Parent != a[0].ID || a[1].Status != org.AgentTerminated {
 		t.Errorf("agents %+v", a)
 	}
 	for name, q := range map[string]client.TaskQuery{"all": {}, "with agents": {Agents: true}, "by status": {Status: "done"}, "the newest": {Limit: 7}} {

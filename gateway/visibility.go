@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
@@ -46,7 +47,32 @@ func (v visibility) tool(name string) (*toolgroups.ToolHandle, bool) {
 
 // tools returns the visible tools, sorted by name.
 func (v visibility) tools() []*toolgroups.ToolHandle {
-	return slices.DeleteFunc(v.snapshot.ListTools(), func(h *toolgroups.ToolHandle) bool { return !v.has(h) })
+	list := slices.DeleteFunc(v.snapshot.ListTools(), func(h *toolgroups.ToolHandle) bool { return !v.has(h) })
+	if v.all {
+		return list
+	}
+	for _, name := range v.view.ToolNames() { // those of groups server/api are in no other list
+		if h, ok := v.tool(name); ok && h.IsAPI() {
+			list = append(list, h)
+		}
+	}
+	return sortTools(list)
+}
+
+// toolsOf returns the tools of a visible group, sorted by name.
+func (v visibility) toolsOf(group toolgroups.GroupInfo) (list []*toolgroups.ToolHandle) {
+	for _, name := range group.Tools {
+		if h, ok := v.tool(name); ok {
+			list = append(list, h)
+		}
+	}
+	return sortTools(list)
+}
+
+// sortTools sorts tools by name.
+func sortTools(list []*toolgroups.ToolHandle) []*toolgroups.ToolHandle {
+	slices.SortFunc(list, func(x, y *toolgroups.ToolHandle) int { return strings.Compare(x.Definition.Name, y.Definition.Name) })
+	return list
 }
 
 // group returns a group with its visible tools. It reports false if no tool of
@@ -75,6 +101,16 @@ func (v visibility) groups() []toolgroups.GroupInfo {
 			list = append(list, group)
 		}
 	}
+	if v.all {
+		return list
+	}
+	for _, id := range v.role.Use.GroupIDs() { // groups server/api are in no other list
+		group, ok := v.group(id)
+		if ok && !slices.ContainsFunc(list, func(g toolgroups.GroupInfo) bool { return g.ID == id }) {
+			list = append(list, group)
+		}
+	}
+	slices.SortFunc(list, func(x, y toolgroups.GroupInfo) int { return strings.Compare(string(x.ID), string(y.ID)) })
 	return list
 }
 

@@ -61,8 +61,8 @@ type loadCollector struct {
 func newLoadCollector(m *Metrics, load func() Load) *loadCollector {
 	return &loadCollector{m, load,
 		prometheus.NewDesc("rolecall_agents",
-			"Agents now: working in a turn, or resting between turns. Resting counts only agents of running tasks that were active in this process.", []string{"status"}, nil),
-		prometheus.NewDesc("rolecall_tasks", "Tasks now: running counts those that this process is working on.", []string{"status"}, nil),
+			"Agents now: starting, thinking or calling in a turn, or waiting for a message. Waiting counts only agents that were in a turn of this process before.", []string{"status"}, nil),
+		prometheus.NewDesc("rolecall_tasks", "Tasks now that this process works on: running, or waiting for a delayed message.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_mailbox_depth",
 			"Messages waiting now: unread in the mailboxes of agents that this process created, or delayed until they are due.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_commits_total", "Commits to the journal since the process started.", nil, nil),
@@ -88,9 +88,12 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	l.m.mu.Lock()
 	known, unread := l.m.tracker.size, l.m.tracker.unread
 	l.m.mu.Unlock()
-	to <- gauge(l.agents, now.Working, "working")
-	to <- gauge(l.agents, max(0, known-now.Working), "resting")
-	to <- gauge(l.tasks, now.Tasks, "running")
+	to <- gauge(l.agents, now.Starting, "starting")
+	to <- gauge(l.agents, now.Thinking, "thinking")
+	to <- gauge(l.agents, now.Calling, "calling")
+	to <- gauge(l.agents, max(0, known-now.Starting-now.Thinking-now.Calling), "waiting")
+	to <- gauge(l.tasks, now.RunningTasks, "running")
+	to <- gauge(l.tasks, now.WaitingTasks, "waiting")
 	to <- gauge(l.messages, max(0, unread-now.Delayed), "unread") // delayed messages are counted in unread when they are sent
 	to <- gauge(l.messages, now.Delayed, "delayed")
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))

@@ -16,7 +16,7 @@ func Example() {
 	reg := prometheus.NewRegistry()
 	_, err := metrics.New(reg, metrics.Config{
 		Groups: toolgroups.NewManager(toolgroups.ReservedIDs()...),
-		Load:   func() metrics.Load { return metrics.Load{Tasks: 2} },
+		Load:   func() metrics.Load { return metrics.Load{RunningTasks: 2} },
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -31,4 +31,5 @@ func Example() {
 	}
 	// Output:
 	// rolecall_tasks{status="running"} 2
+	// rolecall_tasks{status="waiting"} 0
 }

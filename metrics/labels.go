@@ -42,9 +42,7 @@ func (l *labelValues) group(id string) string {
 // state returns the label of a workflow state: a state that a registered tool
 // names, or the one of agents without a state.
 func (l *labelValues) state(name string) string {
-	if name == "" {
-		name = toolgroups.Undefined
-	}
+	name = toolgroups.StateName(name)
 	if _, ok := l.toolsPerState()[name]; ok {
 		return name
 	}

@@ -35,10 +35,13 @@ type Config struct {
 
 // Load is the current load of the process, which events do not show.
 type Load struct {
-	Tasks   int    // that this process is running
-	Working int    // agents in a turn
-	Delayed int    // messages that are not due yet
-	Commits uint64 // since the process started
+	RunningTasks int    // that this process works on
+	WaitingTasks int    // of which only delayed messages are left
+	Starting     int    // agents in a turn whose model was not asked yet
+	Thinking     int    // agents whose model is asked
+	Calling      int    // agents whose tool calls run
+	Delayed      int    // messages that are not due yet
+	Commits      uint64 // since the process started
 
 	DiskFree, DiskReserve int64 // bytes; both 0 if the free space of the disk is unknown
 	Recorded              int64 // bytes that the organization has recorded

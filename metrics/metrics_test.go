@@ -159,12 +159,14 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 }
 
 func TestObserve_TracksAgentsAndMailboxes(t *testing.T) {
-	f := newFixture(t, metrics.Load{Tasks: 3, Working: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
-	want := func(when string, resting, unread int) {
+	f := newFixture(t, metrics.Load{RunningTasks: 3, WaitingTasks: 2, Thinking: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
+	want := func(when string, waiting, unread int) {
 		t.Helper()
 		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes")
-		text := fmt.Sprintf(`rolecall_agents{status="resting"} %d
-rolecall_agents{status="working"} 1
+		text := fmt.Sprintf(`rolecall_agents{status="calling"} 0
+rolecall_agents{status="starting"} 0
+rolecall_agents{status="thinking"} 1
+rolecall_agents{status="waiting"} %d
 rolecall_commits_total{} 9
 rolecall_disk_bytes{kind="free"} 7
 rolecall_disk_bytes{kind="reserve"} 5
@@ -172,14 +174,15 @@ rolecall_mailbox_depth{status="delayed"} 1
 rolecall_mailbox_depth{status="unread"} %d
 rolecall_recorded_bytes{} 3
 rolecall_tasks{status="running"} 3
-`, resting, unread)
+rolecall_tasks{status="waiting"} 2
+`, waiting, unread)
 		if diff := cmp.Diff(text, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
 	for i, s := range []struct {
 		event           journal.Event
-		resting, unread int
+		waiting, unread int
 	}{
 		{at(0, journal.AgentSpawned{}), 0, 0},
 		{eventOf("b", 0, journal.AgentSpawned{}), 1, 0},
@@ -198,7 +201,7 @@ rolecall_tasks{status="running"} 3
 		{at(4, answer(model.FinishEnd)), 0, 0},
 	} {
 		f.ObserveEvent(s.event)
-		want(fmt.Sprintf("after event %d", i), s.resting, s.unread)
+		want(fmt.Sprintf("after event %d", i), s.waiting, s.unread)
 	}
 }
 

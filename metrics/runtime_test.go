@@ -41,7 +41,7 @@ rolecall_tokens_total{kind="output",role="guide"} 10
 	if diff := cmp.Diff(want, f.text(t, familiesIn(want)...)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if load := rt.CurrentLoad(); load.Tasks != 0 || load.Delayed != 0 || load.Commits < 16 {
+	if load := rt.CurrentLoad(); load.RunningTasks+load.WaitingTasks != 0 || load.Delayed != 0 || load.Commits < 16 {
 		t.Errorf("load afterwards: %+v", load)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -148,7 +149,7 @@ func (i *instance) wrapGroups(from []toolgroups.Group) ([]toolgroups.Group, erro
 			return nil, errcode.New(errcode.InvalidGroupDef, "the module has more than the limit of %d tools", maxTools)
 		}
 		seen[g.ID] = true
-		groups[n].Refs = slices.Clone(g.Refs)
+		groups[n].Refs, groups[n].APIs = slices.Clone(g.Refs), maps.Clone(g.APIs)
 		groups[n].Tools = i.wrap(g.Tools)
 	}
 	return groups, nil

@@ -2,6 +2,7 @@ package modules
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -135,7 +136,7 @@ func reuseTools(old, next []toolgroups.Group) {
 
 // equalGroup reports whether registering b in place of a would change nothing.
 func equalGroup(a, b toolgroups.Group) bool {
-	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) &&
+	return a.ID == b.ID && a.Description == b.Description && slices.Equal(a.Refs, b.Refs) && maps.Equal(a.APIs, b.APIs) && a.OpenAPIs == b.OpenAPIs &&
 		slices.Equal(a.Prompts, b.Prompts) && slices.EqualFunc(a.Tools, b.Tools, sameTool)
 }
 

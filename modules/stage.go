@@ -3,9 +3,11 @@ package modules
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -97,6 +99,14 @@ func (i *instance) prepareUnlessCached(ctx context.Context, allowLazy bool) erro
 
 // GroupIDs returns the ids of the groups that the module will have, sorted.
 func (s *StagedModule) GroupIDs() []toolgroups.GroupID { return idsOf(s.next) }
+
+// HasAPI reports whether roles can list the API of the module alone, as server/api
+// (toolgroups.Group.APIs).
+func (s *StagedModule) HasAPI(api string) bool {
+	return s.next != nil && slices.ContainsFunc(s.next.groups, func(g toolgroups.Group) bool {
+		return g.OpenAPIs && tool.CheckName(api) == nil || slices.Contains(slices.Collect(maps.Values(g.APIs)), api)
+	})
+}
 
 // Swap makes the change and ends the module that is replaced or unloaded, if any: new
 // calls are rejected, and it is closed when its calls in progress have ended. ctx bounds

@@ -128,9 +128,7 @@ func (o *Org) ResetCaller(p identity.Principal) ([]RecordChange, error) {
 
 // storeCallerState sets the state and returns its record. It must be called with mu held.
 func (o *Org) storeCallerState(p identity.Principal, state string) []RecordChange {
-	if state == "" {
-		state = toolgroups.Undefined
-	}
+	state = toolgroups.StateName(state)
 	o.callers.states[callerKey{p.User, p.Role}] = state
 	return []RecordChange{record(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
 }

@@ -18,13 +18,20 @@ import (
 // TaskStatus is the state of a task.
 type TaskStatus string
 
-// The states of a task. All but Running are final.
+// The states of a task. Done, Failed and Cancelled are final. The record of a task that
+// has not ended has Running. Waiting and Interrupted are never recorded: they say what a
+// process does with such a task, see runtime.Runtime.TaskStatus.
 const (
-	Running   TaskStatus = "running"
-	Done      TaskStatus = "done"
-	Failed    TaskStatus = "failed"
-	Cancelled TaskStatus = "cancelled"
+	Running     TaskStatus = "running"     // its agents are working
+	Waiting     TaskStatus = "waiting"     // only delayed messages are left to do
+	Interrupted TaskStatus = "interrupted" // no process works on it; it can be resumed
+	Done        TaskStatus = "done"
+	Failed      TaskStatus = "failed"
+	Cancelled   TaskStatus = "cancelled"
 )
+
+// Ended reports whether the status is final.
+func (s TaskStatus) Ended() bool { return s == Done || s == Failed || s == Cancelled }
 
 // Task is an assignment that a caller has given to the organization. Its agents are
 // limited by Ceiling, Groups and CallerRole. Zero values of Ceiling and Groups allow

@@ -105,7 +105,8 @@ func (c *callerOrg) invoke(p identity.Principal, a *agent, name string) error {
 	if ran := c.groups.runs.of(name) - before; out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 || out.Code() != code {
 		return fmt.Errorf("%s in state %q called %q: code %q, ran %d times; want %q", p, a.state, name, out.Code(), ran, code)
 	}
-	if tool, _ := c.groups.naive.tool(name); allowed && tool.moves != "" {
+	// A caller without a record is in the state Undefined: a move to it writes none.
+	if tool, _ := c.groups.naive.tool(name); allowed && tool.moves != "" && tool.moves != toolgroups.StateName(a.state) {
 		a.state = tool.moves
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -38,6 +39,7 @@ type actor struct {
 	current *turnRecord // collects the request log of this turn; nil if there is none
 
 	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by tracker.mu
+	status      org.AgentStatus                 // guarded by tracker.mu
 	newMessages bool                            // a message arrived since the inbox was last read; guarded by tracker.mu
 	cancel      context.CancelCauseFunc         // ends the turn; guarded by tracker.mu
 }
@@ -131,6 +133,7 @@ func (a *actor) readInbox(ctx context.Context) error {
 // askModel waits until the disk has room, requests one answer from the model and acts
 // on it.
 func (a *actor) askModel(ctx context.Context) error {
+	a.rt.tracker.setStatus(a, org.AgentThinking)
 	if err := a.rt.disk.wait(ctx, 0); err != nil {
 		return err
 	}
@@ -208,6 +211,7 @@ func (a *actor) finish(answer *model.Answer) error {
 // with the first intents, or with a nil answer those an earlier process left
 // open.
 func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
+	a.rt.tracker.setStatus(a, org.AgentCalling)
 	calls, refused := a.state.pending, a.state.refused
 	if answer != nil {
 		calls, refused = answer.Calls, refusedCall(answer)

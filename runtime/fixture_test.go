@@ -183,6 +183,15 @@ func openFixture(t *testing.T, dir string, m model.Model) *fixture {
 	return fixtureConfig{dir: dir, model: m}.open(t)
 }
 
+// IsBusy reports whether an agent has a goroutine, also after its end.
+func (fx *fixture) IsBusy(id identity.AgentID) bool {
+	switch fx.AgentStatus(org.Agent{ID: id, Status: org.Active}) {
+	case org.AgentStarting, org.AgentThinking, org.AgentCalling:
+		return true
+	}
+	return false
+}
+
 func (cfg fixtureConfig) open(t *testing.T) *fixture {
 	t.Helper()
 	if cfg.dir == "" {

@@ -234,7 +234,7 @@ func (ec *externalCall) CallFinished(_ context.Context, calls []*gate.Admission)
 			continue
 		}
 		b.Events = append(b.Events, ec.event(ec.outcome(b, c)))
-		if c.NewState != "" && c.NewState != c.Subject.State {
+		if movesState(c) {
 			b.Events = append(b.Events, ec.event(journal.StateTransition{Tool: c.Request.Name, From: c.Subject.State, To: c.NewState, Caller: ec.by.String()}))
 			prependPrepare(b, ec.setState(c.NewState))
 		}

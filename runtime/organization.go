@@ -219,6 +219,3 @@ func (rt *Runtime) AbortTurn(id identity.AgentID) error {
 	}
 	return nil
 }
-
-// IsBusy reports whether an agent is active.
-func (rt *Runtime) IsBusy(id identity.AgentID) bool { return rt.tracker.isActive(id) }

@@ -9,6 +9,7 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // recorder records an agent's calls in its journal. One commit has the
@@ -79,7 +80,7 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 	b := &journal.Batch{}
 	r.outcomes(b, calls)
 	for _, c := range calls {
-		if c.NewState != "" && c.NewState != c.Subject.State {
+		if movesState(c) {
 			prependPrepare(b, r.a.moveState(c.NewState))
 		}
 	}
@@ -97,10 +98,15 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 func (r *recorder) outcomes(b *journal.Batch, calls []*gate.Admission) {
 	for _, c := range calls {
 		b.Events = append(b.Events, r.a.event(r.outcome(b, c)))
-		if c.NewState != "" && c.NewState != c.Subject.State {
-			b.Events = append(b.Events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: c.Subject.State, To: c.NewState}))
+		if movesState(c) {
+			b.Events = append(b.Events, r.a.event(journal.StateTransition{Tool: c.Request.Name, From: toolgroups.StateName(c.Subject.State), To: c.NewState}))
 		}
 	}
+}
+
+// movesState reports whether a call has moved its caller to another workflow state.
+func movesState(c *gate.Admission) bool {
+	return c.NewState != "" && c.NewState != toolgroups.StateName(c.Subject.State)
 }
 
 // prependPrepare makes a batch run do before its current Prepare function.

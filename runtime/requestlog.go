@@ -87,7 +87,7 @@ func (r *turnRecord) observe(a *actor, e journal.Event) (ends bool, code errcode
 			r.denied.add(denial{textutil.Truncate(b.Tool, maxName), b.Code})
 		}
 	case journal.StateTransition:
-		r.transitions.add(transition{b.Tool, stateName(b.From), stateName(b.To), e.At})
+		r.transitions.add(transition{b.Tool, toolgroups.StateName(b.From), toolgroups.StateName(b.To), e.At})
 	case journal.TurnFailed: // possibly before any answer
 		subject := a.subject()
 		r.setTools(a, subject.State, subject.ToolNames())
@@ -103,7 +103,7 @@ func (r *turnRecord) setTools(a *actor, state string, tools []string) {
 	if r.toolsSet {
 		return
 	}
-	r.toolsSet, r.state = true, stateName(state)
+	r.toolsSet, r.state = true, toolgroups.StateName(state)
 	for _, name := range tools {
 		r.tools.add(name)
 	}
@@ -153,15 +153,6 @@ func (rt *Runtime) requestedGroups(id identity.TaskID) (groups countedList[strin
 		groups.add(textutil.Truncate(string(g), maxName))
 	}
 	return groups
-}
-
-// stateName returns the name of a workflow state; the empty state is
-// "undefined".
-func stateName(state string) string {
-	if state == "" {
-		return toolgroups.Undefined
-	}
-	return state
 }
 
 // countedList holds the first values added and counts all.

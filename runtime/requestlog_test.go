@@ -353,7 +353,7 @@ func TestLoad_CountsWork(t *testing.T) {
 	before := fx.CurrentLoad()
 	id := fx.start(t, org.TaskSpec{})
 	<-asked
-	if got := fx.CurrentLoad(); got.Tasks != 1 || got.Working != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
+	if got := fx.CurrentLoad(); got.RunningTasks != 1 || got.Thinking != 1 || got.Delayed != 1 || got.Commits < before.Commits+4 {
 		t.Errorf("during the task: %+v, before: %+v", got, before)
 	}
 	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
@@ -361,7 +361,7 @@ func TestLoad_CountsWork(t *testing.T) {
 	}
 	close(gone)
 	fx.Close()
-	if got := fx.CurrentLoad(); got.Tasks != 0 || got.Working != 0 || got.Delayed != 0 {
+	if got := fx.CurrentLoad(); got.RunningTasks+got.WaitingTasks+got.Starting+got.Thinking+got.Calling+got.Delayed != 0 {
 		t.Errorf("afterwards: %+v", got)
 	}
 }

@@ -4,10 +4,13 @@ import "github.com/rolecall/rolecall/journal"
 
 // LoadFigures is a snapshot of the work in progress.
 type LoadFigures struct {
-	Tasks   int    // running in this process
-	Working int    // active agents
-	Delayed int    // delayed messages of those tasks
-	Commits uint64 // since the Runtime was created
+	RunningTasks int // that this process works on
+	WaitingTasks int // of which only delayed messages are left
+	Starting     int // agents in a turn, see org.AgentStatus
+	Thinking     int
+	Calling      int
+	Delayed      int    // delayed messages of those tasks
+	Commits      uint64 // since the Runtime was created
 
 	DiskFree, DiskReserve int64 // bytes; both 0 if the free space of the disk is unknown
 	Recorded              int64 // bytes that the organization has recorded

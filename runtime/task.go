@@ -12,6 +12,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // StartTask creates a task and starts work on it. It returns when the task is
@@ -74,7 +75,7 @@ func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, spec o
 
 // taskStartEvents adds the events and the first message of a task to a batch.
 func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent) {
-	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: task.State}
+	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(task.State)}
 	if !task.Groups.Set.IsAll() {
 		started.Groups = []string{}
 		for _, g := range task.Groups.Set.GroupIDs() {

@@ -81,9 +81,24 @@ func (t *tracker) wait() {
 func (t *tracker) load() LoadFigures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := LoadFigures{Tasks: len(t.tasks), Working: len(t.active)}
+	var l LoadFigures
 	for _, run := range t.tasks {
 		l.Delayed += len(run.delayed)
+		if run.status() == org.Waiting {
+			l.WaitingTasks++
+		} else {
+			l.RunningTasks++
+		}
+	}
+	for _, a := range t.active {
+		switch a.status {
+		case org.AgentThinking:
+			l.Thinking++
+		case org.AgentCalling:
+			l.Calling++
+		default:
+			l.Starting++
+		}
 	}
 	return l
 }

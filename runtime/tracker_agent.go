@@ -34,7 +34,7 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 	if !ok || run == nil || run.ended || t.ctx.Err() != nil {
 		return nil
 	}
-	a := &actor{rt: rt, task: agent.Task, idleAgent: t.takeCached(run, agent)}
+	a := &actor{rt: rt, task: agent.Task, status: org.AgentStarting, idleAgent: t.takeCached(run, agent)}
 	t.active[id] = a
 	run.refs++
 	t.work.Add(1)
@@ -67,13 +67,6 @@ func (t *tracker) deactivate(a *actor) (newMessages bool) {
 		t.cacheAgent(a.idleAgent)
 	}
 	return a.newMessages
-}
-
-// isActive reports whether an agent is active.
-func (t *tracker) isActive(id identity.AgentID) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.active[id] != nil
 }
 
 // activeActor returns the actor of an agent that is calling a tool. Its state

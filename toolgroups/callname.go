@@ -16,12 +16,17 @@ const serverPrefix = "module:"
 // server. Built-in groups and groups of the configuration have other owners.
 func ServerOwner(name string) GroupOwner { return GroupOwner(serverPrefix + name) }
 
+// serverName returns the name of the module that owner is; false for other owners.
+func serverName(owner GroupOwner) (string, bool) {
+	return strings.CutPrefix(string(owner), serverPrefix)
+}
+
 // ServerNames returns the names of the module instances that own a group, sorted. The
 // list is not nil.
 func (s *Snapshot) ServerNames() []string {
 	names := []string{}
 	for _, g := range s.groups.values() {
-		if name, ok := strings.CutPrefix(string(g.Owner), serverPrefix); ok {
+		if name, ok := serverName(g.Owner); ok {
 			names = append(names, name)
 		}
 	}

@@ -128,7 +128,7 @@ func (m *Manager) prepare(tx *Tx, edits []*groupEdit) *Snapshot {
 		if e.after == nil {
 			continue
 		}
-		for _, h := range e.after.tools {
+		for _, h := range e.after.allHandles() {
 			h.index, h.since = m.allocIndex(), next.revision
 		}
 	}
@@ -159,7 +159,7 @@ func (m *Manager) freeIndexes(edits []*groupEdit, published bool) {
 		if g == nil {
 			continue
 		}
-		for _, h := range g.tools {
+		for _, h := range g.allHandles() {
 			m.free = append(m.free, h.index)
 		}
 	}

@@ -15,7 +15,9 @@ type Snapshot struct {
 	width    uint32 // greater than all indexes in use
 	groups   cowMap[*group]
 	tools    cowMap[*ToolHandle]
-	toolsets []*group // groups with references
+	apis     cowMap[*group] // the groups server/api, by id
+	servers  cowMap[*group] // the groups with OpenAPIs, by the server's name
+	toolsets []*group       // groups with references
 }
 
 // group is a registered Group. It is immutable once it is published.
@@ -24,6 +26,9 @@ type group struct {
 	tools     []*ToolHandle // in registration order
 	refs      []toolRef
 	prompts   []Prompt
+	apis      []*group // the groups server/api of its tools
+	apiNames  map[string]string
+	openAPIs  bool
 	order     uint64 // revision of the first registration of the id
 }
 
@@ -47,7 +52,7 @@ func (s *Snapshot) ListGroups() []GroupInfo {
 
 // LookupGroup returns the group with the given id. It reports false if there is none.
 func (s *Snapshot) LookupGroup(id GroupID) (GroupInfo, bool) {
-	g, ok := s.groups.get(string(id))
+	g, ok := s.group(id)
 	if !ok {
 		return GroupInfo{}, false
 	}
@@ -66,7 +71,7 @@ func (s *Snapshot) GroupIDs() []GroupID {
 
 // GroupOwner returns the owner of a group, "" if there is no group with this id.
 func (s *Snapshot) GroupOwner(id GroupID) GroupOwner {
-	g, ok := s.groups.get(string(id))
+	g, ok := s.group(id)
 	if !ok {
 		return ""
 	}
@@ -92,7 +97,7 @@ func (s *Snapshot) InGroups(name string, ids ...GroupID) bool {
 		return false
 	}
 	for _, id := range ids {
-		if g, ok := s.groups.get(string(id)); ok && slices.Contains(s.members(g), h) {
+		if g, ok := s.group(id); ok && slices.Contains(s.members(g), h) {
 			return true
 		}
 	}
@@ -105,7 +110,7 @@ func (s *Snapshot) ToolDefinitions(ids ...GroupID) []tool.Definition {
 	seen := newBits(s.width)
 	var list []tool.Definition
 	for _, id := range ids {
-		g, ok := s.groups.get(string(id))
+		g, ok := s.group(id)
 		if !ok {
 			continue
 		}
@@ -119,9 +124,10 @@ func (s *Snapshot) ToolDefinitions(ids ...GroupID) []tool.Definition {
 	return list
 }
 
-// ListTools returns all tools, sorted by name.
+// ListTools returns all tools under their own names, sorted by name. Those of groups
+// server/api are found by LookupTool only.
 func (s *Snapshot) ListTools() []*ToolHandle {
-	list := s.tools.values()
+	list := slices.DeleteFunc(s.tools.values(), (*ToolHandle).IsAPI)
 	slices.SortFunc(list, func(a, b *ToolHandle) int { return cmp.Compare(a.Definition.Name, b.Definition.Name) })
 	return list
 }
@@ -177,30 +183,49 @@ func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 // and the indexes of the new tools.
 func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
 	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets}
-	var oldGroups, oldTools []string
-	newGroups, newTools := map[string]*group{}, map[string]*ToolHandle{}
+	old, added := newRegistryIndex(), newRegistryIndex()
 	for _, e := range edits {
 		if e.before != nil {
-			oldGroups = append(oldGroups, string(e.before.ID))
-			for _, h := range e.before.tools {
-				oldTools = append(oldTools, h.Definition.Name)
-			}
+			old.add(e.before)
 		}
 		if e.after != nil {
 			e.after.order = next.revision
 			if e.before != nil {
 				e.after.order = e.before.order
 			}
-			newGroups[string(e.after.ID)] = e.after
-			for _, h := range e.after.tools {
-				newTools[h.Definition.Name] = h
-			}
+			added.add(e.after)
 		}
 		next.toolsets = replaceToolset(next.toolsets, e.before, e.after)
 	}
-	next.groups = s.groups.edit(newGroups, oldGroups)
-	next.tools = s.tools.edit(newTools, oldTools)
+	next.groups = s.groups.edit(added.groups, slices.Collect(maps.Keys(old.groups)))
+	next.tools = s.tools.edit(added.tools, slices.Collect(maps.Keys(old.tools)))
+	next.apis = s.apis.edit(added.apis, slices.Collect(maps.Keys(old.apis)))
+	next.servers = s.servers.edit(added.servers, slices.Collect(maps.Keys(old.servers)))
 	return next
+}
+
+// registryIndex has what the maps of a Snapshot have of some groups.
+type registryIndex struct {
+	groups, apis, servers map[string]*group
+	tools                 map[string]*ToolHandle
+}
+
+func newRegistryIndex() registryIndex {
+	return registryIndex{map[string]*group{}, map[string]*group{}, map[string]*group{}, map[string]*ToolHandle{}}
+}
+
+// add adds a group.
+func (x registryIndex) add(g *group) {
+	x.groups[string(g.ID)] = g
+	for _, h := range g.allHandles() {
+		x.tools[h.Definition.Name] = h
+	}
+	for _, api := range g.apis {
+		x.apis[string(api.ID)] = api
+	}
+	if server, ok := serverName(g.Owner); ok && g.openAPIs {
+		x.servers[server] = g
+	}
 }
 
 // replaceToolset returns the list of toolsets with after in the place of before. It
@@ -228,6 +253,9 @@ func (s *Snapshot) affected(edits []*groupEdit) []GroupID {
 				continue
 			}
 			changed[g.ID] = true
+			for _, api := range g.apis {
+				changed[api.ID] = true
+			}
 			for _, h := range g.tools {
 				names[h.Definition.Name] = true
 			}

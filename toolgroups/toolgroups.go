@@ -90,6 +90,16 @@ type Group struct {
 	Refs []string
 
 	Prompts []Prompt
+
+	// APIs are the names of tools of Tools at the server that owns them, by the tools'
+	// names. A role can list such a tool alone, as server/api, and is then offered it under
+	// the CallName of this id. A name that forms no id, or whose CallName is the name of
+	// another tool, is left out. Only modules are servers (ServerOwner).
+	APIs map[string]string
+
+	// OpenAPIs reserves all ids server/api for the owner, also of tools that it does not
+	// offer now: the tools of an MCP server come and go.
+	OpenAPIs bool
 }
 
 // GroupInfo describes a registered group.
@@ -115,6 +125,9 @@ type ToolHandle struct {
 	Schema     *argschema.Schema
 	Group      GroupID
 	Owner      GroupOwner
+
+	original *ToolHandle // the same tool under its own name; nil unless this is the tool of a group server/api
+	api      *ToolHandle // the same tool in its group server/api; nil if there is none
 
 	index uint32 // of its bit in Views; reused after the ToolHandle is removed
 	since uint64 // the revision that added it; older Views deny it

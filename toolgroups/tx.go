@@ -2,6 +2,7 @@ package toolgroups
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -72,10 +73,13 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 		return "", duplicateGroup(g.ID, name, e.after.Owner)
 	}
 	replaced := e.after != nil || e.before != nil && !e.dropped && e.before.Owner == name
-	tx.set(e, &group{
+	after := &group{
 		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: name, Reserved: tx.manager.reserved[g.ID], RegisteredAt: tx.manager.now().UTC()},
 		tools:     handles, prompts: slices.Clone(g.Prompts),
-	}, g.Refs)
+		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs,
+	}
+	after.apis = newAPIGroups(after)
+	tx.set(e, after, g.Refs)
 	if replaced {
 		return errcode.DuplicateGroupID, nil
 	}
@@ -128,6 +132,8 @@ func (tx *Tx) rebase(base *Snapshot, edits []*groupEdit) error {
 			return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, e.after.Owner)
 		default:
 			e.after.Description, e.after.prompts, e.after.refs = e.before.Description, e.before.prompts, e.before.refs
+			e.after.apiNames, e.after.openAPIs = e.before.apiNames, e.before.openAPIs
+			e.after.apis = newAPIGroups(e.after)
 		}
 	}
 	return nil
@@ -140,7 +146,7 @@ func (tx *Tx) LookupTool(name string) (*ToolHandle, bool) {
 		return h, true
 	}
 	h, ok := tx.base.LookupTool(name)
-	return h, ok && !tx.replaces(h.Group)
+	return h, ok && !tx.replaces(h.home())
 }
 
 // edit returns the edit of a group and makes one if there is none.
@@ -244,6 +250,7 @@ func (tx *Tx) check(edits []*groupEdit) error {
 			names[h.Definition.Name] = h
 		}
 	}
+	tx.dropTakenAPIs(edits, names)
 	return nil
 }
 
@@ -253,7 +260,7 @@ func (tx *Tx) otherTool(names map[string]*ToolHandle, h *ToolHandle) *ToolHandle
 	if other := names[h.Definition.Name]; other != nil {
 		return other
 	}
-	if other, ok := tx.base.LookupTool(h.Definition.Name); ok && !tx.replaces(other.Group) {
+	if other, ok := tx.base.LookupTool(h.Definition.Name); ok && !tx.replaces(other.home()) {
 		return other
 	}
 	return nil

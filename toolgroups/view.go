@@ -1,6 +1,7 @@
 package toolgroups
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,9 @@ import (
 
 // Undefined is the workflow state of an agent that has none.
 const Undefined = "undefined"
+
+// StateName returns the name of a workflow state, which is Undefined for "".
+func StateName(state string) string { return cmp.Or(state, Undefined) }
 
 // BoundSet is a GroupSet together with the owner that each group had when the GroupSet was
 // written. If another owner registers a group under the same id later, the BoundSet
@@ -158,6 +162,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 			handles = slices.DeleteFunc(handles, func(h *ToolHandle) bool { return !allowed.has(h.index) })
 		}
 	}
+	handles = withoutAPIs(handles)
 	v := newView()
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.promptGroups(use, limits)
@@ -184,9 +189,7 @@ func (v *View) ForState(state string) *StateView {
 	if v.states == nil {
 		return &v.defaultState
 	}
-	if state == "" {
-		state = Undefined
-	}
+	state = StateName(state)
 	if sv, ok := v.states[state]; ok {
 		return sv
 	}
@@ -302,7 +305,7 @@ func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
 		return false
 	}
 	for _, g := range s.boundGroups(b) {
-		if slices.Contains(s.members(g), h) {
+		if slices.ContainsFunc(s.members(g), h.isSameTool) {
 			return true
 		}
 	}
@@ -324,8 +327,19 @@ func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 	return list
 }
 
-// bits returns the indexes of the tools that b contains.
-func (s *Snapshot) bits(b BoundSet) bits { return bitsOf(s.width, s.handles(b)) }
+// bits returns the indexes of the tools that b contains, under all of their names.
+func (s *Snapshot) bits(b BoundSet) bits {
+	handles := s.handles(b)
+	list := bitsOf(s.width, handles)
+	for _, h := range handles {
+		for _, other := range []*ToolHandle{h.original, h.api} {
+			if other != nil {
+				list.add(other.index)
+			}
+		}
+	}
+	return list
+}
 
 // boundGroups returns the groups of b that still have the owner they are bound to.
 func (s *Snapshot) boundGroups(b BoundSet) []*group {
@@ -334,7 +348,7 @@ func (s *Snapshot) boundGroups(b BoundSet) []*group {
 	}
 	list := make([]*group, 0, len(b.Set.ids))
 	for _, id := range b.Set.ids {
-		if g, ok := s.groups.get(string(id)); ok && g.Owner == b.Owners[id] {
+		if g, ok := s.group(id); ok && g.Owner == b.Owners[id] {
 			list = append(list, g)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -53,10 +54,9 @@ func dryRunQuery(run bool) url.Values {
 	return nil
 }
 
-// ListAgents lists the agents of a task with a status (working, idle or terminated),
-// sorted by creation time. An empty task or status selects all.
-func (c *Client) ListAgents(ctx context.Context, task identity.TaskID, status string) iter.Seq2[Agent, error] {
-	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {status}})
+// ListAgents lists the agents of a task with a status, sorted by creation time. An empty task or status selects all.
+func (c *Client) ListAgents(ctx context.Context, task identity.TaskID, status org.AgentStatus) iter.Seq2[Agent, error] {
+	return listAll[Agent](ctx, c, apiPath("agents"), url.Values{"task": {string(task)}, "status": {string(status)}})
 }
 
 // FindAgent returns one agent.
@@ -134,22 +134,22 @@ func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// ListTasks lists the tasks with a status (running, done, failed or cancelled), newest
-// first and without results. An empty status selects all.
-func (c *Client) ListTasks(ctx context.Context, status string) iter.Seq2[Task, error] {
+// ListTasks lists the tasks with a status, newest first and without results. An empty
+// status selects all.
+func (c *Client) ListTasks(ctx context.Context, status org.TaskStatus) iter.Seq2[Task, error] {
 	return c.QueryTasks(ctx, TaskQuery{Status: status})
 }
 
 // TaskQuery selects tasks.
 type TaskQuery struct {
-	Status string // running, done, failed or cancelled; "" for all
-	Limit  int    // lists the newest ones, at most so many; 0 for all
-	Agents bool   // lists the agents of each task with it
+	Status org.TaskStatus // "" for all
+	Limit  int            // lists the newest ones, at most so many; 0 for all
+	Agents bool           // lists the agents of each task with it
 }
 
 // QueryTasks lists the tasks that a query selects, newest first and without results.
 func (c *Client) QueryTasks(ctx context.Context, q TaskQuery) iter.Seq2[Task, error] {
-	query := url.Values{"status": {q.Status}, "agents": {""}}
+	query := url.Values{"status": {string(q.Status)}, "agents": {""}}
 	if q.Agents {
 		query.Set("agents", "1")
 	}

@@ -30,6 +30,7 @@ type outcome struct {
 	result *tool.Result // a success, or a failure for the model to read
 	rows   bool         // the tool's result may be an array of rows
 	err    error        // an internal error; the client sees only its code
+	token  error        // the token that the tool requires is missing or not valid
 }
 
 // unknownTool returns the error for a tool the caller may not call. It is the
@@ -53,6 +54,8 @@ func (s *Server) rpcError(o outcome, name string) *jsonrpc.Error {
 			s.log.Error("MCP call failed", "tool", textutil.Truncate(name, tool.MaxName), "error", o.err)
 		}
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
+	case o.token != nil: // the code and the text of MCP Toolbox
+		return newRPCError(jsonrpc.CodeInvalidRequest, "unauthorized Tool call: Please make sure you specify correct auth headers: "+errcode.Message(o.token))
 	case o.result == nil:
 		return unknownTool(name)
 	}

@@ -2,9 +2,11 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -33,8 +35,17 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 		return failedCall(c.name, err)
 	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(sc, c.name)):
 		return outcome{}
+	case lacksToken(a):
+		return outcome{token: a.Err}
 	}
 	return outcome{result: &a.Result, rows: definition.Declared != nil}
+}
+
+// lacksToken reports whether the gate rejected a call because no valid token was sent
+// that the call itself requires. A token for a parameter only is reported as a result.
+func lacksToken(a *gate.Admission) bool {
+	err, ok := errors.AsType[*errcode.Error](a.Err)
+	return ok && err.Code == errcode.Unauthenticated && err.Details["parameter"] == nil
 }
 
 // offers reports whether a tool is offered to the caller in some workflow

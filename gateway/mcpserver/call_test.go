@@ -106,13 +106,13 @@ func TestToolsCall_SameAnswerWithAndWithoutSDK(t *testing.T) {
 		`"name":"echo","arguments":{"text":"é\u2028\n\"<"}`, `"name":"say","arguments":{"text":"x"}`, `"name":"fail"`, `"name":"none"`, `"name":"echo"`,
 	} {
 		direct := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+call+`}}`, header)
-		bySDK := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+call+`,"requestState":"x"}}`, header)
+		bySDK := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+call+`},"other":1}`, header)
 		if fmt.Sprint(decodeJSON(t, direct.body)) != fmt.Sprint(decodeJSON(t, bySDK.body)) || direct.status != bySDK.status {
 			t.Errorf("%s: got %d %s, the SDK answers %d %s", call, direct.status, direct.body, bySDK.status, bySDK.body)
 		}
 	}
 	direct := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, header)
-	bySDK := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"other":1}}`, header)
+	bySDK := f.post(t, "ann@tester", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list","other":1}`, header)
 	if fmt.Sprint(decodeJSON(t, direct.body)) != fmt.Sprint(decodeJSON(t, bySDK.body)) {
 		t.Errorf("tools/list: got %s, the SDK answers %s", direct.body, bySDK.body)
 	}

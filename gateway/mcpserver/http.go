@@ -31,7 +31,7 @@ import (
 //	no            -             yes        handleStateless, answerSimple
 //	no            -             no         handleStateless, forwardToSDK
 //	yes           none          yes        handleSession, answerWithoutSession
-//	yes           none          no         handleSession, forwardToSDK (initialize)
+//	yes           none          no         handleSession, answerWithoutSession; forwardToSDK (initialize, ping)
 //	yes           known         yes        handleSession, answerInSession
 //	yes           known         no         handleSession, forwardToSDK
 //	yes           unknown       -          handleSession, writeSessionNotFound
@@ -43,8 +43,9 @@ import (
 // answerInSession end there. The SDK answers the rest and comes back to the same
 // functions for tool lists and calls (sdk.go).
 //
-// There are two exceptions. Requests of an unknown method are rejected in every
-// row. A tools/list with the session of a role is also answered at one of the
+// There are three exceptions. Requests of an unknown method are rejected in every
+// row. A batch outside a session is answered message by message (batch.go). A
+// tools/list with the session of a role is also answered at one of the
 // role's groups (isRoleSession), because clients of MCP Toolbox send it.
 
 // HTTP headers of the MCP transport.
@@ -166,7 +167,11 @@ func writeUnsupportedVersion(w http.ResponseWriter, r *http.Request, id string) 
 // writeMethodNotFound rejects a request of an unknown method. Callers in a
 // session use status 200, because 404 means that the session has ended.
 func writeMethodNotFound(w http.ResponseWriter, q *request, status int) {
-	writeError(w, status, q.id, jsonrpc.CodeMethodNotFound, "there is no method "+textutil.Truncate(q.method, maxEchoBytes))
+	writeJSON(w, status, encodeError(q.id, errMethodNotFound(q)))
+}
+
+func errMethodNotFound(q *request) *jsonrpc.Error {
+	return newRPCError(jsonrpc.CodeMethodNotFound, "there is no method "+textutil.Truncate(q.method, maxEchoBytes))
 }
 
 // batchAllowed reports whether the version allows batches and the batch is
@@ -207,7 +212,8 @@ func (s *Server) handleStateless(w http.ResponseWriter, r *http.Request, sc *cli
 		defer cancel()
 		defer context.AfterFunc(sc.endpoint.ctx, cancel)()
 	}
-	s.forwardToSDK(s.transports.stateless[transportIndex(sc.documentsOnly)], w, r.WithContext(ctx), sc, q)
+	oneDocument := sc.documentsOnly || q.method == methodCallTool && q.token == ""
+	s.forwardToSDK(s.transports.stateless[transportIndex(oneDocument)], w, r.WithContext(ctx), sc, q)
 }
 
 // headersMatchBody reports whether the Mcp-* headers repeat the version, method
@@ -224,7 +230,7 @@ func (s *Server) handleSession(w http.ResponseWriter, r *http.Request, sc *clien
 	if id == "" && s.answerWithoutSession(w, r, sc, q) {
 		return
 	}
-	if id == "" { // initialize starts a session; the SDK rejects other methods
+	if id == "" { // initialize starts a session
 		s.forwardToSDK(s.transports.stateful[transportIndex(sc.documentsOnly)], w, r, sc, q)
 		return
 	}
@@ -286,12 +292,15 @@ func (s *Server) answerInSession(w http.ResponseWriter, r *http.Request, session
 // with an event stream if the client asked for progress and the tool reports
 // some.
 func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request, stateless bool) {
-	if q.method == methodListTools {
+	switch {
+	case q.invalid != "":
+		writeError(w, cond(stateless, http.StatusBadRequest, http.StatusOK), q.id, jsonrpc.CodeInvalidParams, q.invalid)
+		return
+	case q.method == methodListTools:
 		writeToolList(w, q.id, s.encodedListFor(sc, q, stateless))
 		return
 	}
-	call := toolCall{name: q.name, args: orEmptyObject([]byte(q.args)), secure: []byte(q.secure), hasSecureExt: stateless && q.hasSecureExt, header: r.Header}
-	run := func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
+	run := s.callOf(sc, q, r.Header, stateless)
 	out := eventWriter{w: w}
 	var o outcome
 	if q.token == "" || sc.documentsOnly {
@@ -307,10 +316,19 @@ func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *client
 	writeJSON(w, status, body)
 }
 
+// callOf returns the function that runs the tool call of a request.
+func (s *Server) callOf(sc *clientScope, q *request, header http.Header, stateless bool) func(context.Context) outcome {
+	call := toolCall{name: q.name, args: orEmptyObject([]byte(q.args)), secure: []byte(q.secure), hasSecureExt: stateless && q.hasSecureExt, header: header}
+	return func(ctx context.Context) outcome { return s.call(ctx, sc, call) }
+}
+
 // encodeOutcome returns the status and body of the response to a tool call.
 func (s *Server) encodeOutcome(o outcome, q *request, stateless bool) (status int, body []byte) {
 	if e := s.rpcError(o, q.name); e != nil {
-		if stateless && e.Code == jsonrpc.CodeInvalidParams {
+		switch {
+		case o.token != nil:
+			return http.StatusUnauthorized, encodeError(q.id, e)
+		case stateless && e.Code == jsonrpc.CodeInvalidParams:
 			return http.StatusBadRequest, encodeError(q.id, e)
 		}
 		return http.StatusOK, encodeError(q.id, e)

@@ -43,7 +43,7 @@ func TestServePOST_RejectsBadRequests(t *testing.T) {
 		"empty method":                          {`{"jsonrpc":"2.0","id":1,"method":""}`, in(), 200, "-32601"},
 		"boolean id":                            {`{"jsonrpc":"2.0","id":true,"method":"tools/list"}`, in(), 400, "-32600"},
 		"object id":                             {`{"jsonrpc":"2.0","id":{"x":1},"method":"tools/list"}`, nil, 400, "-32600"},
-		"no parameters":                         {`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, in(), 400, ""},
+		"no parameters":                         {`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, in(), 200, "-32602"},
 		"batch in a version without batches":    {`[` + ping + `]`, in("Mcp-Protocol-Version", "2025-11-25"), 400, "-32600"},
 		"batch in a stateless version":          {`[` + ping + `]`, statelessHeader("ping", ""), 400, "-32600"},
 		"batch too large":                       {`[` + strings.Repeat(ping+",", 64) + ping + `]`, in("Mcp-Protocol-Version", "2025-03-26"), 400, "-32600"},
@@ -55,7 +55,11 @@ func TestServePOST_RejectsBadRequests(t *testing.T) {
 		"wrong content type":                    {say, in("Content-Type", "text/plain"), 415, "-32600"},
 		"nothing acceptable":                    {say, in("Accept", "text/html"), 406, "-32600"},
 		"accepts only streams":                  {say, in("Accept", "text/event-stream"), 406, "-32600"},
-		"session required":                      {`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`, nil, 200, "invalid during session initialization"},
+		"session required":                      {`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`, nil, 400, `"code":-32600,"message":"this resources/list needs a session`},
+		"second initialize":                     {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, in(), 200, `"code":-32600`},
+		"initialize with a number":              {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":5}`, nil, 200, `"code":-32600`},
+		"second initialize in a batch":          {`[` + ping + `,{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}]`, in("Mcp-Protocol-Version", "2025-03-26"), 200, `"code":-32600`},
+		"answers to no question":                {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"},"inputResponses":null}}`, in(), 200, `"code":-32602,"message":"inputResponses must be an object"`},
 		"unknown cursor":                        {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`, in(), 200, "-32602"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,15 +1,19 @@
 package mcpserver
 
 import (
+	"bytes"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/tidwall/gjson"
 )
 
 // idRestoringWriter writes the SDK's answer to a request. It restores the
-// client's ids and turns plain text errors into JSON-RPC errors. It relies on
-// the SDK writing one message at a time.
+// client's ids, turns plain text errors into JSON-RPC errors, and gives errors
+// without a code one. It relies on the SDK writing one message at a time.
 type idRestoringWriter struct {
 	http.ResponseWriter
 	ids         idEncoder
@@ -32,7 +36,7 @@ func (w *idRestoringWriter) Write(text []byte) (int, error) {
 		writeError(w.ResponseWriter, w.errorStatus, w.id, jsonrpc.CodeInvalidRequest, strings.TrimSpace(string(text)))
 		return len(text), nil
 	}
-	if _, err := w.ResponseWriter.Write(w.ids.decode(text)); err != nil {
+	if _, err := w.ResponseWriter.Write(w.ids.decode(withErrorCodes(text))); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -40,3 +44,27 @@ func (w *idRestoringWriter) Write(text []byte) (int, error) {
 
 // Unwrap supports http.ResponseController.
 func (w *idRestoringWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// withErrorCodes replaces the code 0 that the SDK gives to errors without a code, for
+// example to a second initialize. text is a message, an array of messages, or an event
+// with one of these.
+func withErrorCodes(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`"code":0`)) {
+		return text
+	}
+	start := max(0, bytes.IndexAny(text, "{["))
+	paths := []string{"error.code"}
+	if text[start] == '[' {
+		paths = nil
+		for i := range gjson.GetBytes(text[start:], "#").Int() {
+			paths = append(paths, strconv.FormatInt(i, 10)+".error.code")
+		}
+	}
+	for _, path := range slices.Backward(paths) { // the last first, so that the others stay where they are
+		if code := gjson.GetBytes(text[start:], path); code.Raw == "0" {
+			at := start + code.Index
+			text = slices.Concat(text[:at], strconv.AppendInt(nil, jsonrpc.CodeInvalidRequest, 10), text[at+1:])
+		}
+	}
+	return text
+}

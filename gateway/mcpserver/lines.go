@@ -138,6 +138,10 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 		l.writeError("", jsonrpc.CodeParseError, "the message is malformed or ambiguous JSON: "+err.Error())
 		return nil
 	}
+	if q := readRequest(next.text); q.invalid != "" {
+		l.writeError(q.id, jsonrpc.CodeInvalidParams, q.invalid)
+		return nil
+	}
 	m, err := jsonrpc.DecodeMessage(l.ids.encode(next.text))
 	if err != nil {
 		l.writeError("", jsonrpc.CodeInvalidRequest, "the message is not valid JSON-RPC 2.0")
@@ -190,7 +194,7 @@ func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	err = l.write(text)
+	err = l.write(withErrorCodes(text))
 	if _, ok := m.(*jsonrpc.Response); ok {
 		l.state.Lock()
 		l.calls--

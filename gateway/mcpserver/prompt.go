@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -81,22 +80,7 @@ func (s *Server) getPrompt(sc *clientScope, req *sdk.GetPromptRequest) (sdk.Resu
 	for _, m := range messages {
 		result.Messages = append(result.Messages, &sdk.PromptMessage{Role: sdk.Role(m.Role), Content: &sdk.TextContent{Text: m.Text}})
 	}
-	if req.ProtocolVersion() >= statelessVersion {
-		return completeResult{result}, nil
-	}
-	return result, nil
-}
-
-// completeResult adds the resultType that versions without sessions require.
-type completeResult struct{ *sdk.GetPromptResult }
-
-// MarshalJSON implements json.Marshaler.
-func (c completeResult) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(c.GetPromptResult)
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte(`{"resultType":"complete",`), text[1:]...), nil // the messages field is always present
+	return completed(result, req.ProtocolVersion()), nil
 }
 
 // unknownPrompt returns the error for a prompt that the caller is not offered.

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,11 +15,17 @@ const (
 	methodCancelled = "notifications/cancelled"
 )
 
+// Further methods that this package treats on their own.
+const (
+	methodInitialize = "initialize"
+	methodPing       = "ping"
+)
+
 // methods lists the methods of all supported requests, whether they are answered
 // here or by the SDK. notifications lists the notifications that are processed.
 var (
 	methods = []string{
-		methodListTools, methodCallTool, "initialize", "ping", "server/discover", "subscriptions/listen",
+		methodListTools, methodCallTool, methodInitialize, methodPing, "server/discover", "subscriptions/listen",
 		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
 		"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
 	}
@@ -35,10 +42,12 @@ type request struct {
 	id       string // as written in the body; "" if absent or null
 	badID    bool   // the id is neither a string nor a number
 	jsonrpc2 bool   // it has the form of a JSON-RPC 2.0 request or notification
+	response bool   // it has the form of a JSON-RPC 2.0 response
 
 	// simple: the body is one tools/list, tools/call or cancellation, and the
-	// fields below hold all of it. The SDK answers other requests.
-	simple bool
+	// fields below hold all that matters of it. The SDK answers other requests.
+	simple  bool
+	invalid string // why the parameters of a simple request are rejected; "" if they are not
 
 	name     string // of the tool
 	args     string // JSON; "" if absent
@@ -73,13 +82,16 @@ func readRequest(body []byte) *request {
 			method = value
 		case "params":
 			params = value
+		case "result", "error":
+			q.response = true
 		default:
 			q.simple = false
 		}
 		return true
 	})
+	q.response = q.response && !method.Exists()
 	q.method, q.jsonrpc2 = method.Str, tag.Str == "2.0" && method.Type == gjson.String
-	q.simple = q.simple && q.jsonrpc2 && (!params.Exists() || params.IsObject())
+	q.simple = q.simple && q.jsonrpc2
 	q.readParams(params)
 	return q
 }
@@ -103,13 +115,11 @@ func (q *request) isNotification() bool {
 	return q.jsonrpc2 && q.id == "" && !q.badID && !slices.Contains(notifications, q.method)
 }
 
-// readParams reads the parameters of simple requests. Any other parameter makes
-// the request not simple.
+// readParams reads the parameters of simple requests. Parameters that the protocol
+// does not define for the method are ignored.
 func (q *request) readParams(params gjson.Result) {
 	switch q.method {
-	case methodListTools:
-		q.simple = q.simple && q.id != ""
-	case methodCallTool:
+	case methodListTools, methodCallTool:
 		q.simple = q.simple && q.id != ""
 	case methodCancelled:
 		q.simple = q.simple && q.id == ""
@@ -117,40 +127,83 @@ func (q *request) readParams(params gjson.Result) {
 		q.simple = false
 		return
 	}
-	named := q.method != methodCallTool
+	if params.Exists() && !params.IsObject() {
+		q.reject("params must be an object")
+		return
+	}
+	named := false
 	params.ForEach(func(key, value gjson.Result) bool {
 		switch {
 		case key.Str == "_meta":
 			q.readMeta(value)
-		case key.Str == "name" && q.method == methodCallTool:
-			q.name, named = value.Str, value.Type == gjson.String
-		case key.Str == "arguments" && q.method == methodCallTool:
-			q.args = value.Raw
-		case key.Str == "secureArguments" && q.method == methodCallTool:
-			q.secure = value.Raw
-		case key.Str == "requestId" && q.method == methodCancelled:
+		case q.method == methodListTools:
+			q.readListParam(key.Str, value)
+		case q.method == methodCallTool:
+			named = named || key.Str == "name"
+			q.readCallParam(key.Str, value)
+		case key.Str == "requestId":
 			q.cancelID = idOf(value)
-		case key.Str == "reason" && q.method == methodCancelled:
-		default:
-			q.simple = false
 		}
 		return true
 	})
-	q.simple = q.simple && named && (q.method != methodCancelled || q.cancelID != "")
+	if q.method == methodCallTool && !named {
+		q.reject("params has no name")
+	}
+	q.simple = q.simple && (q.method != methodCancelled || q.cancelID != "")
+}
+
+// reject sets why the parameters are rejected. The first reason stays.
+func (q *request) reject(reason string) { q.invalid = cmp.Or(q.invalid, reason) }
+
+// readListParam reads a parameter of tools/list.
+func (q *request) readListParam(name string, value gjson.Result) {
+	if name == "cursor" && (value.Type != gjson.String || value.Str != "") {
+		q.reject("invalid cursor: the list has a single page")
+	}
+}
+
+// readCallParam reads a parameter of tools/call. No call asks the client for input,
+// so answers to such questions are checked and not used.
+func (q *request) readCallParam(name string, value gjson.Result) {
+	switch name {
+	case "name":
+		if q.name = value.Str; value.Type != gjson.String {
+			q.reject("name must be a string")
+		}
+	case "arguments":
+		q.args = value.Raw
+	case "secureArguments":
+		q.secure = value.Raw
+	case "inputResponses":
+		if !value.IsObject() {
+			q.reject("inputResponses must be an object")
+		}
+		value.ForEach(func(_, response gjson.Result) bool {
+			if !response.IsObject() {
+				q.reject("each of inputResponses must be an object")
+			}
+			return true
+		})
+	case "requestState":
+		if value.Type != gjson.String {
+			q.reject("requestState must be a string")
+		}
+	}
 }
 
 // readMeta reads _meta. Keys that do not change the answer are ignored.
 func (q *request) readMeta(meta gjson.Result) {
 	if !meta.IsObject() {
-		q.simple = false
+		q.reject("_meta must be an object")
 		return
 	}
 	capabilities := false
 	meta.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "progressToken":
-			q.token = value.Raw
-			q.simple = q.simple && idOf(value) != ""
+			if q.token = idOf(value); q.token == "" {
+				q.reject("progressToken must be a string or a number")
+			}
 		case sdk.MetaKeyProtocolVersion:
 			q.version = value.Str
 			q.simple = q.simple && value.Type == gjson.String
@@ -166,18 +219,14 @@ func (q *request) readMeta(meta gjson.Result) {
 	q.simple = q.simple && (q.version < statelessVersion || capabilities)
 }
 
-// isClientInfo reports whether v is a well-formed clientInfo without further
-// fields.
+// isClientInfo reports whether the texts of clientInfo are texts.
 func isClientInfo(v gjson.Result) bool {
-	known := v.IsObject()
+	valid := v.IsObject()
 	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "name", "version", "title":
-			known = known && value.Type == gjson.String
-		default:
-			known = false
+		if slices.Contains([]string{"name", "version", "title"}, key.Str) {
+			valid = valid && value.Type == gjson.String
 		}
-		return known
+		return valid
 	})
-	return known
+	return valid
 }

@@ -77,7 +77,7 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 		return s.getPrompt(sc, req)
 	}
 	next = s.withPromptCapability(sc, next)
-	if method == "initialize" && !sc.stdio {
+	if method == methodInitialize && !sc.stdio {
 		return s.initializeSession(ctx, sc, method, req, next)
 	}
 	return next(ctx, method, req) // the SDK answers, for example with an empty list of resources
@@ -117,7 +117,27 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	if e := s.rpcError(o, req.Params.Name); e != nil {
 		return nil, e
 	}
-	return sdkResult(o), nil
+	return completed(sdkResult(o), req.ProtocolVersion()), nil
+}
+
+// completeResult adds the resultType that versions without sessions require.
+type completeResult struct{ sdk.Result }
+
+// completed returns a result that is not empty, as a protocol version requires it.
+func completed(result sdk.Result, version string) sdk.Result {
+	if version < statelessVersion {
+		return result
+	}
+	return completeResult{result}
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c completeResult) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(c.Result)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(`{"resultType":"complete",`), text[1:]...), nil
 }
 
 // notifyProgress sends a progress notification. Errors are logged.

@@ -114,8 +114,9 @@ func (o outcome) sdkContents() []sdk.Content {
 // answerWithoutSession answers requests that clients of MCP Toolbox send
 // outside a session although their version has sessions: some never start one,
 // some list a group in the session of its role. This grants nothing more,
-// because every request is authenticated. It reports false, without answering,
-// for requests that need a session.
+// because every request is authenticated. Requests that need a session are
+// rejected. It reports false, without answering, for initialize, ping and what is
+// no request, which the SDK answers.
 func (s *Server) answerWithoutSession(w http.ResponseWriter, r *http.Request, sc *clientScope, q *request) bool {
 	switch {
 	case q.method == "notifications/initialized" && q.id == "":
@@ -124,12 +125,23 @@ func (s *Server) answerWithoutSession(w http.ResponseWriter, r *http.Request, sc
 	case q.isUnknownMethod():
 		writeMethodNotFound(w, q, http.StatusOK)
 		return true
-	case !q.simple || q.id == "" || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil:
+	case q.batch:
+		s.answerBatch(w, r, sc, q)
+		return true
+	case !q.jsonrpc2 || q.id == "" || q.method == methodInitialize || q.method == methodPing:
 		return false
+	case !q.simple || q.version != "" || !versionHeaderSupported(r.Header) || r.Header["Last-Event-Id"] != nil:
+		writeJSON(w, http.StatusBadRequest, encodeError(q.id, errNeedsSession(q)))
+		return true
 	}
 	q.sessionless = true
 	s.answerSimple(w, r, sc, q, false)
 	return true
+}
+
+// errNeedsSession returns the error for a request outside a session.
+func errNeedsSession(q *request) *jsonrpc.Error {
+	return newRPCError(jsonrpc.CodeInvalidRequest, "this "+q.method+" needs a session: send initialize first")
 }
 
 // versionHeaderSupported reports whether the version header is absent or names

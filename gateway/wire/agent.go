@@ -8,13 +8,6 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Values of Agent.Status.
-const (
-	AgentWorking    = "working"    // in a turn in this process
-	AgentIdle       = "idle"       // waiting for a message, or for its task to be resumed
-	AgentTerminated = "terminated" // ended
-)
-
 // Agent is an agent as listed by the API.
 type Agent struct {
 	ID        identity.AgentID `json:"id"`
@@ -22,8 +15,8 @@ type Agent struct {
 	RoleID    identity.RoleID  `json:"roleId"`
 	Parent    identity.AgentID `json:"parent,omitempty"`
 	Task      identity.TaskID  `json:"task"`
-	Status    string           `json:"status"`          // AgentWorking, AgentIdle or AgentTerminated
-	State     string           `json:"state,omitempty"` // workflow state
+	Status    org.AgentStatus  `json:"status"`
+	State     string           `json:"state"` // workflow state; "undefined" if it has none
 	CreatedAt time.Time        `json:"createdAt"`
 	Reason    string           `json:"reason,omitempty"` // why it was terminated
 }

@@ -19,7 +19,7 @@ type Task struct {
 	Caller    string              `json:"caller"`
 	Agent     identity.AgentID    `json:"agent"`  // the task's root agent
 	Groups    toolgroups.GroupSet `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
-	State     string              `json:"state,omitempty"`
+	State     string              `json:"state"`  // workflow state in which its agents start; "undefined" for none
 	Workspace string              `json:"workspace,omitempty"`
 	ReadOnly  bool                `json:"readOnly,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`

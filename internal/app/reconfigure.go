@@ -344,7 +344,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 		for i, id := range g.IDs {
 			module, _, _ := strings.Cut(id, "/")
 			switch {
-			case slices.Contains(known, id):
+			case slices.Contains(known, id), a.hasAPI(ch, id):
 			case slices.Contains(ch.faultyModules, module): // the module is the fault
 			case slices.Contains(ch.failedModules, module):
 				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
@@ -360,6 +360,18 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 		check("grant", r.Grant)
 	}
 	return faults
+}
+
+// hasAPI reports whether id will be an id server/api of a module.
+func (a *App) hasAPI(ch *configChange, id string) bool {
+	server, api, _ := strings.Cut(id, "/")
+	for _, m := range ch.staged {
+		if m.Name == server && m.ready.HasAPI(api) {
+			return true
+		}
+	}
+	owner := a.groups.CurrentSnapshot().GroupOwner(toolgroups.GroupID(id))
+	return owner == modules.OwnerOf(server) && !ch.changedOwners()[owner]
 }
 
 // toolHint returns what to write instead when the name of a tool is used as a group id;

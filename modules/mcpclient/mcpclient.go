@@ -197,7 +197,7 @@ func (m *Module) groups(pins []modules.ToolPin) []toolgroups.Group {
 // buildGroup returns the group of these definitions. A tool that cannot be offered is
 // left out and logged. It must be called with mu held.
 func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
-	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description}
+	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description, APIs: map[string]string{}, OpenAPIs: true}
 	tools := make(map[string]*remoteTool, len(pins))
 	for _, p := range pins {
 		t, err := m.newTool(p)
@@ -206,7 +206,7 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 			continue
 		}
 		tools[t.digest] = t
-		g.Tools = append(g.Tools, t)
+		g.Tools, g.APIs[t.definition.Name] = append(g.Tools, t), p.Tool
 	}
 	m.tools = tools
 	return []toolgroups.Group{g}

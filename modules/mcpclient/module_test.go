@@ -57,6 +57,9 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 			{"fs__both", `{"sky":"grey"}`, `{"content":[{"type":"text","text":"sunny"}],"structuredContent":{"sky":"grey"}}`},
 			{"fs__fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"fs__fail"}`},
 			{"fs__parts", `{}`, `{"type":"image","mimeType":"image/png","size":3,"data":"cG5n"},{"type":"audio","mimeType":"audio/wav","size":1048577,"omitted":true},{"type":"resource","text":"a text","uri":"mem://a","mimeType":"text/plain","size":6},{"type":"resource_link","uri":"mem://b","name":"b"}],"truncated":true}`},
+			{"call_fs_echo", `{"n":1}`, `{"n":1}`},
+			{"call_fs_fail", `{}`, `{"error":"tool_execution_failed","message":"no such city","toolName":"call_fs_fail"}`},
+			{"call_fs_list-uresources", `{}`, `"uri":"mem://a"`},
 			{"fs__list_resources", `{}`, `"uri":"mem://a"`},
 			{"fs__read_resource", `{"uri":"mem://a"}`, "contents of a"},
 			{"fs__read_resource", `{"uri":"mem://none"}`, "tool_execution_failed"},
@@ -64,6 +67,9 @@ func TestModule_OffersServerAsGroup(t *testing.T) {
 			{"fs__get_prompt", `{"name":"greet","arguments":{"who":"you"}}`, "hello you"},
 		} {
 			fx.want(fx.call(c.name, c.args), c.want)
+		}
+		if diff := cmp.Diff([]string{"call_fs_read-uresource"}, fx.tools("fs/read_resource")); diff != "" {
+			t.Errorf("a tool alone (-want +got):\n%s", diff)
 		}
 		info, _ := fx.manager.CurrentSnapshot().LookupGroup("fs")
 		if info.Description != "Tools of the MCP server fs" {

@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ func (t *remoteTool) Definition() tool.Definition { return t.definition }
 func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	callCtx, cancel := context.WithTimeoutCause(ctx, t.module.config.Timeout, errTimeout)
 	defer cancel()
+	c.Name = cmp.Or(c.Name, t.definition.Name)
 	for attempt := 1; ; attempt++ {
 		result, sent, err := t.tryCall(callCtx, c)
 		if err == nil {
@@ -38,7 +40,7 @@ func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 		if attempt == 1 && connectionLost(err) && !sent && callCtx.Err() == nil {
 			continue
 		}
-		return tool.Result{}, t.callError(ctx, callCtx, err, sent)
+		return tool.Result{}, t.callError(ctx, callCtx, c.Name, err, sent)
 	}
 }
 
@@ -57,7 +59,7 @@ func (t *remoteTool) tryCall(ctx context.Context, c tool.Call) (r tool.Result, s
 		return r, true, nil
 	}
 	if answer := answeredError(err); answer != nil && ctx.Err() == nil {
-		return tool.Failure(t.definition.Name, answer), true, nil
+		return tool.Failure(c.Name, answer), true, nil
 	}
 	if connectionLost(err) {
 		n.kill()
@@ -72,7 +74,7 @@ var errTimeout = errors.New("the server did not answer in time")
 // send sends the request, reports the progress to the caller and returns the result.
 func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Result, error) {
 	if t.resource != nil {
-		return t.resource.call(ctx, n.session, t.definition.Name, c.Args)
+		return t.resource.call(ctx, n.session, c.Name, c.Args)
 	}
 	token, stop := n.onProgress(tool.MonotonicProgress(func(p tool.Progress) { // called by one goroutine, of the connection
 		if ctx.Err() == nil {
@@ -87,15 +89,14 @@ func (t *remoteTool) send(ctx context.Context, n *conn, c tool.Call) (tool.Resul
 		return tool.Result{}, err
 	}
 	if r.NeedsInput() {
-		return tool.Failure(t.definition.Name, errcode.New(errcode.ToolExecutionFailed, "%s requests input from a user, which is not supported", t.definition.Name)), nil
+		return tool.Failure(c.Name, errcode.New(errcode.ToolExecutionFailed, "%s requests input from a user, which is not supported", c.Name)), nil
 	}
-	return resultOf(t.definition.Name, r), nil
+	return resultOf(c.Name, r), nil
 }
 
 // callError returns the error of a call. callCtx is caller with the timeout of the call;
 // sent is whether the server may have acted.
-func (t *remoteTool) callError(caller, callCtx context.Context, err error, sent bool) error {
-	name := t.definition.Name
+func (t *remoteTool) callError(caller, callCtx context.Context, name string, err error, sent bool) error {
 	switch {
 	case caller.Err() != nil: // the gate handles it
 		return fmt.Errorf("call %s: %w", name, context.Cause(caller))

@@ -111,7 +111,12 @@ func (m *Module) Name() string { return m.name }
 // ToolGroups implements modules.Module: one group with all tools.
 func (m *Module) ToolGroups() []toolgroups.Group {
 	name := m.config.Source.Name
-	return []toolgroups.Group{{ID: GroupID(name), Description: "Tools of the source " + name, Tools: slices.Clone(m.tools)}}
+	g := toolgroups.Group{ID: GroupID(name), Description: "Tools of the source " + name, Tools: slices.Clone(m.tools), APIs: make(map[string]string, len(m.tools))}
+	for _, t := range m.tools {
+		api := t.Definition().Name
+		g.APIs[api] = api
+	}
+	return []toolgroups.Group{g}
 }
 
 // Provision implements modules.Provisioner. It acquires the source's pool, which

@@ -113,6 +113,9 @@ func TestModule_ToolEffects(t *testing.T) {
 			t.Errorf("got %+v", d)
 		}
 	}
+	if alone := w.groups.CurrentSnapshot().ToolDefinitions("db/plain"); len(alone) != 1 || alone[0].Name != "call_db_plain" || alone[0].State != "done" {
+		t.Errorf("a tool alone: %+v", alone)
+	}
 	if a := w.call(t.Context(), "plain", `{}`); a.NewState != "done" {
 		t.Errorf("the state moves to %q", a.NewState)
 	}

@@ -25,7 +25,7 @@ var mutations = []mutation{
 	},
 	{
 		"a group takes the name of another group's tool", "toolgroups/tx.go",
-		`ok && !tx.replaces(other.Group) {
+		`ok && !tx.replaces(other.home()) {
 		return other`, `ok && !tx.replaces(other.Group) && other.Owner != Builtin {
 		return other`,
 		"./property_test TestProperty3ReservedIDConflict",
@@ -62,6 +62,21 @@ var mutations = []mutation{
 	},
 
 	// Package toolgroups: Views.
+	{
+		"a View offers a tool under two names", "toolgroups/view.go",
+		"handles = withoutAPIs(handles)", "handles = slices.Clone(handles)",
+		"./toolgroups TestCompile_ServerAPIs",
+	},
+	{
+		"an API takes the name of another group's tool", "toolgroups/api.go",
+		"ids[api.ID] || tx.otherTool(names, h) != nil", "ids[api.ID]",
+		"./toolgroups TestManager_ServerAPIsTakeNothing",
+	},
+	{
+		"an owner that is no module reserves ids of a server", "toolgroups/snapshot.go",
+		"ok && g.openAPIs", "ok || g.openAPIs",
+		"./toolgroups TestManager_ServerAPIsTakeNothing",
+	},
 	{
 		"the definitions of a View end after eight tools", "toolgroups/view.go",
 		"	for i, h := range s.handles {\n		s.definitions[i]", "	for i, h := range s.handles[:min(8, len(s.handles))] {\n		s.definitions[i]",

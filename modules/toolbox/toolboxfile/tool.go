@@ -90,7 +90,7 @@ func (p *pendingTool) commonFields() yamldoc.Fields {
 		"annotations":         annotationsField(&t.Annotations),
 		"effect":              yamldoc.OneOfField(&t.Effect, "readOnly", "idempotent", "mutating"),
 		"group":               yamldoc.NameSet(&t.Groups, "tool groups", checkGroup),
-		"state":               yamldoc.NonEmptyField(&t.State),
+		"state":               yamldoc.TextField(&t.State), // "" moves to no state
 		"available_in_states": p.states,
 		"applicable-states":   p.states,
 		"maxResponseBytes":    yamldoc.IntField(&t.MaxResponseBytes, maxResponseBytes),
