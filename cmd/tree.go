@@ -46,7 +46,7 @@ func (v *treeView) event(e journal.Event) error {
 // only change the tree.
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
-	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
+	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped:
 		return true
 	case journal.ToolCall:
 		return b.Decision == journal.Denied
@@ -60,7 +60,7 @@ func (v *treeView) track(e journal.Event) {
 	case journal.AgentSpawned:
 		v.insert(&node{id: e.Agent, parent: b.Parent, activity: "starts"})
 	case journal.AgentTerminated:
-		v.setActivity(e.Agent, "terminated")
+		v.terminated(e.Agent)
 	case journal.ToolCall:
 		if n := v.find(e.Agent); n != nil {
 			n.calls++
@@ -74,10 +74,10 @@ func (v *treeView) track(e journal.Event) {
 			v.setActivity(e.Agent, "answers")
 		}
 	case journal.ModelAnswered:
-		switch b.Answer.Finish {
-		case model.FinishEnd:
+		switch {
+		case b.Answer.Finish.EndsTurn():
 			v.setActivity(e.Agent, "done")
-		case model.FinishWait:
+		case b.Answer.Finish == model.FinishWait:
 			v.setActivity(e.Agent, "waits")
 		}
 	case journal.TurnFailed:
@@ -88,6 +88,13 @@ func (v *treeView) track(e journal.Event) {
 func (v *treeView) setActivity(id identity.AgentID, what string) {
 	if n := v.find(id); n != nil {
 		n.activity = what
+	}
+}
+
+// terminated notes the end of an agent. One that has done its work stays "done".
+func (v *treeView) terminated(id identity.AgentID) {
+	if n := v.find(id); n != nil && n.activity != "done" {
+		n.activity = "terminated"
 	}
 }
 

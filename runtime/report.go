@@ -46,6 +46,15 @@ func (a *actor) failTask(b *journal.Batch, cause error) error {
 	return errTerminated
 }
 
+// reportAnswer adds the message with a final answer.
+func (a *actor) reportAnswer(b *journal.Batch, answer *model.Answer) {
+	payload := answer.Value
+	if payload == nil {
+		payload = textPayload(answer.Text)
+	}
+	a.report(b, payload, "end")
+}
+
 // report adds a message to the parent, or to the user if there is no parent.
 func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
 	to := "user"

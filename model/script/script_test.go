@@ -43,7 +43,7 @@ func Example() {
 	}
 	// Output:
 	// continue looking at the logs
-	// end {"done":"the logs","tools":["read_file"]}
+	// result {"done":"the logs","tools":["read_file"]}
 }
 
 // Each case runs twice: with the virtual machine cached between the steps, and with the
@@ -208,7 +208,7 @@ func TestModel_ReturnedStringIsAlsoText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (&model.Answer{Finish: model.FinishEnd, Text: "done", Value: []byte(`"done"`), MessagesRead: 1}); !cmp.Equal(want, a) {
+	if want := (&model.Answer{Finish: model.FinishResult, Text: "done", Value: []byte(`"done"`), MessagesRead: 1}); !cmp.Equal(want, a) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, a))
 	}
 }
