@@ -141,6 +141,9 @@ func (a *actor) askModel(ctx context.Context) error {
 	if err := a.rt.recorded.check(a.rt.recorded.taskOwner(a.task), 0); err != nil {
 		return a.fail(err)
 	}
+	if err := a.checkTurns(); err != nil {
+		return a.failWithTask(err)
+	}
 	answer, err := a.generate(ctx)
 	switch {
 	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
@@ -243,8 +246,11 @@ func (a *actor) commit(b *journal.Batch) error {
 			return errTerminated
 		}
 		if decide != nil {
-			return decide(b)
+			if err := decide(b); err != nil {
+				return err
+			}
 		}
+		a.countTurn(b)
 		return nil
 	}
 	if _, err := a.rt.commit(b); err != nil {

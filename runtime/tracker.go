@@ -35,6 +35,7 @@ type taskRun struct {
 	id          identity.TaskID
 	record      *org.Task        // as stored; nil if it must be read from the store
 	spent       taskUsage        // by the task's models
+	turns       int              // that its agents have ended
 	refs        int              // active agents and deliveries in progress
 	delayed     []delayedMessage // sorted by byDelivery
 	scheduled   map[uint64]bool  // the sequence numbers of delayed

@@ -102,7 +102,7 @@ func (t *tracker) beginTurn(ctx context.Context, a *actor) context.Context {
 	switch run := t.tasks[a.task]; {
 	case !t.org.IsActive(a.agent.ID):
 		cancel(errTerminated)
-	case run != nil && run.stops(a):
+	case run != nil && run.stops(a.agent.ID):
 		cancel(errTaskEnding)
 	}
 	return turn

@@ -16,8 +16,8 @@ type taskEnding struct {
 
 // stops reports whether an agent is stopped because its task ends. It must be called with
 // tracker.mu held.
-func (run *taskRun) stops(a *actor) bool {
-	return run.ending != nil && run.ending.first != a.agent.ID
+func (run *taskRun) stops(id identity.AgentID) bool {
+	return run.ending != nil && run.ending.first != id
 }
 
 // noteQuiet closes quiet when only the first agent is at work. It must be called with
@@ -56,8 +56,8 @@ func (t *tracker) beginEnding(first *actor) (*taskRun, <-chan struct{}) {
 		return nil, nil
 	}
 	run.ending = &taskEnding{first: first.agent.ID, quiet: make(chan struct{})}
-	for _, a := range t.active {
-		if a.task == run.id && run.stops(a) && a.cancel != nil {
+	for id, a := range t.active {
+		if a.task == run.id && run.stops(id) && a.cancel != nil {
 			a.cancel(errTaskEnding)
 		}
 	}
