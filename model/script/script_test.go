@@ -242,13 +242,13 @@ func TestModel_PassesResultsToScript(t *testing.T) {
 
 func TestNew_RejectsInvalidSources(t *testing.T) {
 	tests := []struct{ name, source, want string }{
-		{"not JavaScript", "role('a', function* () {\n  let = ;\n})", "agents.js:2: SyntaxError"},
-		{"top level throws", "\nnull.x", "agents.js:2: TypeError"},
+		{"not JavaScript", "role('a', function* () {\n  let = ;\n})", "agents.js:2:9: SyntaxError"},
+		{"top level throws", "\nnull.x", "agents.js:2:5: TypeError"},
 		{"no role", "let a = 1", "no script"},
-		{"script is not a generator", "role('a', function () {})", `agents.js:1: TypeError: role("a", function*): the script is not a generator`},
-		{"role with two scripts", "role('a', function* () {})\nrole('a', function* () {})", `agents.js:2: TypeError: role("a") is defined twice`},
+		{"script is not a generator", "role('a', function () {})", `agents.js:1:5: TypeError: role("a", function*): the script is not a generator`},
+		{"role with two scripts", "role('a', function* () {})\nrole('a', function* () {})", `agents.js:2:5: TypeError: role("a") is defined twice`},
 		{"clock at the top level", "Date.now()", "Date.now"},
-		{"self at the top level", "self.role", "agents.js:1: TypeError"},
+		{"self at the top level", "self.role", "agents.js:1:5: TypeError"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -260,14 +260,14 @@ func TestNew_RejectsInvalidSources(t *testing.T) {
 
 func TestModel_ReportsScriptErrors(t *testing.T) {
 	tests := []struct{ name, source, want string }{
-		{"throw with line", "role('root', function* () {\n  yield say('x')\n  null.x\n})", "step 2: agents.js:3: TypeError"},
+		{"throw with line", "role('root', function* () {\n  yield say('x')\n  null.x\n})", "step 2: agents.js:3:7: TypeError"},
 		{"thrown string", "role('root', function* () { throw 'no' })", "agents.js: no"},
 		{"yielded number", "role('root', function* () { yield 7 })", "the script yielded 7: yield call()"},
 		{"yielded nothing", "role('root', function* () { yield })", "the script yielded undefined"},
 		{"yielded object", "role('root', function* () { yield {op: 'say', text: 'x'} })", `the script yielded {"op":"say","text":"x"}`},
 		{"list with a number", "role('root', function* () { yield [call('a'), 1] })", "the script yielded 1"},
 		{"list with a receive", "role('root', function* () { yield [receive()] })", "a list with receive()"},
-		{"arguments are a string", "role('root', function* () {\n yield call('a', 'b') })", `agents.js:2: TypeError: call("a", args): args is b, not an object`},
+		{"arguments are a string", "role('root', function* () {\n yield call('a', 'b') })", `agents.js:2:12: TypeError: call("a", args): args is b, not an object`},
 		{"arguments are a list", "role('root', function* () { yield call('a', [1]) })", "not an object"},
 		{"arguments are not JSON", "role('root', function* () { yield call('a', {n: 1n}) })", "BigInt"},
 		{"tool without a name", "role('root', function* () { yield call({}) })", "not a name"},
