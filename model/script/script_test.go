@@ -294,6 +294,45 @@ func TestModel_ReportsScriptErrors(t *testing.T) {
 	}
 }
 
+// An error names the file, the line and the column of what caused it.
+func TestModel_ErrorsNamePlace(t *testing.T) {
+	tests := []struct{ name, source, want string }{
+		{"exception", "\n  null.x;", "agents.js:3:7: TypeError: cannot read"},
+		{"call without yield before a receive", "\n  call('x', {});\n  yield receive();", `agents.js:3:7: TypeError: call("x", …) without yield does nothing: write yield call("x", …)`},
+		{"call without yield before the end", "\n  const c = call('x');\n  return 1;", `agents.js:3:17: TypeError: call("x", …) without yield`},
+		{"returned call", "\n  return call('x');", `agents.js:3:14: TypeError: call("x", …) without yield`},
+		{"say without yield", "\n  say('x');", "agents.js:3:6: TypeError: say(…) without yield"},
+		{"receive without yield", "\n  yield say('x');\n  receive();", "agents.js:4:10: TypeError: receive() without yield"},
+		{"wrong yield", "\n  yield say('x');\n  yield 42;", "agents.js:4:3: TypeError: the script yielded 42"},
+		{"wrong yield that is caught", "\n  try { yield 42; } catch { yield say('x'); }", "agents.js:3:9: TypeError: the script yielded 42"},
+		{"wrong yield of another generator", "\n  yield* other();", "agents.js:1:23: TypeError: the script yielded 7"},
+		{"wrong entry of a list", "\n  yield [call('x'), say('y')];", "agents.js:3:24: TypeError: the script yielded a list with say()"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			source := "function* other() {   yield 7; }\nrole('root', function* () {" + tt.source + "\n})"
+			err := newFakeRuntime("root").run(t, newModel(t, script.Config{}, source), map[int][]string{0: {`1`}})
+			wantCode(t, err, errcode.LLMCallFailed, tt.want)
+		})
+	}
+}
+
+// A call may be made before it is yielded.
+func TestModel_CallYieldedLater(t *testing.T) {
+	rt := newFakeRuntime("root")
+	m := newModel(t, script.Config{}, `role("root", function* () {
+		const calls = [call("echo", {n: 1}), call("echo", {n: 2})];
+		yield say("first");
+		return (yield calls).length;
+	})`)
+	if err := rt.run(t, m, map[int][]string{0: {`1`}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := rt.lines[len(rt.lines)-1], "end 2 read=1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestModel_StartsAgainAfterFailedTurn(t *testing.T) {
 	rt := newFakeRuntime("root")
 	m := newModel(t, script.Config{}, `role("root", function* (task) { if (task.payload === 1) null.x; return task.payload })`)
