@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -315,8 +317,7 @@ func (h *hangingTool) endWhileHanging(_ context.Context, r model.Request) (model
 	return resultOfTask("second"), nil
 }
 
-// While a task ends nothing is accepted for it. If the end is aborted, its agents go on,
-// and delayed messages are delivered.
+// While a task ends nothing is accepted for it. If the end is aborted, its agents go on.
 func TestResult_AbortedEndLetsAgentsGoOn(t *testing.T) {
 	h := newHangingTool()
 	fx := fixtureConfig{tools: []tool.Tool{h.tool(t)}, model: modelFunc(h.endWhileHanging)}.open(t)
@@ -337,6 +338,74 @@ func TestResult_AbortedEndLetsAgentsGoOn(t *testing.T) {
 	fx.wantResult(t, fx.wait(t, id), `"second"`, "")
 	fx.checkEnded(t, id)
 	fx.checkCallsStarted(t)
+}
+
+// A delayed message that is due while the task ends is delivered if the end is aborted.
+func TestResult_AbortedEndDeliversDelayedMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHangingTool()
+		fx := fixtureConfig{tools: []tool.Tool{h.tool(t)}, model: modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+			if r.Self.Role == "worker" && answerCount(r) > 0 {
+				return waitForMessage(), nil
+			}
+			return h.endWhileHanging(ctx, r)
+		})}.open(t)
+		id := fx.start(t, org.TaskSpec{})
+		root := fx.topAgent(t, id)
+		fx.sendDelayed(t, root, `"in an hour"`)
+		<-h.cancelled
+		time.Sleep(2 * time.Hour) // in synctest's time
+		if got := fx.received(t, root); len(got) != 1 {
+			t.Errorf("root received %v while its task ends", got)
+		}
+		if delayed, err := fx.store.DelayedMessages(t.Context()); err != nil || len(delayed) != 1 {
+			t.Errorf("delayed messages while the task ends: %v, %v; want one", delayed, err)
+		}
+		if err := fx.AbortTurn(root); err != nil {
+			t.Fatal(err)
+		}
+		close(h.released)
+		synctest.Wait()
+		fx.wantResult(t, fx.wait(t, id), `"second"`, "")
+		fx.checkEnded(t, id)
+	})
+}
+
+// An agent that gets a message while its task ends is not asked.
+func TestResult_MessageWhileTaskEndsStartsNoTurn(t *testing.T) {
+	var fx *fixture
+	var worker, helper identity.AgentID
+	spawned, running := make(chan struct{}), make(chan struct{})
+	tell := newTool(t, "tell", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+		close(running)
+		<-ctx.Done()
+		<-spawned
+		_, err := fx.SendMessage(context.WithoutCancel(ctx), newCall(identity.ByAgent(worker)), string(helper), json.RawMessage(`"go"`), 0)
+		return "told", err
+	})
+	fx = fixtureConfig{tools: []tool.Tool{tell}, model: modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+		switch {
+		case r.Self.Role == "worker":
+			return callTools("tell", obj{}), nil
+		case r.Self.Role == "helper":
+			t.Error("the helper was asked")
+			return waitForMessage(), nil
+		case answerCount(r) < 2:
+			return delegate(r, "worker", "probe", "org_management"), nil
+		}
+		<-running
+		return resultOfTask("enough"), nil
+	})}.open(t)
+	id := fx.start(t, org.TaskSpec{})
+	<-running
+	worker = eventsOf[journal.AgentSpawned](t, fx)[1].Agent
+	helper = fx.spawnAgent(t, worker, org.RoleSpec{Name: "helper", Use: groupSet("probe")})
+	close(spawned)
+	fx.wantResult(t, fx.wait(t, id), `"enough"`, "")
+	fx.checkEnded(t, id)
+	if got := fx.dropped(t); got.Count != 1 {
+		t.Errorf("%d messages were dropped, want 1", got.Count)
+	}
 }
 
 // A task whose end waits for a tool can be cancelled.

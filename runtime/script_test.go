@@ -239,6 +239,17 @@ func TestScript_UnreadMessageAfterFailure(t *testing.T) {
 	fx.wantResult(t, fx.wait(t, id), `["llm_call_failed","unread"]`, "")
 }
 
+// A first agent that fails leaves no work, also if it has not read all messages.
+func TestScript_FailureOfFirstAgentLeavesNoWork(t *testing.T) {
+	fx := openFixture(t, "", newScript(t, `role("root", function* () {
+		yield call("send_message", {to: "root", payload: "unread"});
+		throw new Error("no");
+	});`))
+	id := fx.start(t, org.TaskSpec{})
+	fx.wantResult(t, fx.wait(t, id), "", errcode.LLMCallFailed)
+	fx.wantNoWork(t, fx.topAgent(t, id))
+}
+
 func TestScript_SelfAndToolsAreCurrent(t *testing.T) {
 	open1 := newTool(t, "open", tool.Options{State: "open", States: []string{"shut"}}, func(context.Context, obj) (any, error) { return "ok", nil })
 	fx := fixtureConfig{tools: []tool.Tool{open1}, model: newScript(t, `role("*", function* (task) {
