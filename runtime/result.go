@@ -15,9 +15,8 @@ import (
 //
 //  1. The agents below are stopped. Their open calls are cancelled, and have ended and are
 //     recorded before the next step.
-//  2. The messages that nobody will read are counted.
-//  3. One commit records the answer, terminates the agents below, drops the messages and
-//     ends the task.
+//  2. One commit records the answer, terminates the agents below, drops the messages that
+//     nobody has read, counts them, and ends the task.
 //
 // A process that ends before the commit leaves the task running. After the restart the
 // agents go on and the first agent is asked again.
@@ -39,14 +38,11 @@ func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
 	if err != nil {
 		return a.goOnBelow(err)
 	}
-	mail, err := a.unreadMail(ctx, answer)
-	if err != nil {
-		return a.goOnBelow(err)
-	}
 	b := &journal.Batch{Idle: true, Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}}
 	a.reportAnswer(b, answer)
 	ending := a.rt.taskEndBatch(&task, org.Done, resultOf(*answer), nil)
 	b.Prepare = func(b *journal.Batch) error {
+		mail := a.unreadMail(answer)
 		a.terminateBelow(b)
 		if mail.Count > 0 {
 			b.Events = append(b.Events, a.event(mail))
@@ -73,18 +69,13 @@ func (a *actor) goOnBelow(err error) error {
 }
 
 // unreadMail counts the messages of the task that no model has read when the first agent
-// gives its answer. The agents below must have stopped.
-func (a *actor) unreadMail(ctx context.Context, answer *model.Answer) (journal.MailDropped, error) {
-	delayed := a.rt.tracker.delayedCount(a.task)
-	unread := a.state.messages - answer.MessagesRead - len(a.inboxSeqs)
+// gives its answer. It is called within the commit.
+func (a *actor) unreadMail(answer *model.Answer) journal.MailDropped {
+	unread := a.state.messages - answer.MessagesRead - len(a.inboxSeqs) // the last are counted as waiting
 	for _, id := range a.rt.org.AgentTree(a.agent.ID) {
-		inbox, err := a.rt.store.ReadInbox(ctx, id)
-		if err != nil {
-			return journal.MailDropped{}, err
-		}
-		unread += len(inbox)
+		unread += a.rt.mail.waiting(id)
 	}
-	return journal.MailDropped{Count: unread + delayed, Delayed: delayed}, nil
+	return journal.MailDropped{Count: unread, Delayed: a.rt.tracker.delayedCount(a.task)}
 }
 
 // terminateBelow adds the termination of the agents below to a batch. It is called within
