@@ -53,6 +53,10 @@ func TestTreeView_Draws(t *testing.T) {
 		{"refusal", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Stop: model.Refusal}}, []string{"~ root  the model refused to answer\n" + tree}},
 		{"allowed call", journal.ToolCall{Tool: "read_file", Decision: journal.Allowed}, []string{"root  read_file  1 calls\n"}},
 		{"truncated answer", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Stop: model.Length}}, []string{"~ root  answer truncated at maxTokens\nroot  done  1 calls\n"}},
+		{"terminated after its work is done", journal.AgentTerminated{Reason: "the task has ended"}, []string{}},
+		{"dropped messages", journal.MailDropped{Count: 3, Delayed: 1}, []string{"~ root  the task ended with 3 unread messages\nroot  done  1 calls\n"}},
+		{"result after a call", journal.ToolCall{Tool: "read_file", Decision: journal.Allowed}, []string{"root  read_file  2 calls\n"}},
+		{"result", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishResult}}, []string{"root  done  2 calls\n"}},
 	}
 	var out writeRecorder
 	view := &treeView{lines: newLineView(&terminal{out: &out, width: 80}, false)}
