@@ -213,7 +213,7 @@ func TestResult_OfAgentBelowEndsItsTurn(t *testing.T) {
 			return resultOfTask(fmt.Sprint("worked ", len(messages(r))))
 		case answerCount(r) < 2:
 			return delegate(r, "worker")
-		case len(messages(r)) == 2 && lastResult(r)["ok"] == nil:
+		case len(messages(r)) == 2 && len(results(r)) == 2:
 			return callTools("send_message", obj{"to": decodeObject(results(r)[1].Content)["id"], "payload": "more"})
 		case len(messages(r)) < 3:
 			return waitForMessage()
@@ -232,7 +232,7 @@ func TestResult_OfAgentBelowEndsItsTurn(t *testing.T) {
 
 // The commit that ends a task drops the messages that nobody will read, and counts them.
 func TestResult_CountsDroppedMail(t *testing.T) {
-	working, sent := make(chan struct{}), make(chan struct{})
+	working, asked, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
 		close(working)
 		<-ctx.Done()
@@ -245,11 +245,13 @@ func TestResult_CountsDroppedMail(t *testing.T) {
 		case answerCount(r) < 2:
 			return delegate(r, "worker", "probe"), nil
 		}
+		close(asked)
 		<-sent
 		return resultOfTask("enough"), nil
 	})}.open(t)
 	id := fx.start(t, org.TaskSpec{})
 	<-working
+	<-asked
 	worker := eventsOf[journal.AgentSpawned](t, fx)[1].Agent
 	fx.send(t, worker, `"unread"`)
 	fx.sendDelayed(t, worker, `"delayed"`)
