@@ -48,6 +48,8 @@ func (v *lineView) format(e journal.Event) string {
 		}
 	case journal.ModelAnswered:
 		return v.formatAnswer(who, b.Answer)
+	case journal.MailDropped:
+		return fmt.Sprintf("~ %s  the task ended with %d unread messages", who, b.Count)
 	case journal.ContextCompressed:
 		return fmt.Sprintf("  %s  summarizes its first %d entries", who, b.Items)
 	case journal.ToolCall:

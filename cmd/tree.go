@@ -52,7 +52,7 @@ func (v *treeView) event(e journal.Event) error {
 // only change the tree.
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
-	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed:
+	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped:
 		return true
 	case journal.ToolCall:
 		return b.Decision == journal.Denied
@@ -95,7 +95,7 @@ func (n *node) track(body journal.EventBody) {
 			n.status, n.failure = org.AgentThinking, ""
 		}
 	case journal.ModelAnswered:
-		if b.Answer.Finish == model.FinishEnd || b.Answer.Finish == model.FinishWait {
+		if b.Answer.Finish.EndsTurn() || b.Answer.Finish == model.FinishWait {
 			n.status = org.AgentWaiting
 		}
 	case journal.TurnFailed:

@@ -87,7 +87,7 @@ func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 	if errcode.CodeOf(err) != errcode.AgentNotFound {
 		return agent, err
 	}
-	id, err := a.findAgentByRole(ref)
+	id, err := a.findAgentByRole(ctx, ref)
 	if err != nil {
 		return agent, err
 	}
@@ -95,10 +95,10 @@ func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 }
 
 // findAgentByRole returns the only agent of a role. Agents of running tasks are
-// preferred over others that are not terminated.
+// preferred over others that are not terminated, and these over terminated ones.
 //
 // Errors: AgentNotFound; Conflict if there are several.
-func (a *api) findAgentByRole(role string) (identity.AgentID, error) {
+func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentID, error) {
 	var running, all []identity.AgentID
 	for _, agent := range a.org().ListAgents("") {
 		if a.roleName(agent.Role) != role {
@@ -112,6 +112,12 @@ func (a *api) findAgentByRole(role string) (identity.AgentID, error) {
 	if len(running) > 0 {
 		all = running
 	}
+	if len(all) == 0 {
+		var err error
+		if all, err = a.endedAgentsOfRole(ctx, role); err != nil {
+			return "", err
+		}
+	}
 	switch len(all) {
 	case 0:
 		return "", errcode.New(errcode.AgentNotFound, "there is no agent %q, and no agent of a role with this name", role)
@@ -119,6 +125,22 @@ func (a *api) findAgentByRole(role string) (identity.AgentID, error) {
 		return all[0], nil
 	}
 	return "", errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id", len(all), role).With("agents", all[:min(len(all), 20)])
+}
+
+// endedAgentsOfRole lists the terminated agents of a role. Damaged records are logged and
+// left out.
+func (a *api) endedAgentsOfRole(ctx context.Context, role string) (list []identity.AgentID, err error) {
+	for agent, err := range a.rt.EndedAgents(ctx, "") {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			a.log.Error("agent skipped", "error", err)
+		case a.roleName(agent.Role) == role:
+			list = append(list, agent.ID)
+		}
+	}
+	return list, nil
 }
 
 // agentJournal lists the events of an agent's stream. The cursor is the number

@@ -82,11 +82,37 @@ func TestFindAgent_RoleNameIsAmbiguous(t *testing.T) {
 	}
 }
 
-// A message to an agent of a task that has ended is recorded, not delivered, and
-// starts no turn.
-func TestSendMessage_IsRecorded(t *testing.T) {
-	f := newFixture(t, gatewaytest.TeamModel)
+// A message to an agent of a task that has ended is rejected.
+func TestSendMessage_ToEndedTaskIsRejected(t *testing.T) {
+	f := newFixture(t, func(r model.Request) model.Answer {
+		answer := gatewaytest.TeamModel(r)
+		if r.Self.Role == "root" && answer.Finish == model.FinishEnd {
+			answer.Finish = model.FinishResult
+		}
+		return answer
+	})
 	task := f.RunTask(t, "go")
+	before := f.Store.LastSeq()
+	for _, agent := range []string{string(task.Top), "clerk"} {
+		status, body := f.SendText(t, "POST /api/v1/agents/"+agent+"/messages", `{"text":"hello"}`)
+		if status != http.StatusConflict || !strings.Contains(body, `"code":"conflict"`) || !strings.Contains(body, string(task.ID)+" has ended (done)") {
+			t.Errorf("%s: status %d, %s; want a conflict that says that the task has ended", agent, status, body)
+		}
+	}
+	if after := f.Store.LastSeq(); after != before {
+		t.Errorf("%d events were recorded", after-before)
+	}
+}
+
+func TestSendMessage_IsRecorded(t *testing.T) {
+	free := make(chan struct{})
+	f := newFixture(t, func(model.Request) model.Answer {
+		<-free
+		return gatewaytest.EndAnswer("free")
+	})
+	defer close(free)
+	id := f.StartTask(t, "go")
+	task, _ := f.Runtime.Org().TaskByID(id)
 	path := "POST /api/v1/agents/" + string(task.Top) + "/messages"
 	status, _ := f.SendText(t, path, `{"text":"hello"}`)
 	if status != http.StatusAccepted {
@@ -105,13 +131,9 @@ func TestSendMessage_IsRecorded(t *testing.T) {
 			sent = append(sent, m.Message.From+" "+string(m.Message.Payload))
 		}
 	}
-	want := []string{`user {"text":"` + task.Text + `"}`, `user {"text":"hello"}`, `user [1]`}
+	want := []string{`user {"text":"go"}`, `user {"text":"hello"}`, `user [1]`}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("recorded messages (-want +got):\n%s", diff)
-	}
-	inbox, err := f.Store.ReadInbox(t.Context(), task.Top)
-	if err != nil || len(inbox) != 0 {
-		t.Errorf("inbox %+v, %v", inbox, err)
 	}
 }
 

@@ -165,6 +165,12 @@ type TurnFailed struct {
 	MessagesRead int          `json:"read,omitempty"`
 }
 
+// MailDropped records that a task ended before all messages to its agents were read.
+type MailDropped struct {
+	Count   int `json:"count"`             // messages that no model has read
+	Delayed int `json:"delayed,omitempty"` // those of them that were not delivered yet
+}
+
 // TaskEnded records the end of a task.
 type TaskEnded struct {
 	Status string          `json:"status"` // done, failed or cancelled
@@ -190,6 +196,7 @@ func (GroupRegistered) EventType() EventType   { return "group_registered" }
 func (GroupUnregistered) EventType() EventType { return "group_unregistered" }
 func (ContextCompressed) EventType() EventType { return "context_compressed" }
 func (TurnFailed) EventType() EventType        { return "error" }
+func (MailDropped) EventType() EventType       { return "mail_dropped" }
 func (TaskEnded) EventType() EventType         { return "result" }
 
 func (TaskStarted) body()       {}
@@ -208,6 +215,7 @@ func (GroupRegistered) body()   {}
 func (GroupUnregistered) body() {}
 func (ContextCompressed) body() {}
 func (TurnFailed) body()        {}
+func (MailDropped) body()       {}
 func (TaskEnded) body()         {}
 
 // IsPublic reports whether an event is shown outside its agent's journal.
@@ -231,7 +239,8 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
-	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[TaskEnded],
+	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[MailDropped],
+	decoder[TaskEnded],
 }
 
 // decoder decodes a body of type B. It returns nil for other types.

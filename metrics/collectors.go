@@ -31,7 +31,7 @@ func (m *Metrics) newCollectors() []prometheus.Collector {
 	m.tasks = counters("rolecall_tasks_total",
 		"Tasks by event: started, done, failed, cancelled.", "status")
 	m.agents = counters("rolecall_agents_total",
-		"Agents by event: spawned, terminated. The end of a task does not terminate its agents.", "status")
+		"Agents by event: spawned, terminated. The result of the first agent of a task terminates the agents below it; another end of a task terminates none.", "status")
 	m.turns = histograms("rolecall_turn_duration_seconds",
 		"Time from receiving a message to the answer that ended the turn (ended) or started to wait (waiting), or to the turn's failure (failed).", turnBuckets, "outcome")
 	m.calls = histograms("rolecall_tool_call_duration_seconds",

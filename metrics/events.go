@@ -83,10 +83,10 @@ func (m *Metrics) modelAnswered(e journal.Event, b journal.ModelAnswered) {
 	if a.state == "" {
 		a.state = m.labels.state(b.Answer.State)
 	}
-	switch b.Answer.Finish {
-	case model.FinishEnd:
+	switch {
+	case b.Answer.Finish.EndsTurn():
 		m.observeTurn(e, a, "ended")
-	case model.FinishWait:
+	case b.Answer.Finish == model.FinishWait:
 		m.observeTurn(e, a, "waiting")
 	}
 }

@@ -147,12 +147,16 @@ type CallResult struct {
 // FinishReason is the way an answer ends.
 type FinishReason string
 
+// EndsTurn reports whether an answer with this finish ends the turn with a result.
+func (f FinishReason) EndsTurn() bool { return f == FinishEnd || f == FinishResult }
+
 // The ways an answer ends. The zero Finish is invalid.
 const (
 	FinishToolCalls FinishReason = "calls"    // call the tools, then ask again with their results
 	FinishContinue  FinishReason = "continue" // send Text to the user and ask again at once
 	FinishWait      FinishReason = "wait"     // no answer: ask again when a message arrives
 	FinishEnd       FinishReason = "end"      // the turn ends; Text or Value is its result
+	FinishResult    FinishReason = "result"   // the task ends, and with it the agents below; Text or Value is its result. Below the first agent of a task it is FinishEnd
 	FinishPlan      FinishReason = "planned"  // set by the runtime only: Plan holds the steps, or PlanError why there are none; ask again
 )
 
@@ -166,10 +170,10 @@ type PlanStep struct {
 // the runtime records.
 type Answer struct {
 	Text         string          `json:"text,omitempty"`
-	Value        json.RawMessage `json:"value,omitempty"` // result of FinishEnd if it is not plain text
+	Value        json.RawMessage `json:"value,omitempty"` // result of FinishEnd or FinishResult if it is not plain text
 	Calls        []Call          `json:"calls,omitempty"`
 	Finish       FinishReason    `json:"finish"`
-	MessagesRead int             `json:"read"`          // how many messages of the conversation it has read
+	MessagesRead int             `json:"read"`          // how many messages of the conversation it has read; 0 means all
 	Log          []string        `json:"log,omitempty"` // console output of an agent script
 	Usage        TokenUsage      `json:"usage,omitzero"`
 	Stop         StopReason      `json:"stop,omitempty"` // set if the answer ended early

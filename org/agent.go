@@ -335,14 +335,34 @@ func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, cal
 	if err != nil {
 		return nil, nil, err
 	}
-	var list []Termination
-	var changes []RecordChange
 	m.detach()
-	for _, d := range m.subtree() {
-		why := reason
+	list, changes := o.terminate(m.subtree(), call, func(d *agentNode) string {
 		if d != m {
-			why = "parent terminated (cascade)"
+			return "parent terminated (cascade)"
 		}
+		return reason
+	}, stored)
+	return list, changes, nil
+}
+
+// TerminateBelow terminates the descendants of an agent, children before parents. It does
+// nothing for an unknown agent. stored returns the record of an agent.
+func (o *Org) TerminateBelow(id identity.AgentID, reason string, stored func(identity.AgentID) (Agent, bool)) ([]Termination, []RecordChange) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m, ok := o.agents[id]
+	if !ok {
+		return nil, nil
+	}
+	below := m.subtree()
+	m.firstChild = nil
+	return o.terminate(below[:len(below)-1], "", func(*agentNode) string { return reason }, stored) // the last is m
+}
+
+// terminate removes agents that are detached from the tree. It must be called with mu held.
+func (o *Org) terminate(agents []*agentNode, call identity.CallID, reason func(*agentNode) string, stored func(identity.AgentID) (Agent, bool)) (list []Termination, changes []RecordChange) {
+	for _, d := range agents {
+		why := reason(d)
 		t := Termination{Agent: d.id, Role: d.role, Task: d.task, Reason: why}
 		if d.parent != nil {
 			t.Parent = d.parent.id
@@ -352,7 +372,7 @@ func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, cal
 		delete(o.agents, d.id)
 		o.countAgent(d.task, -1)
 	}
-	return list, changes, nil
+	return list, changes
 }
 
 // end returns the record of m as a terminated agent. If the active record cannot be read,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -199,6 +200,39 @@ func TestTerminate_Cascades(t *testing.T) {
 		}
 		f.wantTools(sibling, "search")
 		f.reopen()
+	}
+}
+
+// TerminateBelow terminates the descendants of an agent, and not the agent.
+func TestTerminateBelow_KeepsAgent(t *testing.T) {
+	f := newFixture(t)
+	role := f.role(operator, org.RoleSpec{Name: "r", Use: of("docs"), Grant: of("docs")})
+	root, other := f.task(org.TaskSpec{}), f.task(org.TaskSpec{})
+	top, sibling, foreign := f.spawn(root, role.ID), f.spawn(root, role.ID), f.spawn(other, role.ID)
+	leaf := f.spawn(top, role.ID)
+	task := f.agent(root).Task
+	list, changes := f.TerminateBelow(root, "over", f.stored)
+	want := []org.Termination{
+		{Agent: leaf, Role: role.ID, Task: task, Parent: top, Reason: "over"},
+		{Agent: top, Role: role.ID, Task: task, Parent: root, Reason: "over"},
+		{Agent: sibling, Role: role.ID, Task: task, Parent: root, Reason: "over"},
+	}
+	byAgent := cmpopts.SortSlices(func(a, b org.Termination) bool { return a.Agent < b.Agent })
+	if diff := cmp.Diff(list, want, byAgent); diff != "" {
+		t.Errorf("got before want:\n%s", diff)
+	}
+	f.store.put(changes)
+	for range 2 { // in memory, then from the store
+		if left := f.AgentTree(root); len(left) != 1 || left[0] != root {
+			t.Errorf("below root are %v, want root alone", left)
+		}
+		if _, ok := f.AgentByID(foreign); !ok {
+			t.Error("an agent of another task was terminated")
+		}
+		f.reopen()
+	}
+	if list, changes := f.TerminateBelow("nobody", "over", f.stored); list != nil || changes != nil {
+		t.Errorf("below an unknown agent: %v, %v", list, changes)
 	}
 }
 

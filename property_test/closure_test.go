@@ -69,7 +69,8 @@ type commitLog struct {
 // add adds a commit unless it contains only metadata: the epoch, and counters of what was
 // recorded, which denied calls move too.
 func (l *commitLog) add(put []journal.Record, post []journal.Message) {
-	put = slices.DeleteFunc(slices.Clone(put), func(r journal.Record) bool { return r.Kind == string(org.KindMeta) || r.Kind == "recorded" })
+	counters := []string{string(org.KindMeta), "recorded", "turns"}
+	put = slices.DeleteFunc(slices.Clone(put), func(r journal.Record) bool { return slices.Contains(counters, r.Kind) })
 	if len(put)+len(post) == 0 {
 		return
 	}

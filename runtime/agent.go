@@ -21,6 +21,7 @@ var (
 	errClosing    = errors.New("runtime is closing") // the turn continues after a restart
 	errAborted    = errors.New("turn aborted")       // the turn ends
 	errTerminated = errors.New("agent terminated")   // the agent is terminated or its task has ended
+	errTaskEnding = errors.New("task is ending")     // the first agent has given the task's result; the open calls end
 )
 
 // actor drives one agent while the agent is active. It is the only writer of
@@ -65,7 +66,10 @@ func (a *actor) run(ctx context.Context) {
 			turn = a.rt.tracker.beginTurn(ctx, a)
 		}
 	}
-	if err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
+	if errors.Is(err, errTaskEnding) {
+		err = a.interruptCalls()
+	}
+	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
 		a.rt.logAgentError(a, err)
 	}
 }
@@ -140,6 +144,9 @@ func (a *actor) askModel(ctx context.Context) error {
 	if err := a.rt.recorded.check(a.rt.recorded.taskOwner(a.task), 0); err != nil {
 		return a.fail(err)
 	}
+	if err := a.checkTurns(); err != nil {
+		return a.failWithTask(err)
+	}
 	answer, err := a.generate(ctx)
 	switch {
 	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
@@ -155,6 +162,8 @@ func (a *actor) askModel(ctx context.Context) error {
 		return a.runCalls(ctx, answer)
 	case model.FinishContinue:
 		return a.sayToUser(answer)
+	case model.FinishResult:
+		return a.endWithResult(ctx, answer)
 	case model.FinishPlan:
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
 	}
@@ -165,7 +174,7 @@ func (a *actor) askModel(ctx context.Context) error {
 // and an answer that exceeds the limit of answers per turn.
 func (a *actor) checkAnswer(answer *model.Answer) error {
 	switch answer.Finish {
-	case model.FinishWait, model.FinishEnd:
+	case model.FinishWait, model.FinishEnd, model.FinishResult:
 		if len(answer.Calls) > 0 {
 			return errcode.New(errcode.LLMCallFailed, "model answer with finish %q contains tool calls", answer.Finish)
 		}
@@ -198,11 +207,7 @@ func (a *actor) finish(answer *model.Answer) error {
 	b := &journal.Batch{Idle: answer.MessagesRead >= a.state.messages}
 	b.Events = append(b.Events, a.event(journal.ModelAnswered{Answer: *answer}))
 	if answer.Finish == model.FinishEnd {
-		payload := answer.Value
-		if payload == nil {
-			payload = textPayload(answer.Text)
-		}
-		a.report(b, payload, "end")
+		a.reportAnswer(b, answer)
 	}
 	return a.commit(b)
 }
@@ -245,8 +250,11 @@ func (a *actor) commit(b *journal.Batch) error {
 			return errTerminated
 		}
 		if decide != nil {
-			return decide(b)
+			if err := decide(b); err != nil {
+				return err
+			}
 		}
+		a.countTurn(b)
 		return nil
 	}
 	if _, err := a.rt.commit(b); err != nil {

@@ -48,6 +48,9 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	own.Text, own.Value, own.Reasoning = chat.CleanText(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
 	own.Plan, own.PlanError = nil, "" // set by the runtime only
 	own.Usage = own.Usage.Clamp()
+	if sent := model.CountMessages(r.Items); own.MessagesRead <= 0 || own.MessagesRead > sent {
+		own.MessagesRead = sent
+	}
 	own.Calls, own.DroppedCalls = slices.Clone(answer.Calls), 0
 	return &own, nil
 }

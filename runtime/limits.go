@@ -6,14 +6,15 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Limits bounds what agents make. A zero limit means the default.
+// Limits bounds what agents make and how long a task goes on. A zero limit means the default.
 type Limits struct {
 	org.TaskLimits     // default 200 roles, 1,000 agents, 32 deep
 	Calls          int // tool calls of one answer; default 256
 	Mail           int // messages that wait for one agent; default 1,000
+	Turns          int // turns of the agents of one task; default 10,000
 }
 
-var defaultLimits = Limits{TaskLimits: org.TaskLimits{Roles: 200, Agents: 1000, Depth: 32}, Calls: 256, Mail: 1000}
+var defaultLimits = Limits{TaskLimits: org.TaskLimits{Roles: 200, Agents: 1000, Depth: 32}, Calls: 256, Mail: 1000, Turns: 10_000}
 
 // orDefault returns l with its zero limits replaced by those of other.
 func (l Limits) orDefault(other Limits) Limits {
@@ -23,5 +24,6 @@ func (l Limits) orDefault(other Limits) Limits {
 		},
 		Calls: cmp.Or(l.Calls, other.Calls),
 		Mail:  cmp.Or(l.Mail, other.Mail),
+		Turns: cmp.Or(l.Turns, other.Turns),
 	}
 }

@@ -73,3 +73,109 @@ func TestLimits_ChangeWithConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// A task whose agents have had all turns that they may fails. The turns of all agents and
+// of earlier processes count.
+func TestLimits_TurnsOfTask(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted: ", restart), func(t *testing.T) {
+			dir, reached := fastTempDir(t), make(chan struct{})
+			m := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+				switch {
+				case r.Self.Role == "worker":
+					return endWith("worked"), nil
+				case answerCount(r) < 2:
+					return delegate(r, "worker"), nil
+				case len(messages(r)) == 3 && restart && reached != nil:
+					close(reached)
+					<-ctx.Done()
+					return model.Answer{}, ctx.Err()
+				case lastItemIsMessage(r): // starts the worker again
+					return callTools("send_message", obj{"to": decodeObject(results(r)[1].Content)["id"], "payload": "more"}), nil
+				}
+				return endWith("more"), nil
+			})
+			limits := func(c *runtime.Config) { c.Limits.Turns = 7 }
+			fx := fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
+			id := fx.start(t, org.TaskSpec{})
+			if restart {
+				fx.waitReached(t, id, reached)
+				fx.shutdown(t)
+				reached = nil
+				fx = fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
+				fx.resume(t, id)
+			}
+			task := fx.wait(t, id)
+			fx.wantResult(t, task, "", errcode.LimitExceeded)
+			if !strings.Contains(task.Error.Message, "at most 7 are allowed") || !strings.Contains(task.Error.Message, "limits.turns") {
+				t.Errorf("the error is %q", task.Error.Message)
+			}
+			ended := 0
+			for _, a := range bodiesOf[journal.ModelAnswered](t, fx) {
+				if a.Answer.Finish == model.FinishEnd {
+					ended++
+				}
+			}
+			if failed := bodiesOf[journal.TurnFailed](t, fx); ended < 7 || ended > 8 || len(failed) != 1 || failed[0].Code != errcode.LimitExceeded {
+				t.Errorf("%d turns ended, failures %+v; want 7, or one more that was in progress, and one failure", ended, failed)
+			}
+			if left := fx.storedTurns(t); len(left) > 0 {
+				t.Errorf("the count of the ended task is kept: %v", left)
+			}
+			if runnable, err := fx.store.RunnableAgents(t.Context()); err != nil || len(runnable) > 0 {
+				t.Errorf("runnable after the end: %v, %v", runnable, err)
+			}
+		})
+	}
+}
+
+// lastItemIsMessage reports whether a conversation ends with a message.
+func lastItemIsMessage(r model.Request) bool { return r.Items[len(r.Items)-1].Message != nil }
+
+// storedTurns returns the recorded numbers of turns by task.
+func (fx *fixture) storedTurns(t *testing.T) map[string]string {
+	t.Helper()
+	counts := map[string]string{}
+	for r, err := range fx.store.ReadRecords(t.Context(), "turns", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[r.Key] = string(r.Value)
+	}
+	return counts
+}
+
+// A model that never reads its messages is asked as often as the limit allows.
+func TestLimits_TurnsOfModelThatReadsNothing(t *testing.T) {
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Limits.Turns = 20 }, model: rawModel(func(r model.Request) model.Answer {
+		if answerCount(r) == 0 {
+			return callTools("send_message", obj{"to": "root", "payload": "two"})
+		}
+		return model.Answer{Finish: model.FinishEnd, Text: "x", MessagesRead: 1}
+	})}.open(t)
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}), "", errcode.LimitExceeded)
+	if n := len(bodiesOf[journal.ModelAnswered](t, fx)); n != 21 {
+		t.Errorf("%d answers, want 21", n)
+	}
+}
+
+// A damaged number of turns ends the task, unless the limit is above the default.
+func TestLimits_DamagedNumberOfTurns(t *testing.T) {
+	for limit, want := range map[int]errcode.Code{0: errcode.LimitExceeded, 20_000: ""} {
+		dir, free := fastTempDir(t), make(chan struct{})
+		fx := openFixture(t, dir, blockingRoot(free, alwaysWait))
+		id := fx.start(t, org.TaskSpec{})
+		fx.Close()
+		if _, err := fx.store.Commit(t.Context(), &journal.Batch{Put: []journal.Record{{Kind: "turns", Key: string(id), Value: []byte("many")}}}); err != nil {
+			t.Fatal(err)
+		}
+		fx.shutdown(t)
+		close(free)
+		fx = fixtureConfig{dir: dir, model: blockingRoot(free, alwaysWait), configure: func(c *runtime.Config) { c.Limits.Turns = limit }}.open(t)
+		fx.resume(t, id)
+		if got := fx.wait(t, id); (got.Error == nil) != (want == "") || got.Error != nil && got.Error.Code != want {
+			t.Errorf("limit %d: the task ended with %v, want %q", limit, got.Error, want)
+		}
+		fx.shutdown(t)
+	}
+}

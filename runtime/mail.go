@@ -106,6 +106,16 @@ func (w *waitingMail) remove(to identity.AgentID, from string) {
 	}
 }
 
+// waiting returns how many messages wait for an agent.
+func (w *waitingMail) waiting(id identity.AgentID) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.agents[id]; c != nil {
+		return c.total
+	}
+	return 0
+}
+
 // check returns an error with the code LimitExceeded if one more message may not wait for
 // its recipient. One sender takes at most half of the places, so that the others have the
 // rest. That holds for senders whose messages are never refused, too. It is called within

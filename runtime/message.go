@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -25,6 +26,9 @@ const maxSendBytes = 8 << 20
 // allows, to root and to the user, until Limits.Mail messages wait. The operator may send to every agent, as the
 // user. A message with a delay is delivered when it is due. A repeated call
 // sends nothing again.
+//
+// Errors: UnknownRecipient, Conflict if the recipient's task has ended, StorageLow,
+// InvalidArguments if there is too much to send, and those of org.MayMessage.
 func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
 	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
@@ -127,7 +131,7 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 	if by.Kind != identity.Agent {
 		a, ok := rt.org.AgentByID(identity.AgentID(m.To))
 		if !ok {
-			return unknownRecipient(m.To)
+			return rt.noRecipient(identity.AgentID(m.To))
 		}
 		m.Task = a.Task
 		return nil
@@ -143,6 +147,31 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 	return nil
 }
 
+// noRecipient returns the error for a recipient that is not active: its task has ended, it
+// is terminated, or it never existed.
+func (rt *Runtime) noRecipient(to identity.AgentID) error {
+	a, err := rt.AgentRecord(rt.uncancelled, to)
+	if err != nil {
+		return unknownRecipient(string(to))
+	}
+	return cmp.Or(rt.checkReceives(a), error(errcode.New(errcode.UnknownRecipient, "send to %q: the agent is terminated", to).With("to", to)))
+}
+
+// checkReceives returns an error if the task of an agent ends or has ended, so that nobody
+// would read a message to it.
+func (rt *Runtime) checkReceives(a org.Agent) error {
+	task, ok := rt.org.TaskByID(a.Task)
+	switch {
+	case !ok:
+		return unknownRecipient(string(a.ID))
+	case task.Status != org.Running:
+		return errcode.New(errcode.Conflict, "send to %q: its task %s has ended (%s); start a new task", a.ID, task.ID, task.Status).With("to", a.ID).With("task", task.ID)
+	case rt.tracker.isEnding(task.ID):
+		return errcode.New(errcode.Conflict, "send to %q: its task %s is about to end; start a new task", a.ID, task.ID).With("to", a.ID).With("task", task.ID)
+	}
+	return nil
+}
+
 func unknownRecipient(to string) error {
 	return errcode.New(errcode.UnknownRecipient, "send to %q: agent not found", to).With("to", to)
 }
@@ -152,10 +181,11 @@ func unknownRecipient(to string) error {
 // commit.
 func (rt *Runtime) checkSend(by identity.Principal, m model.Message) error {
 	if by.Kind != identity.Agent {
-		if _, ok := rt.org.AgentByID(identity.AgentID(m.To)); !ok {
+		a, ok := rt.org.AgentByID(identity.AgentID(m.To))
+		if !ok {
 			return unknownRecipient(m.To)
 		}
-		return nil
+		return rt.checkReceives(a)
 	}
 	if m.To == User {
 		return nil
@@ -166,8 +196,7 @@ func (rt *Runtime) checkSend(by identity.Principal, m model.Message) error {
 	return rt.mail.check(m)
 }
 
-// addMessage adds a message and its event to a batch. A message to a task that
-// has ended is recorded but not delivered.
+// addMessage adds a message and its event to a batch. One to the user is only recorded.
 func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.Message, due time.Time) {
 	e := journal.MessageSent{Message: m}
 	if !due.IsZero() {
@@ -179,7 +208,7 @@ func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.M
 		role = rt.roleName(a)
 	}
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
-	if task, ok := rt.org.TaskByID(m.Task); ok && task.Status == org.Running && m.To != User {
+	if m.To != User {
 		b.Send = append(b.Send, journal.Message{Message: m, Due: due})
 		rt.tracker.markNewMessages(m.Task)
 	}

@@ -159,10 +159,6 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 	if old, err := rt.AgentRecord(ctx, target); err == nil && old.Status == org.Terminated && old.EndedBy == c.ID {
 		return nil // by an earlier attempt of this call
 	}
-	record := func(id identity.AgentID) (org.Agent, bool) {
-		a, err := rt.AgentRecord(rt.uncancelled, id) // called within the commit
-		return a, err == nil
-	}
 	if a, ok := rt.org.AgentByID(target); ok && rt.tracker.acquire(a.Task) {
 		defer rt.releaseTask(a.Task)
 	}
@@ -170,7 +166,7 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		var changes []org.RecordChange
 		var err error
-		if ended, changes, err = rt.org.TerminateAgent(c.By, target, c.ID, reason, record); err != nil {
+		if ended, changes, err = rt.org.TerminateAgent(c.By, target, c.ID, reason, rt.storedAgent); err != nil {
 			return err
 		}
 		b.Put = append(b.Put, storeRecords(changes)...)
@@ -187,6 +183,12 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 		rt.tracker.dropDelayed(ended[0].Task, gone)
 	}
 	return err
+}
+
+// storedAgent returns the record of an agent. It is called within a commit.
+func (rt *Runtime) storedAgent(id identity.AgentID) (org.Agent, bool) {
+	a, err := rt.AgentRecord(rt.uncancelled, id)
+	return a, err == nil
 }
 
 // recordTerminations adds the events of terminated agents to a batch and purges

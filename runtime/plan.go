@@ -146,7 +146,7 @@ func (r *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 
 // isKnownFinish reports whether a model may return this finish.
 func isKnownFinish(f model.FinishReason) bool {
-	return f == model.FinishToolCalls || f == model.FinishContinue || f == model.FinishWait || f == model.FinishEnd
+	return f == model.FinishToolCalls || f == model.FinishContinue || f == model.FinishWait || f.EndsTurn()
 }
 
 // planAnswer returns an answer without calls that records a plan or a problem.

@@ -69,13 +69,21 @@ func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error
 }
 
 // CallFinished implements gate.CallRecorder. Calls that were interrupted because the
-// runtime closes get no outcome: they are decided again after the restart.
+// runtime closes get no outcome: they are decided again after the restart. Those that were
+// interrupted because the task ends have the outcome tool_interrupted.
 func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) error {
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) {
 		return nil
 	}
-	if context.Cause(ctx) == errClosing {
+	switch context.Cause(ctx) {
+	case errClosing:
 		calls = slices.DeleteFunc(slices.Clone(calls), func(c *gate.Admission) bool { return c.Interrupted })
+	case errTaskEnding:
+		for _, c := range calls {
+			if c.Interrupted {
+				c.Result = interruptedResult(c.Request.Name)
+			}
+		}
 	}
 	b := &journal.Batch{}
 	r.outcomes(b, calls)

@@ -19,21 +19,29 @@ func (a *actor) fail(cause error) error {
 	if known, ok := errors.AsType[*errcode.Error](cause); !ok || known.Err != nil || known.Code == errcode.Internal { // the log gets details that peers do not see
 		a.rt.log.Error("turn failed", "agent", a.agent.ID, "error", cause)
 	}
-	read := a.messagesRead(cause)
-	b := &journal.Batch{Idle: read == 0 || read >= a.state.messages}
-	b.Events = append(b.Events, a.event(journal.TurnFailed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}))
 	switch {
 	case errcode.CodeOf(cause) == errcode.TurnAborted:
+		return a.commit(a.failure(cause))
 	case a.agent.Parent != "":
+		b := a.failure(cause)
 		a.report(b, a.errorPayload(cause), "error")
-	default:
-		return a.failTask(b, cause)
+		return a.commit(b)
 	}
-	return a.commit(b)
+	return a.failWithTask(cause)
 }
 
-// failTask ends the agent's task together with its turn.
-func (a *actor) failTask(b *journal.Batch, cause error) error {
+// failure returns a batch that ends the turn with an error.
+func (a *actor) failure(cause error) *journal.Batch {
+	read := a.messagesRead(cause)
+	return &journal.Batch{Idle: read == 0 || read >= a.state.messages, Events: []journal.Event{
+		a.event(journal.TurnFailed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}),
+	}}
+}
+
+// failWithTask ends the agent's task together with its turn.
+func (a *actor) failWithTask(cause error) error {
+	b := a.failure(cause)
+	b.Idle = true
 	task, err := a.rt.TaskRecord(a.rt.ctx, a.agent.Task)
 	if err != nil {
 		return err
@@ -44,6 +52,15 @@ func (a *actor) failTask(b *journal.Batch, cause error) error {
 	}
 	a.rt.tracker.end(task.ID, &task)
 	return errTerminated
+}
+
+// reportAnswer adds the message with a final answer.
+func (a *actor) reportAnswer(b *journal.Batch, answer *model.Answer) {
+	payload := answer.Value
+	if payload == nil {
+		payload = textPayload(answer.Text)
+	}
+	a.report(b, payload, "end")
 }
 
 // report adds a message to the parent, or to the user if there is no parent.

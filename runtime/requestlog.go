@@ -81,7 +81,7 @@ func (r *turnRecord) observe(a *actor, e journal.Event) (ends bool, code errcode
 	switch b := e.Body.(type) {
 	case journal.ModelAnswered:
 		r.setTools(a, b.Answer.State, a.state.tools)
-		return b.Answer.Finish == model.FinishEnd || b.Answer.Finish == model.FinishWait, ""
+		return b.Answer.Finish.EndsTurn() || b.Answer.Finish == model.FinishWait, ""
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
 			r.denied.add(denial{textutil.Truncate(b.Tool, maxName), b.Code})

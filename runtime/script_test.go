@@ -16,14 +16,19 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// hireScript is the script of a root that spawns one worker and ends with its
-// report.
-const hireScript = `
+// hireHelpers is a function for scripts. It creates the role worker and spawns an agent
+// of it.
+const hireHelpers = `
 const brief = {objective: "o", constraints: [], inputs: "i", outputs: "o", completion_criteria: "c"};
 function* hire(...groups) {
 	const worker = yield call("create_role", {name: "worker", rolePrompt: "", toolGroups: groups});
 	return yield call("spawn_agent_with_task", {roleId: worker.id, taskBrief: brief, initialMessage: "go"});
 }
+`
+
+// hireScript is the script of a root that spawns one worker and ends with its
+// report.
+const hireScript = hireHelpers + `
 role("root", function* (task) {
 	yield* hire("artifact", "probe");
 	return (yield receive()).payload;
@@ -181,7 +186,7 @@ func TestScript_MessageDuringTurn(t *testing.T) {
 				<-run
 				return nil, ctx.Err()
 			})
-			fx := fixtureConfig{tools: []tool.Tool{slow}, model: newScript(t, hireScript[:strings.Index(hireScript, "role(")]+`
+			fx := fixtureConfig{tools: []tool.Tool{slow}, model: newScript(t, hireHelpers+`
 				role("root", function* (task) {
 					yield* hire("probe");
 					const heard = [];
@@ -215,7 +220,7 @@ func TestScript_UnreadMessageAfterFailure(t *testing.T) {
 		<-run
 		return nil, ctx.Err()
 	})
-	fx := fixtureConfig{tools: []tool.Tool{slow}, model: newScript(t, hireScript[:strings.Index(hireScript, "role(")]+`
+	fx := fixtureConfig{tools: []tool.Tool{slow}, model: newScript(t, hireHelpers+`
 		role("root", function* (task) {
 			yield* hire("probe");
 			const heard = [];
@@ -232,6 +237,17 @@ func TestScript_UnreadMessageAfterFailure(t *testing.T) {
 	fx.send(t, eventsOf[journal.AgentSpawned](t, fx)[1].Agent, `"unread"`)
 	close(run)
 	fx.wantResult(t, fx.wait(t, id), `["llm_call_failed","unread"]`, "")
+}
+
+// A first agent that fails leaves no work, also if it has not read all messages.
+func TestScript_FailureOfFirstAgentLeavesNoWork(t *testing.T) {
+	fx := openFixture(t, "", newScript(t, `role("root", function* () {
+		yield call("send_message", {to: "root", payload: "unread"});
+		throw new Error("no");
+	});`))
+	id := fx.start(t, org.TaskSpec{})
+	fx.wantResult(t, fx.wait(t, id), "", errcode.LLMCallFailed)
+	fx.wantNoWork(t, fx.topAgent(t, id))
 }
 
 func TestScript_SelfAndToolsAreCurrent(t *testing.T) {

@@ -65,7 +65,7 @@ func TestRuntime_BelowDiskReserveNothingBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDisk{}
 		d.set(gib)
-		fx := fixtureConfig{model: answerFunc(func(model.Request) model.Answer { return waitForMessage() }), wrapStore: d.wrap}.open(t)
+		fx := fixtureConfig{model: blockingRoot(make(chan struct{}), alwaysWait), wrapStore: d.wrap}.open(t)
 		caller := fx.createCaller(t, "artifact")
 		id := fx.start(t, org.TaskSpec{Text: "wait"})
 		synctest.Wait()

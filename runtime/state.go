@@ -120,7 +120,7 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	default: // the turn is over, unless there are messages the model has not read
 		s.rounds, s.repeated, s.plan = 0, repetition{}, plan{}
 		s.hasUnseen = a.MessagesRead < s.messages
-		if a.Finish == model.FinishEnd {
+		if a.Finish.EndsTurn() {
 			s.readUpTo = a.MessagesRead
 		}
 	}

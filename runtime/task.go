@@ -108,7 +108,11 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 		return nil
 	}
 	defer rt.releaseTask(id)
-	if err := rt.wakeTask(ctx, id); err != nil {
+	err := rt.loadTurns(ctx, id)
+	if err == nil {
+		err = rt.wakeTask(ctx, id)
+	}
+	if err != nil {
 		rt.tracker.untrack(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
 	}
@@ -277,6 +281,7 @@ func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result js
 		}
 		b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRoleName(task), Body: e})
+		b.Put = append(b.Put, journal.Record{Kind: kindTurns, Key: string(task.ID)})
 		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, status, result, failure))...)
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync/atomic"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,25 +52,37 @@ func TestRuntime_ResultIsUnchangedValue(t *testing.T) {
 	}
 }
 
-func TestSend_AfterTaskEndIsOnlyRecorded(t *testing.T) {
-	var asked atomic.Int32
-	dir := fastTempDir(t)
-	m := answerFunc(func(r model.Request) model.Answer { asked.Add(1); return endWith("x") })
-	fx := openFixture(t, dir, m)
-	id := fx.start(t, org.TaskSpec{})
-	fx.wait(t, id)
-	fx.send(t, fx.topAgent(t, id), `"late"`)
-	late := bodiesOf[journal.MessageSent](t, fx)
-	if got := string(late[len(late)-1].Message.Payload); got != `"late"` {
-		t.Errorf("the last message on record is %s", got)
-	}
-	fx.shutdown(t)
-
-	fx = openFixture(t, dir, m)
-	fx.resume(t, id)
-	fx.wantResult(t, fx.wait(t, id), `"x"`, "")
-	if asked.Load() != 1 || fx.IsBusy(fx.topAgent(t, id)) {
-		t.Errorf("root was asked %d times, want once", asked.Load())
+// A message to an agent of a task that has ended is rejected, in the process that ended
+// the task and in a later one.
+func TestSend_AfterTaskEndIsRejected(t *testing.T) {
+	for _, c := range []struct {
+		name, first, status string // status of the task in the end
+	}{
+		{"by its result", `role("root", function* () { yield* hire("probe"); return "x"; });`, "done"},
+		{"by a failure", `role("root", function* () { yield* hire("probe"); throw new Error("no"); });`, "failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := fastTempDir(t)
+			m := newScript(t, hireHelpers+c.first+`role("worker", function* () { for (;;) yield receive(); });`)
+			fx := openFixture(t, dir, m)
+			id := fx.start(t, org.TaskSpec{})
+			fx.wait(t, id)
+			for range 2 {
+				before := len(fx.events(t))
+				for _, agent := range eventsOf[journal.AgentSpawned](t, fx) {
+					_, err := fx.SendMessage(t.Context(), newCall(operator), string(agent.Agent), json.RawMessage(`"late"`), 0)
+					if errcode.CodeOf(err) != errcode.Conflict || !strings.Contains(err.Error(), string(id)+" has ended ("+c.status+")") {
+						t.Errorf("to %s: got %v, want a conflict that names the task and %q", agent.Role, err, c.status)
+					}
+				}
+				if after := len(fx.events(t)); after != before {
+					t.Errorf("%d events were recorded", after-before)
+				}
+				fx.shutdown(t)
+				fx = openFixture(t, dir, m)
+				fx.resume(t, id)
+			}
+		})
 	}
 }
 

@@ -35,10 +35,12 @@ type taskRun struct {
 	id          identity.TaskID
 	record      *org.Task        // as stored; nil if it must be read from the store
 	spent       taskUsage        // by the task's models
+	turns       int              // that its agents have ended
 	refs        int              // active agents and deliveries in progress
 	delayed     []delayedMessage // sorted by byDelivery
 	scheduled   map[uint64]bool  // the sequence numbers of delayed
 	timer       *time.Timer      // fires when the first of delayed is due
+	ending      *taskEnding      // set while the first agent ends the task
 	ended       bool
 	newMessages bool          // a message was sent since the task became idle
 	done        chan struct{} // closed when the task has ended
@@ -179,6 +181,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 		return nil
 	}
 	run.refs--
+	run.noteQuiet()
 	if run.refs != 0 || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
 		return nil
 	}

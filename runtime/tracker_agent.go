@@ -82,8 +82,8 @@ func (t *tracker) activeActor(id identity.AgentID) (*actor, error) {
 }
 
 // beginTurn starts a turn and returns its context, which abort, termination and
-// Close cancel. For an agent that was terminated before, the context is
-// cancelled at once.
+// Close cancel. For an agent that was terminated before, or whose task ends, the
+// context is cancelled at once.
 func (t *tracker) beginTurn(ctx context.Context, a *actor) context.Context {
 	turn, cancel := context.WithCancelCause(ctx)
 	t.mu.Lock()
@@ -92,8 +92,11 @@ func (t *tracker) beginTurn(ctx context.Context, a *actor) context.Context {
 		a.cancel(nil)
 	}
 	a.cancel = cancel
-	if !t.org.IsActive(a.agent.ID) {
+	switch run := t.tasks[a.task]; {
+	case !t.org.IsActive(a.agent.ID):
 		cancel(errTerminated)
+	case run != nil && run.stops(a.agent.ID):
+		cancel(errTaskEnding)
 	}
 	return turn
 }

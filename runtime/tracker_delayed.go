@@ -80,12 +80,12 @@ func (run *taskRun) stopTimer() {
 }
 
 // takeDue removes the messages that are due from the queue, acquires the task
-// and begins work for their delivery. It returns false if the task has ended or
-// the runtime is closing.
+// and begins work for their delivery. It returns false if the task ends or has
+// ended, or the runtime is closing.
 func (t *tracker) takeDue(run *taskRun) ([]journal.Message, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if run.ended || t.ctx.Err() != nil {
+	if run.ended || run.ending != nil || t.ctx.Err() != nil {
 		return nil, false
 	}
 	var due []journal.Message
@@ -99,6 +99,16 @@ func (t *tracker) takeDue(run *taskRun) ([]journal.Message, bool) {
 	run.refs++
 	t.work.Add(1)
 	return due, true
+}
+
+// delayedCount returns the number of delayed messages of a task.
+func (t *tracker) delayedCount(id identity.TaskID) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run := t.tasks[id]; run != nil {
+		return len(run.delayed)
+	}
+	return 0
 }
 
 // dropDelayed drops the delayed messages of terminated agents.

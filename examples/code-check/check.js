@@ -31,7 +31,6 @@ const AUTHOR = {
 // ------------------------------------------------------------------ root
 
 role("root", function* (task) {
-  if (!task.payload.text) return "This check is closed."; // a late message starts root again
   const results = yield* ask(CHECKER, "Find out whether the project builds and passes its tests.", { steps: STEPS });
   if (results.error) return `The project was not checked: ${results.error}: ${results.message}`;
   const text = report(results.steps);

@@ -33,7 +33,6 @@ const ROLES = {
 // ------------------------------------------------------------------ root
 
 role("root", function* (task) {
-  if (!task.payload.text) return "The desk has closed this case."; // a late message starts root again
   const outcome = yield* attempt(investigate(fileIn(task.payload.text)));
   if (outcome.error) return `The desk could not finish. ${outcome.role}: ${outcome.error}: ${outcome.message}`;
   return outcome.summary;

@@ -265,7 +265,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {
-	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls, Mail: l.Mail}
+	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls, Mail: l.Mail, Turns: l.Turns}
 }
 
 func storageLimits(l config.OrganizationLimits) runtime.StorageLimits {

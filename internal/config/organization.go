@@ -53,6 +53,7 @@ type OrganizationLimits struct {
 	Depth  int // agents above an agent
 	Calls  int // tool calls of one answer
 	Mail   int // messages that wait for one agent
+	Turns  int // turns of the agents of one task
 }
 
 // The largest limits that a document may set.
@@ -113,6 +114,7 @@ func organizationLimitsField(to *OrganizationLimits) func(yamldoc.Value) {
 		"depth":                 yamldoc.CountField(&to.Depth),
 		"calls":                 yamldoc.CountField(&to.Calls),
 		"mail":                  yamldoc.CountField(&to.Mail),
+		"turns":                 yamldoc.CountField(&to.Turns),
 		"diskReserve":           yamldoc.BoundedInt(&to.DiskReserve, maxDiskReserve),
 		"recordedPerTask":       yamldoc.BoundedInt(&to.RecordedPerTask, maxRecorded),
 		"recordedPerCaller":     yamldoc.BoundedInt(&to.RecordedPerCaller, maxRecorded),

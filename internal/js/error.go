@@ -28,6 +28,7 @@ type Error struct {
 	Message string // for example "TypeError: x is not a function"
 	Source  string // name of the source that failed, "" if unknown
 	Line    int    // line in Source, from 1; 0 if unknown
+	Column  int    // column in Line, from 1; 0 if unknown
 	cause   error  // of KindCancelled
 }
 
@@ -36,7 +37,10 @@ func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
 	}
-	return fmt.Sprintf("%s:%d: %s", e.Source, e.Line, e.Message)
+	if e.Column == 0 {
+		return fmt.Sprintf("%s:%d: %s", e.Source, e.Line, e.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.Source, e.Line, e.Column, e.Message)
 }
 
 // Unwrap returns the cause of a KindCancelled, nil for other kinds.
@@ -70,8 +74,9 @@ func (v *VM) explain(err error) error {
 	}
 	if raw.FileName == scriptFile && raw.LineNumber > 0 {
 		e.Source, e.Line = v.sourceLine(raw.LineNumber)
+		e.Column = raw.ColumnNumber
 	} else {
-		e.Source, e.Line = v.innermost(raw.Stack)
+		e.Source, e.Line, e.Column = v.innermost(raw.Stack)
 	}
 	return e
 }
@@ -87,17 +92,18 @@ func kindOf(name, message string) ErrorKind {
 // scriptFile is the file name that the engine gives to every script.
 const scriptFile = "<eval>"
 
-var stackLine = regexp.MustCompile(scriptFile + `:(\d+)`)
+var stackLine = regexp.MustCompile(scriptFile + `:(\d+)(?::(\d+))?`)
 
-// innermost returns the innermost line of a stack that is in a named source.
-func (v *VM) innermost(stack string) (name string, line int) {
+// innermost returns the innermost place of a stack that is in a named source.
+func (v *VM) innermost(stack string) (name string, line, column int) {
 	for _, match := range stackLine.FindAllStringSubmatch(stack, -1) {
 		number, _ := strconv.Atoi(match[1]) // the pattern has digits only
 		if name, line := v.sourceLine(number); name != "" {
-			return name, line
+			column, _ := strconv.Atoi(match[2])
+			return name, line, column
 		}
 	}
-	return "", 0
+	return "", 0, 0
 }
 
 // sourceLine returns the source and the line in it of a line of the VM. It returns "" for a

@@ -29,7 +29,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// 6 <nil>
-	// sum.js:2: TypeError: not a function
+	// sum.js:2:3: TypeError: not a function
 }
 
 // newVM returns a VM that has loaded f.
@@ -77,8 +77,8 @@ func TestVM_Call(t *testing.T) {
 
 func TestVM_CallErrorsGivePlace(t *testing.T) {
 	tests := []struct{ name, f, want string }{
-		{"throw in a called function", "function g() {\n  throw new Error('boom')\n}\nfunction f() { g() }", "f.js:2: Error: boom"},
-		{"throw in a callback of a built-in", "function f() {\n\n  [1].map(() => null.x)\n}", "f.js:3: TypeError: cannot read property 'x' of null"},
+		{"throw in a called function", "function g() {\n  throw new Error('boom')\n}\nfunction f() { g() }", "f.js:2:18: Error: boom"},
+		{"throw in a callback of a built-in", "function f() {\n\n  [1].map(() => null.x)\n}", "f.js:3:21: TypeError: cannot read property 'x' of null"},
 		{"thrown string has no place", "function f() { throw 'boom' }", "boom"},
 		{"result is not JSON", "function f() { return f }", "TypeError: f returned a function, which JSON cannot represent"},
 		{"missing function", "", "TypeError: f is not a function"},
@@ -94,12 +94,12 @@ func TestVM_CallErrorsGivePlace(t *testing.T) {
 	}
 }
 
-func TestVM_LoadErrorGivesLine(t *testing.T) {
+func TestVM_LoadErrorGivesPlace(t *testing.T) {
 	vm := newVM(t, js.Limits{Pure: true}, "function f() {}\n")
 	err := vm.LoadScript("second.js", "let a = 1\nlet b = ;\n")
 	e := wantError(t, err, js.KindThrown)
-	if e.Source != "second.js" || e.Line != 2 {
-		t.Errorf("got %s:%d, want second.js:2", e.Source, e.Line)
+	if e.Source != "second.js" || e.Line != 2 || e.Column != 9 {
+		t.Errorf("got %s:%d:%d, want second.js:2:9", e.Source, e.Line, e.Column)
 	}
 }
 

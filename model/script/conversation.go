@@ -20,7 +20,7 @@ type conversation struct {
 	answers  []positioned[model.Answer]
 	views    []view // what the step of each answer saw; tools are nil before the first that are recorded
 
-	first int // index of the first answer after the last End, where the current turn begins
+	first int // index of the first answer after the last end of a turn, where the current turn begins
 	begin int // index of the first message that was unread then
 }
 
@@ -64,7 +64,7 @@ func (c *conversation) add(item model.Item) {
 	}
 }
 
-// addAnswer indexes an answer and what its step saw. An End begins a new turn.
+// addAnswer indexes an answer and what its step saw. The end of a turn begins a new one.
 func (c *conversation) addAnswer(at int, a *model.Answer) {
 	tools := a.Tools
 	if before := len(c.views) - 1; tools == nil && before >= 0 {
@@ -72,7 +72,7 @@ func (c *conversation) addAnswer(at int, a *model.Answer) {
 	}
 	c.answers = append(c.answers, positioned[model.Answer]{at, a})
 	c.views = append(c.views, view{a.State, tools})
-	if a.Finish == model.FinishEnd {
+	if a.Finish.EndsTurn() {
 		c.first, c.begin = len(c.answers), a.MessagesRead
 	}
 }

@@ -3,15 +3,18 @@
   "use strict";
   const { parse, stringify } = JSON;
   const { defineProperty, freeze, getPrototypeOf } = Object;
+  const { Error, TypeError } = globalThis;
   const generators = getPrototypeOf(function* () {});
   const roles = new Map();
   const requests = new WeakMap(); // the ops of the tokens that call, receive and say returned
+  const unyielded = new Map(); // tokens that were not yielded yet, with an Error of the place that made them
   let self, tools, generator;
   let lines = [];
 
   const request = (content) => {
     const token = freeze({});
     requests.set(token, content);
+    unyielded.set(token, new Error());
     return token;
   };
   const format = (value) => {
@@ -53,6 +56,7 @@
   const single = (value) => {
     const content = value !== null && typeof value === "object" ? requests.get(value) : undefined;
     if (content === undefined) throw new TypeError(`the script yielded ${format(value)}: yield call(), a list of calls, receive() or say()`);
+    unyielded.delete(value);
     return content;
   };
   const callList = (list) => {
@@ -69,10 +73,39 @@
     return { op: "end", value: text };
   };
 
+  // Throws if the script waits or ends and has made a call, receive or say without yield. A
+  // call may be made first and yielded later, but a script that waits may wait for ever.
+  const checkYielded = () => {
+    for (const [token, place] of unyielded) {
+      const { op, calls } = requests.get(token);
+      const text = op === "calls" ? `call(${stringify(calls[0].name)}, …)` : op === "say" ? "say(…)" : "receive()";
+      const error = new TypeError(`${text} without yield does nothing: write yield ${text}`);
+      error.stack = place.stack;
+      throw error;
+    }
+  };
+  const returned = (value) => {
+    checkYielded();
+    return end(value);
+  };
+  const yielded = (value) => {
+    let op;
+    try { op = Array.isArray(value) ? callList(value) : single(value); } catch (error) { throwAtYield(error); }
+    if (op.op === "receive") checkYielded();
+    return op;
+  };
+  // Throws an error at the place where the script waits, so that the error names this place.
+  // A script that catches it does not go on.
+  const throwAtYield = (error) => {
+    delete error.stack;
+    try { generator.throw(error); } catch {}
+    throw error;
+  };
+
   const advance = (value) => {
     let step = generator.next(value);
     while (!step.done && Array.isArray(step.value) && step.value.length === 0) step = generator.next([]);
-    const op = step.done ? end(step.value) : Array.isArray(step.value) ? callList(step.value) : single(step.value);
+    const op = step.done ? returned(step.value) : yielded(step.value);
     const log = lines;
     lines = [];
     return { ...op, log };

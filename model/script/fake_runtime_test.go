@@ -14,7 +14,7 @@ import (
 	"github.com/rolecall/rolecall/model/script"
 )
 
-// fakeRuntime runs one agent: it records the answers of a model, runs tools and logs what
+// fakeRuntime runs one agent below the first of its task: it records the answers of a model, runs tools and logs what
 // happens.
 type fakeRuntime struct {
 	self  model.AgentInfo
@@ -75,6 +75,9 @@ func ask(t testing.TB, m *script.Model, r model.Request) (*model.Answer, error) 
 // record adds an answer and the results of its calls to the conversation.
 func (rt *fakeRuntime) record(a *model.Answer) {
 	recorded := *a
+	if recorded.Finish == model.FinishResult {
+		recorded.Finish = model.FinishEnd
+	}
 	recorded.Tools, recorded.State = rt.tools, rt.self.State
 	if rt.omitTools {
 		recorded.Tools = nil
@@ -86,7 +89,7 @@ func (rt *fakeRuntime) record(a *model.Answer) {
 	}
 	rt.answers++
 	rt.items = append(rt.items, model.Item{Answer: &recorded})
-	rt.log(a)
+	rt.log(&recorded)
 	for i := len(recorded.Calls) - 1; i >= 0; i-- { // concurrent calls may end in any order
 		rt.items = append(rt.items, model.Item{Result: rt.runTool(recorded.Calls[i])})
 	}
@@ -106,7 +109,7 @@ func (rt *fakeRuntime) log(a *model.Answer) {
 	if a.Finish == model.FinishContinue {
 		line += " " + a.Text
 	}
-	if a.Finish == model.FinishEnd {
+	if a.Finish.EndsTurn() {
 		line += " " + string(a.Value)
 	}
 	line += fmt.Sprintf(" read=%d", a.MessagesRead)
@@ -133,7 +136,7 @@ func (rt *fakeRuntime) run(t testing.TB, m *script.Model, inbox map[int][]string
 			return err
 		}
 		rt.record(a)
-		if n >= last && (a.Finish == model.FinishWait || a.Finish == model.FinishEnd && a.MessagesRead >= rt.messages) {
+		if n >= last && (a.Finish == model.FinishWait || a.Finish.EndsTurn() && a.MessagesRead >= rt.messages) {
 			return nil
 		}
 		if n > 100 {

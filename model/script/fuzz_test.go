@@ -77,7 +77,7 @@ func firstStep(t *testing.T, m *script.Model) (answer *model.Answer, err error) 
 			t.Errorf("got call of %q with %q", c.Name, c.Args)
 		}
 	}
-	if answer.Finish == model.FinishEnd && !json.Valid(answer.Value) {
+	if answer.Finish.EndsTurn() && !json.Valid(answer.Value) {
 		t.Errorf("got value %q", answer.Value)
 	}
 	return answer, nil

@@ -42,7 +42,7 @@ func (o op) answer() *model.Answer {
 	case opSay:
 		return &model.Answer{Finish: model.FinishContinue, Text: o.Text}
 	case opEnd:
-		a := &model.Answer{Finish: model.FinishEnd, Value: json.RawMessage(o.Value)}
+		a := &model.Answer{Finish: model.FinishResult, Value: json.RawMessage(o.Value)}
 		_ = json.Unmarshal(a.Value, &a.Text) // a string is the text as well; other values have none
 		return a
 	}

@@ -131,7 +131,7 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	}
 	run := m.runFor(r)
 	answer, err := run.replay(ctx)
-	if err != nil || answer.Finish == model.FinishEnd || run.vm == nil {
+	if err != nil || answer.Finish.EndsTurn() || run.vm == nil {
 		run.close()
 		return answer, err
 	}

@@ -43,7 +43,7 @@ func Example() {
 	}
 	// Output:
 	// continue looking at the logs
-	// end {"done":"the logs","tools":["read_file"]}
+	// result {"done":"the logs","tools":["read_file"]}
 }
 
 // Each case runs twice: with the virtual machine cached between the steps, and with the
@@ -208,7 +208,7 @@ func TestModel_ReturnedStringIsAlsoText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (&model.Answer{Finish: model.FinishEnd, Text: "done", Value: []byte(`"done"`), MessagesRead: 1}); !cmp.Equal(want, a) {
+	if want := (&model.Answer{Finish: model.FinishResult, Text: "done", Value: []byte(`"done"`), MessagesRead: 1}); !cmp.Equal(want, a) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, a))
 	}
 }
@@ -242,13 +242,13 @@ func TestModel_PassesResultsToScript(t *testing.T) {
 
 func TestNew_RejectsInvalidSources(t *testing.T) {
 	tests := []struct{ name, source, want string }{
-		{"not JavaScript", "role('a', function* () {\n  let = ;\n})", "agents.js:2: SyntaxError"},
-		{"top level throws", "\nnull.x", "agents.js:2: TypeError"},
+		{"not JavaScript", "role('a', function* () {\n  let = ;\n})", "agents.js:2:9: SyntaxError"},
+		{"top level throws", "\nnull.x", "agents.js:2:5: TypeError"},
 		{"no role", "let a = 1", "no script"},
-		{"script is not a generator", "role('a', function () {})", `agents.js:1: TypeError: role("a", function*): the script is not a generator`},
-		{"role with two scripts", "role('a', function* () {})\nrole('a', function* () {})", `agents.js:2: TypeError: role("a") is defined twice`},
+		{"script is not a generator", "role('a', function () {})", `agents.js:1:5: TypeError: role("a", function*): the script is not a generator`},
+		{"role with two scripts", "role('a', function* () {})\nrole('a', function* () {})", `agents.js:2:5: TypeError: role("a") is defined twice`},
 		{"clock at the top level", "Date.now()", "Date.now"},
-		{"self at the top level", "self.role", "agents.js:1: TypeError"},
+		{"self at the top level", "self.role", "agents.js:1:5: TypeError"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -260,14 +260,14 @@ func TestNew_RejectsInvalidSources(t *testing.T) {
 
 func TestModel_ReportsScriptErrors(t *testing.T) {
 	tests := []struct{ name, source, want string }{
-		{"throw with line", "role('root', function* () {\n  yield say('x')\n  null.x\n})", "step 2: agents.js:3: TypeError"},
+		{"throw with line", "role('root', function* () {\n  yield say('x')\n  null.x\n})", "step 2: agents.js:3:7: TypeError"},
 		{"thrown string", "role('root', function* () { throw 'no' })", "agents.js: no"},
 		{"yielded number", "role('root', function* () { yield 7 })", "the script yielded 7: yield call()"},
 		{"yielded nothing", "role('root', function* () { yield })", "the script yielded undefined"},
 		{"yielded object", "role('root', function* () { yield {op: 'say', text: 'x'} })", `the script yielded {"op":"say","text":"x"}`},
 		{"list with a number", "role('root', function* () { yield [call('a'), 1] })", "the script yielded 1"},
 		{"list with a receive", "role('root', function* () { yield [receive()] })", "a list with receive()"},
-		{"arguments are a string", "role('root', function* () {\n yield call('a', 'b') })", `agents.js:2: TypeError: call("a", args): args is b, not an object`},
+		{"arguments are a string", "role('root', function* () {\n yield call('a', 'b') })", `agents.js:2:12: TypeError: call("a", args): args is b, not an object`},
 		{"arguments are a list", "role('root', function* () { yield call('a', [1]) })", "not an object"},
 		{"arguments are not JSON", "role('root', function* () { yield call('a', {n: 1n}) })", "BigInt"},
 		{"tool without a name", "role('root', function* () { yield call({}) })", "not a name"},
@@ -291,6 +291,45 @@ func TestModel_ReportsScriptErrors(t *testing.T) {
 				t.Errorf("details %v, want read 1", e.Details)
 			}
 		})
+	}
+}
+
+// An error names the file, the line and the column of what caused it.
+func TestModel_ErrorsNamePlace(t *testing.T) {
+	tests := []struct{ name, source, want string }{
+		{"exception", "\n  null.x;", "agents.js:3:7: TypeError: cannot read"},
+		{"call without yield before a receive", "\n  call('x', {});\n  yield receive();", `agents.js:3:7: TypeError: call("x", …) without yield does nothing: write yield call("x", …)`},
+		{"call without yield before the end", "\n  const c = call('x');\n  return 1;", `agents.js:3:17: TypeError: call("x", …) without yield`},
+		{"returned call", "\n  return call('x');", `agents.js:3:14: TypeError: call("x", …) without yield`},
+		{"say without yield", "\n  say('x');", "agents.js:3:6: TypeError: say(…) without yield"},
+		{"receive without yield", "\n  yield say('x');\n  receive();", "agents.js:4:10: TypeError: receive() without yield"},
+		{"wrong yield", "\n  yield say('x');\n  yield 42;", "agents.js:4:3: TypeError: the script yielded 42"},
+		{"wrong yield that is caught", "\n  try { yield 42; } catch { yield say('x'); }", "agents.js:3:9: TypeError: the script yielded 42"},
+		{"wrong yield of another generator", "\n  yield* other();", "agents.js:1:23: TypeError: the script yielded 7"},
+		{"wrong entry of a list", "\n  yield [call('x'), say('y')];", "agents.js:3:24: TypeError: the script yielded a list with say()"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			source := "function* other() {   yield 7; }\nrole('root', function* () {" + tt.source + "\n})"
+			err := newFakeRuntime("root").run(t, newModel(t, script.Config{}, source), map[int][]string{0: {`1`}})
+			wantCode(t, err, errcode.LLMCallFailed, tt.want)
+		})
+	}
+}
+
+// A call may be made before it is yielded.
+func TestModel_CallYieldedLater(t *testing.T) {
+	rt := newFakeRuntime("root")
+	m := newModel(t, script.Config{}, `role("root", function* () {
+		const calls = [call("echo", {n: 1}), call("echo", {n: 2})];
+		yield say("first");
+		return (yield calls).length;
+	})`)
+	if err := rt.run(t, m, map[int][]string{0: {`1`}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := rt.lines[len(rt.lines)-1], "end 2 read=1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

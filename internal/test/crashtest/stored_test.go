@@ -100,7 +100,7 @@ func (r *stored) read(ctx context.Context, store *persist.Store) error {
 		}
 		r.artifacts++
 	}
-	return errors.Join(readAll(ctx, store, org.KindTask, &r.tasks), readAll(ctx, store, org.KindAgent, &r.agents), r.readPending(ctx, store))
+	return errors.Join(readAll(ctx, store, org.KindTask, &r.tasks), readAll(ctx, store, org.KindAgent, &r.agents), readAll(ctx, store, org.KindTerminated, &r.agents), r.readPending(ctx, store))
 }
 
 // readAll decodes the records of a kind.

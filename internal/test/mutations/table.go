@@ -482,6 +482,55 @@ var mutations = []mutation{
 		"./org TestLostGroups_NamesRoot",
 	},
 
+	// Package runtime: the end of a task.
+	{
+		"a task ends while calls run", "runtime/tracker_ending.go",
+		`	case <-quiet:
+		return run, nil
+`, `	case <-quiet:
+		return run, nil
+	default:
+		return run, nil
+`,
+		"./runtime TestResult_WaitsForOpenCalls",
+	},
+	{
+		"an agent below the first ends the task", "runtime/generate.go",
+		`answer.Finish == model.FinishResult && !x.a.isFirst() {`, `answer.Finish == model.FinishResult && false {`,
+		"./runtime TestResult_OfAgentBelowEndsItsTurn",
+	},
+	{
+		"an agent is asked while its task ends", "runtime/tracker_agent.go",
+		`run != nil && run.stops(a.agent.ID):`, `run != nil && run.stops(a.agent.ID) && false:`,
+		"./runtime TestResult_MessageWhileTaskEndsStartsNoTurn",
+	},
+	{
+		"the agents below stay when the task ends", "runtime/result.go",
+		`		a.terminateBelow(b)
+`, ``,
+		"./runtime TestResult_ReturnOfFirstAgentEndsTask",
+	},
+	{
+		"a call that an earlier process has started has no outcome when the task ends", "runtime/result.go",
+		`if _, started := a.state.started[c.ID]; started {`, `if false {`,
+		"./runtime TestResult_CrashAtAnyCommitEndsTask",
+	},
+	{
+		"a task that has ended accepts messages", "runtime/message.go",
+		`	case task.Status != org.Running:`, `	case false:`,
+		"./runtime TestSend_AfterTaskEndIsRejected",
+	},
+	{
+		"a model that reads nothing is asked again", "runtime/answer.go",
+		`own.MessagesRead <= 0 ||`, `own.MessagesRead < 0 ||`,
+		"./runtime TestAnswer_ReadOfZeroMeansAll",
+	},
+	{
+		"the turns of earlier processes do not count", "runtime/turns.go",
+		`	if err == nil && text != nil {`, `	if err == nil && false {`,
+		"./runtime TestLimits_TurnsOfTask",
+	},
+
 	// Package runtime: limits.
 	{
 		"one sender fills the inbox of an agent", "runtime/mail.go",
