@@ -23,8 +23,9 @@ func newRoleCommand(c *common) *cobra.Command {
 		Short: "Manage roles",
 		Long: `A role decides which tool groups its agents can use, and which groups they can grant
 to roles they create. A role is named by its id or its exact name. Group ids are bound
-to their owner when the role is written. A group that is not registered, or has another
-owner now, gives no tools and is shown as dangling.`,
+to their owner when the role is written. A group that does not exist is an error, unless
+--allow-unknown is given. A group that is not registered any more, or has another owner
+now, gives no tools and is shown as dangling.`,
 		Example: `  rolecall role list
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
@@ -102,6 +103,7 @@ func roleFields(r client.Role) fields {
 type roleOptions struct {
 	name, prompt, model string
 	use, grant          groupOptions
+	allowUnknown        bool
 	dryRun, json        bool
 }
 
@@ -110,6 +112,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.model, "model", "", "`name` of the model of its agents; default: the organization's model")
 	o.use.bind(flags, "use", "its agents can use")
 	o.grant.bind(flags, "grant", "its agents can grant to roles they create")
+	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups that do not exist; they have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
 
@@ -119,7 +122,7 @@ func (o *roleOptions) request() (client.RoleRequest, error) {
 		return client.RoleRequest{}, err
 	}
 	grant, err := o.grant.set()
-	return client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
+	return client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant, AllowUnknown: o.allowUnknown}, err
 }
 
 // groupOptions are three flags that select tool groups: some, all or none.
@@ -251,7 +254,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	if err != nil {
 		return err
 	}
-	if q == (client.RoleRequest{}) {
+	if q == (client.RoleRequest{AllowUnknown: q.AllowUnknown}) {
 		return usageError{errors.New("nothing to change; use --use, --grant, --prompt, --model or --name")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite))

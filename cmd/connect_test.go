@@ -138,7 +138,12 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"role create clerk", 1, "role_exists"},
 		{"role create root", 1, "invalid_role"},
 		{"role create a --use x --use-all", 2, "mutually exclusive"},
-		{"role create a --use phones --dry-run", 0, "phones (dangling)"},
+		{"role create a --use phones --dry-run", 1, `there is no tool group "phones"`},
+		{"role create a --use workspace,consol", 1, `(did you mean "console"?)`},
+		{"role create a --use phones --allow-unknown --dry-run", 0, "phones (dangling)"},
+		{"role update clerk --grant phones", 1, `there is no tool group "phones"`},
+		{"role update clerk --allow-unknown", 2, "nothing to change"},
+		{"role update clerk --grant phones --allow-unknown --dry-run", 0, "phones is not registered"},
 		{"role update clerk", 2, "nothing to change"},
 		{"role update clerk --use-none --dry-run", 0, "no agent gains or loses a tool"},
 		{"agent send clerk", 2, "either a text"},
@@ -162,7 +167,7 @@ func TestRun_ExitStatus(t *testing.T) {
 
 func TestRoleShow_JSONIsTheRecord(t *testing.T) {
 	dir := t.TempDir()
-	mustRun(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--grant-none")
+	mustRun(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--allow-unknown", "--grant-none")
 	var got map[string]any
 	if err := json.Unmarshal([]byte(mustRun(t, dir, "role", "show", "clerk", "--json")), &got); err != nil {
 		t.Fatal(err)

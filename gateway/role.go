@@ -13,7 +13,7 @@ import (
 
 // roleSpec converts a request for org.
 func roleSpec(q wire.RoleRequest) org.RoleSpec {
-	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits}
+	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits, AllowUnknown: q.AllowUnknown}
 }
 
 // listRoles lists the active roles, sorted by name.

@@ -2,7 +2,11 @@ package gateway_test
 
 import (
 	"net/http"
+<<<<<<< HEAD
 	"slices"
+=======
+	"strings"
+>>>>>>> 4a623b0 (org: reject unknown tool groups with a suggestion; the operator may allow them)
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,7 +92,10 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 
 func TestRole_DanglingGroups(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.AddRole(t, "clerk", "phones", "artifact")
+	if status, body := f.SendText(t, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones","artefact"]}`); status != http.StatusNotFound || !strings.Contains(body, "did you mean \\\"artifact\\\"") {
+		t.Errorf("unknown groups: %d %s", status, body)
+	}
+	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones","artifact"],"allowUnknown":true}`)
 	want := []toolgroups.GroupID{"phones"}
 	role := gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {

@@ -162,8 +162,8 @@ func (o *Org) maySpawn(p *agentNode, s SpawnSpec) error {
 	if err := s.Brief.Check(); err != nil {
 		return err
 	}
-	if err := o.grantorFor(p, role).checkGrant(role.Name, role.Use, role.Grant); err != nil {
-		return rephrase(err, "spawn an agent of role %q: it has more permissions than you may grant (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
+	if !o.grantorFor(p, role).covers(role) { // the error does not name groups that p does not have
+		return errcode.New(errcode.InsufficientPermissions, "spawn an agent of role %q: it has more permissions than you may grant; create a role with fewer tool groups", role.Name)
 	}
 	if err := o.checkCreates(o.grantorOf(p), "spawn an agent of", role.Name); err != nil && !role.declared() {
 		return err

@@ -100,6 +100,10 @@ type RoleSpec struct {
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *bool
 	Server    *string
+
+	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
+	// also if such a group is registered later, until the role is written again.
+	AllowUnknown bool
 }
 
 // RoleByID returns the role with the given id, active or deleted.
@@ -179,7 +183,7 @@ func (o *Org) ListRoles() []Role {
 // created a role with the same name and content, it returns that role and no Changes.
 //
 // Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing"),
-// LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
+// GroupNotFound (with the detail "groups"), LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
 // a role of the operator or of the configuration has, or once had, is not for agents.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
 	o.mu.Lock()
@@ -212,8 +216,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 // Pattern, ToolGated and Server clear the field, because a file specifies a role
 // completely.
 //
-// Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
-// and Conflict if the operator changes a role of the configuration or the reverse.
+// Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
+// RoleExists, and Conflict if the operator changes a role of the configuration or the reverse.
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -289,6 +293,10 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec.Name = merged.Name
+	if err := o.checkKnown(editor, spec, old); err != nil {
+		return nil, err
+	}
 	if other, ok := o.rolesByName[next.Name]; ok && other.ID != old.ID {
 		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
 	}
@@ -307,7 +315,7 @@ func (r *Role) formerNames(name string) []string {
 }
 
 // rebindOwners returns the group owners of a changed role. Groups of the Sets in spec
-// are bound to their current owners; all other groups keep their owners.
+// are bound to their current owners; groups that are away and all other groups keep theirs.
 func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {
@@ -318,7 +326,6 @@ func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgro
 			continue
 		}
 		for _, id := range named.GroupIDs() {
-			delete(owners, id)
 			if owner, ok := next.GroupOwners[id]; ok {
 				owners[id] = owner
 			}
@@ -372,7 +379,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
 		}
 	}
-	if err := creator.checkGrant(spec.Name, use, grant); err != nil {
+	if err := o.checkGrant(creator, spec.Name, use, grant); err != nil {
 		return nil, err
 	}
 	owners := o.bind(use).Owners

@@ -137,8 +137,11 @@ func (o *checkedOrg) start(t *proptest.Choices) error {
 		}
 	}
 	id, err := o.StartTask(context.Background(), task)
+	if want := o.wantWrite(true, task.Groups == nil, nil, &top.taskGroups.ids); want != errcode.CodeOf(err) {
+		return fmt.Errorf("start %+v: %w, want %q", task, err, want)
+	}
 	if err != nil {
-		return fmt.Errorf("start %+v: %w", task, err)
+		return nil
 	}
 	record, _ := o.Org().TaskByID(id)
 	o.tasks = append(o.tasks, id)
@@ -228,19 +231,56 @@ func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
 	}
 	use, useIDs := anySet(t, limits)
 	grant, grantIDs := anySet(t, limits)
-	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant}
+	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant, AllowUnknown: t.OneIn(2)}
 	if creator == nil {
 		made.chooseLimits(t, &spec)
 	}
 	wantUse, wantGrant := withDefaults(limits, useIDs, grantIDs)
 	got, err := o.CreateRole(context.Background(), newCall(by), spec)
-	if want := mayGrant(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.CodeOf(err) != errcode.InsufficientPermissions {
-		return fmt.Errorf("create role use %v grant %v by %s within %v: %v, want allowed %v", useIDs, grantIDs, by, limits, err, want)
+	insists := spec.AllowUnknown && creator == nil
+	if want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), insists, nil, useIDs, grantIDs); want != errcode.CodeOf(err) {
+		return fmt.Errorf("create role use %v grant %v by %s within %v, unknown ones allowed %v: %v, want %q", useIDs, grantIDs, by, limits, insists, err, want)
 	}
 	if err != nil {
 		return nil
 	}
 	return o.addRole(got, made, wantUse, wantGrant)
+}
+
+// wantWrite returns the code with which a role is written: "" if it is accepted. A group
+// that the role has held before is known.
+func (o *checkedOrg) wantWrite(covered, insists bool, old *role, sets ...*ids) errcode.Code {
+	if !covered {
+		return errcode.InsufficientPermissions
+	}
+	for _, set := range sets {
+		if set == nil || insists {
+			continue
+		}
+		for _, id := range *set {
+			if id != "*" && o.oracle.registry.owner(id) == "" && old.heldOwner(id) == "" {
+				return errcode.GroupNotFound
+			}
+		}
+	}
+	return ""
+}
+
+// heldOwner returns the owner of a group that r names, "" if there is none.
+func (r *role) heldOwner(id toolgroups.GroupID) toolgroups.GroupOwner {
+	if r == nil {
+		return ""
+	}
+	return cmp.Or(r.use.owners[id], r.grant.owners[id])
+}
+
+// rebind binds a set that replaces one of r. Groups that are away stay with their owner.
+func (o *checkedOrg) rebind(r *role, set ids) boundSet {
+	b := o.oracle.bind(set)
+	for _, id := range set {
+		b.owners[id] = cmp.Or(b.owners[id], r.heldOwner(id))
+	}
+	return b
 }
 
 // serverNames are the servers that a role may be restricted to; "" means none.
@@ -284,7 +324,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 		return nil
 	}
 	use, grant := toolgroups.SetOf(someOf(t, 7, roleGroupIDs)...), toolgroups.SetOf(someOf(t, 7, roleGroupIDs)...)
-	before, spec := o.callableByAgent(), org.RoleSpec{Use: &use, Grant: &grant}
+	before, spec := o.callableByAgent(), org.RoleSpec{Use: &use, Grant: &grant, AllowUnknown: t.OneIn(2)}
 	r := o.oracle.roles[id]
 	next := *r
 	next.chooseLimits(t, &spec)
@@ -295,7 +335,14 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 	if r.gone {
 		return nil
 	}
-	next.use, next.grant = o.oracle.bind(idsOf(use)), o.oracle.bind(idsOf(grant))
+	useIDs, grantIDs := idsOf(use), idsOf(grant)
+	if want := o.wantWrite(true, spec.AllowUnknown, r, &useIDs, &grantIDs); want != errcode.CodeOf(err) {
+		return fmt.Errorf("update role %s use %v grant %v: %v, want %q", id, use, grant, err, want)
+	}
+	if err != nil {
+		return nil
+	}
+	next.use, next.grant = o.rebind(r, useIDs), o.rebind(r, grantIDs)
 	*r = next
 	return o.checkDiff(diff, before)
 }

@@ -93,7 +93,7 @@ func TestOrganizationTools_Behavior(t *testing.T) {
 		{"create_role: the caller's identical role is returned", f.boss, "create_role", `{"name":"clerk","rolePrompt":"p","toolGroups":[]}`, obj{"id": "$role"}},
 		{"create_role: a different role of the same name is rejected", f.boss, "create_role", `{"name":"clerk","rolePrompt":"q","toolGroups":[]}`, obj{"error": "role_exists", "roleId": "$role"}},
 		{"create_role: without toolGroups it gets all the creator may grant", f.boss, "create_role", `{"name":"b","rolePrompt":"p"}`, obj{"toolGroups": []any{"org_management"}}},
-		{"create_role: unknown groups are reported", f.root, "create_role", `{"name":"c","rolePrompt":"p","toolGroups":["wrokspace"]}`, obj{"toolGroups": []any{"wrokspace"}, "dangling": []any{"wrokspace"}}},
+		{"create_role: an unknown group is rejected with a suggestion", f.root, "create_role", `{"name":"c","rolePrompt":"p","toolGroups":["wrokspace"]}`, obj{"error": "group_not_found", "groups": []any{"wrokspace"}, "message": `role "c": there is no tool group "wrokspace" (did you mean "workspace"?); name groups that exist`}},
 		{"create_role: groups beyond the creator's grant are rejected", f.boss, "create_role", `{"name":"d","rolePrompt":"p","toolGroups":["workspace"]}`, obj{"error": "insufficient_permissions", "missing": []any{"workspace"}}},
 		{"create_role: the name root is reserved", f.boss, "create_role", `{"name":"Root","rolePrompt":"p"}`, obj{"error": "invalid_role"}},
 
@@ -113,7 +113,7 @@ func TestOrganizationTools_Behavior(t *testing.T) {
 		{"role_not_found: unknown id", f.boss, "spawn_agent", `{"roleId":"nowhere","taskBrief":{$brief}}`, obj{"error": "role_not_found", "roleId": "nowhere"}},
 		{"role_not_found: deleted role", f.boss, "spawn_agent", `{"roleId":"$deleted","taskBrief":{$brief}}`, obj{"error": "role_not_found", "roleId": "$deleted"}},
 		{"role_not_found: name instead of id", f.boss, "spawn_agent", `{"roleId":"clerk","taskBrief":{$brief}}`, obj{"error": "role_not_found", "roleId": "clerk"}},
-		{"spawn_agent: role beyond the spawner's grant", f.boss, "spawn_agent", `{"roleId":"$wide","taskBrief":{$brief}}`, obj{"error": "insufficient_permissions", "missing": []any{"workspace"}}},
+		{"spawn_agent: role beyond the spawner's grant", f.boss, "spawn_agent", `{"roleId":"$wide","taskBrief":{$brief}}`, obj{"error": "insufficient_permissions", "message": `spawn an agent of role "wide": it has more permissions than you may grant; create a role with fewer tool groups`}},
 		{"spawn_agent: role of another creator within the grant", f.worker, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief}}`, obj{"id": anyValue}},
 		{"invalid_parentAgentId: expected and got", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief},"parentAgentId":"$root"}`, obj{"error": "invalid_parentAgentId", "expected": "$boss", "got": "$root"}},
 		{"parentAgentId: the caller", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief},"parentAgentId":"$boss"}`, obj{"id": anyValue}},

@@ -16,6 +16,7 @@ type Snapshot struct {
 	groups   cowMap[*group]
 	tools    cowMap[*ToolHandle]
 	toolsets []*group // groups with references
+	declared map[GroupID]GroupOwner
 }
 
 // group is a registered Group. It is immutable once it is published.
@@ -176,7 +177,7 @@ func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 // with returns the next Snapshot, with the changes of edits. The caller sets its width
 // and the indexes of the new tools.
 func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
-	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets}
+	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets, declared: s.declared}
 	var oldGroups, oldTools []string
 	newGroups, newTools := map[string]*group{}, map[string]*ToolHandle{}
 	for _, e := range edits {

@@ -26,12 +26,12 @@ func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
 // admits reports whether h belongs to the owner that b is restricted to.
 func (b BoundSet) admits(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
 
-// BindSet returns set, bound to the current owners of its groups. Ids that s does not
-// know get no owner and have no effect, also if such a group is registered later.
+// BindSet returns set, bound to the owners of its groups, see KnownOwner. Ids that s does
+// not know get no owner and have no effect, also if such a group is registered later.
 func (s *Snapshot) BindSet(set GroupSet) BoundSet {
 	b := BoundSet{Set: set, Owners: make(map[GroupID]GroupOwner, len(set.ids))}
 	for _, id := range set.ids {
-		if owner := s.GroupOwner(id); owner != "" {
+		if owner := s.KnownOwner(id); owner != "" {
 			b.Owners[id] = owner
 		}
 	}

@@ -22,6 +22,8 @@ type RoleRequest struct {
 	Use    *toolgroups.GroupSet `json:"toolGroups,omitempty"`
 	Grant  *toolgroups.GroupSet `json:"grant,omitempty"`
 	Limits org.AgentLimits      `json:"limits,omitzero"`
+
+	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups that do not exist; they have no effect until the role is written again
 }
 
 // RoleChange is a changed role and the effect of the change on its agents.

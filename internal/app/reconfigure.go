@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
@@ -331,7 +332,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 			case slices.Contains(ch.failedModules, module):
 				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
 			default:
-				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), yamldoc.SuggestName(id, known))))
+				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known))))
 			}
 		}
 	}
@@ -362,7 +363,7 @@ func (a *App) checkServers(ch *configChange) (faults []*yamldoc.Error) {
 	_, known := a.knownGroups(ch)
 	for _, r := range ch.cfg.Roles {
 		if r.Server != "" && !slices.Contains(known, r.Server) {
-			faults = append(faults, ch.cfg.ErrorAt(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", yamldoc.SuggestName(r.Server, known)))
+			faults = append(faults, ch.cfg.ErrorAt(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", textutil.SuggestName(r.Server, known)))
 		}
 	}
 	return faults

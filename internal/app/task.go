@@ -6,21 +6,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // StartTask begins a task. If cfg is not nil, StartTask applies it first and records it with the
 // task, so that ResumeTask needs no files. It returns errcode.GroupNotFound if the task is
 // restricted to a group that is not registered.
 func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
-	if err := a.checkGroups(spec.Groups); err != nil {
-		return "", err
-	}
 	if cfg != nil {
 		if err := a.ApplyConfig(ctx, cfg, nil); err != nil {
 			return "", err
@@ -37,19 +32,6 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 		return "", err
 	}
 	return a.Runtime.StartTask(ctx, spec)
-}
-
-// checkGroups rejects a restriction to groups that are not registered.
-func (a *App) checkGroups(set *toolgroups.GroupSet) error {
-	if set == nil {
-		return nil
-	}
-	for _, id := range set.GroupIDs() {
-		if a.groups.CurrentSnapshot().GroupOwner(id) == "" {
-			return errcode.New(errcode.GroupNotFound, "no such tool group: %s", id)
-		}
-	}
-	return nil
 }
 
 // ResumeTask continues a task that has not ended, under the given configuration or, if cfg is

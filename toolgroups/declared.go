@@ -1,0 +1,39 @@
+package toolgroups
+
+import "maps"
+
+// DeclareGroups replaces the declared groups: those that modules of the configuration will
+// register, which have not started yet or cannot be reached. A declared group has no
+// tools. Sets may name it: they are bound to the owner that is to register it.
+//
+// A registered group is known by its registration alone, whatever is declared.
+func (tx *Tx) DeclareGroups(owners map[GroupID]GroupOwner) {
+	tx.declared, tx.declares = maps.Clone(owners), true
+}
+
+// KnownOwner returns the owner of a group that is registered or declared, "" for an
+// unknown id.
+func (s *Snapshot) KnownOwner(id GroupID) GroupOwner {
+	if owner := s.GroupOwner(id); owner != "" {
+		return owner
+	}
+	return s.declared[id]
+}
+
+// ReachesGroup reports whether a registered group is in b and has a tool that b admits.
+// A group without tools is reached if b contains it and is not restricted to one owner.
+func (s *Snapshot) ReachesGroup(b BoundSet, id GroupID) bool {
+	if !s.CoversGroup(b, id) {
+		return false
+	}
+	if b.Only == "" {
+		return true
+	}
+	g, _ := s.groups.get(string(id))
+	for _, h := range s.members(g) {
+		if b.admits(h) {
+			return true
+		}
+	}
+	return false
+}
