@@ -231,9 +231,11 @@ func newRoleUpdateCommand(c *common) *cobra.Command {
 	o := &roleOptions{}
 	cmd := &cobra.Command{
 		Use:   "update ROLE",
-		Short: "Change a role and show which agents gain or lose tools",
-		Long: `Change the given fields of a role and print the effective-permission diff: which agents
-gain or lose which tools. The change is effective when the command returns: no call that
+		Short: "Change a role and show who gains or loses tools",
+		Long: `Change the given fields of a role and print the effective-permission diff: which roles,
+agents and outside callers gain or lose which tools. A role stands for the agents that
+are spawned of it from now on. Agents of ended tasks are left out. At most 100 of each
+are listed; the others are counted. The change is effective when the command returns: no call that
 it forbids starts afterwards. Roles of the configuration are changed in its file.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
@@ -275,17 +277,46 @@ func printChange(c *common, o *roleOptions, what string, change client.RoleChang
 		return printJSON(c.out, change)
 	}
 	fmt.Fprintf(c.err, "role %s %s, revision %d\n", textutil.Sanitize(change.Role.Name), o.outcome(what), change.Role.Revision)
-	if len(change.Diff) == 0 {
-		_, err := fmt.Fprintln(c.out, "no agent gains or loses a tool")
+	return printDiff(c.out, change.Diff)
+}
+
+// printDiff prints who is affected by a change.
+func printDiff(out io.Writer, diff org.PermissionDiff) error {
+	if diff.IsEmpty() {
+		_, err := fmt.Fprintln(out, "no agent, role or caller gains or loses a tool")
 		return err
 	}
-	return diffTable(change.Diff).print(c.out)
+	if err := diffTable(diff).print(out); err != nil {
+		return err
+	}
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{diff.Counts.Roles - len(diff.Roles), "roles"}, {diff.Counts.Agents - len(diff.Agents), "agents"}, {diff.Counts.Callers - len(diff.Callers), "callers"}} {
+		if more.n > 0 {
+			fmt.Fprintf(out, "and %d more %s\n", more.n, more.what)
+		}
+	}
+	return nil
 }
 
 func diffTable(diff org.PermissionDiff) table {
-	rows := table{{"AGENT", "ROLE", "GAINS", "LOSES"}}
-	for _, d := range diff {
-		rows = append(rows, []string{string(d.Agent), d.Role, orDash(joinNames(d.Gains)), orDash(joinNames(d.Loses))})
+	rows := table{{"AFFECTED", "ROLE", "GAINS", "LOSES"}}
+	add := func(who, role string, c org.AccessChange) {
+		gains := orDash(joinNames(c.Gains))
+		if c.Hosts != nil {
+			gains += " (reaches other hosts)"
+		}
+		rows = append(rows, []string{who, role, gains, orDash(joinNames(c.Loses))})
+	}
+	for _, d := range diff.Roles {
+		add("role "+d.Name, d.Name, d.AccessChange)
+	}
+	for _, d := range diff.Agents {
+		add("agent "+string(d.Agent), d.Role, d.AccessChange)
+	}
+	for _, d := range diff.Callers {
+		add("caller "+string(d.User), d.Role, d.AccessChange)
 	}
 	return rows
 }
@@ -295,8 +326,8 @@ func newRoleDeleteCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete ROLE",
 		Short: "Delete a role; its agents lose all tools",
-		Long: `Delete a role and print which agents lose which tools: the agents of the role, and
-agents of roles that they created. The record is kept for the history.`,
+		Long: `Delete a role and print who loses which tools: the role, its agents and outside callers,
+and the roles that its agents created with theirs. The record is kept for the history.`,
 		Example: "  rolecall role delete analyst --dry-run\n  rolecall role delete analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -2,11 +2,7 @@ package gateway_test
 
 import (
 	"net/http"
-<<<<<<< HEAD
-	"slices"
-=======
 	"strings"
->>>>>>> 4a623b0 (org: reject unknown tool groups with a suggestion; the operator may allow them)
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,17 +65,18 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := org.PermissionDiff{{
-		Agent: clerk.ID, Role: "clerk", Gains: f.ToolNames("console"),
-		Loses: f.ToolNames("workspace"),
-	}}
+	effect := org.AccessChange{Gains: f.ToolNames("console"), Loses: f.ToolNames("workspace")}
+	want := org.PermissionDiff{
+		Agents: []org.AgentDiff{}, // its task has ended
+		Roles:  []org.RoleDiff{{ID: clerk.RoleID, Name: "clerk", AccessChange: effect}}, Callers: []org.CallerDiff{}, Counts: org.DiffCounts{Roles: 1},
+	}
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
 	if change, err = f.LocalClient().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if len(change.Diff) != 1 || !slices.Equal(change.Diff[0].Loses, f.ToolNames("artifact", "console")) {
+	if len(change.Diff.Roles) != 1 || !slices.Equal(change.Diff.Roles[0].Loses, f.ToolNames("artifact", "console")) {
 		t.Errorf("deleting it means %+v, want the loss of its tools", change.Diff)
 	}
 	if _, err := f.LocalClient().FindRole(t.Context(), "clerk"); errcode.CodeOf(err) != errcode.RoleNotFound {

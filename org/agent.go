@@ -38,11 +38,14 @@ type agentNode struct {
 	nextSibling *agentNode // older
 	prevSibling *agentNode // younger
 	scope       *scope
+	nextInScope *agentNode // younger, see agentList
+	prevInScope *agentNode // older
 	state       string
 	contacts    []identity.AgentID
 	created     time.Time
 	root        bool
 	orphaned    bool // its record has an impossible parent or task: nothing is allowed
+	listed      bool // in the list of its scope
 }
 
 // newNode returns the node of an agent, not yet attached to its parent. Ids of roles and
@@ -207,7 +210,7 @@ func (o *Org) addAgent(a *Agent, parent *agentNode) []RecordChange {
 	if parent != nil {
 		m.attach(parent)
 	}
-	m.scope = o.scopeOf(m)
+	o.setScope(m)
 	o.agents[m.id] = m
 	o.countAgent(m.task, 1)
 	return []RecordChange{record(KindAgent, string(a.ID), a)}
@@ -349,6 +352,7 @@ func (o *Org) TerminateAgent(by identity.Principal, target identity.AgentID, cal
 		}
 		list = append(list, t)
 		changes = append(changes, RecordChange{Kind: KindAgent, Key: string(d.id)}, d.end(call, why, stored))
+		d.scope.agents.remove(d)
 		delete(o.agents, d.id)
 		o.countAgent(d.task, -1)
 	}

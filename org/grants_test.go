@@ -218,7 +218,7 @@ func TestCeiling_LiveAndRecursive(t *testing.T) {
 
 	diff := f.update(top.ID, org.RoleSpec{Grant: of("org_management", "command")})
 	f.wantTools(agent, "run_command")
-	if got, ok := findDiff(diff, agent); !ok || cmp.Diff(got, org.AgentDiff{Agent: agent, Role: "low", Gains: []string{}, Loses: []string{"read_file", "write_file"}}) != "" {
+	if got, ok := findDiff(diff, agent); !ok || cmp.Diff(got, org.AgentDiff{Agent: agent, Role: "low", AccessChange: org.AccessChange{Gains: []string{}, Loses: []string{"read_file", "write_file"}}}) != "" {
 		t.Errorf("got diff %+v", got)
 	}
 	f.update(middle.ID, org.RoleSpec{Grant: of("workspace")})
@@ -233,7 +233,7 @@ func TestCeiling_LiveAndRecursive(t *testing.T) {
 }
 
 func findDiff(diff org.PermissionDiff, id identity.AgentID) (org.AgentDiff, bool) {
-	for _, d := range diff {
+	for _, d := range diff.Agents {
 		if d.Agent == id {
 			return d, true
 		}
@@ -283,7 +283,7 @@ func TestCeiling_CreatorDeletedOrTerminated(t *testing.T) {
 	f.wantTools(agent, "read_file", "write_file")
 
 	diff, changes, err := f.DeleteRole(operator, boss.ID, false)
-	if err != nil || len(diff) != 1 || diff[0].Agent != agent || len(changes) != 2 {
+	if err != nil || diff.Counts.Agents != 1 || diff.Agents[0].Agent != agent || len(changes) != 2 {
 		t.Errorf("got %v, %d changes, %v", diff, len(changes), err)
 	}
 	f.store.put(changes)

@@ -208,8 +208,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	return role, []RecordChange{record(KindRole, string(id), role), change}, nil
 }
 
-// UpdateRole changes the fields of a role that are set in spec, and returns the agents
-// that gain or lose tools. With dryRun it changes nothing and returns no Changes.
+// UpdateRole changes the fields of a role that are set in spec, and returns who gains or
+// loses tools. With dryRun it changes nothing and returns no Changes.
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Prompt, Model, Limits, Hosts,
@@ -223,11 +223,11 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	defer o.mu.Unlock()
 	old, editor, err := o.mutableRole(by, id)
 	if err != nil {
-		return Role{}, nil, nil, err
+		return Role{}, PermissionDiff{}, nil, err
 	}
 	next, err := o.revise(editor, old, spec)
 	if err != nil {
-		return Role{}, nil, nil, err
+		return Role{}, PermissionDiff{}, nil, err
 	}
 	diff, changes := o.replaceRole(old, next, dryRun)
 	return *next, diff, changes, nil
@@ -241,7 +241,7 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 	defer o.mu.Unlock()
 	old, _, err := o.mutableRole(by, id)
 	if err != nil {
-		return nil, nil, err
+		return PermissionDiff{}, nil, err
 	}
 	next := *old
 	next.Status, next.Revision = Deleted, old.Revision+1
@@ -340,11 +340,11 @@ func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgro
 // replaceRole replaces old by next, unless dryRun is set, and returns the effect. It must
 // be called with mu held.
 func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []RecordChange) {
-	affected := o.scopes.byRoleID(old.ID)
-	diff := o.diff(affected, next)
+	diff := o.diff(next)
 	if dryRun {
 		return diff, nil
 	}
+	affected := o.scopes.byRoleID(old.ID)
 	delete(o.rolesByName, old.Name)
 	o.addRole(next)
 	change := o.advance()

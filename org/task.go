@@ -228,6 +228,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 		return nil
 	}
 	o.runningAgents -= o.taskAgents[stored.ID]
+	o.unlistAgents(stored)
 	stored.Status, stored.Result, stored.Error = status, result, failure
 	stored.EndedAt = o.config.Now().UTC()
 	*t = *stored.summary()
