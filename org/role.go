@@ -104,6 +104,10 @@ type RoleSpec struct {
 	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
 	// also if such a group is registered later, until the role is written again.
 	AllowUnknown bool
+
+	// Of an update only.
+	Defaults []RoleField // fields that get the value of a role that is created without them; they are not set otherwise
+	Revision uint64      // the role is changed only if it has this revision; 0 is any
 }
 
 // RoleByID returns the role with the given id, active or deleted.
@@ -217,13 +221,18 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 // completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
-// RoleExists, and Conflict if the operator changes a role of the configuration or the reverse.
+// RoleExists, and Conflict if the operator changes a role of the configuration or the
+// reverse, or if the role has another revision than spec.Revision (with the detail
+// "revision"). Concurrent updates take effect one after another.
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, editor, err := o.mutableRole(by, id)
 	if err != nil {
 		return Role{}, PermissionDiff{}, nil, err
+	}
+	if spec.Revision != 0 && spec.Revision != old.Revision {
+		return Role{}, PermissionDiff{}, nil, errcode.New(errcode.Conflict, "change role %q: it has revision %d now; look at it again and repeat the change", old.Name, old.Revision).With("revision", old.Revision)
 	}
 	next, err := o.revise(editor, old, spec)
 	if err != nil {
@@ -289,6 +298,11 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 			return nil, err
 		}
 	}
+	for _, field := range spec.Defaults {
+		if err := o.setDefault(&merged, field, old); err != nil {
+			return nil, err
+		}
+	}
 	next, err := o.newRole(editor, old.ID, merged)
 	if err != nil {
 		return nil, err
@@ -296,6 +310,9 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	spec.Name = merged.Name
 	if err := o.checkKnown(editor, spec, old); err != nil {
 		return nil, err
+	}
+	if slices.Contains(spec.Defaults, UseField) { // bind it, as a set that spec names
+		spec.Use = merged.Use
 	}
 	if other, ok := o.rolesByName[next.Name]; ok && other.ID != old.ID {
 		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
@@ -370,6 +387,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if spec.Pattern != "" && spec.Pattern != React && spec.Pattern != Plan {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: unknown pattern %q; use react or plan", spec.Name, spec.Pattern)
 	}
+	if spec.Limits.Rounds < 0 {
+		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a positive number, or 0 for the default", spec.Name, spec.Limits.Rounds)
+	}
 	if err := checkServer(spec); err != nil {
 		return nil, err
 	}
@@ -396,10 +416,7 @@ func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgrou
 	if spec.Use != nil {
 		use = *spec.Use
 	} else {
-		use = o.defaultGroups
-		for _, limit := range creator.limits {
-			use = use.Intersect(limit.Set)
-		}
+		use = o.defaultUse(creator.limits)
 	}
 	switch {
 	case spec.Grant != nil:

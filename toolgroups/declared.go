@@ -1,6 +1,9 @@
 package toolgroups
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // DeclareGroups replaces the declared groups: those that modules of the configuration will
 // register, which have not started yet or cannot be reached. A declared group has no
@@ -32,6 +35,19 @@ func (s *Snapshot) ReachesGroup(b BoundSet, id GroupID) bool {
 	g, _ := s.groups.get(string(id))
 	for _, h := range s.members(g) {
 		if b.admits(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// KnowsServer reports whether a module instance has a group, registered or declared.
+func (s *Snapshot) KnowsServer(name string) bool {
+	if slices.Contains(s.ServerNames(), name) {
+		return true
+	}
+	for _, owner := range s.declared {
+		if owner == ServerOwner(name) {
 			return true
 		}
 	}

@@ -405,9 +405,9 @@ var mutations = []mutation{
 		"./org TestCreateRole_DefaultGrant",
 	},
 	{
-		"a role without groups gets more than its creator may grant", "org/role.go",
-		`			use = use.Intersect(limit.Set)
-`, `			_ = limit
+		"a role without groups gets more than its creator may grant", "org/role_defaults.go",
+		`		use = use.Intersect(limit.Set)
+`, `		_ = limit
 `,
 		"./org TestCreateRole_DefaultLimitedByCreator",
 	},
