@@ -44,7 +44,7 @@ func requireAgent[In, Out any](fn func(context.Context, In) (Out, error)) func(c
 }
 
 const findRoleText = `Look up a role by its exact name. Use it before create_role when a role may exist already: you may spawn agents of any role whose tool groups you may give yourself. ` +
-	`Answers the role (id, name, rolePrompt, toolGroups, grant, …), or null when there is none; letter case counts. ` +
+	`Answers the role (id, name, rolePrompt, toolGroups, grant, …), or null when there is none; letter case counts. Groups that you may neither use nor give are left out. ` +
 	`Example: {"name":"analyst"}`
 
 const findRoleInput = `{

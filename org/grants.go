@@ -1,6 +1,9 @@
 package org
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org/hosts"
@@ -146,4 +149,28 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 		set = set.Intersect(limit.Set)
 	}
 	return set
+}
+
+// VisibleRole returns a role as an agent may see it: without the groups that the agent may
+// neither use nor grant.
+func (o *Org) VisibleRole(id identity.AgentID, r Role) Role {
+	grant, own := o.GrantableGroups(id), toolgroups.GroupSet{}
+	if agent, ok := o.AgentByID(id); ok {
+		role, _ := o.RoleByID(agent.Role)
+		own = role.Use
+	}
+	hidden := func(id toolgroups.GroupID) bool { return !grant.Has(id) && !own.Has(id) }
+	r.Use, r.Grant = withoutGroups(r.Use, hidden), withoutGroups(r.Grant, hidden)
+	r.GroupOwners = maps.Clone(r.GroupOwners)
+	maps.DeleteFunc(r.GroupOwners, func(id toolgroups.GroupID, _ toolgroups.GroupOwner) bool { return hidden(id) })
+	return r
+}
+
+// withoutGroups returns a set without the groups that are hidden. The set of all groups
+// names none and stays as it is.
+func withoutGroups(set toolgroups.GroupSet, hidden func(toolgroups.GroupID) bool) toolgroups.GroupSet {
+	if set.IsAll() {
+		return set
+	}
+	return toolgroups.SetOf(slices.DeleteFunc(set.GroupIDs(), hidden)...)
 }

@@ -89,6 +89,8 @@ func TestOrganizationTools_Behavior(t *testing.T) {
 		{"find_role_by_name: null for an unknown name", f.boss, "find_role_by_name", `{"name":"nobody"}`, nil},
 		{"find_role_by_name: a deleted role is not found", f.boss, "find_role_by_name", `{"name":"deleted"}`, nil},
 		{"find_role_by_name: the role object", f.boss, "find_role_by_name", `{"name":"clerk"}`, obj{"id": "$role", "name": "clerk", "rolePrompt": "p", "createdBy": "$boss", "createdAt": anyValue, "status": "active", "llmServiceId": nil, "toolGroups": []any{}}},
+		{"find_role_by_name: groups that the caller does not have are left out", f.boss, "find_role_by_name", `{"name":"wide"}`, obj{"id": anyValue, "name": "wide", "toolGroups": []any{}, "groupOwners": map[string]any{}}},
+		{"find_role_by_name: root has all groups", f.root, "find_role_by_name", `{"name":"wide"}`, obj{"toolGroups": []any{"workspace"}}},
 		{"create_role: the role", f.boss, "create_role", `{"name":"a","rolePrompt":"p","toolGroups":["org_management"]}`, obj{"id": anyValue, "name": "a", "rolePrompt": "p", "createdBy": "$boss", "createdAt": anyValue, "status": "active", "llmServiceId": nil, "toolGroups": []any{"org_management"}}},
 		{"create_role: the caller's identical role is returned", f.boss, "create_role", `{"name":"clerk","rolePrompt":"p","toolGroups":[]}`, obj{"id": "$role"}},
 		{"create_role: a different role of the same name is rejected", f.boss, "create_role", `{"name":"clerk","rolePrompt":"q","toolGroups":[]}`, obj{"error": "role_exists", "roleId": "$role"}},

@@ -49,6 +49,7 @@ type View struct {
 	defaultState StateView               // of every state that is not in states
 	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
 	prompts      []*group                // the allowed groups that have prompts
+	through      map[uint32]GroupID      // of handles that are not allowed through the group that owns them
 
 	once     sync.Once         // guards listable
 	listable []tool.Definition // built by Listable
@@ -91,6 +92,8 @@ type Evaluation struct {
 	Rule      DecisionRule
 	ToolGated bool   // denials must not reveal their reason, see View.SetToolGated
 	Epoch     uint64 // of the View
+
+	view *View // nil in the zero Evaluation
 }
 
 // newView returns a View that allows nothing.
@@ -98,7 +101,7 @@ func newView() *View {
 	v := new(View)
 	v.defaultState.view = v
 	for rule := range v.evaluations {
-		v.evaluations[rule].Rule = DecisionRule(rule)
+		v.evaluations[rule].Rule, v.evaluations[rule].view = DecisionRule(rule), v
 	}
 	return v
 }
@@ -161,6 +164,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	v := newView()
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.promptGroups(use, limits)
+	v.through = s.grantingGroups(handles, append([]BoundSet{use}, limits...))
 	v.defaultState.fill(s, handles)
 	if names := statesOf(handles); names != nil {
 		v.states = make(map[string]*StateView, len(names))

@@ -412,6 +412,33 @@ var mutations = []mutation{
 		"./org TestCreateRole_DefaultLimitedByCreator",
 	},
 	{
+		"an unknown group is granted to whoever registers it", "org/unknown_group.go",
+		`			if !held && o.registry().KnownOwner(id) == "" && !slices.Contains(unknown, id) {
+`, `			if held {
+`,
+		"./org TestRole_RejectsUnknownGroup",
+	},
+	{
+		"a suggestion names groups of others", "org/unknown_group.go",
+		`		if !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !within(limit) }) {
+`, `		_ = within
+		{
+`,
+		"./org TestUnknownGroup_SuggestsOnlyOwnGroups",
+	},
+	{
+		"an allowed tool is named by the group that owns it", "toolgroups/granting.go",
+		`	if id, ok := v.through[h.index]; ok {
+`, `	if id, ok := v.through[h.index]; ok && id == "" {
+`,
+		"./toolgroups TestView_GrantingGroup",
+	},
+	{
+		"an update overwrites a newer revision", "org/role.go",
+		`spec.Revision != 0 && spec.Revision != old.Revision`, `spec.Revision > old.Revision`,
+		"./org TestUpdateRole_RejectsOtherRevision",
+	},
+	{
 		"a caller changes roles", "org/role.go",
 		`	case by.Kind != identity.Operator && by.Kind != identity.Configuration:`, `	case by.Kind == identity.Agent:`,
 		"./org TestOrg_UpdateRole",
