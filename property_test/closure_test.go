@@ -758,17 +758,12 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 	case 8:
 		return p.spawnInOtherTask(t)
 	case 9:
-<<<<<<< HEAD
 		var lead ids // of a role whose agents spawn others
 		if t.OneIn(2) {
 			lead = ids{toolgroups.OrgManagement}
 		}
 		use, grant := toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...), toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...)
-		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant}
-=======
-		use, grant := toolgroups.SetOf(someOf(t, 4, targetIDs)...), toolgroups.SetOf(someOf(t, 4, targetIDs)...)
 		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant, AllowUnknown: t.OneIn(2)}
->>>>>>> 4a623b0 (org: reject unknown tool groups with a suggestion; the operator may allow them)
 		new(role).chooseLimits(t, &spec)
 		_, _ = p.CreateRole(context.Background(), newCall(operator), spec)
 	case 10, 11:

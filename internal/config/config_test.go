@@ -17,11 +17,8 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
-<<<<<<< HEAD
 	"github.com/rolecall/rolecall/internal/test/configtest"
-=======
 	"github.com/rolecall/rolecall/internal/textutil"
->>>>>>> 4a623b0 (org: reject unknown tool groups with a suggestion; the operator may allow them)
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"

@@ -327,12 +327,12 @@ var mutations = []mutation{
 	},
 	{
 		"a role grants beyond its creator's grant", "org/role.go",
-		`creator.checkGrant(spec.Name, use, grant)`, `creator.checkGrant(spec.Name, use)`,
+		`o.checkGrant(creator, spec.Name, use, grant)`, `o.checkGrant(creator, spec.Name, use, use)`,
 		"./org TestCreateRole_RejectsMoreThanGrant",
 	},
 	{
-		"an agent spawns a stronger agent", "org/agent.go",
-		`o.grantorFor(p, role).checkGrant(role.Name, role.Use, role.Grant)`, `o.grantorFor(p, role).checkGrant(role.Name, role.Use)`,
+		"an agent spawns a stronger agent", "org/grants.go",
+		`g.missing(role.Use, role.Grant) == nil`, `g.missing(role.Use) == nil`,
 		"./org TestSpawn_Permission",
 	},
 	{
