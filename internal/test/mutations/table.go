@@ -458,7 +458,7 @@ var mutations = []mutation{
 		`	if dryRun {
 		return diff, nil
 	}
-	delete`, `	delete`,
+	affected`, `	affected`,
 		"./org TestOrg_UpdateRole",
 	},
 	{
