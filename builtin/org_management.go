@@ -44,7 +44,7 @@ func requireAgent[In, Out any](fn func(context.Context, In) (Out, error)) func(c
 }
 
 const findRoleText = `Look up a role by its exact name. Use it before create_role when a role may exist already: you may spawn agents of any role whose tool groups you may give yourself. ` +
-	`Answers the role (id, name, rolePrompt, toolGroups, grant, …), or null when there is none; letter case counts. ` +
+	`Answers the role (id, name, rolePrompt, toolGroups, grant, …), or null when there is none; letter case counts. Groups that you may neither use nor give are left out. ` +
 	`Example: {"name":"analyst"}`
 
 const findRoleInput = `{
@@ -90,7 +90,8 @@ const createRoleText = `Create a role: what the agents that hold it are told and
 	`Your system prompt lists the groups you may give; more is refused as insufficient_permissions. ` +
 	`Without toolGroups the role gets every group you may give, with [] none: name only what the work needs. ` +
 	`grant lists the groups such an agent may put into roles it creates itself; by default it is toolGroups if they include org_management, otherwise empty. ` +
-	`Answers the role with its id, which spawn_agent needs; "dangling" lists groups that do not exist and grant nothing. ` +
+	`A group that does not exist is refused as group_not_found, with the most similar one. ` +
+	`Answers the role with its id, which spawn_agent needs; "dangling" lists groups that grant nothing, because their module is gone. ` +
 	`Repeating a call with the same name and content answers your existing role; a different role of that name fails with role_exists. Roles cannot be changed by agents. ` +
 	`Example: {"name":"analyst","rolePrompt":"You analyse logs and report figures.","toolGroups":["workspace","command"]}`
 

@@ -23,8 +23,9 @@ func newRoleCommand(c *common) *cobra.Command {
 		Short: "Manage roles",
 		Long: `A role decides which tool groups its agents can use, and which groups they can grant
 to roles they create. A role is named by its id or its exact name. Group ids are bound
-to their owner when the role is written. A group that is not registered, or has another
-owner now, gives no tools and is shown as dangling.`,
+to their owner when the role is written. A group that does not exist is an error, unless
+--allow-unknown is given. A group that is not registered any more, or has another owner
+now, gives no tools and is shown as dangling.`,
 		Example: `  rolecall role list
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
@@ -92,6 +93,15 @@ func roleFields(r client.Role) fields {
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
 		{"created by", r.CreatedBy + ", " + formatTime(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
 	}
+	if r.Pattern != "" {
+		f = append(f, [2]string{"pattern", string(r.Pattern)})
+	}
+	if r.ToolGated {
+		f = append(f, [2]string{"tool-gated", "yes"})
+	}
+	if r.Server != "" {
+		f = append(f, [2]string{"server", r.Server})
+	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
@@ -101,33 +111,91 @@ func roleFields(r client.Role) fields {
 // roleOptions are the flags of role create and role update.
 type roleOptions struct {
 	name, prompt, model string
+	pattern, server     string
+	toolGated           bool
+	limits              map[string]int
 	use, grant          groupOptions
+	allowUnknown        bool
+	revision            uint64
 	dryRun, json        bool
+
+	flags *pflag.FlagSet
 }
 
 func (o *roleOptions) bind(flags *pflag.FlagSet) {
+	o.flags = flags
 	flags.StringVar(&o.prompt, "prompt", "", "system `prompt` of its agents")
 	flags.StringVar(&o.model, "model", "", "`name` of the model of its agents; default: the organization's model")
 	o.use.bind(flags, "use", "its agents can use")
 	o.grant.bind(flags, "grant", "its agents can grant to roles they create")
+	flags.BoolVar(&o.toolGated, "tool-gated", false, "its agents answer from the results of their tools only")
+	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
+	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
+	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents, as rounds=20; 0 is the organization's")
+	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups and a module that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
 
-func (o *roleOptions) request() (client.RoleRequest, error) {
-	use, err := o.use.set()
-	if err != nil {
-		return client.RoleRequest{}, err
+// request returns the request for the flags that are given.
+func (o *roleOptions) request() (q client.RoleRequest, err error) {
+	q = client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Pattern: org.CollaborationPattern(o.pattern), AllowUnknown: o.allowUnknown, Revision: o.revision}
+	if q.Use, err = o.use.set(); err != nil {
+		return q, err
 	}
-	grant, err := o.grant.set()
-	return client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Use: use, Grant: grant}, err
+	if q.Grant, err = o.grant.set(); err != nil {
+		return q, err
+	}
+	for name, value := range o.limits {
+		if name != "rounds" {
+			return q, usageError{fmt.Errorf("--limits has no limit %q; it has rounds", name)}
+		}
+		q.Limits.Rounds = value
+	}
+	if o.flags.Changed("tool-gated") {
+		q.ToolGated = &o.toolGated
+	}
+	if o.flags.Changed("server") {
+		q.Server = &o.server
+	}
+	q.Defaults = o.defaults(q)
+	return q, nil
 }
 
-// groupOptions are three flags that select tool groups: some, all or none.
+// defaults returns the fields that the flags set back to their default.
+func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
+	for _, f := range []struct {
+		reset bool
+		field org.RoleField
+	}{
+		{o.flags.Changed("prompt") && q.Prompt == "", org.PromptField}, {o.flags.Changed("model") && q.Model == "", org.ModelField},
+		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits.Rounds == 0, org.LimitsField},
+		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
+	} {
+		if f.reset {
+			fields = append(fields, f.field)
+		}
+	}
+	return fields
+}
+
+// isChange reports whether a flag is given that changes the role.
+func (o *roleOptions) isChange() (change bool) {
+	o.flags.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
+			"tool-gated", "server", "pattern", "limits", "name":
+			change = true
+		}
+	})
+	return change
+}
+
+// groupOptions are four flags that select tool groups: some, all, none or the default.
 type groupOptions struct {
-	flag      string
-	ids       []string
-	all, none bool
-	given     func() bool // reports whether ids were given
+	flag              string
+	ids               []string
+	all, none, preset bool
+	given             func() bool // reports whether ids were given
 }
 
 func (o *groupOptions) bind(flags *pflag.FlagSet, name, what string) {
@@ -136,22 +204,23 @@ func (o *groupOptions) bind(flags *pflag.FlagSet, name, what string) {
 	flags.StringSliceVar(&o.ids, name, nil, "tool `groups` "+what)
 	flags.BoolVar(&o.all, name+"-all", false, "all tool groups, including future ones")
 	flags.BoolVar(&o.none, name+"-none", false, "no tool groups")
+	flags.BoolVar(&o.preset, name+"-default", false, "the tool groups of a role that is created without these flags")
 }
 
-// set returns the selected groups; nil if no flag is given.
+// set returns the selected groups; nil if no flag is given, or the default.
 func (o *groupOptions) set() (*toolgroups.GroupSet, error) {
 	chosen, n := toolgroups.SetOfNames(o.ids...), 0
-	for _, on := range []bool{o.given(), o.all, o.none} {
+	for _, on := range []bool{o.given(), o.all, o.none, o.preset} {
 		if on {
 			n++
 		}
 	}
 	switch {
 	case n > 1:
-		return nil, usageError{fmt.Errorf("--%s, --%s-all and --%s-none are mutually exclusive", o.flag, o.flag, o.flag)}
+		return nil, usageError{fmt.Errorf("--%s, --%s-all, --%s-none and --%s-default are mutually exclusive", o.flag, o.flag, o.flag, o.flag)}
 	case o.given() && slices.Equal(o.ids, []string{}), slices.Contains(o.ids, ""):
 		return nil, usageError{fmt.Errorf("--%s has an empty group id; use --%s-none for no groups", o.flag, o.flag)}
-	case n == 0:
+	case n == 0, o.preset:
 		return nil, nil
 	case o.all:
 		chosen = toolgroups.AllGroups()
@@ -228,12 +297,19 @@ func newRoleUpdateCommand(c *common) *cobra.Command {
 	o := &roleOptions{}
 	cmd := &cobra.Command{
 		Use:   "update ROLE",
-		Short: "Change a role and show which agents gain or lose tools",
-		Long: `Change the given fields of a role and print the effective-permission diff: which agents
-gain or lose which tools. The change is effective when the command returns: no call that
-it forbids starts afterwards. Roles of the configuration are changed in its file.`,
+		Short: "Change a role and show who gains or loses tools",
+		Long: `Change the given fields of a role and print the effective-permission diff: which roles,
+agents and outside callers gain or lose which tools. A role stands for the agents that
+are spawned of it from now on. Agents of ended tasks are left out. At most 100 of each
+are listed; the others are counted. The change is effective when the command returns: no call that
+it forbids starts afterwards. Roles of the configuration are changed in its file.
+
+--use-default, --grant-default and an empty --prompt, --model, --server or --pattern set
+the field to what a new role gets. Updates of one role take effect one after another;
+--revision rejects the change if there was another one since.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
+  rolecall role update analyst --use-default --limits rounds=20 --revision 2
   rolecall role update analyst --name reader --prompt "You only read."`,
 		Args: exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -243,6 +319,7 @@ it forbids starts afterwards. Roles of the configuration are changed in its file
 	}
 	o.bind(cmd.Flags())
 	cmd.Flags().StringVar(&o.name, "name", "", "new `name` of the role")
+	cmd.Flags().Uint64Var(&o.revision, "revision", 0, "change the role only if it has this `revision`, as role show prints it")
 	return cmd
 }
 
@@ -251,8 +328,8 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	if err != nil {
 		return err
 	}
-	if q == (client.RoleRequest{}) {
-		return usageError{errors.New("nothing to change; use --use, --grant, --prompt, --model or --name")}
+	if !o.isChange() {
+		return usageError{errors.New("nothing to change; use --use, --grant, --prompt, --model, --name, --tool-gated, --server, --pattern or --limits")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite))
 	if err != nil {
@@ -272,17 +349,46 @@ func printChange(c *common, o *roleOptions, what string, change client.RoleChang
 		return printJSON(c.out, change)
 	}
 	fmt.Fprintf(c.err, "role %s %s, revision %d\n", textutil.Sanitize(change.Role.Name), o.outcome(what), change.Role.Revision)
-	if len(change.Diff) == 0 {
-		_, err := fmt.Fprintln(c.out, "no agent gains or loses a tool")
+	return printDiff(c.out, change.Diff)
+}
+
+// printDiff prints who is affected by a change.
+func printDiff(out io.Writer, diff org.PermissionDiff) error {
+	if diff.IsEmpty() {
+		_, err := fmt.Fprintln(out, "no agent, role or caller gains or loses a tool")
 		return err
 	}
-	return diffTable(change.Diff).print(c.out)
+	if err := diffTable(diff).print(out); err != nil {
+		return err
+	}
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{diff.Counts.Roles - len(diff.Roles), "roles"}, {diff.Counts.Agents - len(diff.Agents), "agents"}, {diff.Counts.Callers - len(diff.Callers), "callers"}} {
+		if more.n > 0 {
+			fmt.Fprintf(out, "and %d more %s\n", more.n, more.what)
+		}
+	}
+	return nil
 }
 
 func diffTable(diff org.PermissionDiff) table {
-	rows := table{{"AGENT", "ROLE", "GAINS", "LOSES"}}
-	for _, d := range diff {
-		rows = append(rows, []string{string(d.Agent), d.Role, orDash(joinNames(d.Gains)), orDash(joinNames(d.Loses))})
+	rows := table{{"AFFECTED", "ROLE", "GAINS", "LOSES"}}
+	add := func(who, role string, c org.AccessChange) {
+		gains := orDash(joinNames(c.Gains))
+		if c.Hosts != nil {
+			gains += " (reaches other hosts)"
+		}
+		rows = append(rows, []string{who, role, gains, orDash(joinNames(c.Loses))})
+	}
+	for _, d := range diff.Roles {
+		add("role "+d.Name, d.Name, d.AccessChange)
+	}
+	for _, d := range diff.Agents {
+		add("agent "+string(d.Agent), d.Role, d.AccessChange)
+	}
+	for _, d := range diff.Callers {
+		add("caller "+string(d.User), d.Role, d.AccessChange)
 	}
 	return rows
 }
@@ -292,8 +398,8 @@ func newRoleDeleteCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete ROLE",
 		Short: "Delete a role; its agents lose all tools",
-		Long: `Delete a role and print which agents lose which tools: the agents of the role, and
-agents of roles that they created. The record is kept for the history.`,
+		Long: `Delete a role and print who loses which tools: the role, its agents and outside callers,
+and the roles that its agents created with theirs. The record is kept for the history.`,
 		Example: "  rolecall role delete analyst --dry-run\n  rolecall role delete analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {

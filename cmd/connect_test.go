@@ -138,9 +138,15 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"role create clerk", 1, "role_exists"},
 		{"role create root", 1, "invalid_role"},
 		{"role create a --use x --use-all", 2, "mutually exclusive"},
-		{"role create a --use phones --dry-run", 0, "phones (dangling)"},
+		{"role create a --use phones --dry-run", 1, `there is no tool group "phones"`},
+		{"role create a --use workspace,consol", 1, `(did you mean "console"?)`},
+		{"role create a --use phones --allow-unknown --dry-run", 0, "phones (dangling)"},
+		{"role update clerk --grant phones", 1, `there is no tool group "phones"`},
+		{"role update clerk --allow-unknown", 2, "nothing to change"},
+		{"role update clerk --grant phones --allow-unknown --dry-run", 0, "phones is not registered"},
 		{"role update clerk", 2, "nothing to change"},
-		{"role update clerk --use-none --dry-run", 0, "no agent gains or loses a tool"},
+		{"role update clerk --use-none --dry-run", 0, "role clerk  clerk  -      get_workspace_info"},
+		{"role update clerk --use workspace --dry-run", 0, "no agent, role or caller gains or loses a tool"},
 		{"agent send clerk", 2, "either a text"},
 		{"agent send clerk --payload {", 2, "not JSON"},
 		{"agent send clerk text --payload {}", 2, "either a text"},
@@ -160,9 +166,55 @@ func TestRun_ExitStatus(t *testing.T) {
 	}
 }
 
+// Every field of a role can be set by a flag, and set back.
+func TestRole_FlagsSetFieldsAndDefaults(t *testing.T) {
+	dir := t.TempDir()
+	show := func() (r struct {
+		ToolGroups, Grant                                []string
+		RolePrompt, LLMServiceID, Pattern, Server, Model string
+		ToolGated                                        bool
+		Limits                                           struct{ Rounds int }
+		Revision                                         int
+	}) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(mustRun(t, dir, "role", "show", "clerk", "--json")), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	mustRun(t, dir, "role", "create", "clerk", "--prompt", "p", "--model", "m", "--use", "console", "--grant", "console", "--tool-gated", "--pattern", "plan", "--limits", "rounds=4", "--server", "far", "--allow-unknown")
+	if r := show(); r.Pattern != "plan" || !r.ToolGated || r.Server != "far" || r.Limits.Rounds != 4 {
+		t.Errorf("created %+v", r)
+	}
+	mustRun(t, dir, "role", "update", "clerk", "--use-default", "--tool-gated=false", "--server", "", "--revision", "1")
+	if r := show(); strings.Join(r.ToolGroups, "") != "*" || r.ToolGated || r.Server != "" || r.Pattern != "plan" || strings.Join(r.Grant, "") != "console" {
+		t.Errorf("updated to %+v", r)
+	}
+	mustRun(t, dir, "role", "update", "clerk", "--grant-default", "--prompt", "", "--model", "", "--pattern", "", "--limits", "rounds=0")
+	if r := show(); strings.Join(r.Grant, "") != "*" || r.RolePrompt != "" || r.LLMServiceID != "" || r.Pattern != "" || r.Limits.Rounds != 0 || r.Revision != 3 {
+		t.Errorf("updated to %+v", r)
+	}
+	for _, test := range []struct {
+		args   string
+		status int
+		output string
+	}{
+		{"--prompt x --revision 2", 1, "it has revision 3 now"},
+		{"--server far", 1, `no module "far" provides tools`},
+		{"--use console --use-default", 2, "mutually exclusive"},
+		{"--limits calls=3", 2, `no limit "calls"`},
+		{"--revision 3", 2, "nothing to change"},
+	} {
+		status, _, stderr := runCommand(t, dir, append([]string{"role", "update", "clerk"}, strings.Fields(test.args)...)...)
+		if status != test.status || !strings.Contains(stderr, test.output) {
+			t.Errorf("%s: status %d: %s", test.args, status, stderr)
+		}
+	}
+}
+
 func TestRoleShow_JSONIsTheRecord(t *testing.T) {
 	dir := t.TempDir()
-	mustRun(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--grant-none")
+	mustRun(t, dir, "role", "create", "clerk", "--prompt", "file", "--use", "workspace,phones", "--allow-unknown", "--grant-none")
 	var got map[string]any
 	if err := json.Unmarshal([]byte(mustRun(t, dir, "role", "show", "clerk", "--json")), &got); err != nil {
 		t.Fatal(err)

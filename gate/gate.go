@@ -291,10 +291,15 @@ func (d Decision) Code() errcode.Code {
 // denial must not reveal which tools exist.
 func (d Decision) ToolGated() bool { return d.outcome != nil && d.outcome.ToolGated }
 
-// Group returns the group that owns the tool, "" if there is no such tool.
+// Group returns the group through which an allowed tool is granted, which the principal
+// has. For a denied tool it returns the group that owns it, which only the operator
+// may see, and "" if there is no such tool.
 func (d Decision) Group() toolgroups.GroupID {
-	if d.handle == nil {
+	switch {
+	case d.handle == nil:
 		return ""
+	case d.Allowed():
+		return d.outcome.GrantingGroup(d.handle)
 	}
 	return d.handle.Group
 }

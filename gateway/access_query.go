@@ -147,7 +147,7 @@ func (q accessQuery) rule(d gate.Decision) string {
 	case !ok:
 		return "no tool group has a tool of this name"
 	case d.Allowed():
-		return q.grantedBy(h)
+		return q.grantedBy(d)
 	}
 	if other := h.OtherName(); other != "" && q.subject.AuthorizeTool(other).Allowed() {
 		return "role " + q.role.Name + " has this tool under the name " + other
@@ -158,21 +158,16 @@ func (q accessQuery) rule(d gate.Decision) string {
 	return "its group offers it in the states " + orNone(h.Definition.States)
 }
 
-// grantedBy names the group that contains an allowed tool, and the role that
+// grantedBy names the group through which a tool is allowed, and the role that
 // uses the group.
-func (q accessQuery) grantedBy(h *toolgroups.ToolHandle) string {
+func (q accessQuery) grantedBy(d gate.Decision) string {
 	switch {
 	case q.role.Name == "":
 		return "root uses org_management alone"
 	case q.role.Use.IsAll():
-		return "group " + string(h.Group) + ", through role " + q.role.Name + ", which uses every group"
+		return "group " + string(d.Group()) + ", through role " + q.role.Name + ", which uses every group"
 	}
-	for _, id := range q.role.Use.GroupIDs() {
-		if q.snapshot.ReachesTool(toolgroups.BoundSet{Set: toolgroups.SetOf(id), Owners: q.role.GroupOwners}, h) {
-			return "group " + string(id) + ", through role " + q.role.Name
-		}
-	}
-	return "the toolGroups of role " + q.role.Name
+	return "group " + string(d.Group()) + ", through role " + q.role.Name
 }
 
 // findHolders lists the roles and agents that may call a tool: exactly those

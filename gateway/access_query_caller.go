@@ -32,7 +32,9 @@ func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
 		}
 	}
 	verdict := a.roleQuery(id, q.State, q.Groups).verdict(q.Tool)
-	verdict.Group = v.groupOf(h)
+	if !verdict.Allowed { // the group that owns the tool may be another one
+		verdict.Group = v.groupOf(h)
+	}
 	return verdict
 }
 

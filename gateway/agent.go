@@ -187,7 +187,7 @@ func (a *api) sendMessage(r *http.Request) (any, error) {
 		return nil, err
 	}
 	sent, err := a.rt.SendMessage(r.Context(), operatorCall(), string(agent.ID), payload, time.Duration(q.DelayMS)*time.Millisecond)
-	return statusAnswer{http.StatusAccepted, wire.SentMessage(sent)}, err
+	return statusAnswer{code: http.StatusAccepted, body: wire.SentMessage(sent)}, err
 }
 
 // messagePayload validates a message and returns its payload.
@@ -214,7 +214,7 @@ func (a *api) abortAgent(r *http.Request) (any, error) {
 	if err := a.rt.AbortTurn(agent.ID); err != nil {
 		return nil, err
 	}
-	return statusAnswer{http.StatusAccepted, a.agent(agent)}, nil
+	return statusAnswer{code: http.StatusAccepted, body: a.agent(agent)}, nil
 }
 
 // terminateAgent terminates an agent and all its descendants, and answers with

@@ -35,10 +35,11 @@ func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	wire.WriteError(w, errors.New("panic"))
 }
 
-// statusAnswer is the result of an endpoint with a status other than 200.
+// statusAnswer is the result of an endpoint with a status other than 200, or an ETag.
 type statusAnswer struct {
 	code int
 	body any
+	etag string // the header ETag; "" is none
 }
 
 // jsonEndpoint returns an endpoint that answers with the result of fn as JSON.
@@ -49,6 +50,9 @@ func jsonEndpoint(fn func(*http.Request) (any, error)) endpoint {
 			return err
 		}
 		if s, ok := v.(statusAnswer); ok {
+			if s.etag != "" {
+				w.Header().Set("ETag", s.etag)
+			}
 			return wire.WriteJSON(w, s.code, s.body)
 		}
 		return wire.WriteJSON(w, http.StatusOK, v)

@@ -43,7 +43,7 @@ func (a *api) ready(r *http.Request) (any, error) {
 
 // unready is the answer of a process that must not be sent work.
 func unready(code errcode.Code, message string) statusAnswer {
-	return statusAnswer{http.StatusServiceUnavailable, wire.ErrorBody{Error: wire.ErrorDetail{Code: code, Message: message}}}
+	return statusAnswer{code: http.StatusServiceUnavailable, body: wire.ErrorBody{Error: wire.ErrorDetail{Code: code, Message: message}}}
 }
 
 // versionFor returns the version for authenticated senders, else "".

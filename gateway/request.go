@@ -24,27 +24,33 @@ const maxBodyBytes = 1 << 20
 // decode parses a body strictly: one JSON object with known, exactly spelled
 // fields, and no null values.
 func decode[T any](r *http.Request) (T, error) {
-	var v T
+	v, _, err := decodeNullable[T](r, nil)
+	return v, err
+}
+
+// decodeNullable is decode for a body in which some fields may be null. It also
+// returns those that are.
+func decodeNullable[T any](r *http.Request, nullable []string) (v T, nulls []string, err error) {
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
-		return v, errcode.New(wire.BodyTooLarge, "the body has more than %d bytes", maxBodyBytes)
+		return v, nil, errcode.New(wire.BodyTooLarge, "the body has more than %d bytes", maxBodyBytes)
 	}
 	if err != nil {
-		return v, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
+		return v, nil, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
 	}
 	if err := strictjson.CheckObject(data, keySetOf(reflect.TypeFor[T]())); err != nil {
-		return v, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
+		return v, nil, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
-	if err := rejectNulls(data); err != nil {
-		return v, err
+	if nulls, err = nullFields(data, nullable); err != nil {
+		return v, nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return v, bodyError(err)
+		return v, nil, bodyError(err)
 	}
-	return v, nil
+	return v, nulls, nil
 }
 
 // keySetOf returns the JSON field names of a struct type.
@@ -60,16 +66,20 @@ func keySetOf(t reflect.Type) *strictjson.KeySet {
 	return shape
 }
 
-// rejectNulls rejects fields that are null, because null could mean
-// "unchanged", "none" or "all".
-func rejectNulls(data []byte) (err error) {
+// nullFields returns the fields that are null. It rejects those that are not in
+// nullable, because null could mean "unchanged", "none" or "all".
+func nullFields(data []byte, nullable []string) (nulls []string, err error) {
 	gjson.ParseBytes(data).ForEach(func(key, value gjson.Result) bool {
-		if value.Type == gjson.Null {
+		switch {
+		case value.Type != gjson.Null:
+		case slices.Contains(nullable, key.Str):
+			nulls = append(nulls, key.Str)
+		default:
 			err = errcode.New(errcode.InvalidArguments, "field %q is null; leave it out or give it a value", key.Str).With("field", key.Str)
 		}
 		return err == nil
 	})
-	return err
+	return nulls, err
 }
 
 // bodyError translates an error of encoding/json into a message without Go type

@@ -1,19 +1,54 @@
 package gateway
 
 import (
+	"cmp"
+	"errors"
+	"math"
 	"net/http"
+	"strconv"
+	"strings"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// roleSpec converts a request for org.
-func roleSpec(q wire.RoleRequest) org.RoleSpec {
-	return org.RoleSpec{Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits}
+// decodeChange reads the body of a change of a role. A field that is null gets its
+// default.
+func decodeChange(r *http.Request) (wire.RoleRequest, error) {
+	q, nulls, err := decodeNullable[wire.RoleRequest](r, wire.NullableRoleFields())
+	for _, name := range nulls {
+		q.Defaults = append(q.Defaults, org.RoleField(name))
+	}
+	return q, err
+}
+
+// roleSpec converts a request for org. The server must exist, as in a
+// configuration, because the role would have no tool.
+func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
+	if q.Server != nil && *q.Server != "" && !q.AllowUnknown && !a.snapshot().KnowsServer(*q.Server) {
+		hint := textutil.SuggestName(*q.Server, a.snapshot().ServerNames())
+		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "field \"server\": no module %q provides tools; %s", *q.Server, cmp.Or(hint, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
+	}
+	return org.RoleSpec{
+		Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
+		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server,
+		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
+	}, nil
+}
+
+// checkToolGated rejects a request that makes a role answer from its tools and
+// leaves it none.
+func checkToolGated(q wire.RoleRequest, use *toolgroups.GroupSet) error {
+	if q.ToolGated == nil || !*q.ToolGated || use == nil || use.IsAll() || len(use.GroupIDs()) > 0 {
+		return nil
+	}
+	return errcode.New(errcode.InvalidRole, "field \"toolGated\" leaves the role no way to answer: its toolGroups are empty; name the groups whose tools it answers from").With("field", "toolGated")
 }
 
 // listRoles lists the active roles, sorted by name.
@@ -22,10 +57,15 @@ func (a *api) listRoles(r *http.Request) (any, error) {
 	return paginate(r, a.org().ListRoles(), byName, a.role)
 }
 
-// showRole answers with one active role.
+// showRole answers with one active role. Its ETag is the revision.
 func (a *api) showRole(r *http.Request) (any, error) {
 	role, err := a.org().FindRole(r.PathValue("id"))
-	return a.role(role), err
+	return a.taggedRole(http.StatusOK, role), err
+}
+
+// taggedRole answers with a role and its revision as the ETag.
+func (a *api) taggedRole(status int, role org.Role) statusAnswer {
+	return statusAnswer{status, a.role(role), wire.RevisionTag(role.Revision)}
 }
 
 // createRole creates a role. If an identical role exists, it answers with that.
@@ -38,30 +78,64 @@ func (a *api) createRole(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec, err := a.roleSpec(q)
+	if err = cmp.Or(err, checkToolGated(q, q.Use)); err != nil {
+		return nil, err
+	}
 	if dry {
-		role, err := a.org().PlanRole(auth.LocalOperator(), roleSpec(q))
+		role, err := a.org().PlanRole(auth.LocalOperator(), spec)
 		return a.role(role), err
 	}
-	role, err := a.rt.CreateRole(r.Context(), operatorCall(), roleSpec(q))
-	return statusAnswer{http.StatusCreated, a.role(role)}, err
+	role, err := a.rt.CreateRole(r.Context(), operatorCall(), spec)
+	return a.taggedRole(http.StatusCreated, role), err
 }
 
-// updateRole changes a role.
+// updateRole changes a role. With If-Match it changes only that revision.
 func (a *api) updateRole(r *http.Request) (any, error) {
-	q, err := decode[wire.RoleRequest](r)
+	q, err := decodeChange(r)
 	if err != nil {
+		return nil, err
+	}
+	if q.Revision, err = matchedRevision(r); err != nil {
 		return nil, err
 	}
 	role, dry, err := a.roleToChange(r)
 	if err != nil {
 		return nil, err
 	}
-	next, diff, err := a.rt.UpdateRole(auth.LocalOperator(), role.ID, roleSpec(q), dry)
-	return wire.RoleChange{Role: a.role(next), Diff: diff}, err
+	spec, err := a.roleSpec(q)
+	if err = cmp.Or(err, checkToolGated(q, cmp.Or(q.Use, &role.Use))); err != nil {
+		return nil, err
+	}
+	next, diff, err := a.rt.UpdateRole(auth.LocalOperator(), role.ID, spec, dry)
+	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
+		err = wire.WithStatus(err, http.StatusPreconditionFailed)
+	}
+	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.role(next), Diff: diff}, wire.RevisionTag(next.Revision)}, err
+}
+
+// matchedRevision returns the revision that the header If-Match names, 0 if any
+// is meant. A tag that no revision has matches none.
+func matchedRevision(r *http.Request) (uint64, error) {
+	tags := r.Header.Values("If-Match")
+	switch {
+	case len(tags) == 0 || len(tags) == 1 && tags[0] == "*":
+		return 0, nil
+	case len(tags) > 1 || strings.Contains(tags[0], ","):
+		return 0, errcode.New(errcode.InvalidArguments, "If-Match has several tags; send the ETag of one revision")
+	}
+	revision, err := strconv.ParseUint(strings.Trim(tags[0], `"`), 10, 64)
+	if err != nil || wire.RevisionTag(revision) != tags[0] || revision == 0 {
+		return math.MaxUint64, nil
+	}
+	return revision, nil
 }
 
 // deleteRole deletes a role and answers with its record afterwards.
 func (a *api) deleteRole(r *http.Request) (any, error) {
+	if r.Header.Get("If-Match") != "" {
+		return nil, errcode.New(errcode.InvalidArguments, "If-Match is not supported for DELETE; use it with PATCH")
+	}
 	role, dry, err := a.roleToChange(r)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,17 +66,18 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := org.PermissionDiff{{
-		Agent: clerk.ID, Role: "clerk", Gains: f.ToolNames("console"),
-		Loses: f.ToolNames("workspace"),
-	}}
+	effect := org.AccessChange{Gains: f.ToolNames("console"), Loses: f.ToolNames("workspace")}
+	want := org.PermissionDiff{
+		Agents: []org.AgentDiff{}, // its task has ended
+		Roles:  []org.RoleDiff{{ID: clerk.RoleID, Name: "clerk", AccessChange: effect}}, Callers: []org.CallerDiff{}, Counts: org.DiffCounts{Roles: 1},
+	}
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}
 	if change, err = f.LocalClient().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if len(change.Diff) != 1 || !slices.Equal(change.Diff[0].Loses, f.ToolNames("artifact", "console")) {
+	if len(change.Diff.Roles) != 1 || !slices.Equal(change.Diff.Roles[0].Loses, f.ToolNames("artifact", "console")) {
 		t.Errorf("deleting it means %+v, want the loss of its tools", change.Diff)
 	}
 	if _, err := f.LocalClient().FindRole(t.Context(), "clerk"); errcode.CodeOf(err) != errcode.RoleNotFound {
@@ -88,7 +90,10 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 
 func TestRole_DanglingGroups(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
-	f.AddRole(t, "clerk", "phones", "artifact")
+	if status, body := f.SendText(t, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones","artefact"]}`); status != http.StatusNotFound || !strings.Contains(body, "did you mean \\\"artifact\\\"") {
+		t.Errorf("unknown groups: %d %s", status, body)
+	}
+	gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones","artifact"],"allowUnknown":true}`)
 	want := []toolgroups.GroupID{"phones"}
 	role := gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
 	if diff := cmp.Diff(want, role.Dangling); diff != "" {
@@ -113,5 +118,80 @@ func TestRole_FoundByUnusualNames(t *testing.T) {
 		if got, err := f.LocalClient().FindRole(t.Context(), name); err != nil || got.ID != made.ID {
 			t.Errorf("%q: got %v, %v", name, got.ID, err)
 		}
+	}
+}
+
+// A field that is null gets its default. Other fields of a role are set as in a
+// configuration.
+func TestUpdateRole_SetsFieldsAndDefaults(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "phones", "ring")
+	role := gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones"],"grant":["phones"],"rolePrompt":"p","llmServiceId":"m","pattern":"plan","toolGated":true,"limits":{"rounds":7},"server":"far","allowUnknown":true}`)
+	if role.Pattern != org.Plan || !role.ToolGated || role.Limits.Rounds != 7 || role.Server != "far" {
+		t.Errorf("created %+v", role)
+	}
+	change := gatewaytest.GetJSON[wire.RoleChange](t, f, "PATCH /api/v1/roles/clerk", `{"toolGroups":null,"pattern":"react","toolGated":false,"server":"","limits":{"rounds":9}}`)
+	if r := change.Role; !r.Use.IsAll() || !r.Grant.Has("phones") || r.Grant.IsAll() || r.Pattern != org.React || r.ToolGated || r.Server != "" || r.Limits.Rounds != 9 || r.Prompt != "p" {
+		t.Errorf("changed to %+v", r)
+	}
+	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Defaults: []org.RoleField{org.GrantField, org.PromptField, org.ModelField, org.LimitsField, org.PatternField}}, false)
+	if r := change.Role; err != nil || !r.Grant.IsAll() || r.Prompt != "" || r.Model != "" || r.Limits.Rounds != 0 || r.Pattern != "" {
+		t.Errorf("%v, changed to %+v", err, r)
+	}
+	fresh, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: "fresh", Defaults: []org.RoleField{org.UseField}}, false)
+	if err != nil || !fresh.Use.IsAll() {
+		t.Errorf("%v, created %+v", err, fresh)
+	}
+	for body, field := range map[string]string{
+		`{"name":null}`: "name", `{"allowUnknown":null}`: "allowUnknown", `{"server":"far"}`: "far", `{"pattern":"walk"}`: "walk",
+		`{"limits":{"rounds":-1}}`: "rounds", `{"toolGated":true,"toolGroups":[]}`: "toolGated", `{"revision":1}`: "revision",
+	} {
+		if status, answer := f.SendText(t, "PATCH /api/v1/roles/clerk", body); status != http.StatusBadRequest || !strings.Contains(answer, field) {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+}
+
+// Of two updates of one revision, one is rejected. The ETag of a role is its
+// revision.
+func TestUpdateRole_IfMatch(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "artifact")
+	patch := func(tag, body string) (int, string) {
+		t.Helper()
+		answer := f.SendRequest(t, "PATCH /api/v1/roles/clerk", body, http.Header{"If-Match": {tag}})
+		return answer.Code, answer.Header().Get("ETag")
+	}
+	if tag := f.SendRequest(t, "GET /api/v1/roles/clerk", "", nil).Header().Get("ETag"); tag != `"1"` {
+		t.Errorf("the ETag is %s", tag)
+	}
+	statuses := make(chan int)
+	for _, use := range []string{"console", "workspace"} {
+		go func() {
+			answer := f.SendRequest(t, "PATCH /api/v1/roles/clerk", `{"rolePrompt":"`+use+`","toolGroups":["`+use+`"]}`, http.Header{"If-Match": {`"1"`}})
+			statuses <- answer.Code
+		}()
+	}
+	if one, two := <-statuses, <-statuses; one+two != http.StatusOK+http.StatusPreconditionFailed {
+		t.Errorf("statuses %d and %d, want 200 and 412", one, two)
+	}
+	role := gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
+	if role.Revision != 2 || !role.Use.Has(toolgroups.GroupID(role.Prompt)) {
+		t.Errorf("got %+v, want one of the two changes", role)
+	}
+	for tag, want := range map[string]int{`"1"`: 412, `2`: 412, `W/"2"`: 412, `"x"`: 412, `"0"`: 412, `"1", "2"`: 400} {
+		if status, _ := patch(tag, `{"rolePrompt":"other"}`); status != want {
+			t.Errorf("If-Match %s: %d, want %d", tag, status, want)
+		}
+	}
+	if status, tag := patch("*", `{"rolePrompt":"other"}`); status != http.StatusOK || tag != `"3"` {
+		t.Errorf("any revision: %d, %s", status, tag)
+	}
+	_, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Prompt: "late", Revision: 2}, false)
+	if errcode.CodeOf(err) != errcode.Conflict {
+		t.Errorf("an update of revision 2: %v", err)
+	}
+	if answer := f.SendRequest(t, "DELETE /api/v1/roles/clerk", "", http.Header{"If-Match": {`"1"`}}); answer.Code != http.StatusBadRequest {
+		t.Errorf("a deletion with If-Match: %d", answer.Code)
 	}
 }

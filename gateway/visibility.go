@@ -16,6 +16,7 @@ import (
 // sees everything, a caller what its role has. The zero visibility shows
 // nothing.
 type visibility struct {
+	org      *org.Org
 	snapshot *toolgroups.Snapshot
 	all      bool
 	role     org.Role         // the caller's role
@@ -24,7 +25,7 @@ type visibility struct {
 
 // visibilityFor returns the visibility for the sender of a request.
 func (a *api) visibilityFor(r *http.Request) visibility {
-	v := visibility{snapshot: a.snapshot(), view: new(toolgroups.View)}
+	v := visibility{org: a.org(), snapshot: a.snapshot(), view: new(toolgroups.View)}
 	switch p := auth.SenderOf(r); p.Kind {
 	case identity.Operator:
 		v.all = true
@@ -82,7 +83,7 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	if !ok || v.all {
 		return info, ok
 	}
-	if !v.snapshot.CoversGroup(toolgroups.BoundSet{Set: v.role.Use, Owners: v.role.GroupOwners}, id) {
+	if !v.org.RoleHasGroup(v.role.ID, id) {
 		return toolgroups.GroupInfo{}, false
 	}
 	info.Tools = slices.DeleteFunc(slices.Clone(info.Tools), func(name string) bool {
@@ -126,23 +127,21 @@ func (v visibility) filter(set *toolgroups.GroupSet) *toolgroups.GroupSet {
 	return &filtered
 }
 
-// groupOf returns the group that a tool is shown in: its own, or the first
-// visible group that contains it if the caller's role does not use its own.
+// groupOf returns the group that a tool is shown in: its own to the operator, to a
+// caller the one through which its role has it.
 func (v visibility) groupOf(h *toolgroups.ToolHandle) toolgroups.GroupID {
-	if _, ok := v.group(h.Group); ok {
+	if v.all {
 		return h.Group
 	}
-	for _, id := range v.role.Use.GroupIDs() {
-		if _, ok := v.group(id); ok && v.snapshot.InGroups(h.Definition.Name, id) {
-			return id
-		}
-	}
-	return ""
+	return v.view.GrantingGroup(h)
 }
 
-// show converts a tool for the sender.
+// show converts a tool for the sender. A caller that has it through another group
+// than its own is shown that group and its owner.
 func (v visibility) show(h *toolgroups.ToolHandle) wire.Tool {
 	out := toolOf(h)
-	out.Group = v.groupOf(h)
+	if out.Group = v.groupOf(h); out.Group != h.Group {
+		out.Owner = v.snapshot.GroupOwner(out.Group)
+	}
 	return out
 }

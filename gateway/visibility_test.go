@@ -12,7 +12,9 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -222,5 +224,87 @@ func TestRoutes_AccessBySender(t *testing.T) {
 	index := gatewaytest.GetJSON[wire.Index](t, caller, "/", "")
 	if slices.Contains(index.Routes, "GET /api/v1/tasks") || !slices.Contains(index.Routes, "GET /api/v1/tools") {
 		t.Errorf("routes of a caller: %v", index.Routes)
+	}
+}
+
+// A caller that has a tool through a toolset reads the toolset's id, in every answer, and
+// never that of the group that owns the tool.
+func TestCaller_ReadsNoGroupItDoesNotHave(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "hidden", "shared_tool")
+	f.AddTool(t, "hidden/more", "stated_tool", "ready")
+	kit := toolgroups.Group{ID: "kit", Description: "a kit", Refs: []string{"shared_tool", "stated_tool"}}
+	if _, err := grouptest.RegisterGroup(f.Runtime.GroupManager(), toolgroups.Config, kit); err != nil {
+		t.Fatal(err)
+	}
+	lead := f.AddRole(t, "lead", "org_management", "kit")
+	set := toolgroups.SetOf("kit", "org_management")
+	if _, err := f.LocalClient().UpdateRole(t.Context(), "lead", wire.RoleRequest{Grant: &set}, false); err != nil {
+		t.Fatal(err)
+	}
+	listed := f.AddRole(t, "listed", "kit")
+	for name, role := range map[string]org.Role{"lists the toolset": listed, "grants the toolset": lead} {
+		t.Run(name, func(t *testing.T) {
+			caller := f.WithCaller(t, role.ID)
+			for _, path := range []string{
+				"/api/v1/tools", "/api/v1/tools/shared_tool", "/api/v1/tools/stated_tool", "/api/v1/tools?group=kit", "/api/v1/tool-groups", "/api/v1/tool-groups/kit",
+				"/api/toolset", "/api/toolset/kit", "/api/tool/shared_tool", "POST /api/tool/shared_tool/invoke",
+			} {
+				if status, answer := caller.SendText(t, path, "{}"); status != http.StatusOK || strings.Contains(answer, "hidden") {
+					t.Errorf("%s: %d %s", path, status, answer)
+				}
+			}
+			for body, want := range map[string]string{
+				`{"tool":"shared_tool"}`:                 `"group":"kit","epoch":`,
+				`{"tool":"stated_tool"}`:                 `"group":"kit","epoch":`,
+				`{"tool":"stated_tool","state":"ready"}`: "through group kit",
+				`{"tool":"shared_tool","group":["kit"]}`: `"allowed":true`,
+				`{"who":"shared_tool"}`:                  role.Name,
+			} {
+				if _, answer := caller.SendText(t, "POST /api/v1/can", body); strings.Contains(answer, "hidden") || !strings.Contains(answer, want) {
+					t.Errorf("%s: %s", body, answer)
+				}
+			}
+		})
+	}
+	verdict := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", `{"role":"listed","tool":"shared_tool"}`)
+	if verdict.Group != "kit" || verdict.Rule != "group kit, through role listed" || verdict.Reason != "tool shared_tool is available through group kit" {
+		t.Errorf("to the operator: %+v", verdict)
+	}
+}
+
+// A role that uses every group has those that its creator may grant.
+func TestCaller_RoleOfEveryGroupIsBoundByCreator(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "hidden", "shared_tool")
+	if _, err := grouptest.RegisterGroup(f.Runtime.GroupManager(), toolgroups.Config, toolgroups.Group{ID: "kit", Refs: []string{"shared_tool"}}); err != nil {
+		t.Fatal(err)
+	}
+	all, kit := toolgroups.AllGroups(), toolgroups.SetOf("kit")
+	lead, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: "lead", Use: &all, Grant: &all}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := f.Runtime.CreateRole(t.Context(), tool.Call{ID: "c", By: identity.ByCaller("bob", lead.ID)}, org.RoleSpec{Name: "made", Use: &all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.LocalClient().UpdateRole(t.Context(), "lead", wire.RoleRequest{Grant: &kit}, false); err != nil {
+		t.Fatal(err)
+	}
+	caller := f.WithCaller(t, made.ID)
+	for _, path := range []string{"/api/v1/tools", "/api/v1/tools/shared_tool", "/api/v1/tool-groups", `POST /api/v1/can {"tool":"shared_tool"}`} {
+		path, body, _ := strings.Cut(path, " {")
+		if body != "" {
+			body = "{" + body
+		}
+		if status, answer := caller.SendText(t, path, body); status != http.StatusOK || strings.Contains(answer, "hidden") || !strings.Contains(answer, "kit") {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	for _, path := range []string{"/api/v1/tool-groups/%s", "/api/toolset/%s"} {
+		if got, want := gatewaytest.SendNamed(t, caller, "GET "+path, "hidden"), gatewaytest.SendNamed(t, caller, "GET "+path, "zz none"); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
 	}
 }

@@ -38,11 +38,14 @@ type agentNode struct {
 	nextSibling *agentNode // older
 	prevSibling *agentNode // younger
 	scope       *scope
+	nextInScope *agentNode // younger, see agentList
+	prevInScope *agentNode // older
 	state       string
 	contacts    []identity.AgentID
 	created     time.Time
 	root        bool
 	orphaned    bool // its record has an impossible parent or task: nothing is allowed
+	listed      bool // in the list of its scope
 }
 
 // newNode returns the node of an agent, not yet attached to its parent. Ids of roles and
@@ -162,8 +165,8 @@ func (o *Org) maySpawn(p *agentNode, s SpawnSpec) error {
 	if err := s.Brief.Check(); err != nil {
 		return err
 	}
-	if err := o.grantorFor(p, role).checkGrant(role.Name, role.Use, role.Grant); err != nil {
-		return rephrase(err, "spawn an agent of role %q: it has more permissions than you may grant (%s); create a role with fewer tool groups", role.Name, errcode.Message(err))
+	if !o.grantorFor(p, role).covers(role) { // the error does not name groups that p does not have
+		return errcode.New(errcode.InsufficientPermissions, "spawn an agent of role %q: it has more permissions than you may grant; create a role with fewer tool groups", role.Name)
 	}
 	if err := o.checkCreates(o.grantorOf(p), "spawn an agent of", role.Name); err != nil && !role.declared() {
 		return err
@@ -207,7 +210,7 @@ func (o *Org) addAgent(a *Agent, parent *agentNode) []RecordChange {
 	if parent != nil {
 		m.attach(parent)
 	}
-	m.scope = o.scopeOf(m)
+	o.setScope(m)
 	o.agents[m.id] = m
 	o.countAgent(m.task, 1)
 	return []RecordChange{record(KindAgent, string(a.ID), a)}
@@ -369,6 +372,7 @@ func (o *Org) terminate(agents []*agentNode, call identity.CallID, reason func(*
 		}
 		list = append(list, t)
 		changes = append(changes, RecordChange{Kind: KindAgent, Key: string(d.id)}, d.end(call, why, stored))
+		d.scope.agents.remove(d)
 		delete(o.agents, d.id)
 		o.countAgent(d.task, -1)
 	}

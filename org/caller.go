@@ -22,10 +22,16 @@ type Caller struct {
 // the initial state. A caller whose record is damaged is denied until Org.ResetCaller,
 // because the initial state may allow more than the lost one.
 type callers struct {
-	states         map[callerKey]string
-	damaged        map[string]bool // keys of damaged records
-	unknownDamaged bool            // there are damaged records whose keys are lost too
+	states         map[callerKey]string                    // "" of callers that have called and have no record
+	users          map[identity.RoleID][]identity.UserName // those in states, in the order in which they were added
+	unrecorded     int                                     // callers in states without a record; at most maxUnrecorded
+	damaged        map[string]bool                         // keys of damaged records
+	unknownDamaged bool                                    // there are damaged records whose keys are lost too
 }
+
+// maxUnrecorded limits the callers without a record that are remembered. They are
+// remembered to name them when their role changes.
+const maxUnrecorded = 10_000
 
 // callerKey identifies an external user in a role.
 type callerKey struct {
@@ -34,7 +40,7 @@ type callerKey struct {
 }
 
 func newCallers() callers {
-	return callers{states: map[callerKey]string{}, damaged: map[string]bool{}}
+	return callers{states: map[callerKey]string{}, users: map[identity.RoleID][]identity.UserName{}, damaged: map[string]bool{}}
 }
 
 // stateOf returns the workflow state of a caller, "" for the initial state. It reports
@@ -45,6 +51,35 @@ func (c *callers) stateOf(p identity.Principal) (string, bool) {
 		return state, true
 	}
 	return "", !c.unknownDamaged && (len(c.damaged) == 0 || !c.damaged[p.Key()])
+}
+
+// isNew reports whether a caller is to be remembered.
+func (c *callers) isNew(p identity.Principal) bool {
+	_, known := c.states[callerKey{p.User, p.Role}]
+	return !known && c.unrecorded < maxUnrecorded
+}
+
+// remember remembers a caller without a record, whose state is the initial one.
+func (c *callers) remember(p identity.Principal) {
+	if c.isNew(p) {
+		c.set(callerKey{p.User, p.Role}, "")
+		c.unrecorded++
+	}
+}
+
+// record sets the recorded state of a caller.
+func (c *callers) record(p callerKey, state string) {
+	if old, known := c.states[p]; known && old == "" {
+		c.unrecorded--
+	}
+	c.set(p, state)
+}
+
+func (c *callers) set(p callerKey, state string) {
+	if _, known := c.states[p]; !known {
+		c.users[p.role] = append(c.users[p.role], p.user)
+	}
+	c.states[p] = state
 }
 
 // maxCallerName is the maximum length of a user name and of a role id, in bytes.
@@ -76,12 +111,12 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	}
 	o.mu.RLock()
 	state, ok := o.activeCallerState(p)
-	s := o.scopes.byKey[scopeKey{role: p.Role}]
+	s, isNew := o.scopes.byKey[scopeKey{role: p.Role}], o.callers.isNew(p)
 	o.mu.RUnlock()
 	switch {
 	case !ok:
 		return nil, ""
-	case s != nil:
+	case s != nil && !isNew:
 		return s, state
 	}
 	o.mu.Lock()
@@ -89,6 +124,7 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 	if state, ok = o.activeCallerState(p); !ok {
 		return nil, ""
 	}
+	o.callers.remember(p)
 	return o.intern(scopeKey{role: p.Role}, nil), state
 }
 
@@ -129,7 +165,7 @@ func (o *Org) ResetCaller(p identity.Principal) ([]RecordChange, error) {
 // storeCallerState sets the state and returns its record. It must be called with mu held.
 func (o *Org) storeCallerState(p identity.Principal, state string) []RecordChange {
 	state = toolgroups.StateName(state)
-	o.callers.states[callerKey{p.User, p.Role}] = state
+	o.callers.record(callerKey{p.User, p.Role}, state)
 	return []RecordChange{record(KindCaller, p.Key(), Caller{p.User, p.Role, state})}
 }
 
@@ -141,7 +177,7 @@ func (o *Org) loadCallers(source RecordSource) {
 			c, err = readCaller(r)
 		}
 		if err == nil {
-			o.callers.states[callerKey{c.User, c.Role}] = c.State
+			o.callers.record(callerKey{c.User, c.Role}, c.State)
 			continue
 		}
 		o.skipRecord(KindCaller, r, err.Error())

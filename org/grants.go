@@ -1,7 +1,8 @@
 package org
 
 import (
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -73,28 +74,31 @@ func (o *Org) grantorOf(m *agentNode) grantor {
 	return g
 }
 
-// checkGrant returns an error with the code InsufficientPermissions if one of sets has a
-// group that is not within all limits of g. name is the role that would get the sets. It
-// compares group ids, not tools.
-func (g grantor) checkGrant(name string, sets ...toolgroups.GroupSet) error {
+// missing returns the groups of sets that are not within the first limit of g that does
+// not cover them, nil if all limits do. It compares group ids, not tools.
+func (g grantor) missing(sets ...toolgroups.GroupSet) []toolgroups.GroupID {
 	for _, limit := range g.limits {
 		for _, set := range sets {
 			if missing := limit.Set.MissingFrom(set); len(missing) > 0 {
-				return errcode.New(errcode.InsufficientPermissions,
-					"grant role %q the tool groups %s: %s may not grant them; request groups that it may grant", name, joinGroups(missing), g.name).
-					With("missing", missing)
+				return missing
 			}
 		}
 	}
 	return nil
 }
 
-func joinGroups(ids []toolgroups.GroupID) string {
-	parts := make([]string, len(ids))
-	for i, id := range ids {
-		parts[i] = string(id)
+// covers reports whether g may grant everything that a role may use and grant.
+func (g grantor) covers(role *Role) bool { return g.missing(role.Use, role.Grant) == nil }
+
+// checkGrant returns an error with the code InsufficientPermissions if g may not grant the
+// groups of a role that it specifies. The role has this name.
+func (o *Org) checkGrant(g grantor, name string, use, grant toolgroups.GroupSet) error {
+	missing := g.missing(use, grant)
+	if missing == nil {
+		return nil
 	}
-	return strings.Join(parts, ", ")
+	return errcode.New(errcode.InsufficientPermissions, "grant role %q the tool groups %s: %s may not grant them; request groups that it may grant",
+		name, o.withSuggestions(g, missing), g.name).With("missing", missing)
 }
 
 // roleLookup returns a role, active or deleted. A dry run passes one that returns roles
@@ -145,4 +149,28 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 		set = set.Intersect(limit.Set)
 	}
 	return set
+}
+
+// VisibleRole returns a role as an agent may see it: without the groups that the agent may
+// neither use nor grant.
+func (o *Org) VisibleRole(id identity.AgentID, r Role) Role {
+	grant, own := o.GrantableGroups(id), toolgroups.GroupSet{}
+	if agent, ok := o.AgentByID(id); ok {
+		role, _ := o.RoleByID(agent.Role)
+		own = role.Use
+	}
+	hidden := func(id toolgroups.GroupID) bool { return !grant.Has(id) && !own.Has(id) }
+	r.Use, r.Grant = withoutGroups(r.Use, hidden), withoutGroups(r.Grant, hidden)
+	r.GroupOwners = maps.Clone(r.GroupOwners)
+	maps.DeleteFunc(r.GroupOwners, func(id toolgroups.GroupID, _ toolgroups.GroupOwner) bool { return hidden(id) })
+	return r
+}
+
+// withoutGroups returns a set without the groups that are hidden. The set of all groups
+// names none and stays as it is.
+func withoutGroups(set toolgroups.GroupSet, hidden func(toolgroups.GroupID) bool) toolgroups.GroupSet {
+	if set.IsAll() {
+		return set
+	}
+	return toolgroups.SetOf(slices.DeleteFunc(set.GroupIDs(), hidden)...)
 }

@@ -225,25 +225,25 @@ func TestUpdateRole_DiffReportsHosts(t *testing.T) {
 	below := f.spawn(scout, f.role(operator, org.RoleSpec{Name: "child", Use: of("network"), Hosts: allow("a.x")}).ID)
 	f.spawn(scout, f.role(operator, org.RoleSpec{Name: "reader", Use: of("docs")}).ID)
 	entry := func(id identity.AgentID, name string, rules ...hosts.HostRule) org.AgentDiff {
-		return org.AgentDiff{Agent: id, Role: name, Gains: []string{}, Loses: []string{}, Hosts: rules}
+		return org.AgentDiff{Agent: id, Role: name, AccessChange: org.AccessChange{Gains: []string{}, Loses: []string{}, Hosts: rules}}
 	}
 	for _, step := range []struct {
 		name string
 		rule *hosts.HostRule
-		want org.PermissionDiff
+		want []org.AgentDiff
 	}{
-		{"narrowed", allow("*.x"), org.PermissionDiff{entry(scout, "scout", *allow("*.x")), entry(below, "child", *allow("*.x"), *allow("a.x"))}},
-		{"unchanged", allow("*.x"), org.PermissionDiff{}},
-		{"widened", allow("*"), org.PermissionDiff{entry(scout, "scout", hosts.AnyHost()), entry(below, "child", *allow("a.x"))}},
+		{"narrowed", allow("*.x"), []org.AgentDiff{entry(scout, "scout", *allow("*.x")), entry(below, "child", *allow("*.x"), *allow("a.x"))}},
+		{"unchanged", allow("*.x"), []org.AgentDiff{}},
+		{"widened", allow("*"), []org.AgentDiff{entry(scout, "scout", hosts.AnyHost()), entry(below, "child", *allow("a.x"))}},
 	} {
 		_, planned, _, err := f.UpdateRole(operator, role.ID, org.RoleSpec{Hosts: step.rule}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(planned, step.want); diff != "" {
+		if diff := cmp.Diff(planned.Agents, step.want); diff != "" {
 			t.Errorf("%s, dry run, got before want:\n%s", step.name, diff)
 		}
-		if diff := cmp.Diff(f.update(role.ID, org.RoleSpec{Hosts: step.rule}), step.want); diff != "" {
+		if diff := cmp.Diff(f.update(role.ID, org.RoleSpec{Hosts: step.rule}).Agents, step.want); diff != "" {
 			t.Errorf("%s, got before want:\n%s", step.name, diff)
 		}
 	}

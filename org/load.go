@@ -137,7 +137,7 @@ func (c *linker) assignScope(m *agentNode) {
 			at.detach()
 			at.parent, at.orphaned = nil, true
 		}
-		at.scope = c.scopeOf(at)
+		c.setScope(at)
 	}
 }
 

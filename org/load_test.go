@@ -1,7 +1,6 @@
 package org_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -9,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -17,8 +16,6 @@ import (
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
-
-func compareIDs(a, b identity.AgentID) int { return cmp.Compare(a, b) }
 
 // heapSize returns the bytes of live objects on the heap.
 func heapSize() uint64 {
@@ -185,7 +182,7 @@ func TestOrg_Tasks(t *testing.T) {
 	if len(list) != 2 || list[0].ID != id || list[1].Top != second {
 		t.Fatalf("got %+v", list)
 	}
-	if diff := gocmp.Diff(list[0].Error, failure); diff != "" || list[0].Status != org.Failed || list[0].Result != nil || list[0].EndedAt.IsZero() {
+	if diff := cmp.Diff(list[0].Error, failure); diff != "" || list[0].Status != org.Failed || list[0].Result != nil || list[0].EndedAt.IsZero() {
 		t.Errorf("got %+v", list[0])
 	}
 }

@@ -229,12 +229,7 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 }
 
 // bind binds a set to the current owners of its groups.
-func (o *Org) bind(set toolgroups.GroupSet) toolgroups.BoundSet {
-	if o.draft != nil {
-		return o.draft.BindSet(set)
-	}
-	return o.config.Groups.CurrentSnapshot().BindSet(set)
-}
+func (o *Org) bind(set toolgroups.GroupSet) toolgroups.BoundSet { return o.registry().BindSet(set) }
 
 func notFound(code errcode.Code, what, id string) error {
 	return errcode.New(code, "there is no %s %q", what, id)

@@ -40,7 +40,7 @@ func Example() {
 
 	none := toolgroups.SetOf()
 	_, diff, _, _ := o.UpdateRole(identity.ByOperator("me"), role.ID, org.RoleSpec{Use: &none}, false)
-	fmt.Println(diff[0].Role, "loses", diff[0].Loses)
+	fmt.Println(diff.Agents[0].Role, "loses", diff.Agents[0].Loses)
 	fmt.Println(ref.CurrentView().ToolNames())
 	// Output:
 	// [read_file write_file] true

@@ -1,6 +1,8 @@
 package org
 
 import (
+	"slices"
+
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -33,6 +35,22 @@ func (o *Org) RoleView(id identity.RoleID, groups toolgroups.GroupSet) *toolgrou
 	view := o.previewScope(id, groups).compile(o.config.Groups.CurrentSnapshot(), o.role)
 	view.SetEpoch(o.epoch)
 	return view
+}
+
+// RoleHasGroup reports whether a role uses a group that is registered: it lists the group,
+// or it uses all groups and its creators may grant this one.
+func (o *Org) RoleHasGroup(id identity.RoleID, group toolgroups.GroupID) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	role, ok := o.role(id)
+	if !ok || role.Status != Active {
+		return false
+	}
+	sets := []constraint{role.use("")}
+	if role.Use.IsAll() {
+		sets = append(sets, ceiling(o.role, role)...)
+	}
+	return !slices.ContainsFunc(sets, func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
 }
 
 // WhyRole returns the rule that denies a tool to the agents of RoleView, in words. It

@@ -100,6 +100,14 @@ type RoleSpec struct {
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *bool
 	Server    *string
+
+	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
+	// also if such a group is registered later, until the role is written again.
+	AllowUnknown bool
+
+	// Of an update only.
+	Defaults []RoleField // fields that get the value of a role that is created without them; they are not set otherwise
+	Revision uint64      // the role is changed only if it has this revision; 0 is any
 }
 
 // RoleByID returns the role with the given id, active or deleted.
@@ -179,7 +187,7 @@ func (o *Org) ListRoles() []Role {
 // created a role with the same name and content, it returns that role and no Changes.
 //
 // Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing"),
-// LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
+// GroupNotFound (with the detail "groups"), LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
 // a role of the operator or of the configuration has, or once had, is not for agents.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
 	o.mu.Lock()
@@ -204,26 +212,31 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 	return role, []RecordChange{record(KindRole, string(id), role), change}, nil
 }
 
-// UpdateRole changes the fields of a role that are set in spec, and returns the agents
-// that gain or lose tools. With dryRun it changes nothing and returns no Changes.
+// UpdateRole changes the fields of a role that are set in spec, and returns who gains or
+// loses tools. With dryRun it changes nothing and returns no Changes.
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Prompt, Model, Limits, Hosts,
 // Pattern, ToolGated and Server clear the field, because a file specifies a role
 // completely.
 //
-// Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, RoleExists,
-// and Conflict if the operator changes a role of the configuration or the reverse.
+// Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
+// RoleExists, and Conflict if the operator changes a role of the configuration or the
+// reverse, or if the role has another revision than spec.Revision (with the detail
+// "revision"). Concurrent updates take effect one after another.
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old, editor, err := o.mutableRole(by, id)
 	if err != nil {
-		return Role{}, nil, nil, err
+		return Role{}, PermissionDiff{}, nil, err
+	}
+	if spec.Revision != 0 && spec.Revision != old.Revision {
+		return Role{}, PermissionDiff{}, nil, errcode.New(errcode.Conflict, "change role %q: it has revision %d now; look at it again and repeat the change", old.Name, old.Revision).With("revision", old.Revision)
 	}
 	next, err := o.revise(editor, old, spec)
 	if err != nil {
-		return Role{}, nil, nil, err
+		return Role{}, PermissionDiff{}, nil, err
 	}
 	diff, changes := o.replaceRole(old, next, dryRun)
 	return *next, diff, changes, nil
@@ -237,7 +250,7 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 	defer o.mu.Unlock()
 	old, _, err := o.mutableRole(by, id)
 	if err != nil {
-		return nil, nil, err
+		return PermissionDiff{}, nil, err
 	}
 	next := *old
 	next.Status, next.Revision = Deleted, old.Revision+1
@@ -285,9 +298,21 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 			return nil, err
 		}
 	}
+	for _, field := range spec.Defaults {
+		if err := o.setDefault(&merged, field, old); err != nil {
+			return nil, err
+		}
+	}
 	next, err := o.newRole(editor, old.ID, merged)
 	if err != nil {
 		return nil, err
+	}
+	spec.Name = merged.Name
+	if err := o.checkKnown(editor, spec, old); err != nil {
+		return nil, err
+	}
+	if slices.Contains(spec.Defaults, UseField) { // bind it, as a set that spec names
+		spec.Use = merged.Use
 	}
 	if other, ok := o.rolesByName[next.Name]; ok && other.ID != old.ID {
 		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
@@ -307,7 +332,7 @@ func (r *Role) formerNames(name string) []string {
 }
 
 // rebindOwners returns the group owners of a changed role. Groups of the Sets in spec
-// are bound to their current owners; all other groups keep their owners.
+// are bound to their current owners; groups that are away and all other groups keep theirs.
 func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgroups.GroupOwner {
 	owners := maps.Clone(old.GroupOwners)
 	if owners == nil {
@@ -318,7 +343,6 @@ func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgro
 			continue
 		}
 		for _, id := range named.GroupIDs() {
-			delete(owners, id)
 			if owner, ok := next.GroupOwners[id]; ok {
 				owners[id] = owner
 			}
@@ -333,11 +357,11 @@ func rebindOwners(old, next *Role, spec RoleSpec) map[toolgroups.GroupID]toolgro
 // replaceRole replaces old by next, unless dryRun is set, and returns the effect. It must
 // be called with mu held.
 func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []RecordChange) {
-	affected := o.scopes.byRoleID(old.ID)
-	diff := o.diff(affected, next)
+	diff := o.diff(next)
 	if dryRun {
 		return diff, nil
 	}
+	affected := o.scopes.byRoleID(old.ID)
 	delete(o.rolesByName, old.Name)
 	o.addRole(next)
 	change := o.advance()
@@ -363,6 +387,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if spec.Pattern != "" && spec.Pattern != React && spec.Pattern != Plan {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: unknown pattern %q; use react or plan", spec.Name, spec.Pattern)
 	}
+	if spec.Limits.Rounds < 0 {
+		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a positive number, or 0 for the default", spec.Name, spec.Limits.Rounds)
+	}
 	if err := checkServer(spec); err != nil {
 		return nil, err
 	}
@@ -372,7 +399,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 			return nil, errcode.New(errcode.InvalidRole, "role %q: %s", spec.Name, errcode.Message(err))
 		}
 	}
-	if err := creator.checkGrant(spec.Name, use, grant); err != nil {
+	if err := o.checkGrant(creator, spec.Name, use, grant); err != nil {
 		return nil, err
 	}
 	owners := o.bind(use).Owners
@@ -389,10 +416,7 @@ func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgrou
 	if spec.Use != nil {
 		use = *spec.Use
 	} else {
-		use = o.defaultGroups
-		for _, limit := range creator.limits {
-			use = use.Intersect(limit.Set)
-		}
+		use = o.defaultUse(creator.limits)
 	}
 	switch {
 	case spec.Grant != nil:

@@ -22,9 +22,9 @@ type RoleConfig struct {
 // RoleEdit is a role that ApplyRoles has changed.
 type RoleEdit struct {
 	Role    Role
-	Change  string         // created, updated, deleted or revived
-	Diff    PermissionDiff // nil if the role is new
-	Records []RecordChange // without the epoch
+	Change  string          // created, updated, deleted or revived
+	Diff    *PermissionDiff // nil if the role is new
+	Records []RecordChange  // without the epoch
 }
 
 // roleIndex holds the roles and what belongs to them. A change that is prepared works on
@@ -121,7 +121,8 @@ func (o *Org) planConfig(c RoleConfig, next *toolgroups.Snapshot) (*rolePlan, er
 	for i := range plan.edits {
 		e := &plan.edits[i]
 		if e.Change != roleCreated {
-			e.Diff = o.diffViews(o.scopes.byRoleID(e.Role.ID), next, plan.role)
+			diff := o.diffViews(e.Role.ID, next, plan.role)
+			e.Diff = &diff
 		}
 		e.Records = []RecordChange{record(KindRole, string(e.Role.ID), e.Role)}
 	}

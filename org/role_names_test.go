@@ -169,7 +169,7 @@ func TestApplyRoles_KeepAndRevive(t *testing.T) {
 	f.wantTools(chief)
 	recorded.Revive = true
 	edits := f.configure(recorded)
-	if len(edits) != 1 || edits[0].Change != "revived" || edits[0].Role.ID != lead.ID || len(edits[0].Diff) != 1 {
+	if len(edits) != 1 || edits[0].Change != "revived" || edits[0].Role.ID != lead.ID || edits[0].Diff.Counts.Agents != 1 {
 		t.Fatalf("got %+v, want lead revived with the tools that its agent gains", edits)
 	}
 	f.wantTools(chief, "read_file", "write_file")

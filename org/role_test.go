@@ -398,9 +398,12 @@ func TestOrg_UpdateRole(t *testing.T) {
 	role := f.role(identity.ByAgent(root), org.RoleSpec{Name: "scribe", Prompt: "Write.", Use: of("workspace")})
 	other := f.role(operator, org.RoleSpec{Name: "other"})
 	one, two := f.spawn(root, role.ID), f.spawn(root, role.ID)
+	change := org.AccessChange{Gains: []string{"search"}, Loses: []string{"read_file", "write_file"}}
 	want := org.PermissionDiff{
-		{Agent: one, Role: "scribe", Gains: []string{"search"}, Loses: []string{"read_file", "write_file"}},
-		{Agent: two, Role: "scribe", Gains: []string{"search"}, Loses: []string{"read_file", "write_file"}},
+		Agents:  []org.AgentDiff{{Agent: one, Role: "scribe", AccessChange: change}, {Agent: two, Role: "scribe", AccessChange: change}},
+		Roles:   []org.RoleDiff{{ID: role.ID, Name: "scribe", AccessChange: change}},
+		Callers: []org.CallerDiff{},
+		Counts:  org.DiffCounts{Agents: 2, Roles: 1},
 	}
 	t.Run("dry run", func(t *testing.T) {
 		before, epoch := string(f.store.records["role "+string(role.ID)]), f.CurrentEpoch()
@@ -440,7 +443,7 @@ func TestOrg_UpdateRole(t *testing.T) {
 	t.Run("fields that are set", func(t *testing.T) {
 		diff := f.update(role.ID, org.RoleSpec{Prompt: "Read.", Model: "m", Limits: org.AgentLimits{Rounds: 2}, Grant: of("docs")})
 		next, _ := f.RoleByID(role.ID)
-		if len(diff) != 0 || diff == nil || next.Name != "clerk" || next.Prompt != "Read." || next.Model != "m" || next.Limits.Rounds != 2 {
+		if !diff.IsEmpty() || next.Name != "clerk" || next.Prompt != "Read." || next.Model != "m" || next.Limits.Rounds != 2 {
 			t.Errorf("got %v and %+v", diff, next)
 		}
 		wantSet(t, next.Use, "docs")

@@ -46,9 +46,9 @@ func TestRootGrant_BoundsCreatedRoles(t *testing.T) {
 	below := f.role(identity.ByAgent(lead), org.RoleSpec{Use: of("command")})
 	f.wantTools(f.spawn(lead, below.ID), "run_command") // from lead's own grant
 	_, err = f.trySpawn(root, below.ID)
-	wantCode(t, err, errcode.InsufficientPermissions, "command")
+	wantCode(t, err, errcode.InsufficientPermissions, "more permissions than you may grant")
 	_, err = f.trySpawn(chief, hired.ID)
-	wantCode(t, err, errcode.InsufficientPermissions, "command")
+	wantCode(t, err, errcode.InsufficientPermissions, "more permissions than you may grant")
 }
 
 // What root may grant is a live ceiling: agents gain and lose tools with it, also over
@@ -115,7 +115,7 @@ func TestRootGrant_EmptyCreatesNothing(t *testing.T) {
 	f.wantTools(f.spawn(root, byHand.ID), "search")
 	guest := f.role(operator, org.RoleSpec{Use: of("docs")})
 	_, err = f.trySpawn(f.task(org.TaskSpec{Caller: identity.ByCaller("ann", guest.ID)}), hired.ID) // the caller still limits root
-	wantCode(t, err, errcode.InsufficientPermissions, "command")
+	wantCode(t, err, errcode.InsufficientPermissions, "more permissions than you may grant")
 }
 
 // A group of the list keeps its owner. Another owner does not inherit it, also not with

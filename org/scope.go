@@ -20,6 +20,7 @@ type scope struct {
 	bounds   []constraint    // of the task; only at the top
 	caller   identity.RoleID // role of the task's caller; only at the top; "" if the caller has no role
 	orphaned bool            // the parent or the task is missing: nothing is allowed
+	agents   agentList       // changes, unlike the other fields
 }
 
 // scopeKey identifies a scope. Its fields are those of scope, with bounds as text.

@@ -133,7 +133,8 @@ func (t *Task) bounds() []constraint {
 //
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
 // the codes RoleNotFound, InsufficientPermissions if s.Groups or the role exceeds what the
-// caller may use, and those of an unknown caller.
+// caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
+// and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,6 +178,9 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	if missing := ceiling.MissingFrom(narrow); s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {
 		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", narrow, missing)
 	}
+	if unknown := o.unknownTo(m, narrow); len(unknown) > 0 {
+		return o.unknownGroups(m, "start a task", "; name groups that exist", unknown)
+	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
 	for _, limit := range m.limits { // keep the owners to which the caller's own groups are bound
 		restrictOwner(&task.Ceiling, limit.Only)
@@ -214,8 +218,11 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if err != nil {
 		return agent, err
 	}
+	if !m.covers(role) { // the error does not name groups that the caller does not have
+		return agent, errcode.New(errcode.InsufficientPermissions, "start a task as role %q: it has more permissions than the caller", role.Name)
+	}
 	agent.Role, agent.Root = role.ID, false
-	return agent, m.checkGrant(role.Name, role.Use, role.Grant)
+	return agent, nil
 }
 
 // EndTask ends a task. stored is the record of the task; EndTask updates it. If the task
@@ -228,6 +235,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 		return nil
 	}
 	o.runningAgents -= o.taskAgents[stored.ID]
+	o.unlistAgents(stored)
 	stored.Status, stored.Result, stored.Error = status, result, failure
 	stored.EndedAt = o.config.Now().UTC()
 	*t = *stored.summary()

@@ -137,8 +137,11 @@ func (o *checkedOrg) start(t *proptest.Choices) error {
 		}
 	}
 	id, err := o.StartTask(context.Background(), task)
+	if want := o.wantWrite(true, task.Groups == nil, nil, &top.taskGroups.ids); want != errcode.CodeOf(err) {
+		return fmt.Errorf("start %+v: %w, want %q", task, err, want)
+	}
 	if err != nil {
-		return fmt.Errorf("start %+v: %w", task, err)
+		return nil
 	}
 	record, _ := o.Org().TaskByID(id)
 	o.tasks = append(o.tasks, id)
@@ -228,19 +231,56 @@ func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
 	}
 	use, useIDs := anySet(t, limits)
 	grant, grantIDs := anySet(t, limits)
-	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant}
+	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant, AllowUnknown: t.OneIn(2)}
 	if creator == nil {
 		made.chooseLimits(t, &spec)
 	}
 	wantUse, wantGrant := withDefaults(limits, useIDs, grantIDs)
 	got, err := o.CreateRole(context.Background(), newCall(by), spec)
-	if want := mayGrant(limits, wantUse, wantGrant); want != (err == nil) || err != nil && errcode.CodeOf(err) != errcode.InsufficientPermissions {
-		return fmt.Errorf("create role use %v grant %v by %s within %v: %v, want allowed %v", useIDs, grantIDs, by, limits, err, want)
+	insists := spec.AllowUnknown && creator == nil
+	if want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), insists, nil, useIDs, grantIDs); want != errcode.CodeOf(err) {
+		return fmt.Errorf("create role use %v grant %v by %s within %v, unknown ones allowed %v: %v, want %q", useIDs, grantIDs, by, limits, insists, err, want)
 	}
 	if err != nil {
 		return nil
 	}
 	return o.addRole(got, made, wantUse, wantGrant)
+}
+
+// wantWrite returns the code with which a role is written: "" if it is accepted. A group
+// that the role has held before is known.
+func (o *checkedOrg) wantWrite(covered, insists bool, old *role, sets ...*ids) errcode.Code {
+	if !covered {
+		return errcode.InsufficientPermissions
+	}
+	for _, set := range sets {
+		if set == nil || insists {
+			continue
+		}
+		for _, id := range *set {
+			if id != "*" && o.oracle.registry.owner(id) == "" && old.heldOwner(id) == "" {
+				return errcode.GroupNotFound
+			}
+		}
+	}
+	return ""
+}
+
+// heldOwner returns the owner of a group that r names, "" if there is none.
+func (r *role) heldOwner(id toolgroups.GroupID) toolgroups.GroupOwner {
+	if r == nil {
+		return ""
+	}
+	return cmp.Or(r.use.owners[id], r.grant.owners[id])
+}
+
+// rebind binds a set that replaces one of r. Groups that are away stay with their owner.
+func (o *checkedOrg) rebind(r *role, set ids) boundSet {
+	b := o.oracle.bind(set)
+	for _, id := range set {
+		b.owners[id] = cmp.Or(b.owners[id], r.heldOwner(id))
+	}
+	return b
 }
 
 // serverNames are the servers that a role may be restricted to; "" means none.
@@ -284,7 +324,7 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 		return nil
 	}
 	use, grant := toolgroups.SetOf(someOf(t, 7, roleGroupIDs)...), toolgroups.SetOf(someOf(t, 7, roleGroupIDs)...)
-	before, spec := o.callableByAgent(), org.RoleSpec{Use: &use, Grant: &grant}
+	before, spec := o.callableNow(), org.RoleSpec{Use: &use, Grant: &grant, AllowUnknown: t.OneIn(2)}
 	r := o.oracle.roles[id]
 	next := *r
 	next.chooseLimits(t, &spec)
@@ -295,7 +335,14 @@ func (o *checkedOrg) updateRole(t *proptest.Choices) error {
 	if r.gone {
 		return nil
 	}
-	next.use, next.grant = o.oracle.bind(idsOf(use)), o.oracle.bind(idsOf(grant))
+	useIDs, grantIDs := idsOf(use), idsOf(grant)
+	if want := o.wantWrite(true, spec.AllowUnknown, r, &useIDs, &grantIDs); want != errcode.CodeOf(err) {
+		return fmt.Errorf("update role %s use %v grant %v: %v, want %q", id, use, grant, err, want)
+	}
+	if err != nil {
+		return nil
+	}
+	next.use, next.grant = o.rebind(r, useIDs), o.rebind(r, grantIDs)
 	*r = next
 	return o.checkDiff(diff, before)
 }
@@ -305,7 +352,7 @@ func (o *checkedOrg) deleteRole(t *proptest.Choices) error {
 	if !ok || t.OneIn(2) {
 		return nil
 	}
-	before := o.callableByAgent()
+	before := o.callableNow()
 	diff, err := o.DeleteRole(operator, id, false)
 	r := o.oracle.roles[id]
 	if r.gone != (errcode.CodeOf(err) == errcode.RoleNotFound) {
@@ -318,36 +365,78 @@ func (o *checkedOrg) deleteRole(t *proptest.Choices) error {
 	return o.checkDiff(diff, before)
 }
 
-// callableByAgent returns what each active agent may call in some state,
-// sorted.
-func (o *checkedOrg) callableByAgent() map[identity.AgentID][]string {
-	all := map[identity.AgentID][]string{}
+// callable is what agents and roles may call in some state, sorted.
+type callable struct {
+	agents map[identity.AgentID][]string // active ones of running tasks
+	roles  map[identity.RoleID][]string  // as an agent directly below root, whose task is not narrowed
+}
+
+// callableNow returns what agents and roles may call now.
+func (o *checkedOrg) callableNow() callable {
+	all := callable{map[identity.AgentID][]string{}, map[identity.RoleID][]string{}}
 	for _, a := range o.oracle.activeAgents(o.agents) {
-		all[a.id] = slices.DeleteFunc(o.oracle.effective(a), func(name string) bool {
-			t, _ := o.groups.naive.tool(name)
-			return t.states != nil && len(t.states) == 0
-		})
-		slices.Sort(all[a.id])
+		if !a.taskEnded {
+			all.agents[a.id] = o.everVisible(a)
+		}
+	}
+	for _, id := range o.roles {
+		if !o.oracle.roles[id].lost {
+			all.roles[id] = o.everVisible(&agent{role: id, parent: &agent{taskGroups: allGroups}})
+		}
 	}
 	return all
 }
 
+// everVisible returns what an agent may call in some state, sorted.
+func (o *checkedOrg) everVisible(a *agent) []string {
+	names := slices.DeleteFunc(o.oracle.effective(a), func(name string) bool {
+		t, _ := o.groups.naive.tool(name)
+		return t.states != nil && len(t.states) == 0
+	})
+	slices.Sort(names)
+	return names
+}
+
 // checkDiff compares a permission diff with the oracle.
-func (o *checkedOrg) checkDiff(got org.PermissionDiff, before map[identity.AgentID][]string) error {
-	want := org.PermissionDiff{}
-	for id, after := range o.callableByAgent() {
-		gains, loses := without(after, before[id]), without(before[id], after)
-		if len(gains)+len(loses) > 0 {
-			want = append(want, org.AgentDiff{Agent: id, Gains: gains, Loses: loses})
+func (o *checkedOrg) checkDiff(got org.PermissionDiff, before callable) error {
+	after := o.callableNow()
+	agents, roles := changes(before.agents, after.agents), changes(before.roles, after.roles)
+	if got.Counts.Agents != len(agents) || got.Counts.Roles != len(roles) || got.Counts.Callers > 0 && len(roles) == 0 {
+		return fmt.Errorf("the change returned the diff %+v, want the agents %v and the roles %v", got, agents, roles)
+	}
+	for _, d := range got.Agents {
+		if !agents[d.Agent].equal(d.AccessChange) {
+			return fmt.Errorf("the diff has %+v, want %v", d, agents[d.Agent])
 		}
 	}
-	slices.SortFunc(want, func(a, b org.AgentDiff) int { return cmp.Compare(a.Agent, b.Agent) })
-	if !slices.EqualFunc(got, want, func(a, b org.AgentDiff) bool {
-		return a.Agent == b.Agent && slices.Equal(a.Gains, b.Gains) && slices.Equal(a.Loses, b.Loses)
-	}) {
-		return fmt.Errorf("the change returned the diff %+v, want %+v", got, want)
+	for _, d := range got.Roles {
+		if !roles[d.ID].equal(d.AccessChange) {
+			return fmt.Errorf("the diff has %+v, want %v", d, roles[d.ID])
+		}
+	}
+	if len(got.Agents) != min(len(agents), org.MaxDiffNames) || len(got.Roles) != min(len(roles), org.MaxDiffNames) {
+		return fmt.Errorf("the diff names %d of %d agents and %d of %d roles", len(got.Agents), len(agents), len(got.Roles), len(roles))
 	}
 	return nil
+}
+
+// gainsLosses are the tools that somebody gains and loses.
+type gainsLosses struct{ gains, loses []string }
+
+func (g gainsLosses) equal(c org.AccessChange) bool {
+	return slices.Equal(g.gains, c.Gains) && slices.Equal(g.loses, c.Loses) && len(g.gains)+len(g.loses) > 0
+}
+
+// changes returns those who gain or lose something.
+func changes[K comparable](before, after map[K][]string) map[K]gainsLosses {
+	list := map[K]gainsLosses{}
+	for id, names := range after {
+		g := gainsLosses{without(names, before[id]), without(before[id], names)}
+		if len(g.gains)+len(g.loses) > 0 {
+			list[id] = g
+		}
+	}
+	return list
 }
 
 // without returns the elements of list that are not in others.

@@ -233,6 +233,11 @@ func (s *attackEnv) createUnlimitedRole() error {
 	return err
 }
 
+// registered returns the ids of list that groups have now.
+func (s *attackEnv) registered(list ids) ids {
+	return slices.DeleteFunc(slices.Clone(list), func(id toolgroups.GroupID) bool { return s.groups.naive.owner(id) == "" })
+}
+
 // register registers a group; the naive registry must agree about the result.
 func (s *attackEnv) register(naive groupSpec, g toolgroups.Group) error {
 	_, err := grouptest.RegisterGroup(s.groups.Manager, naive.owner, g)
@@ -381,12 +386,12 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		}
 	}
 	task := org.TaskSpec{Text: "go", Caller: operator}
-	if narrow := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement)...); t.OneIn(3) {
+	if narrow := toolgroups.SetOf(append(someOf(t, 5, s.registered(targetIDs)), toolgroups.OrgManagement)...); t.OneIn(3) {
 		task.Groups = &narrow
 	}
 	if s.obedientRoot {
 		use := toolgroups.SetOf(append(someOf(t, 4, targetIDs), toolgroups.OrgManagement)...)
-		spec := org.RoleSpec{Name: s.newRoleName(), Use: &use}
+		spec := org.RoleSpec{Name: s.newRoleName(), Use: &use, AllowUnknown: true}
 		new(role).chooseLimits(t, &spec)
 		weak, err := s.CreateRole(context.Background(), newCall(operator), spec)
 		if err != nil {
@@ -407,7 +412,7 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 // createManager creates, as root, a role that may grant some groups, and spawns
 // the manager.
 func (p *attack) createManager(t *proptest.Choices) error {
-	from := p.grantableIDs(p.root, targetIDs)
+	from := p.grantableIDs(p.root, p.registered(targetIDs))
 	use, grant := someOf(t, 3, append(from, toolgroups.OrgManagement)), someOf(t, 4, append(from, toolgroups.OrgManagement))
 	use = append(use, toolgroups.OrgManagement)
 	if !t.OneIn(4) {
@@ -627,7 +632,7 @@ func (p *attack) grantableSet(t *proptest.Choices, who identity.AgentID) ids {
 	if a == nil {
 		return ids{"alpha"}
 	}
-	from := p.grantableIDs(a, append(slices.Clone(targetIDs), toolgroups.OrgManagement))
+	from := p.grantableIDs(a, append(p.registered(targetIDs), toolgroups.OrgManagement))
 	if len(from) == 0 {
 		return ids{}
 	}
@@ -759,7 +764,7 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 			lead = ids{toolgroups.OrgManagement}
 		}
 		use, grant := toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...), toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...)
-		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant}
+		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant, AllowUnknown: t.OneIn(2)}
 		new(role).chooseLimits(t, &spec)
 		_, _ = p.CreateRole(context.Background(), newCall(operator), spec)
 	case 10, 11:
@@ -828,7 +833,7 @@ func (p *attack) updateRole(t *proptest.Choices) {
 			sets[i] = &set
 		}
 	}
-	spec := org.RoleSpec{Use: sets[0], Grant: sets[1]}
+	spec := org.RoleSpec{Use: sets[0], Grant: sets[1], AllowUnknown: t.OneIn(2)}
 	new(role).chooseLimits(t, &spec)
 	if t.OneIn(6) {
 		spec.Name = p.newRoleName()
@@ -856,7 +861,7 @@ func (p *attack) changeGroup(t *proptest.Choices) error {
 
 // spawnInOtherTask spawns an existing role as the honest root of another task.
 func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
-	narrow := toolgroups.SetOf(append(someOf(t, 6, targetIDs), toolgroups.OrgManagement)...)
+	narrow := toolgroups.SetOf(append(someOf(t, 6, p.registered(targetIDs)), toolgroups.OrgManagement)...)
 	spec := org.TaskSpec{Text: "go", Caller: operator}
 	if t.OneIn(2) {
 		spec.Groups = &narrow

@@ -111,19 +111,16 @@ func createRoleArgs(name string, use, grant *ids) map[string]any {
 }
 
 // tryCreateRole calls create_role with a new name. It must succeed if and only
-// if the agent sees create_role and its grant, under all ceilings, covers use
-// and grant of the role.
+// if the agent sees create_role, its grant, under all ceilings, covers use and
+// grant of the role, and all groups that it names exist.
 func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 	limits := o.oracle.grantLimits(a)
 	_, use := anySet(t, limits)
 	_, grant := anySet(t, limits)
 	wantUse, wantGrant := withDefaults(limits, use, grant)
-	var want errcode.Code
-	switch {
-	case !slices.Contains(o.oracle.visible(a), "create_role"):
+	want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), false, nil, use, grant)
+	if !slices.Contains(o.oracle.visible(a), "create_role") {
 		want = errcode.ToolNotAvailable
-	case !mayGrant(limits, wantUse, wantGrant):
-		want = errcode.InsufficientPermissions
 	}
 	v, err := o.callBuiltin(a, "create_role", createRoleArgs(fmt.Sprint("new role ", len(o.roles), " ", identity.NewID()), use, grant))
 	if err != nil || v.code != want {

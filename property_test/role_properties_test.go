@@ -43,10 +43,10 @@ func saveAndReload(t *proptest.Choices, dir string) error {
 		set := toolgroups.SetOf(someOf(t, 5, roleGroupIDs)...)
 		var role org.Role
 		if len(order) == 0 || t.OneIn(3) {
-			role, err = f.CreateRole(context.Background(), newCall(operator), org.RoleSpec{Name: fmt.Sprint("role ", len(order)), Use: &set})
+			role, err = f.CreateRole(context.Background(), newCall(operator), org.RoleSpec{Name: fmt.Sprint("role ", len(order)), Use: &set, AllowUnknown: true})
 			order = append(order, role.ID)
 		} else {
-			role, _, err = f.UpdateRole(operator, proptest.PickFrom(t, order...), org.RoleSpec{Use: &set}, false)
+			role, _, err = f.UpdateRole(operator, proptest.PickFrom(t, order...), org.RoleSpec{Use: &set, AllowUnknown: true}, false)
 		}
 		want[role.ID] = idsOf(set)
 	}

@@ -109,7 +109,7 @@ func (c *callCase) chooseAgent(t *proptest.Choices) (org.TaskSpec, error) {
 	task := org.TaskSpec{Caller: operator, Text: "go", State: proptest.PickFrom(t, states...)}
 	c.agent = &agent{taskGroups: allGroups, state: task.State}
 	if t.OneIn(4) {
-		narrow := anyIDs(t)
+		narrow := toolgroups.SetOf(slices.DeleteFunc(idsOf(anyIDs(t)), func(id toolgroups.GroupID) bool { return id != "*" && c.naive.owner(id) == "" })...)
 		task.Groups, c.agent.taskGroups = &narrow, c.oracle.bind(idsOf(narrow))
 		c.reached["task narrowed to groups"]++
 	}
@@ -117,7 +117,7 @@ func (c *callCase) chooseAgent(t *proptest.Choices) (org.TaskSpec, error) {
 		return task, nil
 	}
 	use, made := anyIDs(t), &role{}
-	spec := org.RoleSpec{Name: "tester", Use: &use}
+	spec := org.RoleSpec{Name: "tester", Use: &use, AllowUnknown: true}
 	made.chooseLimits(t, &spec)
 	if made.server != "" {
 		c.reached["role restricted to a server"]++

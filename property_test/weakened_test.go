@@ -354,7 +354,7 @@ func (o *weakenedOrg) storeRole(r *org.Role) org.Role {
 func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec org.RoleSpec, _ bool) (org.Role, org.PermissionDiff, error) {
 	old, ok := o.role(id)
 	if !ok {
-		return org.Role{}, nil, errRejected
+		return org.Role{}, org.PermissionDiff{}, errRejected
 	}
 	next := *old
 	next.Name = cmp.Or(spec.Name, old.Name)
@@ -365,19 +365,19 @@ func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec 
 		next.Grant = *spec.Grant
 	}
 	o.setLimits(&next, spec)
-	return o.storeRole(&next), nil, nil
+	return o.storeRole(&next), org.PermissionDiff{}, nil
 }
 
 // DeleteRole implements system.
 func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ bool) (org.PermissionDiff, error) {
 	old, ok := o.role(id)
 	if !ok {
-		return nil, errRejected
+		return org.PermissionDiff{}, errRejected
 	}
 	next := *old
 	next.Status = org.Deleted
 	o.storeRole(&next)
-	return nil, nil
+	return org.PermissionDiff{}, nil
 }
 
 // StartTask implements system.

@@ -40,7 +40,7 @@ func withCallID(c tool.Call) tool.Call {
 	return c
 }
 
-// UpdateRole changes a role and returns which agents gain and lose which tools.
+// UpdateRole changes a role and returns who gains and loses which tools.
 // With dryRun it changes nothing. Errors: those of org.UpdateRole.
 func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec org.RoleSpec, dryRun bool) (org.Role, org.PermissionDiff, error) {
 	var role org.Role
@@ -51,13 +51,13 @@ func (rt *Runtime) UpdateRole(by identity.Principal, id identity.RoleID, spec or
 		if role, diff, changes, err = rt.org.UpdateRole(by, id, spec, dryRun); err != nil || changes == nil {
 			return err
 		}
-		rt.roleChanged(b, by, role, "updated", diff, changes)
+		rt.roleChanged(b, by, role, "updated", &diff, changes)
 		return nil
 	})
 	return role, diff, err
 }
 
-// DeleteRole deletes a role and returns which agents lose which tools. With
+// DeleteRole deletes a role and returns who loses which tools. With
 // dryRun it changes nothing. Errors: those of org.DeleteRole.
 func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (org.PermissionDiff, error) {
 	var diff org.PermissionDiff
@@ -68,14 +68,14 @@ func (rt *Runtime) DeleteRole(by identity.Principal, id identity.RoleID, dryRun 
 			return err
 		}
 		role, _ := rt.org.RoleByID(id)
-		rt.roleChanged(b, by, role, "deleted", diff, changes)
+		rt.roleChanged(b, by, role, "deleted", &diff, changes)
 		return nil
 	})
 	return diff, err
 }
 
 // roleChanged adds a role change and its event to a batch.
-func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff org.PermissionDiff, changes []org.RecordChange) {
+func (rt *Runtime) roleChanged(b *journal.Batch, by identity.Principal, role org.Role, change string, diff *org.PermissionDiff, changes []org.RecordChange) {
 	record, _ := json.Marshal(role) // a role always marshals
 	e := journal.RoleChanged{RoleID: role.ID, Change: change, By: by.String(), Record: record, Epoch: rt.org.CurrentEpoch()}
 	if diff != nil {

@@ -59,7 +59,7 @@ func TestPrompt_ListsGrantableGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	prompts := readPrompts(t, fx, read,
-		org.RoleSpec{Name: "manager", Use: groupSet("org_management"), Grant: groupSet("context", "console", "nowhere")},
+		org.RoleSpec{Name: "manager", Use: groupSet("org_management"), Grant: groupSet("context", "console")},
 		org.RoleSpec{Name: "clerk", Use: groupSet("org_management"), Grant: groupSet()},
 		org.RoleSpec{Name: "keeper", Use: groupSet("console"), Grant: groupSet("console")},
 	)

@@ -163,7 +163,7 @@ func (fx *gatedFixture) createAnalyst(t *testing.T, groups ...toolgroups.GroupID
 	t.Helper()
 	gated, magpie := true, "magpie"
 	role, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{
-		Name: "TVL Analyzer", Prompt: "Analyse.", Use: groupSet(groups...), Grant: groupSet(), ToolGated: &gated, Server: &magpie,
+		Name: "TVL Analyzer", Prompt: "Analyse.", Use: groupSet(groups...), Grant: groupSet(), ToolGated: &gated, Server: &magpie, AllowUnknown: true,
 	})
 	if err != nil {
 		t.Fatal(err)

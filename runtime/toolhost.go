@@ -27,12 +27,14 @@ var _ builtin.Deps = (*ToolHost)(nil)
 // ToolHost returns what the built-in tools need.
 func (rt *Runtime) ToolHost() *ToolHost { return &ToolHost{rt} }
 
-// FindRole implements builtin.RoleManager.
-func (h *ToolHost) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
+// FindRole implements builtin.RoleManager. Of the groups of the role it names only those
+// that the caller has.
+func (h *ToolHost) FindRole(_ context.Context, c tool.Call, name string) (*org.Role, error) {
 	role, ok := h.rt.org.RoleByName(name)
 	if !ok {
 		return nil, nil
 	}
+	role = h.rt.org.VisibleRole(c.By.Agent, role)
 	return &role, nil
 }
 

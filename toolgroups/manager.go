@@ -119,11 +119,14 @@ func (m *Manager) WaitIdle() {
 
 // prepare returns the Snapshot in which the edits of tx are made.
 func (m *Manager) prepare(tx *Tx, edits []*groupEdit) *Snapshot {
-	if len(edits) == 0 {
+	if len(edits) == 0 && !tx.declares {
 		return tx.base
 	}
 	tx.bindRefs(edits)
 	next := tx.base.with(edits)
+	if tx.declares {
+		next.declared = tx.declared
+	}
 	for _, e := range edits {
 		if e.after == nil {
 			continue

@@ -18,6 +18,7 @@ type Snapshot struct {
 	apis     cowMap[*group] // the groups server/api, by id
 	servers  cowMap[*group] // the groups with OpenAPIs, by the server's name
 	toolsets []*group       // groups with references
+	declared map[GroupID]GroupOwner
 }
 
 // group is a registered Group. It is immutable once it is published.
@@ -182,7 +183,7 @@ func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 // with returns the next Snapshot, with the changes of edits. The caller sets its width
 // and the indexes of the new tools.
 func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
-	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets}
+	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets, declared: s.declared}
 	old, added := newRegistryIndex(), newRegistryIndex()
 	for _, e := range edits {
 		if e.before != nil {

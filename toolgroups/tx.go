@@ -20,6 +20,9 @@ type Tx struct {
 	base    *Snapshot
 	edits   map[GroupID]*groupEdit
 	tools   map[string]*ToolHandle // of the groups that are registered
+
+	declared map[GroupID]GroupOwner // set by DeclareGroups
+	declares bool                   // DeclareGroups was called
 }
 
 // groupEdit is the change of one group.

@@ -30,12 +30,12 @@ func (b BoundSet) IsAll() bool { return b.Set.all && b.Only == "" }
 // admits reports whether h belongs to the owner that b is restricted to.
 func (b BoundSet) admits(h *ToolHandle) bool { return b.Only == "" || h.Owner == b.Only }
 
-// BindSet returns set, bound to the current owners of its groups. Ids that s does not
-// know get no owner and have no effect, also if such a group is registered later.
+// BindSet returns set, bound to the owners of its groups, see KnownOwner. Ids that s does
+// not know get no owner and have no effect, also if such a group is registered later.
 func (s *Snapshot) BindSet(set GroupSet) BoundSet {
 	b := BoundSet{Set: set, Owners: make(map[GroupID]GroupOwner, len(set.ids))}
 	for _, id := range set.ids {
-		if owner := s.GroupOwner(id); owner != "" {
+		if owner := s.KnownOwner(id); owner != "" {
 			b.Owners[id] = owner
 		}
 	}
@@ -53,6 +53,7 @@ type View struct {
 	defaultState StateView               // of every state that is not in states
 	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
 	prompts      []*group                // the allowed groups that have prompts
+	through      map[uint32]GroupID      // of handles that are not allowed through the group that owns them
 
 	once     sync.Once         // guards listable
 	listable []tool.Definition // built by Listable
@@ -95,6 +96,8 @@ type Evaluation struct {
 	Rule      DecisionRule
 	ToolGated bool   // denials must not reveal their reason, see View.SetToolGated
 	Epoch     uint64 // of the View
+
+	view *View // nil in the zero Evaluation
 }
 
 // newView returns a View that allows nothing.
@@ -102,7 +105,7 @@ func newView() *View {
 	v := new(View)
 	v.defaultState.view = v
 	for rule := range v.evaluations {
-		v.evaluations[rule].Rule = DecisionRule(rule)
+		v.evaluations[rule].Rule, v.evaluations[rule].view = DecisionRule(rule), v
 	}
 	return v
 }
@@ -166,6 +169,7 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	v := newView()
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
 	v.prompts = s.promptGroups(use, limits)
+	v.through = s.grantingGroups(handles, append([]BoundSet{use}, limits...))
 	v.defaultState.fill(s, handles)
 	if names := statesOf(handles); names != nil {
 		v.states = make(map[string]*StateView, len(names))

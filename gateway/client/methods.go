@@ -33,15 +33,21 @@ func (c *Client) FindRole(ctx context.Context, ref string) (Role, error) {
 
 // CreateRole creates a role. With dryRun it returns the role, without an id.
 func (c *Client) CreateRole(ctx context.Context, q RoleRequest, dryRun bool) (Role, error) {
+	q.Defaults = nil // what a new role leaves out has its default
 	return doJSON[Role](ctx, c, request{method: http.MethodPost, path: apiPath("roles"), query: dryRunQuery(dryRun), body: q})
 }
 
-// UpdateRole changes a role and returns the effects on its agents.
+// UpdateRole changes a role and returns the effects. If q.Revision is not 0 and the role has
+// another revision, nothing changes and the error has the code Conflict.
 func (c *Client) UpdateRole(ctx context.Context, ref string, q RoleRequest, dryRun bool) (RoleChange, error) {
-	return doJSON[RoleChange](ctx, c, request{method: http.MethodPatch, path: apiPath("roles", ref), query: dryRunQuery(dryRun), body: q})
+	header := http.Header{}
+	if q.Revision != 0 {
+		header.Set("If-Match", wire.RevisionTag(q.Revision))
+	}
+	return doJSON[RoleChange](ctx, c, request{method: http.MethodPatch, path: apiPath("roles", ref), query: dryRunQuery(dryRun), header: header, body: q})
 }
 
-// DeleteRole deletes a role and returns the effects on its agents.
+// DeleteRole deletes a role and returns the effects.
 func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleChange, error) {
 	return doJSON[RoleChange](ctx, c, request{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }

@@ -108,5 +108,5 @@ func ResolveCaller(o *org.Org, sender identity.Principal, name string) (identity
 // roleHasGroup reports whether a role uses a group, and the group still has the
 // owner it had when the role was written.
 func (s *Server) roleHasGroup(role org.Role, id toolgroups.GroupID) bool {
-	return s.rt.GroupManager().CurrentSnapshot().CoversGroup(toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}, id)
+	return s.rt.Org().RoleHasGroup(role.ID, id)
 }

@@ -54,7 +54,7 @@ func (s scope) hasGroup(id toolgroups.GroupID, toolCount int) bool {
 	if s.role.Use.IsAll() && toolCount == 0 {
 		return false
 	}
-	return s.snapshot.CoversGroup(toolgroups.BoundSet{Set: s.role.Use, Owners: s.role.GroupOwners}, id)
+	return s.rt.Org().RoleHasGroup(s.role.ID, id)
 }
 
 // ServeTool describes the tool in the path value name.

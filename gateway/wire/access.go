@@ -30,7 +30,7 @@ type Verdict struct {
 	Code    errcode.Code       `json:"code,omitempty"`
 	Reason  string             `json:"reason"` // contains the tool's name
 	Tool    string             `json:"tool"`
-	Group   toolgroups.GroupID `json:"group,omitempty"` // the group that owns the tool
+	Group   toolgroups.GroupID `json:"group,omitempty"` // through which the tool is granted; if it is denied, the group that owns it
 	Epoch   uint64             `json:"epoch"`
 	Rule    string             `json:"rule"` // describes the rule that decided
 }

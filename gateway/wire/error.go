@@ -131,9 +131,24 @@ func WriteError(w http.ResponseWriter, err error) {
 	}
 }
 
+// statusError is an error whose status is not that of its code.
+type statusError struct {
+	error
+	status int
+}
+
+// Unwrap returns the error itself.
+func (e statusError) Unwrap() error { return e.error }
+
+// WithStatus returns err with an HTTP status of its own.
+func WithStatus(err error, status int) error { return statusError{err, status} }
+
 // StatusOf returns the HTTP status of an error, 500 for one without a known
 // code.
 func StatusOf(err error) int {
+	if e, ok := errors.AsType[statusError](err); ok {
+		return e.status
+	}
 	if status, ok := statuses[errcode.CodeOf(err)]; ok {
 		return status
 	}

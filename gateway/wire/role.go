@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"encoding/json"
+	"strconv"
+
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -14,7 +17,8 @@ type Role struct {
 }
 
 // RoleRequest describes a new role or changes to a role. Absent fields get the
-// defaults of org.CreateRole, or stay unchanged.
+// defaults of org.CreateRole, or stay unchanged. In a change, a field that is
+// null in JSON gets its default; Defaults lists these fields.
 type RoleRequest struct {
 	Name   string               `json:"name,omitempty"`
 	Prompt string               `json:"rolePrompt,omitempty"`
@@ -22,9 +26,43 @@ type RoleRequest struct {
 	Use    *toolgroups.GroupSet `json:"toolGroups,omitempty"`
 	Grant  *toolgroups.GroupSet `json:"grant,omitempty"`
 	Limits org.AgentLimits      `json:"limits,omitzero"`
+
+	Pattern   org.CollaborationPattern `json:"pattern,omitempty"`
+	ToolGated *bool                    `json:"toolGated,omitempty"`
+	Server    *string                  `json:"server,omitempty"` // "" is no restriction
+
+	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups and a server that do not exist; groups have no effect until the role is written again
+
+	Defaults []org.RoleField `json:"-"` // fields to set to their default: null in JSON
+	Revision uint64          `json:"-"` // changes the role only if it has this revision: the header If-Match; 0 is any
 }
 
-// RoleChange is a changed role and the effect of the change on its agents.
+// NullableRoleFields are the fields of a RoleRequest that may be null.
+func NullableRoleFields() []string {
+	return []string{"rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server"}
+}
+
+// MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.
+func (q RoleRequest) MarshalJSON() ([]byte, error) {
+	type plain RoleRequest
+	text, err := json.Marshal(plain(q))
+	if err != nil || len(q.Defaults) == 0 {
+		return text, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	for _, f := range q.Defaults {
+		fields[string(f)] = json.RawMessage("null")
+	}
+	return json.Marshal(fields)
+}
+
+// RevisionTag returns the ETag of a revision of a role.
+func RevisionTag(revision uint64) string { return `"` + strconv.FormatUint(revision, 10) + `"` }
+
+// RoleChange is a changed role and the effect of the change.
 type RoleChange struct {
 	Role Role               `json:"role"`
 	Diff org.PermissionDiff `json:"diff"`

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
@@ -78,7 +78,7 @@ func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error,
 	ch := a.prepare(ctx, cfg, s)
 	err := yamldoc.JoinErrors(loaded, append(ch.moduleErrors, ch.problems...)...)
 	if err == nil {
-		err = checkTaskGroups(needed, a.groupIDsAfter(ch))
+		err = a.checkTaskGroups(needed, ch)
 	}
 	if err != nil {
 		return errors.Join(err, a.discard(ctx, ch))
@@ -325,21 +325,18 @@ func (a *App) knownGroups(ch *configChange) (groups, servers []string) {
 }
 
 // groupIDsAfter lists the groups that will be registered after the change.
-func (a *App) groupIDsAfter(ch *configChange) (ids []toolgroups.GroupID) {
-	known, _ := a.knownGroups(ch)
-	for _, id := range known {
-		ids = append(ids, toolgroups.GroupID(id))
+func (a *App) groupIDsAfter(ch *configChange) []string {
+	ids, _ := a.knownGroups(ch)
+	for id := range ch.toolsets {
+		ids = append(ids, string(id))
 	}
-	return slices.AppendSeq(ids, maps.Keys(ch.toolsets))
+	return ids
 }
 
 // checkGroupIDs returns a problem for each group id that will not be registered. At
 // runtime such an id is only dangling; in a configuration it is a mistake.
 func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
-	known, _ := a.knownGroups(ch)
-	for id := range ch.toolsets {
-		known = append(known, string(id))
-	}
+	known := a.groupIDsAfter(ch)
 	check := func(field string, g config.Groups) {
 		for i, id := range g.IDs {
 			module, _, _ := strings.Cut(id, "/")
@@ -349,7 +346,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 			case slices.Contains(ch.failedModules, module):
 				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
 			default:
-				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), yamldoc.SuggestName(id, known))))
+				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known))))
 			}
 		}
 	}
@@ -392,7 +389,7 @@ func (a *App) checkServers(ch *configChange) (faults []*yamldoc.Error) {
 	_, known := a.knownGroups(ch)
 	for _, r := range ch.cfg.Roles {
 		if r.Server != "" && !slices.Contains(known, r.Server) {
-			faults = append(faults, ch.cfg.ErrorAt(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", yamldoc.SuggestName(r.Server, known)))
+			faults = append(faults, ch.cfg.ErrorAt(r.ServerPos, "server", "no module "+strconv.Quote(r.Server)+" provides tools", textutil.SuggestName(r.Server, known)))
 		}
 	}
 	return faults

@@ -39,7 +39,19 @@ func (a *App) registerGroups(tx *toolgroups.Tx, ch *configChange) error {
 			return yamldoc.Errors{ch.cfg.ErrorAt(m.Pos, "module", errorReason(err), "")}
 		}
 	}
+	tx.DeclareGroups(a.declaredGroups(ch))
 	return a.registerToolsets(tx, ch)
+}
+
+// declaredGroups returns the groups of the modules that failed to start and have no
+// predecessor. Which groups a module has is known when it runs; until then its group has
+// the name of the module.
+func (a *App) declaredGroups(ch *configChange) map[toolgroups.GroupID]toolgroups.GroupOwner {
+	declared := map[toolgroups.GroupID]toolgroups.GroupOwner{}
+	for _, name := range ch.failedModules {
+		declared[toolgroups.GroupID(name)] = modules.OwnerOf(name)
+	}
+	return declared
 }
 
 // groupError returns err, if it is about the groups of a module, as an error at the place

@@ -390,3 +390,39 @@ func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 		t.Errorf("log %q does not say once what root has lost", got)
 	}
 }
+
+// The group of a module that is configured and has not started is known: a role may name
+// it and has its tools once the module runs. A group that no module declares is not.
+func TestReconfigure_DeclaresGroupsOfFailedModules(t *testing.T) {
+	f := newFixture(t)
+	broken := "{kind: module, name: late, type: fake, settings: {fail: true}}"
+	if _, err := f.reconfigure(t.Context(), f.read(broken)); err != nil {
+		t.Fatal(err)
+	}
+	create := func(name string, group toolgroups.GroupID) error {
+		use := toolgroups.SetOf(group)
+		_, err := f.Runtime.CreateRole(t.Context(), tool.Call{By: identity.ByOperator("test")}, org.RoleSpec{Name: name, Use: &use})
+		return err
+	}
+	if err := create("reader", "late"); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("other", "later"); errcode.CodeOf(err) != errcode.GroupNotFound {
+		t.Errorf("an unknown group: %v", err)
+	}
+	if got := f.allowedTools("late"); got != "" {
+		t.Errorf("before the module runs the role may call %q", got)
+	}
+	if _, err := f.reconfigure(t.Context(), f.read("{kind: module, name: late, type: fake}")); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.allowedTools("late"); got != "late" {
+		t.Errorf("the role may call %q", got)
+	}
+	if _, err := f.reconfigure(t.Context(), f.read()); err != nil {
+		t.Fatal(err)
+	}
+	if err := create("third", "late"); errcode.CodeOf(err) != errcode.GroupNotFound {
+		t.Errorf("a group that is declared no more: %v", err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -19,11 +20,7 @@ import (
 // task, so that ResumeTask needs no files. It returns errcode.GroupNotFound if the task is
 // restricted to a group that is not registered then; cfg is not applied in that case.
 func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
-	if cfg == nil {
-		if err := checkTaskGroups(spec.Groups, a.groups.CurrentSnapshot().GroupIDs()); err != nil {
-			return "", err
-		}
-	} else {
+	if cfg != nil {
 		if err := a.applyConfig(ctx, cfg, nil, orgConfig(cfg), spec.Groups); err != nil {
 			return "", err
 		}
@@ -41,21 +38,18 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 	return a.Runtime.StartTask(ctx, spec)
 }
 
-// checkTaskGroups rejects the restriction of a task to groups that are not known. A nil
-// set restricts nothing.
-func checkTaskGroups(set *toolgroups.GroupSet, known []toolgroups.GroupID) error {
+// checkTaskGroups rejects the restriction of a task to groups that do not exist with a
+// configuration. A nil set restricts nothing.
+func (a *App) checkTaskGroups(set *toolgroups.GroupSet, ch *configChange) error {
 	if set == nil {
 		return nil
 	}
+	known := a.groupIDsAfter(ch)
 	for _, id := range set.GroupIDs() {
-		if slices.Contains(known, id) {
+		if slices.Contains(known, string(id)) || a.hasAPI(ch, string(id)) {
 			continue
 		}
-		var names []string
-		for _, k := range known {
-			names = append(names, string(k))
-		}
-		hint := yamldoc.SuggestName(string(id), names)
+		hint := textutil.SuggestName(string(id), known)
 		if hint != "" {
 			hint = "; " + hint
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/test/configtest"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -181,7 +182,7 @@ func TestGroups_Pos(t *testing.T) {
 	if diff := cmp.Diff([]string{"workspace", "artefact"}, groups.IDs); diff != "" {
 		t.Fatal(diff)
 	}
-	err = yamldoc.JoinErrors(err, cfg.ErrorAt(groups.Pos(1), "toolGroups[1]", "unknown group", yamldoc.SuggestName("artefact", []string{"artifact"})))
+	err = yamldoc.JoinErrors(err, cfg.ErrorAt(groups.Pos(1), "toolGroups[1]", "unknown group", textutil.SuggestName("artefact", []string{"artifact"})))
 	want := `org.yaml:5:5: toolGroups[1]: unknown group (did you mean "artifact"?)
     - artefact
       ^

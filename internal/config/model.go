@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model/catalog"
 )
@@ -91,7 +92,7 @@ func readModel(it item) {
 	}
 	i := slices.Index(all, name)
 	if i < 0 {
-		at.AddError("model type "+yamldoc.QuoteText(name)+" is unknown", cmp.Or(yamldoc.SuggestName(name, all), yamldoc.ListHint("there are ", all)))
+		at.AddError("model type "+yamldoc.QuoteText(name)+" is unknown", cmp.Or(textutil.SuggestName(name, all), yamldoc.ListHint("there are ", all)))
 		return
 	}
 	m := Model{Name: it.Name, Type: name, Pos: it.Pos}

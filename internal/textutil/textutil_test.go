@@ -102,3 +102,11 @@ func TestPrefixJSON_FillsTheLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggestName(t *testing.T) {
+	for word, want := range map[string]string{"toolGruops": `did you mean "toolGroups"?`, "x": "", "NAME": `did you mean "name"?`} {
+		if got := textutil.SuggestName(word, []string{"name", "toolGroups"}); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package yamldoc
 import (
 	"cmp"
 	"maps"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Fields are the fields of a mapping: the functions that read their values, by name.
@@ -50,7 +52,7 @@ func (r *Reader) unknownHint(name string, known Fields) string {
 	if r.FieldHint != nil {
 		hint = r.FieldHint(name)
 	}
-	return cmp.Or(hint, SuggestName(name, all), ListHint("known are ", now))
+	return cmp.Or(hint, textutil.SuggestName(name, all), ListHint("known are ", now))
 }
 
 // EmptyAsAbsent reads a field with read unless the field has no value or an empty text,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // TextField reads any text.
@@ -65,7 +67,7 @@ func OneOfField(to *string, words ...string) func(Value) {
 		switch {
 		case !ok:
 		case !slices.Contains(words, word):
-			v.AddError(QuoteText(v.Node.Value)+" is unknown", cmp.Or(SuggestName(word, words), ListHint("there are ", words)))
+			v.AddError(QuoteText(v.Node.Value)+" is unknown", cmp.Or(textutil.SuggestName(word, words), ListHint("there are ", words)))
 		default:
 			*to = word
 		}

@@ -186,14 +186,6 @@ func TestFileText_SplitDocuments(t *testing.T) {
 	}
 }
 
-func TestSuggestName(t *testing.T) {
-	for word, want := range map[string]string{"toolGruops": `did you mean "toolGroups"?`, "x": "", "NAME": `did you mean "name"?`} {
-		if got := yamldoc.SuggestName(word, []string{"name", "toolGroups"}); got != want {
-			t.Errorf("%s: %q, want %q", word, got, want)
-		}
-	}
-}
-
 // TestJoinErrors_KeepsOtherErrors checks that Join returns other errors unchanged.
 func TestJoinErrors_KeepsOtherErrors(t *testing.T) {
 	if err := yamldoc.JoinErrors(nil); err != nil {

@@ -342,12 +342,12 @@ var mutations = []mutation{
 	},
 	{
 		"a role grants beyond its creator's grant", "org/role.go",
-		`creator.checkGrant(spec.Name, use, grant)`, `creator.checkGrant(spec.Name, use)`,
+		`o.checkGrant(creator, spec.Name, use, grant)`, `o.checkGrant(creator, spec.Name, use, use)`,
 		"./org TestCreateRole_RejectsMoreThanGrant",
 	},
 	{
-		"an agent spawns a stronger agent", "org/agent.go",
-		`o.grantorFor(p, role).checkGrant(role.Name, role.Use, role.Grant)`, `o.grantorFor(p, role).checkGrant(role.Name, role.Use)`,
+		"an agent spawns a stronger agent", "org/grants.go",
+		`g.missing(role.Use, role.Grant) == nil`, `g.missing(role.Use) == nil`,
 		"./org TestSpawn_Permission",
 	},
 	{
@@ -420,11 +420,38 @@ var mutations = []mutation{
 		"./org TestCreateRole_DefaultGrant",
 	},
 	{
-		"a role without groups gets more than its creator may grant", "org/role.go",
-		`			use = use.Intersect(limit.Set)
-`, `			_ = limit
+		"a role without groups gets more than its creator may grant", "org/role_defaults.go",
+		`		use = use.Intersect(limit.Set)
+`, `		_ = limit
 `,
 		"./org TestCreateRole_DefaultLimitedByCreator",
+	},
+	{
+		"an unknown group is granted to whoever registers it", "org/unknown_group.go",
+		`			if !held && o.registry().KnownOwner(id) == "" && !slices.Contains(unknown, id) {
+`, `			if held {
+`,
+		"./org TestRole_RejectsUnknownGroup",
+	},
+	{
+		"a suggestion names groups of others", "org/unknown_group.go",
+		`		if !slices.ContainsFunc(g.limits, func(limit constraint) bool { return !within(limit) }) {
+`, `		_ = within
+		{
+`,
+		"./org TestUnknownGroup_SuggestsOnlyOwnGroups",
+	},
+	{
+		"an allowed tool is named by the group that owns it", "toolgroups/granting.go",
+		`	if id, ok := v.through[h.index]; ok {
+`, `	if id, ok := v.through[h.index]; ok && id == "" {
+`,
+		"./toolgroups TestView_GrantingGroup",
+	},
+	{
+		"an update overwrites a newer revision", "org/role.go",
+		`spec.Revision != 0 && spec.Revision != old.Revision`, `spec.Revision > old.Revision`,
+		"./org TestUpdateRole_RejectsOtherRevision",
 	},
 	{
 		"a caller changes roles", "org/role.go",
@@ -446,7 +473,7 @@ var mutations = []mutation{
 		`	if dryRun {
 		return diff, nil
 	}
-	delete`, `	delete`,
+	affected`, `	affected`,
 		"./org TestOrg_UpdateRole",
 	},
 	{

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -82,7 +83,7 @@ func (s *Set) FindKind(at yamldoc.Value, name string) (Kind, bool) {
 	case known:
 		at.AddError("kind "+name+" is not available in this version", cmp.Or(k.Hint, s.KindsHint()))
 	default:
-		at.AddError("kind "+yamldoc.QuoteText(name)+" is unknown", cmp.Or(yamldoc.SuggestName(name, slices.Collect(maps.Keys(s.kinds))), s.KindsHint()))
+		at.AddError("kind "+yamldoc.QuoteText(name)+" is unknown", cmp.Or(textutil.SuggestName(name, slices.Collect(maps.Keys(s.kinds))), s.KindsHint()))
 	}
 	return Kind{}, false
 }
@@ -170,5 +171,5 @@ func (s *Set) referenceHint(missing key) string {
 	if len(known) == 0 {
 		return "there is no document of kind " + missing.kind
 	}
-	return cmp.Or(yamldoc.SuggestName(missing.name, known), yamldoc.ListHint("there are ", known))
+	return cmp.Or(textutil.SuggestName(missing.name, known), yamldoc.ListHint("there are ", known))
 }

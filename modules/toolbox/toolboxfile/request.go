@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 )
@@ -64,7 +65,7 @@ func httpMethod(to *string) func(yamldoc.Value) {
 			return
 		}
 		if text = strings.ToUpper(text); !slices.Contains(known, text) {
-			v.AddError(yamldoc.QuoteText(v.Node.Value)+" is unknown", cmp.Or(yamldoc.SuggestName(text, known), yamldoc.ListHint("there are ", known)))
+			v.AddError(yamldoc.QuoteText(v.Node.Value)+" is unknown", cmp.Or(textutil.SuggestName(text, known), yamldoc.ListHint("there are ", known)))
 			return
 		}
 		*to = text

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -160,7 +161,7 @@ func (it item) typeIndex(kind string, n int, name func(int) string) (int, bool) 
 	}
 	i := slices.Index(all, word)
 	if i < 0 {
-		at.AddError(kind+" type "+yamldoc.QuoteText(word)+" is unknown", cmp.Or(toolboxTypeHint(word), yamldoc.SuggestName(word, all), yamldoc.ListHint("there are ", all)))
+		at.AddError(kind+" type "+yamldoc.QuoteText(word)+" is unknown", cmp.Or(toolboxTypeHint(word), textutil.SuggestName(word, all), yamldoc.ListHint("there are ", all)))
 	}
 	return i, i >= 0
 }

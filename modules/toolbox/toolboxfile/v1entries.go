@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/internal/yamldoc/docset"
 )
@@ -22,7 +23,7 @@ func (r *Reader) readWithoutKind(root yamldoc.Value) {
 	for key, val := range root.MapPairs() {
 		name, ok := known[key.Node.Value]
 		if !ok {
-			key.AddError("unknown field", cmp.Or(yamldoc.SuggestName(key.Node.Value, slices.Collect(maps.Keys(known))), yamldoc.ListHint("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
+			key.AddError("unknown field", cmp.Or(textutil.SuggestName(key.Node.Value, slices.Collect(maps.Keys(known))), yamldoc.ListHint("Toolbox's v1 form has ", slices.Collect(maps.Keys(known)))))
 			continue
 		}
 		if isEmptySection(val) {

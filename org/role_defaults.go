@@ -1,0 +1,61 @@
+package org
+
+import (
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// RoleField is a field of a role that an update can set to its default, as Role names it in
+// JSON.
+type RoleField string
+
+// The fields that have a default.
+const (
+	PromptField    RoleField = "rolePrompt"
+	ModelField     RoleField = "llmServiceId"
+	UseField       RoleField = "toolGroups"
+	GrantField     RoleField = "grant"
+	LimitsField    RoleField = "limits"
+	HostsField     RoleField = "hosts"
+	PatternField   RoleField = "pattern"
+	ToolGatedField RoleField = "toolGated"
+	ServerField    RoleField = "server"
+)
+
+// setDefault sets a field of a complete specification to the value that a role gets which
+// is created without it. old is the role that the specification changes.
+func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
+	switch field {
+	case PromptField:
+		spec.Prompt = ""
+	case ModelField:
+		spec.Model = ""
+	case UseField:
+		use := o.defaultUse(ceiling(o.role, old))
+		spec.Use = &use
+	case GrantField:
+		spec.Grant = nil
+	case LimitsField:
+		spec.Limits = AgentLimits{}
+	case HostsField:
+		spec.Hosts = nil
+	case PatternField:
+		spec.Pattern = ""
+	case ToolGatedField:
+		spec.ToolGated = nil
+	case ServerField:
+		spec.Server = nil
+	default:
+		return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
+	}
+	return nil
+}
+
+// defaultUse returns the Use of a role that is created without one, within limits.
+func (o *Org) defaultUse(limits []constraint) toolgroups.GroupSet {
+	use := o.defaultGroups
+	for _, limit := range limits {
+		use = use.Intersect(limit.Set)
+	}
+	return use
+}
