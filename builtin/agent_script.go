@@ -14,46 +14,81 @@ import (
 var agentScriptLimits = sandbox.JobLimits{Memory: 1 << 30, Processes: 64, FileSize: 1, Scratch: 1 << 20}
 
 // NewScriptStarter returns a function for script.NewWorkerPool that starts worker processes in
-// the sandbox. Where the system has no sandbox they are plain processes, and log receives a
-// warning once. The program begins main with sandbox.Enter(builtin.SandboxPrograms()).
+// the sandbox. Where the system has no sandbox they are plain processes. Where a program cannot
+// start itself, for example because it does not call sandbox.Enter, scripts run in this process.
+// log receives a warning then, once.
+//
+// The program begins main with sandbox.Enter(builtin.SandboxPrograms()).
 func NewScriptStarter(l *sandbox.Launcher, log *slog.Logger) func() (jsworker.Conn, error) {
-	return (&scriptStarter{launcher: l, log: log}).start
+	s := &scriptStarter{launcher: l, log: log}
+	s.ways = []startingWay{
+		{start: s.sandboxed},
+		{s.plain, "agent scripts run in processes without a sandbox, with the rights of this process"},
+		{jsworker.StartInProcess, jsworker.InProcessWarning},
+	}
+	s.used = len(s.ways)
+	return s.start
 }
 
-// scriptStarter starts the worker processes of agent scripts.
+// scriptStarter starts the workers of agent scripts in the best way that works.
 type scriptStarter struct {
 	launcher *sandbox.Launcher
 	log      *slog.Logger
-	warn     sync.Once
+	ways     []startingWay // the best first
 
-	mu        sync.Mutex // guards the following
-	sandboxed bool       // a worker was started in the sandbox, so none is started without it
+	mu   sync.Mutex // guards used
+	used int        // the best way that has worked; no worse one is used later
 }
 
-// start starts a worker process.
+// startingWay is one way to start a worker, and what to warn of.
+type startingWay struct {
+	start   func() (jsworker.Conn, error)
+	warning string
+}
+
+// start starts a worker.
 func (s *scriptStarter) start() (jsworker.Conn, error) {
-	job := sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits}
-	p, err := s.launcher.StartProcess(job)
-	if missing, ok := errors.AsType[*sandbox.UnavailableError](err); ok && s.mayLeaveSandbox() {
-		s.warn.Do(func() {
-			s.log.Warn("agent scripts run in processes without a sandbox, with the rights of this process", "missing", missing.Detail())
-		})
-		job.Unsandboxed = true
-		return connection(s.launcher.StartProcess(job))
+	var missing *sandbox.UnavailableError
+	for i, way := range s.ways {
+		conn, err := way.start()
+		if err == nil {
+			s.noteUse(i, missing)
+			return conn, nil
+		}
+		if !errors.As(err, &missing) || !s.mayUse(i+1) {
+			return nil, err
+		}
 	}
-	if err == nil {
-		s.mu.Lock()
-		s.sandboxed = true
-		s.mu.Unlock()
-	}
-	return connection(p, err)
+	return nil, missing
 }
 
-// mayLeaveSandbox reports whether no worker was started in the sandbox so far.
-func (s *scriptStarter) mayLeaveSandbox() bool {
+// mayUse reports whether no better way has worked so far.
+func (s *scriptStarter) mayUse(way int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.sandboxed
+	return way <= s.used && way < len(s.ways)
+}
+
+// noteUse notes a way that has worked, and warns of it the first time. missing is why the way before
+// it has not worked.
+func (s *scriptStarter) noteUse(way int, missing *sandbox.UnavailableError) {
+	s.mu.Lock()
+	first := way < s.used
+	s.used = min(s.used, way)
+	s.mu.Unlock()
+	if warning := s.ways[way].warning; first && warning != "" {
+		s.log.Warn(warning, "missing", missing.Detail())
+	}
+}
+
+// sandboxed starts a worker in the sandbox.
+func (s *scriptStarter) sandboxed() (jsworker.Conn, error) {
+	return connection(s.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits}))
+}
+
+// plain starts a worker without a sandbox.
+func (s *scriptStarter) plain() (jsworker.Conn, error) {
+	return connection(s.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits, Unsandboxed: true}))
 }
 
 // connection returns a process as a connection: an interface with a nil *Process is not nil.

@@ -117,7 +117,7 @@ func isFileModel(d config.Model) bool { return d.Type == "script" || d.Type == "
 func (a *App) newModel(d config.Model) (model.Model, error) {
 	switch d.Type {
 	case "script":
-		return script.Config{Workers: a.scripts, Log: a.options.Warn}.New(d.File, d.Source)
+		return script.Config{Workers: a.scripts}.New(d.File, d.Source)
 	case "replay":
 		return replay.New(d.File, d.Source)
 	case "human":

@@ -115,7 +115,7 @@ func (c Config) warnInProcess(name string) {
 	if log == nil {
 		log = slog.Default()
 	}
-	log.Warn("agent scripts run in this process: one that cannot be interrupted occupies a processor for ever, and a fault of the engine ends the process", "file", name)
+	log.Warn(jsworker.InProcessWarning, "file", name)
 }
 
 // readRoles loads the source once, which validates it, and sets the roles that it defines.

@@ -16,9 +16,12 @@ type inProcess struct {
 	ended   chan struct{}
 }
 
-// startInProcess starts a worker in this process. A script that cannot be interrupted goes on
-// after Close, and a fault of the engine ends the process.
-func startInProcess() (Conn, error) {
+// InProcessWarning says what it means that scripts run in this process.
+const InProcessWarning = "agent scripts run in this process: one that cannot be interrupted occupies a processor for ever, and a fault of the engine ends the process"
+
+// StartInProcess starts a worker that is a goroutine of this process. A script that cannot be
+// interrupted goes on after Close, and a fault of the engine ends the process.
+func StartInProcess() (Conn, error) {
 	in, requests := io.Pipe()
 	responses, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -40,11 +40,10 @@ func NewVMPool(start func() (Conn, error)) *VMPool {
 	return &VMPool{start: start, memory: totalMemory, freed: make(chan struct{})}
 }
 
-// NewInProcessPool returns a pool whose workers are goroutines of this process. Nothing bounds
-// their memory together, a script that cannot be interrupted occupies a processor for ever, and a
-// fault of the engine ends the process.
+// NewInProcessPool returns a pool whose workers StartInProcess starts. Nothing bounds their
+// memory together.
 func NewInProcessPool() *VMPool {
-	p := NewVMPool(startInProcess)
+	p := NewVMPool(StartInProcess)
 	p.memory = 0
 	return p
 }
