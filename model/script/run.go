@@ -172,9 +172,10 @@ func (r *run) stepError(ctx context.Context, err error) error {
 	return r.scriptError(err)
 }
 
-// scriptError returns an error of the script.
+// scriptError returns an error of the script or of its worker. The causes of the latter are for the
+// log.
 func (r *run) scriptError(err error) error {
-	return r.fail(errcode.Wrap(errcode.LLMCallFailed, err, "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
+	return r.fail(errcode.Wrap(errcode.LLMCallFailed, errors.Unwrap(err), "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
 }
 
 // fail adds the details of a failed turn to an error.
