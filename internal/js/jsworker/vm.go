@@ -157,11 +157,14 @@ func (w *vmWorker) call(ctx context.Context, v *VM, function string, arg json.Ra
 		return nil, ErrLost
 	}
 	a, err := w.step(ctx, request{Op: opCall, VM: v.number, Function: function, Input: arg})
-	if err == nil && len(a.Value) == 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Value) == 0 {
 		w.end()
 		return nil, errUnexpected(errors.New("response without a value"))
 	}
-	return a.Value, err
+	return a.Value, nil
 }
 
 // trim lets the worker close machines if it has more memory than its share. An error ends it.
