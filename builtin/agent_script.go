@@ -20,24 +20,29 @@ var agentScriptLimits = sandbox.JobLimits{Memory: 1 << 30, Processes: 64, FileSi
 //
 // The program begins main with sandbox.Enter(builtin.SandboxPrograms()).
 func NewScriptStarter(l *sandbox.Launcher, log *slog.Logger) func() (jsworker.Conn, error) {
-	s := &scriptStarter{launcher: l, log: log}
-	s.ways = []startingWay{
-		{start: s.sandboxed},
-		{s.plain, "agent scripts run in processes without a sandbox, with the rights of this process"},
-		{jsworker.StartInProcess, jsworker.InProcessWarning},
+	process := func(unsandboxed bool) func() (jsworker.Conn, error) {
+		job := sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits, Unsandboxed: unsandboxed}
+		return func() (jsworker.Conn, error) { return connection(l.StartProcess(job)) }
 	}
-	s.used = len(s.ways)
-	return s.start
+	return newScriptStarter(log,
+		startingWay{start: process(false)},
+		startingWay{process(true), "agent scripts run in processes without a sandbox, with the rights of this process"},
+		startingWay{jsworker.StartInProcess, jsworker.InProcessWarning},
+	).start
 }
 
 // scriptStarter starts the workers of agent scripts in the best way that works.
 type scriptStarter struct {
-	launcher *sandbox.Launcher
-	log      *slog.Logger
-	ways     []startingWay // the best first
+	log  *slog.Logger
+	ways []startingWay // the best first
 
 	mu   sync.Mutex // guards used
 	used int        // the best way that has worked; no worse one is used later
+}
+
+// newScriptStarter returns a starter of which no way has been used.
+func newScriptStarter(log *slog.Logger, ways ...startingWay) *scriptStarter {
+	return &scriptStarter{log: log, ways: ways, used: len(ways)}
 }
 
 // startingWay is one way to start a worker, and what to warn of.
@@ -79,16 +84,6 @@ func (s *scriptStarter) noteUse(way int, missing *sandbox.UnavailableError) {
 	if warning := s.ways[way].warning; first && warning != "" {
 		s.log.Warn(warning, "missing", missing.Detail())
 	}
-}
-
-// sandboxed starts a worker in the sandbox.
-func (s *scriptStarter) sandboxed() (jsworker.Conn, error) {
-	return connection(s.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits}))
-}
-
-// plain starts a worker without a sandbox.
-func (s *scriptStarter) plain() (jsworker.Conn, error) {
-	return connection(s.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Limits: agentScriptLimits, Unsandboxed: true}))
 }
 
 // connection returns a process as a connection: an interface with a nil *Process is not nil.

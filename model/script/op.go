@@ -50,8 +50,8 @@ func parseOp(text []byte) (o op, err error) {
 	return op{}, errNoOp
 }
 
-// errNoOp is the error for a worker that answers what is no step of a script.
-var errNoOp = errors.New("its worker process sent an unexpected response and was ended")
+// errNoOp is the error for a worker that answers what the driver does not write.
+var errNoOp = errors.New("what its worker answered is not a step of a script; the worker was ended")
 
 // toolCall is one yielded call. Args is a JSON object.
 type toolCall struct {
