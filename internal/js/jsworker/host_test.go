@@ -119,6 +119,9 @@ func TestHost_ReportsErrorsOfScripts(t *testing.T) {
 		{"large", "", js.KindMemory, "returned 16777218 bytes"},
 		{"count", `"` + strings.Repeat("x", jsworker.MaxStep) + `"`, js.KindMemory, "is given 16777218 bytes"},
 	} {
+		if raceEnabled && tt.function == "large" {
+			continue // it writes 16 MiB of JSON
+		}
 		l := js.Limits{Time: time.Minute}
 		if tt.kind == js.KindTimeout {
 			l.Time = 50 * time.Millisecond
@@ -357,7 +360,7 @@ func TestHost_RejectsInvalidResponses(t *testing.T) {
 				}
 				return answerOK(worker, q)
 			})
-			h := p.NewHost(js.Limits{})
+			h := p.NewHost(js.Limits{Time: time.Minute})
 			v, other := load(t, h), load(t, h)
 			got, err := v.CallFunction(t.Context(), "count", nil)
 			if got != nil || errcode.CodeOf(err) != errcode.ToolExecutionFailed || !strings.Contains(errcode.Message(err), tt.text) {

@@ -1,13 +1,22 @@
-// Package jsworker runs untrusted JavaScript in worker processes, so that a script that blocks
-// or crashes the engine affects its own process only.
+// Package jsworker runs JavaScript in worker processes, so that a script that blocks or crashes
+// the engine affects its own process only.
 //
-// A Pool starts workers on demand and keeps a few idle:
+// A Pool runs scripts that nobody trusts, each in a virtual machine of its own. It starts workers on demand and keeps a few idle:
 //
 //	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(job) })
 //	value, err := pool.Run(ctx, jsworker.Request{Owner: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})
 //
-// Serve is the worker's side. A worker that has run a script of one owner never runs a script
-// of another. The package does not isolate the processes: package sandbox does, which starts
+// A worker that has run a script of one owner never runs a script of another.
+//
+// A Host keeps virtual machines that have loaded the same scripts of the operator. They share a few
+// workers, which the VMPool of the host starts and whose memory it bounds:
+//
+//	pool := jsworker.NewVMPool(start)
+//	host := pool.NewHost(js.Limits{Pure: true}, jsworker.Script{Name: "agents.js", Source: source})
+//	vm, err := host.Load(ctx, false, nil)
+//	result, err := vm.CallFunction(ctx, "step", json.RawMessage(`{"n": 1}`))
+//
+// Serve is the worker's side of both. The package does not isolate the processes: package sandbox does, which starts
 // Serve as a Program.
 package jsworker
 
