@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +22,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/sandbox"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
 )
 
@@ -187,7 +189,7 @@ func TestModel_RejectsWhatIsNoStep(t *testing.T) {
 				if started > 1 {
 					value = `{"op":"say","text":"fine"}`
 				}
-				return newFakeWorker(t, value), nil
+				return newFakeWorker(t, func(fakeRequest) string { return value }), nil
 			})
 			defer pool.Close()
 			m := newModel(t, script.Config{Workers: pool}, stuck)
@@ -204,29 +206,110 @@ func TestModel_RejectsWhatIsNoStep(t *testing.T) {
 	}
 }
 
+// An agent whose script was lost has the next worker alone until it has answered. The others wait.
+func TestModel_LostScriptHasNextWorkerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *script.Model
+		var all sync.WaitGroup
+		start := func(role string) {
+			rt := newFakeRuntime(role)
+			rt.addMessage(`1`)
+			rt.record(&model.Answer{Finish: model.FinishContinue, Text: "x", MessagesRead: 1})
+			all.Go(func() {
+				_, err := ask(t, m, rt.request())
+				if killed := role == "killer"; (err != nil) != killed {
+					t.Errorf("%s: got %v", role, err)
+				}
+			})
+		}
+		var steps []string // of the second worker
+		workers := 0
+		pool := script.NewWorkerPool(func() (script.WorkerConn, error) {
+			workers++
+			worker := workers
+			return newFakeWorker(t, func(q fakeRequest) string {
+				role := q.Input.Self.Role
+				switch {
+				case q.Op != "call":
+				case role == "killer":
+					start("victim")
+					synctest.Wait() // until it waits for the worker
+					return ""
+				case role == "victim" && len(steps) == 0:
+					steps = append(steps, role)
+					start("other")
+					synctest.Wait()
+				default:
+					steps = append(steps, role)
+				}
+				if worker == 1 && role != "" {
+					t.Errorf("the first worker has a step of %s", role)
+				}
+				return `{"op":"say","text":"x"}`
+			}), nil
+		})
+		m = newModel(t, script.Config{Workers: pool}, stuck)
+		start("killer")
+		all.Wait()
+		if diff := cmp.Diff([]string{"victim", "victim", "other", "other"}, steps); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		pool.Close()
+	})
+}
+
+// The machines of a worker that was not used for a minute are gone, and so is what was cached for them.
+func TestModel_ForgetsRunsOfIdleWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := script.NewWorkerPool(func() (script.WorkerConn, error) {
+			return newFakeWorker(t, func(fakeRequest) string { return `{"op":"say","text":"x"}` }), nil
+		})
+		m := newModel(t, script.Config{Workers: pool}, stuck)
+		rt := newFakeRuntime("root")
+		rt.addMessage(`1`)
+		if _, err := ask(t, m, rt.request()); err != nil || script.CachedRuns(m) != 1 {
+			t.Errorf("got %v and %d runs", err, script.CachedRuns(m))
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := script.CachedRuns(m); n != 0 {
+			t.Errorf("got %d runs", n)
+		}
+		pool.Close()
+	})
+}
+
 // pipe is a net.Conn as a WorkerConn.
 type pipe struct{ net.Conn }
 
 func (p pipe) Close() { p.Conn.Close() }
 
-// newFakeWorker returns a worker that knows the role "*" and answers every step with value.
-func newFakeWorker(t *testing.T, value string) script.WorkerConn {
+// fakeRequest is a request as a fake worker sees it.
+type fakeRequest struct {
+	Number, VM   int
+	Op, Function string
+	Input        struct{ Self struct{ Role string } }
+}
+
+// newFakeWorker returns a worker that knows the role "*" and answers every other step with the value
+// that answer returns. An answer of "" closes the connection.
+func newFakeWorker(t *testing.T, answer func(q fakeRequest) string) script.WorkerConn {
 	client, server := net.Pipe()
 	go func() {
 		defer server.Close()
 		for lines := bufio.NewScanner(server); lines.Scan(); {
-			var q struct {
-				Number   int
-				Function string
-			}
+			var q fakeRequest
 			if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
 				t.Error(err)
 			}
-			answer := value
-			if q.Function == "rolecall.roles" {
-				answer = `["*"]`
+			text := `["*"]`
+			if q.Function != "rolecall.roles" {
+				text = answer(q)
 			}
-			if _, err := fmt.Fprintf(server, `{"Number":%d,"Value":%s}`+"\n", q.Number, answer); err != nil {
+			if text == "" {
+				return
+			}
+			if _, err := fmt.Fprintf(server, `{"Number":%d,"Value":%s}`+"\n", q.Number, text); err != nil {
 				return
 			}
 		}
