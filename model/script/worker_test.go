@@ -230,12 +230,14 @@ func TestModel_LostScriptHasNextWorkerAlone(t *testing.T) {
 			return newFakeWorker(t, func(q fakeRequest) string {
 				role := q.Input.Self.Role
 				switch {
-				case q.Op != "call":
+				case q.Op == "load" && worker == 1:
+				case q.Op == "load":
+					steps = append(steps, q.Op)
 				case role == "killer":
 					start("victim")
 					synctest.Wait() // until it waits for the worker
 					return ""
-				case role == "victim" && len(steps) == 0:
+				case role == "victim" && len(steps) == 1:
 					steps = append(steps, role)
 					start("other")
 					synctest.Wait()
@@ -251,7 +253,7 @@ func TestModel_LostScriptHasNextWorkerAlone(t *testing.T) {
 		m = newModel(t, script.Config{Workers: pool}, stuck)
 		start("killer")
 		all.Wait()
-		if diff := cmp.Diff([]string{"victim", "victim", "other", "other"}, steps); diff != "" {
+		if diff := cmp.Diff([]string{"load", "victim", "victim", "load", "other", "other"}, steps); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		pool.Close()

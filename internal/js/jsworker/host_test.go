@@ -373,6 +373,28 @@ func TestHost_RejectsInvalidResponses(t *testing.T) {
 	}
 }
 
+// A worker that somebody else ends in a step loses the machine and does not fail it.
+func TestVM_DiscardLosesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		p := newFakeVMPool(t, func(worker int, q wireRequest) string {
+			if q.Op == "call" {
+				<-held
+			}
+			return answerOK(worker, q)
+		})
+		h := p.NewHost(js.Limits{})
+		v, other := load(t, h), load(t, h)
+		var all sync.WaitGroup
+		all.Go(func() { wantLost(t, v) })
+		synctest.Wait()
+		other.Discard()
+		all.Wait()
+		close(held)
+		p.Close()
+	})
+}
+
 // Reports of a worker about machines that it does not have, or about the one whose step it was, are
 // ignored.
 func TestHost_WorkerReportsLostMachines(t *testing.T) {
@@ -515,9 +537,13 @@ func TestVMPool_ReplacesLeastUsedWorker(t *testing.T) {
 			t.Error("a fifth worker started")
 		default:
 		}
+		began := time.Now()
 		close(held)
 		all.Wait()
 		<-loaded
+		if d := time.Since(began); d > 0 {
+			t.Errorf("the fifth worker started after %v, want as soon as one was not in use", d)
+		}
 		p.Close()
 	})
 }
