@@ -10,7 +10,7 @@ import (
 	"github.com/rolecall/rolecall/persist"
 )
 
-// taskRecords is the number of records per task that the floor writes: the task, the
+// taskRecords is the number of records per task that the baselines write: the task, the
 // model's call, its outcome, the end.
 const taskRecords = 4
 
@@ -18,7 +18,7 @@ const taskRecords = 4
 const recordBytes = 512
 
 // durableTaskComparison compares whole tasks, from StartTask to their recorded ends,
-// with loops that sync a record at each of four points.
+// with baselines that write and sync the same records and do nothing else.
 func durableTaskComparison() (comparison, error) {
 	dir, kind, err := newDiskDir()
 	if err != nil {
@@ -53,7 +53,8 @@ func durableTaskComparison() (comparison, error) {
 	return c, nil
 }
 
-// groupCommit is a minimal group commit: all waiting writers share one fsync.
+// groupCommit is a minimal group commit, without a store: all waiting writers share one
+// fsync.
 type groupCommit struct {
 	file  *os.File
 	queue chan chan bool
@@ -89,7 +90,7 @@ func (g *groupCommit) commit() {
 	<-done
 }
 
-// task is the bare loop between its records.
+// task returns a function that runs the bare loop and commits its records around it.
 func (g *groupCommit) task(tools []byte) func(int) {
 	return func(int) {
 		g.commit()

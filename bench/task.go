@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"math"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
@@ -149,7 +150,8 @@ func newFixture(store journal.Store, agentModel model.Model) (*fixture, error) {
 // it.
 func openFixture(store journal.Store, agentModel model.Model) (*fixture, error) {
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Model: func(string) (model.Model, error) { return agentModel, nil }})
+	limits := runtime.Limits{Mail: math.MaxInt} // some workloads send what nobody reads
+	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Limits: limits, Model: func(string) (model.Model, error) { return agentModel, nil }})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
-// Package builtin implements the seven tool groups that come with the runtime:
-// org_management, artifact, workspace, command, network, context and console,
-// with 18 tools in total. docs/tools.md describes them for users.
+// Package builtin implements the tool groups that come with the runtime:
+// org_management, artifact, workspace, command, network, context and console.
+// docs/tools.md describes their tools for users.
 //
 // Each tool declares a small interface for what it needs; runtime.ToolHost
 // implements all of them (Deps). NewGroups creates the groups and RegisterGroups also

@@ -12,7 +12,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// CommandConfig configures run_command and run_javascript. The zero Commands runs
+// CommandConfig configures run_command and run_javascript. The zero CommandConfig runs
 // programs in the sandbox with default limits.
 type CommandConfig struct {
 	Unsandboxed bool     // no sandbox: programs have the rights of this process

@@ -27,14 +27,14 @@ func Example() {
 		return
 	}
 	for _, g := range groups.CurrentSnapshot().ListGroups() {
-		fmt.Println(g.ID, len(g.Tools))
+		fmt.Println(g.ID, "by", g.Owner)
 	}
 	// Output:
-	// artifact 2
-	// command 2
-	// console 1
-	// context 2
-	// network 1
-	// org_management 6
-	// workspace 4
+	// artifact by builtin
+	// command by builtin
+	// console by builtin
+	// context by builtin
+	// network by builtin
+	// org_management by builtin
+	// workspace by builtin
 }

@@ -26,12 +26,12 @@ type Deps interface {
 // time. With the zero Options these tools fail with tool_unavailable.
 type Options struct {
 	Launcher *sandbox.Launcher    // starts programs; from sandbox.Enter, nil allows none
-	Commands func() CommandConfig // nil means the zero Commands
+	Commands func() CommandConfig // nil means the zero CommandConfig
 
 	Network func() NetworkPolicy // nil allows no requests
 }
 
-// NewGroups creates the seven built-in groups.
+// NewGroups creates the built-in groups.
 func NewGroups(n Deps, o Options) ([]toolgroups.Group, error) {
 	var b groupSet
 	b.add(toolgroups.OrgManagement, "Create roles, spawn and end agents, send messages")(organizationTools(n, n, n))

@@ -11,9 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/buffer"
 )
 
 // canary is an API key that must not be written anywhere.
@@ -49,26 +50,6 @@ func echoKey(requests *atomic.Int64) http.Handler {
 	})
 }
 
-// syncBuffer is a buffer that is safe for concurrent use.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// String returns everything written.
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // API keys appear in no log, error, event, record or recording, even if a provider sends
 // them back.
 func TestRun_WritesNoKeys(t *testing.T) {
@@ -88,7 +69,7 @@ func TestRun_WritesNoKeys(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var output syncBuffer
+			var output buffer.SyncBuffer
 			for _, args := range [][]string{
 				{"check", "-f", file, "--json"},
 				{"run", "-v", "-f", file, "which key have you?"},
@@ -101,7 +82,7 @@ func TestRun_WritesNoKeys(t *testing.T) {
 			if requests.Load() == 0 {
 				t.Fatal("the provider got no request")
 			}
-			noCanary(t, "the output", output.text.Bytes())
+			noCanary(t, "the output", []byte(output.String()))
 			noCanaryUnder(t, dir)
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/buffer"
 )
 
 // echoMode is the variable that makes this binary an MCP server on stdio, which sends back
@@ -132,7 +134,7 @@ func TestMCP_WritesNoSecretsOfServers(t *testing.T) {
 		calls += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`+"\n", i+2, name)
 	}
 	calls += fmt.Sprintf(`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"read_file","arguments":{"path":1,"x":%q}}}`+"\n", echoed(formsCanary)) // denied
-	var output syncBuffer
+	var output buffer.SyncBuffer
 	for _, args := range [][]string{
 		{"mcp", "-v", "--role", "worker", "-f", broken}, {"mcp", "-v", "--role", "worker", "-f", file}, {"mcp", "--role", "worker", "-f", file},
 		{"check", "-f", file, "--json"}, {"tool", "list", "--json"}, {"tool", "list", "--quarantined"}, {"group", "list", "--json"}, {"tool", "show", "result__act"},

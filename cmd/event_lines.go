@@ -15,13 +15,13 @@ import (
 
 // lineView prints one line for each event that a reader needs.
 type lineView struct {
-	screen *terminal
-	colour bool
-	denied map[identity.CallID]bool // denied calls, whose tool error is not printed again
+	screen  *terminal
+	colored bool
+	denied  map[identity.CallID]bool // denied calls, whose tool error is not printed again
 }
 
-func newLineView(s *terminal, colour bool) *lineView {
-	return &lineView{screen: s, colour: colour, denied: map[identity.CallID]bool{}}
+func newLineView(s *terminal, colored bool) *lineView {
+	return &lineView{screen: s, colored: colored, denied: map[identity.CallID]bool{}}
 }
 
 func (v *lineView) event(e journal.Event) error {
@@ -133,11 +133,12 @@ const (
 	green = "32"
 )
 
-func (v *lineView) color(colour, text string) string {
-	if !v.colour {
+// color returns text in a color, an SGR parameter such as red, if the view is colored.
+func (v *lineView) color(parameter, text string) string {
+	if !v.colored {
 		return text
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	return "\x1b[" + parameter + "m" + text + "\x1b[0m"
 }
 
 func orNone(tools []string) string {

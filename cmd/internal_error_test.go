@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/buffer"
 )
 
 // An internal error tells its reader to see the log, and the log has the cause: here, that
@@ -28,7 +30,7 @@ func TestMCP_LogHasCauseOfInternalErrors(t *testing.T) {
 	}
 	for name, args := range names {
 		t.Run(name, func(t *testing.T) {
-			var out, log syncBuffer
+			var out, log buffer.SyncBuffer
 			c := &common{launcher: launcher, in: strings.NewReader(toolCall(name, args)), out: &out, err: &log, env: func(string) (string, bool) { return "", false }}
 			run(t.Context(), c, []string{"mcp", "--role", "worker", "-f", file, "--data", data})
 			if answer := out.String(); !strings.Contains(answer, "see the log") || strings.Contains(answer, "not a directory") {

@@ -151,7 +151,7 @@ func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usageError{fmt.Errorf("%s takes %s, not %d arguments", cmd.CommandPath(), what, len(args))}
+			return usageError{fmt.Errorf("%s takes %s (arguments given: %d)", cmd.CommandPath(), what, len(args))}
 		}
 		return nil
 	}

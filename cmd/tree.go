@@ -20,17 +20,19 @@ type treeView struct {
 // node is an agent in the tree.
 type node struct {
 	id, parent identity.AgentID
-	depth      int
-	activity   string
-	calls      int
+	depth      int    // 0 for the top agent of a task
+	activity   string // a state such as "waits", or the tool that it called last
+	calls      int    // calls so far, with the denied ones
 	denied     int
 }
 
+// observe takes an event of the past into account and prints nothing.
 func (v *treeView) observe(e journal.Event) {
 	v.lines.observe(e)
 	v.track(e)
 }
 
+// event prints the line of an event, if it is logged, and draws the tree again.
 func (v *treeView) event(e journal.Event) error {
 	line := v.lines.format(e)
 	v.track(e)
@@ -121,13 +123,14 @@ func (v *treeView) tree() []string {
 		if n.denied > 0 {
 			text += fmt.Sprintf(", %d denied", n.denied)
 		}
-		list = append(list, v.lines.color(stateColour(n.activity), textutil.TruncateWidth(text, v.lines.screen.width-1)))
+		list = append(list, v.lines.color(activityColor(n.activity), textutil.TruncateWidth(text, v.lines.screen.width-1)))
 	}
 	return list
 }
 
-func stateColour(doing string) string {
-	switch doing {
+// activityColor returns the color of an agent's line: the SGR parameter, "0" for none.
+func activityColor(activity string) string {
+	switch activity {
 	case "done":
 		return green
 	case "failed":

@@ -83,10 +83,12 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
-	var all sync.WaitGroup
-	var answered atomic.Int64
+	var all, begun sync.WaitGroup // begun: each caller was answered, or has failed
+	begun.Add(callers)
 	for n := range callers {
 		all.Go(func() {
+			begin := sync.OnceFunc(begun.Done)
+			defer begin()
 			requests := []gate.CallRequest{request("tick", ``), request("tock", ``), request("tock", ``)}
 			for c := n; ; c++ {
 				select {
@@ -106,11 +108,12 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 						t.Errorf("%s, want an instance between %d and %d: %s %s", a.Request.Name, oldest, newest.Load(), a.Code(), a.Result.JSON())
 						return
 					}
-					answered.Add(1)
 				}
+				begin()
 			}
 		})
 	}
+	begun.Wait()
 	for n := 1; n <= reloads; n++ {
 		newest.Store(int64(n))
 		if err := loader.ReloadModule(t.Context(), &clockModule{n: n}); err != nil {
@@ -120,9 +123,6 @@ func TestCall_AnswersEveryCallDuringReload(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	if answered.Load() < callers {
-		t.Errorf("only %d calls were answered", answered.Load())
-	}
 }
 
 // If a module is replaced between the decision and its record, the call is decided
@@ -239,6 +239,37 @@ func TestCall_WaitsForRegistryChange(t *testing.T) {
 		if err := <-changed; err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A tool that was replaced again while a call of it waited for the first change is
+// decided once more.
+func TestCall_WaitsForNextRegistryChange(t *testing.T) {
+	f := newFixture(t)
+	replace := func() { f.register("later", &fakeTool{definition: definition("late", tool.Mutating)}) }
+	replace()
+	resolved := 0
+	f.directory.resolving = func() {
+		switch resolved++; resolved {
+		case 2:
+			replace() // the View does not have it yet
+		case 3:
+			f.grant("later")
+		}
+	}
+	if a := f.call("late", ``); !a.Allowed() || resolved != 3 {
+		t.Errorf("got %v after the principal was resolved %d times, want the permission after 3", a.Err, resolved)
+	}
+}
+
+// A tool that is replaced without end is denied in the end.
+func TestCall_DeniesToolThatKeepsChanging(t *testing.T) {
+	f := newFixture(t)
+	f.directory.resolving = func() {
+		f.register("later", &fakeTool{definition: definition("late", tool.Mutating), run: mustNotRun(t)})
+	}
+	if a := f.call("late", ``); a.Code() != errcode.ToolNotAvailable {
+		t.Errorf("got %q, want tool_not_available", a.Code())
 	}
 }
 

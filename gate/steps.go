@@ -113,12 +113,15 @@ func (a *Admission) deny(err error) {
 // a tool must not be denied for a moment because it is being replaced. The denial
 // itself is left to authorize, so that malformed arguments are reported first.
 func (g *Gate) resolve(_ context.Context, a *Admission) error {
-	a.Subject = g.Subject(a.Subject.Principal)
-	a.Decision = a.Subject.AuthorizeTool(a.Request.Name)
-	if a.maybeStale() {
-		g.config.Groups.WaitIdle()
+	var denied *toolgroups.ToolHandle // the tool of the decision before
+	for try := 0; ; try++ {
 		a.Subject = g.Subject(a.Subject.Principal)
 		a.Decision = a.Subject.AuthorizeTool(a.Request.Name)
+		if !a.maybeStale() || a.Decision.handle == denied || try == maxDecisions {
+			break
+		}
+		denied = a.Decision.handle // a later decision finds another if the next change has begun
+		g.config.Groups.WaitIdle()
 	}
 	if a.Decision.Allowed() {
 		a.handle = a.Decision.handle

@@ -72,7 +72,7 @@ func TestCan_DeniesTerminatedAgent(t *testing.T) {
 	}
 }
 
-// Who lists exactly the roles and agents that CanCall allows.
+// "can --who" lists exactly the roles and agents for which "can" allows the call.
 func TestWho_AgreesWithCan(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "phones", "ring", "open")

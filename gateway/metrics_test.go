@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -29,7 +30,7 @@ func TestMetrics_ServedAsText(t *testing.T) {
 		`rolecall_agents_total{status="spawned"} 2`,
 		`agent_group_access_denied_total 1`, // the clerk does not have the group command
 		`agent_tool_group_requests_total{group="*"} 1`,
-		`agent_tool_group_availability{group="console"} 1`,
+		fmt.Sprintf(`agent_tool_group_availability{group="console"} %d`, len(f.ToolNames("console"))),
 	} {
 		if !strings.Contains(w.Body.String(), "\n"+line+"\n") {
 			t.Errorf("there is no line %s in\n%s", line, w.Body)

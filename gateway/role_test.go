@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,8 +66,8 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := org.PermissionDiff{{
-		Agent: clerk.ID, Role: "clerk", Gains: []string{"console_print"},
-		Loses: []string{"get_workspace_info", "list_files", "read_file", "write_file"},
+		Agent: clerk.ID, Role: "clerk", Gains: f.ToolNames("console"),
+		Loses: f.ToolNames("workspace"),
 	}}
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
@@ -74,8 +75,8 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	if change, err = f.LocalClient().DeleteRole(t.Context(), string(change.Role.ID), false); err != nil {
 		t.Fatal(err)
 	}
-	if len(change.Diff) != 1 || len(change.Diff[0].Loses) != 3 {
-		t.Errorf("deleting it means %+v, want the loss of three tools", change.Diff)
+	if len(change.Diff) != 1 || !slices.Equal(change.Diff[0].Loses, f.ToolNames("artifact", "console")) {
+		t.Errorf("deleting it means %+v, want the loss of its tools", change.Diff)
 	}
 	if _, err := f.LocalClient().FindRole(t.Context(), "clerk"); errcode.CodeOf(err) != errcode.RoleNotFound {
 		t.Errorf("the deleted role is %v, want role_not_found", err)

@@ -73,8 +73,6 @@ type ToolCall struct {
 	Call     identity.CallID `json:"call"`
 	Tool     string          `json:"tool"`
 	Args     json.RawMessage `json:"args,omitempty"`
-	ArgsHash string          `json:"argsHash,omitempty"` // SHA-256, in hex, of arguments that are recorded elsewhere: in the answer, or for an external caller as stored content
-	ArgsSize int             `json:"argsSize,omitempty"` // their bytes
 	Group    string          `json:"group,omitempty"`
 	Decision string          `json:"decision"` // Allowed or Denied
 	Code     errcode.Code    `json:"code,omitempty"`
@@ -84,10 +82,12 @@ type ToolCall struct {
 	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means Mutating
 	Caller   string          `json:"caller,omitempty"` // the identity.Principal that called, unless it is an agent
 
-	// Of a denied call of a caller, which may have sent anything. Those of an agent are in
-	// its answer.
-	ArgsDigest string `json:"argsDigest,omitempty"` // SHA-256 of the arguments, hexadecimal
-	ArgsStart  string `json:"argsStart,omitempty"`  // their first 512 bytes, without secrets
+	// Arguments that are not in Args. Those of an agent's call are in its answer. Large
+	// ones of an external caller's call are stored content; of a denied call, which may
+	// contain anything, only the start is kept.
+	ArgsHash  string `json:"argsHash,omitempty"`  // SHA-256 of the arguments, in hex
+	ArgsSize  int    `json:"argsSize,omitempty"`  // bytes of the arguments
+	ArgsStart string `json:"argsStart,omitempty"` // the first 512 bytes of a denied call's arguments, without secrets
 }
 
 // Decisions of a ToolCall.

@@ -3,7 +3,8 @@
 //
 //	reg := prometheus.NewRegistry()
 //	m, err := metrics.New(reg, metrics.Config{Groups: groups, Load: load})
-//	… runtime.Config{Observe: m.Observe} … gateway.Config{Metrics: metrics.Handler(reg, log)}
+//	rt, err := runtime.New(runtime.Config{Observe: m.ObserveEvent, …})
+//	handler, err := gateway.New(gateway.Config{Metrics: metrics.Handler(reg, log), …})
 //
 // All metrics of agents are derived from committed events, so every working
 // pattern and every protocol is counted in the same way. Of private events only

@@ -19,7 +19,7 @@ type refresher struct{ pending bool }
 // once. Soon ToolGroups is called, once for several changes and at most ten times a second,
 // and the groups are registered in place of the old ones, as by ReloadModule. Groups and tools
 // that are the same stay registered; calls in progress go on. On an error, which is
-// logged, the old groups stay. Changed ignores a name that is not loaded.
+// logged, the old groups stay. A name that is not loaded is ignored.
 func (l *Loader) NotifyChanged(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

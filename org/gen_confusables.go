@@ -58,7 +58,7 @@ func readEntries(data []byte) (version string, entries []entry) {
 			version = number
 		}
 		if fields := strings.Split(strings.TrimPrefix(line, "\ufeff"), ";"); len(fields) == 3 {
-			entries = append(entries, entry{runes(fields[0])[0], plain(string(runes(fields[1])))})
+			entries = append(entries, entry{runes(fields[0])[0], baseLetters(string(runes(fields[1])))})
 		}
 	}
 	if version == "" || len(entries) == 0 {
@@ -148,8 +148,8 @@ func runes(field string) (list []rune) {
 	return list
 }
 
-// plain returns text without marks and in lower case, with l for i.
-func plain(text string) string {
+// baseLetters returns text without marks and in lower case, with l for i.
+func baseLetters(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.M, r) {
 			return -1

@@ -7,7 +7,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// TaskLimits bound what the agents of one task make. All tasks together may have
+// TaskLimits bounds what the agents of one task make. All tasks together may have
 // organizationShare times as much. A limit of zero is not enforced.
 type TaskLimits struct {
 	Roles  int // active roles that its agents have created

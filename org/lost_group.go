@@ -1,7 +1,7 @@
 package org
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"github.com/rolecall/rolecall/toolgroups"
@@ -9,6 +9,9 @@ import (
 
 // LostGroup is a tool group that a role names and does not have any more, because another
 // owner registered the id since. The role gets it back when the role is written again.
+//
+// For RootRole it is a group that root may not grant any more. Root gets it back when the
+// list of what it may grant changes.
 type LostGroup struct {
 	Role  string // name
 	Group toolgroups.GroupID
@@ -16,20 +19,26 @@ type LostGroup struct {
 	Is    toolgroups.GroupOwner
 }
 
-// LostGroups lists the groups that active roles have lost, sorted by role and group. A
-// group that is not registered at present is not lost: its owner may register it again.
+// LostGroups lists the groups that active roles and root have lost, sorted by role and
+// group. A group that is not registered at present is not lost: its owner may register it
+// again.
 func (o *Org) LostGroups() []LostGroup {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	var list []LostGroup
 	snapshot := o.config.Groups.CurrentSnapshot()
-	for _, name := range slices.Sorted(maps.Keys(o.rolesByName)) {
-		role := o.rolesByName[name]
-		for _, id := range slices.Sorted(maps.Keys(role.GroupOwners)) {
-			was, is := role.GroupOwners[id], snapshot.GroupOwner(id)
-			if is != "" && is != was {
-				list = append(list, LostGroup{Role: name, Group: id, Was: was, Is: is})
-			}
+	list := o.root.lostGroups(snapshot)
+	for _, role := range o.rolesByName {
+		list = append(list, role.lostGroups(snapshot)...)
+	}
+	slices.SortFunc(list, func(a, b LostGroup) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Group, b.Group)) })
+	return list
+}
+
+// lostGroups returns the groups of r that have another owner in a snapshot.
+func (r *Role) lostGroups(snapshot *toolgroups.Snapshot) (list []LostGroup) {
+	for id, was := range r.GroupOwners {
+		if is := snapshot.GroupOwner(id); is != "" && is != was {
+			list = append(list, LostGroup{Role: r.Name, Group: id, Was: was, Is: is})
 		}
 	}
 	return list

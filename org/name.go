@@ -36,7 +36,7 @@ func CheckRoleName(name string) error {
 	case identity.IsID(name):
 		return refuse("has the form of an id")
 	case hasNumberSuffix(name):
-		return refuse("ends in # and a number, which distinguishes agents of one role")
+		return refuse("ends in # and a number; such names are for agents of one role")
 	}
 	for _, reserved := range reservedNames {
 		if looksLike(name, reserved) {

@@ -56,7 +56,7 @@ func TestCheckRoleName(t *testing.T) {
 		{"root with a dot below", "rooṭ", "looks like root"},
 		{"root with enclosing marks", "ro\u0489ot\u20e3", "looks like root"},
 		{"root with a full stop", "root.", "looks like root"},
-		{"root with a number", "root#2", "distinguishes agents of one role"},
+		{"root with a number", "root#2", "such names are for agents of one role"},
 		{"inner number sign", "C# expert", ""},
 		{"an emoji with a variation selector", "❤\ufe0f", ""},
 	}

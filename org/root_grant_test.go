@@ -3,6 +3,8 @@ package org_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
@@ -129,6 +131,35 @@ func TestRootGrant_KeepsOwners(t *testing.T) {
 	f.letRootGrant("docs")
 	made := f.role(identity.ByAgent(root), org.RoleSpec{Use: of("docs")})
 	f.wantTools(f.spawn(root, made.ID))
+}
+
+// A group that root may not grant any more because its owner changed is listed with those
+// that roles have lost, until the list changes.
+func TestLostGroups_NamesRoot(t *testing.T) {
+	f := newFixture(t)
+	f.letRootGrant("docs", "workspace")
+	f.role(operator, org.RoleSpec{Name: "reader", Use: of("docs")})
+	f.role(operator, org.RoleSpec{Name: "zoe", Use: of("docs")})
+	if err := grouptest.UnregisterGroup(f.groups, "mcp:docs", "docs"); err != nil {
+		t.Fatal(err)
+	}
+	if lost := f.LostGroups(); len(lost) > 0 {
+		t.Errorf("without an owner %v are lost", lost)
+	}
+	f.register("mcp:thief", "docs", "search")
+	lostBy := func(role string) org.LostGroup {
+		return org.LostGroup{Role: role, Group: "docs", Was: "mcp:docs", Is: "mcp:thief"}
+	}
+	for range 2 { // in memory, then from the store
+		if diff := cmp.Diff([]org.LostGroup{lostBy("reader"), lostBy("root"), lostBy("zoe")}, f.LostGroups()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		f.reopen()
+	}
+	f.letRootGrant("docs")
+	if diff := cmp.Diff([]org.LostGroup{lostBy("reader"), lostBy("zoe")}, f.LostGroups()); diff != "" {
+		t.Errorf("after the list has changed (-want +got):\n%s", diff)
+	}
 }
 
 // A record that cannot be read lets root grant nothing.

@@ -12,9 +12,10 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-// CheckIntegrity checks the whole file: the pages, all frames, the index against the log, and that
-// all agents with messages are runnable. The error lists everything it finds. Commits wait
-// for Check, because bbolt can check its free pages only between transactions.
+// CheckIntegrity checks the whole file: the pages, all frames, the index against the log,
+// and that all agents with messages are runnable. The error lists everything it finds.
+// Commits wait until it returns, because bbolt checks its free pages only between
+// transactions.
 func (s *Store) CheckIntegrity(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -98,7 +98,7 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 		return 0, err
 	}
 	if s.readOnly {
-		return s.refuse(b)
+		return s.commitReadOnly(b)
 	}
 	c := &commit{batch: b, done: make(chan struct{})}
 	if err := c.encode(); err != nil { // in this goroutine, while the committer waits for the disk
@@ -111,9 +111,9 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return c.seq, c.err
 }
 
-// refuse is Commit of a store that is open for reading. Prepare decides first. A batch that
-// is empty then, as that of a dry run, needs no commit.
-func (s *Store) refuse(b *journal.Batch) (uint64, error) {
+// commitReadOnly is Commit of a store that is open for reading. It runs Prepare and then
+// accepts only an empty batch, such as that of a dry run.
+func (s *Store) commitReadOnly(b *journal.Batch) (uint64, error) {
 	s.queueMu.Lock() // one Prepare at a time
 	defer s.queueMu.Unlock()
 	if b.Prepare != nil {
@@ -163,9 +163,9 @@ func (s *Store) commitLoop() {
 	}
 }
 
-// settle commits the contents of the last commit once more, unless that is done. After it
-// both meta pages lead to these contents: if the write of one is lost, or an older page is
-// in its place, Open finds them or refuses the file.
+// settle commits the contents of the last commit once more, unless that is done. bbolt
+// writes its two meta pages in turn, so both then lead to these contents. If the write of
+// one is lost, or an older page is in its place, Open finds them or rejects the file.
 func (s *Store) settle() {
 	if s.settled || s.stopped() != nil {
 		return
@@ -177,8 +177,8 @@ func (s *Store) settle() {
 	s.notifyAll()
 }
 
-// collectGroup returns first and the commits that are queued after it. It yields before,
-// so that writers whose last commit has just returned can join this group.
+// collectGroup returns first and the commits that are queued after it. It lets other
+// goroutines run first, so that writers whose last commit has just returned can join.
 func (s *Store) collectGroup(first *commit) []*commit {
 	runtime.Gosched()
 	list := []*commit{first}
@@ -232,8 +232,9 @@ func (s *Store) prepareAll(list []*commit) []*commit {
 	return ready
 }
 
-// prepareOne calls Prepare and Measured of a batch. If what Prepare added cannot be encoded, the store
-// stops: Prepare may have changed memory, which would differ from the file.
+// prepareOne calls Prepare and Measured of a batch. If what Prepare added cannot be
+// encoded, the store stops: Prepare may have changed memory, which would differ from the
+// file.
 func (s *Store) prepareOne(c *commit) error {
 	if c.batch.Prepare != nil {
 		if err := c.batch.Prepare(c.batch); err != nil {

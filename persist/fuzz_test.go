@@ -17,8 +17,8 @@ import (
 )
 
 // FuzzDamage changes some bytes of an entry or its key. Open must reject the file, or
-// everything that is read must be what was written, or reading must return ErrDamaged. Check
-// must not panic. An entry with a damaged key may be missing but must not replace another.
+// everything that is read must be what was written, or reading must return ErrDamaged.
+// CheckIntegrity must not panic. An entry with a damaged key may be missing but must not replace another.
 func FuzzDamage(f *testing.F) {
 	file := sampleFile(f, 3)
 	places := entrySpans(f, file)

@@ -13,6 +13,7 @@ import (
 // constant time.
 type bucketSum struct{ count, sum uint64 }
 
+// add and remove take the hash of an entry.
 func (t *bucketSum) add(hash uint64)    { t.count++; t.sum += hash }
 func (t *bucketSum) remove(hash uint64) { t.count--; t.sum -= hash }
 
@@ -27,8 +28,8 @@ func extendHash(h uint64, data []byte) uint64 {
 	return h
 }
 
-// hashEntry returns a hash of a key and of its frame. It reads only the head of the frame,
-// whose checksum covers the rest.
+// hashEntry returns a hash of an entry: its key and the head of its frame. The head
+// contains a checksum of the rest.
 func hashEntry(key, frame []byte) uint64 {
 	h := extendHash(hashKey(key), frame[:min(frameHead, len(frame))])
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd // mixes, so that sums of exchanged values differ
@@ -38,8 +39,8 @@ func hashEntry(key, frame []byte) uint64 {
 // bucketSums are the sums of the buckets in the order of layout.
 type bucketSums [len(layout)]bucketSum
 
-// integrityRecord holds the last sequence number and a sum for each bucket. It is written
-// with every commit.
+// integrityRecord holds the last sequence number and a sum for each bucket. Every commit
+// writes it, in the same transaction. Open counts the entries again and compares.
 type integrityRecord struct {
 	seq     uint64 // the last sequence number, of an event or a message
 	indexed uint64 // the last event that the index bucket covers
@@ -126,6 +127,7 @@ func (f *scanResult) check() error {
 	return nil
 }
 
+// errNewerSchema is the error for a file that a newer version wrote.
 func errNewerSchema(got uint64) error {
 	return errcode.New(errcode.Conflict, "the data directory has schema %d, this version of rolecall supports %d; use the version that wrote it", got, schema)
 }

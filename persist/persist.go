@@ -167,12 +167,7 @@ func Open(dir string) (*Store, error) {
 	if err := rereadMetaPages(path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	found, err := inspectFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = create(path); err == nil {
-			found, err = inspectFile(path)
-		}
-	}
+	found, err := inspectOrCreate(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -200,6 +195,18 @@ func Open(dir string) (*Store, error) {
 	}
 	go s.commitLoop()
 	return s, nil
+}
+
+// inspectOrCreate inspects the data file. It creates the file if there is none.
+func inspectOrCreate(path string) (*scanResult, error) {
+	found, err := inspectFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return found, err
+	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	return inspectFile(path)
 }
 
 // ErrOlderSchema is returned by OpenReadOnly for a file that Open would migrate.

@@ -41,7 +41,7 @@ func (sc *pageScanner) meta(length int64) (meta, error) {
 
 // successive reports whether two transactions can have written the two meta pages. bbolt
 // writes even numbers to the first page and odd ones to the second, so the numbers differ
-// by one. Its copy (Tx.WriteTo) has the higher number in the first page, also if it is
+// by one. Its copy (bbolt.Tx.WriteTo) has the higher number in the first page, also if it is
 // odd. After the next commit to such a copy the second page has an even number, and the
 // first is two ahead.
 func successive(first, second uint64) bool {

@@ -50,6 +50,7 @@ type system interface {
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
 	TerminateAgent(context.Context, tool.Call, identity.AgentID, string) error
+	ApplyConfig(runtime.OrgConfig) error
 	Close() error
 }
 
@@ -274,6 +275,9 @@ func (s *attackEnv) rememberIDs(r journal.Record) {
 func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolOutcome, error) {
 	p := s.rules.agents[who]
 	may := s.rules.mayCall(p, r.Name)
+	if !may && s.rules.deniedByRootGrant(p, r.Name) {
+		s.outcomes[deniedByRootGrant]++
+	}
 	out, err := callGate(s.Gate(), identity.ByAgent(who), r)
 	if err != nil {
 		return toolOutcome{}, err
@@ -370,6 +374,11 @@ type attack struct {
 // newAttack starts a task in which root creates a manager. Every third task is
 // narrowed. With an obedient root the caller of the task has a role of its own.
 func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
+	if !s.rules.rootGrant.covers(grantSet{toolgroups.OrgManagement: ""}) || t.OneIn(2) {
+		if err := s.setRootGrant("*"); err != nil {
+			return nil, err
+		}
+	}
 	task := org.TaskSpec{Text: "go", Caller: operator}
 	if narrow := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement)...); t.OneIn(3) {
 		task.Groups = &narrow
@@ -536,6 +545,9 @@ func (p *attack) checkClosure(who identity.AgentID, name string) error {
 		}
 		return nil
 	}
+	if !p.rules.reaches(p.rules.rootGrant, name) {
+		return newViolation(violationEffect, "agent %s may call %s; root may grant %v", who, name, p.rules.rootGrant)
+	}
 	m := p.rules.roles[p.manager.role]
 	if bound := m.grant; m.gone || a != p.manager && !p.rules.reaches(bound, name) || a == p.manager && !p.rules.reaches(m.use, name) {
 		return newViolation(violationEffect, "agent %s may call %s; root granted %v", who, name, bound)
@@ -671,7 +683,7 @@ func (p *attack) anyRoleID(t *proptest.Choices, who identity.AgentID) string {
 	if a := p.rules.agents[who]; a != nil {
 		young = slices.DeleteFunc(slices.Clone(young), func(id identity.RoleID) bool {
 			r := p.rules.roles[id]
-			return r.gone || !p.rules.mayGrant(a, r.use, r.grant)
+			return r.gone || !p.rules.maySpawn(a, r)
 		})
 	}
 	if len(young) == 0 {
@@ -725,7 +737,7 @@ func (p *attack) malformedCall(t *proptest.Choices) (name, args string) {
 // othersStep makes one change as the operator, a group owner, or the honest
 // root of another task.
 func (p *attack) othersStep(t *proptest.Choices) error {
-	switch t.Pick(10) {
+	switch t.Pick(12) {
 	case 0, 1, 2:
 		p.updateRole(t)
 	case 3:
@@ -741,12 +753,55 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 	case 8:
 		return p.spawnInOtherTask(t)
 	case 9:
-		use, grant := toolgroups.SetOf(someOf(t, 4, targetIDs)...), toolgroups.SetOf(someOf(t, 4, targetIDs)...)
+		var lead ids // of a role whose agents spawn others
+		if t.OneIn(2) {
+			lead = ids{toolgroups.OrgManagement}
+		}
+		use, grant := toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...), toolgroups.SetOf(append(someOf(t, 4, targetIDs), lead...)...)
 		spec := org.RoleSpec{Name: p.newRoleName(), Use: &use, Grant: &grant}
 		new(role).chooseLimits(t, &spec)
 		_, _ = p.CreateRole(context.Background(), newCall(operator), spec)
+	case 10, 11:
+		return p.changeRootGrant(t)
 	}
 	p.applyCommits()
+	return nil
+}
+
+// Outcomes of changes of what root may grant.
+const (
+	rootGrantNarrowed = "root's grant narrowed"
+	rootGrantWidened  = "root's grant widened"
+	deniedByRootGrant = "denied by root's grant alone"
+)
+
+// changeRootGrant changes what root may grant, as the operator. The sets mostly keep
+// org_management, because without it the attack could not continue.
+func (p *attack) changeRootGrant(t *proptest.Choices) error {
+	switch t.Pick(8) {
+	case 0, 1:
+		return p.setRootGrant("*")
+	case 2:
+		return p.setRootGrant(someOf(t, 3, targetIDs)...)
+	}
+	return p.setRootGrant(append(someOf(t, 8, targetIDs), toolgroups.OrgManagement)...)
+}
+
+// setRootGrant sets what root may grant.
+func (s *attackEnv) setRootGrant(list ...toolgroups.GroupID) error {
+	set, before := toolgroups.SetOf(list...), s.rules.rootGrant
+	if err := s.ApplyConfig(runtime.OrgConfig{Grant: &set}); err != nil {
+		return fmt.Errorf("let root grant %v: %w", list, err)
+	}
+	s.applyCommits()
+	s.rules.setRootGrant(set)
+	wider, narrower := s.rules.rootGrant.covers(before), before.covers(s.rules.rootGrant)
+	switch {
+	case wider && !narrower:
+		s.outcomes[rootGrantWidened]++
+	case narrower && !wider:
+		s.outcomes[rootGrantNarrowed]++
+	}
 	return nil
 }
 
@@ -860,7 +915,7 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv)) {
 		}
 	})
 	t.Logf("%d attacks of %d calls; outcomes: %v", outcomes["attacks"], callsPerAttack, outcomes)
-	for _, what := range []string{"create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message", "find_role_by_name", "ran", "rejected"} {
+	for _, what := range []string{"create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message", "find_role_by_name", "ran", "rejected", rootGrantNarrowed, rootGrantWidened, deniedByRootGrant} {
 		if !t.Failed() && outcomes[what] < outcomes["attacks"]/8 {
 			t.Errorf("%s: only %d in %d attacks; the test proves nothing", what, outcomes[what], outcomes["attacks"])
 		}

@@ -22,6 +22,8 @@ type invariants struct {
 	agents map[identity.AgentID]*agentRecord
 	tasks  map[identity.TaskID]*org.Task
 	kept   []string // names that roles of the operator or the configuration have or had
+
+	rootGrant grantSet // what root may grant
 }
 
 // grantSet is a set of groups as it was written: each id with its owner at that
@@ -34,6 +36,7 @@ type rolePermissions struct {
 	name       string
 	use, grant grantSet
 	creator    identity.RoleID // "" if no role created it
+	byRoot     bool            // root created it
 	server     string          // "" if it is not restricted to a server
 	gated      bool
 	gone       bool // deleted
@@ -51,7 +54,23 @@ type agentRecord struct {
 }
 
 func newInvariants(r *naiveRegistry) *invariants {
-	return &invariants{r, map[identity.RoleID]*rolePermissions{}, map[identity.AgentID]*agentRecord{}, map[identity.TaskID]*org.Task{}, nil}
+	return &invariants{
+		groups: r, roles: map[identity.RoleID]*rolePermissions{}, agents: map[identity.AgentID]*agentRecord{},
+		tasks: map[identity.TaskID]*org.Task{}, rootGrant: grantSet{"*": ""},
+	}
+}
+
+// setRootGrant changes what root may grant. The groups of an equal set keep their owners.
+func (v *invariants) setRootGrant(s toolgroups.GroupSet) {
+	next := grantSet{}
+	for _, id := range idsOf(s) {
+		if next[id] = ""; id != "*" {
+			next[id] = v.groups.owner(id)
+		}
+	}
+	if !next.covers(v.rootGrant) || !v.rootGrant.covers(next) {
+		v.rootGrant = next
+	}
 }
 
 // grantSetOf returns a set of groups as a grantSet.
@@ -91,10 +110,13 @@ func (v *invariants) reaches(g grantSet, tool string) bool {
 	return false
 }
 
-// creatorGrants lists the grants of the roles that created r, recursively. A
-// deleted creator grants nothing.
+// creatorGrants lists the grants of the roles that created r, recursively, and what root
+// may grant if it created one of them. A deleted creator grants nothing.
 func (v *invariants) creatorGrants(r *rolePermissions) []grantSet {
-	if r.creator == "" {
+	switch {
+	case r.byRoot:
+		return []grantSet{v.rootGrant}
+	case r.creator == "":
 		return nil
 	}
 	creator := v.roles[r.creator]
@@ -125,13 +147,25 @@ func (v *invariants) parentGrants(p *agentRecord) []grantSet {
 	if p.parent == nil {
 		return v.taskBounds(p.task)
 	}
-	return v.grantLimits(p.parent)
+	return v.spawnLimits(p.parent, v.roles[p.role])
 }
+
+// spawnLimits lists the sets that limit the agents of a role that an agent spawns. What
+// root may grant does not limit those of the operator's roles.
+func (v *invariants) spawnLimits(p *agentRecord, r *rolePermissions) []grantSet {
+	if p.root && r != nil && r.isDeclared() {
+		return v.taskBounds(p.task)
+	}
+	return v.grantLimits(p)
+}
+
+// isDeclared reports whether the operator created the role.
+func (r *rolePermissions) isDeclared() bool { return r.creator == "" && !r.byRoot }
 
 // grantLimits lists the sets that must cover everything an agent grants.
 func (v *invariants) grantLimits(p *agentRecord) []grantSet {
 	if p.root {
-		return v.parentGrants(p)
+		return append(v.parentGrants(p), v.rootGrant)
 	}
 	r := v.roles[p.role]
 	if r == nil || r.gone {
@@ -153,6 +187,14 @@ func (v *invariants) mayCall(p *agentRecord, tool string) bool {
 		return false
 	}
 	return v.reaches(r.use, tool) && v.allReach(append(v.parentGrants(p), v.creatorGrants(r)...), tool) && v.allowedByServers(p, tool)
+}
+
+// deniedByRootGrant reports whether an agent may not call a tool, and might if root could
+// grant everything.
+func (v *invariants) deniedByRootGrant(p *agentRecord, tool string) bool {
+	other := *v
+	other.rootGrant = grantSet{"*": ""}
+	return !v.mayCall(p, tool) && other.mayCall(p, tool)
 }
 
 // boundingRoles lists all roles that limit an agent: its own, those of its
@@ -198,7 +240,22 @@ func (v *invariants) allReach(list []grantSet, tool string) bool {
 
 // mayGrant reports whether an agent may grant all of some sets.
 func (v *invariants) mayGrant(p *agentRecord, gifts ...grantSet) bool {
-	for _, bound := range v.grantLimits(p) {
+	return allCover(v.grantLimits(p), gifts...)
+}
+
+// maySpawn reports whether an agent may spawn one of a role. A root that may grant nothing
+// spawns only agents of the operator's roles.
+func (v *invariants) maySpawn(p *agentRecord, r *rolePermissions) bool {
+	return allCover(v.spawnLimits(p, r), r.use, r.grant) && (r.isDeclared() || !v.grantsNothing(p))
+}
+
+// grantsNothing reports whether an agent is a root that may grant nothing, and so creates
+// no roles.
+func (v *invariants) grantsNothing(p *agentRecord) bool { return p.root && len(v.rootGrant) == 0 }
+
+// allCover reports whether all limits cover all of some sets.
+func allCover(limits []grantSet, gifts ...grantSet) bool {
+	for _, bound := range limits {
 		if slices.ContainsFunc(gifts, func(g grantSet) bool { return !bound.covers(g) }) {
 			return false
 		}
@@ -323,7 +380,7 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 		return newViolation(violationName, "a role named %q, which is kept for the operator", r.Name)
 	case made.server != "" || made.gated:
 		return newViolation(violationRecord, "role %q is restricted to %q, tool-gated %v; agents may set neither", r.Name, made.server, made.gated)
-	case !v.mayGrant(p, made.use, made.grant):
+	case !v.mayGrant(p, made.use, made.grant) || v.grantsNothing(p):
 		return newViolation(violationGrant, "role %q has use %s grant %s; all of %v must cover them", r.Name, r.Use, r.Grant, v.grantLimits(p))
 	}
 	for id, owner := range r.GroupOwners {
@@ -345,8 +402,8 @@ func (v *invariants) checkSpawn(p *agentRecord, a org.Agent) error {
 		return newViolation(violationRecord, "agent %s of role %q below %s in task %s, root %v", a.ID, a.Role, a.Parent, a.Task, a.Root)
 	case r == nil || r.gone:
 		return newViolation(violationGrant, "agent %s has role %q, which does not exist", a.ID, a.Role)
-	case !v.mayGrant(p, r.use, r.grant):
-		return newViolation(violationGrant, "agent %s has role %q with use %v grant %v; all of %v must cover them", a.ID, r.name, r.use, r.grant, v.grantLimits(p))
+	case !v.maySpawn(p, r):
+		return newViolation(violationGrant, "agent %s has role %q with use %v grant %v; all of %v must cover them", a.ID, r.name, r.use, r.grant, v.spawnLimits(p, r))
 	}
 	for _, c := range a.Brief.Collaborators {
 		if to := c.Agent; to != p.id && to != org.RootRole && to != "user" && !v.mayWrite(p, to) {
@@ -369,7 +426,11 @@ func (v *invariants) roleByName(name string) *rolePermissions {
 // rolePermissionsOf returns the permissions of a role.
 func rolePermissionsOf(r org.Role) *rolePermissions {
 	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active}
-	if by := r.CreatedByRole; by != org.CreatorRoot && by != org.CreatorOperator {
+	switch by := r.CreatedByRole; by {
+	case org.CreatorRoot:
+		c.byRoot = true
+	case org.CreatorOperator:
+	default:
 		c.creator = identity.RoleID(by)
 	}
 	return c

@@ -21,7 +21,7 @@ const module = "github.com/rolecall/rolecall/"
 
 // layers is the table of docs/architecture.md. A package imports only from
 // lower layers or from packages of the same entry. An entry covers the packages
-// below its folder without an entry of their own; "." is the root package.
+// below its folder without an entry of their own.
 var layers = map[string]int{
 	"internal/procgroup": 0, "internal/textutil": 0,
 
@@ -39,11 +39,11 @@ var layers = map[string]int{
 	"runtime": 8,
 	"gateway": 9,
 	"cmd":     11,
-	".":       12,
 
 	"internal/app":              10, // composes all of them
-	"internal/test/gatewaytest": 10, // calls the gateway
+	"internal/test/configtest":  3,  // checks errors of configurations
 	"internal/test/grouptest":   5,  // registers tool groups
+	"internal/test/gatewaytest": 10, // calls the gateway
 }
 
 // source is a Go file that is not a test.
@@ -59,9 +59,6 @@ func (s source) imports() []string {
 	var list []string
 	for _, spec := range s.Imports {
 		name, _ := strconv.Unquote(spec.Path.Value) // parsed, so it is quoted
-		if name+"/" == module {
-			list = append(list, ".")
-		}
 		if inner, ok := strings.CutPrefix(name, module); ok {
 			list = append(list, inner)
 		}
@@ -79,7 +76,7 @@ func layerEntry(pkg string) (string, bool) {
 			return dir, true
 		}
 	}
-	return ".", pkg == "."
+	return "", false
 }
 
 // sources parses all Go files of the module except tests, test data and nested
@@ -167,15 +164,14 @@ func TestCheckImport(t *testing.T) {
 		{"model/script", "model", true},
 		{"persist/persisttest", "persist", true},
 		{"modules/mcpclient", "modules", true},
-		{"org", "journal", false},     // sideways
-		{"builtin", "modules", false}, // sideways
-		{"gate", "runtime", false},    // up
-		{"tool", "toolgroups", false}, // up
-		{"gate", "elsewhere", false},  // unknown
-		{"org", "org/hosts", true},    // separate entry in a lower layer
-		{"org/hosts", "org", false},   // up
-		{".", "cmd", true},            // the root package is in the top layer
-		{"cmd", ".", false},
+		{"org", "journal", false},      // sideways
+		{"builtin", "modules", false},  // sideways
+		{"gate", "runtime", false},     // up
+		{"tool", "toolgroups", false},  // up
+		{"gate", "elsewhere", false},   // unknown
+		{"org", "org/hosts", true},     // separate entry in a lower layer
+		{"org/hosts", "org", false},    // up
+		{"cmd", ".", false},            // there is no root package
 		{"gate", "internal/js", true},  // several layers down
 		{"tool", "internal/js", false}, // sideways
 	} {

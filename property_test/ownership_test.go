@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
@@ -257,7 +259,7 @@ func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.GroupOwner, a
 					f.contested.Add(1)
 				}
 			}
-			if mustBeAllowed := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; mustBeAllowed && !out.Allowed() {
+			if mustBeAllowed := name == "t0" || name == "t1" || name == "put_artifact" && who == ""; mustBeAllowed && !out.Allowed() && !outpaced(out.Err) {
 				t.Errorf("agent for %q: %s of an owner without contest: %v", who, name, out.Err)
 			}
 		}
@@ -267,6 +269,12 @@ func (f *contestFixture) callAllTools(t *testing.T, who toolgroups.GroupOwner, a
 		default:
 		}
 	}
+}
+
+// outpaced reports whether the gate denied a call because permissions changed during
+// each of its attempts to decide. That is right, and frequent on a loaded machine.
+func outpaced(err error) bool {
+	return strings.Contains(errcode.Message(err), "the permissions of this role keep changing")
 }
 
 // checkEffect checks that the tool that ran belongs to the expected owner.

@@ -141,7 +141,7 @@ func (m *checkedManager) checkRemoved(g groupSpec) error {
 // Property 3, reserved id conflict: the manager rejects any attempt to register a
 // group with a reserved id with the error reserved_group_id, whether or not the
 // built-in group is registered already. A reserved id cannot be unregistered. The
-// program registers exactly the seven groups and 18 tools of builtinTools, and no
+// program registers exactly the groups and tools of builtinTools, and no
 // other owner can register a tool with the name of one of them.
 func TestProperty3ReservedIDConflict(t *testing.T) {
 	builtins, reached := newBuiltinGroups(t), situations{}

@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -37,6 +38,7 @@ const (
 	ruleOwner                           // a group id is bound to its owner when it was written
 	ruleServer                          // a role's server restricts it and everything it limits
 	ruleToolGated                       // a tool-gated role gates everything it limits
+	ruleRoot                            // what root may grant limits the roles that it has created
 	ruleName                            // names that roles of the operator have or had are kept for the operator
 )
 
@@ -53,6 +55,7 @@ type weakenedOrg struct {
 	kept         map[string]bool // names that roles of the operator have or had
 	agents       map[identity.AgentID]*org.Agent
 	tasks        map[identity.TaskID]*org.Task
+	rootGrant    toolgroups.BoundSet // what root may grant
 }
 
 // newWeakenedEnv returns an attackEnv on an organization with rules disabled.
@@ -61,6 +64,7 @@ func newWeakenedEnv(off ruleSet) (*attackEnv, error) {
 	x := &weakenedOrg{
 		off: off, groups: s.groups.Manager, log: &s.log,
 		roles: map[identity.RoleID]*org.Role{}, kept: map[string]bool{}, agents: map[identity.AgentID]*org.Agent{}, tasks: map[identity.TaskID]*org.Task{},
+		rootGrant: toolgroups.BoundSet{Set: toolgroups.AllGroups()},
 	}
 	var err error
 	x.gate, err = gate.New(gate.Config{Groups: x.groups, Directory: x, Log: slog.New(slog.DiscardHandler)})
@@ -103,14 +107,33 @@ var denyAll = []toolgroups.BoundSet{{}}
 
 // creatorGrants lists the grants of the creators of a role.
 func (o *weakenedOrg) creatorGrants(r *org.Role) []toolgroups.BoundSet {
-	if r.CreatedByRole == org.CreatorRoot || r.CreatedByRole == org.CreatorOperator || o.disabled(ruleCreator) {
+	switch {
+	case r.CreatedByRole == org.CreatorOperator || o.disabled(ruleCreator):
 		return nil
+	case r.CreatedByRole == org.CreatorRoot:
+		return o.rootLimits()
 	}
 	creator, ok := o.role(identity.RoleID(r.CreatedByRole))
 	if !ok {
 		return denyAll
 	}
 	return append(o.creatorGrants(creator), o.grant(creator))
+}
+
+// rootLimits lists the limit of what root may grant.
+func (o *weakenedOrg) rootLimits() []toolgroups.BoundSet {
+	if o.disabled(ruleRoot) {
+		return nil
+	}
+	return []toolgroups.BoundSet{o.bound(o.rootGrant.Set, o.rootGrant.Owners)}
+}
+
+// ApplyConfig implements system. It sets what root may grant and nothing else.
+func (o *weakenedOrg) ApplyConfig(c runtime.OrgConfig) error {
+	if !c.Grant.Equal(o.rootGrant.Set) {
+		o.rootGrant = o.groups.CurrentSnapshot().BindSet(*c.Grant)
+	}
+	return nil
 }
 
 // taskBounds lists the limits of a task.
@@ -135,13 +158,23 @@ func (o *weakenedOrg) parentGrants(a *org.Agent) []toolgroups.BoundSet {
 	if a.Parent == "" || o.disabled(ruleParent) {
 		return o.taskBounds(a.Task)
 	}
-	return o.grantLimits(o.agents[a.Parent])
+	r, _ := o.role(a.Role)
+	return o.spawnLimits(o.agents[a.Parent], r)
+}
+
+// spawnLimits lists the sets that limit the agents of a role that an agent spawns. r may
+// be nil.
+func (o *weakenedOrg) spawnLimits(parent *org.Agent, r *org.Role) []toolgroups.BoundSet {
+	if parent.Root && r != nil && r.CreatedBy == org.CreatorOperator {
+		return o.taskBounds(parent.Task)
+	}
+	return o.grantLimits(parent)
 }
 
 // grantLimits lists the sets that must cover everything an agent grants.
 func (o *weakenedOrg) grantLimits(a *org.Agent) []toolgroups.BoundSet {
 	if a.Root {
-		return o.taskBounds(a.Task)
+		return append(o.taskBounds(a.Task), o.rootLimits()...)
 	}
 	r, ok := o.role(a.Role)
 	if !ok {
@@ -268,6 +301,9 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 	if err := org.CheckRoleName(spec.Name); err != nil || same != nil {
 		return org.Role{}, errors.Join(err, errRejected)
 	}
+	if r.CreatedBy == org.CreatorRoot && o.rootGrantsNothing() {
+		return org.Role{}, errRejected
+	}
 	if !o.disabled(ruleName) && o.kept[r.Name] && r.CreatedBy != org.CreatorOperator {
 		return org.Role{}, errRejected
 	}
@@ -390,7 +426,10 @@ func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.SpawnSpec) error {
 	if !ok || s.Brief.Check() != nil {
 		return errRejected
 	}
-	if limits := o.grantLimits(parent); !o.disabled(ruleSpawn) && !(o.covered(limits, r.Use) && o.covered(limits, r.Grant)) {
+	if limits := o.spawnLimits(parent, r); !o.disabled(ruleSpawn) && !(o.covered(limits, r.Use) && o.covered(limits, r.Grant)) {
+		return errRejected
+	}
+	if parent.Root && r.CreatedBy != org.CreatorOperator && o.rootGrantsNothing() {
 		return errRejected
 	}
 	for _, c := range s.Brief.Collaborators {
@@ -399,6 +438,12 @@ func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.SpawnSpec) error {
 		}
 	}
 	return nil
+}
+
+// rootGrantsNothing reports whether root may grant nothing, and so creates no roles.
+func (o *weakenedOrg) rootGrantsNothing() bool {
+	set := o.rootGrant.Set
+	return !o.disabled(ruleRoot) && !set.IsAll() && len(set.GroupIDs()) == 0
 }
 
 // isBelow reports whether an agent is a descendant of another.
@@ -499,6 +544,8 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"grant inherited by another owner", ruleOwner, violationEffect, false},
 		{"role uses a tool of another server", ruleServer, violationEffect, false},
 		{"task uses a tool of another server than its caller", ruleServer, violationEffect, true},
+		{"root grants beyond what the operator lets it grant", ruleRoot, violationGrant, true},
+		{"role keeps what root may not grant any more", ruleRoot, violationEffect, false},
 		{"agent takes a name of the operator", ruleName, violationName, false},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}

@@ -3,9 +3,9 @@ package runtime_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,34 +18,29 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// builtinCallerResults are the results of the 18 built-in tools for an external
-// caller: "" means success. No program is run and no request is sent.
-var builtinCallerResults = map[string]struct {
-	args obj
-	code errcode.Code
-}{
-	"find_role_by_name":     {obj{"name": "guest"}, errcode.ToolUnavailable},
-	"create_role":           {obj{"name": "mine", "rolePrompt": ""}, errcode.ToolUnavailable},
-	"spawn_agent":           {obj{"roleId": "r", "taskBrief": taskBrief()}, errcode.ToolUnavailable},
-	"spawn_agent_with_task": {obj{"roleId": "r", "taskBrief": taskBrief(), "initialMessage": "go"}, errcode.ToolUnavailable},
-	"terminate_agent":       {obj{"agentId": "a"}, errcode.ToolUnavailable},
-	"send_message":          {obj{"to": "root", "payload": "psst"}, errcode.ToolUnavailable},
-	"put_artifact":          {obj{"type": "t", "content": 1}, ""},
-	"get_artifact":          {obj{"ref": "artifact:none"}, ""},
-	"write_file":            {obj{"path": "a/f", "content": "text"}, ""},
-	"read_file":             {obj{"path": "a/f"}, errcode.FileNotFound},
-	"list_files":            {obj{}, ""},
-	"get_workspace_info":    {obj{}, ""},
-	"run_command":           {obj{"argv": []string{"true"}}, errcode.ToolUnavailable},
-	"run_javascript":        {obj{"code": "return 1"}, errcode.ToolUnavailable},
-	"http_request":          {obj{"url": "https://example.com/"}, errcode.ToolUnavailable},
-	"compress_context":      {obj{"summary": "s"}, errcode.ToolUnavailable},
-	"get_context_status":    {obj{}, errcode.ToolUnavailable},
-	"console_print":         {obj{"text": "hello"}, ""},
+// unavailableToCallers are the built-in groups whose tools an external caller cannot use
+// here: they are for agents, or the fixture starts no program and sends no request.
+var unavailableToCallers = []toolgroups.GroupID{toolgroups.OrgManagement, toolgroups.Context, toolgroups.Command, toolgroups.Network}
+
+// callerErrors are the errors of the other built-in tools. All others succeed.
+var callerErrors = map[string]errcode.Code{"read_file": errcode.FileNotFound, "list_files": errcode.FileNotFound}
+
+// exampleArgs returns the arguments of the first example in a tool's description.
+func exampleArgs(t *testing.T, d tool.Definition) (args json.RawMessage) {
+	t.Helper()
+	_, example, _ := strings.Cut(d.Description, "Example: ")
+	if err := json.NewDecoder(strings.NewReader(example)).Decode(&args); err != nil {
+		t.Fatalf("%s has no example: %v", d.Name, err)
+	}
+	return args
 }
 
+// Every built-in tool answers an external caller, who is not an agent, with a result or
+// with an error for the caller.
 func TestCaller_BuiltinToolResults(t *testing.T) {
 	var console bytes.Buffer
 	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Console = &console }}.open(t)
@@ -53,22 +48,23 @@ func TestCaller_BuiltinToolResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var offered []string
-	for _, d := range fx.Gate().Subject(identity.ByCaller("ann", role.ID)).ListableTools() {
-		offered = append(offered, d.Name)
+	tools := fx.Gate().Subject(identity.ByCaller("ann", role.ID)).ListableTools()
+	if all := fx.GroupManager().CurrentSnapshot().ListTools(); len(tools) != len(all) {
+		t.Fatalf("offered %d of %d tools", len(tools), len(all))
 	}
-	slices.Sort(offered)
-	if want := slices.Sorted(maps.Keys(builtinCallerResults)); !slices.Equal(offered, want) {
-		t.Fatalf("offered %v, tried %v", offered, want)
-	}
-	for i, name := range offered {
+	for i, d := range tools {
+		group, _ := fx.GroupManager().CurrentSnapshot().GroupOf(d.Name)
+		want := callerErrors[d.Name]
+		if slices.Contains(unavailableToCallers, group) {
+			want = errcode.ToolUnavailable
+		}
 		ann := identity.ByCaller(identity.UserName(fmt.Sprint("ann", i)), role.ID) // each user has its own directory
-		a := fx.invoke(t, ann, name, builtinCallerResults[name].args)
-		if !a.Allowed() || a.Code() != builtinCallerResults[name].code {
-			t.Errorf("%s: %q: %s", name, a.Code(), a.Result.JSON())
+		a := fx.invoke(t, ann, d.Name, exampleArgs(t, d))
+		if !a.Allowed() || a.Code() != want {
+			t.Errorf("%s: %q, want %q: %s", d.Name, a.Code(), want, a.Result.JSON())
 		}
 		if message := fmt.Sprint(decodeObject(a.Result.JSON())["message"]); a.Result.IsError && (message == "<nil>" || strings.Contains(message, "internal")) {
-			t.Errorf("%s: %s has no message for the caller", name, a.Result.JSON())
+			t.Errorf("%s: %s has no message for the caller", d.Name, a.Result.JSON())
 		}
 	}
 	if len(fx.Org().ListAgents("")) != 0 || len(fx.Org().ListRoles()) != 1 {

@@ -20,13 +20,13 @@ const (
 	maxRedactedInput = 4 << 10 // bytes that are searched for secrets, so that a denial stays cheap
 )
 
-// recordDeniedArgs adds what is recorded of the arguments of a denied call: their digest, and
-// their beginning without secrets. They may be anything, so they are recorded as text.
+// recordDeniedArgs records the arguments of a denied call: hash, size, and their start
+// without secrets. They may contain anything, so the start is text.
 func (ec *externalCall) recordDeniedArgs(ctx context.Context, e *journal.ToolCall, c *gate.Admission) {
 	if c.Allowed() {
 		return
 	}
-	e.ArgsDigest = hashOf(c.Request.Args)
+	e.ArgsHash, e.ArgsSize = hashOf(c.Request.Args), len(c.Request.Args)
 	start := c.Request.Args[:min(len(c.Request.Args), maxRedactedInput)]
 	if ec.rt.config.Redact != nil {
 		start = ec.rt.config.Redact(start)

@@ -15,7 +15,7 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-// The record of a denied call has the digest of its arguments and their beginning, without
+// The record of a denied call has the hash, the size and the start of its arguments, without
 // secrets, whatever the caller has sent.
 func TestInvoke_RecordsArgumentsOfDeniedCalls(t *testing.T) {
 	const secret, token, secure = "sk-canary-0123456789", "token-0123456789", "secure-0123456789"
@@ -49,8 +49,8 @@ func TestInvoke_RecordsArgumentsOfDeniedCalls(t *testing.T) {
 			if got.ArgsStart != c.want || len(got.ArgsStart) > 512 || !utf8.ValidString(got.ArgsStart) {
 				t.Errorf("got %q, want %q", got.ArgsStart, c.want)
 			}
-			if got.ArgsDigest != hex.EncodeToString(sum[:]) || got.Args != nil {
-				t.Errorf("got digest %s and %d bytes of arguments", got.ArgsDigest, len(got.Args))
+			if got.ArgsHash != hex.EncodeToString(sum[:]) || got.ArgsSize != len(c.args) || got.Args != nil {
+				t.Errorf("got hash %s, size %d and %d bytes of arguments", got.ArgsHash, got.ArgsSize, len(got.Args))
 			}
 		})
 	}
@@ -62,11 +62,11 @@ func TestInvoke_RecordsArgumentsOfDeniedCalls(t *testing.T) {
 }
 
 // Allowed calls have their arguments on record already.
-func TestInvoke_RecordsNoDigestOfAllowedCalls(t *testing.T) {
+func TestInvoke_RecordsNoHashOfAllowedCalls(t *testing.T) {
 	fx := fixtureConfig{tools: []tool.Tool{echoTool(t)}}.open(t)
 	fx.invoke(t, fx.createCaller(t, "probe"), "echo", obj{"a": 1})
 	for _, c := range bodiesOf[journal.ToolCall](t, fx) {
-		if c.ArgsDigest != "" || c.ArgsStart != "" || string(c.Args) != `{"a":1}` {
+		if c.ArgsHash != "" || c.ArgsSize != 0 || c.ArgsStart != "" || string(c.Args) != `{"a":1}` {
 			t.Errorf("got %+v", c)
 		}
 	}

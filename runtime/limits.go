@@ -6,13 +6,14 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// Limits bound what agents make. A zero limit means the default.
+// Limits bounds what agents make. A zero limit means the default.
 type Limits struct {
 	org.TaskLimits     // default 200 roles, 1,000 agents, 32 deep
 	Calls          int // tool calls of one answer; default 256
+	Mail           int // messages that wait for one agent; default 1,000
 }
 
-var defaultLimits = Limits{TaskLimits: org.TaskLimits{Roles: 200, Agents: 1000, Depth: 32}, Calls: 256}
+var defaultLimits = Limits{TaskLimits: org.TaskLimits{Roles: 200, Agents: 1000, Depth: 32}, Calls: 256, Mail: 1000}
 
 // orDefault returns l with its zero limits replaced by those of other.
 func (l Limits) orDefault(other Limits) Limits {
@@ -21,5 +22,6 @@ func (l Limits) orDefault(other Limits) Limits {
 			Roles: cmp.Or(l.Roles, other.Roles), Agents: cmp.Or(l.Agents, other.Agents), Depth: cmp.Or(l.Depth, other.Depth),
 		},
 		Calls: cmp.Or(l.Calls, other.Calls),
+		Mail:  cmp.Or(l.Mail, other.Mail),
 	}
 }

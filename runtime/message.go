@@ -22,7 +22,7 @@ const User = "user"
 const maxSendBytes = 8 << 20
 
 // SendMessage sends one message. An agent may send to the agents that org.MayMessage
-// allows, to root and to the user. The operator may send to every agent, as the
+// allows, to root and to the user, until Limits.Mail messages wait. The operator may send to every agent, as the
 // user. A message with a delay is delivered when it is due. A repeated call
 // sends nothing again.
 func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
@@ -70,7 +70,7 @@ func (rt *Runtime) commitMessages(by identity.Principal, messages []model.Messag
 	}
 	return rt.change(by, func(b *journal.Batch) error {
 		for _, m := range messages {
-			if err := rt.checkSend(by, m.To); err != nil {
+			if err := rt.checkSend(by, m); err != nil {
 				return err
 			}
 		}
@@ -147,19 +147,23 @@ func unknownRecipient(to string) error {
 	return errcode.New(errcode.UnknownRecipient, "send to %q: agent not found", to).With("to", to)
 }
 
-// checkSend checks whether by may send to an agent. It is called within the
+// checkSend checks whether by may send a message, and whether the recipient has room for
+// it. The operator's messages are never refused for lack of room. It is called within the
 // commit.
-func (rt *Runtime) checkSend(by identity.Principal, to string) error {
+func (rt *Runtime) checkSend(by identity.Principal, m model.Message) error {
 	if by.Kind != identity.Agent {
-		if _, ok := rt.org.AgentByID(identity.AgentID(to)); !ok {
-			return unknownRecipient(to)
+		if _, ok := rt.org.AgentByID(identity.AgentID(m.To)); !ok {
+			return unknownRecipient(m.To)
 		}
 		return nil
 	}
-	if to == User {
+	if m.To == User {
 		return nil
 	}
-	return rt.org.MayMessage(by.Agent, identity.AgentID(to))
+	if err := rt.org.MayMessage(by.Agent, identity.AgentID(m.To)); err != nil {
+		return err
+	}
+	return rt.mail.check(m)
 }
 
 // addMessage adds a message and its event to a batch. A message to a task that

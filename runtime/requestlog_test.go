@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -55,16 +55,9 @@ type requestRecord struct {
 // logRecorder keeps the log, and is a clock that advances by a second at each
 // reading.
 type logRecorder struct {
-	mu   sync.Mutex // guards the fields below
-	text bytes.Buffer
-	time time.Time
-}
-
-// Write implements io.Writer.
-func (p *logRecorder) Write(line []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(line)
+	buffer.SyncBuffer
+	mu   sync.Mutex
+	time time.Time // guarded by mu
 }
 
 func (p *logRecorder) now() time.Time {
@@ -88,9 +81,7 @@ func (p *logRecorder) configure(level slog.Level) func(*runtime.Config) {
 // requests lists the records of the request log, oldest first.
 func (p *logRecorder) requests(t *testing.T) (list []requestRecord) {
 	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for line := range strings.Lines(p.text.String()) {
+	for line := range strings.Lines(p.String()) {
 		var r requestRecord
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%v in %s", err, line)
@@ -165,7 +156,7 @@ func TestRequestLog_ListsAreNeverNull(t *testing.T) {
 	if diff := cmp.Diff([]any{[]string{}, "undefined", 0, []string{}, []string{}, 0}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if line := p.text.String(); strings.Contains(line, "null") {
+	if line := p.String(); strings.Contains(line, "null") {
 		t.Errorf("the record has a null: %s", line)
 	}
 }
@@ -297,7 +288,7 @@ func TestRequestLog_IsBounded(t *testing.T) {
 	if len(r.Tools) != 100 || r.ToolsMore != 204 { // 302 and those of artifact
 		t.Errorf("%d tools and %d more", len(r.Tools), r.ToolsMore)
 	}
-	if n := p.text.Len(); n > 64<<10 {
+	if n := len(p.String()); n > 64<<10 {
 		t.Errorf("the log has %d bytes", n)
 	}
 }

@@ -7,7 +7,7 @@
 //	...
 //	task, err := rt.WaitTask(ctx, id) // task.Result is the answer
 //
-// An agent is its journal. The next step of an agent is a pure function of its
+// An agent has no state but its journal. The next step of an agent is a pure function of its
 // events (state.go), and one loop acts on it (agent.go). Agents run
 // concurrently: an active agent has one goroutine, an idle agent has none.
 // Every tool call passes the gate, and every event is committed before it is
@@ -100,6 +100,7 @@ type Runtime struct {
 	artifacts  *ArtifactStore
 	workspaces *workspaces
 	recorded   *recordedBytes
+	mail       *waitingMail
 	disk       *diskGuard
 	deltas     deltaHub // live output for WatchTask
 
@@ -139,6 +140,9 @@ func New(config Config) (*Runtime, error) {
 	rt.recorded = &recordedBytes{org: rt.org, limits: limits, log: config.Log}
 	if err := rt.recorded.load(config.Store); err != nil {
 		return nil, err
+	}
+	if rt.mail, err = rt.loadMail(rt.ctx, func() int { return rt.settings.Load().Limits.Mail }); err != nil {
+		return nil, fmt.Errorf("count waiting messages: %w", err)
 	}
 	rt.disk = newDiskGuard(config.Store, rt.recorded, limits, config.Log)
 	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org}
@@ -212,6 +216,7 @@ func (rt *Runtime) commit(b *journal.Batch) (uint64, error) {
 	if b.Measured == nil {
 		rt.recorded.measure(b, identity.ByAgent(b.Stream))
 	}
+	rt.mail.follow(b)
 	seq, err := rt.store.Commit(rt.uncancelled, b)
 	if errors.Is(err, journal.ErrClosed) {
 		rt.storeStopped(err)

@@ -21,7 +21,7 @@ func (rt *Runtime) wake(id identity.AgentID) {
 // agentStopped is called when an agent's goroutine ends. The task ends if this
 // was its last active agent.
 func (rt *Runtime) agentStopped(a *actor) {
-	id := a.agent.ID // read first: after deactivate the idleAgent belongs to the next actor
+	id := a.agent.ID // read first: after deactivate another goroutine may use a
 	if rt.tracker.deactivate(a) {
 		rt.wake(id)
 	}

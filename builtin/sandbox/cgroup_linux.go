@@ -155,7 +155,8 @@ type cgroupHierarchy struct {
 	controller string   // version 1: "pids", "memory" or "cpu"; version 2: ""
 }
 
-// settings returns the files to write for limits, with their contents.
+// settings returns the contents of the files that set limits, by file name. The
+// hierarchy of version 2 has all controllers.
 func (h cgroupHierarchy) settings(l JobLimits) map[string]string {
 	pids, memory := strconv.Itoa(l.Processes), strconv.FormatInt(l.Memory, 10)
 	switch h.controller {

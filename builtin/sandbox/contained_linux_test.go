@@ -123,7 +123,7 @@ func TestLauncher_IsolatesNetwork(t *testing.T) {
 	}
 }
 
-// A job reaches its starter at the port that it was given, and nobody else does. The
+// A job reaches its starter at the port that it was given; other processes do not. The
 // programs of the job do not inherit the listener.
 func TestProcess_ListenerAcceptsFromJobAlone(t *testing.T) {
 	requireSandbox(t)

@@ -10,7 +10,7 @@ import (
 // Isolation describes how jobs are isolated on this system. The zero value says that
 // they are not.
 type Isolation struct {
-	Layers  []string `json:"layers"`  // in force for every job; empty if jobs are refused
+	Layers  []string `json:"layers"`  // active for every job; empty if jobs are refused
 	Missing []string `json:"missing"` // what this system lacks, and what that means
 }
 

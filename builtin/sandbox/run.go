@@ -12,13 +12,13 @@ import (
 )
 
 // Run runs a job to its end and captures its output. A program that fails, is
-// not found or exceeds its time limit yields an JobOutcome without an error.
+// not found or exceeds its time limit yields a JobOutcome without an error.
 //
 // The error is *UnavailableError when the system cannot isolate the job, and
 // otherwise describes an invalid job. When ctx ends, the job is killed and the
 // error is the cause of ctx; the JobOutcome then holds the output so far.
 //
-// Limits bound one job. The caller bounds how many run at the same time.
+// j.Limits bounds one job. The caller bounds how many run at the same time.
 func (l *Launcher) Run(ctx context.Context, j Job) (JobOutcome, error) {
 	j.Limits = j.Limits.orDefault()
 	limited, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTimeLimit)
@@ -88,7 +88,7 @@ type Process struct {
 }
 
 // StartProcess starts a job whose stdin and stdout are pipes of the returned Process.
-// Limits.Time and Limits.Output do not apply. It runs until it exits or is closed; the
+// j.Limits.Time and j.Limits.Output do not apply. It runs until it exits or is closed; the
 // caller must call Close. The errors are those of Run.
 func (l *Launcher) StartProcess(j Job) (*Process, error) {
 	j.Limits = j.Limits.orDefault()

@@ -93,7 +93,7 @@ type Job struct {
 	Unsandboxed bool
 }
 
-// JobLimits bound the resources of a job. A field that is not positive has its
+// JobLimits bounds the resources of a job. A field that is not positive has its
 // default.
 type JobLimits struct {
 	Time      time.Duration // wall-clock time from start to end; default DefaultTime

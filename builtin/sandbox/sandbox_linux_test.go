@@ -263,7 +263,7 @@ func TestLauncher_ProbesIsolation(t *testing.T) {
 	}
 	grouped := slices.Contains(got.Layers, "control groups")
 	if lacking := strings.Contains(strings.Join(got.Missing, "\n"), "control groups: "); grouped == lacking {
-		t.Errorf("control groups are in force: %t, missing: %t", grouped, lacking)
+		t.Errorf("control groups are active: %t, missing: %t", grouped, lacking)
 	}
 	j := shellJob(t.TempDir(), "head -c 600000000 /dev/zero | tail >/dev/null")
 	j.Limits.Memory = 100 << 20

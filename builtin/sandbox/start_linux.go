@@ -47,12 +47,10 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 	if err != nil {
 		return nil, err
 	}
-	var pipes [4]*os.File // spec: read, write; report: read, write
-	defer func() { closeAll(pipes[:]...) }()
-	for i := 0; i < len(pipes); i += 2 {
-		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
-			return nil, fmt.Errorf("start sandbox job: %w", err)
-		}
+	pipes, err := openPipes()
+	defer closeAll(pipes[:]...)
+	if err != nil {
+		return nil, err
 	}
 	p := &jobProcess{memory: j.Limits.Memory, done: make(chan struct{})}
 	p.cmd, p.processes = reexecCommand(ctx, j.Unsandboxed)
@@ -87,6 +85,17 @@ func (l *Launcher) start(ctx context.Context, j Job, stdin io.Reader, stdout, st
 		return nil, p.abort(err)
 	}
 	return p, nil
+}
+
+// openPipes opens the pipe of a job's spec and the pipe of its report. It returns the read
+// end and the write end of each; the caller closes them also on an error.
+func openPipes() (pipes [4]*os.File, err error) {
+	for i := 0; i < len(pipes); i += 2 {
+		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
+			return pipes, fmt.Errorf("start sandbox job: %w", err)
+		}
+	}
+	return pipes, nil
 }
 
 // dropRoot returns the mounts for a job that need not be root. It reports false for

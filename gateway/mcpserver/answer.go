@@ -49,7 +49,7 @@ func newRPCError(code int64, message string) *jsonrpc.Error {
 func (s *Server) rpcError(o outcome, name string) *jsonrpc.Error {
 	switch {
 	case o.err != nil:
-		if !errors.Is(o.err, errPanicked) && !errors.Is(o.err, context.Canceled) { // logged, or nobody reads it
+		if !errors.Is(o.err, errPanicked) && !errors.Is(o.err, context.Canceled) { // logged, or not read
 			s.log.Error("MCP call failed", "tool", textutil.Truncate(name, tool.MaxName), "error", o.err)
 		}
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))

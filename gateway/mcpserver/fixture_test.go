@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,16 @@ func toolNames(t testing.TB, session *sdk.ClientSession) string {
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
 	}
+	return strings.Join(names, " ")
+}
+
+// groupTools lists the tools of groups as toolNames does.
+func (f *fixture) groupTools(ids ...toolgroups.GroupID) string {
+	var names []string
+	for _, d := range f.rt.GroupManager().CurrentSnapshot().ToolDefinitions(ids...) {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
 	return strings.Join(names, " ")
 }
 

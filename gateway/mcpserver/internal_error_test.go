@@ -1,19 +1,18 @@
 package mcpserver_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/journal"
 )
 
@@ -31,31 +30,12 @@ func (s *failingStore) Commit(ctx context.Context, b *journal.Batch) (uint64, er
 	return s.Store.Commit(ctx, b)
 }
 
-// lockedBuffer is a buffer that is safe for concurrent use.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // A call that fails with an internal error tells the client to see the log, which has the
 // cause, however the call was decoded.
 func TestToolsCall_LogsCauseOfInternalErrors(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
-			var log lockedBuffer
+			var log buffer.SyncBuffer
 			failing := new(failingStore)
 			f := fixtureConfig{
 				config:    mcpserver.Config{Log: slog.New(slog.NewTextHandler(&log, nil))},

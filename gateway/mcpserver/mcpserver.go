@@ -9,7 +9,7 @@
 // The official Go SDK implements the protocol: versions, sessions and streams.
 // The SDK never decides what a client may see or call. tools/list is answered
 // from what the gate offers to the role, encoded once for each View, and
-// tools/call goes to runtime.Invoke. Simple HTTP requests are answered without
+// tools/call goes to Runtime.InvokeTool. Simple HTTP requests are answered without
 // the SDK (http.go); for the others the SDK calls the same functions (sdk.go).
 //
 // A tool of another role and a tool that does not exist are answered with the

@@ -20,10 +20,10 @@ func TestToolsList_ReturnsToolsOfRole(t *testing.T) {
 					t.Errorf("at %s: %s, want %s", path, got, want)
 				}
 			}
-			if got, want := toolNames(t, f.connect(t, "operator", "/roles/clerk/mcp", version, nil)), "console_print get_workspace_info list_files read_file write_file"; got != want {
+			if got, want := toolNames(t, f.connect(t, "operator", "/roles/clerk/mcp", version, nil)), f.groupTools("console", "workspace"); got != want {
 				t.Errorf("the operator at clerk: %s, want %s", got, want)
 			}
-			if got, want := toolNames(t, f.connect(t, "ann@clerk", "/mcp/console", version, nil)), "console_print"; got != want {
+			if got, want := toolNames(t, f.connect(t, "ann@clerk", "/mcp/console", version, nil)), f.groupTools("console"); got != want {
 				t.Errorf("clerk at console: %s, want %s", got, want)
 			}
 		})

@@ -91,7 +91,7 @@ func TestServeStdio_NotifiesToolListChanged(t *testing.T) {
 	}
 	f.setGroups(t, "tester", "console")
 	waitFor(t, "the change is notified", notified)
-	if got := toolNames(t, session); got != "console_print" {
+	if got := toolNames(t, session); got != f.groupTools("console") {
 		t.Error(got)
 	}
 	if _, err := f.rt.DeleteRole(operator, f.roles["tester"], false); err != nil {

@@ -269,7 +269,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {
-	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls}
+	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls, Mail: l.Mail}
 }
 
 func storageLimits(l config.OrganizationLimits) runtime.StorageLimits {

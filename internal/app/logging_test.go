@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/internal/test/oidctest"
 )
@@ -77,7 +78,7 @@ func TestAuthServices_LogRejectedTokens(t *testing.T) {
 	if strings.Count(logs, "\n") != 1 || !strings.Contains(logs, "authService=closed") || !strings.Contains(logs, strings.TrimPrefix(closed.URL, "http://")) {
 		t.Errorf("want one line about the unreachable issuer, got:\n%s", logs)
 	}
-	var all syncBuffer
+	var all buffer.SyncBuffer
 	f.services.log = slog.New(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	verify()
 	if logs := all.String(); strings.Count(logs, "another audience") != 2 || strings.Contains(logs, token[:20]) {

@@ -3,15 +3,18 @@ package app
 import "github.com/rolecall/rolecall/org"
 
 // reportLostGroups warns about the roles that have lost a group because its owner changed,
-// once for each loss.
+// and about the groups that root may not grant any more for this reason, once for each loss.
 func (a *App) reportLostGroups() {
 	now := map[org.LostGroup]bool{}
 	for _, g := range a.Runtime.Org().LostGroups() {
-		now[g] = true
-		if !a.lost[g] {
-			a.options.Warn.Warn("a role lost a tool group: its owner changed; write the role again to accept the new owner",
-				"role", g.Role, "group", g.Group, "was", g.Was, "is", g.Is)
+		if now[g] = true; a.lost[g] {
+			continue
 		}
+		text, who := "a role lost a tool group: its owner changed; write the role again to accept the new owner", []any{"role", g.Role}
+		if g.Role == org.RootRole {
+			text, who = "root may not grant a tool group any more: its owner changed; remove it from organization.grant, then add it again, to accept the new owner", nil
+		}
+		a.options.Warn.Warn(text, append(who, "group", g.Group, "was", g.Was, "is", g.Is)...)
 	}
 	a.lost = now
 }

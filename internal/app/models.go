@@ -9,9 +9,7 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/anthropic"
-	"github.com/rolecall/rolecall/model/gemini"
-	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/catalog"
 	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/replay"
 	"github.com/rolecall/rolecall/model/retry"
@@ -96,7 +94,7 @@ func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*yamldoc.Error) {
 		}
 	}
 	m.notes = m.missingKeys(cfg)
-	m.countsTokens = slices.ContainsFunc(cfg.UsedModels(), func(d config.Model) bool { return !isFileModel(d) && d.Type != "human" })
+	m.countsTokens = slices.ContainsFunc(cfg.UsedModels(), func(d config.Model) bool { return !isFileModel(d) && d.Type != config.ModelHuman })
 	return m, faults
 }
 
@@ -111,37 +109,32 @@ func (a *App) reuseModel(d config.Model) (declaredModel, error) {
 }
 
 // isFileModel reports whether a model consists of a file only.
-func isFileModel(d config.Model) bool { return d.Type == "script" || d.Type == "replay" }
+func isFileModel(d config.Model) bool {
+	return d.Type == config.ModelScript || d.Type == config.ModelReplay
+}
 
 // newModel constructs a model without its fallbacks.
 func (a *App) newModel(d config.Model) (model.Model, error) {
 	switch d.Type {
-	case "script":
+	case config.ModelScript:
 		return script.Config{Workers: a.scripts}.New(d.File, d.Source)
-	case "replay":
+	case config.ModelReplay:
 		return replay.New(d.File, d.Source)
-	case "human":
+	case config.ModelHuman:
 		return a.humanModel()
 	}
-	return retry.New(modelClient(d), retry.Config{
+	p, ok := catalog.FindProvider(d.Type)
+	if !ok {
+		return nil, errcode.New(errcode.InvalidConfig, "model %q: there is no provider of type %q", d.Name, d.Type)
+	}
+	client := p.New(provider.Config{
+		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
+		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,
+	})
+	return retry.New(client, retry.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
 		Prices: model.TokenPrices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
 	}), nil
-}
-
-// modelClient constructs the client of a model that is reached over HTTP.
-func modelClient(d config.Model) model.Model {
-	c := provider.Config{
-		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
-		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,
-	}
-	switch d.Type {
-	case "anthropic":
-		return anthropic.New(c)
-	case "gemini":
-		return gemini.New(c)
-	}
-	return openai.New(c)
 }
 
 // humanModel returns the model of the person at the terminal; all models of type

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
@@ -69,7 +70,7 @@ func (m *fakeModule) Close() error {
 type fixture struct {
 	*App
 	t     *testing.T
-	logs  syncBuffer // warnings
+	logs  buffer.SyncBuffer // warnings
 	mu    sync.Mutex
 	calls []string
 }
@@ -306,15 +307,15 @@ func TestConfigWatcher_WaitsForStableFiles(t *testing.T) {
 	if err := f.ApplyConfig(t.Context(), cfg, err); err != nil {
 		t.Fatal(err)
 	}
-	console := &syncBuffer{}
+	console := &buffer.SyncBuffer{}
 	f.options.Console = console
 	watcher := f.newConfigWatcher()
 	look := func() string {
-		console.take()
+		console.Drain()
 		if watcher.stable() {
 			watcher.load(t.Context(), false)
 		}
-		return strings.TrimSpace(console.take())
+		return strings.TrimSpace(console.Drain())
 	}
 	for n := range 3 {
 		if got := look(); got != "" {
@@ -364,10 +365,11 @@ func TestLiveLimits_ChangeWithRoles(t *testing.T) {
 	}
 }
 
-// A role that was written for the group of one owner is reported when the id has another.
+// A role that was written for the group of one owner is reported when the id has another,
+// and so is what root may grant.
 func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 	f := newFixture(t)
-	if err := f.ApplyConfig(t.Context(), f.read(readerRole, moduleA, moduleB), nil); err != nil {
+	if err := f.ApplyConfig(t.Context(), f.read(rootDoc("[a]"), readerRole, moduleA, moduleB), nil); err != nil {
 		t.Fatal(err)
 	}
 	use := toolgroups.SetOf("a")
@@ -376,11 +378,15 @@ func TestApplyConfig_ReportsLostGroups(t *testing.T) {
 	}
 	other := "{kind: module, name: other, type: fake, settings: {group: a, tool: a}}"
 	for range 2 {
-		if _, err := f.reconfigure(t.Context(), f.read("{kind: role, name: reader, toolGroups: [b]}", moduleB, other)); err != nil {
+		if _, err := f.reconfigure(t.Context(), f.read(rootDoc("[a]"), "{kind: role, name: reader, toolGroups: [b]}", moduleB, other)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := f.logs.take(); strings.Count(got, "lost a tool group") != 1 || !strings.Contains(got, "role=kept group=a was=module:a is=module:other") {
+	got := f.logs.Drain()
+	if strings.Count(got, "lost a tool group") != 1 || !strings.Contains(got, "role=kept group=a was=module:a is=module:other") {
 		t.Errorf("log %q", got)
+	}
+	if strings.Count(got, "root may not grant a tool group any more") != 1 || !strings.Contains(got, "organization.grant") {
+		t.Errorf("log %q does not say once what root has lost", got)
 	}
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	_ "github.com/jackc/pgx/v5/stdlib" // for checks in the database itself
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
@@ -43,22 +40,11 @@ func postgresSource(db dbtest.Database, conns int) string {
 		db.Host, db.Port, db.User, password, db.Name, conns)
 }
 
-// openDatabase opens a connection for checks in the database itself.
-func openDatabase(t *testing.T, db dbtest.Database) *sql.DB {
-	t.Helper()
-	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'", db.Host, db.Port, db.User, db.Name, strings.ReplaceAll(db.Password, "'", `\'`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
 // No call fails and no connection leaks during a hundred changes of tools, of their source
 // and of nothing.
 func TestReconfigure_LosesNoCallAndNoConnection(t *testing.T) {
 	db := dbtest.NewPostgres(t)
-	f, watch := newFixture(t), openDatabase(t, db)
+	f, watch := newFixture(t), dbtest.OpenPostgres(t, db)
 	with := func(n int) *config.Config {
 		return f.read("{kind: role, name: reader, toolGroups: [set]}", "{kind: toolset, name: set, tools: [now, same]}",
 			postgresSource(db, 2+n/2%2), // changes every second time

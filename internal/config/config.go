@@ -19,8 +19,8 @@
 // tool group, and it opens no database. API keys are read from environment
 // variables into a [yamldoc.Secret], which prints as ***.
 //
-// To add a kind, add an entry to kinds; to add a type of model, one to
-// modelTypes.
+// To add a kind, add an entry to kinds; to add a provider of models, one to
+// catalog.ListProviders.
 package config
 
 import (

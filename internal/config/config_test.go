@@ -3,7 +3,6 @@ package config_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/test/configtest"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -151,11 +151,7 @@ func TestModel_TrimsKey(t *testing.T) {
 func wantRejected(t *testing.T, text string) yamldoc.Errors {
 	t.Helper()
 	_, err := read(t, text)
-	list, ok := errors.AsType[yamldoc.Errors](err)
-	if !ok {
-		t.Fatalf("%.80q was not rejected: error %v", text, err)
-	}
-	return list
+	return configtest.WantRejected(t, text, err)
 }
 
 // TestReadFiles_ChecksNames checks names with characters that a text file cannot show.

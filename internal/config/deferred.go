@@ -30,7 +30,7 @@ func (r *reader) runDeferred() {
 // plans.
 func (r *reader) checkPlanPattern(v yamldoc.Value, role Role, used models) {
 	m := used[cmp.Or(role.Model, r.config.Organization.Model)]
-	if m.Type == "script" || m.Type == "human" {
+	if m.Type == ModelScript || m.Type == ModelHuman {
 		v.AddError("its model "+yamldoc.QuoteText(m.Name)+" is of type "+m.Type+", which cannot write plans", "leave the pattern out, or give the role a language model")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/model/catalog"
 )
 
 // Model is a document of kind model: a language model, or a script, recording or
@@ -57,16 +58,21 @@ type modelType struct {
 	read func(item, *Model)
 }
 
-// modelTypes returns all types of models. It is the only list of them.
+// Types of models that are not those of a provider.
+const (
+	ModelScript = "script"
+	ModelReplay = "replay"
+	ModelHuman  = "human"
+)
+
+// modelTypes returns all types of models: the three above and the providers of package
+// catalog.
 func modelTypes() []modelType {
-	return []modelType{
-		{"script", readFileModel},
-		{"openai", readProvider("OPENAI_API_KEY")},
-		{"anthropic", readProvider("ANTHROPIC_API_KEY")},
-		{"gemini", readProvider("GEMINI_API_KEY")},
-		{"replay", readFileModel},
-		{"human", readHuman},
+	list := []modelType{{ModelScript, readFileModel}}
+	for _, p := range catalog.ListProviders() {
+		list = append(list, modelType{p.Type, readProvider(p)})
 	}
+	return append(list, modelType{ModelReplay, readFileModel}, modelType{ModelHuman, readHuman})
 }
 
 // readModel reads a document of kind model. It leaves out a model of an unknown
@@ -122,8 +128,8 @@ const (
 )
 
 // readProvider returns a function that reads a model of a provider. The API key is
-// in variable unless the document names another.
-func readProvider(variable string) func(item, *Model) {
+// in the provider's variable unless the document names another.
+func readProvider(p catalog.Provider) func(item, *Model) {
 	return func(it item, m *Model) {
 		m.Stream = true
 		it.ReadFields(yamldoc.Fields{
@@ -148,24 +154,24 @@ func readProvider(variable string) func(item, *Model) {
 			it.MissingField("model").AddError("is missing", "it is the provider's name for the model")
 		}
 		if m.KeyFrom == "" && m.BaseURL == "" {
-			m.KeyFrom, m.Key = variable, it.MissingField("apiKey").LookupKey(variable)
+			m.KeyFrom, m.Key = p.KeyVariable, it.MissingField("apiKey").LookupKey(p.KeyVariable)
 		}
 		if _, m.Prices.Given = it.FindField("prices"); !m.Prices.Given {
 			it.r.deferCheck(it.requirePrices)
 		}
-		it.checkModel(m)
+		it.checkModel(m, p)
 	}
 }
 
 // checkModel rejects combinations of fields that are valid one by one.
-func (it item) checkModel(m *Model) {
+func (it item) checkModel(m *Model, p catalog.Provider) {
 	if m.ContextWindow > 0 && m.MaxTokens >= m.ContextWindow {
 		at, _ := it.FindField("maxTokens")
 		at.AddError("leaves no tokens for the request: the contextWindow covers both", "use "+strconv.Itoa(m.ContextWindow/4)+", for example")
 	}
-	if m.Type == "anthropic" && m.Temperature != nil && *m.Temperature > 1 {
+	if m.Temperature != nil && *m.Temperature > p.MaxTemperature {
 		at, _ := it.FindField("temperature")
-		at.AddTypeError("a number from 0 to 1", "the models of this provider accept no more")
+		at.AddTypeError("a number from 0 to "+strconv.FormatFloat(p.MaxTemperature, 'g', -1, 64), "the models of this provider accept no more")
 	}
 }
 

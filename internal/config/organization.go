@@ -52,6 +52,7 @@ type OrganizationLimits struct {
 	Agents int // of one task, not terminated
 	Depth  int // agents above an agent
 	Calls  int // tool calls of one answer
+	Mail   int // messages that wait for one agent
 }
 
 // The largest limits that a document may set.
@@ -111,6 +112,7 @@ func organizationLimitsField(to *OrganizationLimits) func(yamldoc.Value) {
 		"agents":                yamldoc.CountField(&to.Agents),
 		"depth":                 yamldoc.CountField(&to.Depth),
 		"calls":                 yamldoc.CountField(&to.Calls),
+		"mail":                  yamldoc.CountField(&to.Mail),
 		"diskReserve":           yamldoc.BoundedInt(&to.DiskReserve, maxDiskReserve),
 		"recordedPerTask":       yamldoc.BoundedInt(&to.RecordedPerTask, maxRecorded),
 		"recordedPerCaller":     yamldoc.BoundedInt(&to.RecordedPerCaller, maxRecorded),

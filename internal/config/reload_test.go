@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/test/configtest"
 )
 
 // ReloadFiles returns what LoadFiles returns, including positions and errors, after any change.
@@ -137,23 +138,13 @@ func BenchmarkReload5000(b *testing.B) {
 	}
 }
 
-const declaredTool = `{kind: source, name: db, type: sqlite, database: x.db}
----
-kind: tool
-name: a
-type: sqlite-sql
-source: db
-description: d
-statement: SELECT 1
-`
-
 const tripFields = "description: Plans a trip.\nmessages: [{content: 'To {{.city}}.'}]\narguments: [{name: city, description: Where to.}]\n"
 
 // ReloadFiles reuses unchanged tools, and still reads prompts and reports their errors.
 func TestReloadFiles_ReadsChangedPrompts(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/org.yaml"
-	write := func(text string) { writeFile(t, file, declaredTool+"---\n"+text) }
+	write := func(text string) { writeFile(t, file, configtest.DeclaredTool+"---\n"+text) }
 	write("kind: prompt\nname: trip\n" + tripFields + "---\n{kind: group, name: g, prompts: [trip]}\n")
 	cfg, err := config.LoadFiles([]string{file}, testEnv)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -13,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/test/configtest"
 	"github.com/rolecall/rolecall/internal/test/corpus"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -98,7 +97,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatal("no Config")
 		}
 		if err != nil {
-			wantPositions(t, err)
+			configtest.WantPositions(t, err)
 			return
 		}
 		again, err := config.ReadFiles(cfg.Files, testEnv)
@@ -111,18 +110,6 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// wantPositions checks that err has the file in its text and a bounded length.
-func wantPositions(t *testing.T, err error) {
-	t.Helper()
-	list, ok := errors.AsType[yamldoc.Errors](err)
-	if !ok || len(list) == 0 || errcode.CodeOf(err) != errcode.InvalidConfig {
-		t.Fatalf("got %v (%s), want errors of a configuration", err, errcode.CodeOf(err))
-	}
-	if text := err.Error(); !strings.Contains(text, "org.yaml") || len(text) > 100_000 {
-		t.Errorf("got %.500q, %d bytes", text, len(text))
-	}
 }
 
 // Any scalar is rejected with its position or read as it is written: a string never
@@ -140,7 +127,7 @@ func TestReadFiles_KeepsNaughtyStrings(t *testing.T) {
 		quoted = bytes.ReplaceAll(quoted, []byte("\u0085"), []byte(`\u0085`)) // unescaped, it is a line break in YAML
 		cfg, err := read(t, fmt.Sprintf("kind: role\nname: a\nprompt: %s\n---\nkind: organization\nname: o\nrootPrompt: %s\n", quoted, quoted))
 		if err != nil {
-			wantPositions(t, err)
+			configtest.WantPositions(t, err)
 			continue
 		}
 		accepted++
@@ -149,7 +136,7 @@ func TestReadFiles_KeepsNaughtyStrings(t *testing.T) {
 		}
 		for _, field := range []string{"name", "model", "toolGroups", "grant", "limits", "colour"} {
 			if cfg, err := read(t, fmt.Sprintf("kind: role\nname: b\n%s: %s\n", field, quoted)); err != nil {
-				wantPositions(t, err)
+				configtest.WantPositions(t, err)
 			} else if len(cfg.Roles) != 1 || field != "name" && cfg.Roles[0].Name != "b" {
 				t.Errorf("%s: %q became %+v", field, s, cfg.Roles)
 			}

@@ -68,13 +68,14 @@ func (s *Semaphore) Acquire(ctx context.Context, key string) (release func(), er
 	return func() { s.release(key) }, nil
 }
 
-// tryAcquire acquires a unit and returns nil, or returns a waiter or ErrQueueFull. It need not look at
-// the waiters of other keys: each of those holds at least as many units as are free.
+// tryAcquire acquires a unit and returns nil, or returns a waiter or ErrQueueFull. It need
+// not look at the waiters of other keys: each of these holds at least as many units as are
+// free.
 func (s *Semaphore) tryAcquire(key string) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.holders[key]
-	if h == nil { // it is preferred to the key of the last acquisition
+	if h == nil { // as if it had acquired before the last acquisition, so it goes first
 		h = &holder{last: s.acquisitions - 1}
 		s.holders[key] = h
 	}

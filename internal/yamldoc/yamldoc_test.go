@@ -1,7 +1,6 @@
 package yamldoc_test
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rolecall/rolecall/internal/test/configtest"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -84,11 +84,7 @@ func testEnv(name string) (string, bool) {
 func wantRejected(t *testing.T, text string) yamldoc.Errors {
 	t.Helper()
 	_, err := readEnv(text, testEnv)
-	list, ok := errors.AsType[yamldoc.Errors](err)
-	if !ok {
-		t.Fatalf("%.80q was not rejected: error %v", text, err)
-	}
-	return list
+	return configtest.WantRejected(t, text, err)
 }
 
 func TestValue_ReadFields(t *testing.T) {

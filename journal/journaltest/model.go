@@ -118,45 +118,64 @@ func (n *storeModel) batch(r *rand.Rand, step int) *journal.Batch {
 // compareWithModel compares everything a store returns with the model.
 func compareWithModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand) {
 	t.Helper()
-	same := func(what string, got, want any) {
-		t.Helper()
-		if diff := gocmp.Diff(got, want, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-got +want):\n%s", what, diff)
-		}
+	for _, from := range []uint64{0, uint64(r.IntN(int(n.seq) + 1)), n.seq} {
+		compareEvents(t, s, n, from)
 	}
-	after := uint64(r.IntN(int(n.seq) + 1))
-	for _, from := range []uint64{0, after, n.seq} {
-		later := func(stream identity.AgentID, all bool) (list []journal.Event) {
-			for _, e := range n.log {
-				if e.Seq > from && (all || e.Stream == stream) {
-					list = append(list, e)
-				}
+	compareMessages(t, s, n)
+	compareRecords(t, s, n)
+}
+
+// same reports a difference between what a store returned and what the model has.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := gocmp.Diff(got, want, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-got +want):\n%s", what, diff)
+	}
+}
+
+// compareEvents compares the log and each stream after a sequence number.
+func compareEvents(t *testing.T, s journal.Store, n *storeModel, after uint64) {
+	t.Helper()
+	later := func(belongs func(journal.Event) bool) (list []journal.Event) {
+		for _, e := range n.log {
+			if e.Seq > after && belongs(e) {
+				list = append(list, e)
 			}
-			return list
 		}
-		same("log", Collect(t, s.FollowEvents(t.Context(), from, false)), later("", true))
-		for _, id := range append(agents, journal.Org, "nobody") {
-			same("stream "+string(id), Collect(t, s.Read(t.Context(), id, from)), later(id, false))
-		}
+		return list
 	}
+	same(t, "log", Collect(t, s.FollowEvents(t.Context(), after, false)), later(func(journal.Event) bool { return true }))
+	for _, id := range append(agents, journal.Org, "nobody") {
+		same(t, "stream "+string(id), Collect(t, s.Read(t.Context(), id, after)), later(func(e journal.Event) bool { return e.Stream == id }))
+	}
+}
+
+// compareMessages compares the inboxes, the delayed messages and the runnable agents.
+func compareMessages(t *testing.T, s journal.Store, n *storeModel) {
+	t.Helper()
 	for _, id := range append(agents, "nobody") {
 		got, err := s.ReadInbox(t.Context(), id)
 		if err != nil {
 			t.Error(err)
 		}
-		same("inbox of "+string(id), got, n.inbox[id])
+		same(t, "inbox of "+string(id), got, n.inbox[id])
 	}
 	got, err := s.DelayedMessages(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
-	same("delayed", got, n.delayed)
+	same(t, "delayed", got, n.delayed)
 	runnable, err := s.RunnableAgents(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
 	slices.Sort(runnable)
-	same("runnable", runnable, slices.Sorted(maps.Keys(n.runnable)))
+	same(t, "runnable", runnable, slices.Sorted(maps.Keys(n.runnable)))
+}
+
+// compareRecords compares the records, as they are listed and as they are read one by one.
+func compareRecords(t *testing.T, s journal.Store, n *storeModel) {
+	t.Helper()
 	records := map[string]string{}
 	for _, kind := range []string{"k", "k1"} {
 		for _, record := range Collect(t, s.ReadRecords(t.Context(), kind, "")) {
@@ -167,7 +186,7 @@ func compareWithModel(t *testing.T, s journal.Store, n *storeModel, r *rand.Rand
 			}
 		}
 	}
-	same("records", records, n.records)
+	same(t, "records", records, n.records)
 }
 
 // Property: after any sequence of batches and reopens, a store has the same

@@ -74,7 +74,7 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return s.apply(b), nil
 }
 
-// measure calls Measured of a batch. It encodes the events only for their sizes.
+// measure adds the records of Measured to a batch. It encodes the events only for their sizes.
 func measure(b *journal.Batch) error {
 	if b.Measured == nil {
 		return nil
@@ -122,11 +122,13 @@ func (s *Store) apply(b *journal.Batch) uint64 {
 	return s.seq
 }
 
+// nextSeq assigns the next sequence number, of an event or a message.
 func (s *Store) nextSeq() uint64 {
 	s.seq++
 	return s.seq
 }
 
+// append appends the events of a batch to the log and sets their sequence numbers.
 func (s *Store) append(b *journal.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
@@ -188,6 +190,7 @@ func without(list []journal.Message, gone func(journal.Message) bool) []journal.
 	return left
 }
 
+// put stores records. One with a nil value is deleted.
 func (s *Store) put(records []journal.Record) {
 	for _, r := range records {
 		if r.Value == nil {

@@ -92,7 +92,7 @@ func (p *browserProcess) killOverMemory() {
 	p.kill()
 }
 
-// endReason returns, after the end, why the browser ended if nobody closed it.
+// endReason returns, after the end, why the browser ended, unless it was closed.
 func (p *browserProcess) endReason(s Settings) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

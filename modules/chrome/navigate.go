@@ -82,10 +82,17 @@ func (h *handlers) navigate(ctx context.Context, s *leasedBrowser, in navigateIn
 	return navigateTab(ctx, s, in.TabID, checked, in.WaitMs, in.TimeoutMs)
 }
 
+// describeTimeout is how long a page may take to be described. It is added to the timeout
+// of a navigation, so that a page that has not finished loading is described too.
+const describeTimeout = 5 * time.Second
+
 // navigateTab navigates a tab to a URL that checkURL returned.
 func navigateTab(ctx context.Context, s *leasedBrowser, id, checked string, waitMs, timeoutMs int) (pageOut, error) {
-	return withTab(ctx, s, id, milliseconds(timeoutMs, 30*time.Second)+milliseconds(waitMs, 0), func(ctx context.Context, t *tab) (pageOut, error) {
-		result, err := call(ctx, t.session, page.Navigate, page.NavigateParams{URL: checked})
+	limit := milliseconds(timeoutMs, 30*time.Second) + milliseconds(waitMs, 0)
+	return withTab(ctx, s, id, limit+describeTimeout, func(ctx context.Context, t *tab) (pageOut, error) {
+		loadCtx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		defer cancel()
+		result, err := call(loadCtx, t.session, page.Navigate, page.NavigateParams{URL: checked})
 		switch {
 		case err != nil:
 			return pageOut{}, err
@@ -94,7 +101,7 @@ func navigateTab(ctx context.Context, s *leasedBrowser, id, checked string, wait
 		case result.ErrorText != "":
 			return pageOut{}, s.proxy.navigationError(checked, result.ErrorText)
 		}
-		loading := t.waitLoaded(ctx, result.LoaderID, milliseconds(waitMs, 0))
+		loading := t.waitLoaded(loadCtx, result.LoaderID, milliseconds(waitMs, 0))
 		out, err := t.describe(ctx)
 		if err != nil {
 			return pageOut{}, err
@@ -107,24 +114,17 @@ func navigateTab(ctx context.Context, s *leasedBrowser, id, checked string, wait
 	})
 }
 
-// waitLoaded waits until a document has loaded, and then for d. It reports true if the
-// document was still loading after nine tenths of the time until ctx's deadline; the rest is
-// for describing the page.
+// waitLoaded waits until a document has loaded, and then for d. It reports whether the
+// document was still loading when ctx ended.
 func (t *tab) waitLoaded(ctx context.Context, id cdp.LoaderID, d time.Duration) bool {
 	if id == "" { // a navigation within the same document
 		sleep(ctx, d)
 		return false
 	}
-	limit := 10 * time.Minute
-	if deadline, ok := ctx.Deadline(); ok {
-		limit = time.Until(deadline) * 9 / 10
-	}
-	loadCtx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := t.waitUntil(loadCtx, func() bool {
+	err := t.waitUntil(ctx, func() bool {
 		return slices.Contains(t.loaders, id) && (slices.Contains(t.events, "load") || !t.loading) // a load that fails only stops
 	})
-	sleep(loadCtx, d)
+	sleep(ctx, d)
 	return err != nil
 }
 

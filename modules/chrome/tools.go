@@ -81,7 +81,7 @@ func useBrowser[In, Out any](ctx context.Context, p *pool, b *leasedBrowser, in 
 
 // reportLoss adds to a result or an error why the caller has lost the browser of earlier calls.
 func (h *handlers) reportLoss(ctx context.Context, by identity.Principal, out any, err error) error {
-	if ctx.Err() != nil { // nobody reads the result
+	if ctx.Err() != nil { // the result is not read
 		return err
 	}
 	lost := h.pool.takeLoss(by)
@@ -134,7 +134,7 @@ func (h *handlers) toolError(ctx context.Context, name string, err error) error 
 var errTimeout = errors.New("the call timed out")
 
 // withTab calls fn with a tab of the caller, which findTab finds by id, for at most limit. When
-// the time is over, the page is stopped, or closed if that is not possible.
+// that or a shorter time of fn is over, the page is stopped, or closed if that is not possible.
 func withTab[Out any](ctx context.Context, s *leasedBrowser, id string, limit time.Duration, fn func(context.Context, *tab) (Out, error)) (out Out, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
@@ -144,7 +144,7 @@ func withTab[Out any](ctx context.Context, s *leasedBrowser, id string, limit ti
 	}
 	tabCtx, release := t.withContext(limited)
 	defer release()
-	if out, err = fn(tabCtx, t); err == nil || limited.Err() == nil {
+	if out, err = fn(tabCtx, t); err == nil || limited.Err() == nil && !errors.Is(err, errTimeout) {
 		return out, err
 	}
 	if closed := t.stopPage(context.WithoutCancel(ctx)); closed != nil && ctx.Err() == nil {

@@ -25,10 +25,10 @@ type Config struct {
 
 	// Prefix is put before the names of the tools; nil is Name followed by "__".
 	Prefix *string
-	// DisablePinning makes every definition active as the server offers it.
+	// DisablePinning makes every definition active at once, without acceptance.
 	DisablePinning bool
-	// Trusted makes the server's annotations decide the effects of its tools. All tools
-	// of other servers are Mutating.
+	// Trusted takes the effects of the tools from the server's annotations. All tools of
+	// other servers are Mutating.
 	Trusted bool
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
 
@@ -49,7 +49,7 @@ type Command struct {
 	Path string // as for exec.Command
 	Args []string
 	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR; redacted in what the program sends
-	Dir  string   // its working directory; "" is ours
+	Dir  string   // its working directory; "" is that of this process
 }
 
 // DefaultTimeout is how long a call may take by default.
@@ -104,7 +104,7 @@ func (c Config) redactor() *redact.Redactor {
 func (c Config) checkAddress() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return errcode.New(errcode.InvalidConfig, "MCP server %q: the url must be an address, as https://host/mcp, without a password", c.Name)
+		return errcode.New(errcode.InvalidConfig, "MCP server %q: the url must be an address such as https://host/mcp, without a password", c.Name)
 	}
 	for name, value := range c.Headers {
 		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {

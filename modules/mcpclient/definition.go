@@ -66,7 +66,8 @@ func inputSchema(t *sdk.Tool) (json.RawMessage, error) {
 	return input, nil
 }
 
-// allStrings joins all strings and keys of a decoded document.
+// allStrings joins all strings and keys of a decoded document, without carriage returns,
+// which are not invisible characters in line breaks.
 func allStrings(v any) string {
 	var b strings.Builder
 	var walk func(any)

@@ -96,8 +96,8 @@ func (w *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// send sends a request. The stream for GET is optional: when its headers do not come in
-// time, send returns the response of a server that does not offer it.
+// send sends a request. The stream for GET is optional: if its headers do not arrive in
+// time, send answers 405, as a server without that stream does.
 func (w *httpTransport) send(r *http.Request, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		setSent(r.Context(), true)

@@ -1,7 +1,6 @@
 package mcpclient_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,9 +9,9 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -50,30 +49,11 @@ func wantNoSecret(t *testing.T, where, text string) {
 	}
 }
 
-// logBuffer is a log that is safe for concurrent use.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // useEchoing loads a server that echoes its secret, calls its tool and checks that the
 // secret is in no result, error, definition, record or log.
 func useEchoing(t *testing.T, c mcpclient.Config, silent bool) {
 	fx := newFixture(t)
-	var log logBuffer
+	var log buffer.SyncBuffer
 	c.Host.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	m := fx.newModule(c)
 	shown := fmt.Sprint(fx.loader.LoadModule(t.Context(), m))

@@ -8,8 +8,9 @@ import (
 )
 
 // removeInvisible removes invisible and control characters from text. With them a text
-// could mean something else to a model than to the operator who accepts it. Line breaks,
-// tabs and the joiners that scripts and emoji need stay.
+// could mean something else to a model than to the operator who accepts it. Line feeds,
+// tabs and the joiners that scripts and emoji need stay. "\r\n" becomes "\n"; other line
+// separators are removed.
 func removeInvisible(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

@@ -1,13 +1,11 @@
 package toolbox_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -15,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/oidc"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
@@ -35,7 +34,7 @@ type fixture struct {
 	loader *modules.Loader
 	view   *toolgroups.ViewRef
 	pools  toolbox.Pools
-	log    logBuffer
+	log    buffer.SyncBuffer
 	loaded map[string]*toolbox.Module
 
 	authn  gate.TokenVerifier
@@ -202,25 +201,6 @@ func (nopRecorder) CallStarted(_ context.Context, calls []*gate.Admission) error
 }
 
 func (nopRecorder) CallFinished(context.Context, []*gate.Admission) error { return nil }
-
-// logBuffer is a buffer that is safe for concurrent use.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
 
 // authServices is a gate.TokenVerifier that uses the configured auth services.
 type authServices map[string]*oidc.Service

@@ -87,7 +87,7 @@ type base struct {
 func newBase(s toolboxfile.Source) (*base, error) {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, errcode.New(errcode.InvalidConfig, "source %q: baseUrl must be an address, as https://host/path, without a password", s.Name)
+		return nil, errcode.New(errcode.InvalidConfig, "source %q: baseUrl must be an address such as https://host/path, without a password", s.Name)
 	}
 	b := &base{url: u, query: u.Query(), headers: http.Header{}}
 	for name, value := range s.QueryParams {

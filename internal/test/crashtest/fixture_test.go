@@ -51,8 +51,10 @@ const processTimeout = 3 * time.Minute
 // fixture is an organization's directory and what was observed of it from outside.
 type fixture struct {
 	program, dir string
-	data         string   // the data directory
-	wrapper      []string // a command line before the program's own, such as strace
+	data         string            // the data directory
+	wrapper      []string          // a command line before the program's own, such as strace
+	flags        []string          // further flags of the program
+	sawStderr    func(text string) // called with each line of stderr; may be nil
 	observed     *observed
 	stderrBuf    bytes.Buffer // stderr of the last process
 }
@@ -99,7 +101,7 @@ func (fx *fixture) runAndKill(t *testing.T, m killPoint) (killed bool) {
 
 // args returns the arguments of the next process.
 func (fx *fixture) args() []string {
-	args := []string{"run", "--json", "--data", fx.data}
+	args := append([]string{"run", "--json", "--data", fx.data}, fx.flags...)
 	if fx.observed.task != "" {
 		return append(args, "--resume", string(fx.observed.task))
 	}
@@ -239,6 +241,9 @@ func (fx *fixture) observe(l line) {
 		return
 	}
 	fx.stderrBuf.WriteString(l.text + "\n")
+	if fx.sawStderr != nil {
+		fx.sawStderr(l.text)
+	}
 	if id, ok := strings.CutPrefix(l.text, "task "); ok {
 		fx.observed.task = identity.TaskID(id)
 	}

@@ -6,15 +6,15 @@ import (
 )
 
 // lookupAccount returns the numeric ids of an account.
-func lookupAccount(name string) (uid, gid uint32, err error) {
+func lookupAccount(name string) (owner, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return 0, 0, err
+		return owner{}, err
 	}
-	id, err := strconv.ParseUint(u.Uid, 10, 32)
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
-		return 0, 0, err
+		return owner{}, err
 	}
-	group, err := strconv.ParseUint(u.Gid, 10, 32)
-	return uint32(id), uint32(group), err
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	return owner{uint32(uid), uint32(gid)}, err
 }

@@ -4,7 +4,7 @@ package dbtest
 
 import "syscall"
 
-// runAs has a program start as another user.
-func runAs(attributes *syscall.SysProcAttr, uid, gid uint32) {
-	attributes.Credential = &syscall.Credential{Uid: uid, Gid: gid}
+// runAs makes a program start as another user.
+func runAs(attributes *syscall.SysProcAttr, o owner) {
+	attributes.Credential = &syscall.Credential{Uid: o.uid, Gid: o.gid}
 }

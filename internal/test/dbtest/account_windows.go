@@ -2,5 +2,5 @@ package dbtest
 
 import "syscall"
 
-// runAs does nothing: user ids do not exist here, so nobody calls it.
-func runAs(*syscall.SysProcAttr, uint32, uint32) {}
+// runAs is not called: Windows has no user ids, so a server has no owner.
+func runAs(*syscall.SysProcAttr, owner) {}

@@ -24,7 +24,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
@@ -65,8 +64,12 @@ type server struct {
 	port          int
 	cmd           *exec.Cmd
 	exited        chan struct{} // closed when the process has exited
-	databaseCount atomic.Int64  // databases
+	databaseCount atomic.Int64  // databases that have got a name
+	owner         *owner        // of the directory and the process; nil is the tests' own
 }
+
+// owner is a user and a group, as the system numbers them.
+type owner struct{ uid, gid uint32 }
 
 // password belongs to the only database account. Only this machine can connect.
 const password = "it's \"secret\" @/:"
@@ -91,8 +94,13 @@ func (s *server) start() (err error) {
 	if s.dir, err = os.MkdirTemp("", "dbtest-"+s.name+"-"); err != nil {
 		return err
 	}
-	if err := s.chownToAccount(s.dir); err != nil {
+	if err := s.findAccount(os.Geteuid()); err != nil {
 		return err
+	}
+	if s.owner != nil {
+		if err := os.Chown(s.dir, int(s.owner.uid), int(s.owner.gid)); err != nil {
+			return err
+		}
 	}
 	if s.port, err = freePort(); err != nil {
 		return err
@@ -174,8 +182,8 @@ func (s *server) command(argv ...string) *exec.Cmd {
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LC_ALL=C.UTF-8", "PGPASSWORD=" + password}
 	cmd.SysProcAttr = procgroup.Attributes()
-	if uid, gid, ok := s.accountIDs(); ok {
-		runAs(cmd.SysProcAttr, uid, gid)
+	if s.owner != nil {
+		runAs(cmd.SysProcAttr, *s.owner)
 	}
 	return cmd
 }
@@ -190,23 +198,18 @@ func (s *server) runProgram(argv ...string) error {
 	return nil
 }
 
-// chownToAccount makes the server's account the owner of a path.
-func (s *server) chownToAccount(path string) error {
-	uid, gid, ok := s.accountIDs()
-	if !ok {
+// findAccount sets the owner to the server's account if the tests run as root, because
+// the servers refuse to run as root.
+func (s *server) findAccount(euid int) error {
+	if euid != 0 {
 		return nil
 	}
-	return os.Chown(path, int(uid), int(gid))
-}
-
-// accountIDs returns the ids of the server's account when the tests run as root,
-// because the servers refuse to run as root.
-func (s *server) accountIDs() (uid, gid uint32, ok bool) {
-	if os.Geteuid() != 0 {
-		return 0, 0, false
+	found, err := lookupAccount(s.account)
+	if err != nil {
+		return fmt.Errorf("find the account %s, because %s does not run as root: %w", s.account, s.name, err)
 	}
-	u, g, err := lookupAccount(s.account)
-	return u, g, err == nil
+	s.owner = &found
+	return nil
 }
 
 // newDatabaseName returns an unused database name.

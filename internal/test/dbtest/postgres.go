@@ -1,11 +1,17 @@
 package dbtest
 
 import (
+	"cmp"
+	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx" of OpenPostgres
 )
 
 var postgres = server{
@@ -36,6 +42,19 @@ func NewPostgres(t testing.TB) Database {
 	return db
 }
 
+// OpenPostgres opens a connection for checks in a database of NewPostgres itself. It is
+// closed with the test.
+func OpenPostgres(t testing.TB, db Database) *sql.DB {
+	t.Helper()
+	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'",
+		db.Host, db.Port, db.User, db.Name, strings.ReplaceAll(db.Password, "'", `\'`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 // postgresProgram returns the path of a program of the newest version that Debian
 // installed, or its plain name.
 func postgresProgram(name string) string {
@@ -43,5 +62,18 @@ func postgresProgram(name string) string {
 	if len(found) == 0 {
 		return name
 	}
-	return slices.Max(found)
+	return newestProgram(found)
+}
+
+// newestProgram returns the path with the largest version, such as
+// /usr/lib/postgresql/17/bin/initdb.
+func newestProgram(paths []string) string {
+	return slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(versionOf(a), versionOf(b)) })
+}
+
+// versionOf returns the version in the path of a program: 17 or 9.6. It is 0 if the
+// folder is not named for a version.
+func versionOf(path string) float64 {
+	version, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(filepath.Dir(path))), 64)
+	return version
 }

@@ -2,16 +2,15 @@ package e2e_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/short"
 )
 
@@ -105,7 +104,7 @@ type request struct {
 // kills it after exitTimeout.
 func startProgram(t *testing.T, cmd *exec.Cmd, ready func(line string) bool) {
 	t.Helper()
-	output := &syncBuffer{}
+	output := &buffer.SyncBuffer{}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +141,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd, ready func(line string) bool) {
 }
 
 // readUntil reads lines until one is ready. It reports false at the end of the input.
-func readUntil(lines *bufio.Reader, output *syncBuffer, ready func(line string) bool) bool {
+func readUntil(lines *bufio.Reader, output *buffer.SyncBuffer, ready func(line string) bool) bool {
 	for {
 		line, err := lines.ReadString('\n')
 		io.WriteString(output, line)
@@ -157,21 +156,3 @@ func readUntil(lines *bufio.Reader, output *syncBuffer, ready func(line string) 
 
 // exitTimeout is how long a program may take to exit.
 const exitTimeout = 10 * time.Second
-
-// syncBuffer is a buffer for concurrent writers.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (l *syncBuffer) Write(data []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(data)
-}
-
-func (l *syncBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/short"
 )
 
@@ -61,7 +62,7 @@ func runScript(t *testing.T, env []string, file string, args ...string) outcome 
 // runCommand runs cmd to its end and kills what it started.
 func runCommand(t *testing.T, cmd *exec.Cmd, env []string) outcome {
 	t.Helper()
-	var stdout, stderr syncBuffer
+	var stdout, stderr buffer.SyncBuffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append([]string{"HOME=" + t.TempDir(), "PATH=" + filepath.Dir(nodePath(t)) + ":" + os.Getenv("PATH"), "NO_COLOR=1"}, env...)
 	cmd.SysProcAttr = ownGroup()

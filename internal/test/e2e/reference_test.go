@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/test/buffer"
 )
 
 // referenceConfig configures the reference servers and a role that may use all of
@@ -215,7 +217,7 @@ func TestServe_ServersExitWhenKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	url, output := "", &syncBuffer{}
+	url, output := "", &buffer.SyncBuffer{}
 	readUntil(bufio.NewReader(stderr), output, func(line string) bool { url = address.FindString(line); return url != "" })
 	c := newSDK(t, url+"/mcp", tokenOf("guest"))
 	c.call(t, "memory__read_graph", nil)

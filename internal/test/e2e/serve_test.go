@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/testbinary"
 )
 
@@ -88,7 +89,7 @@ func (fx serveFixture) serve(t *testing.T) (url string, stop func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	output, lines := &syncBuffer{}, bufio.NewReader(stderr)
+	output, lines := &buffer.SyncBuffer{}, bufio.NewReader(stderr)
 	found := readUntil(lines, output, func(line string) bool { url = address.FindString(line); return url != "" })
 	rest := make(chan struct{})
 	go func() { defer close(rest); io.Copy(output, lines) }()
@@ -145,7 +146,7 @@ func newSDK(t *testing.T, endpoint, token string) *sdkClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	output := &syncBuffer{}
+	output := &buffer.SyncBuffer{}
 	cmd.Stderr, c.lines = output, bufio.NewReader(out)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
 
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/oidctest"
 )
 
@@ -148,7 +149,7 @@ func newToolboxClient(t *testing.T, url, token, version string) *sdkClient {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), nodePath(t), absPath(t, "toolbox", "client.mjs"), url, token, version)
 	nodeModule(t, "@toolbox-sdk", "core", "package.json")
-	c, output := &sdkClient{}, &syncBuffer{}
+	c, output := &sdkClient{}, &buffer.SyncBuffer{}
 	var err error
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package gatewaytest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/rolecall/rolecall/builtin"
@@ -116,4 +117,14 @@ func (f *Fixture) AddGroup(t *testing.T, id toolgroups.GroupID, tools ...tool.To
 	if _, err := grouptest.RegisterGroup(f.Runtime.GroupManager(), "test", toolgroups.Group{ID: id, Description: "a group", Tools: tools}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ToolNames lists the tools of groups, sorted by name.
+func (f *Fixture) ToolNames(ids ...toolgroups.GroupID) []string {
+	var names []string
+	for _, d := range f.Runtime.GroupManager().CurrentSnapshot().ToolDefinitions(ids...) {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
+	return names
 }

@@ -446,6 +446,58 @@ var mutations = []mutation{
 		"./org TestMayReach_UnknownPrincipals",
 	},
 
+	{
+		"what root may grant does not limit roles that it has created", "org/grants.go",
+		`			return append(bounds, rootLimits(find)...)`, `			return bounds`,
+		"./org TestRootGrant_IsLive",
+	},
+	{
+		"what root may grant does not limit what it creates", "org/scope.go",
+		`		return slices.Concat(s.taskLimits(find), rootLimits(find))`, `		return s.taskLimits(find)`,
+		"./property_test TestClosure",
+	},
+	{
+		"root creates roles although it may grant nothing", "org/root_grant.go",
+		`	if g.role != CreatorRoot || !o.root.grantsNothing() {`, `	if true {`,
+		"./org TestRootGrant_EmptyCreatesNothing",
+	},
+	{
+		"a group that root has lost is not listed", "org/lost_group.go",
+		`	list := o.root.lostGroups(snapshot)`, `	list := o.root.lostGroups(snapshot)[:0]`,
+		"./org TestLostGroups_NamesRoot",
+	},
+
+	// Package runtime: limits.
+	{
+		"one sender fills the inbox of an agent", "runtime/mail.go",
+		`	if n := c.bySender[m.From]; n >= share {`, `	if n := c.bySender[m.From]; false {`,
+		"./runtime TestLimits_Mail",
+	},
+	{
+		"all senders together fill the inbox of an agent", "runtime/mail.go",
+		`	if n := c.placesTaken(limit); n >= limit {`, `	if n := c.placesTaken(limit); n > limit {`,
+		"./runtime TestLimits_Mail",
+	},
+	{
+		"results of one sender take the places of the others", "runtime/mail.go",
+		`		taken += min(n, senderShare(limit))`, `		taken += n`,
+		"./runtime TestLimits_MailKeepsResults",
+	},
+	{
+		"messages that waited at the start are not counted", "runtime/mail.go",
+		`		waiting = append(waiting, inbox...)
+`, `		_ = inbox
+`,
+		"./runtime TestLimits_Mail",
+	},
+	{
+		"messages that were read still count", "runtime/mail.go",
+		`			w.remove(b.Stream, received.Message.From)
+`, `			_ = received
+`,
+		"./runtime TestLimits_Mail",
+	},
+
 	// Package modules: the life of an instance.
 	{
 		"a module is closed while calls hold it", "modules/instance.go",

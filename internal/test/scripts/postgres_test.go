@@ -3,7 +3,6 @@ package scripts_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,21 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // for checks in the database itself
-
 	"github.com/rolecall/rolecall/internal/test/dbtest"
 )
-
-// openDatabase opens a connection for checks in the database itself.
-func openDatabase(t *testing.T, db dbtest.Database) *sql.DB {
-	t.Helper()
-	conn, err := sql.Open("pgx", fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password='%s'", db.Host, db.Port, db.User, db.Name, strings.ReplaceAll(db.Password, "'", `\'`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
 
 // runBinary runs the program in a new directory and returns its standard output.
 func runBinary(t *testing.T, env []string, args ...string) string {
@@ -55,7 +41,7 @@ func TestRun_AnswersFromPostgres(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	var rows int
-	if err := openDatabase(t, db).QueryRow("SELECT count(*) FROM flights").Scan(&rows); err != nil || rows != 2 {
+	if err := dbtest.OpenPostgres(t, db).QueryRow("SELECT count(*) FROM flights").Scan(&rows); err != nil || rows != 2 {
 		t.Errorf("the table has %d rows, %v; want 2", rows, err)
 	}
 }
@@ -64,7 +50,7 @@ func TestRun_AnswersFromPostgres(t *testing.T) {
 // role has the one tool of its toolset.
 func TestRun_ToolboxExampleOnPostgres(t *testing.T) {
 	db := dbtest.NewPostgres(t)
-	if _, err := openDatabase(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
+	if _, err := dbtest.OpenPostgres(t, db).ExecContext(context.Background(), "CREATE TABLE sql_statement (id bigint); INSERT INTO sql_statement VALUES (42)"); err != nil {
 		t.Fatal(err)
 	}
 	example, err := os.ReadFile("../../../cmd/testdata/toolbox/plural.yaml")

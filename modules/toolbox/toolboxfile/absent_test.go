@@ -3,17 +3,19 @@ package toolboxfile_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/configtest"
 )
 
 // A field without a value counts as absent where Toolbox does so, unless that
 // would grant something.
 func TestReader_NullFieldIsAbsent(t *testing.T) {
 	for name, text := range map[string]string{
-		"a group":       declaredTool + "---\nkind: group\nname: g\ntools:\n",
-		"a toolset":     declaredTool + "---\nkind: toolset\nname: g\ntools:\n",
-		"v1 toolsets":   declaredTool + "---\ntoolsets:\n  g:\n",
-		"annotations":   declaredTool + "annotations:\n---\n{kind: toolset, name: g}\n",
-		"empty toolset": declaredTool + "---\ntoolsets: {g: []}\n",
+		"a group":       configtest.DeclaredTool + "---\nkind: group\nname: g\ntools:\n",
+		"a toolset":     configtest.DeclaredTool + "---\nkind: toolset\nname: g\ntools:\n",
+		"v1 toolsets":   configtest.DeclaredTool + "---\ntoolsets:\n  g:\n",
+		"annotations":   configtest.DeclaredTool + "annotations:\n---\n{kind: toolset, name: g}\n",
+		"empty toolset": configtest.DeclaredTool + "---\ntoolsets: {g: []}\n",
 	} {
 		cfg, err := read(t, text)
 		if err != nil || len(cfg.Toolsets) != 1 || cfg.Toolsets[0].Name != "g" || len(cfg.Toolsets[0].Tools) != 0 {
@@ -24,7 +26,7 @@ func TestReader_NullFieldIsAbsent(t *testing.T) {
 		"authRequired:\n", "scopesRequired:\n", "parameters: [{name: a, type: string, description: d, allowedValues: }]\n",
 		"parameters: [{name: a, type: string, description: d, authServices: }]\n", "---\n{kind: group, tools: }\n",
 	} {
-		if list := wantRejected(t, declaredTool+text); !strings.Contains(list.Error(), "org.yaml:") {
+		if list := wantRejected(t, configtest.DeclaredTool+text); !strings.Contains(list.Error(), "org.yaml:") {
 			t.Errorf("%s: %v", text, list)
 		}
 	}
@@ -34,7 +36,7 @@ func TestReader_NullFieldIsAbsent(t *testing.T) {
 // sent as it is.
 func TestTool_RejectsTemplateWithoutParameters(t *testing.T) {
 	const source = "{kind: source, name: web, type: http, baseUrl: 'https://web.example'}\n---\n"
-	statement := strings.TrimSuffix(declaredTool, "statement: SELECT 1\n")
+	statement := strings.TrimSuffix(configtest.DeclaredTool, "statement: SELECT 1\n")
 	for text, ok := range map[string]bool{
 		statement + `statement: "SELECT '{{.a}}'"` + "\nparameters: [{name: a, type: string, description: d}]\n":                                                          false,
 		statement + "statement: SELECT {{if .a}}1{{end}}\n":                                                                                                               false,

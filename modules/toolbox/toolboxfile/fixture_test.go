@@ -2,14 +2,12 @@ package toolboxfile_test
 
 import (
 	"bytes"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/test/configtest"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/internal/yamldoc/docset"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
@@ -54,23 +52,7 @@ func testEnv(name string) (string, bool) {
 func wantRejected(t *testing.T, text string) yamldoc.Errors {
 	t.Helper()
 	_, err := read(t, text)
-	list, ok := errors.AsType[yamldoc.Errors](err)
-	if !ok {
-		t.Fatalf("%.80q was not rejected: error %v", text, err)
-	}
-	return list
-}
-
-// wantPositions checks that err has the file in its text and a bounded length.
-func wantPositions(t *testing.T, err error) {
-	t.Helper()
-	list, ok := errors.AsType[yamldoc.Errors](err)
-	if !ok || len(list) == 0 || errcode.CodeOf(err) != errcode.InvalidConfig {
-		t.Fatalf("got %v (%s), want errors of a configuration", err, errcode.CodeOf(err))
-	}
-	if text := err.Error(); !strings.Contains(text, "org.yaml") || len(text) > 100_000 {
-		t.Errorf("got %.500q, %d bytes", text, len(text))
-	}
+	return configtest.WantRejected(t, text, err)
 }
 
 // sameDeclarations compares declarations. Sets of parameters are equal if their schemas

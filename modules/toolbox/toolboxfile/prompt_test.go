@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rolecall/rolecall/internal/test/configtest"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
@@ -53,7 +54,7 @@ func indented(text string) string {
 // Sections without entries are accepted, even of kinds that are not supported.
 func TestReader_AcceptsEmptySections(t *testing.T) {
 	const text = "prompts: {}\nembeddingModels:\ntoolsets: {}\n"
-	for _, text := range []string{text, "embeddingModels: {}\n", "prompts:\n", declaredTool + "---\n" + text} {
+	for _, text := range []string{text, "embeddingModels: {}\n", "prompts:\n", configtest.DeclaredTool + "---\n" + text} {
 		if _, err := read(t, text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rolecall/rolecall/internal/test/configtest"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
@@ -192,7 +193,7 @@ func TestParameter_KeepsDefaultExactly(t *testing.T) {
 		{"type: array, items: {name: i, type: integer, description: d}, default: [1, 9007199254740993]", "[1,9007199254740993]"},
 		{"type: array, items: {name: i, type: string, description: d}, default: [1, '${NAME}', 007]", `["1","analyst","007"]`},
 	} {
-		cfg, err := read(t, declaredTool+"parameters: [{name: p, description: d, "+c.parameter+"}]\n")
+		cfg, err := read(t, configtest.DeclaredTool+"parameters: [{name: p, description: d, "+c.parameter+"}]\n")
 		if err != nil {
 			t.Errorf("%s: %v", c.parameter, err)
 			continue
@@ -203,19 +204,9 @@ func TestParameter_KeepsDefaultExactly(t *testing.T) {
 	}
 }
 
-const declaredTool = `{kind: source, name: db, type: sqlite, database: x.db}
----
-kind: tool
-name: a
-type: sqlite-sql
-source: db
-description: d
-statement: SELECT 1
-`
-
 func FuzzDeclared(f *testing.F) {
-	for _, text := range []string{singular, plural, nested, `{"sources":{"a":{"kind":"sqlite","database":"x"}},"toolsets":{"s":null}}`, declaredTool + "parameters: [{name: p, type: array, description: d, items: {name: i, type: string, description: d, allowedValues: [a, /b/]}, default: [a]}]\n",
-		declaredTool + "templateParameters: [{name: p, type: string, description: d, escape: backticks}]\nauthRequired: [x]\nscopesRequired: [y]\nstate: s\navailable_in_states: [s]\ngroup: [g]\n",
+	for _, text := range []string{singular, plural, nested, `{"sources":{"a":{"kind":"sqlite","database":"x"}},"toolsets":{"s":null}}`, configtest.DeclaredTool + "parameters: [{name: p, type: array, description: d, items: {name: i, type: string, description: d, allowedValues: [a, /b/]}, default: [a]}]\n",
+		configtest.DeclaredTool + "templateParameters: [{name: p, type: string, description: d, escape: backticks}]\nauthRequired: [x]\nscopesRequired: [y]\nstate: s\navailable_in_states: [s]\ngroup: [g]\n",
 		"{kind: source, name: s, type: http, baseUrl: 'https://x.example', headers: {A: b}}\n---\n{kind: tool, name: h, type: http, source: s, description: d, method: get, path: '/{{.p}}', pathParams: [{name: p, type: string, description: d}]}\n",
 		"prompts:\n  p: {kind: custom, messages: [{role: assistant, content: 'To {{.a}}{{range .b}} by {{.}}{{end}}'}], arguments: [{name: a, description: d}, {name: b, type: array, description: d, items: {name: i, type: integer, description: d}}]}\n---\n{kind: prompts, name: q}\n---\n{kind: group, name: g, prompts: [p, q]}\n",
 		"{kind: group, description: d}\n---\n{kind: authService, name: a, type: generic, audience: x, authorizationServer: 'http://x', mcpEnabled: true}\n",
@@ -233,7 +224,7 @@ func FuzzDeclared(f *testing.F) {
 		files := []yamldoc.File{{Path: "org.yaml", Data: data}}
 		cfg, err := readFiles(files, testEnv)
 		if err != nil {
-			wantPositions(t, err)
+			configtest.WantPositions(t, err)
 		} else {
 			wantResolved(t, cfg)
 		}

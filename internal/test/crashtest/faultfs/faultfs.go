@@ -62,6 +62,10 @@ type Options struct {
 
 	// IgnoreSync acknowledges every fsync and makes nothing durable.
 	IgnoreSync bool
+
+	// ReportSpace reports the capacity and the free space to programs. Otherwise the file
+	// system reports no size, as some do.
+	ReportSpace bool
 }
 
 // FS is a mounted file system. All methods are safe for concurrent use.
@@ -179,6 +183,16 @@ func (f *FS) SetCapacity(bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.capacity = bytes
+}
+
+// space returns the capacity and the free space in blocks, 0 if they are not reported.
+func (f *FS) space() (total, free uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.options.ReportSpace {
+		return 0, 0
+	}
+	return uint64(f.capacity / block), uint64(max(0, f.capacity-f.disk.usedBytes) / block)
 }
 
 // UsedBytes returns the disk usage in bytes.

@@ -342,3 +342,24 @@ func TestOptions_InitialDirIsDurable(t *testing.T) {
 		t.Errorf("it reads %q, the images have %q", data, got)
 	}
 }
+
+// With ReportSpace programs see the capacity and the free space. Without they see no size.
+func TestFS_ReportsSpace(t *testing.T) {
+	f, dir := mountFS(t, &faultfs.Options{ReportSpace: true})
+	f.SetCapacity(1 << 20)
+	file := create(t, filepath.Join(dir, "a"))
+	mustSucceed(t, writeAt(file, make([]byte, 10*4096), 0), file.Sync())
+	var s unix.Statfs_t
+	mustSucceed(t, unix.Statfs(dir, &s))
+	if used := f.UsedBytes(); s.Bsize != 4096 || s.Blocks*4096 != 1<<20 || s.Bavail*4096 != 1<<20-uint64(used) || used < 10*4096 {
+		t.Errorf("%d blocks of %d, %d free; %d bytes of 1 MiB are used", s.Blocks, s.Bsize, s.Bavail, used)
+	}
+	f.SetCapacity(4096)
+	if mustSucceed(t, unix.Statfs(dir, &s)); s.Bavail != 0 {
+		t.Errorf("%d blocks are free on a disk that is too small", s.Bavail)
+	}
+	_, dir = mountFS(t, nil)
+	if mustSucceed(t, unix.Statfs(dir, &s)); s.Blocks != 0 {
+		t.Errorf("%d blocks are reported, want no size", s.Blocks)
+	}
+}

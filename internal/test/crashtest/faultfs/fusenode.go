@@ -36,6 +36,7 @@ var (
 	_ fs.NodeReader    = (*fuseNode)(nil)
 	_ fs.NodeWriter    = (*fuseNode)(nil)
 	_ fs.NodeFsyncer   = (*fuseNode)(nil)
+	_ fs.NodeStatfser  = (*fuseNode)(nil)
 )
 
 func (f *FS) newFuseNode(n *node) *fuseNode { return &fuseNode{f: f, n: n} }
@@ -204,6 +205,13 @@ func (e *fuseNode) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int
 func (e *fuseNode) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64) (uint32, syscall.Errno) {
 	n, errno := e.f.write(e.n, data, off)
 	return uint32(n), errno
+}
+
+// Statfs implements fs.NodeStatfser.
+func (e *fuseNode) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	total, free := e.f.space()
+	*out = fuse.StatfsOut{Blocks: total, Bfree: free, Bavail: free, Bsize: block, Frsize: block, NameLen: 255}
+	return 0
 }
 
 // Fsync implements fs.NodeFsyncer, for fsync and fdatasync, files and directories.

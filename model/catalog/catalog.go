@@ -1,0 +1,46 @@
+// Package catalog lists the providers of language models that a configuration can name:
+//
+//	if p, ok := catalog.FindProvider("gemini"); ok {
+//		client := p.New(provider.Config{Model: "gemini-2.5-flash", Key: key})
+//		…
+//	}
+//
+// A new protocol is a package next to model/gemini and an entry in ListProviders.
+package catalog
+
+import (
+	"slices"
+
+	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/gemini"
+	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/provider"
+)
+
+// Provider is a type of language model.
+type Provider struct {
+	Type           string                                // type of the documents of kind model
+	KeyVariable    string                                // environment variable with the API key, unless a document names another
+	MaxTemperature float64                               // the largest temperature that the provider accepts
+	New            func(provider.Config) *provider.Model // constructs a client; see the provider's package
+}
+
+// ListProviders returns all providers in the order in which errors list them. It is the
+// only list of them.
+func ListProviders() []Provider {
+	return []Provider{
+		{"openai", "OPENAI_API_KEY", 2, openai.New},
+		{"anthropic", "ANTHROPIC_API_KEY", 1, anthropic.New},
+		{"gemini", "GEMINI_API_KEY", 2, gemini.New},
+	}
+}
+
+// FindProvider returns the provider with this type. It reports false if there is none.
+func FindProvider(name string) (Provider, bool) {
+	all := ListProviders()
+	i := slices.IndexFunc(all, func(p Provider) bool { return p.Type == name })
+	if i < 0 {
+		return Provider{}, false
+	}
+	return all[i], true
+}
