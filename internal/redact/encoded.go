@@ -22,6 +22,50 @@ func base64Forms(secret string) []string {
 	return forms
 }
 
+var lineBreaks = strings.NewReplacer("\r", "", "\n", "")
+
+// redactWrapped returns text with those base64 texts replaced that hold a secret across
+// a line break.
+func (r *Redactor) redactWrapped(text string) string {
+	var out strings.Builder
+	copied := 0 // bytes of text that are in out
+	for i := 0; i < len(text); {
+		line := strings.IndexByte(text[i:], '\n')
+		if line < 0 {
+			break
+		}
+		start, end := wrappedAround(text, i+line, copied)
+		joined := lineBreaks.Replace(text[start:end])
+		if redacted := r.replacer.Replace(joined); redacted != joined {
+			out.WriteString(text[copied:start] + redacted)
+			copied = end
+		}
+		i = max(end, i+line+1)
+	}
+	if copied == 0 {
+		return text
+	}
+	return out.String() + text[copied:]
+}
+
+// wrappedAround returns the bounds of the base64 digits and line breaks around index i,
+// from the index first on.
+func wrappedAround(text string, i, first int) (start, end int) {
+	start, end = i, i
+	for start > first && isBase64Byte(text[start-1]) {
+		start--
+	}
+	for end < len(text) && isBase64Byte(text[end]) {
+		end++
+	}
+	return start, end
+}
+
+// isBase64Byte reports whether c is a digit of base64, its padding or a line break.
+func isBase64Byte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("+/-_=\r\n", c) >= 0
+}
+
 // percentMatcher finds texts of which any bytes are percent-encoded, once or several
 // times, with hexadecimal digits in either case.
 type percentMatcher struct {

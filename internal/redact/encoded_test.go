@@ -123,3 +123,68 @@ func BenchmarkRedactText(b *testing.B) {
 		r.RedactText(text)
 	}
 }
+
+// wrapLines returns text in lines of n bytes, each with a line break of its own.
+func wrapLines(text, lineBreak string, n int) string {
+	var b strings.Builder
+	for len(text) > n {
+		b.WriteString(text[:n] + lineBreak)
+		text = text[n:]
+	}
+	return b.String() + text + lineBreak
+}
+
+func TestRedactor_WrappedBase64(t *testing.T) {
+	const secret = "sk-canary-0123456789"
+	r := redact.New(secret)
+	for _, columns := range []int{4, 57, 64, 76} {
+		for before := range 80 {
+			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("u", before) + secret + "and more"))
+			core := encoded[(before*8+5)/6 : (before+len(secret))*8/6]
+			for _, lineBreak := range []string{"\n", "\r\n"} {
+				text := "Key:\n\n" + wrapLines(encoded, lineBreak, columns) + "\nend of text\n"
+				joined := strings.NewReplacer("\r", "", "\n", "").Replace(r.RedactText(text))
+				if strings.Contains(joined, core[1:len(core)-1]) || !strings.HasSuffix(joined, "end of text") {
+					t.Fatalf("%d columns, %d bytes before: got %q", columns, before, joined)
+				}
+				doc, _ := json.Marshal(map[string]string{"a": text})
+				if got := r.RedactJSON(doc); !strings.Contains(string(got), redact.Mask) {
+					t.Fatalf("%d columns, %d bytes before: got %s", columns, before, got)
+				}
+			}
+		}
+	}
+	const prose = "ordinary words\nin lines\r\nof a text\n\nend"
+	if got := r.RedactText(prose); got != prose {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A JSON document may be in a string of another, which is in a string of a third.
+func TestRedactor_EscapesInNestedJSON(t *testing.T) {
+	const secret = "pässwörd-0123"
+	for _, unicode := range []string{`p\u00e4ssw\u00f6rd-0123`, `\u0070\u00E4ssw\u00f6rd-012\u0033`} {
+		doc := `{"key":"` + unicode + `","n":1}`
+		for depth := range 4 {
+			got := string(redact.New(secret).RedactJSON([]byte(doc)))
+			if !strings.Contains(got, redact.Mask) || strings.Contains(got, "ssw") || !json.Valid([]byte(got)) {
+				t.Errorf("depth %d: got %s of %s", depth, got, doc)
+			}
+			inner, _ := json.Marshal(doc)
+			doc = `{"body":` + string(inner) + `}`
+		}
+	}
+}
+
+// Ordinary numbers and strings cost nothing for each of the secrets.
+func TestRedactor_ManySecretsAndValues(t *testing.T) {
+	var lines []string
+	for i := range 40 {
+		lines = append(lines, strings.Repeat(string(rune('a'+i%26)), 40)+fmt.Sprint(i))
+	}
+	r := redact.New(append(lines, strings.Join(lines, "\n"))...)
+	doc := []byte("[" + strings.Repeat("1234567890,", 5000) + "1]")
+	if n := testing.AllocsPerRun(1, func() { r.RedactJSON(doc) }); n > 20 {
+		t.Errorf("%v allocations for 5,000 numbers", n)
+	}
+}

@@ -5,8 +5,8 @@
 //	log.Warn(r.RedactText(message))
 //
 // A Redactor finds a secret as it is, in the escapes of JSON, in base64 at any
-// alignment, and percent-encoded. It does not find other encodings, nor a secret that
-// was taken apart. Values and Headers return the secrets that a configured value
+// alignment and with line breaks, and percent-encoded. It does not find other encodings,
+// nor a secret that was taken apart. Values and Headers return the secrets that a configured value
 // contains.
 package redact
 
@@ -29,6 +29,7 @@ const minSecretLen = 8
 // concurrent use.
 type Redactor struct {
 	forms    []string // encodings of the secrets, longest first
+	numeric  bool     // a form may be part of a number
 	replacer *strings.Replacer
 	percent  *percentMatcher
 }
@@ -53,7 +54,7 @@ func New(values ...string) *Redactor {
 	for _, form := range forms {
 		pairs = append(pairs, form, Mask)
 	}
-	return &Redactor{forms, strings.NewReplacer(pairs...), newPercentMatcher(forms)}
+	return &Redactor{forms, slices.ContainsFunc(forms, isNumeric), strings.NewReplacer(pairs...), newPercentMatcher(forms)}
 }
 
 // encodings returns a secret as it is and in base64, each as it is, as part of a JSON
@@ -86,7 +87,7 @@ func (r *Redactor) RedactText(text string) string {
 	if r == nil {
 		return text
 	}
-	return r.percent.replace(r.replacer.Replace(text))
+	return r.percent.replace(r.redactWrapped(r.replacer.Replace(text)))
 }
 
 // RedactTail is RedactText for the end of a longer text. A secret that the cut has
@@ -105,11 +106,8 @@ func (r *Redactor) Contains(text []byte) bool {
 	if r == nil {
 		return false
 	}
-	if slices.ContainsFunc(r.forms, func(form string) bool { return bytes.Contains(text, []byte(form)) }) {
-		return true
-	}
-	_, end := r.percent.find(string(text), 0)
-	return end > 0
+	original := string(text)
+	return r.RedactText(original) != original
 }
 
 // RedactJSON returns a JSON document with the secrets replaced. A number with a secret
@@ -120,7 +118,7 @@ func (r *Redactor) RedactJSON(doc []byte) []byte {
 	if r == nil {
 		return doc
 	}
-	redacted := r.redactTokens(doc)
+	redacted := r.redactTokens(doc, 0)
 	if r.Contains(redacted) {
 		redacted = []byte(r.RedactText(string(redacted)))
 	}
@@ -155,14 +153,17 @@ func (e *redactedError) Error() string { return e.text }
 // Unwrap returns the error whose text was redacted.
 func (e *redactedError) Unwrap() error { return e.err }
 
-// redactTokens replaces secrets in those strings of a document that have \u escapes, and
+// maxNested is how deep a JSON document in a string of another is searched for escapes.
+const maxNested = 3
+
+// redactTokens replaces secrets in those strings of a document that have escapes, and
 // numbers with secrets. It scans the bytes, so that it sees every value of a repeated field.
-func (r *Redactor) redactTokens(doc []byte) []byte {
+func (r *Redactor) redactTokens(doc []byte, depth int) []byte {
 	var out []byte
 	copied := 0 // bytes of doc that are in out
 	for i := 0; i < len(doc); {
 		end := tokenEnd(doc, i)
-		if text, found := r.redactToken(doc[i:end]); found {
+		if text, found := r.redactToken(doc[i:end], depth); found {
 			out = append(append(out, doc[copied:i]...), text...)
 			copied = end
 		}
@@ -176,11 +177,11 @@ func (r *Redactor) redactTokens(doc []byte) []byte {
 
 // redactToken returns a token with the secrets in it replaced. It reports false if
 // redactTokens does not replace it.
-func (r *Redactor) redactToken(token []byte) (redacted []byte, found bool) {
+func (r *Redactor) redactToken(token []byte, depth int) (redacted []byte, found bool) {
 	switch {
 	case token[0] == '"':
-		return r.redactString(token)
-	case len(token) >= minSecretLen && isNumberByte(token[0]) && r.Contains(token):
+		return r.redactString(token, depth)
+	case r.numeric && len(token) >= minSecretLen && isNumberByte(token[0]) && r.Contains(token):
 		return []byte(`"` + Mask + `"`), true
 	}
 	return nil, false
@@ -203,6 +204,12 @@ func isNumberByte(c byte) bool {
 	return '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
+// isNumeric reports whether a number may contain text.
+func isNumeric(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c >= 0x80 || !isNumberByte(byte(c)) }) &&
+		strings.Count(strings.ToLower(text), "e") <= 1
+}
+
 // stringEnd returns the index after the string that begins at i.
 func stringEnd(doc []byte, i int) int {
 	for i++; i < len(doc); i++ {
@@ -217,12 +224,19 @@ func stringEnd(doc []byte, i int) int {
 }
 
 // redactString returns a quoted string with the secrets in it replaced. It reports
-// false if there are none or the string has no \u escapes.
-func (r *Redactor) redactString(quoted []byte) (redacted []byte, found bool) {
+// false if there are none or the string has no escapes that hide one.
+func (r *Redactor) redactString(quoted []byte, depth int) (redacted []byte, found bool) {
 	var text string
-	if !bytes.Contains(quoted, []byte(`\u`)) || json.Unmarshal(quoted, &text) != nil || !r.Contains([]byte(text)) {
+	if bytes.IndexByte(quoted, '\\') < 0 || json.Unmarshal(quoted, &text) != nil {
 		return nil, false
 	}
-	redacted, _ = json.Marshal(r.RedactText(text)) // a string always marshals
+	clean := text
+	if depth < maxNested {
+		clean = string(r.redactTokens([]byte(text), depth+1))
+	}
+	if clean = r.RedactText(clean); clean == text {
+		return nil, false
+	}
+	redacted, _ = json.Marshal(clean) // a string always marshals
 	return redacted, true
 }
