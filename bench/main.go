@@ -8,13 +8,13 @@
 //
 // Subjects that wait for a disk or another process are measured in wall time (append,
 // restart, durable, durabletask, sandbox, script). Memory is measured once (idle,
-// start). The load an organization sustains (load), growth over time (soak), a million
+// start, agentscript). The load an organization sustains (load), growth over time (soak), a million
 // idle agents (million) and declared tools compared with MCP Toolbox (toolbox) take
 // long and run only when named. append and durabletask build the peers in the folder
 // peers, which is another module. Package internal/test/soakreport stores the goals
 // that are printed as soakreport.
 //
-//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|million|load|soak|toolbox] …
+//	go run . [-rounds 15] [-agents n] [-for 20s] [-profile file] [gate|scale|visible|args|task|spawn|message|model|mcp|append|restart|durable|durabletask|sandbox|script|idle|start|agentscript|million|load|soak|toolbox] …
 package main
 
 import (

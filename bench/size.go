@@ -27,6 +27,7 @@ var onceSubjects = []struct {
 }{
 	{"idle", runIdle, false},
 	{"start", runStart, false},
+	{"agentscript", runAgentScripts, false},
 	{"million", runMillion, true},
 	{"opened", runOpened, true},
 	{"restart", runReopened, true},

@@ -21,8 +21,8 @@ type CommandConfig struct {
 	Limits      sandbox.JobLimits
 }
 
-// SandboxPrograms returns the sandbox programs that run_javascript needs. A binary that
-// offers the tool begins main with sandbox.Enter(builtin.SandboxPrograms()).
+// SandboxPrograms returns the sandbox programs that run_javascript and agent scripts need. A
+// binary that offers them begins main with sandbox.Enter(builtin.SandboxPrograms()).
 func SandboxPrograms() map[string]sandbox.Program {
 	return map[string]sandbox.Program{jsworker.Program: jsworker.Serve}
 }

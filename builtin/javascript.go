@@ -60,9 +60,5 @@ func (h commands) evaluate(ctx context.Context, in javaScriptArgs) (tool.Result,
 
 // startWorker starts a worker process in the sandbox.
 func (h commands) startWorker() (jsworker.Conn, error) {
-	conn, err := h.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits})
-	if err != nil {
-		return nil, err // not conn: an interface with a nil *Process is not nil
-	}
-	return conn, nil
+	return connection(h.launcher.StartProcess(sandbox.Job{Program: jsworker.Program, Unsandboxed: h.config().Unsandboxed, Limits: scriptLimits}))
 }

@@ -181,5 +181,8 @@ func isolationLines(i sandbox.Isolation, open bool) []string {
 	for _, what := range i.Missing {
 		lines = append(lines, "  missing: "+textutil.Sanitize(what))
 	}
+	if !i.Available() {
+		lines = append(lines, "agent scripts run without a sandbox")
+	}
 	return lines
 }

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func newScript(t *testing.T, source string) *script.Model {
 // newScriptWithTimeout returns a script model with a time limit for each step.
 func newScriptWithTimeout(t *testing.T, source string, step time.Duration) *script.Model {
 	t.Helper()
-	m, err := script.Config{StepTimeout: step}.New("agents.js", []byte(source))
+	m, err := script.Config{StepTimeout: step, Log: slog.New(slog.DiscardHandler)}.New("agents.js", []byte(source))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,7 @@ import (
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/script"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/textstats"
 	"github.com/rolecall/rolecall/modules/toolbox"
@@ -111,6 +112,7 @@ type App struct {
 	services authServices  // verifies the tokens of callers
 	toolsets toolsets      // as registered now; guarded by configMu
 
+	scripts    *script.WorkerPool // processes that run agent scripts
 	models     atomic.Pointer[modelSet]
 	human      model.Model // nil until a configuration has one
 	recordings *recordings
@@ -146,6 +148,7 @@ func Open(o Options) (*App, error) {
 	}
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
+	a.scripts = script.NewWorkerPool(builtin.NewScriptStarter(o.Launcher, o.Warn))
 	a.services.log, a.services.expiry = o.Warn, clock.NewForward(time.Now)
 	for _, step := range []func() error{a.openRuntime, a.openServers, a.openModules} {
 		if err := step(); err != nil {
@@ -227,6 +230,7 @@ func (a *App) Close() error {
 		errs = append(errs, a.loader.Close(context.Background()))
 	}
 	errs = append(errs, a.models.Load().Close())
+	a.scripts.Close() // models that were replaced may still have workers
 	return errors.Join(append(errs, a.store.Close())...)
 }
 

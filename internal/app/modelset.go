@@ -45,5 +45,5 @@ const modelGracePeriod = time.Minute
 
 // drain closes the models that next does not contain, after modelGracePeriod.
 func (m *modelSet) drain(next *modelSet) {
-	time.AfterFunc(modelGracePeriod, func() { _ = m.closeExcept(next) }) // closing a script only frees memory
+	time.AfterFunc(modelGracePeriod, func() { _ = m.closeExcept(next) }) // closing a script does not fail
 }

@@ -11,8 +11,8 @@
 // either.
 //
 // The engine checks the limits in this process, and not inside of built-in functions, so a
-// script can exceed them. Use this package for trusted scripts of the operator. Package
-// jsworker runs untrusted scripts in processes of their own.
+// script can exceed them, and a fault of the engine ends the process. Package jsworker therefore
+// runs scripts in processes of their own.
 package js
 
 import (

@@ -7,7 +7,12 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-const defaultCacheSize = 64
+// How many agents a cache has by default: in worker processes, whose memory is bounded, and in
+// this process.
+const (
+	cachedAgents    = 1024
+	cachedInProcess = 64
+)
 
 // cache holds the runs of the agents that were asked most recently. A run is removed while
 // it is used, so two requests never share one. It is safe for concurrent use.
@@ -24,12 +29,8 @@ type cacheEntry struct {
 	run   *run
 }
 
-// newCache returns a cache of size runs: defaultCacheSize if size is 0, none if it is
-// negative.
+// newCache returns a cache of size runs, none if it is negative.
 func newCache(size int) *cache {
-	if size == 0 {
-		size = defaultCacheSize
-	}
 	return &cache{size: max(size, 0), recent: list.New(), byAgent: make(map[identity.AgentID]*list.Element)}
 }
 
@@ -63,6 +64,15 @@ func (c *cache) insert(agent identity.AgentID, r *run) (removed []*run) {
 		removed = append(removed, c.remove(c.recent.Back()))
 	}
 	return removed
+}
+
+// drop removes a run whose virtual machine is lost, if it is not used.
+func (c *cache) drop(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byAgent[r.c.self.ID]; e != nil && e.Value.(cacheEntry).run == r {
+		c.remove(e)
+	}
 }
 
 // clear closes all runs.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,9 @@ func (rt *fakeRuntime) run(t testing.TB, m *script.Model, inbox map[int][]string
 // newModel returns a Model that is closed when the test ends.
 func newModel(t testing.TB, c script.Config, source string) *script.Model {
 	t.Helper()
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	m, err := c.New("agents.js", []byte(source))
 	if err != nil {
 		t.Fatal(err)

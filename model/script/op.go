@@ -3,7 +3,9 @@ package script
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -28,10 +30,38 @@ type op struct {
 	Log   []string   `json:"log"`   // the console lines before the op
 }
 
+// parseOp returns the op in the text of a worker. It rejects what the driver does not write.
+func parseOp(text []byte) (o op, err error) {
+	if err := json.Unmarshal(text, &o); err != nil {
+		return op{}, errNoOp
+	}
+	switch o.Op {
+	case opReceive, opSay:
+		return o, nil
+	case opEnd:
+		if json.Valid([]byte(o.Value)) {
+			return o, nil
+		}
+	case opCalls:
+		if len(o.Calls) > 0 && (o.List || len(o.Calls) == 1) && !slices.ContainsFunc(o.Calls, toolCall.invalid) {
+			return o, nil
+		}
+	}
+	return op{}, errNoOp
+}
+
+// errNoOp is the error for a worker that answers what the driver does not write.
+var errNoOp = errors.New("what its worker answered is not a step of a script; the worker was ended")
+
 // toolCall is one yielded call. Args is a JSON object.
 type toolCall struct {
 	Name string `json:"name"`
 	Args string `json:"args"`
+}
+
+// invalid reports whether the arguments are not a JSON object.
+func (c toolCall) invalid() bool {
+	return !strings.HasPrefix(c.Args, "{") || !json.Valid([]byte(c.Args))
 }
 
 // answer returns the Answer that asks the runtime for the op.

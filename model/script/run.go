@@ -9,7 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/js"
+	"github.com/rolecall/rolecall/internal/js/jsworker"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -18,7 +18,8 @@ import (
 // the message that it receives starts the generator.
 type run struct {
 	model *Model
-	vm    *js.VM // nil before the first message
+	vm    *jsworker.VM // nil before the first message
+	alone bool         // its worker serves no other run until the request is answered
 	op    op
 	log   []string // console lines since the last answer
 	next  int      // the index of the current step, which is the number of answers before it
@@ -86,9 +87,9 @@ func (r *run) deliver(ctx context.Context, m *model.Message) error {
 	if !r.model.hasRole(r.c.self.Role) {
 		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %q", r.model.name, r.c.self.Role, r.model.roles))
 	}
-	vm, err := r.model.load()
+	vm, err := r.model.host.Load(ctx, r.alone, func() { r.model.cache.drop(r) })
 	if err != nil {
-		return r.scriptError(err)
+		return r.stepError(ctx, err)
 	}
 	r.vm = vm
 	return r.step(ctx, "rolecall.start", value)
@@ -142,10 +143,10 @@ func (r *run) step(ctx context.Context, fn string, value any) error {
 	}
 	text, err := r.vm.CallFunction(ctx, fn, arg)
 	if err != nil {
-		return r.scriptError(err)
+		return r.stepError(ctx, err)
 	}
-	r.op = op{}
-	if err := json.Unmarshal(text, &r.op); err != nil {
+	if r.op, err = parseOp(text); err != nil {
+		r.vm.Discard()
 		return r.scriptError(err)
 	}
 	r.log = append(r.log, r.op.Log...)
@@ -159,12 +160,22 @@ func (r *run) answer() *model.Answer {
 	return a
 }
 
-// scriptError returns an error of the script, or the cause of the context that stopped it.
-func (r *run) scriptError(err error) error {
-	if e, ok := errors.AsType[*js.Error](err); ok && e.Kind == js.KindCancelled {
-		return errors.Unwrap(e)
+// stepError returns the error of a step: the cause of the context that stopped it, ErrLost, or
+// what the script or its worker did.
+func (r *run) stepError(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, jsworker.ErrLost):
+		return err
 	}
-	return r.fail(errcode.New(errcode.LLMCallFailed, "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
+	return r.scriptError(err)
+}
+
+// scriptError returns an error of the script or of its worker. The causes of the latter are for the
+// log.
+func (r *run) scriptError(err error) error {
+	return r.fail(errcode.Wrap(errcode.LLMCallFailed, errors.Unwrap(err), "the script of role %q failed in step %d: %s", r.c.self.Role, r.next+1, r.model.locate(err)))
 }
 
 // fail adds the details of a failed turn to an error.

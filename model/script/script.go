@@ -19,14 +19,21 @@
 // yields something other than what is recorded fails with script_diverged. The virtual
 // machine of a script is kept for the next Request, but only as a cache.
 //
+// With Config.Workers scripts run in worker processes. The agents of one Model share at most one
+// for each processor, and each has a virtual machine of its own. A worker that hangs or dies is
+// replaced. Only the agent whose step it was fails; for the others the conversation is replayed.
+//
 // The package calls no tool: what a script yields is a proposal to the runtime.
 package script
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +41,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/js"
+	"github.com/rolecall/rolecall/internal/js/jsworker"
 	"github.com/rolecall/rolecall/model"
 )
 
@@ -41,16 +49,34 @@ import (
 type Config struct {
 	StepTimeout time.Duration // for one step of a script; 0 is 5 seconds
 	Memory      int           // bytes for each agent's script; 0 is 64 MiB
-	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 64, negative is none
+	CacheSize   int           // agents whose virtual machine is kept between requests; 0 is 1,024, or 64 without Workers; negative is none
+
+	// Workers runs the scripts in worker processes. Nil runs them in this process, where a script
+	// that never returns from a built-in function of the engine occupies a processor for ever, and
+	// a fault of the engine ends the process.
+	Workers *WorkerPool
+
+	Log *slog.Logger // receives a warning without Workers; nil is slog.Default
 }
+
+// WorkerPool starts the processes that run scripts and bounds the memory of all of them together.
+// Several Models may share one. Close it after them.
+type WorkerPool = jsworker.VMPool
+
+// WorkerConn is the connection to a worker process.
+type WorkerConn = jsworker.Conn
+
+// NewWorkerPool returns a pool of processes that start starts. builtin.NewScriptStarter
+// returns such a function, which uses the sandbox.
+func NewWorkerPool(start func() (WorkerConn, error)) *WorkerPool { return jsworker.NewVMPool(start) }
 
 // Model is a model.Model of the scripts in one source. It is safe for concurrent use.
 type Model struct {
-	name   string
-	source string
-	roles  []string // those that have a script, in the order of the source
-	limits js.Limits
-	cache  *cache
+	name  string
+	roles []string // those that have a script, in the order of the source
+	host  *jsworker.Host
+	own   *jsworker.VMPool // of the host, if it is not shared; else nil
+	cache *cache
 
 	use    sync.RWMutex // held for reading while Generate runs, so that Close waits for it
 	closed bool         // guarded by use
@@ -67,24 +93,50 @@ func New(name string, source []byte) (*Model, error) {
 
 // New is the function New with limits.
 func (c Config) New(name string, source []byte) (*Model, error) {
-	m := &Model{
-		name:   name,
-		source: string(source),
-		limits: js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
-		cache:  newCache(c.CacheSize),
+	m := &Model{name: name}
+	workers, cached := c.Workers, cachedAgents
+	if workers == nil {
+		c.warnInProcess(name)
+		m.own = jsworker.NewInProcessPool()
+		workers, cached = m.own, cachedInProcess
 	}
-	vm, err := m.load()
-	if err != nil {
-		return nil, errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
-	}
-	defer vm.Close()
-	if m.roles, err = rolesOf(vm); err != nil {
-		return nil, err
-	}
-	if len(m.roles) == 0 {
-		return nil, errcode.New(errcode.InvalidConfig, `%s: no script: define one with role("root", function* (task) {…})`, name)
+	m.cache = newCache(cmp.Or(c.CacheSize, cached))
+	m.host = workers.NewHost(js.Limits{Memory: c.Memory, Time: c.StepTimeout, Pure: true},
+		jsworker.Script{Source: driver}, jsworker.Script{Name: name, Source: string(source)})
+	if err := m.readRoles(); err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// warnInProcess logs what it means that scripts run in this process.
+func (c Config) warnInProcess(name string) {
+	log := c.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn(jsworker.InProcessWarning, "file", name)
+}
+
+// readRoles loads the source once, which validates it, and sets the roles that it defines.
+func (m *Model) readRoles() error {
+	ctx := context.Background()
+	vm, err := m.host.Load(ctx, false, nil)
+	if err != nil {
+		return errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
+	}
+	defer vm.Close()
+	text, err := vm.CallFunction(ctx, "rolecall.roles", nil)
+	if err == nil {
+		err = json.Unmarshal(text, &m.roles)
+	}
+	if err != nil {
+		return errcode.New(errcode.InvalidConfig, "%s", m.locate(err))
+	}
+	if len(m.roles) == 0 {
+		return errcode.New(errcode.InvalidConfig, `%s: no script: define one with role("root", function* (task) {…})`, m.name)
+	}
+	return nil
 }
 
 // Roles returns the roles that have a script, in the order of the source. "*" is the
@@ -111,18 +163,27 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.A
 	}
 }
 
-// Close waits until no Generate runs and frees the cached virtual machines. Generate returns
-// an error after it. Close may be called twice.
+// Close waits until no Generate runs and ends the workers. Generate returns an error after it.
+// Close may be called twice.
 func (m *Model) Close() error {
 	m.use.Lock()
 	defer m.use.Unlock()
 	m.closed = true
 	m.cache.clear()
+	m.host.Close()
+	if m.own != nil {
+		m.own.Close()
+	}
 	return nil
 }
 
+// maxAttempts bounds how often one request starts its script. From the second time on the script
+// has its worker alone, so it is lost again only when something else kills the worker.
+const maxAttempts = 3
+
 // answer replays the conversation and returns the answer of the live step. While it works,
-// no other request can use the run.
+// no other request can use the run. If its virtual machine is lost, for example because another
+// script ended their worker, a new run replays the conversation again.
 func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, error) {
 	m.use.RLock()
 	defer m.use.RUnlock()
@@ -131,10 +192,20 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	}
 	run := m.runFor(r)
 	answer, err := run.replay(ctx)
+	for attempt := 2; errors.Is(err, jsworker.ErrLost) && attempt <= maxAttempts; attempt++ {
+		run.close()
+		run = newRun(m, r)
+		run.alone = true
+		answer, err = run.replay(ctx)
+	}
+	if errors.Is(err, jsworker.ErrLost) {
+		err = run.scriptError(errcode.Wrap(errcode.LLMCallFailed, err, "its worker process ended again and again"))
+	}
 	if err != nil || answer.Finish.EndsTurn() || run.vm == nil {
 		run.close()
 		return answer, err
 	}
+	run.vm.Release()
 	m.cache.put(r.Self.ID, run)
 	return answer, nil
 }
@@ -154,23 +225,6 @@ func (m *Model) runFor(r model.Request) *run {
 //go:embed driver.js
 var driver string
 
-// load returns a VM that has evaluated the driver and the source.
-func (m *Model) load() (*js.VM, error) {
-	vm, err := js.New(m.limits)
-	if err != nil {
-		return nil, err
-	}
-	err = vm.LoadScript("", driver)
-	if err == nil {
-		err = vm.LoadScript(m.name, m.source)
-	}
-	if err != nil {
-		vm.Close()
-		return nil, err
-	}
-	return vm, nil
-}
-
 // hasRole reports whether there is a script for a role, its own or the default.
 func (m *Model) hasRole(role string) bool {
 	return slices.Contains(m.roles, role) || slices.Contains(m.roles, "*")
@@ -178,17 +232,12 @@ func (m *Model) hasRole(role string) bool {
 
 // locate returns an error's text with the name of the source at the beginning.
 func (m *Model) locate(err error) string {
-	if text := err.Error(); strings.HasPrefix(text, m.name+":") {
+	text := err.Error()
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
+		text = e.Message
+	}
+	if strings.HasPrefix(text, m.name+":") {
 		return text
 	}
-	return m.name + ": " + err.Error()
-}
-
-// rolesOf returns the roles that the loaded source defines.
-func rolesOf(vm *js.VM) (roles []string, err error) {
-	text, err := vm.CallFunction(context.Background(), "rolecall.roles", nil)
-	if err != nil {
-		return nil, err
-	}
-	return roles, json.Unmarshal(text, &roles)
+	return m.name + ": " + text
 }

@@ -4,86 +4,87 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
-	"time"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/js"
-	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// request is one script to run. A request and its response are one line of JSON each.
-type request struct {
-	Number uint64
-	Code   string
-	Input  json.RawMessage `json:",omitempty"`
-	Time   time.Duration
-}
-
-// response is the outcome of the request with the same number.
-type response struct {
-	Number  uint64
-	Value   json.RawMessage `json:",omitempty"`
-	Error   errcode.Code    `json:",omitempty"`
-	Message string          `json:",omitempty"`
-	Details map[string]any  `json:",omitempty"`
-	Cause   string          `json:",omitempty"` // of an internal error, for the log
-}
-
 // Serve is the main function of a worker process: it reads requests from in until it ends and
-// writes responses to out. Each script has a new virtual machine.
+// writes responses to out. It returns when in ends, even if a script that cannot be
+// interrupted is still running: the process is to exit then.
 func Serve(in io.Reader, out io.Writer) error {
-	requests, responses := json.NewDecoder(in), json.NewEncoder(out)
+	return newServer(in, out).run(context.Background())
+}
+
+// server performs one request at a time.
+type server struct {
+	requests  *json.Decoder
+	responses *json.Encoder
+	machines  *machines
+
+	reading chan struct{} // has a token while a goroutine reads a request
+	working chan struct{} // has a token while a goroutine performs one
+}
+
+// newServer returns a server that uses in and out.
+func newServer(in io.Reader, out io.Writer) *server {
+	s := &server{
+		requests: json.NewDecoder(in), responses: json.NewEncoder(out), machines: newMachines(residentMemory()),
+		reading: make(chan struct{}, 1), working: make(chan struct{}, 1),
+	}
+	s.responses.SetEscapeHTML(false)
+	return s
+}
+
+// run performs requests until the input ends. One goroutine reads the next request while the
+// other performs one, so that the end of the input is noticed during a script.
+func (s *server) run(ctx context.Context) error {
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() { errs <- s.loop(ctx) }()
+	}
+	if err := <-errs; !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// loop reads a request, performs it and responds, until an error.
+func (s *server) loop(ctx context.Context) error {
 	for {
-		var q request
-		if err := requests.Decode(&q); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+		q, err := s.next()
+		if err != nil {
 			return err
 		}
-		value, err := js.RunScript(context.Background(), q.Code, q.Input, js.Limits{Time: q.Time})
-		if err := responses.Encode(newResponse(q.Number, value, err)); err != nil {
+		a := s.perform(ctx, q)
+		a.Number = q.Number
+		err = s.responses.Encode(a)
+		<-s.working
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// newResponse returns the outcome of js.RunScript as a response.
-func newResponse(number uint64, value json.RawMessage, err error) response {
-	if err == nil {
-		return response{Number: number, Value: value}
+// next reads a request. The caller has the token of working then. No other request is read
+// before, so requests are performed in their order.
+func (s *server) next() (q request, err error) {
+	s.reading <- struct{}{}
+	defer func() { <-s.reading }()
+	if err := s.requests.Decode(&q); err != nil {
+		return q, err
 	}
-	r := response{Number: number, Error: errcode.CodeOf(err), Message: errcode.Message(err)}
-	if r.Error == errcode.Internal {
-		r.Cause = err.Error()
-	}
-	if e, ok := errors.AsType[*errcode.Error](err); ok {
-		r.Details = e.Details
-	}
-	return r
+	s.working <- struct{}{}
+	return q, nil
 }
 
-// maxCause is how many bytes of the cause of an internal error reach the log.
-const maxCause = 1 << 10
-
-// result returns the value or the error of a response. The worker is not trusted: an error
-// code that a script cannot cause is replaced by ToolExecutionFailed. An internal error has
-// no code, so that its cause is logged and not shown.
-func (r response) result() (json.RawMessage, error) {
-	if r.Error == "" && len(r.Value) > 0 {
-		return r.Value, nil
+// perform performs a request. Each script of opRun has a new virtual machine.
+func (s *server) perform(ctx context.Context, q request) response {
+	if q.Op == opRun {
+		return newResponse(js.RunScript(ctx, q.Code, q.Input, js.Limits{Time: q.Time}))
 	}
-	allowed := []errcode.Code{errcode.ToolTimeout, errcode.NotSerializable, errcode.ResultTooLarge}
-	switch {
-	case r.Error == errcode.Internal:
-		return nil, fmt.Errorf("run a script in a worker: %s", textutil.OneLine(textutil.Sanitize(r.Cause), maxCause))
-	case !slices.Contains(allowed, r.Error):
-		r.Error = errcode.ToolExecutionFailed
-	}
-	e := errcode.New(r.Error, "%s", r.Message)
-	e.Details = r.Details
-	return nil, e
+	lost := s.machines.makeRoom(q)
+	a := s.machines.perform(ctx, q)
+	a.Lost, a.Memory = lost, s.machines.memory()
+	return a
 }

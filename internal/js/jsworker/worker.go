@@ -1,256 +1,74 @@
-// Package jsworker runs untrusted JavaScript in worker processes, so that a script that blocks
-// or crashes the engine affects its own process only.
-//
-// A Pool starts workers on demand and keeps a few idle:
-//
-//	pool := jsworker.New(func() (jsworker.Conn, error) { return launcher.StartProcess(job) })
-//	value, err := pool.Run(ctx, jsworker.Request{Owner: "agent 7", Code: "return 1 + input", Input: json.RawMessage("2")})
-//
-// Serve is the worker's side. A worker that has run a script of one owner never runs a script
-// of another. The package does not isolate the processes: package sandbox does, which starts
-// Serve as a Program.
 package jsworker
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"runtime"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/fair"
-	"github.com/rolecall/rolecall/internal/js"
 )
 
-// Program is the name of Serve as a sandbox.Program.
-const Program = "javascript"
-
-// Conn is the connection to a running worker. Close ends the worker. It may be called twice
-// and during a Read.
-type Conn interface {
-	io.ReadWriter
-	Close()
-}
-
-// Request is one script to run, with the arguments of js.RunScript.
-type Request struct {
-	Owner string // scripts of one owner may share a worker, and so learn of each other's data
-	Code  string
-	Input json.RawMessage
-	Time  time.Duration // the time limit; 0 is js.DefaultTime
-}
-
-// Bounds of the idle workers. A pool that is not used keeps no process after idleTimeout.
-const (
-	maxIdle     = 4
-	idleTimeout = time.Minute
-)
-
-// Pool runs scripts in workers. It is safe for concurrent use.
-type Pool struct {
-	start   func() (Conn, error)
-	running chan struct{}   // has a token for each running script; further scripts wait
-	owners  fair.KeyedMutex // each owner runs one script at a time
-
-	mu       sync.Mutex     // guards the following
-	idle     []*worker      // the least recently used first; a fresh one has no owner
-	starting bool           // a fresh worker is being started
-	closed   bool           // no worker is kept any more
-	starts   sync.WaitGroup // of fresh workers
-}
-
-// New returns a Pool that starts its workers with start.
-func New(start func() (Conn, error)) *Pool {
-	return &Pool{start: start, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
-}
-
-// Run runs a script. It returns the errors of js.RunScript and of start. If a script cannot be
-// interrupted, its process is killed.
-//
-// Each owner runs one script at a time, so that an owner with many scripts does not block the
-// others. In total, as many scripts run as there are processors, times two, and at least
-// four. The time limit does not include the waiting.
-func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
-	unlock, err := p.owners.Lock(ctx, r.Owner)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	select {
-	case p.running <- struct{}{}:
-		defer func() { <-p.running }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if r.Time <= 0 {
-		r.Time = js.DefaultTime
-	}
-	w, err := p.take(r.Owner)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := w.run(ctx, r)
-	if err != nil {
-		w.conn.Close()
-		return nil, err
-	}
-	p.keep(w)
-	return answer.result()
-}
-
-// take returns the owner's idle worker, a fresh one, or starts one.
-func (p *Pool) take(owner string) (*worker, error) {
-	w := p.takeIdle(owner)
-	if w == nil {
-		conn, err := p.start()
-		if err != nil {
-			return nil, err
-		}
-		w = newWorker(conn)
-	}
-	w.owner = owner
-	p.startFresh()
-	return w, nil
-}
-
-// takeIdle removes and returns an idle worker that may serve an owner, nil if there is none.
-func (p *Pool) takeIdle(owner string) *worker {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.idle, func(w *worker) bool { return w.owner == owner && !w.fresh() })
-	if i < 0 {
-		i = slices.IndexFunc(p.idle, (*worker).fresh)
-	}
-	if i < 0 {
-		return nil
-	}
-	w := p.idle[i]
-	p.idle = slices.Delete(p.idle, i, i+1)
-	w.expiry.Stop() // if it fires now, expire does not find w in idle
-	return w
-}
-
-// startFresh starts a fresh worker for the next new owner, unless there is one.
-func (p *Pool) startFresh() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.starting || slices.ContainsFunc(p.idle, (*worker).fresh) {
-		return
-	}
-	p.starting = true
-	p.starts.Go(func() {
-		conn, err := p.start()
-		p.mu.Lock()
-		p.starting = false
-		p.mu.Unlock()
-		if err == nil { // the next Run gets the same error and returns it
-			p.keep(newWorker(conn))
-		}
-	})
-}
-
-// keep adds a worker to the idle ones. It closes the oldest if there are too many.
-func (p *Pool) keep(w *worker) {
-	p.mu.Lock()
-	drop := w
-	if !p.closed {
-		drop = nil
-		w.expiry = time.AfterFunc(idleTimeout, func() { p.expire(w) })
-		p.idle = append(p.idle, w)
-	}
-	if len(p.idle) > maxIdle {
-		drop = p.idle[0]
-		drop.expiry.Stop()
-		p.idle = slices.Delete(p.idle, 0, 1)
-	}
-	p.mu.Unlock()
-	if drop != nil {
-		drop.conn.Close()
-	}
-}
-
-// expire closes a worker if it is still idle.
-func (p *Pool) expire(w *worker) {
-	p.mu.Lock()
-	i := slices.Index(p.idle, w)
-	if i >= 0 {
-		p.idle = slices.Delete(p.idle, i, i+1)
-	}
-	p.mu.Unlock()
-	if i >= 0 {
-		w.conn.Close()
-	}
-}
-
-// Close ends the idle workers. The others end with their current script. Close may be called
-// twice.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.starts.Wait()
-	p.mu.Lock()
-	idle := p.idle
-	p.idle = nil
-	p.mu.Unlock()
-	for _, w := range idle {
-		w.expiry.Stop()
-		w.conn.Close()
-	}
-}
-
-// worker is one process. It runs one script at a time.
+// worker is one process or goroutine that serves requests. It performs one at a time.
 type worker struct {
 	conn   Conn
 	limit  *io.LimitedReader // of a response
 	decode *json.Decoder
 	encode *json.Encoder
-	owner  string
-	count  uint64      // scripts so far
-	expiry *time.Timer // of an idle worker
+	count  uint64 // requests so far
 }
 
 // newWorker returns a fresh worker.
 func newWorker(conn Conn) *worker {
 	limit := &io.LimitedReader{R: conn}
-	return &worker{conn: conn, limit: limit, decode: json.NewDecoder(limit), encode: json.NewEncoder(conn)}
+	w := &worker{conn: conn, limit: limit, decode: json.NewDecoder(limit), encode: json.NewEncoder(conn)}
+	w.encode.SetEscapeHTML(false)
+	return w
 }
-
-// fresh reports whether the worker has run no script yet and may serve any owner.
-func (w *worker) fresh() bool { return w.count == 0 }
-
-// maxResponse is the maximum size of a response in bytes: a result of MaxResult characters,
-// each escaped, and the fields around it.
-const maxResponse = 6*js.MaxResult + 64<<10
 
 // interruptTimeout is the time that a worker has to interrupt a script and to respond.
 const interruptTimeout = time.Second
 
-// run runs one script. After an error the worker must not be used again.
-func (w *worker) run(ctx context.Context, r Request) (response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Time+interruptTimeout, errcode.New(errcode.ToolTimeout,
-		"the script ran out of time: it may take %v", r.Time))
+// errNotSent is the cause of an error if the worker had ended before the request.
+var errNotSent = errors.New("the worker had ended before")
+
+// run performs one request, whose response has at most maxResponse bytes. When ctx ends, or
+// when the worker has not responded a second after the time limit, it is killed. After an error the
+// worker must not be used again.
+func (w *worker) run(ctx context.Context, q request, maxResponse int64) (response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, q.Time+interruptTimeout, errcode.New(errcode.ToolTimeout,
+		"the script ran out of time: it may take %v", q.Time))
 	defer cancel()
 	stop := context.AfterFunc(ctx, w.conn.Close) // ends Decode below
 	defer stop()
 	w.count++
+	q.Number = w.count
 	w.limit.N = maxResponse
 	var a response
-	err := w.encode.Encode(request{w.count, r.Code, r.Input, r.Time})
-	if err == nil {
+	err := w.encode.Encode(q)
+	if err != nil {
+		err = errors.Join(errNotSent, err)
+	} else {
 		err = w.decode.Decode(&a)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
+	case w.limit.N <= 0:
+		return a, errUnexpected(fmt.Errorf("response of more than %d bytes", maxResponse))
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errNotSent):
+		return a, errUnexpected(err)
 	case err != nil:
 		return a, errcode.Wrap(errcode.ToolExecutionFailed, err, "the script's process ended before it responded: it used too much memory or crashed")
 	case a.Number != w.count:
-		return a, errcode.Wrap(errcode.ToolExecutionFailed, errors.New("response to another request"), "the script's process sent an unexpected response and was ended")
+		return a, errUnexpected(errors.New("response to another request"))
 	}
 	return a, nil
+}
+
+// errUnexpected returns the error for a worker that sent what no worker sends.
+func errUnexpected(cause error) error {
+	return errcode.Wrap(errcode.ToolExecutionFailed, cause, "the script's process sent an unexpected response and was ended")
 }

@@ -1,0 +1,4 @@
+package jsworker
+
+// NumberOf returns the number of a machine in its host.
+func NumberOf(v *VM) uint64 { return v.number }
