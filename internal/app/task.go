@@ -53,7 +53,7 @@ func (a *App) checkTaskGroups(set *toolgroups.GroupSet, ch *configChange) error 
 		if hint != "" {
 			hint = "; " + hint
 		}
-		return errcode.New(errcode.GroupNotFound, "no such tool group: %s%s", id, hint)
+		return errcode.New(errcode.GroupNotFound, "start a task: there is no tool group %q%s", id, hint)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestStartTask_AcceptsGroupsOfItsConfiguration(t *testing.T) {
 		return err
 	}
 	err := start(read(), "Kit", "workspace")
-	if errcode.CodeOf(err) != errcode.GroupNotFound || !strings.Contains(err.Error(), `no such tool group: Kit; did you mean "kit"?`) {
+	if errcode.CodeOf(err) != errcode.GroupNotFound || !strings.Contains(err.Error(), `there is no tool group "Kit"; did you mean "kit"?`) {
 		t.Errorf("a name in other case: %v", err)
 	}
 	if f.groups.CurrentSnapshot().GroupOwner("kit") != "" || f.current != nil {

@@ -117,7 +117,7 @@ func TestModel_WorkerKilledInStepFailsStep(t *testing.T) {
 		}
 	}
 	m := newModel(t, script.Config{Workers: w.WorkerPool, StepTimeout: time.Hour},
-		`role("*", function* (task) { console.log("begin"); yield call("echo"); for (; task.payload === "looping";); return "done" })`)
+		`role("*", function* (task) { console.log("begin"); for (; task.payload === "looping";); yield call("echo"); return "done" })`)
 	other := newFakeRuntime("other")
 	other.addMessage(`1`)
 	a, err := ask(t, m, other.request())
