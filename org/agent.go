@@ -20,7 +20,7 @@ type Agent struct {
 	Root      bool             `json:"root,omitempty"` // the top agent of a task that names no role
 	Brief     TaskBrief        `json:"taskBrief,omitzero"`
 	Status    LifecycleStatus  `json:"status"`
-	State     string           `json:"state,omitempty"` // workflow state
+	State     string           `json:"state,omitempty"` // workflow state; in a task of an external caller, that of the caller
 	CreatedAt time.Time        `json:"createdAt"`
 	EndedBy   identity.CallID  `json:"endedBy,omitempty"`
 	Reason    string           `json:"reason,omitempty"`
@@ -87,9 +87,10 @@ func (m *agentNode) detach() {
 	m.nextSibling, m.prevSibling = nil, nil
 }
 
-// agent returns m as an Agent, without its brief.
-func (m *agentNode) agent() Agent {
-	a := Agent{ID: m.id, Role: m.role, Task: m.task, State: m.state, CreatedAt: m.created, Root: m.root, Status: Active}
+// agent returns m as an Agent, without its brief. It must be called with mu held.
+func (o *Org) agent(m *agentNode) Agent {
+	state, _ := o.stateOf(m)
+	a := Agent{ID: m.id, Role: m.role, Task: m.task, State: state, CreatedAt: m.created, Root: m.root, Status: Active}
 	if m.parent != nil {
 		a.Parent = m.parent.id
 	}
@@ -140,7 +141,7 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m, ok := o.agents[id]; ok {
-		return m.agent(), nil, nil
+		return o.agent(m), nil, nil
 	}
 	p, ok := o.agents[parent]
 	if !ok {
@@ -224,7 +225,7 @@ func (o *Org) AgentByID(id identity.AgentID) (Agent, bool) {
 	if !ok {
 		return Agent{}, false
 	}
-	return m.agent(), true
+	return o.agent(m), true
 }
 
 // IsActive reports whether an agent is not terminated and its task is running.
@@ -247,7 +248,7 @@ func (o *Org) ListAgents(task identity.TaskID) []Agent {
 	var list []Agent
 	for _, m := range o.agents {
 		if task == "" || m.task == task {
-			list = append(list, m.agent())
+			list = append(list, o.agent(m))
 		}
 	}
 	slices.SortFunc(list, func(a, b Agent) int {
@@ -264,7 +265,7 @@ func (o *Org) AgentsOfTasks(tasks map[identity.TaskID]bool) []Agent {
 	var list []Agent
 	for _, m := range o.agents {
 		if tasks[m.task] {
-			list = append(list, m.agent())
+			list = append(list, o.agent(m))
 		}
 	}
 	return list
@@ -302,14 +303,20 @@ func (o *Org) TopAncestor(id identity.AgentID) (identity.AgentID, bool) {
 	return m.id, true
 }
 
-// SetState sets the workflow state of an agent. stored is the record of the agent, which
-// contains what is not in memory. The error has the code AgentNotFound.
+// SetState sets the workflow state of an agent, which is that of the caller in a task of
+// an external caller. stored is the record of the agent, which contains what is not in
+// memory. The error has the code AgentNotFound.
 func (o *Org) SetState(id identity.AgentID, state string, stored Agent) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m, ok := o.agents[id]
 	if !ok {
 		return nil, notFound(errcode.AgentNotFound, "agent", string(id))
+	}
+	if t, ok := o.tasks[m.task]; ok {
+		if caller, external := t.ExternalCaller(); external {
+			return o.storeCallerState(caller, state), nil
+		}
 	}
 	m.state = state
 	stored.State = state
@@ -371,7 +378,7 @@ func (o *Org) terminate(agents []*agentNode, call identity.CallID, reason func(*
 			t.Parent = d.parent.id
 		}
 		list = append(list, t)
-		changes = append(changes, RecordChange{Kind: KindAgent, Key: string(d.id)}, d.end(call, why, stored))
+		changes = append(changes, RecordChange{Kind: KindAgent, Key: string(d.id)}, o.endedRecord(d, call, why, stored))
 		d.scope.agents.remove(d)
 		delete(o.agents, d.id)
 		o.countAgent(d.task, -1)
@@ -379,14 +386,15 @@ func (o *Org) terminate(agents []*agentNode, call identity.CallID, reason func(*
 	return list, changes
 }
 
-// end returns the record of m as a terminated agent. If the active record cannot be read,
-// it is rebuilt from memory without the brief.
-func (m *agentNode) end(call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) RecordChange {
+// endedRecord returns the record of m as a terminated agent. If the active record cannot
+// be read, it is rebuilt from memory without the brief.
+func (o *Org) endedRecord(m *agentNode, call identity.CallID, reason string, stored func(identity.AgentID) (Agent, bool)) RecordChange {
 	a, ok := stored(m.id)
 	if !ok {
-		a = m.agent()
+		a = o.agent(m)
 	}
-	a.Status, a.State, a.EndedBy, a.Reason = Terminated, m.state, call, reason
+	state, _ := o.stateOf(m)
+	a.Status, a.State, a.EndedBy, a.Reason = Terminated, state, call, reason
 	return record(KindTerminated, string(m.id), a)
 }
 

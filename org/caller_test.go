@@ -300,3 +300,37 @@ func TestTask_StartedBy(t *testing.T) {
 	_, _, _, err := f.StartTask("nameless", org.TaskSpec{Caller: identity.ByCaller("", role.ID)})
 	wantCode(t, err, errcode.Unauthenticated)
 }
+
+// The agents of a caller's task are in the workflow state of the caller, wherever they are
+// in the task and whoever moves it.
+func TestCaller_AgentsShareState(t *testing.T) {
+	f := newFixture(t)
+	f.registerStateTools()
+	role := f.role(operator, org.RoleSpec{Name: "one", Use: of("flow", toolgroups.OrgManagement)})
+	f.store.put(f.SetCallerState(ann(role), "open"))
+	root := f.task(org.TaskSpec{Caller: ann(role)})
+	worker := f.spawn(root, f.role(operator, org.RoleSpec{Name: "worker", Use: of("flow")}).ID)
+	others := f.spawn(f.task(org.TaskSpec{Caller: identity.ByCaller("bob", role.ID)}), role.ID)
+	f.wantVisible(identity.ByAgent(worker), "open", "begin", "enter")
+	f.reopen()
+	f.wantVisible(identity.ByAgent(worker), "open", "begin", "enter")
+	stored, _ := f.stored(worker)
+	changes, err := f.SetState(worker, "closed", stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.store.put(changes)
+	f.reopen()
+	f.wantVisible(ann(role), "closed", "begin", "create_role", "spawn_agent")
+	f.wantVisible(identity.ByAgent(worker), "closed", "begin")
+	if a, _ := f.AgentByID(worker); a.State != "closed" {
+		t.Errorf("the agent is shown in state %q", a.State)
+	}
+	if _, state := f.ResolveView(identity.ByAgent(others)); state != "" {
+		t.Errorf("the agent of another user is in state %q", state)
+	}
+	f.store.damaged = []string{ann(role).Key()}
+	f.reopen()
+	f.wantVisible(identity.ByAgent(worker), "")
+	f.wantVisible(identity.ByAgent(root), "")
+}

@@ -17,7 +17,9 @@ func (o *Org) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
 		o.mu.RLock()
 		defer o.mu.RUnlock()
 		if m, ok := o.agents[p.Agent]; ok {
-			return &m.scope.ViewRef, m.state
+			if state, known := o.stateOf(m); known {
+				return &m.scope.ViewRef, state
+			}
 		}
 	case identity.Caller:
 		if s, state := o.callerScope(p); s != nil {

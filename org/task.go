@@ -45,7 +45,7 @@ type Task struct {
 	Ceiling    toolgroups.BoundSet `json:"ceiling"`              // what the caller may use, when the task started
 	Groups     toolgroups.BoundSet `json:"groups"`               // the requested restriction; All if there is none
 	Hosts      []hosts.HostRule    `json:"hosts,omitempty"`      // limits on the caller's requests, when the task started
-	State      string              `json:"state,omitempty"`      // initial workflow state of its agents
+	State      string              `json:"state,omitempty"`      // initial workflow state of its agents; not of an external caller's task
 	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
 	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
 	Config     string              `json:"config,omitempty"`     // hash of the blob with the recorded configuration
@@ -70,7 +70,7 @@ type TaskSpec struct {
 	Caller    identity.Principal
 	Role      string               // id or name of the role of the top agent; "" is root
 	Groups    *toolgroups.GroupSet // restricts what root grants and what all agents below it use; nil is no restriction
-	State     string
+	State     string               // in which its agents start; "" for an external caller, whose agents are in its own state
 	Workspace string
 	ReadOnly  bool
 	Config    string
@@ -134,7 +134,7 @@ func (t *Task) bounds() []constraint {
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
 // the codes RoleNotFound, InsufficientPermissions if s.Groups or the role exceeds what the
 // caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
-// and those of an unknown caller.
+// InvalidArguments if an external caller sets s.State, and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,6 +146,9 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 	}
 	if known, ok := o.tasksByKey[task.scopedKey()]; ok && task.Key != "" {
 		return Task{}, Agent{}, nil, &DuplicateKeyError{known}
+	}
+	if s.State != "" && s.Caller.Kind == identity.Caller {
+		return Task{}, Agent{}, nil, errcode.New(errcode.InvalidArguments, "start a task in state %q: the agents of %s are in its own workflow state; leave the state out", s.State, s.Caller)
 	}
 	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
@@ -314,4 +317,26 @@ func (o *Org) initialState(id identity.TaskID) string {
 		return t.State
 	}
 	return ""
+}
+
+// ExternalCaller returns the caller whose workflow state all agents of the task share. It
+// reports false for a task of the operator, whose agents have states of their own.
+func (t *Task) ExternalCaller() (identity.Principal, bool) {
+	if t.CallerRole == "" {
+		return identity.Principal{}, false
+	}
+	name := strings.TrimPrefix(t.Caller, "user:")
+	return identity.ByCaller(identity.UserName(strings.TrimSuffix(name, "@"+string(t.CallerRole))), t.CallerRole), true
+}
+
+// stateOf returns the workflow state of an agent. It is that of the caller of the task, so
+// that the task may never do what the caller may not do at that moment. It reports false
+// if the state is lost. It must be called with mu held.
+func (o *Org) stateOf(m *agentNode) (string, bool) {
+	if t, ok := o.tasks[m.task]; ok {
+		if caller, external := t.ExternalCaller(); external {
+			return o.callers.stateOf(caller)
+		}
+	}
+	return m.state, true
 }

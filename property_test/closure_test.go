@@ -50,6 +50,7 @@ type system interface {
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
 	TerminateAgent(context.Context, tool.Call, identity.AgentID, string) error
+	InvokeTool(context.Context, identity.Principal, string, json.RawMessage) (*gate.Admission, error)
 	ApplyConfig(runtime.OrgConfig) error
 	Close() error
 }
@@ -127,13 +128,13 @@ func (l *effectLog) drain() []effect {
 
 // effectTool is a tool that logs its runs.
 type effectTool struct {
-	name  string
+	toolSpec
 	owner toolgroups.GroupOwner
 	log   *effectLog
 }
 
 func (t effectTool) Definition() tool.Definition {
-	return tool.Definition{Name: t.name, Description: "acts", Input: json.RawMessage(`{"type":"object"}`)}
+	return tool.Definition{Name: t.name, Description: "acts", Input: json.RawMessage(`{"type":"object"}`), State: t.moves, States: t.states}
 }
 
 func (t effectTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -150,13 +151,14 @@ var (
 	targetTools  = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}
 	malformedIDs = ids{"*", "unknown", "ALPHA", "alpha ", " alpha", "alpha/*", "lab/*", "lab", "", "alph\u0430", "org_management", "Org_Management", "artifact", "root", "alpha,beta", "[\"*\"]"}
 	targetGroups = []groupSpec{
-		{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1"}}},
+		{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{toolgroups.Undefined}}}},
 		{id: "Alpha", owner: "module:b", tools: []toolSpec{{name: "t2"}}},
-		{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3"}}},
-		{id: "gamma", owner: "module:a", tools: []toolSpec{{name: "t4"}}},
-		{id: "lab/one", owner: "module:b", tools: []toolSpec{{name: "t5"}}},
+		{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3", states: []string{toolgroups.Undefined, "final"}}}},
+		{id: "gamma", owner: "module:a", tools: []toolSpec{{name: "t4", states: []string{"draft"}}}},
+		{id: "lab/one", owner: "module:b", tools: []toolSpec{{name: "t5", states: []string{toolgroups.Undefined, "draft"}}}},
 		{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t6"}}},
 		{id: "kit", owner: toolgroups.Config, refs: []string{"t0", "t3", "create_role"}},
+		{id: "flow", owner: "module:a", tools: []toolSpec{{name: "to_draft", moves: "draft"}, {name: "to_final", moves: "final"}}},
 	}
 )
 
@@ -164,7 +166,7 @@ var (
 func (g groupSpec) effectGroup(d *effectLog) toolgroups.Group {
 	out := toolgroups.Group{ID: g.id, Description: g.text, Refs: g.refs}
 	for _, t := range g.tools {
-		out.Tools = append(out.Tools, effectTool{t.name, g.owner, d})
+		out.Tools = append(out.Tools, effectTool{t, g.owner, d})
 	}
 	return out
 }
@@ -284,6 +286,9 @@ func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolO
 	if !may && s.rules.deniedByRootGrant(p, r.Name) {
 		s.outcomes[deniedByRootGrant]++
 	}
+	if !may && s.rules.deniedByState(p, r.Name) {
+		s.outcomes[deniedByState]++
+	}
 	out, err := callGate(s.Gate(), identity.ByAgent(who), r)
 	if err != nil {
 		return toolOutcome{}, err
@@ -374,7 +379,8 @@ func (s *attackEnv) checkVisible() error {
 type attack struct {
 	*attackEnv
 	root, manager *agentRecord
-	first         int // index in agents of the first agent of the task
+	caller        identity.Principal // of the task; the operator unless root is obedient
+	first         int                // index in agents of the first agent of the task
 }
 
 // newAttack starts a task in which root creates a manager. Every third task is
@@ -390,7 +396,7 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		task.Groups = &narrow
 	}
 	if s.obedientRoot {
-		use := toolgroups.SetOf(append(someOf(t, 4, targetIDs), toolgroups.OrgManagement)...)
+		use := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement, "flow", "gamma", "lab/one")...)
 		spec := org.RoleSpec{Name: s.newRoleName(), Use: &use, AllowUnknown: true}
 		new(role).chooseLimits(t, &spec)
 		weak, err := s.CreateRole(context.Background(), newCall(operator), spec)
@@ -399,7 +405,7 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		}
 		task.Caller, task.Groups = identity.ByCaller("ann", weak.ID), nil
 	}
-	p := &attack{attackEnv: s, first: len(s.agents)}
+	p := &attack{attackEnv: s, caller: task.Caller, first: len(s.agents)}
 	id, err := s.StartTask(context.Background(), task)
 	if err != nil {
 		return nil, fmt.Errorf("start %+v: %w", task, err)
@@ -500,6 +506,11 @@ func (p *attack) stemsFromManager(id identity.RoleID) bool {
 // run makes the calls of the attack, with changes by others in between.
 func (p *attack) run(t *proptest.Choices) error {
 	for range callsPerAttack {
+		if t.OneIn(6) && p.obedientRoot {
+			if err := p.moveCaller(t); err != nil {
+				return err
+			}
+		}
 		if t.OneIn(5) {
 			if err := p.othersStep(t); err != nil {
 				return err
@@ -546,6 +557,9 @@ func (p *attack) checkClosure(who identity.AgentID, name string) error {
 		return nil
 	}
 	if p.obedientRoot {
+		if tool, _ := p.groups.naive.tool(name); !allowedInState(tool.states, p.rules.callers[p.caller.String()]) {
+			return newViolation(violationEffect, "agent %s may call %s, which the caller of the task may not in its workflow state", who, name)
+		}
 		if !p.rules.allReach(p.rules.taskBounds(p.root.task), name) {
 			return newViolation(violationEffect, "agent %s may call %s, which the caller of the task may not", who, name)
 		}
@@ -590,7 +604,7 @@ func (p *attack) chooseCall(t *proptest.Choices, who identity.AgentID) (name, ar
 	case 8:
 		return p.malformedCall(t)
 	}
-	if may := slices.DeleteFunc(slices.Clone(targetTools), func(name string) bool { return !p.rules.mayCall(p.rules.agents[who], name) }); len(may) > 0 && t.OneIn(2) {
+	if may := slices.DeleteFunc(slices.Clone(targetTools), func(name string) bool { return !p.rules.mayCallInSomeState(p.rules.agents[who], name) }); len(may) > 0 && (p.obedientRoot || t.OneIn(2)) {
 		return proptest.PickFrom(t, may...), `{}`
 	}
 	return proptest.PickFrom(t, append(slices.Clone(targetTools), "T0", "t0 ", "artifact", "*", "put_artifact", "alpha/t0", "module:a__t0")...), `{}`
@@ -779,6 +793,8 @@ const (
 	rootGrantNarrowed = "root's grant narrowed"
 	rootGrantWidened  = "root's grant widened"
 	deniedByRootGrant = "denied by root's grant alone"
+	callerMoved       = "the caller's workflow state moved"
+	deniedByState     = "denied by the caller's workflow state alone"
 )
 
 // changeRootGrant changes what root may grant, as the operator. The sets mostly keep
@@ -807,6 +823,22 @@ func (s *attackEnv) setRootGrant(list ...toolgroups.GroupID) error {
 		s.outcomes[rootGrantWidened]++
 	case narrower && !wider:
 		s.outcomes[rootGrantNarrowed]++
+	}
+	return nil
+}
+
+// moveCaller lets the caller of the task make a call, which mostly moves its workflow
+// state.
+func (p *attack) moveCaller(t *proptest.Choices) error {
+	name := proptest.PickFrom(t, "to_draft", "to_final", "t0")
+	out, err := p.InvokeTool(context.Background(), p.caller, name, json.RawMessage(`{}`))
+	if err != nil {
+		return fmt.Errorf("the caller calls %s: %w", name, err)
+	}
+	p.applyCommits()
+	p.effects.drain()
+	if out.Code() == "" && name != "t0" {
+		p.outcomes[callerMoved]++
 	}
 	return nil
 }
@@ -882,19 +914,20 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 // changes meanwhile. After every call, the effects of tools and all records and
 // messages are checked against the invariants.
 func TestClosure(t *testing.T) {
-	testAttacks(t, sequences(), func(*attackEnv) {})
+	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant)
 }
 
 // A task never has more permissions than its caller. A caller with a weak role
 // starts a task in which root and all other agents do whatever they are asked.
 // Nothing in the task has an effect beyond what the role of the caller may use
-// at that time.
+// at that time, and beyond what the caller may call in its workflow state at that time.
 func TestTask_NeverExceedsCaller(t *testing.T) {
-	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true })
+	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true }, callerMoved, deniedByState)
 }
 
-// testAttacks runs n attacks, in parts that run in parallel.
-func testAttacks(t *testing.T, n int, prepare func(*attackEnv)) {
+// testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named
+// outcomes is rare, besides those that every attack is to have.
+func testAttacks(t *testing.T, n int, prepare func(*attackEnv), frequent ...string) {
 	var mu sync.Mutex
 	outcomes := map[string]int{}
 	t.Run("attacks", func(t *testing.T) {
@@ -921,7 +954,7 @@ func testAttacks(t *testing.T, n int, prepare func(*attackEnv)) {
 		}
 	})
 	t.Logf("%d attacks of %d calls; outcomes: %v", outcomes["attacks"], callsPerAttack, outcomes)
-	for _, what := range []string{"create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message", "find_role_by_name", "ran", "rejected", rootGrantNarrowed, rootGrantWidened, deniedByRootGrant} {
+	for _, what := range append(frequent, "create_role", "spawn_agent", "spawn_agent_with_task", "terminate_agent", "send_message", "find_role_by_name", "ran", "rejected", rootGrantNarrowed, rootGrantWidened) {
 		if !t.Failed() && outcomes[what] < outcomes["attacks"]/8 {
 			t.Errorf("%s: only %d in %d attacks; the test proves nothing", what, outcomes[what], outcomes["attacks"])
 		}

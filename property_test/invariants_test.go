@@ -23,7 +23,8 @@ type invariants struct {
 	tasks  map[identity.TaskID]*org.Task
 	kept   []string // names that roles of the operator or the configuration have or had
 
-	rootGrant grantSet // what root may grant
+	rootGrant grantSet          // what root may grant
+	callers   map[string]string // workflow states by caller, identity.Principal.String
 }
 
 // grantSet is a set of groups as it was written: each id with its owner at that
@@ -57,6 +58,7 @@ func newInvariants(r *naiveRegistry) *invariants {
 	return &invariants{
 		groups: r, roles: map[identity.RoleID]*rolePermissions{}, agents: map[identity.AgentID]*agentRecord{},
 		tasks: map[identity.TaskID]*org.Task{}, rootGrant: grantSet{"*": ""},
+		callers: map[string]string{},
 	}
 }
 
@@ -174,8 +176,28 @@ func (v *invariants) grantLimits(p *agentRecord) []grantSet {
 	return append(append(v.parentGrants(p), v.creatorGrants(r)...), r.grant)
 }
 
-// mayCall reports whether an agent may call a tool.
+// mayCall reports whether an agent may call a tool now.
 func (v *invariants) mayCall(p *agentRecord, tool string) bool {
+	t, _ := v.groups.tool(tool)
+	return v.mayCallInSomeState(p, tool) && allowedInState(t.states, v.stateOf(p))
+}
+
+// stateOf returns the workflow state of an agent: that of the task's caller. Those of the
+// operator's tasks stay in the initial state, because no call of the attacks moves it.
+func (v *invariants) stateOf(p *agentRecord) string {
+	if t := v.tasks[p.task]; t.CallerRole != "" {
+		return v.callers[t.Caller]
+	}
+	return ""
+}
+
+// deniedByState reports whether an agent may call a tool, but not in its workflow state.
+func (v *invariants) deniedByState(p *agentRecord, tool string) bool {
+	return v.mayCallInSomeState(p, tool) && !v.mayCall(p, tool)
+}
+
+// mayCallInSomeState reports whether an agent may call a tool in some workflow state.
+func (v *invariants) mayCallInSomeState(p *agentRecord, tool string) bool {
 	if p == nil || p.gone {
 		return false
 	}
@@ -448,6 +470,9 @@ func (v *invariants) apply(r journal.Record) {
 	case org.KindTask:
 		t := decode[org.Task](r)
 		v.tasks[t.ID] = &t
+	case org.KindCaller:
+		c := decode[org.Caller](r)
+		v.callers[identity.ByCaller(c.User, c.Role).String()] = c.State
 	case org.KindAgent, org.KindTerminated:
 		if r.Value != nil { // a terminated agent moves from one kind to the other
 			v.applyAgent(decode[org.Agent](r))

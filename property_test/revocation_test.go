@@ -146,7 +146,7 @@ type raceTool struct {
 }
 
 func (t raceTool) Definition() tool.Definition {
-	return effectTool{name: t.name}.Definition()
+	return effectTool{toolSpec: toolSpec{name: t.name}}.Definition()
 }
 
 func (t raceTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {

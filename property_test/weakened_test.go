@@ -40,6 +40,7 @@ const (
 	ruleToolGated                       // a tool-gated role gates everything it limits
 	ruleRoot                            // what root may grant limits the roles that it has created
 	ruleName                            // names that roles of the operator have or had are kept for the operator
+	ruleState                           // the agents of a task are in the workflow state of its caller
 )
 
 // weakenedOrg is an organization with rules disabled, used with the real gate
@@ -55,7 +56,8 @@ type weakenedOrg struct {
 	kept         map[string]bool // names that roles of the operator have or had
 	agents       map[identity.AgentID]*org.Agent
 	tasks        map[identity.TaskID]*org.Task
-	rootGrant    toolgroups.BoundSet // what root may grant
+	rootGrant    toolgroups.BoundSet           // what root may grant
+	callers      map[identity.Principal]string // workflow states
 }
 
 // newWeakenedEnv returns an attackEnv on an organization with rules disabled.
@@ -64,7 +66,7 @@ func newWeakenedEnv(off ruleSet) (*attackEnv, error) {
 	x := &weakenedOrg{
 		off: off, groups: s.groups.Manager, log: &s.log,
 		roles: map[identity.RoleID]*org.Role{}, kept: map[string]bool{}, agents: map[identity.AgentID]*org.Agent{}, tasks: map[identity.TaskID]*org.Task{},
-		rootGrant: toolgroups.BoundSet{Set: toolgroups.AllGroups()},
+		rootGrant: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, callers: map[identity.Principal]string{},
 	}
 	var err error
 	x.gate, err = gate.New(gate.Config{Groups: x.groups, Directory: x, Log: slog.New(slog.DiscardHandler)})
@@ -202,7 +204,30 @@ func (o *weakenedOrg) ResolveView(p identity.Principal) (*toolgroups.ViewRef, st
 		view.SetToolGated()
 	}
 	ref.PublishView(view)
-	return ref, ""
+	return ref, o.state(a)
+}
+
+// state returns the workflow state of an agent.
+func (o *weakenedOrg) state(a *org.Agent) string {
+	caller, ok := o.tasks[a.Task].ExternalCaller()
+	if !ok || o.disabled(ruleState) {
+		return ""
+	}
+	return o.callers[caller]
+}
+
+// InvokeTool implements system. It only moves the workflow state of the caller, if its role
+// may use the tool.
+func (o *weakenedOrg) InvokeTool(_ context.Context, by identity.Principal, name string, _ json.RawMessage) (*gate.Admission, error) {
+	snapshot := o.groups.CurrentSnapshot()
+	handle, ok := snapshot.LookupTool(name)
+	role, active := o.role(by.Role)
+	if !ok || !active || !snapshot.ReachesTool(o.bound(role.Use, role.GroupOwners), handle) || handle.Definition.State == "" {
+		return &gate.Admission{Err: errcode.New(errcode.ToolNotAvailable, "%s", name)}, nil
+	}
+	o.callers[by] = handle.Definition.State
+	o.logRecord(org.KindCaller, by.Key(), org.Caller{User: by.User, Role: by.Role, State: handle.Definition.State})
+	return &gate.Admission{}, nil
 }
 
 // usedGroups returns the groups that an agent uses and their limits; none if
@@ -384,7 +409,7 @@ func (o *weakenedOrg) DeleteRole(_ identity.Principal, id identity.RoleID, _ boo
 func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	id := identity.TaskID(identity.NewID())
 	all := toolgroups.BoundSet{Set: toolgroups.AllGroups()}
-	t := &org.Task{ID: id, Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
+	t := &org.Task{ID: id, Caller: spec.Caller.String(), Top: identity.AgentID(identity.NewID()), CallerRole: spec.Caller.Role, Ceiling: all, Groups: all, Status: org.Running}
 	if spec.Groups != nil {
 		t.Groups = o.groups.CurrentSnapshot().BindSet(*spec.Groups)
 	}
@@ -547,6 +572,7 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"root grants beyond what the operator lets it grant", ruleRoot, violationGrant, true},
 		{"role keeps what root may not grant any more", ruleRoot, violationEffect, false},
 		{"agent takes a name of the operator", ruleName, violationName, false},
+		{"task does what its caller may not do in its state", ruleState, violationEffect, true},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}
 	for _, tt := range tests {

@@ -231,6 +231,7 @@ func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 	}
 	r := &recorder{a: a, answer: answer, hold: diskHold{guard: a.rt.disk}}
 	defer r.hold.end()
+	defer r.unlockCaller()
 	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, r)
 	return err
 }

@@ -144,7 +144,7 @@ func (ec *externalCall) attempt(ctx context.Context, r gate.CallRequest) (*gate.
 // current. Denied calls are recorded together with their outcome, since they do
 // not run.
 func (ec *externalCall) CallStarted(ctx context.Context, calls []*gate.Admission) error {
-	b := &journal.Batch{Prepare: func(*journal.Batch) error { return ec.checkCurrent(calls) }}
+	b := &journal.Batch{Prepare: func(*journal.Batch) error { return ec.rt.checkCurrent(ec.by, calls) }}
 	for _, c := range calls {
 		if c.NextState() != "" && !ec.exclusive {
 			return errNeedsExclusive
@@ -213,10 +213,10 @@ func recordSize(calls []*gate.Admission) (bytes int) {
 	return bytes
 }
 
-// checkCurrent returns gate.ErrSuperseded if permissions or workflow state have
-// changed since the decisions.
-func (ec *externalCall) checkCurrent(calls []*gate.Admission) error {
-	_, state := ec.rt.org.ResolveView(ec.by)
+// checkCurrent returns gate.ErrSuperseded if the permissions or the workflow state of by
+// have changed since the decisions.
+func (rt *Runtime) checkCurrent(by identity.Principal, calls []*gate.Admission) error {
+	_, state := rt.org.ResolveView(by)
 	for _, c := range calls {
 		if c.Superseded() || c.Allowed() && c.Subject.State != state {
 			return gate.ErrSuperseded

@@ -16,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -355,4 +356,105 @@ func TestTasksOf_CallerSeesOwnTasks(t *testing.T) {
 			t.Errorf("tasks of %s (-got +want):\n%s", by, diff)
 		}
 	}
+}
+
+// stateTask returns a task of a caller whose top agent has the caller's role. It calls
+// tools without arguments and answers with their outcomes.
+func stateTask(by identity.Principal) org.TaskSpec {
+	return org.TaskSpec{Text: "go", Caller: by, Role: string(by.Role)}
+}
+
+// callInOneAnswer returns a model whose agents call some tools once, all in one answer.
+func callInOneAnswer(names ...string) model.Model {
+	return answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) > 0 {
+			return model.Answer{Finish: model.FinishEnd, Value: mustJSON(outcomes(r))}
+		}
+		var calls []any
+		for _, name := range names {
+			calls = append(calls, name, obj{})
+		}
+		return callTools(calls...)
+	})
+}
+
+// What the caller may call once, all agents of its tasks together may call once.
+func TestTask_OneTimeCallRunsOnceForCallerAndItsTasks(t *testing.T) {
+	var ran atomic.Int32
+	fx := fixtureConfig{model: callInOneAnswer("open", "enter"), tools: openAndEnter(t, func(context.Context, obj) (any, error) {
+		ran.Add(1)
+		return "opened", nil
+	})}.open(t)
+	ann := fx.createCaller(t, "probe")
+	var tasks []identity.TaskID
+	for range 8 {
+		tasks = append(tasks, fx.start(t, stateTask(ann)))
+	}
+	for _, id := range tasks {
+		if task := fx.wait(t, id); task.Status != org.Done {
+			t.Errorf("task %+v", task)
+		}
+	}
+	if ran.Load() != 1 {
+		t.Errorf("the one-time tool ran %d times, want 1", ran.Load())
+	}
+	if got := fx.invokeCode(t, ann, "open", obj{}); got != errcode.ToolNotAvailable {
+		t.Errorf("the caller calls it after its agents: %q", got)
+	}
+	if got := fx.invokeCode(t, ann, "enter", obj{}); got != "" {
+		t.Errorf("the caller is not in the state that its agents led to: %q", got)
+	}
+	bob := identity.ByCaller("bob", ann.Role)
+	fx.wantResult(t, fx.run(t, stateTask(bob)), `["\"opened\"","\"in\""]`, "")
+}
+
+// A caller whose state forbids a tool does not reach it through a task.
+func TestTask_IsInWorkflowStateOfCaller(t *testing.T) {
+	dir := fastTempDir(t)
+	cfg := fixtureConfig{dir: dir, model: callInOneAnswer("open"), tools: openAndEnter(t, func(context.Context, obj) (any, error) { return "opened", nil })}
+	fx := cfg.open(t)
+	ann := fx.createCaller(t, "probe")
+	fx.invoke(t, ann, "open", obj{})
+	fx.wantResult(t, fx.run(t, stateTask(ann)), `["tool_not_available"]`, "")
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	fx.wantResult(t, fx.run(t, stateTask(ann)), `["tool_not_available"]`, "")
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: ann, State: toolgroups.Undefined}); errcode.CodeOf(err) != errcode.InvalidArguments {
+		t.Errorf("a caller chooses the workflow state of its task: %v", err)
+	}
+	if err := fx.ResetCaller(t.Context(), operator, ann); err != nil {
+		t.Fatal(err)
+	}
+	fx.wantResult(t, fx.run(t, stateTask(ann)), `["\"opened\""]`, "")
+}
+
+// An agent's call that was decided before its caller's state moved does not start.
+func TestTask_CallIsDecidedAgainWhenCallerMoves(t *testing.T) {
+	var fx *fixture
+	var ann identity.Principal
+	var once sync.Once
+	tools := append(openAndEnter(t, func(context.Context, obj) (any, error) { return "opened", nil }),
+		newTool(t, "early", tool.Options{States: []string{toolgroups.Undefined}}, func(context.Context, obj) (any, error) { return "ran", nil }))
+	fx = fixtureConfig{model: callInOneAnswer("early"), tools: tools, wrapStore: func(s journal.Store) journal.Store {
+		return hookedStore{s, func(b *journal.Batch) {
+			for _, e := range b.Events {
+				if call, ok := e.Body.(journal.ToolCall); ok && call.Tool == "early" && call.Decision == journal.Allowed {
+					once.Do(func() { fx.invoke(t, ann, "open", obj{}) })
+				}
+			}
+		}}
+	}}.open(t)
+	ann = fx.createCaller(t, "probe")
+	fx.wantResult(t, fx.run(t, stateTask(ann)), `["tool_not_available"]`, "")
+}
+
+// hookedStore calls a function before each commit.
+type hookedStore struct {
+	journal.Store
+	before func(*journal.Batch)
+}
+
+func (s hookedStore) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
+	s.before(b)
+	return s.Store.Commit(ctx, b)
 }

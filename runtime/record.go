@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -19,6 +20,7 @@ type recorder struct {
 	a      *actor
 	answer *model.Answer // to be recorded with the first intents
 	hold   diskHold
+	unlock func() // releases the lock of the task's caller; nil if it is not held
 }
 
 // CallPending implements gate.CallRecorder. It waits until the disk has room for the
@@ -38,8 +40,12 @@ func (r *recorder) CallPending(ctx context.Context, requests []gate.CallRequest)
 }
 
 // CallStarted implements gate.CallRecorder. The commit fails if a decision is
-// superseded.
-func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error {
+// superseded, or if the workflow state has changed since: the agent's task may share it
+// with its caller.
+func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) error {
+	if err := r.lockCaller(ctx, calls); err != nil {
+		return err
+	}
 	b := &journal.Batch{Events: make([]journal.Event, 0, 1+2*len(calls))}
 	if r.answer != nil {
 		b.Events = append(b.Events, r.a.event(journal.ModelAnswered{Answer: *r.answer}))
@@ -52,14 +58,7 @@ func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) { // no call will run: one commit is enough
 		r.outcomes(b, calls)
 	}
-	prependPrepare(b, func(*journal.Batch) error {
-		for _, c := range calls {
-			if c.Superseded() {
-				return gate.ErrSuperseded
-			}
-		}
-		return nil
-	})
+	prependPrepare(b, func(*journal.Batch) error { return r.a.rt.checkCurrent(identity.ByAgent(r.a.agent.ID), calls) })
 	if err := r.a.commit(b); err != nil {
 		return err
 	}
@@ -72,6 +71,7 @@ func (r *recorder) CallStarted(_ context.Context, calls []*gate.Admission) error
 // runtime closes get no outcome: they are decided again after the restart. Those that were
 // interrupted because the task ends have the outcome tool_interrupted.
 func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) error {
+	defer r.unlockCaller()
 	if !slices.ContainsFunc(calls, (*gate.Admission).Allowed) {
 		return nil
 	}
@@ -100,6 +100,31 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 	}
 	r.a.rt.logDone("agent", string(r.a.agent.ID), calls...)
 	return nil
+}
+
+// lockCaller locks the workflow state of the task's caller if one of calls changes it.
+// Such calls of the caller and of all agents of its tasks run one at a time, from the
+// intent to the outcome. A decision from before the lock is checked in the commit.
+func (r *recorder) lockCaller(ctx context.Context, calls []*gate.Admission) error {
+	moves := slices.ContainsFunc(calls, func(c *gate.Admission) bool { return c.NextState() != "" })
+	task, _ := r.a.rt.org.TaskByID(r.a.agent.Task)
+	caller, external := task.ExternalCaller()
+	if r.unlock != nil || !moves || !external {
+		return nil
+	}
+	unlock, err := r.a.rt.callerLocks.Lock(ctx, caller.Key())
+	if err == nil {
+		r.unlock = unlock
+	}
+	return err
+}
+
+// unlockCaller releases the lock of lockCaller, if it is held.
+func (r *recorder) unlockCaller() {
+	if r.unlock != nil {
+		r.unlock()
+		r.unlock = nil
+	}
 }
 
 // outcomes adds the outcome events of calls to a batch, in their order.

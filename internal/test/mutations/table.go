@@ -324,6 +324,16 @@ var mutations = []mutation{
 		"./org TestTask_LosesWhatCallerLoses",
 	},
 	{
+		"a task begins in the initial workflow state, not in its caller's", "org/task.go",
+		`			return o.callers.stateOf(caller)`, `			_ = caller`,
+		"./property_test TestTask_NeverExceedsCaller",
+	},
+	{
+		"an agent's call does not move the workflow state of the caller", "org/agent.go",
+		`			return o.storeCallerState(caller, state), nil`, `			_ = caller`,
+		"./org TestCaller_AgentsShareState",
+	},
+	{
 		"a task is not narrowed to its groups", "org/task.go",
 		`	if !t.Groups.IsAll() {`, `	if !t.Groups.IsAll() && len(list) > 0 {`,
 		"./org TestTask_Groups",
