@@ -8,7 +8,8 @@ import (
 )
 
 // TaskLimits bounds what the agents of one task make. All tasks together may have
-// organizationShare times as much. A limit of zero is not enforced.
+// organizationShare times as much, and those of one external caller a share of that
+// (callerShare). A limit of zero is not enforced.
 type TaskLimits struct {
 	Roles  int // active roles that its agents have created
 	Agents int // agents that are not terminated, with root
@@ -35,28 +36,72 @@ func (o *Org) checkAgentLimits(p *agentNode) error {
 	return cmp.Or(
 		exceeded("spawn an agent: %d agents are above you; the agents of a task may be %d deep; let an agent above you spawn it", depth-1, o.limits.Depth),
 		exceeded("spawn an agent: the task has %d agents, and at most %d may be active; terminate some or wait until they have ended", o.taskAgents[p.task], o.limits.Agents),
-		exceeded("spawn an agent: the organization has %d active agents, and at most %d may be; wait until other tasks have ended", o.runningAgents, o.limits.Agents*organizationShare),
+		o.checkAgentShare("spawn an agent", o.tasks[p.task]),
 	)
 }
 
 // checkRoleLimits returns an error if the agent m may not create one more role. It must
 // be called with mu held.
 func (o *Org) checkRoleLimits(m *agentNode) error {
-	ofTask, all := 0, 0
+	task := o.tasks[m.task]
+	ofTask, ofCaller, all := 0, 0, 0
 	for _, r := range o.rolesByName {
-		if r.CreatedBy == CreatorConfig || r.CreatedBy == CreatorOperator {
+		if r.declared() {
 			continue
 		}
 		all++
 		if r.Task == m.task {
 			ofTask++
 		}
+		if other, ok := o.tasks[r.Task]; ok && task.hasCallerOf(other) {
+			ofCaller++
+		}
 	}
 	return cmp.Or(
 		exceeded("create a role: the agents of the task have created %d roles, and at most %d may be active; use one of them", ofTask, o.limits.Roles),
-		exceeded("create a role: agents have created %d roles, and at most %d may be active; the operator can delete some", all, o.limits.Roles*organizationShare),
+		checkShare(task, o.limits.Roles, ofCaller, all,
+			"create a role: the agents of this caller's tasks have created %d active roles, and at most %d may be, half of what others leave; use one of them, or let the operator delete some",
+			"create a role: agents have created %d roles, and at most %d may be active; the operator can delete some"),
 	)
 }
+
+// checkAgentShare returns an error if a task may not have one more agent beside those of
+// other tasks. attempt says what is attempted. It must be called with mu held.
+func (o *Org) checkAgentShare(attempt string, task *Task) error {
+	held := 0
+	if task.external() {
+		held = o.callerAgents[task.Caller]
+	}
+	return checkShare(task, o.limits.Agents, held, o.runningAgents,
+		attempt+": the tasks of this caller have %d active agents, and at most %d may be, half of what others leave; wait until one of them has ended",
+		attempt+": the organization has %d active agents, and at most %d may be; wait until other tasks have ended")
+}
+
+// checkShare returns an error if a task may not have one more of what a limit counts. The
+// tasks of its caller have held of them, and all tasks have all. The formats are those of
+// the errors, with verbs for count and limit.
+func checkShare(t *Task, limit, held, all int, ofCaller, ofAll string) error {
+	if most := callerShare(limit, held, all); t.external() && limit > 0 && held >= most {
+		return limitExceeded(ofCaller, held, most)
+	}
+	return exceeded(ofAll, all, limit*organizationShare)
+}
+
+// callerShare returns how much the tasks of one external caller may have if they have held
+// and all tasks have all: half of what the tasks of others leave, rounded up. A caller
+// thus always leaves something to the next one. limit is that of one task. As much is
+// reserved for the tasks of the operator.
+func callerShare(limit, held, all int) int {
+	reserved := limit
+	left := limit*organizationShare - reserved - (all - held)
+	return max(0, (left+1)/2)
+}
+
+// external reports whether an external caller started t. A task that is missing has none.
+func (t *Task) external() bool { return t != nil && t.CallerRole != "" }
+
+// hasCallerOf reports whether the same caller started t and other.
+func (t *Task) hasCallerOf(other *Task) bool { return t != nil && t.Caller == other.Caller }
 
 // exceeded returns an error with the code LimitExceeded if count has reached limit. The
 // format has verbs for both.
@@ -64,13 +109,20 @@ func exceeded(format string, count, limit int) error {
 	if limit <= 0 || count < limit {
 		return nil
 	}
+	return limitExceeded(format, count, limit)
+}
+
+// limitExceeded returns an error with the code LimitExceeded. The format has verbs for
+// both.
+func limitExceeded(format string, count, limit int) error {
 	return errcode.New(errcode.LimitExceeded, format, count, limit).With("limit", limit)
 }
 
 // agentCounts counts agents that are not terminated.
 type agentCounts struct {
 	taskAgents    map[identity.TaskID]int
-	runningAgents int // of running tasks
+	callerAgents  map[string]int // of running tasks, by Task.Caller
+	runningAgents int            // of running tasks
 }
 
 // countAgent adds n, 1 or -1, to the counts for an agent of a task. It must be called with
@@ -80,6 +132,15 @@ func (o *Org) countAgent(task identity.TaskID, n int) {
 		delete(o.taskAgents, task)
 	}
 	if t, ok := o.tasks[task]; ok && t.Status == Running {
-		o.runningAgents += n
+		o.countRunning(t, n)
+	}
+}
+
+// countRunning adds n to the counts of the agents of running tasks. It must be called with
+// mu held.
+func (o *Org) countRunning(t *Task, n int) {
+	o.runningAgents += n
+	if o.callerAgents[t.Caller] += n; o.callerAgents[t.Caller] == 0 {
+		delete(o.callerAgents, t.Caller)
 	}
 }

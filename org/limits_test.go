@@ -126,3 +126,95 @@ func TestTaskLimits_Roles(t *testing.T) {
 		t.Errorf("after a restart: %v", err)
 	}
 }
+
+// startTasks starts tasks of by until one is rejected and returns how many there are.
+func (f *fixture) startTasks(by identity.Principal) int {
+	return f.spawnUntilLimited(func() error {
+		_, _, changes, err := f.StartTask(identity.TaskID(f.id("task")), org.TaskSpec{Caller: by})
+		f.store.put(changes)
+		return err
+	})
+}
+
+// A caller has at most half of the agents that others leave, in all of its tasks. The last
+// tenth is for the operator.
+func TestCallerShare_Agents(t *testing.T) {
+	f := newFixture(t)
+	f.SetLimits(org.TaskLimits{Agents: 4})
+	role := f.role(operator, org.RoleSpec{Name: "caller", Use: of(toolgroups.OrgManagement, toolgroups.Command)})
+	worker := f.role(operator, org.RoleSpec{Name: "worker", Use: of(toolgroups.Command)})
+	bob := identity.ByCaller("bob", role.ID)
+	first := f.task(org.TaskSpec{Caller: ann(role)})
+	if n := f.startTasks(ann(role)); n != 17 {
+		t.Errorf("ann has started %d tasks more, want 17", n)
+	}
+	if err := f.spawnOne(first, worker.ID); errcode.CodeOf(err) != errcode.LimitExceeded {
+		t.Errorf("ann spawns one more: %v", err)
+	}
+	f.reopen()
+	f.SetLimits(org.TaskLimits{Agents: 4})
+	if n := f.startTasks(ann(role)); n != 0 {
+		t.Errorf("after a restart ann has started %d tasks, want 0", n)
+	}
+	if n := f.startTasks(bob); n != 9 {
+		t.Errorf("bob has started %d tasks, want 9", n)
+	}
+	for n := range 10 {
+		f.startTasks(identity.ByCaller(identity.UserName(f.id("user")), role.ID))
+		if n == 9 && f.startTasks(identity.ByCaller("late", role.ID)) != 0 {
+			t.Error("callers take what is left for the operator")
+		}
+	}
+	if n := f.startTasks(operator); n != 4 {
+		t.Errorf("the operator has started %d tasks, want 4", n)
+	}
+	ended, _ := f.TaskByID(f.agent(first).Task)
+	f.EndTask(&ended, org.Done, nil, nil)
+	if n := f.startTasks(operator); n != 1 {
+		t.Errorf("after a task has ended the operator has started %d tasks, want 1", n)
+	}
+}
+
+// The roles that the agents of a caller's tasks create count to the caller, also after the
+// tasks have ended, until the operator deletes them.
+func TestCallerShare_Roles(t *testing.T) {
+	f := newFixture(t)
+	f.SetLimits(org.TaskLimits{Roles: 2})
+	role := f.role(operator, org.RoleSpec{Name: "caller", Use: of(toolgroups.OrgManagement, toolgroups.Command)})
+	createAll := func(by identity.Principal) int {
+		n := 0
+		for range 20 {
+			root := f.task(org.TaskSpec{Caller: by})
+			n += f.spawnUntilLimited(func() error {
+				_, err := f.create(identity.ByAgent(root), org.RoleSpec{Name: f.id("role"), Use: of(toolgroups.Command)})
+				return err
+			})
+			task, _ := f.TaskByID(f.agent(root).Task)
+			f.store.put(f.EndTask(&task, org.Done, nil, nil))
+		}
+		return n
+	}
+	bob := identity.ByCaller("bob", role.ID)
+	if n := createAll(ann(role)); n != 9 {
+		t.Errorf("ann's tasks have created %d roles, want 9", n)
+	}
+	f.reopen()
+	f.SetLimits(org.TaskLimits{Roles: 2})
+	if n := createAll(ann(role)); n != 0 {
+		t.Errorf("after a restart ann's tasks have created %d roles, want 0", n)
+	}
+	if n := createAll(bob); n != 5 {
+		t.Errorf("bob's tasks have created %d roles, want 5", n)
+	}
+	if n := createAll(operator); n != 6 {
+		t.Errorf("the operator's tasks have created %d roles, want 6", n)
+	}
+	for _, r := range f.ListRoles() {
+		if r.CreatedBy == org.CreatorRoot {
+			f.remove(r.ID)
+		}
+	}
+	if n := createAll(ann(role)); n != 9 {
+		t.Errorf("after the operator deleted them ann's tasks have created %d roles, want 9", n)
+	}
+}

@@ -128,7 +128,7 @@ func LoadOrg(config Config, source RecordSource) (*Org, error) {
 		roleIndex: newRoleIndex(),
 		agents:    map[identity.AgentID]*agentNode{},
 
-		agentCounts: agentCounts{taskAgents: map[identity.TaskID]int{}},
+		agentCounts: agentCounts{taskAgents: map[identity.TaskID]int{}, callerAgents: map[string]int{}},
 		tasks:       map[identity.TaskID]*Task{},
 		tasksByKey:  map[taskKey]identity.TaskID{},
 		scopes:      newScopeIndex(),

@@ -157,7 +157,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
-	if err := exceeded("start a task: the organization has %d active agents, and at most %d may be; wait until other tasks have ended", o.runningAgents, o.limits.Agents*organizationShare); err != nil {
+	if err := o.checkAgentShare("start a task", &task); err != nil {
 		return Task{}, Agent{}, nil, err
 	}
 	o.addTask(task.summary())
@@ -237,7 +237,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 	if !ok || t.Status != Running {
 		return nil
 	}
-	o.runningAgents -= o.taskAgents[stored.ID]
+	o.countRunning(t, -o.taskAgents[stored.ID])
 	o.unlistAgents(stored)
 	stored.Status, stored.Result, stored.Error = status, result, failure
 	stored.EndedAt = o.config.Now().UTC()

@@ -334,6 +334,21 @@ var mutations = []mutation{
 		"./org TestCaller_AgentsShareState",
 	},
 	{
+		"one caller takes the agents of all callers", "org/limits.go",
+		`limit > 0 && held >= most {`, `limit > 0 && held >= most+1000 {`,
+		"./org TestCallerShare_Agents",
+	},
+	{
+		"callers take the agents reserved for the operator", "org/limits.go",
+		`	reserved := limit`, `	reserved := limit * 0`,
+		"./org TestCallerShare_Agents",
+	},
+	{
+		"roles of ended tasks count to no caller", "org/limits.go",
+		`ok && task.hasCallerOf(other) {`, `ok && task.hasCallerOf(other) && other.Status == Running {`,
+		"./org TestCallerShare_Roles",
+	},
+	{
 		"a task is not narrowed to its groups", "org/task.go",
 		`	if !t.Groups.IsAll() {`, `	if !t.Groups.IsAll() && len(list) > 0 {`,
 		"./org TestTask_Groups",
