@@ -24,7 +24,7 @@ import (
 
 // reserved has the reserved names, as reservedNames does. The letters i and l are one: I,
 // which is i in another case, looks like l.
-var reserved = []string{"root", "user", "operator", "conflg"}
+var reserved = []string{"root", "user", "operator", "conflg", "rolecall"}
 
 func main() {
 	if len(os.Args) != 2 {

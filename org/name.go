@@ -47,7 +47,10 @@ func CheckRoleName(name string) error {
 }
 
 // reservedNames are the names that no role may have. gen_confusables.go knows their letters.
-var reservedNames = []string{RootRole, "user", CreatorOperator, CreatorConfig}
+var reservedNames = []string{RootRole, "user", CreatorOperator, CreatorConfig, programName}
+
+// programName is the name with which the lines of the program begin.
+const programName = "rolecall"
 
 // hasNumberSuffix reports whether a name ends in # and digits.
 func hasNumberSuffix(name string) bool {

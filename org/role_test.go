@@ -51,6 +51,9 @@ func TestCheckRoleName(t *testing.T) {
 		{"root with a word", "root helper", ""},
 		{"operator", "operator", "looks like operator"},
 		{"user", "User", "looks like user"},
+		{"the program", "rolecall", "looks like rolecall"},
+		{"the program in other letters", "RоIеCaⅼ1", "looks like rolecall"},
+		{"the program with a word", "rolecall clerk", ""},
 		{"root in mathematical letters", "𝗋𝗈𝗈𝗍", "looks like root"},
 		{"root in circles", "ⓡⓞⓞⓣ", "looks like root"},
 		{"root with a dot below", "rooṭ", "looks like root"},
@@ -132,7 +135,7 @@ func TestCheckRoleName_RejectsConfusablesOfReservedNames(t *testing.T) {
 		letter := unicode.ToLower(pair[0])
 		like[letter] = append(like[letter], pair[1], unicode.ToLower(pair[1]), unicode.ToUpper(pair[1]))
 	}
-	for _, name := range []string{"root", "user", "operator", "config"} {
+	for _, name := range []string{"root", "user", "operator", "config", "rolecall"} {
 		spellings := 0
 		for i, letter := range name {
 			for _, r := range like[letter] {

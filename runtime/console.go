@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 
@@ -11,21 +12,33 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// PrintLine implements builtin.Console.
+// maxConsoleLines bounds the lines that one call prints.
+const maxConsoleLines = 100
+
+// PrintLine implements builtin.Console. Each line begins with the name of who
+// prints it: a text must not look like a line of the program or of others.
 func (h *ToolHost) PrintLine(_ context.Context, by identity.Principal, text string) error {
-	_, err := fmt.Fprintf(h.rt.config.Console, "%s: %s\n", h.rt.consoleName(by), printable(text))
+	name, lines := h.rt.consoleName(by), strings.Split(strings.TrimSuffix(printable(text), "\n"), "\n")
+	if more := len(lines) - maxConsoleLines; more > 0 {
+		lines = append(lines[:maxConsoleLines], fmt.Sprintf("%d more lines", more))
+	}
+	var out strings.Builder
+	for _, line := range lines {
+		fmt.Fprintf(&out, "%s: %s\n", name, line)
+	}
+	_, err := io.WriteString(h.rt.config.Console, out.String())
 	return err
 }
 
-// consoleName returns the name printed before a text: the role of an agent, or
-// the user and role of a caller. Names from outside are made safe to print on
-// one line.
+// consoleName returns the name printed before a line: "agent" and the role of an
+// agent, or "user" with the user and role of a caller. Names from outside are
+// made safe to print on one line.
 func (rt *Runtime) consoleName(by identity.Principal) string {
 	if by.Kind == identity.Caller {
 		return textutil.Sanitize(textutil.OneLine("user "+string(by.User)+", "+rt.roleName(org.Agent{Role: by.Role}), maxLine))
 	}
 	agent, _ := rt.org.AgentByID(by.Agent)
-	return rt.roleName(agent)
+	return textutil.Sanitize(textutil.OneLine("agent "+rt.roleName(agent), maxLine))
 }
 
 // printable replaces characters that could control a terminal. Newlines and

@@ -349,6 +349,11 @@ var mutations = []mutation{
 		"./org TestCallerShare_Roles",
 	},
 	{
+		"a role has the name of the program", "org/name.go",
+		`CreatorOperator, CreatorConfig, programName}`, `CreatorOperator, CreatorConfig}`,
+		"./org TestCheckRoleName",
+	},
+	{
 		"a task is not narrowed to its groups", "org/task.go",
 		`	if !t.Groups.IsAll() {`, `	if !t.Groups.IsAll() && len(list) > 0 {`,
 		"./org TestTask_Groups",
