@@ -132,6 +132,23 @@ func (o *Org) RoleByName(name string) (Role, bool) {
 	return *r, true
 }
 
+// MaySeePrompt reports whether an agent may read the prompt of a role: of a role of the
+// operator or of the configuration, and of one that a task of the same caller has made. It
+// reports false if the agent or the task that made the role is unknown.
+func (o *Org) MaySeePrompt(id identity.AgentID, r *Role) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if r.declared() {
+		return true
+	}
+	m, ok := o.agents[id]
+	if !ok {
+		return false
+	}
+	maker, known := o.tasks[r.Task]
+	return known && o.tasks[m.task].hasCallerOf(maker)
+}
+
 // ConfiguredRole returns the active role of the configuration with exactly this name. It
 // never returns a role that an agent or the operator created.
 func (o *Org) ConfiguredRole(name string) (Role, bool) {

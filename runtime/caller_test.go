@@ -120,6 +120,38 @@ func TestConsole_EveryLineNamesItsSource(t *testing.T) {
 	}
 }
 
+// The prompt of a role that a task of one caller has made is not shown to agents of tasks of
+// others, among them the operator. That of a declared role is.
+func TestFindRole_HidesPromptOfOtherCaller(t *testing.T) {
+	findAll := func(r model.Request) model.Answer {
+		if answerCount(r) == 0 {
+			return callTools("find_role_by_name", obj{"name": "analyst"}, "find_role_by_name", obj{"name": "declared"})
+		}
+		return model.Answer{Finish: model.FinishEnd, Value: mustJSON(outcomes(r))}
+	}
+	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {
+		text := string(r.Items[0].Message.Payload)
+		if answerCount(r) == 0 && strings.Contains(text, "create") {
+			return callTools("create_role", obj{"name": "analyst", "rolePrompt": "my secret plan", "toolGroups": []string{"workspace"}})
+		}
+		return findAll(r)
+	})}.open(t)
+	ann := fx.createCaller(t, toolgroups.OrgManagement, "workspace")
+	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "declared", Prompt: "open to all"}); err != nil {
+		t.Fatal(err)
+	}
+	fx.run(t, org.TaskSpec{Text: "create", Caller: ann})
+	for _, tt := range []struct {
+		by    identity.Principal
+		shown bool
+	}{{ann, true}, {identity.ByCaller("bob", ann.Role), false}, {operator, false}} {
+		got := string(fx.run(t, org.TaskSpec{Text: "find", Caller: tt.by}).Result)
+		if strings.Contains(got, "my secret plan") != tt.shown || !strings.Contains(got, "analyst") || !strings.Contains(got, "open to all") {
+			t.Errorf("%s found %s", tt.by, got)
+		}
+	}
+}
+
 // Each user has its own directory in each role, whatever the names are, with
 // the usual quota. It is the same one after a restart.
 func TestCaller_WorkspacePerUserAndRole(t *testing.T) {

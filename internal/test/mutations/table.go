@@ -349,6 +349,11 @@ var mutations = []mutation{
 		"./org TestCallerShare_Roles",
 	},
 	{
+		"an agent reads the prompt of another caller's role", "org/role.go",
+		`known && o.tasks[m.task].hasCallerOf(maker)`, `known && m != nil && maker != nil`,
+		"./runtime TestFindRole_HidesPromptOfOtherCaller",
+	},
+	{
 		"a role has the name of the program", "org/name.go",
 		`CreatorOperator, CreatorConfig, programName}`, `CreatorOperator, CreatorConfig}`,
 		"./org TestCheckRoleName",
