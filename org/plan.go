@@ -45,13 +45,17 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	case existing.sameAs(wanted):
 		return *existing, true, nil
 	}
-	return Role{}, false, nameTaken(wanted, existing)
+	return Role{}, false, nameTaken(wanted, existing, o.maySeePrompt(by.Agent, existing))
 }
 
-// nameTaken returns the error for a role whose name an active role has.
-func nameTaken(wanted, existing *Role) error {
+// nameTaken returns the error for a role whose name an active role has. It recommends
+// that one only if it is known, that is not made by a task of another caller.
+func nameTaken(wanted, existing *Role, known bool) error {
 	what := "choose another name or spawn that one"
-	if wanted.declared() {
+	switch {
+	case !known && !wanted.declared():
+		what = "a task of another caller has made it; choose another name"
+	case wanted.declared():
 		what = "choose another name, or delete or rename that one; " + existing.CreatedBy + " created it"
 	}
 	return errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); %s", wanted.Name, existing.ID, what).With("roleId", existing.ID)

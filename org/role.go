@@ -138,6 +138,11 @@ func (o *Org) RoleByName(name string) (Role, bool) {
 func (o *Org) MaySeePrompt(id identity.AgentID, r *Role) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
+	return o.maySeePrompt(id, r)
+}
+
+// maySeePrompt is MaySeePrompt. It must be called with mu held.
+func (o *Org) maySeePrompt(id identity.AgentID, r *Role) bool {
 	if r.declared() {
 		return true
 	}

@@ -134,6 +134,12 @@ func TestFindRole_HidesPromptOfOtherCaller(t *testing.T) {
 		if answerCount(r) == 0 && strings.Contains(text, "create") {
 			return callTools("create_role", obj{"name": "analyst", "rolePrompt": "my secret plan", "toolGroups": []string{"workspace"}})
 		}
+		if strings.Contains(text, "take") {
+			if answerCount(r) == 0 {
+				return callTools("create_role", obj{"name": "analyst", "rolePrompt": "other", "toolGroups": []string{}})
+			}
+			return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
+		}
 		return findAll(r)
 	})}.open(t)
 	ann := fx.createCaller(t, toolgroups.OrgManagement, "workspace")
@@ -146,6 +152,10 @@ func TestFindRole_HidesPromptOfOtherCaller(t *testing.T) {
 		shown bool
 	}{{ann, true}, {identity.ByCaller("bob", ann.Role), false}, {operator, false}} {
 		got := string(fx.run(t, org.TaskSpec{Text: "find", Caller: tt.by}).Result)
+		taken := string(fx.run(t, org.TaskSpec{Text: "take the name", Caller: tt.by}).Result)
+		if !strings.Contains(taken, string(errcode.RoleExists)) || strings.Contains(taken, "spawn that one") != tt.shown {
+			t.Errorf("%s takes the name: %s", tt.by, taken)
+		}
 		if strings.Contains(got, "my secret plan") != tt.shown || !strings.Contains(got, "analyst") || !strings.Contains(got, "open to all") {
 			t.Errorf("%s found %s", tt.by, got)
 		}
