@@ -228,9 +228,11 @@ func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
 	if err := rt.recorded.check(o, int64(bytes)); err != nil {
 		return err
 	}
-	if err := rt.CheckStorage(); err != nil {
+	hold := diskHold{guard: rt.disk}
+	if err := hold.set(int64(bytes)); err != nil {
 		return err
 	}
+	defer hold.end()
 	rt.recorded.addFile(o, int64(bytes))
 	return nil
 }
