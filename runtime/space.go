@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/journal"
@@ -155,6 +156,24 @@ func (g *diskGuard) figures() (free, reserve int64) {
 		return 0, 0
 	}
 	return signedBytes(g.space.Free), g.reserveBytes()
+}
+
+// forPrograms returns the free space that nothing holds, and the reserve. If the free space
+// cannot be read, it is 0.
+func (g *diskGuard) forPrograms() workspace.DiskSpace {
+	if g.disk == nil {
+		return workspace.DiskSpace{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.look()
+	switch {
+	case errors.Is(g.err, errors.ErrUnsupported):
+		return workspace.DiskSpace{}
+	case g.err != nil:
+		return workspace.DiskSpace{Reserve: 1}
+	}
+	return workspace.DiskSpace{Free: signedBytes(g.space.Free) - g.held - g.released, Reserve: g.reserveBytes()}
 }
 
 // signedBytes converts a size, which no disk has beyond int64.

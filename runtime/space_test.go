@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/short"
@@ -459,4 +460,29 @@ func TestDiskReserve_ResultOfScriptWithoutRoom(t *testing.T) {
 		d.set(gib)
 		fx.wait(t, id)
 	})
+}
+
+// Programs see what is free and held by nothing.
+func TestDiskReserve_OfPrograms(t *testing.T) {
+	d := &fakeDisk{}
+	d.set(gib)
+	var space workspace.DiskSpace
+	var fx *fixture
+	var ann identity.Principal
+	look := newTool(t, "look", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+		ws, err := fx.ToolHost().OpenWorkspace(ctx, ann)
+		if err == nil {
+			space = ws.DiskSpace()
+			err = ws.Root.Close()
+		}
+		return "looked", err
+	})
+	fx = fixtureConfig{tools: []tool.Tool{look}, wrapStore: d.wrap, configure: func(c *runtime.Config) { c.Workspaces = t.TempDir() }}.open(t)
+	ann = fx.createCaller(t, "probe")
+	if a := fx.invoke(t, ann, "look", obj{}); a.Code() != "" {
+		t.Fatal(a.Result.Text)
+	}
+	if space.Reserve != 256<<20 || space.Free > gib-64<<10 || space.Free < gib-gib/10 {
+		t.Errorf("a program sees %+v; want 1 GiB without what the call holds, and the reserve", space)
+	}
 }
