@@ -127,7 +127,7 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	defer done()
 	out, err := h.launcher.Run(limited, j)
 	switch {
-	case errcode.CodeOf(err) == errcode.QuotaExceeded:
+	case errcode.CodeOf(err) == errcode.QuotaExceeded, errcode.CodeOf(err) == errcode.StorageLow:
 		return commandOutput{}, withOutput(err, out)
 	case err != nil:
 		return commandOutput{}, sandboxUnavailable(err)

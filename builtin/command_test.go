@@ -233,3 +233,33 @@ func TestRunCommand_InjectionsAreContainedAsShellText(t *testing.T) {
 		t.Errorf("the canary contains %q, %v", data, err)
 	}
 }
+
+// A program is stopped before it reaches the reserve of the disk. Between once and twice
+// the reserve the owner can still delete files, but not write any.
+func TestRunCommand_KeepsDiskReserve(t *testing.T) {
+	requireSandbox(t)
+	dir := t.TempDir()
+	least := int64(0)
+	disk := func() workspace.DiskSpace { // the file "begun" takes one byte
+		_, err := os.Stat(filepath.Join(dir, "begun"))
+		if err == nil {
+			return workspace.DiskSpace{Free: 199 - least, Reserve: 100}
+		}
+		return workspace.DiskSpace{Free: 200 - least, Reserve: 100}
+	}
+	tools, err := commandTools(stubWorkspaces{dir: dir, disk: disk}, Options{Launcher: launcher})
+	k := newFixture(t, tools, err)
+	if got := k.callCode(t, "run_command", obj{"command": "echo hello > kept"}); got != "" {
+		t.Errorf("with room: %q", got)
+	}
+	if got := k.call(t, "run_command", obj{"command": "echo begun; echo x > begun; sleep 1000"}); !strings.Contains(got, `"storage_low"`) || !strings.Contains(got, `"stdout":"begun\n"`) {
+		t.Errorf("near the reserve: %s", got)
+	}
+	if got := callResult[commandOutput](t, k, "run_command", obj{"command": "head -c 1000 /dev/zero > more; wc -c < more; rm kept more"}); got.Stdout != "1\n" || got.ExitCode != 0 {
+		t.Errorf("a program that deletes near the reserve: %+v", got)
+	}
+	least = 100
+	if got := k.callCode(t, "run_command", obj{"command": "sleep 1000"}); got != errcode.StorageLow {
+		t.Errorf("below the reserve: %q", got)
+	}
+}

@@ -38,6 +38,7 @@ type stubWorkspaces struct {
 	dir      string
 	readOnly bool
 	quota    workspace.Quota // the zero Quota means a large one
+	disk     func() workspace.DiskSpace
 }
 
 // quotas manages the quotas of all tests.
@@ -48,7 +49,7 @@ func (f stubWorkspaces) OpenWorkspace(_ context.Context, by identity.Principal) 
 		return nil, errcode.New(errcode.WorkspaceNotBound, "%s has no workspace", by)
 	}
 	root, err := os.OpenRoot(f.dir)
-	return &workspace.Dir{Root: root, ReadOnly: f.readOnly, Quota: quotas.DirQuota(f.dir, cmp.Or(f.quota, workspace.Quota{Bytes: 1 << 30, Files: 100_000}))}, err
+	return &workspace.Dir{Root: root, ReadOnly: f.readOnly, Quota: quotas.DirQuota(f.dir, cmp.Or(f.quota, workspace.Quota{Bytes: 1 << 30, Files: 100_000})), DiskSpace: f.disk}, err
 }
 
 // workspaceFixture returns the file tools for a workspace with the given files.

@@ -2,9 +2,12 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -14,9 +17,9 @@ func (a *api) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	switch status := wire.StatusOf(err); {
 	case r.Context().Err() != nil:
 	case status >= http.StatusInternalServerError:
-		a.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		a.failures.Request(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
 	case status == http.StatusUnauthorized:
-		a.log.Debug("unauthenticated request", "method", r.Method, "path", r.URL.Path, "error", err)
+		a.failures.Request(slog.LevelDebug, "unauthenticated request", auth.SenderOf(r), r, err)
 	}
 	wire.WriteError(w, err)
 }
@@ -31,7 +34,7 @@ func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	if p == http.ErrAbortHandler { // deliberately aborts a response
 		panic(p)
 	}
-	a.log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	a.failures.Request(slog.LevelError, "request panicked", auth.SenderOf(r), r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	wire.WriteError(w, errors.New("panic"))
 }
 

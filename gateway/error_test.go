@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -9,6 +11,8 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/persist/persisttest"
 	"github.com/rolecall/rolecall/runtime"
@@ -106,5 +110,32 @@ func TestErrors_AnswerPanic(t *testing.T) {
 	status, body := (&gatewaytest.Fixture{Handler: handler}).SendText(t, "/api/v1/roles", "")
 	if got := gatewaytest.DecodeError(t, body); status != http.StatusInternalServerError || got.Code != errcode.Internal || strings.Contains(body, "nil") {
 		t.Errorf("got %d %s", status, body)
+	}
+}
+
+// Refusals below the disk reserve do not fill the disk with lines of the log.
+func TestErrors_LogOfRefusalsIsBounded(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	role := f.AddRole(t, "clerk", "artifact")
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Storage: runtime.StorageLimits{DiskReserve: 1 << 60}}); err != nil {
+		t.Fatal(err)
+	}
+	var log buffer.SyncBuffer
+	ann := func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role.ID), nil }
+	h, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: ann, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		r := httptest.NewRequest("POST", "/api/tool/"+strings.Repeat("x", 60_000)+"/invoke", strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable {
+			t.Fatalf("got %d %s", w.Code, w.Body)
+		}
+	}
+	if s := log.String(); len(s) > 20_000 || !strings.Contains(s, "request failed") { // 10 lines in each window of time
+		t.Errorf("100 refusals wrote %d bytes: %.300s", len(s), s)
 	}
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
 	"github.com/rolecall/rolecall/gateway/wire"
@@ -61,6 +62,7 @@ type api struct {
 	rt           *runtime.Runtime
 	authenticate auth.Authenticator
 	log          *slog.Logger
+	failures     *failurelog.Log
 	version      string
 	metrics      http.Handler
 	mcp          *mcpserver.Server
@@ -93,7 +95,7 @@ func New(config Config) (http.Handler, error) {
 		return nil, err
 	}
 	a := &api{
-		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, version: config.Version,
+		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
 		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox,
 		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
 	}

@@ -37,6 +37,8 @@ type actor struct {
 	inboxSeqs  []uint64        // their sequence numbers in the inbox
 	markedIdle bool            // the last commit marked the agent as idle
 
+	hold diskHold // of the current step; the next one, or the end of the goroutine, ends it
+
 	current *turnRecord // collects the request log of this turn; nil if there is none
 
 	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by tracker.mu
@@ -49,6 +51,7 @@ type actor struct {
 // calls of its answer, ask again, until there is nothing left to do.
 func (a *actor) run(ctx context.Context) {
 	defer a.rt.agentStopped(a)
+	defer a.hold.end()
 	err := a.load(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -138,7 +141,8 @@ func (a *actor) readInbox(ctx context.Context) error {
 // on it.
 func (a *actor) askModel(ctx context.Context) error {
 	a.rt.tracker.setStatus(a, org.AgentThinking)
-	if err := a.rt.disk.wait(ctx, 0); err != nil {
+	a.hold.end()
+	if err := a.hold.wait(ctx, outcomeBytes+a.receivedBytes()); err != nil {
 		return err
 	}
 	if err := a.rt.recorded.check(a.rt.recorded.taskOwner(a.task), 0); err != nil {
@@ -168,6 +172,17 @@ func (a *actor) askModel(ctx context.Context) error {
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
 	}
 	return a.finish(answer)
+}
+
+// receivedBytes returns how much space the messages take that were read from the inbox and
+// are not recorded yet.
+func (a *actor) receivedBytes() (bytes int64) {
+	for _, e := range a.received {
+		if m, ok := e.Body.(journal.MessageReceived); ok {
+			bytes += inboxFactor * int64(len(m.Message.Payload))
+		}
+	}
+	return bytes
 }
 
 // checkAnswer rejects an answer whose finish and calls contradict each other,
@@ -229,8 +244,8 @@ func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 			requests[i].Refusal = refused.reason
 		}
 	}
-	r := &recorder{a: a, answer: answer, hold: diskHold{guard: a.rt.disk}}
-	defer r.hold.end()
+	r := &recorder{a: a, answer: answer}
+	defer a.hold.end()
 	defer r.unlockCaller()
 	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, r)
 	return err

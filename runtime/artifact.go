@@ -170,7 +170,7 @@ func (h *ToolHost) PutArtifact(_ context.Context, c tool.Call, a builtin.Artifac
 		return "", err
 	}
 	hold := diskHold{guard: h.rt.disk}
-	if err := hold.replace(int64(record.Size), h.rt.disk.hold); err != nil { // the content may come from a file
+	if err := hold.set(int64(record.Size)); err != nil { // the content may come from a file
 		return "", err
 	}
 	defer hold.end()

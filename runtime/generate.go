@@ -178,8 +178,21 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 	return answer, nil
 }
 
-// sendWithinBudget sends one request within the task's budget; show may be nil.
+// sendWithinBudget sends one request within the task's budget and waits until the disk has
+// room for the answer; show may be nil.
 func (x *exchange) sendWithinBudget(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
+	answer, err := x.request(ctx, r, show)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.a.hold.wait(ctx, x.a.receivedBytes()+answerBytes(answer)); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// request sends one request within the task's budget.
+func (x *exchange) request(ctx context.Context, r model.Request, show func(model.AnswerDelta)) (*model.Answer, error) {
 	limit := x.a.rt.settings.Load().Limits.Calls
 	if !x.model.language {
 		answer, err := collect(ctx, x.model, r, nil)

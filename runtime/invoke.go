@@ -109,7 +109,8 @@ type externalCall struct {
 
 // CallPending implements gate.CallRecorder. Errors: storage_low.
 func (ec *externalCall) CallPending(_ context.Context, requests []gate.CallRequest) error {
-	return ec.hold.replace(callBytes(requests), ec.rt.disk.hold)
+	ec.hold.end()
+	return ec.hold.set(callBytes(requests))
 }
 
 // errNeedsExclusive reports that a call changes the workflow state and must
@@ -267,7 +268,7 @@ func (ec *externalCall) event(body journal.EventBody) journal.Event {
 func (ec *externalCall) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
 	result := normalizeJSON(c.Result.JSON())
 	if len(result) > maxResult {
-		p := ec.rt.storePreview(b, c, result, maxPreview)
+		p := ec.rt.storePreview(b, c, result, maxPreview, &ec.hold)
 		p.Note = "The caller received the complete result."
 		result, _ = json.Marshal(p) // strings and numbers always marshal
 	}

@@ -42,9 +42,11 @@ func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payl
 func (rt *Runtime) sendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	c = withCallID(c)
 	if c.By.Kind != identity.Agent { // an agent's call was admitted before
-		if err := rt.CheckStorage(); err != nil {
+		hold := diskHold{guard: rt.disk}
+		if err := hold.set(sendFactor * int64(len(to)) * int64(len(payload))); err != nil {
 			return nil, err
 		}
+		defer hold.end()
 	}
 	m := model.Message{From: User, Payload: payload, CreatedAt: rt.now()}
 	messages, sent, err := rt.buildMessages(c, m, to)

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -40,30 +41,43 @@ func (m agentModel) resultLimit() int {
 
 // limitResult returns the result that is put into the conversation. For a
 // language model a result that is too large is stored as an artifact of the
-// task and replaced by a preview. The other models get complete results.
-func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) json.RawMessage {
+// task and replaced by a preview. The other models get complete results, and all
+// models complete images. Errors: storage_low if the disk has no room for one.
+func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (json.RawMessage, error) {
 	m, err := r.a.agentModel()
 	most := m.resultLimit()
 	if err != nil || !m.language || len(result) <= most || chat.IsImage(result) {
-		return result
+		return result, r.holdResult(c, result)
 	}
-	p := r.a.rt.storePreview(b, c, result, min(maxPreview, most/4))
+	p := r.a.rt.storePreview(b, c, result, min(maxPreview, most/4), &r.a.hold)
 	p.Note = p.hint(c.Subject.AuthorizeTool("get_artifact").Allowed())
 	text, _ := json.Marshal(p) // strings and numbers always marshal
-	return text
+	return text, nil
+}
+
+// holdResult holds room for a complete result. Errors: storage_low.
+func (r *recorder) holdResult(c *gate.Admission, result json.RawMessage) error {
+	if len(result) <= maxResult {
+		return nil // held since the call began
+	}
+	if err := r.a.hold.grow(resultFactor * int64(len(result))); err != nil {
+		return errcode.Wrap(errcode.StorageLow, err, "%s has run, but there was no room to record its result of %d bytes; do not repeat it if it changes anything, and ask for less", c.Request.Name, len(result))
+	}
+	return nil
 }
 
 // storePreview stores a result as an artifact and returns its preview. It does
-// not store a result that get_artifact returned or that exceeds the artifact
-// limit.
-func (rt *Runtime) storePreview(b *journal.Batch, c *gate.Admission, result json.RawMessage, most int) preview {
+// not store a result that get_artifact returned, that exceeds a limit, or that the
+// disk has no room for. hold is that of the call.
+func (rt *Runtime) storePreview(b *journal.Batch, c *gate.Admission, result json.RawMessage, most int, hold *diskHold) preview {
 	text := artifactText(result)
 	begin := textutil.PrefixJSON(text, most)
 	p := preview{Preview: begin + "…", Size: len(text), Truncated: true}
 	switch p.Ref = gjson.GetBytes(result, "artifactRef").Str; {
 	case c.Request.Name == "get_artifact" && p.Ref != "":
 		return p
-	case int64(len(result)) > rt.artifacts.limit(), rt.CheckStorage() != nil, rt.recorded.checkPrincipal(c.Subject.Principal, len(result)) != nil:
+	case int64(len(result)) > rt.artifacts.limit(),
+		rt.recorded.checkPrincipal(c.Subject.Principal, len(result)) != nil, hold.grow(resultFactor*int64(len(result))) != nil:
 		p.Ref = ""
 	default:
 		p.Ref = rt.storeResult(b, c, result)

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -19,15 +20,20 @@ import (
 type recorder struct {
 	a      *actor
 	answer *model.Answer // to be recorded with the first intents
-	hold   diskHold
 	unlock func() // releases the lock of the task's caller; nil if it is not held
 }
 
 // CallPending implements gate.CallRecorder. It waits until the disk has room for the
-// calls. Before, it records the answer, so that the model is not asked again.
+// calls. Before, it records the answer, which has room, so that the model is not asked
+// again.
 func (r *recorder) CallPending(ctx context.Context, requests []gate.CallRequest) error {
-	bytes, guard := callBytes(requests), r.a.rt.disk
-	if r.hold.replace(bytes, guard.hold) == nil {
+	bytes := callBytes(requests)
+	if r.answer == nil { // the calls before have been recorded
+		r.a.hold.end()
+	} else {
+		bytes += answerBytes(r.answer)
+	}
+	if r.a.hold.set(bytes) == nil {
 		return nil
 	}
 	if r.answer != nil {
@@ -36,7 +42,8 @@ func (r *recorder) CallPending(ctx context.Context, requests []gate.CallRequest)
 		}
 		r.answer = nil
 	}
-	return r.hold.replace(bytes, func(bytes int64) error { return guard.wait(ctx, bytes) })
+	r.a.hold.end()
+	return r.a.hold.wait(ctx, callBytes(requests))
 }
 
 // CallStarted implements gate.CallRecorder. The commit fails if a decision is
@@ -203,7 +210,10 @@ func detachArgs(e *journal.ToolCall) json.RawMessage {
 // outcome returns the event of a call's result, with a preview if the result is
 // too large for the conversation.
 func (r *recorder) outcome(b *journal.Batch, c *gate.Admission) journal.EventBody {
-	result := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
+	result, err := r.limitResult(b, c, normalizeJSON(c.Result.JSON()))
+	if err != nil {
+		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: errcode.CodeOf(err), Result: tool.Failure(c.Request.Name, err).JSON()}
+	}
 	if c.Result.IsError {
 		return journal.ToolError{Call: c.Request.ID, Tool: c.Request.Name, Code: c.Code(), Result: result}
 	}

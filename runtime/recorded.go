@@ -37,8 +37,9 @@ type recordedBytes struct {
 	limits func() StorageLimits
 	log    *slog.Logger
 
-	mu     sync.Mutex // guards counts
+	mu     sync.Mutex // guards the fields below
 	counts map[string]*byteCount
+	values map[string]int64 // the bytes that count for the value of an owner of tool groups
 }
 
 // byteCount is a number of bytes, and the last one that was stored.
@@ -86,7 +87,7 @@ func (r *recordedBytes) load(store journal.Store) error {
 		}
 		r.counts[record.Key] = &byteCount{bytes, bytes}
 	}
-	return nil
+	return r.loadValues(store)
 }
 
 // ownerOf returns the owner of an event.
@@ -146,10 +147,35 @@ func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {
 			}
 		}
 		for _, put := range b.Put {
-			list = append(list, r.add(first, int64(len(put.Value)))...)
+			list = append(list, r.add(first, r.growth(put))...)
 		}
 		return list
 	}
+}
+
+// growth returns how many bytes of a record count. An owner of tool groups, such as an
+// external server, may replace its value all the time, so only more than it ever had counts. It
+// must be called with mu held.
+func (r *recordedBytes) growth(put journal.Record) int64 {
+	size := int64(len(put.Value))
+	if put.Kind != kindOwner {
+		return size
+	}
+	more := max(0, size-r.values[put.Key])
+	r.values[put.Key] += more
+	return more
+}
+
+// loadValues reads the sizes of the values that are stored: they count already.
+func (r *recordedBytes) loadValues(store journal.Store) error {
+	r.values = map[string]int64{}
+	for value, err := range store.ReadEntries(context.Background(), kindOwner, "") {
+		if err != nil {
+			return fmt.Errorf("read sizes of the values of owners: %w", err)
+		}
+		r.values[value.Key] = int64(value.Size)
+	}
+	return nil
 }
 
 // add counts bytes and returns the counters to store. It must be called with mu held.
@@ -228,9 +254,11 @@ func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
 	if err := rt.recorded.check(o, int64(bytes)); err != nil {
 		return err
 	}
-	if err := rt.CheckStorage(); err != nil {
+	hold := diskHold{guard: rt.disk}
+	if err := hold.set(int64(bytes)); err != nil {
 		return err
 	}
+	defer hold.end()
 	rt.recorded.addFile(o, int64(bytes))
 	return nil
 }

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -210,5 +211,38 @@ func TestRecordFile_CountsForTask(t *testing.T) {
 	}
 	if errcode.CodeOf(err) != errcode.QuotaExceeded || written != 11 {
 		t.Errorf("file %d got %v, want quota_exceeded for file 11", written, err)
+	}
+}
+
+// An owner of tool groups that replaces its value counts what is stored, not what was
+// written: an external server may change its definitions all the time.
+func TestRecorded_CountsReplacedValueOnce(t *testing.T) {
+	cfg := fixtureConfig{dir: fastTempDir(t)}
+	fx := cfg.open(t)
+	write := func(size, times int) {
+		t.Helper()
+		for i := range times {
+			if err := fx.OwnerStore().WriteValue(t.Context(), "mcp/server", []byte(fmt.Sprintf("%0*d", size, i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	recorded := func() int64 { return fx.CurrentLoad().Recorded }
+	before := recorded()
+	write(100<<10, 20)
+	if n := recorded() - before; n != 100<<10 {
+		t.Errorf("20 values of 100 KiB count %d bytes", n)
+	}
+	write(0, 1)
+	write(150<<10, 20)
+	if n := recorded() - before; n != 150<<10 {
+		t.Errorf("with 20 values of 150 KiB %d bytes count", n)
+	}
+	stored := recorded()
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	write(150<<10, 20)
+	if n := recorded(); n > stored {
+		t.Errorf("after a restart %d bytes count, before %d", n, stored)
 	}
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
 )
 
 // The default disk reserve is 256 MiB, or a quarter of a disk under 1 GiB. The outcome of
@@ -25,7 +28,7 @@ const (
 const (
 	spaceMaxAge  = 5 * time.Millisecond // how old a figure of the free space may be
 	spacePoll    = time.Second          // how often resting agents look at the disk
-	outcomeBytes = maxResult            // held for the outcome of a call
+	outcomeBytes = maxResult            // held for an outcome, before its size is known
 )
 
 // diskGuard refuses new work while the free space of the disk is below its reserve, or
@@ -41,8 +44,8 @@ type diskGuard struct {
 	looked   time.Time  // when space and err were read
 	space    journal.DiskSpace
 	err      error
-	held     int64 // bytes that running calls may still record
-	released int64 // bytes that were held by calls that ended since looked
+	held     int64 // bytes that running work may still record
+	released int64 // bytes that were released since looked
 	low      bool  // the last request was refused
 	warned   bool  // that the free space is not reported
 }
@@ -52,29 +55,35 @@ func newDiskGuard(store journal.Store, recorded *recordedBytes, limits func() St
 	return &diskGuard{disk: disk, recorded: recorded, limits: limits, log: log}
 }
 
-// hold holds bytes for work that begins now. They must be released when the work has
-// been recorded. Errors: storage_low.
-func (g *diskGuard) hold(bytes int64) error {
+// exchange replaces the bytes that somebody holds, in one step. If bytes do not fit, the
+// former ones stay held. Errors: storage_low.
+func (g *diskGuard) exchange(former, bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := g.refuse(bytes)
+	err := g.refuse(bytes - former)
 	g.logChange(err)
 	if err == nil {
-		g.held += bytes
+		g.replace(former, bytes)
 	}
 	return err
 }
 
-// check reports whether work may begin now. Errors: storage_low.
-func (g *diskGuard) check() error { return g.hold(0) }
-
-// release releases bytes that hold has held.
+// release releases bytes that are held.
 func (g *diskGuard) release(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held -= bytes
-	g.released += bytes
+	g.replace(bytes, 0)
 }
+
+// replace changes what is held. What is released may have been recorded since the last
+// look. It must be called with mu held.
+func (g *diskGuard) replace(former, bytes int64) {
+	g.held += bytes - former
+	g.released += max(0, former-bytes)
+}
+
+// check reports whether work may begin now. Errors: storage_low.
+func (g *diskGuard) check() error { return g.exchange(0, 0) }
 
 // refuse returns an error unless there is room for bytes in the limit of the
 // organization, and on the disk above the reserve. It must be called with mu held.
@@ -136,20 +145,6 @@ func (g *diskGuard) logChange(err error) {
 	g.low = err != nil
 }
 
-// wait blocks until bytes can be held, or ctx ends. Its error is the cause of the end.
-func (g *diskGuard) wait(ctx context.Context, bytes int64) error {
-	for {
-		if err := g.hold(bytes); err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(spacePoll):
-		}
-	}
-}
-
 // figures returns the free space and the reserve. Both are 0 if they are unknown.
 func (g *diskGuard) figures() (free, reserve int64) {
 	if g.disk == nil {
@@ -163,37 +158,110 @@ func (g *diskGuard) figures() (free, reserve int64) {
 	return signedBytes(g.space.Free), g.reserveBytes()
 }
 
+// forPrograms returns the free space that nothing holds, and the reserve. If the free space
+// cannot be read, it is 0.
+func (g *diskGuard) forPrograms() workspace.DiskSpace {
+	if g.disk == nil {
+		return workspace.DiskSpace{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.look()
+	switch {
+	case errors.Is(g.err, errors.ErrUnsupported):
+		return workspace.DiskSpace{}
+	case g.err != nil:
+		return workspace.DiskSpace{Reserve: 1}
+	}
+	return workspace.DiskSpace{Free: signedBytes(g.space.Free) - g.held - g.released, Reserve: g.reserveBytes()}
+}
+
 // signedBytes converts a size, which no disk has beyond int64.
 func signedBytes(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// argsFactor is how much space the arguments of a call may take: in the answer, in the
-// decision, in what the tool stores of them, and in pages that are copied meanwhile.
-const argsFactor = 4
+// How much space what is recorded may take, as a multiple of its size. The data file
+// copies pages while it grows, so each copy counts twice.
+const (
+	argsFactor   = 4 // in the answer and the decision, and what the tool stores
+	resultFactor = 4 // the artifact, or the event, beside other large values
+	callsFactor  = 2 // an answer with calls: one event
+	answerFactor = 6 // any other answer: its event, a message and an inbox
+	inboxFactor  = 2 // a message that is read: one event
+	taskFactor   = 8 // the text of a task: two events, an inbox and the task
+	endFactor    = 4 // the result of a task: one event and the task
+	sendFactor   = 4 // a message: one event and an inbox
+)
 
-// callBytes returns how much space calls may take.
-func callBytes(requests []gate.CallRequest) int64 {
-	bytes := int64(outcomeBytes)
+// callBytes returns how much space calls may take. Each has room for a result that is not
+// large.
+func callBytes(requests []gate.CallRequest) (bytes int64) {
 	for _, r := range requests {
-		bytes += argsFactor * int64(len(r.Args))
+		bytes += outcomeBytes + argsFactor*int64(len(r.Args))
 	}
 	return bytes
 }
 
-// diskHold is what one sequence of calls holds. The zero diskHold holds nothing.
+// maxEscape is how many bytes of JSON one byte of text takes at most.
+const maxEscape = 6
+
+// answerBytes returns how much space an answer may take.
+func answerBytes(answer *model.Answer) int64 {
+	size := len(answer.Value) + len(answer.Reasoning) + maxEscape*len(answer.Text)
+	for _, line := range answer.Log {
+		size += maxEscape * len(line)
+	}
+	for _, c := range answer.Calls {
+		size += len(c.Args)
+	}
+	if answerFactor*size <= outcomeBytes {
+		return outcomeBytes
+	}
+	if text, err := json.Marshal(answer); err == nil {
+		size = len(text)
+	}
+	if answer.Finish == model.FinishToolCalls {
+		return outcomeBytes + callsFactor*int64(size)
+	}
+	return outcomeBytes + answerFactor*int64(size)
+}
+
+// diskHold is what one piece of work holds: an agent's step, or a call. The zero diskHold
+// holds nothing. It belongs to one goroutine.
 type diskHold struct {
 	guard *diskGuard
 	bytes int64
 }
 
-// replace ends the hold and begins another one by calling acquire. Errors: those of
-// acquire; then nothing is held.
-func (h *diskHold) replace(bytes int64, acquire func(int64) error) error {
-	h.end()
-	err := acquire(bytes)
+// set changes the hold to bytes. A hold that does not grow always fits, since what runs
+// must be recorded. If bytes do not fit, the hold stays as it was. Errors: storage_low.
+func (h *diskHold) set(bytes int64) error {
+	if 0 < bytes && bytes <= h.bytes {
+		h.guard.release(h.bytes - bytes)
+		h.bytes = bytes
+		return nil
+	}
+	err := h.guard.exchange(h.bytes, bytes)
 	if err == nil {
 		h.bytes = bytes
 	}
 	return err
+}
+
+// grow holds bytes more. Errors: those of set.
+func (h *diskHold) grow(bytes int64) error { return h.set(h.bytes + bytes) }
+
+// wait blocks until set succeeds, or ctx ends. Its error is the cause of the end.
+func (h *diskHold) wait(ctx context.Context, bytes int64) error {
+	for {
+		if err := h.set(bytes); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(spacePoll):
+		}
+	}
 }
 
 // end ends the hold, if there is one.

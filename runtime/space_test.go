@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/short"
@@ -167,13 +168,34 @@ func TestAgent_RestRecordsAnswer(t *testing.T) {
 	})
 	fx := fixtureConfig{dir: dir, tools: []tool.Tool{poke}, model: answerFunc(func(r model.Request) model.Answer {
 		asked.Add(1)
-		return endWith(fmt.Sprint(answerCount(r), lastResult(r)["result"]))
+		return endWith(fmt.Sprint(answerCount(r)))
 	})}.open(t)
 	fx.resume(t, id)
 	task := fx.wait(t, id)
-	if asked.Load() != 2 || task.Status != org.Done {
-		t.Errorf("the model was asked %d times, want 2; the task is %s %s", asked.Load(), task.Status, task.Result)
+	if asked.Load() != 2 {
+		t.Errorf("the model was asked %d times, want 2", asked.Load())
 	}
+	fx.wantResult(t, task, `"1"`, "")
+}
+
+// What has begun is recorded when the space has fallen below the reserve meanwhile.
+func TestAgent_RecordsAnswerBelowDiskReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDisk{}
+		d.set(gib)
+		fx := fixtureConfig{model: answerFunc(func(model.Request) model.Answer {
+			d.set(0)
+			d.expire()
+			return endWith("done")
+		}), wrapStore: d.wrap}.open(t)
+		id := fx.start(t, fx.workerTask(t, ""))
+		time.Sleep(time.Minute) // in synctest's time
+		if n := len(eventsOf[journal.TaskEnded](t, fx)); n != 1 {
+			t.Error("the task has not ended")
+		}
+		d.set(gib)
+		fx.wait(t, id)
+	})
 }
 
 func TestDiskReserve_Size(t *testing.T) {
@@ -333,5 +355,134 @@ func TestDiskReserve_ArtifactsDoNotFillDisk(t *testing.T) {
 				fx.shutdown(t)
 			})
 		})
+	}
+}
+
+// Calls that end at the same time with large results stay within a small disk. What does
+// not fit is recorded as a preview without an artifact.
+func TestDiskReserve_ConcurrentResultsDoNotFillDisk(t *testing.T) {
+	const disk, calls = 48 << 20, 24
+	dir := fastTempDir(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := &fillingDisk{dir: dir}
+		d.size.Store(disk)
+		var n atomic.Int32
+		all := make(chan struct{}) // closed when all calls run
+		big := newTool(t, "big", tool.Options{}, func(context.Context, obj) (any, error) {
+			i := n.Add(1)
+			if i == calls {
+				close(all)
+			}
+			<-all
+			return fmt.Sprint(i) + strings.Repeat("x", 3_800_000), nil
+		})
+		fx := fixtureConfig{dir: dir, tools: []tool.Tool{big}, wrapStore: d.wrap}.open(t)
+		ann := fx.createCaller(t, "probe")
+		var done sync.WaitGroup
+		for range calls {
+			done.Go(func() {
+				if a, err := fx.InvokeTool(t.Context(), ann, "big", nil); err != nil || a.Code() != "" || len(a.Result.JSON()) < 3_800_000 {
+					t.Errorf("the caller got %v, %v", a, err)
+				}
+			})
+		}
+		done.Wait()
+		stored := 0
+		for _, e := range eventsOf[journal.ToolResult](t, fx) {
+			if strings.Contains(string(e.Body.(journal.ToolResult).Result), "artifactRef") {
+				stored++
+			}
+		}
+		if most := d.most.Load(); most > disk || stored == 0 || stored == calls {
+			t.Errorf("%d bytes of %d were used, and %d of %d results were stored", most, disk, stored, calls)
+		}
+		fx.shutdown(t)
+	})
+}
+
+// Models that answer at the same time at length stay within a small disk. The answers that
+// do not fit wait, with those of the tasks' ends, and are recorded when there is room.
+func TestDiskReserve_ConcurrentAnswersDoNotFillDisk(t *testing.T) {
+	const disk, tasks = 48 << 20, 8
+	dir := fastTempDir(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := &fillingDisk{dir: dir}
+		d.size.Store(disk)
+		text := strings.Repeat("x", 3_000_000)
+		var asked atomic.Int32
+		m := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+			asked.Add(1)
+			time.Sleep(time.Second) // in synctest's time: all answers arrive together
+			return endWith(text), nil
+		})
+		fx := fixtureConfig{dir: dir, model: m, wrapStore: d.wrap}.open(t)
+		spec := fx.workerTask(t, "")
+		ids := make([]identity.TaskID, tasks)
+		for i := range ids {
+			ids[i] = fx.start(t, spec)
+		}
+		time.Sleep(time.Minute) // until the agents rest
+		if most := d.most.Load(); most > disk {
+			t.Errorf("%d bytes of %d were used", most, disk)
+		}
+		if n := len(eventsOf[journal.TaskEnded](t, fx)); n == tasks {
+			t.Error("all tasks have ended: the disk is too large for this test")
+		}
+		d.size.Store(1 << 40)
+		for _, id := range ids {
+			fx.wantResult(t, fx.wait(t, id), string(mustJSON(text)), "")
+		}
+		if asked.Load() != tasks {
+			t.Errorf("models were asked %d times for %d tasks", asked.Load(), tasks)
+		}
+		fx.shutdown(t)
+	})
+}
+
+// A script gets complete results. One that the disk has no room for becomes an error,
+// which is recorded.
+func TestDiskReserve_ResultOfScriptWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDisk{}
+		d.set(gib)
+		fill := newTool(t, "fill", tool.Options{}, func(context.Context, obj) (any, error) {
+			d.set(0)
+			d.expire()
+			return strings.Repeat("x", 3_800_000), nil
+		})
+		fx := fixtureConfig{tools: []tool.Tool{fill}, model: callOnce("fill"), wrapStore: d.wrap}.open(t)
+		id := fx.start(t, fx.workerTask(t, ""))
+		time.Sleep(time.Minute) // until the agent rests
+		list := bodiesOf[journal.ToolError](t, fx)
+		if len(list) != 1 || list[0].Code != errcode.StorageLow || !strings.Contains(string(list[0].Result), "has run") {
+			t.Errorf("recorded %.300v", list)
+		}
+		d.set(gib)
+		fx.wait(t, id)
+	})
+}
+
+// Programs see what is free and held by nothing.
+func TestDiskReserve_OfPrograms(t *testing.T) {
+	d := &fakeDisk{}
+	d.set(gib)
+	var space workspace.DiskSpace
+	var fx *fixture
+	var ann identity.Principal
+	look := newTool(t, "look", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+		ws, err := fx.ToolHost().OpenWorkspace(ctx, ann)
+		if err == nil {
+			space = ws.DiskSpace()
+			err = ws.Root.Close()
+		}
+		return "looked", err
+	})
+	fx = fixtureConfig{tools: []tool.Tool{look}, wrapStore: d.wrap, configure: func(c *runtime.Config) { c.Workspaces = t.TempDir() }}.open(t)
+	ann = fx.createCaller(t, "probe")
+	if a := fx.invoke(t, ann, "look", obj{}); a.Code() != "" {
+		t.Fatal(a.Result.Text)
+	}
+	if space.Reserve != 256<<20 || space.Free > gib-64<<10 || space.Free < gib-gib/10 {
+		t.Errorf("a program sees %+v; want 1 GiB without what the call holds, and the reserve", space)
 	}
 }

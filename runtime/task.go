@@ -25,10 +25,15 @@ import (
 // contains the data directory, and Conflict if the key was used with another
 // text.
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace), rt.CheckStorage(),
+	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace),
 		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)))); err != nil {
 		return "", err
 	}
+	hold := diskHold{guard: rt.disk}
+	if err := hold.set(taskFactor * int64(len(textPayload(spec.Text)))); err != nil {
+		return "", err
+	}
+	defer hold.end()
 	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task
 		dir, err := resolveDir(spec.Workspace)
 		if err != nil {
@@ -186,6 +191,11 @@ func (rt *Runtime) finishTask(run *taskRun) {
 	task, err := rt.runRecord(ctx, run)
 	if err == nil {
 		status, result, failure := rt.taskOutcome(ctx, task)
+		hold := diskHold{guard: rt.disk}
+		defer hold.end()
+		if len(result) > outcomeBytes && hold.wait(rt.ctx, endFactor*int64(len(result))) != nil {
+			return // the runtime closes: the task ends after the restart
+		}
 		ending := rt.taskEndBatch(&task, status, result, failure)
 		err = rt.commitTaskEnd(&task, func(b *journal.Batch) error {
 			if rt.tracker.hasNewMessages(run) {

@@ -34,7 +34,7 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 	if !ok || run == nil || run.ended || t.ctx.Err() != nil {
 		return nil
 	}
-	a := &actor{rt: rt, task: agent.Task, status: org.AgentStarting, idleAgent: t.takeCached(run, agent)}
+	a := &actor{rt: rt, task: agent.Task, status: org.AgentStarting, idleAgent: t.takeCached(run, agent), hold: diskHold{guard: rt.disk}}
 	t.active[id] = a
 	run.refs++
 	t.work.Add(1)

@@ -20,6 +20,7 @@ type workspaces struct {
 	data   string               // Config.Data
 	limits func() StorageLimits // the active limits
 	org    *org.Org
+	disk   *diskGuard
 	quotas workspace.QuotaManager
 }
 
@@ -42,7 +43,7 @@ func (w *workspaces) open(by identity.Principal) (*workspace.Dir, error) {
 	}
 	limits := w.limits()
 	quota := w.quotas.DirQuota(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
-	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: quota}, nil
+	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: quota, DiskSpace: w.disk.forPrograms}, nil
 }
 
 // callerFolder contains the workspaces of callers. It is not a task id.

@@ -174,8 +174,8 @@ func (p *jobProcess) pause()  { p.processes.Signal(unix.SIGSTOP) }
 func (p *jobProcess) resume() { p.processes.Signal(unix.SIGCONT) }
 
 // reexecCommand returns a command that starts this binary again as a job, and its
-// process group. An unsandboxed job has no pid namespace, so the whole group is
-// killed.
+// process group. The whole group is killed: an unsandboxed job has no pid namespace, and
+// the processes of another one would run on until its first process has ended.
 func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup.Group) {
 	cmd := exec.CommandContext(ctx, selfExe)
 	cmd.Args = []string{argIsolate}
@@ -183,8 +183,8 @@ func reexecCommand(ctx context.Context, unsandboxed bool) (*exec.Cmd, *procgroup
 	cmd.WaitDelay = 200 * time.Millisecond // children of an unsandboxed job may hold its pipes open
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	g := procgroup.Of(cmd)
+	cmd.Cancel = func() error { g.Signal(unix.SIGKILL); return nil }
 	if unsandboxed {
-		cmd.Cancel = func() error { g.Signal(unix.SIGKILL); return nil }
 		return cmd, g
 	}
 	cmd.SysProcAttr.Cloneflags = namespaces

@@ -7,15 +7,70 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-// pollInterval is the minimum time between two checks of how much a running
-// program has written.
-const pollInterval = 300 * time.Millisecond
+// The minimum times between two looks of how much a running program has written.
+const (
+	pollInterval = 300 * time.Millisecond // at the workspace
+	diskInterval = 5 * time.Millisecond   // at the free space of the disk
+)
+
+// programFactor is how often the reserve of the disk must be free while a program may write.
+// What is written between two looks and until the program has ended comes out of the
+// space above the reserve.
+const programFactor = 2
+
+// DiskSpace is the free space of a disk, and the part of it that is reserved for others, in
+// bytes. The zero DiskSpace is unknown: nothing is reserved.
+type DiskSpace struct{ Free, Reserve int64 }
+
+// least returns the free space below which a program is stopped.
+func (s DiskSpace) least(mayWrite bool) int64 {
+	if mayWrite {
+		return programFactor * s.Reserve
+	}
+	return s.Reserve
+}
+
+// diskSpace returns the space of the disk, the zero DiskSpace if it is unknown.
+func (d *Dir) diskSpace() DiskSpace {
+	if d.DiskSpace == nil {
+		return DiskSpace{}
+	}
+	return d.DiskSpace()
+}
+
+// CheckDisk returns an error unless the disk has room for a program that may write, or for
+// one that can only delete. Errors: storage_low.
+func (d *Dir) CheckDisk(mayWrite bool) error {
+	s := d.diskSpace()
+	least := s.least(mayWrite)
+	if s.Reserve <= 0 || s.Free >= least {
+		return nil
+	}
+	return opError(errcode.StorageLow, "the disk is nearly full: %d bytes are free, and a program is stopped below %d; delete files, and write less at a time", s.Free, least)
+}
+
+// WatchDisk looks at the disk while a program runs. It returns the error of CheckDisk, or the
+// cause of ctx when ctx ends.
+func (d *Dir) WatchDisk(ctx context.Context, mayWrite bool) error {
+	ticker := time.NewTicker(diskInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		if err := d.CheckDisk(mayWrite); err != nil {
+			return err
+		}
+	}
+}
 
 // WatchQuota checks the quota while a program runs in the workspace. It returns
 // quota_exceeded when the quota is exceeded or the disk is nearly full, otherwise
 // the cause of ctx when ctx ends.
 //
-// Scans of the workspace take at most a tenth of the time. Free disk space is
+// The reserve of the disk is watched by WatchDisk. Scans of the workspace take at most a tenth of the time. Free disk space is
 // checked at every tick, since deleted files that are still open are in no folder.
 func (d *Dir) WatchQuota(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,50 @@ func TestDir_WatchQuotaReturnsCauseOfContext(t *testing.T) {
 	cancel(cause)
 	if err := openDir(t, t.TempDir(), Quota{100, 10}).WatchQuota(ctx); !errors.Is(err, cause) {
 		t.Errorf("error %v, want the cause", err)
+	}
+}
+
+// A program that may write is stopped at twice the reserve, one that can only delete at the
+// reserve itself.
+func TestDir_WatchDiskKeepsReserve(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		mayWrite bool
+		fits     int64
+	}{{"may write", true, 200}, {"can only delete", false, 100}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				var free atomic.Int64
+				free.Store(c.fits)
+				w := openDir(t, dir, Quota{Bytes: 100, Files: 10})
+				w.DiskSpace = func() DiskSpace { return DiskSpace{free.Load(), 100} }
+				result := make(chan error, 1)
+				go func() { result <- w.WatchDisk(t.Context(), c.mayWrite) }()
+				time.Sleep(time.Second) // in synctest's time
+				select {
+				case err := <-result:
+					t.Fatalf("with %d free: %v", c.fits, err)
+				default:
+				}
+				begin := time.Now()
+				free.Store(c.fits - 1)
+				if err := <-result; errcode.CodeOf(err) != errcode.StorageLow || time.Since(begin) > diskInterval {
+					t.Errorf("after %v: error %v, want storage_low", time.Since(begin), err)
+				}
+			})
+		})
+	}
+}
+
+func TestDir_CheckDiskOfUnknownSpace(t *testing.T) {
+	w := openDir(t, t.TempDir(), Quota{Bytes: 100, Files: 10})
+	if err := w.CheckDisk(true); err != nil {
+		t.Errorf("without a figure: %v", err)
+	}
+	w.DiskSpace = func() DiskSpace { return DiskSpace{Reserve: 1} }
+	if err := w.CheckDisk(false); errcode.CodeOf(err) != errcode.StorageLow {
+		t.Errorf("with nothing free: %v", err)
 	}
 }
 

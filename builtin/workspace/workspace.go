@@ -12,8 +12,8 @@
 // that escape.
 //
 // WriteFile enforces the quota. Programs write to the directory without this
-// package: WatchQuota reports when they exceed the quota, and its caller stops
-// them.
+// package: WatchQuota reports when they exceed the quota or come near the reserve of
+// the disk, and its caller stops them.
 //
 // Errors of file operations have a code of package errcode and a text for models,
 // except for context errors. The package neither creates workspaces nor assigns
@@ -31,4 +31,8 @@ type Dir struct {
 	Root     *os.Root
 	ReadOnly bool      // WriteFile is rejected with workspace_read_only
 	Quota    *DirQuota // how much may be stored; nil allows no write
+
+	// DiskSpace returns the space of the disk that programs must not fill. Nil means
+	// that it is unknown.
+	DiskSpace func() DiskSpace
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -47,11 +49,11 @@ func newRPCError(code int64, message string) *jsonrpc.Error {
 
 // rpcError returns the JSON-RPC error for an outcome without a result, or nil. It logs the
 // cause of an internal error.
-func (s *Server) rpcError(o outcome, name string) *jsonrpc.Error {
+func (s *Server) rpcError(o outcome, name string, sender identity.Principal) *jsonrpc.Error {
 	switch {
 	case o.err != nil:
 		if !errors.Is(o.err, errPanicked) && !errors.Is(o.err, context.Canceled) { // logged, or not read
-			s.log.Error("MCP call failed", "tool", textutil.Truncate(name, tool.MaxName), "error", o.err)
+			s.failures.Failure(slog.LevelError, "MCP call failed", sender.String(), o.err, "tool", textutil.Truncate(name, tool.MaxName))
 		}
 		return newRPCError(jsonrpc.CodeInternalError, errcode.Message(o.err))
 	case o.token != nil: // the code and the text of MCP Toolbox

@@ -53,7 +53,7 @@ func (s *Server) answerInBatch(r *http.Request, sc *clientScope, q *request) []b
 		list := s.encodedListFor(sc, q, false)
 		return append(append(append(responsePrefix(q.id, len(list)), `,"result":`...), list...), '}')
 	}
-	_, body := s.encodeOutcome(s.callRecovered(r.Context(), s.callOf(sc, q, r.Header, false)), q, false)
+	_, body := s.encodeOutcome(s.callRecovered(r.Context(), s.callOf(sc, q, r.Header, false)), q, sc.sender, false)
 	return body
 }
 

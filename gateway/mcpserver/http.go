@@ -308,7 +308,7 @@ func (s *Server) answerSimple(w http.ResponseWriter, r *http.Request, sc *client
 	} else {
 		o = s.runWithProgress(r.Context(), func(p tool.Progress) { out.send(progressNotification(q.token, p)) }, run)
 	}
-	status, body := s.encodeOutcome(o, q, stateless)
+	status, body := s.encodeOutcome(o, q, sc.sender, stateless)
 	if out.opened {
 		out.send(body)
 		return
@@ -323,8 +323,8 @@ func (s *Server) callOf(sc *clientScope, q *request, header http.Header, statele
 }
 
 // encodeOutcome returns the status and body of the response to a tool call.
-func (s *Server) encodeOutcome(o outcome, q *request, stateless bool) (status int, body []byte) {
-	if e := s.rpcError(o, q.name); e != nil {
+func (s *Server) encodeOutcome(o outcome, q *request, sender identity.Principal, stateless bool) (status int, body []byte) {
+	if e := s.rpcError(o, q.name, sender); e != nil {
 		switch {
 		case o.token != nil:
 			return http.StatusUnauthorized, encodeError(q.id, e)

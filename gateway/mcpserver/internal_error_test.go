@@ -50,6 +50,12 @@ func TestToolsCall_LogsCauseOfInternalErrors(t *testing.T) {
 			if text := log.String(); !strings.Contains(text, `msg="MCP call failed" tool=advance`) || !strings.Contains(text, "the disk is on fire") {
 				t.Errorf("got the log %q", text)
 			}
+			for range 50 {
+				_, _ = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "advance", Arguments: raw(`{}`)})
+			}
+			if n := strings.Count(log.String(), "MCP call failed"); n > 20 { // 10 in each window of time
+				t.Errorf("51 calls of one sender wrote %d lines", n)
+			}
 		})
 	}
 }

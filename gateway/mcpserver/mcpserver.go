@@ -30,6 +30,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/argschema"
 	"github.com/rolecall/rolecall/runtime"
@@ -65,6 +66,8 @@ type Server struct {
 	log    *slog.Logger
 	info   *sdk.Implementation
 
+	failures *failurelog.Log // of calls
+
 	resultMeta []byte            // _meta and resultType of results in versions without sessions
 	askSchema  *argschema.Schema // of the arguments of ask_organization
 
@@ -93,7 +96,7 @@ func New(config Config) (*Server, error) {
 	}
 	config.complete()
 	s := &Server{
-		config: config, rt: config.Runtime, log: config.Log,
+		config: config, rt: config.Runtime, log: config.Log, failures: failurelog.New(config.Log),
 		info:      &sdk.Implementation{Name: "rolecall", Version: config.Version},
 		endpoints: map[endpointKey]*endpoint{}, sessions: map[string]*session{},
 		ids: newIDEncoder(), limiter: NewConcurrencyLimiter(config.Calls),

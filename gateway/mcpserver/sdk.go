@@ -114,7 +114,7 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	} else {
 		o = s.runWithProgress(ctx, func(p tool.Progress) { s.notifyProgress(ctx, req.Session, token, p) }, run)
 	}
-	if e := s.rpcError(o, req.Params.Name); e != nil {
+	if e := s.rpcError(o, req.Params.Name, sc.sender); e != nil {
 		return nil, e
 	}
 	return completed(sdkResult(o), req.ProtocolVersion()), nil

@@ -1,9 +1,11 @@
 package toolboxapi
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -23,7 +25,7 @@ func (a *API) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	a.config.OnRefused(errcode.CodeOf(err))
 	status := statusOf(err)
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		a.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		a.failures.Request(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
 	}
 	_ = wire.WriteJSON(w, status, errorBody{http.StatusText(status), errcode.Message(err)}) // strings can always be encoded
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
@@ -56,7 +57,10 @@ type Config struct {
 // concurrent use.
 //
 // Errors have Toolbox's form {"status", "error"}.
-type API struct{ config Config }
+type API struct {
+	config   Config
+	failures *failurelog.Log
+}
 
 // New returns an API. The error names the field of Config that is missing.
 func New(config Config) (*API, error) {
@@ -66,14 +70,11 @@ func New(config Config) (*API, error) {
 	if config.Limiter == nil {
 		config.Limiter = mcpserver.NewConcurrencyLimiter(0)
 	}
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
-	}
 	if config.OnRefused == nil {
 		config.OnRefused = func(errcode.Code) {}
 	}
 	config.Version = cmp.Or(config.Version, "unknown")
-	return &API{config}, nil
+	return &API{config, failurelog.New(config.Log)}, nil
 }
 
 // Invoke runs a call through the gate. The path value name is the tool, the body

@@ -1,0 +1,78 @@
+package failurelog_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rolecall/rolecall/gateway/failurelog"
+	"github.com/rolecall/rolecall/identity"
+)
+
+func lines(b *bytes.Buffer) int { return strings.Count(b.String(), "\n") }
+
+func TestLog_LimitsLinesOfSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
+		fail := func(sender string, n int) {
+			for range n {
+				l.Failure(slog.LevelError, "request failed", sender, errors.New("no room"))
+			}
+		}
+		fail("ann", 1000)
+		if n := lines(&out); n != 10 {
+			t.Errorf("one sender caused %d lines, want 10", n)
+		}
+		fail("bob", 1)
+		if n := lines(&out); n != 11 || !strings.Contains(out.String(), "leftOut=990") {
+			t.Errorf("with another sender there are %d lines: %s", n, &out)
+		}
+		for i := range 1000 {
+			fail(fmt.Sprint("sender ", i), 1)
+		}
+		if n := lines(&out); n != 100 {
+			t.Errorf("all senders caused %d lines, want 100", n)
+		}
+		time.Sleep(10 * time.Second) // in synctest's time
+		fail("ann", 1)
+		if n := lines(&out); n != 101 || !strings.Contains(out.String(), "leftOut=911") {
+			t.Errorf("in the next window there are %d lines", n)
+		}
+	})
+}
+
+func TestLog_BoundsAndEscapesRequest(t *testing.T) {
+	var out bytes.Buffer
+	l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
+	for _, sender := range []identity.Principal{{}, identity.ByCaller("ann", "r")} {
+		out.Reset()
+		r := httptest.NewRequest("POST", "/", nil)
+		r.Method = strings.Repeat("M", 60_000)
+		r.URL = &url.URL{Path: "/a\x1b[31m\n‮" + strings.Repeat("x", 60_000)}
+		l.Request(slog.LevelError, "request failed", sender, r, errors.New(strings.Repeat("e", 60_000)))
+		if s := out.String(); len(s) > 9000 || lines(&out) != 1 || !strings.Contains(s, "/a%1B[31m%0A%E2%80%AE") && !strings.Contains(s, "/a%1B%5B31m%0A%E2%80%AE") {
+			t.Errorf("%d bytes: %.300s", len(s), s)
+		}
+	}
+}
+
+func TestLog_KnowsUnauthenticatedSenderByHost(t *testing.T) {
+	var out bytes.Buffer
+	l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
+	for port := range 1000 {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = fmt.Sprint("192.0.2.1:", port)
+		l.Request(slog.LevelError, "request failed", identity.Principal{}, r, errors.New("x"))
+	}
+	if n := lines(&out); n != 10 {
+		t.Errorf("one host caused %d lines, want 10", n)
+	}
+}
