@@ -127,6 +127,10 @@ func readBody(w http.ResponseWriter, r *http.Request) (*request, bool) {
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body is malformed or ambiguous JSON: "+err.Error())
 		return nil, false
 	}
+	if envelopeTooLarge(buffer.Bytes()) {
+		writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, envelopeError)
+		return nil, false
+	}
 	q := readRequest(buffer.Bytes())
 	return q, !rejectEarly(w, r, q)
 }

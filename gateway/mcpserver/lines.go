@@ -138,6 +138,10 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 		l.writeError("", jsonrpc.CodeParseError, "the message is malformed or ambiguous JSON: "+err.Error())
 		return nil
 	}
+	if envelopeTooLarge(next.text) {
+		l.writeError("", jsonrpc.CodeInvalidRequest, envelopeError)
+		return nil
+	}
 	if q := readRequest(next.text); q.invalid != "" {
 		l.writeError(q.id, jsonrpc.CodeInvalidParams, q.invalid)
 		return nil
