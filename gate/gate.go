@@ -68,6 +68,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -124,7 +125,13 @@ type Config struct {
 }
 
 // Gate authorizes and runs tool calls. It is safe for concurrent use.
-type Gate struct{ config Config }
+type Gate struct {
+	config      Config
+	validations *fair.Semaphore // by principal: held while arguments are decoded to be checked
+}
+
+// maxValidations limits the arguments that are decoded at once, for their memory.
+const maxValidations = 4
 
 // New returns a Gate. It returns an error that names the field if a required
 // field of config is missing.
@@ -146,7 +153,7 @@ func New(config Config) (*Gate, error) {
 	if config.MaxResult == 0 {
 		config.MaxResult = 4 << 20
 	}
-	return &Gate{config}, nil
+	return &Gate{config, fair.NewSemaphore(maxValidations)}, nil
 }
 
 // Subject is a principal with its ViewRef and the workflow state that it had when

@@ -11,6 +11,9 @@ import (
 // takes 3^n steps for n levels.
 const maxSteps = 1 << 21
 
+// maxValues limits the values that Validate decodes. A value takes up to 250 bytes then.
+const maxValues = 1 << 18
+
 // unbounded is the expansion of a schema that contains itself.
 const unbounded = maxSteps + 1
 

@@ -361,6 +361,17 @@ func TestSchema_ValidateIsBounded(t *testing.T) {
 	}
 }
 
+// Decoded arguments take up to sixty times their size, so those with very many values are not
+// decoded.
+func TestSchema_ValidateDoesNotDecodeManyValues(t *testing.T) {
+	s := compile(t, object(`"a":{"type":"string"}`))
+	args := json.RawMessage(`{"a":[` + strings.Repeat(`{"a":1},`, 1<<18) + `1]}`)
+	allocated := testing.AllocsPerRun(1, func() { wantInvalid(t, s.Validate(args), "arguments have 524291 values") })
+	if allocated > 1000 {
+		t.Errorf("Validate made %v allocations", allocated)
+	}
+}
+
 // FuzzParse checks that Validate and encoding/json read whatever Parse accepts, without a panic
 // and with the same value of a field.
 func FuzzParse(f *testing.F) {
