@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 )
 
 // StepNames returns the names of the steps, in order.
@@ -35,7 +36,7 @@ func AtSteps(t testing.TB, fn func(step string, after bool)) {
 // AcquireValidation takes a place of those that validate arguments for p.
 func (g *Gate) AcquireValidation(t testing.TB, p identity.Principal) (release func()) {
 	t.Helper()
-	release, err := g.validations.Acquire(t.Context(), p.Key())
+	release, err := g.validations.Acquire(t.Context(), fair.Key{Owner: g.config.Owner(p)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,12 +122,15 @@ type Config struct {
 	// Quota, if set, reports whether a principal may record that many bytes. A call
 	// whose arguments do not fit is denied with its error, which has an errcode.Code.
 	Quota func(p identity.Principal, bytes int) error
+
+	// Owner returns the Owner of a principal's calls. Nil makes each principal an owner.
+	Owner func(p identity.Principal) string
 }
 
 // Gate authorizes and runs tool calls. It is safe for concurrent use.
 type Gate struct {
 	config      Config
-	validations *fair.Semaphore // by principal: held while arguments are decoded to be checked
+	validations *fair.Semaphore // held while arguments are decoded to be checked
 }
 
 // maxValidations limits the arguments that are decoded at once, for their memory.
@@ -152,6 +155,9 @@ func New(config Config) (*Gate, error) {
 	}
 	if config.MaxResult == 0 {
 		config.MaxResult = 4 << 20
+	}
+	if config.Owner == nil {
+		config.Owner = identity.Principal.String
 	}
 	return &Gate{config, fair.NewSemaphore(maxValidations)}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -184,7 +185,7 @@ func (g *Gate) validate(ctx context.Context, a *Admission) error {
 	if a.argsValid {
 		return nil
 	}
-	release, err := g.validations.Acquire(ctx, a.Subject.Principal.Key())
+	release, err := g.validations.Acquire(ctx, fair.Key{Owner: g.config.Owner(a.Subject.Principal), Member: a.Subject.Principal.String()})
 	if err != nil {
 		return errcode.Wrap(errcode.RequestAborted, err, "arguments of %s were not checked: the call was cancelled", a.Request.Name)
 	}

@@ -1,7 +1,6 @@
 package toolbox
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +11,10 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/backoff"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // pool holds the connections of one source, and whether it is reachable.
@@ -40,12 +40,13 @@ type pool struct {
 // callerPool is a pool on behalf of one caller.
 type callerPool struct {
 	*pool
-	caller string
+	caller fair.Key
 }
 
-// forCaller returns the pool for a caller, who shares it fairly with others.
-func (p *pool) forCaller(by identity.Principal) callerPool {
-	return callerPool{p, cmp.Or(by.Key(), by.String())}
+// forCaller returns the pool for the caller of a call, who shares it fairly with others.
+func (p *pool) forCaller(c tool.Call) callerPool {
+	owner, member := c.Sharer()
+	return callerPool{p, fair.Key{Owner: owner, Member: member}}
 }
 
 // query is pool.query on behalf of the caller.
