@@ -26,10 +26,11 @@ type pool struct {
 	refs   int  // guarded by Pools.mu
 	pinged bool // PingServers has taken it; guarded by Pools.mu
 
-	missing     string       // why this build cannot connect; "" if it can
-	db          *database.DB // nil for a service, and if missing is set
-	client      *http.Client // nil for a database
-	closeDialer func() error // closes the connector of db; nil if there is none
+	missing     string          // why this build cannot connect; "" if it can
+	db          *database.DB    // nil for a service, and if missing is set
+	client      *http.Client    // nil for a database
+	slots       *fair.Semaphore // one for each connection of client
+	closeDialer func() error    // closes the connector of db; nil if there is none
 
 	mu          sync.Mutex // guards what follows
 	unreachable bool       // the last attempt failed to connect
