@@ -108,7 +108,7 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	if err != nil {
 		return commandOutput{}, err
 	}
-	release, err := h.queue.acquire(ctx, commandOwner(currentCall(ctx).By))
+	release, err := h.queue.acquire(ctx, shareKey(currentCall(ctx)))
 	if err != nil {
 		return commandOutput{}, err
 	}

@@ -1,29 +1,29 @@
 package builtin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"runtime"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/fair"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // CommandWait limits how long a call of run_command waits for its turn. The time limit
 // of the command starts afterwards.
 const CommandWait = time.Minute
 
-// The limits of waiting calls of run_command, in all and of one owner.
+// The limits of waiting calls of run_command: in all, of one owner, and of one agent or user.
 const (
-	maxWaitingCommands        = 256
-	maxWaitingCommandsOfOwner = 32
+	maxWaitingCommands         = 256
+	maxWaitingCommandsOfOwner  = 128
+	maxWaitingCommandsOfMember = 32
 )
 
 // commandQueue limits how many commands run at the same time, shared fairly among their
-// owners: agents, and users in a role.
+// owners of calls, and then among the agents of each.
 type commandQueue struct {
 	slots *fair.Semaphore
 	size  int
@@ -34,23 +34,26 @@ type commandQueue struct {
 func newCommandQueue() *commandQueue {
 	size := max(4, 2*runtime.NumCPU())
 	q := &commandQueue{slots: fair.NewSemaphore(size), size: size}
-	q.slots.LimitQueue(maxWaitingCommands, maxWaitingCommandsOfOwner)
+	q.slots.LimitQueue(maxWaitingCommands, maxWaitingCommandsOfOwner, maxWaitingCommandsOfMember)
 	return q
 }
 
-// acquire waits for the turn of an owner. The caller calls release once.
+// acquire waits for the turn of a key. The caller calls release once.
 //
 // Errors: RateLimited if it waited for CommandWait, or if too many calls wait.
-func (q *commandQueue) acquire(ctx context.Context, owner string) (release func(), err error) {
+func (q *commandQueue) acquire(ctx context.Context, key fair.Key) (release func(), err error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, CommandWait, errcode.New(errcode.RateLimited,
 		"run_command: the program was not started, because other programs ran for %v; call again later, and run fewer or shorter programs at once", CommandWait))
 	defer cancel()
-	release, err = q.slots.Acquire(waiting, owner)
+	release, err = q.slots.Acquire(waiting, key)
 	if errors.Is(err, fair.ErrQueueFull) {
 		return nil, errcode.New(errcode.RateLimited, "run_command: the program was not started, because too many calls wait already; wait for your own calls to finish, then call again")
 	}
 	return release, err
 }
 
-// commandOwner returns who a command or script belongs to.
-func commandOwner(by identity.Principal) string { return cmp.Or(by.Key(), by.String()) }
+// shareKey returns for whom a call waits.
+func shareKey(c tool.Call) fair.Key {
+	owner, member := c.Sharer()
+	return fair.Key{Owner: owner, Member: member}
+}

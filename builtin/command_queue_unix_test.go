@@ -18,6 +18,8 @@ import (
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // sharedWorkspace is one workspace of all callers.
@@ -95,7 +97,7 @@ func TestCommandQueue_BoundsOwnersAndWaiting(t *testing.T) {
 		call := func(owner string) {
 			go func() {
 				began := time.Now()
-				_, err := q.acquire(ctx, owner)
+				_, err := q.acquire(ctx, fair.Key{Owner: owner})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -113,7 +115,7 @@ func TestCommandQueue_BoundsOwnersAndWaiting(t *testing.T) {
 		call("modest")
 		time.Sleep(CommandWait - time.Nanosecond)
 		synctest.Wait()
-		want := map[string]int{"greedy runs": q.size / 2, "greedy rejected after 0s": 100 - q.size/2 - maxWaitingCommandsOfOwner, "modest runs": 1}
+		want := map[string]int{"greedy runs": q.size / 2, "greedy rejected after 0s": 100 - q.size/2 - maxWaitingCommandsOfMember, "modest runs": 1}
 		check := func(when string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -124,7 +126,34 @@ func TestCommandQueue_BoundsOwnersAndWaiting(t *testing.T) {
 		check("before a minute")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		want["greedy rejected after 1m0s"] = maxWaitingCommandsOfOwner
+		want["greedy rejected after 1m0s"] = maxWaitingCommandsOfMember
 		check("after a minute")
+	})
+}
+
+// However many agents a caller has, they leave places and places of the queue for others.
+func TestCommandQueue_ManyAgentsOfOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newCommandQueue()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		rejected := make(chan error, 400)
+		for i := range 400 {
+			call := tool.Call{By: identity.ByAgent(identity.AgentID(fmt.Sprint(i))), Owner: "user:ann"}
+			go func() {
+				if _, err := q.acquire(ctx, shareKey(call)); errcode.CodeOf(err) == errcode.RateLimited {
+					rejected <- err
+				}
+			}()
+		}
+		synctest.Wait()
+		if got, want := len(rejected), 400-q.size/2-maxWaitingCommandsOfOwner; got != want {
+			t.Errorf("%d calls were rejected, want %d", got, want)
+		}
+		modest := tool.Call{By: identity.ByAgent("modest"), Owner: "user:bob"}
+		if _, err := q.acquire(ctx, shareKey(modest)); err != nil {
+			t.Errorf("another caller's agent: %v", err)
+		}
 	})
 }

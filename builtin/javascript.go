@@ -51,9 +51,9 @@ var scriptLimits = sandbox.JobLimits{Memory: 512 << 20, Processes: 64, FileSize:
 // evaluate handles run_javascript: it runs a script in a worker of the caller.
 // Agents do not share workers, so a script cannot affect those of others.
 func (h commands) evaluate(ctx context.Context, in javaScriptArgs) (tool.Result, error) {
-	by := currentCall(ctx).By
+	key := shareKey(currentCall(ctx))
 	value, err := h.scripts.Run(ctx, jsworker.Request{
-		Owner: commandOwner(by), Code: in.Code, Input: in.Input, Time: scriptTimeout,
+		Owner: key.Member, Sharer: key.Owner, Code: in.Code, Input: in.Input, Time: scriptTimeout,
 	})
 	return tool.Result{Structured: value}, sandboxUnavailable(err)
 }

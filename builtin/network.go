@@ -15,6 +15,8 @@ import (
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
+	"github.com/rolecall/rolecall/internal/openfiles"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -43,9 +45,18 @@ func PublicNetwork() NetworkPolicy {
 	return NetworkPolicy{Hosts: hosts.AnyHost(), MaxBody: workspace.MaxContent, MaxRedirects: 10, Timeout: 4 * time.Minute}
 }
 
+// maxRequests limits the requests of http_request at once, for the memory of their answers.
+const maxRequests = 256
+
+// newRequestSlots returns a semaphore for the requests of http_request at once. They leave
+// files for everything else that the process opens.
+func newRequestSlots() *fair.Semaphore {
+	return fair.NewSemaphore(min(maxRequests, openfiles.MaxOutgoing()))
+}
+
 // networkTools returns http_request. A nil policy allows no requests.
 func networkTools(h HostPolicy, a ArtifactStore, policy func() NetworkPolicy) ([]tool.Tool, error) {
-	return (&httpClient{hosts: h, artifacts: a, policy: policy}).tools()
+	return (&httpClient{hosts: h, artifacts: a, policy: policy, slots: newRequestSlots()}).tools()
 }
 
 // tools returns http_request, handled by c.
@@ -127,6 +138,7 @@ type httpClient struct {
 	hosts        HostPolicy
 	artifacts    ArtifactStore
 	policy       func() NetworkPolicy
+	slots        *fair.Semaphore // held while a request is sent and its answer read
 	requestCount atomic.Uint64
 
 	roots    *x509.CertPool // nil uses the system's
@@ -161,6 +173,11 @@ func (c *httpClient) exchange(ctx context.Context, in httpRequest) (httpResponse
 	limit := min(in.timeout(), policy.Timeout)
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	release, err := c.slots.Acquire(timed, shareKey(currentCall(ctx)))
+	if err != nil {
+		return httpResponse{}, notSent(ctx, err)
+	}
+	defer release()
 	resp, data, last, err := c.fetch(timed, first, policy)
 	if err != nil {
 		return httpResponse{}, requestError(ctx, timed, limit, last, err)
@@ -171,6 +188,14 @@ func (c *httpClient) exchange(ctx context.Context, in httpRequest) (httpResponse
 	}
 	out.Body, out.Encoding, err = c.content(ctx, resp.Header, data, last)
 	return out, err
+}
+
+// notSent returns the error of a request that did not get its turn.
+func notSent(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errcode.Wrap(errcode.RequestAborted, err, "http_request: the call was cancelled before the request was sent")
+	}
+	return errcode.Wrap(errcode.RateLimited, err, "http_request: the request was not sent, because other requests took all places within its time limit; wait for your own requests to finish, then call again")
 }
 
 // timeout returns the requested timeout or its default.

@@ -52,7 +52,7 @@ func newNetworkFixture(t testing.TB, names map[string]func() []netip.Addr) *netw
 	t.Helper()
 	w := &networkFixture{policy: PublicNetwork()}
 	w.policy.AllowHTTP, w.policy.Private = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	w.httpClient = &httpClient{hosts: w, artifacts: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names)}
+	w.httpClient = &httpClient{hosts: w, artifacts: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names), slots: newRequestSlots()}
 	tools, err := w.httpClient.tools()
 	w.fixture = newFixture(t, tools, err)
 	return w

@@ -138,7 +138,7 @@ func TestCall_PassesAuthorizedArguments(t *testing.T) {
 	r := request("a", `{"x":1}`)
 	r.By = identity.ByOperator("forged")
 	a := f.calls(&fakeRecorder{}, r)[0]
-	if diff := cmp.Diff(got, tool.Call{ID: "id of a", Name: "a", Args: json.RawMessage(`{"x":1}`), By: ann}); diff != "" {
+	if diff := cmp.Diff(got, tool.Call{ID: "id of a", Name: "a", Args: json.RawMessage(`{"x":1}`), By: ann, Owner: ann.String()}); diff != "" {
 		t.Errorf("got before want:\n%s", diff)
 	}
 	if string(a.Result.JSON()) != `{"ok":true}` || a.NewState != "next" || a.Subject.State != "first" || a.Code() != "" || !a.Decision.Allowed() {

@@ -3,6 +3,9 @@ package gate
 import (
 	"context"
 	"testing"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 )
 
 // StepNames returns the names of the steps, in order.
@@ -28,4 +31,14 @@ func AtSteps(t testing.TB, fn func(step string, after bool)) {
 			return err
 		}})
 	}
+}
+
+// AcquireValidation takes a place of those that validate arguments for p.
+func (g *Gate) AcquireValidation(t testing.TB, p identity.Principal) (release func()) {
+	t.Helper()
+	release, err := g.validations.Acquire(t.Context(), fair.Key{Owner: g.config.Owner(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release
 }

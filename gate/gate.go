@@ -68,6 +68,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -121,10 +122,19 @@ type Config struct {
 	// Quota, if set, reports whether a principal may record that many bytes. A call
 	// whose arguments do not fit is denied with its error, which has an errcode.Code.
 	Quota func(p identity.Principal, bytes int) error
+
+	// Owner returns the Owner of a principal's calls. Nil makes each principal an owner.
+	Owner func(p identity.Principal) string
 }
 
 // Gate authorizes and runs tool calls. It is safe for concurrent use.
-type Gate struct{ config Config }
+type Gate struct {
+	config      Config
+	validations *fair.Semaphore // held while arguments are decoded to be checked
+}
+
+// maxValidations limits the arguments that are decoded at once, for their memory.
+const maxValidations = 4
 
 // New returns a Gate. It returns an error that names the field if a required
 // field of config is missing.
@@ -146,7 +156,10 @@ func New(config Config) (*Gate, error) {
 	if config.MaxResult == 0 {
 		config.MaxResult = 4 << 20
 	}
-	return &Gate{config}, nil
+	if config.Owner == nil {
+		config.Owner = identity.Principal.String
+	}
+	return &Gate{config, fair.NewSemaphore(maxValidations)}, nil
 }
 
 // Subject is a principal with its ViewRef and the workflow state that it had when

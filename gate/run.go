@@ -169,6 +169,7 @@ func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, 
 		return result, err
 	}
 	call := a.Request.Call
+	call.Owner = g.config.Owner(a.Subject.Principal)
 	call.By, call.Claims, call.Secure = a.Subject.Principal, a.claims, a.secure
 	return a.tool().Call(tool.WithoutCredentials(ctx), call)
 }

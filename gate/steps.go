@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -179,11 +180,16 @@ func (g *Gate) authorize(_ context.Context, a *Admission) error {
 
 // validate rejects arguments that do not match the tool's schema. parse has found
 // most valid arguments already. The full validator is slower; it decides the
-// others and explains what is wrong.
-func (g *Gate) validate(_ context.Context, a *Admission) error {
+// others and explains what is wrong. It decodes the arguments, so few run at once.
+func (g *Gate) validate(ctx context.Context, a *Admission) error {
 	if a.argsValid {
 		return nil
 	}
+	release, err := g.validations.Acquire(ctx, fair.Key{Owner: g.config.Owner(a.Subject.Principal), Member: a.Subject.Principal.String()})
+	if err != nil {
+		return errcode.Wrap(errcode.RequestAborted, err, "arguments of %s were not checked: the call was cancelled", a.Request.Name)
+	}
+	defer release()
 	return a.handle.Schema.Validate(a.Request.Args)
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/rolecall/rolecall/internal/openfiles"
 )
 
 // The defaults of ConnectionLimits.
@@ -37,7 +39,7 @@ func (c ConnectionLimits) orDefault() ConnectionLimits {
 	if c.Total <= 0 {
 		c.Total = defaultConnections
 	}
-	c.Total = max(1, min(c.Total, maxOpenFiles()/2))
+	c.Total = min(c.Total, openfiles.MaxIncoming())
 	if c.PerAddress <= 0 {
 		c.PerAddress = c.Total / addressFraction
 	}

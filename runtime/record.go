@@ -20,7 +20,7 @@ import (
 type recorder struct {
 	a      *actor
 	answer *model.Answer // to be recorded with the first intents
-	unlock func() // releases the lock of the task's caller; nil if it is not held
+	unlock func()        // releases the lock of the task's caller; nil if it is not held
 }
 
 // CallPending implements gate.CallRecorder. It waits until the disk has room for the

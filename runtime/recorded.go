@@ -129,6 +129,20 @@ func (r *recordedBytes) principalOwner(p identity.Principal) owner {
 	return owner{}
 }
 
+// callOwner returns the tool.Call.Owner of a principal's calls. An external caller and the
+// agents of its tasks have the same owner. Each task of the operator is an owner.
+func (rt *Runtime) callOwner(p identity.Principal) string {
+	if p.Kind != identity.Agent {
+		return p.String()
+	}
+	agent, _ := rt.org.AgentByID(p.Agent)
+	task, _ := rt.org.TaskByID(agent.Task)
+	if strings.HasPrefix(task.Caller, callerNames) {
+		return task.Caller
+	}
+	return taskPrefix + string(agent.Task)
+}
+
 // measure makes a batch count its bytes. Its records belong to the owner of its first
 // event, or to that of by if it has none.
 func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {

@@ -146,7 +146,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	rt.disk = newDiskGuard(config.Store, rt.recorded, limits, config.Log)
 	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org, disk: rt.disk}
-	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal})
+	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal, Owner: rt.callOwner})
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,9 +112,22 @@ type Call struct {
 	Args json.RawMessage // a JSON object that the gate has validated against the input schema
 	By   identity.Principal
 
+	// Owner is whom the call is made for: a text that identifies the external caller, or
+	// the task if the operator started it. What calls wait for is shared among owners.
+	// The gate sets it.
+	Owner string `json:"-"`
+
 	// What the gate took from the caller's Credentials, for a tool with an Auth.
 	Claims map[string]json.RawMessage `json:"-"` // verified claims, JSON objects, by auth service
 	Secure json.RawMessage            `json:"-"` // secure arguments, not validated; nil if there are none
+}
+
+// Sharer returns for whom a call waits where places are shared fairly: its owner, and the
+// agent or user who calls, as a member of the owner. A call that did not pass a gate has no
+// Owner, so its caller is one.
+func (c Call) Sharer() (owner, member string) {
+	member = cmp.Or(c.By.Key(), c.By.String())
+	return cmp.Or(c.Owner, member), member
 }
 
 // Result is the result of a call. The model reads Structured if it is set, else Text.

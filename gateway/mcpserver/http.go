@@ -90,7 +90,8 @@ func (s *Server) servePOST(w http.ResponseWriter, r *http.Request, sc *clientSco
 		return nil
 	}
 	sc.documentsOnly, sc.acceptsAny = !stream, anything
-	q, ok := readBody(w, r)
+	q, releaseBody, ok := s.readBody(w, r, sc.sender)
+	defer releaseBody()
 	switch {
 	case !ok:
 	case isStateless(r, q):
@@ -111,24 +112,37 @@ func isJSON(contentType string) bool {
 }
 
 // readBody reads and parses the body strictly. If it reports false, the request
-// has been answered. The listener limits how long the body may take to arrive.
-func readBody(w http.ResponseWriter, r *http.Request) (*request, bool) {
-	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
-	_, err := buffer.ReadFrom(http.MaxBytesReader(unwrapWriter(w), r.Body, maxBodyBytes))
-	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
-		writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBodyBytes))
-		return nil, false
-	}
+// has been answered. The caller calls release in any case. The listener limits how
+// long the body may take to arrive.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, sender identity.Principal) (_ *request, release func(), ok bool) {
+	body, release, err := s.limiter.ReadBody(http.MaxBytesReader(unwrapWriter(w), r.Body, maxBodyBytes), sender, r.ContentLength, maxBodyBytes)
 	if err != nil {
-		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
-		return nil, false
+		writeBodyError(w, err)
+		return nil, release, false
 	}
-	if err := strictjson.CheckKeys(buffer.Bytes(), nil); err != nil {
+	if err := strictjson.CheckKeys(body, nil); err != nil {
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body is malformed or ambiguous JSON: "+err.Error())
-		return nil, false
+		return nil, release, false
 	}
-	q := readRequest(buffer.Bytes())
-	return q, !rejectEarly(w, r, q)
+	if envelopeTooLarge(body) {
+		writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, envelopeError)
+		return nil, release, false
+	}
+	q := readRequest(body)
+	return q, release, !rejectEarly(w, r, q)
+}
+
+// writeBodyError answers a request whose body was not read.
+func writeBodyError(w http.ResponseWriter, err error) {
+	_, tooBig := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case tooBig:
+		writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBodyBytes))
+	case errcode.CodeOf(err) == errcode.RateLimited:
+		writeError(w, http.StatusTooManyRequests, "", codeBusy, errcode.Message(err))
+	default:
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
+	}
 }
 
 // rejectEarly answers requests that are rejected, or ignored, whatever their

@@ -10,10 +10,11 @@ import (
 // maxCalls is the default limit of concurrent requests of one sender.
 const maxCalls = 64
 
-// ConcurrencyLimiter limits the concurrent requests of each sender, over all
-// protocols together. It is safe for concurrent use.
+// ConcurrencyLimiter limits the concurrent requests of each sender, and the bytes of their
+// bodies, over all protocols together. It is safe for concurrent use.
 type ConcurrencyLimiter struct {
-	max int
+	max    int
+	bodies bodyBudget
 
 	mu     sync.Mutex // guards active
 	active map[identity.Principal]int

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
@@ -23,14 +24,16 @@ import (
 // limit are answered with an error.
 type lineTransport struct {
 	in       chan line
-	maxCalls int // calls in progress
+	reserve  func(bytes int) (*bodyReservation, error) // for a long line
+	maxCalls int                                       // calls in progress
 	ids      idEncoder
 
 	mu  sync.Mutex // guards out
 	out io.Writer
 
-	state    sync.Mutex // guards calls
+	state    sync.Mutex // guards calls and bodies
 	calls    int        // calls in progress
+	bodies   map[jsonrpc.ID]*bodyReservation
 	answered chan struct{}
 
 	once   sync.Once
@@ -41,7 +44,8 @@ type lineTransport struct {
 // line is one line of input.
 type line struct {
 	text    []byte
-	tooLong bool // longer than maxBodyBytes; text is nil
+	body    *bodyReservation // of a long line
+	refused string           // the reason if the line was discarded; text is nil
 }
 
 // drainTimeout limits how long calls in progress may take after the end of the
@@ -51,8 +55,8 @@ const drainTimeout = 5 * time.Second
 // newLineTransport returns a transport that reads in until it ends. A goroutine
 // reads; it exits when in ends. close is called once, when the connection
 // closes.
-func newLineTransport(in io.Reader, out io.Writer, maxCalls int, ids idEncoder, close func()) *lineTransport {
-	l := &lineTransport{in: make(chan line), maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), maxCalls int, ids idEncoder, close func()) *lineTransport {
+	l := &lineTransport{in: make(chan line), reserve: reserve, bodies: map[jsonrpc.ID]*bodyReservation{}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
@@ -62,15 +66,16 @@ func newLineTransport(in io.Reader, out io.Writer, maxCalls int, ids idEncoder, 
 func (l *lineTransport) scan(in *bufio.Reader) {
 	defer close(l.in)
 	for {
-		text, tooLong, err := readLine(in)
-		text = bytes.TrimSpace(text)
-		if string(text) == wire.MCPEndOfInput {
+		next, err := l.readLine(in)
+		next.text = bytes.TrimSpace(next.text)
+		if string(next.text) == wire.MCPEndOfInput {
 			return
 		}
-		if len(text) > 0 || tooLong {
+		if len(next.text) > 0 || next.refused != "" {
 			select {
-			case l.in <- line{text, tooLong}:
+			case l.in <- next:
 			case <-l.closed:
+				next.body.release()
 				return
 			}
 		}
@@ -80,20 +85,38 @@ func (l *lineTransport) scan(in *bufio.Reader) {
 	}
 }
 
-// readLine reads a line of at most maxBodyBytes. It discards the content of a
-// longer line and reports tooLong.
-func readLine(in *bufio.Reader) (text []byte, tooLong bool, err error) {
+// readLine reads a line of at most maxBodyBytes. It discards the content of a longer line,
+// and of a long line for which there is no room.
+func (l *lineTransport) readLine(in *bufio.Reader) (next line, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if tooLong = tooLong || len(text)+len(part) > maxBodyBytes; tooLong {
-			text = nil
-		} else {
-			text = append(text, part...)
+		if next.refused == "" {
+			l.extend(&next, part)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return text, tooLong, err
+			next.body.shrink(len(next.text))
+			return next, err
 		}
 	}
+}
+
+// extend appends a part to a line, or refuses the line.
+func (l *lineTransport) extend(next *line, part []byte) {
+	size := len(next.text) + len(part)
+	var err error
+	switch {
+	case size > maxBodyBytes:
+		next.refused = fmt.Sprintf("the message has more than %d bytes", maxBodyBytes)
+	case size > smallBodyBytes && next.body == nil:
+		if next.body, err = l.reserve(maxBodyBytes); err != nil {
+			next.refused = errcode.Message(err)
+		}
+	}
+	if next.refused != "" {
+		next.text = nil
+		return
+	}
+	next.text = append(next.text, part...)
 }
 
 // Connect implements sdk.Transport.
@@ -126,9 +149,15 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 // message decodes a line. It returns nil for a line that it has answered with
 // an error.
 func (l *lineTransport) message(next line) jsonrpc.Message {
+	kept := false
+	defer func() {
+		if !kept {
+			next.body.release()
+		}
+	}()
 	switch {
-	case next.tooLong:
-		l.writeError("", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message has more than %d bytes", maxBodyBytes))
+	case next.refused != "":
+		l.writeError("", jsonrpc.CodeInvalidRequest, next.refused)
 		return nil
 	case next.text[0] == '[':
 		l.writeError("", jsonrpc.CodeInvalidRequest, "batches are not supported on stdio")
@@ -136,6 +165,10 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 	}
 	if err := strictjson.CheckObject(next.text, nil); err != nil {
 		l.writeError("", jsonrpc.CodeParseError, "the message is malformed or ambiguous JSON: "+err.Error())
+		return nil
+	}
+	if envelopeTooLarge(next.text) {
+		l.writeError("", jsonrpc.CodeInvalidRequest, envelopeError)
 		return nil
 	}
 	if q := readRequest(next.text); q.invalid != "" {
@@ -147,22 +180,39 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 		l.writeError("", jsonrpc.CodeInvalidRequest, "the message is not valid JSON-RPC 2.0")
 		return nil
 	}
-	if call, ok := m.(*jsonrpc.Request); ok && call.IsCall() && !l.acquire() {
-		l.writeError(string(marshal(call.ID.Raw())), codeBusy, fmt.Sprintf("more than %d calls at once", l.maxCalls))
-		return nil
+	if call, ok := m.(*jsonrpc.Request); ok && call.IsCall() {
+		if kept = l.acquire(call.ID, next.body); !kept {
+			l.writeError(string(marshal(call.ID.Raw())), codeBusy, fmt.Sprintf("more than %d calls at once", l.maxCalls))
+			return nil
+		}
 	}
 	return m
 }
 
-// acquire counts a call in progress. It reports false if there are too many.
-func (l *lineTransport) acquire() bool {
+// acquire counts a call in progress, which keeps its body until it is answered. It reports
+// false if there are too many, or another call with the id of a long line.
+func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) bool {
 	l.state.Lock()
 	defer l.state.Unlock()
-	if l.calls >= l.maxCalls {
+	closed := l.bodies == nil
+	if closed || l.calls >= l.maxCalls || body != nil && l.bodies[id] != nil {
 		return false
 	}
 	l.calls++
+	if body != nil {
+		l.bodies[id] = body
+	}
 	return true
+}
+
+// releaseBodies releases the bodies of calls that will not be answered any more.
+func (l *lineTransport) releaseBodies() {
+	l.state.Lock()
+	defer l.state.Unlock()
+	for _, body := range l.bodies {
+		body.release()
+	}
+	l.bodies = nil
 }
 
 // waitIdle blocks until all calls are answered, at most drainTimeout.
@@ -195,9 +245,11 @@ func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	err = l.write(withErrorCodes(text))
-	if _, ok := m.(*jsonrpc.Response); ok {
+	if response, ok := m.(*jsonrpc.Response); ok {
 		l.state.Lock()
 		l.calls--
+		l.bodies[response.ID].release()
+		delete(l.bodies, response.ID)
 		l.state.Unlock()
 		select {
 		case l.answered <- struct{}{}:
@@ -225,6 +277,7 @@ func (l *lineTransport) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
 		l.close()
+		l.releaseBodies()
 	})
 	return nil
 }

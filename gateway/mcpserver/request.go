@@ -19,6 +19,7 @@ const (
 const (
 	methodInitialize = "initialize"
 	methodPing       = "ping"
+	methodGetPrompt  = "prompts/get"
 )
 
 // methods lists the methods of all supported requests, whether they are answered
@@ -27,7 +28,7 @@ var (
 	methods = []string{
 		methodListTools, methodCallTool, methodInitialize, methodPing, "server/discover", "subscriptions/listen",
 		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
-		"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
+		"prompts/list", methodGetPrompt, "completion/complete", "logging/setLevel",
 	}
 	notifications = []string{methodCancelled, "notifications/initialized", "notifications/progress", "notifications/roots/list_changed"}
 )

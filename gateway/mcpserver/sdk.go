@@ -76,6 +76,7 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 	case *sdk.GetPromptRequest:
 		return s.getPrompt(sc, req)
 	}
+	dropUnusedParams(req)
 	next = s.withPromptCapability(sc, next)
 	if method == methodInitialize && !sc.stdio {
 		return s.initializeSession(ctx, sc, method, req, next)

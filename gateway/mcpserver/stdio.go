@@ -34,7 +34,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, se
 // serveLines serves a client on the line transport. onClose is called when the
 // connection closes.
 func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, out io.Writer, onClose func()) error {
-	l := newLineTransport(in, out, s.config.Calls, s.ids, onClose)
+	reserve := func(n int) (*bodyReservation, error) { return s.limiter.bodies.reserve(sc.sender, n) }
+	l := newLineTransport(in, out, reserve, s.config.Calls, s.ids, onClose)
 	defer l.Close()
 	sc.stdio, sc.disconnect = true, func() { l.Close() }
 	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)

@@ -181,7 +181,9 @@ func (s *Server) answerUnknownToolset(w http.ResponseWriter, r *http.Request, se
 		return
 	}
 	defer release()
-	if q, ok := readBody(w, r); ok {
+	q, releaseBody, ok := s.readBody(w, r, sender)
+	defer releaseBody()
+	if ok {
 		writeError(w, http.StatusOK, q.id, jsonrpc.CodeInvalidRequest, "toolset does not exist")
 	}
 }

@@ -147,7 +147,8 @@ func (a *API) invoke(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	args, err := readArguments(r)
+	args, release, err := a.readArguments(r)
+	defer release()
 	if err != nil {
 		return s.bodyError(name, err)
 	}
@@ -213,26 +214,29 @@ func (s scope) callError(a *gate.Admission, name string) error {
 }
 
 // readArguments reads the body of a call: one JSON object, or null for an empty
-// one.
-func readArguments(r *http.Request) (json.RawMessage, error) {
+// one. The caller calls release in any case.
+func (a *API) readArguments(r *http.Request) (_ json.RawMessage, release func(), err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, errcode.New(unsupportedMediaType, "the content type must be application/json")
+		return nil, func() {}, errcode.New(unsupportedMediaType, "the content type must be application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxArgumentBytes))
+	body, release, err := a.config.Limiter.ReadBody(http.MaxBytesReader(nil, r.Body, maxArgumentBytes), auth.SenderOf(r), r.ContentLength, maxArgumentBytes)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
-		return nil, errcode.New(wire.BodyTooLarge, "request body is over the limit of %d bytes", maxArgumentBytes)
+		return nil, release, errcode.New(wire.BodyTooLarge, "request body is over the limit of %d bytes", maxArgumentBytes)
+	}
+	if errcode.CodeOf(err) == errcode.RateLimited {
+		return nil, release, err
 	}
 	if err != nil {
-		return nil, errcode.Wrap(errcode.InvalidArguments, err, "request body could not be read")
+		return nil, release, errcode.Wrap(errcode.InvalidArguments, err, "request body could not be read")
 	}
 	if gjson.ParseBytes(body).Type == gjson.Null && json.Valid(body) {
-		return json.RawMessage(`{}`), nil
+		return json.RawMessage(`{}`), release, nil
 	}
 	if err := strictjson.CheckObject(body, nil); err != nil {
-		return nil, errcode.New(errcode.InvalidArguments, "request body was invalid JSON: %v", err)
+		return nil, release, errcode.New(errcode.InvalidArguments, "request body was invalid JSON: %v", err)
 	}
-	return body, nil
+	return body, release, nil
 }
 
 // resultText returns a result as JSON. A failure is {"error", "code"}.

@@ -2,6 +2,7 @@ package argschema
 
 import (
 	"reflect"
+	"unsafe"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -10,6 +11,12 @@ import (
 // every alternative at every level, so a schema that contains itself in three alternatives
 // takes 3^n steps for n levels.
 const maxSteps = 1 << 21
+
+// stepBytes is how many bytes of a text match a pattern in one step.
+const stepBytes = 32
+
+// maxValues limits the values that Validate decodes. A value takes up to 250 bytes then.
+const maxValues = 1 << 18
 
 // unbounded is the expansion of a schema that contains itself.
 const unbounded = maxSteps + 1
@@ -76,7 +83,8 @@ func children(s *jsonschema.Schema) []*jsonschema.Schema {
 // stepCounter counts the steps of one validation in advance. It has the results so far.
 type stepCounter map[stepKey]int
 
-// stepKey identifies a schema and the object or array that it is compared with, by address.
+// stepKey identifies a schema and the object, array or long text that it is compared with, by
+// address.
 type stepKey struct {
 	schema    *jsonschema.Schema
 	container uintptr
@@ -93,38 +101,58 @@ func (m stepCounter) steps(s *jsonschema.Schema, v any) int {
 	}
 	m[at] = 0
 	sum := weight(s)
-	for _, next := range siblings(s) {
-		sum = min(sum+m.steps(next, v), unbounded)
+	if text, ok := v.(string); ok && s.Pattern != nil {
+		sum += matchSteps(1, text)
 	}
-	sum = min(sum+m.children(s, v), unbounded)
-	m[at] = sum
-	return sum
+	for _, next := range siblings(s) {
+		if sum >= unbounded {
+			break
+		}
+		sum += m.steps(next, v)
+	}
+	if sum < unbounded {
+		sum += m.children(s, v)
+	}
+	m[at] = min(sum, unbounded)
+	return m[at]
 }
 
-// children returns the steps that s takes for the values in v, at most unbounded.
+// matchSteps returns the steps of matching a text with patterns, at most unbounded.
+func matchSteps(patterns int, text string) int {
+	return int(min(int64(patterns)*int64(1+len(text)/stepBytes), unbounded))
+}
+
+// children returns the steps that s takes for the values in v, at most unbounded. It stops
+// when they are unbounded: counting further, and matching the patterns, would take as long as
+// a validation.
 func (m stepCounter) children(s *jsonschema.Schema, v any) (sum int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			if sum = min(sum+len(s.PatternProperties), unbounded); sum == unbounded {
-				return sum // matching the patterns for further names would take as long
+			sum += matchSteps(len(s.PatternProperties), name) + m.steps(s.PropertyNames, name)
+			if sum >= unbounded {
+				return unbounded
 			}
 			for _, next := range append(valuesOf(s, name), s.UnevaluatedProperties) {
-				sum = min(sum+m.steps(next, value), unbounded)
+				if sum += m.steps(next, value); sum >= unbounded {
+					return unbounded
+				}
 			}
 		}
 	case []any:
 		for _, next := range items(s) {
 			for _, value := range v {
-				sum = min(sum+m.steps(next, value), unbounded)
+				if sum += m.steps(next, value); sum >= unbounded {
+					return unbounded
+				}
 			}
 		}
 	}
 	return sum
 }
 
-// address returns the address of an object or array, so that it can be a key. It is 0 for all
-// values that contain nothing, as they take the same steps.
+// address returns the address of an object, array or long text, so that it can be a key. It is
+// 0 for all other values, as they take the same steps.
 func address(v any) uintptr {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,6 +160,10 @@ func address(v any) uintptr {
 	case []any:
 		if len(v) > 0 {
 			return reflect.ValueOf(v).Pointer()
+		}
+	case string:
+		if len(v) >= stepBytes {
+			return uintptr(unsafe.Pointer(unsafe.StringData(v)))
 		}
 	}
 	return 0

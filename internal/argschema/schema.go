@@ -105,22 +105,37 @@ func (s *Schema) Parse(args json.RawMessage) error {
 // reports true, Validate would accept args and need not be called. Otherwise Validate decides
 // and describes the problems.
 func (s *Schema) Read(args json.RawMessage) (fits bool, err error) {
+	fits, _, err = s.read(args)
+	return fits, err
+}
+
+// read does what Read does and also returns the number of values in args.
+func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 	c, err := s.compile()
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	r, err := strictjson.Read(args, c.keySet)
 	if err != nil {
-		return false, errcode.New(errcode.InvalidArguments, "arguments are malformed or ambiguous JSON: %v", err)
+		return false, 0, errcode.New(errcode.InvalidArguments, "arguments are malformed or ambiguous JSON: %v", err)
 	}
-	return c.maxSteps > 0 && r.Valid && r.Values <= maxSteps/c.maxSteps, nil
+	return c.maxSteps > 0 && r.Valid && r.Values <= maxSteps/c.maxSteps, r.Values, nil
 }
 
 // Validate checks args, which must have passed Parse, against the schema. The error has the code
 // invalid_arguments and lists up to five fields with what was expected, so that a model can
-// repair its call. Arguments that would take too many steps to check are rejected without a
-// check.
+// repair its call. Arguments that would take too many steps to check, or too much memory to
+// decode, are rejected without a check.
 func (s *Schema) Validate(args json.RawMessage) error {
+	fits, values, err := s.read(args)
+	switch {
+	case err != nil:
+		return err
+	case values > maxValues && fits:
+		return nil
+	case values > maxValues:
+		return errcode.New(errcode.InvalidArguments, "arguments have %d values, which do not match the tool's schema or are too many to check: use at most %d", values, maxValues)
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args)) // numbers keep every digit
 	if err != nil {
 		return errcode.New(errcode.InvalidArguments, "arguments are not JSON: %v", err)

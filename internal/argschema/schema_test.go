@@ -340,6 +340,9 @@ func TestSchema_ValidateIsBounded(t *testing.T) {
 		{"long lists of required names", object(`"a":{"items":{"required":[` + list(5000, `"w%d"`) + `]}}`), `{"a":[` + list(2000, `{"n":%d}`) + `]}`, tooMany},
 		{"long lists of values", object(`"a":{"items":{"enum":[` + list(5000, `"w%d"`) + `]}}`), `{"a":[` + list(2000, `"v%d"`) + `]}`, tooMany},
 		{"many names for many patterns", `{"type":"object","patternProperties":{` + list(500, `"^([ab]*a){%d}x":{}`) + `}}`, `{` + list(10000, `"aaaaaaaaaaaaaaaa%d":1`) + `}`, tooMany},
+		{"long names for many patterns", `{"type":"object","patternProperties":{` + list(6000, `"^([ab]*a){2}x%d":{}`) + `}}`, `{` + list(300, `"`+strings.Repeat("a", 20_000)+`%d":1`) + `}`, tooMany},
+		{"long names for a pattern of names", object(`"a":{"propertyNames":{"allOf":[` + list(2000, `{"pattern":"^([ab]*a){2}x%d"}`) + `]}}`), `{"a":{` + list(300, `"`+strings.Repeat("a", 20_000)+`%d":1`) + `}}`, tooMany},
+		{"long text for many patterns", object(`"a":{"allOf":[` + list(2000, `{"pattern":"^([ab]*a){2}x%d"}`) + `]}`), `{"a":"` + strings.Repeat("a", 7<<20) + `"}`, tooMany},
 		{"reference to itself", object(`"a":{"$ref":"#/properties/a"}`), `{"a":[1]}`, "a: does not satisfy"},
 		{"long text", `{"type":"object","properties":{"a":{"type":"string"},"next":{"$ref":"#"}}}`, `{"a":"` + strings.Repeat("a", 4<<20) + `"}`, ""},
 		{"many problems", object(`"a":{"items":{"minimum":0.1}}`), `{"a":[` + strings.Repeat("1e-399,", 1<<14) + `1]}`, "a[0]: want at least 0.1, got 1e-399; a[1]: "},
@@ -358,6 +361,17 @@ func TestSchema_ValidateIsBounded(t *testing.T) {
 				t.Errorf("got %v, want nil", err)
 			}
 		})
+	}
+}
+
+// Decoded arguments take up to sixty times their size, so those with very many values are not
+// decoded.
+func TestSchema_ValidateDoesNotDecodeManyValues(t *testing.T) {
+	s := compile(t, object(`"a":{"type":"string"}`))
+	args := json.RawMessage(`{"a":[` + strings.Repeat(`{"a":1},`, 1<<18) + `1]}`)
+	allocated := testing.AllocsPerRun(1, func() { wantInvalid(t, s.Validate(args), "arguments have 524291 values") })
+	if allocated > 1000 {
+		t.Errorf("Validate made %v allocations", allocated)
 	}
 }
 

@@ -8,34 +8,47 @@ import (
 	"sync"
 )
 
-// Semaphore is a counting semaphore that is shared fairly among keys. A key that holds
-// as many units as are free gets no further one: a single key gets half of them, rounded
-// up, and the first request of another key succeeds at once. Among waiting keys the one
+// Key says for whom a unit is acquired: an owner, and one of its members. Units are shared
+// among owners first. How many members an owner has makes no difference to other owners.
+type Key struct{ Owner, Member string }
+
+// Semaphore is a counting semaphore that is shared fairly among owners. An owner that holds
+// as many units as are free gets no further one: a single owner gets half of them, rounded
+// up, and the first request of another owner succeeds at once. Among waiting owners the one
 // with the fewest units is next, then the one whose last unit was acquired longest ago.
-// It is safe for concurrent use.
+// The members of one owner take turns by the same rule. It is safe for concurrent use.
 type Semaphore struct {
-	mu           sync.Mutex // guards what follows
-	free         int        // units
-	holders      map[string]*holder
-	acquisitions int // how many units have been acquired so far
-	arrivals     int // how many callers have waited so far
-	waiting      int // callers that wait
-	maxWaiting   int // 0 is no limit
-	maxOfKey     int // callers of one key that may wait
+	mu           sync.Mutex         // guards what follows
+	free         int                // units
+	holders      map[string]*holder // by owner
+	acquisitions int                // how many units have been acquired so far
+	arrivals     int                // how many callers have waited so far
+	waiting      int                // callers that wait
+	maxWaiting   int                // 0 is no limit
+	maxOfOwner   int                // callers of one owner that may wait
+	maxOfMember  int                // callers of one member that may wait
 }
 
 // ErrQueueFull is returned by Acquire when as many callers wait as LimitQueue allows.
 var ErrQueueFull = errors.New("too many callers wait")
 
-// holder is the state of a key that holds a unit or waits for one.
+// holder is the state of an owner that holds a unit or waits for one.
 type holder struct {
+	share
+	waiting []*waiter         // in the order of arrival
+	members map[string]*share // that hold a unit or wait for one
+}
+
+// share is what an owner or a member has.
+type share struct {
 	held    int // units
 	last    int // the number of its last acquisition
-	waiting []*waiter
+	waiters int // its callers that wait
 }
 
 // waiter is a caller that waits for a unit.
 type waiter struct {
+	member string
 	number int           // in the order of arrival
 	ready  chan struct{} // closed when it has a unit
 }
@@ -45,14 +58,16 @@ func NewSemaphore(n int) *Semaphore {
 	return &Semaphore{free: max(n, 1), holders: map[string]*holder{}}
 }
 
-// LimitQueue limits the waiting callers, in all and of one key. A key whose callers take
-// as many places of the queue as are free gets no further one. It must be called before
-// Acquire.
-func (s *Semaphore) LimitQueue(all, ofKey int) { s.maxWaiting, s.maxOfKey = all, ofKey }
+// LimitQueue limits the waiting callers, in all, of one owner and of one member. An owner
+// whose callers take as many places of the queue as are free gets no further one. It must be
+// called before Acquire.
+func (s *Semaphore) LimitQueue(all, ofOwner, ofMember int) {
+	s.maxWaiting, s.maxOfOwner, s.maxOfMember = all, ofOwner, ofMember
+}
 
 // Acquire waits for a unit for key. The caller calls release once. The error is ctx's
 // cause, or ErrQueueFull.
-func (s *Semaphore) Acquire(ctx context.Context, key string) (release func(), err error) {
+func (s *Semaphore) Acquire(ctx context.Context, key Key) (release func(), err error) {
 	w, err := s.tryAcquire(key)
 	if err != nil {
 		return nil, err
@@ -69,46 +84,56 @@ func (s *Semaphore) Acquire(ctx context.Context, key string) (release func(), er
 }
 
 // tryAcquire acquires a unit and returns nil, or returns a waiter or ErrQueueFull. It need
-// not look at the waiters of other keys: each of these holds at least as many units as are
+// not look at the waiters of other owners: each of these holds at least as many units as are
 // free.
-func (s *Semaphore) tryAcquire(key string) (*waiter, error) {
+func (s *Semaphore) tryAcquire(key Key) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.holders[key]
-	if h == nil { // as if it had acquired before the last acquisition, so it goes first
-		h = &holder{last: s.acquisitions - 1}
-		s.holders[key] = h
-	}
+	h := s.holderOf(key)
 	if h.held < s.free {
-		s.assign(h)
+		s.assign(h, key.Member)
 		return nil, nil
 	}
-	if s.queueFull(h) {
+	if s.queueFull(h, key.Member) {
 		s.forgetUnused(key, h)
 		return nil, ErrQueueFull
 	}
 	s.arrivals++
 	s.waiting++
-	w := &waiter{s.arrivals, make(chan struct{})}
+	w := &waiter{key.Member, s.arrivals, make(chan struct{})}
 	h.waiting = append(h.waiting, w)
+	h.waiters++
+	h.members[key.Member].waiters++
 	return w, nil
 }
 
-// queueFull reports whether no further caller of h may wait. It must be called with mu
-// held.
-func (s *Semaphore) queueFull(h *holder) bool {
-	n := len(h.waiting)
-	return s.maxWaiting > 0 && (n >= s.maxOfKey || n >= s.maxWaiting-s.waiting)
+// holderOf returns the holder of an owner, which has the member. New ones are as if they had
+// acquired before the last acquisition, so they go first. It must be called with mu held.
+func (s *Semaphore) holderOf(key Key) *holder {
+	h := s.holders[key.Owner]
+	if h == nil {
+		h = &holder{share: share{last: s.acquisitions - 1}, members: map[string]*share{}}
+		s.holders[key.Owner] = h
+	}
+	if h.members[key.Member] == nil {
+		h.members[key.Member] = &share{last: s.acquisitions - 1}
+	}
+	return h
+}
+
+// queueFull reports whether no further caller of a member may wait. It must be called with
+// mu held.
+func (s *Semaphore) queueFull(h *holder, member string) bool {
+	return s.maxWaiting > 0 && (h.waiters >= s.maxOfOwner || h.members[member].waiters >= s.maxOfMember || h.waiters >= s.maxWaiting-s.waiting)
 }
 
 // cancel removes a waiter, or releases the unit that it got meanwhile.
-func (s *Semaphore) cancel(key string, w *waiter) {
+func (s *Semaphore) cancel(key Key, w *waiter) {
 	s.mu.Lock()
-	h := s.holders[key]
+	h := s.holders[key.Owner]
 	i := slices.Index(h.waiting, w)
 	if i >= 0 {
-		h.waiting = slices.Delete(h.waiting, i, i+1)
-		s.waiting--
+		s.removeWaiter(h, i)
 		s.forgetUnused(key, h)
 	}
 	s.mu.Unlock()
@@ -117,50 +142,78 @@ func (s *Semaphore) cancel(key string, w *waiter) {
 	}
 }
 
+// removeWaiter removes a waiter from the queue. It must be called with mu held.
+func (s *Semaphore) removeWaiter(h *holder, i int) {
+	h.members[h.waiting[i].member].waiters--
+	h.waiters--
+	h.waiting = slices.Delete(h.waiting, i, i+1)
+	s.waiting--
+}
+
 // release releases a unit and assigns free units to waiters.
-func (s *Semaphore) release(key string) {
+func (s *Semaphore) release(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.holders[key]
+	h := s.holders[key.Owner]
 	h.held--
+	h.members[key.Member].held--
 	s.free++
 	for next := s.next(); next != nil; next = s.next() {
-		s.assign(next)
-		close(next.waiting[0].ready)
-		next.waiting = slices.Delete(next.waiting, 0, 1)
-		s.waiting--
+		i := next.first()
+		w := next.waiting[i]
+		s.assign(next, w.member)
+		close(w.ready)
+		s.removeWaiter(next, i)
 	}
 	s.forgetUnused(key, h)
 }
 
-// assign assigns a free unit to h. It must be called with mu held.
-func (s *Semaphore) assign(h *holder) {
+// assign assigns a free unit to a member of h. It must be called with mu held.
+func (s *Semaphore) assign(h *holder, member string) {
 	s.free--
 	s.acquisitions++
-	h.held++
-	h.last = s.acquisitions
-}
-
-// forgetUnused removes a key that neither holds a unit nor waits for one. It must be
-// called with mu held.
-func (s *Semaphore) forgetUnused(key string, h *holder) {
-	if h.held == 0 && len(h.waiting) == 0 {
-		delete(s.holders, key)
+	for _, share := range []*share{&h.share, h.members[member]} {
+		share.held++
+		share.last = s.acquisitions
 	}
 }
 
-// next returns the holder whose first waiter gets the next unit, nil if none may have
-// one. It must be called with mu held.
+// forgetUnused removes a member, and its owner, that neither hold a unit nor wait for one.
+// It must be called with mu held.
+func (s *Semaphore) forgetUnused(key Key, h *holder) {
+	if h.members[key.Member].unused() {
+		delete(h.members, key.Member)
+	}
+	if h.unused() {
+		delete(s.holders, key.Owner)
+	}
+}
+
+// unused reports whether there is neither a unit nor a waiter.
+func (s *share) unused() bool { return s.held == 0 && s.waiters == 0 }
+
+// next returns the holder that gets the next unit, nil if none may have one. It must be
+// called with mu held.
 func (s *Semaphore) next() (first *holder) {
 	for _, h := range s.holders {
-		if len(h.waiting) > 0 && h.held < s.free && (first == nil || h.before(first)) {
+		if h.waiters > 0 && h.held < s.free && (first == nil || cmp.Or(h.compare(&first.share), cmp.Compare(h.waiting[0].number, first.waiting[0].number)) < 0) {
 			first = h
 		}
 	}
 	return first
 }
 
-// before reports whether h gets a unit before o. Both have waiters.
-func (h *holder) before(o *holder) bool {
-	return cmp.Or(cmp.Compare(h.held, o.held), cmp.Compare(h.last, o.last), cmp.Compare(h.waiting[0].number, o.waiting[0].number)) < 0
+// first returns the index of the waiter of h that gets its next unit.
+func (h *holder) first() (at int) {
+	for i, w := range h.waiting {
+		if h.members[w.member].compare(h.members[h.waiting[at].member]) < 0 {
+			at = i
+		}
+	}
+	return at
+}
+
+// compare orders shares by who gets a unit first.
+func (s *share) compare(o *share) int {
+	return cmp.Or(cmp.Compare(s.held, o.held), cmp.Compare(s.last, o.last))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,7 +24,7 @@ type clients struct {
 // acquire starts a client of key, which gets a unit or waits.
 func (c *clients) acquire(ctx context.Context, key string) {
 	go func() {
-		release, err := c.semaphore.Acquire(ctx, key)
+		release, err := c.semaphore.Acquire(ctx, keyOf(key))
 		if err != nil {
 			return
 		}
@@ -33,6 +34,12 @@ func (c *clients) acquire(ctx context.Context, key string) {
 		c.releases[key] = append(c.releases[key], release)
 	}()
 	synctest.Wait()
+}
+
+// keyOf returns a key from its text: OWNER or OWNER/MEMBER.
+func keyOf(text string) fair.Key {
+	owner, member, _ := strings.Cut(text, "/")
+	return fair.Key{Owner: owner, Member: member}
 }
 
 // release releases one unit of key.
@@ -139,14 +146,14 @@ func TestSemaphore_DoesNotStarve(t *testing.T) {
 
 func TestSemaphore_CancelledWaitReleases(t *testing.T) {
 	s := fair.NewSemaphore(1)
-	release, err := s.Acquire(t.Context(), "a")
+	release, err := s.Acquire(t.Context(), keyOf("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
-	if _, err := s.Acquire(ctx, "b"); err != reason {
+	if _, err := s.Acquire(ctx, keyOf("b")); err != reason {
 		t.Errorf("got %v, want the cause of ctx", err)
 	}
 	release()
@@ -154,14 +161,14 @@ func TestSemaphore_CancelledWaitReleases(t *testing.T) {
 	for n := range 200 { // some are cancelled just as they get a unit
 		ctx, cancel := context.WithCancel(t.Context())
 		callers.Go(func() {
-			if release, err := s.Acquire(ctx, fmt.Sprint(n%7)); err == nil {
+			if release, err := s.Acquire(ctx, keyOf(fmt.Sprint(n%7))); err == nil {
 				release()
 			}
 		})
 		callers.Go(cancel)
 	}
 	callers.Wait()
-	if release, err = s.Acquire(t.Context(), "c"); err != nil {
+	if release, err = s.Acquire(t.Context(), keyOf("c")); err != nil {
 		t.Fatal(err)
 	}
 	release()
@@ -173,13 +180,13 @@ func TestSemaphore_LimitsQueue(t *testing.T) {
 		defer synctest.Wait()
 		defer cancel()
 		c := newClients(2)
-		c.semaphore.LimitQueue(6, 4)
+		c.semaphore.LimitQueue(6, 4, 4)
 		c.acquire(ctx, "a")
 		c.acquire(ctx, "b")
 		full := func(key string) bool {
 			done, cancelled := context.WithCancel(ctx)
 			cancelled()
-			_, err := c.semaphore.Acquire(done, key)
+			_, err := c.semaphore.Acquire(done, keyOf(key))
 			return errors.Is(err, fair.ErrQueueFull)
 		}
 		for _, step := range []struct {
@@ -199,6 +206,68 @@ func TestSemaphore_LimitsQueue(t *testing.T) {
 		c.want(t, "after a release", "a")
 		if full("d") {
 			t.Error("the place of a caller that does not wait any more is not free")
+		}
+	})
+}
+
+// An owner with many members gets no more units than another owner, and its members take
+// turns.
+func TestSemaphore_MembersShareTheirOwnersUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClients(4)
+		for range 3 {
+			c.acquire(ctx, "a/1")
+		}
+		for member := range 100 {
+			c.acquire(ctx, fmt.Sprint("a/", 2+member))
+		}
+		c.want(t, "at first", "a/1", "a/1")
+		c.acquire(ctx, "b/1")
+		c.want(t, "another owner", "b/1")
+		c.acquire(ctx, "b/2")
+		c.release("b/1")
+		c.want(t, "the owner with the fewest units", "b/2")
+		c.release("a/1")
+		c.want(t, "a member without a unit", "a/2")
+		c.release("a/1")
+		c.want(t, "the next member without a unit", "a/3")
+		c.release("a/2")
+		c.want(t, "a member that waits", "a/4")
+	})
+}
+
+// The members of an owner share its places of the queue.
+func TestSemaphore_LimitsQueueOfMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		c := newClients(1)
+		c.semaphore.LimitQueue(20, 4, 2)
+		c.acquire(ctx, "a/1")
+		for range 10 {
+			c.acquire(ctx, "b/1")
+			c.acquire(ctx, "c/1")
+			c.acquire(ctx, "c/2")
+			c.acquire(ctx, "c/3")
+		}
+		got := map[string]int{}
+		c.release("a/1")
+		for range 20 {
+			c.mu.Lock()
+			last := append([]string{"none"}, c.acquired...)[len(c.acquired)]
+			held := len(c.releases[last]) > 0
+			c.mu.Unlock()
+			if held {
+				got[last]++
+				c.release(last)
+			}
+		}
+		if got["b/1"] != 2 || got["c/1"]+got["c/2"]+got["c/3"] != 4 || got["c/1"] > 2 {
+			t.Errorf("waiting callers: %v, want 2 of b/1 and 4 of c", got)
 		}
 	})
 }

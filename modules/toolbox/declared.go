@@ -137,7 +137,7 @@ func (t *declared) call(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return t.action.run(ctx, p.forCaller(c.By), values)
+	return t.action.run(ctx, p.forCaller(c), values)
 }
 
 // claimsOf returns the verified claims of a call.

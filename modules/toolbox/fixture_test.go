@@ -41,7 +41,7 @@ type fixture struct {
 	change func(*toolbox.Config) // changes the config of each source; may be nil
 }
 
-var ann = identity.ByAgent("ann")
+var ann, bob = identity.ByAgent("ann"), identity.ByAgent("bob")
 
 // newFixture returns a fixture with the auth services of c.
 func newFixture(t *testing.T, c *config.Config) *fixture {
@@ -71,7 +71,7 @@ func newFixture(t *testing.T, c *config.Config) *fixture {
 
 // ResolveView implements gate.ViewResolver.
 func (f *fixture) ResolveView(p identity.Principal) (*toolgroups.ViewRef, string) {
-	if p != ann {
+	if p != ann && p != bob {
 		return new(toolgroups.ViewRef), ""
 	}
 	return f.view, ""
@@ -147,8 +147,14 @@ func read(text string) (*config.Config, error) {
 // call sends a call through the gate.
 func (f *fixture) call(ctx context.Context, name, args string) *gate.Admission {
 	f.t.Helper()
+	return f.callAs(ctx, ann, name, args)
+}
+
+// callAs is call for another principal.
+func (f *fixture) callAs(ctx context.Context, by identity.Principal, name, args string) *gate.Admission {
+	f.t.Helper()
 	r := gate.CallRequest{Call: tool.Call{ID: identity.CallID(identity.NewID()), Name: name, Args: json.RawMessage(args)}}
-	list, err := f.gate.Call(ctx, ann, []gate.CallRequest{r}, nopRecorder{})
+	list, err := f.gate.Call(ctx, by, []gate.CallRequest{r}, nopRecorder{})
 	if err != nil || len(list) != 1 {
 		f.t.Errorf("%s %s: got %d outcomes, %v", name, args, len(list), err)
 		return &gate.Admission{}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/openfiles"
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -40,10 +41,7 @@ func newClient(c Config) *http.Client {
 	if network == nil {
 		network = func() Network { return Network{} }
 	}
-	conns := c.Source.MaxConns
-	if conns <= 0 {
-		conns = 8
-	}
+	conns := maxConns(c)
 	return &http.Client{
 		CheckRedirect: sameHostOnly,
 		Transport: &http.Transport{
@@ -55,6 +53,14 @@ func newClient(c Config) *http.Client {
 			},
 		},
 	}
+}
+
+// maxConns returns how many connections a source of type http may have.
+func maxConns(c Config) int {
+	if c.Source.MaxConns <= 0 {
+		return 8
+	}
+	return min(c.Source.MaxConns, openfiles.MaxOutgoing())
 }
 
 // Reasons not to follow a redirect.

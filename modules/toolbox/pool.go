@@ -1,7 +1,6 @@
 package toolbox
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +11,10 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/backoff"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
+	"github.com/rolecall/rolecall/tool"
 )
 
 // pool holds the connections of one source, and whether it is reachable.
@@ -26,10 +26,11 @@ type pool struct {
 	refs   int  // guarded by Pools.mu
 	pinged bool // PingServers has taken it; guarded by Pools.mu
 
-	missing     string       // why this build cannot connect; "" if it can
-	db          *database.DB // nil for a service, and if missing is set
-	client      *http.Client // nil for a database
-	closeDialer func() error // closes the connector of db; nil if there is none
+	missing     string          // why this build cannot connect; "" if it can
+	db          *database.DB    // nil for a service, and if missing is set
+	client      *http.Client    // nil for a database
+	slots       *fair.Semaphore // one for each connection of client
+	closeDialer func() error    // closes the connector of db; nil if there is none
 
 	mu          sync.Mutex // guards what follows
 	unreachable bool       // the last attempt failed to connect
@@ -40,12 +41,13 @@ type pool struct {
 // callerPool is a pool on behalf of one caller.
 type callerPool struct {
 	*pool
-	caller string
+	caller fair.Key
 }
 
-// forCaller returns the pool for a caller, who shares it fairly with others.
-func (p *pool) forCaller(by identity.Principal) callerPool {
-	return callerPool{p, cmp.Or(by.Key(), by.String())}
+// forCaller returns the pool for the caller of a call, who shares it fairly with others.
+func (p *pool) forCaller(c tool.Call) callerPool {
+	owner, member := c.Sharer()
+	return callerPool{p, fair.Key{Owner: owner, Member: member}}
 }
 
 // query is pool.query on behalf of the caller.

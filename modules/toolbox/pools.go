@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
@@ -106,7 +107,7 @@ func (p *Pools) unpinged() (list []*pool) {
 func newPool(c Config, log *slog.Logger) (*pool, error) {
 	one := &pool{source: c.Source.Name, log: log, remote: c.Source.Type != toolboxfile.SourceSQLite && c.Source.Type != toolboxfile.SourceHTTP}
 	if c.Source.Type == toolboxfile.SourceHTTP {
-		one.client = newClient(c)
+		one.client, one.slots = newClient(c), fair.NewSemaphore(maxConns(c))
 		return one, nil
 	}
 	at, err := c.database()

@@ -107,12 +107,22 @@ func (r *request) run(ctx context.Context, p callerPool, v parameter.Values) (to
 	if err := p.ready(); err != nil {
 		return tool.Result{}, err
 	}
-	result, err := r.send(p.client, q)
+	result, err := r.sendInTurn(p, q)
 	if err != nil {
 		err = r.classify(ctx, timed, limit, sent, err)
 	}
 	p.noteResult(err)
 	return result, err
+}
+
+// sendInTurn waits for the caller's turn and sends a request.
+func (r *request) sendInTurn(p callerPool, q *http.Request) (tool.Result, error) {
+	release, err := p.slots.Acquire(q.Context(), p.caller)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer release()
+	return r.send(p.client, q)
 }
 
 // build returns the request of a call.

@@ -53,6 +53,44 @@ func TestRequest_TimeoutBeforeConnectionIsUnavailable(t *testing.T) {
 	}
 }
 
+// A caller whose requests hang leaves a connection of the source for other callers.
+func TestRequest_CallersShareConnections(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			arrived <- struct{}{}
+			<-release
+		}
+	})
+	c := parse(t, fmt.Sprintf(`{"kind": "source", "name": "api", "type": "http", "baseUrl": %q}
+---
+{kind: tool, name: long, type: http, source: api, description: d, method: POST, path: /long}
+---
+{kind: tool, name: next, type: http, source: api, description: d, method: POST, path: /next, timeout: 50ms}
+---
+{kind: tool, name: later, type: http, source: api, description: d, method: POST, path: /later}`, base))
+	c.Sources[0].MaxConns = 2
+	w := newFixture(t, c)
+	w.change = func(c *toolbox.Config) {
+		c.Network = func() toolbox.Network {
+			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+		}
+	}
+	w.load(c)
+	done := make(chan bool)
+	go func() {
+		w.call(t.Context(), "long", `{}`)
+		close(done)
+	}()
+	<-arrived
+	wantCode(t, w.call(t.Context(), "next", `{}`), errcode.ToolUnavailable)
+	if got := w.callAs(t.Context(), bob, "later", `{}`); got.Result.IsError {
+		t.Errorf("another caller: %s", resultText(got.Result))
+	}
+	close(release)
+	<-done
+}
+
 // The status of an error response is reported even if its body is too long.
 func TestRequest_LongErrorBodyKeepsStatus(t *testing.T) {
 	base := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -45,10 +45,11 @@ type Conn interface {
 
 // Request is one script to run, with the arguments of js.RunScript.
 type Request struct {
-	Owner string // scripts of one owner may share a worker, and so learn of each other's data
-	Code  string
-	Input json.RawMessage
-	Time  time.Duration // the time limit; 0 is js.DefaultTime
+	Owner  string // scripts of one owner may share a worker, and so learn of each other's data
+	Sharer string // for whom the owner acts; sharers get a fair share of the places
+	Code   string
+	Input  json.RawMessage
+	Time   time.Duration // the time limit; 0 is js.DefaultTime
 }
 
 // Bounds of the idle workers. A pool that is not used keeps no process after idleTimeout.
@@ -60,7 +61,7 @@ const (
 // Pool runs scripts in workers. It is safe for concurrent use.
 type Pool struct {
 	start   func() (Conn, error)
-	running chan struct{}   // has a token for each running script; further scripts wait
+	running *fair.Semaphore // has a unit for each script that may run
 	owners  fair.KeyedMutex // each owner runs one script at a time
 
 	mu       sync.Mutex     // guards the following
@@ -72,27 +73,26 @@ type Pool struct {
 
 // New returns a Pool that starts its workers with start.
 func New(start func() (Conn, error)) *Pool {
-	return &Pool{start: start, running: make(chan struct{}, max(4, 2*runtime.NumCPU()))}
+	return &Pool{start: start, running: fair.NewSemaphore(max(4, 2*runtime.NumCPU()))}
 }
 
 // Run runs a script. It returns the errors of js.RunScript and of start. If a script cannot be
 // interrupted, its process is killed.
 //
-// Each owner runs one script at a time, so that an owner with many scripts does not block the
-// others. In total, as many scripts run as there are processors, times two, and at least
-// four. The time limit does not include the waiting.
+// Each owner runs one script at a time. In total, as many scripts run as there are processors,
+// times two, and at least four. They are shared fairly among sharers, and then among the owners
+// of each. The time limit does not include the waiting.
 func (p *Pool) Run(ctx context.Context, r Request) (json.RawMessage, error) {
 	unlock, err := p.owners.Lock(ctx, r.Owner)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	select {
-	case p.running <- struct{}{}:
-		defer func() { <-p.running }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	release, err := p.running.Acquire(ctx, fair.Key{Owner: r.Sharer, Member: r.Owner})
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	if r.Time <= 0 {
 		r.Time = js.DefaultTime
 	}

@@ -185,6 +185,30 @@ func TestPool_IsFairToOwners(t *testing.T) {
 	blockers.Wait()
 }
 
+// Many owners that act for one sharer leave places for another sharer.
+func TestPool_IsFairToSharers(t *testing.T) {
+	p := newPool(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var blockers sync.WaitGroup
+	for i := range 50 {
+		blockers.Go(func() {
+			r := jsworker.Request{Sharer: "blocker", Owner: fmt.Sprint("blocker ", i), Code: "for (;;);", Time: time.Hour}
+			if _, err := p.Run(ctx, r); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for range 3 {
+		if got, err := p.Run(waiting, jsworker.Request{Sharer: "me", Owner: "my agent", Code: "return 1"}); string(got) != "1" {
+			t.Errorf("got %s, %v", got, err)
+		}
+	}
+	cancel()
+	blockers.Wait()
+}
+
 func TestPool_RejectsInvalidResponses(t *testing.T) {
 	tests := []struct{ name, answer string }{
 		{"not JSON", "noise"},

@@ -62,7 +62,7 @@ type Query struct {
 	Args     []any
 	ReadOnly bool // the database rejects changes
 	// Caller identifies the caller. Connections are shared fairly among callers.
-	Caller string
+	Caller fair.Key
 	// Untrusted is set if the caller wrote the statement or a part of it. Its
 	// connection is not used again, so that temporary tables, settings and open
 	// transactions do not affect others. A database in memory has one connection,
@@ -154,7 +154,7 @@ func (d *DB) Close() error { return d.engine.close() }
 
 // acquireSlot waits for the caller's fair turn to use a connection. release ends it,
 // after the connection went back to its pool.
-func acquireSlot(ctx context.Context, slots *fair.Semaphore, caller string) (release func(), err error) {
+func acquireSlot(ctx context.Context, slots *fair.Semaphore, caller fair.Key) (release func(), err error) {
 	release, err = slots.Acquire(ctx, caller)
 	if err != nil {
 		return nil, unavailableError{err}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
 )
 
@@ -28,15 +29,15 @@ func TestDB_OneCallerLeavesConnectionsToOthers(t *testing.T) {
 		for _, reads := range []bool{true, false} {
 			db := open(t, config(t, kind))
 			query(t, db, "CREATE TABLE a(n INT)")
-			end := startSlowQueries(t, db, database.Query{SQL: slowQuery[kind], Caller: "ann", ReadOnly: reads, Timeout: time.Minute})
-			waits := database.Query{SQL: "SELECT n FROM a", Caller: "ann", ReadOnly: reads, Timeout: 20 * time.Millisecond}
+			end := startSlowQueries(t, db, database.Query{SQL: slowQuery[kind], Caller: fair.Key{Owner: "ann"}, ReadOnly: reads, Timeout: time.Minute})
+			waits := database.Query{SQL: "SELECT n FROM a", Caller: fair.Key{Owner: "ann"}, ReadOnly: reads, Timeout: 20 * time.Millisecond}
 			for err := error(nil); !errors.Is(err, database.ErrNoConnection); { // until ann has all her connections
 				if _, err = db.Query(t.Context(), waits); err != nil && errcode.CodeOf(err) != errcode.ToolUnavailable && errcode.CodeOf(err) != errcode.ToolTimeout {
 					t.Fatalf("got %v", err)
 				}
 			}
 			for _, caller := range []string{"bob", "eve", "joe"} {
-				q := database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: caller, ReadOnly: reads}
+				q := database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: fair.Key{Owner: caller}, ReadOnly: reads}
 				if rows, err := db.Query(t.Context(), q); err != nil || string(rows) != `[{"n":0}]` {
 					t.Errorf("%s (%t): got %s %v", caller, reads, rows, err)
 				}
@@ -62,13 +63,13 @@ func TestDB_CallersTakeTurns(t *testing.T) {
 		for range 100 {
 			running.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = db.Query(ctx, database.Query{SQL: statement, Caller: "ann"})
+					_, _ = db.Query(ctx, database.Query{SQL: statement, Caller: fair.Key{Owner: "ann"}})
 				}
 			})
 		}
 		before := countRows(t, db)
 		for range 20 {
-			if _, err := db.Query(t.Context(), database.Query{SQL: statement, Caller: "bob"}); err != nil {
+			if _, err := db.Query(t.Context(), database.Query{SQL: statement, Caller: fair.Key{Owner: "bob"}}); err != nil {
 				t.Errorf("%s: %v", kind, err)
 			}
 		}
@@ -83,7 +84,7 @@ func TestDB_CallersTakeTurns(t *testing.T) {
 // countRows returns the number of rows in table a.
 func countRows(t *testing.T, db *database.DB) (n int64) {
 	t.Helper()
-	rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: "eve"})
+	rows, err := db.Query(t.Context(), database.Query{SQL: "SELECT count(*) AS n FROM a", Caller: fair.Key{Owner: "eve"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,14 @@
 //go:build unix
 
-package gateway
+package openfiles
 
 import (
 	"math"
 	"syscall"
 )
 
-// maxOpenFiles returns how many files this process may open.
-func maxOpenFiles() int {
+// Limit returns how many files this process may open.
+func Limit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {
 		return math.MaxInt32
