@@ -877,18 +877,30 @@ func (p *attack) updateRole(t *proptest.Choices) {
 // one.
 func (p *attack) changeGroup(t *proptest.Choices) error {
 	g := proptest.PickFrom(t, targetGroups...)
+	if owner := p.groups.naive.owner(g.id); owner != "" && t.OneIn(3) {
+		if err := p.unregister(owner, g.id); err != nil {
+			return err
+		}
+		g.owner = proptest.PickFrom(t, owners...)
+		return p.register(g, g.effectGroup(&p.effects))
+	}
 	if t.OneIn(3) {
 		g.owner = proptest.PickFrom(t, owners...)
 		g.tools = []toolSpec{{name: proptest.PickFrom(t, targetTools...)}}
 	}
 	if t.OneIn(3) {
-		err := grouptest.UnregisterGroup(p.groups.Manager, g.owner, g.id)
-		if code := p.groups.naive.unregister(g.owner, g.id); errcode.CodeOf(err) != code {
-			return fmt.Errorf("unregister %s of %s: %v, want code %q", g.id, g.owner, err, code)
-		}
-		return nil
+		return p.unregister(g.owner, g.id)
 	}
 	return p.register(g, g.effectGroup(&p.effects))
+}
+
+// unregister unregisters a group, which must be rejected if it belongs to another owner.
+func (p *attack) unregister(owner toolgroups.GroupOwner, id toolgroups.GroupID) error {
+	err := grouptest.UnregisterGroup(p.groups.Manager, owner, id)
+	if code := p.groups.naive.unregister(owner, id); errcode.CodeOf(err) != code {
+		return fmt.Errorf("unregister %s of %s: %v, want code %q", id, owner, err, code)
+	}
+	return nil
 }
 
 // spawnInOtherTask spawns an existing role as the honest root of another task.
