@@ -29,6 +29,11 @@ func TestDeclareGroups(t *testing.T) {
 	if len(bound.Owners) != 1 || bound.Owners["web"] != "module:web" || s.KnownOwner("web") != "module:web" || s.GroupOwner("web") != "" {
 		t.Errorf("bound to %v", bound.Owners)
 	}
+	for id, want := range map[toolgroups.GroupID]toolgroups.GroupOwner{"web/page": "module:web", "web/": "", "other/page": "", "web/a/b": ""} {
+		if got := s.KnownOwner(id); got != want {
+			t.Errorf("%s is known as one of %q, want %q", id, got, want)
+		}
+	}
 	if !s.KnowsServer("web") || s.KnowsServer("o") || len(s.ListGroups()) != 1 || len(s.Compile(bound).ToolNames()) != 0 {
 		t.Errorf("groups %+v", s.ListGroups())
 	}
