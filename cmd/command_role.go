@@ -259,15 +259,20 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
+	_, missing := api.FindRole(ctx, q.Name)
 	r, err := api.CreateRole(ctx, q, o.dryRun)
 	if err = errors.Join(err, done()); err != nil {
 		return err
+	}
+	outcome := o.outcome("created")
+	if missing == nil { // creating succeeds only for an identical role
+		outcome = "exists already and is the same; nothing was changed"
 	}
 	warnDangling(c.err, r)
 	if o.json {
 		return printJSON(c.out, r)
 	}
-	fmt.Fprintf(c.err, "role %s %s\n", textutil.Sanitize(r.Name), o.outcome("created"))
+	fmt.Fprintf(c.err, "role %s %s\n", textutil.Sanitize(r.Name), outcome)
 	return roleFields(r).print(c.out)
 }
 
