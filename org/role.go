@@ -249,7 +249,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpec, dryRun bool) (Role, PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old, editor, err := o.mutableRole(by, id)
+	old, editor, err := o.mutableRole("change", by, id)
 	if err != nil {
 		return Role{}, PermissionDiff{}, nil, err
 	}
@@ -270,7 +270,7 @@ func (o *Org) UpdateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool) (PermissionDiff, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	old, _, err := o.mutableRole(by, id)
+	old, _, err := o.mutableRole("delete", by, id)
 	if err != nil {
 		return PermissionDiff{}, nil, err
 	}
@@ -282,7 +282,8 @@ func (o *Org) DeleteRole(by identity.Principal, id identity.RoleID, dryRun bool)
 
 // mutableRole returns an active role that by may change, and the grantor for by. The
 // operator changes the roles of agents and of the operator, the configuration its own.
-func (o *Org) mutableRole(by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
+// Errors name the change with verb.
+func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID) (*Role, grantor, error) {
 	m, err := o.grantor(by)
 	if err != nil {
 		return nil, m, err
@@ -292,9 +293,9 @@ func (o *Org) mutableRole(by identity.Principal, id identity.RoleID) (*Role, gra
 	case !ok || old.Status != Active:
 		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
 	case by.Kind != identity.Operator && by.Kind != identity.Configuration:
-		return nil, m, errcode.New(errcode.InsufficientPermissions, "change role %q: only the operator may change roles", old.Name)
+		return nil, m, errcode.New(errcode.InsufficientPermissions, "%s role %q: only the operator may %s roles", verb, old.Name, verb)
 	case (old.CreatedBy == CreatorConfig) != (m.name == CreatorConfig):
-		return nil, m, errcode.New(errcode.Conflict, "change role %q: it is defined by the configuration; change it in the file", old.Name)
+		return nil, m, errcode.New(errcode.Conflict, "%s role %q: it is defined by the configuration; %s it in the file", verb, old.Name, verb)
 	}
 	return old, m, nil
 }
