@@ -87,7 +87,7 @@ func (l *taskLimit) query(ctx context.Context, c *common, api *client.Client, q 
 		n := 0
 		for t, err := range api.QueryTasks(ctx, q) {
 			if n++; n > limit {
-				fmt.Fprintf(c.err, "only the newest %d tasks are shown; --limit 0 shows all\n", limit)
+				fmt.Fprintf(c.err, "only the newest %s shown; --limit 0 shows all\n", counted(limit, "task is", "tasks are"))
 				return
 			}
 			if !yield(t, err) {

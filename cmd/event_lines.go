@@ -49,7 +49,7 @@ func (v *lineView) format(e journal.Event) string {
 	case journal.ModelAnswered:
 		return v.formatAnswer(who, b.Answer)
 	case journal.MailDropped:
-		return fmt.Sprintf("~ %s  the task ended with %d unread messages", who, b.Count)
+		return fmt.Sprintf("~ %s  the task ended with %s", who, counted(b.Count, "unread message", "unread messages"))
 	case journal.ContextCompressed:
 		return fmt.Sprintf("  %s  summarizes its first %d entries", who, b.Items)
 	case journal.ToolCall:
@@ -119,13 +119,21 @@ func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
 	to := cmp.Or(v.screen.names.nameOf(b.Message.To, ""), textutil.Sanitize(b.Message.To))
 	line := fmt.Sprintf("  %s → %s  %s", who, to, payloadText(b.Message.Payload, 60))
 	if b.Due != "" {
-		line += "  (delivered at " + textutil.Sanitize(b.Due) + ")"
+		line += "  (due at " + textutil.Sanitize(b.Due) + ")"
 	}
 	return line
 }
 
 func (v *lineView) agentName(e journal.Event) string {
 	return v.screen.names.nameOf(string(e.Agent), e.Role)
+}
+
+// counted returns a number and the noun that follows it.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Colors as parameters of the SGR escape sequence.

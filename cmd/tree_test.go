@@ -57,6 +57,7 @@ func TestTreeView_Draws(t *testing.T) {
 		{"truncated answer", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishEnd, Stop: model.Length}}, []string{"~ root  answer truncated at maxTokens\nroot  waiting  1 calls\n"}},
 		{"thinking again", journal.ModelDelta{Text: "more"}, []string{"root  thinking  1 calls\n"}},
 		{"result", journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishResult}}, []string{"root  waiting  1 calls\n"}},
+		{"dropped message", journal.MailDropped{Count: 1}, []string{"~ root  the task ended with 1 unread message\nroot  waiting  1 calls\n"}},
 		{"dropped messages", journal.MailDropped{Count: 3, Delayed: 1}, []string{"~ root  the task ended with 3 unread messages\nroot  waiting  1 calls\n"}},
 		{"failure", journal.TurnFailed{Code: errcode.TurnAborted, Message: "stop"}, []string{"! root  turn_aborted: stop\nroot  waiting (turn_aborted)  1 calls\n"}},
 		{"end of the task", journal.TaskEnded{}, []string{"root  finished (turn_aborted)  1 calls\n"}},
