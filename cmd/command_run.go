@@ -321,7 +321,11 @@ func quoteWord(word string) string {
 func printResult(c *common, task org.Task) error {
 	if task.Status != org.Done {
 		if !c.json {
-			fmt.Fprintf(c.err, "rolecall: task %s: %s: %s\n", task.Status, task.Error.Code, textutil.Sanitize(task.Error.Message))
+			text := taskErrorText(*task.Error)
+			if task.Status != org.Cancelled {
+				text = fmt.Sprintf("task %s: %s", task.Status, text)
+			}
+			fmt.Fprintln(c.err, "rolecall:", textutil.Sanitize(text))
 		}
 		return errReported
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
@@ -140,9 +142,19 @@ func taskFields(t client.Task) fields {
 	}
 	f = append(f, [2]string{"text", t.Text}, [2]string{"result", resultText(t.Result)})
 	if t.Error != nil {
-		f = append(f, [2]string{"error", string(t.Error.Code) + ": " + t.Error.Message})
+		f = append(f, [2]string{"error", taskErrorText(*t.Error)})
 	}
 	return f
+}
+
+// taskErrorText returns the code and the message of a task's error. The message of a
+// cancelled task repeats the code, so only the reason is kept.
+func taskErrorText(e org.TaskError) string {
+	message := e.Message
+	if e.Code == errcode.TaskCancelled {
+		message = strings.TrimPrefix(message, "task cancelled: ")
+	}
+	return string(e.Code) + ": " + message
 }
 
 // usageText formats the tokens that models have used.
@@ -181,17 +193,27 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 }
 
 func taskCancelFunc(ctx context.Context, out io.Writer, api *client.Client, id, reason string, asJSON bool) error {
-	t, err := api.CancelTask(ctx, id, reason)
+	t, err := api.FindTask(ctx, id)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = printJSON(out, t)
-	} else {
-		_, err = fmt.Fprintf(out, "task %s is %s\n", textutil.Sanitize(string(t.ID)), t.Status)
+	if t.Status.Ended() {
+		return taskEndedError(t)
 	}
-	if err == nil && t.Status != org.Cancelled {
-		return errReported
+	if t, err = api.CancelTask(ctx, id, reason); err != nil {
+		return err
 	}
+	switch {
+	case t.Status != org.Cancelled: // it ended meanwhile
+		return taskEndedError(t)
+	case asJSON:
+		return printJSON(out, t)
+	}
+	_, err = fmt.Fprintf(out, "task %s is %s\n", textutil.Sanitize(string(t.ID)), t.Status)
 	return err
+}
+
+// taskEndedError returns the error for cancelling a task that has ended.
+func taskEndedError(t client.Task) error {
+	return fmt.Errorf("cancel task %s: the task has ended (%s)", t.ID, t.Status)
 }
