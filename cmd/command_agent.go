@@ -45,6 +45,11 @@ func newAgentListCommand(c *common) *cobra.Command {
 		Example: "  rolecall agent list --status calling\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
+			if o.task != "" {
+				if _, err := api.FindTask(ctx, o.task); err != nil {
+					return err
+				}
+			}
 			return agentListFunc(ctx, c.out, api, o, c.json)
 		}),
 	}
