@@ -131,7 +131,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.toolGated, "tool-gated", false, "its agents answer from the results of their tools only")
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
-	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents, as rounds=20; 0 is the organization's")
+	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
 	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups and a module that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
@@ -332,6 +332,9 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	q, err := o.request()
 	if err != nil {
 		return err
+	}
+	if o.flags.Changed("revision") && o.revision == 0 {
+		return usageError{errors.New("--revision 0 does not exist; the first revision of a role is 1")}
 	}
 	if !o.isChange() {
 		return usageError{errors.New("nothing to change; use --use, --grant, --prompt, --model, --name, --tool-gated, --server, --pattern or --limits")}

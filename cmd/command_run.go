@@ -55,12 +55,15 @@ configuration and workspace it was started with.`,
   rolecall run -f org.yaml --group workspace --group org_management "Only files"
   rolecall run --resume 01a1fded-ba9c-76b0-b2c8-51f0fecce8df`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.resume == "" {
-				return exactArgs(1, "one task in quotes")(cmd, args)
+			if !cmd.Flags().Changed("resume") {
+				return argCount(1, "one task in quotes")(cmd, args)
 			}
 			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := rejectTogether(cmd, "resume", "workspace", "group", "state"); err != nil {
+				return err
+			}
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
 			return runFunc(cmd.Context(), c, o)
 		},
@@ -71,9 +74,6 @@ configuration and workspace it was started with.`,
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
 	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`")
-	cmd.MarkFlagsMutuallyExclusive("resume", "workspace")
-	cmd.MarkFlagsMutuallyExclusive("resume", "group")
-	cmd.MarkFlagsMutuallyExclusive("resume", "state")
 	return cmd
 }
 

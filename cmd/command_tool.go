@@ -37,6 +37,9 @@ func newToolListCommand(c *common) *cobra.Command {
 		Short:   "List tools, sorted by name",
 		Example: "  rolecall tool list\n  rolecall tool list --group workspace --json\n  rolecall tool list --quarantined",
 		Args:    exactArgs(0, "no arguments"),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return rejectTogether(cmd, "group", "quarantined")
+		},
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			if quarantined {
 				return quarantineFunc(ctx, c.out, api, c.json)
@@ -46,7 +49,6 @@ func newToolListCommand(c *common) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&group, "group", "", "only tools of the group with this `id`")
 	cmd.Flags().BoolVar(&quarantined, "quarantined", false, "only quarantined definitions")
-	cmd.MarkFlagsMutuallyExclusive("group", "quarantined")
 	return cmd
 }
 

@@ -140,7 +140,7 @@ func commandGroup(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command 
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usageError{fmt.Errorf("unknown command %q; %q lists the commands", cmd.CommandPath()+" "+args[0], cmd.CommandPath()+" --help")}
+			return unknownCommand(cmd, args[0])
 		}
 		return cmd.Help()
 	}

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -104,6 +105,9 @@ func newRootCommand(c *common) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return rejectEmptyFlags(cmd)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError{fmt.Errorf("unknown command %q; %q lists the commands", args[0], "rolecall --help")}
@@ -111,9 +115,7 @@ func newRootCommand(c *common) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; %q shows the flags", err, cmd.CommandPath()+" --help")}
-	})
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringArrayVarP(&c.files, "file", "f", nil, "read the configuration from `FILE|DIR`; can be repeated")
 	flags.StringVar(&c.data, "data", ".rolecall", "data `directory` of the organization")
@@ -127,7 +129,38 @@ func newRootCommand(c *common) *cobra.Command {
 		newServeCommand(c), newTokenCommand(c),
 	)
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	rejectUnknownTopics(root)
 	return root
+}
+
+// rejectUnknownTopics makes the commands help and completion, which cobra provides, reject
+// what they do not know.
+func rejectUnknownTopics(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = knownCommand
+		case "completion":
+			for _, shell := range commandGroup(cmd).Commands() {
+				shell.Args = exactArgs(0, "no arguments")
+			}
+		}
+	}
+}
+
+// knownCommand requires that the arguments name a command.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = unknownCommand(found, rest[0])
+	}
+	return err
+}
+
+// unknownCommand returns the error for a name that is no command below parent.
+func unknownCommand(parent *cobra.Command, name string) error {
+	return usageError{fmt.Errorf("unknown command %q; %q lists the commands", parent.CommandPath()+" "+name, parent.CommandPath()+" --help")}
 }
 
 const rootHelp = `rolecall runs organizations of agents. A role decides which tools its agents can
@@ -148,8 +181,21 @@ func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: least}))
 }
 
-// exactArgs requires n arguments; what describes them in the error.
+// exactArgs requires n arguments that are not empty; what describes them in the error.
 func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := argCount(n, what)(cmd, args); err != nil {
+			return err
+		}
+		if slices.Contains(args, "") {
+			return usageError{fmt.Errorf("%s takes %s, and an argument is empty", cmd.CommandPath(), what)}
+		}
+		return nil
+	}
+}
+
+// argCount requires n arguments, which may be empty; what describes them in the error.
+func argCount(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
 			return usageError{fmt.Errorf("%s takes %s (arguments given: %d)", cmd.CommandPath(), what, len(args))}

@@ -1,0 +1,65 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagError converts an error of the flag parser to a usage error in plain words.
+func flagError(cmd *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		err = fmt.Errorf("--%s %q is %s", invalid.GetFlag().Name, invalid.GetValue(), valueProblem(invalid))
+	}
+	return usageError{fmt.Errorf("%w; %q shows the flags", err, cmd.CommandPath()+" --help")}
+}
+
+// valueProblem describes why the value of a flag is invalid.
+func valueProblem(invalid *pflag.InvalidValueError) string {
+	if errors.Is(invalid, strconv.ErrRange) {
+		return "out of range"
+	}
+	switch invalid.GetFlag().Value.Type() {
+	case "bool":
+		return "not true or false"
+	case "int", "uint64":
+		return "not a whole number"
+	case "duration":
+		return "not a duration such as 30s or 5m"
+	case "stringToInt":
+		return "not NAME=NUMBER"
+	}
+	return "invalid: " + invalid.Unwrap().Error()
+}
+
+// mayBeEmpty lists the flags that accept an empty text: it sets a field of a role to its
+// default, or gives no reason.
+var mayBeEmpty = []string{"prompt", "model", "server", "pattern", "reason"}
+
+// rejectEmptyFlags returns a usage error if a flag is given with an empty value. Such a
+// value usually comes from an unset variable, and must not select the default.
+func rejectEmptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch list, isList := f.Value.(pflag.SliceValue); {
+		case isList && slices.Contains(list.GetSlice(), "") && f.Value.Type() == "stringArray":
+			err = usageError{fmt.Errorf("--%s has an empty value", f.Name)}
+		case f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name):
+			err = usageError{fmt.Errorf("--%s is empty; give it a value or omit it", f.Name)}
+		}
+	})
+	return err
+}
+
+// rejectTogether returns a usage error if flag is given together with one of others.
+func rejectTogether(cmd *cobra.Command, flag string, others ...string) error {
+	for _, other := range others {
+		if cmd.Flags().Changed(flag) && cmd.Flags().Changed(other) {
+			return usageError{fmt.Errorf("--%s and --%s are mutually exclusive", flag, other)}
+		}
+	}
+	return nil
+}
