@@ -118,12 +118,12 @@ func (r *Redactor) RedactJSON(doc []byte) []byte {
 	if r == nil {
 		return doc
 	}
-	redacted := r.redactTokens(doc, 0)
-	if r.Contains(redacted) {
-		redacted = []byte(r.RedactText(string(redacted)))
-	}
-	if json.Valid(redacted) || !json.Valid(doc) {
-		return redacted
+	redacted := r.RedactText(string(r.redactTokens(doc, 0)))
+	switch {
+	case redacted == string(doc):
+		return doc
+	case json.Valid([]byte(redacted)) || !json.Valid(doc):
+		return []byte(redacted)
 	}
 	return []byte(`"` + Mask + `"`)
 }
