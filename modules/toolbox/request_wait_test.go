@@ -12,49 +12,10 @@ import (
 	"github.com/rolecall/rolecall/modules/toolbox"
 )
 
-// A request that timed out before it got a connection was not sent, so its outcome is
-// known.
-func TestRequest_TimeoutBeforeConnectionIsUnavailable(t *testing.T) {
-	arrived, release := make(chan struct{}), make(chan struct{})
-	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/long" {
-			close(arrived)
-			<-release
-		}
-	})
-	c := parse(t, fmt.Sprintf(`{"kind": "source", "name": "api", "type": "http", "baseUrl": %q}
----
-{kind: tool, name: long, type: http, source: api, description: d, method: POST, path: /long}
----
-{kind: tool, name: next, type: http, source: api, description: d, method: POST, path: /next, timeout: 50ms}
----
-{kind: tool, name: later, type: http, source: api, description: d, method: POST, path: /later}`, base))
-	c.Sources[0].MaxConns = 1
-	w := newFixture(t, c)
-	w.change = func(c *toolbox.Config) {
-		c.Network = func() toolbox.Network {
-			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-		}
-	}
-	w.load(c)
-	done := make(chan bool)
-	go func() {
-		w.call(t.Context(), "long", `{}`)
-		close(done)
-	}()
-	<-arrived
-	if message := wantCode(t, w.call(t.Context(), "next", `{}`), errcode.ToolUnavailable); strings.Contains(message, "unknown") {
-		t.Errorf("got %q", message)
-	}
-	close(release)
-	<-done
-	if got := w.call(t.Context(), "later", `{}`); got.Result.IsError {
-		t.Errorf("the source counts as unreachable: %s", resultText(got.Result))
-	}
-}
-
-// A caller whose requests hang leaves a connection of the source for other callers.
-func TestRequest_CallersShareConnections(t *testing.T) {
+// newBusySource returns a fixture with an HTTP source of maxConns connections. A call of
+// its tool long holds one of them; end lets it return and waits for it.
+func newBusySource(t *testing.T, maxConns int) (w *fixture, end func()) {
+	t.Helper()
 	arrived, release := make(chan struct{}), make(chan struct{})
 	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
@@ -69,8 +30,8 @@ func TestRequest_CallersShareConnections(t *testing.T) {
 {kind: tool, name: next, type: http, source: api, description: d, method: POST, path: /next, timeout: 50ms}
 ---
 {kind: tool, name: later, type: http, source: api, description: d, method: POST, path: /later}`, base))
-	c.Sources[0].MaxConns = 2
-	w := newFixture(t, c)
+	c.Sources[0].MaxConns = maxConns
+	w = newFixture(t, c)
 	w.change = func(c *toolbox.Config) {
 		c.Network = func() toolbox.Network {
 			return toolbox.Network{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
@@ -83,12 +44,33 @@ func TestRequest_CallersShareConnections(t *testing.T) {
 		close(done)
 	}()
 	<-arrived
+	return w, func() {
+		close(release)
+		<-done
+	}
+}
+
+// A request that timed out before it got a connection was not sent, so its outcome is
+// known.
+func TestRequest_TimeoutBeforeConnectionIsUnavailable(t *testing.T) {
+	w, end := newBusySource(t, 1)
+	if message := wantCode(t, w.call(t.Context(), "next", `{}`), errcode.ToolUnavailable); strings.Contains(message, "unknown") {
+		t.Errorf("got %q", message)
+	}
+	end()
+	if got := w.call(t.Context(), "later", `{}`); got.Result.IsError {
+		t.Errorf("the source counts as unreachable: %s", resultText(got.Result))
+	}
+}
+
+// A caller whose requests hang leaves a connection of the source for other callers.
+func TestRequest_CallersShareConnections(t *testing.T) {
+	w, end := newBusySource(t, 2)
 	wantCode(t, w.call(t.Context(), "next", `{}`), errcode.ToolUnavailable)
 	if got := w.callAs(t.Context(), bob, "later", `{}`); got.Result.IsError {
 		t.Errorf("another caller: %s", resultText(got.Result))
 	}
-	close(release)
-	<-done
+	end()
 }
 
 // The status of an error response is reported even if its body is too long.
