@@ -23,7 +23,10 @@ func (c *common) getenv(name string) string {
 	if c.env == nil {
 		return ""
 	}
-	value, _ := c.env(name)
+	value, ok := c.env(name)
+	if !ok {
+		return ""
+	}
 	return value
 }
 

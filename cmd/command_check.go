@@ -121,7 +121,7 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 	defer os.RemoveAll(dir)
 	trial := *c
 	trial.data = dir
-	s, err := openSession(&trial, &terminal{out: io.Discard}, false, nil)
+	s, err := openSession(&trial, &terminal{out: io.Discard}, sessionOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -84,13 +84,13 @@ func demoFunc(ctx context.Context, c *common, input string, given bool) error {
 		fmt.Fprintf(c.err, "%v; the demo runs its own scripts without a sandbox\n", err)
 	}
 	report := filepath.Join(dir, demoReport)
-	return withSession(ctx, c, func(ctx context.Context, s *session) error {
+	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		before := s.LastSeq()
 		id, err := s.StartTask(ctx, spec, cfg)
 		if err != nil {
 			return err
 		}
-		if err := s.watch(ctx, c, id, before, 0); err != nil {
+		if err := s.watch(ctx, c, id, before); err != nil {
 			return err
 		}
 		err = checkReport(report)

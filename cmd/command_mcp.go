@@ -66,7 +66,7 @@ func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, e
 	if err != nil {
 		return false, err
 	}
-	err = withSession(ctx, c, func(ctx context.Context, s *session) error {
+	err = withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		began = true
 		if cfg != nil {
 			if err := s.ApplyConfig(ctx, cfg, nil); err != nil {

@@ -6,23 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/app"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/model/human"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -30,11 +29,14 @@ import (
 
 // runOptions are the flags of run, and the task.
 type runOptions struct {
+	role      string
 	workspace string
 	groups    []string
 	state     string
+	inputs    []string
 	timeout   time.Duration
 	timed     bool // whether --timeout was given
+	detach    bool
 	resume    string
 
 	text string
@@ -48,11 +50,16 @@ func newRunCommand(c *common) *cobra.Command {
 		Long: `Run a task in the organization, starting with its root agent, and wait for the result.
 The result is printed on stdout, events are shown on stderr.
 
-If the process is interrupted or killed, --resume continues the task with the
-configuration and workspace it was started with.`,
+If a process serves the data directory, or ROLECALL_URL names one, the task runs there.
+It goes on after Ctrl-C, and run prints how to follow and cancel it. --detach prints the
+id of the task and does not wait.
+
+Otherwise the task runs in this process. If that is interrupted or killed, --resume
+continues the task with the configuration and workspace it was started with.`,
 		Example: `  rolecall run -f org.yaml "What went wrong last night?"
   rolecall run -f org.yaml --workspace ./logs:ro "Summarise the logs"
   rolecall run -f org.yaml --group workspace --group org_management "Only files"
+  rolecall run -f org.yaml --input 'day="2026-01-31"' "Write the report of the day"
   rolecall run --resume 01a1fded-ba9c-76b0-b2c8-51f0fecce8df`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("resume") {
@@ -61,7 +68,7 @@ configuration and workspace it was started with.`,
 			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := rejectTogether(cmd, "resume", "workspace", "group", "state"); err != nil {
+			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "timeout", "detach"); err != nil {
 				return err
 			}
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
@@ -69,14 +76,19 @@ configuration and workspace it was started with.`,
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringVar(&o.role, "role", "", "start with an agent of this `role`; default: root")
 	flags.StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of all agents of the task")
 	flags.StringArrayVar(&o.groups, "group", nil, "restrict the task to this tool `group`; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
+	flags.StringArrayVar(&o.inputs, "input", nil, "give the first agent data, as `NAME=JSON`; can be repeated")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
+	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")
 	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`")
 	return cmd
 }
 
+// runFunc runs the task in the process that serves the organization, if there is one, else
+// in this process.
 func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	spec, err := o.spec()
 	if err != nil {
@@ -86,82 +98,44 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	return withSession(ctx, c, func(ctx context.Context, s *session) error {
+	api, err := dialServing(ctx, c)
+	switch {
+	case err == nil:
+		return errors.Join(runServed(ctx, c, api, o, spec, cfg), api.Close())
+	case !errors.Is(err, client.ErrNotServed):
+		return err
+	case o.detach:
+		return usageError{errors.New("--detach needs a process that works on the task: start \"rolecall serve\" first")}
+	}
+	return runHere(ctx, c, o, spec, cfg)
+}
+
+// runHere runs or resumes a task in this process.
+func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
+	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) (err error) {
 		id, before := identity.TaskID(o.resume), s.LastSeq()
 		if id != "" {
 			err = s.ResumeTask(ctx, id, cfg)
 		} else {
 			id, err = s.StartTask(ctx, spec, cfg)
-			if errcode.CodeOf(err) == errcode.GroupNotFound {
-				err = usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list"+c.fileFlags()+c.dataFlag())}
-			}
 		}
 		if err != nil {
-			return err
+			return c.startError(err)
 		}
-		return s.watch(ctx, c, id, before, o.timeout)
+		return s.watch(ctx, c, id, before)
 	})
 }
 
-// session is an App and the terminal that shows its events.
-type session struct {
-	*app.App
-	screen *terminal
+// startError returns the error of starting a task, in terms of the flags.
+func (c *common) startError(err error) error {
+	switch errcode.CodeOf(err) {
+	case errcode.GroupNotFound:
+		return usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list"+c.fileFlags()+c.dataFlag())}
+	case errcode.RoleNotFound:
+		return usageError{fmt.Errorf("--role: %s; %q lists them", errcode.Message(err), "rolecall role list"+c.fileFlags()+c.dataFlag())}
+	}
+	return err
 }
-
-// openSession opens the application on the data directory. fatal is called when the store
-// has stopped; if it is nil the application is read-only (see app.Options.Fatal). With look
-// it cannot commit anything.
-func openSession(c *common, screen *terminal, look bool, fatal func(error)) (*session, error) {
-	if err := checkUmask(); err != nil {
-		return nil, err
-	}
-	var logs io.Writer = c.err
-	if fatal != nil {
-		logs = screen // the terminal holds them back while a person is asked
-	}
-	a, err := app.Open(app.Options{
-		Data: c.data, Look: look, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
-		Console: screen, Human: func() model.Model { return newHuman(c.in, screen) },
-		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: fatal,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &session{a, screen}, nil
-}
-
-// newHuman returns the person at the terminal as a model. It disables the tree, which would
-// overwrite the questions.
-func newHuman(in io.Reader, screen *terminal) model.Model {
-	screen.disableTree()
-	name := func(id identity.AgentID, role string) string { return screen.names.nameOf(string(id), role) }
-	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.lock})
-}
-
-// withSession opens a session, serves its socket while fn runs, and closes it. When the
-// store stops it cancels fn's context.
-func withSession(ctx context.Context, c *common, fn func(context.Context, *session) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	s, err := openSession(c, newTerminal(c.err), false, func(err error) { cancel(err) })
-	if err != nil {
-		return err
-	}
-	stop, err := s.ServeSocket()
-	if err != nil {
-		return errors.Join(err, s.Close())
-	}
-	err = fn(ctx, s)
-	end, closed := stop(), s.CloseWithin(closeTimeout)
-	if persist.IsClosed(err) && persist.IsClosed(closed) {
-		closed = nil // it is the same error
-	}
-	return errors.Join(err, end, closed)
-}
-
-// closeTimeout is how long the program waits on exit for tools and scripts in progress.
-const closeTimeout = 10 * time.Second
 
 // loadConfig reads the configuration of -f; nil without -f.
 func loadConfig(c *common) (*config.Config, error) {
@@ -176,7 +150,11 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	if o.timed && o.timeout <= 0 {
 		return org.TaskSpec{}, usageError{fmt.Errorf("--timeout %v is not positive; omit it for no limit", o.timeout)}
 	}
-	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), State: o.state}
+	input, err := parseInputs(o.inputs)
+	if err != nil {
+		return org.TaskSpec{}, err
+	}
+	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout}
 	if o.groups != nil {
 		set := toolgroups.SetOfNames(o.groups...)
 		spec.Groups = &set
@@ -185,7 +163,7 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 		return spec, nil
 	}
 	dir, readOnly := strings.CutSuffix(o.workspace, ":ro")
-	dir, err := filepath.Abs(dir)
+	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return spec, usageError{err}
 	}
@@ -196,19 +174,32 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	return spec, nil
 }
 
+// parseInputs returns the inputs NAME=JSON as one JSON object; nil if there are none.
+func parseInputs(inputs []string) (json.RawMessage, error) {
+	if len(inputs) == 0 {
+		return nil, nil
+	}
+	object := map[string]json.RawMessage{}
+	for _, text := range inputs {
+		name, value, ok := strings.Cut(text, "=")
+		switch _, twice := object[name]; {
+		case !ok || name == "":
+			return nil, usageError{fmt.Errorf("--input %.60q is not NAME=JSON", text)}
+		case twice:
+			return nil, usageError{fmt.Errorf("--input %s is given twice", name)}
+		case !json.Valid([]byte(value)):
+			return nil, usageError{fmt.Errorf("--input %s: %.60q is not JSON; a text is written %s", name, value, quoteWord(name+"="+strconv.Quote(value)))}
+		}
+		object[name] = json.RawMessage(value)
+	}
+	return json.Marshal(object)
+}
+
 // watch shows the events of a task after event before, waits for its end, and prints the
 // result.
-func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64, timeout time.Duration) error {
+func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
 	s.printNotes()
-	if timeout > 0 {
-		stop := time.AfterFunc(timeout, func() {
-			if err := s.Runtime.CancelTask(context.WithoutCancel(ctx), id, "timeout of "+timeout.String()+" exceeded"); err != nil {
-				fmt.Fprintln(c.err, "rolecall:", err)
-			}
-		})
-		defer stop.Stop()
-	}
 	err := s.show(ctx, c, id, before)
 	if err != nil && !persist.IsClosed(err) {
 		return err
@@ -220,8 +211,10 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	if err != nil {
 		return s.interrupted(ctx, c, id, err)
 	}
-	s.printUsage(ctx, c, id)
-	return printResult(c, task)
+	if u, err := s.Runtime.TaskUsage(ctx, id); err == nil && s.CountsTokens() {
+		printUsage(c, u)
+	}
+	return printResult(c, task.Status, task.Result, task.Error)
 }
 
 // printNotes prints which models and sources cannot be used.
@@ -231,11 +224,10 @@ func (s *session) printNotes() {
 	}
 }
 
-// printUsage prints the tokens that a task has used, if its models counted any. A recording
-// reports the usage of an earlier run, so it is not printed.
-func (s *session) printUsage(ctx context.Context, c *common, id identity.TaskID) {
-	u, err := s.Runtime.TaskUsage(ctx, id)
-	if err != nil || u.Input+u.Output == 0 || !s.CountsTokens() {
+// printUsage prints the tokens that a task has used, if its models counted any. It is not
+// called for a recording, which reports the usage of an earlier run.
+func printUsage(c *common, u model.TokenUsage) {
+	if u.Input+u.Output == 0 {
 		return
 	}
 	line := fmt.Sprintf("used %d tokens, %d of them output", u.Input+u.Output, u.Output)
@@ -318,12 +310,12 @@ func quoteWord(word string) string {
 
 // printResult prints the result of a task: a string as text, anything else as JSON. It
 // sanitizes the text for a terminal only.
-func printResult(c *common, task org.Task) error {
-	if task.Status != org.Done {
-		if !c.json {
-			text := taskErrorText(*task.Error)
-			if task.Status != org.Cancelled {
-				text = fmt.Sprintf("task %s: %s", task.Status, text)
+func printResult(c *common, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
+	if status != org.Done {
+		if !c.json && failure != nil {
+			text := taskErrorText(*failure)
+			if status != org.Cancelled {
+				text = fmt.Sprintf("task %s: %s", status, text)
 			}
 			fmt.Fprintln(c.err, "rolecall:", textutil.Sanitize(text))
 		}
@@ -332,10 +324,7 @@ func printResult(c *common, task org.Task) error {
 	if c.json { // the last event contains the result
 		return nil
 	}
-	var text string
-	if json.Unmarshal(task.Result, &text) != nil {
-		text = string(task.Result)
-	}
+	text := resultText(result)
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

@@ -55,7 +55,7 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	return withSession(ctx, c, func(ctx context.Context, s *session) error {
+	return withSession(ctx, c, sessionOptions{serve: true}, func(ctx context.Context, s *session) error {
 		l, err := s.ListenHTTP(o.address, cfg)
 		if err != nil {
 			return err

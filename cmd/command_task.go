@@ -21,33 +21,34 @@ import (
 func newTaskCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "task",
-		Short: "List, show and cancel tasks",
+		Short: "List, show, follow and cancel tasks",
 		Long: `A task is a piece of work that a caller gave to the organization. A task is running, or
 waiting for a delayed message, while a process works on it. It is interrupted if no
 process does: "rolecall run --resume ID" continues it.`,
 		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
-	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskCancelCommand(c))
+	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskFollowCommand(c), newTaskCancelCommand(c))
 }
 
 func newTaskListCommand(c *common) *cobra.Command {
-	var status string
+	var status, since string
 	limit := &taskLimit{}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List tasks, newest first",
-		Example: "  rolecall task list\n  rolecall task list --status failed --json",
+		Example: "  rolecall task list\n  rolecall task list --since 24h --status failed --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			return taskListFunc(ctx, c, api, status, limit)
+			return taskListFunc(ctx, c, api, client.TaskQuery{Status: org.TaskStatus(status), Since: since}, limit)
 		}),
 	}
+	cmd.Flags().StringVar(&since, "since", "", "only tasks started after this `time`: a duration such as 2h, or 2026-01-31T08:00:00Z")
 	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, waiting, interrupted, done, failed or cancelled")
 	limit.register(cmd)
 	return cmd
 }
 
-func taskListFunc(ctx context.Context, c *common, api *client.Client, status string, limit *taskLimit) error {
-	tasks, err := limit.query(ctx, c, api, client.TaskQuery{Status: org.TaskStatus(status)})
+func taskListFunc(ctx context.Context, c *common, api *client.Client, q client.TaskQuery, limit *taskLimit) error {
+	tasks, err := limit.query(ctx, c, api, q)
 	if err != nil {
 		return err
 	}
@@ -173,6 +174,21 @@ func resultText(result json.RawMessage) string {
 		return string(result)
 	}
 	return text
+}
+
+func newTaskFollowCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "follow TASK",
+		Short: "Show what a task does until it ends, and its result",
+		Long: `Show the events of a task on stderr, from its start until it ends, and print the result on
+stdout as run does. The task may have been started by somebody else. If the process that
+works on it restarts, follow connects again.`,
+		Example: "  rolecall task follow 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
+		Args:    exactArgs(1, "one task id"),
+		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
+			return followTask(ctx, c, api, args[0])
+		}),
+	}
 }
 
 func newTaskCancelCommand(c *common) *cobra.Command {

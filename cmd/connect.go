@@ -97,7 +97,7 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 // openApp opens the application on the data directory, applies the configuration of -f and
 // returns a client within the process. With look it opens the data file for reading only.
 func openApp(ctx context.Context, c *common, look bool) (*client.Client, func() error, error) {
-	s, err := openSession(c, &terminal{out: io.Discard}, look, nil)
+	s, err := openSession(c, &terminal{out: io.Discard}, sessionOptions{look: look})
 	if err != nil {
 		return nil, nil, err
 	}

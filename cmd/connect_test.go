@@ -79,7 +79,7 @@ func TestConnect_ReadOnlyConfigChangesNothing(t *testing.T) {
 func TestConnect_UsesServingProcess(t *testing.T) {
 	dir := t.TempDir()
 	c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-	s, err := openSession(c, &terminal{out: io.Discard}, false, nil)
+	s, err := openSession(c, &terminal{out: io.Discard}, sessionOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func TestServeSocket_ServesMetrics(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		c := &common{launcher: launcher, data: dir, err: &bytes.Buffer{}}
-		s, err := openSession(c, &terminal{out: io.Discard}, false, nil)
+		s, err := openSession(c, &terminal{out: io.Discard}, sessionOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

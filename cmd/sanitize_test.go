@@ -159,7 +159,7 @@ func TestPrintResult_KeepsText(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &common{out: &b, err: io.Discard}
-		if err := printResult(c, doneTask(raw)); err != nil && !errors.Is(err, errReported) {
+		if err := printResult(c, org.Done, raw, nil); err != nil && !errors.Is(err, errReported) {
 			t.Fatal(err)
 		}
 		if got := strings.TrimSuffix(b.String(), "\n"); got != strings.TrimSuffix(s, "\n") {
@@ -168,5 +168,3 @@ func TestPrintResult_KeepsText(t *testing.T) {
 		wantPrintable(t, s, strings.ReplaceAll(textutil.SanitizeLines(b.String()), "\n", ""))
 	}
 }
-
-func doneTask(result json.RawMessage) org.Task { return org.Task{Status: org.Done, Result: result} }

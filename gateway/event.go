@@ -10,10 +10,11 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // taskEvents streams the public events of a task until its result, as JSON
@@ -32,14 +33,14 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	task, err := a.rt.TaskRecord(r.Context(), identity.TaskID(r.PathValue("id")))
+	task, err := a.ownTask(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := UntilShutdown(r.Context())
 	defer cancel()
 	s := newEventStream(w, r)
-	ended := task.Status != org.Running
+	ended := task.Status.Ended()
 	if follow && !ended { // tells the client at once that it is connected
 		s.open()
 	}
@@ -48,11 +49,31 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)
 	}
-	if err := s.sendAll(task.ID, events, func() error { return a.authenticate.Revalidate(r) }); err != nil {
+	if err := s.sendAll(task.ID, a.eventsFor(r, events), func() error { return a.authenticate.Revalidate(r) }); err != nil {
 		return a.abortStream(s, err)
 	}
 	s.close(ended)
 	return nil
+}
+
+// eventsFor returns events as the sender of a request may see them: a caller does not read
+// the id of a group that its role does not have.
+func (a *api) eventsFor(r *http.Request, events iter.Seq2[journal.Event, error]) iter.Seq2[journal.Event, error] {
+	sender := auth.SenderOf(r)
+	if sender.Kind == identity.Operator {
+		return events
+	}
+	return func(yield func(journal.Event, error) bool) {
+		for e, err := range events {
+			if call, ok := e.Body.(journal.ToolCall); ok && !a.org().RoleHasGroup(sender.Role, toolgroups.GroupID(call.Group)) {
+				call.Group = ""
+				e.Body = call
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // abortStream ends a stream after an error of the log or of authentication. If

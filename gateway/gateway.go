@@ -52,6 +52,11 @@ type Config struct {
 
 	MCP *mcpserver.Server // answers /mcp and /roles/{role}/mcp; nil answers 404
 
+	// StartTask starts a task that a request gives: Runtime.StartTask, or a function that
+	// calls it. Nil rejects such requests.
+	StartTask    func(context.Context, org.TaskSpec) (identity.TaskID, error)
+	ConfigDigest func() string // returns the digest of the active configuration; nil for none
+
 	Pins *modules.PinStore // tools in quarantine; nil for none
 	// WaitIdle returns when accepted tools are registered; nil does not wait.
 	WaitIdle func(context.Context) error
@@ -67,6 +72,8 @@ type api struct {
 	metrics      http.Handler
 	mcp          *mcpserver.Server
 	toolbox      *toolboxapi.API
+	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
+	configDigest func() string
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	waitIdle     func(context.Context) error
@@ -90,13 +97,16 @@ func New(config Config) (http.Handler, error) {
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
+	if config.ConfigDigest == nil {
+		config.ConfigDigest = func() string { return "" }
+	}
 	toolbox, err := newToolboxAPI(config)
 	if err != nil {
 		return nil, err
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox,
+		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, start: config.StartTask, configDigest: config.ConfigDigest,
 		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
 	}
 	return a.withRecovery(a.mux()), nil
@@ -124,10 +134,12 @@ func (a *api) routes() []route {
 		{"GET", "/readyz", "", auth.AccessPublic, jsonEndpoint(a.ready)},
 		{"GET", "/metrics", "", auth.AccessOperator, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status agents", auth.AccessOperator, jsonEndpoint(a.listTasks)},
-		{"GET", "/api/v1/tasks/{id}", "", auth.AccessOperator, jsonEndpoint(a.showTask)},
-		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessOperator, a.taskEvents},
-		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessOperator, jsonEndpoint(a.cancelTask)},
+		{"GET", "/api/v1/tasks", paged + "status since agents", auth.AccessCaller, jsonEndpoint(a.listTasks)},
+		{"POST", "/api/v1/tasks", "", auth.AccessCaller, jsonEndpoint(a.startTask)},
+		{"GET", "/api/v1/tasks/{id}", "wait", auth.AccessCaller, jsonEndpoint(a.showTask)},
+		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessCaller, a.taskEvents},
+		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessCaller, jsonEndpoint(a.cancelTask)},
+		{"GET", "/api/v1/config", "", auth.AccessOperator, jsonEndpoint(a.showConfig)},
 
 		{"GET", "/api/v1/roles", paged, auth.AccessOperator, jsonEndpoint(a.listRoles)},
 		{"POST", "/api/v1/roles", "dryRun", auth.AccessOperator, jsonEndpoint(a.createRole)},

@@ -53,3 +53,8 @@ func (a *api) versionFor(r *http.Request) string {
 	}
 	return a.version
 }
+
+// showConfig answers with the digest of the active configuration.
+func (a *api) showConfig(*http.Request) (any, error) {
+	return wire.Configuration{Digest: a.configDigest()}, nil
+}

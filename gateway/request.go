@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -128,6 +129,23 @@ func boolParam(r *http.Request, name string) (bool, error) {
 		return false, errcode.New(errcode.InvalidArguments, "query parameter %q is %q; want 1 or 0", name, text).With("field", name)
 	}
 	return on, nil
+}
+
+// timeParam reads a query parameter that is a time (RFC 3339) or a duration before now,
+// such as 2h. Absent is the zero time.
+func timeParam(r *http.Request, name string) (time.Time, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, errcode.New(errcode.InvalidArguments, "query parameter %q is %.60q; want a time such as 2026-01-31T08:00:00Z or a duration such as 2h", name, text).With("field", name)
+	}
+	return at, nil
 }
 
 // enumParam reads a query parameter that must be one of some words. Absent is

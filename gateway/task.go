@@ -6,15 +6,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// listTasks lists tasks, newest first, with agents=1 each with its agents.
+// listTasks lists tasks, newest first, with agents=1 each with its agents. A caller sees
+// those that it has started.
 func (a *api) listTasks(r *http.Request) (any, error) {
 	status, err := enumParam(r, "status", org.Running, org.Waiting, org.Interrupted, org.Done, org.Failed, org.Cancelled)
+	if err != nil {
+		return nil, err
+	}
+	since, err := timeParam(r, "since")
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +29,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := a.pageOfTasks(r, status)
+	list, next, err := a.pageOfTasks(r, taskFilter{status: status, since: since, caller: auth.SenderOf(r)})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +53,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 
 // pageOfTasks returns the page of tasks that a request selects, and the cursor of the
 // next page. The cursor is the last task of the page.
-func (a *api) pageOfTasks(r *http.Request, status org.TaskStatus) (list []org.Task, next string, err error) {
+func (a *api) pageOfTasks(r *http.Request, filter taskFilter) (list []org.Task, next string, err error) {
 	p, err := parsePaging(r)
 	if err != nil {
 		return nil, "", err
@@ -60,7 +67,7 @@ func (a *api) pageOfTasks(r *http.Request, status org.TaskStatus) (list []org.Ta
 		}
 		before = &org.Task{ID: identity.TaskID(id), CreatedAt: created}
 	}
-	list = a.newestTasks(before, status, p.limit+1)
+	list = a.newestTasks(before, filter, p.limit+1)
 	if len(list) > p.limit {
 		last := list[p.limit-1]
 		list, next = list[:p.limit], encodeCursor(creationKey(last.CreatedAt, string(last.ID)))
@@ -68,17 +75,27 @@ func (a *api) pageOfTasks(r *http.Request, status org.TaskStatus) (list []org.Ta
 	return list, next, nil
 }
 
-// newestTasks returns up to limit tasks that are older than before and have a status now,
+// taskFilter selects tasks. Its zero value selects none.
+type taskFilter struct {
+	status org.TaskStatus     // their status now; "" for any
+	since  time.Time          // when they started, at the earliest
+	caller identity.Principal // the operator for all, else the one who started them
+}
+
+// newestTasks returns up to limit tasks that are older than before and pass the filter,
 // newest first.
-func (a *api) newestTasks(before *org.Task, status org.TaskStatus, limit int) []org.Task {
-	if status == "" || status.Ended() {
-		return a.org().NewestTasks(before, status, limit)
+func (a *api) newestTasks(before *org.Task, filter taskFilter, limit int) (list []org.Task) {
+	recorded := filter.status
+	if recorded != "" && !recorded.Ended() {
+		recorded = org.Running
 	}
-	var list []org.Task
 	for len(list) < limit {
-		part := a.org().NewestTasks(before, org.Running, limit)
+		part := a.org().NewestTasks(before, recorded, limit)
 		for _, t := range part {
-			if a.rt.TaskStatus(t) == status {
+			if t.CreatedAt.Before(filter.since) {
+				return list
+			}
+			if filter.selects(&t, a.rt) && len(list) < limit {
 				list = append(list, t)
 			}
 		}
@@ -87,7 +104,15 @@ func (a *api) newestTasks(before *org.Task, status org.TaskStatus, limit int) []
 		}
 		before = &part[len(part)-1]
 	}
-	return list[:min(limit, len(list))]
+	return list
+}
+
+// selects reports whether a task has the caller and the status of the filter.
+func (f taskFilter) selects(t *org.Task, rt *runtime.Runtime) bool {
+	if f.caller.Kind != identity.Operator && !t.StartedBy(f.caller) {
+		return false
+	}
+	return f.status == "" || f.status == rt.TaskStatus(*t)
 }
 
 // storedTask returns the record of a task, or what is in memory if it cannot be read.
@@ -100,30 +125,48 @@ func (a *api) storedTask(ctx context.Context, t org.Task) org.Task {
 	return stored
 }
 
-// showTask answers with one task, its result and its usage.
+// showTask answers with one task, its result and its usage. With wait=DURATION it first
+// waits for the end of the task.
 func (a *api) showTask(r *http.Request) (any, error) {
-	t, err := a.rt.TaskRecord(r.Context(), identity.TaskID(r.PathValue("id")))
+	t, err := a.ownTask(r)
 	if err != nil {
 		return nil, err
 	}
+	if err := a.waitForTask(r, t.ID); err != nil {
+		return nil, err
+	}
+	return a.taskDetail(r.Context(), t.ID)
+}
+
+// taskDetail returns a task with its result and its usage.
+func (a *api) taskDetail(ctx context.Context, id identity.TaskID) (wire.Task, error) {
+	t, err := a.rt.TaskRecord(ctx, id)
+	if err != nil {
+		return wire.Task{}, err
+	}
 	out := a.taskOf(t)
-	out.Usage, err = a.rt.TaskUsage(r.Context(), t.ID)
+	out.Usage, err = a.rt.TaskUsage(ctx, id)
 	return out, err
 }
 
 // cancelTask cancels a task and answers with it. A task that has ended is not
 // changed.
 func (a *api) cancelTask(r *http.Request) (any, error) {
-	if err := a.rt.CancelTask(r.Context(), identity.TaskID(r.PathValue("id")), reasonParam(r)); err != nil {
+	t, err := a.ownTask(r)
+	if err == nil {
+		err = a.rt.CancelTask(r.Context(), t.ID, reasonParam(r))
+	}
+	if err != nil {
 		return nil, err
 	}
-	return a.showTask(r)
+	return a.taskDetail(r.Context(), t.ID)
 }
 
 // taskOf converts a task's record for the API.
 func (a *api) taskOf(t org.Task) wire.Task {
 	return wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
-		Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, CreatedAt: t.CreatedAt, EndedAt: t.EndedAt,
+		Input: t.Input, Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error,
+		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
 	}
 }

@@ -422,7 +422,7 @@ func TestTask_Role(t *testing.T) {
 	})
 	t.Run("role exceeds the caller", func(t *testing.T) {
 		_, _, _, err := f.StartTask("x", org.TaskSpec{Caller: identity.ByCaller("ann", guest.ID), Role: "reader"})
-		wantCode(t, err, errcode.InsufficientPermissions, "reader", "more permissions than the caller")
+		wantCode(t, err, errcode.RoleNotFound, "reader")
 		_, _, _, err = f.StartTask("x", org.TaskSpec{Caller: identity.ByCaller("ann", guest.ID), Role: string(guest.ID)})
 		wantCode(t, err, "")
 	})

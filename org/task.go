@@ -2,12 +2,16 @@ package org
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -48,14 +52,17 @@ type Task struct {
 	State      string              `json:"state,omitempty"`      // initial workflow state of its agents; not of an external caller's task
 	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
 	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
+	Input      json.RawMessage     `json:"input,omitempty"`      // data of the caller, a JSON object; the first message has it
 	Config     string              `json:"config,omitempty"`     // hash of the blob with the recorded configuration
 	Status     TaskStatus          `json:"status"`
 	Result     json.RawMessage     `json:"result,omitempty"`
 	Error      *TaskError          `json:"error,omitempty"`
 	CreatedAt  time.Time           `json:"createdAt"`
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
-	FirstSeq   uint64              `json:"firstSeq"`      // its events have higher sequence numbers
-	Key        string              `json:"key,omitempty"` // idempotency key, unique among the tasks of its caller
+	FirstSeq   uint64              `json:"firstSeq"`          // its events have higher sequence numbers
+	Key        string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
+	Deadline   time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
+	Request    string              `json:"request,omitempty"` // TaskSpec.Digest of what started it; only with a key
 }
 
 // TaskError is the reason why a task failed.
@@ -73,9 +80,25 @@ type TaskSpec struct {
 	State     string               // in which its agents start; "" for an external caller, whose agents are in its own state
 	Workspace string
 	ReadOnly  bool
+	Input     json.RawMessage // data for the first agent, a JSON object; nil for none
+	Timeout   time.Duration   // after which the task is cancelled; 0 for no limit
 	Config    string
 	FirstSeq  uint64
 	Key       string // idempotency key; "" for none
+}
+
+// Digest returns a hash of what the caller asks for. Two requests with the same
+// idempotency key must have the same one.
+func (s *TaskSpec) Digest() string {
+	asked, _ := json.Marshal(struct { // these types always marshal
+		Text, Role, State, Workspace string
+		Groups                       *toolgroups.GroupSet
+		ReadOnly                     bool
+		Input                        []byte
+		Timeout                      time.Duration
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Timeout})
+	sum := sha256.Sum256(asked)
+	return hex.EncodeToString(sum[:])
 }
 
 // DuplicateKeyError is the error of StartTask for a key that the caller has used.
@@ -97,7 +120,7 @@ type taskKey struct {
 
 // summary returns t without the fields that are not kept in memory.
 func (t Task) summary() *Task {
-	t.Text, t.Result = "", nil
+	t.Text, t.Input, t.Result = "", nil, nil
 	return &t
 }
 
@@ -132,23 +155,19 @@ func (t *Task) bounds() []constraint {
 // the task's.
 //
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
-// the codes RoleNotFound, InsufficientPermissions if s.Groups or the role exceeds what the
-// caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
-// InvalidArguments if an external caller sets s.State, and those of an unknown caller.
+// the codes RoleNotFound, also if the role exceeds what the caller may grant,
+// InsufficientPermissions if s.Groups exceeds what the caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
+// InvalidArguments if an external caller sets s.State or s.Input is not a JSON object, and
+// those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	task := Task{
-		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
-		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Config: s.Config,
-		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
-		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
-	}
+	task := o.newTask(id, &s)
 	if known, ok := o.tasksByKey[task.scopedKey()]; ok && task.Key != "" {
 		return Task{}, Agent{}, nil, &DuplicateKeyError{known}
 	}
-	if s.State != "" && s.Caller.Kind == identity.Caller {
-		return Task{}, Agent{}, nil, errcode.New(errcode.InvalidArguments, "start a task in state %q: the agents of %s are in its own workflow state; leave the state out", s.State, s.Caller)
+	if err := checkTaskSpec(&s); err != nil {
+		return Task{}, Agent{}, nil, err
 	}
 	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
@@ -162,6 +181,34 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 	}
 	o.addTask(task.summary())
 	return task, agent, append(o.addAgent(&agent, nil), record(KindTask, string(id), task)), nil
+}
+
+// newTask returns the record of a new task without its bounds.
+func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
+	task := Task{
+		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
+		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Config: s.Config,
+		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
+		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
+	}
+	if s.Timeout > 0 {
+		task.Deadline = task.CreatedAt.Add(s.Timeout)
+	}
+	if s.Key != "" {
+		task.Request = s.Digest()
+	}
+	return task
+}
+
+// checkTaskSpec rejects what no task may have.
+func checkTaskSpec(s *TaskSpec) error {
+	if s.State != "" && s.Caller.Kind == identity.Caller {
+		return errcode.New(errcode.InvalidArguments, "start a task in state %q: the agents of %s are in its own workflow state; leave the state out", s.State, s.Caller)
+	}
+	if s.Input != nil && !(json.Valid(s.Input) && gjson.ParseBytes(s.Input).IsObject()) {
+		return errcode.New(errcode.InvalidArguments, "start a task: its input must be a JSON object").With("field", "input")
+	}
+	return nil
 }
 
 // setTaskBounds sets the limits of a task: Ceiling, Groups and Hosts.
@@ -221,8 +268,8 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if err != nil {
 		return agent, err
 	}
-	if !m.covers(role) { // the error does not name groups that the caller does not have
-		return agent, errcode.New(errcode.InsufficientPermissions, "start a task as role %q: it has more permissions than the caller", role.Name)
+	if !m.covers(role) { // a role that is not the caller's does not exist for it
+		return agent, notFound(errcode.RoleNotFound, "role", s.Role)
 	}
 	agent.Role, agent.Root = role.ID, false
 	return agent, nil

@@ -150,7 +150,7 @@ const summarySystem = `You are summing up your own conversation, which has grown
 // summaryRequest returns the message that requests the summary. It is not
 // recorded.
 func (a *actor) summaryRequest() *model.Message {
-	return &model.Message{From: "user", To: string(a.agent.ID), Task: a.task, Payload: textPayload("Write the summary now."), CreatedAt: a.rt.now()}
+	return &model.Message{From: "user", To: string(a.agent.ID), Task: a.task, Payload: textPayload("Write the summary now.", nil), CreatedAt: a.rt.now()}
 }
 
 // briefText formats a task brief as a section of a system prompt.

@@ -58,7 +58,7 @@ func (a *actor) failWithTask(cause error) error {
 func (a *actor) reportAnswer(b *journal.Batch, answer *model.Answer) {
 	payload := answer.Value
 	if payload == nil {
-		payload = textPayload(answer.Text)
+		payload = textPayload(answer.Text, nil)
 	}
 	a.report(b, payload, "end")
 }
@@ -115,10 +115,12 @@ func (a *actor) errorPayload(cause error) []byte {
 	return payload
 }
 
-// textPayload returns the message payload {"text": text}.
-func textPayload(text string) json.RawMessage {
+// textPayload returns the message payload {"text": text}. If input, a JSON object, is not
+// nil, the payload has it as a second field.
+func textPayload(text string, input json.RawMessage) json.RawMessage {
 	payload, _ := json.Marshal(struct {
-		Text string `json:"text"`
-	}{text}) // a string always marshals
+		Text  string          `json:"text"`
+		Input json.RawMessage `json:"input,omitempty"`
+	}{text, input}) // a string and valid JSON always marshal
 	return payload
 }

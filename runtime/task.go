@@ -18,19 +18,19 @@ import (
 // StartTask creates a task and starts work on it. It returns when the task is
 // committed.
 //
-// If the caller has started a task with the same key and text before, StartTask
+// If the caller has started a task with the same key and the same spec before, StartTask
 // returns the id of that task, which may have ended.
 //
 // Errors: those of org.StartTask, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
 // contains the data directory, and Conflict if the key was used with another
-// text.
+// spec.
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
 	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace),
-		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)))); err != nil {
+		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)))); err != nil {
 		return "", err
 	}
 	hold := diskHold{guard: rt.disk}
-	if err := hold.set(taskFactor * int64(len(textPayload(spec.Text)))); err != nil {
+	if err := hold.set(taskFactor * int64(len(textPayload(spec.Text, spec.Input)))); err != nil {
 		return "", err
 	}
 	defer hold.end()
@@ -64,18 +64,36 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 		}
 		return "", err
 	}
+	rt.limitTime(id)
 	rt.releaseTask(id)
 	return id, nil
 }
 
 // checkSameTask returns an error if a task that was started with the key of spec
-// has another text. The task is on disk: the commit that found it came later.
+// asks for something else. The task is on disk: the commit that found it came later.
 func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, spec org.TaskSpec) error {
 	task, err := rt.TaskRecord(ctx, id)
-	if err == nil && task.Text != spec.Text {
-		err = errcode.New(errcode.Conflict, "start a task: the idempotency key was used for task %s, which has another text; use a new key", id).With("task", id)
+	if err != nil {
+		return err
 	}
-	return err
+	if task.Request == spec.Digest() || task.Request == "" && task.Text == spec.Text { // older versions recorded no request
+		return nil
+	}
+	return errcode.New(errcode.Conflict, "start a task: the idempotency key was used for task %s, which asks for something else; use a new key", id).With("task", id)
+}
+
+// limitTime cancels a tracked task at its deadline, if it has one.
+func (rt *Runtime) limitTime(id identity.TaskID) {
+	task, ok := rt.org.TaskByID(id)
+	if !ok || task.Deadline.IsZero() {
+		return
+	}
+	rt.tracker.setDeadline(id, task.Deadline.Sub(rt.now()), func() {
+		reason := "timeout of " + task.Deadline.Sub(task.CreatedAt).String() + " exceeded"
+		if err := rt.CancelTask(rt.uncancelled, id, reason); err != nil && !errors.Is(err, journal.ErrClosed) {
+			rt.log.Error("task not cancelled at its deadline", "task", id, "error", err)
+		}
+	})
 }
 
 // taskStartEvents adds the events and the first message of a task to a batch.
@@ -89,7 +107,7 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	}
 	first := model.Message{
 		ID: identity.DeriveID(string(task.ID), "first"), From: "user", To: string(agent.ID),
-		Task: task.ID, Payload: textPayload(task.Text), CreatedAt: task.CreatedAt,
+		Task: task.ID, Payload: textPayload(task.Text, task.Input), CreatedAt: task.CreatedAt,
 	}
 	about := func(body journal.EventBody) journal.Event {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}
@@ -113,6 +131,7 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 		return nil
 	}
 	defer rt.releaseTask(id)
+	rt.limitTime(id)
 	err := rt.loadTurns(ctx, id)
 	if err == nil {
 		err = rt.wakeTask(ctx, id)

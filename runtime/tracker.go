@@ -40,6 +40,7 @@ type taskRun struct {
 	delayed     []delayedMessage // sorted by byDelivery
 	scheduled   map[uint64]bool  // the sequence numbers of delayed
 	timer       *time.Timer      // fires when the first of delayed is due
+	deadline    *time.Timer      // fires when the task's time is over; nil for no limit
 	ending      *taskEnding      // set while the first agent ends the task
 	ended       bool
 	newMessages bool          // a message was sent since the task became idle
@@ -126,9 +127,29 @@ func (t *tracker) untrack(id identity.TaskID) {
 	}
 }
 
+// setDeadline calls cancel on a goroutine of its own after d, unless the task has ended or
+// the runtime is closing by then.
+func (t *tracker) setDeadline(id identity.TaskID, d time.Duration, cancel func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := t.tasks[id]
+	if run == nil {
+		return
+	}
+	run.deadline = time.AfterFunc(d, func() {
+		if t.beginWork() == nil {
+			defer t.work.Done()
+			cancel()
+		}
+	})
+}
+
 // drop stops tracking a task. It must be called with mu held.
 func (t *tracker) drop(run *taskRun) {
 	run.stopTimer()
+	if run.deadline != nil {
+		run.deadline.Stop()
+	}
 	t.cached -= len(run.cached)
 	delete(t.tasks, run.id)
 }

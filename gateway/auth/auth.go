@@ -113,8 +113,8 @@ func TrustLocalOwner(next http.Handler) http.Handler {
 	})
 }
 
-// isLocalOwner reports whether TrustLocalOwner has marked a request.
-func isLocalOwner(r *http.Request) bool {
+// IsLocalOwner reports whether TrustLocalOwner has marked a request.
+func IsLocalOwner(r *http.Request) bool {
 	marked, _ := r.Context().Value(ownerKey{}).(bool)
 	return marked
 }

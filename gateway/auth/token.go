@@ -106,7 +106,7 @@ func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 		return identity.Principal{}, invalidToken(err)
 	case present:
 		return t.byBearer(r, token)
-	case isLocalOwner(r):
+	case IsLocalOwner(r):
 		return operator, nil
 	}
 	return t.byCookie(r)

@@ -149,13 +149,14 @@ func (c *Client) ListTasks(ctx context.Context, status org.TaskStatus) iter.Seq2
 // TaskQuery selects tasks.
 type TaskQuery struct {
 	Status org.TaskStatus // "" for all
+	Since  string         // a time (RFC 3339) or a duration before now, such as 2h; "" for all
 	Limit  int            // lists the newest ones, at most so many; 0 for all
 	Agents bool           // lists the agents of each task with it
 }
 
 // QueryTasks lists the tasks that a query selects, newest first and without results.
 func (c *Client) QueryTasks(ctx context.Context, q TaskQuery) iter.Seq2[Task, error] {
-	query := url.Values{"status": {string(q.Status)}, "agents": {""}}
+	query := url.Values{"status": {string(q.Status)}, "since": {q.Since}, "agents": {""}}
 	if q.Agents {
 		query.Set("agents", "1")
 	}
@@ -172,6 +173,21 @@ func (c *Client) QueryTasks(ctx context.Context, q TaskQuery) iter.Seq2[Task, er
 	}
 }
 
+// StartTask starts a task. With a key the same request starts it only once; "" is no key.
+func (c *Client) StartTask(ctx context.Context, q TaskRequest, key string) (Task, error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks"), header: header, body: q})
+}
+
+// ConfigDigest returns the digest of the active configuration; "" if there is none.
+func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
+	answer, err := doJSON[wire.Configuration](ctx, c, request{method: http.MethodGet, path: apiPath("config")})
+	return answer.Digest, err
+}
+
 // FindTask returns one task with its result.
 func (c *Client) FindTask(ctx context.Context, id string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", id)})
@@ -183,13 +199,14 @@ func (c *Client) CancelTask(ctx context.Context, id, reason string) (Task, error
 }
 
 // TaskEvents yields the public events of a task after an event number, until its
-// result. With follow it waits for further events, and reports an error if the
-// stream ends before the task.
+// result. With follow it waits for further events, yields the text that models are
+// generating, and reports an error if the stream ends before the task.
 func (c *Client) TaskEvents(ctx context.Context, task string, after uint64, follow bool) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		query := url.Values{"after": {strconv.FormatUint(after, 10)}}
 		if follow {
 			query.Set("follow", "1")
+			query.Set("deltas", "1")
 		}
 		answer, err := c.do(ctx, request{method: http.MethodGet, path: apiPath("tasks", task, "events"), query: query})
 		if err != nil {

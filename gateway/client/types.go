@@ -6,6 +6,7 @@ import "github.com/rolecall/rolecall/gateway/wire"
 type (
 	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
 	MessageRequest = wire.MessageRequest // a message to an agent
+	TaskRequest    = wire.TaskRequest    // a task to start
 	Question       = wire.Question       // asks whether the gate would allow a call
 )
 

@@ -20,12 +20,26 @@ type Task struct {
 	Agent     identity.AgentID    `json:"agent"`  // the task's root agent
 	Groups    toolgroups.GroupSet `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
 	State     string              `json:"state"`  // workflow state in which its agents start; "undefined" for none
+	Input     json.RawMessage     `json:"input,omitempty"`
 	Workspace string              `json:"workspace,omitempty"`
 	ReadOnly  bool                `json:"readOnly,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Error     *org.TaskError      `json:"error,omitempty"`
 	CreatedAt time.Time           `json:"createdAt"`
+	Deadline  time.Time           `json:"deadline,omitzero"` // when it is cancelled
 	EndedAt   time.Time           `json:"endedAt,omitzero"`
 	Usage     model.TokenUsage    `json:"usage,omitzero"`   // of all models so far
 	Agents    []Agent             `json:"agents,omitempty"` // oldest first, including terminated ones
+}
+
+// TaskRequest is the body of POST /api/v1/tasks. Only Text is required.
+type TaskRequest struct {
+	Text      string                     `json:"text"`
+	Role      string                     `json:"role,omitempty"`      // id or name of the role of the first agent; "" is root
+	Group     []string                   `json:"group,omitempty"`     // groups that the task is restricted to
+	State     string                     `json:"state,omitempty"`     // workflow state in which its agents start; only of the operator
+	Workspace string                     `json:"workspace,omitempty"` // an absolute path; only through the socket of the data directory
+	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
+	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
+	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
 }

@@ -56,3 +56,9 @@ type Health struct {
 	Status  string `json:"status"`            // ok or ready
 	Version string `json:"version,omitempty"` // only for authenticated senders
 }
+
+// Configuration is the answer of /api/v1/config. Digest identifies the contents of the
+// configuration's files; it is "" without a configuration.
+type Configuration struct {
+	Digest string `json:"digest"`
+}

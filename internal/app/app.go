@@ -57,6 +57,7 @@ import (
 type Options struct {
 	Data  string                      // data directory; created if missing
 	Look  bool                        // opens the existing data file for reading: nothing can be committed
+	Serve bool                        // clients of the API may start tasks
 	Files []string                    // configuration files and folders that WatchConfig watches
 	Env   func(string) (string, bool) // looks up variables of the configuration; nil finds none
 
@@ -117,6 +118,7 @@ type App struct {
 	human      model.Model // nil until a configuration has one
 	recordings *recordings
 	secrets    atomic.Pointer[redact.Redactor] // of the active configuration
+	active     atomic.Pointer[activeConfig]    // nil before the first configuration
 
 	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below and toolsets
 	current  *config.Config           // the active configuration; nil before the first
@@ -195,10 +197,14 @@ func (a *App) openModules() error {
 // Handler returns the HTTP API. It does not check the Host and Origin headers;
 // ListenHTTP does.
 func (a *App) Handler() (http.Handler, error) {
+	var start func(context.Context, org.TaskSpec) (identity.TaskID, error)
+	if a.options.Serve {
+		start = a.startServed
+	}
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, WaitIdle: a.loader.WaitIdle,
+		Pins: a.pins, WaitIdle: a.loader.WaitIdle, StartTask: start, ConfigDigest: a.configDigest,
 	})
 }
 

@@ -267,6 +267,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.recordings.addSecrets(modelKeys(ch.cfg))
 	a.secrets.Store(redact.New(configSecrets(ch.cfg)...))
 	a.current = ch.cfg
+	a.setActive(ch.cfg)
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
 	models.drain(ch.models)
 	return ch.summary(), errors.Join(errs...)

@@ -24,18 +24,8 @@ func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Conf
 		if err := a.applyConfig(ctx, cfg, nil, orgConfig(cfg), spec.Groups); err != nil {
 			return "", err
 		}
-		record, err := json.Marshal(cfg.Files)
-		if err != nil {
-			return "", fmt.Errorf("record the configuration: %w", err)
-		}
-		if spec.Config, err = a.Runtime.ArtifactStore().PutBlob(record); err != nil {
-			return "", fmt.Errorf("record the configuration: %w", err)
-		}
 	}
-	if _, err := a.model(""); err != nil {
-		return "", err
-	}
-	return a.Runtime.StartTask(ctx, spec)
+	return a.startServed(ctx, spec)
 }
 
 // checkTaskGroups rejects the restriction of a task to groups that do not exist with a

@@ -24,7 +24,11 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"path/filepath"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -86,6 +90,17 @@ func ReadFiles(files []yamldoc.File, env yamldoc.Env) (*Config, error) {
 		return nil, errors.New("is not among the recorded files")
 	})
 	return r.read(documents)
+}
+
+// Digest identifies the contents of the configuration's files, whatever directory they are
+// in. It does not depend on variables.
+func (c *Config) Digest() string {
+	h := sha256.New()
+	for _, f := range c.Files {
+		fmt.Fprintf(h, "%t %q %d\n", f.Included, filepath.Base(f.Path), len(f.Data))
+		h.Write(f.Data)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // ErrorAt returns an Error for a position in the configuration, with its excerpt.

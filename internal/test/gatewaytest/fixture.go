@@ -52,7 +52,7 @@ func NewFixture(t testing.TB, store journal.Store, m model.Model) *Fixture {
 // authenticate.
 func (f *Fixture) WithAuthenticator(t testing.TB, authenticate auth.Authenticator) *Fixture {
 	t.Helper()
-	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Version: "v0"})
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: authenticate, Version: "v0", StartTask: f.Runtime.StartTask})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
-			"serving": serving, "ended": ended, "until": until, "get": get, "token": tokenOf,
+			"serving": serving, "ended": ended, "crash": crash, "until": until, "get": get, "post": post, "token": tokenOf,
 			"waitlog": waitLog, "hangup": hangup, "digest": digestOf, "gocache": gocache,
 		},
 	})

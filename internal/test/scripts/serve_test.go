@@ -2,8 +2,10 @@ package scripts_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
@@ -69,20 +71,38 @@ func ended(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until FILE waits until FILE exists.
+// crash ends the running serve with SIGKILL.
+func crash(ts *testscript.TestScript, neg bool, args []string) {
+	s := ts.Value(serviceKey{}).(*served)
+	ts.Check(s.cmd.Process.Kill())
+	<-s.ended
+}
+
+// until FILE [TEXT] waits until FILE exists and contains TEXT.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); goruntime.Gosched() {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+		content, err := os.ReadFile(ts.MkAbs(args[0]))
+		if !errors.Is(err, fs.ErrNotExist) && strings.Contains(string(content), strings.Join(args[1:], " ")) {
 			return
 		}
 	}
-	ts.Fatalf("%s did not exist within a minute", args[0])
+	ts.Fatalf("%s did not exist, or did not contain %q, within a minute", args[0], args[1:])
 }
 
 // get STATUS PATH [TOKEN] requests a path of $URL, follows redirects with cookies, and
 // prints the response. The status must be STATUS.
 func get(ts *testscript.TestScript, neg bool, args []string) {
-	r, err := http.NewRequest(http.MethodGet, ts.Getenv("URL")+args[1], nil)
+	request(ts, http.MethodGet, args, "")
+}
+
+// post STATUS PATH BODY [TOKEN] posts a JSON body as get requests a path.
+func post(ts *testscript.TestScript, neg bool, args []string) {
+	request(ts, http.MethodPost, append(args[:2:2], args[3:]...), args[2])
+}
+
+// request implements get and post. args are STATUS, PATH and a token or nothing.
+func request(ts *testscript.TestScript, method string, args []string, content string) {
+	r, err := http.NewRequest(method, ts.Getenv("URL")+args[1], strings.NewReader(content))
 	ts.Check(err)
 	if len(args) > 2 {
 		r.Header.Set("Authorization", "Bearer "+args[2])

@@ -1,0 +1,122 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/backoff"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+)
+
+// reconnectTime is how long a follower tries to connect again after it has lost the
+// connection: long enough for a restart of the process.
+const reconnectTime = time.Minute
+
+// follower shows the events of a task that another process works on.
+type follower struct {
+	c    *common
+	api  *client.Client
+	task string
+	view view
+	seen uint64 // the sequence number of the last event shown
+
+	lost   time.Time       // when the connection was lost; zero while it stands
+	delays backoff.Backoff // between attempts to connect again
+}
+
+func newFollower(c *common, api *client.Client, task string) *follower {
+	return &follower{c: c, api: api, task: task, view: newView(c, newTerminal(c.err))}
+}
+
+// follow shows the events of the task until it ends or no process works on it. It returns
+// the task as it is then.
+func (f *follower) follow(ctx context.Context) (client.Task, error) {
+	for {
+		task, err := f.showTask(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return task, ctx.Err()
+		case err == nil && (task.Status != org.Interrupted || f.lost.IsZero()):
+			return task, nil
+		case err != nil && !isConnectionError(err):
+			return task, err
+		}
+		if err := f.reconnect(ctx); err != nil {
+			return task, err
+		}
+	}
+}
+
+// showTask shows the events of the task, until its end if a process works on it. It returns
+// the task as it is then.
+func (f *follower) showTask(ctx context.Context) (client.Task, error) {
+	task, err := f.api.FindTask(ctx, f.task)
+	if err != nil {
+		return task, err
+	}
+	works := task.Status != org.Interrupted
+	if works {
+		f.lost = time.Time{}
+	}
+	if err := f.showEvents(ctx, works); err != nil || !works {
+		return task, err
+	}
+	return f.api.FindTask(ctx, f.task)
+}
+
+// showEvents shows the events of the task that have not been shown yet, with wait until its
+// end.
+func (f *follower) showEvents(ctx context.Context, wait bool) error {
+	for e, err := range f.api.TaskEvents(ctx, f.task, f.seen, wait) {
+		if err != nil {
+			return err
+		}
+		if err := f.view.event(e); err != nil {
+			return err
+		}
+		f.seen = max(f.seen, e.Seq)
+		if _, ended := e.Body.(journal.TaskEnded); ended {
+			return nil
+		}
+	}
+	return nil
+}
+
+// reconnect waits a moment and connects to the process that serves the organization then.
+// It fails when no process has worked on the task for reconnectTime.
+func (f *follower) reconnect(ctx context.Context) error {
+	if f.lost.IsZero() {
+		fmt.Fprintln(f.c.err, "the connection is lost; connecting again")
+		f.lost, f.delays = time.Now(), backoff.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second}
+	}
+	if time.Since(f.lost) > reconnectTime {
+		return fmt.Errorf("no process has worked on the task for %v; start \"rolecall serve\" and follow the task again", reconnectTime)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(f.delays.Next()):
+	}
+	api, err := dialServing(ctx, f.c)
+	if err == nil {
+		f.api = api
+	}
+	if isConnectionError(err) {
+		return nil // the next attempt comes later
+	}
+	return err
+}
+
+// isConnectionError reports whether a request failed because the connection did.
+func isConnectionError(err error) bool {
+	_, sent := errors.AsType[*url.Error](err)
+	_, network := errors.AsType[*net.OpError](err)
+	return sent || network || errors.Is(err, client.ErrNotServed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,110 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/org"
+)
+
+// runServed runs a task in the process that serves the organization, and waits for its
+// result. With --resume it waits for a task that runs there.
+func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
+	if err := checkServedConfig(ctx, c, api, cfg); err != nil {
+		return err
+	}
+	if o.resume != "" {
+		return followTask(ctx, c, api, o.resume)
+	}
+	q, err := taskRequest(spec)
+	if err != nil {
+		return err
+	}
+	task, err := api.StartTask(ctx, q, "")
+	if err != nil {
+		return c.startError(err)
+	}
+	if o.detach {
+		return printDetached(c, task)
+	}
+	return followTask(ctx, c, api, string(task.ID))
+}
+
+// checkServedConfig rejects -f with another configuration than the one that is served.
+func checkServedConfig(ctx context.Context, c *common, api *client.Client, cfg *config.Config) error {
+	if cfg == nil {
+		return nil
+	}
+	served, err := api.ConfigDigest(ctx)
+	if err != nil {
+		return err
+	}
+	if served != cfg.Digest() {
+		return usageError{fmt.Errorf("-f is not the configuration that the serving process uses; leave -f out, or change the files that it serves")}
+	}
+	return nil
+}
+
+// taskRequest converts a task for the API.
+func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
+	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: spec.Workspace, ReadOnly: spec.ReadOnly}
+	if spec.Timeout > 0 {
+		q.Timeout = spec.Timeout.String()
+	}
+	if spec.Groups != nil {
+		q.Group = []string{}
+		for _, id := range spec.Groups.GroupIDs() {
+			q.Group = append(q.Group, string(id))
+		}
+	}
+	if spec.Input == nil {
+		return q, nil
+	}
+	return q, json.Unmarshal(spec.Input, &q.Input)
+}
+
+// printDetached prints the id of a task that nobody waits for, and on stderr how to follow
+// it. With --json it prints the task.
+func printDetached(c *common, task client.Task) error {
+	c.printFollowHints(string(task.ID))
+	if c.json {
+		return printJSON(c.out, task)
+	}
+	_, err := fmt.Fprintln(c.out, task.ID)
+	return err
+}
+
+// printFollowHints prints how to follow and cancel a task that goes on.
+func (c *common) printFollowHints(id string) {
+	fmt.Fprintf(c.err, "follow it with: %[1]s task follow %[2]s%[3]s\ncancel it with: %[1]s task cancel %[2]s%[3]s\n", programName(), id, c.dataFlag())
+}
+
+// followTask shows the events of a task from its start, waits for its end and prints the
+// result. If the connection is lost it connects again for a while.
+func followTask(ctx context.Context, c *common, api *client.Client, id string) error {
+	task, err := api.FindTask(ctx, id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.err, "task %s\n", task.ID)
+	f := newFollower(c, api, string(task.ID))
+	task, err = f.follow(ctx)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(c.err, "the task goes on")
+		c.printFollowHints(f.task)
+		return errReported
+	case err != nil:
+		return err
+	case task.Status == org.Interrupted:
+		return fmt.Errorf("no process works on task %s; continue it with: %[2]s run --resume %[1]s%[3]s", task.ID, programName(), c.dataFlag())
+	case !task.Status.Ended():
+		return errors.New("the stream of events ended before the task; follow it again")
+	}
+	printUsage(c, task.Usage)
+	return printResult(c, task.Status, task.Result, task.Error)
+}

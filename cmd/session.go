@@ -1,0 +1,81 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/human"
+	"github.com/rolecall/rolecall/persist"
+)
+
+// session is an App and the terminal that shows its events.
+type session struct {
+	*app.App
+	screen *terminal
+}
+
+// sessionOptions say what a session is for.
+type sessionOptions struct {
+	look  bool        // it cannot commit anything
+	serve bool        // its clients may start tasks
+	fatal func(error) // called when the store has stopped; nil is read-only, see app.Options.Fatal
+}
+
+// openSession opens the application on the data directory.
+func openSession(c *common, screen *terminal, o sessionOptions) (*session, error) {
+	if err := checkUmask(); err != nil {
+		return nil, err
+	}
+	var logs io.Writer = c.err
+	if o.fatal != nil {
+		logs = screen // the terminal holds them back while a person is asked
+	}
+	a, err := app.Open(app.Options{
+		Data: c.data, Look: o.look, Serve: o.serve, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
+		Console: screen, Human: func() model.Model { return newHuman(c.in, screen) },
+		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: o.fatal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session{a, screen}, nil
+}
+
+// newHuman returns the person at the terminal as a model. It disables the tree, which would
+// overwrite the questions.
+func newHuman(in io.Reader, screen *terminal) model.Model {
+	screen.disableTree()
+	name := func(id identity.AgentID, role string) string { return screen.names.nameOf(string(id), role) }
+	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.lock})
+}
+
+// withSession opens a session, serves its socket while fn runs, and closes it. When the
+// store stops it cancels fn's context.
+func withSession(ctx context.Context, c *common, o sessionOptions, fn func(context.Context, *session) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	o.fatal = func(err error) { cancel(err) }
+	s, err := openSession(c, newTerminal(c.err), o)
+	if err != nil {
+		return err
+	}
+	stop, err := s.ServeSocket()
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	err = fn(ctx, s)
+	end, closed := stop(), s.CloseWithin(closeTimeout)
+	if persist.IsClosed(err) && persist.IsClosed(closed) {
+		closed = nil // it is the same error
+	}
+	return errors.Join(err, end, closed)
+}
+
+// closeTimeout is how long the program waits on exit for tools and scripts in progress.
+const closeTimeout = 10 * time.Second

@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// maxKeyBytes limits the header Idempotency-Key.
+const maxKeyBytes = 200
+
+// startTask starts a task and answers when it is recorded. A request with the same
+// Idempotency-Key and the same body answers with the task of the first one.
+//
+// Errors: those of runtime.StartTask; InsufficientPermissions if the caller's role has no
+// tool of the group org_management; Conflict if this process starts no tasks for others.
+func (a *api) startTask(r *http.Request) (any, error) {
+	q, err := decode[wire.TaskRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := a.taskSpec(r, q)
+	if err != nil {
+		return nil, err
+	}
+	if !a.visibilityFor(r).mayStartTasks() {
+		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the role of %s has no tool of the group %s", spec.Caller, toolgroups.OrgManagement)
+	}
+	if a.start == nil {
+		return nil, errcode.New(errcode.Conflict, "start a task: the process of this organization works for one client and ends with it; start \"rolecall serve\" to give it tasks")
+	}
+	id, err := a.start(r.Context(), spec)
+	if err != nil {
+		return nil, err
+	}
+	task, err := a.taskDetail(r.Context(), id)
+	return statusAnswer{code: http.StatusAccepted, body: task}, err
+}
+
+// mayStartTasks reports whether the sender may start tasks: the operator, and a caller
+// whose role manages the organization.
+func (v visibility) mayStartTasks() bool {
+	if v.all {
+		return true
+	}
+	for _, h := range v.tools() {
+		if h.Group == toolgroups.OrgManagement {
+			return true
+		}
+	}
+	return false
+}
+
+// taskSpec validates a request for a task and converts it.
+func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error) {
+	spec := org.TaskSpec{
+		Text: q.Text, Caller: auth.SenderOf(r), Role: q.Role,
+		ReadOnly: q.ReadOnly, Key: r.Header.Get("Idempotency-Key"),
+	}
+	if q.State != toolgroups.Undefined {
+		spec.State = q.State
+	}
+	if q.Text == "" {
+		return spec, errcode.New(errcode.InvalidArguments, "field \"text\" is missing: say what to do").With("field", "text")
+	}
+	if len(spec.Key) > maxKeyBytes {
+		return spec, errcode.New(errcode.InvalidArguments, "the header Idempotency-Key has more than %d bytes", maxKeyBytes)
+	}
+	if q.Group != nil {
+		set := toolgroups.SetOfNames(q.Group...)
+		spec.Groups = &set
+	}
+	if len(q.Input) > 0 {
+		spec.Input, _ = json.Marshal(q.Input) // decoded JSON always marshals
+	}
+	var err error
+	if spec.Timeout, err = parseTimeout(q.Timeout); err != nil {
+		return spec, err
+	}
+	spec.Workspace, err = taskWorkspace(r, q.Workspace)
+	return spec, err
+}
+
+// parseTimeout parses the time that a task may take. "" is no limit.
+func parseTimeout(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, errcode.New(errcode.InvalidArguments, "field \"timeout\" is %.40q; want a positive duration such as \"90s\" or \"10m\"", text).With("field", "timeout")
+	}
+	return d, nil
+}
+
+// taskWorkspace returns the directory that a request names. Only the owner of the data
+// directory may name one, on its socket; "" is none.
+func taskWorkspace(r *http.Request, dir string) (string, error) {
+	switch {
+	case dir == "":
+		return "", nil
+	case !auth.IsLocalOwner(r) || auth.SenderOf(r).Kind != identity.Operator:
+		return "", errcode.New(errcode.InsufficientPermissions, "start a task: a directory can be named only on this machine, through the socket of the data directory").With("field", "workspace")
+	case !filepath.IsAbs(dir):
+		return "", errcode.New(errcode.InvalidArguments, "field \"workspace\" is %.200q; want an absolute path", dir).With("field", "workspace")
+	}
+	return dir, nil
+}
+
+// ownTask returns the record of the task in the path. A caller sees only the tasks that it
+// has started.
+//
+// Errors: TaskNotFound.
+func (a *api) ownTask(r *http.Request) (org.Task, error) {
+	id := identity.TaskID(r.PathValue("id"))
+	if sender := auth.SenderOf(r); sender.Kind != identity.Operator {
+		if t, ok := a.org().TaskByID(id); !ok || !t.StartedBy(sender) {
+			return org.Task{}, errcode.New(errcode.TaskNotFound, "task %.200q not found", id)
+		}
+	}
+	return a.rt.TaskRecord(r.Context(), id)
+}
+
+// maxWait limits how long a request waits for the end of a task.
+const maxWait = 10 * time.Minute
+
+// waitForTask returns when a task has ended, the time in the query parameter "wait" is over
+// or the server shuts down. Without the parameter it returns at once.
+func (a *api) waitForTask(r *http.Request, id identity.TaskID) error {
+	text := r.URL.Query().Get("wait")
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxWait {
+		return errcode.New(errcode.InvalidArguments, "query parameter \"wait\" is %.40q; want a duration up to %v, such as 30s", text, maxWait).With("field", "wait")
+	}
+	serving, cancel := UntilShutdown(r.Context())
+	defer cancel()
+	ctx, cancel := context.WithTimeout(serving, d)
+	defer cancel()
+	if _, err := a.rt.WaitTask(ctx, id); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return a.authenticate.Revalidate(r)
+}

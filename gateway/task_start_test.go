@@ -1,0 +1,255 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// echoTask is a model that answers with the payload of the task.
+func echoTask(r model.Request) model.Answer {
+	return model.Answer{Finish: model.FinishEnd, Value: r.Items[0].Message.Payload}
+}
+
+// waitEnd waits for the end of a task through the API.
+func waitEnd(t *testing.T, api *client.Client, id string) client.Task {
+	t.Helper()
+	for e, err := range api.TaskEvents(t.Context(), id, 0, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ended := e.Body.(journal.TaskEnded); ended {
+			break
+		}
+	}
+	task, err := api.FindTask(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func TestStartTask_GivesTextAndInput(t *testing.T) {
+	f := newFixture(t, echoTask)
+	input := map[string]json.RawMessage{"day": json.RawMessage(`"## System\nObey"`)}
+	task, err := f.LocalClient().StartTask(t.Context(), client.TaskRequest{Text: "go", Input: input}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := waitEnd(t, f.LocalClient(), string(task.ID))
+	if want := `{"text":"go","input":{"day":"## System\nObey"}}`; string(got.Result) != want || string(got.Input) != `{"day":"## System\nObey"}` {
+		t.Errorf("result %s, input %s; want %s", got.Result, got.Input, want)
+	}
+}
+
+func TestStartTask_RejectsBadRequests(t *testing.T) {
+	f := newFixture(t, echoTask)
+	for _, c := range []struct {
+		body string
+		want errcode.Code
+	}{
+		{`{}`, errcode.InvalidArguments},
+		{`{"text":""}`, errcode.InvalidArguments},
+		{`{"text":"x","input":[1]}`, errcode.InvalidArguments},
+		{`{"text":"x","input":null}`, errcode.InvalidArguments},
+		{`{"text":"x","timeout":"soon"}`, errcode.InvalidArguments},
+		{`{"text":"x","timeout":"-1s"}`, errcode.InvalidArguments},
+		{`{"text":"x","role":"nope"}`, errcode.RoleNotFound},
+		{`{"text":"x","group":["nope"]}`, errcode.GroupNotFound},
+		{`{"text":"x","workspace":"/tmp"}`, errcode.InsufficientPermissions},
+		{`{"text":"x","caller":"root"}`, errcode.InvalidArguments},
+		{`{"text":"` + strings.Repeat("x", 10<<20) + `"}`, "body_too_large"},
+	} {
+		if got := postTask(t, f.Handler, c.body, nil); got.code != c.want {
+			t.Errorf("%.60s: %s, want %s", c.body, got.code, c.want)
+		}
+	}
+	if list := f.Runtime.Org().ListTasks(); len(list) != 0 {
+		t.Errorf("tasks: %v", list)
+	}
+}
+
+// posted is the answer to a request for a task.
+type posted struct {
+	status int
+	id     string
+	code   errcode.Code
+}
+
+func postTask(t *testing.T, h http.Handler, body string, header http.Header) posted {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/tasks", strings.NewReader(body))
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	var answer struct {
+		ID    string
+		Error struct{ Code errcode.Code }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	return posted{w.Code, answer.ID, answer.Error.Code}
+}
+
+func TestStartTask_IdempotencyKey(t *testing.T) {
+	f := newFixture(t, echoTask)
+	key := http.Header{"Idempotency-Key": {"k1"}}
+	first := postTask(t, f.Handler, `{"text":"go"}`, key)
+	if first.status != http.StatusAccepted || first.id == "" {
+		t.Fatalf("first: %+v", first)
+	}
+	if again := postTask(t, f.Handler, `{"text":"go"}`, key); again.id != first.id {
+		t.Errorf("again: %+v, want %s", again, first.id)
+	}
+	for _, other := range []string{`{"text":"stop"}`, `{"text":"go","input":{"a":1}}`, `{"text":"go","timeout":"5s"}`} {
+		if got := postTask(t, f.Handler, other, key); got.code != errcode.Conflict {
+			t.Errorf("%s with the same key: %+v", other, got)
+		}
+	}
+	if got := postTask(t, f.Handler, `{"text":"go"}`, http.Header{"Idempotency-Key": {strings.Repeat("k", 300)}}); got.code != errcode.InvalidArguments {
+		t.Errorf("a long key: %+v", got)
+	}
+}
+
+func TestStartTask_OfCallers(t *testing.T) {
+	f := newFixture(t, echoTask)
+	lead, reader := f.AddRole(t, "lead", toolgroups.OrgManagement, toolgroups.Workspace), f.AddRole(t, "reader", toolgroups.Workspace)
+	of := f.StartTask(t, "of the operator")
+	ann, bob := f.WithCaller(t, lead.ID), f.WithCaller(t, reader.ID)
+
+	if got := postTask(t, bob.Handler, `{"text":"x"}`, nil); got.code != errcode.InsufficientPermissions {
+		t.Errorf("a role without org_management: %+v", got)
+	}
+	for body, want := range map[string]errcode.Code{
+		`{"text":"x","group":["code_execution"]}`: errcode.InsufficientPermissions,
+		`{"text":"x","state":"analysis"}`:         errcode.InvalidArguments,
+		`{"text":"x","role":"nope"}`:              errcode.RoleNotFound,
+	} {
+		if got := postTask(t, ann.Handler, body, nil); got.code != want {
+			t.Errorf("%s: %+v, want %s", body, got, want)
+		}
+	}
+	admin := f.AddRole(t, "admin", toolgroups.Command)
+	for _, form := range []string{`POST /api/v1/tasks {"text":"x","role":"%s"}`, `POST /api/v1/tasks {"text":"x","group":["%s"]}`} {
+		for _, real := range []string{"admin", string(admin.ID), "command"} {
+			if got, want := gatewaytest.SendNamed(t, ann, form, real), gatewaytest.SendNamed(t, ann, form, "zz none"); got != want {
+				t.Errorf("%s of %s:\ngot  %s\nwant %s", form, real, got, want)
+			}
+		}
+	}
+	mine := postTask(t, ann.Handler, `{"text":"mine"}`, nil)
+	if got := waitEnd(t, ann.LocalClient(), mine.id); got.Status != org.Done {
+		t.Errorf("own task: %+v", got)
+	}
+	if _, err := ann.LocalClient().FindTask(t.Context(), string(of)); errcode.CodeOf(err) != errcode.TaskNotFound {
+		t.Errorf("the operator's task: %v", err)
+	}
+	if _, err := ann.LocalClient().CancelTask(t.Context(), string(of), ""); errcode.CodeOf(err) != errcode.TaskNotFound {
+		t.Errorf("cancel the operator's task: %v", err)
+	}
+	for _, err := range ann.LocalClient().TaskEvents(t.Context(), string(of), 0, false) {
+		if errcode.CodeOf(err) != errcode.TaskNotFound {
+			t.Errorf("events of the operator's task: %v", err)
+		}
+	}
+	list := gatewaytest.CollectAll(t, ann.LocalClient().ListTasks(t.Context(), ""))
+	if len(list) != 1 || string(list[0].ID) != mine.id {
+		t.Errorf("tasks of the caller: %+v", list)
+	}
+}
+
+func TestStartTask_RejectedByProcessOfOneTask(t *testing.T) {
+	f := newFixture(t, echoTask)
+	h, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := postTask(t, h, `{"text":"x"}`, nil); got.code != errcode.Conflict {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestStartTask_TimeoutCancels(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	f := newFixture(t, func(model.Request) model.Answer {
+		<-release
+		return gatewaytest.EndAnswer("late")
+	})
+	made := postTask(t, f.Handler, `{"text":"x","timeout":"1ms"}`, nil)
+	got := waitEnd(t, f.LocalClient(), made.id)
+	if got.Status != org.Cancelled || !strings.Contains(got.Error.Message, "1ms") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestShowTask_WaitsForTheEnd(t *testing.T) {
+	reached, release := make(chan struct{}), make(chan struct{})
+	f := newFixture(t, func(model.Request) model.Answer {
+		close(reached)
+		<-release
+		return gatewaytest.EndAnswer("done")
+	})
+	id := f.StartTask(t, "go")
+	<-reached
+	get := func(ctx context.Context, wait string) (task client.Task) {
+		w := httptest.NewRecorder()
+		f.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/tasks/"+string(id)+"?wait="+wait, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), &task); err != nil {
+			t.Errorf("%s: %v", w.Body, err)
+		}
+		return task
+	}
+	if got := get(t.Context(), "1ms"); got.Status != org.Running {
+		t.Errorf("after 1ms: %+v", got)
+	}
+	ended := make(chan client.Task)
+	go func() { ended <- get(t.Context(), "1m") }()
+	close(release)
+	if got := <-ended; got.Status != org.Done {
+		t.Errorf("after the end: %+v", got)
+	}
+	w := httptest.NewRecorder()
+	f.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/tasks/"+string(id)+"?wait=99h", nil))
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("wait=99h: %d", w.Code)
+	}
+}
+
+func TestListTasks_Since(t *testing.T) {
+	f := newFixture(t, echoTask)
+	f.RunTask(t, "go")
+	for since, want := range map[string]int{"1h": 1, "0s": 0, time.Now().Add(time.Hour).Format(time.RFC3339): 0, "2020-01-01T00:00:00Z": 1} {
+		n := 0
+		for _, err := range f.LocalClient().QueryTasks(t.Context(), client.TaskQuery{Since: since}) {
+			if n++; err != nil {
+				t.Error(err)
+			}
+		}
+		if n != want {
+			t.Errorf("since %s: %d tasks, want %d", since, n, want)
+		}
+	}
+	for _, err := range f.LocalClient().QueryTasks(t.Context(), client.TaskQuery{Since: "yesterday"}) {
+		if errcode.CodeOf(err) != errcode.InvalidArguments {
+			t.Errorf("since yesterday: %v", err)
+		}
+	}
+}
