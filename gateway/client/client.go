@@ -15,6 +15,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,7 +185,7 @@ func responseError(answer *http.Response) error {
 	if err != nil || body.Error.Code == "" {
 		return errcode.New(errcode.Internal, "%s %s: unexpected response with status %d; the server is not a rolecall gateway", answer.Request.Method, answer.Request.URL.Path, answer.StatusCode)
 	}
-	return &errcode.Error{Code: body.Error.Code, Message: body.Error.Message, Details: body.Error.Details}
+	return &errcode.Error{Code: body.Error.Code, Message: cmp.Or(body.Error.Message, "the server does not say why"), Details: body.Error.Details}
 }
 
 // doJSON sends a request and decodes the response.
