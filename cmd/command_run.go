@@ -105,9 +105,14 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	case !errors.Is(err, client.ErrNotServed):
 		return err
 	case o.detach:
-		return usageError{errors.New("--detach needs a process that works on the task: start \"rolecall serve\" first")}
+		return errDetachAlone()
 	}
 	return runHere(ctx, c, o, spec, cfg)
+}
+
+// errDetachAlone returns the error for a task that no process would work on.
+func errDetachAlone() error {
+	return usageError{errors.New("--detach needs a process that works on the task: start \"rolecall serve\" first")}
 }
 
 // runHere runs or resumes a task in this process.
@@ -214,7 +219,22 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	if u, err := s.Runtime.TaskUsage(ctx, id); err == nil && s.CountsTokens() {
 		printUsage(c, u)
 	}
+	if task.Status == org.Paused {
+		return c.pausedError(id, *task.Pause)
+	}
 	return printResult(c, task.Status, task.Result, task.Error)
+}
+
+// pausedError prints why a task is paused and how to let it go on, and returns the error of
+// a command that waited for its end.
+func (c *common) pausedError(id identity.TaskID, why org.TaskPause) error {
+	more := ""
+	if why.Code == errcode.BudgetExceeded {
+		more = " --tokens 100000"
+	}
+	fmt.Fprintf(c.err, "rolecall: task paused: %s\nnothing is lost; let it go on with: %s task retry %s%s%s\n",
+		textutil.Sanitize(taskErrorText(why.TaskError)), programName(), id, more, c.dataFlag())
+	return errReported
 }
 
 // printNotes prints which models and sources cannot be used.
@@ -240,7 +260,7 @@ func printUsage(c *common, u model.TokenUsage) {
 	fmt.Fprintln(c.err, line)
 }
 
-// show prints the events of a task until it ends or ctx does. An earlier process has shown
+// show prints the events of a task until it ends, it is paused, or ctx ends. An earlier process has shown
 // the events up to before, so the view only learns from them, except for the result.
 func (s *session) show(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	task, err := s.Runtime.TaskRecord(ctx, id)
@@ -253,15 +273,25 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 			return fmt.Errorf("follow task %s: %w", id, err)
 		}
 		_, ended := e.Body.(journal.TaskEnded)
-		if e.Seq > 0 && e.Seq <= before && !ended {
+		stops := ended || s.isPausedBy(e)
+		if e.Seq > 0 && e.Seq <= before && !stops {
 			view.observe(e)
 			continue
 		}
-		if err := view.event(e); err != nil || ended {
+		if err := view.event(e); err != nil || stops {
 			return err
 		}
 	}
 	return nil
+}
+
+// isPausedBy reports whether an event paused its task, which was not retried since.
+func (s *session) isPausedBy(e journal.Event) bool {
+	if _, paused := e.Body.(journal.TaskPaused); !paused {
+		return false
+	}
+	task, ok := s.Runtime.Org().TaskByID(e.Task)
+	return ok && task.Status == org.Paused
 }
 
 // interrupted handles an error of watch: if ctx or the store has ended, it prints how to

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/internal/app"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/org"
 )
 
 // serveOptions are the flags of serve.
@@ -119,5 +120,20 @@ func (s *session) startup(ctx context.Context, c *common, cfg *config.Config) er
 	for _, u := range left {
 		fmt.Fprintf(s.screen, "task %s is not resumed: %s; resume it with: %s run --resume %s%s\n", u.Task.ID, textutil.Sanitize(u.Err.Error()), programName(), u.Task.ID, c.dataFlag())
 	}
+	s.printPaused(c)
 	return nil
+}
+
+// maxPausedLines is how many paused tasks are named at the start.
+const maxPausedLines = 10
+
+// printPaused prints which tasks wait for the operator.
+func (s *session) printPaused(c *common) {
+	paused := s.Runtime.Org().NewestTasks(nil, org.Paused, maxPausedLines+1)
+	for _, task := range paused[:min(len(paused), maxPausedLines)] {
+		fmt.Fprintf(s.screen, "task %s is paused: %s; let it go on with: %s task retry %s%s\n", task.ID, textutil.Sanitize(taskErrorText(task.Pause.TaskError)), programName(), task.ID, c.dataFlag())
+	}
+	if len(paused) > maxPausedLines {
+		fmt.Fprintf(s.screen, "more tasks are paused; list them with: %s task list --status paused%s\n", programName(), c.dataFlag())
+	}
 }

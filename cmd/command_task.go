@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -21,12 +23,13 @@ import (
 func newTaskCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "task",
-		Short: "List, show, follow and cancel tasks",
+		Short: "List, show, follow, retry and cancel tasks",
 		Long: `A task is a piece of work that a caller gave to the organization. A task is running, or
 waiting for a delayed message, while a process works on it. It is interrupted if no
-process does: "rolecall run --resume ID" continues it.`,
+process does: "rolecall run --resume ID" continues it. It is paused if only the operator
+can help, for example by another key: "rolecall task retry ID" lets it go on.`,
 		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
-	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskFollowCommand(c), newTaskCancelCommand(c))
+	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskFollowCommand(c), newTaskRetryCommand(c), newTaskCancelCommand(c))
 }
 
 func newTaskListCommand(c *common) *cobra.Command {
@@ -42,7 +45,7 @@ func newTaskListCommand(c *common) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only tasks started after this `time`: a duration such as 2h, or 2026-01-31T08:00:00Z")
-	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, waiting, interrupted, done, failed or cancelled")
+	cmd.Flags().StringVar(&status, "status", "", "only tasks with this `status`: running, waiting, paused, interrupted, done, failed or cancelled")
 	limit.register(cmd)
 	return cmd
 }
@@ -141,6 +144,9 @@ func taskFields(t client.Task) fields {
 			f = append(f, [2]string{"cost", u.Cost.String()})
 		}
 	}
+	if t.Reason != nil {
+		f = append(f, [2]string{"paused", taskErrorText(t.Reason.TaskError)})
+	}
 	f = append(f, [2]string{"text", t.Text}, [2]string{"result", resultText(t.Result)})
 	if t.Error != nil {
 		f = append(f, [2]string{"error", taskErrorText(*t.Error)})
@@ -189,6 +195,69 @@ works on it restarts, follow connects again.`,
 			return followTask(ctx, c, api, args[0])
 		}),
 	}
+}
+
+func newTaskRetryCommand(c *common) *cobra.Command {
+	var more client.Budget
+	var detach bool
+	cmd := &cobra.Command{
+		Use:   "retry TASK",
+		Short: "Let a paused task go on, and wait for its result",
+		Long: `Let a paused task go on where it stopped, and wait for its result as run does. Its agents
+ask their models again; calls that have an outcome are not repeated. --tokens and --cost
+let the task use more than its budget.`,
+		Example: `  rolecall task retry 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
+  rolecall task retry 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --tokens 100000`,
+		Args: exactArgs(1, "one task id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return taskRetryFunc(cmd.Context(), c, args[0], more, detach)
+		},
+	}
+	cmd.Flags().Int64Var(&more.Tokens, "tokens", 0, "let the task use `n` more tokens")
+	cmd.Flags().Float64Var(&more.Cost, "cost", 0, "let the task cost this `amount` more")
+	cmd.Flags().BoolVar(&detach, "detach", false, "do not wait for the task's end")
+	return cmd
+}
+
+// taskRetryFunc retries a task in the process that serves the organization, if there is one,
+// else in this process.
+func taskRetryFunc(ctx context.Context, c *common, id string, more client.Budget, detach bool) error {
+	extra, ok := more.Allowance()
+	if !ok {
+		return usageError{errors.New("--tokens and --cost are positive amounts; a cost has at most 9 decimals")}
+	}
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return err
+	}
+	api, err := dialServing(ctx, c)
+	switch {
+	case err == nil:
+		return errors.Join(retryServed(ctx, c, api, id, more, detach), api.Close())
+	case !errors.Is(err, client.ErrNotServed):
+		return err
+	case detach:
+		return errDetachAlone()
+	}
+	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
+		before := s.LastSeq()
+		if err := s.RetryTask(ctx, identity.TaskID(id), cfg, extra); err != nil {
+			return err
+		}
+		return s.watch(ctx, c, identity.TaskID(id), before)
+	})
+}
+
+// retryServed retries a task in the serving process.
+func retryServed(ctx context.Context, c *common, api *client.Client, id string, more client.Budget, detach bool) error {
+	task, err := api.RetryTask(ctx, id, more)
+	if err != nil {
+		return err
+	}
+	if detach {
+		return printDetached(c, task)
+	}
+	return followTask(ctx, c, api, string(task.ID))
 }
 
 func newTaskCancelCommand(c *common) *cobra.Command {

@@ -48,6 +48,10 @@ func (v *lineView) format(e journal.Event) string {
 		}
 	case journal.ModelAnswered:
 		return v.formatAnswer(who, b.Answer)
+	case journal.TaskPaused:
+		return v.color(red, fmt.Sprintf("~ the task is paused: %s: %s", b.Code, textutil.Sanitize(b.Reason)))
+	case journal.TaskRetried:
+		return "~ the task goes on"
 	case journal.MailDropped:
 		return fmt.Sprintf("~ %s  the task ended with %s", who, counted(b.Count, "unread message", "unread messages"))
 	case journal.ContextCompressed:

@@ -61,7 +61,7 @@ func (f *follower) showTask(ctx context.Context) (client.Task, error) {
 	if err != nil {
 		return task, err
 	}
-	works := task.Status != org.Interrupted
+	works := task.Status != org.Interrupted && task.Status != org.Paused
 	if works {
 		f.lost = time.Time{}
 	}
@@ -82,8 +82,13 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 			return err
 		}
 		f.seen = max(f.seen, e.Seq)
-		if _, ended := e.Body.(journal.TaskEnded); ended {
+		switch e.Body.(type) {
+		case journal.TaskEnded:
 			return nil
+		case journal.TaskPaused: // it may have been retried since
+			if task, err := f.api.FindTask(ctx, f.task); err != nil || task.Status == org.Paused {
+				return err
+			}
 		}
 	}
 	return nil

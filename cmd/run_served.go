@@ -100,6 +100,8 @@ func followTask(ctx context.Context, c *common, api *client.Client, id string) e
 		return errReported
 	case err != nil:
 		return err
+	case task.Status == org.Paused && task.Reason != nil:
+		return c.pausedError(task.ID, *task.Reason)
 	case task.Status == org.Interrupted:
 		return fmt.Errorf("no process works on task %s; continue it with: %[2]s run --resume %[1]s%[3]s", task.ID, programName(), c.dataFlag())
 	case !task.Status.Ended():

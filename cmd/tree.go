@@ -52,7 +52,8 @@ func (v *treeView) event(e journal.Event) error {
 // only change the tree.
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
-	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped:
+	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped,
+		journal.TaskPaused, journal.TaskRetried:
 		return true
 	case journal.ToolCall:
 		return b.Decision == journal.Denied

@@ -138,6 +138,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/v1/tasks", "", auth.AccessCaller, jsonEndpoint(a.startTask)},
 		{"GET", "/api/v1/tasks/{id}", "wait", auth.AccessCaller, jsonEndpoint(a.showTask)},
 		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessCaller, a.taskEvents},
+		{"POST", "/api/v1/tasks/{id}/retry", "", auth.AccessCaller, jsonEndpoint(a.retryTask)},
 		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessCaller, jsonEndpoint(a.cancelTask)},
 		{"GET", "/api/v1/config", "", auth.AccessOperator, jsonEndpoint(a.showConfig)},
 

@@ -17,7 +17,7 @@ import (
 // listTasks lists tasks, newest first, with agents=1 each with its agents. A caller sees
 // those that it has started.
 func (a *api) listTasks(r *http.Request) (any, error) {
-	status, err := enumParam(r, "status", org.Running, org.Waiting, org.Interrupted, org.Done, org.Failed, org.Cancelled)
+	status, err := enumParam(r, "status", org.Running, org.Waiting, org.Paused, org.Interrupted, org.Done, org.Failed, org.Cancelled)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ type taskFilter struct {
 // newest first.
 func (a *api) newestTasks(before *org.Task, filter taskFilter, limit int) (list []org.Task) {
 	recorded := filter.status
-	if recorded != "" && !recorded.Ended() {
+	if recorded == org.Waiting || recorded == org.Interrupted {
 		recorded = org.Running
 	}
 	for len(list) < limit {
@@ -166,7 +166,8 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 func (a *api) taskOf(t org.Task) wire.Task {
 	return wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
-		Input: t.Input, Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error,
+		Input: t.Input, Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, Reason: t.Pause,
+		Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
 		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
 	}
 }

@@ -134,7 +134,7 @@ func TestListTasks_ByStatusNow(t *testing.T) {
 	if _, err := f.Runtime.WaitTask(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if status, body := f.SendText(t, "/api/v1/tasks?status=parked", ""); status != 400 || !strings.Contains(body, "want one of running, waiting, interrupted, done, failed, cancelled") {
+	if status, body := f.SendText(t, "/api/v1/tasks?status=parked", ""); status != 400 || !strings.Contains(body, "want one of running, waiting, paused, interrupted, done, failed, cancelled") {
 		t.Errorf("an unknown status: %d, %s", status, body)
 	}
 }

@@ -36,7 +36,7 @@ func (a *api) startTask(r *http.Request) (any, error) {
 		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the role of %s has no tool of the group %s", spec.Caller, toolgroups.OrgManagement)
 	}
 	if a.start == nil {
-		return nil, errcode.New(errcode.Conflict, "start a task: the process of this organization works for one client and ends with it; start \"rolecall serve\" to give it tasks")
+		return nil, errNoTasks("start a task")
 	}
 	id, err := a.start(r.Context(), spec)
 	if err != nil {
@@ -82,6 +82,13 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 	if len(q.Input) > 0 {
 		spec.Input, _ = json.Marshal(q.Input) // decoded JSON always marshals
 	}
+	if q.Budget != nil {
+		budget, err := allowance(*q.Budget)
+		if err != nil {
+			return spec, err
+		}
+		spec.Budget = budget
+	}
 	var err error
 	if spec.Timeout, err = parseTimeout(q.Timeout); err != nil {
 		return spec, err
@@ -114,6 +121,51 @@ func taskWorkspace(r *http.Request, dir string) (string, error) {
 		return "", errcode.New(errcode.InvalidArguments, "field \"workspace\" is %.200q; want an absolute path", dir).With("field", "workspace")
 	}
 	return dir, nil
+}
+
+// allowance converts the budget of a request.
+func allowance(b wire.Budget) (org.ModelAllowance, error) {
+	a, ok := b.Allowance()
+	if !ok {
+		return a, errcode.New(errcode.InvalidArguments, "the budget of %d tokens and a cost of %g is out of range; both are positive, a cost has at most 9 decimals", b.Tokens, b.Cost).With("field", "budget")
+	}
+	return a, nil
+}
+
+// retryTask lets a paused task go on and answers with it. Only the operator may let its
+// models use more than before.
+//
+// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller that wants more.
+func (a *api) retryTask(r *http.Request) (any, error) {
+	q, err := decode[wire.RetryRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	more, err := allowance(wire.Budget(q))
+	if err != nil {
+		return nil, err
+	}
+	sender := auth.SenderOf(r)
+	if more != (org.ModelAllowance{}) && sender.Kind != identity.Operator {
+		return nil, errcode.New(errcode.InsufficientPermissions, "retry the task: only the operator may raise its budget")
+	}
+	task, err := a.ownTask(r)
+	if err != nil {
+		return nil, err
+	}
+	if a.start == nil {
+		return nil, errNoTasks("retry the task")
+	}
+	if err := a.rt.RetryTask(r.Context(), task.ID, sender, more); err != nil {
+		return nil, err
+	}
+	out, err := a.taskDetail(r.Context(), task.ID)
+	return statusAnswer{code: http.StatusAccepted, body: out}, err
+}
+
+// errNoTasks returns the error of a process that works on one task and ends with it.
+func errNoTasks(what string) error {
+	return errcode.New(errcode.Conflict, "%s: the process of this organization works for one client and ends with it; start \"rolecall serve\" to give it tasks", what)
 }
 
 // ownTask returns the record of the task in the path. A caller sees only the tasks that it

@@ -253,3 +253,31 @@ func TestListTasks_Since(t *testing.T) {
 		}
 	}
 }
+
+func TestRetryTask_Requests(t *testing.T) {
+	f := newFixture(t, echoTask)
+	lead := f.AddRole(t, "lead", toolgroups.OrgManagement)
+	ann := f.WithCaller(t, lead.ID)
+	mine := postTask(t, ann.Handler, `{"text":"mine"}`, nil)
+	waitEnd(t, ann.LocalClient(), mine.id)
+	for _, c := range []struct {
+		sender *gatewaytest.Fixture
+		id     string
+		more   client.Budget
+		want   errcode.Code
+	}{
+		{f, mine.id, client.Budget{}, errcode.Conflict},
+		{f, "nothing", client.Budget{}, errcode.TaskNotFound},
+		{f, mine.id, client.Budget{Tokens: -1}, errcode.InvalidArguments},
+		{f, mine.id, client.Budget{Tokens: 1 << 62}, errcode.InvalidArguments},
+		{f, mine.id, client.Budget{Cost: 1e-12}, errcode.InvalidArguments},
+		{f, mine.id, client.Budget{Cost: 1e300}, errcode.InvalidArguments},
+		{ann, mine.id, client.Budget{Tokens: 5}, errcode.InsufficientPermissions},
+		{ann, mine.id, client.Budget{}, errcode.Conflict},
+		{f.WithCaller(t, f.AddRole(t, "other", toolgroups.OrgManagement).ID), mine.id, client.Budget{}, errcode.TaskNotFound},
+	} {
+		if _, err := c.sender.LocalClient().RetryTask(t.Context(), c.id, c.more); errcode.CodeOf(err) != c.want {
+			t.Errorf("%s, %+v: %v, want %s", c.id, c.more, err, c.want)
+		}
+	}
+}

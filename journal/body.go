@@ -171,6 +171,19 @@ type MailDropped struct {
 	Delayed int `json:"delayed,omitempty"` // those of them that were not delivered yet
 }
 
+// TaskPaused records that a task stops until the operator retries it.
+type TaskPaused struct {
+	Code   errcode.Code `json:"code"`
+	Reason string       `json:"reason"`
+}
+
+// TaskRetried records that a task that was paused goes on.
+type TaskRetried struct {
+	By     string `json:"by"`               // the identity.Principal
+	Tokens int64  `json:"tokens,omitempty"` // that the task may use beyond its budget
+	Cost   int64  `json:"costNano,omitempty"`
+}
+
 // TaskEnded records the end of a task.
 type TaskEnded struct {
 	Status string          `json:"status"` // done, failed or cancelled
@@ -197,6 +210,8 @@ func (GroupUnregistered) EventType() EventType { return "group_unregistered" }
 func (ContextCompressed) EventType() EventType { return "context_compressed" }
 func (TurnFailed) EventType() EventType        { return "error" }
 func (MailDropped) EventType() EventType       { return "mail_dropped" }
+func (TaskPaused) EventType() EventType        { return "task_paused" }
+func (TaskRetried) EventType() EventType       { return "task_retried" }
 func (TaskEnded) EventType() EventType         { return "result" }
 
 func (TaskStarted) body()       {}
@@ -216,6 +231,8 @@ func (GroupUnregistered) body() {}
 func (ContextCompressed) body() {}
 func (TurnFailed) body()        {}
 func (MailDropped) body()       {}
+func (TaskPaused) body()        {}
+func (TaskRetried) body()       {}
 func (TaskEnded) body()         {}
 
 // IsPublic reports whether an event is shown outside its agent's journal.
@@ -240,7 +257,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[MailDropped],
-	decoder[TaskEnded],
+	decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded],
 }
 
 // decoder decodes a body of type B. It returns nil for other types.

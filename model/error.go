@@ -11,7 +11,11 @@ import (
 type Error struct {
 	Retryable  bool          // the same request may succeed later
 	RetryAfter time.Duration // how long the provider asks to wait; 0 if it does not
-	Err        *errcode.Error
+
+	// NeedsOperator reports that only the operator can fix the cause: a key, an account,
+	// an address or the name of the model. The task of the agent is paused.
+	NeedsOperator bool
+	Err           *errcode.Error
 }
 
 // TransientError returns a retryable Error.
@@ -22,6 +26,11 @@ func TransientError(code errcode.Code, cause error, format string, args ...any) 
 // PermanentError returns an Error that retrying cannot fix.
 func PermanentError(code errcode.Code, cause error, format string, args ...any) *Error {
 	return &Error{Err: errcode.Wrap(code, cause, format, args...)}
+}
+
+// OperatorError returns a permanent Error that only the operator can fix.
+func OperatorError(code errcode.Code, cause error, format string, args ...any) *Error {
+	return &Error{NeedsOperator: true, Err: errcode.Wrap(code, cause, format, args...)}
 }
 
 // Error implements error.

@@ -228,7 +228,7 @@ func (o *Org) AgentByID(id identity.AgentID) (Agent, bool) {
 	return o.agent(m), true
 }
 
-// IsActive reports whether an agent is not terminated and its task is running.
+// IsActive reports whether an agent is not terminated and its task has not ended.
 func (o *Org) IsActive(id identity.AgentID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -237,7 +237,7 @@ func (o *Org) IsActive(id identity.AgentID) bool {
 		return false
 	}
 	task, ok := o.tasks[m.task]
-	return ok && task.Status == Running
+	return ok && !task.Status.Ended()
 }
 
 // ListAgents returns the agents of a task that are not terminated, without briefs, oldest

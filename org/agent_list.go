@@ -41,7 +41,7 @@ func (l *agentList) remove(m *agentNode) {
 // setScope gives m its scope. Its parent must have one already.
 func (o *Org) setScope(m *agentNode) {
 	m.scope = o.scopeOf(m)
-	if t, ok := o.tasks[m.task]; ok && t.Status == Running {
+	if t, ok := o.tasks[m.task]; ok && !t.Status.Ended() {
 		m.scope.agents.add(m)
 	}
 }

@@ -131,7 +131,7 @@ func (o *Org) countAgent(task identity.TaskID, n int) {
 	if o.taskAgents[task] += n; o.taskAgents[task] == 0 {
 		delete(o.taskAgents, task)
 	}
-	if t, ok := o.tasks[task]; ok && t.Status == Running {
+	if t, ok := o.tasks[task]; ok && !t.Status.Ended() {
 		o.countRunning(t, n)
 	}
 }

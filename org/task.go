@@ -23,12 +23,13 @@ import (
 type TaskStatus string
 
 // The states of a task. Done, Failed and Cancelled are final. The record of a task that
-// has not ended has Running. Waiting and Interrupted are never recorded: they say what a
+// has not ended has Running or Paused. Waiting and Interrupted are never recorded: they say what a
 // process does with such a task, see runtime.Runtime.TaskStatus.
 const (
 	Running     TaskStatus = "running"     // its agents are working
 	Waiting     TaskStatus = "waiting"     // only delayed messages are left to do
 	Interrupted TaskStatus = "interrupted" // no process works on it; it can be resumed
+	Paused      TaskStatus = "paused"      // it goes on when the operator retries it
 	Done        TaskStatus = "done"
 	Failed      TaskStatus = "failed"
 	Cancelled   TaskStatus = "cancelled"
@@ -57,6 +58,9 @@ type Task struct {
 	Status     TaskStatus          `json:"status"`
 	Result     json.RawMessage     `json:"result,omitempty"`
 	Error      *TaskError          `json:"error,omitempty"`
+	Pause      *TaskPause          `json:"pause,omitempty"` // why it is paused; nil unless Status is Paused
+	Budget     ModelAllowance      `json:"budget,omitzero"` // what its models may use, if that is less than the organization's budget
+	Extra      ModelAllowance      `json:"extra,omitzero"`  // what its models may use beyond the budgets
 	CreatedAt  time.Time           `json:"createdAt"`
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
 	FirstSeq   uint64              `json:"firstSeq"`          // its events have higher sequence numbers
@@ -71,6 +75,18 @@ type TaskError struct {
 	Message string       `json:"message"`
 }
 
+// TaskPause is the reason why a task is paused.
+type TaskPause struct {
+	TaskError
+	At time.Time `json:"at"`
+}
+
+// ModelAllowance is an amount of model usage. A zero field is none.
+type ModelAllowance struct {
+	Tokens int64 `json:"tokens,omitempty"`
+	Cost   int64 `json:"costNano,omitempty"` // in billionths of the currency of the prices
+}
+
 // TaskSpec specifies a task to start.
 type TaskSpec struct {
 	Text      string
@@ -82,6 +98,7 @@ type TaskSpec struct {
 	ReadOnly  bool
 	Input     json.RawMessage // data for the first agent, a JSON object; nil for none
 	Timeout   time.Duration   // after which the task is cancelled; 0 for no limit
+	Budget    ModelAllowance  // of the task's models; a zero field is that of the organization
 	Config    string
 	FirstSeq  uint64
 	Key       string // idempotency key; "" for none
@@ -96,7 +113,8 @@ func (s *TaskSpec) Digest() string {
 		ReadOnly                     bool
 		Input                        []byte
 		Timeout                      time.Duration
-	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Timeout})
+		Budget                       ModelAllowance
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Timeout, s.Budget})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
 }
@@ -187,7 +205,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
-		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Config: s.Config,
+		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Config: s.Config, Budget: s.Budget,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
 		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
 	}
@@ -281,12 +299,12 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t, ok := o.tasks[stored.ID]
-	if !ok || t.Status != Running {
+	if !ok || t.Status.Ended() {
 		return nil
 	}
 	o.countRunning(t, -o.taskAgents[stored.ID])
 	o.unlistAgents(stored)
-	stored.Status, stored.Result, stored.Error = status, result, failure
+	stored.Status, stored.Result, stored.Error, stored.Pause = status, result, failure, nil
 	stored.EndedAt = o.config.Now().UTC()
 	*t = *stored.summary()
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}

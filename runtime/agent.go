@@ -72,7 +72,7 @@ func (a *actor) run(ctx context.Context) {
 	if errors.Is(err, errTaskEnding) {
 		err = a.interruptCalls()
 	}
-	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, journal.ErrClosed) {
+	if err != nil && err != errIdle && !errors.Is(err, errClosing) && !errors.Is(err, errTerminated) && !errors.Is(err, errTaskPaused) && !errors.Is(err, journal.ErrClosed) {
 		a.rt.logAgentError(a, err)
 	}
 }
@@ -83,6 +83,9 @@ var errIdle = errors.New("agent is idle")
 // step does one step. It reads the inbox only while no call is open, so that a
 // message never comes between a call and its result.
 func (a *actor) step(ctx context.Context) error {
+	if a.rt.tracker.isPaused(a.task) {
+		return errTaskPaused
+	}
 	if len(a.state.pending) == 0 {
 		if err := a.readInbox(ctx); err != nil {
 			return err
@@ -149,12 +152,16 @@ func (a *actor) askModel(ctx context.Context) error {
 		return a.fail(err)
 	}
 	if err := a.checkTurns(); err != nil {
-		return a.failWithTask(err)
+		return a.pause(err)
 	}
 	answer, err := a.generate(ctx)
 	switch {
 	case ctx.Err() != nil: // an answer that arrives after the end of the turn is discarded
 		return context.Cause(ctx)
+	case errors.Is(err, errTaskPaused):
+		return err
+	case needsOperator(err):
+		return a.pause(err)
 	case err != nil:
 		return a.fail(err)
 	}

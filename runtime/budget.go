@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"math"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -21,6 +22,7 @@ type taskUsage struct {
 	tokens   int64
 	reserved int64 // for requests in progress
 	cost     model.Money
+	released chan struct{} // closed when reserved becomes less; nil if no request waits for that
 }
 
 // answerReserve is the number of tokens reserved for an answer.
@@ -35,12 +37,13 @@ type reservation struct {
 }
 
 // reserve reserves tokens for a request before it is sent, so that concurrent
-// requests cannot exceed the limit together. Cost is known only afterwards:
-// once it exceeds its limit no further request is sent.
+// requests cannot exceed the limit together. A request that would fit without the
+// reservations of others waits for their end. Cost is known only afterwards: once it
+// exceeds its limit no further request is sent.
 //
-// Errors: budget_exceeded.
+// Errors: budget_exceeded; errTaskPaused; the cause of the end of ctx.
 func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
-	limit := rt.settings.Load().Budget
+	limit := rt.taskBudget(id)
 	if limit == (TaskBudget{}) {
 		return reservation{}, nil
 	}
@@ -48,43 +51,83 @@ func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) 
 	if err != nil {
 		return reservation{}, err
 	}
-	return rt.tracker.reserve(run, limit, int64(tokens)+answerReserve)
+	for {
+		r, released, err := rt.tracker.reserve(run, limit, int64(tokens)+answerReserve)
+		if released == nil {
+			return r, err
+		}
+		select {
+		case <-released:
+		case <-ctx.Done():
+			return reservation{}, context.Cause(ctx)
+		}
+	}
 }
 
-// reserve reserves tokens of a task's budget. Errors: budget_exceeded.
-func (t *tracker) reserve(run *taskRun, limit TaskBudget, need int64) (reservation, error) {
+// taskBudget returns the budget of a task: the smaller one of the organization's and its
+// own, and what the operator added.
+func (rt *Runtime) taskBudget(id identity.TaskID) TaskBudget {
+	task, _ := rt.org.TaskByID(id)
+	general := rt.settings.Load().Budget
+	return TaskBudget{
+		Tokens: smallerLimit(general.Tokens, task.Budget.Tokens, task.Extra.Tokens),
+		Cost:   smallerLimit(general.Cost, model.Money(task.Budget.Cost), model.Money(task.Extra.Cost)),
+	}
+}
+
+// smallerLimit returns the smaller limit plus extra. A zero limit is none; extra adds
+// nothing to it.
+func smallerLimit[T ~int64](a, b, extra T) T {
+	limit := min(a, b)
+	if limit == 0 {
+		limit = max(a, b)
+	}
+	if limit == 0 || limit > math.MaxInt64-extra {
+		return limit
+	}
+	return limit + extra
+}
+
+// reserve reserves tokens of a task's budget. If they are free only without the
+// reservations of other requests, it returns a channel that is closed when one of these
+// ends. Errors: budget_exceeded; errTaskPaused.
+func (t *tracker) reserve(run *taskRun, limit TaskBudget, need int64) (reservation, <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := &run.spent
 	switch {
-	case limit.Tokens > 0 && s.tokens+s.reserved > limit.Tokens-need:
-		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, %d are reserved for requests in progress, and the next request needs about %d", s.tokens, limit.Tokens, s.reserved, need)
+	case run.paused:
+		return reservation{}, nil, errTaskPaused
+	case limit.Tokens > 0 && s.tokens > limit.Tokens-need:
+		return reservation{}, nil, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, and the next request needs about %d", s.tokens, limit.Tokens, need)
 	case limit.Cost > 0 && s.cost >= limit.Cost:
-		return reservation{}, errcode.New(errcode.BudgetExceeded, "the task has cost %v of its budget of %v", s.cost, limit.Cost)
+		return reservation{}, nil, errcode.New(errcode.BudgetExceeded, "the task has cost %v of its budget of %v", s.cost, limit.Cost)
+	case limit.Tokens > 0 && s.tokens+s.reserved > limit.Tokens-need:
+		if s.released == nil {
+			s.released = make(chan struct{})
+		}
+		return reservation{}, s.released, nil
 	}
 	s.reserved += need
-	return reservation{run, t, need}, nil
+	return reservation{run, t, need}, nil, nil
 }
 
 // release returns the reserved tokens of a failed request.
-func (r reservation) release() {
-	if r.run == nil {
-		return
-	}
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	r.run.spent.reserved -= r.tokens
-}
+func (r reservation) release() { r.spend(model.TokenUsage{}) }
 
 // spend replaces the reservation by the actual usage.
 func (r reservation) spend(u model.TokenUsage) {
 	if r.run == nil {
 		return
 	}
-	r.release()
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	r.run.spent.add(u)
+	r.run.spent.reserved -= r.tokens
+	if r.run.spent.released != nil {
+		close(r.run.spent.released)
+		r.run.spent.released = nil
+	}
 }
 
 // add adds usage. Usage is clamped by collect, so the sums do not overflow.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"regexp"
+	goruntime "runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,10 +31,10 @@ func TestBudget_TooSmallForFirstRequest(t *testing.T) {
 		return endWith("done")
 	}))}.open(t)
 	task := fx.run(t, org.TaskSpec{})
-	fx.wantResult(t, task, "", errcode.BudgetExceeded)
-	want := regexp.MustCompile(`^the task has used 0 of its 100 tokens, 0 are reserved for requests in progress, and the next request needs about \d{4,}$`)
-	if task.Error != nil && !want.MatchString(task.Error.Message) {
-		t.Errorf("the reason is %q", task.Error.Message)
+	fx.wantPaused(t, task, errcode.BudgetExceeded)
+	want := regexp.MustCompile(`^the task has used 0 of its 100 tokens, and the next request needs about \d{4,}$`)
+	if task.Pause != nil && !want.MatchString(task.Pause.Message) {
+		t.Errorf("the reason is %q", task.Pause.Message)
 	}
 }
 
@@ -43,7 +44,8 @@ type twoWorkers struct {
 	*fixture
 	first, second identity.AgentID
 	asked         chan identity.AgentID
-	answer        chan error // the error of the pending request, or nil
+	answer        chan error   // the error of the pending request, or nil
+	now, most     atomic.Int32 // requests at once
 }
 
 func newTwoWorkers(t *testing.T) *twoWorkers {
@@ -53,6 +55,8 @@ func newTwoWorkers(t *testing.T) *twoWorkers {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
+		c.most.Store(max(c.most.Load(), c.now.Add(1)))
+		defer c.now.Add(-1)
 		c.asked <- r.Self.ID
 		err := <-c.answer
 		a := waitForMessage()
@@ -71,22 +75,8 @@ func (c *twoWorkers) sendLarge(t *testing.T, to identity.AgentID) {
 	c.send(t, to, `"`+strings.Repeat("x", 400_000)+`"`)
 }
 
-// waitBudgetExceeded waits until a turn of an agent fails for lack of budget
-// and returns the message.
-func (c *twoWorkers) waitBudgetExceeded(t *testing.T, id identity.AgentID) string {
-	e := c.waitEvent(t, func(e journal.Event) bool {
-		_, failed := e.Body.(journal.TurnFailed)
-		return failed && e.Agent == id
-	})
-	failed := e.Body.(journal.TurnFailed)
-	if failed.Code != errcode.BudgetExceeded {
-		t.Errorf("the turn fails with %s: %s", failed.Code, failed.Message)
-	}
-	return failed.Message
-}
-
-// Two concurrent requests cannot exceed a limit that allows one of them. The
-// reservation of a request is released when it ends, with or without an error.
+// Two concurrent requests cannot exceed a limit that allows one of them. The second waits
+// until the first ends, with or without an error.
 func TestBudget_ReservesConcurrentRequests(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -100,17 +90,21 @@ func TestBudget_ReservesConcurrentRequests(t *testing.T) {
 			fx.sendLarge(t, fx.first)
 			<-fx.asked
 			fx.sendLarge(t, fx.second)
-			reason := fx.waitBudgetExceeded(t, fx.second)
-			if want := regexp.MustCompile(`^the task has used \d{1,5} of its 150000 tokens, 10\d{4} are reserved for requests in progress, and the next request needs about 10\d{4}$`); !want.MatchString(reason) {
-				t.Errorf("the reason is %q", reason)
+			for fx.AgentStatus(org.Agent{ID: fx.second, Status: org.Active}) != org.AgentThinking {
+				goruntime.Gosched()
+			}
+			for range 1000 {
+				goruntime.Gosched()
 			}
 			fx.answer <- c.err
 			fx.waitEvent(t, func(e journal.Event) bool { return e.Agent == fx.first && endsRequest(e.Body) })
-			fx.send(t, fx.second, `"again"`)
 			if id := <-fx.asked; id != fx.second {
 				t.Errorf("%s is asked, want %s", id, fx.second)
 			}
 			fx.answer <- nil
+			if most := fx.most.Load(); most != 1 {
+				t.Errorf("%d requests at once, want 1", most)
+			}
 		})
 	}
 }
@@ -150,9 +144,9 @@ func TestBudget_CountsUsageBeforeRestart(t *testing.T) {
 	fx = cfg.open(t)
 	fx.resume(t, id)
 	task := fx.wait(t, id)
-	fx.wantResult(t, task, "", errcode.BudgetExceeded)
-	if task.Error != nil && !strings.HasPrefix(task.Error.Message, "the task has used 150010 of its 250000 tokens") {
-		t.Errorf("the reason is %q", task.Error.Message)
+	fx.wantPaused(t, task, errcode.BudgetExceeded)
+	if task.Pause != nil && !strings.HasPrefix(task.Pause.Message, "the task has used 150010 of its 250000 tokens") {
+		t.Errorf("the reason is %q", task.Pause.Message)
 	}
 }
 
@@ -192,7 +186,7 @@ func TestBudget_SumsNeitherDecreaseNorOverflow(t *testing.T) {
 				fx.wantResult(t, task, `"never stopped"`, "")
 				return
 			}
-			fx.wantResult(t, task, "", errcode.BudgetExceeded)
+			fx.wantPaused(t, task, errcode.BudgetExceeded)
 			list := bodiesOf[journal.ModelAnswered](t, fx)
 			if c.answers > 0 && len(list) != c.answers {
 				t.Errorf("%d answers, want %d", len(list), c.answers)
@@ -219,9 +213,9 @@ func TestBudget_CostLimitErrorHasAmounts(t *testing.T) {
 		return a
 	}))}.open(t)
 	task := fx.run(t, org.TaskSpec{})
-	fx.wantResult(t, task, "", errcode.BudgetExceeded)
-	if want := "the task has cost 3.000000 of its budget of 2.500000"; task.Error == nil || task.Error.Message != want {
-		t.Errorf("the reason is %v, want %q", task.Error, want)
+	fx.wantPaused(t, task, errcode.BudgetExceeded)
+	if want := "the task has cost 3.000000 of its budget of 2.500000"; task.Pause == nil || task.Pause.Message != want {
+		t.Errorf("the reason is %v, want %q", task.Pause, want)
 	}
 }
 

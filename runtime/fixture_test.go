@@ -313,6 +313,14 @@ func (fx *fixture) wantResult(t *testing.T, task org.Task, result string, code e
 	}
 }
 
+// wantPaused requires that a task is paused for a reason with this code.
+func (fx *fixture) wantPaused(t *testing.T, task org.Task, code errcode.Code) {
+	t.Helper()
+	if task.Status != org.Paused || task.Pause == nil || task.Pause.Code != code {
+		t.Errorf("task %s: pause %v, error %v, result %s; want paused, %q\n%s", task.Status, task.Pause, task.Error, task.Result, code, fx.eventLog(t))
+	}
+}
+
 func (fx *fixture) topAgent(t *testing.T, id identity.TaskID) identity.AgentID {
 	t.Helper()
 	task, ok := fx.Org().TaskByID(id)

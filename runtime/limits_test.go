@@ -106,9 +106,9 @@ func TestLimits_TurnsOfTask(t *testing.T) {
 				fx.resume(t, id)
 			}
 			task := fx.wait(t, id)
-			fx.wantResult(t, task, "", errcode.LimitExceeded)
-			if !strings.Contains(task.Error.Message, "at most 7 are allowed") || !strings.Contains(task.Error.Message, "limits.turns") {
-				t.Errorf("the error is %q", task.Error.Message)
+			fx.wantPaused(t, task, errcode.LimitExceeded)
+			if !strings.Contains(task.Pause.Message, "at most 7 are allowed") || !strings.Contains(task.Pause.Message, "limits.turns") {
+				t.Errorf("the reason is %q", task.Pause.Message)
 			}
 			ended := 0
 			for _, a := range bodiesOf[journal.ModelAnswered](t, fx) {
@@ -116,8 +116,11 @@ func TestLimits_TurnsOfTask(t *testing.T) {
 					ended++
 				}
 			}
-			if failed := bodiesOf[journal.TurnFailed](t, fx); ended < 7 || ended > 8 || len(failed) != 1 || failed[0].Code != errcode.LimitExceeded {
-				t.Errorf("%d turns ended, failures %+v; want 7, or one more that was in progress, and one failure", ended, failed)
+			if failed := bodiesOf[journal.TurnFailed](t, fx); ended < 7 || ended > 8 || len(failed) != 0 {
+				t.Errorf("%d turns ended, failures %+v; want 7, or one more that was in progress, and no failure", ended, failed)
+			}
+			if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
+				t.Error(err)
 			}
 			if left := fx.storedTurns(t); len(left) > 0 {
 				t.Errorf("the count of the ended task is kept: %v", left)
@@ -153,13 +156,20 @@ func TestLimits_TurnsOfModelThatReadsNothing(t *testing.T) {
 		}
 		return model.Answer{Finish: model.FinishEnd, Text: "x", MessagesRead: 1}
 	})}.open(t)
-	fx.wantResult(t, fx.run(t, org.TaskSpec{}), "", errcode.LimitExceeded)
-	if n := len(bodiesOf[journal.ModelAnswered](t, fx)); n != 21 {
-		t.Errorf("%d answers, want 21", n)
+	task := fx.run(t, org.TaskSpec{})
+	for _, answers := range []int{21, 41} { // a retry counts turns anew
+		fx.wantPaused(t, task, errcode.LimitExceeded)
+		if n := len(bodiesOf[journal.ModelAnswered](t, fx)); n != answers {
+			t.Errorf("%d answers, want %d", n, answers)
+		}
+		if err := fx.RetryTask(t.Context(), task.ID, operator, org.ModelAllowance{}); err != nil {
+			t.Fatal(err)
+		}
+		task = fx.wait(t, task.ID)
 	}
 }
 
-// A damaged number of turns ends the task, unless the limit is above the default.
+// A damaged number of turns pauses the task, unless the limit is above the default.
 func TestLimits_DamagedNumberOfTurns(t *testing.T) {
 	for limit, want := range map[int]errcode.Code{0: errcode.LimitExceeded, 20_000: ""} {
 		dir, free := fastTempDir(t), make(chan struct{})
@@ -173,8 +183,8 @@ func TestLimits_DamagedNumberOfTurns(t *testing.T) {
 		close(free)
 		fx = fixtureConfig{dir: dir, model: blockingRoot(free, alwaysWait), configure: func(c *runtime.Config) { c.Limits.Turns = limit }}.open(t)
 		fx.resume(t, id)
-		if got := fx.wait(t, id); (got.Error == nil) != (want == "") || got.Error != nil && got.Error.Code != want {
-			t.Errorf("limit %d: the task ended with %v, want %q", limit, got.Error, want)
+		if got := fx.wait(t, id); (got.Pause == nil) != (want == "") || got.Pause != nil && got.Pause.Code != want {
+			t.Errorf("limit %d: the task is %s: %v, want %q", limit, got.Status, got.Pause, want)
 		}
 		fx.shutdown(t)
 	}

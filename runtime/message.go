@@ -166,7 +166,7 @@ func (rt *Runtime) checkReceives(a org.Agent) error {
 	switch {
 	case !ok:
 		return unknownRecipient(string(a.ID))
-	case task.Status != org.Running:
+	case task.Status.Ended():
 		return errcode.New(errcode.Conflict, "send to %q: its task %s has ended (%s); start a new task", a.ID, task.ID, task.Status).With("to", a.ID).With("task", task.ID)
 	case rt.tracker.isEnding(task.ID):
 		return errcode.New(errcode.Conflict, "send to %q: its task %s is about to end; start a new task", a.ID, task.ID).With("to", a.ID).With("task", task.ID)

@@ -111,7 +111,7 @@ func (r *recordedBytes) ownerOf(e journal.Event) owner {
 // taskOwner returns a task with its caller. A task that has ended has no counter.
 func (r *recordedBytes) taskOwner(id identity.TaskID) owner {
 	task, ok := r.org.TaskByID(id)
-	if !ok || task.Status != org.Running {
+	if !ok || task.Status.Ended() {
 		id = ""
 	}
 	return owner{id, task.Caller}

@@ -20,10 +20,13 @@ func (rt *Runtime) AgentStatus(agent org.Agent) org.AgentStatus {
 }
 
 // TaskStatus returns the status of a task now, for a record that was read before: that of
-// the record if the task had ended, else Running, Waiting or Interrupted.
+// the record if the task had ended, else Running, Waiting, Paused or Interrupted.
 func (rt *Runtime) TaskStatus(task org.Task) org.TaskStatus {
 	if task.Status.Ended() {
 		return task.Status
+	}
+	if now, ok := rt.org.TaskByID(task.ID); ok && now.Status == org.Paused {
+		return org.Paused
 	}
 	if status, ok := rt.tracker.taskStatus(task.ID); ok {
 		return status

@@ -171,7 +171,7 @@ func (rt *Runtime) runRecord(ctx context.Context, run *taskRun) (org.Task, error
 	return rt.TaskRecord(ctx, run.id)
 }
 
-// WaitTask blocks until a task has ended and returns its record. If the task is not
+// WaitTask blocks until a task has ended or is paused, and returns its record. If the task is not
 // running in this process it returns the current record at once. It returns an
 // error if the runtime closes or its store stops.
 func (rt *Runtime) WaitTask(ctx context.Context, id identity.TaskID) (org.Task, error) {
@@ -305,7 +305,7 @@ func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result js
 		e.Code, e.Error = failure.Code, failure.Message
 	}
 	return func(b *journal.Batch) error {
-		if now, ok := rt.org.TaskByID(task.ID); !ok || now.Status != org.Running {
+		if now, ok := rt.org.TaskByID(task.ID); !ok || now.Status.Ended() {
 			return nil
 		}
 		b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)

@@ -43,6 +43,7 @@ type taskRun struct {
 	deadline    *time.Timer      // fires when the task's time is over; nil for no limit
 	ending      *taskEnding      // set while the first agent ends the task
 	ended       bool
+	paused      bool          // its agents stop before their next step
 	newMessages bool          // a message was sent since the task became idle
 	done        chan struct{} // closed when the task has ended
 
@@ -203,6 +204,10 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	}
 	run.refs--
 	run.noteQuiet()
+	if run.paused && run.refs == 0 && !run.ended {
+		t.dropPaused(run)
+		return nil
+	}
 	if run.refs != 0 || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
 		return nil
 	}
@@ -246,7 +251,7 @@ func (t *tracker) end(id identity.TaskID, ended *org.Task) {
 	}
 	run.ended = true
 	run.record = nil
-	if ended != nil && ended.Status != org.Running {
+	if ended != nil && ended.Status.Ended() {
 		run.record = ended
 	}
 	t.drop(run)

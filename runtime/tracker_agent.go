@@ -31,7 +31,7 @@ func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 	}
 	agent, ok := t.org.AgentByID(id)
 	run := t.tasks[agent.Task]
-	if !ok || run == nil || run.ended || t.ctx.Err() != nil {
+	if !ok || run == nil || run.ended || run.paused || t.ctx.Err() != nil {
 		return nil
 	}
 	a := &actor{rt: rt, task: agent.Task, status: org.AgentStarting, idleAgent: t.takeCached(run, agent), hold: diskHold{guard: rt.disk}}

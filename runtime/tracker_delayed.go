@@ -67,7 +67,7 @@ func byDelivery(a, b delayedMessage) int {
 // mu held.
 func (t *tracker) setTimer(run *taskRun) {
 	run.stopTimer()
-	if len(run.delayed) > 0 {
+	if len(run.delayed) > 0 && !run.paused {
 		run.timer = time.AfterFunc(time.Until(run.delayed[0].at), func() { t.deliver(run) })
 	}
 }
@@ -85,7 +85,7 @@ func (run *taskRun) stopTimer() {
 func (t *tracker) takeDue(run *taskRun) ([]journal.Message, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if run.ended || run.ending != nil || t.ctx.Err() != nil {
+	if run.ended || run.paused || run.ending != nil || t.ctx.Err() != nil {
 		return nil, false
 	}
 	var due []journal.Message

@@ -193,6 +193,11 @@ func (c *Client) FindTask(ctx context.Context, id string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", id)})
 }
 
+// RetryTask lets a paused task go on. Its models may use so much more than before.
+func (c *Client) RetryTask(ctx context.Context, id string, more Budget) (Task, error) {
+	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", id, "retry"), body: wire.RetryRequest(more)})
+}
+
 // CancelTask cancels a task. A task that has ended is returned unchanged.
 func (c *Client) CancelTask(ctx context.Context, id, reason string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", id, "cancel"), query: reasonQuery(reason)})

@@ -128,6 +128,9 @@ func (s *Server) awaitTask(ctx context.Context, id identity.TaskID, after uint64
 			done++
 			tool.ReportProgress(ctx, tool.Progress{Done: done, Message: line})
 		}
+		if t, ok := s.rt.Org().TaskByID(id); ok && t.Status == org.Paused {
+			break
+		}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -158,8 +161,11 @@ func (s *Server) cancelTask(ctx context.Context, id identity.TaskID, why string)
 func taskOutcome(task org.Task) outcome {
 	if task.Status != org.Done {
 		err := errcode.New(errcode.ToolUnavailable, "task %s has not ended; its status is %s", task.ID, task.Status)
-		if task.Error != nil {
+		switch {
+		case task.Error != nil:
 			err = errcode.New(task.Error.Code, "%s", task.Error.Message)
+		case task.Pause != nil:
+			err = errcode.New(task.Pause.Code, "task %s is paused until the operator retries it: %s; then call again with its taskId", task.ID, task.Pause.Message)
 		}
 		return askFailure(err.With("task", task.ID))
 	}
@@ -193,6 +199,8 @@ func progressText(e journal.Event) string {
 		return fmt.Sprintf("%s calls %s", e.Role, b.Tool)
 	case journal.ToolError:
 		return fmt.Sprintf("%s: %s failed: %s", e.Role, b.Tool, b.Code)
+	case journal.TaskPaused:
+		return "paused: " + string(b.Code)
 	case journal.TurnFailed:
 		return fmt.Sprintf("%s failed: %s", e.Role, b.Code)
 	}

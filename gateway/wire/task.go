@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -25,6 +26,9 @@ type Task struct {
 	ReadOnly  bool                `json:"readOnly,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Error     *org.TaskError      `json:"error,omitempty"`
+	Reason    *org.TaskPause      `json:"reason,omitempty"` // why it is paused
+	Budget    *Budget             `json:"budget,omitempty"` // of its own
+	Extra     *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
 	CreatedAt time.Time           `json:"createdAt"`
 	Deadline  time.Time           `json:"deadline,omitzero"` // when it is cancelled
 	EndedAt   time.Time           `json:"endedAt,omitzero"`
@@ -42,4 +46,34 @@ type TaskRequest struct {
 	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
 	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
 	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
+	Budget    *Budget                    `json:"budget,omitempty"`    // of the task's models; not more than the organization's
+}
+
+// RetryRequest is the body of POST /api/v1/tasks/{id}/retry. The task's models may use so
+// much more than before. An empty object adds nothing.
+type RetryRequest Budget
+
+// Budget is an amount of model usage. A field that is 0 is not set.
+type Budget struct {
+	Tokens int64   `json:"tokens,omitempty"`
+	Cost   float64 `json:"cost,omitempty"` // in the currency of the prices
+}
+
+// maxCost is the largest cost of a Budget.
+const maxCost = 1e6
+
+// Allowance converts a budget. It reports false if a field is negative or too large, or
+// the cost is less than a billionth.
+func (b Budget) Allowance() (org.ModelAllowance, bool) {
+	a := org.ModelAllowance{Tokens: b.Tokens, Cost: int64(math.Round(b.Cost * 1e9))}
+	valid := b.Tokens >= 0 && b.Tokens <= 1<<50 && b.Cost >= 0 && b.Cost <= maxCost && (b.Cost == 0 || a.Cost > 0)
+	return a, valid
+}
+
+// BudgetOf converts an allowance; nil for none.
+func BudgetOf(a org.ModelAllowance) *Budget {
+	if a == (org.ModelAllowance{}) {
+		return nil
+	}
+	return &Budget{Tokens: a.Tokens, Cost: float64(a.Cost) / 1e9}
 }

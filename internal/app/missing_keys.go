@@ -67,7 +67,8 @@ func (p partialFallback) addNote(err error) error {
 	if !ok || t.Err.Code == errcode.ContextExceeded {
 		return err
 	}
-	noted := *t.Err
+	noted, failure := *t.Err, *t
 	noted.Message += "; " + p.note
-	return &model.Error{Retryable: t.Retryable, RetryAfter: t.RetryAfter, Err: &noted}
+	failure.Err = &noted
+	return &failure
 }

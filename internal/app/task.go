@@ -48,26 +48,42 @@ func (a *App) checkTaskGroups(set *toolgroups.GroupSet, ch *configChange) error 
 	return nil
 }
 
-// ResumeTask continues a task that has not ended, under the given configuration or, if cfg is
-// nil, the one recorded with the task. It does nothing for a task that has ended. Roles of
-// the recorded configuration that were deleted since become active again.
+// ResumeTask continues a running task, under the given configuration or, if cfg is nil, the
+// one recorded with the task. It does nothing for a task that has ended or is paused. Roles
+// of the recorded configuration that were deleted since become active again.
 func (a *App) ResumeTask(ctx context.Context, id identity.TaskID, cfg *config.Config) error {
+	task, err := a.Runtime.TaskRecord(ctx, id)
+	if err != nil || task.Status != org.Running {
+		return err
+	}
+	if err := a.restoreTask(ctx, task, cfg); err != nil {
+		return err
+	}
+	return a.Runtime.ResumeTask(ctx, id)
+}
+
+// RetryTask is runtime.RetryTask for the operator, under a configuration as ResumeTask
+// applies it.
+func (a *App) RetryTask(ctx context.Context, id identity.TaskID, cfg *config.Config, extra org.ModelAllowance) error {
 	task, err := a.Runtime.TaskRecord(ctx, id)
 	if err != nil {
 		return err
 	}
-	if task.Status != org.Running {
-		return nil
+	if task.Status == org.Paused { // else RetryTask says why not
+		if err := a.restoreTask(ctx, task, cfg); err != nil {
+			return err
+		}
 	}
+	return a.Runtime.RetryTask(ctx, id, identity.ByOperator("cli"), extra)
+}
+
+// restoreTask applies the configuration under which a task goes on: cfg, or the recorded one
+// if cfg is nil.
+func (a *App) restoreTask(ctx context.Context, task org.Task, cfg *config.Config) error {
 	if cfg != nil {
-		err = a.ApplyConfig(ctx, cfg, nil)
-	} else {
-		err = a.restoreRecorded(ctx, task.Config, true)
+		return a.ApplyConfig(ctx, cfg, nil)
 	}
-	if err != nil {
-		return err
-	}
-	return a.Runtime.ResumeTask(ctx, id)
+	return a.restoreRecorded(ctx, task.Config, true)
 }
 
 // UnresumedTask is a task that ResumeAll did not resume, and why.

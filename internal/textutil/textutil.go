@@ -26,10 +26,10 @@ func Truncate(text string, n int) string {
 // Prefix returns the first n bytes of text, without a character that the cut would split,
 // or all of a text that has at most n bytes. Invalid UTF-8 stays as it is.
 func Prefix(text string, n int) string {
+	n = max(n, 0)
 	if len(text) <= n {
 		return text
 	}
-	n = max(n, 0)
 	for i := n; i > n-utf8.UTFMax && i >= 0; i-- {
 		if utf8.RuneStart(text[i]) {
 			n = i

@@ -579,7 +579,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task that has ended accepts messages", "runtime/message.go",
-		`	case task.Status != org.Running:`, `	case false:`,
+		`	case task.Status.Ended():`, `	case false:`,
 		"./runtime TestSend_AfterTaskEndIsRejected",
 	},
 	{

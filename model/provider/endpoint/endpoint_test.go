@@ -113,6 +113,9 @@ func TestEndpoint_StatusErrors(t *testing.T) {
 			if errcode.CodeOf(err) != c.code || got.Retryable != c.again || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 600 {
 				t.Errorf("got %s, again %v: %v", errcode.CodeOf(err), got.Retryable, err)
 			}
+			if want := slices.Contains([]int{401, 402, 403, 404}, c.status) || c.name == "quota exhausted"; got.NeedsOperator != want {
+				t.Errorf("needs the operator: %v, want %v", got.NeedsOperator, want)
+			}
 		})
 	}
 }

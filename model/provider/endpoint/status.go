@@ -65,13 +65,13 @@ func (e *Endpoint) ErrorFrom(status int, retryAfter time.Duration, text []byte) 
 	case isContextExceeded(status, text):
 		return model.PermanentError(errcode.ContextExceeded, nil, "model %q: the conversation exceeds its context length: %s", e.config.Name, quoted)
 	case e.config.Key == "" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
-		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q needs an API key; set apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
+		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q needs an API key; set apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
-		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
+		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
 	case status == http.StatusNotFound:
-		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; check model and baseURL of this model", e.config.Name, e.config.Model, e.address, status, quoted)
-	case isQuotaExhausted(text):
-		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q: the account has no credit left: %s", e.config.Name, quoted)
+		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; check model and baseURL of this model", e.config.Name, e.config.Model, e.address, status, quoted)
+	case status == http.StatusPaymentRequired || isQuotaExhausted(text):
+		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q: the account has no credit left: %s", e.config.Name, quoted)
 	case status == http.StatusTooManyRequests:
 		t := model.TransientError(errcode.RateLimited, nil, "model %q is rate-limited: %s", e.config.Name, quoted)
 		t.RetryAfter = retryAfter

@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// errTaskPaused is the reason why the agents of a paused task stop between two steps. They
+// go on when the task is retried.
+var errTaskPaused = errors.New("task is paused")
+
+// needsOperator reports whether only the operator can fix the cause of an error: by a key,
+// an account or a larger budget. The task is paused then, and nothing of it is lost.
+func needsOperator(err error) bool {
+	if failed, ok := errors.AsType[*model.Error](err); ok && failed.NeedsOperator {
+		return true
+	}
+	return errcode.CodeOf(err) == errcode.BudgetExceeded
+}
+
+// pause pauses the agent's task. The agent asks its model again when the task is retried.
+func (a *actor) pause(cause error) error {
+	task, err := a.rt.TaskRecord(a.rt.ctx, a.task)
+	if err != nil {
+		return err
+	}
+	reason := org.TaskError{Code: errcode.CodeOf(cause), Message: errcode.Message(cause)}
+	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
+		changes := a.rt.org.PauseTask(&task, reason)
+		if len(changes) > 0 { // else another agent has paused the task
+			b.Events = append(b.Events, a.event(journal.TaskPaused{Code: reason.Code, Reason: reason.Message}))
+			b.Put = append(b.Put, storeRecords(changes)...)
+			a.rt.tracker.pause(a.task)
+		}
+		return nil
+	}}
+	if err := a.commit(b); err != nil {
+		return err
+	}
+	return errTaskPaused
+}
+
+// pause stops the agents of a task before their next step. The task is dropped when they
+// have stopped. It is called within the commit that records the pause, so that a retry
+// finds the task paused.
+func (t *tracker) pause(id identity.TaskID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run := t.tasks[id]; run != nil {
+		run.paused, run.record = true, nil
+		run.stopTimer()
+	}
+}
+
+// isPaused reports whether the agents of a task stop before their next step.
+func (t *tracker) isPaused(id identity.TaskID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	run := t.tasks[id]
+	return run != nil && run.paused
+}
+
+// dropPaused drops a paused task whose last agent has stopped, and wakes those that wait for
+// it. It must be called with mu held.
+func (t *tracker) dropPaused(run *taskRun) {
+	t.drop(run)
+	close(run.done)
+}
+
+// RetryTask lets a paused task go on: its agents repeat the requests that could not be
+// answered. Their turns are counted anew, and the models of the task may use more than
+// before by extra. RetryTask returns when the agents are scheduled.
+//
+// Errors: TaskNotFound; Conflict if the task is not paused.
+func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
+	if run := rt.tracker.run(id); run != nil && rt.tracker.isPaused(id) { // its agents are stopping
+		if _, err := rt.WaitTask(ctx, id); err != nil {
+			return err
+		}
+	}
+	task, err := rt.TaskRecord(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, err = rt.flushAndCommit(&journal.Batch{Stream: task.Top, Prepare: func(b *journal.Batch) error {
+		changes, err := rt.org.RetryTask(&task, extra)
+		if err != nil {
+			return err
+		}
+		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: id, Agent: task.Top, Role: rt.topRoleName(&task),
+			Body: journal.TaskRetried{By: by.String(), Tokens: extra.Tokens, Cost: extra.Cost}})
+		b.Put = append(b.Put, append(storeRecords(changes), journal.Record{Kind: kindTurns, Key: string(id)})...)
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	return rt.ResumeTask(ctx, id)
+}
