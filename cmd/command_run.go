@@ -34,6 +34,7 @@ type runOptions struct {
 	groups    []string
 	state     string
 	inputs    []string
+	schema    string
 	timeout   time.Duration
 	timed     bool // whether --timeout was given
 	detach    bool
@@ -68,7 +69,7 @@ continues the task with the configuration and workspace it was started with.`,
 			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "timeout", "detach"); err != nil {
+			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "result", "timeout", "detach"); err != nil {
 				return err
 			}
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
@@ -81,6 +82,7 @@ continues the task with the configuration and workspace it was started with.`,
 	flags.StringArrayVar(&o.groups, "group", nil, "restrict the task to this tool `group`; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
 	flags.StringArrayVar(&o.inputs, "input", nil, "give the first agent data, as `NAME=JSON`; can be repeated")
+	flags.StringVar(&o.schema, "result", "", "require a result that fits the JSON schema in this `file`")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
 	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")
 	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`")
@@ -136,6 +138,8 @@ func (c *common) startError(err error) error {
 	switch errcode.CodeOf(err) {
 	case errcode.GroupNotFound:
 		return usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list"+c.fileFlags()+c.dataFlag())}
+	case errcode.InvalidArguments:
+		return usageError{err}
 	case errcode.RoleNotFound:
 		return usageError{fmt.Errorf("--role: %s; %q lists them", errcode.Message(err), "rolecall role list"+c.fileFlags()+c.dataFlag())}
 	}
@@ -160,6 +164,14 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 		return org.TaskSpec{}, err
 	}
 	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout}
+	if o.schema != "" {
+		if spec.Schema, err = os.ReadFile(o.schema); err != nil {
+			return spec, usageError{fmt.Errorf("--result: %w", err)}
+		}
+		if !json.Valid(spec.Schema) {
+			return spec, usageError{fmt.Errorf("--result: %s is not JSON", o.schema)}
+		}
+	}
 	if o.groups != nil {
 		set := toolgroups.SetOfNames(o.groups...)
 		spec.Groups = &set

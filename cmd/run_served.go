@@ -52,6 +52,9 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client, cfg *
 // taskRequest converts a task for the API.
 func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
 	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: spec.Workspace, ReadOnly: spec.ReadOnly}
+	if spec.Schema != nil {
+		q.Result = &client.ResultSpec{Schema: spec.Schema}
+	}
 	if spec.Timeout > 0 {
 		q.Timeout = spec.Timeout.String()
 	}

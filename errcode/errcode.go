@@ -77,6 +77,7 @@ const (
 	InvalidParent     Code = "invalid_parentAgentId"
 	TaskStalled       Code = "task_stalled"
 	TaskCancelled     Code = "task_cancelled"
+	InvalidResult     Code = "invalid_result" // the result of a task does not fit its schema
 	ScriptDiverged    Code = "script_diverged"
 	LLMCallFailed     Code = "llm_call_failed"
 	MaxToolRounds     Code = "max_tool_rounds_exceeded"

@@ -82,6 +82,11 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 	if len(q.Input) > 0 {
 		spec.Input, _ = json.Marshal(q.Input) // decoded JSON always marshals
 	}
+	if q.Result != nil {
+		if spec.Schema = q.Result.Schema; spec.Schema == nil {
+			return spec, errcode.New(errcode.InvalidArguments, "field \"result\" has no schema").With("field", "result")
+		}
+	}
 	if q.Budget != nil {
 		budget, err := allowance(*q.Budget)
 		if err != nil {

@@ -71,6 +71,10 @@ func TestStartTask_RejectsBadRequests(t *testing.T) {
 		{`{"text":"x","role":"nope"}`, errcode.RoleNotFound},
 		{`{"text":"x","group":["nope"]}`, errcode.GroupNotFound},
 		{`{"text":"x","workspace":"/tmp"}`, errcode.InsufficientPermissions},
+		{`{"text":"x","result":{"schema":{"type":"array"}}}`, errcode.InvalidArguments},
+		{`{"text":"x","result":{}}`, errcode.InvalidArguments},
+		{`{"text":"x","budget":{"tokens":-1}}`, errcode.InvalidArguments},
+		{`{"text":"x","budget":{"cost":1e300}}`, errcode.InvalidArguments},
 		{`{"text":"x","caller":"root"}`, errcode.InvalidArguments},
 		{`{"text":"` + strings.Repeat("x", 10<<20) + `"}`, "body_too_large"},
 	} {
@@ -118,7 +122,7 @@ func TestStartTask_IdempotencyKey(t *testing.T) {
 	if again := postTask(t, f.Handler, `{"text":"go"}`, key); again.id != first.id {
 		t.Errorf("again: %+v, want %s", again, first.id)
 	}
-	for _, other := range []string{`{"text":"stop"}`, `{"text":"go","input":{"a":1}}`, `{"text":"go","timeout":"5s"}`} {
+	for _, other := range []string{`{"text":"stop"}`, `{"text":"go","input":{"a":1}}`, `{"text":"go","timeout":"5s"}`, `{"text":"go","result":{"schema":{"type":"object"}}}`, `{"text":"go","budget":{"tokens":5}}`} {
 		if got := postTask(t, f.Handler, other, key); got.code != errcode.Conflict {
 			t.Errorf("%s with the same key: %+v", other, got)
 		}

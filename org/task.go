@@ -54,6 +54,7 @@ type Task struct {
 	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
 	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
 	Input      json.RawMessage     `json:"input,omitempty"`      // data of the caller, a JSON object; the first message has it
+	Schema     json.RawMessage     `json:"schema,omitempty"`     // JSON schema that its result must fit; nil for any result
 	Config     string              `json:"config,omitempty"`     // hash of the blob with the recorded configuration
 	Status     TaskStatus          `json:"status"`
 	Result     json.RawMessage     `json:"result,omitempty"`
@@ -97,6 +98,7 @@ type TaskSpec struct {
 	Workspace string
 	ReadOnly  bool
 	Input     json.RawMessage // data for the first agent, a JSON object; nil for none
+	Schema    json.RawMessage // that the result must fit, a JSON schema of an object; nil for any result
 	Timeout   time.Duration   // after which the task is cancelled; 0 for no limit
 	Budget    ModelAllowance  // of the task's models; a zero field is that of the organization
 	Config    string
@@ -111,10 +113,10 @@ func (s *TaskSpec) Digest() string {
 		Text, Role, State, Workspace string
 		Groups                       *toolgroups.GroupSet
 		ReadOnly                     bool
-		Input                        []byte
+		Input, Schema                []byte
 		Timeout                      time.Duration
 		Budget                       ModelAllowance
-	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Timeout, s.Budget})
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
 }
@@ -139,6 +141,9 @@ type taskKey struct {
 // summary returns t without the fields that are not kept in memory.
 func (t Task) summary() *Task {
 	t.Text, t.Input, t.Result = "", nil, nil
+	if t.Status.Ended() {
+		t.Schema = nil
+	}
 	return &t
 }
 
@@ -205,7 +210,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
-		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Config: s.Config, Budget: s.Budget,
+		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Budget: s.Budget,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
 		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
 	}

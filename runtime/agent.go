@@ -174,6 +174,9 @@ func (a *actor) askModel(ctx context.Context) error {
 	case model.FinishContinue:
 		return a.sayToUser(answer)
 	case model.FinishResult:
+		if err := a.checkResult(answer); err != nil {
+			return a.fail(err)
+		}
 		return a.endWithResult(ctx, answer)
 	case model.FinishPlan:
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})

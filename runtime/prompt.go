@@ -32,6 +32,7 @@ func (rt *Runtime) systemPrompt(a org.Agent, tools []string) string {
 	if slices.Contains(tools, "create_role") {
 		writeSection(&p, "Tool groups you may grant to roles you create", orNone(rt.grantableGroups(a.ID)))
 	}
+	p.WriteString(rt.resultPrompt(a))
 	return p.String()
 }
 

@@ -34,6 +34,9 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 		return "", err
 	}
 	defer hold.end()
+	if err := checkResultSchema(spec.Schema); err != nil {
+		return "", err
+	}
 	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task
 		dir, err := resolveDir(spec.Workspace)
 		if err != nil {
@@ -209,28 +212,50 @@ func (rt *Runtime) finishTask(run *taskRun) {
 	ctx := rt.uncancelled
 	task, err := rt.runRecord(ctx, run)
 	if err == nil {
-		status, result, failure := rt.taskOutcome(ctx, task)
-		hold := diskHold{guard: rt.disk}
-		defer hold.end()
-		if len(result) > outcomeBytes && hold.wait(rt.ctx, endFactor*int64(len(result))) != nil {
-			return // the runtime closes: the task ends after the restart
-		}
-		ending := rt.taskEndBatch(&task, status, result, failure)
-		err = rt.commitTaskEnd(&task, func(b *journal.Batch) error {
-			if rt.tracker.hasNewMessages(run) {
-				return errNewMessages
-			}
-			return ending(b)
-		})
+		err = rt.endIdleTask(ctx, run, &task)
 	}
 	if errors.Is(err, errNewMessages) {
 		err = rt.reopen(ctx, run)
 	}
-	if err == nil || errors.Is(err, journal.ErrClosed) { // storeStopped handles a stopped store
+	if err == nil || errors.Is(err, journal.ErrClosed) || errors.Is(err, errClosing) { // storeStopped handles a stopped store; after a restart the task ends
 		return
 	}
 	rt.log.Error("task not ended", "task", run.id, "error", err)
 	rt.tracker.end(run.id, nil) // Wait returns the stored record
+}
+
+// endIdleTask records the end of an idle task. If its result does not fit its schema, the
+// top agent is asked once more.
+//
+// Errors: errNewMessages if the task goes on; errClosing.
+func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task) error {
+	status, result, failure := rt.taskOutcome(ctx, *task)
+	if status == org.Done {
+		typed, problem := typedResult(task, result)
+		if problem != nil {
+			asked, err := rt.askForResult(ctx, task, problem)
+			if asked {
+				return errNewMessages
+			}
+			if err != nil {
+				return err
+			}
+			status, failure = org.Failed, &org.TaskError{Code: errcode.InvalidResult, Message: errcode.Message(problem)}
+		}
+		result = typed
+	}
+	hold := diskHold{guard: rt.disk}
+	defer hold.end()
+	if len(result) > outcomeBytes && hold.wait(rt.ctx, endFactor*int64(len(result))) != nil {
+		return errClosing
+	}
+	ending := rt.taskEndBatch(task, status, result, failure)
+	return rt.commitTaskEnd(task, func(b *journal.Batch) error {
+		if rt.tracker.hasNewMessages(run) {
+			return errNewMessages
+		}
+		return ending(b)
+	})
 }
 
 // reopen continues a task that had become idle.
@@ -260,17 +285,21 @@ func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) (org.TaskStat
 		Message: "task stalled: no agent is active and the top agent waits for a message that no agent will send"}
 }
 
-// lastAnswer returns the last ModelAnswered or Failed event of an agent, from
-// the cache if possible.
+// lastAnswer returns the last ModelAnswered or Failed event of an agent.
 func (rt *Runtime) lastAnswer(ctx context.Context, task identity.TaskID, id identity.AgentID) (journal.EventBody, error) {
-	if known := rt.tracker.cachedState(task, id); known != nil {
-		return known.last, nil
-	}
-	s, err := rt.fold(ctx, id)
+	s, err := rt.agentState(ctx, task, id)
 	if err != nil {
 		return nil, err
 	}
 	return s.last, nil
+}
+
+// agentState returns the state of an idle agent, from the cache if possible.
+func (rt *Runtime) agentState(ctx context.Context, task identity.TaskID, id identity.AgentID) (*state, error) {
+	if known := rt.tracker.cachedState(task, id); known != nil {
+		return known, nil
+	}
+	return rt.fold(ctx, id)
 }
 
 // resultOf returns a final answer as JSON: its value, or its text.

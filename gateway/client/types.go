@@ -7,6 +7,7 @@ type (
 	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
 	MessageRequest = wire.MessageRequest // a message to an agent
 	TaskRequest    = wire.TaskRequest    // a task to start
+	ResultSpec     = wire.ResultSpec     // what the result of a task must be
 	Budget         = wire.Budget         // an amount of model usage
 	Question       = wire.Question       // asks whether the gate would allow a call
 )

@@ -87,6 +87,7 @@ var statuses = map[errcode.Code]int{
 	errcode.ResultTooLarge:      http.StatusUnprocessableEntity,
 	errcode.NotSerializable:     http.StatusUnprocessableEntity,
 	errcode.TaskStalled:         http.StatusUnprocessableEntity,
+	errcode.InvalidResult:       http.StatusUnprocessableEntity,
 	errcode.ScriptDiverged:      http.StatusUnprocessableEntity,
 	errcode.MaxToolRounds:       http.StatusUnprocessableEntity,
 	errcode.ContextExceeded:     http.StatusUnprocessableEntity,

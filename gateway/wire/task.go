@@ -22,6 +22,7 @@ type Task struct {
 	Groups    toolgroups.GroupSet `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
 	State     string              `json:"state"`  // workflow state in which its agents start; "undefined" for none
 	Input     json.RawMessage     `json:"input,omitempty"`
+	Schema    json.RawMessage     `json:"schema,omitempty"` // that its result must fit
 	Workspace string              `json:"workspace,omitempty"`
 	ReadOnly  bool                `json:"readOnly,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
@@ -46,7 +47,13 @@ type TaskRequest struct {
 	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
 	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
 	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
+	Result    *ResultSpec                `json:"result,omitempty"`    // what the result must be
 	Budget    *Budget                    `json:"budget,omitempty"`    // of the task's models; not more than the organization's
+}
+
+// ResultSpec describes the result of a task.
+type ResultSpec struct {
+	Schema json.RawMessage `json:"schema"` // a JSON schema of an object
 }
 
 // RetryRequest is the body of POST /api/v1/tasks/{id}/retry. The task's models may use so
