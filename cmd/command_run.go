@@ -237,15 +237,14 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	return printResult(c, task.Status, task.Result, task.Error)
 }
 
-// pausedError prints why a task is paused and how to let it go on, and returns the error of
-// a command that waited for its end.
+// pausedError prints how to let a paused task go on, and returns the error of a command that
+// waited for its end. The last event says why it is paused.
 func (c *common) pausedError(id identity.TaskID, why org.TaskPause) error {
 	more := ""
 	if why.Code == errcode.BudgetExceeded {
 		more = " --tokens 100000"
 	}
-	fmt.Fprintf(c.err, "rolecall: task paused: %s\nnothing is lost; let it go on with: %s task retry %s%s%s\n",
-		textutil.Sanitize(taskErrorText(why.TaskError)), programName(), id, more, c.dataFlag())
+	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s task retry %s%s%s\n", programName(), id, more, c.dataFlag())
 	return errReported
 }
 
