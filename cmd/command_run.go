@@ -283,8 +283,7 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)
 		}
-		_, ended := e.Body.(journal.TaskEnded)
-		stops := ended || s.isPausedBy(e)
+		stops := s.Runtime.EndsTask(e) || s.isPausedBy(e)
 		if e.Seq > 0 && e.Seq <= before && !stops {
 			view.observe(e)
 			continue

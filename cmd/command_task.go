@@ -27,7 +27,8 @@ func newTaskCommand(c *common) *cobra.Command {
 		Long: `A task is a piece of work that a caller gave to the organization. A task is running, or
 waiting for a delayed message, while a process works on it. It is interrupted if no
 process does: "rolecall run --resume ID" continues it. It is paused if only the operator
-can help, for example by another key: "rolecall task retry ID" lets it go on.`,
+can help, for example by another key. "rolecall task retry ID" lets a task go on that is
+paused, has failed or was cancelled.`,
 		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
 	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskFollowCommand(c), newTaskRetryCommand(c), newTaskCancelCommand(c))
 }
@@ -202,10 +203,11 @@ func newTaskRetryCommand(c *common) *cobra.Command {
 	var detach bool
 	cmd := &cobra.Command{
 		Use:   "retry TASK",
-		Short: "Let a paused task go on, and wait for its result",
-		Long: `Let a paused task go on where it stopped, and wait for its result as run does. Its agents
-ask their models again; calls that have an outcome are not repeated. --tokens and --cost
-let the task use more than its budget.`,
+		Short: "Let a paused, failed or cancelled task go on, and wait for its result",
+		Long: `Let a task that is paused, has failed or was cancelled go on where it stopped, and wait
+for its result as run does. Its agents ask their models again and read the mail that they
+have not read. Calls that have an outcome are not repeated. --tokens and --cost let the
+task use more than its budget.`,
 		Example: `  rolecall task retry 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
   rolecall task retry 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --tokens 100000`,
 		Args: exactArgs(1, "one task id"),

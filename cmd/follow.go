@@ -82,10 +82,7 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 			return err
 		}
 		f.seen = max(f.seen, e.Seq)
-		switch e.Body.(type) {
-		case journal.TaskEnded:
-			return nil
-		case journal.TaskPaused: // it may have been retried since
+		if _, paused := e.Body.(journal.TaskPaused); paused { // it may have been retried since
 			if task, err := f.api.FindTask(ctx, f.task); err != nil || task.Status == org.Paused {
 				return err
 			}

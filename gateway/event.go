@@ -49,7 +49,7 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if deltas && follow && !ended {
 		events = a.rt.WatchTask(ctx, task.ID, after)
 	}
-	if err := s.sendAll(task.ID, a.eventsFor(r, events), func() error { return a.authenticate.Revalidate(r) }); err != nil {
+	if err := s.sendAll(task.ID, a.eventsFor(r, events), a.rt.EndsTask, func() error { return a.authenticate.Revalidate(r) }); err != nil {
 		return a.abortStream(s, err)
 	}
 	s.close(ended)
@@ -153,10 +153,10 @@ func (s *eventStream) open() {
 	_ = s.flush()
 }
 
-// sendAll sends the public events of a task until its result. It returns the
+// sendAll sends the public events of a task until one that ends reports. It returns the
 // error of events, or of authorize, which is called before each event. It
 // returns nil when the client disconnects.
-func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], authorize func() error) error {
+func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Event, error], ends func(journal.Event) bool, authorize func() error) error {
 	for e, err := range events {
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (s *eventStream) sendAll(task identity.TaskID, events iter.Seq2[journal.Eve
 		if s.send(e) != nil {
 			return nil
 		}
-		if _, ended := e.Body.(journal.TaskEnded); ended {
+		if ends(e) {
 			return nil
 		}
 	}

@@ -137,10 +137,10 @@ func allowance(b wire.Budget) (org.ModelAllowance, error) {
 	return a, nil
 }
 
-// retryTask lets a paused task go on and answers with it. Only the operator may let its
-// models use more than before.
+// retryTask lets a stopped task go on and answers with it. Only the operator may let its
+// models use more than before, or retry a task that was cancelled.
 //
-// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller that wants more.
+// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller.
 func (a *api) retryTask(r *http.Request) (any, error) {
 	q, err := decode[wire.RetryRequest](r)
 	if err != nil {
@@ -157,6 +157,9 @@ func (a *api) retryTask(r *http.Request) (any, error) {
 	task, err := a.ownTask(r)
 	if err != nil {
 		return nil, err
+	}
+	if task.Status == org.Cancelled && sender.Kind != identity.Operator {
+		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", task.ID)
 	}
 	if a.start == nil {
 		return nil, errNoTasks("retry the task")

@@ -46,6 +46,17 @@ func (o *Org) setScope(m *agentNode) {
 	}
 }
 
+// listAgents adds the agents of a task that goes on to the lists of their scopes.
+func (o *Org) listAgents(t *Task) {
+	top, ok := o.agents[t.Top]
+	if !ok {
+		return
+	}
+	for _, m := range top.subtree() {
+		m.scope.agents.add(m)
+	}
+}
+
 // unlistAgents removes the agents of a task that ends from the lists of their scopes.
 func (o *Org) unlistAgents(t *Task) {
 	top, ok := o.agents[t.Top]

@@ -36,7 +36,7 @@ func (o *Org) checkAgentLimits(p *agentNode) error {
 	return cmp.Or(
 		exceeded("spawn an agent: %d agents are above you; the agents of a task may be %d deep; let an agent above you spawn it", depth-1, o.limits.Depth),
 		exceeded("spawn an agent: the task has %d agents, and at most %d may be active; terminate some or wait until they have ended", o.taskAgents[p.task], o.limits.Agents),
-		o.checkAgentShare("spawn an agent", o.tasks[p.task]),
+		o.checkAgentShare("spawn an agent", o.tasks[p.task], 1),
 	)
 }
 
@@ -65,14 +65,14 @@ func (o *Org) checkRoleLimits(m *agentNode) error {
 	)
 }
 
-// checkAgentShare returns an error if a task may not have one more agent beside those of
+// checkAgentShare returns an error if a task may not have n more agents beside those of
 // other tasks. attempt says what is attempted. It must be called with mu held.
-func (o *Org) checkAgentShare(attempt string, task *Task) error {
+func (o *Org) checkAgentShare(attempt string, task *Task, n int) error {
 	held := 0
 	if task.external() {
-		held = o.callerAgents[task.Caller]
+		held = o.callerAgents[task.Caller] + n - 1
 	}
-	return checkShare(task, o.limits.Agents, held, o.runningAgents,
+	return checkShare(task, o.limits.Agents, held, o.runningAgents+n-1,
 		attempt+": the tasks of this caller have %d active agents, and at most %d may be, half of what others leave; wait until one of them has ended",
 		attempt+": the organization has %d active agents, and at most %d may be; wait until other tasks have ended")
 }

@@ -65,6 +65,7 @@ type Task struct {
 	CreatedAt  time.Time           `json:"createdAt"`
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
 	FirstSeq   uint64              `json:"firstSeq"`          // its events have higher sequence numbers
+	EndSeq     uint64              `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
 	Key        string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
 	Deadline   time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
 	Request    string              `json:"request,omitempty"` // TaskSpec.Digest of what started it; only with a key
@@ -199,7 +200,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
-	if err := o.checkAgentShare("start a task", &task); err != nil {
+	if err := o.checkAgentShare("start a task", &task, 1); err != nil {
 		return Task{}, Agent{}, nil, err
 	}
 	o.addTask(task.summary())
@@ -298,9 +299,10 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	return agent, nil
 }
 
-// EndTask ends a task. stored is the record of the task; EndTask updates it. If the task
-// is unknown or has ended already, EndTask changes nothing and returns no Changes.
-func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError) []RecordChange {
+// EndTask ends a task. stored is the record of the task; EndTask updates it. seq is the
+// number of an event before the end. If the task is unknown or has ended already, EndTask
+// changes nothing and returns no Changes.
+func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError, seq uint64) []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t, ok := o.tasks[stored.ID]
@@ -310,7 +312,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 	o.countRunning(t, -o.taskAgents[stored.ID])
 	o.unlistAgents(stored)
 	stored.Status, stored.Result, stored.Error, stored.Pause = status, result, failure, nil
-	stored.EndedAt = o.config.Now().UTC()
+	stored.EndedAt, stored.EndSeq = o.config.Now().UTC(), seq
 	*t = *stored.summary()
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}
 }

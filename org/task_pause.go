@@ -21,11 +21,13 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}
 }
 
-// RetryTask makes a paused task running again. Its models may use more than before by extra.
-// The time during which it was paused does not count against its deadline. stored is the
-// record of the task; RetryTask updates it.
+// RetryTask makes a task running again that is paused, failed or was cancelled. Its models
+// may use more than before by extra. The time since it stopped does not count against its
+// deadline; a task whose time was over has all of it again. stored is the record of the
+// task; RetryTask updates it.
 //
-// The error has the code TaskNotFound, or Conflict if the task is not paused.
+// The error has the code TaskNotFound, Conflict if the task is running or done, or
+// LimitExceeded if its agents are more than its caller may have now.
 func (o *Org) RetryTask(stored *Task, extra ModelAllowance) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,21 +35,42 @@ func (o *Org) RetryTask(stored *Task, extra ModelAllowance) ([]RecordChange, err
 	switch {
 	case !ok:
 		return nil, notFound(errcode.TaskNotFound, "task", string(stored.ID))
-	case t.Status != Paused:
-		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is not paused, it is %s", t.ID, t.Status).With("task", t.ID)
+	case t.Status == Running || t.Status == Done:
+		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is neither paused nor has it failed, it is %s", t.ID, t.Status).With("task", t.ID)
 	}
-	if !stored.Deadline.IsZero() && stored.Pause != nil {
-		stored.Deadline = stored.Deadline.Add(max(0, o.since(stored.Pause.At)))
+	ended := t.Status.Ended()
+	if agents := o.taskAgents[t.ID]; ended && agents > 0 {
+		if err := o.checkAgentShare("retry the task", t, agents); err != nil {
+			return nil, err
+		}
 	}
-	stored.Status, stored.Pause = Running, nil
+	stored.extendDeadline(o.config.Now().UTC())
+	stored.Status, stored.Pause, stored.Error, stored.EndedAt = Running, nil, nil, time.Time{}
 	stored.Extra.Tokens = addClamped(stored.Extra.Tokens, extra.Tokens)
 	stored.Extra.Cost = addClamped(stored.Extra.Cost, extra.Cost)
 	*t = *stored.summary()
+	if ended {
+		o.countRunning(t, o.taskAgents[t.ID])
+		o.listAgents(t)
+	}
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}, nil
 }
 
-// since returns the time that has passed since at.
-func (o *Org) since(at time.Time) time.Duration { return o.config.Now().Sub(at) }
+// extendDeadline moves the deadline of a task that has stopped and goes on now.
+func (t *Task) extendDeadline(now time.Time) {
+	if t.Deadline.IsZero() {
+		return
+	}
+	stopped := t.EndedAt
+	if t.Pause != nil {
+		stopped = t.Pause.At
+	}
+	left := t.Deadline.Sub(stopped)
+	if left <= 0 {
+		left = t.Deadline.Sub(t.CreatedAt)
+	}
+	t.Deadline = now.Add(left)
+}
 
 // addClamped adds two amounts that are not negative, up to the largest int64.
 func addClamped(a, b int64) int64 {

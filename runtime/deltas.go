@@ -138,7 +138,7 @@ func (rt *Runtime) follow(ctx context.Context, id identity.TaskID, after uint64,
 		case <-ctx.Done():
 			return
 		}
-		if _, ended := e.Body.(journal.TaskEnded); ended && public {
+		if public && rt.EndsTask(e) {
 			return
 		}
 	}

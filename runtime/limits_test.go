@@ -125,9 +125,6 @@ func TestLimits_TurnsOfTask(t *testing.T) {
 			if left := fx.storedTurns(t); len(left) > 0 {
 				t.Errorf("the count of the ended task is kept: %v", left)
 			}
-			if runnable, err := fx.store.RunnableAgents(t.Context()); err != nil || len(runnable) > 0 {
-				t.Errorf("runnable after the end: %v, %v", runnable, err)
-			}
 		})
 	}
 }

@@ -73,13 +73,14 @@ func (t *tracker) dropPaused(run *taskRun) {
 	close(run.done)
 }
 
-// RetryTask lets a paused task go on: its agents repeat the requests that could not be
-// answered. Their turns are counted anew, and the models of the task may use more than
-// before by extra. RetryTask returns when the agents are scheduled.
+// RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
+// requests that were not answered, and read the mail that they have not read. Calls without
+// an outcome are handled as after a crash. The turns are counted anew, and the models of the
+// task may use more than before by extra. RetryTask returns when the agents are scheduled.
 //
-// Errors: TaskNotFound; Conflict if the task is not paused.
+// Errors: those of org.RetryTask.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
-	if run := rt.tracker.run(id); run != nil && rt.tracker.isPaused(id) { // its agents are stopping
+	if rt.tracker.isPaused(id) { // its agents are stopping
 		if _, err := rt.WaitTask(ctx, id); err != nil {
 			return err
 		}
@@ -102,4 +103,13 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		return err
 	}
 	return rt.ResumeTask(ctx, id)
+}
+
+// EndsTask reports whether an event is the end of its task, and not one that a retry undid.
+func (rt *Runtime) EndsTask(e journal.Event) bool {
+	if _, ended := e.Body.(journal.TaskEnded); !ended {
+		return false
+	}
+	task, ok := rt.org.TaskByID(e.Task)
+	return !ok || task.Status.Ended() && e.Seq > task.EndSeq
 }

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,7 +150,7 @@ func TestPause_BudgetGrowsByRetry(t *testing.T) {
 	fx.wantResult(t, task, `"done"`, "")
 }
 
-func TestRetry_OnlyPausedTasks(t *testing.T) {
+func TestRetry_OnlyStoppedTasks(t *testing.T) {
 	rejected := atomic.Bool{}
 	rejected.Store(true)
 	hold := make(chan struct{})
@@ -197,5 +198,141 @@ func TestRetry_OnlyPausedTasks(t *testing.T) {
 	fx.wantResult(t, fx.wait(t, paused.ID), `"done"`, "")
 	if got := retry(paused.ID); got != errcode.Conflict {
 		t.Errorf("done: %q", got)
+	}
+}
+
+// A task that failed or was cancelled goes on from its last answer: mail that was not read
+// is read, and a call without an outcome is told as after a crash.
+func TestRetry_AfterFailure(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		failing, calls := atomic.Bool{}, atomic.Int32{}
+		failing.Store(true)
+		look := newTool(t, "look", tool.Options{}, func(context.Context, obj) (any, error) { return calls.Add(1), nil })
+		cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{look}, model: modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+			switch {
+			case answerCount(r) == 0:
+				return callTools("look", obj{}), nil
+			case failing.Load():
+				return model.Answer{}, errcode.New(errcode.LLMCallFailed, "no luck")
+			}
+			if n := answerCount(r); n != 1 {
+				t.Errorf("the model is asked with %d answers, want 1", n)
+			}
+			return endWith("done"), nil
+		})}
+		fx := cfg.open(t)
+		task := fx.run(t, fx.groupTask(t, "probe"))
+		fx.wantResult(t, task, "", errcode.LLMCallFailed)
+		if restart {
+			fx.shutdown(t)
+			fx = cfg.open(t)
+		}
+		for range 2 { // it fails once more
+			if err := fx.RetryTask(t.Context(), task.ID, operator, org.ModelAllowance{}); err != nil {
+				t.Fatal(err)
+			}
+			if failing.Load() {
+				fx.wantResult(t, fx.wait(t, task.ID), "", errcode.LLMCallFailed)
+				failing.Store(false)
+			}
+		}
+		fx.wantResult(t, fx.wait(t, task.ID), `"done"`, "")
+		if n := calls.Load(); n != 1 {
+			t.Errorf("look was called %d times", n)
+		}
+		var results []string
+		for e, err := range fx.WatchTask(t.Context(), task.ID, 0) { // ends with the last result
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, ok := e.Body.(journal.TaskEnded); ok {
+				results = append(results, b.Status)
+			}
+		}
+		if want := []string{"failed", "failed", "done"}; !slices.Equal(results, want) {
+			t.Errorf("results %v, want %v", results, want)
+		}
+		if agents := fx.Org().ListAgents(task.ID); len(agents) != 1 || fx.AgentStatus(agents[0]) != org.AgentFinished {
+			t.Errorf("agents: %+v", agents)
+		}
+	}
+}
+
+// A cancelled task keeps its unread mail. A mutating call whose outcome is unknown is not
+// repeated.
+func TestRetry_AfterCancellation(t *testing.T) {
+	started, calls := make(chan struct{}), atomic.Int32{}
+	slow := newTool(t, "slow", tool.Options{}, func(ctx context.Context, _ obj) (any, error) {
+		calls.Add(1)
+		close(started)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	dir := fastTempDir(t)
+	cfg := fixtureConfig{dir: dir, tools: []tool.Tool{slow}, model: answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) == 0 {
+			return callTools("slow", obj{})
+		}
+		return endWith(string(results(r)[0].Content) + "; " + string(r.Items[len(r.Items)-1].Message.Payload))
+	})}
+	fx := cfg.open(t)
+	id := fx.start(t, fx.groupTask(t, "probe"))
+	<-started
+	fx.send(t, fx.topAgent(t, id), `"unread"`)
+	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	if err := fx.RetryTask(t.Context(), id, operator, org.ModelAllowance{}); err != nil {
+		t.Fatal(err)
+	}
+	task := fx.wait(t, id)
+	if text := string(task.Result); task.Status != org.Done || !strings.Contains(text, "tool_interrupted") || !strings.Contains(text, "unread") {
+		t.Errorf("%s: %s %v\n%s", task.Status, text, task.Error, fx.eventLog(t))
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("slow was called %d times", n)
+	}
+}
+
+// The agents of a task that goes on count for its caller again.
+func TestRetry_CountsAgents(t *testing.T) {
+	failing := atomic.Bool{}
+	failing.Store(true)
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Limits.Agents = 1 }, model: modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+		if failing.Load() {
+			return model.Answer{}, errcode.New(errcode.LLMCallFailed, "no luck")
+		}
+		<-ctx.Done()
+		return model.Answer{}, ctx.Err()
+	})}.open(t)
+	lead, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "lead"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := identity.ByCaller("ann", lead.ID)
+	var ids []identity.TaskID
+	for range 40 {
+		id, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "x", Caller: caller})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fx.wait(t, id)
+		ids = append(ids, id)
+	}
+	failing.Store(false)
+	retried := 0
+	for _, id := range ids {
+		switch err := fx.RetryTask(t.Context(), id, caller, org.ModelAllowance{}); errcode.CodeOf(err) {
+		case "":
+			retried++
+		case errcode.LimitExceeded:
+		default:
+			t.Fatal(err)
+		}
+	}
+	if retried == 0 || retried == len(ids) {
+		t.Errorf("%d of %d tasks of one caller go on", retried, len(ids))
 	}
 }

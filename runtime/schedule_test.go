@@ -53,7 +53,7 @@ func TestTerminate_ReadsNoOtherDelayedMessages(t *testing.T) {
 	fx.sendDelayed(t, fx.topAgent(t, other), `"stays"`)
 	agent := fx.spawnAgent(t, fx.topAgent(t, id), org.RoleSpec{Name: "worker", Use: groupSet()})
 	fx.sendDelayed(t, agent, `"goes with the agent"`)
-	fx.sendDelayed(t, fx.topAgent(t, cancelled), `"goes with the task"`)
+	fx.sendDelayed(t, fx.topAgent(t, cancelled), `"kept for a retry"`)
 
 	if err := fx.TerminateAgent(t.Context(), newCall(operator), agent, ""); err != nil {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func TestTerminate_ReadsNoOtherDelayedMessages(t *testing.T) {
 		t.Errorf("all delayed messages were read %d times", n)
 	}
 	list, err := fx.store.DelayedMessages(t.Context())
-	if err != nil || len(list) != 1 || string(list[0].Payload) != `"stays"` {
-		t.Errorf("remaining: %+v, %v; want that of the other task", list, err)
+	if err != nil || len(list) != 2 || string(list[0].Payload) != `"stays"` || string(list[1].Payload) != `"kept for a retry"` {
+		t.Errorf("remaining: %+v, %v; want that of the other task and of the cancelled one", list, err)
 	}
 }
 

@@ -33,6 +33,8 @@ type state struct {
 	started   map[identity.CallID]tool.Effect // those of them whose intent is recorded
 	hasUnseen bool                            // there is something the model has not been sent
 	last      journal.EventBody               // the last ModelAnswered or Failed event
+
+	readBeforeFailure int // readUpTo before the last event, if that is a TurnFailed
 }
 
 // fold reads an agent's journal and returns its state.
@@ -89,6 +91,8 @@ func (s *state) apply(e journal.Event) {
 		s.applyCompression(b)
 	case journal.TurnFailed:
 		s.applyFailure(b)
+	case journal.TaskRetried:
+		s.applyRetry()
 	}
 }
 
@@ -153,6 +157,7 @@ func (s *state) applyResult(r model.CallResult) {
 // applyFailure ends the turn. The messages read so far are done with, and open
 // calls get the result that they were dropped.
 func (s *state) applyFailure(b journal.TurnFailed) {
+	s.readBeforeFailure = s.readUpTo
 	s.readUpTo = s.messages
 	if b.MessagesRead > 0 {
 		s.readUpTo = b.MessagesRead
@@ -166,6 +171,17 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 	s.last = b
 	s.pending, s.started = nil, nil
 	s.hasUnseen, s.rounds, s.repeated, s.plan = s.readUpTo < s.messages, 0, repetition{}, plan{}
+}
+
+// applyRetry undoes the failure with which the top agent ended its task: the model is asked
+// again. The results of dropped calls stay.
+func (s *state) applyRetry() {
+	if _, failed := s.last.(journal.TurnFailed); !failed {
+		return
+	}
+	s.items = s.items[:len(s.items)-1] // the answer that applyFailure added
+	s.answers--
+	s.readUpTo, s.hasUnseen, s.last = s.readBeforeFailure, true, nil
 }
 
 // droppedResult returns the result of a call whose turn ended before the call

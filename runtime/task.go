@@ -325,8 +325,8 @@ func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) err
 	return nil
 }
 
-// taskEndBatch returns a Prepare function that adds a task's end to a batch and
-// purges the inboxes of its agents. It adds nothing if the task has ended. It
+// taskEndBatch returns a Prepare function that adds a task's end to a batch. If the
+// task is done it purges the inboxes of its agents. It adds nothing if the task has ended. It
 // updates task to the new record.
 func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
 	e := journal.TaskEnded{Status: string(status), Result: result}
@@ -337,10 +337,12 @@ func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result js
 		if now, ok := rt.org.TaskByID(task.ID); !ok || now.Status.Ended() {
 			return nil
 		}
-		b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)
+		if status == org.Done { // else the task may be retried
+			b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)
+		}
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRoleName(task), Body: e})
 		b.Put = append(b.Put, journal.Record{Kind: kindTurns, Key: string(task.ID)})
-		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, status, result, failure))...)
+		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, status, result, failure, rt.store.LastSeq()))...)
 		return nil
 	}
 }

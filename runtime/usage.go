@@ -34,7 +34,9 @@ func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.TokenUsa
 		case journal.ContextCompressed:
 			sum = sum.Add(b.Usage)
 		case journal.TaskEnded:
-			return sum, nil
+			if rt.EndsTask(e) {
+				return sum, nil
+			}
 		}
 	}
 	return sum, nil

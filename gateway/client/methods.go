@@ -219,18 +219,24 @@ func (c *Client) TaskEvents(ctx context.Context, task string, after uint64, foll
 			return
 		}
 		defer answer.Body.Close()
+		ended := false // a result came; the stream goes on if the task was retried since
 		for d := json.NewDecoder(answer.Body); ; {
 			var e journal.Event
 			err := d.Decode(&e)
-			if errors.Is(err, io.EOF) && !follow {
+			if errors.Is(err, io.EOF) && (ended || !follow) {
 				return
 			}
 			if err != nil {
 				yield(e, fmt.Errorf("follow task %s: %w", task, err))
 				return
 			}
-			_, ended := e.Body.(journal.TaskEnded)
-			if !yield(e, nil) || ended {
+			switch e.Body.(type) {
+			case journal.TaskEnded:
+				ended = true
+			case journal.TaskRetried:
+				ended = false
+			}
+			if !yield(e, nil) {
 				return
 			}
 		}

@@ -69,7 +69,7 @@ func (a *App) RetryTask(ctx context.Context, id identity.TaskID, cfg *config.Con
 	if err != nil {
 		return err
 	}
-	if task.Status == org.Paused { // else RetryTask says why not
+	if task.Status != org.Running && task.Status != org.Done { // else RetryTask says why not
 		if err := a.restoreTask(ctx, task, cfg); err != nil {
 			return err
 		}
