@@ -75,9 +75,11 @@ type roleView struct {
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // groups that were not registered when the role was written; they grant nothing
 }
 
-// newRoleView returns the view of a role with its dangling groups.
+// newRoleView returns the view of a role with its dangling groups. It does not name the
+// caller whose tasks have the role.
 func newRoleView(r org.Role) *roleView {
 	s := &roleView{Role: r}
+	s.Caller, s.CallerRole = "", ""
 	for _, id := range append(r.Use.GroupIDs(), r.Grant.GroupIDs()...) {
 		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {
 			s.Dangling = append(s.Dangling, id)

@@ -22,7 +22,8 @@ func newRoleCommand(c *common) *cobra.Command {
 		Use:   "role",
 		Short: "Manage roles",
 		Long: `A role decides which tool groups its agents can use, and which groups they can grant
-to roles they create. A role is named by its id or its exact name. Group ids are bound
+to roles they create. A role is named by its id or its exact name. Tasks of several
+callers may have roles of one name; it is then an error that lists the ids. Group ids are bound
 to their owner when the role is written. A group that does not exist is an error, unless
 --allow-unknown is given. A group that is not registered any more, or has another owner
 now, gives no tools and is shown as dangling.`,
@@ -92,6 +93,9 @@ func roleFields(r client.Role) fields {
 		{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)},
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
 		{"created by", r.CreatedBy + ", " + formatTime(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
+	}
+	if r.CallerRole != "" {
+		f = append(f, [2]string{"of caller", r.Caller})
 	}
 	if r.Pattern != "" {
 		f = append(f, [2]string{"pattern", string(r.Pattern)})
@@ -259,13 +263,13 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
-	_, missing := api.FindRole(ctx, q.Name)
+	known, _ := api.FindRole(ctx, q.Name)
 	r, err := api.CreateRole(ctx, q, o.dryRun)
 	if err = errors.Join(err, done()); err != nil {
 		return err
 	}
 	outcome := o.outcome("created")
-	if missing == nil { // creating succeeds only for an identical role
+	if known.ID != "" && known.ID == r.ID { // creating succeeds only for an identical role
 		outcome = "exists already and is the same; nothing was changed"
 	}
 	warnDangling(c.err, r)

@@ -17,11 +17,7 @@ func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
 	if q.Agent != "" {
 		return a.denyUnknown(q.Tool, errcode.New(errcode.AgentNotFound, "there is no agent %q", q.Agent))
 	}
-	if q.Role == "" {
-		q.Role = string(v.role.ID)
-	}
-	id, err := a.roleID(q.Role)
-	if err != nil || id != v.role.ID {
+	if v.role.ID == "" || q.Role != "" && q.Role != string(v.role.ID) && q.Role != v.role.Name {
 		return a.denyUnknown(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
 	}
 	h, ok := v.tool(q.Tool)
@@ -31,7 +27,7 @@ func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
 			Epoch: a.org().CurrentEpoch(), Rule: "no tool group has a tool of this name",
 		}
 	}
-	verdict := a.roleQuery(id, q.State, q.Groups).verdict(q.Tool)
+	verdict := a.roleQuery(v.role.ID, q.State, q.Groups).verdict(q.Tool)
 	if !verdict.Allowed { // the group that owns the tool may be another one
 		verdict.Group = v.groupOf(h)
 	}

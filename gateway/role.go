@@ -51,10 +51,10 @@ func checkToolGated(q wire.RoleRequest, use *toolgroups.GroupSet) error {
 	return errcode.New(errcode.InvalidRole, "field \"toolGated\" leaves the role no way to answer: its toolGroups are empty; name the groups whose tools it answers from").With("field", "toolGated")
 }
 
-// listRoles lists the active roles, sorted by name.
+// listRoles lists the active roles, sorted by name and id.
 func (a *api) listRoles(r *http.Request) (any, error) {
-	byName := func(role org.Role) string { return role.Name }
-	return paginate(r, a.org().ListRoles(), byName, a.role)
+	key := func(role org.Role) string { return role.Name + "\x00" + string(role.ID) }
+	return paginate(r, a.org().ListRoles(), key, a.role)
 }
 
 // showRole answers with one active role. Its ETag is the revision.

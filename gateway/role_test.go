@@ -10,8 +10,10 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -118,6 +120,45 @@ func TestRole_FoundByUnusualNames(t *testing.T) {
 		if got, err := f.LocalClient().FindRole(t.Context(), name); err != nil || got.ID != made.ID {
 			t.Errorf("%q: got %v, %v", name, got.ID, err)
 		}
+	}
+}
+
+// The operator sees the roles of all callers, page by page. A name that several callers use
+// is a conflict that lists the ids.
+func TestRole_SameNameOfSeveralCallers(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	guest := f.AddRole(t, "guest", toolgroups.OrgManagement)
+	want := []identity.RoleID{guest.ID}
+	for _, user := range []identity.UserName{"ann", "bob", "eve"} {
+		call := tool.Call{ID: identity.CallID(identity.NewID()), By: identity.ByCaller(user, guest.ID)}
+		role, err := f.Runtime.CreateRole(t.Context(), call, org.RoleSpec{Name: "helper"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, role.ID)
+	}
+	status, body := f.SendText(t, "/api/v1/roles/helper", "")
+	if status != http.StatusConflict || slices.ContainsFunc(want[1:], func(id identity.RoleID) bool { return !strings.Contains(body, string(id)) }) {
+		t.Errorf("the name is %d %s", status, body)
+	}
+	var got []identity.RoleID
+	for next := ""; next != "" || got == nil; {
+		page := gatewaytest.GetJSON[wire.Page[wire.Role]](t, f, "/api/v1/roles?limit=1&cursor="+next, "")
+		for _, role := range page.Items {
+			got = append(got, role.ID)
+		}
+		next = page.Next
+	}
+	slices.Sort(want[1:])
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("pages of one role, got before want:\n%s", diff)
+	}
+	verdict := gatewaytest.GetJSON[wire.Verdict](t, f, "POST /api/v1/can", `{"role":"helper","tool":"read_file"}`)
+	if verdict.Allowed || verdict.Code != errcode.Conflict {
+		t.Errorf("can by the name: %+v", verdict)
+	}
+	if role := f.AddRole(t, "helper"); gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/helper", "").ID != role.ID {
+		t.Error("the name does not mean the declared role")
 	}
 }
 

@@ -159,9 +159,10 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 
 // maySpawn returns an error if p may not spawn s. It must be called with mu held.
 func (o *Org) maySpawn(p *agentNode, s SpawnSpec) error {
+	owner := o.tasks[p.task].owner()
 	role, ok := o.roles[s.Role]
-	if !ok || role.Status != Active {
-		return o.noRole(s.Role)
+	if !ok || role.Status != Active || !owner.has(role) {
+		return o.noRole(owner, s.Role)
 	}
 	if err := s.Brief.Check(); err != nil {
 		return err
@@ -195,10 +196,10 @@ func rephrase(err error, format string, args ...any) error {
 	return &other
 }
 
-// noRole returns the error for an id without an active role. Models often pass a name in
-// place of an id, so the error then contains the id.
-func (o *Org) noRole(id identity.RoleID) error {
-	if r, ok := o.rolesByName[string(id)]; ok {
+// noRole returns the error for an id without an active role that the tasks of w have.
+// Models often pass a name in place of an id, so the error then contains the id.
+func (o *Org) noRole(w roleOwner, id identity.RoleID) error {
+	if r := o.roleNamed(w, string(id)); r != nil {
 		return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: that is a role's name; its id is %s", id, r.ID).With("roleId", id)
 	}
 	return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id, or it was deleted; use the id that create_role or find_role_by_name returned", id).With("roleId", id)

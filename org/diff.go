@@ -2,7 +2,6 @@ package org
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
@@ -186,8 +185,8 @@ func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 	if r, ok := o.roles[id]; ok && r.Status != Active { // it becomes active
 		list = append(list, r)
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.rolesByName)) {
-		if r := o.rolesByName[name]; o.isBelow(r, id) {
+	for _, r := range o.sortedRoles() {
+		if o.isBelow(r, id) {
 			list = append(list, r)
 		}
 	}

@@ -56,7 +56,7 @@ func TestCreateRole_DefaultLimitedByCreator(t *testing.T) {
 func TestLoad_RoleWithoutToolGroupsDenies(t *testing.T) {
 	for _, field := range []string{"", `,"toolGroups":null`, `,"toolGroups":["workspace"]`} {
 		f := newFixture(t)
-		f.store.set("role", "r", `{"id":"r","name":"old","createdByRole":"operator","status":"active"`+field+`}`)
+		f.store.set("role", "r", `{"id":"r","name":"old","createdBy":"operator","createdByRole":"operator","status":"active"`+field+`}`)
 		f.reopen()
 		agent := f.spawn(f.task(org.TaskSpec{}), "r")
 		f.wantTools(agent) // also with toolGroups but without groupOwners

@@ -44,25 +44,34 @@ func (o *Org) checkAgentLimits(p *agentNode) error {
 // be called with mu held.
 func (o *Org) checkRoleLimits(m *agentNode) error {
 	task := o.tasks[m.task]
-	ofTask, ofCaller, all := 0, 0, 0
-	for _, r := range o.rolesByName {
-		if r.declared() {
-			continue
-		}
-		all++
-		if r.Task == m.task {
-			ofTask++
-		}
-		if other, ok := o.tasks[r.Task]; ok && task.hasCallerOf(other) {
-			ofCaller++
-		}
-	}
+	ofTask, ofCaller, all := o.countRoles(m.task)
 	return cmp.Or(
 		exceeded("create a role: the agents of the task have created %d roles, and at most %d may be active; use one of them", ofTask, o.limits.Roles),
 		checkShare(task, o.limits.Roles, ofCaller, all,
 			"create a role: the agents of this caller's tasks have created %d active roles, and at most %d may be, half of what others leave; use one of them, or let the operator delete some",
 			"create a role: agents have created %d roles, and at most %d may be active; the operator can delete some"),
 	)
+}
+
+// countRoles counts the active roles that agents have created: those of a task, those of
+// all tasks of its caller, and all. It must be called with mu held.
+func (o *Org) countRoles(task identity.TaskID) (ofTask, ofCaller, all int) {
+	owner := o.tasks[task].owner()
+	for _, list := range o.activeRoles {
+		for _, r := range list {
+			if r.declared() {
+				continue
+			}
+			all++
+			if r.Task == task {
+				ofTask++
+			}
+			if r.owner() == owner {
+				ofCaller++
+			}
+		}
+	}
+	return ofTask, ofCaller, all
 }
 
 // checkAgentShare returns an error if a task may not have n more agents beside those of
@@ -99,9 +108,6 @@ func callerShare(limit, held, all int) int {
 
 // external reports whether an external caller started t. A task that is missing has none.
 func (t *Task) external() bool { return t != nil && t.CallerRole != "" }
-
-// hasCallerOf reports whether the same caller started t and other.
-func (t *Task) hasCallerOf(other *Task) bool { return t != nil && t.Caller == other.Caller }
 
 // exceeded returns an error with the code LimitExceeded if count has reached limit. The
 // format has verbs for both.

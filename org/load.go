@@ -31,6 +31,7 @@ func (o *Org) load(source RecordSource) {
 			o.tasksByAge = append(o.tasksByAge, o.tasks[task.ID])
 		}
 	}
+	o.assignOwners()
 	slices.SortFunc(o.tasksByAge, compareAge)
 	for _, t := range o.tasksByAge {
 		o.addKey(t)

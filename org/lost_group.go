@@ -27,10 +27,10 @@ func (o *Org) LostGroups() []LostGroup {
 	defer o.mu.RUnlock()
 	snapshot := o.config.Groups.CurrentSnapshot()
 	list := o.root.lostGroups(snapshot)
-	for _, role := range o.rolesByName {
+	for _, role := range o.sortedRoles() {
 		list = append(list, role.lostGroups(snapshot)...)
 	}
-	slices.SortFunc(list, func(a, b LostGroup) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Group, b.Group)) })
+	slices.SortStableFunc(list, func(a, b LostGroup) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Group, b.Group)) })
 	return list
 }
 

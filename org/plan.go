@@ -24,8 +24,8 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	if err := o.checkCreates(creator, "create", spec.Name); err != nil {
 		return Role{}, false, err
 	}
-	existing, ok := o.rolesByName[spec.Name]
-	if !ok { // a stored role keeps its name
+	existing := o.roleNamed(o.ownerOf(by), spec.Name)
+	if existing == nil { // a stored role keeps its name
 		if err := CheckRoleName(spec.Name); err != nil {
 			return Role{}, false, err
 		}
@@ -38,24 +38,20 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 		return Role{}, false, err
 	}
 	switch {
-	case !ok && o.keptNames[wanted.Name] && !wanted.declared():
+	case existing == nil && o.keptNames[wanted.Name] && !wanted.declared():
 		return Role{}, false, errcode.New(errcode.InvalidRole, "create role %q: the operator keeps this name; choose another name", wanted.Name)
-	case !ok:
+	case existing == nil:
 		return *wanted, false, nil
 	case existing.sameAs(wanted):
 		return *existing, true, nil
 	}
-	return Role{}, false, nameTaken(wanted, existing, o.maySeePrompt(by.Agent, existing))
+	return Role{}, false, nameTaken(wanted, existing)
 }
 
-// nameTaken returns the error for a role whose name an active role has. It recommends
-// that one only if it is known, that is not made by a task of another caller.
-func nameTaken(wanted, existing *Role, known bool) error {
+// nameTaken returns the error for a role whose name an active role has.
+func nameTaken(wanted, existing *Role) error {
 	what := "choose another name or spawn that one"
-	switch {
-	case !known && !wanted.declared():
-		what = "a task of another caller has made it; choose another name"
-	case wanted.declared():
+	if wanted.declared() {
 		what = "choose another name, or delete or rename that one; " + existing.CreatedBy + " created it"
 	}
 	return errcode.New(errcode.RoleExists, "create role %q: a role of this name exists (id %s); %s", wanted.Name, existing.ID, what).With("roleId", existing.ID)

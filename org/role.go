@@ -56,7 +56,9 @@ type Role struct {
 	Pattern       CollaborationPattern                         `json:"pattern,omitempty"`
 	ToolGated     bool                                         `json:"toolGated,omitempty"` // its agents must answer from tools alone
 	Task          identity.TaskID                              `json:"task,omitempty"`      // of the agent that created it
-	Server        string                                       `json:"server,omitempty"`    // restricts its agents, and the agents they create, to the tools of this server
+	Caller        string                                       `json:"caller,omitempty"`    // who started that task, as in Task; only tasks of the same caller have the role
+	CallerRole    identity.RoleID                              `json:"callerRole,omitempty"`
+	Server        string                                       `json:"server,omitempty"` // restricts its agents, and the agents they create, to the tools of this server
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -121,80 +123,82 @@ func (o *Org) RoleByID(id identity.RoleID) (Role, bool) {
 	return *r, true
 }
 
-// RoleByName returns the active role with exactly this name.
+// RoleByName returns the active role that exactly this name means for the operator. It
+// reports false if there is none, or if the name is ambiguous (see FindRole).
 func (o *Org) RoleByName(name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	r, ok := o.rolesByName[name]
-	if !ok {
+	r, err := o.findAnyNamed(name)
+	if r == nil || err != nil {
 		return Role{}, false
 	}
 	return *r, true
 }
 
-// MaySeePrompt reports whether an agent may read the prompt of a role: of a role of the
-// operator or of the configuration, and of one that a task of the same caller has made. It
-// reports false if the agent or the task that made the role is unknown.
-func (o *Org) MaySeePrompt(id identity.AgentID, r *Role) bool {
+// RoleForAgent returns the active role that exactly this name means for an agent: a
+// declared role, or one that an agent of a task of the same caller created.
+func (o *Org) RoleForAgent(id identity.AgentID, name string) (Role, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.maySeePrompt(id, r)
-}
-
-// maySeePrompt is MaySeePrompt. It must be called with mu held.
-func (o *Org) maySeePrompt(id identity.AgentID, r *Role) bool {
-	if r.declared() {
-		return true
+	r := o.roleNamed(o.ownerOf(identity.ByAgent(id)), name)
+	if r == nil {
+		return Role{}, false
 	}
-	m, ok := o.agents[id]
-	if !ok {
-		return false
-	}
-	maker, known := o.tasks[r.Task]
-	return known && o.tasks[m.task].hasCallerOf(maker)
+	return *r, true
 }
 
 // ConfiguredRole returns the active role of the configuration with exactly this name. It
 // never returns a role that an agent or the operator created.
 func (o *Org) ConfiguredRole(name string) (Role, bool) {
-	r, ok := o.RoleByName(name)
-	if !ok || r.CreatedBy != CreatorConfig {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	r := o.roleNamed(operatorOwner(), name)
+	if r == nil || r.CreatedBy != CreatorConfig {
 		return Role{}, false
 	}
-	return r, true
+	return *r, true
 }
 
-// FindRole returns the active role with this id or exactly this name. The id of a deleted
-// role is never taken for a name. The error has the code RoleNotFound.
+// FindRole returns the active role that this id or exactly this name means for the
+// operator. A declared role has its name alone, whatever roles of this name the tasks of
+// external callers have. The id of a deleted role is never taken for a name.
+//
+// The error has the code RoleNotFound, or Conflict if tasks of several callers have a role
+// of this name (with the detail "roleIds").
 func (o *Org) FindRole(idOrName string) (Role, error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	r, err := o.findActive(idOrName)
+	r, err := o.findActive(identity.ByOperator(""), idOrName)
 	if err != nil {
 		return Role{}, err
 	}
 	return *r, nil
 }
 
-// findActive is FindRole. It must be called with mu held.
-func (o *Org) findActive(idOrName string) (*Role, error) {
-	r, known := o.roles[identity.RoleID(idOrName)]
-	if !known {
-		r = o.rolesByName[idOrName]
+// findActive returns the active role that an id or exactly a name means for by. The errors
+// are those of FindRole. It must be called with mu held.
+func (o *Org) findActive(by identity.Principal, idOrName string) (r *Role, err error) {
+	switch found, known := o.roles[identity.RoleID(idOrName)]; {
+	case known && o.mayFind(by, found):
+		r = found
+	case by.Kind == identity.Operator:
+		r, err = o.findAnyNamed(idOrName)
+	default:
+		r = o.roleNamed(o.ownerOf(by), idOrName)
 	}
-	if r == nil || r.Status != Active {
-		return nil, notFound(errcode.RoleNotFound, "role", idOrName)
+	if err == nil && (r == nil || r.Status != Active) {
+		err = notFound(errcode.RoleNotFound, "role", idOrName)
 	}
-	return r, nil
+	return r, err
 }
 
-// ListRoles returns the active roles, sorted by name.
+// ListRoles returns the active roles, sorted by name and id.
 func (o *Org) ListRoles() []Role {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	list := make([]Role, 0, len(o.rolesByName))
-	for _, name := range slices.Sorted(maps.Keys(o.rolesByName)) {
-		list = append(list, *o.rolesByName[name])
+	list := []Role{}
+	for _, r := range o.sortedRoles() {
+		list = append(list, *r)
 	}
 	return list
 }
@@ -211,6 +215,9 @@ func (o *Org) ListRoles() []Role {
 // Errors have the codes InvalidRole, InsufficientPermissions (with the detail "missing"),
 // GroupNotFound (with the detail "groups"), LimitExceeded and RoleExists (with the detail "roleId"), or those of an unknown principal. A name that
 // a role of the operator or of the configuration has, or once had, is not for agents.
+// Names are unique among the declared roles and those that tasks of the same caller have.
+// A new declared role may have the name of a role of an external caller's tasks, which is
+// then found by its id only.
 func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpec) (Role, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -226,6 +233,9 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 			return Role{}, nil, err
 		}
 		role.Task = m.task
+	}
+	if !role.declared() {
+		role.setOwner(o.ownerOf(by))
 	}
 	o.addRole(&role)
 	change := o.advance()
@@ -290,7 +300,7 @@ func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID
 	}
 	old, ok := o.roles[id]
 	switch {
-	case !ok || old.Status != Active:
+	case !ok || old.Status != Active || !o.mayFind(by, old):
 		return nil, m, notFound(errcode.RoleNotFound, "role", string(id))
 	case by.Kind != identity.Operator && by.Kind != identity.Configuration:
 		return nil, m, errcode.New(errcode.InsufficientPermissions, "%s role %q: only the operator may %s roles", verb, old.Name, verb)
@@ -337,13 +347,29 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	if slices.Contains(spec.Defaults, UseField) { // bind it, as a set that spec names
 		spec.Use = merged.Use
 	}
-	if other, ok := o.rolesByName[next.Name]; ok && other.ID != old.ID {
-		return nil, errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", old.Name, next.Name)
+	if err := o.checkRename(old, next.Name); err != nil {
+		return nil, err
 	}
 	next.GroupOwners = rebindOwners(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt, next.Task = old.CreatedBy, old.CreatedByRole, old.CreatedAt, old.Task
+	next.Caller, next.CallerRole = old.Caller, old.CallerRole
 	next.Revision, next.FormerNames = old.Revision+1, old.formerNames(next.Name)
 	return next, nil
+}
+
+// checkRename returns an error if a role may not have another name: a role that the same
+// tasks have has it, or it is a name of the operator's that would not mean the role.
+func (o *Org) checkRename(r *Role, name string) error {
+	other := o.roleNamed(r.owner(), name)
+	switch {
+	case name == r.Name:
+		return nil
+	case other != nil:
+		return errcode.New(errcode.RoleExists, "rename role %q to %q: a role of this name exists", r.Name, name)
+	case o.keptNames[name] && r.owner() != operatorOwner():
+		return errcode.New(errcode.InvalidRole, "rename role %q to %q: a role of the operator had this name, so it cannot mean the role of a caller; choose another name", r.Name, name)
+	}
+	return nil
 }
 
 // formerNames returns the former names of r after it is renamed.
@@ -385,7 +411,6 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []Recor
 		return diff, nil
 	}
 	affected := o.scopes.byRoleID(old.ID)
-	delete(o.rolesByName, old.Name)
 	o.addRole(next)
 	change := o.advance()
 	o.recompile(affected)
@@ -393,11 +418,15 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []Recor
 	return diff, []RecordChange{record(KindRole, string(next.ID), next), change}
 }
 
-// addRole adds r to the maps. It must be called with mu held.
+// addRole adds r to the maps, in place of the role with the same id. It must be called
+// with mu held.
 func (o *Org) addRole(r *Role) {
+	if old, ok := o.roles[r.ID]; ok {
+		o.removeName(old)
+	}
 	o.roles[r.ID] = r
 	if r.Status == Active {
-		o.rolesByName[r.Name] = r
+		o.activeRoles[r.Name] = append(slices.Clip(o.activeRoles[r.Name]), r)
 	}
 	if r.declared() {
 		o.keepNames(r)

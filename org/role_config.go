@@ -31,7 +31,7 @@ type RoleEdit struct {
 // a copy.
 type roleIndex struct {
 	roles         map[identity.RoleID]*Role
-	rolesByName   map[string]*Role     // active roles
+	activeRoles   map[string][]*Role   // active roles by name; callers may each have one of a name. The slices are never changed, only replaced
 	keptNames     map[string]bool      // names that declared roles have or had: no agent may give them to a role
 	root          *Role                // of root; not in roles, and never changed
 	defaultGroups toolgroups.GroupSet  // Use of roles that are created without one
@@ -39,13 +39,13 @@ type roleIndex struct {
 }
 
 func newRoleIndex() roleIndex {
-	return roleIndex{roles: map[identity.RoleID]*Role{}, rolesByName: map[string]*Role{}, keptNames: map[string]bool{}, root: unlimitedRoot(), defaultGroups: toolgroups.AllGroups()}
+	return roleIndex{roles: map[identity.RoleID]*Role{}, activeRoles: map[string][]*Role{}, keptNames: map[string]bool{}, root: unlimitedRoot(), defaultGroups: toolgroups.AllGroups()}
 }
 
 // copyFor returns a copy of x whose sets are bound to a snapshot.
 func (x roleIndex) copyFor(s *toolgroups.Snapshot) roleIndex {
 	return roleIndex{
-		roles: maps.Clone(x.roles), rolesByName: maps.Clone(x.rolesByName), keptNames: maps.Clone(x.keptNames),
+		roles: maps.Clone(x.roles), activeRoles: maps.Clone(x.activeRoles), keptNames: maps.Clone(x.keptNames),
 		root: x.root, defaultGroups: x.defaultGroups, draft: s,
 	}
 }
@@ -60,6 +60,14 @@ func (x *roleIndex) keepNames(r *Role) {
 	x.keptNames[r.Name] = true
 	for _, name := range r.FormerNames {
 		x.keptNames[name] = true
+	}
+}
+
+// removeName removes r from the active roles of its name.
+func (x *roleIndex) removeName(r *Role) {
+	rest := slices.DeleteFunc(slices.Clone(x.activeRoles[r.Name]), func(other *Role) bool { return other.ID == r.ID })
+	if x.activeRoles[r.Name] = rest; len(rest) == 0 {
+		delete(x.activeRoles, r.Name)
 	}
 }
 
@@ -162,14 +170,12 @@ func (o *Org) deleteRolesExcept(keep []RoleSpec) (edits []RoleEdit) {
 	for _, s := range keep {
 		names[s.Name] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.rolesByName)) {
-		old := o.rolesByName[name]
-		if old.CreatedBy != CreatorConfig || names[name] {
+	for _, old := range o.sortedRoles() {
+		if old.CreatedBy != CreatorConfig || names[old.Name] {
 			continue
 		}
 		next := *old
 		next.Status, next.Revision = Deleted, old.Revision+1
-		delete(o.rolesByName, name)
 		o.addRole(&next)
 		edits = append(edits, RoleEdit{Role: next, Change: roleDeleted})
 	}
@@ -180,13 +186,13 @@ func (o *Org) deleteRolesExcept(keep []RoleSpec) (edits []RoleEdit) {
 // nothing changes.
 func (o *Org) planRole(spec RoleSpec, c RoleConfig) (*RoleEdit, error) {
 	spec = spec.withDefaults(o.defaultGroups)
-	old, ok := o.rolesByName[spec.Name]
+	old := o.roleNamed(operatorOwner(), spec.Name)
 	switch {
-	case c.Keep && ok && old.declared():
+	case c.Keep && old != nil && old.declared():
 		return nil, nil
-	case c.Keep && !ok && o.keptNames[spec.Name]:
+	case c.Keep && old == nil && o.keptNames[spec.Name]:
 		return o.planRevival(spec.Name, c.Revive), nil
-	case !ok || old.CreatedBy != CreatorConfig:
+	case old == nil || old.CreatedBy != CreatorConfig:
 		return o.createConfigured(spec)
 	case old.MatchesSpec(spec):
 		return nil, nil

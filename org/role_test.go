@@ -472,7 +472,8 @@ func TestOrg_UpdateRole(t *testing.T) {
 			code errcode.Code
 		}{
 			{"by an agent", identity.ByAgent(root), role.ID, org.RoleSpec{Prompt: "p"}, errcode.InsufficientPermissions},
-			{"by an external caller", identity.ByCaller("ann", other.ID), role.ID, org.RoleSpec{Prompt: "p"}, errcode.InsufficientPermissions},
+			{"by an external caller", identity.ByCaller("ann", other.ID), other.ID, org.RoleSpec{Prompt: "p"}, errcode.InsufficientPermissions},
+			{"role of the operator's tasks by an external caller", identity.ByCaller("ann", other.ID), role.ID, org.RoleSpec{Prompt: "p"}, errcode.RoleNotFound},
 			{"unknown role", operator, "nowhere", org.RoleSpec{}, errcode.RoleNotFound},
 			{"role of root", operator, org.RootRole, org.RoleSpec{Use: of("*")}, errcode.RoleNotFound},
 			{"configured role by the operator", operator, config.ID, org.RoleSpec{Prompt: "p"}, errcode.Conflict},

@@ -284,7 +284,7 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if s.Role == "" {
 		return agent, nil
 	}
-	role, err := o.findActive(s.Role)
+	role, err := o.findActive(s.Caller, s.Role)
 	if err != nil {
 		return agent, err
 	}

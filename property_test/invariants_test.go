@@ -38,7 +38,9 @@ type rolePermissions struct {
 	use, grant grantSet
 	creator    identity.RoleID // "" if no role created it
 	byRoot     bool            // root created it
-	server     string          // "" if it is not restricted to a server
+	caller     string          // of the task whose agent created it, as in org.Task
+	callerRole identity.RoleID
+	server     string // "" if it is not restricted to a server
 	gated      bool
 	gone       bool // deleted
 }
@@ -265,10 +267,17 @@ func (v *invariants) mayGrant(p *agentRecord, gifts ...grantSet) bool {
 	return allCover(v.grantLimits(p), gifts...)
 }
 
+// exists reports whether a role exists for an agent: the operator created it, or an agent
+// of a task of the same caller.
+func (v *invariants) exists(p *agentRecord, r *rolePermissions) bool {
+	t := v.tasks[p.task]
+	return r.isDeclared() || t != nil && r.caller == t.Caller && r.callerRole == t.CallerRole
+}
+
 // maySpawn reports whether an agent may spawn one of a role. A root that may grant nothing
 // spawns only agents of the operator's roles.
 func (v *invariants) maySpawn(p *agentRecord, r *rolePermissions) bool {
-	return allCover(v.spawnLimits(p, r), r.use, r.grant) && (r.isDeclared() || !v.grantsNothing(p))
+	return v.exists(p, r) && allCover(v.spawnLimits(p, r), r.use, r.grant) && (r.isDeclared() || !v.grantsNothing(p))
 }
 
 // grantsNothing reports whether an agent is a root that may grant nothing, and so creates
@@ -314,6 +323,7 @@ const (
 	violationMessage     = "message"     // a message went to a recipient that the sender may not write to
 	violationVisibility  = "visibility"  // an agent sees other tools than those it may call
 	violationName        = "name"        // an agent's role has a name that is kept for the operator
+	violationIsolation   = "isolation"   // an agent has a role of another caller
 	violationDisclosure  = "disclosure"  // a tool-gated agent learns more than that it may not call a tool
 )
 
@@ -396,8 +406,10 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 		return newViolation(violationRecord, "existing role %s became %s use %s grant %s", r.ID, r.Status, r.Use, r.Grant)
 	case r.CreatedBy != by || r.CreatedByRole != role || r.ID == org.RootRole:
 		return newViolation(violationRecord, "role %s was not created by %s of role %q as recorded", r.ID, r.CreatedBy, r.CreatedByRole)
-	case v.roleByName(r.Name) != nil:
+	case v.roleNamed(p, r.Name) != nil:
 		return newViolation(violationRecord, "a second role named %q", r.Name)
+	case !v.exists(p, made):
+		return newViolation(violationRecord, "role %q is recorded for %q in role %q", r.Name, r.Caller, r.CallerRole)
 	case slices.Contains(v.kept, r.Name):
 		return newViolation(violationName, "a role named %q, which is kept for the operator", r.Name)
 	case made.server != "" || made.gated:
@@ -424,6 +436,8 @@ func (v *invariants) checkSpawn(p *agentRecord, a org.Agent) error {
 		return newViolation(violationRecord, "agent %s of role %q below %s in task %s, root %v", a.ID, a.Role, a.Parent, a.Task, a.Root)
 	case r == nil || r.gone:
 		return newViolation(violationGrant, "agent %s has role %q, which does not exist", a.ID, a.Role)
+	case !v.exists(p, r):
+		return newViolation(violationIsolation, "agent %s has role %q of the tasks of %q", a.ID, r.name, r.caller)
 	case !v.maySpawn(p, r):
 		return newViolation(violationGrant, "agent %s has role %q with use %v grant %v; all of %v must cover them", a.ID, r.name, r.use, r.grant, v.spawnLimits(p, r))
 	}
@@ -435,10 +449,11 @@ func (v *invariants) checkSpawn(p *agentRecord, a org.Agent) error {
 	return nil
 }
 
-// roleByName returns the active role with a name, nil if there is none.
-func (v *invariants) roleByName(name string) *rolePermissions {
+// roleNamed returns the active role with a name that exists for an agent, nil if there is
+// none.
+func (v *invariants) roleNamed(p *agentRecord, name string) *rolePermissions {
 	for _, r := range v.roles {
-		if r.name == name && !r.gone {
+		if r.name == name && !r.gone && v.exists(p, r) {
 			return r
 		}
 	}
@@ -447,7 +462,7 @@ func (v *invariants) roleByName(name string) *rolePermissions {
 
 // rolePermissionsOf returns the permissions of a role.
 func rolePermissionsOf(r org.Role) *rolePermissions {
-	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active}
+	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, caller: r.Caller, callerRole: r.CallerRole}
 	switch by := r.CreatedByRole; by {
 	case org.CreatorRoot:
 		c.byRoot = true

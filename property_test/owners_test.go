@@ -177,13 +177,19 @@ func TestCreateRole_UserNameIsNotReservedCreator(t *testing.T) {
 	w := mustWorkerFixture(t)
 	beta := toolgroups.SetOf("beta")
 	caller, _ := w.createUnderRoot(t, "beta")
+	declared, err := w.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "declared", Use: &beta})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []identity.UserName{org.CreatorRoot, org.CreatorOperator, org.CreatorConfig} {
 		made, err := w.CreateRole(t.Context(), newCall(identity.ByCaller(name, caller)), org.RoleSpec{Name: "of " + string(name), Use: &beta})
 		if err == nil && made.CreatedBy == string(name) {
 			t.Errorf("the role created by a user named %s has createdBy %q", name, made.CreatedBy)
 		}
-		if _, err := w.DeleteRole(identity.ByCaller(name, caller), w.role, false); errcode.CodeOf(err) != errcode.InsufficientPermissions {
-			t.Errorf("a user named %s deletes a role: %v", name, err)
+		for role, want := range map[identity.RoleID]errcode.Code{declared.ID: errcode.InsufficientPermissions, w.role: errcode.RoleNotFound} {
+			if _, err := w.DeleteRole(identity.ByCaller(name, caller), role, false); errcode.CodeOf(err) != want {
+				t.Errorf("a user named %s deletes a role: %v, want %q", name, err, want)
+			}
 		}
 	}
 }

@@ -41,6 +41,7 @@ const (
 	ruleRoot                            // what root may grant limits the roles that it has created
 	ruleName                            // names that roles of the operator have or had are kept for the operator
 	ruleState                           // the agents of a task are in the workflow state of its caller
+	ruleCaller                          // a role that an agent has created exists for tasks of the same caller only
 )
 
 // weakenedOrg is an organization with rules disabled, used with the real gate
@@ -295,10 +296,25 @@ func (o *weakenedOrg) logRecord(kind org.RecordKind, key string, v any) {
 	o.log.add([]journal.Record{{Kind: string(kind), Key: key, Value: mustJSON(v)}}, nil)
 }
 
+// exists reports whether a role exists for a principal.
+func (o *weakenedOrg) exists(by identity.Principal, r *org.Role) bool {
+	caller, role := o.callerOf(by)
+	return o.disabled(ruleCaller) || r.CreatedBy == org.CreatorOperator || r.Caller == caller && r.CallerRole == role
+}
+
+// callerOf returns the caller of the task of an agent, or the operator.
+func (o *weakenedOrg) callerOf(by identity.Principal) (string, identity.RoleID) {
+	if by.Kind != identity.Agent {
+		return by.String(), ""
+	}
+	t := o.tasks[o.agents[by.Agent].Task]
+	return t.Caller, t.CallerRole
+}
+
 // FindRole implements builtin.RoleManager.
-func (o *weakenedOrg) FindRole(_ context.Context, _ tool.Call, name string) (*org.Role, error) {
+func (o *weakenedOrg) FindRole(_ context.Context, c tool.Call, name string) (*org.Role, error) {
 	for _, r := range o.roles {
-		if r.Name == name && r.Status == org.Active {
+		if r.Name == name && r.Status == org.Active && o.exists(c.By, r) {
 			return r, nil
 		}
 	}
@@ -319,6 +335,7 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 		if a.Root {
 			r.CreatedBy, r.CreatedByRole = org.CreatorRoot, org.CreatorRoot
 		}
+		r.Caller, r.CallerRole = o.callerOf(c.By)
 	}
 	o.setGroups(r, spec, limits)
 	o.setLimits(r, spec)
@@ -448,7 +465,7 @@ func (o *weakenedOrg) SpawnAgent(_ context.Context, c tool.Call, s org.SpawnSpec
 // checkSpawn returns an error if an agent may not spawn another.
 func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.SpawnSpec) error {
 	r, ok := o.role(s.Role)
-	if !ok || s.Brief.Check() != nil {
+	if !ok || s.Brief.Check() != nil || !o.exists(identity.ByAgent(parent.ID), r) {
 		return errRejected
 	}
 	if limits := o.spawnLimits(parent, r); !o.disabled(ruleSpawn) && !(o.covered(limits, r.Use) && o.covered(limits, r.Grant)) {
@@ -573,6 +590,7 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"role keeps what root may not grant any more", ruleRoot, violationEffect, false},
 		{"agent takes a name of the operator", ruleName, violationName, false},
 		{"task does what its caller may not do in its state", ruleState, violationEffect, true},
+		{"agent spawns one of another caller's role", ruleCaller, violationIsolation, true},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}
 	for _, tt := range tests {

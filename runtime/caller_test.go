@@ -120,44 +120,42 @@ func TestConsole_EveryLineNamesItsSource(t *testing.T) {
 	}
 }
 
-// The prompt of a role that a task of one caller has made is not shown to agents of tasks of
-// others, among them the operator. That of a declared role is.
-func TestFindRole_HidesPromptOfOtherCaller(t *testing.T) {
-	findAll := func(r model.Request) model.Answer {
-		if answerCount(r) == 0 {
-			return callTools("find_role_by_name", obj{"name": "analyst"}, "find_role_by_name", obj{"name": "declared"})
-		}
-		return model.Answer{Finish: model.FinishEnd, Value: mustJSON(outcomes(r))}
-	}
+// A role that a task of one caller has created does not exist for agents of tasks of
+// others, among them the operator: they find nothing, spawn nothing of it and may use its
+// name. Tasks of the same caller have it, and all have declared roles.
+func TestFindRole_OfOtherCallerDoesNotExist(t *testing.T) {
+	var id string // of the role of ann's tasks
 	fx := fixtureConfig{model: answerFunc(func(r model.Request) model.Answer {
-		text := string(r.Items[0].Message.Payload)
-		if answerCount(r) == 0 && strings.Contains(text, "create") {
-			return callTools("create_role", obj{"name": "analyst", "rolePrompt": "my secret plan", "toolGroups": []string{"workspace"}})
+		create := obj{"name": "analyst", "rolePrompt": "my secret plan", "toolGroups": []string{"workspace"}}
+		switch {
+		case answerCount(r) > 0:
+			return model.Answer{Finish: model.FinishEnd, Value: mustJSON(outcomes(r))}
+		case id == "":
+			return callTools("create_role", create)
 		}
-		if strings.Contains(text, "take") {
-			if answerCount(r) == 0 {
-				return callTools("create_role", obj{"name": "analyst", "rolePrompt": "other", "toolGroups": []string{}})
-			}
-			return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
-		}
-		return findAll(r)
+		create["rolePrompt"] = "other"
+		return callTools("find_role_by_name", obj{"name": "analyst"}, "find_role_by_name", obj{"name": "declared"},
+			"spawn_agent", obj{"roleId": id, "taskBrief": taskBrief()}, "create_role", create)
 	})}.open(t)
 	ann := fx.createCaller(t, toolgroups.OrgManagement, "workspace")
 	if _, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{Name: "declared", Prompt: "open to all"}); err != nil {
 		t.Fatal(err)
 	}
 	fx.run(t, org.TaskSpec{Text: "create", Caller: ann})
+	made, _ := fx.Org().RoleByName("analyst")
+	id = string(made.ID)
 	for _, tt := range []struct {
-		by    identity.Principal
-		shown bool
+		by   identity.Principal
+		owns bool
 	}{{ann, true}, {identity.ByCaller("bob", ann.Role), false}, {operator, false}} {
-		got := string(fx.run(t, org.TaskSpec{Text: "find", Caller: tt.by}).Result)
-		taken := string(fx.run(t, org.TaskSpec{Text: "take the name", Caller: tt.by}).Result)
-		if !strings.Contains(taken, string(errcode.RoleExists)) || strings.Contains(taken, "spawn that one") != tt.shown {
-			t.Errorf("%s takes the name: %s", tt.by, taken)
-		}
-		if strings.Contains(got, "my secret plan") != tt.shown || !strings.Contains(got, "analyst") || !strings.Contains(got, "open to all") {
-			t.Errorf("%s found %s", tt.by, got)
+		got := string(fx.run(t, org.TaskSpec{Text: "look", Caller: tt.by}).Result)
+		for text, want := range map[string]bool{
+			"my secret plan": tt.owns, "open to all": true, string(errcode.RoleNotFound): !tt.owns, string(errcode.RoleExists): tt.owns,
+			"callerRole": false, "user:": false,
+		} {
+			if strings.Contains(got, text) != want {
+				t.Errorf("the task of %s got %q: %v, want %v: %s", tt.by, text, !want, want, got)
+			}
 		}
 	}
 }

@@ -27,22 +27,14 @@ var _ builtin.Deps = (*ToolHost)(nil)
 // ToolHost returns what the built-in tools need.
 func (rt *Runtime) ToolHost() *ToolHost { return &ToolHost{rt} }
 
-// hiddenPrompt is shown in place of a prompt that another caller's task has written.
-const hiddenPrompt = "(not shown: a task of another caller has made this role; make a role of your own)"
-
-// FindRole implements builtin.RoleManager. Of the groups of the role it names only those
-// that the caller has. It hides the prompt of a role that a task of another caller has
-// made.
+// FindRole implements builtin.RoleManager. It finds declared roles and those of tasks of
+// the same caller. Of the groups of the role it names only those that the caller has.
 func (h *ToolHost) FindRole(_ context.Context, c tool.Call, name string) (*org.Role, error) {
-	role, ok := h.rt.org.RoleByName(name)
+	role, ok := h.rt.org.RoleForAgent(c.By.Agent, name)
 	if !ok {
 		return nil, nil
 	}
-	seesPrompt := h.rt.org.MaySeePrompt(c.By.Agent, &role)
 	role = h.rt.org.VisibleRole(c.By.Agent, role)
-	if !seesPrompt {
-		role.Prompt = hiddenPrompt
-	}
 	return &role, nil
 }
 

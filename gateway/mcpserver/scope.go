@@ -96,8 +96,8 @@ func ResolveCaller(o *org.Org, sender identity.Principal, name string) (identity
 		role, err := o.FindRole(name)
 		return identity.ByCaller(sender.User, role.ID), role, err
 	case identity.Caller:
-		role, err := o.FindRole(string(sender.Role))
-		if err == nil && role.ID == sender.Role && (name == "" || name == role.Name || name == string(role.ID)) {
+		role, ok := o.RoleByID(sender.Role)
+		if ok && role.Status == org.Active && (name == "" || name == role.Name || name == string(role.ID)) {
 			return sender, role, nil
 		}
 		return identity.Principal{}, org.Role{}, errcode.New(errcode.RoleNotFound, "there is no role %q", name)

@@ -345,13 +345,28 @@ var mutations = []mutation{
 	},
 	{
 		"roles of ended tasks count to no caller", "org/limits.go",
-		`ok && task.hasCallerOf(other) {`, `ok && task.hasCallerOf(other) && other.Status == Running {`,
+		`r.owner() == owner {`, `r.owner() == owner && o.tasks[r.Task].Status == Running {`,
 		"./org TestCallerShare_Roles",
 	},
 	{
-		"an agent reads the prompt of another caller's role", "org/role.go",
-		`known && o.tasks[m.task].hasCallerOf(maker)`, `known && m != nil && maker != nil`,
-		"./runtime TestFindRole_HidesPromptOfOtherCaller",
+		"an agent finds the role of another caller", "org/role_owner.go",
+		`w != roleOwner{} && r.owner() == w`, `w != roleOwner{}`,
+		"./org TestRoleOwner_ExistsForTasksOfCallerOnly",
+	},
+	{
+		"an agent spawns the role of another caller by its id", "org/agent.go",
+		`role.Status != Active || !owner.has(role) {`, `role.Status != Active {`,
+		"./org TestRoleOwner_ExistsForTasksOfCallerOnly",
+	},
+	{
+		"a role without an owner belongs to tasks without one", "org/role_owner.go",
+		`w != roleOwner{} && r.owner() == w`, `r.owner() == w`,
+		"./org TestRoleOwner_TaskThatIsGoneHasDeclaredRolesOnly",
+	},
+	{
+		"the name of a deleted declared role means a caller's role", "org/role_owner.go",
+		`w.has(r) && !x.isShadowed(r)`, `w.has(r)`,
+		"./org TestRoleOwner_DeclaredRoleTakesName",
 	},
 	{
 		"a role has the name of the program", "org/name.go",
@@ -400,6 +415,7 @@ var mutations = []mutation{
 		`	change := o.advance()
 	o.recompile(affected)
 	o.notifyChanged()`, `	change := o.advance()
+	_ = affected
 	o.notifyChanged()`,
 		"./org TestOrg_UpdateRole",
 	},
