@@ -37,12 +37,21 @@ func (o *recordingOrg) FindRole(_ context.Context, c tool.Call, name string) (*o
 	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active}, o.record(c, "find %s", name)
 }
 
+func (o *recordingOrg) SearchRoles(_ context.Context, c tool.Call, query string, limit int) ([]org.Role, int, error) {
+	total := len(query) // so that a query tells how many roles it finds
+	var list []org.Role
+	for i := range min(total, limit) {
+		list = append(list, org.Role{ID: identity.RoleID(fmt.Sprint("r", i)), Name: "worker", Description: "Works\x1b.", Prompt: "p", Use: toolgroups.SetOf("workspace")})
+	}
+	return list, total, o.record(c, "search %q", query)
+}
+
 func (o *recordingOrg) CreateRole(_ context.Context, c tool.Call, s org.RoleSpec) (org.Role, error) {
 	r := org.Role{ID: "r1", Name: s.Name}
 	if s.Use != nil {
 		r.Use, r.GroupOwners = *s.Use, map[toolgroups.GroupID]toolgroups.GroupOwner{"workspace": toolgroups.Builtin}
 	}
-	return r, o.record(c, "create %s %q use %v grant %v", s.Name, s.Prompt, s.Use, s.Grant)
+	return r, o.record(c, "create %s %q%s use %v grant %v", s.Name, s.Prompt, s.Description, s.Use, s.Grant)
 }
 
 func (o *recordingOrg) SpawnAgent(_ context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
@@ -88,6 +97,11 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 		{"create role with unknown group", "create_role", `{"name":"worker","rolePrompt":"p","toolGroups":["workspace","wrokspace"]}`, `create worker "p" use workspace,wrokspace grant <nil>`,
 			`{"id":"r1","name":"worker","rolePrompt":"","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"","llmServiceId":null,"toolGroups":["workspace","wrokspace"],"grant":[],"groupOwners":{"workspace":"builtin"},"revision":0,"dangling":["wrokspace"]}`},
 		{"find missing role", "find_role_by_name", `{"name":"nobody"}`, `find nobody`, `null`},
+		{"search roles", "find_role_by_name", `{"query":"w"}`, `search "w"`, `{"roles":[{"id":"r0","name":"worker","description":"Works�.","toolGroups":["workspace"]}]}`},
+		{"search roles without a match", "find_role_by_name", `{"query":""}`, `search ""`, `{"roles":[]}`},
+		{"list roles", "find_role_by_name", `{}`, `search ""`, `{"roles":[]}`},
+		{"create role with description", "create_role", `{"name":"worker","rolePrompt":"p","description":" Works.","toolGroups":[]}`, `create worker "p" Works. use - grant <nil>`,
+			`{"id":"r1","name":"worker","rolePrompt":"","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"","llmServiceId":null,"toolGroups":[],"grant":[],"groupOwners":{"workspace":"builtin"},"revision":0}`},
 		{"terminate", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"terminate without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"spawn", "spawn_agent", `{"roleId":"r1","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
@@ -121,6 +135,19 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 				t.Errorf("called with %+v", o.calls[0])
 			}
 		})
+	}
+}
+
+// A search answers at most 50 roles and says that there are more.
+func TestFindRole_SearchIsBounded(t *testing.T) {
+	for total, truncated := range map[int]bool{50: false, 51: true, 200: true} {
+		got := orgFixture(t, &recordingOrg{}).call(t, "find_role_by_name", rawJSON(`{"query":"`+strings.Repeat("w", total)+`"}`))
+		if n := strings.Count(got, `"id"`); n != 50 || strings.Contains(got, `"truncated":true`) != truncated {
+			t.Errorf("of %d roles it answers %d: %.100s … %.40s", total, n, got, got[max(0, len(got)-40):])
+		}
+	}
+	if code := orgFixture(t, &recordingOrg{}).callCode(t, "find_role_by_name", rawJSON(`{"name":"a","query":"b"}`)); code != errcode.InvalidArguments {
+		t.Errorf("name and query: %q", code)
 	}
 }
 

@@ -89,11 +89,14 @@ func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref st
 }
 
 func roleFields(r client.Role) fields {
-	f := fields{
-		{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)},
+	f := fields{{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)}}
+	if r.Description != "" {
+		f = append(f, [2]string{"description", r.Description})
+	}
+	f = append(f, fields{
 		{"uses", groupsOf(r, r.Use)}, {"may grant", groupsOf(r, r.Grant)}, {"model", string(r.Model)},
 		{"created by", r.CreatedBy + ", " + formatTime(r.CreatedAt)}, {"revision", strconv.FormatUint(r.Revision, 10)},
-	}
+	}...)
 	if r.CallerRole != "" {
 		f = append(f, [2]string{"of caller", r.Caller})
 	}
@@ -115,6 +118,7 @@ func roleFields(r client.Role) fields {
 // roleOptions are the flags of role create and role update.
 type roleOptions struct {
 	name, prompt, model string
+	description         string
 	pattern, server     string
 	toolGated           bool
 	limits              map[string]int
@@ -128,6 +132,7 @@ type roleOptions struct {
 
 func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	o.flags = flags
+	flags.StringVar(&o.description, "description", "", "`text` of one line that says what its agents are for; models that choose a role read it")
 	flags.StringVar(&o.prompt, "prompt", "", "system `prompt` of its agents")
 	flags.StringVar(&o.model, "model", "", "`name` of the model of its agents; default: the organization's model")
 	o.use.bind(flags, "use", "its agents can use")
@@ -142,7 +147,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 
 // request returns the request for the flags that are given.
 func (o *roleOptions) request() (q client.RoleRequest, err error) {
-	q = client.RoleRequest{Name: o.name, Prompt: o.prompt, Model: o.model, Pattern: org.CollaborationPattern(o.pattern), AllowUnknown: o.allowUnknown, Revision: o.revision}
+	q = client.RoleRequest{Name: o.name, Description: o.description, Prompt: o.prompt, Model: o.model, Pattern: org.CollaborationPattern(o.pattern), AllowUnknown: o.allowUnknown, Revision: o.revision}
 	if q.Use, err = o.use.set(); err != nil {
 		return q, err
 	}
@@ -171,6 +176,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 		reset bool
 		field org.RoleField
 	}{
+		{o.flags.Changed("description") && q.Description == "", org.DescriptionField},
 		{o.flags.Changed("prompt") && q.Prompt == "", org.PromptField}, {o.flags.Changed("model") && q.Model == "", org.ModelField},
 		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits.Rounds == 0, org.LimitsField},
 		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
@@ -186,7 +192,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 func (o *roleOptions) isChange() (change bool) {
 	o.flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
+		case "description", "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
 			"tool-gated", "server", "pattern", "limits", "name":
 			change = true
 		}
@@ -242,6 +248,7 @@ lists as defaultToolGroups, or else all tool groups, including future ones. With
 grant flag, they can grant what they can use if that includes org_management, and
 nothing otherwise.`,
 		Example: `  rolecall role create analyst --prompt "You read logs." --use workspace,command
+  rolecall role create reader --description "Reads files and answers questions about them." --use workspace
   rolecall role create lead --prompt "You lead." --use org_management --grant workspace
   rolecall role create thinker --prompt "You only think." --use-none`,
 		Args: exactArgs(1, "one name"),
@@ -313,8 +320,8 @@ are spawned of it from now on. Agents of ended tasks are left out. At most 100 o
 are listed; the others are counted. The change is effective when the command returns: no call that
 it forbids starts afterwards. Roles of the configuration are changed in its file.
 
---use-default, --grant-default and an empty --prompt, --model, --server or --pattern set
-the field to what a new role gets. Updates of one role take effect one after another;
+--use-default, --grant-default and an empty --description, --prompt, --model, --server or
+--pattern set the field to what a new role gets. Updates of one role take effect one after another;
 --revision rejects the change if there was another one since.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
@@ -341,7 +348,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 		return usageError{errors.New("--revision 0 does not exist; the first revision of a role is 1")}
 	}
 	if !o.isChange() {
-		return usageError{errors.New("nothing to change; use --use, --grant, --prompt, --model, --name, --tool-gated, --server, --pattern or --limits")}
+		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --pattern or --limits")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite))
 	if err != nil {

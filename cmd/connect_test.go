@@ -171,6 +171,7 @@ func TestRole_FlagsSetFieldsAndDefaults(t *testing.T) {
 	dir := t.TempDir()
 	show := func() (r struct {
 		ToolGroups, Grant                                []string
+		Description                                      string
 		RolePrompt, LLMServiceID, Pattern, Server, Model string
 		ToolGated                                        bool
 		Limits                                           struct{ Rounds int }
@@ -182,16 +183,19 @@ func TestRole_FlagsSetFieldsAndDefaults(t *testing.T) {
 		}
 		return r
 	}
-	mustRun(t, dir, "role", "create", "clerk", "--prompt", "p", "--model", "m", "--use", "console", "--grant", "console", "--tool-gated", "--pattern", "plan", "--limits", "rounds=4", "--server", "far", "--allow-unknown")
-	if r := show(); r.Pattern != "plan" || !r.ToolGated || r.Server != "far" || r.Limits.Rounds != 4 {
+	mustRun(t, dir, "role", "create", "clerk", "--description", "Files letters.", "--prompt", "p", "--model", "m", "--use", "console", "--grant", "console", "--tool-gated", "--pattern", "plan", "--limits", "rounds=4", "--server", "far", "--allow-unknown")
+	if text := mustRun(t, dir, "role", "show", "clerk"); !strings.Contains(text, "Files letters.") {
+		t.Errorf("role show prints\n%s", text)
+	}
+	if r := show(); r.Description != "Files letters." || r.Pattern != "plan" || !r.ToolGated || r.Server != "far" || r.Limits.Rounds != 4 {
 		t.Errorf("created %+v", r)
 	}
 	mustRun(t, dir, "role", "update", "clerk", "--use-default", "--tool-gated=false", "--server", "", "--revision", "1")
 	if r := show(); strings.Join(r.ToolGroups, "") != "*" || r.ToolGated || r.Server != "" || r.Pattern != "plan" || strings.Join(r.Grant, "") != "console" {
 		t.Errorf("updated to %+v", r)
 	}
-	mustRun(t, dir, "role", "update", "clerk", "--grant-default", "--prompt", "", "--model", "", "--pattern", "", "--limits", "rounds=0")
-	if r := show(); strings.Join(r.Grant, "") != "*" || r.RolePrompt != "" || r.LLMServiceID != "" || r.Pattern != "" || r.Limits.Rounds != 0 || r.Revision != 3 {
+	mustRun(t, dir, "role", "update", "clerk", "--grant-default", "--description", "", "--prompt", "", "--model", "", "--pattern", "", "--limits", "rounds=0")
+	if r := show(); strings.Join(r.Grant, "") != "*" || r.Description != "" || r.RolePrompt != "" || r.LLMServiceID != "" || r.Pattern != "" || r.Limits.Rounds != 0 || r.Revision != 3 {
 		t.Errorf("updated to %+v", r)
 	}
 	for _, test := range []struct {

@@ -117,7 +117,7 @@ func TestRun_SanitizesHostileArguments(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	forms := [][]string{
 		{"role", "show", "%"}, {"agent", "show", "%"}, {"task", "show", "%"}, {"tool", "show", "%"}, {"group", "show", "%"}, {"artifact", "show", "%"},
-		{"can", "--role", "%", "%"}, {"role", "create", "%", "--use-none", "--dry-run"}, {"role", "create", "clerk", "--prompt", "%", "--dry-run"}, {"--%"}, {"%"}, {"agent", "list", "--task", "%"}, {"task", "list", "--status", "%"},
+		{"can", "--role", "%", "%"}, {"role", "create", "%", "--use-none", "--dry-run"}, {"role", "create", "clerk", "--prompt", "%", "--dry-run"}, {"role", "create", "clerk", "--description", "%", "--dry-run"}, {"--%"}, {"%"}, {"agent", "list", "--task", "%"}, {"task", "list", "--status", "%"},
 	}
 	ran := map[int]int{}
 	for i, s := range short.SampleList(t, 20*len(forms), hostileStrings()) {

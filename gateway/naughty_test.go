@@ -41,6 +41,10 @@ var inputCases = map[string]inputCase{
 		func(s string, a gjson.Result) bool {
 			return a.Get("name").Str == s && a.Get("rolePrompt").Str == s
 		}, []errcode.Code{errcode.InvalidRole}},
+	"a role's description": {"create_role", func(s string) any {
+		return obj{"name": "d " + identity.DeriveID(s), "description": s, "rolePrompt": "", "toolGroups": []string{}}
+	},
+		func(s string, a gjson.Result) bool { return a.Get("description").Str == s }, []errcode.Code{errcode.InvalidRole}},
 	"a role's groups": {"create_role", func(s string) any {
 		return obj{"name": "g " + identity.DeriveID(s), "rolePrompt": "", "toolGroups": []string{s}}
 	},
@@ -63,8 +67,8 @@ var inputCases = map[string]inputCase{
 	"a delay": {"send_message", func(s string) any { return obj{"to": "user", "payload": s, "delayMs": s} },
 		func(s string, a gjson.Result) bool { return a.Get("messageId").Exists() }, nil},
 	"an agent to end": {"terminate_agent", func(s string) any { return obj{"agentId": s, "reason": s} }, nil, []errcode.Code{errcode.AgentNotFound, errcode.NotChildAgent}},
-	"a role to spawn": {"spawn_agent", func(s string) any {
-		return obj{"roleId": s, "taskBrief": obj{"objective": s, "constraints": s, "inputs": []string{s}, "outputs": s, "completion_criteria": s}}
+	"a role to spawn": {"spawn_agent", func(s string) any { // no role has a name that ends in a space
+		return obj{"roleId": s + " ", "taskBrief": obj{"objective": s, "constraints": s, "inputs": []string{s}, "outputs": s, "completion_criteria": s}}
 	}, nil, []errcode.Code{errcode.RoleNotFound, errcode.InvalidTaskBrief}},
 	"a line to print": {"console_print", func(s string) any { return obj{"text": s} }, func(_ string, a gjson.Result) bool { return a.Exists() }, nil},
 	"a tool's name":   {"", func(s string) any { return obj{"x": s} }, nil, []errcode.Code{errcode.UnknownTool}},

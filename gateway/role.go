@@ -36,7 +36,7 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "field \"server\": no module %q provides tools; %s", *q.Server, cmp.Or(hint, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
 	}
 	return org.RoleSpec{
-		Name: q.Name, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
+		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
 		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server,
 		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
 	}, nil

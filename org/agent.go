@@ -125,7 +125,7 @@ func (m *agentNode) subtree() []*agentNode {
 
 // SpawnSpec specifies an agent to spawn.
 type SpawnSpec struct {
-	Role  identity.RoleID
+	Role  identity.RoleID // or the exact name of a role that exists for the parent
 	Brief TaskBrief
 }
 
@@ -147,33 +147,42 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 	if !ok {
 		return Agent{}, nil, notFound(errcode.AgentNotFound, "agent", string(parent))
 	}
-	if err := cmp.Or(o.maySpawn(p, s), o.checkAgentLimits(p)); err != nil {
+	role, err := o.roleToSpawn(p, s)
+	if err = cmp.Or(err, o.checkAgentLimits(p)); err != nil {
 		return Agent{}, nil, err
 	}
 	agent := Agent{
-		ID: id, Role: s.Role, Parent: parent, Task: p.task, Brief: s.Brief,
+		ID: id, Role: role.ID, Parent: parent, Task: p.task, Brief: s.Brief,
 		Status: Active, State: o.initialState(p.task), CreatedAt: o.config.Now().UTC(),
 	}
 	return agent, o.addAgent(&agent, p), nil
 }
 
-// maySpawn returns an error if p may not spawn s. It must be called with mu held.
-func (o *Org) maySpawn(p *agentNode, s SpawnSpec) error {
-	owner := o.tasks[p.task].owner()
-	role, ok := o.roles[s.Role]
-	if !ok || role.Status != Active || !owner.has(role) {
-		return o.noRole(owner, s.Role)
+// roleToSpawn returns the role of s, or an error if p may not spawn s. It must be called
+// with mu held.
+func (o *Org) roleToSpawn(p *agentNode, s SpawnSpec) (*Role, error) {
+	role, err := o.findActive(identity.ByAgent(p.id), string(s.Role))
+	if err != nil {
+		return nil, errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id or name, or it was deleted; create_role makes one, find_role_by_name without a name lists roles", s.Role).With("roleId", s.Role)
 	}
-	if err := s.Brief.Check(); err != nil {
-		return err
-	}
-	if !o.grantorFor(p, role).covers(role) { // the error does not name groups that p does not have
+	return role, cmp.Or(s.Brief.Check(), o.checkSpawns(o.grantorFor(p, role), role), o.checkCollaborators(p, s.Brief))
+}
+
+// checkSpawns returns an error if g, which grantorFor returned, may not spawn agents of a
+// role. The error does not name groups that g does not have.
+func (o *Org) checkSpawns(g grantor, role *Role) error {
+	if !g.covers(role) {
 		return errcode.New(errcode.InsufficientPermissions, "spawn an agent of role %q: it has more permissions than you may grant; create a role with fewer tool groups", role.Name)
 	}
-	if err := o.checkCreates(o.grantorOf(p), "spawn an agent of", role.Name); err != nil && !role.declared() {
-		return err
+	if role.declared() {
+		return nil
 	}
-	for _, c := range s.Brief.Collaborators {
+	return o.checkCreates(g, "spawn an agent of", role.Name)
+}
+
+// checkCollaborators returns an error if p may not message a collaborator of a brief.
+func (o *Org) checkCollaborators(p *agentNode, b TaskBrief) error {
+	for _, c := range b.Collaborators {
 		if c.Agent == p.id || c.Agent == RootRole || c.Agent == "user" { // every agent may message these
 			continue
 		}
@@ -194,15 +203,6 @@ func rephrase(err error, format string, args ...any) error {
 	other := *e
 	other.Message = fmt.Sprintf(format, args...)
 	return &other
-}
-
-// noRole returns the error for an id without an active role that the tasks of w have.
-// Models often pass a name in place of an id, so the error then contains the id.
-func (o *Org) noRole(w roleOwner, id identity.RoleID) error {
-	if r := o.roleNamed(w, string(id)); r != nil {
-		return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: that is a role's name; its id is %s", id, r.ID).With("roleId", id)
-	}
-	return errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id, or it was deleted; use the id that create_role or find_role_by_name returned", id).With("roleId", id)
 }
 
 // addAgent adds an agent to the organization. A nil parent is for the top agent of a

@@ -40,6 +40,7 @@ const RootRole = "root"
 type Role struct {
 	ID            identity.RoleID                              `json:"id"`
 	Name          string                                       `json:"name"`
+	Description   string                                       `json:"description,omitempty"` // what its agents are for, in one line: for those who choose a role
 	Prompt        string                                       `json:"rolePrompt"`
 	CreatedBy     string                                       `json:"createdBy"`     // CreatorRoot, CreatorOperator, CreatorConfig or the id of an agent
 	CreatedByRole string                                       `json:"createdByRole"` // CreatorRoot, CreatorOperator, CreatorConfig or the id of the creating agent's role
@@ -91,13 +92,14 @@ func (s ServiceID) MarshalJSON() ([]byte, error) {
 // UpdateRole say what zero values mean. Nil Hosts, ToolGated and Server add no limit; in
 // an update they keep their value, and hosts.AnyHost, false and "" remove the limit.
 type RoleSpec struct {
-	Name   string
-	Prompt string
-	Model  string
-	Use    *toolgroups.GroupSet
-	Grant  *toolgroups.GroupSet
-	Limits AgentLimits
-	Hosts  *hosts.HostRule
+	Name        string
+	Description string // see CheckDescription
+	Prompt      string
+	Model       string
+	Use         *toolgroups.GroupSet
+	Grant       *toolgroups.GroupSet
+	Limits      AgentLimits
+	Hosts       *hosts.HostRule
 
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *bool
@@ -248,9 +250,9 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 // loses tools. With dryRun it changes nothing and returns no Changes.
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
-// its value. If by is the configuration, zero values of Prompt, Model, Limits, Hosts,
-// Pattern, ToolGated and Server clear the field, because a file specifies a role
-// completely.
+// its value. If by is the configuration, zero values of Description, Prompt, Model,
+// Limits, Hosts, Pattern, ToolGated and Server clear the field, because a file specifies a
+// role completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
 // RoleExists, and Conflict if the operator changes a role of the configuration or the
@@ -313,7 +315,7 @@ func (o *Org) mutableRole(verb string, by identity.Principal, id identity.RoleID
 // mergedWith returns s with the values of old in place of zero values.
 func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 	return RoleSpec{
-		Name: cmp.Or(s.Name, old.Name), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
+		Name: cmp.Or(s.Name, old.Name), Description: cmp.Or(s.Description, old.Description), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
 		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
 		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
 	}
@@ -323,7 +325,7 @@ func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	merged := spec.mergedWith(old)
 	if editor.name == CreatorConfig { // the file is complete: zero values are meant
-		merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Prompt, spec.Model, spec.Limits, spec.Hosts
+		merged.Description, merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Description, spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server
 	}
 	if merged.Name != old.Name { // a stored role keeps its name
@@ -442,6 +444,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if spec.Limits.Rounds < 0 {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a positive number, or 0 for the default", spec.Name, spec.Limits.Rounds)
 	}
+	if err := CheckDescription(spec.Description); err != nil {
+		return nil, rephrase(err, "role %q: %s", spec.Name, errcode.Message(err))
+	}
 	if err := checkServer(spec); err != nil {
 		return nil, err
 	}
@@ -457,7 +462,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
 	return &Role{
-		ID: id, Name: spec.Name, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
+		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}, nil
@@ -482,7 +487,7 @@ func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgrou
 // sameAs reports whether r and other have the same creator and the same content.
 func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
-		r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
+		r.Description == other.Description && r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server &&
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
 }
@@ -490,7 +495,7 @@ func (r *Role) sameAs(other *Role) bool {
 // MatchesSpec reports whether r has the content of s, a complete specification: its Use and
 // Grant must not be nil.
 func (r *Role) MatchesSpec(s RoleSpec) bool {
-	return r.Name == s.Name && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
+	return r.Name == s.Name && r.Description == s.Description && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
 		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }

@@ -11,21 +11,24 @@ type RoleField string
 
 // The fields that have a default.
 const (
-	PromptField    RoleField = "rolePrompt"
-	ModelField     RoleField = "llmServiceId"
-	UseField       RoleField = "toolGroups"
-	GrantField     RoleField = "grant"
-	LimitsField    RoleField = "limits"
-	HostsField     RoleField = "hosts"
-	PatternField   RoleField = "pattern"
-	ToolGatedField RoleField = "toolGated"
-	ServerField    RoleField = "server"
+	DescriptionField RoleField = "description"
+	PromptField      RoleField = "rolePrompt"
+	ModelField       RoleField = "llmServiceId"
+	UseField         RoleField = "toolGroups"
+	GrantField       RoleField = "grant"
+	LimitsField      RoleField = "limits"
+	HostsField       RoleField = "hosts"
+	PatternField     RoleField = "pattern"
+	ToolGatedField   RoleField = "toolGated"
+	ServerField      RoleField = "server"
 )
 
 // setDefault sets a field of a complete specification to the value that a role gets which
 // is created without it. old is the role that the specification changes.
 func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 	switch field {
+	case DescriptionField:
+		spec.Description = ""
 	case PromptField:
 		spec.Prompt = ""
 	case ModelField:

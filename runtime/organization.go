@@ -120,19 +120,16 @@ func (rt *Runtime) change(by identity.Principal, prepare func(*journal.Batch) er
 // that its first attempt created. Errors: those of org.SpawnSpec.
 func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
 	id := identity.AgentID(identity.DeriveID(string(c.ID), "agent"))
-	out := org.SpawnResult{ID: id, Role: s.Role}
+	out := org.SpawnResult{ID: id}
 	if first != nil {
 		out.MessageID = identity.DeriveID(string(c.ID), "message")
 	}
-	if role, ok := rt.org.RoleByID(s.Role); ok {
-		out.RoleName = role.Name
-	}
-	if ended, err := rt.wasTerminated(ctx, id); ended || err != nil {
-		return out, err // created by an earlier attempt of this call, and terminated since
+	if old, err := rt.endedAgent(ctx, id); old != nil || err != nil {
+		return rt.withRole(out, old), err // created by an earlier attempt of this call, and terminated since
 	}
 	err := rt.change(c.By, func(b *journal.Batch) error {
 		agent, changes, err := rt.org.SpawnAgent(c.By.Agent, id, s)
-		if err != nil || changes == nil { // changes is nil if an earlier attempt created the agent
+		if out = rt.withRole(out, &agent); err != nil || changes == nil { // changes is nil if an earlier attempt created the agent
 			return err
 		}
 		b.Put = append(b.Put, storeRecords(changes)...)
@@ -145,6 +142,23 @@ func (rt *Runtime) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec,
 		return nil
 	})
 	return out, err
+}
+
+// endedAgent returns the record of an agent that is terminated, nil if there is none.
+func (rt *Runtime) endedAgent(ctx context.Context, id identity.AgentID) (*org.Agent, error) {
+	if ended, err := rt.wasTerminated(ctx, id); !ended || err != nil {
+		return nil, err
+	}
+	a, err := rt.AgentRecord(ctx, id)
+	return &a, err
+}
+
+// withRole returns a result with the role of the agent.
+func (rt *Runtime) withRole(out org.SpawnResult, a *org.Agent) org.SpawnResult {
+	if a != nil && a.Role != "" {
+		out.Role, out.RoleName = a.Role, rt.roleName(*a)
+	}
+	return out
 }
 
 // spawnedEvent returns the event of a new agent.

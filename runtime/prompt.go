@@ -36,6 +36,16 @@ func (rt *Runtime) systemPrompt(a org.Agent, tools []string) string {
 	return p.String()
 }
 
+// systemPrompt returns the agent's system prompt. A language model also reads which roles
+// the agent may hire; scripts read no prompt.
+func (a *actor) systemPrompt(m agentModel, tools []string) string {
+	prompt := a.rt.systemPrompt(a.agent, tools)
+	if m.language {
+		prompt += a.rt.hirePrompt(a.agent, tools)
+	}
+	return prompt
+}
+
 // originalTask returns the task text for the prompt of a compressed agent
 // without a brief, since the summary replaces the message that had it.
 func (a *actor) originalTask() string {

@@ -31,7 +31,7 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 	}
 	req := &turnRequest{subject: subject, toolNames: offer.Names, Request: model.Request{
 		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: subject.State},
-		System: a.rt.systemPrompt(a.agent, offer.Names) + a.originalTask(),
+		System: a.systemPrompt(m, offer.Names) + a.originalTask(),
 		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,
 		Image: a.image(ctx, subject),
 	}}

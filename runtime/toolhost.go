@@ -38,6 +38,16 @@ func (h *ToolHost) FindRole(_ context.Context, c tool.Call, name string) (*org.R
 	return &role, nil
 }
 
+// SearchRoles implements builtin.RoleManager. It finds the roles that org.SpawnableRoles
+// returns. Of their groups it names only those that the caller has.
+func (h *ToolHost) SearchRoles(_ context.Context, c tool.Call, query string, limit int) ([]org.Role, int, error) {
+	list, total := h.rt.org.SpawnableRoles(c.By.Agent, query, limit)
+	for i := range list {
+		list[i] = h.rt.org.VisibleRole(c.By.Agent, list[i])
+	}
+	return list, total, nil
+}
+
 // CreateRole implements builtin.RoleManager. See Runtime.CreateRole.
 func (h *ToolHost) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpec) (org.Role, error) {
 	return h.rt.CreateRole(ctx, c, spec)

@@ -20,12 +20,13 @@ type Role struct {
 // defaults of org.CreateRole, or stay unchanged. In a change, a field that is
 // null in JSON gets its default; Defaults lists these fields.
 type RoleRequest struct {
-	Name   string               `json:"name,omitempty"`
-	Prompt string               `json:"rolePrompt,omitempty"`
-	Model  string               `json:"llmServiceId,omitempty"`
-	Use    *toolgroups.GroupSet `json:"toolGroups,omitempty"`
-	Grant  *toolgroups.GroupSet `json:"grant,omitempty"`
-	Limits org.AgentLimits      `json:"limits,omitzero"`
+	Name        string               `json:"name,omitempty"`
+	Description string               `json:"description,omitempty"` // one line of at most org.MaxDescription characters
+	Prompt      string               `json:"rolePrompt,omitempty"`
+	Model       string               `json:"llmServiceId,omitempty"`
+	Use         *toolgroups.GroupSet `json:"toolGroups,omitempty"`
+	Grant       *toolgroups.GroupSet `json:"grant,omitempty"`
+	Limits      org.AgentLimits      `json:"limits,omitzero"`
 
 	Pattern   org.CollaborationPattern `json:"pattern,omitempty"`
 	ToolGated *bool                    `json:"toolGated,omitempty"`
@@ -39,7 +40,7 @@ type RoleRequest struct {
 
 // NullableRoleFields are the fields of a RoleRequest that may be null.
 func NullableRoleFields() []string {
-	return []string{"rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server"}
+	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server"}
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.

@@ -3,7 +3,9 @@ package config
 import (
 	"strings"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -11,22 +13,24 @@ import (
 //
 //	kind: role
 //	name: analyst
+//	description: Reads logs and reports figures.
 //	prompt: You analyze logs.
 //	toolGroups: [workspace]
 //	limits: {rounds: 20}
 type Role struct {
-	Name       string
-	Prompt     string
-	Model      string // "" is the organization's model
-	ToolGroups Groups // not Given means the organization's default
-	Grant      Groups // groups that its agents may put into roles they create
-	Limits     Limits
-	Hosts      *hosts.HostRule // hosts that its agents' requests may reach; nil adds no restriction
-	Pattern    string          // react, plan, or "" for react
-	ToolGated  bool            // its agents answer only from the results of their tools
-	Server     string          // restricts its agents to the tools of this module; "" is no restriction
-	ServerPos  yamldoc.Pos     // the caller checks that there is such a module
-	Pos        yamldoc.Pos
+	Name        string
+	Description string // one line: what its agents are for
+	Prompt      string
+	Model       string // "" is the organization's model
+	ToolGroups  Groups // not Given means the organization's default
+	Grant       Groups // groups that its agents may put into roles they create
+	Limits      Limits
+	Hosts       *hosts.HostRule // hosts that its agents' requests may reach; nil adds no restriction
+	Pattern     string          // react, plan, or "" for react
+	ToolGated   bool            // its agents answer only from the results of their tools
+	Server      string          // restricts its agents to the tools of this module; "" is no restriction
+	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
+	Pos         yamldoc.Pos
 }
 
 // readRole reads a document of kind role.
@@ -39,16 +43,17 @@ func readRole(it item) {
 		it.NameAt.AddError("root's role is created by the runtime", "its prompt is the organization's rootPrompt")
 	}
 	it.ReadFields(yamldoc.Fields{
-		"prompt":     yamldoc.TextField(&role.Prompt),
-		"model":      it.ReferenceField("model", &role.Model),
-		"toolGroups": groupsField(&role.ToolGroups),
-		"grant":      groupsField(&role.Grant),
-		"limits":     limitsField(&role.Limits),
-		"hosts":      hostRuleField(&role.Hosts),
-		"toolGated":  yamldoc.BoolField(&role.ToolGated),
-		"server":     serverField(&role),
-		"approval":   nil,
-		"pattern":    yamldoc.OneOfField(&role.Pattern, "react", "plan"),
+		"description": descriptionField(&role.Description),
+		"prompt":      yamldoc.TextField(&role.Prompt),
+		"model":       it.ReferenceField("model", &role.Model),
+		"toolGroups":  groupsField(&role.ToolGroups),
+		"grant":       groupsField(&role.Grant),
+		"limits":      limitsField(&role.Limits),
+		"hosts":       hostRuleField(&role.Hosts),
+		"toolGated":   yamldoc.BoolField(&role.ToolGated),
+		"server":      serverField(&role),
+		"approval":    nil,
+		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})
 	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
 		it.MissingField("toolGated").AddError("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools it answers from")
@@ -57,6 +62,22 @@ func readRole(it item) {
 		it.r.deferCheck(func(used models) { it.r.checkPlanPattern(pattern, role, used) })
 	}
 	it.r.config.Roles = append(it.r.config.Roles, role)
+}
+
+// descriptionField reads a description. YAML's folded text ends in a line break, which is
+// not part of it.
+func descriptionField(to *string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text, ok := v.ReadText()
+		if !ok {
+			return
+		}
+		*to = strings.TrimSpace(text)
+		if err := org.CheckDescription(*to); err != nil {
+			_, problem, _ := strings.Cut(errcode.Message(err), "the description ")
+			v.AddError(problem, "")
+		}
+	}
 }
 
 // serverField reads the module that a role is restricted to.

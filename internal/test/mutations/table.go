@@ -354,8 +354,8 @@ var mutations = []mutation{
 		"./org TestRoleOwner_ExistsForTasksOfCallerOnly",
 	},
 	{
-		"an agent spawns the role of another caller by its id", "org/agent.go",
-		`role.Status != Active || !owner.has(role) {`, `role.Status != Active {`,
+		"an agent spawns the role of another caller by its id", "org/role.go",
+		`case known && o.mayFind(by, found):`, `case known:`,
 		"./org TestRoleOwner_ExistsForTasksOfCallerOnly",
 	},
 	{
@@ -367,6 +367,16 @@ var mutations = []mutation{
 		"the name of a deleted declared role means a caller's role", "org/role_owner.go",
 		`w.has(r) && !x.isShadowed(r)`, `w.has(r)`,
 		"./org TestRoleOwner_DeclaredRoleTakesName",
+	},
+	{
+		"an agent is told of roles of other tasks", "org/role_search.go",
+		`!r.declared() && r.Task != p.task || o.isShadowed(r)`, `o.isShadowed(r)`,
+		"./org TestSpawnableRoles_AreDeclaredOrOfSameTask",
+	},
+	{
+		"a description leaves its quotes", "runtime/prompt_roles.go",
+		`	return string(quoted)`, "	_ = quoted\n	return `\"` + text + `\"`",
+		"./runtime TestPrompt_DescriptionCannotLeaveItsQuotes",
 	},
 	{
 		"a role has the name of the program", "org/name.go",
