@@ -260,3 +260,24 @@ func TestScript_SelfAndToolsAreCurrent(t *testing.T) {
 	});`)}.open(t)
 	fx.wantResult(t, fx.run(t, fx.workerTask(t, "shut")), `["worker","user",["shut",true],["open",false]]`, "")
 }
+
+// A script hires agents by the names of their roles. Their answers are messages to it.
+func TestScript_HiresByName(t *testing.T) {
+	fx := openFixture(t, "", newScript(t, `
+role("root", function* (task) {
+	const missing = yield hire("nobody", "Work.");
+	const agents = yield [hire("reader", "Read.", {path: "notes.txt"}), hire("writer", "Write.")];
+	const answers = {};
+	for (const a of agents) {
+		const report = yield receive();
+		answers[agents.find((b) => b.id === report.from).roleName] = report.payload;
+	}
+	return {missing: missing.error, fields: Object.keys(agents[0]).sort(), reader: answers.reader, writer: answers.writer};
+});
+role("reader", function* (task) { return "read " + task.payload.data.path + ": " + task.payload.text; });
+role("writer", function* (task) { return task.payload.data === undefined ? task.payload.text : "data"; });
+`))
+	fx.declare(t, org.RoleSpec{Name: "reader", Use: groupSet()})
+	fx.declare(t, org.RoleSpec{Name: "writer", Use: groupSet()})
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"missing":"role_not_found","fields":["id","messageId","roleId","roleName"],"reader":"read notes.txt: Read.","writer":"Write."}`, "")
+}

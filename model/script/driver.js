@@ -6,7 +6,7 @@
   const { Error, TypeError } = globalThis;
   const generators = getPrototypeOf(function* () {});
   const roles = new Map();
-  const requests = new WeakMap(); // the ops of the tokens that call, receive and say returned
+  const requests = new WeakMap(); // the ops of the tokens that call, hire, receive and say returned
   const unyielded = new Map(); // tokens that were not yielded yet, with an Error of the place that made them
   let self, tools, generator;
   let lines = [];
@@ -36,6 +36,17 @@
       if (text === undefined || text[0] !== "{") throw new TypeError(`call(${stringify(name)}, args): args is ${format(args)}, not an object`);
       return request({ op: "calls", calls: [{ name, args: text }] });
     },
+    hire(role, text, data) {
+      if (typeof role !== "string") throw new TypeError(`hire(role, text, data): the role is ${format(role)}, not a name`);
+      if (typeof text !== "string") throw new TypeError(`hire(${stringify(role)}, text, data): the text is ${format(text)}, not a string`);
+      if (data !== undefined && stringify(data) === undefined) throw new TypeError(`hire(${stringify(role)}, text, data): the data is a ${typeof data}, which JSON cannot represent`);
+      const taskBrief = {
+        objective: text, constraints: [], inputs: data === undefined ? "none" : "the field data of the first message",
+        outputs: "an answer", completion_criteria: "the answer has what the objective asks for",
+      };
+      const args = stringify({ roleId: role, taskBrief, initialMessage: { text, data } });
+      return request({ op: "calls", calls: [{ name: "spawn_agent_with_task", args }], source: `hire(${stringify(role)}, …)` });
+    },
     receive() { return request({ op: "receive" }); },
     say(text) {
       if (typeof text !== "string") throw new TypeError(`say(text): the text is ${format(text)}, not a string`);
@@ -55,7 +66,7 @@
 
   const single = (value) => {
     const content = value !== null && typeof value === "object" ? requests.get(value) : undefined;
-    if (content === undefined) throw new TypeError(`the script yielded ${format(value)}: yield call(), a list of calls, receive() or say()`);
+    if (content === undefined) throw new TypeError(`the script yielded ${format(value)}: yield call(), hire(), a list of calls, receive() or say()`);
     unyielded.delete(value);
     return content;
   };
@@ -73,12 +84,12 @@
     return { op: "end", value: text };
   };
 
-  // Throws if the script waits or ends and has made a call, receive or say without yield. A
+  // Throws if the script waits or ends and has made a call, hire, receive or say without yield. A
   // call may be made first and yielded later, but a script that waits may wait for ever.
   const checkYielded = () => {
     for (const [token, place] of unyielded) {
-      const { op, calls } = requests.get(token);
-      const text = op === "calls" ? `call(${stringify(calls[0].name)}, …)` : op === "say" ? "say(…)" : "receive()";
+      const { op, calls, source } = requests.get(token);
+      const text = source ?? (op === "calls" ? `call(${stringify(calls[0].name)}, …)` : op === "say" ? "say(…)" : "receive()");
       const error = new TypeError(`${text} without yield does nothing: write yield ${text}`);
       error.stack = place.stack;
       throw error;

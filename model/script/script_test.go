@@ -92,6 +92,20 @@ func TestModel_RunsScripts(t *testing.T) {
 			`end [] read=1`,
 		},
 		{
+			"hire is a call that spawns an agent by the name of its role",
+			`role("root", function* () { const a = yield hire("echo", "Read."); return a.echo.roleId })`,
+			map[int][]string{0: {`1`}},
+			`calls spawn_agent_with_task{"roleId":"echo","taskBrief":{"objective":"Read.","constraints":[],"inputs":"none","outputs":"an answer","completion_criteria":"the answer has what the objective asks for"},"initialMessage":{"text":"Read."}} read=1` +
+				"\nend \"echo\" read=1",
+		},
+		{
+			"hire passes data, and may be one of a list",
+			`role("root", function* () { const [a, b] = yield [hire("r", "Read.", {path: "f"}), call("fail")]; return [a.echo.initialMessage, a.echo.taskBrief.inputs, b.error] })`,
+			map[int][]string{0: {`1`}},
+			`calls spawn_agent_with_task{"roleId":"r","taskBrief":{"objective":"Read.","constraints":[],"inputs":"the field data of the first message","outputs":"an answer","completion_criteria":"the answer has what the objective asks for"},"initialMessage":{"text":"Read.","data":{"path":"f"}}} fail{} read=1` +
+				"\nend [{\"text\":\"Read.\",\"data\":{\"path\":\"f\"}},\"the field data of the first message\",\"tool_not_available\"] read=1",
+		},
+		{
 			"failure is an object with error",
 			`role("root", function* () { const r = yield call("fail"); return r.error })`,
 			map[int][]string{0: {`1`}},
@@ -301,6 +315,10 @@ func TestModel_ErrorsNamePlace(t *testing.T) {
 		{"call without yield before a receive", "\n  call('x', {});\n  yield receive();", `agents.js:3:7: TypeError: call("x", …) without yield does nothing: write yield call("x", …)`},
 		{"call without yield before the end", "\n  const c = call('x');\n  return 1;", `agents.js:3:17: TypeError: call("x", …) without yield`},
 		{"returned call", "\n  return call('x');", `agents.js:3:14: TypeError: call("x", …) without yield`},
+		{"hire without yield", "\n  hire('x', 'y');", `agents.js:3:7: TypeError: hire("x", …) without yield does nothing: write yield hire("x", …)`},
+		{"hire without text", "\n  yield hire('x');", `agents.js:3:13: TypeError: hire("x", text, data): the text is undefined, not a string`},
+		{"hire of no role", "\n  yield hire({id: 1}, 'y');", `TypeError: hire(role, text, data): the role is {"id":1}, not a name`},
+		{"hire with a function", "\n  yield hire('x', 'y', () => 1);", `TypeError: hire("x", text, data): the data is a function, which JSON cannot represent`},
 		{"say without yield", "\n  say('x');", "agents.js:3:6: TypeError: say(…) without yield"},
 		{"receive without yield", "\n  yield say('x');\n  receive();", "agents.js:4:10: TypeError: receive() without yield"},
 		{"wrong yield", "\n  yield say('x');\n  yield 42;", "agents.js:4:3: TypeError: the script yielded 42"},
