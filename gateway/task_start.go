@@ -137,40 +137,6 @@ func allowance(b wire.Budget) (org.ModelAllowance, error) {
 	return a, nil
 }
 
-// retryTask lets a stopped task go on and answers with it. Only the operator may let its
-// models use more than before, or retry a task that was cancelled.
-//
-// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller.
-func (a *api) retryTask(r *http.Request) (any, error) {
-	q, err := decode[wire.RetryRequest](r)
-	if err != nil {
-		return nil, err
-	}
-	more, err := allowance(wire.Budget(q))
-	if err != nil {
-		return nil, err
-	}
-	sender := auth.SenderOf(r)
-	if more != (org.ModelAllowance{}) && sender.Kind != identity.Operator {
-		return nil, errcode.New(errcode.InsufficientPermissions, "retry the task: only the operator may raise its budget")
-	}
-	task, err := a.ownTask(r)
-	if err != nil {
-		return nil, err
-	}
-	if task.Status == org.Cancelled && sender.Kind != identity.Operator {
-		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", task.ID)
-	}
-	if a.start == nil {
-		return nil, errNoTasks("retry the task")
-	}
-	if err := a.rt.RetryTask(r.Context(), task.ID, sender, more); err != nil {
-		return nil, err
-	}
-	out, err := a.taskDetail(r.Context(), task.ID)
-	return statusAnswer{code: http.StatusAccepted, body: out}, err
-}
-
 // errNoTasks returns the error of a process that works on one task and ends with it.
 func errNoTasks(what string) error {
 	return errcode.New(errcode.Conflict, "%s: the process of this organization works for one client and ends with it; start \"rolecall serve\" to give it tasks", what)

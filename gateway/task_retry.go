@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+)
+
+// retryTask lets a stopped task go on and answers with it. Only the operator may let its
+// models use more than before, or retry a task that was cancelled.
+//
+// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller.
+func (a *api) retryTask(r *http.Request) (any, error) {
+	q, err := decode[wire.RetryRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	more, err := allowance(wire.Budget(q))
+	if err != nil {
+		return nil, err
+	}
+	sender := auth.SenderOf(r)
+	if more != (org.ModelAllowance{}) && sender.Kind != identity.Operator {
+		return nil, errcode.New(errcode.InsufficientPermissions, "retry the task: only the operator may raise its budget")
+	}
+	task, err := a.ownTask(r)
+	if err != nil {
+		return nil, err
+	}
+	if task.Status == org.Cancelled && sender.Kind != identity.Operator {
+		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", task.ID)
+	}
+	if a.start == nil {
+		return nil, errNoTasks("retry the task")
+	}
+	if err := a.rt.RetryTask(r.Context(), task.ID, sender, more); err != nil {
+		return nil, err
+	}
+	out, err := a.taskDetail(r.Context(), task.ID)
+	return statusAnswer{code: http.StatusAccepted, body: out}, err
+}
