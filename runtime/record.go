@@ -106,6 +106,9 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 		return err
 	}
 	r.a.rt.logDone("agent", string(r.a.agent.ID), calls...)
+	for _, c := range calls { // the gate keeps them until the last call of the answer has ended
+		c.Result = tool.Result{}
+	}
 	return nil
 }
 
