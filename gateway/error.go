@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -45,13 +46,15 @@ type statusAnswer struct {
 	etag string // the header ETag; "" is none
 }
 
-// jsonEndpoint returns an endpoint that answers with the result of fn as JSON.
+// jsonEndpoint returns an endpoint that answers with the result of fn as JSON. A client that
+// does not read the answer loses its connection.
 func jsonEndpoint(fn func(*http.Request) (any, error)) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, err := fn(r)
 		if err != nil {
 			return err
 		}
+		w = mcpserver.WithWriteTimeout(w, 0)
 		if s, ok := v.(statusAnswer); ok {
 			if s.etag != "" {
 				w.Header().Set("ETag", s.etag)

@@ -230,7 +230,7 @@ func (a *api) handle(serve endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := serve(w, r); err != nil {
 			a.onRefused(errcode.CodeOf(err))
-			a.respondError(w, r, err)
+			a.respondError(mcpserver.WithWriteTimeout(w, 0), r, err)
 		}
 	})
 }
