@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,37 @@ func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	}
 	a.failures.Request(slog.LevelError, "request panicked", auth.SenderOf(r), r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	wire.WriteError(w, errors.New("panic"))
+}
+
+// listEndpoint is a jsonEndpoint for a list of tools with their schemas, which takes a
+// processor to encode. Its requests count like those over MCP.
+func (a *api) listEndpoint(fn func(*http.Request) (any, error)) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		release, err := a.limiter.Acquire(auth.SenderOf(r))
+		if err != nil {
+			return err
+		}
+		defer release()
+		text, err := a.encodeList(r, fn)
+		if err == nil {
+			wire.WriteEncoded(mcpserver.WithWriteTimeout(w, 0), http.StatusOK, text)
+		}
+		return err
+	}
+}
+
+// encodeList returns the result of fn as JSON, in the sender's turn.
+func (a *api) encodeList(r *http.Request, fn func(*http.Request) (any, error)) ([]byte, error) {
+	release, err := a.limiter.AcquireList(r.Context(), auth.SenderOf(r))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	v, err := fn(r)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
 }
 
 // statusAnswer is the result of an endpoint with a status other than 200, or an ETag.
