@@ -30,8 +30,9 @@ type files struct {
 	reads      *fair.Semaphore // held while a call lists a workspace or loads an artifact
 }
 
-// newReadSlots returns a semaphore for calls that list a workspace or load an artifact. They
-// take a processor, or several times the size of an artifact, so few run at once.
+// newReadSlots returns a semaphore for calls that list a workspace, load an artifact or convert
+// the body of a response. They take a processor, or several times the size of what they read,
+// so few run at once.
 func newReadSlots() *fair.Semaphore { return fair.NewSemaphore(max(4, 2*runtime.NumCPU())) }
 
 // inWorkspace calls do with the caller's open workspace and the cleaned name.
