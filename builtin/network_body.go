@@ -26,7 +26,7 @@ import (
 // The maximum sizes in bytes of a body that is returned inline.
 const (
 	maxInline       = 256 << 10 // of text, to an agent; more would fill its conversation
-	maxCallerInline = 4 << 20   // of a body and of its JSON, to an external caller; no result is larger
+	maxCallerInline = maxResult // of a body and of its JSON, to an external caller
 )
 
 // bodyLimit returns the maximum size in bytes of the body that the caller may receive. Agents

@@ -27,10 +27,10 @@ type files struct {
 	workspaces WorkspaceOpener
 	artifacts  ArtifactStore
 	limits     CallLimits
-	reads      *fair.Semaphore // held while a call lists a workspace or loads an artifact
+	reads      *fair.Semaphore // held while a call lists a workspace, reads a file or loads an artifact
 }
 
-// newReadSlots returns a semaphore for calls that list a workspace, load an artifact or convert
+// newReadSlots returns a semaphore for calls that list a workspace, read a file, load an artifact or convert
 // the body of a response. They take a processor, or several times the size of what they read,
 // so few run at once.
 func newReadSlots() *fair.Semaphore { return fair.NewSemaphore(max(4, 2*runtime.NumCPU())) }

@@ -587,7 +587,7 @@ func (b blockingStore) GetArtifact(_ context.Context, c tool.Call, _ string) (*A
 // Calls that walk through a workspace take a processor, and those that load an artifact take
 // memory. One owner must not take all.
 func TestReads_OwnersShareSlots(t *testing.T) {
-	for name, args := range map[string]string{"list_files": `{}`, "get_workspace_info": `{}`, "get_artifact": `{"ref":"artifact:a"}`} {
+	for name, args := range map[string]string{"list_files": `{}`, "get_workspace_info": `{}`, "get_artifact": `{"ref":"artifact:a"}`, "read_file": `{"path":"f"}`} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := blockingStore{opened: make(chan string, 100), release: make(chan struct{})}
