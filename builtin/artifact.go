@@ -14,7 +14,7 @@ import (
 // artifactTools returns put_artifact and get_artifact. put_artifact can read
 // content from the caller's workspace in w.
 func artifactTools(a ArtifactStore, w WorkspaceOpener, l CallLimits) ([]tool.Tool, error) {
-	h := artifacts{a, files{w, a, l}, l}
+	h := artifacts{a, files{w, a, l, newReadSlots()}, l}
 	var s toolBuilder
 	s.add(tool.New("put_artifact", putArtifactText, withErrorCode(h.put), toolOptions(tool.Idempotent, putArtifactInput)))
 	s.add(tool.New("get_artifact", getArtifactText, withErrorCode(h.get), toolOptions(tool.ReadOnly, getArtifactInput)))
@@ -205,6 +205,11 @@ type storedArtifact struct {
 // get handles get_artifact. The result is nil, JSON null, for an artifact that
 // the caller's task does not have.
 func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, error) {
+	release, err := h.files.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	a, err := h.store.GetArtifact(ctx, currentCall(ctx), in.Ref)
 	if a == nil || err != nil {
 		return nil, err

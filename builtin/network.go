@@ -56,7 +56,7 @@ func newRequestSlots() *fair.Semaphore {
 
 // networkTools returns http_request. A nil policy allows no requests.
 func networkTools(h HostPolicy, a ArtifactStore, policy func() NetworkPolicy) ([]tool.Tool, error) {
-	return (&httpClient{hosts: h, artifacts: a, policy: policy, slots: newRequestSlots()}).tools()
+	return (&httpClient{hosts: h, artifacts: a, policy: policy, slots: newRequestSlots(), conversions: newReadSlots()}).tools()
 }
 
 // tools returns http_request, handled by c.
@@ -139,6 +139,7 @@ type httpClient struct {
 	artifacts    ArtifactStore
 	policy       func() NetworkPolicy
 	slots        *fair.Semaphore // held while a request is sent and its answer read
+	conversions  *fair.Semaphore // held while a body is converted
 	requestCount atomic.Uint64
 
 	roots    *x509.CertPool // nil uses the system's

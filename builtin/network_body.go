@@ -23,9 +23,20 @@ import (
 	"github.com/rolecall/rolecall/internal/strictjson"
 )
 
-// maxInline is the maximum size in bytes of text that is returned to an agent
-// inline; more would fill its conversation.
-const maxInline = 256 << 10
+// The maximum sizes in bytes of a body that is returned inline.
+const (
+	maxInline       = 256 << 10 // of text, to an agent; more would fill its conversation
+	maxCallerInline = maxResult // of a body and of its JSON, to an external caller
+)
+
+// bodyLimit returns the maximum size in bytes of the body that the caller may receive. Agents
+// store large ones as artifacts.
+func bodyLimit(ctx context.Context, p NetworkPolicy) int64 {
+	if currentCall(ctx).By.Kind == identity.Agent {
+		return p.MaxBody
+	}
+	return min(p.MaxBody, maxCallerInline)
+}
 
 // readBody reads and decompresses a response body of at most limit bytes. A
 // longer body is an error and not truncated, since a model could take the part
@@ -86,8 +97,22 @@ type storedBody struct {
 
 // content returns a body in a form for models: a JSON value, text, or a storedBody.
 // A caller that is not an agent has no task to store it in and gets all of it
-// inline.
+// inline. Few bodies are converted at once: that takes several times their size.
 func (c *httpClient) content(ctx context.Context, header http.Header, data []byte, h httpHop) (body json.RawMessage, coding string, err error) {
+	release, err := c.conversions.Acquire(ctx, shareKey(currentCall(ctx)))
+	if err != nil {
+		return nil, "", err
+	}
+	defer release()
+	body, coding, err = c.convert(ctx, header, data, h)
+	if err == nil && len(body) > maxCallerInline {
+		err = bodyTooLarge(maxCallerInline)
+	}
+	return body, coding, err
+}
+
+// convert implements content.
+func (c *httpClient) convert(ctx context.Context, header http.Header, data []byte, h httpHop) (body json.RawMessage, coding string, err error) {
 	mediaType, charset := mediaTypeOf(header, data)
 	text, isText := textOf(data, mediaType, charset)
 	agent := currentCall(ctx).By.Kind == identity.Agent

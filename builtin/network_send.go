@@ -29,7 +29,7 @@ func (c *httpClient) fetch(ctx context.Context, h httpHop, p NetworkPolicy) (*ht
 		return nil, nil, last, err
 	}
 	defer resp.Body.Close()
-	data, err := readBody(resp, p.MaxBody)
+	data, err := readBody(resp, bodyLimit(ctx, p))
 	return resp, data, last, err
 }
 

@@ -52,7 +52,7 @@ func newNetworkFixture(t testing.TB, names map[string]func() []netip.Addr) *netw
 	t.Helper()
 	w := &networkFixture{policy: PublicNetwork()}
 	w.policy.AllowHTTP, w.policy.Private = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	w.httpClient = &httpClient{hosts: w, artifacts: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names), slots: newRequestSlots()}
+	w.httpClient = &httpClient{hosts: w, artifacts: w, policy: func() NetworkPolicy { return w.policy }, resolver: resolver(t, names), slots: newRequestSlots(), conversions: newReadSlots()}
 	tools, err := w.httpClient.tools()
 	w.fixture = newFixture(t, tools, err)
 	return w
@@ -887,6 +887,36 @@ func TestHTTPRequest_SharesNoConnectionOrCookie(t *testing.T) {
 	}
 	if len(peers) != 6 {
 		t.Errorf("%d connections for 6 requests", len(peers))
+	}
+}
+
+// An external caller gets the whole body inline, and no result has more than 4 MiB. A larger
+// body is not read to its end, nor converted.
+func TestHTTPRequest_LimitsInlineBodyOfCaller(t *testing.T) {
+	caller := identity.ByCaller("u", "guest")
+	for _, c := range []struct {
+		name, body string
+		fits       bool
+	}{
+		{"4 MiB of text", strings.Repeat("a", 4<<20-2), true},
+		{"more than 4 MiB", strings.Repeat("a", 4<<20+1), false},
+		{"more than 4 MiB as JSON", strings.Repeat("\x01", 1<<20), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, s := newNetworkFixture(t, nil), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.body) })
+			w.hosts = anyHost{}
+			a := w.sendAs(t, caller, obj{"url": s.URL})
+			if c.fits {
+				if got := a.text(t); got != c.body {
+					t.Errorf("got %d bytes, want %d", len(got), len(c.body))
+				}
+				return
+			}
+			a.wantCode(t, errcode.ResultTooLarge, "4194304 bytes", "ask for less")
+			if a.Limit != 4<<20 {
+				t.Errorf("limit %d", a.Limit)
+			}
+		})
 	}
 }
 

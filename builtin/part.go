@@ -1,8 +1,8 @@
 package builtin
 
 import (
+	"cmp"
 	"encoding/json"
-	"math"
 
 	"github.com/rolecall/rolecall/identity"
 )
@@ -36,14 +36,14 @@ func newRange(offset int64, n int, size int64) contentRange {
 // result.
 const rangeBytes = 160
 
+// maxResult is the size of the largest result that the gate accepts, in bytes of JSON.
+const maxResult = 4 << 20
+
 // contentLimit returns how many bytes of JSON the content of a result may take, so that
-// the caller's model reads the result whole. The result holds all but the content and
-// its range.
+// the gate accepts it and the caller's model reads it whole. The result holds all but the
+// content and its range.
 func contentLimit(l CallLimits, by identity.Principal, result any) int {
-	limit := l.ResultLimit(by)
-	if limit == 0 {
-		return math.MaxInt
-	}
+	limit := cmp.Or(l.ResultLimit(by), maxResult)
 	text, _ := json.Marshal(result) // strings, numbers and valid JSON always marshal
 	return max(0, limit-len(text)-rangeBytes)
 }

@@ -2,16 +2,18 @@ package builtin
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/tool"
 )
 
 // workspaceTools returns the four file tools. write_file can copy content from
 // artifacts in a.
 func workspaceTools(w WorkspaceOpener, a ArtifactStore, l CallLimits) ([]tool.Tool, error) {
-	f := files{w, a, l}
+	f := files{w, a, l, newReadSlots()}
 	var s toolBuilder
 	s.add(tool.New("read_file", readFileText, withErrorCode(f.read), toolOptions(tool.ReadOnly, readFileInput)))
 	s.add(tool.New("write_file", writeFileText, withErrorCode(f.write), toolOptions(tool.Idempotent, writeFileInput)))
@@ -25,7 +27,13 @@ type files struct {
 	workspaces WorkspaceOpener
 	artifacts  ArtifactStore
 	limits     CallLimits
+	reads      *fair.Semaphore // held while a call lists a workspace, reads a file or loads an artifact
 }
+
+// newReadSlots returns a semaphore for calls that list a workspace, read a file, load an artifact or convert
+// the body of a response. They take a processor, or several times the size of what they read,
+// so few run at once.
+func newReadSlots() *fair.Semaphore { return fair.NewSemaphore(max(4, 2*runtime.NumCPU())) }
 
 // inWorkspace calls do with the caller's open workspace and the cleaned name.
 func inWorkspace[Out any](ctx context.Context, f files, name string, do func(*workspace.Dir, string) (Out, error)) (Out, error) {

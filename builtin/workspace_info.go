@@ -19,6 +19,11 @@ const workspaceInfoInput = `{
 
 // info handles get_workspace_info.
 func (f files) info(ctx context.Context, _ struct{}) (workspace.Info, error) {
+	release, err := f.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	if err != nil {
+		return workspace.Info{}, err
+	}
+	defer release()
 	return inWorkspace(ctx, f, ".", func(ws *workspace.Dir, _ string) (workspace.Info, error) {
 		return ws.Info(ctx)
 	})

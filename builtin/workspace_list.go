@@ -12,7 +12,7 @@ const listFilesText = `List what is in a folder of your workspace, sorted by nam
 	`With recursive, names are paths relative to the folder; symbolic links are listed and not followed. ` +
 	`pattern selects the names that match: * is any text, ? any character, [a-z] one of a range; letter case counts. ` +
 	`A pattern without a slash is matched against the last part of each path; one with a slash against the whole path, where ** is any folders, and searches all folders. ` +
-	`At most 10,000 entries, and 100 folders deep; "truncated":true means there are more, so list a subfolder. ` +
+	`At most 10,000 entries, 3 MiB, and 100 folders deep; "truncated":true means there are more, so list a subfolder. ` +
 	`Example: {"path":"notes","pattern":"*.md","recursive":true}`
 
 const listFilesInput = `{
@@ -53,6 +53,11 @@ func (f files) list(ctx context.Context, in listFiles) (workspace.Listing, error
 	if err != nil {
 		return workspace.Listing{}, err
 	}
+	release, err := f.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	if err != nil {
+		return workspace.Listing{}, err
+	}
+	defer release()
 	return inWorkspace(ctx, f, cmp.Or(in.Path, "."), func(ws *workspace.Dir, dir string) (workspace.Listing, error) {
 		return ws.ListFiles(ctx, dir, workspace.ListOptions{Recursive: in.Recursive, Pattern: pattern})
 	})

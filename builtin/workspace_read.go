@@ -52,6 +52,11 @@ type filePart struct {
 
 // read handles read_file.
 func (f files) read(ctx context.Context, in readFile) (filePart, error) {
+	release, err := f.reads.Acquire(ctx, shareKey(currentCall(ctx)))
+	if err != nil {
+		return filePart{}, err
+	}
+	defer release()
 	return inWorkspace(ctx, f, in.Path, func(ws *workspace.Dir, name string) (filePart, error) {
 		part := filePart{Path: name}
 		limit := contentLimit(f.limits, currentCall(ctx).By, part)

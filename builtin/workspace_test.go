@@ -12,9 +12,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -296,7 +299,7 @@ func TestFileTools_RejectPaths(t *testing.T) {
 
 func TestWriteFile_RejectsInvalidContent(t *testing.T) {
 	dir := t.TempDir()
-	f := files{stubWorkspaces{dir: dir}, nil, allTools}
+	f := files{workspaces: stubWorkspaces{dir: dir}, limits: allTools}
 	for name, in := range map[string]writeFile{
 		"invalid base64":               {Path: "f", Content: new("!!"), Encoding: inBase64},
 		"more than 8 MiB":              {Path: "f", Content: new(strings.Repeat("a", workspace.MaxContent+1))},
@@ -485,6 +488,33 @@ func TestListFiles_TruncatesAtTenThousand(t *testing.T) {
 	}
 }
 
+// Paths can be so long that 10,000 entries take hundreds of MiB as JSON.
+func TestListFiles_TruncatesLongListing(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	deep := strings.Repeat(strings.Repeat("\x01", 250)+"/", 20)
+	if err := root.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		if err := root.WriteFile(fmt.Sprintf("%s%03d", deep, i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := workspaceFixture(t, dir, nil).call(t, "list_files", obj{"recursive": true})
+	var got workspace.Listing
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if most := 3 << 20; len(text) > most || len(text) < most/2 || !got.Truncated {
+		t.Errorf("%d entries in %d bytes, truncated %v; want %d bytes at most, truncated", len(got.Entries), len(text), got.Truncated, most)
+	}
+}
+
 func TestWorkspaceInfo_Counts(t *testing.T) {
 	dir := t.TempDir()
 	k := workspaceFixture(t, dir, map[string]string{"a": "123", "b/c": "45", "b/d/e": ""})
@@ -532,6 +562,64 @@ func TestWriteFile_IsAtomicForReaders(t *testing.T) {
 		}
 	}
 	<-done
+}
+
+// blockingStore is a WorkspaceOpener and an ArtifactStore that reports the owner of each
+// call on opened and returns when release is closed.
+type blockingStore struct {
+	memoryArtifacts
+	opened  chan string
+	release chan struct{}
+}
+
+func (b blockingStore) OpenWorkspace(ctx context.Context, _ identity.Principal) (*workspace.Dir, error) {
+	b.opened <- currentCall(ctx).Owner
+	<-b.release
+	return nil, errcode.New(errcode.WorkspaceNotBound, "no workspace")
+}
+
+func (b blockingStore) GetArtifact(_ context.Context, c tool.Call, _ string) (*Artifact, error) {
+	b.opened <- c.Owner
+	<-b.release
+	return nil, nil
+}
+
+// Calls that walk through a workspace take a processor, and those that load an artifact take
+// memory. One owner must not take all.
+func TestReads_OwnersShareSlots(t *testing.T) {
+	for name, args := range map[string]string{"list_files": `{}`, "get_workspace_info": `{}`, "get_artifact": `{"ref":"artifact:a"}`, "read_file": `{"path":"f"}`} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := blockingStore{opened: make(chan string, 100), release: make(chan struct{})}
+				files, err := workspaceTools(b, b, allTools)
+				artifacts, artifactErr := artifactTools(b, b, allTools)
+				k := newFixture(t, slices.Concat(files, artifacts), errors.Join(err, artifactErr))
+				var calls sync.WaitGroup
+				call := func(owner string) {
+					calls.Go(func() {
+						_, _ = k[name].Call(t.Context(), tool.Call{Name: name, Args: rawJSON(args), By: identity.ByAgent(callerID), Owner: owner})
+					})
+				}
+				for range 64 {
+					call("greedy")
+				}
+				synctest.Wait()
+				if most := max(4, 2*runtime.NumCPU()) / 2; len(b.opened) != most {
+					t.Errorf("%d calls of one owner at once, want %d", len(b.opened), most)
+				}
+				for len(b.opened) > 0 {
+					<-b.opened
+				}
+				call("modest")
+				synctest.Wait()
+				if len(b.opened) != 1 || <-b.opened != "modest" {
+					t.Error("the first call of another owner waits")
+				}
+				close(b.release)
+				calls.Wait()
+			})
+		})
+	}
 }
 
 // escapeFixture is a workspace deep in a tree of canary files, so that a path that

@@ -294,6 +294,27 @@ func TestCall_BatchesReadOnlyCalls(t *testing.T) {
 		"start read:allowed", "finish read:ok")
 }
 
+// The results of a batch are in memory until they are recorded, in one commit. An answer
+// with many calls must not make that large.
+func TestCall_LimitsConcurrentCalls(t *testing.T) {
+	f := newFixture(t, &fakeTool{definition: definition("read", tool.ReadOnly)})
+	rec := &fakeRecorder{}
+	requests := []gate.CallRequest{request("theirs", ``)} // a denied call takes no place
+	for range 40 {
+		requests = append(requests, request("read", ``))
+	}
+	all := f.calls(rec, requests...)
+	var sizes []int
+	for _, line := range rec.lines {
+		if strings.HasPrefix(line, "start ") {
+			sizes = append(sizes, strings.Count(line, "read:allowed"))
+		}
+	}
+	if diff := cmp.Diff(sizes, []int{16, 16, 8}); diff != "" || len(all) != len(requests) {
+		t.Errorf("got %d outcomes, and batches (got before want):\n%s", len(all), diff)
+	}
+}
+
 // A tool that changes the workflow state is a barrier for the calls after it.
 func TestCall_DecidesInNewStateAfterTransition(t *testing.T) {
 	finish, publish := definition("finish", tool.Idempotent), definition("publish", tool.Idempotent)

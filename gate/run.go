@@ -12,6 +12,10 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
+// maxConcurrent limits the calls of one answer that run at the same time, because of the
+// memory that their results take until they are recorded.
+const maxConcurrent = 16
+
 // maxDecisions limits how often one batch is decided while the permissions of its
 // caller keep changing. After that its calls are denied.
 const maxDecisions = 16
@@ -20,8 +24,8 @@ const maxDecisions = 16
 // returns an Admission for each.
 //
 // It splits requests into batches. A batch is decided, recorded as started, run,
-// and recorded as finished before the next batch is decided. Adjacent ReadOnly calls
-// form one batch and run concurrently. Any other call is the only allowed call
+// and recorded as finished before the next batch is decided. Up to 16 adjacent ReadOnly
+// calls form one batch and run concurrently. Any other call is the only allowed call
 // of its batch. A call that changes the workflow state ends its batch, so that the
 // calls after it are decided in the new state.
 //
@@ -89,18 +93,20 @@ func denyAll(batch []*Admission) {
 // for another one after its intent is recorded. Denied calls fit in any batch.
 func (g *Gate) admitBatch(ctx context.Context, p identity.Principal, requests []CallRequest) []*Admission {
 	var batch []*Admission
-	reading := false // an allowed ReadOnly call is in the batch
+	reading := 0 // allowed ReadOnly calls in the batch
 	for _, r := range requests {
 		a := g.admit(ctx, p, r)
 		alone := a.Allowed() && !a.readOnly()
-		if alone && reading {
+		if alone && reading > 0 {
 			break
 		}
 		batch = append(batch, a)
-		if alone || a.Allowed() && a.handle.Definition.State != "" {
+		if a.Allowed() {
+			reading++
+		}
+		if alone || reading == maxConcurrent || a.Allowed() && a.handle.Definition.State != "" {
 			break
 		}
-		reading = reading || a.Allowed()
 	}
 	return batch
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -38,6 +40,37 @@ func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	wire.WriteError(w, errors.New("panic"))
 }
 
+// listEndpoint is a jsonEndpoint for a list of tools with their schemas, which takes a
+// processor to encode. Its requests count like those over MCP.
+func (a *api) listEndpoint(fn func(*http.Request) (any, error)) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		release, err := a.limiter.Acquire(auth.SenderOf(r))
+		if err != nil {
+			return err
+		}
+		defer release()
+		text, err := a.encodeList(r, fn)
+		if err == nil {
+			wire.WriteEncoded(mcpserver.WithWriteTimeout(w, 0), http.StatusOK, text)
+		}
+		return err
+	}
+}
+
+// encodeList returns the result of fn as JSON, in the sender's turn.
+func (a *api) encodeList(r *http.Request, fn func(*http.Request) (any, error)) ([]byte, error) {
+	release, err := a.limiter.AcquireList(r.Context(), auth.SenderOf(r))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	v, err := fn(r)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
 // statusAnswer is the result of an endpoint with a status other than 200, or an ETag.
 type statusAnswer struct {
 	code int
@@ -45,13 +78,15 @@ type statusAnswer struct {
 	etag string // the header ETag; "" is none
 }
 
-// jsonEndpoint returns an endpoint that answers with the result of fn as JSON.
+// jsonEndpoint returns an endpoint that answers with the result of fn as JSON. A client that
+// does not read the answer loses its connection.
 func jsonEndpoint(fn func(*http.Request) (any, error)) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		v, err := fn(r)
 		if err != nil {
 			return err
 		}
+		w = mcpserver.WithWriteTimeout(w, 0)
 		if s, ok := v.(statusAnswer); ok {
 			if s.etag != "" {
 				w.Header().Set("ETag", s.etag)

@@ -63,3 +63,25 @@ func TestEvents_DropsSlowReader(t *testing.T) {
 		t.Errorf("events afterwards: %v", events)
 	}
 }
+
+// unreadWriter is an unreadRecorder without a buffer: a write is like a flush.
+type unreadWriter struct{ *unreadRecorder }
+
+// Write implements http.ResponseWriter.
+func (u unreadWriter) Write([]byte) (int, error) { return 0, u.FlushError() }
+
+// A client that sends requests and does not read the answers is disconnected. Without that,
+// its connections would never give way to new ones.
+func TestHandler_DropsClientThatDoesNotRead(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	caller := f.WithCaller(t, f.AddRole(t, "clerk", "artifact").ID)
+	for name, path := range map[string]string{"an answer": "/api/v1/tools", "an error": "/api/v1/tools/none"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		w := unreadWriter{&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}}
+		caller.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		if ctx.Err() != nil {
+			t.Errorf("%s: the handler is still blocked", name)
+		}
+	}
+}

@@ -74,6 +74,7 @@ type api struct {
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	configDigest func() string
+	limiter      *mcpserver.ConcurrencyLimiter // shared with MCP and the API of MCP Toolbox
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	waitIdle     func(context.Context) error
@@ -100,13 +101,17 @@ func New(config Config) (http.Handler, error) {
 	if config.ConfigDigest == nil {
 		config.ConfigDigest = func() string { return "" }
 	}
-	toolbox, err := newToolboxAPI(config)
+	limiter := mcpserver.NewConcurrencyLimiter(0)
+	if config.MCP != nil {
+		limiter = config.MCP.Limiter()
+	}
+	toolbox, err := newToolboxAPI(config, limiter)
 	if err != nil {
 		return nil, err
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, start: config.StartTask, configDigest: config.ConfigDigest,
+		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest,
 		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
 	}
 	return a.withRecovery(a.mux()), nil
@@ -155,10 +160,10 @@ func (a *api) routes() []route {
 		{"POST", "/api/v1/agents/{id}/messages", "", auth.AccessOperator, jsonEndpoint(a.sendMessage)},
 		{"POST", "/api/v1/agents/{id}/abort", "", auth.AccessOperator, jsonEndpoint(a.abortAgent)},
 
-		{"GET", "/api/v1/tool-groups", paged, auth.AccessCaller, jsonEndpoint(a.listGroups)},
-		{"GET", "/api/v1/tool-groups/{id}", "", auth.AccessCaller, jsonEndpoint(a.showGroup)},
-		{"GET", "/api/v1/tools", paged + "group", auth.AccessCaller, jsonEndpoint(a.listTools)},
-		{"GET", "/api/v1/tools/{name}", "", auth.AccessCaller, jsonEndpoint(a.showTool)},
+		{"GET", "/api/v1/tool-groups", paged, auth.AccessCaller, a.listEndpoint(a.listGroups)},
+		{"GET", "/api/v1/tool-groups/{id}", "", auth.AccessCaller, a.listEndpoint(a.showGroup)},
+		{"GET", "/api/v1/tools", paged + "group", auth.AccessCaller, a.listEndpoint(a.listTools)},
+		{"GET", "/api/v1/tools/{name}", "", auth.AccessCaller, a.listEndpoint(a.showTool)},
 		{"POST", "/api/v1/tools/{name}/accept", "", auth.AccessOperator, jsonEndpoint(a.acceptTool)},
 		{"GET", "/api/v1/quarantine", paged, auth.AccessOperator, jsonEndpoint(a.listQuarantine)},
 		{"POST", "/api/v1/can", "", auth.AccessCaller, jsonEndpoint(a.checkAccess)},
@@ -230,7 +235,7 @@ func (a *api) handle(serve endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := serve(w, r); err != nil {
 			a.onRefused(errcode.CodeOf(err))
-			a.respondError(w, r, err)
+			a.respondError(mcpserver.WithWriteTimeout(w, 0), r, err)
 		}
 	})
 }

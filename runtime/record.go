@@ -102,10 +102,16 @@ func (r *recorder) CallFinished(ctx context.Context, calls []*gate.Admission) er
 	if len(b.Events) == 0 {
 		return nil
 	}
-	if err := r.a.commit(b); err != nil {
+	release := r.a.rt.acquireLarge(identity.ByAgent(r.a.agent.ID), resultBytes(calls))
+	err := r.a.commit(b)
+	release()
+	if err != nil {
 		return err
 	}
 	r.a.rt.logDone("agent", string(r.a.agent.ID), calls...)
+	for _, c := range calls { // the gate keeps them until the last call of the answer has ended
+		c.Result = tool.Result{}
+	}
 	return nil
 }
 

@@ -116,6 +116,8 @@ type Runtime struct {
 	callerLocks fair.KeyedMutex // by caller: held by calls that change the caller's workflow state
 	buffer      recordBuffer    // events of external calls without effects
 	commits     atomic.Uint64   // number of commits of this process
+
+	largeCommits *fair.Semaphore // see acquireLarge
 }
 
 // New loads the organization from the store and records the changes of the registry from
@@ -124,7 +126,7 @@ func New(config Config) (*Runtime, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	rt := &Runtime{config: config, store: config.Store, log: config.Log}
+	rt := &Runtime{config: config, store: config.Store, log: config.Log, largeCommits: fair.NewSemaphore(maxLargeCommits)}
 	rt.ctx, rt.close = context.WithCancelCause(context.Background())
 	rt.uncancelled = context.WithoutCancel(rt.ctx)
 	rt.buffer.commit = rt.commit

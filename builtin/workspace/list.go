@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"io/fs"
 	"slices"
 	"time"
@@ -10,8 +11,10 @@ import (
 
 // Limits of one listing.
 const (
-	maxEntries = 10_000
-	maxNames   = 200_000 // visited
+	maxEntries   = 10_000
+	maxListBytes = 3 << 20 // of JSON; a path has up to 25 KB
+	maxNames     = 200_000 // visited
+	entryBytes   = 110     // of JSON, without the name
 )
 
 // ListOptions selects the entries of a Listing. The zero ListOptions selects all
@@ -23,12 +26,14 @@ type ListOptions struct {
 	Pattern Glob
 }
 
-// Listing is the content of a folder. It has at most 10,000 entries, sorted by
-// name.
+// Listing is the content of a folder. It has at most 10,000 entries and 3 MiB, sorted
+// by name.
 type Listing struct {
 	Path      string  `json:"path"` // clean path of the folder
 	Entries   []Entry `json:"entries"`
 	Truncated bool    `json:"truncated,omitempty"` // entries are missing: there were too many, or they were nested too deep
+
+	bytes int // of Entries as JSON
 }
 
 // Entry is a file, folder or link in a Listing.
@@ -64,7 +69,9 @@ func (d *Dir) ListFiles(ctx context.Context, dir string, o ListOptions) (Listing
 // fs.WalkDirFunc.
 func (l *Listing) add(name string, info fs.FileInfo, o ListOptions) error {
 	if o.Pattern.matches(name) && !isTempFile(name, info) {
-		if len(l.Entries) == maxEntries {
+		quoted, _ := json.Marshal(name) // a string always marshals
+		l.bytes += entryBytes + len(quoted)
+		if len(l.Entries) == maxEntries || l.bytes > maxListBytes {
 			l.Truncated = true
 			return fs.SkipAll
 		}

@@ -1,10 +1,13 @@
 package mcpserver
 
 import (
+	"context"
+	"runtime"
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
 )
 
 // maxCalls is the default limit of concurrent requests of one sender.
@@ -15,6 +18,7 @@ const maxCalls = 64
 type ConcurrencyLimiter struct {
 	max    int
 	bodies bodyBudget
+	lists  *fair.Semaphore // held while a list is encoded
 
 	mu     sync.Mutex // guards active
 	active map[identity.Principal]int
@@ -26,7 +30,7 @@ func NewConcurrencyLimiter(limit int) *ConcurrencyLimiter {
 	if limit == 0 {
 		limit = maxCalls
 	}
-	return &ConcurrencyLimiter{max: limit, active: map[identity.Principal]int{}}
+	return &ConcurrencyLimiter{max: limit, lists: fair.NewSemaphore(max(4, 2*runtime.NumCPU())), active: map[identity.Principal]int{}}
 }
 
 // Limiter returns the limiter of the Server's requests, for other protocols
@@ -45,6 +49,14 @@ func (l *ConcurrencyLimiter) Acquire(sender identity.Principal) (release func(),
 	}
 	l.active[sender]++
 	return func() { l.release(sender) }, nil
+}
+
+// AcquireList waits for the turn of sender to encode a list of tools with their schemas, which
+// takes a processor for a while. Few do so at once, shared fairly among senders. The caller
+// must call release once, before it sends the list. The error is the cause of ctx.
+func (l *ConcurrencyLimiter) AcquireList(ctx context.Context, sender identity.Principal) (release func(), err error) {
+	name := sender.String()
+	return l.lists.Acquire(ctx, fair.Key{Owner: name, Member: name})
 }
 
 // release ends a request of sender. Senders without requests are removed, so

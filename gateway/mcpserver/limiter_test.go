@@ -1,34 +1,48 @@
 package mcpserver_test
 
 import (
-	"fmt"
-	"net/http"
+	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/identity"
 )
 
-func TestConcurrencyLimiter_LimitsRequestsPerSender(t *testing.T) {
-	f := fixtureConfig{config: mcpserver.Config{Calls: 2}}.open(t)
-	id := f.initialize(t, "ann@tester", "/mcp", nil)
-	ended := make(chan struct{}, 2)
-	for i := range 2 {
-		go func() {
-			f.post(t, "ann@tester", "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":"wait"}}`, i), map[string]string{"Mcp-Session-Id": id})
-			ended <- struct{}{}
-		}()
-		waitFor(t, "a call starts", f.probe.began)
-	}
-	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + statelessMeta + `}}`
-	if got := f.post(t, "ann@tester", "/mcp", list, statelessHeader("tools/list", "")); got.status != http.StatusTooManyRequests {
-		t.Errorf("one too many: %d %s", got.status, got.body)
-	}
-	if got := f.post(t, "bob@tester", "/mcp", list, statelessHeader("tools/list", "")); got.status != http.StatusOK {
-		t.Errorf("another sender: %d %s", got.status, got.body)
-	}
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, f.url+"/mcp", nil)
-	f.send(t, "ann@tester", r, map[string]string{"Mcp-Session-Id": id})
-	for range 2 {
-		waitFor(t, "a call ends with its session", ended)
-	}
+func TestLimiter_SendersShareListSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mcpserver.NewConcurrencyLimiter(0)
+		acquired, release := make(chan identity.UserName, 100), make(chan struct{})
+		var lists sync.WaitGroup
+		list := func(user identity.UserName) {
+			lists.Go(func() {
+				done, err := l.AcquireList(t.Context(), identity.ByCaller(user, "clerk"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				acquired <- user
+				<-release
+				done()
+			})
+		}
+		for range 64 {
+			list("ann")
+		}
+		synctest.Wait()
+		if most := max(4, 2*runtime.NumCPU()) / 2; len(acquired) != most {
+			t.Errorf("%d lists of one sender at once, want %d", len(acquired), most)
+		}
+		for len(acquired) > 0 {
+			<-acquired
+		}
+		list("bob")
+		synctest.Wait()
+		if len(acquired) != 1 || <-acquired != "bob" {
+			t.Error("the first list of another sender waits")
+		}
+		close(release)
+		lists.Wait()
+	})
 }

@@ -25,6 +25,7 @@ import (
 type lineTransport struct {
 	in       chan line
 	reserve  func(bytes int) (*bodyReservation, error) // for a long line
+	begin    func() (end func(), err error)            // counts a call of the sender, over all its connections
 	maxCalls int                                       // calls in progress
 	ids      idEncoder
 
@@ -32,7 +33,7 @@ type lineTransport struct {
 	out io.Writer
 
 	state    sync.Mutex // guards calls and bodies
-	calls    int        // calls in progress
+	calls    []func()   // end the calls in progress
 	bodies   map[jsonrpc.ID]*bodyReservation
 	answered chan struct{}
 
@@ -55,8 +56,8 @@ const drainTimeout = 5 * time.Second
 // newLineTransport returns a transport that reads in until it ends. A goroutine
 // reads; it exits when in ends. close is called once, when the connection
 // closes.
-func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), maxCalls int, ids idEncoder, close func()) *lineTransport {
-	l := &lineTransport{in: make(chan line), reserve: reserve, bodies: map[jsonrpc.ID]*bodyReservation{}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), begin func() (func(), error), maxCalls int, ids idEncoder, close func()) *lineTransport {
+	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, bodies: map[jsonrpc.ID]*bodyReservation{}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
@@ -181,38 +182,60 @@ func (l *lineTransport) message(next line) jsonrpc.Message {
 		return nil
 	}
 	if call, ok := m.(*jsonrpc.Request); ok && call.IsCall() {
-		if kept = l.acquire(call.ID, next.body); !kept {
-			l.writeError(string(marshal(call.ID.Raw())), codeBusy, fmt.Sprintf("more than %d calls at once", l.maxCalls))
+		if err := l.acquire(call.ID, next.body); err != nil {
+			l.writeError(string(marshal(call.ID.Raw())), codeBusy, errcode.Message(err))
 			return nil
 		}
+		kept = true
 	}
 	return m
 }
 
-// acquire counts a call in progress, which keeps its body until it is answered. It reports
-// false if there are too many, or another call with the id of a long line.
-func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) bool {
+// acquire counts a call in progress, which keeps its body until it is answered.
+//
+// Errors: RateLimited if there are too many, here or of the sender, or another call with the
+// id of a long line.
+func (l *lineTransport) acquire(id jsonrpc.ID, body *bodyReservation) error {
 	l.state.Lock()
 	defer l.state.Unlock()
 	closed := l.bodies == nil
-	if closed || l.calls >= l.maxCalls || body != nil && l.bodies[id] != nil {
-		return false
+	if closed || len(l.calls) >= l.maxCalls || body != nil && l.bodies[id] != nil {
+		return errcode.New(errcode.RateLimited, "more than %d calls at once", l.maxCalls)
 	}
-	l.calls++
+	end, err := l.begin()
+	if err != nil {
+		return err
+	}
+	l.calls = append(l.calls, end)
 	if body != nil {
 		l.bodies[id] = body
 	}
-	return true
+	return nil
 }
 
-// releaseBodies releases the bodies of calls that will not be answered any more.
-func (l *lineTransport) releaseBodies() {
+// endCall ends a call that acquire counted.
+func (l *lineTransport) endCall(id jsonrpc.ID) {
 	l.state.Lock()
 	defer l.state.Unlock()
+	if last := len(l.calls) - 1; last >= 0 {
+		l.calls[last]() // all are of the same sender
+		l.calls = l.calls[:last]
+	}
+	l.bodies[id].release()
+	delete(l.bodies, id)
+}
+
+// endCalls ends the calls that will not be answered any more.
+func (l *lineTransport) endCalls() {
+	l.state.Lock()
+	defer l.state.Unlock()
+	for _, end := range l.calls {
+		end()
+	}
 	for _, body := range l.bodies {
 		body.release()
 	}
-	l.bodies = nil
+	l.calls, l.bodies = nil, nil
 }
 
 // waitIdle blocks until all calls are answered, at most drainTimeout.
@@ -221,7 +244,7 @@ func (l *lineTransport) waitIdle(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		l.state.Lock()
-		idle := l.calls == 0
+		idle := len(l.calls) == 0
 		l.state.Unlock()
 		if idle {
 			return
@@ -246,11 +269,7 @@ func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	}
 	err = l.write(withErrorCodes(text))
 	if response, ok := m.(*jsonrpc.Response); ok {
-		l.state.Lock()
-		l.calls--
-		l.bodies[response.ID].release()
-		delete(l.bodies, response.ID)
-		l.state.Unlock()
+		l.endCall(response.ID)
 		select {
 		case l.answered <- struct{}{}:
 		default:
@@ -277,7 +296,7 @@ func (l *lineTransport) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
 		l.close()
-		l.releaseBodies()
+		l.endCalls()
 	})
 	return nil
 }

@@ -35,7 +35,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, se
 // connection closes.
 func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, out io.Writer, onClose func()) error {
 	reserve := func(n int) (*bodyReservation, error) { return s.limiter.bodies.reserve(sc.sender, n) }
-	l := newLineTransport(in, out, reserve, s.config.Calls, s.ids, onClose)
+	begin := func() (func(), error) { return s.limiter.Acquire(sc.sender) }
+	l := newLineTransport(in, out, reserve, begin, s.config.Calls, s.ids, onClose)
 	defer l.Close()
 	sc.stdio, sc.disconnect = true, func() { l.Close() }
 	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -164,5 +165,55 @@ func TestServeStdio_AnswersAfterEndOfInput(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `"said"`) || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// A sender has one limit for its calls, however many connections it opens.
+func TestStdio_ConnectionsShareLimitOfSender(t *testing.T) {
+	f := fixtureConfig{config: mcpserver.Config{Calls: 2}}.open(t)
+	connect := func() (*stdioPipes, func(line string)) {
+		p := f.serveStdio(t, operator, "tester")
+		return p, func(line string) {
+			t.Helper()
+			if _, err := io.WriteString(p, line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	read := func(p *stdioPipes) string {
+		t.Helper()
+		line, err := bufio.NewReader(p).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	const begin = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	first, say := connect()
+	say(begin)
+	read(first)
+	for i := range 2 {
+		say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{}}}`, i+1))
+		waitFor(t, "a call", f.probe.began)
+	}
+	second, sayThere := connect()
+	sayThere(begin)
+	if got := read(second); !strings.Contains(got, "more than 2 requests at once") {
+		t.Errorf("on another connection: %s", got)
+	}
+	if got := f.post(t, "operator", "/roles/tester/mcp", begin, nil); got.status != http.StatusTooManyRequests {
+		t.Errorf("over HTTP: %d %s", got.status, got.body)
+	}
+	for i := range 2 {
+		say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i+1))
+		read(first)
+	}
+	first.Close()
+	if err := <-first.done; err != nil {
+		t.Error(err)
+	}
+	sayThere(begin)
+	if got := read(second); !strings.Contains(got, "serverInfo") {
+		t.Errorf("after the calls have ended: %s", got)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -70,17 +72,37 @@ func (a *API) ServeTool(w http.ResponseWriter, r *http.Request) {
 
 // serveManifest answers with the manifest that fill fills for the sender.
 func (a *API) serveManifest(w http.ResponseWriter, r *http.Request, fill func(scope, manifest) error) {
-	s, err := a.scopeFor(r)
-	m := manifest{a.config.Version, map[string]toolEntry{}}
-	if err == nil {
-		err = fill(s, m)
-	}
-	if err == nil {
-		err = wire.WriteJSON(w, http.StatusOK, m)
-	}
+	w = mcpserver.WithWriteTimeout(w, 0)
+	release, err := a.config.Limiter.Acquire(auth.SenderOf(r))
 	if err != nil {
 		a.respondError(w, r, err)
+		return
 	}
+	defer release()
+	text, err := a.encodeManifest(r, fill)
+	if err != nil {
+		a.respondError(w, r, err)
+		return
+	}
+	wire.WriteEncoded(w, http.StatusOK, text)
+}
+
+// encodeManifest returns the manifest that fill fills as JSON, in the sender's turn.
+func (a *API) encodeManifest(r *http.Request, fill func(scope, manifest) error) ([]byte, error) {
+	release, err := a.config.Limiter.AcquireList(r.Context(), auth.SenderOf(r))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s, err := a.scopeFor(r)
+	if err != nil {
+		return nil, err
+	}
+	m := manifest{a.config.Version, map[string]toolEntry{}}
+	if err := fill(s, m); err != nil {
+		return nil, err
+	}
+	return json.Marshal(m)
 }
 
 // add adds a tool. It reports false if the tool's parameters cannot be

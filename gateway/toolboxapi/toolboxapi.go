@@ -80,13 +80,13 @@ func New(config Config) (*API, error) {
 // Invoke runs a call through the gate. The path value name is the tool, the body
 // its arguments. Every result of the tool, also a failure, is answered with 200.
 func (a *API) Invoke(w http.ResponseWriter, r *http.Request) {
+	w = mcpserver.WithWriteTimeout(w, 0)
 	release, err := a.config.Limiter.Acquire(auth.SenderOf(r))
 	if err != nil {
 		a.respondError(w, r, err)
 		return
 	}
 	defer release()
-	w = mcpserver.WithWriteTimeout(w, 0)
 	if err := a.invoke(w, r); err != nil {
 		a.respondError(w, r, err)
 	}

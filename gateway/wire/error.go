@@ -164,8 +164,14 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
+	WriteEncoded(w, status, text)
+	return nil
+}
+
+// WriteEncoded answers with JSON text. Write errors are ignored: the client has
+// disconnected.
+func WriteEncoded(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n'))
-	return nil
 }

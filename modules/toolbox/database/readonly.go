@@ -73,4 +73,4 @@ func afterComment(text string) (rest string, ok bool) {
 var pragmaPattern = regexp.MustCompile(`(?i)\bpragma\b`)
 
 // processSetting matches settings of SQLite that apply to all databases of the process.
-var processSetting = regexp.MustCompile(`(?i)(temp|data)_store_directory`)
+var processSetting = regexp.MustCompile(`(?i)(temp|data)_store_directory|(hard|soft)_heap_limit`)

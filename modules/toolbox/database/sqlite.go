@@ -14,6 +14,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/fair"
 )
 
@@ -44,6 +45,7 @@ func openSQLite(c Config) (engine, error) {
 	if c.Database == "" {
 		return nil, errors.New("database is missing: the name of a file")
 	}
+	limitHeap()
 	if isMemory(c.Database) {
 		db, err := newSQLitePool("file::memory:?", 1)
 		if err != nil {
@@ -82,7 +84,7 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 // the writer, unless it is ReadOnly. A reader rejects before it changes anything.
 func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
 	if processSetting.MatchString(q.SQL) {
-		return errors.New("temp_store_directory and data_store_directory apply to the whole process and are not allowed here")
+		return errors.New("temp_store_directory, data_store_directory, hard_heap_limit and soft_heap_limit apply to the whole process and are not allowed here")
 	}
 	if d.readers == d.writer { // in memory
 		return d.run(ctx, d.writer, q, t)
@@ -158,8 +160,17 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 				return err
 			}
 		}
-		return s.query(ctx, q.SQL, q.Args, t)
+		return heapError(s.query(ctx, q.SQL, q.Args, t))
 	})
+}
+
+// heapError returns a result_too_large for a statement that needs more memory than limitHeap
+// allows.
+func heapError(err error) error {
+	if sqliteCode(err) != sqlite3.SQLITE_NOMEM {
+		return err
+	}
+	return errcode.Wrap(errcode.ResultTooLarge, err, "run a statement: it needs more than %d MiB of memory, or other statements leave it less; request less data", maxHeap>>20)
 }
 
 // setReadOnly makes the one connection of a database in memory reject changes if the
