@@ -71,6 +71,7 @@ type api struct {
 	version      string
 	metrics      http.Handler
 	mcp          *mcpserver.Server
+	limiter      *mcpserver.ConcurrencyLimiter // of calls, shared by all protocols
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	configDigest func() string
@@ -100,13 +101,17 @@ func New(config Config) (http.Handler, error) {
 	if config.ConfigDigest == nil {
 		config.ConfigDigest = func() string { return "" }
 	}
-	toolbox, err := newToolboxAPI(config)
+	limiter := mcpserver.NewConcurrencyLimiter(0)
+	if config.MCP != nil {
+		limiter = config.MCP.Limiter()
+	}
+	toolbox, err := newToolboxAPI(config, limiter)
 	if err != nil {
 		return nil, err
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, start: config.StartTask, configDigest: config.ConfigDigest,
+		metrics: config.Metrics, mcp: config.MCP, limiter: limiter, toolbox: toolbox, start: config.StartTask, configDigest: config.ConfigDigest,
 		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
 	}
 	return a.withRecovery(a.mux()), nil
@@ -160,6 +165,7 @@ func (a *api) routes() []route {
 		{"GET", "/api/v1/tools", paged + "group", auth.AccessCaller, jsonEndpoint(a.listTools)},
 		{"GET", "/api/v1/tools/{name}", "", auth.AccessCaller, jsonEndpoint(a.showTool)},
 		{"POST", "/api/v1/tools/{name}/accept", "", auth.AccessOperator, jsonEndpoint(a.acceptTool)},
+		{"POST", "/api/v1/tools/{name}/call", "", auth.AccessOperator, jsonEndpoint(a.callTool)},
 		{"GET", "/api/v1/quarantine", paged, auth.AccessOperator, jsonEndpoint(a.listQuarantine)},
 		{"POST", "/api/v1/can", "", auth.AccessCaller, jsonEndpoint(a.checkAccess)},
 

@@ -8,13 +8,8 @@ import (
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
 )
 
-// newToolboxAPI returns the HTTP API of MCP Toolbox. Its limit of concurrent
-// requests is shared with MCP.
-func newToolboxAPI(config Config) (*toolboxapi.API, error) {
-	var limiter *mcpserver.ConcurrencyLimiter
-	if config.MCP != nil {
-		limiter = config.MCP.Limiter()
-	}
+// newToolboxAPI returns the HTTP API of MCP Toolbox.
+func newToolboxAPI(config Config, limiter *mcpserver.ConcurrencyLimiter) (*toolboxapi.API, error) {
 	return toolboxapi.New(toolboxapi.Config{
 		Runtime: config.Runtime, Limiter: limiter, Log: config.Log, Version: config.Version, OnRefused: config.OnRefused,
 	})
