@@ -122,7 +122,7 @@ func newRootCommand(c *common) *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")
 	root.AddCommand(
-		newDemoCommand(c), newInitCommand(c), newRunCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
+		newDemoCommand(c), newInitCommand(c), newRunCommand(c), newChatCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
 		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
