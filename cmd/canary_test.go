@@ -56,16 +56,21 @@ func TestRun_WritesNoKeys(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewServer(echoKey(&requests))
 	defer server.Close()
-	for _, c := range []struct{ name, kind, key string }{
-		{"openai", "openai", canary}, {"anthropic", "anthropic", canary}, {"gemini", "gemini", canary},
-		{"key with surrounding spaces", "openai", " " + canary + " "},
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(canary+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, kind, key, from string }{
+		{"openai", "openai", canary, "${CANARY}"}, {"anthropic", "anthropic", canary, "${CANARY}"}, {"gemini", "gemini", canary, "${CANARY}"},
+		{"key with surrounding spaces", "openai", " " + canary + " ", "${CANARY}"},
+		{"key in a file", "openai", "", "${file:" + keyFile + "}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			requests.Store(0)
 			key := c.key
 			dir := t.TempDir()
 			file := filepath.Join(dir, "org.yaml")
-			text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: " + c.kind + ", model: m, apiKey: \"${CANARY}\", baseURL: \"" + server.URL + "\"}\n"
+			text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: " + c.kind + ", model: m, apiKey: \"" + c.from + "\", baseURL: \"" + server.URL + "\"}\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 )
 
 func newCheckCommand(c *common) *cobra.Command {
-	var sandboxOnly bool
+	var sandboxOnly, online bool
 	cmd := &cobra.Command{
 		Use:   "check -f FILE",
 		Short: "Validate a configuration without starting anything",
@@ -28,23 +28,33 @@ func newCheckCommand(c *common) *cobra.Command {
 Nothing of it is started, and the data directory is not touched.
 
 check also says how this system isolates programs that agents run. With --sandbox it
-says only that, and fails if such programs are refused here.`,
+says only that, and fails if such programs are refused here.
+
+With --online it also contacts the models, MCP servers and sources of a valid
+configuration: it asks each model one short question, lists the tools of each MCP server,
+and connects to each source. Programs of MCP servers are started for that. One line each
+says whether it answers. The exit status is 1 if one does not.`,
 		Example: `  rolecall check -f org.yaml
   rolecall check -f org.d --json
+  rolecall check -f org.yaml --online
   rolecall check --sandbox`,
 		Args: exactArgs(0, "no arguments; name files with -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := rejectTogether(cmd, "sandbox", "online"); err != nil {
+				return err
+			}
 			if sandboxOnly {
 				return checkSandboxFunc(cmd.Context(), c)
 			}
-			return checkFunc(cmd.Context(), c)
+			return checkFunc(cmd.Context(), c, online)
 		},
 	}
 	cmd.Flags().BoolVar(&sandboxOnly, "sandbox", false, "only say how programs are isolated on this system")
+	cmd.Flags().BoolVar(&online, "online", false, "also contact the models, MCP servers and sources")
 	return cmd
 }
 
-func checkFunc(ctx context.Context, c *common) error {
+func checkFunc(ctx context.Context, c *common, online bool) error {
 	if len(c.files) == 0 {
 		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
 	}
@@ -53,8 +63,12 @@ func checkFunc(ctx context.Context, c *common) error {
 	notes = slices.Concat(notes, cfg.ListWarnings(), argumentNotes(cfg), identityNotes(c.launcher, cfg, c.data))
 	isolation, probeErr := c.launcher.ProbeIsolation(ctx)
 	err = errors.Join(err, probeErr)
+	var services []app.ServiceProbe
+	if online && err == nil {
+		services, err = probeOnline(ctx, c, cfg)
+	}
 	if c.json {
-		return printCheck(c, cfg, notes, isolation, err)
+		return errors.Join(printCheck(c, cfg, notes, isolation, services, err), anyFailed(services))
 	}
 	for _, note := range notes {
 		fmt.Fprintln(c.err, "~ "+textutil.Sanitize(note))
@@ -64,6 +78,12 @@ func checkFunc(ctx context.Context, c *common) error {
 	}
 	for _, line := range isolationLines(isolation, cfg.Command.Open) {
 		fmt.Fprintln(c.err, line)
+	}
+	for _, s := range services {
+		fmt.Fprintln(c.out, textutil.Sanitize(probeLine(s)))
+	}
+	if err := anyFailed(services); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
 		plural(len(cfg.Models), "model"), plural(len(app.ModulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
@@ -132,7 +152,7 @@ func dryRunConfig(ctx context.Context, c *common, cfg *config.Config, loaded err
 }
 
 // printCheck prints {"ok", "errors", "notes", …}. Its error only sets the exit status.
-func printCheck(c *common, cfg *config.Config, notes []string, isolation sandbox.Isolation, err error) error {
+func printCheck(c *common, cfg *config.Config, notes []string, isolation sandbox.Isolation, services []app.ServiceProbe, err error) error {
 	list, ok := errors.AsType[yamldoc.Errors](err)
 	if err != nil && !ok {
 		return err
@@ -141,6 +161,9 @@ func printCheck(c *common, cfg *config.Config, notes []string, isolation sandbox
 		list = yamldoc.Errors{}
 	}
 	out := map[string]any{"ok": err == nil, "errors": list, "notes": append([]string{}, notes...), "files": len(cfg.Files), "roles": len(cfg.Roles), "models": len(cfg.Models), "modules": len(app.ModulesOf(cfg)), "tools": len(cfg.Tools), "sandbox": isolation}
+	if services != nil {
+		out["services"] = probeItems(services)
+	}
 	if err := printLine(c.out, out); err != nil {
 		return err
 	}

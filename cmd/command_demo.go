@@ -195,18 +195,23 @@ func printNextCommands(c *common, report string, written bool, id identity.TaskI
 		fmt.Fprintf(c.err, "\nReport: %s\n", report)
 	}
 	fmt.Fprint(c.err, "\nInspect what happened:\n")
-	prefix := ""
-	for _, name := range []string{urlVariable, tokenVariable} { // they name a gateway, and the demo is in a directory
-		if c.getenv(name) != "" {
-			prefix += name + "= "
-		}
-	}
 	for _, line := range []string{
 		"task show " + string(id), "agent tree", "role list",
 		"can --role clerk run_command", "can --who run_javascript", "artifact list",
 	} {
-		fmt.Fprintf(c.err, "  %s%s %s%s\n", prefix, programName(), line, c.dataFlag())
+		fmt.Fprintf(c.err, "  %s%s %s%s\n", c.localPrefix(), programName(), line, c.dataFlag())
 	}
+}
+
+// localPrefix unsets the variables that name a gateway, for suggested commands that work on
+// a directory of this machine; "" if they are not set.
+func (c *common) localPrefix() (prefix string) {
+	for _, name := range []string{urlVariable, tokenVariable} {
+		if c.getenv(name) != "" {
+			prefix += name + "= "
+		}
+	}
+	return prefix
 }
 
 // programName returns how this program was started, for suggested commands.

@@ -48,8 +48,8 @@ func newRunCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] \"TASK\"",
 		Short: "Run a task and wait for the result",
-		Long: `Run a task in the organization, starting with its root agent, and wait for the result.
-The result is printed on stdout, events are shown on stderr.
+		Long: `Run a task in the organization, starting with its root agent or an agent of --role,
+and wait for the result. The result is printed on stdout, events are shown on stderr.
 
 If a process serves the data directory, or ROLECALL_URL names one, the task runs there.
 It goes on after Ctrl-C, and run prints how to follow and cancel it. --detach prints the
@@ -59,6 +59,7 @@ Otherwise the task runs in this process. If that is interrupted or killed, --res
 continues the task with the configuration and workspace it was started with.`,
 		Example: `  rolecall run -f org.yaml "What went wrong last night?"
   rolecall run -f org.yaml --workspace ./logs:ro "Summarise the logs"
+  rolecall run -f org.yaml --role analyst "Summarise access.log"
   rolecall run -f org.yaml --group workspace --group org_management "Only files"
   rolecall run -f org.yaml --input 'day="2026-01-31"' "Write the report of the day"
   rolecall run --resume 01a1fded-ba9c-76b0-b2c8-51f0fecce8df`,
@@ -77,8 +78,8 @@ continues the task with the configuration and workspace it was started with.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.role, "role", "", "start with an agent of this `role`; default: root")
 	flags.StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of all agents of the task")
+	flags.StringVar(&o.role, "role", "", "start with an agent of this `role`, by id or name; default: root")
 	flags.StringArrayVar(&o.groups, "group", nil, "restrict the task to this tool `group`; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
 	flags.StringArrayVar(&o.inputs, "input", nil, "give the first agent data, as `NAME=JSON`; can be repeated")
@@ -120,6 +121,9 @@ func errDetachAlone() error {
 // runHere runs or resumes a task in this process.
 func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
 	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) (err error) {
+		if err := checkTaskRole(c, s.Runtime.Org(), cfg, spec.Role); err != nil {
+			return err
+		}
 		id, before := identity.TaskID(o.resume), s.LastSeq()
 		if id != "" {
 			err = s.ResumeTask(ctx, id, cfg)
@@ -171,6 +175,9 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 		if !json.Valid(spec.Schema) {
 			return spec, usageError{fmt.Errorf("--result: %s is not JSON", o.schema)}
 		}
+	}
+	if spec.Role == org.RootRole {
+		spec.Role = "" // it is the default, and has no role record
 	}
 	if o.groups != nil {
 		set := toolgroups.SetOfNames(o.groups...)

@@ -19,14 +19,14 @@ import (
 func newToolCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tool",
-		Short: "List, show and accept tools",
+		Short: "List, show, call and accept tools",
 		Long: `Each tool belongs to one group. Roles decide which agents can call it: see
 "rolecall can --who TOOL".
 
 A tool definition from an MCP server that is new or changed is quarantined: no role has
 the tool until "rolecall tool accept".`,
-		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool accept --dry-run fs",
-	}, newToolListCommand(c), newToolShowCommand(c), newToolAcceptCommand(c))
+		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool call --role reader read_file '{\"path\": \"notes.txt\"}'\n  rolecall tool accept --dry-run fs",
+	}, newToolListCommand(c), newToolShowCommand(c), newToolCallCommand(c), newToolAcceptCommand(c))
 }
 
 func newToolListCommand(c *common) *cobra.Command {

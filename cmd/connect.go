@@ -94,6 +94,54 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 	return api, func() error { return errors.Join(done(), remove()) }, nil
 }
 
+// withOrganization calls fn with a client of the gateway in ROLECALL_URL, or of the process
+// that serves the data directory. Without one it runs the organization in this process with
+// the configuration of -f. Unlike connect it then connects to MCP servers.
+func withOrganization(ctx context.Context, c *common, fn func(context.Context, *client.Client) error) error {
+	for try := 1; ; try++ {
+		api, err := dialServing(ctx, c)
+		if err == nil {
+			if len(c.files) > 0 {
+				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
+			}
+			return errors.Join(fn(ctx, api), api.Close())
+		}
+		if !errors.Is(err, client.ErrNotServed) {
+			return err
+		}
+		began, err := runOrganization(ctx, c, fn)
+		if began || errcode.CodeOf(err) != errcode.Conflict || try == maxAttempts {
+			return err
+		}
+	}
+}
+
+// runOrganization calls fn with a client of an organization that runs in this process. began
+// reports whether it could open the data directory; if not, another process may have it.
+func runOrganization(ctx context.Context, c *common, fn func(context.Context, *client.Client) error) (began bool, err error) {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return false, err
+	}
+	if known, err := hasData(c.data); cfg == nil && !known {
+		return false, errors.Join(err, usageError{fmt.Errorf("no organization in %s yet; use -f FILE, or --data DIR for another directory%s", c.data, demoHint(c.data))})
+	}
+	err = withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
+		began = true
+		if cfg != nil {
+			if err := s.ApplyConfig(ctx, cfg, nil); err != nil {
+				return err
+			}
+		}
+		api, err := s.Client()
+		if err != nil {
+			return err
+		}
+		return fn(ctx, api)
+	})
+	return began, err
+}
+
 // openApp opens the application on the data directory, applies the configuration of -f and
 // returns a client within the process. With look it opens the data file for reading only.
 func openApp(ctx context.Context, c *common, look bool) (*client.Client, func() error, error) {

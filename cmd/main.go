@@ -122,9 +122,9 @@ func newRootCommand(c *common) *cobra.Command {
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "log to stderr")
 	root.AddCommand(
-		newDemoCommand(c), newRunCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
+		newDemoCommand(c), newInitCommand(c), newRunCommand(c), newChatCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
-		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c),
+		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
 		newServeCommand(c), newTokenCommand(c),
 	)
@@ -168,7 +168,8 @@ call. Every call is checked and recorded. An organization survives kill -9.
 
 Start here:
   rolecall demo                          run an example; needs no API key
-  rolecall run -f org.yaml "TASK"        run a task in your own organization
+  rolecall init                          write a small organization of your own
+  rolecall run -f org.yaml "TASK"        run a task in it
   rolecall can -f org.yaml --role analyst read_file
                                          check whether a call would be allowed`
 

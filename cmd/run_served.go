@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/org"
@@ -25,6 +26,9 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 		return err
 	}
 	task, err := api.StartTask(ctx, q, "")
+	if errcode.CodeOf(err) == errcode.RoleNotFound {
+		return unknownServedRole(ctx, c, api, spec.Role)
+	}
 	if err != nil {
 		return c.startError(err)
 	}

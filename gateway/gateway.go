@@ -71,10 +71,10 @@ type api struct {
 	version      string
 	metrics      http.Handler
 	mcp          *mcpserver.Server
+	limiter      *mcpserver.ConcurrencyLimiter // of calls, shared by all protocols
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	configDigest func() string
-	limiter      *mcpserver.ConcurrencyLimiter // shared with MCP and the API of MCP Toolbox
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	waitIdle     func(context.Context) error
@@ -165,6 +165,7 @@ func (a *api) routes() []route {
 		{"GET", "/api/v1/tools", paged + "group", auth.AccessCaller, a.listEndpoint(a.listTools)},
 		{"GET", "/api/v1/tools/{name}", "", auth.AccessCaller, a.listEndpoint(a.showTool)},
 		{"POST", "/api/v1/tools/{name}/accept", "", auth.AccessOperator, jsonEndpoint(a.acceptTool)},
+		{"POST", "/api/v1/tools/{name}/call", "", auth.AccessOperator, jsonEndpoint(a.callTool)},
 		{"GET", "/api/v1/quarantine", paged, auth.AccessOperator, jsonEndpoint(a.listQuarantine)},
 		{"POST", "/api/v1/can", "", auth.AccessCaller, jsonEndpoint(a.checkAccess)},
 

@@ -167,7 +167,7 @@ func (a *api) taskOf(t org.Task) wire.Task {
 	return wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
 		Input: t.Input, Schema: t.Schema, Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, Reason: t.Pause,
-		Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
+		Open: t.Open, Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
 		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
 	}
 }

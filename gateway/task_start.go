@@ -75,6 +75,9 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 	if len(spec.Key) > maxKeyBytes {
 		return spec, errcode.New(errcode.InvalidArguments, "the header Idempotency-Key has more than %d bytes", maxKeyBytes)
 	}
+	if spec.Open = q.Open; q.Open && spec.Caller.Kind != identity.Operator {
+		return spec, errcode.New(errcode.InsufficientPermissions, "start a task: only the operator may keep one open").With("field", "open")
+	}
 	if q.Group != nil {
 		set := toolgroups.SetOfNames(q.Group...)
 		spec.Groups = &set

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -76,6 +77,7 @@ func TestStartTask_RejectsBadRequests(t *testing.T) {
 		{`{"text":"x","budget":{"tokens":-1}}`, errcode.InvalidArguments},
 		{`{"text":"x","budget":{"cost":1e300}}`, errcode.InvalidArguments},
 		{`{"text":"x","caller":"root"}`, errcode.InvalidArguments},
+		{`{"text":"x","open":true,"result":{"schema":{"type":"object"}}}`, errcode.InvalidArguments},
 		{`{"text":"` + strings.Repeat("x", 10<<20) + `"}`, "body_too_large"},
 	} {
 		if got := postTask(t, f.Handler, c.body, nil); got.code != c.want {
@@ -132,6 +134,37 @@ func TestStartTask_IdempotencyKey(t *testing.T) {
 	}
 }
 
+// A task of the operator that is kept open answers a further message, and says that it is
+// open.
+func TestStartTask_KeepsOpen(t *testing.T) {
+	f := newFixture(t, func(r model.Request) model.Answer {
+		return model.Answer{Finish: model.FinishEnd, Text: fmt.Sprint("heard ", model.CountMessages(r.Items))}
+	})
+	api := f.LocalClient()
+	task, err := api.StartTask(t.Context(), client.TaskRequest{Text: "one", Open: true}, "")
+	if err != nil || !task.Open {
+		t.Fatal(task, err)
+	}
+	for e, err := range api.TaskEvents(t.Context(), string(task.ID), 0, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered, ok := e.Body.(journal.ModelAnswered)
+		if !ok {
+			continue
+		}
+		if answered.Answer.Text == "heard 2" {
+			break
+		}
+		if _, err := api.SendMessage(t.Context(), string(task.Agent), client.MessageRequest{Text: "two"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := api.CancelTask(t.Context(), string(task.ID), ""); err != nil || got.Status != org.Cancelled {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestStartTask_OfCallers(t *testing.T) {
 	f := newFixture(t, echoTask)
 	lead, reader := f.AddRole(t, "lead", toolgroups.OrgManagement, toolgroups.Workspace), f.AddRole(t, "reader", toolgroups.Workspace)
@@ -144,6 +177,7 @@ func TestStartTask_OfCallers(t *testing.T) {
 	for body, want := range map[string]errcode.Code{
 		`{"text":"x","group":["code_execution"]}`: errcode.InsufficientPermissions,
 		`{"text":"x","state":"analysis"}`:         errcode.InvalidArguments,
+		`{"text":"x","open":true}`:                errcode.InsufficientPermissions,
 		`{"text":"x","role":"nope"}`:              errcode.RoleNotFound,
 	} {
 		if got := postTask(t, ann.Handler, body, nil); got.code != want {

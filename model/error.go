@@ -15,6 +15,7 @@ type Error struct {
 	// NeedsOperator reports that only the operator can fix the cause: a key, an account,
 	// an address or the name of the model. The task of the agent is paused.
 	NeedsOperator bool
+	KeyInvalid    bool // the provider does not accept the API key
 	Err           *errcode.Error
 }
 

@@ -60,6 +60,7 @@ type Task struct {
 	Result     json.RawMessage     `json:"result,omitempty"`
 	Error      *TaskError          `json:"error,omitempty"`
 	Pause      *TaskPause          `json:"pause,omitempty"` // why it is paused; nil unless Status is Paused
+	Open       bool                `json:"open,omitempty"`  // it does not end with the turn of its first agent
 	Budget     ModelAllowance      `json:"budget,omitzero"` // what its models may use, if that is less than the organization's budget
 	Extra      ModelAllowance      `json:"extra,omitzero"`  // what its models may use beyond the budgets
 	CreatedAt  time.Time           `json:"createdAt"`
@@ -102,6 +103,7 @@ type TaskSpec struct {
 	Schema    json.RawMessage // that the result must fit, a JSON schema of an object; nil for any result
 	Timeout   time.Duration   // after which the task is cancelled; 0 for no limit
 	Budget    ModelAllowance  // of the task's models; a zero field is that of the organization
+	Open      bool            // it does not end with the turn of its first agent, which then waits for a message
 	Config    string
 	FirstSeq  uint64
 	Key       string // idempotency key; "" for none
@@ -117,7 +119,8 @@ func (s *TaskSpec) Digest() string {
 		Input, Schema                []byte
 		Timeout                      time.Duration
 		Budget                       ModelAllowance
-	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget})
+		Open                         bool
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
 }
@@ -181,8 +184,8 @@ func (t *Task) bounds() []constraint {
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
 // the codes RoleNotFound, also if the role exceeds what the caller may grant,
 // InsufficientPermissions if s.Groups exceeds what the caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
-// InvalidArguments if an external caller sets s.State or s.Input is not a JSON object, and
-// those of an unknown caller.
+// InvalidArguments if an external caller sets s.State, s.Input is not a JSON object or an
+// open task has a schema, and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,7 +214,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
-		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Budget: s.Budget,
+		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Budget: s.Budget,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
 		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
 	}
@@ -231,6 +234,9 @@ func checkTaskSpec(s *TaskSpec) error {
 	}
 	if s.Input != nil && !(json.Valid(s.Input) && gjson.ParseBytes(s.Input).IsObject()) {
 		return errcode.New(errcode.InvalidArguments, "start a task: its input must be a JSON object").With("field", "input")
+	}
+	if s.Open && s.Schema != nil {
+		return errcode.New(errcode.InvalidArguments, "start a task: one that stays open has no result, so it has no schema of its result").With("field", "open")
 	}
 	return nil
 }

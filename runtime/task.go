@@ -49,6 +49,9 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 	}
 	id := identity.TaskID(identity.NewID())
 	rt.tracker.track(id)
+	if spec.Open {
+		rt.tracker.keepOpen(id)
+	}
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		spec.FirstSeq = rt.store.LastSeq()
 		task, agent, changes, err := rt.org.StartTask(id, spec)
@@ -132,6 +135,9 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	}
 	if task.Status != org.Running || !rt.tracker.track(id) {
 		return nil
+	}
+	if task.Open {
+		rt.tracker.keepOpen(id)
 	}
 	defer rt.releaseTask(id)
 	rt.limitTime(id)

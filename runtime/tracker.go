@@ -42,6 +42,7 @@ type taskRun struct {
 	timer       *time.Timer      // fires when the first of delayed is due
 	deadline    *time.Timer      // fires when the task's time is over; nil for no limit
 	ending      *taskEnding      // set while the first agent ends the task
+	open        bool             // it does not end when it becomes idle
 	ended       bool
 	paused      bool          // its agents stop before their next step
 	newMessages bool          // a message was sent since the task became idle
@@ -119,6 +120,15 @@ func (t *tracker) track(id identity.TaskID) bool {
 	return true
 }
 
+// keepOpen keeps a task from ending when it becomes idle.
+func (t *tracker) keepOpen(id identity.TaskID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run := t.tasks[id]; run != nil {
+		run.open = true
+	}
+}
+
 // untrack stops tracking a task that could not be started or resumed.
 func (t *tracker) untrack(id identity.TaskID) {
 	t.mu.Lock()
@@ -193,7 +203,8 @@ func (t *tracker) acquire(id identity.TaskID) bool {
 
 // release undoes an acquire, a track or a takeDue. It returns the task if it
 // has become idle: no agent is active, no delivery is in progress and no
-// delayed message is left. The task is then marked as ended, and the caller
+// delayed message is left. A task that is kept open never is. The task is then
+// marked as ended, and the caller
 // must record its end or reopen it.
 func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	t.mu.Lock()
@@ -208,7 +219,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 		t.dropPaused(run)
 		return nil
 	}
-	if run.refs != 0 || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
+	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
 		return nil
 	}
 	run.ended, run.newMessages = true, false

@@ -118,6 +118,12 @@ func (c *Client) FindTool(ctx context.Context, name string) (Tool, error) {
 	return doJSON[Tool](ctx, c, request{method: http.MethodGet, path: apiPath("tools", name)})
 }
 
+// CallTool calls a tool in a role on behalf of the operator. A denied or failed call is an
+// outcome and not an error.
+func (c *Client) CallTool(ctx context.Context, name string, q CallRequest) (CallResult, error) {
+	return doJSON[CallResult](ctx, c, request{method: http.MethodPost, path: apiPath("tools", name, "call"), body: q})
+}
+
 // ListQuarantine lists the tools whose definitions wait for acceptance, sorted by
 // name.
 func (c *Client) ListQuarantine(ctx context.Context) iter.Seq2[QuarantinedTool, error] {

@@ -5,6 +5,7 @@ import "github.com/rolecall/rolecall/gateway/wire"
 // Requests.
 type (
 	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
+	CallRequest    = wire.CallRequest    // a call of a tool in a role
 	MessageRequest = wire.MessageRequest // a message to an agent
 	TaskRequest    = wire.TaskRequest    // a task to start
 	ResultSpec     = wire.ResultSpec     // what the result of a task must be
@@ -20,6 +21,7 @@ type (
 	AgentDetail     = wire.AgentDetail     // an agent with its task brief and tools
 	SentMessage     = wire.SentMessage     // the record of a sent message
 	Tool            = wire.Tool            // a tool, registered or in quarantine
+	CallResult      = wire.CallResult      // the outcome of a call
 	QuarantinedTool = wire.QuarantinedTool // a definition that waits for acceptance
 	Verdict         = wire.Verdict         // the gate's decision with its reason
 	Holders         = wire.Holders         // the roles and agents that may call a tool

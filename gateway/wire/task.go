@@ -28,6 +28,7 @@ type Task struct {
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Error     *org.TaskError      `json:"error,omitempty"`
 	Reason    *org.TaskPause      `json:"reason,omitempty"` // why it is paused
+	Open      bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
 	Budget    *Budget             `json:"budget,omitempty"` // of its own
 	Extra     *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
 	CreatedAt time.Time           `json:"createdAt"`
@@ -48,6 +49,7 @@ type TaskRequest struct {
 	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
 	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
 	Result    *ResultSpec                `json:"result,omitempty"`    // what the result must be
+	Open      bool                       `json:"open,omitempty"`      // the first agent then waits for messages until the task is cancelled; only of the operator
 	Budget    *Budget                    `json:"budget,omitempty"`    // of the task's models; not more than the organization's
 }
 

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -43,4 +45,19 @@ type QuarantinedTool struct {
 // AcceptRequest names the definition that the operator has reviewed.
 type AcceptRequest struct {
 	Digest string `json:"digest"`
+}
+
+// CallRequest asks for one call of a tool in a role.
+type CallRequest struct {
+	Role string          `json:"role"`           // id or exact name
+	Args json.RawMessage `json:"args,omitempty"` // a JSON object; absent means {}
+}
+
+// CallResult is the outcome of a call, which is on the record.
+type CallResult struct {
+	Call    identity.CallID `json:"call"`
+	Denied  bool            `json:"denied,omitempty"`  // the gate denied the call, so the tool did not run
+	Code    errcode.Code    `json:"code,omitempty"`    // of a denial, or of a tool's failure if it has one
+	IsError bool            `json:"isError,omitempty"` // the call was denied, or the tool failed
+	Result  json.RawMessage `json:"result"`            // of the tool, or of the denial
 }

@@ -40,7 +40,6 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/clock"
 	"github.com/rolecall/rolecall/internal/config"
-	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/metrics"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
@@ -117,8 +116,8 @@ type App struct {
 	models     atomic.Pointer[modelSet]
 	human      model.Model // nil until a configuration has one
 	recordings *recordings
-	secrets    atomic.Pointer[redact.Redactor] // of the active configuration
-	active     atomic.Pointer[activeConfig]    // nil before the first configuration
+	secrets    liveSecrets
+	active     atomic.Pointer[activeConfig] // nil before the first configuration
 
 	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below and toolsets
 	current  *config.Config           // the active configuration; nil before the first
@@ -173,7 +172,7 @@ func (a *App) openRuntime() (err error) {
 		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
 		Observe: a.metrics.ObserveEvent, Authn: &a.services,
-		Redact: func(args []byte) []byte { return a.secrets.Load().RedactJSON(args) },
+		Redact: func(args []byte) []byte { return a.secrets.redactor().RedactJSON(args) },
 	})
 	return err
 }

@@ -127,14 +127,37 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	if !ok {
 		return nil, errcode.New(errcode.InvalidConfig, "model %q: there is no provider of type %q", d.Name, d.Type)
 	}
-	client := p.New(provider.Config{
-		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
-		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,
-	})
-	return retry.New(client, retry.Config{
+	if d.KeyFile == "" {
+		return a.newClient(p, d), nil
+	}
+	return newFileKeyModel(d.Name, d.Key, fileKeyConfig{
+		read:  d.ReadKey,
+		build: func(key yamldoc.Secret) model.Model { d := d; d.Key = key; return a.newClient(p, d) },
+		hide:  a.hideKey,
+		log:   a.options.Log,
+	}), nil
+}
+
+// hideKey registers a key that a model has read again as a secret.
+func (a *App) hideKey(key yamldoc.Secret) {
+	a.recordings.addSecrets([]string{string(key)})
+	a.secrets.add(string(key))
+}
+
+// newClient constructs the client of a provider, with retries.
+func (a *App) newClient(p catalog.Provider, d config.Model) model.Model {
+	return retry.New(p.New(providerConfig(d)), retry.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
 		Prices: model.TokenPrices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
-	}), nil
+	})
+}
+
+// providerConfig returns the configuration of a provider's client.
+func providerConfig(d config.Model) provider.Config {
+	return provider.Config{
+		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
+		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,
+	}
 }
 
 // humanModel returns the model of the person at the terminal; all models of type

@@ -13,7 +13,6 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/config"
-	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
@@ -265,7 +264,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens))
 	a.models.Store(ch.models)
 	a.recordings.addSecrets(modelKeys(ch.cfg))
-	a.secrets.Store(redact.New(configSecrets(ch.cfg)...))
+	a.secrets.replace(configSecrets(ch.cfg))
 	a.current = ch.cfg
 	a.setActive(ch.cfg)
 	errs = append(errs, a.drainReplaced(ctx, ch)...)

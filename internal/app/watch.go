@@ -69,7 +69,7 @@ func (w *configWatcher) run(ctx context.Context, hangup <-chan os.Signal) {
 type configWatcher struct {
 	app           *App
 	lastDigest    string   // of the content that was loaded last
-	includedFiles []string // files that the documents name, such as scripts
+	includedFiles []string // files that the documents name, such as scripts and secrets
 	lastStats     string   // fileStats of the last look
 	unstable      bool     // the last look found a change; they may still be written
 
@@ -94,6 +94,9 @@ func (a *App) newConfigWatcher() *configWatcher {
 func (w *configWatcher) remember(cfg *config.Config, err error) {
 	w.lastDigest, w.includedFiles = configDigest(cfg, err), nil
 	for _, file := range cfg.Files {
+		w.includedFiles = append(w.includedFiles, file.Path)
+	}
+	for _, file := range cfg.SecretFiles {
 		w.includedFiles = append(w.includedFiles, file.Path)
 	}
 }
@@ -154,6 +157,9 @@ func configDigest(cfg *config.Config, err error) string {
 	for _, f := range cfg.Files {
 		fmt.Fprintf(sum, "%q %d %t\n", f.Path, len(f.Data), f.Included)
 		sum.Write(f.Data)
+	}
+	for _, f := range cfg.SecretFiles {
+		fmt.Fprintf(sum, "%q %x\n", f.Path, f.Sum)
 	}
 	if err != nil {
 		fmt.Fprintf(sum, "but %q", err)

@@ -48,7 +48,7 @@ func readCommand(it item) {
 	it.ReadFields(yamldoc.Fields{
 		"sandbox":  sandboxField(&command.Open),
 		"readable": directoryList(&command.Readable),
-		"env":      envList(&command.Env),
+		"env":      yamldoc.FileAllowed(envList(&command.Env)),
 		"limits":   commandLimitsField(&command.Limits),
 	})
 	to := &it.r.config.Command

@@ -17,7 +17,7 @@
 //
 // The package returns declarations only. It creates no role, no model and no
 // tool group, and it opens no database. API keys are read from environment
-// variables into a [yamldoc.Secret], which prints as ***.
+// variables and files into a [yamldoc.Secret], which prints as ***.
 //
 // To add a kind, add an entry to kinds; to add a provider of models, one to
 // catalog.ListProviders.
@@ -46,7 +46,8 @@ type Config struct {
 	Modules                  []Module
 	MCPServers               []MCPServer
 	toolboxfile.Declarations                // sources, tools, toolsets, prompts and auth services
-	Files                    []yamldoc.File // all files read: first the documents, then the files they name
+	Files                    []yamldoc.File // all files read except secret ones: first the documents, then the files they name
+	SecretFiles              []SecretFile   // files named as ${file:PATH}, sorted by path
 }
 
 // LoadFiles reads configuration from disk. Each path is a file or a directory. Of a
@@ -71,8 +72,9 @@ func finishLoad(files []yamldoc.File, errs yamldoc.Errors, env yamldoc.Env) (*Co
 }
 
 // ReadFiles reads configuration from recorded files, as LoadFiles returns them
-// in Config.Files. A file that a document names must be among them; ReadFiles does
-// not access the disk. It returns the same errors as LoadFiles.
+// in Config.Files. A file that a document names must be among them. ReadFiles reads
+// only secret files from disk, which are never recorded. It returns the same errors as
+// LoadFiles.
 func ReadFiles(files []yamldoc.File, env yamldoc.Env) (*Config, error) {
 	var documents []yamldoc.File
 	named := make(map[string][]byte)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -17,7 +18,7 @@ func readPaths(paths []string) ([]yamldoc.File, yamldoc.Errors) {
 	names, errs := documentPaths(paths)
 	var files []yamldoc.File
 	for _, name := range names {
-		data, err := readLimited(name)
+		data, err := readLimited(name, yamldoc.MaxFileSize)
 		if err != nil {
 			errs = append(errs, &yamldoc.Error{File: name, Message: reason(err)})
 			continue
@@ -93,9 +94,12 @@ func absolute(path string) string {
 	return path
 }
 
-// readIncluded reads a file that a document names. It accepts regular files only,
+// readIncluded reads a file that a document names.
+func readIncluded(path string) ([]byte, error) { return readRegular(path, yamldoc.MaxFileSize) }
+
+// readRegular reads a file of at most most bytes. It accepts regular files only,
 // because reading a pipe could block forever.
-func readIncluded(path string) ([]byte, error) {
+func readRegular(path string, most int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -103,25 +107,33 @@ func readIncluded(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a regular file")
 	}
-	return readLimited(path)
+	return readLimited(path, most)
 }
 
-// readLimited reads a file and rejects one larger than MaxFileSize. It reads no more
+// readLimited reads a file and rejects one of more than most bytes. It reads no more
 // than that, because the path may be an endless device.
-func readLimited(path string) ([]byte, error) {
+func readLimited(path string, most int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, yamldoc.MaxFileSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > yamldoc.MaxFileSize {
-		return nil, yamldoc.ErrTooLarge
+	if len(data) > most {
+		return nil, tooLarge(most)
 	}
 	return data, nil
+}
+
+// tooLarge returns the error for a file of more than most bytes.
+func tooLarge(most int) error {
+	if most == yamldoc.MaxFileSize {
+		return yamldoc.ErrTooLarge
+	}
+	return fmt.Errorf("has more than %d KiB", most>>10)
 }
 
 // reason returns the text of a file error without the path, which the message

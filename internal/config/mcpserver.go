@@ -51,7 +51,7 @@ func readMCPServer(it item) {
 		"args":        yamldoc.TextList(&s.Args),
 		"env":         yamldoc.SecretMap(&s.Env, variableName),
 		"dir":         pathField(&s.Dir),
-		"url":         yamldoc.ServerURL(&s.URL),
+		"url":         yamldoc.FileAllowed(yamldoc.ServerURL(&s.URL)),
 		"headers":     yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName),
 		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer)}),
 		"prefix":      toolPrefix(&s.Prefix),

@@ -33,7 +33,8 @@ type Model struct {
 	Model   string         // the provider's name for the model
 	BaseURL string         // "" is the provider's default
 	Key     yamldoc.Secret // "" if no key is needed or KeyFrom is not set
-	KeyFrom string         // the environment variable of Key; "" if no key is needed
+	KeyFrom string         // the environment variable of Key; "" if no key is needed or it is in a file
+	KeyFile string         // the file of Key; "" if it is not in a file
 
 	Stream        bool // answers are streamed; true by default
 	MaxTokens     int  // of an answer
@@ -133,11 +134,12 @@ const (
 func readProvider(p catalog.Provider) func(item, *Model) {
 	return func(it item, m *Model) {
 		m.Stream = true
+		var key yamldoc.SecretSource
 		it.ReadFields(yamldoc.Fields{
 			"type":           yamldoc.SkipField,
 			"model":          yamldoc.NonEmptyField(&m.Model),
-			"baseURL":        providerURL(&m.BaseURL),
-			"apiKey":         yamldoc.SecretField(&m.Key, &m.KeyFrom),
+			"baseURL":        yamldoc.FileAllowed(providerURL(&m.BaseURL)),
+			"apiKey":         yamldoc.SecretField(&m.Key, &key),
 			"stream":         yamldoc.BoolField(&m.Stream),
 			"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
 			"temperature":    temperatureField(&m.Temperature),
@@ -154,7 +156,8 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 		if _, ok := it.FindField("model"); !ok {
 			it.MissingField("model").AddError("is missing", "it is the provider's name for the model")
 		}
-		if m.KeyFrom == "" && m.BaseURL == "" {
+		m.KeyFrom, m.KeyFile = key.Variable, key.File
+		if key == (yamldoc.SecretSource{}) && m.BaseURL == "" {
 			m.KeyFrom, m.Key = p.KeyVariable, it.MissingField("apiKey").LookupKey(p.KeyVariable)
 		}
 		if _, m.Prices.Given = it.FindField("prices"); !m.Prices.Given {

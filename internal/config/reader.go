@@ -21,8 +21,9 @@ type reader struct {
 	config         *Config
 	open           func(path string) ([]byte, error) // reads a file that a document names
 	included       map[string][]byte                 // the content of those files, by path
-	deferredChecks []func(used models)               // checks that need the whole configuration
-	partial        bool                              // a file could not be read, so a missing name is not an error
+	secrets        secretFiles
+	deferredChecks []func(used models) // checks that need the whole configuration
+	partial        bool                // a file could not be read, so a missing name is not an error
 }
 
 // newReader returns a reader that looks up variables in env and calls open to read
@@ -35,7 +36,9 @@ func newReader(env yamldoc.Env, open func(string) ([]byte, error)) *reader {
 		config:   new(Config),
 		open:     open,
 		included: make(map[string][]byte),
+		secrets:  make(secretFiles),
 	}
+	docs.ReadSecret = r.secrets.read
 	r.set.AddKinds(r.kinds()...)
 	r.toolbox = toolboxfile.NewReader(docs, r.set, &r.config.Declarations)
 	return r
@@ -49,7 +52,7 @@ func (r *reader) read(files []yamldoc.File) (*Config, error) {
 	for _, f := range files {
 		r.readFile(yamldoc.NewFileText(f))
 	}
-	r.config.Files = append(r.config.Files[:len(files):len(files)], r.includedFiles()...)
+	r.listFiles(files)
 	if !r.partial {
 		r.set.CheckReferences()
 		r.runDeferred()
@@ -93,6 +96,12 @@ func (r *reader) include(path string) ([]byte, error) {
 	}
 	r.included[path] = data
 	return bytes.Clone(data), nil
+}
+
+// listFiles records the files that were read: documents and the files that they name.
+func (r *reader) listFiles(documents []yamldoc.File) {
+	r.config.Files = append(documents[:len(documents):len(documents)], r.includedFiles()...)
+	r.config.SecretFiles = r.secrets.list()
 }
 
 // includedFiles returns the files that documents name, sorted by path.

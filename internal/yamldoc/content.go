@@ -12,6 +12,7 @@ func (v Value) AppendContent(b []byte) []byte {
 	if v.IsScalar() {
 		text := v.Node.Value
 		if !v.doc.unexpanded {
+			v.fileAllowed = true
 			text, _ = v.substituted()
 		}
 		return AppendTexts(b, v.Node.Tag, v.shortDigest(text))

@@ -24,7 +24,7 @@ func (r *Reader) NewDocument(src *FileText) *Document {
 
 // ValueOf returns the value of a node at a path. It follows aliases.
 func (d *Document) ValueOf(n *yaml.Node, field string) Value {
-	v := Value{d, n, field, Pos{d.src.Path, n.Line, n.Column}}
+	v := Value{doc: d, Node: n, Path: field, Pos: Pos{d.src.Path, n.Line, n.Column}}
 	for v.Node.Kind == yaml.AliasNode {
 		v.Node = v.Node.Alias
 	}

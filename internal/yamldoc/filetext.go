@@ -44,6 +44,9 @@ func (s *FileText) excerpt(at Pos) string {
 	return pointAt(line, at.Column-1)
 }
 
+// reference is a pattern for a variable without a default, or a file.
+const reference = `\$\{(?:\w+|file:[^\s"'{}]+)\}`
+
 // No error may show a key in clear text, even if its field is misspelled. These
 // patterns find the beginning of such a key; a variable is not one. They match too
 // much rather than too little: an excerpt with more asterisks than needed is still
@@ -51,7 +54,7 @@ func (s *FileText) excerpt(at Pos) string {
 var (
 	secretKeyPattern = regexp.MustCompile(`(?i)(?:(?:key|kye|secret|pass|pasw|pwd|credential|bearer)\w*|authorization|\bapi\w*|\bauth|\bsha256|\b(?:api)?token)["']?\s*:\s*`)
 	secretURLPattern = regexp.MustCompile(`(://)[^\s"']*[@?]`)
-	variablePattern  = regexp.MustCompile(`^(?:"\$\{\w+\}"|'\$\{\w+\}'|\$\{\w+\})(?:[\s,}\]]|$)`)
+	variablePattern  = regexp.MustCompile(`^(?:"` + reference + `"|'` + reference + `'|` + reference + `)(?:[\s,}\]]|$)`)
 )
 
 // secretAt returns the offset at which a key in clear text begins, the end of a line

@@ -6,12 +6,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// ReadSettings returns a mapping as JSON, with variables substituted.
+// ReadSettings returns a mapping as JSON, with variables and files substituted.
 func (v Value) ReadSettings() json.RawMessage {
 	if v.Node.Kind != yaml.MappingNode {
 		v.AddTypeError("a mapping of settings", "")
 		return nil
 	}
+	v.fileAllowed = true
 	settings, err := json.Marshal(v.jsonValue())
 	if err != nil {
 		v.AddError("cannot be written as JSON: "+err.Error(), "")

@@ -9,6 +9,10 @@ type Reader struct {
 	// a similar name. A nil FieldHint has no hints.
 	FieldHint func(name string) string
 
+	// ReadSecret returns the text of the file that ${file:PATH} names. A nil ReadSecret
+	// rejects all files.
+	ReadSecret func(path string) (string, error)
+
 	env  Env
 	errs Errors
 }

@@ -19,53 +19,100 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText returns the same as String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// SecretField reads a secret, which must be written as a variable because
+// SecretSource is where a secret comes from: one of an environment variable and a file.
+type SecretSource struct {
+	Variable string
+	File     string // from the working directory, or absolute
+}
+
+// parseSource returns the source that text, one variable or file, names.
+func parseSource(text string) (source SecretSource, ok bool) {
+	inner, opened := strings.CutPrefix(text, "${")
+	inner, closed := strings.CutSuffix(inner, "}")
+	if !opened || !closed || strings.ContainsAny(inner, "{}") {
+		return source, false
+	}
+	if name, path, found := strings.Cut(inner, ":"); found {
+		return SecretSource{File: path}, name == fileName && path != ""
+	}
+	return SecretSource{Variable: inner}, inner != fileName && isVariable(inner)
+}
+
+// SecretField reads a key, which must be written as a variable or a file because
 // documents are stored with every task. The variable may be unset: the error
-// comes when the secret is used.
-func SecretField(to *Secret, from *string) func(Value) {
-	return func(v Value) {
+// comes when the key is used. The file must exist.
+func SecretField(to *Secret, from *SecretSource) func(Value) {
+	return FileAllowed(func(v Value) {
 		if !v.IsScalar() {
 			v.AddRedactedError("must be a variable", "for example ${OPENAI_API_KEY}")
 			return
 		}
-		name, ok := strings.CutPrefix(v.Node.Value, "${")
-		name, closed := strings.CutSuffix(name, "}")
-		name, _, fallback := strings.Cut(name, ":")
-		if !ok || !closed || fallback || !isVariable(name) {
-			v.AddRedactedError("must be only a variable, because documents are stored with every task", "write ${OPENAI_API_KEY}, for example, and set that variable")
+		source, ok := parseSource(v.Node.Value)
+		switch {
+		case !ok:
+			v.AddRedactedError("must be only a variable, because documents are stored with every task", "write ${OPENAI_API_KEY}, for example, and set that variable; or ${file:/run/secrets/NAME}")
 			return
+		case source.File != "":
+			source.File = v.FilePath(source.File)
+			*to = v.fileKey(source.File)
+		default:
+			*to = v.LookupKey(source.Variable)
 		}
-		*to, *from = v.LookupKey(name), name
-	}
+		*from = source
+	})
 }
 
-// RequiredSecret reads a secret as SecretField does, but rejects a variable that
+// RequiredSecret reads a key as SecretField does, but rejects a variable that
 // is not set.
 func RequiredSecret(to *Secret) func(Value) {
 	return func(v Value) {
-		var from string
+		var from SecretSource
 		SecretField(to, &from)(v)
-		if from != "" && *to == "" {
-			v.AddRedactedError("variable "+ClipText(from)+" is not set", "set it")
+		if from.Variable != "" && *to == "" {
+			v.AddRedactedError("variable "+ClipText(from.Variable)+" is not set", "set it")
 		}
 	}
 }
 
-// LookupKey returns the value of a variable as a key, without surrounding white
-// space, which shells and editors add.
-func (v Value) LookupKey(variable string) Secret {
-	text, _ := v.doc.reader.env(variable)
+// ParseKey returns text as a key, without surrounding white space, which shells and
+// editors add. It reports false for a key that no header can have.
+func ParseKey(text string) (key Secret, ok bool) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", false
+	}
+	return Secret(text), true
+}
+
+// LookupKey returns the value of a variable as a key.
+func (v Value) LookupKey(variable string) Secret {
+	text, _ := v.doc.reader.env(variable)
+	key, ok := ParseKey(text)
+	if !ok {
 		v.AddRedactedError("variable "+ClipText(variable)+" is not a valid key: it has characters that are not printable ASCII", "set it again")
+	}
+	return key
+}
+
+// fileKey returns the content of the file at path, which v names, as a key.
+func (v Value) fileKey(path string) Secret {
+	text, ok := v.substituted()
+	if !ok {
 		return ""
 	}
-	return Secret(text)
+	key, ok := ParseKey(text)
+	switch {
+	case !ok:
+		v.AddRedactedError("file "+quotePath(path)+" has no valid key: it has characters that are not printable ASCII", "write it again")
+	case key == "":
+		v.AddRedactedError("file "+quotePath(path)+" is empty", "write the key into it")
+	}
+	return key
 }
 
 // PasswordField reads a secret that may be in clear text.
 func PasswordField(to *Secret) func(Value) {
-	return func(v Value) {
+	return FileAllowed(func(v Value) {
 		if !v.IsScalar() || v.IsNull() {
 			v.AddRedactedError("must be text", "for example ${PASSWORD}")
 			return
@@ -73,14 +120,14 @@ func PasswordField(to *Secret) func(Value) {
 		if text, ok := v.ReadScalar(); ok {
 			*to = Secret(text)
 		}
-	}
+	})
 }
 
 // SecretMap reads a mapping of names to secret texts. check returns the canonical
 // name, or the problem with a name. Its errors have no excerpts: the values may be
 // in clear text.
 func SecretMap(to *map[string]Secret, check func(string) (string, string)) func(Value) {
-	return func(v Value) {
+	return FileAllowed(func(v Value) {
 		if !v.IsMapping() {
 			v.AddRedactedError("must be a mapping of names to texts", "")
 			return
@@ -104,5 +151,5 @@ func SecretMap(to *map[string]Secret, check func(string) (string, string)) func(
 			}
 		}
 		*to = all
-	}
+	})
 }

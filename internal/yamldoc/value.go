@@ -20,6 +20,15 @@ type Value struct {
 	Node *yaml.Node // never an alias
 	Path string     // path from the document's root
 	Pos  Pos        // position of the node, or of the alias that refers to it
+
+	fileAllowed bool // see FileAllowed; values in a list or mapping have that of the list or mapping
+}
+
+// child returns the value of a node in v.
+func (v Value) child(n *yaml.Node, path string) Value {
+	inner := v.doc.ValueOf(n, path)
+	inner.fileAllowed = v.fileAllowed
+	return inner
 }
 
 // MissingField returns the value to report errors of an absent field on: it has the
@@ -29,8 +38,12 @@ func (v Value) MissingField(field string) Value {
 	return v
 }
 
-// AddError reports an error at v.
+// AddError reports an error at v. If v has the content of a file, which the message may
+// quote, a message without it is reported instead.
 func (v Value) AddError(message, hint string) {
+	if v.doc.expansions[v.Node].fromFile {
+		message, hint = "is not valid with the content of its file", "the content is not shown"
+	}
 	v.doc.reader.report(v.Pos, v.doc.src, v.Path, message, hint)
 }
 
@@ -80,7 +93,7 @@ func (v Value) ReadNonEmpty() (string, bool) {
 func (v Value) ListItems() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		for i, n := range v.Node.Content {
-			if !yield(i, v.doc.ValueOf(n, fmt.Sprintf("%s[%d]", v.Path, i))) {
+			if !yield(i, v.child(n, fmt.Sprintf("%s[%d]", v.Path, i))) {
 				return
 			}
 		}
@@ -103,7 +116,7 @@ func (v Value) MapPairs() iter.Seq2[Value, Value] {
 				continue
 			}
 			seen[key.Node.Value] = true
-			if !yield(key, v.doc.ValueOf(pair[1], key.Path)) {
+			if !yield(key, v.child(pair[1], key.Path)) {
 				return
 			}
 		}

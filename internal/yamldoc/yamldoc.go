@@ -17,7 +17,8 @@
 // errors are reported at once. Excerpts and messages show no secrets.
 //
 // Scalars may contain variables, ${NAME} or ${NAME:default}, which are substituted
-// after parsing. The size of files, their nesting and what their aliases expand to are
+// after parsing. Secrets may also contain ${file:PATH}, the content of a file, which
+// [Reader.ReadSecret] reads. The size of files, their nesting and what their aliases expand to are
 // bounded.
 //
 // The package does not open files and does not know kinds of documents: package docset

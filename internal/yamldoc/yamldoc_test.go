@@ -22,7 +22,7 @@ type record struct {
 	Wait               time.Duration
 	Texts              map[string]string
 	Key                yamldoc.Secret
-	From               string
+	From               yamldoc.SecretSource
 	Headers            map[string]yamldoc.Secret
 	URL                string
 	Settings           string
@@ -101,8 +101,8 @@ func TestValue_ReadFields(t *testing.T) {
 		"bool: ${YES}":                        {Bool: true},
 		"wait: 1m":                            {Wait: time.Minute},
 		"texts: {a: 1, b: '${NAME}'}":         {Texts: map[string]string{"a": "1", "b": "analyst"}},
-		"key: ${MY_KEY}":                      {Key: "sk-1", From: "MY_KEY"},
-		"key: ${GONE}":                        {From: "GONE"},
+		"key: ${MY_KEY}":                      {Key: "sk-1", From: yamldoc.SecretSource{Variable: "MY_KEY"}},
+		"key: ${GONE}":                        {From: yamldoc.SecretSource{Variable: "GONE"}},
 		"headers: {x-a: b}":                   {Headers: map[string]yamldoc.Secret{"X-A": "b"}},
 		"url: https://a.example/b":            {URL: "https://a.example/b"},
 		"settings: {a: [1, true, '${NAME}']}": {Settings: `{"a":[1,true,"analyst"]}`},
@@ -134,7 +134,7 @@ func TestValue_ReportsErrors(t *testing.T) {
 		"bool: yes":                     `org.yaml:1:7: bool: must be true or false, not the text "yes"`,
 		"wait: 5":                       "org.yaml:1:7: wait: must be a duration from 1ms to 1m0s, not the number 5 (with its unit, as 30s)",
 		"nested: {a: 6}":                "org.yaml:1:13: nested.a: must be a whole number from 1 to 5, not the number 6",
-		"key: canary":                   "org.yaml:1:6: key: must be only a variable, because documents are stored with every task (write ${OPENAI_API_KEY}, for example, and set that variable)",
+		"key: canary":                   "org.yaml:1:6: key: must be only a variable, because documents are stored with every task (write ${OPENAI_API_KEY}, for example, and set that variable; or ${file:/run/secrets/NAME})",
 		"headers: {'a b': canary}":      `org.yaml:1:11: headers."a b": is not a valid header name`,
 		"url: https://me:canary@a.test": "org.yaml:1:6: url: contains a password or a fragment (a token is written as auth: {bearer: ${TOKEN}})",
 		"name: a\nname: b":              "org.yaml:2:1: name: is a duplicate; the first is at line 1",

@@ -9,6 +9,7 @@
 package catalog
 
 import (
+	"context"
 	"slices"
 
 	"github.com/rolecall/rolecall/model/anthropic"
@@ -23,15 +24,19 @@ type Provider struct {
 	KeyVariable    string                                // environment variable with the API key, unless a document names another
 	MaxTemperature float64                               // the largest temperature that the provider accepts
 	New            func(provider.Config) *provider.Model // constructs a client; see the provider's package
+
+	// FindWindow asks the server for the context window of the model. It is nil if the
+	// protocol has no such request.
+	FindWindow func(context.Context, provider.Config) provider.ServerWindow
 }
 
 // ListProviders returns all providers in the order in which errors list them. It is the
 // only list of them.
 func ListProviders() []Provider {
 	return []Provider{
-		{"openai", "OPENAI_API_KEY", 2, openai.New},
-		{"anthropic", "ANTHROPIC_API_KEY", 1, anthropic.New},
-		{"gemini", "GEMINI_API_KEY", 2, gemini.New},
+		{"openai", "OPENAI_API_KEY", 2, openai.New, openai.FindWindow},
+		{"anthropic", "ANTHROPIC_API_KEY", 1, anthropic.New, nil},
+		{"gemini", "GEMINI_API_KEY", 2, gemini.New, nil},
 	}
 }
 

@@ -41,6 +41,14 @@ type Config struct {
 	Client      *http.Client  // nil uses a new one
 }
 
+// ServerWindow is the context window that a server reports for a model. The zero
+// ServerWindow is unknown.
+type ServerWindow struct {
+	Tokens int    `json:"tokens"`
+	Source string `json:"source"`           // the request and the field of its answer
+	AtMost bool   `json:"atMost,omitempty"` // the server may be set to less
+}
+
 // Base returns BaseURL, or preset if it is empty, without slashes at the end and
 // without a final version, such as "/v1", that the protocol has in its paths.
 func (c Config) Base(preset, version string) string {

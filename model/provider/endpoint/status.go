@@ -67,7 +67,9 @@ func (e *Endpoint) ErrorFrom(status int, retryAfter time.Duration, text []byte) 
 	case e.config.Key == "" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q needs an API key; set apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
-		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
+		t := model.OperatorError(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
+		t.KeyInvalid = true
+		return t
 	case status == http.StatusNotFound:
 		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q: there is no %q at %s (status %d): %s; check model and baseURL of this model", e.config.Name, e.config.Model, e.address, status, quoted)
 	case status == http.StatusPaymentRequired || isQuotaExhausted(text):

@@ -78,12 +78,12 @@ func mysqlFields(it item, s *Source) yamldoc.Fields {
 func cloudFields(_ item, s *Source) yamldoc.Fields {
 	s.IPType = "public"
 	return yamldoc.MergeFields(databaseFields(s), yamldoc.Fields{
-		"project":  yamldoc.ScalarField(&s.Project),
-		"region":   yamldoc.ScalarField(&s.Region),
-		"instance": yamldoc.ScalarField(&s.Instance),
+		"project":  yamldoc.FileAllowed(yamldoc.ScalarField(&s.Project)),
+		"region":   yamldoc.FileAllowed(yamldoc.ScalarField(&s.Region)),
+		"instance": yamldoc.FileAllowed(yamldoc.ScalarField(&s.Instance)),
 		"ipType":   ipTypeField(&s.IPType),
-		"database": yamldoc.ScalarField(&s.Database),
-		"user":     yamldoc.ScalarField(&s.User),
+		"database": yamldoc.FileAllowed(yamldoc.ScalarField(&s.Database)),
+		"user":     yamldoc.FileAllowed(yamldoc.ScalarField(&s.User)),
 		"password": yamldoc.PasswordField(&s.Password),
 	})
 }
@@ -91,12 +91,12 @@ func cloudFields(_ item, s *Source) yamldoc.Fields {
 // serverFields returns the fields of a database on a server.
 func serverFields(s *Source) yamldoc.Fields {
 	return yamldoc.MergeFields(databaseFields(s), yamldoc.Fields{
-		"host":        yamldoc.ScalarField(&s.Host),
-		"port":        yamldoc.PortField(&s.Port),
-		"user":        yamldoc.ScalarField(&s.User),
+		"host":        yamldoc.FileAllowed(yamldoc.ScalarField(&s.Host)),
+		"port":        yamldoc.FileAllowed(yamldoc.PortField(&s.Port)),
+		"user":        yamldoc.FileAllowed(yamldoc.ScalarField(&s.User)),
 		"password":    yamldoc.PasswordField(&s.Password),
-		"database":    yamldoc.ScalarField(&s.Database),
-		"queryParams": yamldoc.EmptyAsAbsent(yamldoc.TextMap(&s.Params)),
+		"database":    yamldoc.FileAllowed(yamldoc.ScalarField(&s.Database)),
+		"queryParams": yamldoc.FileAllowed(yamldoc.EmptyAsAbsent(yamldoc.TextMap(&s.Params))),
 	})
 }
 
@@ -112,7 +112,7 @@ func databaseFields(s *Source) yamldoc.Fields {
 // httpFields returns the fields of an HTTP service.
 func httpFields(_ item, s *Source) yamldoc.Fields {
 	return yamldoc.Fields{
-		"baseUrl":                yamldoc.ServerURL(&s.BaseURL),
+		"baseUrl":                yamldoc.FileAllowed(yamldoc.ServerURL(&s.BaseURL)),
 		"headers":                yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName)),
 		"queryParams":            yamldoc.EmptyAsAbsent(yamldoc.SecretMap(&s.QueryParams, queryName)),
 		"readOnly":               yamldoc.BoolField(&s.ReadOnly),

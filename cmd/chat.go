@@ -1,0 +1,326 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/org"
+)
+
+// chat is a conversation at the terminal with the first agent of an open task. One
+// goroutine, that of run, owns its fields.
+type chat struct {
+	c       *common
+	api     *client.Client
+	view    *lineView
+	signals <-chan os.Signal
+	start   func(ctx context.Context, text string) (identity.TaskID, error) // starts the open task
+
+	task  identity.TaskID // "" until the first line
+	agent string          // the first agent of the task
+
+	events      <-chan chatEvent // of the task; nil until it has started
+	busy        bool             // the agent answers
+	interrupted bool             // Ctrl-C was pressed since the prompt, or since the line was sent
+	printed     string           // what is printed of the answer in progress
+	midLine     io.Writer        // where the last output has not ended its line; nil if it has
+}
+
+// chatEvent is an event of the task, or the error that ended the stream.
+type chatEvent struct {
+	journal.Event
+	err error
+}
+
+func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.Signal) *chat {
+	screen.disableTree()
+	return &chat{c: c, api: api, view: newLineView(screen, false), signals: signals}
+}
+
+// run talks until the input ends, Ctrl-C is pressed twice, or the task ends.
+func (t *chat) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := readLines(ctx, t.c.in)
+	t.prompt()
+	for {
+		input := lines
+		if t.busy {
+			input = nil // lines wait until the answer is complete
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case s := <-t.signals:
+			if s != os.Interrupt || t.interrupt(ctx) {
+				return t.end(ctx)
+			}
+		case line, ok := <-input:
+			if !ok {
+				return t.end(ctx)
+			}
+			if line.err != nil {
+				return errors.Join(line.err, t.end(ctx))
+			}
+			if err := t.say(ctx, line.text); err != nil {
+				return errors.Join(err, t.end(ctx))
+			}
+		case e := <-t.events:
+			if e.err != nil {
+				return e.err
+			}
+			if over, err := t.show(e.Event); over || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// maxChatLine is the largest size of a line of input in bytes.
+const maxChatLine = 1 << 20
+
+// inputLine is a line of input, or the error that ended it.
+type inputLine struct {
+	text string
+	err  error
+}
+
+// readLines yields the lines of in until they end or ctx does. A read of a terminal cannot be
+// interrupted, so the goroutine may outlast ctx, until the process exits.
+func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
+	lines := make(chan inputLine)
+	send := func(line inputLine) bool {
+		select {
+		case lines <- line:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(in)
+		scanner.Buffer(nil, maxChatLine)
+		for scanner.Scan() {
+			if !send(inputLine{text: scanner.Text()}) {
+				return
+			}
+		}
+		if err := scanner.Err(); err != nil {
+			send(inputLine{err: fmt.Errorf("read the next line: %w", err)})
+		}
+	}()
+	return lines
+}
+
+// say sends a line to the agent. The first one starts the task.
+func (t *chat) say(ctx context.Context, line string) error {
+	t.midLine = nil // the terminal has echoed the line
+	if strings.TrimSpace(line) == "" {
+		t.prompt()
+		return nil
+	}
+	t.busy, t.interrupted = true, false
+	if t.task != "" {
+		_, err := t.api.SendMessage(ctx, t.agent, client.MessageRequest{Text: line})
+		return err
+	}
+	id, err := t.start(ctx, line)
+	if err != nil {
+		return err
+	}
+	task, err := t.api.FindTask(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	t.task, t.agent = id, string(task.Agent)
+	t.events = t.follow(ctx)
+	return nil
+}
+
+// follow yields the events of the task until it ends or ctx does.
+func (t *chat) follow(ctx context.Context) <-chan chatEvent {
+	events := make(chan chatEvent)
+	go func() {
+		for e, err := range t.api.TaskEvents(ctx, string(t.task), 0, true) {
+			select {
+			case events <- chatEvent{e, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// show prints an event. It reports whether the conversation is over.
+func (t *chat) show(e journal.Event) (over bool, err error) {
+	if ended, ok := e.Body.(journal.TaskEnded); ok {
+		return true, t.showEnd(ended)
+	}
+	if paused, ok := e.Body.(journal.TaskPaused); ok {
+		t.note(fmt.Sprintf("the task is paused: %s; go on with: %s task retry %s%s", paused.Reason, programName(), t.task, t.c.dataFlag()))
+		return true, errReported
+	}
+	if string(e.Agent) != t.agent {
+		t.note(t.view.format(e))
+		return false, nil
+	}
+	switch b := e.Body.(type) {
+	case journal.ModelDelta:
+		t.busy = true // also when it goes on by itself, with a message of another agent
+		if b.Restart {
+			t.breakLine()
+			t.printed = ""
+		}
+		t.write(b.Text)
+		t.printed += b.Text
+	case journal.ModelAnswered:
+		if b.Answer.Finish == model.FinishResult {
+			return false, nil // the end of the task has the same text
+		}
+		t.finish(b.Answer.Text)
+		if b.Answer.Finish.EndsTurn() {
+			t.turnEnded()
+		}
+	case journal.MessageSent:
+		if b.Message.From == "user" || b.Message.To == "user" {
+			return false, nil // the person has just written it, or read it as the answer
+		}
+	case journal.TurnFailed:
+		if t.breakLine(); b.Code == errcode.TurnAborted {
+			t.note("the answer is interrupted")
+			t.turnEnded()
+			return false, nil
+		}
+	}
+	t.note(t.view.format(e))
+	return false, nil
+}
+
+// showEnd prints how the task has ended.
+func (t *chat) showEnd(e journal.TaskEnded) error {
+	t.breakLine()
+	if org.TaskStatus(e.Status) == org.Done {
+		var text string
+		if json.Unmarshal(e.Result, &text) != nil {
+			text = string(e.Result)
+		}
+		t.finish(text)
+		t.note("the agent has ended the conversation")
+		return nil
+	}
+	t.note(fmt.Sprintf("the task has ended: %s: %s", e.Code, e.Error))
+	return errReported
+}
+
+// turnEnded asks for the next line.
+func (t *chat) turnEnded() {
+	t.busy, t.interrupted, t.printed = false, false, ""
+	t.prompt()
+}
+
+// prompt asks for a line if a person is at the terminal.
+func (t *chat) prompt() {
+	if f, ok := t.c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		t.breakLine()
+		fmt.Fprint(t.c.err, "> ")
+		t.midLine = t.c.err
+	}
+}
+
+// interrupt handles Ctrl-C. It reports true for the second one, which ends the conversation.
+func (t *chat) interrupt(ctx context.Context) bool {
+	if t.interrupted {
+		return true
+	}
+	t.interrupted = true
+	if !t.busy || t.task == "" {
+		t.note("press Ctrl-C again, or Ctrl-D, to end the conversation")
+		return false
+	}
+	if _, err := t.api.AbortTurn(ctx, t.agent); err != nil && errcode.CodeOf(err) != errcode.Conflict {
+		t.note(err.Error())
+	}
+	return false
+}
+
+// endTimeout limits how long the end of a conversation waits for the cancelled task.
+const endTimeout = 10 * time.Second
+
+// end cancels the task and prints where the conversation is recorded.
+func (t *chat) end(ctx context.Context) error {
+	t.breakLine()
+	if t.task == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	_, err := t.api.CancelTask(ctx, string(t.task), "the conversation has ended")
+	if err == nil {
+		t.note(fmt.Sprintf("the conversation is recorded: %s task show %s%s", programName(), t.task, t.c.dataFlag()))
+	}
+	return err
+}
+
+// finish completes the text of an answer, of which parts are printed already. Parts may be
+// missing, because they are sent without acknowledgement.
+func (t *chat) finish(text string) {
+	rest, ok := strings.CutPrefix(text, t.printed)
+	if !ok {
+		t.breakLine()
+		rest = text
+	}
+	t.write(rest)
+	t.breakLine()
+	t.printed = ""
+}
+
+// write prints a part of an answer on stdout.
+func (t *chat) write(text string) {
+	if text == "" {
+		return
+	}
+	if t.midLine != t.c.out {
+		t.breakLine()
+	}
+	if isTerminal(t.c.out) {
+		text = textutil.SanitizeLines(text)
+	}
+	fmt.Fprint(t.c.out, text)
+	if t.midLine = t.c.out; strings.HasSuffix(text, "\n") {
+		t.midLine = nil
+	}
+}
+
+// breakLine ends a line that has begun.
+func (t *chat) breakLine() {
+	if t.midLine != nil {
+		fmt.Fprintln(t.midLine)
+		t.midLine = nil
+	}
+}
+
+// note prints a line on stderr; "" prints nothing.
+func (t *chat) note(line string) {
+	if line == "" {
+		return
+	}
+	t.breakLine()
+	fmt.Fprintln(t.c.err, textutil.Sanitize(line))
+}
