@@ -27,11 +27,11 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
-	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/failurelog"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"

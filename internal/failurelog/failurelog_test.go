@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/failurelog"
 )
 
 func lines(b *bytes.Buffer) int { return strings.Count(b.String(), "\n") }
@@ -42,9 +42,35 @@ func TestLog_LimitsLinesOfSender(t *testing.T) {
 			t.Errorf("all senders caused %d lines, want 100", n)
 		}
 		time.Sleep(10 * time.Second) // in synctest's time
+		synctest.Wait()
+		if n := lines(&out); n != 101 || !strings.Contains(out.String(), `msg="lines of this log were left out" leftOut=911`) {
+			t.Errorf("at the end of the window there are %d lines", n)
+		}
 		fail("ann", 1)
-		if n := lines(&out); n != 101 || !strings.Contains(out.String(), "leftOut=911") {
+		if n := lines(&out); n != 102 || strings.Contains(out.String(), "leftOut=0") {
 			t.Errorf("in the next window there are %d lines", n)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := lines(&out); n != 102 {
+			t.Errorf("after a quiet minute there are %d lines", n)
+		}
+	})
+}
+
+// A line that says how many were left out makes the summary superfluous.
+func TestLog_SaysOnceWhatWasLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 25 {
+			l.Line(slog.LevelWarn, "call denied", "ann", "tool", "a\x1b[31m\nb")
+		}
+		l.Line(slog.LevelWarn, "call denied", "bob")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := out.String(); lines(&out) != 11 || strings.Count(got, "leftOut=15") != 1 || strings.Contains(got, "\x1b") {
+			t.Errorf("got %s", got)
 		}
 	})
 }
