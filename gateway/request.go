@@ -96,13 +96,18 @@ func bodyError(err error) error {
 	return errcode.New(errcode.InvalidArguments, "field %q has a value of the wrong type: %s", e.Field, e.Value).With("field", e.Field)
 }
 
-// checkQuery rejects unknown and repeated query parameters.
+// repeatable marks the name of a query parameter that may be repeated.
+const repeatable = "*"
+
+// checkQuery rejects query parameters that are unknown, and those that are repeated and
+// must not be.
 func checkQuery(r *http.Request, known []string) error {
 	for name, values := range r.URL.Query() {
-		if !slices.Contains(known, name) {
-			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, orNone(known)).With("field", name)
+		repeats := slices.Contains(known, name+repeatable)
+		if !repeats && (!slices.Contains(known, name) || strings.HasSuffix(name, repeatable)) {
+			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, strings.ReplaceAll(orNone(known), repeatable, "")).With("field", name)
 		}
-		if len(values) > 1 {
+		if len(values) > 1 && !repeats {
 			return errcode.New(errcode.InvalidArguments, "query parameter %q is given %d times", name, len(values)).With("field", name)
 		}
 	}
