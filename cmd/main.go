@@ -124,7 +124,7 @@ func newRootCommand(c *common) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(c), newRunCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
-		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c),
+		newTaskCommand(c), newLogCommand(c), newArtifactCommand(c), newCanCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
 		newServeCommand(c), newTokenCommand(c),
 	)
