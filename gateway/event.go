@@ -10,12 +10,10 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // taskEvents streams the public events of a task until its result, as JSON
@@ -57,18 +55,12 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// eventsFor returns events as the sender of a request may see them: a caller does not read
-// the id of a group that its role does not have.
+// eventsFor returns events as the sender of a request is shown them.
 func (a *api) eventsFor(r *http.Request, events iter.Seq2[journal.Event, error]) iter.Seq2[journal.Event, error] {
-	sender := auth.SenderOf(r)
-	if sender.Kind == identity.Operator {
-		return events
-	}
 	return func(yield func(journal.Event, error) bool) {
 		for e, err := range events {
-			if call, ok := e.Body.(journal.ToolCall); ok && !a.org().RoleHasGroup(sender.Role, toolgroups.GroupID(call.Group)) {
-				call.Group = ""
-				e.Body = call
+			if e.Body != nil {
+				e = a.visibilityFor(r).mask(e)
 			}
 			if !yield(e, err) {
 				return

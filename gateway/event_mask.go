@@ -5,11 +5,13 @@ import (
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // mask returns an event as the sender of a request is shown it. To a caller, a denied call
-// of a tool that its role does not have looks like that of a tool that does not exist.
-// Changes of roles are shown without what they mean for others.
+// of a tool that its role does not have looks like that of a tool that does not exist, and
+// the groups that its role does not have are left out. Changes of roles are shown without
+// what they mean for others.
 func (v visibility) mask(e journal.Event) journal.Event {
 	if v.all {
 		return e
@@ -18,8 +20,11 @@ func (v visibility) mask(e journal.Event) journal.Event {
 	case journal.ToolCall:
 		if v.hides(b.Code, b.Tool) {
 			b.Code, b.Reason, b.Rule, b.Group, b.Effect, b.Epoch = errcode.UnknownTool, gate.Decision{Tool: b.Tool}.Reason(), "", "", 0, 0
-			e.Body = b
 		}
+		if !v.org.RoleHasGroup(v.role.ID, toolgroups.GroupID(b.Group)) {
+			b.Group = ""
+		}
+		e.Body = b
 	case journal.ToolError:
 		if v.hides(b.Code, b.Tool) {
 			b.Code = errcode.UnknownTool

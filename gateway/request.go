@@ -136,21 +136,13 @@ func boolParam(r *http.Request, name string) (bool, error) {
 	return on, nil
 }
 
-// timeParam reads a query parameter that is a time (RFC 3339) or a duration before now,
-// such as 2h. Absent is the zero time.
-func timeParam(r *http.Request, name string) (time.Time, error) {
-	text := r.URL.Query().Get(name)
+// sinceParam reads the query parameter since, see wire.ParseTime. Absent is the zero time.
+func sinceParam(r *http.Request) (time.Time, error) {
+	text := r.URL.Query().Get("since")
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, errcode.New(errcode.InvalidArguments, "query parameter %q is %.60q; want a time such as 2026-01-31T08:00:00Z or a duration such as 2h", name, text).With("field", name)
-	}
-	return at, nil
+	return wire.ParseTime(text, time.Now())
 }
 
 // enumParam reads a query parameter that must be one of some words. Absent is

@@ -21,7 +21,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	since, err := timeParam(r, "since")
+	since, err := sinceParam(r)
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,19 @@ type EventPage[T any] struct {
 // Events is a page of events as clients decode it.
 type Events = EventPage[journal.Event]
 
-// ParseSince parses the query parameter since: a time of RFC 3339, or how long ago it was.
-// Errors: InvalidArguments, also for a time after now.
+// ParseSince is ParseTime for the log, in which nothing is later than now. Errors:
+// InvalidArguments, also for a time after now.
 func ParseSince(text string, now time.Time) (time.Time, error) {
+	at, err := ParseTime(text, now)
+	if err == nil && at.After(now) {
+		err = sinceError(text, "is in the future")
+	}
+	return at, err
+}
+
+// ParseTime parses the query parameter since: a time of RFC 3339, or how long ago it was.
+// Errors: InvalidArguments.
+func ParseTime(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil {
 		if ago < 0 {
 			return time.Time{}, sinceError(text, "is negative")
@@ -31,11 +41,8 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 		return now.Add(-ago), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return time.Time{}, sinceError(text, "is neither a duration such as 90m nor a time such as 2026-01-31T08:00:00Z")
-	case at.After(now):
-		return time.Time{}, sinceError(text, "is in the future")
 	}
 	return at, nil
 }
