@@ -135,11 +135,22 @@ func (a *api) showTask(r *http.Request) (any, error) {
 	if err := a.waitForTask(r, t.ID); err != nil {
 		return nil, err
 	}
-	return a.taskDetail(r.Context(), t.ID)
+	return a.taskReport(r.Context(), t.ID)
 }
 
-// taskDetail returns a task with its result, its agents and what they have used.
+// taskDetail returns a task with its result and its usage.
 func (a *api) taskDetail(ctx context.Context, id identity.TaskID) (wire.Task, error) {
+	t, err := a.rt.TaskRecord(ctx, id)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	out := a.taskOf(t)
+	out.Usage, err = a.rt.TaskUsage(ctx, id)
+	return out, err
+}
+
+// taskReport returns a task with its result, its agents and what they have used.
+func (a *api) taskReport(ctx context.Context, id identity.TaskID) (wire.Task, error) {
 	t, err := a.rt.TaskRecord(ctx, id)
 	if err != nil {
 		return wire.Task{}, err

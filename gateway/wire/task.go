@@ -12,7 +12,7 @@ import (
 )
 
 // Task is a task. Lists contain neither Result nor what it has used, and Agents only if
-// they are requested.
+// they are requested. Only a task that is shown has Elapsed, Calls and ByModel.
 type Task struct {
 	ID        identity.TaskID     `json:"id"`
 	Text      string              `json:"text"`
