@@ -1,7 +1,6 @@
 package failurelog_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,13 +13,14 @@ import (
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/failurelog"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 )
 
-func lines(b *bytes.Buffer) int { return strings.Count(b.String(), "\n") }
+func lines(b *buffer.SyncBuffer) int { return strings.Count(b.String(), "\n") }
 
 func TestLog_LimitsLinesOfSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out buffer.SyncBuffer
 		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 		fail := func(sender string, n int) {
 			for range n {
@@ -61,7 +61,7 @@ func TestLog_LimitsLinesOfSender(t *testing.T) {
 // A line that says how many were left out makes the summary superfluous.
 func TestLog_SaysOnceWhatWasLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out buffer.SyncBuffer
 		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 		for range 25 {
 			l.Line(slog.LevelWarn, "call denied", "ann", "tool", "a\x1b[31m\nb")
@@ -76,10 +76,10 @@ func TestLog_SaysOnceWhatWasLeftOut(t *testing.T) {
 }
 
 func TestLog_BoundsAndEscapesRequest(t *testing.T) {
-	var out bytes.Buffer
+	var out buffer.SyncBuffer
 	l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 	for _, sender := range []identity.Principal{{}, identity.ByCaller("ann", "r")} {
-		out.Reset()
+		out.Drain()
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Method = strings.Repeat("M", 60_000)
 		r.URL = &url.URL{Path: "/a\x1b[31m\n\u202e" + strings.Repeat("x", 60_000)}
@@ -91,7 +91,7 @@ func TestLog_BoundsAndEscapesRequest(t *testing.T) {
 }
 
 func TestLog_KnowsUnauthenticatedSenderByHost(t *testing.T) {
-	var out bytes.Buffer
+	var out buffer.SyncBuffer
 	l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 	for port := range 1000 {
 		r := httptest.NewRequest("GET", "/", nil)
