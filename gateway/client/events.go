@@ -107,6 +107,9 @@ func (c *Client) streamToGap(ctx context.Context, q EventQuery, follow bool, yie
 		if errors.Is(err, io.EOF) && !follow {
 			return 0, true
 		}
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the server has ended the stream")
+		}
 		if err != nil {
 			yield(e, fmt.Errorf("stream events: %w", err))
 			return 0, true
