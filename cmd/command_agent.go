@@ -21,13 +21,14 @@ import (
 func newAgentCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "agent",
-		Short: "List, show, message and terminate agents",
+		Short: "List, show, message, abort and terminate agents",
 		Long: `An agent is named by its id, or by the name of its role. A role name must be
 unambiguous among the agents of running tasks, or among all agents if no task runs.`,
 		Example: `  rolecall agent tree
   rolecall agent show analyst
+  rolecall agent transcript analyst
   rolecall agent send analyst "Look at yesterday too."`,
-	}, newAgentListCommand(c), newAgentShowCommand(c), newAgentTreeCommand(c), newAgentTerminateCommand(c), newAgentSendCommand(c))
+	}, newAgentListCommand(c), newAgentShowCommand(c), newAgentTreeCommand(c), newAgentTranscriptCommand(c), newAgentAbortCommand(c), newAgentTerminateCommand(c), newAgentSendCommand(c))
 }
 
 // agentFilter selects agents.
@@ -183,6 +184,32 @@ func treeOf(agents []client.Agent) table {
 	}
 	draw("", "")
 	return rows
+}
+
+func newAgentAbortCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "abort AGENT",
+		Short: "Abort the current turn of an agent",
+		Long: `Abort the current turn of an agent, with a tool call in progress. The agent waits for its
+next message. Aborting the turn of a task's root agent fails the task.`,
+		Example: "  rolecall agent abort analyst",
+		Args:    exactArgs(1, "one agent, by id or role name"),
+		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
+			return agentAbortFunc(ctx, c.out, api, args[0], c.json)
+		}),
+	}
+}
+
+func agentAbortFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	a, err := api.AbortTurn(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(out, a)
+	}
+	_, err = fmt.Fprintf(out, "the turn of agent %s (%s) is aborted\n", textutil.Sanitize(string(a.ID)), textutil.Sanitize(a.Role))
+	return err
 }
 
 func newAgentTerminateCommand(c *common) *cobra.Command {

@@ -69,9 +69,10 @@ func groupsOf(r client.Role, set toolgroups.GroupSet) string {
 func newRoleShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ROLE",
-		Short: "Show a role",
-		Long: `Show a role. With --json, print the stored record; a field "dangling" is added if some
-of its groups give no tools.`,
+		Short: "Show a role and its tools",
+		Long: `Show a role and the tools that it has now, each with the group that gives it and its
+effect. With --json, print the stored record; a field "tools" is added, and a field
+"dangling" if some of its groups give no tools.`,
 		Example: "  rolecall role show analyst\n  rolecall role show analyst --json",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
@@ -85,7 +86,17 @@ func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref st
 	if err != nil {
 		return err
 	}
-	return printOne(out, asJSON, r, roleFields(r))
+	if asJSON {
+		return printJSON(out, r)
+	}
+	if err := roleFields(r).print(out); err != nil || len(r.Tools) == 0 {
+		return err
+	}
+	rows := table{{"TOOL", "GROUP", "EFFECT"}}
+	for _, t := range r.Tools {
+		rows = append(rows, []string{t.Name, string(t.Group), t.Effect})
+	}
+	return rows.printBelow(out)
 }
 
 func roleFields(r client.Role) fields {

@@ -22,3 +22,33 @@ func TestRole_OfConfigurationIsNotDeleted(t *testing.T) {
 		}
 	}
 }
+
+// role show lists the tools of a role, each with the group that gives it and its effect.
+func TestRoleShow_ListsTools(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, dir, "role", "create", "a", "--use", "workspace")
+	mustRun(t, dir, "role", "create", "b", "--use-none")
+	want := `
+TOOL                GROUP      EFFECT
+get_workspace_info  workspace  readOnly
+list_files          workspace  readOnly
+read_file           workspace  readOnly
+write_file          workspace  idempotent
+`
+	if got := mustRun(t, dir, "role", "show", "a"); !strings.HasSuffix(got, "\n"+want) {
+		t.Errorf("got\n%s\nwant at the end\n%s", got, want)
+	}
+	if got := mustRun(t, dir, "role", "show", "a", "--json"); !strings.Contains(got, `"tools": [
+    {
+      "name": "get_workspace_info",
+      "group": "workspace",
+      "effect": "readOnly"
+    },`) {
+		t.Errorf("got %s", got)
+	}
+	for _, args := range [][]string{{"role", "show", "b"}, {"role", "show", "b", "--json"}, {"role", "list", "--json"}} {
+		if got := mustRun(t, dir, args...); strings.Contains(got, "TOOL") || strings.Contains(got, `"tools"`) {
+			t.Errorf("%v: %s", args, got)
+		}
+	}
+}

@@ -258,7 +258,7 @@ func (c *common) pausedError(id identity.TaskID, why org.TaskPause) error {
 // printNotes prints which models and sources cannot be used.
 func (s *session) printNotes() {
 	for _, note := range s.ListNotes() {
-		fmt.Fprintln(s.screen, "~ "+textutil.Sanitize(note))
+		fmt.Fprintln(s.notices, "~ "+textutil.Sanitize(note))
 	}
 }
 

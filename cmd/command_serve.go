@@ -20,7 +20,8 @@ import (
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
-	address string
+	address             string
+	logFormat, logLevel string
 }
 
 func newServeCommand(c *common) *cobra.Command {
@@ -37,6 +38,9 @@ run --resume, continues the tasks. A second signal ends the process immediately.
 Without -f, the roles are those of the data directory, and interrupted tasks continue
 with the configuration that the most recent of them was started with.
 
+The log on stderr has a time on each line. It has every denied call, every rejected
+token, and by name what a reload gave or took.
+
 HTTP requests need a bearer token: see "rolecall token --help". If the configuration
 lists no operator's token, serve on a loopback address prints a URL with a start-up
 token, which gives operator access until the process ends. An address that other hosts
@@ -45,8 +49,18 @@ can reach requires tokens in the configuration.`,
   rolecall serve -f org.yaml --addr 127.0.0.1:0
   ROLECALL_URL=http://127.0.0.1:7464 ROLECALL_TOKEN=rc_… rolecall tool list`,
 		Args: exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveFunc(cmd.Context(), c, o) },
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := rejectTogether(cmd, "log-level", "verbose"); err != nil {
+				return err
+			}
+			if c.logs, err = newLogFormat(o.logFormat, o.logLevel); err != nil {
+				return err
+			}
+			return serveFunc(cmd.Context(), c, o)
+		},
 	}
+	cmd.Flags().StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
+	cmd.Flags().StringVar(&o.logLevel, "log-level", "", "least `level` of the log: debug, info, warn or error; default: warn")
 	cmd.Flags().StringVar(&o.address, "addr", "", "listen on this `address`; default: the configuration's, or "+app.DefaultAddress)
 	return cmd
 }
@@ -65,7 +79,7 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 			return errors.Join(err, l.Close())
 		}
 		defer s.WatchConfig(ctx)()
-		if err := printAddress(c, l); err != nil {
+		if err := s.printAddress(c, l); err != nil {
 			return errors.Join(err, l.Close())
 		}
 		raiseGCPercent()
@@ -93,16 +107,16 @@ type serveOutput struct {
 }
 
 // printAddress prints the addresses of the API on stderr, and with --json on stdout.
-func printAddress(c *common, l *app.HTTPListener) error {
+func (s *session) printAddress(c *common, l *app.HTTPListener) error {
 	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: "http://" + l.Addr().String(), Token: l.Token}
-	fmt.Fprintf(c.err, "serving %s\n", shown.Socket)
+	fmt.Fprintf(s.notices, "serving %s\n", shown.Socket)
 	if l.Token == "" {
-		fmt.Fprintf(c.err, "serving %s\n", shown.URL)
+		fmt.Fprintf(s.notices, "serving %s\n", shown.URL)
 	} else {
-		fmt.Fprintf(c.err, "serving %s/?token=%s\n", shown.URL, l.Token)
+		fmt.Fprintf(s.notices, "serving %s/?token=%s\n", shown.URL, l.Token)
 	}
 	if !l.Loopback() {
-		fmt.Fprintln(c.err, "tokens and answers are sent unencrypted; use a reverse proxy with TLS")
+		fmt.Fprintln(s.notices, "tokens and answers are sent unencrypted; use a reverse proxy with TLS")
 	}
 	if !c.json {
 		return nil
@@ -118,7 +132,7 @@ func (s *session) startup(ctx context.Context, c *common, cfg *config.Config) er
 	}
 	s.printNotes()
 	for _, u := range left {
-		fmt.Fprintf(s.screen, "task %s is not resumed: %s; resume it with: %s run --resume %s%s\n", u.Task.ID, textutil.Sanitize(u.Err.Error()), programName(), u.Task.ID, c.dataFlag())
+		fmt.Fprintf(s.notices, "task %s is not resumed: %s; resume it with: %s run --resume %s%s\n", u.Task.ID, textutil.Sanitize(u.Err.Error()), programName(), u.Task.ID, c.dataFlag())
 	}
 	s.printPaused(c)
 	return nil
@@ -131,9 +145,9 @@ const maxPausedLines = 10
 func (s *session) printPaused(c *common) {
 	paused := s.Runtime.Org().NewestTasks(nil, org.Paused, maxPausedLines+1)
 	for _, task := range paused[:min(len(paused), maxPausedLines)] {
-		fmt.Fprintf(s.screen, "task %s is paused: %s; let it go on with: %s task retry %s%s\n", task.ID, textutil.Sanitize(taskErrorText(task.Pause.TaskError)), programName(), task.ID, c.dataFlag())
+		fmt.Fprintf(s.notices, "task %s is paused: %s; let it go on with: %s task retry %s%s\n", task.ID, textutil.Sanitize(taskErrorText(task.Pause.TaskError)), programName(), task.ID, c.dataFlag())
 	}
 	if len(paused) > maxPausedLines {
-		fmt.Fprintf(s.screen, "more tasks are paused; list them with: %s task list --status paused%s\n", programName(), c.dataFlag())
+		fmt.Fprintf(s.notices, "more tasks are paused; list them with: %s task list --status paused%s\n", programName(), c.dataFlag())
 	}
 }

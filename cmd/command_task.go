@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,7 +109,7 @@ func (l *taskLimit) query(ctx context.Context, c *common, api *client.Client, q 
 func newTaskShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show TASK",
-		Short:   "Show a task and its result",
+		Short:   "Show a task, its result and what its agents have used",
 		Example: "  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
 		Args:    exactArgs(1, "one task id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
@@ -121,7 +123,44 @@ func taskShowFunc(ctx context.Context, out io.Writer, api *client.Client, id str
 	if err != nil {
 		return err
 	}
-	return printOne(out, asJSON, t, taskFields(t))
+	if asJSON {
+		return printJSON(out, t)
+	}
+	if err := taskFields(t).print(out); err != nil {
+		return err
+	}
+	if err := agentUsage(t).printBelow(out); err != nil || len(t.ByModel) == 0 {
+		return err
+	}
+	return modelUsage(t).printBelow(out)
+}
+
+// agentUsage returns what each agent of a task has used.
+func agentUsage(t client.Task) table {
+	rows := table{{"ROLE", "AGENT", "STATUS", "CALLS", "DENIED", "TOKENS", "COST"}}
+	for _, a := range t.Agents {
+		rows = append(rows, []string{
+			a.Role, string(a.ID), string(a.Status), strconv.Itoa(a.Calls.Total), strconv.Itoa(a.Calls.Denied), orDash(usageText(a.Usage)), orDash(costText(a.Usage)),
+		})
+	}
+	return rows
+}
+
+// modelUsage returns what each model of a task has used.
+func modelUsage(t client.Task) table {
+	rows := table{{"MODEL", "TOKENS", "COST"}}
+	for _, m := range t.ByModel {
+		rows = append(rows, []string{orDash(m.Model), orDash(usageText(m.Usage)), orDash(costText(m.Usage))})
+	}
+	return rows
+}
+
+// costText formats the cost of models; "" if they cost nothing.
+func costText(u model.TokenUsage) string {
+	if u.Cost == 0 {
+		return ""
+	}
+	return u.Cost.String()
 }
 
 func taskFields(t client.Task) fields {
@@ -139,11 +178,12 @@ func taskFields(t client.Task) fields {
 		}
 		f = append(f, [2]string{"workspace", t.Workspace + mode})
 	}
-	if u := t.Usage; u != (model.TokenUsage{}) {
-		f = append(f, [2]string{"tokens", usageText(u)})
-		if u.Cost > 0 {
-			f = append(f, [2]string{"cost", u.Cost.String()})
-		}
+	if t.Elapsed > 0 {
+		f = append(f, [2]string{"elapsed", (time.Duration(t.Elapsed) * time.Millisecond).String()})
+	}
+	f = append(f, [2]string{"calls", fmt.Sprintf("%d, %d denied", t.Calls.Total, t.Calls.Denied)}, [2]string{"tokens", usageText(t.Usage)})
+	if cost := costText(t.Usage); cost != "" {
+		f = append(f, [2]string{"cost", cost}, [2]string{"unit", "the currency of the configured prices"})
 	}
 	if t.Reason != nil {
 		f = append(f, [2]string{"paused", taskErrorText(t.Reason.TaskError)})
@@ -165,8 +205,11 @@ func taskErrorText(e org.TaskError) string {
 	return string(e.Code) + ": " + message
 }
 
-// usageText formats the tokens that models have used.
+// usageText formats the tokens that models have used; "" for none.
 func usageText(u model.TokenUsage) string {
+	if u.Input+u.Output == 0 {
+		return ""
+	}
 	text := fmt.Sprintf("%d in (%d cached), %d out", u.Input, u.Cached, u.Output)
 	if u.Estimated {
 		text += ", partly estimated"

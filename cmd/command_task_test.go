@@ -1,10 +1,15 @@
 package cmd
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 // waits is an organization whose root agent answers the task "text" and waits for ever
@@ -58,5 +63,28 @@ func TestRun_CancelledTaskIsNamedOnce(t *testing.T) {
 	}
 	if shown := mustRun(t, dir, "task", "show", id); !strings.Contains(shown, "task_cancelled: timeout of 1ms exceeded\n") {
 		t.Errorf("task show prints\n%s", shown)
+	}
+}
+
+// task show counts the calls and denials of a task and of each of its agents.
+func TestTaskShow_CountsCalls(t *testing.T) {
+	dir := t.TempDir()
+	id := runDenied(t, dir)
+	shown := mustRun(t, dir, "task", "show", id)
+	for _, want := range []string{`(?m)^calls    2, 1 denied$`, `(?m)^elapsed  [0-9.]+m?s$`, `(?m)^ROLE  AGENT  +STATUS    CALLS  DENIED  TOKENS  COST$`, `(?m)^root  [0-9a-f-]{36}  finished  2      1       -       -$`} {
+		if !regexp.MustCompile(want).MatchString(shown) {
+			t.Errorf("no %s in\n%s", want, shown)
+		}
+	}
+	if strings.Contains(shown, "MODEL") {
+		t.Errorf("a script is shown as a language model:\n%s", shown)
+	}
+	var task client.Task
+	if err := json.Unmarshal([]byte(mustRun(t, dir, "task", "show", id, "--json")), &task); err != nil {
+		t.Fatal(err)
+	}
+	want := wire.CallCounts{Total: 2, Denied: 1}
+	if task.Calls != want || len(task.Agents) != 1 || task.Agents[0].Calls != want || task.Agents[0].ID != task.Agent || task.Elapsed <= 0 || task.ByModel != nil {
+		t.Errorf("got %+v", task)
 	}
 }

@@ -13,12 +13,18 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// lineView prints one line for each event that a reader needs.
+// lineView prints one line for each event that a reader needs. A complete one has a line
+// for every event, with the rule of a denial, and names agents by role and id.
 type lineView struct {
-	screen  *terminal
-	colored bool
-	denied  map[identity.CallID]bool // denied calls, whose tool error is not printed again
+	screen   *terminal
+	colored  bool
+	complete bool
+	denied   map[identity.CallID]bool // denied calls, whose tool error is not printed again
 }
+
+// maxDenials bounds the denied calls whose tool errors have not come. Filters may leave
+// those out.
+const maxDenials = 10_000
 
 func newLineView(s *terminal, colored bool) *lineView {
 	return &lineView{screen: s, colored: colored, denied: map[identity.CallID]bool{}}
@@ -36,7 +42,15 @@ func (v *lineView) observe(e journal.Event) { v.agentName(e) }
 
 // format returns the line of an event; "" if it has none.
 func (v *lineView) format(e journal.Event) string {
-	who := v.agentName(e)
+	who := v.subject(e)
+	if line := v.formatEvent(who, e); line != "" || !v.complete {
+		return line
+	}
+	return v.formatRest(who, e)
+}
+
+// formatEvent returns the line of an event that every reader needs.
+func (v *lineView) formatEvent(who string, e journal.Event) string {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
 		return fmt.Sprintf("+ %s  may call %s", who, orNone(b.Tools))
@@ -58,8 +72,7 @@ func (v *lineView) format(e journal.Event) string {
 		return fmt.Sprintf("  %s  summarizes its first %d entries", who, b.Items)
 	case journal.ToolCall:
 		if b.Decision == journal.Denied {
-			v.denied[b.Call] = true
-			return v.color(red, fmt.Sprintf("! %s  %s  %s: %s: %s", who, textutil.Sanitize(b.Tool), deniedText(b.Code), b.Code, textutil.Sanitize(b.Reason)))
+			return v.formatDenial(who, b)
 		}
 		if b.ArgsSize > 0 {
 			return fmt.Sprintf("  %s  %s (%d bytes)", who, textutil.Sanitize(b.Tool), b.ArgsSize)
@@ -97,6 +110,26 @@ func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	return fmt.Sprintf("  %s  plans to call %s", who, orNone(tools))
 }
 
+// formatDenial returns the line of a denied call.
+func (v *lineView) formatDenial(who string, b journal.ToolCall) string {
+	if len(v.denied) >= maxDenials {
+		clear(v.denied)
+	}
+	v.denied[b.Call] = true
+	if !v.complete {
+		b.Rule = ""
+	}
+	return v.color(red, textutil.Sanitize(fmt.Sprintf("! %s  %s  %s: %s", who, b.Tool, deniedText(b.Code), denialText(b))))
+}
+
+// denialText returns the code, the rule and the reason of a denial.
+func denialText(b journal.ToolCall) string {
+	if b.Rule != "" {
+		return fmt.Sprintf("%s (%s): %s", b.Code, b.Rule, b.Reason)
+	}
+	return fmt.Sprintf("%s: %s", b.Code, b.Reason)
+}
+
 // deniedText describes a call that did not run.
 func deniedText(code errcode.Code) string {
 	if code == errcode.ToolInterrupted {
@@ -120,7 +153,7 @@ func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
 	if from == "user" {
 		who = "user"
 	}
-	to := cmp.Or(v.screen.names.nameOf(b.Message.To, ""), textutil.Sanitize(b.Message.To))
+	to := cmp.Or(v.nameOf(b.Message.To, ""), textutil.Sanitize(b.Message.To))
 	line := fmt.Sprintf("  %s → %s  %s", who, to, payloadText(b.Message.Payload, 60))
 	if b.Due != "" {
 		line += "  (due at " + textutil.Sanitize(b.Due) + ")"
@@ -128,8 +161,32 @@ func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
 	return line
 }
 
-func (v *lineView) agentName(e journal.Event) string {
-	return v.screen.names.nameOf(string(e.Agent), e.Role)
+func (v *lineView) agentName(e journal.Event) string { return v.nameOf(string(e.Agent), e.Role) }
+
+// nameOf returns the name of an agent; "" if it is not known and role is "".
+func (v *lineView) nameOf(id, role string) string {
+	if v.complete {
+		return agentLabel(id, role)
+	}
+	return v.screen.names.nameOf(id, role)
+}
+
+// subject returns who an event is about: an agent, or the external caller of a call.
+func (v *lineView) subject(e journal.Event) string {
+	if e.Agent != "" {
+		return v.agentName(e)
+	}
+	switch b := e.Body.(type) {
+	case journal.ToolCall:
+		return callerLabel(b.Caller, e.Role)
+	case journal.ToolResult:
+		return callerLabel(b.Caller, e.Role)
+	case journal.ToolError:
+		return callerLabel(b.Caller, e.Role)
+	case journal.StateTransition:
+		return callerLabel(b.Caller, e.Role)
+	}
+	return v.agentName(e)
 }
 
 // counted returns a number and the noun that follows it.

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -58,6 +57,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
+	logs     logFormat // set by serve
 
 	answerTimeout time.Duration // 0 is the default
 }
@@ -124,7 +124,7 @@ func newRootCommand(c *common) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(c), newInitCommand(c), newRunCommand(c), newChatCommand(c), newCheckCommand(c), newMigrateCommand(c), newVersionCommand(c),
 		newMCPCommand(c), newRoleCommand(c), newAgentCommand(c), newGroupCommand(c), newToolCommand(c),
-		newTaskCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
+		newTaskCommand(c), newLogCommand(c), newArtifactCommand(c), newCanCommand(c), newModelCommand(c),
 		newBackupCommand(c), newRestoreCommand(c),
 		newServeCommand(c), newTokenCommand(c),
 	)
@@ -172,15 +172,6 @@ Start here:
   rolecall run -f org.yaml "TASK"        run a task in it
   rolecall can -f org.yaml --role analyst read_file
                                          check whether a call would be allowed`
-
-// logger returns a logger to out, which is stderr, for records of at least this level;
-// with --verbose for all records.
-func (c *common) logger(out io.Writer, least slog.Level) *slog.Logger {
-	if c.verbose {
-		least = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: least}))
-}
 
 // exactArgs requires n arguments that are not empty; what describes them in the error.
 func exactArgs(n int, what string) cobra.PositionalArgs {

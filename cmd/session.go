@@ -17,7 +17,8 @@ import (
 // session is an App and the terminal that shows its events.
 type session struct {
 	*app.App
-	screen *terminal
+	screen  *terminal
+	notices io.Writer // to the operator
 }
 
 // sessionOptions say what a session is for.
@@ -36,15 +37,16 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 	if o.fatal != nil {
 		logs = screen // the terminal holds them back while a person is asked
 	}
+	notices := c.logs.notices(screen)
 	a, err := app.Open(app.Options{
 		Data: c.data, Look: o.look, Serve: o.serve, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
-		Console: screen, Human: func() model.Model { return newHuman(c.in, screen) },
+		Console: notices, Human: func() model.Model { return newHuman(c.in, screen) },
 		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: o.fatal,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &session{a, screen}, nil
+	return &session{a, screen, notices}, nil
 }
 
 // newHuman returns the person at the terminal as a model. It disables the tree, which would

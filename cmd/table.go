@@ -105,6 +105,14 @@ func (t table) print(out io.Writer) error {
 	return nil
 }
 
+// printBelow prints an empty line, then the table.
+func (t table) printBelow(out io.Writer) error {
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return t.print(out)
+}
+
 // fields are the names and values of a record. Fields with an empty value are not printed.
 type fields [][2]string
 

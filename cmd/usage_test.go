@@ -44,6 +44,8 @@ func TestRun_PrintsUsageOnce(t *testing.T) {
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(log, "task "), "\n")
 	do("tokens   1000 in (600 cached), 20 out\ncost     0.001000\n", "task", "show", "--data", data, id)
+	do("MODEL  TOKENS                        COST\nm      1000 in (600 cached), 20 out  0.001000\n", "task", "show", "--data", data, id)
+	do("unit     the currency of the configured prices\n", "task", "show", "--data", data, id)
 	do(`"usage": {
     "input": 1000,
     "cached": 600,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -92,6 +93,24 @@ func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 		return agent, err
 	}
 	return a.rt.AgentRecord(ctx, id)
+}
+
+// agentSeenBy returns the record of an agent. A caller sees the agents of its tasks, by
+// their ids; others do not exist for it.
+func (a *api) agentSeenBy(ctx context.Context, sender identity.Principal, ref string) (org.Agent, error) {
+	if sender.Kind == identity.Operator {
+		return a.findAgent(ctx, ref)
+	}
+	agent, err := a.rt.AgentRecord(ctx, identity.AgentID(ref))
+	if err == nil {
+		if task, ok := a.org().TaskByID(agent.Task); ok && task.StartedBy(sender) {
+			return agent, nil
+		}
+	}
+	if err != nil && errcode.CodeOf(err) != errcode.AgentNotFound {
+		return org.Agent{}, err
+	}
+	return org.Agent{}, errcode.New(errcode.AgentNotFound, "there is no agent %.200q", ref)
 }
 
 // findAgentByRole returns the only agent of a role. Agents of running tasks are
@@ -205,9 +224,9 @@ func messagePayload(q wire.MessageRequest) (json.RawMessage, error) {
 	return nil, errcode.New(errcode.InvalidArguments, "the body has neither payload nor text; set one")
 }
 
-// abortAgent aborts an agent's current turn.
+// abortAgent aborts an agent's current turn. A caller may abort the agents of its tasks.
 func (a *api) abortAgent(r *http.Request) (any, error) {
-	agent, err := a.findAgent(r.Context(), r.PathValue("id"))
+	agent, err := a.agentSeenBy(r.Context(), auth.SenderOf(r), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -156,6 +157,45 @@ func TestAbort_WorkingAgent(t *testing.T) {
 	}
 	if _, err := f.LocalClient().AbortTurn(t.Context(), string(task.Top)); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("aborting an idle agent: %v, want conflict", err)
+	}
+}
+
+// A caller aborts the agents of its own tasks. Others do not exist for it, also under the
+// names of their roles.
+func TestAbort_ByCaller(t *testing.T) {
+	reached, release := make(chan struct{}, 2), make(chan struct{})
+	f := newFixture(t, func(model.Request) model.Answer {
+		reached <- struct{}{}
+		<-release
+		return gatewaytest.EndAnswer("late")
+	})
+	f.AddTool(t, "desk/mine", "own_tool")
+	role := f.AddRole(t, "mine", "desk/mine")
+	theirs, _ := f.Runtime.Org().TaskByID(f.StartTask(t, "go"))
+	id, err := f.Runtime.StartTask(t.Context(), org.TaskSpec{Text: "hers", Caller: identity.ByCaller("ann", role.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hers, _ := f.Runtime.Org().TaskByID(id)
+	<-reached
+	<-reached
+	ann, bob := f.WithCaller(t, role.ID).LocalClient(), f.WithAuthenticator(t, func(*http.Request) (identity.Principal, error) { return identity.ByCaller("bob", role.ID), nil }).LocalClient()
+	for _, ref := range []string{string(theirs.Top), "root", "mine", "nonesuch"} {
+		if _, err := ann.AbortTurn(t.Context(), ref); errcode.CodeOf(err) != errcode.AgentNotFound {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	if _, err := bob.AbortTurn(t.Context(), string(hers.Top)); errcode.CodeOf(err) != errcode.AgentNotFound {
+		t.Errorf("another caller: %v", err)
+	}
+	if agent, err := ann.AbortTurn(t.Context(), string(hers.Top)); err != nil || agent.ID != hers.Top {
+		t.Errorf("its own: %+v, %v", agent, err)
+	}
+	close(release)
+	for id, want := range map[identity.TaskID]org.TaskStatus{hers.ID: org.Failed, theirs.ID: org.Done} {
+		if task, err := f.Runtime.WaitTask(t.Context(), id); err != nil || task.Status != want {
+			t.Errorf("task %s is %s, %v, want %s", id, task.Status, err, want)
+		}
 	}
 }
 

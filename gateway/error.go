@@ -13,13 +13,15 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
-// respondError logs internal errors with their cause and answers with an error
-// that does not show it.
+// respondError logs internal errors and rejected tokens with their cause, and answers with
+// an error that does not show it.
 func (a *api) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	switch status := wire.StatusOf(err); {
 	case r.Context().Err() != nil:
 	case status >= http.StatusInternalServerError:
 		a.failures.Request(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
+	case errors.Is(err, wire.ErrInvalidToken):
+		a.failures.Request(slog.LevelWarn, "token rejected", auth.SenderOf(r), r, err)
 	case status == http.StatusUnauthorized:
 		a.failures.Request(slog.LevelDebug, "unauthenticated request", auth.SenderOf(r), r, err)
 	}

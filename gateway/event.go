@@ -10,11 +10,10 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // taskEvents streams the public events of a task until its result, as JSON
@@ -56,18 +55,12 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// eventsFor returns events as the sender of a request may see them: a caller does not read
-// the id of a group that its role does not have.
+// eventsFor returns events as the sender of a request is shown them.
 func (a *api) eventsFor(r *http.Request, events iter.Seq2[journal.Event, error]) iter.Seq2[journal.Event, error] {
-	sender := auth.SenderOf(r)
-	if sender.Kind == identity.Operator {
-		return events
-	}
 	return func(yield func(journal.Event, error) bool) {
 		for e, err := range events {
-			if call, ok := e.Body.(journal.ToolCall); ok && !a.org().RoleHasGroup(sender.Role, toolgroups.GroupID(call.Group)) {
-				call.Group = ""
-				e.Body = call
+			if e.Body != nil {
+				e = a.visibilityFor(r).mask(e)
 			}
 			if !yield(e, err) {
 				return
@@ -128,10 +121,13 @@ func newEventStream(w http.ResponseWriter, r *http.Request) *eventStream {
 }
 
 // acceptsSSE reports whether the client accepts server-sent events.
-func acceptsSSE(r *http.Request) bool {
+func acceptsSSE(r *http.Request) bool { return accepts(r, "text/event-stream") }
+
+// accepts reports whether the client accepts a media type by its name.
+func accepts(r *http.Request, mediaType string) bool {
 	for kind := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		name, _, _ := strings.Cut(kind, ";")
-		if strings.TrimSpace(name) == "text/event-stream" {
+		if strings.TrimSpace(name) == mediaType {
 			return true
 		}
 	}
@@ -144,7 +140,7 @@ func (s *eventStream) open() {
 		return
 	}
 	s.opened = true
-	kind := "application/x-ndjson"
+	kind := wire.NDJSON
 	if s.sse {
 		kind = "text/event-stream"
 	}
@@ -183,15 +179,20 @@ func (s *eventStream) send(e journal.Event) error {
 	if err != nil {
 		return err
 	}
+	return s.write(e.Seq, text)
+}
+
+// write writes one encoded event.
+func (s *eventStream) write(seq uint64, text []byte) error {
 	s.open()
 	form := "%[2]s\n"
 	switch {
-	case s.sse && e.Seq == 0: // a delta is not stored, so a client cannot resume at it
+	case s.sse && seq == 0: // a delta is not stored, so a client cannot resume at it
 		form = "data: %[2]s\n\n"
 	case s.sse:
 		form = "id: %[1]d\ndata: %[2]s\n\n"
 	}
-	if _, err := fmt.Fprintf(s.w, form, e.Seq, text); err != nil {
+	if _, err := fmt.Fprintf(s.w, form, seq, text); err != nil {
 		return err
 	}
 	return s.flush()

@@ -2,13 +2,17 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 )
@@ -49,14 +53,16 @@ func TestEvents_DropsSlowReader(t *testing.T) {
 	f := newFixture(t, m)
 	defer close(release)
 	id := f.StartTask(t, "go")
-	for name, header := range map[string]http.Header{"lines": nil, "events": sseHeader} {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/tasks/"+string(id)+"/events?follow=1", nil)
-		r.Header = header.Clone()
-		f.Handler.ServeHTTP(&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}, r)
-		if ctx.Err() != nil {
-			t.Errorf("%s: the handler is still blocked", name)
+	for name, header := range map[string]http.Header{"lines": {"Accept": {wire.NDJSON}}, "events": sseHeader} {
+		for _, path := range []string{"/api/v1/tasks/" + string(id) + "/events?follow=1", "/api/v1/events?follow=1"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+			r.Header = header.Clone()
+			f.Handler.ServeHTTP(&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}, r)
+			if ctx.Err() != nil {
+				t.Errorf("%s of %s: the handler is still blocked", name, path)
+			}
 		}
 	}
 	if events := gatewaytest.CollectAll(t, f.LocalClient().TaskEvents(t.Context(), string(id), 0, false)); len(events) == 0 || events[0].Body.EventType() != (journal.TaskStarted{}).EventType() {
@@ -83,5 +89,74 @@ func TestHandler_DropsClientThatDoesNotRead(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Errorf("%s: the handler is still blocked", name)
 		}
+	}
+}
+
+// laggingRecorder is a connection whose client is slow: while it reads the first event,
+// others are committed.
+type laggingRecorder struct {
+	*httptest.ResponseRecorder
+	meanwhile func()
+}
+
+func (l *laggingRecorder) Write(b []byte) (int, error) {
+	n, err := l.ResponseRecorder.Write(b)
+	l.meanwhile()
+	l.meanwhile = func() {}
+	return n, err
+}
+
+// A client that follows the organization and falls far behind is told where it is, and
+// disconnected. It misses nothing when it continues there.
+func TestOrgEvents_SlowReaderGetsGap(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	addEvents(t, f.Store, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/events?follow=1&limit=1", nil)
+	r.Header = sseHeader.Clone()
+	w := &laggingRecorder{httptest.NewRecorder(), func() { addEvents(t, f.Store, 10_100) }}
+	f.Handler.ServeHTTP(w, r)
+	if ctx.Err() != nil {
+		t.Fatal("the handler is still blocked")
+	}
+	ids := eventIDs(t, w.Body.String())
+	if last := f.Store.LastSeq(); len(ids) != 3 || ids[0] != ids[1]-1 || ids[2] != ids[1] || !strings.Contains(w.Body.String(), fmt.Sprintf(`"type":"gap","last":%d`, last)) {
+		t.Fatalf("got %s", w.Body)
+	}
+	rest := gatewaytest.CollectAll(t, f.LocalClient().StreamEvents(t.Context(), client.EventQuery{After: ids[2]}, false))
+	if want := 10_100 - 1; len(rest) != want {
+		t.Errorf("%d events after the gap, want %d", len(rest), want)
+	}
+}
+
+// The requests of one sender for events are limited.
+func TestOrgEvents_LimitsRequestsOfSender(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	server := httptest.NewServer(f.Handler)
+	defer server.Close()
+	follow := func() *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/events?follow=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = sseHeader.Clone()
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	for range 32 {
+		answer := follow()
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("status %d", answer.StatusCode)
+		}
+	}
+	answer := follow()
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the 33rd stream has status %d, want 429", answer.StatusCode)
 	}
 }

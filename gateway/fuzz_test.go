@@ -81,3 +81,25 @@ func wantResource(t *testing.T, id string, w *httptest.ResponseRecorder) {
 		t.Errorf("asked for %q, got %s", id, w.Body)
 	}
 }
+
+// FuzzEventQuery checks that every query for events is answered with JSON and never with
+// an internal error.
+func FuzzEventQuery(f *testing.F) {
+	fx := newFixture(f, gatewaytest.TeamModel)
+	task := fx.RunTask(f, "go")
+	for _, seed := range []string{
+		"", "limit=1&denied=1", "type=tool_call,result&type=error", "since=1h&after=3", "since=2026-01-31T08:00:00Z", "since=-1ns", "since=9999999h",
+		"task=" + string(task.ID), "agent=clerk", "agent=root&role=clerk&tool=run_command&caller=operator", "cursor=MTA&limit=2", "after=18446744073709551614", "type=%1b&since=%00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL = &url.URL{Path: "/api/v1/events", RawQuery: query}
+		w := httptest.NewRecorder()
+		fx.Handler.ServeHTTP(w, r)
+		if w.Code >= http.StatusInternalServerError || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}

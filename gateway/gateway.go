@@ -27,11 +27,11 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
-	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/failurelog"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -78,6 +78,7 @@ type api struct {
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	waitIdle     func(context.Context) error
+	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events of the organization
 }
 
 // New returns the handler of the API. The error names the field of Config that
@@ -113,12 +114,14 @@ func New(config Config) (http.Handler, error) {
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
 		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest,
 		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
+		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
 	return a.withRecovery(a.mux()), nil
 }
 
-// route is one method of one path. query lists the query parameters it accepts.
-// Others are rejected, so that a misspelled dryRun changes nothing.
+// route is one method of one path. query lists the query parameters it accepts; one that
+// ends in * may be repeated. Others are rejected, so that a misspelled dryRun changes
+// nothing.
 type route struct {
 	method, path string
 	query        string
@@ -147,6 +150,8 @@ func (a *api) routes() []route {
 		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessCaller, jsonEndpoint(a.cancelTask)},
 		{"GET", "/api/v1/config", "", auth.AccessOperator, jsonEndpoint(a.showConfig)},
 
+		{"GET", "/api/v1/events", paged + eventParams + "follow", auth.AccessCaller, a.listEvents},
+
 		{"GET", "/api/v1/roles", paged, auth.AccessOperator, jsonEndpoint(a.listRoles)},
 		{"POST", "/api/v1/roles", "dryRun", auth.AccessOperator, jsonEndpoint(a.createRole)},
 		{"GET", "/api/v1/roles/{id}", "", auth.AccessOperator, jsonEndpoint(a.showRole)},
@@ -158,7 +163,7 @@ func (a *api) routes() []route {
 		{"DELETE", "/api/v1/agents/{id}", "reason", auth.AccessOperator, jsonEndpoint(a.terminateAgent)},
 		{"GET", "/api/v1/agents/{id}/journal", paged, auth.AccessOperator, jsonEndpoint(a.agentJournal)},
 		{"POST", "/api/v1/agents/{id}/messages", "", auth.AccessOperator, jsonEndpoint(a.sendMessage)},
-		{"POST", "/api/v1/agents/{id}/abort", "", auth.AccessOperator, jsonEndpoint(a.abortAgent)},
+		{"POST", "/api/v1/agents/{id}/abort", "", auth.AccessCaller, jsonEndpoint(a.abortAgent)},
 
 		{"GET", "/api/v1/tool-groups", paged, auth.AccessCaller, a.listEndpoint(a.listGroups)},
 		{"GET", "/api/v1/tool-groups/{id}", "", auth.AccessCaller, a.listEndpoint(a.showGroup)},

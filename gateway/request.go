@@ -96,13 +96,18 @@ func bodyError(err error) error {
 	return errcode.New(errcode.InvalidArguments, "field %q has a value of the wrong type: %s", e.Field, e.Value).With("field", e.Field)
 }
 
-// checkQuery rejects unknown and repeated query parameters.
+// repeatable marks the name of a query parameter that may be repeated.
+const repeatable = "*"
+
+// checkQuery rejects query parameters that are unknown, and those that are repeated and
+// must not be.
 func checkQuery(r *http.Request, known []string) error {
 	for name, values := range r.URL.Query() {
-		if !slices.Contains(known, name) {
-			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, orNone(known)).With("field", name)
+		repeats := slices.Contains(known, name+repeatable)
+		if !repeats && (!slices.Contains(known, name) || strings.HasSuffix(name, repeatable)) {
+			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, strings.ReplaceAll(orNone(known), repeatable, "")).With("field", name)
 		}
-		if len(values) > 1 {
+		if len(values) > 1 && !repeats {
 			return errcode.New(errcode.InvalidArguments, "query parameter %q is given %d times", name, len(values)).With("field", name)
 		}
 	}
@@ -131,21 +136,13 @@ func boolParam(r *http.Request, name string) (bool, error) {
 	return on, nil
 }
 
-// timeParam reads a query parameter that is a time (RFC 3339) or a duration before now,
-// such as 2h. Absent is the zero time.
-func timeParam(r *http.Request, name string) (time.Time, error) {
-	text := r.URL.Query().Get(name)
+// sinceParam reads the query parameter since, see wire.ParseTime. Absent is the zero time.
+func sinceParam(r *http.Request) (time.Time, error) {
+	text := r.URL.Query().Get("since")
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, errcode.New(errcode.InvalidArguments, "query parameter %q is %.60q; want a time such as 2026-01-31T08:00:00Z or a duration such as 2h", name, text).With("field", name)
-	}
-	return at, nil
+	return wire.ParseTime(text, time.Now())
 }
 
 // enumParam reads a query parameter that must be one of some words. Absent is

@@ -57,10 +57,18 @@ func (a *api) listRoles(r *http.Request) (any, error) {
 	return paginate(r, a.org().ListRoles(), key, a.role)
 }
 
-// showRole answers with one active role. Its ETag is the revision.
+// showRole answers with one active role and its tools. Its ETag is the revision.
 func (a *api) showRole(r *http.Request) (any, error) {
 	role, err := a.org().FindRole(r.PathValue("id"))
-	return a.taggedRole(http.StatusOK, role), err
+	if err != nil {
+		return nil, err
+	}
+	out := a.role(role)
+	v := a.visibilityOf(role)
+	for _, h := range v.tools() {
+		out.Tools = append(out.Tools, wire.RoleTool{Name: h.Definition.Name, Group: v.groupOf(h), Effect: h.Definition.Effect.String()})
+	}
+	return statusAnswer{http.StatusOK, out, wire.RevisionTag(role.Revision)}, nil
 }
 
 // taggedRole answers with a role and its revision as the ETag.

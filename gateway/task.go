@@ -21,7 +21,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	since, err := timeParam(r, "since")
+	since, err := sinceParam(r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func (a *api) storedTask(ctx context.Context, t org.Task) org.Task {
 	return stored
 }
 
-// showTask answers with one task, its result and its usage. With wait=DURATION it first
-// waits for the end of the task.
+// showTask answers with one task, its result, its agents and what they have used. With
+// wait=DURATION it first waits for the end of the task.
 func (a *api) showTask(r *http.Request) (any, error) {
 	t, err := a.ownTask(r)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *api) showTask(r *http.Request) (any, error) {
 	if err := a.waitForTask(r, t.ID); err != nil {
 		return nil, err
 	}
-	return a.taskDetail(r.Context(), t.ID)
+	return a.taskReport(r.Context(), t.ID)
 }
 
 // taskDetail returns a task with its result and its usage.
@@ -147,6 +147,42 @@ func (a *api) taskDetail(ctx context.Context, id identity.TaskID) (wire.Task, er
 	out := a.taskOf(t)
 	out.Usage, err = a.rt.TaskUsage(ctx, id)
 	return out, err
+}
+
+// taskReport returns a task with its result, its agents and what they have used.
+func (a *api) taskReport(ctx context.Context, id identity.TaskID) (wire.Task, error) {
+	t, err := a.rt.TaskRecord(ctx, id)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	tally, err := a.rt.TaskTally(ctx, id)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	agents, err := a.rt.AgentsOfTasks(ctx, []org.Task{t})
+	if err != nil {
+		return wire.Task{}, err
+	}
+	out := a.taskOf(t)
+	out.Elapsed, out.Calls, out.Usage = elapsed(t).Milliseconds(), wire.CallCounts{Total: tally.Calls, Denied: tally.Denied}, tally.Usage
+	for _, m := range tally.Models {
+		out.ByModel = append(out.ByModel, wire.ModelUsage{Model: m.Name, Usage: m.Usage})
+	}
+	for _, agent := range agents[t.ID] {
+		item, one := a.agent(agent), tally.Agents[agent.ID]
+		item.Calls, item.Usage = wire.CallCounts{Total: one.Calls, Denied: one.Denied}, one.Usage
+		out.Agents = append(out.Agents, item)
+	}
+	return out, nil
+}
+
+// elapsed returns the time from the start of a task to its end, or until now.
+func elapsed(t org.Task) time.Duration {
+	end := t.EndedAt
+	if end.IsZero() {
+		end = time.Now()
+	}
+	return max(0, end.Sub(t.CreatedAt))
 }
 
 // cancelTask cancels a task and answers with it. A task that has ended is not

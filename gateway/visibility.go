@@ -31,10 +31,15 @@ func (a *api) visibilityFor(r *http.Request) visibility {
 		v.all = true
 	case identity.Caller:
 		if role, ok := a.org().RoleByID(p.Role); ok && role.Status == org.Active {
-			v.role, v.view = role, a.org().RoleView(p.Role, toolgroups.AllGroups())
+			return a.visibilityOf(role)
 		}
 	}
 	return v
+}
+
+// visibilityOf returns what a caller in an active role sees.
+func (a *api) visibilityOf(role org.Role) visibility {
+	return visibility{org: a.org(), snapshot: a.snapshot(), role: role, view: a.org().RoleView(role.ID, toolgroups.AllGroups())}
 }
 
 // has reports whether the sender sees a tool.

@@ -212,7 +212,7 @@ func TestRoutes_AccessBySender(t *testing.T) {
 	unauthenticated, caller, agent := &gatewaytest.Fixture{Handler: handler}, f.WithCaller(t, mine.ID), f.WithAuthenticator(t, func(*http.Request) (identity.Principal, error) { return identity.ByAgent("a"), nil })
 	for path, want := range map[string][3]int{ // statuses for an unauthenticated sender, a caller, and an agent, which has no access
 		"/healthz": {200, 200, 200}, "/readyz": {200, 200, 200}, "/": {401, 200, 403}, "/metrics": {401, 403, 403},
-		"/api/v1/tools": {401, 200, 403}, "/api/v1/roles": {401, 403, 403}, "/nowhere": {401, 404, 403}, "PUT /api/v1/roles": {401, 405, 403},
+		"/api/v1/tools": {401, 200, 403}, "/api/v1/events": {401, 200, 403}, "/api/v1/roles": {401, 403, 403}, "/nowhere": {401, 404, 403}, "PUT /api/v1/roles": {401, 405, 403},
 	} {
 		for i, sender := range []*gatewaytest.Fixture{unauthenticated, caller, agent} {
 			if status, body := sender.SendText(t, path, ""); status != want[i] {

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -154,7 +155,8 @@ type ContextCompressed struct {
 	Call    identity.CallID  `json:"call,omitempty"` // the call that requested it
 	Summary string           `json:"summary"`
 	Items   int              `json:"items"`
-	Usage   model.TokenUsage `json:"usage,omitzero"` // of the summary request, if the runtime made one
+	Usage   model.TokenUsage `json:"usage,omitzero"`  // of the summary request, if the runtime made one
+	Model   string           `json:"model,omitempty"` // that wrote the summary, as in model.Answer
 }
 
 // TurnFailed records that an agent's turn ended with an error. Messages after the
@@ -192,6 +194,13 @@ type TaskEnded struct {
 	Error  string          `json:"error,omitempty"`
 }
 
+// EventGap ends a stream of events that are read too slowly, or of which none was found
+// for long. It is never stored. The sequence number of its Event is that of the last event
+// that was read: the stream continues after it.
+type EventGap struct {
+	Last uint64 `json:"last"` // sequence number of the last event of the log
+}
+
 // Types of the events.
 func (TaskStarted) EventType() EventType       { return "task_started" }
 func (AgentSpawned) EventType() EventType      { return "agent_spawned" }
@@ -213,6 +222,7 @@ func (MailDropped) EventType() EventType       { return "mail_dropped" }
 func (TaskPaused) EventType() EventType        { return "task_paused" }
 func (TaskRetried) EventType() EventType       { return "task_retried" }
 func (TaskEnded) EventType() EventType         { return "result" }
+func (EventGap) EventType() EventType          { return "gap" }
 
 func (TaskStarted) body()       {}
 func (AgentSpawned) body()      {}
@@ -234,6 +244,7 @@ func (MailDropped) body()       {}
 func (TaskPaused) body()        {}
 func (TaskRetried) body()       {}
 func (TaskEnded) body()         {}
+func (EventGap) body()          {}
 
 // IsPublic reports whether an event is shown outside its agent's journal.
 func IsPublic(b EventBody) bool {
@@ -257,7 +268,21 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[MailDropped],
-	decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded],
+	decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[EventGap],
+}
+
+// EventTypes returns the types of stored events that are shown outside the journal of an
+// agent, sorted.
+func EventTypes() []EventType {
+	list := []EventType{
+		TaskStarted{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
+		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
+		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
+		ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
+		TaskRetried{}.EventType(), TaskEnded{}.EventType(),
+	}
+	slices.Sort(list)
+	return list
 }
 
 // decoder decodes a body of type B. It returns nil for other types.

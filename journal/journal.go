@@ -141,7 +141,20 @@ type EventFollower interface {
 	// only the sequence number, without a body, to report how far the log was
 	// read.
 	FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[Event, error]
+	// FollowMatching is FollowEvents for the events that match. For others it yields
+	// only the sequence number, as FollowTask does.
+	FollowMatching(ctx context.Context, match EventFilter, after uint64, wait bool) iter.Seq2[Event, error]
 	LastSeq() uint64 // sequence number of the last event
+}
+
+// EventSeeker reads the log from its end, and finds a time in it.
+type EventSeeker interface {
+	// EventsBefore yields the events before a sequence number, newest first. For those
+	// that do not match it yields only the sequence number.
+	EventsBefore(ctx context.Context, match EventFilter, before uint64) iter.Seq2[Event, error]
+	// SeqBefore returns the sequence number of the last event before a time, 0 if there is
+	// none. It reads few events and assumes that their times ascend.
+	SeqBefore(ctx context.Context, at time.Time) (uint64, error)
 }
 
 // StopNotifier is implemented by stores that can stop without a commit that fails.
@@ -158,6 +171,7 @@ type Store interface {
 	Mailbox
 	RecordReader
 	EventFollower
+	EventSeeker
 }
 
 // DiskStore is implemented by stores that are on a disk.

@@ -58,6 +58,7 @@ var bodies = []struct {
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6}, "by tokens costNano"},
 	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Code: errcode.TaskStalled, Error: "e"}, "status result code error"},
+	{journal.EventGap{Last: 12}, "last"},
 }
 
 var message = model.Message{ID: "m", From: "user", To: "a", Task: "t", Payload: json.RawMessage(`{"text":"<é>"}`), CreatedAt: time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC)}
@@ -134,7 +135,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
-		"state_transition role_changed group_registered group_unregistered context_compressed mail_dropped task_paused task_retried error result")
+		"state_transition role_changed group_registered group_unregistered context_compressed mail_dropped task_paused task_retried error result gap")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {
@@ -245,4 +246,49 @@ func FuzzEvent(f *testing.F) {
 			t.Fatalf("got %+v, want %+v", back, e)
 		}
 	})
+}
+
+// EventTypes has every type of a stored, public event.
+func TestEventTypes(t *testing.T) {
+	var want []journal.EventType
+	for _, tt := range bodies {
+		if _, gap := tt.body.(journal.EventGap); !gap && journal.IsPublic(tt.body) {
+			want = append(want, tt.body.EventType())
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, journal.EventTypes()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The head of an event has the fields of the event. A tool and a caller are read from
+// calls only: other events may have fields of these names.
+func TestEventHead(t *testing.T) {
+	call := journal.ToolCall{Tool: "read_file", Decision: journal.Denied, Caller: "user:ann@r", Args: json.RawMessage(`{"tool":"x","caller":"y"}`)}
+	for _, tt := range []struct {
+		body         journal.EventBody
+		tool, caller string
+		denied       bool
+	}{
+		{call, "read_file", "user:ann@r", true},
+		{journal.ToolCall{Tool: "t", Decision: journal.Allowed}, "t", "", false},
+		{journal.ToolResult{Tool: "t", Caller: "user:ann@r", Result: json.RawMessage(`{"decision":"denied"}`)}, "t", "user:ann@r", false},
+		{journal.ToolError{Tool: "t", Caller: "c", Result: json.RawMessage(`1`)}, "t", "c", false},
+		{journal.StateTransition{Tool: "t", Caller: "c"}, "t", "c", false},
+		{journal.TaskStarted{Caller: "user:ann@r"}, "", "", false},
+	} {
+		e := event(tt.body)
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := journal.NewEventHead(9, text)
+		if h.Seq != 9 || h.Type() != tt.body.EventType() || h.Task() != e.Task || h.Agent() != e.Agent || h.Stream() != e.Stream || h.Role() != e.Role || !h.At().Equal(e.At) {
+			t.Errorf("%s: another head", text)
+		}
+		if h.Tool() != tt.tool || h.Caller() != tt.caller || h.IsDenied() != tt.denied {
+			t.Errorf("%s: tool %q, caller %q, denied %v", text, h.Tool(), h.Caller(), h.IsDenied())
+		}
+	}
 }

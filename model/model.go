@@ -176,7 +176,8 @@ type Answer struct {
 	MessagesRead int             `json:"read"`          // how many messages of the conversation it has read; 0 means all
 	Log          []string        `json:"log,omitempty"` // console output of an agent script
 	Usage        TokenUsage      `json:"usage,omitzero"`
-	Stop         StopReason      `json:"stop,omitempty"` // set if the answer ended early
+	Model        string          `json:"model,omitempty"` // the configured name of the language model that answered
+	Stop         StopReason      `json:"stop,omitempty"`  // set if the answer ended early
 
 	// Reasoning is opaque data that a provider needs back with the conversation,
 	// in its own format. Provider names the provider; only it reads Reasoning.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/rolecall/rolecall/identity"
@@ -120,13 +119,105 @@ func (s *Store) FollowEvents(ctx context.Context, after uint64, wait bool) iter.
 
 // FollowTask implements journal.EventFollower.
 func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint64, wait bool) iter.Seq2[journal.Event, error] {
-	return s.follow(ctx, after, wait, func(key, value []byte) (journal.Event, error) {
+	return s.FollowMatching(ctx, func(h journal.EventHead) bool { return h.Task() == task }, after, wait)
+}
+
+// FollowMatching implements journal.EventFollower.
+func (s *Store) FollowMatching(ctx context.Context, match journal.EventFilter, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return s.follow(ctx, after, wait, matchingDecoder(match))
+}
+
+// matchingDecoder returns a decoder of the events that match. Of others it returns the
+// sequence number only.
+func matchingDecoder(match journal.EventFilter) decoder {
+	return func(key, value []byte) (journal.Event, error) {
 		payload, err := unframe(bucketLog, key, kindEvent, value)
-		if err == nil && gjson.GetBytes(payload, "task").Str != string(task) {
+		if err == nil && !match(journal.NewEventHead(number(key), payload)) {
 			return journal.Event{Seq: number(key)}, nil
 		}
 		return decodeEvent(key, value)
+	}
+}
+
+// EventsBefore implements journal.EventSeeker.
+func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, before uint64) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		for before > 0 {
+			events, err := s.earlierChunk(ctx, before, matchingDecoder(match))
+			for _, e := range events {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(journal.Event{}, err)
+				return
+			}
+			if len(events) == 0 {
+				return
+			}
+			before = events[len(events)-1].Seq
+		}
+	}
+}
+
+// earlierChunk reads a chunk of the log before a sequence number, newest first.
+func (s *Store) earlierChunk(ctx context.Context, before uint64, decode decoder) ([]journal.Event, error) {
+	var events []journal.Event
+	err := s.view(ctx, func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketLog).Cursor()
+		for key, value := lastBefore(c, before); key != nil && len(events) < chunkSize; key, value = c.Prev() {
+			e, err := decode(key, value)
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return nil
 	})
+	return events, err
+}
+
+// lastBefore moves a cursor to the last entry before a number.
+func lastBefore(c *bolt.Cursor, before uint64) (key, value []byte) {
+	if key, _ := c.Seek(numberKey(before)); key == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+// SeqBefore implements journal.EventSeeker. It bisects the log.
+func (s *Store) SeqBefore(ctx context.Context, at time.Time) (seq uint64, err error) {
+	err = s.view(ctx, func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketLog).Cursor()
+		last, _ := c.Last()
+		if last == nil {
+			return nil
+		}
+		from, to := uint64(0), number(last)+1 // the first event at or after the time is in [from, to)
+		for from < to {
+			middle := from + (to-from)/2
+			key, value := c.Seek(numberKey(middle))
+			if key == nil {
+				to = middle
+				continue
+			}
+			payload, err := unframe(bucketLog, key, kindEvent, value)
+			if err != nil {
+				return err
+			}
+			if h := journal.NewEventHead(number(key), payload); h.At().Before(at) {
+				from = h.Seq + 1
+			} else {
+				to = middle
+			}
+		}
+		if key, _ := lastBefore(c, from); key != nil {
+			seq = number(key)
+		}
+		return nil
+	})
+	return seq, err
 }
 
 // decoder decodes an entry of the log. It may return an Event with a sequence number only.

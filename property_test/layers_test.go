@@ -29,7 +29,7 @@ var layers = map[string]int{
 	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/redact": 1,
 	"internal/test": 1,
 
-	"internal/argschema": 2, "internal/yamldoc": 2,
+	"internal/argschema": 2, "internal/yamldoc": 2, "internal/failurelog": 2,
 
 	"tool": 3, "modules/toolbox/parameter": 3, "internal/oidc": 3, "internal/js": 3,
 	"toolgroups": 4, "model": 4,

@@ -47,7 +47,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	own := *answer
 	own.Text, own.Value, own.Reasoning = chat.CleanText(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
 	own.Plan, own.PlanError = nil, "" // set by the runtime only
-	own.Usage = own.Usage.Clamp()
+	own.Usage, own.Model = own.Usage.Clamp(), textutil.Truncate(chat.CleanText(own.Model), maxName)
 	if sent := model.CountMessages(r.Items); own.MessagesRead <= 0 || own.MessagesRead > sent {
 		own.MessagesRead = sent
 	}

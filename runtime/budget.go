@@ -150,9 +150,9 @@ func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskR
 	if err != nil {
 		return nil, err
 	}
-	before, err := rt.usage(ctx, task)
+	before, err := rt.tally(ctx, task)
 	if err == nil {
-		rt.tracker.setSpendingBefore(run, before)
+		rt.tracker.setSpendingBefore(run, before.Usage)
 	}
 	return run, err
 }

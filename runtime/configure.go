@@ -27,6 +27,10 @@ type OrgConfig struct {
 	KeepRoles, ReviveRoles bool
 
 	Groups func(*toolgroups.Tx) error // changes tool groups in the same commit; nil changes none
+
+	// Changed is called after the commit with the recorded changes of roles and groups. It
+	// may be nil.
+	Changed func([]journal.Event)
 }
 
 // settings is the configuration without its roles. It is immutable.
@@ -66,7 +70,7 @@ func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 
 // commitConfig makes a configuration active together with a change of the registry.
 func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
-	_, err := rt.flushAndCommit(&journal.Batch{Prepare: func(b *journal.Batch) error {
+	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		edits, root, err := rt.org.ApplyRoles(s.roleConfig(), c)
 		if err != nil {
 			return err
@@ -79,7 +83,11 @@ func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}
 		return nil
-	}})
+	}}
+	_, err := rt.flushAndCommit(b)
+	if err == nil && s.Changed != nil {
+		s.Changed(b.Events)
+	}
 	return err
 }
 

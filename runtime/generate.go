@@ -149,7 +149,7 @@ func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 		return false, context.Cause(ctx)
 	}
 	err = a.commit(&journal.Batch{Events: []journal.Event{
-		a.event(journal.ContextCompressed{Summary: answer.Text, Items: cut, Usage: answer.Usage}),
+		a.event(journal.ContextCompressed{Summary: answer.Text, Items: cut, Usage: answer.Usage, Model: answer.Model}),
 	}})
 	if err != nil {
 		return false, err

@@ -164,7 +164,7 @@ func (ec *externalCall) CallStarted(ctx context.Context, calls []*gate.Admission
 	if err := ec.record(b, calls); err != nil {
 		return err
 	}
-	ec.rt.logDenied("Caller "+ec.by.String(), calls...)
+	ec.rt.logDenied(ec.by, ec.role, calls...)
 	return nil
 }
 

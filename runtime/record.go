@@ -70,7 +70,7 @@ func (r *recorder) CallStarted(ctx context.Context, calls []*gate.Admission) err
 		return err
 	}
 	r.answer = nil
-	r.a.rt.logDenied("Agent "+string(r.a.agent.ID), calls...)
+	r.a.rt.logDenied(identity.ByAgent(r.a.agent.ID), r.a.role, calls...)
 	return nil
 }
 
@@ -190,12 +190,17 @@ func decisionEvent(c *gate.Admission) journal.ToolCall {
 		e.Reason = c.Decision.Reason()
 		return e
 	}
-	e.Decision, e.Code, e.Reason = journal.Denied, errcode.CodeOf(c.Err), errcode.Message(c.Err)
-	if e.Code == c.Decision.Code() {
-		e.Rule = c.Decision.Rule().String()
-	}
+	e.Decision, e.Code, e.Reason, e.Rule = journal.Denied, errcode.CodeOf(c.Err), errcode.Message(c.Err), deniedRule(c)
 	e.Args = nil // not checked to be JSON; the recorded answer has them, or recordDeniedArgs
 	return e
+}
+
+// deniedRule returns the rule that denied a call; "" if it was not denied by permissions.
+func deniedRule(c *gate.Admission) string {
+	if errcode.CodeOf(c.Err) != c.Decision.Code() {
+		return ""
+	}
+	return c.Decision.Rule().String()
 }
 
 // maxEventArgs bounds the arguments in a ToolCall, in bytes. Larger ones are recorded

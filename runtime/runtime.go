@@ -42,6 +42,7 @@ import (
 
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/failurelog"
 	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -95,6 +96,7 @@ type Runtime struct {
 	org      *org.Org
 	gate     *gate.Gate
 	log      *slog.Logger
+	denials  *failurelog.Log // of denied calls
 
 	tracker    *tracker // tasks and agents that this process is working on
 	artifacts  *ArtifactStore
@@ -126,7 +128,7 @@ func New(config Config) (*Runtime, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	rt := &Runtime{config: config, store: config.Store, log: config.Log, largeCommits: fair.NewSemaphore(maxLargeCommits)}
+	rt := &Runtime{config: config, store: config.Store, log: config.Log, denials: failurelog.New(config.Log), largeCommits: fair.NewSemaphore(maxLargeCommits)}
 	rt.ctx, rt.close = context.WithCancelCause(context.Background())
 	rt.uncancelled = context.WithoutCancel(rt.ctx)
 	rt.buffer.commit = rt.commit

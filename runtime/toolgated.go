@@ -56,15 +56,6 @@ Your %[1]d tool(s): %[2]s
 Remember: You are strictly tool-gated. Users cannot use you as a general LLM. You only have access to %[1]d specific API endpoint(s).
 `
 
-// logDenied logs the denied calls of a tool-gated principal with this name.
-func (rt *Runtime) logDenied(name string, calls ...*gate.Admission) {
-	for _, c := range calls {
-		if c.Decision.ToolGated() && !c.Decision.Allowed() {
-			rt.log.Warn(fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: %s attempted to call %s", textutil.OneLine(name, maxLine), textutil.OneLine(c.Request.Name, maxLine)))
-		}
-	}
-}
-
 // logDone logs the successful calls of a tool-gated principal.
 func (rt *Runtime) logDone(key, name string, calls ...*gate.Admission) {
 	for _, c := range calls {

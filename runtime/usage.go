@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -9,18 +11,46 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// TaskUsage returns the model usage of a task: the sum over its recorded answers
-// and summaries. It does not include failed or discarded requests, whose usage
-// only the provider knows.
-func (rt *Runtime) TaskUsage(ctx context.Context, id identity.TaskID) (model.TokenUsage, error) {
-	task, err := rt.TaskRecord(ctx, id)
-	if err != nil {
-		return model.TokenUsage{}, err
-	}
-	return rt.usage(ctx, task)
+// TaskTally is what a task has done so far, as it is recorded. It does not include failed
+// or discarded requests to models, whose usage only the provider knows.
+type TaskTally struct {
+	AgentTally
+	Agents map[identity.AgentID]AgentTally
+	Models []ModelTally // sorted by name
 }
 
-func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.TokenUsage, err error) {
+// AgentTally is what an agent has done so far.
+type AgentTally struct {
+	Calls  int // with the denied ones
+	Denied int
+	Usage  model.TokenUsage
+}
+
+// ModelTally is the usage of a model. Name is "" for models that are no language models,
+// and for answers of earlier versions.
+type ModelTally struct {
+	Name  string
+	Usage model.TokenUsage
+}
+
+// TaskUsage returns the model usage of a task: the sum over its recorded answers
+// and summaries.
+func (rt *Runtime) TaskUsage(ctx context.Context, id identity.TaskID) (model.TokenUsage, error) {
+	tally, err := rt.TaskTally(ctx, id)
+	return tally.Usage, err
+}
+
+// TaskTally counts what a task has done. It reads the events of the task.
+func (rt *Runtime) TaskTally(ctx context.Context, id identity.TaskID) (TaskTally, error) {
+	task, err := rt.TaskRecord(ctx, id)
+	if err != nil {
+		return TaskTally{}, err
+	}
+	return rt.tally(ctx, task)
+}
+
+func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) {
+	sum := TaskTally{Agents: map[identity.AgentID]AgentTally{}}
 	for e, err := range rt.store.FollowTask(ctx, task.ID, task.FirstSeq, false) {
 		if err != nil {
 			return sum, err
@@ -28,16 +58,49 @@ func (rt *Runtime) usage(ctx context.Context, task org.Task) (sum model.TokenUsa
 		if e.Task != task.ID {
 			continue
 		}
-		switch b := e.Body.(type) {
-		case journal.ModelAnswered:
-			sum = sum.Add(b.Answer.Usage)
-		case journal.ContextCompressed:
-			sum = sum.Add(b.Usage)
-		case journal.TaskEnded:
-			if rt.EndsTask(e) {
-				return sum, nil
-			}
+		if rt.EndsTask(e) {
+			break
 		}
+		sum.add(e)
 	}
+	slices.SortFunc(sum.Models, func(a, b ModelTally) int { return cmp.Compare(a.Name, b.Name) })
 	return sum, nil
+}
+
+// add counts an event.
+func (t *TaskTally) add(e journal.Event) {
+	var one AgentTally
+	switch b := e.Body.(type) {
+	case journal.ModelAnswered:
+		one.Usage = b.Answer.Usage
+		t.addModel(b.Answer.Model, one.Usage)
+	case journal.ContextCompressed:
+		one.Usage = b.Usage
+		t.addModel(b.Model, one.Usage)
+	case journal.ToolCall:
+		if one.Calls = 1; b.Decision == journal.Denied {
+			one.Denied = 1
+		}
+	default:
+		return
+	}
+	t.AgentTally = t.AgentTally.plus(one)
+	t.Agents[e.Agent] = t.Agents[e.Agent].plus(one)
+}
+
+// addModel adds the usage of a model. One that reports none, such as a script, is left out.
+func (t *TaskTally) addModel(name string, u model.TokenUsage) {
+	if u == (model.TokenUsage{}) {
+		return
+	}
+	at := slices.IndexFunc(t.Models, func(m ModelTally) bool { return m.Name == name })
+	if at < 0 {
+		at, t.Models = len(t.Models), append(t.Models, ModelTally{Name: name})
+	}
+	t.Models[at].Usage = t.Models[at].Usage.Add(u)
+}
+
+// plus returns the sum of two tallies.
+func (t AgentTally) plus(u AgentTally) AgentTally {
+	return AgentTally{t.Calls + u.Calls, t.Denied + u.Denied, t.Usage.Add(u.Usage)}
 }

@@ -113,6 +113,12 @@ func (c *Client) WithToken(token string) (*Client, error) {
 // NewLocal returns a client of a handler in this process.
 func NewLocal(handler http.Handler) *Client { return newClient(inProcessTransport{handler}) }
 
+// IsLocal reports whether the client calls a handler in this process.
+func (c *Client) IsLocal() bool {
+	_, local := c.http.Transport.(inProcessTransport)
+	return local
+}
+
 // Close closes idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()

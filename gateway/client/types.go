@@ -26,6 +26,7 @@ type (
 	Verdict         = wire.Verdict         // the gate's decision with its reason
 	Holders         = wire.Holders         // the roles and agents that may call a tool
 	Task            = wire.Task            // a task
+	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record
 	SweepResult     = wire.SweepResult     // the contents that a sweep deleted
 	Health          = wire.Health          // the process's answer to a health check

@@ -30,9 +30,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/argschema"
+	"github.com/rolecall/rolecall/internal/failurelog"
 	"github.com/rolecall/rolecall/runtime"
 )
 

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 )
 
-// Agent is an agent as listed by the API.
+// Agent is an agent as listed by the API. Only an agent of one task that is shown has Calls
+// and Usage.
 type Agent struct {
 	ID        identity.AgentID `json:"id"`
 	Role      string           `json:"role"` // the role's name
@@ -19,6 +21,8 @@ type Agent struct {
 	State     string           `json:"state"` // workflow state; "undefined" if it has none
 	CreatedAt time.Time        `json:"createdAt"`
 	Reason    string           `json:"reason,omitempty"` // why it was terminated
+	Calls     CallCounts       `json:"calls,omitzero"`
+	Usage     model.TokenUsage `json:"usage,omitzero"` // of its model
 }
 
 // AgentDetail is an agent with its task brief and the tools it may call now.

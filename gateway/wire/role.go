@@ -8,12 +8,21 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Role is a role's record. Dangling lists the groups of the role that have no
+// Role is a role's record. Tools lists what its agents and callers may call, if one role is
+// shown. Dangling lists the groups of the role that have no
 // effect, because they are not registered or have another owner than when the
 // role was written.
 type Role struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
+	Tools    []RoleTool           `json:"tools,omitempty"`    // sorted by name
+}
+
+// RoleTool is a tool that a role has, in some workflow state or in all.
+type RoleTool struct {
+	Name   string             `json:"name"`
+	Group  toolgroups.GroupID `json:"group"` // through which the role has it
+	Effect string             `json:"effect"`
 }
 
 // RoleRequest describes a new role or changes to a role. Absent fields get the

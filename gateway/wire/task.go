@@ -11,8 +11,8 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Task is a task. Lists contain neither Result nor Usage, and Agents only if they are
-// requested.
+// Task is a task. Lists contain neither Result nor what it has used, and Agents only if
+// they are requested. Only a task that is shown has Elapsed, Calls and ByModel.
 type Task struct {
 	ID        identity.TaskID     `json:"id"`
 	Text      string              `json:"text"`
@@ -34,8 +34,24 @@ type Task struct {
 	CreatedAt time.Time           `json:"createdAt"`
 	Deadline  time.Time           `json:"deadline,omitzero"` // when it is cancelled
 	EndedAt   time.Time           `json:"endedAt,omitzero"`
-	Usage     model.TokenUsage    `json:"usage,omitzero"`   // of all models so far
-	Agents    []Agent             `json:"agents,omitempty"` // oldest first, including terminated ones
+	Elapsed   int64               `json:"elapsedMs,omitempty"` // from the start to the end, or until now
+	Calls     CallCounts          `json:"calls,omitzero"`      // of all agents so far
+	Usage     model.TokenUsage    `json:"usage,omitzero"`      // of all models so far
+	ByModel   []ModelUsage        `json:"byModel,omitempty"`   // sorted by name
+	Agents    []Agent             `json:"agents,omitempty"`    // oldest first, including terminated ones
+}
+
+// CallCounts are numbers of tool calls.
+type CallCounts struct {
+	Total  int `json:"total"` // with the denied ones
+	Denied int `json:"denied"`
+}
+
+// ModelUsage is what the answers of a model have used. Model is "" if its name was not
+// recorded.
+type ModelUsage struct {
+	Model string           `json:"model"`
+	Usage model.TokenUsage `json:"usage"`
 }
 
 // TaskRequest is the body of POST /api/v1/tasks. Only Text is required.

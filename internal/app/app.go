@@ -123,6 +123,7 @@ type App struct {
 	current  *config.Config           // the active configuration; nil before the first
 	running  map[string]config.Module // modules in service, as they were last loaded
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
+	changes  []string                 // of roles and groups, by the last change; see takeChanges
 
 	limits       liveLimits    // of programs and requests
 	pollInterval time.Duration // of WatchConfig; 0 is a second

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
 	"github.com/rolecall/rolecall/modules/toolbox"
@@ -250,6 +251,8 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.models.Store(ch.models.union(models))
 	a.services.intersect(ch.services)
 	ch.orgConfig.Groups = func(tx *toolgroups.Tx) error { return a.registerGroups(tx, ch) }
+	before := a.groups.CurrentSnapshot()
+	ch.orgConfig.Changed = func(events []journal.Event) { a.changes = describeChanges(before, events) }
 	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.ApplyConfig(ch.orgConfig) }); err != nil {
 		a.models.Store(models)
 		a.services.replace(services)

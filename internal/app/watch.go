@@ -184,8 +184,10 @@ func (w *configWatcher) load(ctx context.Context, asked bool) {
 		w.print("the configuration is unchanged: " + err.Error())
 		return
 	}
+	w.app.takeChanges() // those of the start
 	summary, err := w.app.reconfigure(ctx, cfg)
 	w.provisionModules(ctx)
+	defer w.printChanges()
 	switch {
 	case err == nil:
 		w.print(strings.Join(append([]string{"the new configuration is active"}, summary...), "; "))
@@ -193,6 +195,13 @@ func (w *configWatcher) load(ctx context.Context, asked bool) {
 		w.print("the configuration is unchanged: " + err.Error())
 	default:
 		w.print(strings.Join(append(summary, "the new configuration is active, except: "+err.Error()), "; "))
+	}
+}
+
+// printChanges prints by name what the change gave and took.
+func (w *configWatcher) printChanges() {
+	if list := w.app.takeChanges(); len(list) > 0 {
+		w.print(strings.Join(list, "; "))
 	}
 }
 

@@ -43,6 +43,8 @@ func Run(t *testing.T, open Open) {
 		{"Follow waits for new events", follow},
 		{"delayed message is delivered once", deliverOnce},
 		{"FollowTask hides other tasks", followTask},
+		{"FollowMatching and EventsBefore hide other events", matchingEvents},
+		{"SeqBefore finds a time", seqBefore},
 		{"readers may stop early", stopEarly},
 		{"delayed messages are sorted by due, then seq", delayedOrder},
 		{"Purge removes waiting messages", purge},
@@ -161,6 +163,65 @@ func followTask(t *testing.T, s journal.Store) {
 		}
 		if e.Seq != uint64(i+1) || e.Body != want {
 			t.Errorf("event %d: got %+v, want %v", i+1, e, want)
+		}
+	}
+}
+
+func matchingEvents(t *testing.T, s journal.Store) {
+	list := events("a", 600, "x")
+	for i := range list {
+		list[i].Role = fmt.Sprint("r", i%2)
+	}
+	Commit(t, s, &journal.Batch{Stream: "a", Events: list})
+	match := func(h journal.EventHead) bool { return h.Role() == "r1" }
+	forward := Collect(t, s.FollowMatching(t.Context(), match, 0, false))
+	backward := Collect(t, s.EventsBefore(t.Context(), match, s.LastSeq()+1))
+	slices.Reverse(backward)
+	for name, got := range map[string][]journal.Event{"FollowMatching": forward, "EventsBefore": backward} {
+		if len(got) != 600 {
+			t.Errorf("%s: got %d events, want 600", name, len(got))
+			continue
+		}
+		for i, e := range got {
+			if e.Seq != uint64(i+1) || (e.Body != nil) != (i%2 == 1) {
+				t.Errorf("%s: event %d is %+v", name, i+1, e)
+			}
+		}
+	}
+	for before, want := range map[uint64]int{0: 0, 1: 0, 2: 1, 300: 299, 600: 599, 1 << 40: 600} {
+		if got := len(Collect(t, s.EventsBefore(t.Context(), match, before))); got != want {
+			t.Errorf("before %d: got %d events, want %d", before, got, want)
+		}
+	}
+	for range s.EventsBefore(t.Context(), match, 1<<40) {
+		break
+	}
+}
+
+func seqBefore(t *testing.T, s journal.Store) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	check := func(at time.Time, want uint64) {
+		t.Helper()
+		if got, err := s.SeqBefore(t.Context(), at); err != nil || got != want {
+			t.Errorf("before %v: got %d, %v, want %d", at, got, err, want)
+		}
+	}
+	check(begin, 0)
+	var seqs []uint64
+	for i := range 50 {
+		b := &journal.Batch{Stream: "a", Events: events("a", 1, "x")}
+		b.Events[0].At = begin.Add(time.Duration(i) * time.Second)
+		if i%3 == 0 { // messages have numbers of their own
+			b.Send = []journal.Message{{Message: model.Message{ID: fmt.Sprint(i), To: "b", Payload: []byte(`1`)}}}
+		}
+		Commit(t, s, b)
+		seqs = append(seqs, b.Events[0].Seq)
+	}
+	check(begin, 0)
+	for i := range seqs {
+		check(begin.Add(time.Duration(i)*time.Second+1), seqs[i])
+		if i > 0 {
+			check(begin.Add(time.Duration(i)*time.Second), seqs[i-1])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -62,4 +63,23 @@ func (l *log) since(after uint64) []journal.Event {
 		list = append(list, l.at(i).event)
 	}
 	return list
+}
+
+// before returns the events before a sequence number, newest first, at most block.
+func (l *log) before(seq uint64) []journal.Event {
+	last := sort.Search(l.size, func(i int) bool { return l.at(i+1).event.Seq >= seq })
+	var list []journal.Event
+	for i := last; i > 0 && len(list) < blockSize; i-- {
+		list = append(list, l.at(i).event)
+	}
+	return list
+}
+
+// seqBefore returns the sequence number of the last event before a time.
+func (l *log) seqBefore(at time.Time) uint64 {
+	last := sort.Search(l.size, func(i int) bool { return !l.at(i + 1).event.At.Before(at) })
+	if last == 0 {
+		return 0
+	}
+	return l.at(last).event.Seq
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
@@ -94,6 +95,52 @@ func (s *Store) FollowTask(ctx context.Context, task identity.TaskID, after uint
 			}
 		}
 	}
+}
+
+// FollowMatching implements journal.EventFollower.
+func (s *Store) FollowMatching(ctx context.Context, match journal.EventFilter, after uint64, wait bool) iter.Seq2[journal.Event, error] {
+	return matching(match, s.FollowEvents(ctx, after, wait))
+}
+
+// EventsBefore implements journal.EventSeeker.
+func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, before uint64) iter.Seq2[journal.Event, error] {
+	return matching(match, func(yield func(journal.Event, error) bool) {
+		for {
+			list, err := read(ctx, s, func() []journal.Event { return s.log.before(before) })
+			if !yieldAll(list, err, yield) || err != nil || len(list) == 0 {
+				return
+			}
+			before = list[len(list)-1].Seq
+		}
+	})
+}
+
+// matching yields the events that match, and only the sequence numbers of others.
+func matching(match journal.EventFilter, events iter.Seq2[journal.Event, error]) iter.Seq2[journal.Event, error] {
+	return func(yield func(journal.Event, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				e, err = matchEvent(match, e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// matchEvent returns an event, or only its sequence number if it does not match.
+func matchEvent(match journal.EventFilter, e journal.Event) (journal.Event, error) {
+	encoded, err := e.MarshalJSON()
+	if err == nil && !match(journal.NewEventHead(e.Seq, encoded)) {
+		e = journal.Event{Seq: e.Seq}
+	}
+	return e, err
+}
+
+// SeqBefore implements journal.EventSeeker.
+func (s *Store) SeqBefore(ctx context.Context, at time.Time) (uint64, error) {
+	return read(ctx, s, func() uint64 { return s.log.seqBefore(at) })
 }
 
 // nextCommit returns a channel that the next commit closes, or nil if wait is

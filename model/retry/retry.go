@@ -132,7 +132,7 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 			if err := m.checkNonEmpty(answer); err != nil {
 				return err
 			}
-			answer.Usage = m.usage(r, answer)
+			answer.Usage, answer.Model = m.usage(r, answer), m.config.Name
 			m.redact(answer)
 		}
 		if a.emit(secrets.redact(delta)); a.done {

@@ -1,7 +1,6 @@
 package failurelog_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,15 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rolecall/rolecall/gateway/failurelog"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/failurelog"
+	"github.com/rolecall/rolecall/internal/test/buffer"
 )
 
-func lines(b *bytes.Buffer) int { return strings.Count(b.String(), "\n") }
+func lines(b *buffer.SyncBuffer) int { return strings.Count(b.String(), "\n") }
 
 func TestLog_LimitsLinesOfSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out buffer.SyncBuffer
 		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 		fail := func(sender string, n int) {
 			for range n {
@@ -42,18 +42,44 @@ func TestLog_LimitsLinesOfSender(t *testing.T) {
 			t.Errorf("all senders caused %d lines, want 100", n)
 		}
 		time.Sleep(10 * time.Second) // in synctest's time
+		synctest.Wait()
+		if n := lines(&out); n != 101 || !strings.Contains(out.String(), `msg="lines of this log were left out" leftOut=911`) {
+			t.Errorf("at the end of the window there are %d lines", n)
+		}
 		fail("ann", 1)
-		if n := lines(&out); n != 101 || !strings.Contains(out.String(), "leftOut=911") {
+		if n := lines(&out); n != 102 || strings.Contains(out.String(), "leftOut=0") {
 			t.Errorf("in the next window there are %d lines", n)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := lines(&out); n != 102 {
+			t.Errorf("after a quiet minute there are %d lines", n)
+		}
+	})
+}
+
+// A line that says how many were left out makes the summary superfluous.
+func TestLog_SaysOnceWhatWasLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out buffer.SyncBuffer
+		l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 25 {
+			l.Line(slog.LevelWarn, "call denied", "ann", "tool", "a\x1b[31m\nb")
+		}
+		l.Line(slog.LevelWarn, "call denied", "bob")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := out.String(); lines(&out) != 11 || strings.Count(got, "leftOut=15") != 1 || strings.Contains(got, "\x1b") {
+			t.Errorf("got %s", got)
 		}
 	})
 }
 
 func TestLog_BoundsAndEscapesRequest(t *testing.T) {
-	var out bytes.Buffer
+	var out buffer.SyncBuffer
 	l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 	for _, sender := range []identity.Principal{{}, identity.ByCaller("ann", "r")} {
-		out.Reset()
+		out.Drain()
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Method = strings.Repeat("M", 60_000)
 		r.URL = &url.URL{Path: "/a\x1b[31m\n\u202e" + strings.Repeat("x", 60_000)}
@@ -65,7 +91,7 @@ func TestLog_BoundsAndEscapesRequest(t *testing.T) {
 }
 
 func TestLog_KnowsUnauthenticatedSenderByHost(t *testing.T) {
-	var out bytes.Buffer
+	var out buffer.SyncBuffer
 	l := failurelog.New(slog.New(slog.NewTextHandler(&out, nil)))
 	for port := range 1000 {
 		r := httptest.NewRequest("GET", "/", nil)

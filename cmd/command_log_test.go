@@ -1,0 +1,243 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
+	"github.com/rolecall/rolecall/journal"
+)
+
+// deniedScript makes root call a tool that it does not have, and a tool that it has.
+const deniedScript = `role("root", function* (task) {
+  yield call("run_command", { command: "true" });
+  yield call("create_role", { name: "clerk", rolePrompt: "x".repeat(3000), toolGroups: ["workspace"] });
+  return "plain";
+});`
+
+// runDenied runs a task of deniedScript and returns its id.
+func runDenied(t *testing.T, dir string) (id string) {
+	t.Helper()
+	file := filepath.Join(dir, "org.yaml")
+	for name, text := range map[string]string{file: waits, filepath.Join(dir, "agents.js"): deniedScript} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, stderr := runCommand(t, dir, "run", "-f", file, "go")
+	id, _, _ = strings.Cut(strings.TrimPrefix(stderr, "task "), "\n")
+	return id
+}
+
+// The log has one line for each event, with its time, its task and its agent. A denial has
+// its code, rule and reason.
+func TestLog_LinePerEvent(t *testing.T) {
+	dir := t.TempDir()
+	id := runDenied(t, dir)
+	lines := strings.Split(strings.TrimSuffix(mustRun(t, dir, "log"), "\n"), "\n")
+	line := regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  (` + id[:13] + `|-            )  [-+!=~* ] \S`)
+	for _, l := range lines {
+		if !line.MatchString(l) {
+			t.Errorf("got the line %q", l)
+		}
+	}
+	for i, want := range []string{
+		`  \+ task of operator  go$`, `  \+ root/[0-9a-f]{6}  may call `, `    user → root/[0-9a-f]{6}  go$|    user → agent/[0-9a-f]{6}  go$`,
+		`    root/[0-9a-f]{6}  answers  \(1 call\)$`, `  ! root/[0-9a-f]{6}  run_command  denied: tool_not_available \(.+\): tool run_command is not available to this role$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(lines[i]) {
+			t.Errorf("line %d is %q, want %s", i, lines[i], want)
+		}
+	}
+	if last := lines[len(lines)-1]; !strings.HasSuffix(last, "  = task done  plain") {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+func TestLog_FiltersAndLimits(t *testing.T) {
+	dir := t.TempDir()
+	id := runDenied(t, dir)
+	all := mustRun(t, dir, "log", "--limit", "0")
+	count := func(args ...string) int {
+		return strings.Count(mustRun(t, dir, append([]string{"log"}, args...)...), "\n")
+	}
+	for _, c := range []struct {
+		want int
+		args []string
+	}{
+		{strings.Count(all, "\n"), nil}, {strings.Count(all, "\n"), []string{"--since", "1h"}}, {0, []string{"--since", "0s"}},
+		{1, []string{"--denied"}}, {1, []string{"--denied", "--json"}}, {1, []string{"--tool", "run_command"}}, {0, []string{"--tool", "run_comman"}},
+		{1, []string{"--type", "result"}}, {2, []string{"--type", "result,task_started"}}, {2, []string{"--type", "result", "--type", "task_started"}},
+		{1, []string{"--role", "clerk"}}, {0, []string{"--caller", "ann"}}, {1, []string{"--caller", "operator", "--type", "result", "--task", id, "--agent", "root"}},
+		{3, []string{"--limit", "3"}}, {3, []string{"--limit", "3", "--json"}},
+	} {
+		if got := count(c.args...); got != c.want {
+			t.Errorf("%v: %d lines, want %d:\n%s", c.args, got, c.want, mustRun(t, dir, append([]string{"log"}, c.args...)...))
+		}
+	}
+	status, stdout, stderr := runCommand(t, dir, "log", "--limit", "2")
+	if status != 0 || !strings.HasSuffix(all, stdout) || strings.Count(stdout, "\n") != 2 || stderr != "only the newest 2 events are shown; --limit 0 shows all\n" {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+// With --json the log is that of "run --json": one event per line, oldest first.
+func TestLog_JSON(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	var seq uint64
+	for line := range strings.Lines(mustRun(t, dir, "log", "--json")) {
+		var e journal.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Seq <= seq {
+			t.Fatalf("%s: %v", line, err)
+		}
+		seq = e.Seq
+	}
+	if seq == 0 {
+		t.Error("no events")
+	}
+}
+
+func TestLog_BadArguments(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	for _, c := range []struct {
+		status int
+		want   string
+		args   []string
+	}{
+		{2, "--limit -1 is out of range", []string{"--limit", "-1"}},
+		{2, "is out of range", []string{"--limit", "99999999999999999999"}},
+		{2, "--since is \"tomorrow\", which is neither", []string{"--since", "tomorrow"}},
+		{2, "which is in the future", []string{"--since", "2999-01-01T00:00:00Z"}},
+		{2, "which is negative", []string{"--since", "-5m"}},
+		{2, "--since is empty", []string{"--since", ""}},
+		{2, "did you mean \"tool_call\"?", []string{"--type", "tool_cal"}},
+		{2, "unknown type", []string{"--type", "message_taken"}},
+		{2, "--type is empty", []string{"--type", ""}},
+		{2, "log takes no arguments", []string{"x"}},
+		{2, "--denies", []string{"--denies"}},
+		{1, "task_not_found", []string{"--task", "nonesuch"}},
+		{1, "agent_not_found", []string{"--agent", "\x1b[31m"}},
+		{0, "", []string{"--limit", "9223372036854775807"}},
+		{0, "no process serves", []string{"--follow"}},
+		{0, "no process serves", []string{"--follow", "--json"}},
+	} {
+		status, _, stderr := runCommand(t, dir, append([]string{"log"}, c.args...)...)
+		if status != c.status || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "\x1b") {
+			t.Errorf("%v: status %d, %q, want %d and %q", c.args, status, stderr, c.status, c.want)
+		}
+	}
+	if status, stdout, _ := runCommand(t, t.TempDir(), "log"); status != 0 || stdout != "" {
+		t.Errorf("without a data directory: status %d, %q", status, stdout)
+	}
+}
+
+// Whatever agents and callers write, a line of the log is one line of printable characters.
+func TestLogView_SanitizesEvents(t *testing.T) {
+	for _, s := range short.SampleList(t, 100, hostileStrings()) {
+		raw, err := json.Marshal(map[string]string{"text": s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller := identity.ByCaller(identity.UserName(s), "r").String()
+		events := sampleEvents(s)
+		for _, body := range []journal.EventBody{
+			journal.TaskStarted{Text: s, Caller: caller}, journal.TaskEnded{Status: "done", Result: raw}, journal.TaskEnded{Status: s, Code: "x", Error: s},
+			journal.ToolCall{Tool: s, Caller: caller, Decision: journal.Denied, Rule: s, Reason: s}, journal.ToolResult{Tool: s, Caller: caller, Result: raw},
+			journal.StateTransition{To: s, Caller: caller}, journal.RoleChanged{Change: s, By: caller}, journal.GroupRegistered{Group: s, Owner: s, Tools: []string{s}},
+			journal.GroupUnregistered{Group: s, Owner: s},
+		} {
+			events = append(events, journal.Event{Role: s, Task: identity.TaskID(s), Body: body})
+		}
+		for _, e := range events {
+			var out bytes.Buffer
+			if err := newLogView(&common{out: &out, env: func(string) (string, bool) { return "", false }}).event(e); err != nil {
+				t.Fatal(err)
+			}
+			if out.Len() > 0 && strings.Count(out.String(), "\n") != 1 {
+				t.Errorf("%q: %d lines", s, strings.Count(out.String(), "\n"))
+			}
+			wantPrintable(t, s, strings.TrimSuffix(out.String(), "\n"))
+		}
+	}
+}
+
+// brokenPipe is an output that nobody reads any more.
+type brokenPipe struct{}
+
+var errBroken = errors.New("broken pipe")
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errBroken }
+
+// A log that nobody reads ends.
+func TestLog_EndsWithItsReader(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	for _, args := range [][]string{{"log"}, {"log", "--json"}} {
+		c := &common{in: strings.NewReader(""), out: brokenPipe{}, err: new(bytes.Buffer), env: func(string) (string, bool) { return "", false }}
+		if status := run(t.Context(), c, append([]string{"--data", dir}, args...)); status != 1 {
+			t.Errorf("%v: status %d", args, status)
+		}
+	}
+}
+
+// With --follow the log goes on while a process works, until the command is interrupted.
+func TestLog_Follow(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &common{launcher: launcher, in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer), data: dir, env: func(string) (string, bool) { return "", false }}
+	err := withSession(t.Context(), c, sessionOptions{}, func(context.Context, *session) error {
+		out := &triggerWriter{onLine: map[int]func(){
+			1: func() {
+				api, err := client.Dial(dir)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := api.CreateRole(t.Context(), client.RoleRequest{Name: "late"}, false); err != nil {
+					t.Error(err)
+				}
+			},
+			2: cancel,
+		}}
+		follower := &common{in: strings.NewReader(""), out: out, err: new(bytes.Buffer), env: func(string) (string, bool) { return "", false }}
+		if status := run(ctx, follower, []string{"--data", dir, "log", "--follow", "--limit", "1"}); status != 0 {
+			t.Errorf("status %d: %s", status, follower.err)
+		}
+		if !strings.Contains(out.String(), "* role late created by operator") {
+			t.Errorf("got %s", out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// triggerWriter calls a function after each line.
+type triggerWriter struct {
+	bytes.Buffer
+	onLine map[int]func()
+	lines  int
+}
+
+func (w *triggerWriter) Write(text []byte) (int, error) {
+	n, err := w.Buffer.Write(text)
+	w.lines++
+	if do := w.onLine[w.lines]; do != nil {
+		do()
+	}
+	return n, err
+}

@@ -1,0 +1,126 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+)
+
+// logView prints one line for each event of the organization: its time, its task and what
+// happened.
+type logView struct {
+	out   io.Writer
+	lines *lineView
+}
+
+// newLogView returns JSON on stdout with --json, and lines otherwise.
+func newLogView(c *common) view {
+	if c.json {
+		return jsonView{c.out}
+	}
+	_, plain := c.env("NO_COLOR")
+	lines := newLineView(&terminal{out: c.out}, !plain && isTerminal(c.out))
+	lines.complete = true
+	return &logView{out: c.out, lines: lines}
+}
+
+func (v *logView) observe(journal.Event) {}
+
+func (v *logView) event(e journal.Event) error {
+	line := v.lines.format(e)
+	if line == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(v.out, "%s  %-*s  %s\n", formatTime(e.At), shortLength, orDash(shortID(string(e.Task))), line)
+	return err
+}
+
+// shortLength is the length of the beginning of a task's id that tells tasks apart: the
+// time at which the task was started, in milliseconds.
+const shortLength = len("01a1fded-ba9c")
+
+// shortID returns the beginning of the id of a task.
+func shortID(id string) string { return textutil.Sanitize(textutil.Prefix(id, shortLength)) }
+
+// suffixLength is the length of the end of an agent's id that tells the agents of a role
+// apart. The ids of a task's agents begin alike.
+const suffixLength = 6
+
+// agentLabel returns the name of an agent in the log: that of its role and the end of its
+// id. It does not depend on the agents that were shown before. It is "" for a text that is
+// no id, unless there is a role.
+func agentLabel(id, role string) string {
+	switch {
+	case role == "" && !identity.IsID(id):
+		return ""
+	case role == "":
+		role = "agent"
+	case id == "":
+		return textutil.Sanitize(role)
+	}
+	return textutil.Sanitize(role + "/" + id[max(0, len(id)-suffixLength):])
+}
+
+// callerLabel returns the name of a recorded caller with the name of its role in place of
+// the role's id.
+func callerLabel(recorded, role string) string {
+	name, external := strings.CutPrefix(recorded, "user:")
+	if at := strings.LastIndexByte(name, '@'); external && at >= 0 && role != "" {
+		name = name[:at+1] + role
+	}
+	return textutil.Sanitize(name)
+}
+
+// formatRest returns the line of an event that only the log shows; "" if it has none.
+func (v *lineView) formatRest(who string, e journal.Event) string {
+	switch b := e.Body.(type) {
+	case journal.TaskStarted:
+		return fmt.Sprintf("+ task of %s  %s", callerLabel(b.Caller, ""), textutil.TruncateWidth(textutil.Sanitize(b.Text), 80))
+	case journal.TaskEnded:
+		return v.formatEnd(b)
+	case journal.ModelAnswered:
+		return fmt.Sprintf("  %s  answers  %s", who, answerText(b))
+	case journal.ToolResult:
+		return fmt.Sprintf("  %s  %s → %s", who, textutil.Sanitize(b.Tool), payloadText(b.Result, 60))
+	case journal.RoleChanged:
+		return fmt.Sprintf("* role %s %s by %s", textutil.Sanitize(e.Role), textutil.Sanitize(b.Change), callerLabel(b.By, ""))
+	case journal.GroupRegistered:
+		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(orNone(b.Tools), 80))
+	case journal.GroupUnregistered:
+		return fmt.Sprintf("- group %s of %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner))
+	}
+	return ""
+}
+
+// formatEnd returns the line of the end of a task.
+func (v *lineView) formatEnd(b journal.TaskEnded) string {
+	if b.Status != string(org.Done) {
+		return v.color(red, fmt.Sprintf("! task %s  %s: %s", textutil.Sanitize(b.Status), b.Code, textutil.TruncateWidth(textutil.Sanitize(b.Error), 80)))
+	}
+	return v.color(green, "= task done  "+payloadText([]byte(resultText(b.Result)), 80))
+}
+
+// answerText describes an answer: its text or result, its calls and its tokens.
+func answerText(b journal.ModelAnswered) string {
+	a := b.Answer
+	text := payloadText(a.Value, 60)
+	if text == "" {
+		text = textutil.TruncateWidth(textutil.Sanitize(a.Text), 60)
+	}
+	var parts []string
+	if len(a.Calls) > 0 {
+		parts = append(parts, counted(len(a.Calls), "call", "calls"))
+	}
+	if a.Usage.Input+a.Usage.Output > 0 {
+		parts = append(parts, fmt.Sprintf("%d+%d tokens", a.Usage.Input, a.Usage.Output))
+	}
+	if len(parts) > 0 {
+		text += "  (" + strings.Join(parts, ", ") + ")"
+	}
+	return strings.TrimSpace(text)
+}

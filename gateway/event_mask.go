@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// mask returns an event as the sender of a request is shown it. To a caller, a denied call
+// of a tool that its role does not have looks like that of a tool that does not exist, and
+// the groups that its role does not have are left out. Changes of roles are shown without
+// what they mean for others.
+func (v visibility) mask(e journal.Event) journal.Event {
+	if v.all {
+		return e
+	}
+	switch b := e.Body.(type) {
+	case journal.ToolCall:
+		if v.hides(b.Code, b.Tool) {
+			b.Code, b.Reason, b.Rule, b.Group, b.Effect, b.Epoch = errcode.UnknownTool, gate.Decision{Tool: b.Tool}.Reason(), "", "", 0, 0
+		}
+		if !v.org.RoleHasGroup(v.role.ID, toolgroups.GroupID(b.Group)) {
+			b.Group = ""
+		}
+		e.Body = b
+	case journal.ToolError:
+		if v.hides(b.Code, b.Tool) {
+			b.Code = errcode.UnknownTool
+			b.Result = tool.Failure(b.Tool, errcode.New(errcode.UnknownTool, "%s", gate.Decision{Tool: b.Tool}.Reason())).JSON()
+			e.Body = b
+		}
+	case journal.RoleChanged:
+		b.Record, b.Diff = nil, nil
+		e.Body = b
+	}
+	return e
+}
+
+// hides reports whether a code would tell a caller that a tool exists which its role does
+// not have.
+func (v visibility) hides(code errcode.Code, name string) bool {
+	if code != errcode.ToolNotAvailable && code != errcode.UnknownTool {
+		return false
+	}
+	_, visible := v.tool(name)
+	return !visible
+}

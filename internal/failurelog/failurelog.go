@@ -1,0 +1,139 @@
+// Package failurelog logs failed requests and denied calls, with bounds on the lines that
+// one sender causes and on their length.
+//
+//	l := failurelog.New(log)
+//	l.Request(slog.LevelError, "request failed", sender, r, err)
+//
+// It does not decide what is a failure, and it does not answer requests.
+package failurelog
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+// Limits of a window: the lines of one sender, and those of all senders.
+const (
+	window         = 10 * time.Second
+	linesPerSender = 10
+	maxLines       = 100
+)
+
+// Limits of what a sender chooses, in bytes.
+const (
+	maxMethod = 16
+	maxPath   = 256
+	maxError  = 8 << 10 // a stack has its place in it
+)
+
+// Log logs failures. It leaves out what exceeds the limits, and says in the next line, or in
+// a line at the end of the window, how many lines that were. All methods are safe for
+// concurrent use.
+type Log struct {
+	log *slog.Logger
+
+	mu      sync.Mutex // guards the fields below
+	begin   time.Time  // of the window
+	lines   map[string]int
+	all     int
+	leftOut int        // since the last line
+	level   slog.Level // the highest of those left out
+	summary bool       // a summary is due at the end of the window
+}
+
+// New returns a Log that writes to log. A nil log discards.
+func New(log *slog.Logger) *Log {
+	return &Log{log: cmp.Or(log, slog.New(slog.DiscardHandler)), lines: map[string]int{}}
+}
+
+// Request logs the failure of an HTTP request, with the address of its sender. A sender that
+// is not authenticated is known by that address.
+func (l *Log) Request(level slog.Level, text string, sender identity.Principal, r *http.Request, err error) {
+	name, remote := sender.String(), hostOf(r.RemoteAddr)
+	if sender == (identity.Principal{}) {
+		name = remote
+	}
+	l.Failure(level, text, name, err, "remote", remote, "method", textutil.Truncate(r.Method, maxMethod), "path", textutil.Truncate(r.URL.EscapedPath(), maxPath))
+}
+
+// Failure logs a failure of a sender with attributes, whose length the caller has to bound.
+func (l *Log) Failure(level slog.Level, text, sender string, err error, attributes ...any) {
+	if l.log.Enabled(context.Background(), level) {
+		l.Line(level, text, sender, append(attributes, "error", textutil.Truncate(err.Error(), maxError))...)
+	}
+}
+
+// Line logs a line that a sender has caused, with attributes, whose length the caller has to
+// bound.
+func (l *Log) Line(level slog.Level, text, sender string, attributes ...any) {
+	if !l.log.Enabled(context.Background(), level) {
+		return
+	}
+	leftOut, ok := l.take(sender, level)
+	if !ok {
+		return
+	}
+	if leftOut > 0 {
+		attributes = append(attributes, "leftOut", leftOut)
+	}
+	l.log.Log(context.Background(), level, text, attributes...)
+}
+
+// take reports whether a sender may cause a line now, and how many were left out since the
+// last line.
+func (l *Log) take(sender string, level slog.Level) (leftOut int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Sub(l.begin) >= window {
+		l.begin, l.all = now, 0
+		clear(l.lines)
+	}
+	if l.all >= maxLines || l.lines[sender] >= linesPerSender {
+		l.leave(level, l.begin.Add(window).Sub(now))
+		return 0, false
+	}
+	l.all++
+	l.lines[sender]++
+	leftOut, l.leftOut = l.leftOut, 0
+	return leftOut, true
+}
+
+// leave counts a line that is left out. It must be called with mu held.
+func (l *Log) leave(level slog.Level, rest time.Duration) {
+	if l.leftOut++; l.leftOut == 1 || level > l.level {
+		l.level = level
+	}
+	if !l.summary {
+		l.summary = true
+		time.AfterFunc(rest, l.summarize)
+	}
+}
+
+// summarize says how many lines were left out, if no line has said it since.
+func (l *Log) summarize() {
+	l.mu.Lock()
+	n, level := l.leftOut, l.level
+	l.leftOut, l.summary = 0, false
+	l.mu.Unlock()
+	if n > 0 {
+		l.log.Log(context.Background(), level, "lines of this log were left out", "leftOut", n)
+	}
+}
+
+// hostOf returns the host of a network address, or the address if it has none.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}

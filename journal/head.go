@@ -1,0 +1,77 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/identity"
+)
+
+// EventHead reads single fields of an encoded event without decoding it. It is valid
+// while the encoded event is.
+type EventHead struct {
+	Seq     uint64
+	encoded []byte
+}
+
+// NewEventHead returns the head of an event, encoded as MarshalJSON does.
+func NewEventHead(seq uint64, encoded []byte) EventHead { return EventHead{seq, encoded} }
+
+// text returns a field that is a string, "" if there is none.
+func (h EventHead) text(field string) string { return gjson.GetBytes(h.encoded, field).Str }
+
+// Type returns the type of the event.
+func (h EventHead) Type() EventType { return EventType(h.text("type")) }
+
+// Task returns the task that the event is about.
+func (h EventHead) Task() identity.TaskID { return identity.TaskID(h.text("task")) }
+
+// Agent returns the agent that the event is about.
+func (h EventHead) Agent() identity.AgentID { return identity.AgentID(h.text("agent")) }
+
+// Stream returns the journal that has the event.
+func (h EventHead) Stream() identity.AgentID { return identity.AgentID(h.text("stream")) }
+
+// Role returns the name of the role that the event is about.
+func (h EventHead) Role() string { return h.text("role") }
+
+// Tool returns the tool of a call, of its outcome, or of a change of a workflow state.
+func (h EventHead) Tool() string {
+	if !h.isOfCall() {
+		return ""
+	}
+	return h.text("tool")
+}
+
+// Caller returns the principal that called, unless it is an agent.
+func (h EventHead) Caller() string {
+	if !h.isOfCall() {
+		return ""
+	}
+	return h.text("caller")
+}
+
+// IsDenied reports whether the event is the denial of a call.
+func (h EventHead) IsDenied() bool {
+	return h.Type() == ToolCall{}.EventType() && h.text("decision") == Denied
+}
+
+// At returns the time of the event; the zero time if it cannot be read.
+func (h EventHead) At() time.Time {
+	at, _ := time.Parse(time.RFC3339, h.text("at"))
+	return at
+}
+
+// isOfCall reports whether the event is a call, its outcome, or the change of a workflow
+// state.
+func (h EventHead) isOfCall() bool {
+	switch h.Type() {
+	case ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(), StateTransition{}.EventType():
+		return true
+	}
+	return false
+}
+
+// EventFilter reports whether an event is wanted.
+type EventFilter func(EventHead) bool

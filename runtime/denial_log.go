@@ -1,0 +1,50 @@
+package runtime
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+// logDenied logs the denied calls of a principal, one line for each. The lines of all
+// agents of a caller's tasks are limited together.
+func (rt *Runtime) logDenied(by identity.Principal, role string, calls ...*gate.Admission) {
+	for _, c := range calls {
+		if !c.Allowed() && rt.log.Enabled(rt.uncancelled, slog.LevelWarn) {
+			rt.denials.Line(slog.LevelWarn, denialTitle(by, c), rt.callOwner(by), denialAttributes(by, role, c)...)
+		}
+	}
+}
+
+// denialTitle returns the message of a denial. That of a tool-gated principal is specified.
+func denialTitle(by identity.Principal, c *gate.Admission) string {
+	if !c.Decision.ToolGated() || c.Decision.Allowed() {
+		return "call denied"
+	}
+	name := "Caller " + by.String()
+	if by.Kind == identity.Agent {
+		name = "Agent " + string(by.Agent)
+	}
+	return fmt.Sprintf("UNAUTHORIZED TOOL ACCESS: %s attempted to call %s", logText(name), logText(c.Request.Name))
+}
+
+// denialAttributes returns who called what, and why the call is denied.
+func denialAttributes(by identity.Principal, role string, c *gate.Admission) []any {
+	who := slog.String("caller", logText(string(by.User)))
+	if by.Kind == identity.Agent {
+		who = slog.String("agent", string(by.Agent))
+	}
+	list := []any{who, "role", logText(role), "tool", logText(c.Request.Name), "code", errcode.CodeOf(c.Err)}
+	if rule := deniedRule(c); rule != "" {
+		list = append(list, "rule", rule)
+	}
+	return list
+}
+
+// logText returns a text for a line of the log: shortened, and without characters that
+// control a terminal.
+func logText(text string) string { return textutil.Sanitize(textutil.OneLine(text, maxLine)) }
