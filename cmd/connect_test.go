@@ -94,7 +94,7 @@ func TestConnect_UsesServingProcess(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, handler) }()
+	go func() { done <- gateway.Serve(ctx, l, handler, nil) }()
 	mustRun(t, dir, "role", "create", "a", "--use", "workspace")
 	if role, ok := s.Runtime.Org().RoleByName("a"); !ok || role.CreatedBy != org.CreatorOperator {
 		t.Errorf("the serving process has %+v", role)

@@ -46,7 +46,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 			t.Errorf("host %s: %d %s, want %d", host, status, body, want)
 		}
 	}
-	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false, nil); err == nil || !strings.Contains(err.Error(), port) {
+	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false, nil); err == nil || strings.Count(err.Error(), port) != 1 || !strings.Contains(err.Error(), "another process uses this port; ") {
 		t.Errorf("an address in use: %v", err)
 	}
 }

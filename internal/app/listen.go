@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -24,11 +25,13 @@ type HTTPListener struct {
 	net.Listener
 	Handler http.Handler
 	Token   string // start-up token of the operator; "" if the configuration lists an operator's token
+
+	log *slog.Logger
 }
 
 // ListenHTTP listens on address, or if it is empty on the address of the configuration;
 // cfg may be nil. It returns an error for an address that other machines can reach
-// when the configuration lists no tokens. The caller serves and closes the listener.
+// when the configuration lists no tokens. The caller serves or closes the listener.
 func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, error) {
 	var section config.Gateway
 	if cfg != nil {
@@ -39,7 +42,7 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 		return nil, err
 	}
 	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.CountRefused}
-	l := &HTTPListener{Handler: check.Wrap(handler)}
+	l := &HTTPListener{Handler: check.Wrap(handler), log: a.options.Log}
 	address = cmp.Or(address, section.Address, DefaultAddress)
 	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0, a.limits.connectionLimits); err != nil {
 		return nil, err
@@ -49,6 +52,11 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 		l.Token = a.Tokens.StartupToken()
 	}
 	return l, nil
+}
+
+// Serve serves requests until ctx ends, and closes the listener.
+func (l *HTTPListener) Serve(ctx context.Context) error {
+	return gateway.Serve(ctx, l.Listener, l.Handler, l.log)
 }
 
 // Loopback reports whether only this machine can reach the listener.
@@ -70,7 +78,7 @@ func (a *App) ServeSocket() (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, auth.TrustLocalOwner(handler)) }()
+	go func() { done <- gateway.Serve(ctx, l, auth.TrustLocalOwner(handler), a.options.Log) }()
 	return func() error {
 		cancel()
 		return <-done
