@@ -60,7 +60,11 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
+		cause := n.protocolErr()
 		n.kill()
+		if cause != nil && ctx.Err() == nil { // the library's error says only that the connection is closed
+			return nil, &ServerError{Err: n.secrets.RedactError(cause), Stderr: n.stderr()}
+		}
 		return nil, n.explain(connectCause(err))
 	}
 	go func() {

@@ -70,6 +70,22 @@ func TestModule_NamesWrongType(t *testing.T) {
 	}
 }
 
+// The error for a program that is not a server says what it did, not what the library's
+// steps were.
+func TestModule_NamesWhatProgramDid(t *testing.T) {
+	for script, want := range map[string]string{
+		"echo hello; cat >/dev/null": `the server sent a line that is not a message: "hello"`,
+		"exit 3":                     "the server ended: exit status 3",
+	} {
+		fx := newFixture(t)
+		err := fx.loader.LoadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", Command: mcpclient.Command{Path: "sh", Args: []string{"-c", script}}}))
+		e, ok := errors.AsType[*mcpclient.ServerError](err)
+		if !ok || e.Error() != want {
+			t.Errorf("%s: got %v, want %s", script, err, want)
+		}
+	}
+}
+
 // When the caller stops waiting for a silent server, the error has the server's stderr.
 func TestModule_ReportsStderrWhenCancelled(t *testing.T) {
 	fx := newFixture(t)
