@@ -63,6 +63,7 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 		if err := s.startup(ctx, c, cfg); err != nil {
 			return errors.Join(err, l.Close())
 		}
+		s.MarkReady()
 		defer s.WatchConfig(ctx)()
 		if err := printAddress(c, l); err != nil {
 			return errors.Join(err, l.Close())

@@ -123,6 +123,9 @@ func ListenTCP(address string, open bool, limits func() ConnectionLimits) (net.L
 // listenError returns the error for an address on which the system does not let this
 // process listen. It leaves out the words of package net, which repeat the address.
 func listenError(address string, err error) error {
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
+		return errcode.New(errcode.InvalidConfig, "invalid listen address %q; the port is a number from 0 to 65535", address)
+	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listen on %s: another process uses this port; stop it, or listen on another address, such as 127.0.0.1:0 for any free port", address)
 	}

@@ -28,7 +28,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 			l.Close()
 		}
 	}
-	for _, address := range []string{"", "7464", "127.0.0.1", "::1"} {
+	for _, address := range []string{"", "7464", "127.0.0.1", "::1", "127.0.0.1:99999"} {
 		if _, err := gateway.ListenTCP(address, true, nil); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%q: got %v, want invalid_config", address, err)
 		}

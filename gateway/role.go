@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -37,8 +38,8 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 		return org.RoleSpec{}, err
 	}
 	if q.Server != nil && *q.Server != "" && !q.AllowUnknown && !a.snapshot().KnowsServer(*q.Server) {
-		hint := textutil.SuggestName(*q.Server, a.snapshot().ServerNames())
-		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "field \"server\": no module %q provides tools; %s", *q.Server, cmp.Or(hint, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
+		text := withSuggestion(fmt.Sprintf("field \"server\": no module %q provides tools", *q.Server), *q.Server, a.snapshot().ServerNames())
+		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "%s", textutil.AddHint(text, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
 	}
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
@@ -54,12 +55,11 @@ func (a *api) checkModel(q wire.RoleRequest) error {
 	if q.Model == "" || q.AllowUnknown || !loaded || slices.Contains(known, q.Model) {
 		return nil
 	}
-	advice := "name one of " + strings.Join(known, ", ")
+	text := withSuggestion(fmt.Sprintf("no model %q is declared", q.Model), q.Model, known)
 	if len(known) == 0 {
-		advice = "the configuration declares none"
+		text = "the configuration declares no models"
 	}
-	hint := cmp.Or(textutil.SuggestName(q.Model, known), advice)
-	return errcode.New(errcode.InvalidRole, "no model %q is declared; %s; or allow unknown ones (allowUnknown, --allow-unknown)", q.Model, hint).With("field", "llmServiceId")
+	return errcode.New(errcode.InvalidRole, "%s", textutil.AddHint(text, "name a declared one, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "llmServiceId")
 }
 
 // uncheckedFields lists the fields of an accepted request that could not be checked.

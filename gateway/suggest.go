@@ -12,17 +12,9 @@ import (
 // Errors and denials for unknown names suggest the most similar one, to the operator only:
 // looking for it takes time for each known name.
 
-// notFound returns the error for an unknown name.
-func notFound(code errcode.Code, what, name string, known []string) *errcode.Error {
-	return errcode.New(code, "%s", withSuggestion(fmt.Sprintf("there is no %s %q", what, name), name, known))
-}
-
 // withSuggestion adds the name of known that is most similar to an unknown name to a text.
 func withSuggestion(text, name string, known []string) string {
-	if hint := textutil.SuggestName(name, known); hint != "" {
-		text += "; " + hint
-	}
-	return text
+	return textutil.AddHint(text, textutil.SuggestName(name, known))
 }
 
 // findRole returns the active role with this id or name.
@@ -31,11 +23,7 @@ func (a *api) findRole(ref string) (org.Role, error) {
 	if errcode.CodeOf(err) != errcode.RoleNotFound {
 		return role, err
 	}
-	var known []string
-	for _, r := range a.org().ListRoles() {
-		known = append(known, r.Name)
-	}
-	return role, notFound(errcode.RoleNotFound, "role", ref, known)
+	return role, errcode.New(errcode.RoleNotFound, "%s", textutil.AddHint(errcode.Message(err), a.org().SuggestRole(ref)))
 }
 
 // agentRoles lists the names of the roles that active agents have.
@@ -65,7 +53,7 @@ func (v visibility) groupNotFound(id string) error {
 			known = append(known, string(g))
 		}
 	}
-	return notFound(errcode.GroupNotFound, "tool group", id, known)
+	return errcode.New(errcode.GroupNotFound, "%s", withSuggestion(fmt.Sprintf("there is no tool group %q", id), id, known))
 }
 
 // checkGroups returns the error for the first of the groups that does not exist. A nil set

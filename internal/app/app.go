@@ -97,6 +97,9 @@ type App struct {
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
 	Tokens  *auth.TokenStore  // no token is valid until a configuration lists it
 
+	ready     chan struct{} // closed by markReady
+	markReady func()
+
 	options Options
 	store   *persist.Store
 	groups  *toolgroups.Manager
@@ -147,8 +150,10 @@ func Open(o Options) (*App, error) {
 		options: o, store: store, readOnly: o.Fatal == nil,
 		groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{},
+		ready:      make(chan struct{}),
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 	}
+	a.markReady = sync.OnceFunc(func() { close(a.ready) })
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
 	a.scripts = script.NewWorkerPool(builtin.NewScriptStarter(o.Launcher, o.Warn))

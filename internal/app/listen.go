@@ -10,9 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/config"
 )
 
@@ -65,8 +67,31 @@ func (l *HTTPListener) Loopback() bool {
 	return ok && at.IP.IsLoopback()
 }
 
-// ServeSocket serves the API on the data directory's socket until stop is called. The
-// socket belongs to the owner of the directory, so its clients are the operator.
+// MarkReady lets the requests on the socket proceed. It is called when the configuration is
+// active; until then they would see an organization without it.
+func (a *App) MarkReady() { a.markReady() }
+
+// whenReady returns a handler that holds requests until MarkReady is called. Those for the
+// health are not held.
+func (a *App) whenReady(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := gateway.UntilShutdown(r.Context())
+		defer cancel()
+		if r.URL.Path != "/healthz" {
+			select {
+			case <-a.ready:
+			case <-ctx.Done():
+				wire.WriteError(w, errcode.New(errcode.Conflict, "the process that serves the data directory ended before it was ready"))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ServeSocket serves the API on the data directory's socket until stop is called. Requests
+// wait until MarkReady is called. The socket belongs to the owner of the directory, so its
+// clients are the operator.
 func (a *App) ServeSocket() (stop func() error, err error) {
 	handler, err := a.Handler()
 	if err != nil {
@@ -78,7 +103,7 @@ func (a *App) ServeSocket() (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, auth.TrustLocalOwner(handler), a.options.Log) }()
+	go func() { done <- gateway.Serve(ctx, l, auth.TrustLocalOwner(a.whenReady(handler)), a.options.Log) }()
 	return func() error {
 		cancel()
 		return <-done

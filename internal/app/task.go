@@ -44,11 +44,8 @@ func (a *App) checkTaskGroups(set *toolgroups.GroupSet, ch *configChange) error 
 		if slices.Contains(known, string(id)) || a.hasAPI(ch, string(id)) {
 			continue
 		}
-		hint := textutil.SuggestName(string(id), known)
-		if hint != "" {
-			hint = "; " + hint
-		}
-		return errcode.New(errcode.GroupNotFound, "start a task: there is no tool group %q%s", id, hint)
+		text := fmt.Sprintf("start a task: there is no tool group %q", id)
+		return errcode.New(errcode.GroupNotFound, "%s", textutil.AddHint(text, textutil.SuggestName(string(id), known)))
 	}
 	return nil
 }

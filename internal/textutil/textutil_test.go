@@ -141,3 +141,16 @@ func FuzzUnescapeHTML(f *testing.F) {
 		}
 	})
 }
+
+func TestAddHint(t *testing.T) {
+	for _, test := range []struct{ text, hint, want string }{
+		{"no x", "", "no x"},
+		{"no x", "name a y", "no x; name a y"},
+		{`no x; did you mean "y"?`, "name a y", `no x; did you mean "y"? Name a y`},
+		{`did you mean "y"?`, `"help" lists them`, `did you mean "y"? "help" lists them`},
+	} {
+		if got := textutil.AddHint(test.text, test.hint); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}
