@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
 )
 
 // Environment variables that name a gateway and the token to use there.
@@ -62,10 +62,13 @@ func dialServing(ctx context.Context, c *common) (*client.Client, error) {
 // A token without a process is an error, because only a process can verify it.
 func newClient(c *common) (*client.Client, error) {
 	token := c.getenv(tokenVariable)
+	if token != "" && !wire.ValidToken(token) {
+		return nil, usageError{fmt.Errorf("%s is not a bearer token (RFC 6750): it has characters that no token has", tokenVariable)}
+	}
 	if base := c.getenv(urlVariable); base != "" {
 		api, err := client.NewRemote(base, token)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("%s: %w", urlVariable, err)}
+			return nil, usageError{fmt.Errorf("%s: %s", urlVariable, errcode.Message(err))}
 		}
 		return api, nil
 	}
@@ -77,19 +80,4 @@ func newClient(c *common) (*client.Client, error) {
 		return api, err
 	}
 	return api.WithToken(token)
-}
-
-// errorHint returns what to do about an error that ROLECALL_URL or ROLECALL_TOKEN causes,
-// to be appended to it; "" for any other error.
-func (c *common) errorHint(err error) string {
-	base, token := c.getenv(urlVariable), c.getenv(tokenVariable)
-	switch {
-	case base != "" && errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("; no process answers at %s (%s): start \"rolecall serve\" there or unset the variable", base, urlVariable)
-	case base == "" && token == "" || errcode.CodeOf(err) != errcode.Unauthenticated:
-		return ""
-	case token == "":
-		return fmt.Sprintf("; set %s to the token that serve prints, or to one that \"rolecall token\" created for its configuration", tokenVariable)
-	}
-	return fmt.Sprintf("; check that the configuration lists the token in %s and that it has not expired", tokenVariable)
 }

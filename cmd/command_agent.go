@@ -22,8 +22,9 @@ func newAgentCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "agent",
 		Short: "List, show, message, abort and terminate agents",
-		Long: `An agent is named by its id, or by the name of its role. A role name must be
-unambiguous among the agents of running tasks, or among all agents if no task runs.`,
+		Long: `An agent is named by its id, by the beginning of its id if that is unique and has at
+least 4 characters, or by the name of its role. A role name must be unambiguous among
+the agents of running tasks, or among all agents if no task runs.`,
 		Example: `  rolecall agent tree
   rolecall agent show analyst
   rolecall agent transcript analyst
@@ -34,34 +35,29 @@ unambiguous among the agents of running tasks, or among all agents if no task ru
 // agentFilter selects agents.
 type agentFilter struct{ task, status string }
 
-func (o *agentFilter) list(ctx context.Context, api *client.Client) iter.Seq2[client.Agent, error] {
-	return api.ListAgents(ctx, identity.TaskID(o.task), org.AgentStatus(o.status))
-}
-
 func newAgentListCommand(c *common) *cobra.Command {
 	o := &agentFilter{}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List agents, oldest first, including terminated ones",
-		Example: "  rolecall agent list --status calling\n  rolecall agent list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
+		Example: "  rolecall agent list --status calling\n  rolecall agent list --task last --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-			if o.task != "" {
-				if _, err := api.FindTask(ctx, o.task); err != nil {
-					return err
-				}
-			}
 			return agentListFunc(ctx, c.out, api, o, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`")
+	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`, or of the last one")
 	cmd.Flags().StringVar(&o.status, "status", "", "only agents with this `status`: starting, thinking, calling, waiting, finished or terminated")
 	return cmd
 }
 
 func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *agentFilter, asJSON bool) error {
+	task, err := filterTask(ctx, api, o.task)
+	if err != nil {
+		return err
+	}
 	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
-	return printList(out, asJSON, o.list(ctx, api), head, func(a client.Agent) []string {
+	return printList(out, asJSON, api.ListAgents(ctx, task, org.AgentStatus(o.status)), head, func(a client.Agent) []string {
 		return []string{string(a.ID), a.Role, string(a.Status), a.State, string(a.Task), orDash(string(a.Parent))}
 	})
 }
@@ -70,7 +66,7 @@ func newAgentShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show AGENT",
 		Short:   "Show an agent, its task brief and the tools it can call now",
-		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 --json",
+		Example: "  rolecall agent show analyst\n  rolecall agent show 5c8c53b4 --json",
 		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return agentShowFunc(ctx, c.out, api, args[0], c.json)
@@ -79,6 +75,10 @@ func newAgentShowCommand(c *common) *cobra.Command {
 }
 
 func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	ref, err := resolveAgent(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	a, err := api.FindAgent(ctx, ref)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func newAgentTreeCommand(c *common) *cobra.Command {
 		Short: "Show the agent tree",
 		Long: `Show which agent spawned which, task by task, newest task first. With --json, print
 the list of agents, each with its parent.`,
-		Example: "  rolecall agent tree\n  rolecall agent tree --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
+		Example: "  rolecall agent tree\n  rolecall agent tree --task last",
 		Args:    exactArgs(0, "no arguments; name a task with --task"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			tasks, err := treeTasks(ctx, c, api, o.task, limit)
@@ -110,7 +110,7 @@ the list of agents, each with its parent.`,
 			return agentTreeFunc(c, tasks)
 		}),
 	}
-	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`")
+	cmd.Flags().StringVar(&o.task, "task", "", "only agents of the task with this `id`, or of the last one")
 	limit.register(cmd)
 	return cmd
 }
@@ -120,7 +120,7 @@ func treeTasks(ctx context.Context, c *common, api *client.Client, id string, li
 	if id == "" {
 		return limit.query(ctx, c, api, client.TaskQuery{Agents: true})
 	}
-	task, err := api.FindTask(ctx, id)
+	task, err := findTask(ctx, api, id)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +148,11 @@ func agentTreeFunc(c *common, tasks iter.Seq2[client.Task, error]) error {
 			}
 		}
 	}
-	if c.json {
+	switch {
+	case c.json:
 		return printJSON(c.out, map[string]any{"items": items})
+	case b.Len() == 0:
+		fmt.Fprintln(c.err, "there is no agent yet")
 	}
 	_, err := io.WriteString(c.out, b.String())
 	return err
@@ -231,6 +234,10 @@ artifacts and files are kept. The root agent of a task ends only with its task: 
 }
 
 func agentTerminateFunc(ctx context.Context, out io.Writer, api *client.Client, ref, reason string, asJSON bool) error {
+	ref, err := resolveAgent(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	a, err := api.TerminateAgent(ctx, ref, reason)
 	if err != nil {
 		return err
@@ -294,6 +301,10 @@ func (o *sendOptions) request(args []string) (client.MessageRequest, error) {
 }
 
 func agentSendFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, q client.MessageRequest, asJSON bool) error {
+	ref, err := resolveAgent(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	sent, err := api.SendMessage(ctx, ref, q)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
@@ -18,9 +17,10 @@ func newArtifactCommand(c *common) *cobra.Command {
 		Use:   "artifact",
 		Short: "List, show and export artifacts",
 		Long: `Artifacts are results that agents store and pass on by reference. An artifact is
-named by its id or its reference (artifact:ID).`,
-		Example: `  rolecall artifact list
-  rolecall artifact get artifact:5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md`,
+named by its id or its reference (artifact:ID). The beginning of an id is enough if it
+is unique and has at least 4 characters.`,
+		Example: `  rolecall artifact list --task last
+  rolecall artifact get 5c8c53b4 -o report.md`,
 	}, newArtifactListCommand(c), newArtifactShowCommand(c), newArtifactGetCommand(c), newArtifactSweepCommand(c))
 }
 
@@ -29,24 +29,23 @@ func newArtifactListCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List artifacts, oldest first",
-		Example: "  rolecall artifact list\n  rolecall artifact list --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
+		Example: "  rolecall artifact list\n  rolecall artifact list --task last --json",
 		Args:    exactArgs(0, "no arguments"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 			return artifactListFunc(ctx, c.out, api, task, c.json)
 		}),
 	}
-	cmd.Flags().StringVar(&task, "task", "", "only artifacts of the task with this `id`")
+	cmd.Flags().StringVar(&task, "task", "", "only artifacts of the task with this `id`, or of the last one")
 	return cmd
 }
 
 func artifactListFunc(ctx context.Context, out io.Writer, api *client.Client, task string, asJSON bool) error {
-	if task != "" {
-		if _, err := api.FindTask(ctx, task); err != nil {
-			return err
-		}
+	id, err := filterTask(ctx, api, task)
+	if err != nil {
+		return err
 	}
 	head := []string{"ID", "TYPE", "BYTES", "CREATED", "TASK", "AGENT"}
-	return printList(out, asJSON, api.ListArtifacts(ctx, identity.TaskID(task)), head, func(a client.Artifact) []string {
+	return printList(out, asJSON, api.ListArtifacts(ctx, id), head, func(a client.Artifact) []string {
 		return []string{a.ID, textutil.TruncateWidth(a.Type, maxCell), strconv.Itoa(a.Size), formatTime(a.CreatedAt), string(a.Task), string(a.By)}
 	})
 }
@@ -57,7 +56,7 @@ func newArtifactShowCommand(c *common) *cobra.Command {
 		Short: "Show an artifact with a preview of its content",
 		Long: `Show the record of an artifact and a preview: the first lines of a text, the size of
 an image, or the first bytes of anything else. With --json, print only the record.`,
-		Example: "  rolecall artifact show 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1",
+		Example: "  rolecall artifact show 5c8c53b4",
 		Args:    exactArgs(1, "one artifact id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return artifactShowFunc(ctx, c.out, api, args[0], c.json)
@@ -66,7 +65,7 @@ an image, or the first bytes of anything else. With --json, print only the recor
 }
 
 func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
-	a, err := api.FindArtifact(ctx, ref)
+	a, err := findArtifact(ctx, api, ref)
 	if err != nil {
 		return err
 	}
@@ -79,7 +78,7 @@ func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, re
 	}
 	return fields{
 		{"id", a.ID}, {"type", a.Type}, {"bytes", strconv.Itoa(a.Size)}, {"mediaType", a.MediaType}, {"sha256", a.Blob},
-		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", formatTime(a.CreatedAt)}, {"meta", string(a.Meta)},
+		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", formatTime(a.CreatedAt)}, {"meta", jsonText(a.Meta)},
 		{"preview", preview(a, content)},
 	}.print(out)
 }

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
@@ -41,9 +40,9 @@ Existing files are overwritten only with --force.
 
 With --all, write every artifact of a task into a directory, which is created if
 missing, and print the names of the files.`,
-		Example: `  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1
-  rolecall artifact get 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md
-  rolecall artifact get --all --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df -o results`,
+		Example: `  rolecall artifact get 5c8c53b4
+  rolecall artifact get artifact:5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 -o report.md
+  rolecall artifact get --all --task last -o results`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.all {
 				return exactArgs(0, "no artifact with --all")(cmd, args)
@@ -66,7 +65,7 @@ missing, and print the names of the files.`,
 	flags.StringVarP(&o.output, "output", "o", "", "write to this `file` or into this directory; - is stdout")
 	flags.BoolVar(&o.force, "force", false, "overwrite existing files")
 	flags.BoolVar(&o.all, "all", false, "write all artifacts of the task given with --task")
-	flags.StringVar(&o.task, "task", "", "`id` of the task, with --all")
+	flags.StringVar(&o.task, "task", "", "`id` of the task, or last, with --all")
 	return cmd
 }
 
@@ -83,7 +82,7 @@ func (o *artifactGetOptions) check(asJSON bool) error {
 }
 
 func artifactGetFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, o *artifactGetOptions) error {
-	a, err := api.FindArtifact(ctx, ref)
+	a, err := findArtifact(ctx, api, ref)
 	if err != nil {
 		return err
 	}
@@ -122,14 +121,15 @@ func forTerminal(content []byte) ([]byte, error) {
 
 // artifactGetAllFunc writes all artifacts of a task, oldest first.
 func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, o *artifactGetOptions) error {
-	if _, err := api.FindTask(ctx, o.task); err != nil {
+	task, err := filterTask(ctx, api, o.task)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.output, 0o777); err != nil {
 		return err
 	}
 	to := newExport(o)
-	for a, err := range api.ListArtifacts(ctx, identity.TaskID(o.task)) {
+	for a, err := range api.ListArtifacts(ctx, task) {
 		if err != nil {
 			return err
 		}

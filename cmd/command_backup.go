@@ -57,6 +57,9 @@ func backupFunc(ctx context.Context, c *common, path string, force bool) error {
 	if filepath.Base(path) == persist.FileName {
 		return fmt.Errorf("%s is the name of an organization's data file; choose another name for the backup", path)
 	}
+	if base := c.getenv(urlVariable); base != "" {
+		return usageError{fmt.Errorf("a backup is never sent over a network, and %s is %s; make it on the machine of the organization, without the variable", urlVariable, base)}
+	}
 	if err := checkTarget(path, force); err != nil {
 		return err
 	}
@@ -93,6 +96,9 @@ func checkTarget(path string, force bool) error {
 // it is on disk.
 func writeBackup(ctx context.Context, c *common, path string, force bool) (shown backupOutput, err error) {
 	part, err := persist.CreateDraft(filepath.Dir(path), ".rolecall-backup-*.part")
+	if errors.Is(err, fs.ErrNotExist) {
+		return shown, usageError{fmt.Errorf("there is no directory %s for the backup", filepath.Dir(path))}
+	}
 	if err != nil {
 		return shown, fmt.Errorf("create a temporary file next to %s: %w", path, err)
 	}
@@ -164,7 +170,7 @@ func copyStore(ctx context.Context, dir string, to io.Writer) error {
 		return err
 	}
 	if !known {
-		return fmt.Errorf("no organization in %s; use --data DIR for another directory", dir)
+		return errNoOrganization(dir)
 	}
 	store, err := persist.OpenReadOnly(dir)
 	if errors.Is(err, persist.ErrOlderSchema) {

@@ -29,9 +29,9 @@ func newCanCommand(c *common) *cobra.Command {
 		Short: "Check whether a tool call would be allowed",
 		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
 checks for an agent of that role directly below root, --agent for an existing agent.
---state and --group check in a workflow state and under the restriction of a task.
---who lists every role and agent that can call the tool. The holder of a role's token
-(ROLECALL_TOKEN) does not need to name the role.
+--state checks in a workflow state, and --group for a task with these tool groups (see
+"rolecall run --help"). --who lists every role and agent that can call the tool. The
+holder of a role's token (ROLECALL_TOKEN) does not need to name the role.
 
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
@@ -39,9 +39,9 @@ of an auth service, the output says so: callers of the role may have one, agents
 never do.`,
 		Example: `  rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace
-  rolecall can --agent 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 send_message
+  rolecall can --agent 5c8c53b4 send_message
   rolecall can --who run_javascript`,
-		Args: exactArgs(1, "one tool name"),
+		Args: canArgs(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := o.question(args[0], c.getenv(tokenVariable) != "")
 			if err != nil {
@@ -50,6 +50,9 @@ never do.`,
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
 				if o.who {
 					return whoFunc(ctx, c, api, q)
+				}
+				if q, err = resolveSubject(ctx, api, q); err != nil {
+					return err
 				}
 				return canFunc(ctx, c, api, q)
 			})(cmd, args)
@@ -60,8 +63,32 @@ never do.`,
 	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
 	flags.BoolVar(&o.who, "who", false, "list the roles and agents that can call the tool")
 	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's own")
-	flags.StringSliceVar(&o.groups, "group", nil, "check under a restriction to this tool `group`; can be repeated")
+	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
 	return cmd
+}
+
+// canArgs requires one tool name, and explains how to name the role.
+func canArgs(o *canOptions) cobra.PositionalArgs {
+	one := exactArgs(1, "one tool name")
+	return func(cmd *cobra.Command, args []string) error {
+		err := one(cmd, args)
+		if err != nil && len(args) == 2 && o.role == "" && o.agent == "" && !o.who {
+			return usageError{fmt.Errorf("%w; name a role with --role, as in %q", err, "rolecall can --role "+quoteWord(args[0])+" "+quoteWord(args[1]))}
+		}
+		return err
+	}
+}
+
+// resolveSubject replaces the beginning of an id in a question by the id.
+func resolveSubject(ctx context.Context, api *client.Client, q client.Question) (client.Question, error) {
+	var err error
+	if q.Role != "" {
+		q.Role, err = resolveRole(ctx, api, q.Role)
+	}
+	if q.Agent != "" {
+		q.Agent, err = resolveAgent(ctx, api, q.Agent)
+	}
+	return q, err
 }
 
 // errNoSubject is the error for a check without a role or agent.

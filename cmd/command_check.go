@@ -24,8 +24,9 @@ func newCheckCommand(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check -f FILE",
 		Short: "Validate a configuration without starting anything",
-		Long: `Validate a configuration and report every mistake with file, line, column and field.
-Nothing of it is started, and the data directory is not touched.
+		Long: `Validate a configuration and report its mistakes with file, line, column and field.
+Nothing of it is started, and the data directory is not touched. --all and --json print
+every mistake.
 
 check also says how this system isolates programs that agents run. With --sandbox it
 says only that, and fails if such programs are refused here.
@@ -49,6 +50,7 @@ says whether it answers. The exit status is 1 if one does not.`,
 			return checkFunc(cmd.Context(), c, online)
 		},
 	}
+	cmd.Flags().BoolVar(&c.allErrors, "all", false, fmt.Sprintf("print all mistakes, not only the first %d", maxErrors))
 	cmd.Flags().BoolVar(&sandboxOnly, "sandbox", false, "only say how programs are isolated on this system")
 	cmd.Flags().BoolVar(&online, "online", false, "also contact the models, MCP servers and sources")
 	return cmd
@@ -60,7 +62,7 @@ func checkFunc(ctx context.Context, c *common, online bool) error {
 	}
 	cfg, err := config.LoadFiles(c.files, c.env)
 	notes, err := dryRunConfig(ctx, c, cfg, err)
-	notes = slices.Concat(notes, cfg.ListWarnings(), argumentNotes(cfg), identityNotes(c.launcher, cfg, c.data))
+	notes = slices.Concat(notes, cfg.ListWarnings(), modelNotes(cfg), argumentNotes(cfg), identityNotes(c.launcher, cfg, c.data))
 	isolation, probeErr := c.launcher.ProbeIsolation(ctx)
 	err = errors.Join(err, probeErr)
 	var services []app.ServiceProbe
@@ -88,6 +90,15 @@ func checkFunc(ctx context.Context, c *common, online bool) error {
 	_, err = fmt.Fprintf(c.out, "ok: %s, %s, %s, %s, %s\n", plural(len(cfg.Files), "file"), plural(len(cfg.Roles), "role"),
 		plural(len(cfg.Models), "model"), plural(len(app.ModulesOf(cfg)), "module"), plural(len(cfg.Tools), "declared tool"))
 	return err
+}
+
+// modelNotes reports that no document names the model of root, if there are roles whose
+// agents need a root above them.
+func modelNotes(cfg *config.Config) []string {
+	if cfg == nil || len(cfg.Roles) == 0 || cfg.Organization.Model != "" {
+		return nil
+	}
+	return []string{"no document of kind: organization names a model, so agents cannot run; commands that serve tools to others work without it"}
 }
 
 // argumentNotes reports what declared tools do with unknown arguments, if there are such

@@ -137,7 +137,7 @@ func readDemoInput(input string) ([]byte, error) {
 	}
 	log, err := os.ReadFile(input)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("read the access log: %w", err)}
+		return nil, usageError{err}
 	}
 	return log, nil
 }

@@ -47,7 +47,10 @@ func mcpFunc(ctx context.Context, c *common, role string) error {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
 			}
-			return errors.Join(api.ServeMCP(ctx, role, c.in, c.out), api.Close())
+			if role, err = findRole(ctx, api, role); err == nil {
+				err = api.ServeMCP(ctx, role, c.in, c.out)
+			}
+			return errors.Join(err, api.Close())
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return err
@@ -62,6 +65,9 @@ func mcpFunc(ctx context.Context, c *common, role string) error {
 // serveMCPLocally runs the organization in this process. began reports whether it could open
 // the data directory; if not, another process may have it, and the caller tries again.
 func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, err error) {
+	if err := c.needOrganization(); err != nil {
+		return false, err
+	}
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return false, err
@@ -74,7 +80,15 @@ func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, e
 			}
 			defer s.WatchConfig(ctx)()
 		}
-		err := s.MCP.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
+		s.MarkReady()
+		api, err := s.Client()
+		if err != nil {
+			return err
+		}
+		role, err := findRole(ctx, api, role)
+		if err == nil {
+			err = s.MCP.ServeStdio(ctx, c.in, c.out, identity.ByOperator("operator"), role)
+		}
 		if cfg == nil && errcode.CodeOf(err) == errcode.RoleNotFound {
 			err = errcode.Wrap(errcode.RoleNotFound, err, "%s in %s; -f names a configuration that has it", errcode.Message(err), c.data)
 		}

@@ -41,7 +41,7 @@ func migrateFunc(c *common, path string, write bool) error {
 		return usageError{fmt.Errorf("migrate %s: it is a directory; name one file, such as %s", path, filepath.Join(path, "tools.yaml"))}
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("migrate: %w", err)} // names the file
+		return usageError{err}
 	}
 	out, err := toolboxfile.MigrateFile(data)
 	if list, ok := errors.AsType[yamldoc.Errors](err); ok {

@@ -48,17 +48,17 @@ type restoreOutput struct {
 func restoreFunc(ctx context.Context, c *common, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory; name the file that backup wrote", path)
+		return usageError{fmt.Errorf("%s is a directory; name the file that backup wrote", path)}
 	}
 	if err := checkNotServed(c.data); err != nil {
 		return err
 	}
 	if err := persist.RestoreBackup(ctx, file, c.data); err != nil {
-		return fmt.Errorf("restore %s: %w", path, err)
+		return withContext("restore "+path, err)
 	}
 	shown := restoreOutput{File: path, Data: c.data, Interrupted: []string{}}
 	if err := shown.countTasks(ctx, c); err != nil {
@@ -92,21 +92,21 @@ func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
 	}
 	for task, err := range api.ListTasks(ctx, "") {
 		if err != nil {
-			return errors.Join(err, done())
+			return done(err)
 		}
 		s.Tasks++
 		if !task.Status.Ended() {
 			s.Interrupted = append(s.Interrupted, string(task.ID))
 		}
 	}
-	return done()
+	return done(nil)
 }
 
 func (s *restoreOutput) print(c *common) error {
 	if c.json {
 		return printJSON(c.out, s)
 	}
-	_, err := fmt.Fprintf(c.out, "restored %s into %s: %d tasks, %d of them interrupted\n", textutil.Sanitize(s.File), textutil.Sanitize(s.Data), s.Tasks, len(s.Interrupted))
+	_, err := fmt.Fprintf(c.out, "restored %s into %s: %s, %d of them interrupted\n", textutil.Sanitize(s.File), textutil.Sanitize(s.Data), plural(s.Tasks, "task"), len(s.Interrupted))
 	for _, id := range s.Interrupted {
 		fmt.Fprintf(c.err, "  %s run --resume %s%s\n", programName(), id, c.dataFlag())
 	}

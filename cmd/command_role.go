@@ -22,11 +22,15 @@ func newRoleCommand(c *common) *cobra.Command {
 		Use:   "role",
 		Short: "Manage roles",
 		Long: `A role decides which tool groups its agents can use, and which groups they can grant
-to roles they create. A role is named by its id or its exact name. Tasks of several
-callers may have roles of one name; it is then an error that lists the ids. Group ids are bound
-to their owner when the role is written. A group that does not exist is an error, unless
---allow-unknown is given. A group that is not registered any more, or has another owner
-now, gives no tools and is shown as dangling.`,
+to roles they create. A role is named by its exact name, its id, or the beginning of
+its id if that is unique and has at least 4 characters. Tasks of several callers may
+have roles of one name; it is then an error that lists the ids.
+
+Group ids are bound to their owner when the role is written. A group that is not
+registered any more, or has another owner now, gives no tools and is shown as dangling.
+A group or a model that does not exist is an error, unless --allow-unknown is given.
+Which models exist is known only while a configuration is active: that of -f, or that
+of the process that serves the data directory.`,
 		Example: `  rolecall role list
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
@@ -82,6 +86,10 @@ effect. With --json, print the stored record; a field "tools" is added, and a fi
 }
 
 func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	ref, err := resolveRole(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	r, err := api.FindRole(ctx, ref)
 	if err != nil {
 		return err
@@ -152,7 +160,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
 	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
-	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups and a module that do not exist; the groups have no effect until the role is updated")
+	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups, a module and a model that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
 
@@ -277,20 +285,20 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	if err != nil {
 		return err
 	}
-	api, done, err := connect(ctx, c, o.access(createIfMissing))
+	api, done, err := connect(ctx, c, o.access(createIfMissing, tryCreate))
 	if err != nil {
 		return err
 	}
 	known, _ := api.FindRole(ctx, q.Name)
 	r, err := api.CreateRole(ctx, q, o.dryRun)
-	if err = errors.Join(err, done()); err != nil {
+	if err = done(err); err != nil {
 		return err
 	}
 	outcome := o.outcome("created")
 	if known.ID != "" && known.ID == r.ID { // creating succeeds only for an identical role
 		outcome = "exists already and is the same; nothing was changed"
 	}
-	warnDangling(c.err, r)
+	warnIneffective(c.err, r)
 	if o.json {
 		return printJSON(c.out, r)
 	}
@@ -298,10 +306,10 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 	return roleFields(r).print(c.out)
 }
 
-// access returns the access mode that the command needs: p, or readOnly for a dry run.
-func (o *roleOptions) access(p accessMode) accessMode {
+// access returns the access mode that the command needs: p, or dry for a dry run.
+func (o *roleOptions) access(p, dry accessMode) accessMode {
 	if o.dryRun {
-		return readOnly
+		return dry
 	}
 	return p
 }
@@ -313,10 +321,14 @@ func (o *roleOptions) outcome(what string) string {
 	return what
 }
 
-// warnDangling warns about groups of a role that are not registered.
-func warnDangling(stderr io.Writer, r client.Role) {
+// warnIneffective warns about groups of a written role that are not registered, and about a
+// model that could not be checked.
+func warnIneffective(stderr io.Writer, r client.Role) {
 	for _, id := range r.Dangling {
 		fmt.Fprintf(stderr, "tool group %s is not registered and gives no tools; once it is registered, update the role\n", textutil.Sanitize(string(id)))
+	}
+	if len(r.Unchecked) > 0 {
+		fmt.Fprintf(stderr, "it is not checked whether there is a model %q, because no configuration is active; -f FILE names one\n", textutil.Sanitize(string(r.Model)))
 	}
 }
 
@@ -361,15 +373,18 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	if !o.isChange() {
 		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --pattern or --limits")}
 	}
-	api, done, err := connect(ctx, c, o.access(readWrite))
+	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {
 		return err
 	}
-	change, err := api.UpdateRole(ctx, ref, q, o.dryRun)
-	if err = errors.Join(err, done()); err != nil {
+	var change client.RoleChange
+	if ref, err = resolveRole(ctx, api, ref); err == nil {
+		change, err = api.UpdateRole(ctx, ref, q, o.dryRun)
+	}
+	if err = done(err); err != nil {
 		return err
 	}
-	warnDangling(c.err, change.Role)
+	warnIneffective(c.err, change.Role)
 	return printChange(c, o, "updated", change)
 }
 
@@ -442,12 +457,15 @@ and the roles that its agents created with theirs. The record is kept for the hi
 }
 
 func roleDeleteFunc(ctx context.Context, c *common, ref string, o *roleOptions) error {
-	api, done, err := connect(ctx, c, o.access(readWrite))
+	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {
 		return err
 	}
-	change, err := api.DeleteRole(ctx, ref, o.dryRun)
-	if err = errors.Join(err, done()); err != nil {
+	var change client.RoleChange
+	if ref, err = resolveRole(ctx, api, ref); err == nil {
+		change, err = api.DeleteRole(ctx, ref, o.dryRun)
+	}
+	if err = done(err); err != nil {
 		return err
 	}
 	return printChange(c, o, "deleted", change)

@@ -52,3 +52,40 @@ write_file          workspace  idempotent
 		}
 	}
 }
+
+// A model that the configuration does not declare is rejected, as an unknown group is.
+// Without a configuration the command says that it is not checked.
+func TestRole_UnknownModel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	file := filepath.Join(t.TempDir(), "org.yaml")
+	if err := os.WriteFile(file, []byte("{kind: organization, name: o, model: main}\n---\n{kind: model, name: main, type: openai, model: x, apiKey: \"${NO_SUCH_KEY}\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const unchecked = `it is not checked whether there is a model "mian", because no configuration is active; -f FILE names one`
+	for _, test := range []struct {
+		args   string
+		status int
+		output string
+	}{
+		{"create a --model main -f FILE", 0, "role a created"},
+		{"create b --model mian -f FILE", 1, `no model "mian" is declared; did you mean "main"?`},
+		{"create b --model zzzzzz -f FILE", 1, `no model "zzzzzz" is declared; name a declared one, or allow unknown ones (allowUnknown, --allow-unknown)`},
+		{"create b --model mian -f FILE --dry-run", 1, `did you mean "main"?`},
+		{"create b --model mian -f FILE --allow-unknown", 0, "role b created"},
+		{"update a --model mian -f FILE", 1, `did you mean "main"?`},
+		{"update a --prompt p -f FILE", 0, ""},
+		{"update a --model mian", 0, unchecked},
+		{"update a --model mian --json", 0, "\"unchecked\": [\n      \"llmServiceId\"\n    ]"},
+		{"create c --model mian", 0, unchecked},
+		{"create d --model mian --dry-run", 0, unchecked},
+	} {
+		args := strings.Fields(strings.ReplaceAll(test.args, "FILE", file))
+		status, stdout, stderr := runCommand(t, dir, append([]string{"role"}, args...)...)
+		if status != test.status || !strings.Contains(stdout+stderr, test.output) {
+			t.Errorf("%s: status %d, want %d with %q:\n%s%s", test.args, status, test.status, test.output, stdout, stderr)
+		}
+	}
+	if shown := mustRun(t, dir, "role", "show", "a", "--json"); strings.Contains(shown, "unchecked") {
+		t.Errorf("role show has what is about a change: %s", shown)
+	}
+}

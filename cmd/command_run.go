@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,16 +57,19 @@ It goes on after Ctrl-C, and run prints how to follow and cancel it. --detach pr
 id of the task and does not wait.
 
 Otherwise the task runs in this process. If that is interrupted or killed, --resume
-continues the task with the configuration and workspace it was started with.`,
+continues the task with the configuration and workspace it was started with.
+
+--group bounds the tools of all agents but root, and what root can grant. Root itself
+always has org_management, and only that.`,
 		Example: `  rolecall run -f org.yaml "What went wrong last night?"
   rolecall run -f org.yaml --workspace ./logs:ro "Summarise the logs"
   rolecall run -f org.yaml --role analyst "Summarise access.log"
   rolecall run -f org.yaml --group workspace --group org_management "Only files"
   rolecall run -f org.yaml --input 'day="2026-01-31"' "Write the report of the day"
-  rolecall run --resume 01a1fded-ba9c-76b0-b2c8-51f0fecce8df`,
+  rolecall run --resume last`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("resume") {
-				return argCount(1, "one task in quotes")(cmd, args)
+				return exactArgs(1, "one task in quotes")(cmd, args)
 			}
 			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
@@ -80,13 +84,13 @@ continues the task with the configuration and workspace it was started with.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of all agents of the task")
 	flags.StringVar(&o.role, "role", "", "start with an agent of this `role`, by id or name; default: root")
-	flags.StringArrayVar(&o.groups, "group", nil, "restrict the task to this tool `group`; can be repeated")
+	flags.StringArrayVar(&o.groups, "group", nil, "let all agents but root use this tool `group` only; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
 	flags.StringArrayVar(&o.inputs, "input", nil, "give the first agent data, as `NAME=JSON`; can be repeated")
 	flags.StringVar(&o.schema, "result", "", "require a result that fits the JSON schema in this `file`")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
 	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")
-	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`")
+	flags.StringVar(&o.resume, "resume", "", "resume the task with this `id`, or the last one")
 	return cmd
 }
 
@@ -96,6 +100,9 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	spec, err := o.spec()
 	if err != nil {
 		return err
+	}
+	if known, err := hasData(c.data); err != nil || !known && o.resume != "" {
+		return cmp.Or(err, errNoOrganization(c.data))
 	}
 	cfg, err := loadConfig(c)
 	if err != nil {
@@ -110,6 +117,9 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	case o.detach:
 		return errDetachAlone()
 	}
+	if known, err := hasData(c.data); err != nil || !known && o.resume != "" {
+		return cmp.Or(err, errNoOrganization(c.data))
+	}
 	return runHere(ctx, c, o, spec, cfg)
 }
 
@@ -120,16 +130,12 @@ func errDetachAlone() error {
 
 // runHere runs or resumes a task in this process.
 func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
-	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) (err error) {
+	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		if err := checkTaskRole(c, s.Runtime.Org(), cfg, spec.Role); err != nil {
 			return err
 		}
-		id, before := identity.TaskID(o.resume), s.LastSeq()
-		if id != "" {
-			err = s.ResumeTask(ctx, id, cfg)
-		} else {
-			id, err = s.StartTask(ctx, spec, cfg)
-		}
+		before := s.LastSeq()
+		id, err := s.startOrResume(ctx, o, spec, cfg)
 		if err != nil {
 			return c.startError(err)
 		}
@@ -139,15 +145,48 @@ func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, c
 
 // startError returns the error of starting a task, in terms of the flags.
 func (c *common) startError(err error) error {
+	flag, command := "", ""
 	switch errcode.CodeOf(err) {
 	case errcode.GroupNotFound:
-		return usageError{fmt.Errorf("--group: %s; %q lists them", errcode.Message(err), "rolecall group list"+c.fileFlags()+c.dataFlag())}
+		flag, command = "--group: ", "rolecall group list"
 	case errcode.InvalidArguments:
 		return usageError{err}
 	case errcode.RoleNotFound:
-		return usageError{fmt.Errorf("--role: %s; %q lists them", errcode.Message(err), "rolecall role list"+c.fileFlags()+c.dataFlag())}
+		flag, command = "--role: ", "rolecall role list"
+	default:
+		return err
 	}
-	return err
+	text := flag + strings.TrimPrefix(errcode.Message(err), "start a task: ")
+	return usageError{errors.New(textutil.AddHint(text, fmt.Sprintf("%q lists them", command+c.fileFlags()+c.dataFlag())))}
+}
+
+// startOrResume starts a task or resumes the one of --resume, and returns its id.
+func (s *session) startOrResume(ctx context.Context, o *runOptions, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
+	if o.resume != "" {
+		id, err := s.findTask(ctx, o.resume)
+		if err != nil {
+			return "", err
+		}
+		return id, s.ResumeTask(ctx, id, cfg)
+	}
+	api, err := s.Client()
+	if err != nil {
+		return "", err
+	}
+	if spec.Role, err = resolveRole(ctx, api, spec.Role); err != nil {
+		return "", err
+	}
+	return s.StartTask(ctx, spec, cfg)
+}
+
+// findTask returns the id of the task that a reference names, which may be unknown.
+func (s *session) findTask(ctx context.Context, ref string) (identity.TaskID, error) {
+	api, err := s.Client()
+	if err != nil {
+		return "", err
+	}
+	id, err := resolveTask(ctx, api, ref)
+	return identity.TaskID(id), err
 }
 
 // loadConfig reads the configuration of -f; nil without -f.
@@ -220,8 +259,9 @@ func parseInputs(inputs []string) (json.RawMessage, error) {
 }
 
 // watch shows the events of a task after event before, waits for its end, and prints the
-// result.
+// result. The configuration of the task is active, so the session is ready.
 func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
+	s.MarkReady()
 	fmt.Fprintf(c.err, "task %s\n", id)
 	s.printNotes()
 	err := s.show(ctx, c, id, before)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/app"
 	"github.com/rolecall/rolecall/internal/config"
@@ -78,12 +77,13 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 		if err := s.startup(ctx, c, cfg); err != nil {
 			return errors.Join(err, l.Close())
 		}
+		s.MarkReady()
 		defer s.WatchConfig(ctx)()
 		if err := s.printAddress(c, l); err != nil {
 			return errors.Join(err, l.Close())
 		}
 		raiseGCPercent()
-		err = gateway.Serve(ctx, l.Listener, l.Handler)
+		err = l.Serve(ctx)
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = errors.Join(cause, err)
 		}

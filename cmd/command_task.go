@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,9 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -30,8 +29,11 @@ func newTaskCommand(c *common) *cobra.Command {
 waiting for a delayed message, while a process works on it. It is interrupted if no
 process does: "rolecall run --resume ID" continues it. It is paused if only the operator
 can help, for example by another key. "rolecall task retry ID" lets a task go on that is
-paused, has failed or was cancelled.`,
-		Example: "  rolecall task list --status running\n  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
+paused, has failed or was cancelled.
+
+A task is named by its id, or by the beginning of its id if that is unique and has at
+least 4 characters. "last" is the newest task.`,
+		Example: "  rolecall task list --status running\n  rolecall task show last",
 	}, newTaskListCommand(c), newTaskShowCommand(c), newTaskFollowCommand(c), newTaskRetryCommand(c), newTaskCancelCommand(c))
 }
 
@@ -110,8 +112,8 @@ func newTaskShowCommand(c *common) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show TASK",
 		Short:   "Show a task, its result and what its agents have used",
-		Example: "  rolecall task show 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --json",
-		Args:    exactArgs(1, "one task id"),
+		Example: "  rolecall task show last\n  rolecall task show 01a1fded-ba9c --json",
+		Args:    exactArgs(1, `one task, by id or as "last"`),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return taskShowFunc(ctx, c.out, api, args[0], c.json)
 		}),
@@ -119,7 +121,7 @@ func newTaskShowCommand(c *common) *cobra.Command {
 }
 
 func taskShowFunc(ctx context.Context, out io.Writer, api *client.Client, id string, asJSON bool) error {
-	t, err := api.FindTask(ctx, id)
+	t, err := findTask(ctx, api, id)
 	if err != nil {
 		return err
 	}
@@ -195,14 +197,11 @@ func taskFields(t client.Task) fields {
 	return f
 }
 
-// taskErrorText returns the code and the message of a task's error. The message of a
-// cancelled task repeats the code, so only the reason is kept.
+// taskErrorText returns the code and the message of a task's error. Some messages begin
+// with the words of the code, which are left out.
 func taskErrorText(e org.TaskError) string {
-	message := e.Message
-	if e.Code == errcode.TaskCancelled {
-		message = strings.TrimPrefix(message, "task cancelled: ")
-	}
-	return string(e.Code) + ": " + message
+	words := strings.ReplaceAll(string(e.Code), "_", " ") + ": "
+	return string(e.Code) + ": " + strings.TrimPrefix(e.Message, words)
 }
 
 // usageText formats the tokens that models have used; "" for none.
@@ -221,7 +220,7 @@ func usageText(u model.TokenUsage) string {
 func resultText(result json.RawMessage) string {
 	var text string
 	if json.Unmarshal(result, &text) != nil {
-		return string(result)
+		return jsonText(result)
 	}
 	return text
 }
@@ -233,8 +232,8 @@ func newTaskFollowCommand(c *common) *cobra.Command {
 		Long: `Show the events of a task on stderr, from its start until it ends, and print the result on
 stdout as run does. The task may have been started by somebody else. If the process that
 works on it restarts, follow connects again.`,
-		Example: "  rolecall task follow 01a1fded-ba9c-76b0-b2c8-51f0fecce8df",
-		Args:    exactArgs(1, "one task id"),
+		Example: "  rolecall task follow last",
+		Args:    exactArgs(1, `one task, by id or as "last"`),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return followTask(ctx, c, api, args[0])
 		}),
@@ -251,9 +250,9 @@ func newTaskRetryCommand(c *common) *cobra.Command {
 for its result as run does. Its agents ask their models again and read the mail that they
 have not read. Calls that have an outcome are not repeated. --tokens and --cost let the
 task use more than its budget.`,
-		Example: `  rolecall task retry 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
-  rolecall task retry 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --tokens 100000`,
-		Args: exactArgs(1, "one task id"),
+		Example: `  rolecall task retry last
+  rolecall task retry 01a1fded-ba9c --tokens 100000`,
+		Args: exactArgs(1, `one task, by id or as "last"`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return taskRetryFunc(cmd.Context(), c, args[0], more, detach)
 		},
@@ -266,7 +265,7 @@ task use more than its budget.`,
 
 // taskRetryFunc retries a task in the process that serves the organization, if there is one,
 // else in this process.
-func taskRetryFunc(ctx context.Context, c *common, id string, more client.Budget, detach bool) error {
+func taskRetryFunc(ctx context.Context, c *common, ref string, more client.Budget, detach bool) error {
 	extra, ok := more.Allowance()
 	if !ok {
 		return usageError{errors.New("--tokens and --cost are positive amounts; a cost has at most 9 decimals")}
@@ -278,23 +277,34 @@ func taskRetryFunc(ctx context.Context, c *common, id string, more client.Budget
 	api, err := dialServing(ctx, c)
 	switch {
 	case err == nil:
-		return errors.Join(retryServed(ctx, c, api, id, more, detach), api.Close())
+		return errors.Join(retryServed(ctx, c, api, ref, more, detach), api.Close())
 	case !errors.Is(err, client.ErrNotServed):
 		return err
 	case detach:
 		return errDetachAlone()
 	}
+	if known, err := hasData(c.data); err != nil || !known {
+		return cmp.Or(err, errNoOrganization(c.data))
+	}
 	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		before := s.LastSeq()
-		if err := s.RetryTask(ctx, identity.TaskID(id), cfg, extra); err != nil {
+		id, err := s.findTask(ctx, ref)
+		if err != nil {
 			return err
 		}
-		return s.watch(ctx, c, identity.TaskID(id), before)
+		if err := s.RetryTask(ctx, id, cfg, extra); err != nil {
+			return err
+		}
+		return s.watch(ctx, c, id, before)
 	})
 }
 
 // retryServed retries a task in the serving process.
-func retryServed(ctx context.Context, c *common, api *client.Client, id string, more client.Budget, detach bool) error {
+func retryServed(ctx context.Context, c *common, api *client.Client, ref string, more client.Budget, detach bool) error {
+	id, err := resolveTask(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	task, err := api.RetryTask(ctx, id, more)
 	if err != nil {
 		return err
@@ -311,9 +321,9 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 		Use:   "cancel TASK",
 		Short: "Cancel a task and stop its agents",
 		Long:  "Cancel a task and stop its agents immediately. Cancelling a task that has already ended\nchanges nothing and fails.",
-		Example: `  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df
-  rolecall task cancel 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --reason "asked for the wrong day"`,
-		Args: exactArgs(1, "one task id"),
+		Example: `  rolecall task cancel last
+  rolecall task cancel 01a1fded-ba9c --reason "asked for the wrong day"`,
+		Args: exactArgs(1, `one task, by id or as "last"`),
 		RunE: withClient(c, readWrite, func(ctx context.Context, api *client.Client, args []string) error {
 			return taskCancelFunc(ctx, c.out, api, args[0], reason, c.json)
 		}),
@@ -323,14 +333,14 @@ func newTaskCancelCommand(c *common) *cobra.Command {
 }
 
 func taskCancelFunc(ctx context.Context, out io.Writer, api *client.Client, id, reason string, asJSON bool) error {
-	t, err := api.FindTask(ctx, id)
+	t, err := findTask(ctx, api, id)
 	if err != nil {
 		return err
 	}
 	if t.Status.Ended() {
 		return taskEndedError(t)
 	}
-	if t, err = api.CancelTask(ctx, id, reason); err != nil {
+	if t, err = api.CancelTask(ctx, string(t.ID), reason); err != nil {
 		return err
 	}
 	switch {

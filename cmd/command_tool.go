@@ -95,7 +95,7 @@ func toolShowFunc(ctx context.Context, out io.Writer, api *client.Client, name s
 		}
 		shown = fields{
 			{"name", t.Name}, {"group", string(t.Group)}, {"owner", string(t.Owner)}, {"effect", t.Effect},
-			{"states", statesOf(t)}, {"next state", t.State}, {"auth", authText(t.Auth)}, {"description", t.Description}, {"input", schema.String()},
+			{"states", statesOf(t)}, {"next state", t.State}, {"auth", authText(t.Auth)}, {"description", t.Description}, {"input", jsonText(schema.Bytes())},
 		}
 	}
 	if t.QuarantineEntry != nil {

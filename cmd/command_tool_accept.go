@@ -159,7 +159,7 @@ func pinText(p modules.ToolPin) string {
 			continue
 		}
 		b.WriteString(part.name + ":\n  ")
-		for i, line := range strings.Split(doc.String(), "\n") {
+		for i, line := range strings.Split(jsonText(doc.Bytes()), "\n") {
 			if i > 0 {
 				b.WriteString("\n")
 			}

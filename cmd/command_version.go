@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
@@ -14,14 +13,16 @@ func newVersionCommand(c *common) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  exactArgs(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
-			if c.json {
-				return json.NewEncoder(c.out).Encode(map[string]string{"version": version(), "go": goruntime.Version()})
-			}
-			_, err := fmt.Fprintf(c.out, "rolecall %s (%s)\n", version(), goruntime.Version())
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return versionFunc(c) },
 	}
+}
+
+func versionFunc(c *common) error {
+	if c.json {
+		return printLine(c.out, map[string]string{"version": version(), "go": goruntime.Version()})
+	}
+	_, err := fmt.Fprintf(c.out, "rolecall %s (%s)\n", version(), goruntime.Version())
+	return err
 }
 
 // version returns the version of the module, or else the revision it was built from.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,9 +22,10 @@ import (
 type accessMode int
 
 const (
-	readOnly        accessMode = iota // changes nothing and creates no data directory
+	readOnly        accessMode = iota // changes nothing; needs an organization or a configuration
 	readWrite                         // changes an existing organization
 	createIfMissing                   // like readWrite; creates the data directory if missing
+	tryCreate                         // like createIfMissing, on a copy that is removed
 )
 
 // maxAttempts bounds how often a command tries to connect while another process starts or
@@ -36,16 +38,19 @@ const maxAttempts = 20
 //
 // With readOnly it writes nothing to the data directory. If there is none, if -f names a
 // configuration, or if an older version wrote the data file, it works on a temporary copy,
-// to which the configuration is applied. The caller must call the returned function when it
-// is done.
-func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
+// to which the configuration is applied. It returns errNoOrganization if there is
+// neither.
+//
+// The caller must call done when its command has ended, with the error of the command. done
+// returns that error and its own. A command that fails leaves no new data directory behind.
+func connect(ctx context.Context, c *common, p accessMode) (api *client.Client, done func(error) error, err error) {
 	for try := 1; ; try++ {
 		api, err := dialServing(ctx, c)
 		if err == nil {
 			if len(c.files) > 0 {
 				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
 			}
-			return api, api.Close, nil
+			return api, func(err error) error { return errors.Join(err, api.Close()) }, nil
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return nil, nil, err
@@ -58,23 +63,47 @@ func connect(ctx context.Context, c *common, p accessMode) (*client.Client, func
 }
 
 // openLocal connects without a serving process, on the data directory or a copy.
-func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, func() error, error) {
+func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, func(error) error, error) {
+	if p == readOnly {
+		if err := c.needOrganization(); err != nil {
+			return nil, nil, err
+		}
+	}
 	known, err := hasData(c.data)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	if p == createIfMissing || known && p == readWrite {
+	case p == createIfMissing, known && p == readWrite:
 		return openApp(ctx, c, false)
-	}
-	if known && len(c.files) == 0 {
+	case !known && p == readWrite:
+		return nil, nil, errNoOrganization(c.data)
+	case known && len(c.files) == 0:
 		api, done, err := openApp(ctx, c, true)
 		if !errors.Is(err, persist.ErrOlderSchema) {
 			return api, done, err
 		}
 	}
-	if !known && len(c.files) == 0 {
-		fmt.Fprintf(c.err, "no organization in %s yet; use --data DIR for another directory%s\n", c.data, demoHint(c.data))
+	return openCopy(ctx, c, known)
+}
+
+// needOrganization returns an error unless the data directory has an organization or -f
+// names a configuration.
+func (c *common) needOrganization() error {
+	known, err := hasData(c.data)
+	if err == nil && !known && len(c.files) == 0 {
+		err = usageError{fmt.Errorf("%w, or a configuration with -f FILE", errNoOrganization(c.data))}
 	}
+	return err
+}
+
+// errNoOrganization is the usage error for a directory without an organization.
+func errNoOrganization(dir string) error {
+	return usageError{fmt.Errorf("there is no organization in %s; name its directory with --data DIR%s", dir, demoHint(dir))}
+}
+
+// openCopy opens a temporary copy of the data directory. known reports whether there is one
+// to copy.
+func openCopy(ctx context.Context, c *common, known bool) (*client.Client, func(error) error, error) {
 	dir, err := tempDir("rolecall-look-")
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +120,7 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
-	return api, func() error { return errors.Join(done(), remove()) }, nil
+	return api, func(err error) error { return errors.Join(done(err), remove()) }, nil
 }
 
 // withOrganization calls fn with a client of the gateway in ROLECALL_URL, or of the process
@@ -144,30 +173,39 @@ func runOrganization(ctx context.Context, c *common, fn func(context.Context, *c
 
 // openApp opens the application on the data directory, applies the configuration of -f and
 // returns a client within the process. With look it opens the data file for reading only.
-func openApp(ctx context.Context, c *common, look bool) (*client.Client, func() error, error) {
+func openApp(ctx context.Context, c *common, look bool) (*client.Client, func(error) error, error) {
 	s, err := openSession(c, &terminal{out: io.Discard}, sessionOptions{look: look})
 	if err != nil {
 		return nil, nil, err
+	}
+	end := func(err error) error {
+		if err != nil {
+			s.DiscardUnused()
+		}
+		return errors.Join(err, s.Close())
 	}
 	cfg, err := loadConfig(c)
 	if err == nil && cfg != nil {
 		err = s.ApplyConfig(ctx, cfg, nil)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
+		return nil, nil, end(err)
 	}
 	api, err := s.Client()
 	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
+		return nil, nil, end(err)
 	}
-	return api, s.Close, nil
+	return api, end, nil
 }
 
 // hasData reports whether a directory contains the data file of an organization.
 func hasData(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, persist.FileName))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return false, usageError{fmt.Errorf("--data %s is not a directory", dir)}
 	}
 	return err == nil, err
 }
@@ -179,7 +217,7 @@ func withClient(c *common, p accessMode, fn func(ctx context.Context, api *clien
 		if err != nil {
 			return err
 		}
-		return errors.Join(fn(cmd.Context(), api, args), done())
+		return done(fn(cmd.Context(), api, args))
 	}
 }
 

@@ -34,23 +34,37 @@ func mustRun(t *testing.T, dir string, args ...string) string {
 	return stdout
 }
 
-func TestConnect_ReadOnlyCreatesNoDataDirectory(t *testing.T) {
+// Without an organization, a command that does not create one is a usage error. One that
+// only looks works with a configuration.
+func TestConnect_NeedsOrganization(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	for _, args := range [][]string{
-		{"role", "list"}, {"agent", "list"}, {"agent", "tree"}, {"task", "list"}, {"artifact", "list"},
-		{"group", "list"}, {"tool", "list"}, {"tool", "show", "read_file"}, {"can", "--who", "read_file"},
-		{"can", "--role", "root", "create_role"}, {"role", "create", "a", "--dry-run"},
-	} {
-		mustRun(t, dir, args...)
+	file := filepath.Join(t.TempDir(), "org.yaml")
+	if err := os.WriteFile(file, []byte("{kind: role, name: reader, toolGroups: [workspace]}"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	for _, args := range [][]string{
-		{"role", "show", "a"}, {"role", "update", "a", "--use-none"}, {"role", "delete", "a"},
-		{"agent", "terminate", "a"}, {"agent", "send", "a", "text"}, {"task", "cancel", "a"}, {"can", "--role", "a", "read_file"},
-	} {
-		if status, _, stderr := runCommand(t, dir, args...); status != 1 {
-			t.Errorf("%v: status %d, want 1: %s", args, status, stderr)
+	look := [][]string{
+		{"role", "list"}, {"agent", "list"}, {"agent", "tree"}, {"task", "list"}, {"artifact", "list"}, {"role", "show", "reader"},
+		{"group", "list"}, {"tool", "list"}, {"tool", "show", "read_file"}, {"can", "--who", "read_file"}, {"can", "--role", "reader", "read_file"},
+	}
+	change := [][]string{
+		{"role", "update", "a", "--use-none"}, {"role", "delete", "a"}, {"tool", "accept", "a"}, {"artifact", "gc"}, {"run", "--resume", "last"}, {"task", "retry", "last"},
+		{"agent", "terminate", "a"}, {"agent", "send", "a", "text"}, {"task", "cancel", "a"}, {"backup", filepath.Join(t.TempDir(), "b")},
+	}
+	for _, args := range append(append(look, change...), []string{"mcp", "--role", "reader"}) {
+		status, stdout, stderr := runCommand(t, dir, args...)
+		if want := "rolecall: there is no organization in " + dir + "; name its directory with --data DIR"; status != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
+			t.Errorf("%v: status %d, want 2 and %q: %s", args, status, want, stderr)
 		}
 	}
+	for _, args := range look {
+		mustRun(t, dir, append(args, "-f", file)...)
+	}
+	for _, args := range change {
+		if status, _, stderr := runCommand(t, dir, append(args, "-f", file)...); status != 2 || strings.Contains(stderr, "-f FILE") {
+			t.Errorf("%v with -f: status %d: %s", args, status, stderr)
+		}
+	}
+	mustRun(t, dir, "role", "create", "a", "--dry-run")
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the data directory was created: %v", err)
 	}
@@ -94,7 +108,7 @@ func TestConnect_UsesServingProcess(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, handler) }()
+	go func() { done <- gateway.Serve(ctx, l, handler, nil) }()
 	mustRun(t, dir, "role", "create", "a", "--use", "workspace")
 	if role, ok := s.Runtime.Org().RoleByName("a"); !ok || role.CreatedBy != org.CreatorOperator {
 		t.Errorf("the serving process has %+v", role)
@@ -150,7 +164,11 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"agent send clerk", 2, "either a text"},
 		{"agent send clerk --payload {", 2, "not JSON"},
 		{"agent send clerk text --payload {}", 2, "either a text"},
-		{"agent list --status asleep", 1, "starting, thinking, calling, waiting, finished, terminated"},
+		{"agent list --status asleep", 2, "--status is \"asleep\"; want one of starting, thinking, calling, waiting, finished, terminated"},
+		{"task list --status asleep", 2, "--status is \"asleep\"; want one of running,"},
+		{"task list --since soon", 2, "--since is \"soon\"; want a time"},
+		{"task list --limit", 2, "--limit needs a value; "},
+		{"task list -f", 2, "--file needs a value; "},
 		{"artifact get x --json", 2, "artifact show --json"},
 		{"artifact get x", 1, "artifact_not_found"},
 		{"task show x", 1, "task_not_found"},

@@ -225,5 +225,5 @@ func payloadText(raw []byte, width int) string {
 	if json.Unmarshal(raw, &payload) == nil && payload.Text != "" {
 		return textutil.TruncateWidth(textutil.Sanitize(payload.Text), width)
 	}
-	return textutil.TruncateWidth(textutil.Sanitize(string(raw)), width)
+	return textutil.TruncateWidth(textutil.Sanitize(jsonText(raw)), width)
 }

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // flagError converts an error of the flag parser to a usage error in plain words.
@@ -15,7 +19,43 @@ func flagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = fmt.Errorf("--%s %q is %s", invalid.GetFlag().Name, invalid.GetValue(), valueProblem(invalid))
 	}
-	return usageError{fmt.Errorf("%w; %q shows the flags", err, cmd.CommandPath()+" --help")}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		err = unknownFlag(cmd, unknown)
+	}
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		err = fmt.Errorf("--%s needs a value", missing.GetFlag().Name)
+	}
+	return usageError{errors.New(textutil.AddHint(err.Error(), fmt.Sprintf("%q shows the flags", cmd.CommandPath()+" --help")))}
+}
+
+// asFlagError converts an error about a query parameter to a usage error about the flag of
+// this name, if the command has sent its value.
+func asFlagError(cmd *cobra.Command, err error) error {
+	e, ok := errors.AsType[*errcode.Error](err)
+	if !ok || e.Code != errcode.InvalidArguments {
+		return err
+	}
+	name, _ := e.Details["field"].(string)
+	parameter := fmt.Sprintf("query parameter %q", name)
+	if name == "" || !cmd.Flags().Changed(name) || !strings.HasPrefix(e.Message, parameter) {
+		return err
+	}
+	return usageError{errors.New("--" + name + strings.TrimPrefix(e.Message, parameter))}
+}
+
+// unknownFlag returns the error for a flag that the command does not have.
+func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	unknown, meant := "--"+err.GetSpecifiedName(), "--"+err.GetSpecifiedName()
+	if short := err.GetSpecifiedShortnames(); short != "" {
+		unknown, meant = "-"+err.GetSpecifiedName(), "--"+short // -json is read as -j -s -o -n
+	}
+	hint := ""
+	if len(meant) > len("--x") {
+		hint = textutil.SuggestName(meant, known)
+	}
+	return errors.New(textutil.AddHint("unknown flag "+unknown, hint))
 }
 
 // valueProblem describes why the value of a flag is invalid.

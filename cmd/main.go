@@ -12,6 +12,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -52,6 +54,8 @@ type common struct {
 	json    bool
 	verbose bool
 
+	allErrors bool // print all errors of a configuration
+
 	kinds    []modules.ModuleKind // in addition to those that ship
 	launcher *sandbox.Launcher
 	in       io.Reader
@@ -77,9 +81,11 @@ func run(ctx context.Context, c *common, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	err := root.ExecuteContext(ctx)
+	badTopic := checkHelpTopic(root)
+	cmd, err := root.ExecuteContextC(ctx)
+	err = asFlagError(cmd, cmp.Or(err, *badTopic))
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintf(c.err, "rolecall: %s\n", textutil.SanitizeLines(err.Error()+c.errorHint(err)))
+		fmt.Fprintf(c.err, "rolecall: %s\n", textutil.SanitizeLines(c.errorText(ctx, err)))
 	}
 	return status(err)
 }
@@ -98,6 +104,7 @@ func status(err error) int {
 
 // newRootCommand returns the command rolecall with all its subcommands.
 func newRootCommand(c *common) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:           "rolecall",
 		Short:         "Run organizations of agents whose roles decide what they may do",
@@ -109,12 +116,16 @@ func newRootCommand(c *common) *cobra.Command {
 			return rejectEmptyFlags(cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; %q lists the commands", args[0], "rolecall --help")}
+			switch {
+			case len(args) > 0:
+				return unknownCommand(cmd, args[0])
+			case showVersion:
+				return versionFunc(c)
 			}
 			return cmd.Help()
 		},
 	}
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringArrayVarP(&c.files, "file", "f", nil, "read the configuration from `FILE|DIR`; can be repeated")
@@ -134,35 +145,6 @@ func newRootCommand(c *common) *cobra.Command {
 	return root
 }
 
-// rejectUnknownTopics makes the commands help and completion, which cobra provides, reject
-// what they do not know.
-func rejectUnknownTopics(root *cobra.Command) {
-	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "help":
-			cmd.Args = knownCommand
-		case "completion":
-			for _, shell := range commandGroup(cmd).Commands() {
-				shell.Args = exactArgs(0, "no arguments")
-			}
-		}
-	}
-}
-
-// knownCommand requires that the arguments name a command.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	found, rest, err := cmd.Root().Find(args)
-	if err == nil && len(rest) > 0 {
-		err = unknownCommand(found, rest[0])
-	}
-	return err
-}
-
-// unknownCommand returns the error for a name that is no command below parent.
-func unknownCommand(parent *cobra.Command, name string) error {
-	return usageError{fmt.Errorf("unknown command %q; %q lists the commands", parent.CommandPath()+" "+name, parent.CommandPath()+" --help")}
-}
-
 const rootHelp = `rolecall runs organizations of agents. A role decides which tools its agents can
 call. Every call is checked and recorded. An organization survives kill -9.
 
@@ -176,22 +158,17 @@ Start here:
 // exactArgs requires n arguments that are not empty; what describes them in the error.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := argCount(n, what)(cmd, args); err != nil {
-			return err
-		}
-		if slices.Contains(args, "") {
-			return usageError{fmt.Errorf("%s takes %s, and an argument is empty", cmd.CommandPath(), what)}
+		switch {
+		case len(args) != n:
+			return usageError{fmt.Errorf("%s takes %s (arguments given: %d)", commandName(cmd), what, len(args))}
+		case slices.Contains(args, ""):
+			return usageError{fmt.Errorf("%s takes %s, and an argument is empty", commandName(cmd), what)}
 		}
 		return nil
 	}
 }
 
-// argCount requires n arguments, which may be empty; what describes them in the error.
-func argCount(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usageError{fmt.Errorf("%s takes %s (arguments given: %d)", cmd.CommandPath(), what, len(args))}
-		}
-		return nil
-	}
+// commandName returns the words of a command after the name of the program.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }

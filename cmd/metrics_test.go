@@ -20,6 +20,7 @@ func TestServeSocket_ServesMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
+		s.MarkReady()
 		stop, err := s.ServeSocket()
 		if err != nil {
 			t.Fatal(err)

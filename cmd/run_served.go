@@ -14,12 +14,15 @@ import (
 
 // runServed runs a task in the process that serves the organization, and waits for its
 // result. With --resume it waits for a task that runs there.
-func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
+func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions, spec org.TaskSpec, cfg *config.Config) (err error) {
 	if err := checkServedConfig(ctx, c, api, cfg); err != nil {
 		return err
 	}
 	if o.resume != "" {
 		return followTask(ctx, c, api, o.resume)
+	}
+	if spec.Role, err = resolveRole(ctx, api, spec.Role); err != nil {
+		return err
 	}
 	q, err := taskRequest(spec)
 	if err != nil {
@@ -93,7 +96,7 @@ func (c *common) printFollowHints(id string) {
 // followTask shows the events of a task from its start, waits for its end and prints the
 // result. If the connection is lost it connects again for a while.
 func followTask(ctx context.Context, c *common, api *client.Client, id string) error {
-	task, err := api.FindTask(ctx, id)
+	task, err := findTask(ctx, api, id)
 	if err != nil {
 		return err
 	}

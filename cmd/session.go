@@ -58,7 +58,8 @@ func newHuman(in io.Reader, screen *terminal) model.Model {
 }
 
 // withSession opens a session, serves its socket while fn runs, and closes it. When the
-// store stops it cancels fn's context.
+// store stops it cancels fn's context. If fn fails before anything is committed, no new data
+// directory is left behind.
 func withSession(ctx context.Context, c *common, o sessionOptions, fn func(context.Context, *session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -69,9 +70,12 @@ func withSession(ctx context.Context, c *common, o sessionOptions, fn func(conte
 	}
 	stop, err := s.ServeSocket()
 	if err != nil {
+		s.DiscardUnused()
 		return errors.Join(err, s.Close())
 	}
-	err = fn(ctx, s)
+	if err = fn(ctx, s); err != nil {
+		s.DiscardUnused()
+	}
 	end, closed := stop(), s.CloseWithin(closeTimeout)
 	if persist.IsClosed(err) && persist.IsClosed(closed) {
 		closed = nil // it is the same error

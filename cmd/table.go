@@ -42,8 +42,7 @@ func printJSON(out io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\n", escapeTerminal(text))
-	return err
+	return writeDocument(out, text)
 }
 
 // printLine prints a document on one line.
@@ -52,9 +51,17 @@ func printLine(out io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\n", escapeTerminal(text))
+	return writeDocument(out, text)
+}
+
+// writeDocument writes a JSON document and a line break.
+func writeDocument(out io.Writer, document []byte) error {
+	_, err := fmt.Fprintf(out, "%s\n", escapeTerminal(textutil.UnescapeHTML(document)))
 	return err
 }
+
+// jsonText returns a JSON document for a field or a cell.
+func jsonText(document []byte) string { return string(textutil.UnescapeHTML(document)) }
 
 // escapeTerminal escapes the characters of a JSON document that encoding/json does not
 // escape and that control a terminal: control characters from U+007F on, and characters

@@ -26,7 +26,10 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 		return a.checkAccessAsCaller(v, q), nil
 	}
 	if q.Who != "" {
-		return a.findHolders(q), nil
+		return a.findHolders(v, q), nil
+	}
+	if err := v.checkGroups(q.Groups); err != nil {
+		return a.denyUnknown(q.Tool, err), nil
 	}
 	query, err := a.queryFor(r, q)
 	if err != nil && errcode.CodeOf(err) == errcode.Internal {
@@ -35,7 +38,11 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if err != nil {
 		return a.denyUnknown(q.Tool, err), nil
 	}
-	return query.verdict(q.Tool), nil
+	verdict := query.verdict(q.Tool)
+	if verdict.Code == errcode.UnknownTool {
+		verdict.Reason = withSuggestion(verdict.Reason, q.Tool, v.names())
+	}
+	return verdict, nil
 }
 
 // checkQuestion rejects an incomplete or ambiguous question. hasRole means that the
@@ -56,11 +63,15 @@ func checkQuestion(q wire.Question, hasRole bool) error {
 	return nil
 }
 
-// denyUnknown returns the denial for an unknown role or agent.
+// denyUnknown returns the denial for an unknown role, agent or group.
 func (a *api) denyUnknown(tool string, err error) wire.Verdict {
+	rule := "only roles and agents that exist may call"
+	if errcode.CodeOf(err) == errcode.GroupNotFound {
+		rule = "the groups asked for"
+	}
 	return wire.Verdict{
 		Code: errcode.CodeOf(err), Tool: tool, Epoch: a.org().CurrentEpoch(),
-		Reason: "tool " + tool + " is not available: " + errcode.Message(err), Rule: "only roles and agents that exist may call",
+		Reason: "tool " + tool + " is not available: " + errcode.Message(err), Rule: rule,
 	}
 }
 
@@ -172,10 +183,14 @@ func (q accessQuery) grantedBy(d gate.Decision) string {
 
 // findHolders lists the roles and agents that may call a tool: exactly those
 // for which checkAccess allows it.
-func (a *api) findHolders(q wire.Question) wire.Holders {
+func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
 	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().CurrentEpoch()}
 	if _, ok := a.snapshot().LookupTool(q.Who); !ok {
-		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
+		out.Code, out.Reason = errcode.UnknownTool, withSuggestion(gate.Decision{Tool: q.Who}.Reason(), q.Who, v.names())
+		return out
+	}
+	if err := v.checkGroups(q.Groups); err != nil {
+		out.Code, out.Reason = errcode.CodeOf(err), errcode.Message(err)
 		return out
 	}
 	if a.roleQuery(org.RootRole, q.State, q.Groups).allows(q.Who) {

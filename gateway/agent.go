@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -139,11 +140,28 @@ func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentI
 	}
 	switch len(all) {
 	case 0:
-		return "", errcode.New(errcode.AgentNotFound, "there is no agent %q, and no agent of a role with this name", role)
+		text := fmt.Sprintf("there is no agent %q, and no agent of a role with this name", role)
+		return "", errcode.New(errcode.AgentNotFound, "%s", withSuggestion(text, role, a.agentRoles()))
 	case 1:
 		return all[0], nil
 	}
-	return "", errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id", len(all), role).With("agents", all[:min(len(all), 20)])
+	return "", severalAgents(role, all)
+}
+
+// maxNamedAgents is how many agents the error for an ambiguous name lists.
+const maxNamedAgents = 20
+
+// severalAgents returns the error for a role name that stands for several agents.
+func severalAgents(role string, agents []identity.AgentID) error {
+	named := agents[:min(len(agents), maxNamedAgents)]
+	var ids []string
+	for _, id := range named {
+		ids = append(ids, string(id))
+	}
+	if more := len(agents) - len(named); more > 0 {
+		ids = append(ids, fmt.Sprintf("and %d more", more))
+	}
+	return errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id: %s", len(agents), role, strings.Join(ids, ", ")).With("agents", named)
 }
 
 // endedAgentsOfRole lists the terminated agents of a role. Damaged records are logged and

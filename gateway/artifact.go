@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/runtime"
 )
 
@@ -83,5 +84,5 @@ func artifactContent(a runtime.Artifact, content []byte) (kind string, body []by
 	case json.Unmarshal(content, &text) == nil && string(content) != "null":
 		return "text/plain; charset=utf-8", []byte(text)
 	}
-	return "application/json", content
+	return "application/json", textutil.UnescapeHTML(content)
 }

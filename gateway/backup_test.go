@@ -100,7 +100,7 @@ func TestBackup_NotServedOverTCP(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, f.Handler) }()
+	go func() { done <- gateway.Serve(ctx, l, f.Handler, nil) }()
 	defer func() { cancel(); <-done }()
 	answer, err := http.Get("http://" + l.Addr().String() + "/api/v1/backup")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestBackup_AbortsSlowReader(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &singleConnListener{conn: theirs, closed: make(chan struct{})}
 		done := make(chan error, 1)
-		go func() { done <- gateway.Serve(ctx, l, f.Handler) }()
+		go func() { done <- gateway.Serve(ctx, l, f.Handler, nil) }()
 		if _, err := io.WriteString(ours, "GET /api/v1/backup HTTP/1.1\r\nHost: rolecall\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}

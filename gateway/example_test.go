@@ -43,7 +43,7 @@ func Example() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, listener, handler) }()
+	go func() { done <- gateway.Serve(ctx, listener, handler, nil) }()
 
 	c, err := client.Dial(dir)
 	if err != nil {

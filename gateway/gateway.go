@@ -3,7 +3,7 @@
 //
 //	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Log: log})
 //	listener, err := gateway.Listen(dataDir)
-//	err = gateway.Serve(ctx, listener, handler)
+//	err = gateway.Serve(ctx, listener, handler, log)
 //
 // Config.Authenticate identifies the sender of each request. On the socket the
 // sender is the operator (auth.TrustLocalOwner); over TCP it is the holder of one
@@ -58,6 +58,9 @@ type Config struct {
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
 	Pins *modules.PinStore // tools in quarantine; nil for none
+	// Models lists the models of the active configuration. It reports false if no
+	// configuration is active, and so does nil.
+	Models func() (names []string, loaded bool)
 	// WaitIdle returns when accepted tools are registered; nil does not wait.
 	WaitIdle func(context.Context) error
 }
@@ -77,6 +80,7 @@ type api struct {
 	configDigest func() string
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
+	models       func() ([]string, bool)
 	waitIdle     func(context.Context) error
 	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events of the organization
 }
@@ -96,6 +100,9 @@ func New(config Config) (http.Handler, error) {
 	if config.OnRefused == nil {
 		config.OnRefused = func(errcode.Code) {}
 	}
+	if config.Models == nil {
+		config.Models = func() ([]string, bool) { return nil, false }
+	}
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
@@ -113,7 +120,7 @@ func New(config Config) (http.Handler, error) {
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
 		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest,
-		onRefused: config.OnRefused, pins: config.Pins, waitIdle: config.WaitIdle,
+		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
 	return a.withRecovery(a.mux()), nil

@@ -16,18 +16,12 @@ func (a *api) listGroups(r *http.Request) (any, error) {
 
 // showGroup answers with one visible group.
 func (a *api) showGroup(r *http.Request) (any, error) {
-	id := r.PathValue("id")
-	info, ok := a.visibilityFor(r).group(toolgroups.GroupID(id))
+	v, id := a.visibilityFor(r), r.PathValue("id")
+	info, ok := v.group(toolgroups.GroupID(id))
 	if !ok {
-		return nil, groupNotFound(id)
+		return nil, v.groupNotFound(id)
 	}
 	return info, nil
-}
-
-// groupNotFound returns the error for a group that does not exist or is not
-// visible.
-func groupNotFound(id string) error {
-	return errcode.New(errcode.GroupNotFound, "there is no tool group %q", id)
 }
 
 // listTools lists the visible tools, or those of one group.
@@ -37,7 +31,7 @@ func (a *api) listTools(r *http.Request) (any, error) {
 	if id := r.URL.Query().Get("group"); id != "" {
 		group, ok := v.group(toolgroups.GroupID(id))
 		if !ok {
-			return nil, groupNotFound(id)
+			return nil, v.groupNotFound(id)
 		}
 		list = v.toolsOf(group)
 	}
@@ -58,7 +52,7 @@ func (a *api) showTool(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !ok {
-		return nil, errcode.New(errcode.UnknownTool, "there is no tool %s", name)
+		return nil, errcode.New(errcode.UnknownTool, "%s", withSuggestion("there is no tool "+name, name, v.names()))
 	}
 	return t, nil
 }

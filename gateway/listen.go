@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
@@ -110,11 +111,28 @@ func ListenTCP(address string, open bool, limits func() ConnectionLimits) (net.L
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+		return nil, listenError(address, err)
 	}
 	tcp, ok := l.(*net.TCPListener)
 	if !ok || !open && !tcp.Addr().(*net.TCPAddr).IP.IsLoopback() { // localhost may resolve to another address
 		return nil, errors.Join(fmt.Errorf("listen on %s: it resolves to %s, which is reachable from other hosts", address, l.Addr()), l.Close())
 	}
 	return newLimitListener(tcp, limits), nil
+}
+
+// listenError returns the error for an address on which the system does not let this
+// process listen. It leaves out the words of package net, which repeat the address.
+func listenError(address string, err error) error {
+	if _, ok := errors.AsType[*net.AddrError](err); ok {
+		return errcode.New(errcode.InvalidConfig, "invalid listen address %q; the port is a number from 0 to 65535", address)
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen on %s: another process uses this port; stop it, or listen on another address, such as 127.0.0.1:0 for any free port", address)
+	}
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = e.Err
+	} else if e, ok := errors.AsType[*net.OpError](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("listen on %s: %w", address, err)
 }

@@ -28,7 +28,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 			l.Close()
 		}
 	}
-	for _, address := range []string{"", "7464", "127.0.0.1", "::1"} {
+	for _, address := range []string{"", "7464", "127.0.0.1", "::1", "127.0.0.1:99999"} {
 		if _, err := gateway.ListenTCP(address, true, nil); errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("%q: got %v, want invalid_config", address, err)
 		}
@@ -46,7 +46,7 @@ func TestListenTCP_PublicAddressNeedsTokens(t *testing.T) {
 			t.Errorf("host %s: %d %s, want %d", host, status, body, want)
 		}
 	}
-	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false, nil); err == nil || !strings.Contains(err.Error(), port) {
+	if _, err := gateway.ListenTCP("127.0.0.1:"+port, false, nil); err == nil || strings.Count(err.Error(), port) != 1 || !strings.Contains(err.Error(), "another process uses this port; ") {
 		t.Errorf("an address in use: %v", err)
 	}
 }

@@ -77,7 +77,7 @@ func (f *mcpFixture) serve(t *testing.T, handler http.Handler) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	for _, l := range []net.Listener{tcp, socket} {
-		go func() { ended <- gateway.Serve(ctx, l, handler) }()
+		go func() { ended <- gateway.Serve(ctx, l, handler, nil) }()
 	}
 	f.url = "http://" + tcp.Addr().String()
 	down := false

@@ -3,8 +3,10 @@ package gateway
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,18 +30,44 @@ func decodeChange(r *http.Request) (wire.RoleRequest, error) {
 	return q, err
 }
 
-// roleSpec converts a request for org. The server must exist, as in a
-// configuration, because the role would have no tool.
+// roleSpec converts a request for org. The server and the model must exist, as in a
+// configuration: without the server the role would have no tool, and without the model
+// each turn of its agents would fail.
 func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
+	if err := a.checkModel(q); err != nil {
+		return org.RoleSpec{}, err
+	}
 	if q.Server != nil && *q.Server != "" && !q.AllowUnknown && !a.snapshot().KnowsServer(*q.Server) {
-		hint := textutil.SuggestName(*q.Server, a.snapshot().ServerNames())
-		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "field \"server\": no module %q provides tools; %s", *q.Server, cmp.Or(hint, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
+		text := withSuggestion(fmt.Sprintf("field \"server\": no module %q provides tools", *q.Server), *q.Server, a.snapshot().ServerNames())
+		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "%s", textutil.AddHint(text, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
 	}
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
 		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server,
 		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
 	}, nil
+}
+
+// checkModel rejects a model that the active configuration does not declare. Without a
+// configuration it is unknown which models there are: see uncheckedFields.
+func (a *api) checkModel(q wire.RoleRequest) error {
+	known, loaded := a.models()
+	if q.Model == "" || q.AllowUnknown || !loaded || slices.Contains(known, q.Model) {
+		return nil
+	}
+	text := withSuggestion(fmt.Sprintf("no model %q is declared", q.Model), q.Model, known)
+	if len(known) == 0 {
+		text = "the configuration declares no models"
+	}
+	return errcode.New(errcode.InvalidRole, "%s", textutil.AddHint(text, "name a declared one, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "llmServiceId")
+}
+
+// uncheckedFields lists the fields of an accepted request that could not be checked.
+func (a *api) uncheckedFields(q wire.RoleRequest) []string {
+	if _, loaded := a.models(); q.Model == "" || loaded {
+		return nil
+	}
+	return []string{"llmServiceId"}
 }
 
 // checkToolGated rejects a request that makes a role answer from its tools and
@@ -59,7 +87,7 @@ func (a *api) listRoles(r *http.Request) (any, error) {
 
 // showRole answers with one active role and its tools. Its ETag is the revision.
 func (a *api) showRole(r *http.Request) (any, error) {
-	role, err := a.org().FindRole(r.PathValue("id"))
+	role, err := a.findRole(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +100,8 @@ func (a *api) showRole(r *http.Request) (any, error) {
 }
 
 // taggedRole answers with a role and its revision as the ETag.
-func (a *api) taggedRole(status int, role org.Role) statusAnswer {
-	return statusAnswer{status, a.role(role), wire.RevisionTag(role.Revision)}
+func (a *api) taggedRole(role org.Role) statusAnswer {
+	return statusAnswer{http.StatusOK, a.role(role), wire.RevisionTag(role.Revision)}
 }
 
 // createRole creates a role. If an identical role exists, it answers with that.
@@ -92,10 +120,10 @@ func (a *api) createRole(r *http.Request) (any, error) {
 	}
 	if dry {
 		role, err := a.org().PlanRole(auth.LocalOperator(), spec)
-		return a.role(role), err
+		return a.writtenRole(role, q), err
 	}
 	role, err := a.rt.CreateRole(r.Context(), operatorCall(), spec)
-	return a.taggedRole(http.StatusCreated, role), err
+	return statusAnswer{http.StatusCreated, a.writtenRole(role, q), wire.RevisionTag(role.Revision)}, err
 }
 
 // updateRole changes a role. With If-Match it changes only that revision.
@@ -119,7 +147,7 @@ func (a *api) updateRole(r *http.Request) (any, error) {
 	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Details["revision"] != nil {
 		err = wire.WithStatus(err, http.StatusPreconditionFailed)
 	}
-	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.role(next), Diff: diff}, wire.RevisionTag(next.Revision)}, err
+	return statusAnswer{http.StatusOK, wire.RoleChange{Role: a.writtenRole(next, q), Diff: diff}, wire.RevisionTag(next.Revision)}, err
 }
 
 // matchedRevision returns the revision that the header If-Match names, 0 if any
@@ -158,8 +186,15 @@ func (a *api) roleToChange(r *http.Request) (role org.Role, dry bool, err error)
 	if dry, err = boolParam(r, "dryRun"); err != nil {
 		return role, dry, err
 	}
-	role, err = a.org().FindRole(r.PathValue("id"))
+	role, err = a.findRole(r.PathValue("id"))
 	return role, dry, err
+}
+
+// writtenRole converts the record of a role that a request has written.
+func (a *api) writtenRole(role org.Role, q wire.RoleRequest) wire.Role {
+	out := a.role(role)
+	out.Unchecked = a.uncheckedFields(q)
+	return out
 }
 
 // role converts a role's record for the API.
@@ -189,7 +224,7 @@ func (a *api) roleID(ref string) (identity.RoleID, error) {
 	if ref == org.RootRole {
 		return org.RootRole, nil
 	}
-	role, err := a.org().FindRole(ref)
+	role, err := a.findRole(ref)
 	return role.ID, err
 }
 

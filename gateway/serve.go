@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -14,8 +15,9 @@ const shutdownTimeout = 5 * time.Second
 
 // Serve serves handler on l until ctx ends. It then closes l, ends the streams
 // that follow a task, waits up to five seconds for other responses, and returns
-// when all handlers have returned. It returns the error of the listener.
-func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+// when all handlers have returned. It returns the error of the listener. Other errors of
+// the server, such as connections that cannot be accepted, go to log; nil discards them.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler, log *slog.Logger) error {
 	serving, shutdown := context.WithCancel(context.Background())
 	defer shutdown()
 	var work sync.WaitGroup
@@ -26,6 +28,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          errorLog(log),
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), shutdownKey{}, serving)
 		},

@@ -33,7 +33,7 @@ func (a *api) startTask(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !a.visibilityFor(r).mayStartTasks() {
-		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the role of %s has no tool of the group %s", spec.Caller, toolgroups.OrgManagement)
+		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role has no tool of the group %s", toolgroups.OrgManagement)
 	}
 	if a.start == nil {
 		return nil, errNoTasks("start a task")

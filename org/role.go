@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -175,6 +177,18 @@ func (o *Org) FindRole(idOrName string) (Role, error) {
 		return Role{}, err
 	}
 	return *r, nil
+}
+
+// SuggestRole returns a hint to the active role whose name is most similar to an unknown
+// one; "" if none is similar. It is for the operator, who may know every role.
+func (o *Org) SuggestRole(name string) string {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	var known []string
+	for _, r := range o.sortedRoles() {
+		known = append(known, r.Name)
+	}
+	return textutil.SuggestName(name, known)
 }
 
 // findActive returns the active role that an id or exactly a name means for by. The errors
@@ -441,8 +455,8 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if spec.Pattern != "" && spec.Pattern != React && spec.Pattern != Plan {
 		return nil, errcode.New(errcode.InvalidRole, "role %q: unknown pattern %q; use react or plan", spec.Name, spec.Pattern)
 	}
-	if spec.Limits.Rounds < 0 {
-		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a positive number, or 0 for the default", spec.Name, spec.Limits.Rounds)
+	if spec.Limits.Rounds < 0 || spec.Limits.Rounds > math.MaxInt32 {
+		return nil, errcode.New(errcode.InvalidRole, "role %q: limits.rounds is %d; use a number from 1 to %d, or 0 for the default", spec.Name, spec.Limits.Rounds, math.MaxInt32)
 	}
 	if err := CheckDescription(spec.Description); err != nil {
 		return nil, rephrase(err, "role %q: %s", spec.Name, errcode.Message(err))

@@ -206,7 +206,7 @@ func (s *Store) commitGroup(list []*commit) {
 		} else {
 			err = s.checkName()
 		}
-		s.settled = false
+		s.settled, s.committed = false, true
 	}
 	for _, c := range ready {
 		c.err = err

@@ -6,28 +6,29 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
 
 // create creates an empty data file. The file is complete before it gets its name, so a
 // crash leaves no incomplete one. If another process creates it at the same time, that
-// file is kept.
-func create(path string) error {
+// file is kept, and create reports false.
+func create(path string) (bool, error) {
 	folder := filepath.Dir(path)
 	temp, err := os.MkdirTemp(folder, ".new-")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer os.RemoveAll(temp)
 	file := filepath.Join(temp, FileName)
 	if err := createEmpty(file); err != nil {
-		return fmt.Errorf("create data file: %w", err)
+		return false, fmt.Errorf("create data file: %w", err)
 	}
 	if err := publishFile(file, path); !errors.Is(err, fs.ErrExist) {
-		return err
+		return err == nil, err
 	}
-	return nil
+	return false, nil
 }
 
 // publishFile gives a complete file its name. It makes a hard link, because a rename would
@@ -110,9 +111,24 @@ func lastSeq(tx *bolt.Tx) uint64 {
 	return last
 }
 
-// makeDir creates a directory and its parents, and writes their names to disk. It cannot
-// do the latter in a parent that it may not read, and ignores that.
-func makeDir(path string) error {
+// makeDir creates a directory and its parents, writes their names to disk, and returns
+// what it has created. It cannot write them to disk in a parent that it may not read, and
+// ignores that. If it fails it leaves no directory behind.
+func makeDir(path string) (made madeFiles, err error) {
+	if err = made.addDir(path); err != nil {
+		made.removeDirs()
+	}
+	return made, err
+}
+
+// madeFiles is what Open has created.
+type madeFiles struct {
+	dirs []string // parents before their children
+	file bool     // the data file
+}
+
+// addDir creates a directory and its parents.
+func (m *madeFiles) addDir(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", path)
@@ -121,14 +137,25 @@ func makeDir(path string) error {
 		return err
 	}
 	parent := filepath.Dir(path)
-	if err := makeDir(parent); err != nil {
+	if err := m.addDir(parent); err != nil {
 		return err
 	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(path, 0o700); err == nil {
+		m.dirs = append(m.dirs, path)
+	} else if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := SyncFolder(parent); !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil
+}
+
+// removeDirs removes the directories that are still empty.
+func (m *madeFiles) removeDirs() {
+	for _, dir := range slices.Backward(m.dirs) {
+		if os.Remove(dir) != nil { // not empty
+			return
+		}
+	}
 }

@@ -67,6 +67,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -133,6 +134,9 @@ type Store struct {
 	dir           string       // the data directory
 	delayed       delayedIndex // used by the committer only
 	settled       bool         // the last two commits have the same contents; used by the committer only
+	made          madeFiles    // what Open has created
+	discard       atomic.Bool  // set by DiscardUnused
+	committed     bool         // a batch was committed; used by the committer, and by Close after it
 	queue         chan *commit
 	committerDone chan struct{} // closed when the committer has ended
 
@@ -160,14 +164,24 @@ type Store struct {
 // wrote it, and PermissionDenied if the file may not be read and written. It is
 // journal.ErrDamaged if the file is damaged; Open then has not changed it.
 func Open(dir string) (*Store, error) {
-	if err := makeDir(dir); err != nil {
+	made, err := makeDir(dir)
+	if err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
+	store, err := openIn(dir, &made)
+	if err != nil {
+		made.removeDirs()
+	}
+	return store, err
+}
+
+// openIn is Open in an existing directory. It notes in made whether it creates the file.
+func openIn(dir string, made *madeFiles) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if err := rereadMetaPages(path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	found, err := inspectOrCreate(path)
+	found, err := inspectOrCreate(path, made)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -176,6 +190,9 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(now, file) { // see Store.removeUnused
+		return nil, errors.Join(openError(path, bolterrors.ErrTimeout), db.Close())
+	}
 	if err := os.Chmod(path, 0o600); err != nil { // the file may come from a copy with another mode
 		return nil, errors.Join(fmt.Errorf("set the mode of %s: %w", path, err), db.Close())
 	}
@@ -183,6 +200,7 @@ func Open(dir string) (*Store, error) {
 		db:            db,
 		file:          file,
 		dir:           dir,
+		made:          *made,
 		delayed:       delayedIndex{},
 		queue:         make(chan *commit, 1024),
 		committerDone: make(chan struct{}),
@@ -197,13 +215,14 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// inspectOrCreate inspects the data file. It creates the file if there is none.
-func inspectOrCreate(path string) (*scanResult, error) {
+// inspectOrCreate inspects the data file. It creates the file if there is none, and notes
+// that in made.
+func inspectOrCreate(path string, made *madeFiles) (*scanResult, error) {
 	found, err := inspectFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return found, err
 	}
-	if err := create(path); err != nil {
+	if made.file, err = create(path); err != nil {
 		return nil, err
 	}
 	return inspectFile(path)
@@ -402,6 +421,7 @@ func (s *Store) Close() error {
 		close(s.notify)
 	}
 	s.mu.Unlock()
+	s.removeUnused()
 	return errors.Join(s.stopped(), s.db.Close())
 }
 

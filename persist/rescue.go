@@ -45,7 +45,7 @@ func (s *Store) rescue(path string) error {
 // that was removed too.
 func (s *Store) saveBeside(path string) (saved string, seq uint64, err error) {
 	dir := filepath.Dir(path)
-	if err := makeDir(dir); err != nil {
+	if _, err := makeDir(dir); err != nil {
 		return "", 0, err
 	}
 	part, err := CreateDraft(dir, partPattern)

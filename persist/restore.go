@@ -17,14 +17,24 @@ const partPattern = FileName + "-*.part"
 
 // RestoreBackup creates the data file of the directory dir from a backup. It creates the
 // directory if it does not exist. The file gets its name after it is checked and on disk,
-// so neither an error nor a crash leaves an incomplete data file.
+// so neither an error nor a crash leaves an incomplete data file, and an error no new
+// directory.
 //
 // The error has the code Conflict if there is a data file already, which is not changed.
 // Other errors are those of Verify and of reading from.
-func RestoreBackup(ctx context.Context, from io.Reader, dir string) (err error) {
-	if err := makeDir(dir); err != nil {
+func RestoreBackup(ctx context.Context, from io.Reader, dir string) error {
+	made, err := makeDir(dir)
+	if err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
+	if err = restoreIn(ctx, from, dir); err != nil {
+		made.removeDirs()
+	}
+	return err
+}
+
+// restoreIn is RestoreBackup into an existing directory.
+func restoreIn(ctx context.Context, from io.Reader, dir string) (err error) {
 	path := filepath.Join(dir, FileName)
 	if _, err := os.Lstat(path); err == nil {
 		return errExists(path)

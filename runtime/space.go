@@ -138,9 +138,9 @@ func (g *diskGuard) reserveBytes() int64 {
 func (g *diskGuard) logChange(err error) {
 	switch {
 	case err != nil && !g.low:
-		g.log.Warn("new work is refused and agents rest", "error", err)
+		g.log.Warn("new work is refused; agents wait until there is room", "error", err)
 	case err == nil && g.low:
-		g.log.Warn("there is room again: work goes on")
+		g.log.Warn("there is room again; agents continue")
 	}
 	g.low = err != nil
 }

@@ -52,7 +52,7 @@ func (f Authenticator) AdmitRequest(r *http.Request, required RequiredAccess) (*
 	case err != nil && required != AccessPublic:
 		return nil, err
 	case !required.Allows(p):
-		return nil, errcode.New(errcode.InsufficientPermissions, "%s %s is only for the operator", r.Method, r.URL.Path)
+		return nil, errcode.New(errcode.InsufficientPermissions, "only the operator can do this").With("required", "operator")
 	}
 	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p)), nil
 }

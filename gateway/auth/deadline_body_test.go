@@ -68,7 +68,7 @@ func TestHostCheck_BodyReadTimeout(t *testing.T) {
 				l.conns <- there
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- gateway.Serve(ctx, l, handler) }()
+				go func() { done <- gateway.Serve(ctx, l, handler, nil) }()
 				if _, err := io.WriteString(here, "POST / HTTP/1.1\r\nHost: gw\r\nContent-Length: 10\r\n\r\n"+c.sent); err != nil {
 					t.Fatal(err)
 				}

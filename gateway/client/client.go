@@ -32,6 +32,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/internal/neterror"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
@@ -175,13 +176,21 @@ func (c *Client) do(ctx context.Context, req request) (*http.Response, error) {
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, c.explain(err)
 	}
 	if answer.StatusCode >= 300 {
 		defer answer.Body.Close()
 		return nil, responseError(answer)
 	}
 	return answer, nil
+}
+
+// explain returns the error of a request without an answer in plain words.
+func (c *Client) explain(err error) error {
+	if c.base == inProcessBaseURL {
+		return neterror.ExplainHost(err, "the process that serves the data directory")
+	}
+	return neterror.Explain(err)
 }
 
 // responseError reads the error in a response.

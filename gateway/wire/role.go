@@ -16,6 +16,11 @@ type Role struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
 	Tools    []RoleTool           `json:"tools,omitempty"`    // sorted by name
+
+	// Unchecked lists the fields that the request has set and that could not be checked:
+	// llmServiceId while no configuration is active. Only answers to requests that write
+	// a role have it.
+	Unchecked []string `json:"unchecked,omitempty"`
 }
 
 // RoleTool is a tool that a role has, in some workflow state or in all.
@@ -41,7 +46,7 @@ type RoleRequest struct {
 	ToolGated *bool                    `json:"toolGated,omitempty"`
 	Server    *string                  `json:"server,omitempty"` // "" is no restriction
 
-	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups and a server that do not exist; groups have no effect until the role is written again
+	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 
 	Defaults []org.RoleField `json:"-"` // fields to set to their default: null in JSON
 	Revision uint64          `json:"-"` // changes the role only if it has this revision: the header If-Match; 0 is any

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -55,5 +57,9 @@ func (a *App) startServed(ctx context.Context, spec org.TaskSpec) (id identity.T
 			return "", err
 		}
 	}
-	return a.Runtime.StartTask(ctx, spec)
+	id, err = a.Runtime.StartTask(ctx, spec)
+	if errcode.CodeOf(err) == errcode.RoleNotFound && spec.Caller.Kind == identity.Operator {
+		err = errcode.New(errcode.RoleNotFound, "%s", textutil.AddHint(errcode.Message(err), a.Runtime.Org().SuggestRole(spec.Role)))
+	}
+	return id, err
 }

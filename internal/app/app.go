@@ -26,6 +26,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,6 +96,9 @@ type App struct {
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
 	Tokens  *auth.TokenStore  // no token is valid until a configuration lists it
 
+	ready     chan struct{} // closed by markReady
+	markReady func()
+
 	options Options
 	store   *persist.Store
 	groups  *toolgroups.Manager
@@ -146,14 +150,17 @@ func Open(o Options) (*App, error) {
 		options: o, store: store, readOnly: o.Fatal == nil,
 		groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{},
+		ready:      make(chan struct{}),
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 	}
+	a.markReady = sync.OnceFunc(func() { close(a.ready) })
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
 	a.scripts = script.NewWorkerPool(builtin.NewScriptStarter(o.Launcher, o.Warn))
 	a.services.log, a.services.expiry = o.Warn, clock.NewForward(time.Now)
 	for _, step := range []func() error{a.openRuntime, a.openServers, a.openModules} {
 		if err := step(); err != nil {
+			a.DiscardUnused()
 			return nil, errors.Join(err, a.Close())
 		}
 	}
@@ -204,7 +211,7 @@ func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, WaitIdle: a.loader.WaitIdle, StartTask: start, ConfigDigest: a.configDigest,
+		Pins: a.pins, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, ConfigDigest: a.configDigest,
 	})
 }
 
@@ -221,6 +228,10 @@ func (a *App) registerModuleKinds() error {
 
 // LastSeq returns the sequence number of the last commit.
 func (a *App) LastSeq() uint64 { return a.store.LastSeq() }
+
+// DiscardUnused makes Close remove the data directory that Open has created, if nothing was
+// committed. It is for a command that has failed.
+func (a *App) DiscardUnused() { a.store.DiscardUnused() }
 
 // Close stops the agents, modules and models and closes the store. Unfinished tasks
 // can be resumed later. It also releases an App that Open built only in part.
@@ -242,6 +253,20 @@ func (a *App) Close() error {
 
 // model returns the model with this name; "" is the organization's default model.
 func (a *App) model(name string) (model.Model, error) { return a.models.Load().find(name) }
+
+// declaredModels lists the models of the active configuration, sorted. It reports false if
+// no configuration is active.
+func (a *App) declaredModels() (names []string, loaded bool) {
+	m := a.models.Load()
+	for name := range m.byName {
+		names = append(names, name)
+	}
+	for name := range m.errors { // some of them have fallbacks and are in byName, too
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), m.byName != nil
+}
 
 // moduleHost returns the services that the module of this name gets from the process.
 func (a *App) moduleHost(name string) modules.ModuleHost {

@@ -52,8 +52,10 @@ func (m *modelSet) find(name string) (model.Model, error) {
 }
 
 // noModel is the error for an organization without a model.
-const noModel = `no model is configured for this organization. Use -f with a configuration that declares one:
-  kind: organization
+const noModel = "no model is configured for this organization. Use -f with a configuration that declares one:\n" + modelExample
+
+// modelExample is the smallest configuration that agents can run with.
+const modelExample = `  kind: organization
   name: mine
   model: script
   ---
@@ -66,6 +68,22 @@ For a language model, replace type and file with
   model: qwen3
   baseURL: http://127.0.0.1:11434/v1
 "rolecall demo" needs no configuration`
+
+// checkRootModel returns an error unless a configuration gives root a usable model.
+func (m *modelSet) checkRootModel(cfg *config.Config) error {
+	_, err := m.find("")
+	if err == nil || m.defaultName != "" {
+		return err
+	}
+	missing, advice := "the configuration has no document of kind: organization, which names the model of root. Add one", "  kind: organization\n  name: mine\n"
+	if cfg.Organization.Name != "" {
+		missing, advice = cfg.Organization.Pos.String()+": the organization "+cfg.Organization.Name+" names no model for root. Add one", ""
+	}
+	if len(cfg.Models) == 0 {
+		return errcode.New(errcode.InvalidConfig, "%s, and a document of kind: model:\n%s", missing, modelExample)
+	}
+	return errcode.New(errcode.InvalidConfig, "%s:\n%s  model: %s", missing, advice, cfg.Models[0].Name)
+}
 
 // newModelSet constructs the models of a configuration and reuses those whose
 // declaration has not changed. A model without its API key only fails the requests to

@@ -70,15 +70,15 @@ func (a *App) restoreConfig(ctx context.Context, cfg *config.Config, revive bool
 }
 
 // applyConfig prepares and installs a configuration. Unlike reconfigure it rejects a
-// configuration of which a module fails to start. It also rejects one that leaves one of
-// the groups needed unregistered; nil needs none.
-func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig, needed *toolgroups.GroupSet) error {
+// configuration of which a module fails to start. It also rejects one for which check
+// returns an error, unless check is nil.
+func (a *App) applyConfig(ctx context.Context, cfg *config.Config, loaded error, s runtime.OrgConfig, check func(*configChange) error) error {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
 	ch := a.prepare(ctx, cfg, s)
 	err := yamldoc.JoinErrors(loaded, append(ch.moduleErrors, ch.problems...)...)
-	if err == nil {
-		err = a.checkTaskGroups(needed, ch)
+	if err == nil && check != nil {
+		err = check(ch)
 	}
 	if err != nil {
 		return errors.Join(err, a.discard(ctx, ch))

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,10 +19,14 @@ import (
 
 // StartTask begins a task. If cfg is not nil, StartTask applies it first and records it with the
 // task, so that ResumeTask needs no files. It returns errcode.GroupNotFound if the task is
-// restricted to a group that is not registered then; cfg is not applied in that case.
+// restricted to a group that is not registered then, and errcode.InvalidConfig if root has
+// no model then; cfg is not applied in these cases.
 func (a *App) StartTask(ctx context.Context, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if cfg != nil {
-		if err := a.applyConfig(ctx, cfg, nil, orgConfig(cfg), spec.Groups); err != nil {
+		check := func(ch *configChange) error {
+			return cmp.Or(a.checkTaskGroups(spec.Groups, ch), ch.models.checkRootModel(cfg))
+		}
+		if err := a.applyConfig(ctx, cfg, nil, orgConfig(cfg), check); err != nil {
 			return "", err
 		}
 	}
@@ -39,11 +44,8 @@ func (a *App) checkTaskGroups(set *toolgroups.GroupSet, ch *configChange) error 
 		if slices.Contains(known, string(id)) || a.hasAPI(ch, string(id)) {
 			continue
 		}
-		hint := textutil.SuggestName(string(id), known)
-		if hint != "" {
-			hint = "; " + hint
-		}
-		return errcode.New(errcode.GroupNotFound, "start a task: there is no tool group %q%s", id, hint)
+		text := fmt.Sprintf("start a task: there is no tool group %q", id)
+		return errcode.New(errcode.GroupNotFound, "%s", textutil.AddHint(text, textutil.SuggestName(string(id), known)))
 	}
 	return nil
 }

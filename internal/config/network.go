@@ -58,7 +58,7 @@ func readNetwork(it item) {
 // redirectsField reads a number of redirects, which may be 0.
 func redirectsField(to **int) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
-		if n, ok := v.ReadInteger(0, maxRedirects, fmt.Sprintf("a whole number from 0 to %d", maxRedirects)); ok {
+		if n, ok := v.ReadInteger(0, maxRedirects); ok {
 			most := int(n)
 			*to = &most
 		}

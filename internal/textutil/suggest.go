@@ -23,6 +23,18 @@ func SuggestName(word string, known []string) string {
 	return "did you mean " + strconv.Quote(best) + "?"
 }
 
+// AddHint adds a hint to the text of an error: as a sentence after a question, else after a
+// semicolon. It must begin with a letter or a sign of ASCII; an empty hint adds nothing.
+func AddHint(text, hint string) string {
+	switch {
+	case hint == "":
+		return text
+	case strings.HasSuffix(text, "?"):
+		return text + " " + strings.ToUpper(hint[:1]) + hint[1:]
+	}
+	return text + "; " + hint
+}
+
 // maxWord is the length of the longest word that editDistance compares.
 const maxWord = 64
 

@@ -110,3 +110,47 @@ func TestSuggestName(t *testing.T) {
 		}
 	}
 }
+
+func TestUnescapeHTML(t *testing.T) {
+	for document, want := range map[string]string{
+		`{"a":"x \u003c y \u003E z \u0026"}`: `{"a":"x < y > z &"}`,
+		`"\\u003c"`:                          `"\\u003c"`,
+		`"\\\u003c"`:                         `"\\<"`,
+		`"\u0022\u2028\u001b\n"`:             `"\u0022\u2028\u001b\n"`,
+		`"plain"`:                            `"plain"`,
+		`"\u003`:                             `"\u003`,
+		`"\u00\`:                             `"\u00\`,
+	} {
+		if got := string(textutil.UnescapeHTML([]byte(document))); got != want {
+			t.Errorf("%s: got %s, want %s", document, got, want)
+		}
+	}
+}
+
+// The document means the same.
+func FuzzUnescapeHTML(f *testing.F) {
+	f.Add("a < b \\u003c & \\")
+	f.Fuzz(func(t *testing.T, text string) {
+		document, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after string
+		if json.Unmarshal(document, &before) != nil || json.Unmarshal(textutil.UnescapeHTML(document), &after) != nil || before != after {
+			t.Errorf("%q became %q", before, after)
+		}
+	})
+}
+
+func TestAddHint(t *testing.T) {
+	for _, test := range []struct{ text, hint, want string }{
+		{"no x", "", "no x"},
+		{"no x", "name a y", "no x; name a y"},
+		{`no x; did you mean "y"?`, "name a y", `no x; did you mean "y"? Name a y`},
+		{`did you mean "y"?`, `"help" lists them`, `did you mean "y"? "help" lists them`},
+	} {
+		if got := textutil.AddHint(test.text, test.hint); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}

@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// positiveInt returns a whole number from 1 to math.MaxInt32.
-func (v Value) positiveInt() (int, bool) {
-	n, ok := v.ReadInteger(1, math.MaxInt32, "a whole number from 1")
-	return int(n), ok
+// ReadInteger returns a whole number from least to most. The number may be in a variable,
+// even a quoted one, because within { } a variable must be quoted.
+func (v Value) ReadInteger(least, most int64) (int64, bool) {
+	return v.readInteger("whole number", least, most)
 }
 
-// ReadInteger returns a whole number from least to most; want describes it in errors.
-// The number may be in a variable, even a quoted one, because within { } a
-// variable must be quoted.
-func (v Value) ReadInteger(least, most int64, want string) (int64, bool) {
+// readInteger is ReadInteger; what describes the number in errors.
+func (v Value) readInteger(what string, least, most int64) (int64, bool) {
 	digits, ok := v.Node.Value, v.Node.Tag == "!!int"
 	if v.HasVariable() {
 		if digits, ok = v.ReadText(); !ok {
@@ -25,7 +23,7 @@ func (v Value) ReadInteger(least, most int64, want string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || n < least || n > most {
-		v.AddTypeError(want, "")
+		v.AddTypeError(fmt.Sprintf("a %s from %d to %d", what, least, most), "")
 		return 0, false
 	}
 	return n, true
@@ -60,17 +58,17 @@ func IntField(to *int, most int64) func(Value) {
 // BoundedInt reads a whole number from 1 to most.
 func BoundedInt(to *int64, most int64) func(Value) {
 	return func(v Value) {
-		if n, ok := v.ReadInteger(1, most, fmt.Sprintf("a whole number from 1 to %d", most)); ok {
+		if n, ok := v.ReadInteger(1, most); ok {
 			*to = n
 		}
 	}
 }
 
-// CountField reads a whole number from 1.
+// CountField reads a whole number from 1 to math.MaxInt32.
 func CountField(to *int) func(Value) {
 	return func(v Value) {
-		if n, ok := v.positiveInt(); ok {
-			*to = n
+		if n, ok := v.ReadInteger(1, math.MaxInt32); ok {
+			*to = int(n)
 		}
 	}
 }
@@ -82,7 +80,7 @@ func PortField(to *int) func(Value) {
 			plain := *v.Node
 			plain.Tag, v.Node = "!!int", &plain
 		}
-		if n, ok := v.ReadInteger(1, 65535, "a port from 1 to 65535"); ok {
+		if n, ok := v.readInteger("port", 1, 65535); ok {
 			*to = int(n)
 		}
 	}

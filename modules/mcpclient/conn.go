@@ -2,17 +2,20 @@ package mcpclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/internal/neterror"
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -57,7 +60,11 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
+		cause := n.protocolErr()
 		n.kill()
+		if cause != nil && ctx.Err() == nil { // the library's error says only that the connection is closed
+			return nil, &ServerError{Err: n.secrets.RedactError(cause), Stderr: n.stderr()}
+		}
 		return nil, n.explain(connectCause(err))
 	}
 	go func() {
@@ -67,11 +74,11 @@ func dial(ctx context.Context, c Config, log *slog.Logger) (*conn, error) {
 	return n, nil
 }
 
-// connectCause returns the HTTP error in an error of Connect, which the library wraps in
-// the names of its steps, or else the error.
+// connectCause returns an error of Connect in plain words. The library wraps it in the
+// names of its steps.
 func connectCause(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return neterror.Explain(err)
 	}
 	return fmt.Errorf("connect: %w", err)
 }
@@ -196,10 +203,26 @@ func (n *conn) close() {
 // explain adds a protocol violation and the server's stderr to an error, and removes the
 // secrets that the server was given.
 func (n *conn) explain(err error) error {
+	err = plainTypes(err)
 	if cause := n.protocolErr(); cause != nil {
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
 	return &ServerError{Err: n.secrets.RedactError(err), Stderr: n.stderr()}
+}
+
+// plainTypes says in plain words that an answer has a value of the wrong type. The library
+// names the types of its code instead.
+func plainTypes(err error) error {
+	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	at := "the answer"
+	if e.Field != "" {
+		at = "the field " + strconv.Quote(e.Field) + " of the answer"
+	}
+	words := at + " has a value of the wrong type: " + e.Value
+	return errors.New(strings.Replace(err.Error(), e.Error(), words, 1))
 }
 
 // ServerError is an error of a server with the details for the operator. They must not

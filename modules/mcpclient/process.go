@@ -161,12 +161,15 @@ func (p *process) endsWithin(within time.Duration) bool {
 
 // fault returns why the connection ended, nil while it is open.
 func (p *process) fault() error {
+	err := p.transport.Fault()
 	select {
 	case <-p.exited:
-		return errors.New("the server ended: " + p.state)
+		if !errors.Is(err, errNotMessage) && !errors.Is(err, errMessageTooLong) {
+			return errors.New("the server ended: " + p.state)
+		}
 	default:
 	}
-	switch err := p.transport.Fault(); {
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF) && p.endsWithin(stopTimeout):

@@ -3,6 +3,8 @@ package mcpclient_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -41,8 +43,46 @@ func TestModule_NamesRefusedAddress(t *testing.T) {
 	fx := newFixture(t)
 	err := fx.loader.LoadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", URL: closed.URL}))
 	e, ok := errors.AsType[*mcpclient.ServerError](err)
-	if !ok || !strings.HasPrefix(e.Error(), `Post "`+closed.URL+`": dial tcp `) {
-		t.Errorf("got %v", err)
+	if want := strings.TrimPrefix(closed.URL, "http://") + " refuses connections"; !ok || e.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// The error for an answer that is not of the protocol has no name of the library's code.
+func TestModule_NamesWrongType(t *testing.T) {
+	for result, want := range map[string]string{
+		`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":"text"}`:            `connect: calling "initialize": the field "serverInfo" of the answer has a value of the wrong type: `,
+		`{"protocolVersion":7,"capabilities":{},"serverInfo":{"name":"raw","version":"1"}}`: `connect: calling "initialize": the field "protocolVersion" of the answer has a value of the wrong type: `,
+		`["2025-06-18"]`: `connect: calling "initialize": the answer has a value of the wrong type: `,
+	} {
+		at := newRawServer(t, func(w http.ResponseWriter, r *http.Request, method string) {
+			if method == "initialize" {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, idOf(r), result)
+			}
+		})
+		fx := newFixture(t)
+		err := fx.loader.LoadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", URL: at}))
+		e, ok := errors.AsType[*mcpclient.ServerError](err)
+		if !ok || !strings.HasPrefix(e.Error(), want) || strings.Contains(e.Error(), "mcp.") || strings.Contains(e.Error(), "Go ") {
+			t.Errorf("%s: got %v, want %s", result, err, want)
+		}
+	}
+}
+
+// The error for a program that is not a server says what it did, not what the library's
+// steps were.
+func TestModule_NamesWhatProgramDid(t *testing.T) {
+	for script, want := range map[string]string{
+		"echo hello; cat >/dev/null": `the server sent a line that is not a message: "hello"`,
+		"exit 3":                     "the server ended: exit status 3",
+	} {
+		fx := newFixture(t)
+		err := fx.loader.LoadModule(t.Context(), fx.newModule(mcpclient.Config{Name: "bad", Command: mcpclient.Command{Path: "sh", Args: []string{"-c", script}}}))
+		e, ok := errors.AsType[*mcpclient.ServerError](err)
+		if !ok || e.Error() != want {
+			t.Errorf("%s: got %v, want %s", script, err, want)
+		}
 	}
 }
 

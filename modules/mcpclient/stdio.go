@@ -24,7 +24,11 @@ const (
 	writeTimeout = 10 * time.Second // for one message to a server
 )
 
-var errMessageTooLong = fmt.Errorf("a message of more than %d MiB", maxMessage>>20)
+// What a server may send that ends the connection.
+var (
+	errMessageTooLong = fmt.Errorf("a message of more than %d MiB", maxMessage>>20)
+	errNotMessage     = errors.New("a line that is not a message")
+)
 
 // stdioTransport exchanges JSON-RPC messages with a program, one per line. A line that is
 // not a message ends the connection. It implements sdk.Connection.
@@ -67,7 +71,7 @@ func (p *stdioTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	line = p.secrets.RedactJSON(line)
 	msg, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		return nil, p.setFault(fmt.Errorf("a line that is not a message: %q", quote(line)))
+		return nil, p.setFault(fmt.Errorf("%w: %q", errNotMessage, quote(line)))
 	}
 	if _, ok := msg.(*jsonrpc.Request); ok {
 		if err := p.limiter.Wait(ctx); err != nil {

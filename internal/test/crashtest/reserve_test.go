@@ -49,7 +49,7 @@ func TestDisk_ReserveRefusesTasksAndLetsAgentsRest(t *testing.T) {
 	rests, goesOn := false, false
 	fx.sawStderr = func(text string) {
 		switch {
-		case !rests && strings.Contains(text, "new work is refused and agents rest"):
+		case !rests && strings.Contains(text, "new work is refused; agents wait until there is room"):
 			rests = true
 			fx.wantRefused(t)
 			f.SetCapacity(faultfs.UnlimitedCapacity)

@@ -46,7 +46,7 @@ func serveSuite(t *testing.T) (url string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- gateway.Serve(ctx, listener, handler) }()
+	go func() { ended <- gateway.Serve(ctx, listener, handler, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -94,7 +94,7 @@ func ServeListener(t testing.TB, l net.Listener, handler http.Handler) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- gateway.Serve(ctx, l, handler) }()
+	go func() { done <- gateway.Serve(ctx, l, handler, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -34,7 +34,7 @@ func readGroup(it item) {
 	t := Toolset{Name: it.Name, Pos: it.Pos}
 	it.ReadFields(yamldoc.Fields{
 		"description":       yamldoc.TextField(&t.Description),
-		"ttlMs":             func(v yamldoc.Value) { v.ReadInteger(0, math.MaxInt64, "a whole number from 0") },
+		"ttlMs":             func(v yamldoc.Value) { v.ReadInteger(0, math.MaxInt64) },
 		"cacheScope":        yamldoc.OneOfField(new(string), "public", "private"),
 		"tools":             it.memberList("tool", &t.Tools),
 		"prompts":           it.memberList("prompt", &t.Prompts),

@@ -1,0 +1,167 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+// Commands name tasks, agents, roles and artifacts by references. A reference is an id or
+// its beginning, roles and agents also have names, and the newest task is "last". The
+// functions here return the id, or the reference itself if it is a name or unknown: the
+// gateway finds names, and its error for what it does not know has a suggestion.
+
+// lastTask is the reference to the newest task.
+const lastTask = "last"
+
+// The lengths of an id, and of the shortest beginning of one that is accepted.
+const (
+	idLength  = len("01a1fded-ba9c-76b0-b2c8-51f0fecce8df")
+	minPrefix = 4
+)
+
+// resolveTask returns the id of a task.
+func resolveTask(ctx context.Context, api *client.Client, ref string) (string, error) {
+	if ref == lastTask {
+		for t, err := range api.QueryTasks(ctx, client.TaskQuery{Limit: 1}) {
+			return string(t.ID), err
+		}
+		return "", errcode.New(errcode.TaskNotFound, "there is no task yet")
+	}
+	return resolveID(ref, "task", api.ListTasks(ctx, ""), func(t client.Task) candidate {
+		return candidate{id: string(t.ID), text: string(t.Status) + "  " + t.Text}
+	})
+}
+
+// resolveAgent returns the id of an agent, or the name of its role.
+func resolveAgent(ctx context.Context, api *client.Client, ref string) (string, error) {
+	return resolveID(ref, "agent", api.ListAgents(ctx, "", ""), func(a client.Agent) candidate {
+		return candidate{id: string(a.ID), name: a.Role, text: string(a.Status) + "  " + a.Role}
+	})
+}
+
+// resolveRole returns the id or the name of a role.
+func resolveRole(ctx context.Context, api *client.Client, ref string) (string, error) {
+	return resolveID(ref, "role", api.ListRoles(ctx), func(r client.Role) candidate {
+		return candidate{id: string(r.ID), name: r.Name, text: r.Name}
+	})
+}
+
+// resolveArtifact returns the id of an artifact, given that, its beginning or a reference
+// to one of these.
+func resolveArtifact(ctx context.Context, api *client.Client, ref string) (string, error) {
+	return resolveID(strings.TrimPrefix(ref, "artifact:"), "artifact", api.ListArtifacts(ctx, ""), func(a client.Artifact) candidate {
+		return candidate{id: a.ID, text: a.Type}
+	})
+}
+
+// findTask returns the task that a reference names.
+func findTask(ctx context.Context, api *client.Client, ref string) (client.Task, error) {
+	id, err := resolveTask(ctx, api, ref)
+	if err != nil {
+		return client.Task{}, err
+	}
+	return api.FindTask(ctx, id)
+}
+
+// filterTask returns the id for a list of what belongs to one task, which must exist; ""
+// selects all tasks.
+func filterTask(ctx context.Context, api *client.Client, ref string) (identity.TaskID, error) {
+	if ref == "" {
+		return "", nil
+	}
+	t, err := findTask(ctx, api, ref)
+	return t.ID, err
+}
+
+// findRole returns the id of the role that a reference names. A caller may not ask for its
+// role, so its reference stays as it is.
+func findRole(ctx context.Context, api *client.Client, ref string) (string, error) {
+	ref, err := resolveRole(ctx, api, ref)
+	if err != nil {
+		return "", err
+	}
+	r, err := api.FindRole(ctx, ref)
+	if isForOperator(err) {
+		return ref, nil
+	}
+	return string(r.ID), err
+}
+
+// findArtifact returns the record of the artifact that a reference names.
+func findArtifact(ctx context.Context, api *client.Client, ref string) (client.Artifact, error) {
+	id, err := resolveArtifact(ctx, api, ref)
+	if err != nil {
+		return client.Artifact{}, err
+	}
+	return api.FindArtifact(ctx, id)
+}
+
+// candidate is what a reference may stand for.
+type candidate struct {
+	id   string
+	name string // another reference to it; "" for none
+	text string // describes it in an error
+}
+
+// maxCandidates is how many candidates the error for an ambiguous reference lists.
+const maxCandidates = 10
+
+// resolveID returns the only id in a list that begins with ref. A name in the list is
+// stronger than the beginning of an id.
+func resolveID[T any](ref, what string, list iter.Seq2[T, error], candidateOf func(T) candidate) (string, error) {
+	prefix := strings.ToLower(ref)
+	if !isPrefix(prefix) || len(ref) == idLength && ref == prefix {
+		return ref, nil
+	}
+	n := 0
+	var found []candidate
+	for item, err := range list {
+		if isForOperator(err) { // others know names only
+			return ref, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		c := candidateOf(item)
+		if c.name == ref {
+			return ref, nil
+		}
+		if !strings.HasPrefix(c.id, prefix) {
+			continue
+		}
+		if n++; n <= maxCandidates {
+			found = append(found, c)
+		}
+	}
+	switch n {
+	case 0:
+		return ref, nil
+	case 1:
+		return found[0].id, nil
+	}
+	return "", errAmbiguous(ref, what, n, found)
+}
+
+// isPrefix reports whether a text in lower case can be the beginning of an id.
+func isPrefix(text string) bool {
+	return len(text) >= minPrefix && len(text) <= idLength && strings.Trim(text, "0123456789abcdef-") == "" && text[0] != '-'
+}
+
+// errAmbiguous is the error for the beginning of n ids, some of which are found.
+func errAmbiguous(ref, what string, n int, found []candidate) error {
+	var b strings.Builder
+	for _, c := range found {
+		b.WriteString("\n  " + textutil.Sanitize(c.id) + "  " + textutil.TruncateWidth(textutil.Sanitize(c.text), maxCell))
+	}
+	if more := n - len(found); more > 0 {
+		fmt.Fprintf(&b, "\n  and %d more", more)
+	}
+	return errcode.New(errcode.Conflict, "%q begins the ids of %d %ss; use more of the id:%s", ref, n, what, b.String())
+}

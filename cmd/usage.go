@@ -1,0 +1,61 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/internal/textutil"
+)
+
+// rejectUnknownTopics makes the commands help and completion, which cobra provides, reject
+// what they do not know.
+func rejectUnknownTopics(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = knownCommand
+		case "completion":
+			for _, shell := range commandGroup(cmd).Commands() {
+				shell.Args = exactArgs(0, "no arguments")
+			}
+		}
+	}
+}
+
+// knownCommand requires that the arguments name a command.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = unknownCommand(found, rest[0])
+	}
+	return err
+}
+
+// checkHelpTopic makes --help after a name that is no command print nothing: cobra prints
+// the help of the command above it. The error is set when the command line was executed.
+func checkHelpTopic(root *cobra.Command) *error {
+	var problem error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if rest := cmd.Flags().Args(); cmd.HasSubCommands() && len(rest) > 0 {
+			problem = unknownCommand(cmd, rest[0])
+			return
+		}
+		help(cmd, args)
+	})
+	return &problem
+}
+
+// unknownCommand returns the error for a name that is no command below parent.
+func unknownCommand(parent *cobra.Command, name string) error {
+	var known []string
+	for _, cmd := range parent.Commands() {
+		if cmd.IsAvailableCommand() || cmd.Name() == "help" {
+			known = append(known, cmd.Name())
+		}
+	}
+	text := textutil.AddHint(fmt.Sprintf("unknown command %q", parent.CommandPath()+" "+name), textutil.SuggestName(name, known))
+	return usageError{errors.New(textutil.AddHint(text, fmt.Sprintf("%q lists the commands", parent.CommandPath()+" --help")))}
+}
