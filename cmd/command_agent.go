@@ -204,6 +204,10 @@ next message. Aborting the turn of a task's root agent fails the task.`,
 }
 
 func agentAbortFunc(ctx context.Context, out io.Writer, api *client.Client, ref string, asJSON bool) error {
+	ref, err := resolveAgent(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	a, err := api.AbortTurn(ctx, ref)
 	if err != nil {
 		return err

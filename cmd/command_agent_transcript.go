@@ -20,7 +20,7 @@ func newAgentTranscriptCommand(c *common) *cobra.Command {
 		Long: `Show the conversation of an agent, oldest first: the messages that it has read, its
 answers, and its calls with their arguments and results. Long texts are cut; --full shows
 them entirely. With --json, print the events of the conversation, not cut.`,
-		Example: "  rolecall agent transcript analyst\n  rolecall agent transcript 5c8c53b4-6d3f-5e6c-9f64-6a1bb1c2b7c1 --full",
+		Example: "  rolecall agent transcript analyst\n  rolecall agent transcript 5c8c53b4 --full",
 		Args:    exactArgs(1, "one agent, by id or role name"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
 			return agentTranscriptFunc(ctx, c, api, args[0], full)
@@ -31,6 +31,10 @@ them entirely. With --json, print the events of the conversation, not cut.`,
 }
 
 func agentTranscriptFunc(ctx context.Context, c *common, api *client.Client, ref string, full bool) error {
+	ref, err := resolveAgent(ctx, api, ref)
+	if err != nil {
+		return err
+	}
 	agent, err := api.FindAgent(ctx, ref)
 	if err != nil {
 		return err

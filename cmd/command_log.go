@@ -41,7 +41,7 @@ and what happened. A denied call is shown with its code, the rule that denied it
 reason. An event is shown if it fits all filters. With --json, print one event per line
 as "run --json" does.`,
 		Example: `  rolecall log --denied --since 24h
-  rolecall log --task 01a1fded-ba9c-76b0-b2c8-51f0fecce8df --limit 0
+  rolecall log --task last --limit 0
   rolecall log --caller ci --type tool_call,tool_error --follow
   rolecall log --tool run_command --json`,
 		Args: exactArgs(0, "no arguments; name a task with --task"),
@@ -60,7 +60,7 @@ as "run --json" does.`,
 
 func (o *logOptions) bind(flags *pflag.FlagSet) {
 	o.flags = flags
-	flags.StringVar(&o.query.Task, "task", "", "only events of the task with this `id`")
+	flags.StringVar(&o.query.Task, "task", "", "only events of this `task`, by id or as \"last\"")
 	flags.StringVar(&o.query.Agent, "agent", "", "only events of this `agent`, by id or role name")
 	flags.StringVar(&o.query.Role, "role", "", "only events of agents and callers in this `role`")
 	flags.StringVar(&o.query.Caller, "caller", "", "only calls and tasks of this `caller`: the name of its token, or operator")
@@ -108,9 +108,30 @@ func (o *logOptions) parseTypes() error {
 	return nil
 }
 
+// resolveFilters replaces references in the filters by ids. Names stay as they are.
+func resolveFilters(ctx context.Context, api *client.Client, q client.EventQuery) (client.EventQuery, error) {
+	var err error
+	for _, f := range []struct {
+		ref     *string
+		resolve func(context.Context, *client.Client, string) (string, error)
+	}{{&q.Task, resolveTask}, {&q.Agent, resolveAgent}, {&q.Role, resolveRole}} {
+		if *f.ref == "" {
+			continue
+		}
+		if *f.ref, err = f.resolve(ctx, api, *f.ref); err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
 func logFunc(ctx context.Context, c *common, api *client.Client, o *logOptions) error {
 	v := newLogView(c)
-	q, follow := o.query, o.follow
+	q, err := resolveFilters(ctx, api, o.query)
+	if err != nil {
+		return err
+	}
+	follow := o.follow
 	if follow && api.IsLocal() {
 		fmt.Fprintf(c.err, "no process serves %s, so --follow has nothing to wait for\n", c.data)
 		follow = false
