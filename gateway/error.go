@@ -42,8 +42,8 @@ func (a *api) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	wire.WriteError(w, errors.New("panic"))
 }
 
-// listEndpoint is a jsonEndpoint for a list of tools with their schemas, which takes a
-// processor to encode. Its requests count like those over MCP.
+// listEndpoint is a jsonEndpoint for a list of tasks, or of tools with their schemas, which
+// takes a processor to read and encode. Its requests count like those over MCP.
 func (a *api) listEndpoint(fn func(*http.Request) (any, error)) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		release, err := a.limiter.Acquire(auth.SenderOf(r))

@@ -149,7 +149,7 @@ func (a *api) routes() []route {
 		{"GET", "/readyz", "", auth.AccessPublic, jsonEndpoint(a.ready)},
 		{"GET", "/metrics", "", auth.AccessOperator, a.showMetrics},
 
-		{"GET", "/api/v1/tasks", paged + "status since agents", auth.AccessCaller, jsonEndpoint(a.listTasks)},
+		{"GET", "/api/v1/tasks", paged + "status since agents", auth.AccessCaller, a.listEndpoint(a.listTasks)},
 		{"POST", "/api/v1/tasks", "", auth.AccessCaller, jsonEndpoint(a.startTask)},
 		{"GET", "/api/v1/tasks/{id}", "wait", auth.AccessCaller, jsonEndpoint(a.showTask)},
 		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessCaller, a.taskEvents},

@@ -31,7 +31,7 @@ func TestLists_LimitConcurrentRequestsOfSender(t *testing.T) {
 	users := f.WithAuthenticator(t, func(r *http.Request) (identity.Principal, error) {
 		return identity.ByCaller(identity.UserName(r.Header.Get("User")), role), nil
 	})
-	paths := []string{"/api/v1/tools", "/api/v1/tool-groups", "/api/toolset"}
+	paths := []string{"/api/v1/tools", "/api/v1/tool-groups", "/api/toolset", "/api/v1/tasks"}
 	began, release := make(chan struct{}), make(chan struct{})
 	var requests sync.WaitGroup
 	for i := range 64 {

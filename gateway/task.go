@@ -9,10 +9,15 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
+
+// maxListedText is how many bytes of a task's text a list has. A page of whole texts could
+// take a gigabyte.
+const maxListedText = 4 << 10
 
 // listTasks lists tasks, newest first, with agents=1 each with its agents. A caller sees
 // those that it has started.
@@ -42,7 +47,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	page := wire.Page[wire.Task]{Items: []wire.Task{}, Next: next}
 	for _, t := range list {
 		item := a.taskOf(a.storedTask(r.Context(), t))
-		item.Result = nil
+		item.Text, item.Input, item.Result = textutil.Truncate(item.Text, maxListedText), nil, nil
 		for _, agent := range agents[t.ID] {
 			item.Agents = append(item.Agents, a.agent(agent))
 		}

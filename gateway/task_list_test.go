@@ -188,3 +188,20 @@ func TestListTasks_CostsOnePage(t *testing.T) {
 		t.Errorf("a cursor of another list: %d, %s", status, body)
 	}
 }
+
+// A page of tasks with the longest texts would take a gigabyte.
+func TestListTasks_ShortensTexts(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	text := strings.Repeat("long ", 10_000)
+	task := f.RunTask(t, text)
+	page := gatewaytest.GetJSON[wire.Page[wire.Task]](t, f, "/api/v1/tasks", "")
+	if len(page.Items) != 1 || page.Items[0].ID != task.ID {
+		t.Fatalf("got %d tasks", len(page.Items))
+	}
+	if got := page.Items[0].Text; got != text[:4<<10]+"…" {
+		t.Errorf("the list has %d bytes of the text", len(got))
+	}
+	if got := gatewaytest.GetJSON[wire.Task](t, f, "/api/v1/tasks/"+string(task.ID), ""); got.Text != text {
+		t.Errorf("the task has %d bytes of the text", len(got.Text))
+	}
+}

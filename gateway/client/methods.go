@@ -146,8 +146,8 @@ func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
-// ListTasks lists the tasks with a status, newest first and without results. An empty
-// status selects all.
+// ListTasks lists the tasks with a status, newest first. It has the first 4 KiB of their texts,
+// and neither inputs nor results. An empty status selects all.
 func (c *Client) ListTasks(ctx context.Context, status org.TaskStatus) iter.Seq2[Task, error] {
 	return c.QueryTasks(ctx, TaskQuery{Status: status})
 }
@@ -160,7 +160,7 @@ type TaskQuery struct {
 	Agents bool           // lists the agents of each task with it
 }
 
-// QueryTasks lists the tasks that a query selects, newest first and without results.
+// QueryTasks lists the tasks that a query selects, newest first, as ListTasks does.
 func (c *Client) QueryTasks(ctx context.Context, q TaskQuery) iter.Seq2[Task, error] {
 	query := url.Values{"status": {string(q.Status)}, "since": {q.Since}, "agents": {""}}
 	if q.Agents {

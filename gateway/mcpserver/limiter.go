@@ -51,8 +51,8 @@ func (l *ConcurrencyLimiter) Acquire(sender identity.Principal) (release func(),
 	return func() { l.release(sender) }, nil
 }
 
-// AcquireList waits for the turn of sender to encode a list of tools with their schemas, which
-// takes a processor for a while. Few do so at once, shared fairly among senders. The caller
+// AcquireList waits for the turn of sender to encode a list of tasks, or of tools with their
+// schemas, which takes a processor for a while. Few do so at once, shared fairly among senders. The caller
 // must call release once, before it sends the list. The error is the cause of ctx.
 func (l *ConcurrencyLimiter) AcquireList(ctx context.Context, sender identity.Principal) (release func(), err error) {
 	name := sender.String()
