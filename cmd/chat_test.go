@@ -182,6 +182,7 @@ func TestChat_ThroughServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.MarkReady()
 	stop, err := s.ServeSocket()
 	if err != nil {
 		t.Fatal(err)

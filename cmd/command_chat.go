@@ -61,6 +61,9 @@ func chatFunc(ctx context.Context, c *common, role string, signals <-chan os.Sig
 		if err := checkServedConfig(ctx, c, api, cfg); err != nil {
 			return errors.Join(err, api.Close())
 		}
+		if role, err = resolveRole(ctx, api, role); err != nil {
+			return errors.Join(err, api.Close())
+		}
 		t := newChat(c, api, newTerminal(c.err), signals)
 		t.start = func(ctx context.Context, text string) (identity.TaskID, error) {
 			task, err := api.StartTask(ctx, client.TaskRequest{Text: text, Role: role, Open: true}, "")
@@ -83,6 +86,13 @@ func chatHere(ctx context.Context, c *common, cfg *config.Config, role string, s
 		return err
 	}
 	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
+		api, err := s.Client()
+		if err != nil {
+			return err
+		}
+		if role, err = resolveRole(ctx, api, role); err != nil {
+			return err
+		}
 		if err := checkTaskRole(c, s.Runtime.Org(), cfg, role); err != nil {
 			return err
 		}
@@ -92,10 +102,6 @@ func chatHere(ctx context.Context, c *common, cfg *config.Config, role string, s
 			}
 		}
 		s.printNotes()
-		api, err := s.Client()
-		if err != nil {
-			return err
-		}
 		t := newChat(c, api, s.screen, signals)
 		t.start = func(ctx context.Context, text string) (identity.TaskID, error) {
 			return s.StartTask(ctx, org.TaskSpec{Text: text, Role: role, Caller: identity.ByOperator("cli"), Open: true}, nil)
@@ -108,11 +114,7 @@ func chatHere(ctx context.Context, c *common, cfg *config.Config, role string, s
 // person as a model, who would read the same input.
 func checkChatConfig(c *common, cfg *config.Config) error {
 	if cfg == nil {
-		known, err := hasData(c.data)
-		if err == nil && !known {
-			err = usageError{fmt.Errorf("no organization in %s yet; use -f FILE, or --data DIR for another directory%s", c.data, demoHint(c.data))}
-		}
-		return err
+		return c.needOrganization()
 	}
 	for _, m := range cfg.UsedModels() {
 		if m.Type == config.ModelHuman {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -79,7 +78,7 @@ func (o *logOptions) check() error {
 	}
 	if o.query.Since != "" {
 		if _, err := wire.ParseSince(o.query.Since, time.Now()); err != nil {
-			return usageError{errors.New("--" + errcode.Message(err))}
+			return err // the command names the flag
 		}
 	}
 	return o.parseTypes()
@@ -108,30 +107,19 @@ func (o *logOptions) parseTypes() error {
 	return nil
 }
 
-// resolveFilters replaces references in the filters by ids. Names stay as they are.
-func resolveFilters(ctx context.Context, api *client.Client, q client.EventQuery) (client.EventQuery, error) {
-	var err error
-	for _, f := range []struct {
-		ref     *string
-		resolve func(context.Context, *client.Client, string) (string, error)
-	}{{&q.Task, resolveTask}, {&q.Agent, resolveAgent}, {&q.Role, resolveRole}} {
-		if *f.ref == "" {
-			continue
-		}
-		if *f.ref, err = f.resolve(ctx, api, *f.ref); err != nil {
-			return q, err
-		}
-	}
-	return q, nil
-}
-
 func logFunc(ctx context.Context, c *common, api *client.Client, o *logOptions) error {
 	v := newLogView(c)
-	q, err := resolveFilters(ctx, api, o.query)
-	if err != nil {
+	q, follow := o.query, o.follow
+	var err error
+	if q.Task, err = resolveTask(ctx, api, q.Task); err != nil {
 		return err
 	}
-	follow := o.follow
+	if q.Agent, err = resolveAgent(ctx, api, q.Agent); err != nil {
+		return err
+	}
+	if q.Role, err = resolveRole(ctx, api, q.Role); err != nil {
+		return err
+	}
 	if follow && api.IsLocal() {
 		fmt.Fprintf(c.err, "no process serves %s, so --follow has nothing to wait for\n", c.data)
 		follow = false

@@ -137,7 +137,7 @@ func TestLog_BadArguments(t *testing.T) {
 			t.Errorf("%v: status %d, %q, want %d and %q", c.args, status, stderr, c.status, c.want)
 		}
 	}
-	if status, stdout, _ := runCommand(t, t.TempDir(), "log"); status != 0 || stdout != "" {
+	if status, stdout, _ := runCommand(t, t.TempDir(), "log"); status != 2 || stdout != "" {
 		t.Errorf("without a data directory: status %d, %q", status, stdout)
 	}
 }
@@ -198,7 +198,8 @@ func TestLog_Follow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := &common{launcher: launcher, in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer), data: dir, env: func(string) (string, bool) { return "", false }}
-	err := withSession(t.Context(), c, sessionOptions{}, func(context.Context, *session) error {
+	err := withSession(t.Context(), c, sessionOptions{}, func(_ context.Context, s *session) error {
+		s.MarkReady()
 		out := &triggerWriter{onLine: map[int]func(){
 			1: func() {
 				api, err := client.Dial(dir)

@@ -80,7 +80,6 @@ func serveMCPLocally(ctx context.Context, c *common, role string) (began bool, e
 			}
 			defer s.WatchConfig(ctx)()
 		}
-		s.MarkReady()
 		api, err := s.Client()
 		if err != nil {
 			return err

@@ -131,11 +131,8 @@ func errDetachAlone() error {
 // runHere runs or resumes a task in this process.
 func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
 	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
-		if err := checkTaskRole(c, s.Runtime.Org(), cfg, spec.Role); err != nil {
-			return err
-		}
 		before := s.LastSeq()
-		id, err := s.startOrResume(ctx, o, spec, cfg)
+		id, err := s.startOrResume(ctx, c, o, spec, cfg)
 		if err != nil {
 			return c.startError(err)
 		}
@@ -161,7 +158,7 @@ func (c *common) startError(err error) error {
 }
 
 // startOrResume starts a task or resumes the one of --resume, and returns its id.
-func (s *session) startOrResume(ctx context.Context, o *runOptions, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
+func (s *session) startOrResume(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) (identity.TaskID, error) {
 	if o.resume != "" {
 		id, err := s.findTask(ctx, o.resume)
 		if err != nil {
@@ -174,6 +171,9 @@ func (s *session) startOrResume(ctx context.Context, o *runOptions, spec org.Tas
 		return "", err
 	}
 	if spec.Role, err = resolveRole(ctx, api, spec.Role); err != nil {
+		return "", err
+	}
+	if err := checkTaskRole(c, s.Runtime.Org(), cfg, spec.Role); err != nil {
 		return "", err
 	}
 	return s.StartTask(ctx, spec, cfg)
@@ -259,9 +259,8 @@ func parseInputs(inputs []string) (json.RawMessage, error) {
 }
 
 // watch shows the events of a task after event before, waits for its end, and prints the
-// result. The configuration of the task is active, so the session is ready.
+// result.
 func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
-	s.MarkReady()
 	fmt.Fprintf(c.err, "task %s\n", id)
 	s.printNotes()
 	err := s.show(ctx, c, id, before)

@@ -82,6 +82,10 @@ func callArguments(in io.Reader, text string) (json.RawMessage, error) {
 }
 
 func toolCallFunc(ctx context.Context, c *common, api *client.Client, name string, call client.CallRequest) error {
+	var err error
+	if call.Role, err = resolveRole(ctx, api, call.Role); err != nil {
+		return err
+	}
 	r, err := api.CallTool(ctx, name, call)
 	if err != nil {
 		return err

@@ -93,6 +93,7 @@ func TestToolCall_ThroughServer(t *testing.T) {
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
+	s.MarkReady()
 	stop, err := s.ServeSocket()
 	if err != nil {
 		t.Fatal(err)

@@ -152,8 +152,8 @@ func runOrganization(ctx context.Context, c *common, fn func(context.Context, *c
 	if err != nil {
 		return false, err
 	}
-	if known, err := hasData(c.data); cfg == nil && !known {
-		return false, errors.Join(err, usageError{fmt.Errorf("no organization in %s yet; use -f FILE, or --data DIR for another directory%s", c.data, demoHint(c.data))})
+	if err := c.needOrganization(); err != nil {
+		return false, err
 	}
 	err = withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		began = true

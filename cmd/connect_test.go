@@ -166,7 +166,7 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"agent send clerk text --payload {}", 2, "either a text"},
 		{"agent list --status asleep", 2, "--status is \"asleep\"; want one of starting, thinking, calling, waiting, finished, terminated"},
 		{"task list --status asleep", 2, "--status is \"asleep\"; want one of running,"},
-		{"task list --since soon", 2, "--since is \"soon\"; want a time"},
+		{"task list --since soon", 2, "--since is \"soon\", which is neither a duration"},
 		{"task list --limit", 2, "--limit needs a value; "},
 		{"task list -f", 2, "--file needs a value; "},
 		{"artifact get x --json", 2, "artifact show --json"},

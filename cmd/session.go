@@ -68,6 +68,9 @@ func withSession(ctx context.Context, c *common, o sessionOptions, fn func(conte
 	if err != nil {
 		return err
 	}
+	if !o.serve { // serve is ready when its configuration is active
+		s.MarkReady()
+	}
 	stop, err := s.ServeSocket()
 	if err != nil {
 		s.DiscardUnused()

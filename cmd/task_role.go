@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/config"
@@ -14,7 +13,7 @@ import (
 // checkTaskRole returns a usage error unless the role of a task exists, in the organization
 // or in the configuration that will be applied to it, which may be nil. "" is root.
 func checkTaskRole(c *common, o *org.Org, cfg *config.Config, name string) error {
-	if _, err := o.FindRole(name); err == nil || name == "" || isPrefix(strings.ToLower(name)) { // the beginning of an id is resolved later
+	if _, err := o.FindRole(name); err == nil || name == "" {
 		return nil
 	}
 	var known []string

@@ -29,8 +29,8 @@ func TestRun_StartsWithRole(t *testing.T) {
 	if want := `rolecall: --role: there is no role "greter" (did you mean "greeter"?); "rolecall role list -f `; status != 2 || !strings.HasPrefix(stderr, want) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	if stdout := mustRun(t, data, "role", "list"); strings.Contains(stdout, "greeter") {
-		t.Errorf("the configuration was applied:\n%s", stdout)
+	if status, stdout, _ := runCommand(t, data, "role", "list"); status != 2 {
+		t.Errorf("the command left an organization behind:\n%s", stdout)
 	}
 	for _, test := range []struct{ role, want string }{{"greeter", "greeter: hi\n"}, {"root", "root: hi\n"}} {
 		if stdout := mustRun(t, data, "run", "-f", file, "--role", test.role, "hi"); stdout != test.want {

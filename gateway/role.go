@@ -99,11 +99,6 @@ func (a *api) showRole(r *http.Request) (any, error) {
 	return statusAnswer{http.StatusOK, out, wire.RevisionTag(role.Revision)}, nil
 }
 
-// taggedRole answers with a role and its revision as the ETag.
-func (a *api) taggedRole(role org.Role) statusAnswer {
-	return statusAnswer{http.StatusOK, a.role(role), wire.RevisionTag(role.Revision)}
-}
-
 // createRole creates a role. If an identical role exists, it answers with that.
 func (a *api) createRole(r *http.Request) (any, error) {
 	q, err := decode[wire.RoleRequest](r)

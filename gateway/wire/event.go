@@ -48,5 +48,5 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 }
 
 func sinceError(text, problem string) error {
-	return errcode.New(errcode.InvalidArguments, "since is %.100q, which %s", text, problem).With("field", "since")
+	return errcode.New(errcode.InvalidArguments, "query parameter \"since\" is %.100q, which %s", text, problem).With("field", "since")
 }
