@@ -25,25 +25,27 @@ type canOptions struct {
 func newCanCommand(c *common) *cobra.Command {
 	o := &canOptions{}
 	cmd := &cobra.Command{
-		Use:   "can [--role R | --agent A | --who] TOOL",
+		Use:   "can [--role R | --agent A | --who] [TOOL]",
 		Short: "Check whether a tool call would be allowed",
 		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
 checks for an agent of that role directly below root, --agent for an existing agent.
 --state checks in a workflow state, and --group for a task with these tool groups (see
 "rolecall run --help"). --who lists every role and agent that can call the tool. The
-holder of a role's token (ROLECALL_TOKEN) does not need to name the role.
+holder of a role's token (ROLECALL_TOKEN) does not need to name the role. Without TOOL,
+list all tools, with the decision and the rule for each.
 
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
 of an auth service, the output says so: callers of the role may have one, agents
 never do.`,
-		Example: `  rolecall can --role analyst read_file
+		Example: `  rolecall can --role analyst
+  rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4 send_message
   rolecall can --who run_javascript`,
 		Args: canArgs(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, err := o.question(args[0], c.getenv(tokenVariable) != "")
+			q, err := o.question(args, c.getenv(tokenVariable) != "")
 			if err != nil {
 				return err
 			}
@@ -53,6 +55,9 @@ never do.`,
 				}
 				if q, err = resolveSubject(ctx, api, q); err != nil {
 					return err
+				}
+				if q.Tool == "" {
+					return canTableFunc(ctx, c, api, q)
 				}
 				return canFunc(ctx, c, api, q)
 			})(cmd, args)
@@ -67,10 +72,13 @@ never do.`,
 	return cmd
 }
 
-// canArgs requires one tool name, and explains how to name the role.
+// canArgs requires one tool name or, without --who, none. It explains how to name the role.
 func canArgs(o *canOptions) cobra.PositionalArgs {
 	one := exactArgs(1, "one tool name")
 	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && !o.who {
+			return nil
+		}
 		err := one(cmd, args)
 		if err != nil && len(args) == 2 && o.role == "" && o.agent == "" && !o.who {
 			return usageError{fmt.Errorf("%w; name a role with --role, as in %q", err, "rolecall can --role "+quoteWord(args[0])+" "+quoteWord(args[1]))}
@@ -96,8 +104,8 @@ var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AG
 
 // question returns the query for the gateway. token reports whether the caller has a token,
 // which may imply a role.
-func (o *canOptions) question(tool string, token bool) (client.Question, error) {
-	q := client.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: tool}
+func (o *canOptions) question(args []string, token bool) (client.Question, error) {
+	q := client.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: strings.Join(args, "")}
 	n := 0
 	for _, given := range []bool{o.role != "", o.agent != "", o.who} {
 		if given {
@@ -107,17 +115,37 @@ func (o *canOptions) question(tool string, token bool) (client.Question, error) 
 	if n > 1 || n == 0 && !token {
 		return q, errNoSubject
 	}
-	if tool == "" {
-		return q, usageError{errors.New("specify the name of a tool")}
-	}
 	if o.who {
-		q.Who, q.Tool = tool, ""
+		q.Who, q.Tool = q.Tool, ""
 	}
 	if o.groups != nil {
 		set := toolgroups.SetOfNames(o.groups...)
 		q.Groups = &set
 	}
 	return q, nil
+}
+
+// canTableFunc lists all tools with the decision and the rule for each.
+func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	list, err := api.CheckTools(ctx, q)
+	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
+		return errNoSubject // the token is an operator's
+	}
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, list)
+	}
+	rows := table{{"TOOL", "ALLOWED", "GROUP", "RULE"}}
+	for _, v := range list {
+		allowed := "no"
+		if v.Allowed {
+			allowed = "yes"
+		}
+		rows = append(rows, []string{v.Tool, allowed, string(v.Group), v.Rule})
+	}
+	return rows.print(c.out)
 }
 
 // verdictView is a verdict, and what the call needs in addition to the permission.

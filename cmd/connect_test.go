@@ -143,7 +143,7 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"can --who nothing", 1, "denied: unknown_tool"},
 		{"can read_file", 2, "one of --role"},
 		{"can --role a --agent b read_file", 2, "one of --role"},
-		{"can --role clerk", 2, "one tool name"},
+		{"can --role clerk x y", 2, "one tool name"},
 		{"role", 0, "Usage:"},
 		{"role lst", 2, "unknown command"},
 		{"role show", 2, "one role"},

@@ -23,20 +23,21 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !v.all {
-		return a.checkAccessAsCaller(v, q), nil
+		return a.checkAccessAsCaller(v, q)
 	}
 	if q.Who != "" {
 		return a.findHolders(v, q), nil
 	}
-	if err := v.checkGroups(q.Groups); err != nil {
-		return a.denyUnknown(q.Tool, err), nil
-	}
-	query, err := a.queryFor(r, q)
-	if err != nil && errcode.CodeOf(err) == errcode.Internal {
-		return nil, err
+	err = v.checkGroups(q.Groups)
+	var query accessQuery
+	if err == nil {
+		query, err = a.queryFor(r, q)
 	}
 	if err != nil {
-		return a.denyUnknown(q.Tool, err), nil
+		return a.denyOrFail(q.Tool, err)
+	}
+	if q.Tool == "" {
+		return query.verdicts(v), nil
 	}
 	verdict := query.verdict(q.Tool)
 	if verdict.Code == errcode.UnknownTool {
@@ -57,10 +58,19 @@ func checkQuestion(q wire.Question, hasRole bool) error {
 	switch {
 	case len(named) != 1 && (len(named) > 0 || !hasRole):
 		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent and who; it has %s", orNone(named))
-	case (q.Who != "") == (q.Tool != ""):
-		return errcode.New(errcode.InvalidArguments, "the body needs either tool or who")
+	case q.Who != "" && q.Tool != "":
+		return errcode.New(errcode.InvalidArguments, "the body needs either tool or who, and has both")
 	}
 	return nil
+}
+
+// denyOrFail returns the denial of a tool for an unknown role, agent or group. Without a
+// tool, and for internal errors, it returns the error.
+func (a *api) denyOrFail(tool string, err error) (any, error) {
+	if tool == "" || errcode.CodeOf(err) == errcode.Internal {
+		return nil, err
+	}
+	return a.denyUnknown(tool, err), nil
 }
 
 // denyUnknown returns the denial for an unknown role, agent or group.
@@ -149,6 +159,19 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 		v.Reason = "tool " + tool + " is not available in the groups asked for"
 	}
 	return v
+}
+
+// verdicts returns the decisions on all tools that are visible.
+func (q accessQuery) verdicts(v visibility) wire.Verdicts {
+	out := wire.Verdicts{Verdicts: []wire.Verdict{}}
+	for _, h := range v.tools() {
+		verdict := q.verdict(h.Definition.Name)
+		if !verdict.Allowed {
+			verdict.Group = v.groupOf(h)
+		}
+		out.Verdicts = append(out.Verdicts, verdict)
+	}
+	return out
 }
 
 // rule describes the rule behind a decision.

@@ -9,29 +9,33 @@ import (
 // checkAccessAsCaller answers the question of a caller, which may ask only
 // about its own role. Other roles, agents, tools and groups are reported as if
 // they did not exist.
-func (a *api) checkAccessAsCaller(v visibility, q wire.Question) any {
+func (a *api) checkAccessAsCaller(v visibility, q wire.Question) (any, error) {
 	q.Groups = v.filter(q.Groups)
 	if q.Who != "" {
-		return a.findHoldersAsCaller(v, q)
+		return a.findHoldersAsCaller(v, q), nil
 	}
 	if q.Agent != "" {
-		return a.denyUnknown(q.Tool, errcode.New(errcode.AgentNotFound, "there is no agent %q", q.Agent))
+		return a.denyOrFail(q.Tool, errcode.New(errcode.AgentNotFound, "there is no agent %q", q.Agent))
 	}
 	if v.role.ID == "" || q.Role != "" && q.Role != string(v.role.ID) && q.Role != v.role.Name {
-		return a.denyUnknown(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
+		return a.denyOrFail(q.Tool, errcode.New(errcode.RoleNotFound, "there is no role %q", q.Role))
+	}
+	query := a.roleQuery(v.role.ID, q.State, q.Groups)
+	if q.Tool == "" {
+		return query.verdicts(v), nil
 	}
 	h, ok := v.tool(q.Tool)
 	if !ok {
 		return wire.Verdict{
 			Code: errcode.UnknownTool, Reason: gate.Decision{Tool: q.Tool}.Reason(), Tool: q.Tool,
 			Epoch: a.org().CurrentEpoch(), Rule: "no tool group has a tool of this name",
-		}
+		}, nil
 	}
-	verdict := a.roleQuery(v.role.ID, q.State, q.Groups).verdict(q.Tool)
+	verdict := query.verdict(q.Tool)
 	if !verdict.Allowed { // the group that owns the tool may be another one
 		verdict.Group = v.groupOf(h)
 	}
-	return verdict
+	return verdict, nil
 }
 
 // findHoldersAsCaller lists only the caller's own role, if it may call the

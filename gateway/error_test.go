@@ -68,7 +68,7 @@ func TestErrors_HaveOneForm(t *testing.T) {
 		{"negative delay", "POST /api/v1/agents/nobody/messages", `{"text":"a","delayMs":-1}`, 400, errcode.InvalidArguments},
 		{"question without role and agent", "POST /api/v1/can", `{"tool":"read_file"}`, 400, errcode.InvalidArguments},
 		{"question about role and agent", "POST /api/v1/can", `{"role":"a","agent":"b","tool":"read_file"}`, 400, errcode.InvalidArguments},
-		{"question without tool", "POST /api/v1/can", `{"role":"a"}`, 400, errcode.InvalidArguments},
+		{"question about the tools of nobody", "POST /api/v1/can", `{"role":"a"}`, 404, errcode.RoleNotFound},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -92,6 +92,18 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q", test.name, v, err, test.want)
 		}
 	}
+	list, err := c.CheckTools(t.Context(), wire.Question{})
+	if err != nil || len(list) == 0 {
+		t.Errorf("its tools: %v, %v", list, err)
+	}
+	for _, v := range list {
+		if v.Tool == "secret_tool" || v.Tool == "run_command" {
+			t.Errorf("among its tools: %+v", v)
+		}
+	}
+	if _, err := c.CheckTools(t.Context(), wire.Question{Role: "root"}); err == nil {
+		t.Error("a caller lists the tools of root")
+	}
 	who, err := c.ListHolders(t.Context(), wire.Question{Who: "read_file"})
 	if err != nil || len(who.Roles) != 1 || who.Roles[0].ID != mine.ID || len(who.Agents) != 0 {
 		t.Errorf("who may read_file: %+v, %v, want its own role alone", who, err)
@@ -99,7 +111,7 @@ func TestCaller_AsksOnlyAboutItself(t *testing.T) {
 	if who, err = c.ListHolders(t.Context(), wire.Question{Who: "secret_tool"}); err != nil || who.Code != errcode.UnknownTool || len(who.Roles)+len(who.Agents) != 0 {
 		t.Errorf("who may secret_tool: %+v, %v", who, err)
 	}
-	for name, q := range map[string]wire.Question{"nothing": {}, "a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
+	for name, q := range map[string]wire.Question{"a role and an agent": {Role: "mine", Agent: "mine", Tool: "own_tool"}, "a tool twice": {Tool: "own_tool", Who: "own_tool"}} {
 		if _, err := c.CheckAccess(t.Context(), q); errcode.CodeOf(err) != errcode.InvalidArguments {
 			t.Errorf("a question about %s: %v", name, err)
 		}

@@ -141,6 +141,12 @@ func (c *Client) CheckAccess(ctx context.Context, q Question) (Verdict, error) {
 	return doJSON[Verdict](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
+// CheckTools reports which tools the gate would allow to q.Role or q.Agent.
+func (c *Client) CheckTools(ctx context.Context, q Question) ([]Verdict, error) {
+	answer, err := doJSON[wire.Verdicts](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
+	return answer.Verdicts, err
+}
+
 // ListHolders lists the roles and agents that may call the tool q.Who.
 func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})

@@ -7,8 +7,8 @@ import (
 )
 
 // Question asks whether the gate would allow a call. Either Role or Agent,
-// together with Tool, asks whether that role or agent may call the tool. Who
-// asks which roles and agents may call a tool.
+// together with Tool, asks whether that role or agent may call the tool; without
+// Tool, which tools it may call. Who asks which roles and agents may call a tool.
 //
 // A role is checked as an agent of it directly below a root would be, in State.
 // An agent is checked in its place and in its own workflow state, unless State
@@ -22,6 +22,12 @@ type Question struct {
 	State  string               `json:"state,omitempty"`
 	Groups *toolgroups.GroupSet `json:"group,omitempty"`
 	Who    string               `json:"who,omitempty"` // a tool's name
+}
+
+// Verdicts are the gate's decisions on all tools that the sender sees, sorted by name. They
+// answer a Question with neither Tool nor Who.
+type Verdicts struct {
+	Verdicts []Verdict `json:"verdicts"`
 }
 
 // Verdict is the gate's decision with its reason.

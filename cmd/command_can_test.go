@@ -1,0 +1,47 @@
+package cmd
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Without a tool, can lists all tools: yes or no agrees with the answer for each of them.
+func TestCan_ListsTools(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, dir, "role", "create", "reader", "--use", "workspace")
+	rows := strings.Split(strings.TrimSpace(mustRun(t, dir, "can", "--role", "reader")), "\n")
+	if len(rows) != 19 || !strings.HasPrefix(rows[0], "TOOL") {
+		t.Fatalf("%d rows, want one for each of 18 tools and a head:\n%s", len(rows), strings.Join(rows, "\n"))
+	}
+	yes := 0
+	for _, row := range rows[1:] {
+		cells := strings.Fields(row)
+		status, stdout, _ := runCommand(t, dir, "can", "--role", "reader", cells[0])
+		if (cells[1] == "yes") != (status == 0) || status > 1 {
+			t.Errorf("%s: %s", row, stdout)
+		}
+		if cells[1] == "yes" {
+			yes++
+		}
+	}
+	if yes != 4 {
+		t.Errorf("%d tools are allowed, want 4", yes)
+	}
+	var list []struct {
+		Tool    string
+		Allowed bool
+	}
+	if err := json.Unmarshal([]byte(mustRun(t, dir, "can", "--role", "reader", "--json")), &list); err != nil || len(list) != 18 {
+		t.Errorf("%v, %+v", err, list)
+	}
+	narrowed := mustRun(t, dir, "can", "--role", "reader", "--group", "console")
+	if strings.Contains(narrowed, " yes ") {
+		t.Errorf("beyond the groups asked for:\n%s", narrowed)
+	}
+	for args, want := range map[string]int{"--role none": 1, "--agent none": 1, "--who": 2, "": 2, "--role reader --who": 2} {
+		if status, _, stderr := runCommand(t, dir, append([]string{"can"}, strings.Fields(args)...)...); status != want {
+			t.Errorf("can %s: status %d, want %d: %s", args, status, want, stderr)
+		}
+	}
+}
