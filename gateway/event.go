@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
@@ -36,6 +37,11 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	release, err := a.limitWaiting(r)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ctx, cancel := UntilShutdown(r.Context())
 	defer cancel()
 	s := newEventStream(w, r)
@@ -53,6 +59,18 @@ func (a *api) taskEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.close(ended)
 	return nil
+}
+
+// limitWaiting counts a request that may take long. A caller may have maxEventRequests of
+// them at once, the operator any number.
+//
+// Errors: RateLimited.
+func (a *api) limitWaiting(r *http.Request) (release func(), err error) {
+	sender := auth.SenderOf(r)
+	if sender.Kind == identity.Operator {
+		return func() {}, nil
+	}
+	return a.eventLimiter.Acquire(sender)
 }
 
 // eventsFor returns events as the sender of a request is shown them.

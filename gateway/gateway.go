@@ -82,7 +82,7 @@ type api struct {
 	pins         *modules.PinStore
 	models       func() ([]string, bool)
 	waitIdle     func(context.Context) error
-	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events of the organization
+	eventLimiter *mcpserver.ConcurrencyLimiter // of requests for events, and of those that wait for a task
 }
 
 // New returns the handler of the API. The error names the field of Config that

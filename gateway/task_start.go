@@ -173,6 +173,11 @@ func (a *api) waitForTask(r *http.Request, id identity.TaskID) error {
 	if err != nil || d < 0 || d > maxWait {
 		return errcode.New(errcode.InvalidArguments, "query parameter \"wait\" is %.40q; want a duration up to %v, such as 30s", text, maxWait).With("field", "wait")
 	}
+	release, err := a.limitWaiting(r)
+	if err != nil {
+		return err
+	}
+	defer release()
 	serving, cancel := UntilShutdown(r.Context())
 	defer cancel()
 	ctx, cancel := context.WithTimeout(serving, d)

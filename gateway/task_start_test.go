@@ -319,3 +319,36 @@ func TestRetryTask_Requests(t *testing.T) {
 		}
 	}
 }
+
+// The requests of a caller that wait for a task are limited, in all.
+func TestWaitForTask_LimitsCaller(t *testing.T) {
+	release := make(chan struct{})
+	f := newFixture(t, func(model.Request) model.Answer {
+		<-release
+		return gatewaytest.EndAnswer("done")
+	})
+	lead := f.AddRole(t, "lead", toolgroups.OrgManagement)
+	ann := f.WithCaller(t, lead.ID)
+	server := httptest.NewServer(ann.Handler)
+	defer server.Close()
+	defer close(release)
+	id := postTask(t, ann.Handler, `{"text":"x"}`, nil).id
+	for range 32 {
+		answer, err := server.Client().Get(server.URL + "/api/v1/tasks/" + id + "/events?follow=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+	}
+	for _, path := range []string{id + "/events?follow=1", id + "?wait=1m"} {
+		if status, body := ann.SendText(t, "/api/v1/tasks/"+path, ""); status != http.StatusTooManyRequests {
+			t.Errorf("%s: %d %s, want 429", path, status, body)
+		}
+	}
+	if status, body := ann.SendText(t, "/api/v1/tasks/"+id, ""); status != http.StatusOK {
+		t.Errorf("a request that does not wait: %d %s", status, body)
+	}
+	if status, body := f.SendText(t, "/api/v1/tasks/"+id+"?wait=1ms", ""); status != http.StatusOK {
+		t.Errorf("the operator: %d %s", status, body)
+	}
+}
