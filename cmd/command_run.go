@@ -25,6 +25,7 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -213,6 +214,9 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 		}
 		if !json.Valid(spec.Schema) {
 			return spec, usageError{fmt.Errorf("--result: %s is not JSON", o.schema)}
+		}
+		if err := runtime.CheckResultSchema(spec.Schema); err != nil {
+			return spec, usageError{fmt.Errorf("--result: %s", errcode.Message(err))}
 		}
 	}
 	if spec.Role == org.RootRole {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -19,8 +20,9 @@ import (
 // each request of the first agent.
 const maxResultSchema = 16 << 10
 
-// checkResultSchema rejects a schema that no result can be checked against; nil is none.
-func checkResultSchema(schema json.RawMessage) error {
+// CheckResultSchema rejects a schema that no result can be checked against; nil is none.
+// Errors: InvalidArguments.
+func CheckResultSchema(schema json.RawMessage) error {
 	if schema == nil {
 		return nil
 	}
@@ -28,7 +30,7 @@ func checkResultSchema(schema json.RawMessage) error {
 		return errcode.New(errcode.InvalidArguments, "start a task: the schema of its result has %d bytes, at most %d are allowed", len(schema), maxResultSchema).With("field", "result")
 	}
 	if _, err := argschema.Compile(schema); err != nil {
-		return errcode.New(errcode.InvalidArguments, "start a task: the schema of its result: %v", err).With("field", "result")
+		return errcode.New(errcode.InvalidArguments, "start a task: the schema of its result: %v", errors.Unwrap(err)).With("field", "result")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 		return "", err
 	}
 	defer hold.end()
-	if err := checkResultSchema(spec.Schema); err != nil {
+	if err := CheckResultSchema(spec.Schema); err != nil {
 		return "", err
 	}
 	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task

@@ -202,12 +202,12 @@ var mutations = []mutation{
 	},
 	{
 		"a Mutating call joins a batch", "gate/run.go",
-		`		if alone && reading {`, `		if alone && reading && len(batch) > 2 {`,
+		`		if alone && reading > 0 {`, `		if alone && reading > 2 {`,
 		"./gate TestCall_BatchesReadOnlyCalls",
 	},
 	{
 		"calls after a transition are decided in the old state", "gate/run.go",
-		`		if alone || a.Allowed() && a.handle.Definition.State != "" {`, `		if alone {`,
+		`		if alone || reading == maxConcurrent || a.Allowed() && a.handle.Definition.State != "" {`, `		if alone || reading == maxConcurrent {`,
 		"./gate TestCall_BatchesReadOnlyCalls",
 	},
 	{
