@@ -120,15 +120,9 @@ func treeTasks(ctx context.Context, c *common, api *client.Client, id string, li
 	if id == "" {
 		return limit.query(ctx, c, api, client.TaskQuery{Agents: true})
 	}
-	task, err := findTask(ctx, api, id)
+	task, err := findTask(ctx, api, id) // with its agents
 	if err != nil {
 		return nil, err
-	}
-	for a, err := range api.ListAgents(ctx, task.ID, "") {
-		if err != nil {
-			return nil, err
-		}
-		task.Agents = append(task.Agents, a)
 	}
 	return func(yield func(client.Task, error) bool) { yield(task, nil) }, nil
 }

@@ -1,10 +1,8 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +42,8 @@ func mcpFunc(ctx context.Context, c *common, role string) error {
 	for try := 1; ; try++ {
 		api, err := dialServing(ctx, c)
 		if err == nil {
-			if len(c.files) > 0 {
-				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
+			if err := checkServedFiles(ctx, c, api); err != nil {
+				return errors.Join(err, api.Close())
 			}
 			if role, err = findRole(ctx, api, role); err == nil {
 				err = api.ServeMCP(ctx, role, c.in, c.out)

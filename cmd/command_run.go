@@ -282,19 +282,20 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 		printUsage(c, u)
 	}
 	if task.Status == org.Paused {
-		return c.pausedError(id, *task.Pause)
+		return c.pausedError(id, *task.Pause, c.fileFlags())
 	}
 	return printResult(c, task.Status, task.Result, task.Error)
 }
 
 // pausedError prints how to let a paused task go on, and returns the error of a command that
-// waited for its end. The last event says why it is paused.
-func (c *common) pausedError(id identity.TaskID, why org.TaskPause) error {
+// waited for its end. The last event says why it is paused. files are the flags that name
+// the configuration: without them the task keeps the one that is recorded with it.
+func (c *common) pausedError(id identity.TaskID, why org.TaskPause, files string) error {
 	more := ""
 	if why.Code == errcode.BudgetExceeded {
 		more = " --tokens 100000"
 	}
-	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s task retry %s%s%s\n", programName(), id, more, c.dataFlag())
+	fmt.Fprintf(c.err, "rolecall: the task is paused and nothing is lost; let it go on with: %s task retry %s%s%s%s\n", programName(), id, more, files, c.dataFlag())
 	return errReported
 }
 

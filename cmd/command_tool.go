@@ -23,8 +23,9 @@ func newToolCommand(c *common) *cobra.Command {
 		Long: `Each tool belongs to one group. Roles decide which agents can call it: see
 "rolecall can --who TOOL".
 
-A tool definition from an MCP server that is new or changed is quarantined: no role has
-the tool until "rolecall tool accept".`,
+The tool definitions of an MCP server are accepted when it is connected for the first
+time. One that is new or changed later is quarantined: no role has the tool until
+"rolecall tool accept".`,
 		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool call --role reader read_file '{\"path\": \"notes.txt\"}'\n  rolecall tool accept --dry-run fs",
 	}, newToolListCommand(c), newToolShowCommand(c), newToolCallCommand(c), newToolAcceptCommand(c))
 }

@@ -30,7 +30,7 @@ is 1. --json adds the id of the call, whether it was denied, and the code.
 If a process serves the data directory, or ROLECALL_URL names a gateway, that process
 makes the call. Otherwise the organization runs in this process with the configuration
 of -f.`,
-		Example: `  rolecall tool call -f org.yaml --role reader list_directory
+		Example: `  rolecall tool call -f org.yaml --role reader list_files
   rolecall tool call --role reader read_file '{"path": "notes.txt"}'
   rolecall tool call --role reader http_request - < request.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

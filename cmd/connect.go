@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,8 +46,8 @@ func connect(ctx context.Context, c *common, p accessMode) (api *client.Client, 
 	for try := 1; ; try++ {
 		api, err := dialServing(ctx, c)
 		if err == nil {
-			if len(c.files) > 0 {
-				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
+			if err := checkServedFiles(ctx, c, api); err != nil {
+				return nil, nil, errors.Join(err, api.Close())
 			}
 			return api, func(err error) error { return errors.Join(err, api.Close()) }, nil
 		}
@@ -130,8 +129,8 @@ func withOrganization(ctx context.Context, c *common, fn func(context.Context, *
 	for try := 1; ; try++ {
 		api, err := dialServing(ctx, c)
 		if err == nil {
-			if len(c.files) > 0 {
-				fmt.Fprintf(c.err, "a process serves %s with its own configuration; -f is ignored\n", cmp.Or(c.getenv(urlVariable), c.data))
+			if err := checkServedFiles(ctx, c, api); err != nil {
+				return errors.Join(err, api.Close())
 			}
 			return errors.Join(fn(ctx, api), api.Close())
 		}

@@ -113,8 +113,9 @@ func TestConnect_UsesServingProcess(t *testing.T) {
 	if role, ok := s.Runtime.Org().RoleByName("a"); !ok || role.CreatedBy != org.CreatorOperator {
 		t.Errorf("the serving process has %+v", role)
 	}
-	status, _, stderr := runCommand(t, dir, "role", "list", "-f", "none.yaml")
-	if status != 0 || !strings.Contains(stderr, "-f is ignored") {
+	other := writeConfig(t, "{kind: role, name: b}\n")
+	status, _, stderr := runCommand(t, dir, "role", "list", "-f", other)
+	if status != 2 || !strings.Contains(stderr, "the serving process has no configuration") {
 		t.Errorf("with -f: status %d, %q", status, stderr)
 	}
 	cancel()

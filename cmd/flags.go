@@ -68,6 +68,8 @@ func valueProblem(invalid *pflag.InvalidValueError) string {
 		return "not true or false"
 	case "int", "uint64":
 		return "not a whole number"
+	case "float64":
+		return "not a number"
 	case "duration":
 		return "not a duration such as 30s or 5m"
 	case "stringToInt":

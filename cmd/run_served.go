@@ -50,10 +50,22 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client, cfg *
 	if err != nil {
 		return err
 	}
-	if served != cfg.Digest() {
-		return usageError{fmt.Errorf("-f is not the configuration that the serving process uses; leave -f out, or change the files that it serves")}
+	switch served {
+	case cfg.Digest():
+		return nil
+	case "":
+		return usageError{errors.New("the serving process has no configuration; give the files of -f to \"rolecall serve\"")}
 	}
-	return nil
+	return usageError{errors.New("-f is not the configuration that the serving process uses; leave -f out, or change the files that it serves")}
+}
+
+// checkServedFiles rejects files of -f that are not the configuration that is served.
+func checkServedFiles(ctx context.Context, c *common, api *client.Client) error {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return err
+	}
+	return checkServedConfig(ctx, c, api, cfg)
 }
 
 // taskRequest converts a task for the API.
@@ -111,7 +123,7 @@ func followTask(ctx context.Context, c *common, api *client.Client, id string) e
 	case err != nil:
 		return err
 	case task.Status == org.Paused && task.Reason != nil:
-		return c.pausedError(task.ID, *task.Reason)
+		return c.pausedError(task.ID, *task.Reason, "")
 	case task.Status == org.Interrupted:
 		return fmt.Errorf("no process works on task %s; continue it with: %[2]s run --resume %[1]s%[3]s", task.ID, programName(), c.dataFlag())
 	case !task.Status.Ended():

@@ -68,6 +68,7 @@ type Task struct {
 	FirstSeq   uint64              `json:"firstSeq"`          // its events have higher sequence numbers
 	EndSeq     uint64              `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
 	Key        string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
+	Timeout    time.Duration       `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
 	Deadline   time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
 	Request    string              `json:"request,omitempty"` // TaskSpec.Digest of what started it; only with a key
 }
@@ -219,7 +220,7 @@ func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
 		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
 	}
 	if s.Timeout > 0 {
-		task.Deadline = task.CreatedAt.Add(s.Timeout)
+		task.Timeout, task.Deadline = s.Timeout, task.CreatedAt.Add(s.Timeout)
 	}
 	if s.Key != "" {
 		task.Request = s.Digest()

@@ -36,7 +36,7 @@ func (o *Org) RetryTask(stored *Task, extra ModelAllowance) ([]RecordChange, err
 	case !ok:
 		return nil, notFound(errcode.TaskNotFound, "task", string(stored.ID))
 	case t.Status == Running || t.Status == Done:
-		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is neither paused nor has it failed, it is %s", t.ID, t.Status).With("task", t.ID)
+		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is neither paused nor has it failed, it is %s; run --resume continues one that was interrupted", t.ID, t.Status).With("task", t.ID)
 	}
 	ended := t.Status.Ended()
 	if agents := o.taskAgents[t.ID]; ended && agents > 0 {
@@ -67,7 +67,7 @@ func (t *Task) extendDeadline(now time.Time) {
 	}
 	left := t.Deadline.Sub(stopped)
 	if left <= 0 {
-		left = t.Deadline.Sub(t.CreatedAt)
+		left = t.Timeout
 	}
 	t.Deadline = now.Add(left)
 }

@@ -95,7 +95,7 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 		return
 	}
 	rt.tracker.setDeadline(id, task.Deadline.Sub(rt.now()), func() {
-		reason := "timeout of " + task.Deadline.Sub(task.CreatedAt).String() + " exceeded"
+		reason := "timeout of " + task.Timeout.String() + " exceeded"
 		if err := rt.CancelTask(rt.uncancelled, id, reason); err != nil && !errors.Is(err, journal.ErrClosed) {
 			rt.log.Error("task not cancelled at its deadline", "task", id, "error", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -78,7 +79,7 @@ func (t *TaskTally) add(e journal.Event) {
 		one.Usage = b.Usage
 		t.addModel(b.Model, one.Usage)
 	case journal.ToolCall:
-		if one.Calls = 1; b.Decision == journal.Denied {
+		if one.Calls = 1; b.Decision == journal.Denied && b.Code != errcode.ToolInterrupted { // an interrupted call is not repeated
 			one.Denied = 1
 		}
 	default:
