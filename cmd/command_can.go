@@ -125,14 +125,20 @@ func (o *canOptions) question(args []string, token bool) (client.Question, error
 	return q, nil
 }
 
+// subjectError returns the error of a question. One that names no subject was sent with an
+// operator's token.
+func subjectError(q client.Question, err error) error {
+	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
+		return errNoSubject
+	}
+	return err
+}
+
 // canTableFunc lists all tools with the decision and the rule for each.
 func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	list, err := api.CheckTools(ctx, q)
-	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
-		return errNoSubject // the token is an operator's
-	}
 	if err != nil {
-		return err
+		return subjectError(q, err)
 	}
 	if c.json {
 		return printJSON(c.out, list)
@@ -156,11 +162,8 @@ type verdictView struct {
 
 func canFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	v, err := api.CheckAccess(ctx, q)
-	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
-		return errNoSubject // the token is an operator's
-	}
 	if err != nil {
-		return err
+		return subjectError(q, err)
 	}
 	shown := verdictView{Verdict: v}
 	if v.Allowed {

@@ -52,36 +52,34 @@ there. Otherwise it works in this process.`,
 
 // chatFunc talks with an agent in the process that serves the organization, or in this one.
 func chatFunc(ctx context.Context, c *common, role string, signals <-chan os.Signal) error {
+	return withServing(ctx, c, func(api *client.Client) error {
+		return chatServed(ctx, c, api, role, signals)
+	}, func() (began bool, err error) { return true, chatHere(ctx, c, role, signals) })
+}
+
+// chatServed talks with an agent in the process that serves the organization.
+func chatServed(ctx context.Context, c *common, api *client.Client, role string, signals <-chan os.Signal) error {
+	role, err := resolveRole(ctx, api, role)
+	if err != nil {
+		return err
+	}
+	t := newChat(c, api, newTerminal(c.err), signals)
+	t.start = func(ctx context.Context, text string) (identity.TaskID, error) {
+		task, err := api.StartTask(ctx, client.TaskRequest{Text: text, Role: role, Open: true}, "")
+		if errcode.CodeOf(err) == errcode.RoleNotFound {
+			err = unknownServedRole(ctx, c, api, role)
+		}
+		return task.ID, err
+	}
+	return t.run(ctx)
+}
+
+// chatHere talks with an agent in this process.
+func chatHere(ctx context.Context, c *common, role string, signals <-chan os.Signal) error {
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}
-	api, err := dialServing(ctx, c)
-	if err == nil {
-		if err := checkServedConfig(ctx, c, api, cfg); err != nil {
-			return errors.Join(err, api.Close())
-		}
-		if role, err = resolveRole(ctx, api, role); err != nil {
-			return errors.Join(err, api.Close())
-		}
-		t := newChat(c, api, newTerminal(c.err), signals)
-		t.start = func(ctx context.Context, text string) (identity.TaskID, error) {
-			task, err := api.StartTask(ctx, client.TaskRequest{Text: text, Role: role, Open: true}, "")
-			if errcode.CodeOf(err) == errcode.RoleNotFound {
-				err = unknownServedRole(ctx, c, api, role)
-			}
-			return task.ID, err
-		}
-		return errors.Join(t.run(ctx), api.Close())
-	}
-	if !errors.Is(err, client.ErrNotServed) {
-		return err
-	}
-	return chatHere(ctx, c, cfg, role, signals)
-}
-
-// chatHere talks with an agent in this process.
-func chatHere(ctx context.Context, c *common, cfg *config.Config, role string, signals <-chan os.Signal) error {
 	if err := checkChatConfig(c, cfg); err != nil {
 		return err
 	}

@@ -39,25 +39,13 @@ configuration of -f, and other commands reach it through the data directory's so
 // mcpFunc connects stdin and stdout to the process that serves the data directory, or runs
 // the organization itself. It reads nothing of stdin before that is decided.
 func mcpFunc(ctx context.Context, c *common, role string) error {
-	for try := 1; ; try++ {
-		api, err := dialServing(ctx, c)
-		if err == nil {
-			if err := checkServedFiles(ctx, c, api); err != nil {
-				return errors.Join(err, api.Close())
-			}
-			if role, err = findRole(ctx, api, role); err == nil {
-				err = api.ServeMCP(ctx, role, c.in, c.out)
-			}
-			return errors.Join(err, api.Close())
-		}
-		if !errors.Is(err, client.ErrNotServed) {
+	return withServing(ctx, c, func(api *client.Client) error {
+		role, err := findRole(ctx, api, role)
+		if err != nil {
 			return err
 		}
-		began, err := serveMCPLocally(ctx, c, role)
-		if began || errcode.CodeOf(err) != errcode.Conflict || try == maxAttempts {
-			return err
-		}
-	}
+		return api.ServeMCP(ctx, role, c.in, c.out)
+	}, func() (began bool, err error) { return serveMCPLocally(ctx, c, role) })
 }
 
 // serveMCPLocally runs the organization in this process. began reports whether it could open

@@ -102,26 +102,9 @@ func runFunc(ctx context.Context, c *common, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	if known, err := hasData(c.data); err != nil || !known && o.resume != "" {
-		return cmp.Or(err, errNoOrganization(c.data))
-	}
-	cfg, err := loadConfig(c)
-	if err != nil {
-		return err
-	}
-	api, err := dialServing(ctx, c)
-	switch {
-	case err == nil:
-		return errors.Join(runServed(ctx, c, api, o, spec, cfg), api.Close())
-	case !errors.Is(err, client.ErrNotServed):
-		return err
-	case o.detach:
-		return errDetachAlone()
-	}
-	if known, err := hasData(c.data); err != nil || !known && o.resume != "" {
-		return cmp.Or(err, errNoOrganization(c.data))
-	}
-	return runHere(ctx, c, o, spec, cfg)
+	return withServing(ctx, c, func(api *client.Client) error {
+		return runServed(ctx, c, api, o, spec)
+	}, func() (began bool, err error) { return true, runHere(ctx, c, o, spec) })
 }
 
 // errDetachAlone returns the error for a task that no process would work on.
@@ -130,7 +113,17 @@ func errDetachAlone() error {
 }
 
 // runHere runs or resumes a task in this process.
-func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec, cfg *config.Config) error {
+func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec) error {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return err
+	}
+	if o.detach {
+		return errDetachAlone()
+	}
+	if known, err := hasData(c.data); err != nil || !known && o.resume != "" {
+		return cmp.Or(err, errNoOrganization(c.data))
+	}
 	return withSession(ctx, c, sessionOptions{}, func(ctx context.Context, s *session) error {
 		before := s.LastSeq()
 		id, err := s.startOrResume(ctx, c, o, spec, cfg)

@@ -270,17 +270,18 @@ func taskRetryFunc(ctx context.Context, c *common, ref string, more client.Budge
 	if !ok {
 		return usageError{errors.New("--tokens and --cost are positive amounts; a cost has at most 9 decimals")}
 	}
+	return withServing(ctx, c, func(api *client.Client) error {
+		return retryServed(ctx, c, api, ref, more, detach)
+	}, func() (began bool, err error) { return true, retryHere(ctx, c, ref, extra, detach) })
+}
+
+// retryHere retries a task in this process.
+func retryHere(ctx context.Context, c *common, ref string, extra org.ModelAllowance, detach bool) error {
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}
-	api, err := dialServing(ctx, c)
-	switch {
-	case err == nil:
-		return errors.Join(retryServed(ctx, c, api, ref, more, detach), api.Close())
-	case !errors.Is(err, client.ErrNotServed):
-		return err
-	case detach:
+	if detach {
 		return errDetachAlone()
 	}
 	if known, err := hasData(c.data); err != nil || !known {

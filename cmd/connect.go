@@ -46,7 +46,7 @@ func connect(ctx context.Context, c *common, p accessMode) (api *client.Client, 
 	for try := 1; ; try++ {
 		api, err := dialServing(ctx, c)
 		if err == nil {
-			if err := checkServedFiles(ctx, c, api); err != nil {
+			if err := checkServedConfig(ctx, c, api); err != nil {
 				return nil, nil, errors.Join(err, api.Close())
 			}
 			return api, func(err error) error { return errors.Join(err, api.Close()) }, nil
@@ -122,26 +122,36 @@ func openCopy(ctx context.Context, c *common, known bool) (*client.Client, func(
 	return api, func(err error) error { return errors.Join(done(err), remove()) }, nil
 }
 
-// withOrganization calls fn with a client of the gateway in ROLECALL_URL, or of the process
-// that serves the data directory. Without one it runs the organization in this process with
-// the configuration of -f. Unlike connect it then connects to MCP servers.
-func withOrganization(ctx context.Context, c *common, fn func(context.Context, *client.Client) error) error {
+// withServing calls served with a client of the gateway in ROLECALL_URL, or of the process
+// that serves the data directory. It rejects -f with another configuration than theirs.
+// Without such a process it calls here. began reports whether here could open the data
+// directory; if not, another process may have it, and withServing tries again.
+func withServing(ctx context.Context, c *common, served func(*client.Client) error, here func() (began bool, err error)) error {
 	for try := 1; ; try++ {
 		api, err := dialServing(ctx, c)
 		if err == nil {
-			if err := checkServedFiles(ctx, c, api); err != nil {
-				return errors.Join(err, api.Close())
+			if err = checkServedConfig(ctx, c, api); err == nil {
+				err = served(api)
 			}
-			return errors.Join(fn(ctx, api), api.Close())
+			return errors.Join(err, api.Close())
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return err
 		}
-		began, err := runOrganization(ctx, c, fn)
+		began, err := here()
 		if began || errcode.CodeOf(err) != errcode.Conflict || try == maxAttempts {
 			return err
 		}
 	}
+}
+
+// withOrganization calls fn with a client of the serving process. Without one it runs the
+// organization in this process with the configuration of -f. Unlike connect it then connects
+// to MCP servers.
+func withOrganization(ctx context.Context, c *common, fn func(context.Context, *client.Client) error) error {
+	return withServing(ctx, c,
+		func(api *client.Client) error { return fn(ctx, api) },
+		func() (began bool, err error) { return runOrganization(ctx, c, fn) })
 }
 
 // runOrganization calls fn with a client of an organization that runs in this process. began

@@ -8,16 +8,12 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/org"
 )
 
 // runServed runs a task in the process that serves the organization, and waits for its
 // result. With --resume it waits for a task that runs there.
-func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions, spec org.TaskSpec, cfg *config.Config) (err error) {
-	if err := checkServedConfig(ctx, c, api, cfg); err != nil {
-		return err
-	}
+func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions, spec org.TaskSpec) (err error) {
 	if o.resume != "" {
 		return followTask(ctx, c, api, o.resume)
 	}
@@ -42,9 +38,10 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 }
 
 // checkServedConfig rejects -f with another configuration than the one that is served.
-func checkServedConfig(ctx context.Context, c *common, api *client.Client, cfg *config.Config) error {
-	if cfg == nil {
-		return nil
+func checkServedConfig(ctx context.Context, c *common, api *client.Client) error {
+	cfg, err := loadConfig(c)
+	if err != nil || cfg == nil {
+		return err
 	}
 	served, err := api.ConfigDigest(ctx)
 	if err != nil {
@@ -57,15 +54,6 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client, cfg *
 		return usageError{errors.New("the serving process has no configuration; give the files of -f to \"rolecall serve\"")}
 	}
 	return usageError{errors.New("-f is not the configuration that the serving process uses; leave -f out, or change the files that it serves")}
-}
-
-// checkServedFiles rejects files of -f that are not the configuration that is served.
-func checkServedFiles(ctx context.Context, c *common, api *client.Client) error {
-	cfg, err := loadConfig(c)
-	if err != nil {
-		return err
-	}
-	return checkServedConfig(ctx, c, api, cfg)
 }
 
 // taskRequest converts a task for the API.

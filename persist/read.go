@@ -163,10 +163,15 @@ func (s *Store) EventsBefore(ctx context.Context, match journal.EventFilter, bef
 
 // earlierChunk reads a chunk of the log before a sequence number, newest first.
 func (s *Store) earlierChunk(ctx context.Context, before uint64, decode decoder) ([]journal.Event, error) {
+	return s.readChunk(ctx, decode, func(c *bolt.Cursor) (key, value []byte) { return lastBefore(c, before) }, (*bolt.Cursor).Prev)
+}
+
+// readChunk reads a chunk of the log from the entry that first returns.
+func (s *Store) readChunk(ctx context.Context, decode decoder, first, next func(*bolt.Cursor) (key, value []byte)) ([]journal.Event, error) {
 	var events []journal.Event
 	err := s.view(ctx, func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketLog).Cursor()
-		for key, value := lastBefore(c, before); key != nil && len(events) < chunkSize; key, value = c.Prev() {
+		for key, value := first(c); key != nil && len(events) < chunkSize; key, value = next(c) {
 			e, err := decode(key, value)
 			if err != nil {
 				return err
@@ -266,19 +271,7 @@ func (s *Store) nextCommit() <-chan struct{} {
 
 // logChunk reads a chunk of the log after a sequence number.
 func (s *Store) logChunk(ctx context.Context, after uint64, decode decoder) ([]journal.Event, error) {
-	var events []journal.Event
-	err := s.view(ctx, func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketLog).Cursor()
-		for key, value := c.Seek(numberKey(after + 1)); key != nil && len(events) < chunkSize; key, value = c.Next() {
-			e, err := decode(key, value)
-			if err != nil {
-				return err
-			}
-			events = append(events, e)
-		}
-		return nil
-	})
-	return events, err
+	return s.readChunk(ctx, decode, func(c *bolt.Cursor) (key, value []byte) { return c.Seek(numberKey(after + 1)) }, (*bolt.Cursor).Next)
 }
 
 // ReadInbox implements journal.Mailbox.

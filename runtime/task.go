@@ -237,7 +237,7 @@ func (rt *Runtime) finishTask(run *taskRun) {
 func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task) error {
 	status, result, failure := rt.taskOutcome(ctx, *task)
 	if status == org.Done {
-		typed, problem := typedResult(task, result)
+		typed, problem := typedResult(task.Schema, result)
 		if problem != nil {
 			asked, err := rt.askForResult(ctx, task, problem)
 			if asked {

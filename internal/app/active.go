@@ -15,14 +15,14 @@ import (
 
 // activeConfig is the configuration in service, as tasks and clients need it.
 type activeConfig struct {
-	digest string
+	digest func() string
 	// record stores the files, the first time it is called, and returns their hash.
 	record func() (string, error)
 }
 
 // setActive makes cfg the configuration that new tasks are recorded with.
 func (a *App) setActive(cfg *config.Config) {
-	a.active.Store(&activeConfig{digest: cfg.Digest(), record: sync.OnceValues(func() (string, error) { return a.recordConfig(cfg) })})
+	a.active.Store(&activeConfig{digest: sync.OnceValue(cfg.Digest), record: sync.OnceValues(func() (string, error) { return a.recordConfig(cfg) })})
 }
 
 // recordConfig stores the files of a configuration and returns their hash.
@@ -41,7 +41,7 @@ func (a *App) recordConfig(cfg *config.Config) (string, error) {
 // configDigest returns the digest of the configuration in service; "" without one.
 func (a *App) configDigest() string {
 	if active := a.active.Load(); active != nil {
-		return active.digest
+		return active.digest()
 	}
 	return ""
 }
