@@ -37,9 +37,10 @@ type recordedBytes struct {
 	limits func() StorageLimits
 	log    *slog.Logger
 
-	mu     sync.Mutex // guards the fields below
-	counts map[string]*byteCount
-	values map[string]int64 // the bytes that count for the value of an owner of tool groups
+	mu         sync.Mutex // guards the fields below
+	counts     map[string]*byteCount
+	values     map[string]int64  // the bytes that count for the value of an owner of tool groups
+	callerKeys map[string]string // callerKey of callers
 }
 
 // byteCount is a number of bytes, and the last one that was stored.
@@ -52,30 +53,42 @@ type owner struct {
 	caller string // identity.Principal.String
 }
 
-// keys lists the keys of the counters of an owner, that of the organization last.
-func (o owner) keys() []string {
+// keys lists the keys of the counters of an owner, that of the organization last. It must
+// be called with mu held.
+func (r *recordedBytes) keys(o owner) []string {
 	list := make([]string, 0, 3)
 	if o.task != "" {
 		list = append(list, taskPrefix+string(o.task))
 	}
-	if key := o.callerKey(); key != "" {
+	if key := r.callerKey(o.caller); key != "" {
 		list = append(list, key)
 	}
 	return append(list, keyRecorded)
 }
 
+// maxCallerKeys limits the keys of callers that are remembered, because each costs a hash.
+const maxCallerKeys = 10_000
+
 // callerKey returns the key of the counter of an external caller, "" for others: the
-// operator has no limit of its own.
-func (o owner) callerKey() string {
-	if !strings.HasPrefix(o.caller, callerNames) {
+// operator has no limit of its own. It must be called with mu held.
+func (r *recordedBytes) callerKey(caller string) string {
+	if !strings.HasPrefix(caller, callerNames) {
 		return ""
 	}
-	return callerPrefix + identity.DeriveID("recorded", o.caller)
+	key, known := r.callerKeys[caller]
+	if !known {
+		if len(r.callerKeys) >= maxCallerKeys {
+			clear(r.callerKeys)
+		}
+		key = callerPrefix + identity.DeriveID("recorded", caller)
+		r.callerKeys[caller] = key
+	}
+	return key
 }
 
 // load reads the stored counters. A damaged counter is above the default limits.
 func (r *recordedBytes) load(store journal.Store) error {
-	r.counts = map[string]*byteCount{}
+	r.counts, r.callerKeys = map[string]*byteCount{}, map[string]string{}
 	for record, err := range store.ReadRecords(context.Background(), kindRecorded, "") {
 		if err != nil && record.Key == "" {
 			return fmt.Errorf("read recorded bytes: %w", err)
@@ -153,18 +166,45 @@ func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		sum := byteSum{owner: first}
+		for _, put := range b.Put {
+			sum.bytes += r.growth(put)
+		}
 		var list []journal.Record
 		for i, e := range b.Events {
-			list = append(list, r.add(r.ownerOf(e), int64(sizes[i]))...)
+			list = append(list, sum.add(r, r.ownerOf(e), int64(sizes[i]))...)
 			if _, ended := e.Body.(journal.TaskEnded); ended {
+				list = append(list, sum.flush(r)...)
 				list = append(list, r.forget(e.Task)...)
 			}
 		}
-		for _, put := range b.Put {
-			list = append(list, r.add(first, r.growth(put))...)
-		}
-		return list
+		return append(list, sum.flush(r)...)
 	}
+}
+
+// byteSum adds up bytes of one owner, so that a batch changes each counter once.
+type byteSum struct {
+	owner owner
+	bytes int64
+}
+
+// add adds bytes of an owner. It returns the counters to store of the owner before, if
+// that was another one. r.mu must be held.
+func (s *byteSum) add(r *recordedBytes, o owner, bytes int64) (list []journal.Record) {
+	if o != s.owner {
+		list = s.flush(r)
+	}
+	s.owner, s.bytes = o, s.bytes+bytes
+	return list
+}
+
+// flush counts the bytes and returns the counters to store. r.mu must be held.
+func (s *byteSum) flush(r *recordedBytes) []journal.Record {
+	bytes := s.bytes
+	if s.bytes = 0; bytes == 0 {
+		return nil
+	}
+	return r.add(s.owner, bytes)
 }
 
 // growth returns how many bytes of a record count. An owner of tool groups, such as an
@@ -194,7 +234,7 @@ func (r *recordedBytes) loadValues(store journal.Store) error {
 
 // add counts bytes and returns the counters to store. It must be called with mu held.
 func (r *recordedBytes) add(o owner, bytes int64) (list []journal.Record) {
-	for _, key := range o.keys() {
+	for _, key := range r.keys(o) {
 		c := r.counts[key]
 		if c == nil {
 			c = &byteCount{}
@@ -224,6 +264,19 @@ func (r *recordedBytes) forget(id identity.TaskID) []journal.Record {
 func (r *recordedBytes) bytes(key string) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.count(key)
+}
+
+// callerBytes returns the count of an external caller. It reports false for others.
+func (r *recordedBytes) callerBytes(caller string) (bytes int64, limited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := r.callerKey(caller)
+	return r.count(key), key != ""
+}
+
+// count returns the count of a key. It must be called with mu held.
+func (r *recordedBytes) count(key string) int64 {
 	if c := r.counts[key]; c != nil {
 		return c.bytes
 	}
@@ -240,10 +293,8 @@ func (r *recordedBytes) check(o owner, more int64) error {
 			return quotaError("the task", used, more, limits.RecordedPerTask, "recordedPerTask")
 		}
 	}
-	if key := o.callerKey(); key != "" {
-		if used := r.bytes(key); !fits(used, more, limits.RecordedPerCaller) {
-			return quotaError("the caller", used, more, limits.RecordedPerCaller, "recordedPerCaller")
-		}
+	if used, limited := r.callerBytes(o.caller); limited && !fits(used, more, limits.RecordedPerCaller) {
+		return quotaError("the caller", used, more, limits.RecordedPerCaller, "recordedPerCaller")
 	}
 	return nil
 }
@@ -281,7 +332,7 @@ func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
 func (r *recordedBytes) addFile(o owner, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range o.keys() {
+	for _, key := range r.keys(o) {
 		if c := r.counts[key]; c != nil {
 			c.bytes = min(c.bytes+bytes, maxRecorded)
 		}

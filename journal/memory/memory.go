@@ -8,6 +8,7 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -74,21 +75,39 @@ func (s *Store) Commit(ctx context.Context, b *journal.Batch) (uint64, error) {
 	return s.apply(b), nil
 }
 
-// measure adds the records of Measured to a batch. It encodes the events only for their sizes.
+// measure adds the records of Measured to a batch. It encodes the bodies of the events
+// only for their sizes.
 func measure(b *journal.Batch) error {
 	if b.Measured == nil {
 		return nil
 	}
+	var written byteCounter
+	encoder := json.NewEncoder(&written)
 	sizes := make([]int, len(b.Events))
 	for i := range b.Events {
-		text, err := b.Events[i].MarshalJSON()
-		if err != nil {
+		written = 0
+		if err := encoder.Encode(b.Events[i].Body); err != nil {
 			return err
 		}
-		sizes[i] = len(text)
+		sizes[i] = headSize(&b.Events[i]) + int(written)
 	}
 	b.Put = append(b.Put, b.Measured(sizes)...)
 	return nil
+}
+
+// headSize returns about the length of an event's fields besides its body, as JSON.
+func headSize(e *journal.Event) int {
+	const names = len(`{"seq":1000000,"at":"2026-01-02T15:04:05.999999999Z","type":"","task":"","agent":"","role":""`)
+	return names + len(e.Body.EventType()) + len(e.Task) + len(e.Agent) + len(e.Role)
+}
+
+// byteCounter counts the bytes that are written to it.
+type byteCounter int
+
+// Write implements io.Writer.
+func (c *byteCounter) Write(p []byte) (int, error) {
+	*c += byteCounter(len(p))
+	return len(p), nil
 }
 
 // checkBatch rejects a batch that cannot be encoded.
