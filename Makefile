@@ -27,7 +27,7 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short staticcheck cover portable race plain deps tidy notices fuzz fuzz-some bench soak test-llm
+.PHONY: test check format vet short staticcheck cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm
 
 # timed runs targets and prints how long they took.
 timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@: $$(($$(date +%s) - start)) s"
@@ -36,7 +36,7 @@ test:
 	$(call timed,format vet short)
 
 check: deps
-	$(call timed,staticcheck portable cover race plain fuzz-some)
+	$(call timed,staticcheck portable cover race plain bench-once fuzz-some)
 
 format:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
@@ -95,6 +95,10 @@ fuzz-some:
 # Measures the numbers of docs/performance.md.
 bench:
 	cd bench && go run .
+
+# Runs benchmarks once, small, to see that they work. Their figures do not count.
+bench-once:
+	@cd bench && go run . -rounds 1 -agents 10000 -for 2s task spawn message idle soak >/dev/null
 
 # Long runs of crashes, power cuts, damage, load and mutations, with a table of results
 # at the end; docs/reliability.md shows one. It takes half an hour and needs root.

@@ -93,7 +93,7 @@ func messageCount(r model.Request) (n int) {
 func openMillion(dir string, agentModel model.Model) (*persist.Store, *runtime.Runtime) {
 	store := must(persist.Open(dir))
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	rt := must(runtime.New(runtime.Config{Store: store, Groups: groups, Model: func(string) (model.Model, error) { return agentModel, nil }}))
+	rt := must(runtime.New(runtime.Config{Store: store, Groups: groups, Limits: unlimited, Model: func(string) (model.Model, error) { return agentModel, nil }}))
 	must(0, builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}))
 	return store, rt
 }

@@ -85,7 +85,7 @@ func newSoaking(dir string) *soakRun {
 	s := &soakRun{store: must(persist.Open(dir)), dataFile: filepath.Join(dir, persist.FileName), outcomes: map[string]int{}}
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
 	s.Runtime = must(runtime.New(runtime.Config{
-		Store: s.store, Groups: groups, Workspaces: dir,
+		Store: s.store, Groups: groups, Workspaces: dir, Limits: unlimited,
 		Model: func(string) (model.Model, error) { return mixedModel{s}, nil },
 	}))
 	must(0, builtin.RegisterGroups(groups, s.ToolHost(), builtin.Options{}))

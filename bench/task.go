@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"math"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
@@ -134,6 +133,12 @@ type fixture struct {
 	tools []byte // JSON as it is sent to a model
 }
 
+// unlimited are limits that no workload reaches: some make many agents, or send what
+// nobody reads.
+var unlimited = runtime.Limits{TaskLimits: org.TaskLimits{Roles: manyThings, Agents: manyThings, Depth: manyThings}, Mail: manyThings, Turns: manyThings}
+
+const manyThings = 1 << 40
+
 // newFixture returns a runtime on an empty store.
 func newFixture(store journal.Store, agentModel model.Model) (*fixture, error) {
 	fx, err := openFixture(store, agentModel)
@@ -150,8 +155,7 @@ func newFixture(store journal.Store, agentModel model.Model) (*fixture, error) {
 // it.
 func openFixture(store journal.Store, agentModel model.Model) (*fixture, error) {
 	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	limits := runtime.Limits{Mail: math.MaxInt} // some workloads send what nobody reads
-	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Limits: limits, Model: func(string) (model.Model, error) { return agentModel, nil }})
+	rt, err := runtime.New(runtime.Config{Store: store, Groups: groups, Limits: unlimited, Model: func(string) (model.Model, error) { return agentModel, nil }})
 	if err != nil {
 		return nil, err
 	}
