@@ -53,17 +53,14 @@ type owner struct {
 	caller string // identity.Principal.String
 }
 
-// keys lists the keys of the counters of an owner, that of the organization last. It must
-// be called with mu held.
-func (r *recordedBytes) keys(o owner) []string {
-	list := make([]string, 0, 3)
+// keys returns the keys of the counters of an owner, with "" for one that it has not. It
+// must be called with mu held.
+func (r *recordedBytes) keys(o owner) [3]string {
+	task := ""
 	if o.task != "" {
-		list = append(list, taskPrefix+string(o.task))
+		task = taskPrefix + string(o.task)
 	}
-	if key := r.callerKey(o.caller); key != "" {
-		list = append(list, key)
-	}
-	return append(list, keyRecorded)
+	return [...]string{task, r.callerKey(o.caller), keyRecorded}
 }
 
 // maxCallerKeys limits the keys of callers that are remembered, because each costs a hash.
@@ -235,6 +232,9 @@ func (r *recordedBytes) loadValues(store journal.Store) error {
 // add counts bytes and returns the counters to store. It must be called with mu held.
 func (r *recordedBytes) add(o owner, bytes int64) (list []journal.Record) {
 	for _, key := range r.keys(o) {
+		if key == "" {
+			continue
+		}
 		c := r.counts[key]
 		if c == nil {
 			c = &byteCount{}
