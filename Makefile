@@ -18,7 +18,7 @@ SOAK ?= 10m
 PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/e2e
 
 # Tests in modules of their own, so that rolecall does not depend on what they require.
-MODULES = internal/test/scripts internal/test/crashtest
+MODULES = internal/test/scripts internal/test/crashtest internal/test/prompts
 
 # Packages that decide who may call a tool. Their own tests reach every statement.
 COVERED = ./gate ./toolgroups

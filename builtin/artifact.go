@@ -28,40 +28,34 @@ type artifacts struct {
 	limits CallLimits
 }
 
-const putArtifactText = `Store a piece of work (a report, a table, an image) so that other agents and people can fetch it by reference. ` +
-	`Use it for anything longer than a message, then send the reference instead of the content. ` +
-	`Give content, which may be any JSON value; for binary data set encoding to "base64" and give a base64 string. ` +
-	`Or give path instead, a file of your workspace: text is stored as a string, anything else as binary data; this also needs read_file. ` +
-	`At most 8 MiB, unless the operator set another limit; meta at most 64 KiB. ` +
-	`Every call stores a new artifact; artifacts never change. Answers {"artifactRef":"artifact:<id>"}. ` +
-	`Example: {"type":"report","content":"# Findings\n…","meta":{"title":"Findings"}}`
+const putArtifactText = `Store a text, a table or an image as an artifact that other agents and people can fetch. Returns its reference.`
 
 const putArtifactInput = `{
 	"type": "object",
 	"properties": {
 		"type": {
 			"type": "string",
-			"description": "What kind of artifact this is: a word of your own or a media type, such as report, table, image/png.",
+			"description": "What it is, such as report or image/png.",
 			"minLength": 1,
 			"maxLength": 200
 		},
 		"content": {
-			"description": "The content: any JSON value, or a base64 string when encoding is base64. Leave out when path is given."
+			"description": "The content: a text, or any JSON."
 		},
 		"encoding": {
 			"type": "string",
-			"description": "Set to base64 when content is binary data as a base64 string; leave out otherwise.",
+			"description": "base64, if content is base64.",
 			"enum": ["base64"]
 		},
 		"path": {
 			"type": "string",
-			"description": "A file of your workspace that is the content. Leave out when content is given.",
+			"description": "A file of the workspace, instead of content.",
 			"minLength": 1,
 			"maxLength": 4096
 		},
 		"meta": {
 			"type": "object",
-			"description": "Facts about the content, such as a title or a source. Free form."
+			"description": "Further facts, such as a title."
 		}
 	},
 	"required": ["type"],
@@ -148,32 +142,26 @@ func readAtMost(ws *workspace.Dir, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-const getArtifactText = `Fetch an artifact of your task by its reference. ` +
-	`Use it when a message or a task brief names one. Answers {artifactRef, type, content, meta}; ` +
-	`binary content is a base64 string and comes with "encoding":"base64" and its mediaType. Answers null when your task has no such artifact. ` +
-	`With offset or length, or when the content does not fit your context or is over 100,000 bytes, you get a part and {offset, length, size, truncated} in bytes: ` +
-	`a part of the text or of the binary data, or of the JSON text of anything else with "encoding":"json". ` +
-	`A part has whole characters only. When truncated is true, more follows: read on at offset nextOffset. ` +
-	`Example: {"ref":"artifact:3f0c1c0e-6a52-5b0e-9f0a-2d1f6f0f7c11"}`
+const getArtifactText = `Fetch an artifact, or a part of it. If truncated is true, read on at nextOffset.`
 
 const getArtifactInput = `{
 	"type": "object",
 	"properties": {
 		"ref": {
 			"type": "string",
-			"description": "The reference as put_artifact gave it, with its artifact: prefix.",
+			"description": "Its reference.",
 			"minLength": 1,
 			"maxLength": 200
 		},
 		"offset": {
 			"type": "integer",
-			"description": "Byte of the content to start at. Leave out to get all of a small artifact.",
+			"description": "Byte to start at.",
 			"minimum": 0,
 			"maximum": 9007199254740991
 		},
 		"length": {
 			"type": "integer",
-			"description": "How many bytes of the content to get at most; 100,000 unless given.",
+			"description": "How many bytes to get.",
 			"minimum": 1,
 			"maximum": 1000000
 		}

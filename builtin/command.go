@@ -49,12 +49,7 @@ func commandTools(w WorkspaceOpener, o Options) ([]tool.Tool, error) {
 	return s.tools, s.err
 }
 
-const runCommandText = `Run a program in your workspace: compile, test, search, convert. ` +
-	`Give either command (one line for sh) or argv (a program and its arguments, no shell), not both. ` +
-	`It sees the workspace as its working directory, a scratch /tmp that is gone afterwards, and the system's programs; there is no network and nothing keeps running when it ends. ` +
-	`Answers {stdout, stderr, exitCode}; an exit code other than 0 is not an error of the tool: read stderr. ` +
-	`Limits: 60 seconds unless timeoutMs says otherwise (at most 240000); of long output the beginning and the end are kept, and truncated is true. ` +
-	`Example: {"command":"go test ./... 2>&1 | tail -20","timeoutMs":120000}`
+const runCommandText = `Run a program in the workspace, without network. Returns stdout, stderr and exitCode.`
 
 // The handler checks that exactly one of command and argv is given: model
 // providers reject oneOf at the top of a schema.
@@ -63,20 +58,20 @@ const runCommandInput = `{
 	"properties": {
 		"command": {
 			"type": "string",
-			"description": "One line for the shell. Not together with argv.",
+			"description": "A line for the shell.",
 			"minLength": 1,
 			"maxLength": 32768
 		},
 		"argv": {
 			"type": "array",
-			"description": "The program and its arguments, each as it is. Not together with command.",
+			"description": "A program and its arguments, instead of command.",
 			"items": {"type": "string", "maxLength": 32768},
 			"minItems": 1,
 			"maxItems": 1000
 		},
 		"timeoutMs": {
 			"type": "integer",
-			"description": "After how many milliseconds the program is stopped.",
+			"description": "Stop it after so many milliseconds.",
 			"minimum": 1,
 			"maximum": 240000,
 			"default": 60000

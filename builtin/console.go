@@ -16,16 +16,14 @@ func consoleTools(c Console) ([]tool.Tool, error) {
 // consoleHandler handles the calls of the console group.
 type consoleHandler struct{ console Console }
 
-const consolePrintText = `Print a line on the console of the person who runs this system. ` +
-	`Use it for short news about long work; it reaches no agent and is not your answer: use send_message for that. ` +
-	`At most 20,000 characters. Answers {"ok":true}. Example: {"text":"3 of 10 files done"}`
+const consolePrintText = `Print a line on the console of the operator. No agent reads it.`
 
 const consolePrintInput = `{
 	"type": "object",
 	"properties": {
 		"text": {
 			"type": "string",
-			"description": "What to print, as plain text.",
+			"description": "A plain text.",
 			"maxLength": 20000
 		}
 	},

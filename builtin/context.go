@@ -22,13 +22,7 @@ func contextTools(c ContextManager) ([]tool.Tool, error) {
 // contextHandler handles the calls of the context group.
 type contextHandler struct{ contexts ContextManager }
 
-const compressContextText = `Replace the older part of your conversation by a summary you write, so that you can go on working. ` +
-	`Use it when get_context_status or your system prompt says warning or worse. ` +
-	`You will no longer see what is replaced, an earlier summary included: put every decision, open question, id, path and artifact reference you still need into the summary. ` +
-	`Your system prompt and task brief stay, and so do the last keepRecentCount entries (messages, your answers, results), ` +
-	`or some more where an answer would lose its results. Answers {ok, compressed, originalCount, newCount}, where a summary counts as one entry; ` +
-	`compressed is false when there was nothing to replace. ` +
-	`Example: {"summary":"Goal: … Done: … Open: …","keepRecentCount":10}`
+const compressContextText = `Replace the older part of your conversation by your summary of it. Afterwards you see only the summary: put everything in that you still need.`
 
 // The schema accepts a blank summary, because it has its own error code.
 const compressContextInput = `{
@@ -36,12 +30,12 @@ const compressContextInput = `{
 	"properties": {
 		"summary": {
 			"type": "string",
-			"description": "What you need to remember of the messages that are replaced. Not blank.",
+			"description": "What you need to remember.",
 			"maxLength": 200000
 		},
 		"keepRecentCount": {
 			"type": "integer",
-			"description": "How many of the latest entries stay as they are; 0 keeps none but this answer.",
+			"description": "How many of the latest entries stay.",
 			"minimum": 0,
 			"maximum": 1000,
 			"default": 10
@@ -85,11 +79,7 @@ func (h contextHandler) compress(ctx context.Context, in compressContext) (compr
 	return compressResult{true, c.Done, c.Before, c.After}, err
 }
 
-const contextStatusText = `See how full your context is: the part of your conversation the model can read at once. ` +
-	`Use it during long work; from warning on, call compress_context. ` +
-	`Answers {usedTokens, maxTokens, usagePercent, usagePercentStr, status, thresholds}; usedTokens is what the model's provider counted, ` +
-	`or an estimate if it reports no counts; usagePercent is a fraction, 1 when full; ` +
-	`status is normal, warning (from 0.7), critical (from 0.9) or exceeded (from 0.95: the next answer may fail with context_limit_exceeded). Takes no arguments. Example: {}`
+const contextStatusText = `See how full your context is.`
 
 const contextStatusInput = `{
 	"type": "object",

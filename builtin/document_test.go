@@ -77,15 +77,7 @@ func document(t *testing.T, groups []toolgroups.Group) string {
 
 // documentTool renders one tool.
 func documentTool(t *testing.T, b *strings.Builder, d tool.Definition) {
-	text, _, _ := strings.Cut(d.Description, "Example: ")
-	fmt.Fprintf(b, "\n### %s\n\nEffect: %s.\n\n%s\n", d.Name, d.Effect, markdown(strings.TrimSpace(text)))
-	list, answer := examples(t, d.Description)
-	for _, args := range list {
-		fmt.Fprintf(b, "\n```json\n%s\n```\n", pretty(t, args))
-	}
-	if answer != "" {
-		fmt.Fprintf(b, "\nThis%s.\n", markdown(answer))
-	}
+	fmt.Fprintf(b, "\n### %s\n\nEffect: %s.\n\n%s", d.Name, d.Effect, manual(t, d.Name))
 	var schema obj
 	if err := json.Unmarshal(d.Input, &schema); err != nil {
 		t.Fatal(err)

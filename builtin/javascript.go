@@ -10,25 +10,19 @@ import (
 	"github.com/rolecall/rolecall/tool"
 )
 
-const runJavaScriptText = `Run JavaScript and get the value it returns. ` +
-	`Use it to calculate exactly and to parse, sort, filter or reshape data instead of doing that in your head. ` +
-	`code is the body of an async function: end it with return; await works; the variable input holds the argument input. ` +
-	`Answers the bare value as JSON; undefined becomes null; functions, symbols, BigInt and circular objects are refused. ` +
-	`There are no files, no network, no timers and no modules, and nothing is kept between calls; console output is discarded. ` +
-	`Limits: 30 seconds, 64 MiB of memory, 200000 characters of JSON as the result. ` +
-	`Example: {"code":"return input.reduce((a, b) => a + b, 0) / input.length","input":[3,4,8]} answers 5`
+const runJavaScriptText = `Run JavaScript and get the value that it returns. It has no files, no network and no modules.`
 
 const runJavaScriptInput = `{
 	"type": "object",
 	"properties": {
 		"code": {
 			"type": "string",
-			"description": "The body of an async JavaScript function, with an explicit return.",
+			"description": "The body of an async function; end it with return.",
 			"minLength": 1,
 			"maxLength": 1000000
 		},
 		"input": {
-			"description": "Any JSON value; the code sees it as the variable input. Put data here instead of writing it into the code."
+			"description": "Data for the code, in its variable input."
 		}
 	},
 	"required": ["code"],

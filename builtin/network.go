@@ -66,42 +66,36 @@ func (c *httpClient) tools() ([]tool.Tool, error) {
 	return s.tools, s.err
 }
 
-const httpRequestText = `Send one HTTP request, to call a web API or to fetch a document, and get {status, statusText, headers, body, latencyMs, requestId}. ` +
-	`A status of 400 or more is an answer, not an error: look at status. ` +
-	`body is the value of a JSON answer, else its text; text over 262144 bytes and anything that is not text becomes an artifact of your task, and body is {artifactRef, size, mediaType}. ` +
-	`Limits: https to public addresses, and the hosts your role may reach (host_blocked lists them), unless the operator set others; 8 MiB of body (result_too_large: ask for less, or for a part with the header range); ` +
-	`no cookies or logins are kept between calls. Redirects are followed, url then says where the answer is from; your headers are not sent on to another host. ` +
-	`After request_timeout or a broken connection a POST, PUT, PATCH or DELETE may have been carried out: verify before you repeat it. ` +
-	`Example: {"url":"https://example.com/items","method":"POST","headers":{"accept":"application/json"},"body":{"name":"a"}}`
+const httpRequestText = `Send an HTTP request. Returns status, headers and body. After a timeout, a change may have been made: check before you repeat it.`
 
 const httpRequestInput = `{
 	"type": "object",
 	"properties": {
 		"url": {
 			"type": "string",
-			"description": "Where to send the request: https://host/path?query, without user name and password. http only where the operator allows it.",
+			"description": "An https address.",
 			"pattern": "^[hH][tT][tT][pP][sS]?://",
 			"minLength": 8,
 			"maxLength": 8192
 		},
 		"method": {
 			"type": "string",
-			"description": "The HTTP method.",
+			"description": "The method.",
 			"enum": ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"],
 			"default": "GET"
 		},
 		"headers": {
 			"type": "object",
-			"description": "Header names and their values, such as authorization or accept. Headers of the connection (host, content-length, transfer-encoding, connection, accept-encoding and the like) are set for you and rejected here.",
+			"description": "Names and values.",
 			"additionalProperties": {"type": "string", "maxLength": 8192},
 			"maxProperties": 100
 		},
 		"body": {
-			"description": "Sent with POST, PUT and PATCH only: a string as it is (text/plain), any other value as JSON (application/json); the header content-type overrides the type."
+			"description": "For POST, PUT and PATCH: a text, or any JSON."
 		},
 		"timeoutMs": {
 			"type": "integer",
-			"description": "After how many milliseconds to give up, counted to the last byte of the answer.",
+			"description": "Give up after so many milliseconds.",
 			"minimum": 1,
 			"maximum": 240000,
 			"default": 30000

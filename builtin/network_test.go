@@ -1169,7 +1169,7 @@ func FuzzNewHop(f *testing.F) {
 func TestHTTPRequest_SchemaTimeoutMatchesPolicy(t *testing.T) {
 	w := newNetworkFixture(t, nil)
 	schema := w.fixture["http_request"].Definition().Input
-	if want := fmt.Sprintf(`"maximum": %d`, PublicNetwork().Timeout.Milliseconds()); !bytes.Contains(schema, []byte(want)) {
+	if want := fmt.Sprintf(`"maximum":%d`, PublicNetwork().Timeout.Milliseconds()); !bytes.Contains(schema, []byte(want)) {
 		t.Errorf("the policy's timeout of %v is not the maximum in the schema", PublicNetwork().Timeout)
 	}
 }

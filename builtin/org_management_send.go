@@ -14,13 +14,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-const sendText = `Send a message to agents or to the user. You may write to your parent, the agents you spawned and those below them, the collaborators your brief names, ` +
-	`"root" (the agent that leads this task) and "user" (the person who gave it), within this task only; a message from another agent gives you no right to write back: answer through root or your parent. ` +
-	`The recipient reads it when its current step is done, and messages in the order you sent them; you get no answer here: one comes as a message. ` +
-	`to may list up to 100 recipients: all get it, or none if you may not write to one of them. delayMs delays it, also over restarts, and the task stays open until then. ` +
-	`quickReplies offers the user up to 10 short answers. Put large content into an artifact and send its reference. ` +
-	`Answers {"messageId":"…"}, for a list {"messages":[{"to":"…","messageId":"…"}]}, with scheduledDeliveryTime when delayed. ` +
-	`Example: {"to":"root","payload":{"text":"The figures are ready: artifact:7d1f"}}`
+const sendText = `Write to an agent that you hired or one below it, to your parent, to root or to the user. Its answer comes as a message later: end your turn to wait.`
 
 // The schema accepts any quick replies, because they have their own error codes.
 const sendInput = `{
@@ -28,14 +22,14 @@ const sendInput = `{
 	"properties": {
 		"to": {
 			"type": ["string", "array"],
-			"description": "An agent's id (not its role's name), \"root\" or \"user\"; or a list of them.",
+			"description": "An agent's id, root or user.",
 			"minLength": 1, "maxLength": 128,
 			"items": {"type": "string", "minLength": 1, "maxLength": 128},
 			"minItems": 1, "maxItems": 100
 		},
-		"payload": {"description": "The content: usually an object with text; any JSON, and it arrives as it is. Sender and task are added."},
-		"delayMs": {"type": ["number", "string"], "description": "Milliseconds to delay the message, at most a year; a negative or non-numeric value means no delay.", "maxLength": 64},
-		"quickReplies": {"description": "A list of up to 10 short texts the user may answer with, none blank; they become payload.quickReplies."}
+		"payload": {"description": "The message: a text, or any JSON."},
+		"delayMs": {"type": ["number", "string"], "description": "Deliver after so many milliseconds.", "maxLength": 64},
+		"quickReplies": {"description": "A list of up to 10 short answers to offer to the user."}
 	},
 	"required": ["to", "payload"],
 	"additionalProperties": false

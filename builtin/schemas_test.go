@@ -3,6 +3,7 @@ package builtin
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestSchemas_ReadAgreesWithValidate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			example := firstExample(t, d.Description)
+			example := examples(t, name)[0]
 			if fits, err := s.Read(example); err != nil || !fits {
 				t.Errorf("%s: got %v, %v, want a fit", example, fits, err)
 			}
@@ -32,16 +33,6 @@ func TestSchemas_ReadAgreesWithValidate(t *testing.T) {
 			}
 		})
 	}
-}
-
-// firstExample returns the arguments of the first example in a description.
-func firstExample(t *testing.T, description string) (args json.RawMessage) {
-	t.Helper()
-	_, example, _ := strings.Cut(description, "Example: ")
-	if err := json.NewDecoder(strings.NewReader(example)).Decode(&args); err != nil {
-		t.Fatalf("%s: %v", example, err)
-	}
-	return args
 }
 
 // checkSameVerdict compares the fast check with the full validator.
@@ -88,4 +79,28 @@ var oddValues = []any{
 	obj{}, obj{"a": "b"}, obj{"a": 1}, obj{"agentId": "a", "role": "b"}, []any{obj{"agentId": "a", "role": "b"}}, []any{obj{"agentId": "a"}},
 	obj{"objective": "a", "constraints": []any{}, "inputs": "b", "outputs": []any{"c"}, "completion_criteria": "d"},
 	obj{"objective": "a", "collaborators": []any{obj{"agentId": "a", "role": "b", "more": 1}}},
+}
+
+// What models read of a schema is a part of what is accepted: its properties exist, and it has
+// no keyword of its own, and no bounds.
+func TestSchemas_ShownIsPartOfAccepted(t *testing.T) {
+	for name, tl := range allToolsByName(t) {
+		t.Run(name, func(t *testing.T) {
+			d := tl.Definition()
+			if strings.Contains(string(d.Input), `"x-`) || strings.Contains(string(d.Shown), `"x-`) {
+				t.Errorf("a schema has keywords of its own:\n%s\n%s", d.Input, d.Shown)
+			}
+			if _, err := argschema.Compile(d.Shown); err != nil {
+				t.Fatal(err)
+			}
+			for _, property := range properties(d.Shown) {
+				if property != "unknown" && !slices.Contains(properties(d.Input), property) {
+					t.Errorf("models read of %s, which is not accepted", property)
+				}
+			}
+			if strings.Contains(string(d.Shown), `"max`) || strings.Contains(string(d.Shown), `"min`) {
+				t.Errorf("models read bounds: %s", d.Shown)
+			}
+		})
+	}
 }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -21,9 +20,10 @@ func (s *toolBuilder) add(t tool.Tool, err error) {
 	s.tools, s.err = append(s.tools, t), errors.Join(s.err, err)
 }
 
-// toolOptions returns the options of a tool with an effect class and a schema.
-func toolOptions(effect tool.Effect, input string) *tool.Options {
-	return &tool.Options{Effect: effect, Input: json.RawMessage(input)}
+// toolOptions returns the options of a tool with an effect class and a schema, which may
+// have the keywords x-hidden and x-required.
+func toolOptions(effect tool.Effect, schema string) *tool.Options {
+	return &tool.Options{Effect: effect, Input: acceptedSchema(schema), Shown: shownSchema(schema)}
 }
 
 // withErrorCode returns fn with the code internal for errors that have none. Their

@@ -151,23 +151,30 @@ func TestDefinitions_MatchTestdata(t *testing.T) {
 	}
 }
 
-// examples returns the arguments of the examples in a description, and the text
-// after the last of them.
-func examples(t *testing.T, description string) (list []json.RawMessage, rest string) {
+// manual returns the text that docs/tools.md has about a tool, with examples.
+func manual(t *testing.T, name string) string {
 	t.Helper()
-	parts := strings.Split(description, "Example: ")
-	for _, part := range parts[1:] {
-		var args json.RawMessage
-		dec := json.NewDecoder(strings.NewReader(part))
-		if err := dec.Decode(&args); err != nil {
-			t.Fatalf("%s: %v", part, err)
-		}
-		list, rest = append(list, args), part[dec.InputOffset():]
+	text, err := os.ReadFile(filepath.Join("testdata", "manual", name+".md"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return list, rest
+	return string(text)
 }
 
-func TestDescriptions_EndWithValidExample(t *testing.T) {
+// examples returns the arguments of the examples in the manual of a tool.
+func examples(t *testing.T, name string) (list []json.RawMessage) {
+	t.Helper()
+	for _, part := range strings.Split(manual(t, name), "```json\n")[1:] {
+		example, _, _ := strings.Cut(part, "\n```")
+		if !json.Valid([]byte(example)) {
+			t.Fatalf("%s: the example is not JSON: %s", name, example)
+		}
+		list = append(list, json.RawMessage(example))
+	}
+	return list
+}
+
+func TestManuals_HaveValidExample(t *testing.T) {
 	for name, tl := range allToolsByName(t) {
 		t.Run(name, func(t *testing.T) {
 			d := tl.Definition()
@@ -175,9 +182,9 @@ func TestDescriptions_EndWithValidExample(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, rest := examples(t, d.Description)
-			if len(list) == 0 || rest != "" && !strings.HasPrefix(rest, " answers ") {
-				t.Errorf("%d examples, the last before %q", len(list), rest)
+			list := examples(t, name)
+			if len(list) == 0 {
+				t.Error("the manual has no example")
 			}
 			for _, args := range list {
 				if err := errors.Join(schema.Parse(args), schema.Validate(args)); err != nil {

@@ -62,7 +62,7 @@ func openWorkspace(ctx context.Context, w WorkspaceOpener) (*workspace.Dir, erro
 // pathProperty is the schema of a path in all tools.
 const pathProperty = `{
 			"type": "string",
-			"description": "Path relative to the workspace, with slashes; it may not lead out of it.",
+			"description": "Path in the workspace.",
 			"minLength": 1,
 			"maxLength": 4096
 		}`

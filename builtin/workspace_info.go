@@ -6,10 +6,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/workspace"
 )
 
-const workspaceInfoText = `See how much is in your workspace and whether you may write to it. Use it before you start on a workspace you do not know. ` +
-	`Answers {files, directories, totalSize, modifiedAt, readOnly, quota:{bytes, files}}: files and folders at any depth, ` +
-	`the bytes of all files, the time of the last change, and how many bytes and how many files and folders it may hold. ` +
-	`"truncated":true means that not everything was counted. Takes no arguments. Example: {}`
+const workspaceInfoText = `See how many files the workspace has, and whether you may write.`
 
 const workspaceInfoInput = `{
 	"type": "object",

@@ -7,11 +7,7 @@ import (
 	"github.com/rolecall/rolecall/builtin/workspace"
 )
 
-const readFileText = `Read a file of your workspace, whole or in parts. Use it before you change a file or answer from it. ` +
-	`Answers {path, content, offset, length, size, truncated}; offset, length and size count bytes. ` +
-	`content is text, or base64 with "encoding":"base64" when the bytes are not UTF-8. ` +
-	`You get as much as fits your context, whole characters only. When truncated is true, more follows: read on at offset nextOffset. ` +
-	`Example: {"path":"notes/plan.md","offset":0,"length":20000}`
+const readFileText = `Read a file of the workspace, or a part of it. If truncated is true, read on at nextOffset.`
 
 const readFileInput = `{
 	"type": "object",
@@ -26,7 +22,7 @@ const readFileInput = `{
 		},
 		"length": {
 			"type": "integer",
-			"description": "How many bytes to read at most; 64,000 unless given.",
+			"description": "How many bytes to read.",
 			"minimum": 1,
 			"maximum": 1000000
 		}

@@ -7,14 +7,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 )
 
-const writeFileText = `Write a file of your workspace, replacing an existing one; missing folders are created. ` +
-	`Use it to store work as files; use put_artifact to hand work to others. ` +
-	`Give content, the whole new content as text, or as a base64 string with encoding "base64" for binary data; at most 8 MiB. ` +
-	`Or give artifactRef instead, and the file gets the content of that artifact of your task: a text as it is, bytes as they are, anything else as JSON; this also needs get_artifact. ` +
-	`The file is replaced atomically, so a reader never sees a part of it. Symbolic links and files marked read-only are not written. ` +
-	`The workspace has a quota, which get_workspace_info shows; a write over it fails with quota_exceeded. ` +
-	`Answers {ok, path, size} with size in bytes. ` +
-	`Example: {"path":"notes/plan.md","content":"# Plan\n"}`
+const writeFileText = `Write a whole file of the workspace. An existing file is replaced, missing folders are made.`
 
 const writeFileInput = `{
 	"type": "object",
@@ -22,26 +15,30 @@ const writeFileInput = `{
 		"path": ` + pathProperty + `,
 		"content": {
 			"type": "string",
-			"description": "The whole new content: text, or a base64 string when encoding is base64. Leave out when artifactRef is given."
+			"description": "The whole new content."
 		},
 		"encoding": {
 			"type": "string",
-			"description": "Set to base64 when content is binary data as a base64 string; leave out for text.",
+			"x-hidden": true,
+			"description": "base64, if content is base64.",
 			"enum": ["base64"]
 		},
 		"artifactRef": {
 			"type": "string",
-			"description": "Reference of an artifact, as put_artifact gave it, whose content the file gets. Leave out when content is given.",
+			"x-hidden": true,
+			"description": "An artifact whose content the file gets, instead of content.",
 			"minLength": 1,
 			"maxLength": 200
 		},
 		"mimeType": {
 			"type": "string",
+			"x-hidden": true,
 			"description": "Media type of the content, such as text/markdown. Optional; it has no effect.",
 			"maxLength": 200
 		}
 	},
 	"required": ["path"],
+	"x-required": ["path", "content"],
 	"additionalProperties": false
 }`
 

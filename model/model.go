@@ -129,7 +129,8 @@ func CountMessages(items []Item) (n int) {
 // Message is a message between members of the organization.
 type Message struct {
 	ID        string          `json:"id"`
-	From      string          `json:"from"` // an agent's id or "user"
+	From      string          `json:"from"`               // an agent's id or "user"
+	FromRole  string          `json:"fromRole,omitempty"` // the name of the sender's role; "" for the user
 	To        string          `json:"to"`
 	Task      identity.TaskID `json:"taskId,omitempty"`
 	Payload   json.RawMessage `json:"payload"`

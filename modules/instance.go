@@ -183,7 +183,7 @@ func (i *instance) wrap(tools []tool.Tool) []tool.Tool {
 			continue
 		}
 		d := t.Definition()
-		d.Input, d.States = slices.Clone(d.Input), slices.Clone(d.States)
+		d.Input, d.Shown, d.States = slices.Clone(d.Input), slices.Clone(d.Shown), slices.Clone(d.States)
 		wrapped[n] = &leasedTool{tool: t, definition: d, instance: i}
 	}
 	return wrapped

@@ -54,9 +54,17 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// InObjective is the value of the other fields of a brief that is only a text.
+const InObjective = "see the objective"
+
 // UnmarshalJSON also accepts the spelling completionCriteria. If both are present,
-// completion_criteria is used.
+// completion_criteria is used. A text is a brief with this objective.
 func (b *TaskBrief) UnmarshalJSON(data []byte) error {
+	var objective *string
+	if json.Unmarshal(data, &objective) == nil && objective != nil {
+		*b = TaskBrief{Objective: *objective, Constraints: TextLines{}, Inputs: InObjective, Outputs: InObjective, CompletionCriteria: InObjective}
+		return nil
+	}
 	type plain TaskBrief
 	other := struct {
 		*plain

@@ -47,6 +47,12 @@ func TestTaskBrief_UnmarshalAndCheck(t *testing.T) {
 		{"number for a text", strings.Replace(`{`+whole+`}`, `"i"`, `1`, 1), nil, nil},
 		{"number in a list", strings.Replace(`{`+whole+`}`, `["a","b"]`, `["a",1]`, 1), nil, nil},
 		{"list", `[]`, nil, nil},
+		{"text", `"Count the lines."`, func(b *org.TaskBrief) {
+			*b = org.TaskBrief{Objective: "Count the lines.", Constraints: org.TextLines{}, Inputs: org.InObjective, Outputs: org.InObjective, CompletionCriteria: org.InObjective}
+		}, nil},
+		{"blank text", `" "`, func(b *org.TaskBrief) {
+			*b = org.TaskBrief{Objective: " ", Constraints: org.TextLines{}, Inputs: org.InObjective, Outputs: org.InObjective, CompletionCriteria: org.InObjective}
+		}, []string{"objective"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,10 +29,14 @@ var unavailableToCallers = []toolgroups.GroupID{toolgroups.OrgManagement, toolgr
 // callerErrors are the errors of the other built-in tools. All others succeed.
 var callerErrors = map[string]errcode.Code{"read_file": errcode.FileNotFound, "list_files": errcode.FileNotFound}
 
-// exampleArgs returns the arguments of the first example in a tool's description.
+// exampleArgs returns the arguments of the first example in a tool's manual.
 func exampleArgs(t *testing.T, d tool.Definition) (args json.RawMessage) {
 	t.Helper()
-	_, example, _ := strings.Cut(d.Description, "Example: ")
+	manual, err := os.ReadFile(filepath.Join("..", "builtin", "testdata", "manual", d.Name+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(manual), "```json\n")
 	if err := json.NewDecoder(strings.NewReader(example)).Decode(&args); err != nil {
 		t.Fatalf("%s has no example: %v", d.Name, err)
 	}

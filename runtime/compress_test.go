@@ -97,14 +97,14 @@ func wantSummary(t *testing.T, fx *fixture, asked []model.Request, wants bool) {
 	if len(asked) != 4 || !isSummaryRequest(asked[2]) || isSummaryRequest(asked[3]) {
 		t.Fatalf("%d requests", len(asked))
 	}
-	if summary := asked[2]; summary.Tools != nil || summary.ToolJSON != nil || !strings.Contains(summary.System, `"completion_criteria": "c"`) {
+	if summary := asked[2]; summary.Tools != nil || summary.ToolJSON != nil || !strings.Contains(summary.System, "\nDone when: c\n") {
 		t.Errorf("the summary request has tools %v and the prompt\n%s", summary.Tools, summary.System)
 	}
 	next := asked[3]
 	if next.Compact == nil || next.Compact.Text != "so far so good" || next.Compact.Items == 0 {
 		t.Fatalf("summary of the next request: %+v", next.Compact)
 	}
-	if !strings.Contains(next.System, `"completion_criteria": "c"`) || len(next.Tools) == 0 {
+	if !strings.Contains(next.System, "\nDone when: c\n") || len(next.Tools) == 0 {
 		t.Errorf("the next request has tools %v and the prompt\n%s", next.Tools, next.System)
 	}
 	want := []journal.ContextCompressed{{Summary: "so far so good", Items: next.Compact.Items, Usage: model.TokenUsage{Input: 4_000, Output: 10}}}
@@ -357,7 +357,7 @@ func TestContextUsage_UsesWindowOfRoleModel(t *testing.T) {
 		c.Model = func(name string) (model.Model, error) { return windows[name], nil }
 	}}.open(t)
 	for name, want := range map[string]string{"small": `"2000 warning"`, "large": `"50000 normal"`, "": `"128000 normal"`} {
-		spec := org.RoleSpec{Name: "role" + name, Model: name, Use: groupSet("context"), Prompt: strings.Repeat("long ", 800)}
+		spec := org.RoleSpec{Name: "role" + name, Model: name, Use: groupSet("context"), Prompt: strings.Repeat("long ", 1000)}
 		if _, err := fx.CreateRole(t.Context(), newCall(operator), spec); err != nil {
 			t.Fatal(err)
 		}

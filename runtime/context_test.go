@@ -502,7 +502,7 @@ func TestCompressContext_KeepsBrief(t *testing.T) {
 		return endWith(r.Compact.Text)
 	}))
 	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"text":"nothing of note"}`, "")
-	if diff := cmp.Diff(prompts[0], prompts[1]); diff != "" || !strings.Contains(prompts[0], `"completion_criteria": "c"`) {
+	if diff := cmp.Diff(prompts[0], prompts[1]); diff != "" || !strings.Contains(prompts[0], "\nDone when: c\n") {
 		t.Errorf("before and after:\n%s\n%s", prompts[0], diff)
 	}
 }

@@ -162,7 +162,7 @@ func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer, error) {
 	a, r := x.a, x.req.Request
 	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: a.summaryRequest()})
-	r.System, r.Tools, r.ToolJSON = summarySystem+briefText(a.agent.Brief)+a.originalTask(), nil, nil
+	r.System, r.Tools, r.ToolJSON = summarySystem+assignment(a.agent.Brief)+a.originalTask(), nil, nil
 	if n := chat.RequestLength(r); n > x.model.window {
 		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", n, x.model.window)
 	}

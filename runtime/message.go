@@ -200,14 +200,15 @@ func (rt *Runtime) checkSend(by identity.Principal, m model.Message) error {
 
 // addMessage adds a message and its event to a batch. One to the user is only recorded.
 func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.Message, due time.Time) {
-	e := journal.MessageSent{Message: m}
-	if !due.IsZero() {
-		e.Due = due.Format(time.RFC3339Nano)
-	}
 	role := User
 	if by.Kind == identity.Agent {
 		a, _ := rt.org.AgentByID(by.Agent)
 		role = rt.roleName(a)
+		m.FromRole = role
+	}
+	e := journal.MessageSent{Message: m}
+	if !due.IsZero() {
+		e.Due = due.Format(time.RFC3339Nano)
 	}
 	b.Events = append(b.Events, journal.Event{At: m.CreatedAt, Task: m.Task, Agent: by.Agent, Role: role, Body: e})
 	if m.To != User {

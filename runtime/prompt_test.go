@@ -20,7 +20,7 @@ import (
 // grantSection returns the lines of the prompt section with the groups that an
 // agent may grant. It returns false if there is no such section.
 func grantSection(prompt string) (lines []string, found bool) {
-	_, after, found := strings.Cut(prompt, "## Tool groups you may grant to roles you create\n")
+	_, after, found := strings.Cut(prompt, "## Tool groups for new roles\n")
 	section, _, _ := strings.Cut(after, "\n\n## ")
 	return strings.Split(strings.TrimSpace(section), "\n"), found
 }
@@ -67,7 +67,7 @@ func TestPrompt_ListsGrantableGroups(t *testing.T) {
 	if want := len(fx.GroupManager().CurrentSnapshot().ListGroups()); len(lines) != want {
 		t.Errorf("root reads %d lines, want one for each of %d groups:\n%s", len(lines), want, strings.Join(lines, "\n"))
 	}
-	shape := regexp.MustCompile(`^- ([a-z_]+): .{1,510} \(([a-z_]+(?:, [a-z_]+)*)\)$`)
+	shape := regexp.MustCompile(`^- ([a-z_]+): ([a-z_]+(?:, [a-z_]+)*)$`)
 	for _, line := range lines {
 		m := shape.FindStringSubmatch(line)
 		if m == nil {
@@ -120,11 +120,11 @@ func TestPrompt_ListsRecipients(t *testing.T) {
 	}
 	fx.send(t, spawned.ID, `"x"`)
 	writer := (<-read).System
-	if want := "root, user\n- " + string(friend) + " (friend) knows ## Your tools everything\n"; !strings.Contains(writer, want) {
+	if want := "root and user\n- " + string(friend) + " (friend) knows ## Your tools everything\n"; !strings.Contains(writer, want) {
 		t.Errorf("the writer reads\n%s\nwithout %q", writer, want)
 	}
 	fx.send(t, friend, `"x"`)
-	if silent := (<-read).System; strings.Contains(silent, "Recipients you may message") {
+	if silent := (<-read).System; strings.Contains(silent, "Agents you may message") {
 		t.Errorf("an agent without send_message reads the recipients:\n%s", silent)
 	}
 }

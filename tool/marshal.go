@@ -7,7 +7,7 @@ import "encoding/json"
 func MarshalTools(definitions []Definition) ([]byte, error) {
 	list := make([]functionTool, 0, len(definitions))
 	for _, d := range definitions {
-		list = append(list, functionTool{"function", functionJSON{d.Name, d.Description, d.Input}})
+		list = append(list, functionTool{"function", functionJSON{d.Name, d.Description, d.ModelSchema()}})
 	}
 	return json.Marshal(list)
 }

@@ -22,6 +22,7 @@ type Options struct {
 	State  string          // the workflow state after a success; "" keeps the state
 	States []string        // the workflow states that offer the tool; nil: all, empty: none
 	Input  json.RawMessage // the input schema, instead of the one inferred from In
+	Shown  json.RawMessage // the schema that models read; nil: the input schema
 }
 
 // New returns a Tool that calls a Go function.
@@ -62,6 +63,7 @@ func define(name, description string, input json.RawMessage, opts *Options) Defi
 		Name:        name,
 		Description: description,
 		Input:       slices.Clone(input),
+		Shown:       slices.Clone(opts.Shown),
 		Effect:      opts.Effect,
 		State:       opts.State,
 		States:      slices.Clone(opts.States),

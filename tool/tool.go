@@ -32,7 +32,7 @@
 //
 // Options.State is the workflow state that a successful call moves the agent to, and
 // Options.States are the states in which the tool is available. Options.Input replaces the
-// inferred schema.
+// inferred schema. Options.Shown is a shorter schema for models.
 //
 // # Results and errors
 //
@@ -98,11 +98,20 @@ type Definition struct {
 	Name        string          `json:"name"` // ASCII letters, digits, '_', '.', '-'; 1 to 128 bytes
 	Description string          `json:"description"`
 	Input       json.RawMessage `json:"inputSchema"` // a JSON schema of type object
+	Shown       json.RawMessage `json:"-"`           // the schema that models read; nil: Input. It may leave out what Input accepts
 	Effect      Effect          `json:"effect"`
 	State       string          `json:"state,omitempty"`            // the workflow state after a success; "" keeps the state
 	States      []string        `json:"availableInStates,omitzero"` // the states in which the tool is available; nil: all, empty: none
 	Auth        *Auth           `json:"auth,omitempty"`             // the tokens that callers need; nil: none
 	Declared    Declared        `json:"-"`                          // set for tools that a configuration declares
+}
+
+// ModelSchema returns the input schema that models read.
+func (d *Definition) ModelSchema() json.RawMessage {
+	if d.Shown != nil {
+		return d.Shown
+	}
+	return d.Input
 }
 
 // Call is one request to run a tool.

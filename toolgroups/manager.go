@@ -235,6 +235,6 @@ func (s *Snapshot) newHandle(owner GroupOwner, id GroupID, t tool.Tool) (*ToolHa
 			return nil, errcode.Wrap(errcode.InvalidGroupDef, err, "input schema of %q: %v", d.Name, err)
 		}
 	}
-	d.Input, d.States = bytes.Clone(d.Input), slices.Clone(d.States)
+	d.Input, d.Shown, d.States = bytes.Clone(d.Input), bytes.Clone(d.Shown), slices.Clone(d.States)
 	return &ToolHandle{Tool: t, Definition: d, Schema: schema, Group: id, Owner: owner}, nil
 }

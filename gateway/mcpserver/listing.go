@@ -81,7 +81,7 @@ func (s *Server) encodeList(tools []*sdk.Tool) (sessionJSON, statelessJSON []byt
 // unknown effect is marked as destructive.
 func describeTool(d tool.Definition) *sdk.Tool {
 	mutates := d.Effect == tool.Mutating || !d.Effect.IsValid()
-	schema := d.Input
+	schema := d.ModelSchema()
 	if d.Declared != nil {
 		schema = d.Declared.ClientSchema()
 	}

@@ -72,7 +72,7 @@ func BuildTurns(r model.Request) []Turn {
 	b := newBuilder(r)
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
-		b.addUser(Turn{Text: withHeader("yourself", "summary", quoteJSON(c.Text))})
+		b.addUser(Turn{Text: withHeader("yourself", "", "summary", quoteJSON(c.Text))})
 	}
 	b.images = newImageSet(r, items)
 	b.turns = slices.Grow(b.turns, len(items)+1)
@@ -215,15 +215,20 @@ func (b *builder) messageTurn(m *model.Message) Turn {
 	case plain:
 		return Turn{Text: escapeHeader(text.Str), Images: images}
 	}
-	return Turn{Text: withHeader(m.From, "payload", m.Payload), Images: images}
+	return Turn{Text: withHeader(m.From, m.FromRole, "payload", m.Payload), Images: images}
 }
 
 // header begins a line that names the sender of a message.
 const header = `{"from":`
 
-// withHeader returns a line of JSON with the sender and one field, a JSON document.
-func withHeader(from, field string, doc []byte) string {
-	return header + string(quoteJSON(from)) + `,"` + field + `":` + singleLine(doc) + `}`
+// withHeader returns a line of JSON with the sender, the name of its role unless that is "",
+// and one field, a JSON document.
+func withHeader(from, role, field string, doc []byte) string {
+	sender := string(quoteJSON(from))
+	if role != "" {
+		sender += `,"role":` + string(quoteJSON(role))
+	}
+	return header + sender + `,"` + field + `":` + singleLine(doc) + `}`
 }
 
 // singleLine returns a JSON document on one line. Line breaks can only occur between

@@ -4,7 +4,7 @@
 import { asked, calls, heard } from "./conversation.mjs";
 
 const fixture = (role, answer) => ({
-  match: { systemMessage: `## Your role\n${role}\n` },
+  match: { systemMessage: role === "root" ? "You lead an organization" : `the role "${role}"` },
   response: ({ messages }) => answer(messages),
 });
 
