@@ -20,7 +20,7 @@ type arguments struct{ name, schema, json string }
 var (
 	flatArgs     = arguments{"60 properties of all scalar types", flatSchema(), flatJSON()}
 	nestedArgs   = arguments{"a list of objects with a list in each", nestedSchema, listJSON(nestedItem, 15)}
-	indentedArgs = arguments{"the same over many lines", nestedSchema, indentJSON(listJSON(nestedItem, 12))}
+	indentedArgs = arguments{"a shorter list over many lines", nestedSchema, indentJSON(listJSON(nestedItem, 12))}
 	textArgs     = arguments{"a file with escaped line ends", textSchema, textJSON("\tif err := run(ctx, args); err != nil {\\n", 48)}
 	unicodeArgs  = arguments{"a text beyond ASCII", textSchema, textJSON("文件 «données» приклад. ", 60)}
 	numbersArgs  = arguments{"500 small numbers with bounds", numbersSchema, numbersJSON()}
@@ -81,7 +81,8 @@ func indentJSON(text string) string {
 	return b.String()
 }
 
-// comparison compares reading arguments with a mere syntax check of the JSON.
+// comparison compares reading arguments with a mere syntax check of the JSON, and with full
+// validators.
 func (a arguments) comparison() (comparison, error) {
 	ours, err := argschema.Compile(json.RawMessage(a.schema))
 	if err != nil {

@@ -83,8 +83,11 @@ func findModel(cfg *config.Config, name string) (config.Model, error) {
 		known = append(known, d.Name)
 	}
 	hint := textutil.SuggestName(name, known)
-	if hint == "" {
-		hint = "there are: " + orDash(joinNames(known))
+	switch {
+	case len(known) == 0:
+		hint = "it declares none"
+	case hint == "":
+		hint = "there are: " + joinNames(known)
 	}
 	return config.Model{}, usageError{fmt.Errorf("the configuration has no model %q (%s)", name, hint)}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// systemPrompt builds the system prompt of an agent. What is the same for all agents of a
-// role stands first, so that providers reuse what they have cached of it.
-func (rt *Runtime) systemPrompt(a org.Agent, tools []string) string {
+// rolePart builds the first part of an agent's system prompt. It is the same for all agents of
+// a role that may grant the same, so that providers reuse what they have cached of it.
+func (rt *Runtime) rolePart(a org.Agent, tools []string) string {
 	var p strings.Builder
 	p.Grow(1 << 10)
 	if a.Root {
@@ -37,9 +37,8 @@ func (rt *Runtime) systemPrompt(a org.Agent, tools []string) string {
 	return p.String()
 }
 
-// agentPrompt returns the part of the system prompt that differs between the agents of a
-// role.
-func (rt *Runtime) agentPrompt(a org.Agent, tools []string) string {
+// agentPart returns the part of the system prompt that differs between the agents of a role.
+func (rt *Runtime) agentPart(a org.Agent, tools []string) string {
 	var p strings.Builder
 	p.WriteString(assignment(a.Brief))
 	if slices.Contains(tools, "send_message") {
@@ -70,14 +69,15 @@ func messagesText(a org.Agent) string {
 	return text
 }
 
-// systemPrompt returns the agent's system prompt. A language model also reads which roles
-// the agent may hire; scripts read no prompt.
+// systemPrompt returns the agent's system prompt, to which buildRequest appends what is told
+// during work. A language model also reads which roles the agent may hire; scripts read no
+// prompt.
 func (a *actor) systemPrompt(m agentModel, tools []string) string {
-	prompt := a.rt.systemPrompt(a.agent, tools)
+	prompt := a.rt.rolePart(a.agent, tools)
 	if m.language {
 		prompt += a.rt.hirePrompt(a.agent, tools)
 	}
-	return prompt + a.rt.agentPrompt(a.agent, tools)
+	return prompt + a.rt.agentPart(a.agent, tools)
 }
 
 // originalTask returns the task text for the prompt of a compressed agent
@@ -241,5 +241,5 @@ func assignment(b org.TaskBrief) string {
 
 // indentLines indents all lines of a text but the first.
 func indentLines(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "\n  ")
+	return strings.NewReplacer("\r\n", "\n  ", "\r", "\n  ", "\n", "\n  ").Replace(text)
 }

@@ -92,7 +92,7 @@ func (r *recordedBytes) load(store journal.Store) error {
 		}
 		bytes, parseErr := strconv.ParseInt(string(record.Value), 10, 64)
 		if err = cmp.Or(err, parseErr); err != nil || bytes < 0 || bytes > maxRecorded {
-			r.log.Error("a counter of recorded bytes is damaged; nothing more is recorded until its limit is above it", "counter", record.Key, "bytes", int64(bytesUnknown), "error", err)
+			r.log.Error("a counter of recorded bytes is damaged; nothing more is recorded until limits.recorded, recordedPerCaller or recordedPerTask is above it", "counter", record.Key, "bytes", int64(bytesUnknown), "error", err)
 			bytes = bytesUnknown
 		}
 		r.counts[record.Key] = &byteCount{bytes, bytes}
@@ -165,7 +165,7 @@ func (r *recordedBytes) measure(b *journal.Batch, by identity.Principal) {
 		defer r.mu.Unlock()
 		sum := byteSum{owner: first}
 		for _, put := range b.Put {
-			sum.bytes += r.growth(put)
+			sum.bytes += r.countGrowth(put)
 		}
 		var list []journal.Record
 		for i, e := range b.Events {
@@ -204,10 +204,10 @@ func (s *byteSum) flush(r *recordedBytes) []journal.Record {
 	return r.add(s.owner, bytes)
 }
 
-// growth returns how many bytes of a record count. An owner of tool groups, such as an
+// countGrowth returns how many bytes of a record count, and remembers them. An owner of tool groups, such as an
 // external server, may replace its value all the time, so only more than it ever had counts. It
 // must be called with mu held.
-func (r *recordedBytes) growth(put journal.Record) int64 {
+func (r *recordedBytes) countGrowth(put journal.Record) int64 {
 	size := int64(len(put.Value))
 	if put.Kind != kindOwner {
 		return size
@@ -328,13 +328,20 @@ func (rt *Runtime) RecordFile(task identity.TaskID, bytes int) error {
 	return nil
 }
 
-// addFile counts bytes of a file. They are stored with a later commit of the owner.
+// addFile counts bytes of a file. They are stored with a later commit of the owner. A task
+// without a counter may have ended meanwhile, so it gets none.
 func (r *recordedBytes) addFile(o owner, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range r.keys(o) {
-		if c := r.counts[key]; c != nil {
-			c.bytes = min(c.bytes+bytes, maxRecorded)
+	for i, key := range r.keys(o) {
+		c := r.counts[key]
+		if c == nil && (key == "" || i == 0) {
+			continue
 		}
+		if c == nil {
+			c = &byteCount{}
+			r.counts[key] = c
+		}
+		c.bytes = min(c.bytes+bytes, maxRecorded)
 	}
 }

@@ -214,6 +214,24 @@ func TestRecordFile_CountsForTask(t *testing.T) {
 	}
 }
 
+// Files about a caller's task count for the caller, also if nothing else does after a restart.
+func TestRecordFile_CountsForCallerAfterRestart(t *testing.T) {
+	cfg := fixtureConfig{dir: fastTempDir(t), model: answerFunc(func(model.Request) model.Answer { return waitForMessage() })}
+	fx := cfg.open(t)
+	ann := fx.createCaller(t, "artifact")
+	id := fx.start(t, org.TaskSpec{Text: "t", Caller: ann, Role: string(ann.Role)})
+	fx.shutdown(t)
+	fx = cfg.open(t)
+	fx.limit(t, runtime.StorageLimits{RecordedPerCaller: mib})
+	written, err := 0, error(nil)
+	for ; err == nil && written < 20; written++ {
+		err = fx.RecordFile(id, 100<<10)
+	}
+	if errcode.CodeOf(err) != errcode.QuotaExceeded || written > 12 {
+		t.Errorf("file %d got %v, want quota_exceeded for file 12 at most", written, err)
+	}
+}
+
 // An owner of tool groups that replaces its value counts what is stored, not what was
 // written: an external server may change its definitions all the time.
 func TestRecorded_CountsReplacedValueOnce(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// event is the appended data.
+// event is the appended data, of the same length as in bench/append.go.
 var event = make([]byte, 256)
 
 // durable makes SQLite acknowledge an append only when it is on disk.

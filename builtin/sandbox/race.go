@@ -2,9 +2,9 @@
 
 package sandbox
 
-// raceEnabled reports whether the race detector is compiled in. It reserves
-// address space far beyond any limit, so memory can only be bounded by a
-// control group.
+// raceEnabled reports whether the race detector is compiled in. The detector
+// reserves address space far beyond any limit, so memory can only be bounded by
+// a control group.
 const raceEnabled = true
 
 // reexecEnv is the environment of processes that run code of this binary. The

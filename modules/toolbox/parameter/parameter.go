@@ -13,8 +13,7 @@
 // (BindValues), or escaped and printed into a text (Template).
 //
 // The package does not read files, connect to databases or verify tokens. Literals
-// come with their source text, and claims from the caller that verified them. A third of
-// its more than sixty exported names are the types and styles of Toolbox's format.
+// come with their source text, and claims from the caller that verified them.
 package parameter
 
 // maxQuote is how many bytes of external text an error message quotes.
