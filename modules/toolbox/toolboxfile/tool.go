@@ -17,7 +17,7 @@ type toolType struct {
 	needs   []string // required fields, in addition to source and description
 }
 
-// toolTypes returns all types of declared tools. It is the only list of them.
+// toolTypes returns all types of declared tools with their fields.
 func toolTypes() []toolType {
 	sqlite, mysql, postgres := []string{SourceSQLite}, []string{SourceMySQL}, []string{SourcePostgres, SourceCloudSQLPostgres}
 	return []toolType{

@@ -15,7 +15,8 @@
 // The package returns declarations only: package toolbox runs the tools. It opens no
 // database and verifies no token.
 //
-// To add a type of source or tool, add an entry to sourceTypes or toolTypes.
+// A new type of source or tool needs an entry in sourceTypes or toolTypes here, and the
+// other steps in docs/architecture.md.
 package toolboxfile
 
 import (
