@@ -154,20 +154,23 @@ func (d *sqliteDB) run(ctx context.Context, pool *sqlitePool, q Query, t *table)
 	}
 	return conn.Raw(func(c any) error {
 		s := c.(*sqliteConn)
-		s.limitLength(max(maxLength, q.MaxBytes))
 		if memory {
 			if err := s.setReadOnly(ctx, q); err != nil {
 				return err
 			}
 		}
-		return heapError(s.query(ctx, q.SQL, q.Args, t))
+		return limitError(s.query(ctx, q, t))
 	})
 }
 
-// heapError returns a result_too_large for a statement that needs more memory than limitHeap
-// allows.
-func heapError(err error) error {
-	if sqliteCode(err) != sqlite3.SQLITE_NOMEM {
+// limitError returns a result_too_large for a statement that needs more memory than limitHeap
+// allows, or longer values than its limits.
+func limitError(err error) error {
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_TOOBIG:
+		return errcode.Wrap(errcode.ResultTooLarge, err, "run a statement: a text or blob is too long for it; use shorter values, or fewer operations in one statement")
+	case sqlite3.SQLITE_NOMEM:
+	default:
 		return err
 	}
 	return errcode.Wrap(errcode.ResultTooLarge, err, "run a statement: it needs more than %d MiB of memory, or other statements leave it less; request less data", maxHeap>>20)
@@ -183,8 +186,9 @@ func (c *sqliteConn) setReadOnly(ctx context.Context, q Query) error {
 	return err
 }
 
-// maxLength is how many bytes a value or a row may have, unless MaxBytes is higher.
-const maxLength = 64 << 20
+// maxLength is how many bytes a value or a row may have, unless MaxBytes is higher. No
+// function takes longer than half a second with it.
+const maxLength = 16 << 20
 
 // openError returns the error of a reader that could not open the file. If the file is
 // missing or not readable as it is, the writer may still create or recover it.

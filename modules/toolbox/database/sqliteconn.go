@@ -15,6 +15,8 @@ import (
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rolecall/rolecall/errcode"
 )
 
 // sqliteConnector opens connections that cannot attach other files.
@@ -33,6 +35,7 @@ func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	s := &sqliteConn{sqliteDriverConn: driven, db: uintptr(handle.Uint()), tls: libc.NewTLS(), prepared: prepared{}}
 	s.limit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+	s.limit(sqlite3.SQLITE_LIMIT_VDBE_OP, maxStatementOperations)
 	return s, nil
 }
 
@@ -71,13 +74,40 @@ func (c *sqliteConn) limitLength(bytes int) {
 
 // query adds the rows of the text's last statement that returns any to t, until ctx
 // ends. It bypasses database/sql, whose overhead exceeds the cost of a small statement.
-func (c *sqliteConn) query(ctx context.Context, text string, args []any, t *table) error {
+func (c *sqliteConn) query(ctx context.Context, q Query, t *table) error {
+	defer c.endTransaction() // after the interrupter has stopped
+	defer c.interruptWith(ctx)()
+	length := max(maxLength, q.MaxBytes)
+	if q.Untrusted {
+		return c.queryEach(ctx, q, length, t)
+	}
+	c.limitLength(length)
+	return c.queryText(ctx, q.SQL, q.Args, t)
+}
+
+// queryEach runs the statements of a text one after the other. The more operations one has,
+// the shorter its values must be, so that all of them end soon after an interrupt.
+func (c *sqliteConn) queryEach(ctx context.Context, q Query, length int, t *table) error {
+	if len(q.SQL) > maxStatementText {
+		return errcode.New(errcode.ResultTooLarge, "run a statement: its text has more than %d MiB", maxStatementText>>20)
+	}
+	defer c.denySlowFunctions()()
+	for text := q.SQL; ; {
+		end, operations := c.compile(text)
+		c.limitLength(min(length, maxOperationBytes/max(operations, 1)))
+		if err := c.queryText(ctx, text[:end], q.Args, t); err != nil || end == len(text) {
+			return err
+		}
+		text = text[end:]
+	}
+}
+
+// queryText runs a text with the limits that were set.
+func (c *sqliteConn) queryText(ctx context.Context, text string, args []any, t *table) error {
 	s, done, err := c.statement(text)
 	if err != nil {
 		return err
 	}
-	defer c.endTransaction() // after the interrupter has stopped
-	defer c.interruptWith(ctx)()
 	rows, err := s.(driver.StmtQueryContext).QueryContext(context.WithoutCancel(ctx), namedValues(args))
 	if err != nil {
 		return errors.Join(err, done())

@@ -26,5 +26,6 @@ func limitHeap() {
 		defer tls.Free(int(arg))
 		_ = sqlite3.Xsqlite3_config(tls, sqlite3.SQLITE_CONFIG_MEMSTATUS, libc.VaList(args, int32(1))) // the limit needs the count; it fails only after initialization
 		sqlite3.Xsqlite3_hard_heap_limit64(tls, maxHeap)
+		guardFunctions(tls)
 	})
 }
