@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -151,6 +152,8 @@ func rejectEarly(w http.ResponseWriter, r *http.Request, q *request) bool {
 	switch {
 	case q.batch && !batchAllowed(r, q):
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("batches are supported only in version 2025-03-26, with at most %d messages", maxBatch))
+	case q.batch && r.Header.Get(sessionHeader) != "" && q.countLists() > 1:
+		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "a batch of a session must not contain more than one tools/list")
 	case q.badID:
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeInvalidRequest, "the id must be a string or a number")
 	case !versionSupported(r):
@@ -370,7 +373,16 @@ func (s *Server) forwardToSDK(to http.Handler, w http.ResponseWriter, r *http.Re
 	r.Header = maps.Clone(r.Header)
 	r.Header["Accept"] = []string{"application/json, text/event-stream"}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	to.ServeHTTP(&idRestoringWriter{ResponseWriter: w, ids: s.ids, id: q.id}, r)
+	out := &idRestoringWriter{ResponseWriter: w, ids: s.ids, id: q.id}
+	if q.listsTools() {
+		release, err := s.limiter.AcquireList(r.Context(), sc.sender)
+		if err != nil {
+			return // the client has disconnected
+		}
+		out.encoded = sync.OnceFunc(release)
+		defer out.encoded()
+	}
+	to.ServeHTTP(out, r)
 }
 
 // serveStream answers requests other than POST: GET opens the event stream of a

@@ -19,6 +19,7 @@ type idRestoringWriter struct {
 	ids         idEncoder
 	id          string // of the request; "" if not known
 	errorStatus int    // set when the next Write is a plain text error
+	encoded     func() // called when the SDK has encoded an answer; nil if that does not matter
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -32,6 +33,9 @@ func (w *idRestoringWriter) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (w *idRestoringWriter) Write(text []byte) (int, error) {
+	if w.encoded != nil {
+		w.encoded()
+	}
 	if w.errorStatus != 0 {
 		writeError(w.ResponseWriter, w.errorStatus, w.id, jsonrpc.CodeInvalidRequest, strings.TrimSpace(string(text)))
 		return len(text), nil

@@ -26,6 +26,7 @@ type lineTransport struct {
 	in       chan line
 	reserve  func(bytes int) (*bodyReservation, error) // for a long line
 	begin    func() (end func(), err error)            // counts a call of the sender, over all its connections
+	list     func(context.Context) (func(), error)     // waits for the turn to encode a list of tools
 	maxCalls int                                       // calls in progress
 	ids      idEncoder
 
@@ -35,6 +36,7 @@ type lineTransport struct {
 	state    sync.Mutex // guards calls and bodies
 	calls    []func()   // end the calls in progress
 	bodies   map[jsonrpc.ID]*bodyReservation
+	lists    map[jsonrpc.ID]func() // end the turns to encode lists
 	answered chan struct{}
 
 	once   sync.Once
@@ -56,8 +58,8 @@ const drainTimeout = 5 * time.Second
 // newLineTransport returns a transport that reads in until it ends. A goroutine
 // reads; it exits when in ends. close is called once, when the connection
 // closes.
-func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), begin func() (func(), error), maxCalls int, ids idEncoder, close func()) *lineTransport {
-	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, bodies: map[jsonrpc.ID]*bodyReservation{}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
+func newLineTransport(in io.Reader, out io.Writer, reserve func(int) (*bodyReservation, error), begin func() (func(), error), list func(context.Context) (func(), error), maxCalls int, ids idEncoder, close func()) *lineTransport {
+	l := &lineTransport{in: make(chan line), reserve: reserve, begin: begin, list: list, bodies: map[jsonrpc.ID]*bodyReservation{}, lists: map[jsonrpc.ID]func(){}, maxCalls: maxCalls, ids: ids, out: out, answered: make(chan struct{}, 1), closed: make(chan struct{}), close: close}
 	go l.scan(bufio.NewReaderSize(in, 64<<10))
 	return l
 }
@@ -136,7 +138,7 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 				l.waitIdle(ctx)
 				return nil, io.EOF
 			}
-			if m := l.message(got); m != nil {
+			if m := l.message(got); m != nil && l.awaitList(ctx, m) {
 				return m, nil
 			}
 		case <-l.closed:
@@ -144,6 +146,46 @@ func (l *lineTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// awaitList waits for the turn to encode a list, if m asks for one. It reports false if the
+// connection ends first.
+func (l *lineTransport) awaitList(ctx context.Context, m jsonrpc.Message) bool {
+	call, ok := m.(*jsonrpc.Request)
+	if !ok || !call.IsCall() || call.Method != methodListTools {
+		return true
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	release, err := l.list(ctx)
+	if err != nil {
+		return false
+	}
+	l.state.Lock()
+	defer l.state.Unlock()
+	if l.lists == nil || l.lists[call.ID] != nil { // closed, or the SDK rejects the second request of this id
+		release()
+		return l.lists != nil
+	}
+	l.lists[call.ID] = release
+	return true
+}
+
+// endList ends the turn that awaitList waited for, if there is one.
+func (l *lineTransport) endList(id jsonrpc.ID) {
+	l.state.Lock()
+	defer l.state.Unlock()
+	if release := l.lists[id]; release != nil {
+		release()
+		delete(l.lists, id)
 	}
 }
 
@@ -235,7 +277,10 @@ func (l *lineTransport) endCalls() {
 	for _, body := range l.bodies {
 		body.release()
 	}
-	l.calls, l.bodies = nil, nil
+	for _, release := range l.lists {
+		release()
+	}
+	l.calls, l.bodies, l.lists = nil, nil, nil
 }
 
 // waitIdle blocks until all calls are answered, at most drainTimeout.
@@ -264,11 +309,15 @@ func (l *lineTransport) waitIdle(ctx context.Context) {
 // Write implements sdk.Connection. A response ends a call that acquire counted.
 func (l *lineTransport) Write(_ context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
+	response, ok := m.(*jsonrpc.Response)
+	if ok {
+		l.endList(response.ID)
+	}
 	if err != nil {
 		return err
 	}
 	err = l.write(withErrorCodes(text))
-	if response, ok := m.(*jsonrpc.Response); ok {
+	if ok {
 		l.endCall(response.ID)
 		select {
 		case l.answered <- struct{}{}:

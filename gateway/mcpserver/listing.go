@@ -16,7 +16,6 @@ import (
 // listing is the tool list of an endpoint, built from one View.
 type listing struct {
 	source        []tool.Definition // what the gate offers, in the order of the View
-	tools         []*sdk.Tool       // sorted by name
 	offersAsk     bool              // ask_organization is in the list
 	sessionJSON   []byte            // the result of tools/list in versions with sessions
 	statelessJSON []byte            // the same in versions without sessions
@@ -44,7 +43,7 @@ func (l *listing) builtFrom(offered []tool.Definition) bool {
 // has checked that the protocol allows them.
 func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition) *listing {
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
-	l := &listing{source: offered, tools: []*sdk.Tool{}}
+	l, tools := &listing{source: offered}, []*sdk.Tool{}
 	for _, d := range offered {
 		within := toolset == "" || snapshot.InGroups(d.Name, toolset)
 		if group, _ := snapshot.GroupOf(d.Name); group == toolgroups.OrgManagement && within {
@@ -60,10 +59,10 @@ func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definitio
 	slices.SortFunc(l.definitions, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range l.definitions {
 		if !takesSecureArgs(d) {
-			l.tools = append(l.tools, describeTool(d))
+			tools = append(tools, describeTool(d))
 		}
 	}
-	l.sessionJSON, l.statelessJSON = s.encodeList(l.tools)
+	l.sessionJSON, l.statelessJSON = s.encodeList(tools)
 	return l
 }
 

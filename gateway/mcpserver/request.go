@@ -110,6 +110,22 @@ func (q *request) isUnknownMethod() bool {
 	return q.jsonrpc2 && q.id != "" && !slices.Contains(methods, q.method)
 }
 
+// listsTools reports whether a request, or a message of a batch, asks for the list of tools.
+func (q *request) listsTools() bool {
+	return q.method == methodListTools || q.batch && q.countLists() > 0
+}
+
+// countLists returns how many messages of a batch ask for the list of tools.
+func (q *request) countLists() (n int) {
+	gjson.ParseBytes(q.body).ForEach(func(_, message gjson.Result) bool {
+		if message.Get("method").Str == methodListTools {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
 // isNotification reports whether a message needs no processing and no answer:
 // an unknown notification, or a request without an id.
 func (q *request) isNotification() bool {

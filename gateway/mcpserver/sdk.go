@@ -68,7 +68,8 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 		if req.Params != nil && req.Params.Cursor != "" {
 			return nil, newRPCError(jsonrpc.CodeInvalidParams, "invalid cursor: the list has a single page")
 		}
-		return &sdk.ListToolsResult{Tools: s.toolListFor(sc).tools, Cacheable: private}, nil
+		list := s.toolListFor(sc)
+		return encodedResult{&sdk.ListToolsResult{}, cond(req.ProtocolVersion() < statelessVersion, list.sessionJSON, list.statelessJSON)}, nil
 	case *sdk.CallToolRequest:
 		return s.callFromSDK(ctx, sc, req)
 	case *sdk.ListPromptsRequest:
@@ -120,6 +121,15 @@ func (s *Server) callFromSDK(ctx context.Context, sc *clientScope, req *sdk.Call
 	}
 	return completed(sdkResult(o), req.ProtocolVersion()), nil
 }
+
+// encodedResult is a result that has been encoded already.
+type encodedResult struct {
+	sdk.Result
+	text []byte
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r encodedResult) MarshalJSON() ([]byte, error) { return r.text, nil }
 
 // completeResult adds the resultType that versions without sessions require.
 type completeResult struct{ sdk.Result }

@@ -36,7 +36,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, se
 func (s *Server) serveLines(ctx context.Context, sc *clientScope, in io.Reader, out io.Writer, onClose func()) error {
 	reserve := func(n int) (*bodyReservation, error) { return s.limiter.bodies.reserve(sc.sender, n) }
 	begin := func() (func(), error) { return s.limiter.Acquire(sc.sender) }
-	l := newLineTransport(in, out, reserve, begin, s.config.Calls, s.ids, onClose)
+	list := func(ctx context.Context) (func(), error) { return s.limiter.AcquireList(ctx, sc.sender) }
+	l := newLineTransport(in, out, reserve, begin, list, s.config.Calls, s.ids, onClose)
 	defer l.Close()
 	sc.stdio, sc.disconnect = true, func() { l.Close() }
 	session, err := sc.endpoint.server.Connect(sc.attach(ctx), l, nil)
