@@ -120,10 +120,21 @@ func logFunc(ctx context.Context, c *common, api *client.Client, o *logOptions) 
 	if q.Role, err = resolveRole(ctx, api, q.Role); err != nil {
 		return err
 	}
-	if follow && api.IsLocal() {
-		fmt.Fprintf(c.err, "no process serves %s, so --follow has nothing to wait for\n", c.data)
+	if err := checkNames(ctx, api, q, follow); err != nil {
+		return err
+	}
+	unserved := follow && api.IsLocal()
+	if unserved {
 		follow = false
 	}
+	if err := showLog(ctx, c, api, o, q, follow, v); err != nil || !unserved {
+		return err
+	}
+	return fmt.Errorf("--follow has nothing to wait for: no process serves %s; start \"rolecall serve\"", c.data)
+}
+
+// showLog shows the events that a query selects, and with follow the later ones.
+func showLog(ctx context.Context, c *common, api *client.Client, o *logOptions, q client.EventQuery, follow bool, v view) error {
 	if limit := o.limitFor(c); limit > 0 {
 		last, err := showNewest(ctx, c, api, q, limit, v)
 		if err != nil || !follow {

@@ -75,9 +75,9 @@ func TestLog_FiltersAndLimits(t *testing.T) {
 		args []string
 	}{
 		{strings.Count(all, "\n"), nil}, {strings.Count(all, "\n"), []string{"--since", "1h"}}, {0, []string{"--since", "0s"}},
-		{1, []string{"--denied"}}, {1, []string{"--denied", "--json"}}, {1, []string{"--tool", "run_command"}}, {0, []string{"--tool", "run_comman"}},
+		{1, []string{"--denied"}}, {1, []string{"--denied", "--json"}}, {1, []string{"--tool", "run_command"}}, {0, []string{"--tool", "read_file"}},
 		{1, []string{"--type", "result"}}, {2, []string{"--type", "result,task_started"}}, {2, []string{"--type", "result", "--type", "task_started"}},
-		{1, []string{"--role", "clerk"}}, {0, []string{"--caller", "ann"}}, {1, []string{"--caller", "operator", "--type", "result", "--task", id, "--agent", "root"}},
+		{1, []string{"--role", "clerk"}}, {1, []string{"--caller", "operator", "--type", "result", "--task", id, "--agent", "root"}},
 		{3, []string{"--limit", "3"}}, {3, []string{"--limit", "3", "--json"}},
 	} {
 		if got := count(c.args...); got != c.want {
@@ -87,6 +87,32 @@ func TestLog_FiltersAndLimits(t *testing.T) {
 	status, stdout, stderr := runCommand(t, dir, "log", "--limit", "2")
 	if status != 0 || !strings.HasSuffix(all, stdout) || strings.Count(stdout, "\n") != 2 || stderr != "only the newest 2 events are shown; --limit 0 shows all\n" {
 		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+// A deleted role and a tool that is gone are found as long as events name them. So is an agent
+// by what the log calls it.
+func TestLog_FindsWhatIsOnRecord(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	mustRun(t, dir, "role", "delete", "clerk")
+	if got := mustRun(t, dir, "log", "--role", "clerk"); strings.Count(got, "* role clerk") != 2 {
+		t.Errorf("events of a deleted role:\n%s", got)
+	}
+	if got := mustRun(t, dir, "log", "--caller", "operator", "--denied"); strings.Count(got, "\n") != 1 {
+		t.Errorf("events of the operator:\n%s", got)
+	}
+	label := regexp.MustCompile(`root/([0-9a-f]{6})`).FindStringSubmatch(mustRun(t, dir, "log", "--denied"))
+	for _, ref := range label {
+		if got := mustRun(t, dir, "log", "--agent", ref, "--type", "result"); strings.Count(got, "\n") != 1 {
+			t.Errorf("--agent %s:\n%s", ref, got)
+		}
+		if got := mustRun(t, dir, "agent", "show", ref); !strings.Contains(got, label[1]+"\n") {
+			t.Errorf("agent show %s:\n%s", ref, got)
+		}
+	}
+	if status, _, stderr := runCommand(t, dir, "agent", "show", "clerk/"+label[1]); status != 1 || !strings.Contains(stderr, "agent_not_found") {
+		t.Errorf("an agent of another role: %d, %s", status, stderr)
 	}
 }
 
@@ -129,8 +155,12 @@ func TestLog_BadArguments(t *testing.T) {
 		{1, "task_not_found", []string{"--task", "nonesuch"}},
 		{1, "agent_not_found", []string{"--agent", "\x1b[31m"}},
 		{0, "", []string{"--limit", "9223372036854775807"}},
-		{0, "no process serves", []string{"--follow"}},
-		{0, "no process serves", []string{"--follow", "--json"}},
+		{1, "no process serves", []string{"--follow"}},
+		{1, "no process serves", []string{"--follow", "--json"}},
+		{1, `role_not_found: there is no role "clerc"; did you mean "clerk"?`, []string{"--role", "clerc"}},
+		{1, "did you mean \"run_command\"?", []string{"--tool", "run_comman"}},
+		{1, `no call or task of a caller "operatr" is on record; did you mean "operator"?`, []string{"--caller", "operatr"}},
+		{1, "role_not_found", []string{"--role", "nobody", "--denied", "--json"}},
 	} {
 		status, _, stderr := runCommand(t, dir, append([]string{"log"}, c.args...)...)
 		if status != c.status || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "\x1b") {

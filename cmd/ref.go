@@ -13,7 +13,7 @@ import (
 )
 
 // Commands name tasks, agents, roles and artifacts by references. A reference is an id or
-// its beginning, roles and agents also have names, and the newest task is "last". The
+// its beginning, for agents also its end, roles and agents also have names, and the newest task is "last". The
 // functions here return the id, or the reference itself if it is a name or unknown: the
 // gateway finds names, and its error for what it does not know has a suggestion.
 
@@ -39,8 +39,37 @@ func resolveTask(ctx context.Context, api *client.Client, ref string) (string, e
 	})
 }
 
-// resolveAgent returns the id of an agent, or the name of its role.
+// resolveAgent returns the id of an agent, or the name of its role. The log names an agent by
+// its role and the end of its id; both that and the end alone are references, too.
 func resolveAgent(ctx context.Context, api *client.Client, ref string) (string, error) {
+	id, err := resolveAgentID(ctx, api, ref)
+	end := strings.ToLower(ref[strings.LastIndexByte(ref, '/')+1:])
+	if err != nil || id != ref || len(end) != suffixLength || !isPrefix(end) {
+		return id, err
+	}
+	var found []candidate
+	for a, err := range api.ListAgents(ctx, "", "") {
+		switch {
+		case isForOperator(err) || a.Role == ref:
+			return ref, nil
+		case err != nil:
+			return "", err
+		case strings.HasSuffix(string(a.ID), end) && (len(ref) == len(end) || ref[:len(ref)-len(end)-1] == a.Role):
+			found = append(found, candidate{id: string(a.ID), text: string(a.Status) + "  " + a.Role})
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ref, nil
+	case 1:
+		return found[0].id, nil
+	}
+	return "", errAmbiguous(ref, "agent", "ends", len(found), found[:min(len(found), maxCandidates)])
+}
+
+// resolveAgentID returns the id of an agent, given that or its beginning, or the name of its
+// role.
+func resolveAgentID(ctx context.Context, api *client.Client, ref string) (string, error) {
 	return resolveID(ref, "agent", api.ListAgents(ctx, "", ""), func(a client.Agent) candidate {
 		return candidate{id: string(a.ID), name: a.Role, text: string(a.Status) + "  " + a.Role}
 	})
@@ -146,7 +175,7 @@ func resolveID[T any](ref, what string, list iter.Seq2[T, error], candidateOf fu
 	case 1:
 		return found[0].id, nil
 	}
-	return "", errAmbiguous(ref, what, n, found)
+	return "", errAmbiguous(ref, what, "begins", n, found)
 }
 
 // isPrefix reports whether a text in lower case can be the beginning of an id.
@@ -154,8 +183,8 @@ func isPrefix(text string) bool {
 	return len(text) >= minPrefix && len(text) <= idLength && strings.Trim(text, "0123456789abcdef-") == "" && text[0] != '-'
 }
 
-// errAmbiguous is the error for the beginning of n ids, some of which are found.
-func errAmbiguous(ref, what string, n int, found []candidate) error {
+// errAmbiguous is the error for the beginning or end of n ids, some of which are found.
+func errAmbiguous(ref, what, place string, n int, found []candidate) error {
 	var b strings.Builder
 	for _, c := range found {
 		b.WriteString("\n  " + textutil.Sanitize(c.id) + "  " + textutil.TruncateWidth(textutil.Sanitize(c.text), maxCell))
@@ -163,5 +192,5 @@ func errAmbiguous(ref, what string, n int, found []candidate) error {
 	if more := n - len(found); more > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", more)
 	}
-	return errcode.New(errcode.Conflict, "%q begins the ids of %d %ss; use more of the id:%s", ref, n, what, b.String())
+	return errcode.New(errcode.Conflict, "%q %s the ids of %d %ss; use more of the id:%s", ref, place, n, what, b.String())
 }
