@@ -214,7 +214,7 @@ func TestCheck_Online(t *testing.T) {
 			t.Errorf("no line %q in\n%s%s", line, stdout, stderr)
 		}
 	}
-	if n := strings.Count(stdout, "\n"); status != 0 || n != 6 {
+	if n := strings.Count(stdout, "\n"); status != 0 || n != 7 {
 		t.Errorf("status %d, %d lines\n%s%s", status, n, stdout, stderr)
 	}
 	bad := onlineConfig(t, url, program, true)
@@ -237,6 +237,16 @@ func TestCheck_Online(t *testing.T) {
 	}
 }
 
+// A model that answers in this process is named, too.
+func TestCheck_OnlineOfScript(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	status, stdout, stderr := runCommand(t, dir, "check", "--online", "-f", filepath.Join(dir, "org.yaml"))
+	if want := "not contacted: there is nothing to ask, because models of type script answer without a service of their own\nok: 2 files"; status != 0 || !strings.Contains(stdout, want) {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
 func TestCheck_OnlineInJSON(t *testing.T) {
 	file := modelConfig(t, modelServer(t).URL)
 	status, stdout, stderr := runIn(t, map[string]string{"BROKEN_KEY": canary}, "", "check", "--online", "--json", "-f", file)
@@ -244,7 +254,7 @@ func TestCheck_OnlineInJSON(t *testing.T) {
 		OK       bool        `json:"ok"`
 		Services []probeItem `json:"services"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &got); status != 1 || err != nil || len(got.Services) != 5 {
+	if err := json.Unmarshal([]byte(stdout), &got); status != 1 || err != nil || len(got.Services) != 6 {
 		t.Fatalf("status %d, %v\n%s%s", status, err, stdout, stderr)
 	}
 	if s := got.Services; !got.OK || !s[0].OK || s[2].OK || s[2].Error == "" || s[3].Skipped == "" {

@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -76,18 +77,41 @@ var errReported = errors.New("refused")
 
 // run executes a command line and returns the exit status.
 func run(ctx context.Context, c *common, args []string) int {
+	out := &checkedWriter{Writer: c.out}
+	c.out = out
 	root := newRootCommand(c)
 	root.SetArgs(args)
-	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
 	badTopic := checkHelpTopic(root)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = asFlagError(cmd, cmp.Or(err, *badTopic))
+	err = cmp.Or(asFlagError(cmd, cmp.Or(err, *badTopic)), out.failure())
 	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintf(c.err, "rolecall: %s\n", textutil.SanitizeLines(c.errorText(ctx, err)))
 	}
 	return status(err)
+}
+
+// checkedWriter remembers the first error of its Writer. Nothing may report success if its
+// output was lost. It is safe for concurrent use if the Writer is.
+type checkedWriter struct {
+	io.Writer
+	failed atomic.Pointer[error]
+}
+
+// Write implements io.Writer.
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil {
+		w.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// failure returns the first error of a Write, or nil.
+func (w *checkedWriter) failure() error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func status(err error) int {
@@ -125,6 +149,9 @@ func newRootCommand(c *common) *cobra.Command {
 			return cmd.Help()
 		},
 	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()

@@ -119,6 +119,9 @@ func (t *terminal) update(text string, tree []string) error {
 
 // isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
+	if w, ok := out.(*checkedWriter); ok {
+		out = w.Writer
+	}
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -31,7 +31,7 @@ const (
 	probeTimeout = time.Minute // of one
 )
 
-// ProbeServices contacts the models of providers, the MCP servers and the sources of a
+// ProbeServices contacts the models, the MCP servers and the sources of a
 // valid configuration, and returns one result for each in this order. It puts nothing in
 // service.
 func (a *App) ProbeServices(ctx context.Context, cfg *config.Config) []ServiceProbe {
@@ -41,9 +41,12 @@ func (a *App) ProbeServices(ctx context.Context, cfg *config.Config) []ServicePr
 		list, contacts = append(list, ServiceProbe{Kind: kind, Name: name, Skip: skip}), append(contacts, contact)
 	}
 	for _, d := range cfg.Models {
-		if p, ok := catalog.FindProvider(d.Type); ok {
-			add("model", d.Name, skipModel(cfg, d), func(ctx context.Context) error { return contactModel(ctx, p, d) })
+		p, ok := catalog.FindProvider(d.Type)
+		if !ok {
+			add("model", d.Name, "there is nothing to ask, because models of type "+d.Type+" answer without a service of their own", nil)
+			continue
 		}
+		add("model", d.Name, skipModel(cfg, d), func(ctx context.Context) error { return contactModel(ctx, p, d) })
 	}
 	for _, m := range ModulesOf(cfg) {
 		if m.Type == kindServer {
