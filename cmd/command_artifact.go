@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strconv"
@@ -55,7 +57,9 @@ func newArtifactShowCommand(c *common) *cobra.Command {
 		Use:   "show ARTIFACT",
 		Short: "Show an artifact with a preview of its content",
 		Long: `Show the record of an artifact and a preview: the first lines of a text, the size of
-an image, or the first bytes of anything else. With --json, print only the record.`,
+an image, or the first bytes of anything else. The bytes and the hash are those of the
+content that "artifact get" writes. With --json, print only the record, whose size and
+blob are those of the stored JSON.`,
 		Example: "  rolecall artifact show 5c8c53b4",
 		Args:    exactArgs(1, "one artifact id"),
 		RunE: withClient(c, readOnly, func(ctx context.Context, api *client.Client, args []string) error {
@@ -76,8 +80,9 @@ func artifactShowFunc(ctx context.Context, out io.Writer, api *client.Client, re
 	if err != nil {
 		return err
 	}
+	sum := sha256.Sum256(content)
 	return fields{
-		{"id", a.ID}, {"type", a.Type}, {"bytes", strconv.Itoa(a.Size)}, {"mediaType", a.MediaType}, {"sha256", a.Blob},
+		{"id", a.ID}, {"type", a.Type}, {"bytes", strconv.Itoa(len(content))}, {"mediaType", a.MediaType}, {"sha256", hex.EncodeToString(sum[:])},
 		{"task", string(a.Task)}, {"agent", string(a.By)}, {"created", formatTime(a.CreatedAt)}, {"meta", jsonText(a.Meta)},
 		{"preview", preview(a, content)},
 	}.print(out)

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -101,7 +100,7 @@ func artifactGetFunc(ctx context.Context, out io.Writer, api *client.Client, ref
 
 // printContent writes to out, as forTerminal does if it is a terminal.
 func printContent(out io.Writer, content []byte) (err error) {
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(out) {
 		if content, err = forTerminal(content); err != nil {
 			return err
 		}

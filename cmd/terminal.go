@@ -32,7 +32,7 @@ const maxBuffered = 64 << 10
 // newTerminal returns a terminal that draws a tree only if out is a terminal.
 func newTerminal(out io.Writer) *terminal {
 	t := &terminal{out: out}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := terminalOf(out); ok {
 		t.width = 80
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
 			t.width = w
@@ -119,9 +119,15 @@ func (t *terminal) update(text string, tree []string) error {
 
 // isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
-	if w, ok := out.(*checkedWriter); ok {
+	_, ok := terminalOf(out)
+	return ok
+}
+
+// terminalOf returns the file of out if that is a terminal.
+func terminalOf(out io.Writer) (f *os.File, ok bool) {
+	if w, checked := out.(*checkedWriter); checked {
 		out = w.Writer
 	}
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f, ok = out.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
 }
