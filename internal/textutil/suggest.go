@@ -9,18 +9,27 @@ import (
 // SuggestName returns `did you mean "x"?` for the most similar word of known, or "" if
 // none is similar. It is the hint for an unknown name.
 func SuggestName(word string, known []string) string {
-	best, least := "", len(word)/3+1
+	best, least := "", maxWord
 	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d <= least && d < len(k) {
-			if best == "" || d < least {
-				best, least = k, d
-			}
+		a, b := strings.ToLower(word), strings.ToLower(k)
+		if d := editDistance(a, b); d < least && isSimilar(a, b, d) {
+			best, least = k, d
 		}
 	}
 	if best == "" {
 		return ""
 	}
 	return "did you mean " + strconv.Quote(best) + "?"
+}
+
+// isSimilar reports whether a person who wrote a may have meant b. One letter in three may
+// differ, and one more if the words begin or end alike.
+func isSimilar(a, b string, distance int) bool {
+	most := max(1, len(a)/3)
+	if len(a) >= 3 && (strings.HasPrefix(b, a[:2]) || strings.HasSuffix(b, a[len(a)-3:])) {
+		most = len(a)/3 + 1
+	}
+	return distance <= most && distance < len(b)
 }
 
 // AddHint adds a hint to the text of an error: as a sentence after a question, else after a
@@ -39,12 +48,13 @@ func AddHint(text, hint string) string {
 const maxWord = 64
 
 // editDistance returns the number of letters to insert, delete, replace or swap
-// with their neighbor to turn a into b (optimal string alignment). It returns a
+// with their neighbor to turn word into other (optimal string alignment). It returns a
 // large number for words longer than maxWord.
-func editDistance(a, b string) int {
-	if len(a) > maxWord || len(b) > maxWord {
+func editDistance(word, other string) int {
+	if len(word) > maxWord || len(other) > maxWord {
 		return 2 * maxWord
 	}
+	a, b := []rune(word), []rune(other)
 	var rows distanceMatrix
 	for i := range len(a) + 1 {
 		for j := range len(b) + 1 {
@@ -58,7 +68,7 @@ func editDistance(a, b string) int {
 type distanceMatrix [maxWord + 1][maxWord + 1]int
 
 // step returns the distance of a[:i] and b[:j] from those of shorter prefixes.
-func (m *distanceMatrix) step(a, b string, i, j int) int {
+func (m *distanceMatrix) step(a, b []rune, i, j int) int {
 	if i == 0 || j == 0 {
 		return i + j
 	}

@@ -109,6 +109,14 @@ func TestSuggestName(t *testing.T) {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
+	for _, c := range []struct{ word, known, want string }{ // one that is far off helps nobody
+		{"helper", "reader", ""}, {"port", "cors", ""}, {"tag", "key", ""}, {"x", "y", ""}, {"rôle", "role", "role"}, {"openaiKey", "apiKey", "apiKey"},
+		{"clerc", "clerk", "clerk"}, {"readr", "reader", "reader"}, {"rolle", "role", "role"}, {"hlper", "helper", "helper"}, {"wirter", "writer", "writer"},
+	} {
+		if got := textutil.SuggestName(c.word, []string{c.known}); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.word, got, c.want)
+		}
+	}
 }
 
 func TestUnescapeHTML(t *testing.T) {
