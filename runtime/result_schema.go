@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -90,10 +91,10 @@ func (a *actor) checkResult(answer *model.Answer) error {
 }
 
 // askForResult sends the first agent of an idle task a message that says why its result does
-// not fit, once. It reports whether it did; the task then goes on.
+// not fit, once, and once more after each retry. It reports whether it did; the task then goes on.
 func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem error) (asked bool, err error) {
 	m := model.Message{
-		ID: identity.DeriveID(string(task.ID), "result"), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),
+		ID: identity.DeriveID(string(task.ID), "result", strconv.FormatUint(task.EndSeq, 10)), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),
 		Payload: textPayload(errcode.Message(problem)+". Answer again, with one JSON object that fits the schema and no other text.", nil),
 	}
 	top, err := rt.agentState(ctx, task.ID, task.Top)

@@ -51,6 +51,39 @@ func TestResult_FitsSchema(t *testing.T) {
 	}
 }
 
+// A retry tells the agent again why its result does not fit, and asks its model.
+func TestResult_RetryAsksAgain(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		asked := 0
+		cfg := fixtureConfig{dir: fastTempDir(t), model: answerFunc(func(r model.Request) model.Answer {
+			if asked++; asked > 1 && (!lastItemIsMessage(r) || !strings.Contains(string(r.Items[len(r.Items)-1].Message.Payload), "does not fit its schema")) {
+				t.Errorf("request %d does not end with the reason", asked)
+			}
+			if asked < 5 {
+				return endWith(`{"count":"three"}`)
+			}
+			return endWith(`{"count":3}`)
+		})}
+		fx := cfg.open(t)
+		task := fx.run(t, org.TaskSpec{Text: "count", Schema: countSchema})
+		for _, want := range []int{2, 3, 4} { // asked at first twice, then once for each retry
+			fx.wantResult(t, task, "", errcode.InvalidResult)
+			if asked != want {
+				t.Fatalf("the model was asked %d times, want %d", asked, want)
+			}
+			if restart {
+				fx.shutdown(t)
+				fx = cfg.open(t)
+			}
+			if err := fx.RetryTask(t.Context(), task.ID, operator, org.ModelAllowance{}); err != nil {
+				t.Fatal(err)
+			}
+			task = fx.wait(t, task.ID)
+		}
+		fx.wantResult(t, task, `{"count":3}`, "")
+	}
+}
+
 // Only the first agent's result is checked, and only its prompt names the schema.
 func TestResult_AgentsBelowAreFree(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
