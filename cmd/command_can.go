@@ -56,6 +56,11 @@ never do.`,
 				if q, err = resolveSubject(ctx, api, q); err != nil {
 					return err
 				}
+				if q.Agent != "" {
+					if err := noteEndedTask(ctx, c, api, q.Agent); err != nil {
+						return err
+					}
+				}
 				if q.Tool == "" {
 					return canTableFunc(ctx, c, api, q)
 				}
@@ -143,6 +148,13 @@ func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Q
 	if c.json {
 		return printJSON(c.out, list)
 	}
+	hint, err := unconnectedServers(ctx, c, api)
+	if err != nil {
+		return err
+	}
+	if hint != "" {
+		fmt.Fprintln(c.err, "~ "+textutil.Sanitize(hint))
+	}
 	rows := table{{"TOOL", "ALLOWED", "GROUP", "RULE"}}
 	for _, v := range list {
 		allowed := "no"
@@ -164,6 +176,9 @@ func canFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 	v, err := api.CheckAccess(ctx, q)
 	if err != nil {
 		return subjectError(q, err)
+	}
+	if v.Reason, err = withServers(ctx, c, api, v.Code, v.Reason); err != nil {
+		return err
 	}
 	shown := verdictView{Verdict: v}
 	if v.Allowed {
@@ -228,6 +243,9 @@ type holderView struct {
 
 func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	h, err := api.ListHolders(ctx, q)
+	if err == nil {
+		h.Reason, err = withServers(ctx, c, api, h.Code, h.Reason)
+	}
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
 		shown.Needs, err = authNeeds(ctx, api, h.Tool)
