@@ -169,25 +169,7 @@ func TestChat_IsInterrupted(t *testing.T) {
 // A process that serves the data directory runs the agent.
 func TestChat_ThroughServer(t *testing.T) {
 	file, data := chatConfig(t, chatServer(t, nil).URL), filepath.Join(t.TempDir(), "data")
-	c := &common{launcher: launcher, data: data, files: []string{file}, in: strings.NewReader(""), out: t.Output(), err: t.Output(), env: func(string) (string, bool) { return "", false }}
-	s, err := openSession(c, &terminal{out: t.Output()}, sessionOptions{serve: true, fatal: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	cfg, err := loadConfig(c)
-	if err == nil {
-		err = s.ApplyConfig(t.Context(), cfg, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.MarkReady()
-	stop, err := s.ServeSocket()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	serveSession(t, file, data)
 	ch := startChat(t, "", data, "reader")
 	ch.send(t, "one")
 	ch.send(t, "two")

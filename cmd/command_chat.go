@@ -67,7 +67,7 @@ func chatServed(ctx context.Context, c *common, api *client.Client, role string,
 	t.start = func(ctx context.Context, text string) (identity.TaskID, error) {
 		task, err := api.StartTask(ctx, client.TaskRequest{Text: text, Role: role, Open: true}, "")
 		if errcode.CodeOf(err) == errcode.RoleNotFound {
-			err = unknownServedRole(ctx, c, api, role)
+			err = unknownRole(ctx, c, api, role, nil)
 		}
 		return task.ID, err
 	}
@@ -91,7 +91,7 @@ func chatHere(ctx context.Context, c *common, role string, signals <-chan os.Sig
 		if role, err = resolveRole(ctx, api, role); err != nil {
 			return err
 		}
-		if err := checkTaskRole(c, s.Runtime.Org(), cfg, role); err != nil {
+		if err := checkTaskRole(ctx, c, api, cfg, role); err != nil {
 			return err
 		}
 		if cfg != nil {

@@ -136,19 +136,14 @@ func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec) e
 
 // startError returns the error of starting a task, in terms of the flags.
 func (c *common) startError(err error) error {
-	flag, command := "", ""
 	switch errcode.CodeOf(err) {
 	case errcode.GroupNotFound:
-		flag, command = "--group: ", "rolecall group list"
+		text := "--group: " + strings.TrimPrefix(errcode.Message(err), "start a task: ")
+		return usageError{errors.New(textutil.AddHint(text, fmt.Sprintf("%q lists them", "rolecall group list"+c.fileFlags()+c.dataFlag())))}
 	case errcode.InvalidArguments:
 		return usageError{err}
-	case errcode.RoleNotFound:
-		flag, command = "--role: ", "rolecall role list"
-	default:
-		return err
 	}
-	text := flag + strings.TrimPrefix(errcode.Message(err), "start a task: ")
-	return usageError{errors.New(textutil.AddHint(text, fmt.Sprintf("%q lists them", command+c.fileFlags()+c.dataFlag())))}
+	return err
 }
 
 // startOrResume starts a task or resumes the one of --resume, and returns its id.
@@ -167,7 +162,7 @@ func (s *session) startOrResume(ctx context.Context, c *common, o *runOptions, s
 	if spec.Role, err = resolveRole(ctx, api, spec.Role); err != nil {
 		return "", err
 	}
-	if err := checkTaskRole(c, s.Runtime.Org(), cfg, spec.Role); err != nil {
+	if err := checkTaskRole(ctx, c, api, cfg, spec.Role); err != nil {
 		return "", err
 	}
 	return s.StartTask(ctx, spec, cfg)

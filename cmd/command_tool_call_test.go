@@ -74,35 +74,13 @@ func TestToolCall_NeedsOrganization(t *testing.T) {
 // A process that serves the data directory, or the gateway in ROLECALL_URL, makes the call.
 func TestToolCall_ThroughServer(t *testing.T) {
 	file, data := callOrg(t)
-	c := &common{launcher: launcher, data: data, files: []string{file}, in: strings.NewReader(""), out: t.Output(), err: t.Output(), env: func(string) (string, bool) { return "", false }}
-	s, err := openSession(c, &terminal{out: t.Output()}, sessionOptions{fatal: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	cfg, err := loadConfig(c)
-	if err == nil {
-		err = s.ApplyConfig(t.Context(), cfg, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serveSession(t, file, data)
 	handler, err := s.Handler()
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	s.MarkReady()
-	stop, err := s.ServeSocket()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	}()
 	status, stdout, stderr := runIn(t, nil, "", "tool", "call", "-f", file, "--data", data, "--role", "reader", "write_file", `{"path":"a","content":"b"}`)
 	if status != 0 || !strings.Contains(stdout, `"path": "a"`) || stderr != "" {
 		t.Errorf("through the socket: status %d\n%s%s", status, stdout, stderr)

@@ -27,12 +27,14 @@ type follower struct {
 	view view
 	seen uint64 // the sequence number of the last event shown
 
+	found *client.Task // the task as it was found; nil after its first use
+
 	lost   time.Time       // when the connection was lost; zero while it stands
 	delays backoff.Backoff // between attempts to connect again
 }
 
-func newFollower(c *common, api *client.Client, task string) *follower {
-	return &follower{c: c, api: api, task: task, view: newView(c, newTerminal(c.err))}
+func newFollower(c *common, api *client.Client, task client.Task) *follower {
+	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, newTerminal(c.err)), found: &task}
 }
 
 // follow shows the events of the task until it ends or no process works on it. It returns
@@ -57,7 +59,7 @@ func (f *follower) follow(ctx context.Context) (client.Task, error) {
 // showTask shows the events of the task, until its end if a process works on it. It returns
 // the task as it is then.
 func (f *follower) showTask(ctx context.Context) (client.Task, error) {
-	task, err := f.api.FindTask(ctx, f.task)
+	task, err := f.readTask(ctx)
 	if err != nil {
 		return task, err
 	}
@@ -65,8 +67,17 @@ func (f *follower) showTask(ctx context.Context) (client.Task, error) {
 	if works {
 		f.lost = time.Time{}
 	}
-	if err := f.showEvents(ctx, works); err != nil || !works {
+	if err := f.showEvents(ctx, works); err != nil || !works || task.Status.Ended() {
 		return task, err
+	}
+	return f.api.FindTask(ctx, f.task)
+}
+
+// readTask returns the task as it is, or at first as it was found.
+func (f *follower) readTask(ctx context.Context) (client.Task, error) {
+	if found := f.found; found != nil {
+		f.found = nil
+		return *found, nil
 	}
 	return f.api.FindTask(ctx, f.task)
 }

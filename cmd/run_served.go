@@ -26,7 +26,7 @@ func runServed(ctx context.Context, c *common, api *client.Client, o *runOptions
 	}
 	task, err := api.StartTask(ctx, q, "")
 	if errcode.CodeOf(err) == errcode.RoleNotFound {
-		return unknownServedRole(ctx, c, api, spec.Role)
+		return unknownRole(ctx, c, api, spec.Role, nil)
 	}
 	if err != nil {
 		return c.startError(err)
@@ -101,7 +101,7 @@ func followTask(ctx context.Context, c *common, api *client.Client, id string) e
 		return err
 	}
 	fmt.Fprintf(c.err, "task %s\n", task.ID)
-	f := newFollower(c, api, string(task.ID))
+	f := newFollower(c, api, task)
 	task, err = f.follow(ctx)
 	switch {
 	case ctx.Err() != nil:
