@@ -89,6 +89,9 @@ func TestReadFile_ReadsParts(t *testing.T) {
 		{"base64 for less than a character", `{"path":"text","offset":7,"length":1}`, `{"path":"text","content":"4g==","encoding":"base64","offset":7,"length":1,"size":13,"truncated":true,"nextOffset":8}`},
 		{"base64 for binary data", `{"path":"binary"}`, `{"path":"binary","content":"AP8B","encoding":"base64","offset":0,"length":3,"size":3,"truncated":false}`},
 		{"empty file", `{"path":"empty"}`, `{"path":"empty","content":"","offset":0,"length":0,"size":0,"truncated":false}`},
+		{"up to the exact end", `{"path":"text","offset":7,"length":6}`, `{"path":"text","content":"€uro","offset":7,"length":6,"size":13,"truncated":false}`},
+		{"offset at the exact end", `{"path":"text","offset":13,"length":5}`, `{"path":"text","content":"","offset":13,"length":0,"size":13,"truncated":false}`},
+		{"part of an empty file", `{"path":"empty","offset":1,"length":5}`, `{"path":"empty","content":"","offset":1,"length":0,"size":0,"truncated":false}`},
 		{"offset after the end", `{"path":"text","offset":9007199254740991}`, `{"path":"text","content":"","offset":9007199254740991,"length":0,"size":13,"truncated":false}`},
 		{"path that needs cleaning", `{"path":"./dir//x/../deep"}`, `{"path":"dir/deep","content":"deep","offset":0,"length":4,"size":4,"truncated":false}`},
 	} {

@@ -194,6 +194,25 @@ func TestUpdateRole_SetsFieldsAndDefaults(t *testing.T) {
 	}
 }
 
+// Two updates at once without If-Match both succeed, and neither mixes with the other.
+func TestUpdateRole_Concurrent(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddRole(t, "clerk", "artifact")
+	statuses := make(chan int)
+	for _, use := range []string{"console", "workspace"} {
+		go func() {
+			statuses <- f.SendRequest(t, "PATCH /api/v1/roles/clerk", `{"rolePrompt":"`+use+`","toolGroups":["`+use+`"]}`, nil).Code
+		}()
+	}
+	if one, two := <-statuses, <-statuses; one != http.StatusOK || two != http.StatusOK {
+		t.Errorf("statuses %d and %d, want 200", one, two)
+	}
+	role := gatewaytest.GetJSON[wire.Role](t, f, "/api/v1/roles/clerk", "")
+	if role.Revision != 3 || !role.Use.Has(toolgroups.GroupID(role.Prompt)) {
+		t.Errorf("got %+v, want all of the later change", role)
+	}
+}
+
 // Of two updates of one revision, one is rejected. The ETag of a role is its
 // revision.
 func TestUpdateRole_IfMatch(t *testing.T) {
