@@ -33,13 +33,9 @@ type endpoint struct {
 	lastUsed atomic.Int64 // unix seconds
 	active   atomic.Int64 // requests in progress
 
-	mu       sync.Mutex                 // held while a list is built
-	listings atomic.Pointer[[]*listing] // the newest first, of several workflow states
+	mu      sync.Mutex // held while listing is rebuilt
+	listing atomic.Pointer[listing]
 }
-
-// maxListings limits the tool lists that an endpoint keeps. Callers in different workflow
-// states have different ones.
-const maxListings = 4
 
 // maxEndpoints limits the number of cached endpoints.
 const maxEndpoints = 4096
@@ -211,36 +207,21 @@ func (s *Server) toolListFor(sc *clientScope) *listing {
 // once for each View; clients are notified when it differs from the previous
 // one.
 func (s *Server) cachedListing(e *endpoint, offered []tool.Definition) *listing {
-	if l, _ := e.keptListing(offered); l != nil {
+	if l := e.listing.Load(); l != nil && l.builtFrom(offered) {
 		return l
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l, kept := e.keptListing(offered)
-	if l != nil {
-		return l
+	before := e.listing.Load()
+	if before != nil && before.builtFrom(offered) {
+		return before
 	}
-	l = s.newListing(e.toolset, offered)
-	all := append([]*listing{l}, kept[:min(len(kept), maxListings-1)]...)
-	e.listings.Store(&all)
-	if len(kept) > 0 && !bytes.Equal(kept[0].sessionJSON, l.sessionJSON) {
+	l := s.newListing(e.toolset, offered)
+	e.listing.Store(l)
+	if before != nil && !bytes.Equal(before.sessionJSON, l.sessionJSON) {
 		e.notifyListChanged()
 	}
 	return l
-}
-
-// keptListing returns the list that was built for what the gate offers, nil if there is none,
-// and all that are kept.
-func (e *endpoint) keptListing(offered []tool.Definition) (found *listing, kept []*listing) {
-	if all := e.listings.Load(); all != nil {
-		kept = *all
-	}
-	for _, l := range kept {
-		if l.builtFrom(offered) {
-			return l, kept
-		}
-	}
-	return nil, kept
 }
 
 // notifyListChanged makes the SDK notify all sessions that the list has
