@@ -83,6 +83,9 @@ func newSQLitePool(dsn string, conns int) (*sqlitePool, error) {
 // query runs a statement on a reader. If the reader rejects it as writing, it runs on
 // the writer, unless it is ReadOnly. A reader rejects before it changes anything.
 func (d *sqliteDB) query(ctx context.Context, q Query, t *table) error {
+	if q.Untrusted && len(q.SQL) > maxStatementText {
+		return errcode.New(errcode.ResultTooLarge, "run a statement: its text has more than %d MiB", maxStatementText>>20)
+	}
 	if processSetting.MatchString(q.SQL) {
 		return errors.New("temp_store_directory, data_store_directory, hard_heap_limit and soft_heap_limit apply to the whole process and are not allowed here")
 	}

@@ -15,8 +15,6 @@ import (
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/rolecall/rolecall/errcode"
 )
 
 // sqliteConnector opens connections that cannot attach other files.
@@ -88,9 +86,6 @@ func (c *sqliteConn) query(ctx context.Context, q Query, t *table) error {
 // queryEach runs the statements of a text one after the other. The more operations one has,
 // the shorter its values must be, so that all of them end soon after an interrupt.
 func (c *sqliteConn) queryEach(ctx context.Context, q Query, length int, t *table) error {
-	if len(q.SQL) > maxStatementText {
-		return errcode.New(errcode.ResultTooLarge, "run a statement: its text has more than %d MiB", maxStatementText>>20)
-	}
 	defer c.denySlowFunctions()()
 	for text := q.SQL; ; {
 		end, operations := c.compile(text)

@@ -28,6 +28,7 @@ func TestSQLite_StopsAnyFunction(t *testing.T) {
 		"SELECT " + strings.Repeat("(x=y)+", 900) + "0 FROM " + text,
 		"SELECT 1; SELECT " + strings.Repeat("CAST(x AS INTEGER)+", 900) + "0 FROM " + text,
 		"SELECT " + strings.Repeat("length(x)+", 900) + "0 FROM " + text,
+		"SELECT 1 WHERE 1 IN (" + strings.Repeat("1,", 3<<20) + "1)",
 		"SELECT geopoly_overlap(p, p) FROM (SELECT '[' || group_concat('[' || (x%2*9999) || ',' || x || ']') || ',[0,0]]' p FROM (WITH RECURSIVE c(x) AS (SELECT 0 UNION ALL SELECT x+1 FROM c WHERE x<90000) SELECT x FROM c))",
 		"CREATE VIRTUAL TABLE f USING fts5(a); INSERT INTO f VALUES (replace(hex(zeroblob(500000)), '0', 'a ')); SELECT length(snippet(f, 0, 'b', 'c', 'd', 64)) FROM f('a')",
 		"CREATE VIRTUAL TABLE g USING fts5(a); INSERT INTO g VALUES (replace(hex(zeroblob(500000)), '0', 'a ')); SELECT length(highlight(g, 0, 'b', 'c')) FROM g('a')",
