@@ -161,7 +161,7 @@ func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 			plan.edits = append(plan.edits, *edit)
 		}
 	}
-	return nil
+	return o.planTasks(plan, c)
 }
 
 // deleteRolesExcept deletes the roles of the configuration that are not in keep.
