@@ -80,6 +80,19 @@ func (o *Org) MayStartTasks(id identity.RoleID) bool {
 	return o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.role, id)
 }
 
+// TaskRole returns the role in the tasks.as of a role, with a zero Role if that is unknown.
+// It reports false if the role has none.
+func (o *Org) TaskRole(id identity.RoleID) (as Role, given bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	role, ok := o.roles[id]
+	if !ok {
+		return Role{}, false
+	}
+	r, given := role.tasksAs(o.role)
+	return deref(r), given
+}
+
 // mayStartTasks is MayStartTasks with a snapshot and the roles that find returns.
 func (o *Org) mayStartTasks(snapshot *toolgroups.Snapshot, find roleLookup, id identity.RoleID) bool {
 	role, ok := find(id)
