@@ -289,6 +289,7 @@ func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolO
 	if !may && s.rules.deniedByState(p, r.Name) {
 		s.outcomes[deniedByState]++
 	}
+	s.countTasksAs(p, r.Name, may)
 	out, err := callGate(s.Gate(), identity.ByAgent(who), r)
 	if err != nil {
 		return toolOutcome{}, err
@@ -396,14 +397,11 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		task.Groups = &narrow
 	}
 	if s.obedientRoot {
-		use := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement, "flow", "gamma", "lab/one")...)
-		spec := org.RoleSpec{Name: s.newRoleName(), Use: &use, AllowUnknown: true}
-		new(role).chooseLimits(t, &spec)
-		weak, err := s.CreateRole(context.Background(), newCall(operator), spec)
+		caller, err := s.newWeakCaller(t)
 		if err != nil {
 			return nil, err
 		}
-		task.Caller, task.Groups = identity.ByCaller("ann", weak.ID), nil
+		task.Caller, task.Groups = caller, nil
 	}
 	p := &attack{attackEnv: s, caller: task.Caller, first: len(s.agents)}
 	id, err := s.StartTask(context.Background(), task)
@@ -412,6 +410,9 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 	}
 	s.applyCommits()
 	p.root = s.rules.agents[s.rules.tasks[id].Top]
+	if err := s.checkTask(id); err != nil {
+		return nil, err
+	}
 	return p, p.createManager(t)
 }
 
@@ -508,6 +509,11 @@ func (p *attack) run(t *proptest.Choices) error {
 	for range callsPerAttack {
 		if t.OneIn(6) && p.obedientRoot {
 			if err := p.moveCaller(t); err != nil {
+				return err
+			}
+		}
+		if t.OneIn(8) && p.obedientRoot {
+			if err := p.changeTasks(t); err != nil {
 				return err
 			}
 		}
@@ -933,8 +939,11 @@ func TestClosure(t *testing.T) {
 // starts a task in which root and all other agents do whatever they are asked.
 // Nothing in the task has an effect beyond what the role of the caller may use
 // at that time, and beyond what the caller may call in its workflow state at that time.
+// If the role has tasks.as, what the role that it names may use counts instead. Both roles
+// change, and are deleted, while the task runs.
 func TestTask_NeverExceedsCaller(t *testing.T) {
-	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true }, callerMoved, deniedByState)
+	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true },
+		callerMoved, deniedByState, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected)
 }
 
 // testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named
