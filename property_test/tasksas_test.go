@@ -127,13 +127,17 @@ func (p *attack) updateTaskRole(id identity.RoleID, spec org.RoleSpec) {
 	_, _, _ = p.UpdateRole(operator, id, spec, false)
 }
 
-// startTask lets the caller start a task for some groups. It must be rejected exactly if
-// the groups exceed what the caller's tasks may use now.
+// startTask lets the caller start a task, mostly for some groups. It must be rejected
+// exactly if the role that bounds it is deleted, or if the groups exceed it.
 func (p *attack) startTask(t *proptest.Choices) error {
 	narrow := toolgroups.SetOf(someOf(t, 2, p.registered(targetIDs))...)
+	task := org.TaskSpec{Text: "more", Caller: p.caller, Groups: &narrow}
+	if t.OneIn(3) {
+		task.Groups, narrow = nil, toolgroups.SetOf()
+	}
 	bounds := p.rules.callerBounds(p.caller.Role)
 	may := allCover(bounds, grantSetOf(narrow, nil)) && !p.rules.boundingRole(p.caller.Role).gone
-	id, err := p.StartTask(context.Background(), org.TaskSpec{Text: "more", Caller: p.caller, Groups: &narrow})
+	id, err := p.StartTask(context.Background(), task)
 	p.applyCommits()
 	switch {
 	case err == nil && !may:
