@@ -34,7 +34,7 @@ func (o *recordingOrg) FindRole(_ context.Context, c tool.Call, name string) (*o
 	if name == "nobody" {
 		return nil, o.record(c, "find %s", name)
 	}
-	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active}, o.record(c, "find %s", name)
+	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active, Caller: "user:ann", Tasks: org.RoleTasks{As: "r2"}}, o.record(c, "find %s", name)
 }
 
 func (o *recordingOrg) SearchRoles(_ context.Context, c tool.Call, query string, limit int) ([]org.Role, int, error) {

@@ -163,6 +163,9 @@ func (o *Org) planTasks(plan *rolePlan, c RoleConfig) error {
 		next.Tasks = RoleTasks{}
 		if name := deref(spec.TasksAs); name != "" {
 			as := o.roleNamed(operatorOwner(), name)
+			if as == nil && c.Keep { // it stays deleted, and bounds by nothing
+				as = o.lastDeleted(name)
+			}
 			if as == nil {
 				return errcode.New(errcode.InvalidRole, "configure role %q: tasks.as: there is no role %q", spec.Name, name)
 			}

@@ -296,6 +296,11 @@ func TestApplyRoles_KeepLeavesTasksAs(t *testing.T) {
 	if edits := f.configure(org.RoleConfig{Roles: []org.RoleSpec{{Name: "ops", Use: of("*")}, {Name: "clerk", TasksAs: ptr("")}, {Name: "late", TasksAs: ptr("ops")}}, Keep: true}); len(edits) != 1 || edits[0].Role.Tasks.As != clerk.Tasks.As {
 		t.Errorf("got %+v, want the role late alone", edits)
 	}
+	f.configure(org.RoleConfig{})
+	edits := f.configure(org.RoleConfig{Roles: []org.RoleSpec{{Name: "ops"}, {Name: "new", TasksAs: ptr("ops")}}, Keep: true})
+	if len(edits) != 1 || edits[0].Role.Tasks.As != clerk.Tasks.As || f.MayStartTasks(edits[0].Role.ID) {
+		t.Errorf("got %+v, want a role whose tasks the deleted role bounds", edits)
+	}
 }
 
 // The diff of a change says what the tasks of callers gain and lose, if it concerns their

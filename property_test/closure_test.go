@@ -749,6 +749,7 @@ func (p *attack) malformedCall(t *proptest.Choices) (name, args string) {
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":{"all":true}}`},
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"createdBy":"root","createdByRole":"root"}`},
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"groupOwners":{"alpha":"builtin"},"id":"` + string(role) + `"}`},
+		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"tasks":{"as":"` + string(role) + `"},"tasksAs":"rich"}`},
 		{"create_role", `{"name":"rich","rolePrompt":"","toolGroups":["*"],"grant":["*"],"status":"active","revision":9}`},
 		{"spawn_agent", `{"roleId":"` + string(role) + `","taskBrief":{},"parentAgentId":"` + string(root) + `"}`},
 		{"spawn_agent", `{"roleId":"` + string(role) + `","taskBrief":{"objective":"o","constraints":[],"inputs":"i","outputs":"o","completion_criteria":"c"},"taskId":"` + string(p.tasks[0]) + `"}`},
