@@ -289,3 +289,12 @@ func TestSendMessage_RejectedListSendsNothing(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// What a model reads of a role names neither the caller whose tasks have it nor the role
+// that bounds the tasks of its callers.
+func TestRoleView_LeavesOutCallers(t *testing.T) {
+	text, err := json.Marshal(newRoleView(org.Role{ID: "r1", Name: "clerk", Caller: "secret", CallerRole: "secret", Tasks: org.RoleTasks{As: "secret"}}))
+	if err != nil || strings.Contains(string(text), "secret") {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
