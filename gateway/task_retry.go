@@ -31,9 +31,6 @@ func (a *api) retryTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if task.Status == org.Cancelled && sender.Kind != identity.Operator {
-		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", task.ID)
-	}
 	if a.start == nil {
 		return nil, errNoTasks("retry the task")
 	}

@@ -76,7 +76,8 @@ func (t *tracker) dropPaused(run *taskRun) {
 // RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
 // requests that were not answered, and read the mail that they have not read. Calls without
 // an outcome are handled as after a crash. The turns are counted anew, and the models of the
-// task may use more than before by extra. RetryTask returns when the agents are scheduled.
+// task may use more than before by extra. by is the operator or the caller that started the
+// task. RetryTask returns when the agents are scheduled.
 //
 // Errors: those of org.RetryTask.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
@@ -90,7 +91,7 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		return err
 	}
 	_, err = rt.flushAndCommit(&journal.Batch{Stream: task.Top, Prepare: func(b *journal.Batch) error {
-		changes, err := rt.org.RetryTask(&task, extra)
+		changes, err := rt.org.RetryTask(by, &task, extra)
 		if err != nil {
 			return err
 		}
