@@ -49,6 +49,9 @@ type system interface {
 	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.PermissionDiff, error)
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
+	CancelTask(context.Context, identity.TaskID, string) error
+	WaitTask(context.Context, identity.TaskID) (org.Task, error)
+	RetryTask(context.Context, identity.TaskID, identity.Principal, org.ModelAllowance) error
 	TerminateAgent(context.Context, tool.Call, identity.AgentID, string) error
 	InvokeTool(context.Context, identity.Principal, string, json.RawMessage) (*gate.Admission, error)
 	ApplyConfig(runtime.OrgConfig) error
@@ -174,6 +177,7 @@ func (g groupSpec) effectGroup(d *effectLog) toolgroups.Group {
 // attackEnv is a system with everything that is known of it from outside.
 type attackEnv struct {
 	system
+	model        *scriptedModel // nil for a weakenedOrg
 	rules        *invariants
 	groups       *checkedManager
 	log          commitLog
@@ -192,7 +196,8 @@ type attackEnv struct {
 // effects.
 func newAttackEnv() (*attackEnv, error) {
 	s := emptyAttackEnv()
-	rt, err := newRuntime(loggingStore{newMemoryStore(), &s.log}, s.groups.Manager, newScriptedModel())
+	s.model = newScriptedModel()
+	rt, err := newRuntime(loggingStore{newMemoryStore(), &s.log}, s.groups.Manager, s.model)
 	if err != nil {
 		return nil, err
 	}
@@ -514,6 +519,11 @@ func (p *attack) run(t *proptest.Choices) error {
 		}
 		if t.OneIn(8) && p.obedientRoot {
 			if err := p.changeTasks(t); err != nil {
+				return err
+			}
+		}
+		if t.OneIn(30) {
+			if err := p.stopAndRetry(t); err != nil {
 				return err
 			}
 		}
@@ -930,10 +940,10 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 // effect beyond what root granted. The manager and all agents it brings into
 // being call anything with any arguments, at the real gate, with the real
 // built-in tools on the real runtime. The operator and group owners make
-// changes meanwhile. After every call, the effects of tools and all records and
+// changes meanwhile. The task is cancelled, or fails, and is retried. After every call, the effects of tools and all records and
 // messages are checked against the invariants.
 func TestClosure(t *testing.T) {
-	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant)
+	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant, taskCancelled, taskFailed)
 }
 
 // A task never has more permissions than its caller. A caller with a weak role
@@ -944,7 +954,7 @@ func TestClosure(t *testing.T) {
 // change, and are deleted, while the task runs.
 func TestTask_NeverExceedsCaller(t *testing.T) {
 	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true },
-		callerMoved, deniedByState, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected)
+		callerMoved, deniedByState, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected, taskCancelled, taskFailed)
 }
 
 // testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named

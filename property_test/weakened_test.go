@@ -24,7 +24,7 @@ import (
 )
 
 // ruleSet is a set of rules that a weakenedOrg can disable.
-type ruleSet uint16
+type ruleSet uint32
 
 const (
 	ruleUse         ruleSet = 1 << iota // use ⊆ the creator's grant
@@ -42,6 +42,7 @@ const (
 	ruleName                            // names that roles of the operator have or had are kept for the operator
 	ruleState                           // the agents of a task are in the workflow state of its caller
 	ruleTasksAs                         // what the role in tasks.as may use limits a task now, not only at its start
+	ruleRetry                           // the operator alone retries a task that was cancelled
 	ruleCaller                          // a role that an agent has created exists for tasks of the same caller only
 )
 
@@ -471,6 +472,31 @@ func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.
 	return id, nil
 }
 
+// CancelTask implements system.
+func (o *weakenedOrg) CancelTask(_ context.Context, id identity.TaskID, _ string) error {
+	return o.setStatus(id, org.Cancelled)
+}
+
+// RetryTask implements system.
+func (o *weakenedOrg) RetryTask(_ context.Context, id identity.TaskID, by identity.Principal, _ org.ModelAllowance) error {
+	if by.Kind != identity.Operator && !o.disabled(ruleRetry) {
+		return errRejected
+	}
+	return o.setStatus(id, org.Running)
+}
+
+// setStatus sets the status of a task.
+func (o *weakenedOrg) setStatus(id identity.TaskID, status org.TaskStatus) error {
+	o.tasks[id].Status = status
+	o.logRecord(org.KindTask, string(id), o.tasks[id])
+	return nil
+}
+
+// WaitTask implements system.
+func (o *weakenedOrg) WaitTask(_ context.Context, id identity.TaskID) (org.Task, error) {
+	return *o.tasks[id], nil
+}
+
 func (o *weakenedOrg) addAgent(a *org.Agent) {
 	o.agents[a.ID] = a
 	o.logRecord(org.KindAgent, string(a.ID), a)
@@ -623,6 +649,7 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"agent takes a name of the operator", ruleName, violationName, false},
 		{"task does what its caller may not do in its state", ruleState, violationEffect, true},
 		{"task keeps what the role in tasks.as lost", ruleTasksAs, violationEffect, true},
+		{"another retries a cancelled task", ruleRetry, violationRecord, true},
 		{"agent spawns one of another caller's role", ruleCaller, violationIsolation, true},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}

@@ -324,6 +324,16 @@ var mutations = []mutation{
 		"./org TestTask_LosesWhatCallerLoses",
 	},
 	{
+		"a caller retries a task that was cancelled", "org/task_pause.go",
+		`	case t.Status == Cancelled && by.Kind != identity.Operator:`, `	case t.Status == Cancelled && by.Kind == identity.None:`,
+		"./property_test TestTask_NeverExceedsCaller",
+	},
+	{
+		"an agent retries its task", "org/task_pause.go",
+		`by.Kind != identity.Operator && !t.StartedBy(by):`, `by.Kind == identity.None && !t.StartedBy(by):`,
+		"./property_test TestClosure",
+	},
+	{
 		"a task of tasks.as keeps what that role lost", "org/scope.go",
 		`return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))`, `return slices.Concat(s.bounds, callerTaskLimits(find, s.caller)[:0])`,
 		"./org TestTasksAs_FollowsRole",
