@@ -115,10 +115,10 @@ type roleView struct {
 }
 
 // newRoleView returns the view of a role with its dangling groups. It does not name the
-// caller whose tasks have the role.
+// caller whose tasks have the role, and not the role in its tasks.as.
 func newRoleView(r org.Role) *roleView {
 	s := &roleView{Role: r}
-	s.Caller, s.CallerRole = "", ""
+	s.Caller, s.CallerRole, s.Tasks = "", "", org.RoleTasks{}
 	s.Description = textutil.Sanitize(r.Description)
 	for _, id := range append(r.Use.GroupIDs(), r.Grant.GroupIDs()...) {
 		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {

@@ -34,7 +34,7 @@ func (o *recordingOrg) FindRole(_ context.Context, c tool.Call, name string) (*o
 	if name == "nobody" {
 		return nil, o.record(c, "find %s", name)
 	}
-	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active}, o.record(c, "find %s", name)
+	return &org.Role{ID: "r1", Name: name, Prompt: "p", Status: org.Active, Caller: "user:ann", Tasks: org.RoleTasks{As: "r2"}}, o.record(c, "find %s", name)
 }
 
 func (o *recordingOrg) SearchRoles(_ context.Context, c tool.Call, query string, limit int) ([]org.Role, int, error) {
@@ -287,5 +287,14 @@ func TestSendMessage_RejectedListSendsNothing(t *testing.T) {
 	const want = `{"error":"unknown_recipient","message":"send to \"bob\"; nothing was sent to any recipient","to":"bob","toolName":"send_message"}`
 	if got := k.call(t, "send_message", rawJSON(`{"to":["ann","bob"],"payload":1}`)); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What a model reads of a role names neither the caller whose tasks have it nor the role
+// that bounds the tasks of its callers.
+func TestRoleView_LeavesOutCallers(t *testing.T) {
+	text, err := json.Marshal(newRoleView(org.Role{ID: "r1", Name: "clerk", Caller: "secret", CallerRole: "secret", Tasks: org.RoleTasks{As: "secret"}}))
+	if err != nil || strings.Contains(string(text), "secret") {
+		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -30,7 +30,8 @@ func newCanCommand(c *common) *cobra.Command {
 		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
 checks for an agent of that role directly below root, --agent for an existing agent.
 --state checks in a workflow state, and --group for a task with these tool groups (see
-"rolecall run --help"). --who lists every role and agent that can call the tool. The
+"rolecall run --help"). --who lists every role and agent that can call the tool, and
+roles whose callers start tasks that can (role create --tasks-as). The
 holder of a role's token (ROLECALL_TOKEN) does not need to name the role. Without TOOL,
 list all tools, with the decision and the rule for each.
 
@@ -251,7 +252,7 @@ func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 		shown.Needs, err = authNeeds(ctx, api, h.Tool)
 	}
 	if shown.Needs != "" {
-		shown.Agents = shown.Agents[:0]
+		shown.Agents, shown.Tasks = shown.Agents[:0], shown.Tasks[:0]
 	}
 	switch {
 	case err != nil:
@@ -276,6 +277,9 @@ func holderTable(h client.Holders) table {
 	rows := table{{"KIND", "NAME", "ID", "TASK"}}
 	for _, r := range h.Roles {
 		rows = append(rows, []string{"role", r.Name, string(r.ID), "-"})
+	}
+	for _, t := range h.Tasks {
+		rows = append(rows, []string{"tasks", boundedCaller(t.Name, t.As), string(t.ID), "-"})
 	}
 	for _, a := range h.Agents {
 		rows = append(rows, []string{"agent", a.Role, string(a.ID), string(a.Task)})

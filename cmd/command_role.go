@@ -128,10 +128,21 @@ func roleFields(r client.Role) fields {
 	if r.Server != "" {
 		f = append(f, [2]string{"server", r.Server})
 	}
+	if as := r.TasksAs; as != nil {
+		f = append(f, [2]string{"tasks as", tasksAsText(*as)})
+	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
 	return append(f, [2]string{"prompt", r.Prompt})
+}
+
+// tasksAsText names the role that bounds the tasks of callers.
+func tasksAsText(as client.BoundingRole) string {
+	if as.Status != org.Active {
+		return as.Name + " (deleted: its tasks may use nothing)"
+	}
+	return as.Name
 }
 
 // roleOptions are the flags of role create and role update.
@@ -139,6 +150,7 @@ type roleOptions struct {
 	name, prompt, model string
 	description         string
 	pattern, server     string
+	tasksAs             string
 	toolGated           bool
 	limits              map[string]int
 	use, grant          groupOptions
@@ -158,10 +170,22 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	o.grant.bind(flags, "grant", "its agents can grant to roles they create")
 	flags.BoolVar(&o.toolGated, "tool-gated", false, "its agents answer from the results of their tools only")
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
+	flags.StringVar(&o.tasksAs, "tasks-as", "", "bound the tasks of its callers by what this `role` may use, and let them start tasks; none for their own role")
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
 	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
 	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups, a module and a model that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
+}
+
+// noRole is the value of --tasks-as for no role. A role of this name is named by its id.
+const noRole = "none"
+
+// resolveTasksAs replaces the beginning of an id in a request by the id.
+func resolveTasksAs(ctx context.Context, api *client.Client, q client.RoleRequest) (err error) {
+	if q.Tasks != nil {
+		q.Tasks.As, err = resolveRole(ctx, api, q.Tasks.As)
+	}
+	return err
 }
 
 // request returns the request for the flags that are given.
@@ -185,6 +209,9 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 	if o.flags.Changed("server") {
 		q.Server = &o.server
 	}
+	if o.tasksAs != "" && o.tasksAs != noRole {
+		q.Tasks = &client.TasksRequest{As: o.tasksAs}
+	}
 	q.Defaults = o.defaults(q)
 	return q, nil
 }
@@ -198,6 +225,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 		{o.flags.Changed("description") && q.Description == "", org.DescriptionField},
 		{o.flags.Changed("prompt") && q.Prompt == "", org.PromptField}, {o.flags.Changed("model") && q.Model == "", org.ModelField},
 		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits.Rounds == 0, org.LimitsField},
+		{o.flags.Changed("tasks-as") && q.Tasks == nil, org.TasksField},
 		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
 	} {
 		if f.reset {
@@ -212,7 +240,7 @@ func (o *roleOptions) isChange() (change bool) {
 	o.flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "description", "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
-			"tool-gated", "server", "pattern", "limits", "name":
+			"tool-gated", "server", "tasks-as", "pattern", "limits", "name":
 			change = true
 		}
 	})
@@ -265,10 +293,15 @@ func newRoleCreateCommand(c *common) *cobra.Command {
 		Long: `Create a role. Without a use flag, its agents can use the groups that the configuration
 lists as defaultToolGroups, or else all tool groups, including future ones. Without a
 grant flag, they can grant what they can use if that includes org_management, and
-nothing otherwise.`,
+nothing otherwise.
+
+Callers in a role can start tasks if the role has a tool of org_management. Such a task
+can use no more than the role. With --tasks-as they can start tasks in any case, and
+what that other role can use bounds the tasks instead.`,
 		Example: `  rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role create reader --description "Reads files and answers questions about them." --use workspace
   rolecall role create lead --prompt "You lead." --use org_management --grant workspace
+  rolecall role create clerk --use workspace --tasks-as ops
   rolecall role create thinker --prompt "You only think." --use-none`,
 		Args: exactArgs(1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -290,7 +323,10 @@ func roleCreateFunc(ctx context.Context, c *common, o *roleOptions) error {
 		return err
 	}
 	known, _ := api.FindRole(ctx, q.Name)
-	r, err := api.CreateRole(ctx, q, o.dryRun)
+	var r client.Role
+	if err = resolveTasksAs(ctx, api, q); err == nil {
+		r, err = api.CreateRole(ctx, q, o.dryRun)
+	}
 	if err = done(err); err != nil {
 		return err
 	}
@@ -343,8 +379,8 @@ are spawned of it from now on. Agents of ended tasks are left out. At most 100 o
 are listed; the others are counted. The change is effective when the command returns: no call that
 it forbids starts afterwards. Roles of the configuration are changed in its file.
 
---use-default, --grant-default and an empty --description, --prompt, --model, --server or
---pattern set the field to what a new role gets. Updates of one role take effect one after another;
+--use-default, --grant-default, --tasks-as none and an empty --description, --prompt,
+--model, --server or --pattern set the field to what a new role gets. Updates of one role take effect one after another;
 --revision rejects the change if there was another one since.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
@@ -371,7 +407,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 		return usageError{errors.New("--revision 0 does not exist; the first revision of a role is 1")}
 	}
 	if !o.isChange() {
-		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --pattern or --limits")}
+		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --pattern or --limits")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {
@@ -379,6 +415,9 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 	}
 	var change client.RoleChange
 	if ref, err = resolveRole(ctx, api, ref); err == nil {
+		err = resolveTasksAs(ctx, api, q)
+	}
+	if err == nil {
 		change, err = api.UpdateRole(ctx, ref, q, o.dryRun)
 	}
 	if err = done(err); err != nil {
@@ -409,7 +448,7 @@ func printDiff(out io.Writer, diff org.PermissionDiff) error {
 	for _, more := range []struct {
 		n    int
 		what string
-	}{{diff.Counts.Roles - len(diff.Roles), "roles"}, {diff.Counts.Agents - len(diff.Agents), "agents"}, {diff.Counts.Callers - len(diff.Callers), "callers"}} {
+	}{{diff.Counts.Roles - len(diff.Roles), "roles"}, {diff.Counts.Agents - len(diff.Agents), "agents"}, {diff.Counts.Callers - len(diff.Callers), "callers"}, {diff.Counts.Tasks - len(diff.Tasks), "roles whose tasks are affected"}} {
 		if more.n > 0 {
 			fmt.Fprintf(out, "and %d more %s\n", more.n, more.what)
 		}
@@ -434,6 +473,9 @@ func diffTable(diff org.PermissionDiff) table {
 	}
 	for _, d := range diff.Callers {
 		add("caller "+string(d.User), d.Role, d.AccessChange)
+	}
+	for _, d := range diff.Tasks {
+		add("tasks of "+boundedCaller(d.Role, d.As), d.Role, d.AccessChange)
 	}
 	return rows
 }

@@ -121,6 +121,12 @@ func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.Gro
 	}
 }
 
+// tasksQuery returns a query for an agent with all that the tasks of callers in a role may
+// use.
+func (a *api) tasksQuery(role org.Role, state string, groups *toolgroups.GroupSet) accessQuery {
+	return accessQuery{snapshot: a.snapshot(), role: role, groups: groups, subject: a.rt.Gate().PreviewSubject(a.org().TaskView(role.ID), state)}
+}
+
 // agentQuery returns a query for an existing agent.
 func (a *api) agentQuery(agent org.Agent, state string, groups *toolgroups.GroupSet) accessQuery {
 	subject := a.rt.Gate().Subject(identity.ByAgent(agent.ID))
@@ -205,9 +211,10 @@ func (q accessQuery) grantedBy(d gate.Decision) string {
 }
 
 // findHolders lists the roles and agents that may call a tool: exactly those
-// for which checkAccess allows it.
+// for which checkAccess allows it. It also lists the roles whose tasks.as lets
+// the tasks of their callers call it.
 func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
-	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().CurrentEpoch()}
+	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Tasks: []wire.TasksHolder{}, Epoch: a.org().CurrentEpoch()}
 	if _, ok := a.snapshot().LookupTool(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, withSuggestion(gate.Decision{Tool: q.Who}.Reason(), q.Who, v.names())
 		return out
@@ -222,6 +229,9 @@ func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
 	for _, role := range a.org().ListRoles() {
 		if a.roleQuery(role.ID, q.State, q.Groups).allows(q.Who) {
 			out.Roles = append(out.Roles, wire.RoleHolder{ID: role.ID, Name: role.Name})
+		}
+		if as := role.Tasks.As; as != "" && a.tasksQuery(role, q.State, q.Groups).allows(q.Who) {
+			out.Tasks = append(out.Tasks, wire.TasksHolder{RoleHolder: wire.RoleHolder{ID: role.ID, Name: role.Name}, As: a.roleName(as)})
 		}
 	}
 	for _, agent := range a.org().ListAgents("") {

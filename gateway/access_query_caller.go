@@ -41,7 +41,7 @@ func (a *api) checkAccessAsCaller(v visibility, q wire.Question) (any, error) {
 // findHoldersAsCaller lists only the caller's own role, if it may call the
 // tool.
 func (a *api) findHoldersAsCaller(v visibility, q wire.Question) wire.Holders {
-	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Epoch: a.org().CurrentEpoch()}
+	out := wire.Holders{Tool: q.Who, Roles: []wire.RoleHolder{}, Agents: []wire.AgentHolder{}, Tasks: []wire.TasksHolder{}, Epoch: a.org().CurrentEpoch()}
 	if _, ok := v.tool(q.Who); !ok {
 		out.Code, out.Reason = errcode.UnknownTool, gate.Decision{Tool: q.Who}.Reason()
 		return out

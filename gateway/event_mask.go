@@ -10,8 +10,8 @@ import (
 
 // mask returns an event as the sender of a request is shown it. To a caller, a denied call
 // of a tool that its role does not have looks like that of a tool that does not exist, and
-// the groups that its role does not have are left out. Changes of roles are shown without
-// what they mean for others.
+// the groups that its role does not have are left out. So is the role in its role's tasks.as.
+// Changes of roles are shown without what they mean for others.
 func (v visibility) mask(e journal.Event) journal.Event {
 	if v.all {
 		return e
@@ -31,6 +31,9 @@ func (v visibility) mask(e journal.Event) journal.Event {
 			b.Result = tool.Failure(b.Tool, errcode.New(errcode.UnknownTool, "%s", gate.Decision{Tool: b.Tool}.Reason())).JSON()
 			e.Body = b
 		}
+	case journal.TaskStarted:
+		b.As, b.AsID = "", ""
+		e.Body = b
 	case journal.RoleChanged:
 		b.Record, b.Diff = nil, nil
 		e.Body = b

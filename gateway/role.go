@@ -41,11 +41,32 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 		text := withSuggestion(fmt.Sprintf("field \"server\": no module %q provides tools", *q.Server), *q.Server, a.snapshot().ServerNames())
 		return org.RoleSpec{}, errcode.New(errcode.InvalidRole, "%s", textutil.AddHint(text, "name one that does, or allow unknown ones (allowUnknown, --allow-unknown)")).With("field", "server")
 	}
+	tasksAs, err := a.boundingRole(q.Tasks)
+	if err != nil {
+		return org.RoleSpec{}, err
+	}
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
-		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server,
+		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs,
 		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
 	}, nil
+}
+
+// boundingRole returns the id of the role that a request names in tasks.as, nil if it does
+// not set the field.
+func (a *api) boundingRole(q *wire.TasksRequest) (*string, error) {
+	if q == nil {
+		return nil, nil
+	}
+	if q.As == "" {
+		return nil, errcode.New(errcode.InvalidRole, "field \"tasks\" needs as, the role that bounds the tasks; null removes it").With("field", "tasks")
+	}
+	role, err := a.findRole(q.As)
+	if err != nil {
+		return nil, errcode.New(errcode.InvalidRole, "field \"tasks.as\": %s", errcode.Message(err)).With("field", "tasks")
+	}
+	id := string(role.ID)
+	return &id, nil
 }
 
 // checkModel rejects a model that the active configuration does not declare. Without a
@@ -202,6 +223,10 @@ func (a *api) role(role org.Role) wire.Role {
 			out.Dangling = append(out.Dangling, id)
 		}
 		seen[id] = true
+	}
+	if id := role.Tasks.As; id != "" {
+		as, _ := a.org().RoleByID(id)
+		out.TasksAs = &wire.BoundingRole{Name: cmp.Or(as.Name, string(id)), Status: cmp.Or(as.Status, org.Deleted)}
 	}
 	return out
 }

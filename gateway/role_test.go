@@ -71,7 +71,7 @@ func TestUpdateRole_ReturnsDiff(t *testing.T) {
 	effect := org.AccessChange{Gains: f.ToolNames("console"), Loses: f.ToolNames("workspace")}
 	want := org.PermissionDiff{
 		Agents: []org.AgentDiff{}, // its task has ended
-		Roles:  []org.RoleDiff{{ID: clerk.RoleID, Name: "clerk", AccessChange: effect}}, Callers: []org.CallerDiff{}, Counts: org.DiffCounts{Roles: 1},
+		Roles:  []org.RoleDiff{{ID: clerk.RoleID, Name: "clerk", AccessChange: effect}}, Callers: []org.CallerDiff{}, Tasks: []org.TasksDiff{}, Counts: org.DiffCounts{Roles: 1},
 	}
 	if diff := cmp.Diff(want, change.Diff); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)

@@ -46,7 +46,7 @@ func (a *api) listTasks(r *http.Request) (any, error) {
 	}
 	page := wire.Page[wire.Task]{Items: []wire.Task{}, Next: next}
 	for _, t := range list {
-		item := a.taskOf(a.storedTask(r.Context(), t))
+		item := a.taskOf(a.storedTask(r.Context(), t), auth.SenderOf(r))
 		item.Text, item.Input, item.Result = textutil.Truncate(item.Text, maxListedText), nil, nil
 		for _, agent := range agents[t.ID] {
 			item.Agents = append(item.Agents, a.agent(agent))
@@ -140,22 +140,23 @@ func (a *api) showTask(r *http.Request) (any, error) {
 	if err := a.waitForTask(r, t.ID); err != nil {
 		return nil, err
 	}
-	return a.taskReport(r.Context(), t.ID)
+	return a.taskReport(r, t.ID)
 }
 
 // taskDetail returns a task with its result and its usage.
-func (a *api) taskDetail(ctx context.Context, id identity.TaskID) (wire.Task, error) {
-	t, err := a.rt.TaskRecord(ctx, id)
+func (a *api) taskDetail(r *http.Request, id identity.TaskID) (wire.Task, error) {
+	t, err := a.rt.TaskRecord(r.Context(), id)
 	if err != nil {
 		return wire.Task{}, err
 	}
-	out := a.taskOf(t)
-	out.Usage, err = a.rt.TaskUsage(ctx, id)
+	out := a.taskOf(t, auth.SenderOf(r))
+	out.Usage, err = a.rt.TaskUsage(r.Context(), id)
 	return out, err
 }
 
 // taskReport returns a task with its result, its agents and what they have used.
-func (a *api) taskReport(ctx context.Context, id identity.TaskID) (wire.Task, error) {
+func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error) {
+	ctx := r.Context()
 	t, err := a.rt.TaskRecord(ctx, id)
 	if err != nil {
 		return wire.Task{}, err
@@ -168,7 +169,7 @@ func (a *api) taskReport(ctx context.Context, id identity.TaskID) (wire.Task, er
 	if err != nil {
 		return wire.Task{}, err
 	}
-	out := a.taskOf(t)
+	out := a.taskOf(t, auth.SenderOf(r))
 	out.Elapsed, out.Calls, out.Usage = elapsed(t).Milliseconds(), wire.CallCounts{Total: tally.Calls, Denied: tally.Denied}, tally.Usage
 	for _, m := range tally.Models {
 		out.ByModel = append(out.ByModel, wire.ModelUsage{Model: m.Name, Usage: m.Usage})
@@ -200,15 +201,20 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.taskDetail(r.Context(), t.ID)
+	return a.taskDetail(r, t.ID)
 }
 
-// taskOf converts a task's record for the API.
-func (a *api) taskOf(t org.Task) wire.Task {
-	return wire.Task{
+// taskOf converts a task's record for its reader. A caller is not told of the role in its
+// role's tasks.as.
+func (a *api) taskOf(t org.Task, reader identity.Principal) wire.Task {
+	out := wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
 		Input: t.Input, Schema: t.Schema, Workspace: t.Workspace, ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, Reason: t.Pause,
 		Open: t.Open, Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
 		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
 	}
+	if t.As != "" && reader.Kind == identity.Operator {
+		out.As, out.AsID = a.roleName(t.As), t.As
+	}
+	return out
 }

@@ -31,15 +31,12 @@ func (a *api) retryTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if task.Status == org.Cancelled && sender.Kind != identity.Operator {
-		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", task.ID)
-	}
 	if a.start == nil {
 		return nil, errNoTasks("retry the task")
 	}
 	if err := a.rt.RetryTask(r.Context(), task.ID, sender, more); err != nil {
 		return nil, err
 	}
-	out, err := a.taskDetail(r.Context(), task.ID)
+	out, err := a.taskDetail(r, task.ID)
 	return statusAnswer{code: http.StatusAccepted, body: out}, err
 }

@@ -21,8 +21,8 @@ const maxKeyBytes = 200
 // startTask starts a task and answers when it is recorded. A request with the same
 // Idempotency-Key and the same body answers with the task of the first one.
 //
-// Errors: those of runtime.StartTask; InsufficientPermissions if the caller's role has no
-// tool of the group org_management; Conflict if this process starts no tasks for others.
+// Errors: those of runtime.StartTask; InsufficientPermissions if callers in the sender's role
+// may start none (org.MayStartTasks); Conflict if this process starts no tasks for others.
 func (a *api) startTask(r *http.Request) (any, error) {
 	q, err := decode[wire.TaskRequest](r)
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *api) startTask(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !a.visibilityFor(r).mayStartTasks() {
-		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role has no tool of the group %s", toolgroups.OrgManagement)
+		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role has no tool of the group %s, and no tasks.as with a role that exists", toolgroups.OrgManagement)
 	}
 	if a.start == nil {
 		return nil, errNoTasks("start a task")
@@ -42,22 +42,14 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	task, err := a.taskDetail(r.Context(), id)
+	task, err := a.taskDetail(r, id)
 	return statusAnswer{code: http.StatusAccepted, body: task}, err
 }
 
 // mayStartTasks reports whether the sender may start tasks: the operator, and a caller
-// whose role manages the organization.
+// whose role lets it.
 func (v visibility) mayStartTasks() bool {
-	if v.all {
-		return true
-	}
-	for _, h := range v.tools() {
-		if h.Group == toolgroups.OrgManagement {
-			return true
-		}
-	}
-	return false
+	return v.all || v.role.ID != "" && v.org.MayStartTasks(v.role.ID)
 }
 
 // taskSpec validates a request for a task and converts it.

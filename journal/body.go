@@ -24,8 +24,11 @@ type EventBody interface {
 type TaskStarted struct {
 	Text   string   `json:"text"`
 	Caller string   `json:"caller"`
+	As     string   `json:"as,omitempty"`    // name of the role that bounds the task in place of its caller's
 	Groups []string `json:"groups,omitzero"` // groups the task is restricted to; nil if unrestricted
 	State  string   `json:"state,omitempty"` // initial workflow state
+
+	AsID identity.RoleID `json:"asId,omitempty"` // id of the role As
 }
 
 // AgentSpawned records a new agent.

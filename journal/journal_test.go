@@ -38,7 +38,7 @@ var bodies = []struct {
 	body   journal.EventBody
 	fields string
 }{
-	{journal.TaskStarted{Text: "t", Caller: "operator", Groups: []string{"g"}, State: "s"}, "text caller groups state"},
+	{journal.TaskStarted{Text: "t", Caller: "operator", As: "a", AsID: "r", Groups: []string{"g"}, State: "s"}, "text caller as groups state asId"},
 	{journal.AgentSpawned{Parent: "p", RoleID: "r", Tools: []string{"a", "b"}}, "parent roleId tools"},
 	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},

@@ -9,7 +9,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// MaxDiffNames is the number of agents, of roles and of callers that a PermissionDiff names.
+// MaxDiffNames is the length of each list of a PermissionDiff.
 const MaxDiffNames = 100
 
 // PermissionDiff is the effect of a change of a role: who gains or loses tools, or may
@@ -19,6 +19,7 @@ type PermissionDiff struct {
 	Agents  []AgentDiff  `json:"agents"`  // sorted by creation time; of each set of agents with the same limits, the oldest
 	Roles   []RoleDiff   `json:"roles"`   // sorted by name
 	Callers []CallerDiff `json:"callers"` // sorted by role and user
+	Tasks   []TasksDiff  `json:"tasks"`   // sorted by name of the callers' role
 	Counts  DiffCounts   `json:"counts"`
 }
 
@@ -27,6 +28,7 @@ type DiffCounts struct {
 	Agents  int `json:"agents"`
 	Roles   int `json:"roles"`
 	Callers int `json:"callers"`
+	Tasks   int `json:"tasks"`
 }
 
 // IsEmpty reports whether nobody is affected.
@@ -82,13 +84,16 @@ func (o *Org) diff(next *Role) PermissionDiff {
 // a snapshot and the roles that find returns allow. It must be called with mu held.
 func (o *Org) diffViews(changed identity.RoleID, snapshot *toolgroups.Snapshot, find roleLookup) PermissionDiff {
 	d := differ{Org: o, now: o.config.Groups.CurrentSnapshot(), next: snapshot, find: find}
-	d.diff = PermissionDiff{Agents: []AgentDiff{}, Roles: []RoleDiff{}, Callers: []CallerDiff{}}
+	d.diff = PermissionDiff{Agents: []AgentDiff{}, Roles: []RoleDiff{}, Callers: []CallerDiff{}, Tasks: []TasksDiff{}}
 	for s := range o.scopes.byRole[changed] {
 		d.addAgents(s)
 	}
 	for _, role := range o.rolesBelow(changed) {
 		d.addRole(role)
 		d.addCallers(role)
+	}
+	for _, holder := range d.holdersOf(changed) {
+		d.addTasks(holder)
 	}
 	return d.finish()
 }
@@ -111,11 +116,16 @@ type affectedAgent struct {
 // change compares what the current View was of a scope allows with the scope after the
 // change.
 func (d *differ) change(s *scope, was *toolgroups.View) AccessChange {
-	is := s.compile(d.next, d.find)
+	return d.changeOf(was, s.compile(d.next, d.find), s.hostLimits)
+}
+
+// changeOf compares a View before the change with one after it. limits returns the
+// constraints whose Hosts limit requests.
+func (d *differ) changeOf(was, is *toolgroups.View, limits func(roleLookup) []constraint) AccessChange {
 	gains, loses := compare(was, is)
 	c := AccessChange{Gains: gains, Loses: loses}
 	if allowsNetwork(d.now, was) && allowsNetwork(d.next, is) {
-		c.Hosts = s.newHostRules(d.role, d.find)
+		c.Hosts = newHostRules(limits(d.role), limits(d.find))
 	}
 	return c
 }
@@ -166,6 +176,44 @@ func (d *differ) addCallers(role *Role) {
 	}
 }
 
+// holdersOf returns the roles with tasks.as, before or after the change, whose tasks it may
+// concern: the changed role, and those whose tasks it bounds. They are sorted by name.
+func (d *differ) holdersOf(changed identity.RoleID) (list []*Role) {
+	bounds := func(r *Role) bool {
+		as, given := r.tasksAs(d.role)
+		return given && (r.ID == changed || as != nil && d.isBelow(as, changed))
+	}
+	roles := d.sortedRoles()
+	if r, ok := d.roles[changed]; ok && r.Status != Active { // it becomes active
+		roles = append(roles, r)
+	}
+	for _, r := range roles {
+		if after, ok := d.find(r.ID); bounds(r) || ok && bounds(after) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// addTasks adds the tasks of callers in a role.
+func (d *differ) addTasks(holder *Role) {
+	limits := func(find roleLookup) []constraint { return callerTaskLimits(find, holder.ID) }
+	c := d.changeOf(d.taskView(d.now, d.role, holder.ID), d.taskView(d.next, d.find, holder.ID), limits)
+	if c.isEmpty() {
+		return
+	}
+	t := TasksDiff{ID: holder.ID, Role: holder.Name, AccessChange: c}
+	if after, ok := d.find(holder.ID); ok {
+		t.Role = after.Name
+		if as, given := after.tasksAs(d.find); given && as != nil {
+			t.As = as.Name
+		}
+	}
+	if d.diff.Counts.Tasks++; len(d.diff.Tasks) < MaxDiffNames {
+		d.diff.Tasks = append(d.diff.Tasks, t)
+	}
+}
+
 // finish sorts the lists and cuts them to their length.
 func (d *differ) finish() PermissionDiff {
 	slices.SortFunc(d.agents, func(a, b affectedAgent) int {
@@ -174,6 +222,7 @@ func (d *differ) finish() PermissionDiff {
 	for _, m := range d.agents[:min(len(d.agents), MaxDiffNames)] {
 		d.diff.Agents = append(d.diff.Agents, AgentDiff{Agent: m.id, Role: d.roleName(m.agentNode.role), AccessChange: m.change})
 	}
+	slices.SortFunc(d.diff.Tasks, func(a, b TasksDiff) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.ID, b.ID)) })
 	slices.SortFunc(d.diff.Callers, func(a, b CallerDiff) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.User, b.User)) })
 	return d.diff
 }

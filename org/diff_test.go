@@ -29,6 +29,7 @@ func TestDiff_NamesRolesAgentsAndCallers(t *testing.T) {
 	want := org.PermissionDiff{
 		Agents:  []org.AgentDiff{{Agent: agent, Role: "clerk", AccessChange: loses("search")}},
 		Roles:   []org.RoleDiff{{ID: clerk.ID, Name: "clerk", AccessChange: loses("search")}},
+		Tasks:   []org.TasksDiff{},
 		Callers: []org.CallerDiff{{User: "bob", Role: "clerk", AccessChange: loses("search")}},
 		Counts:  org.DiffCounts{Agents: 1, Roles: 1, Callers: 1},
 	}
@@ -40,6 +41,7 @@ func TestDiff_NamesRolesAgentsAndCallers(t *testing.T) {
 	want = org.PermissionDiff{
 		Agents:  []org.AgentDiff{{Agent: chief, Role: "lead", AccessChange: loses("search")}},
 		Roles:   []org.RoleDiff{{ID: lead.ID, Name: "lead", AccessChange: loses("search")}},
+		Tasks:   []org.TasksDiff{},
 		Callers: []org.CallerDiff{{User: "ann", Role: "lead", AccessChange: loses("search")}},
 		Counts:  org.DiffCounts{Agents: 1, Roles: 1, Callers: 1},
 	}

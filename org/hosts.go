@@ -70,10 +70,10 @@ func hostRules(limits []constraint) []hosts.HostRule {
 	return list
 }
 
-// newHostRules returns the host rules of s after a change, nil if they stay the same.
+// newHostRules returns the host rules of limits after a change, nil if they stay the same.
 // Rules that allow everything are returned as hosts.AnyHost.
-func (s *scope) newHostRules(now, then roleLookup) []hosts.HostRule {
-	was, is := hostRules(s.hostLimits(now)), hostRules(s.hostLimits(then))
+func newHostRules(before, after []constraint) []hosts.HostRule {
+	was, is := hostRules(before), hostRules(after)
 	switch {
 	case slices.EqualFunc(was, is, hosts.HostRule.Equal):
 		return nil

@@ -20,7 +20,7 @@ func (o *Org) load(source RecordSource) {
 	o.loadRootGrant(source)
 	for r := range o.validRecords(source, KindRole) {
 		var role Role
-		if o.decode(KindRole, r, &role) && o.checkKey(KindRole, r, string(role.ID)) {
+		if o.decode(KindRole, r, &role) && o.checkKey(KindRole, r, string(role.ID)) && o.checkTasks(r, &role) {
 			o.addRole(&role)
 		}
 	}
@@ -172,6 +172,16 @@ func (o *Org) checkKey(kind RecordKind, r StoredRecord, id string) bool {
 		o.skipRecord(kind, r, "the record has the id "+strconv.Quote(id))
 	}
 	return id == r.Key
+}
+
+// checkTasks reports whether a role may have its tasks.as. A role that an agent created
+// never has one.
+func (o *Org) checkTasks(r StoredRecord, role *Role) bool {
+	forged := role.Tasks.As != "" && !role.declared()
+	if forged {
+		o.skipRecord(KindRole, r, "the role of an agent has tasks.as")
+	}
+	return !forged
 }
 
 // skipRecord logs that a record is ignored.

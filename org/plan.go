@@ -37,6 +37,9 @@ func (o *Org) plan(by identity.Principal, id identity.RoleID, spec RoleSpec) (ro
 	if err := o.checkKnown(creator, spec, existing); err != nil {
 		return Role{}, false, err
 	}
+	if wanted.Tasks, err = o.bindTasks(creator, wanted, spec, RoleTasks{}); err != nil {
+		return Role{}, false, err
+	}
 	switch {
 	case existing == nil && o.keptNames[wanted.Name] && !wanted.declared():
 		return Role{}, false, errcode.New(errcode.InvalidRole, "create role %q: the operator keeps this name; choose another name", wanted.Name)

@@ -62,6 +62,7 @@ type Role struct {
 	Caller        string                                       `json:"caller,omitempty"`    // who started that task, as in Task; only tasks of the same caller have the role
 	CallerRole    identity.RoleID                              `json:"callerRole,omitempty"`
 	Server        string                                       `json:"server,omitempty"` // restricts its agents, and the agents they create, to the tools of this server
+	Tasks         RoleTasks                                    `json:"tasks,omitzero"`   // only of declared roles
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -106,6 +107,7 @@ type RoleSpec struct {
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *bool
 	Server    *string
+	TasksAs   *string // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
 
 	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
 	// also if such a group is registered later, until the role is written again.
@@ -265,7 +267,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Description, Prompt, Model,
-// Limits, Hosts, Pattern, ToolGated and Server clear the field, because a file specifies a
+// Limits, Hosts, Pattern, ToolGated, Server and TasksAs clear the field, because a file specifies a
 // role completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
@@ -369,6 +371,13 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	next.GroupOwners = rebindOwners(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt, next.Task = old.CreatedBy, old.CreatedByRole, old.CreatedAt, old.Task
 	next.Caller, next.CallerRole = old.Caller, old.CallerRole
+	kept := old.Tasks
+	if slices.Contains(spec.Defaults, TasksField) {
+		kept = RoleTasks{}
+	}
+	if next.Tasks, err = o.bindTasks(editor, next, spec, kept); err != nil {
+		return nil, err
+	}
 	next.Revision, next.FormerNames = old.Revision+1, old.formerNames(next.Name)
 	return next, nil
 }
@@ -503,7 +512,7 @@ func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Description == other.Description && r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server &&
-		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant)
+		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks
 }
 
 // MatchesSpec reports whether r has the content of s, a complete specification: its Use and

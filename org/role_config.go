@@ -161,7 +161,7 @@ func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 			plan.edits = append(plan.edits, *edit)
 		}
 	}
-	return nil
+	return o.planTasks(plan, c)
 }
 
 // deleteRolesExcept deletes the roles of the configuration that are not in keep.
@@ -219,12 +219,7 @@ func (o *Org) createConfigured(spec RoleSpec) (*RoleEdit, error) {
 // planRevival makes the role of the configuration with this name that was deleted last
 // active as it was. It returns nil if there is none, or if revive is false.
 func (o *Org) planRevival(name string, revive bool) *RoleEdit {
-	var last *Role
-	for _, r := range o.roles {
-		if r.Name == name && r.CreatedBy == CreatorConfig && r.Status == Deleted && r.youngerThan(last) {
-			last = r
-		}
-	}
+	last := o.lastDeleted(name)
 	if last == nil || !revive {
 		return nil
 	}
@@ -232,6 +227,17 @@ func (o *Org) planRevival(name string, revive bool) *RoleEdit {
 	next.Status, next.Revision = Active, last.Revision+1
 	o.addRole(&next)
 	return &RoleEdit{Role: next, Change: roleRevived}
+}
+
+// lastDeleted returns the role of the configuration with this name that was deleted last,
+// nil if there is none.
+func (o *Org) lastDeleted(name string) (last *Role) {
+	for _, r := range o.roles {
+		if r.Name == name && r.CreatedBy == CreatorConfig && r.Status == Deleted && r.youngerThan(last) {
+			last = r
+		}
+	}
+	return last
 }
 
 // youngerThan reports whether r was created after other. A nil other is the oldest.

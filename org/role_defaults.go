@@ -21,6 +21,7 @@ const (
 	PatternField     RoleField = "pattern"
 	ToolGatedField   RoleField = "toolGated"
 	ServerField      RoleField = "server"
+	TasksField       RoleField = "tasks"
 )
 
 // setDefault sets a field of a complete specification to the value that a role gets which
@@ -48,6 +49,7 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 		spec.ToolGated = nil
 	case ServerField:
 		spec.Server = nil
+	case TasksField: // see revise
 	default:
 		return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
 	}

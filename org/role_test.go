@@ -405,8 +405,8 @@ func TestOrg_UpdateRole(t *testing.T) {
 	want := org.PermissionDiff{
 		Agents:  []org.AgentDiff{{Agent: one, Role: "scribe", AccessChange: change}, {Agent: two, Role: "scribe", AccessChange: change}},
 		Roles:   []org.RoleDiff{{ID: role.ID, Name: "scribe", AccessChange: change}},
-		Callers: []org.CallerDiff{},
-		Counts:  org.DiffCounts{Agents: 2, Roles: 1},
+		Callers: []org.CallerDiff{}, Tasks: []org.TasksDiff{},
+		Counts: org.DiffCounts{Agents: 2, Roles: 1},
 	}
 	t.Run("dry run", func(t *testing.T) {
 		before, epoch := string(f.store.records["role "+string(role.ID)]), f.CurrentEpoch()

@@ -150,17 +150,12 @@ func (s *scope) parentLimits(find roleLookup) []constraint {
 	return s.parent.grantLimits(find)
 }
 
-// taskLimits returns the bounds of the task and what the role of its caller may use now.
+// taskLimits returns the bounds of the task and what its caller's tasks may use now.
 func (s *scope) taskLimits(find roleLookup) []constraint {
 	if s.caller == "" {
 		return s.bounds
 	}
-	role, ok := find(s.caller)
-	if !ok {
-		return []constraint{denyAll("the role of the task's caller does not exist")}
-	}
-	now := role.use("what the role " + role.Name + " of the task's caller may use")
-	return slices.Concat(s.bounds, ceiling(find, role), []constraint{now})
+	return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))
 }
 
 // compile returns the View of s. It is tool-gated if the role or one of the limits is.
@@ -217,6 +212,9 @@ func (x *scopeIndex) add(s *scope, find roleLookup) {
 	for at := s; at != nil; at = at.parent {
 		x.addCreators(s, at.role, find)
 		x.addCreators(s, at.caller, find)
+		if caller, ok := find(at.caller); ok && caller.Tasks.As != "" {
+			x.addCreators(s, caller.Tasks.As, find)
+		}
 	}
 }
 

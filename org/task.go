@@ -47,6 +47,7 @@ type Task struct {
 	Caller     string              `json:"caller"`               // identity.Principal.String
 	Top        identity.AgentID    `json:"agent"`                // its first agent: root, or an agent of the role it names
 	CallerRole identity.RoleID     `json:"callerRole,omitempty"` // role of an external caller, whose current permissions limit the task
+	As         identity.RoleID     `json:"as,omitempty"`         // tasks.as of that role when the task started
 	Ceiling    toolgroups.BoundSet `json:"ceiling"`              // what the caller may use, when the task started
 	Groups     toolgroups.BoundSet `json:"groups"`               // the requested restriction; All if there is none
 	Hosts      []hosts.HostRule    `json:"hosts,omitempty"`      // limits on the caller's requests, when the task started
@@ -244,7 +245,7 @@ func checkTaskSpec(s *TaskSpec) error {
 
 // setTaskBounds sets the limits of a task: Ceiling, Groups and Hosts.
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
-	m, err := o.grantor(s.Caller)
+	m, err := o.taskGrantor(s.Caller)
 	if err != nil {
 		return err
 	}
@@ -263,6 +264,9 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 		return o.unknownGroups(m, "start a task", "; name groups that exist", unknown)
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
+	if role, ok := o.roles[s.Caller.Role]; ok && s.Caller.Kind == identity.Caller {
+		task.As = role.Tasks.As
+	}
 	for _, limit := range m.limits { // keep the owners to which the caller's own groups are bound
 		restrictOwner(&task.Ceiling, limit.Only)
 		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.GroupOwner) bool {
@@ -295,7 +299,7 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if err != nil {
 		return agent, err
 	}
-	m, err := o.grantor(s.Caller)
+	m, err := o.taskGrantor(s.Caller)
 	if err != nil {
 		return agent, err
 	}

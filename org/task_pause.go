@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 )
 
 // PauseTask pauses a running task. stored is the record of the task; PauseTask updates it.
@@ -21,20 +22,24 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}
 }
 
-// RetryTask makes a task running again that is paused, failed or was cancelled. Its models
-// may use more than before by extra. The time since it stopped does not count against its
+// RetryTask makes a task running again that is paused, failed or was cancelled, for the
+// operator or the caller that started it. A task that was cancelled goes on for the operator
+// only. Its models may use more than before by extra. The time since it stopped does not count against its
 // deadline; a task whose time was over has all of it again. stored is the record of the
 // task; RetryTask updates it.
 //
-// The error has the code TaskNotFound, Conflict if the task is running or done, or
-// LimitExceeded if its agents are more than its caller may have now.
-func (o *Org) RetryTask(stored *Task, extra ModelAllowance) ([]RecordChange, error) {
+// The error has the code TaskNotFound, also for the task of another, InsufficientPermissions,
+// Conflict if the task is running or done, or LimitExceeded if its agents are more than its
+// caller may have now.
+func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowance) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t, ok := o.tasks[stored.ID]
 	switch {
-	case !ok:
+	case !ok || by.Kind != identity.Operator && !t.StartedBy(by):
 		return nil, notFound(errcode.TaskNotFound, "task", string(stored.ID))
+	case t.Status == Cancelled && by.Kind != identity.Operator:
+		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", t.ID)
 	case t.Status == Running || t.Status == Done:
 		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is neither paused nor has it failed, it is %s; run --resume continues one that was interrupted", t.ID, t.Status).With("task", t.ID)
 	}

@@ -23,7 +23,7 @@ func (f *fixture) storedTask(id identity.AgentID) *org.Task {
 // retry retries a task, which must succeed.
 func (f *fixture) retry(task *org.Task, extra org.ModelAllowance) {
 	f.t.Helper()
-	changes, err := f.RetryTask(task, extra)
+	changes, err := f.RetryTask(operator, task, extra)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -55,6 +55,36 @@ func TestRetryTask_BoundedByItsCallerNow(t *testing.T) {
 		if len(f.tools(top)) != len(before) {
 			t.Errorf("tools %v, want %v", f.tools(top), before)
 		}
+	}
+}
+
+// Only the operator and the caller that started a task let it go on, and only the operator
+// after it was cancelled.
+func TestRetryTask_ByWhom(t *testing.T) {
+	f := newFixture(t)
+	lead := f.role(operator, org.RoleSpec{Name: "lead", Use: of("org_management")})
+	other := f.role(operator, org.RoleSpec{Name: "other", Use: of("*"), Grant: of("*")})
+	ann := identity.ByCaller("ann", lead.ID)
+	root := f.task(org.TaskSpec{Caller: ann})
+	for _, status := range []org.TaskStatus{org.Paused, org.Failed, org.Cancelled} {
+		task := f.storedTask(root)
+		if status == org.Paused {
+			f.store.put(f.PauseTask(task, org.TaskError{Code: errcode.BudgetExceeded}))
+		} else {
+			f.store.put(f.EndTask(task, status, nil, &org.TaskError{Code: errcode.Internal}, 0))
+		}
+		for _, by := range []identity.Principal{{}, {Kind: identity.Configuration}, identity.ByAgent(root), identity.ByCaller("bob", lead.ID), identity.ByCaller("ann", other.ID)} {
+			_, err := f.RetryTask(by, task, org.ModelAllowance{})
+			wantCode(t, err, errcode.TaskNotFound)
+		}
+		changes, err := f.RetryTask(ann, task, org.ModelAllowance{})
+		if status != org.Cancelled {
+			wantCode(t, err, "")
+			f.store.put(changes)
+			continue
+		}
+		wantCode(t, err, errcode.InsufficientPermissions, "only the operator")
+		f.retry(task, org.ModelAllowance{})
 	}
 }
 

@@ -49,6 +49,9 @@ type system interface {
 	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.PermissionDiff, error)
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
+	CancelTask(context.Context, identity.TaskID, string) error
+	WaitTask(context.Context, identity.TaskID) (org.Task, error)
+	RetryTask(context.Context, identity.TaskID, identity.Principal, org.ModelAllowance) error
 	TerminateAgent(context.Context, tool.Call, identity.AgentID, string) error
 	InvokeTool(context.Context, identity.Principal, string, json.RawMessage) (*gate.Admission, error)
 	ApplyConfig(runtime.OrgConfig) error
@@ -174,6 +177,7 @@ func (g groupSpec) effectGroup(d *effectLog) toolgroups.Group {
 // attackEnv is a system with everything that is known of it from outside.
 type attackEnv struct {
 	system
+	model        *scriptedModel // nil for a weakenedOrg
 	rules        *invariants
 	groups       *checkedManager
 	log          commitLog
@@ -192,7 +196,8 @@ type attackEnv struct {
 // effects.
 func newAttackEnv() (*attackEnv, error) {
 	s := emptyAttackEnv()
-	rt, err := newRuntime(loggingStore{newMemoryStore(), &s.log}, s.groups.Manager, newScriptedModel())
+	s.model = newScriptedModel()
+	rt, err := newRuntime(loggingStore{newMemoryStore(), &s.log}, s.groups.Manager, s.model)
 	if err != nil {
 		return nil, err
 	}
@@ -289,6 +294,7 @@ func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolO
 	if !may && s.rules.deniedByState(p, r.Name) {
 		s.outcomes[deniedByState]++
 	}
+	s.countTasksAs(p, r.Name, may)
 	out, err := callGate(s.Gate(), identity.ByAgent(who), r)
 	if err != nil {
 		return toolOutcome{}, err
@@ -396,14 +402,11 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		task.Groups = &narrow
 	}
 	if s.obedientRoot {
-		use := toolgroups.SetOf(append(someOf(t, 5, targetIDs), toolgroups.OrgManagement, "flow", "gamma", "lab/one")...)
-		spec := org.RoleSpec{Name: s.newRoleName(), Use: &use, AllowUnknown: true}
-		new(role).chooseLimits(t, &spec)
-		weak, err := s.CreateRole(context.Background(), newCall(operator), spec)
+		caller, err := s.newWeakCaller(t)
 		if err != nil {
 			return nil, err
 		}
-		task.Caller, task.Groups = identity.ByCaller("ann", weak.ID), nil
+		task.Caller, task.Groups = caller, nil
 	}
 	p := &attack{attackEnv: s, caller: task.Caller, first: len(s.agents)}
 	id, err := s.StartTask(context.Background(), task)
@@ -412,6 +415,9 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 	}
 	s.applyCommits()
 	p.root = s.rules.agents[s.rules.tasks[id].Top]
+	if err := s.checkTask(id); err != nil {
+		return nil, err
+	}
 	return p, p.createManager(t)
 }
 
@@ -508,6 +514,16 @@ func (p *attack) run(t *proptest.Choices) error {
 	for range callsPerAttack {
 		if t.OneIn(6) && p.obedientRoot {
 			if err := p.moveCaller(t); err != nil {
+				return err
+			}
+		}
+		if t.OneIn(8) && p.obedientRoot {
+			if err := p.changeTasks(t); err != nil {
+				return err
+			}
+		}
+		if t.OneIn(30) {
+			if err := p.stopAndRetry(t); err != nil {
 				return err
 			}
 		}
@@ -743,6 +759,7 @@ func (p *attack) malformedCall(t *proptest.Choices) (name, args string) {
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":{"all":true}}`},
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"createdBy":"root","createdByRole":"root"}`},
 		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"groupOwners":{"alpha":"builtin"},"id":"` + string(role) + `"}`},
+		{"create_role", `{"name":"x","rolePrompt":"x","toolGroups":[],"tasks":{"as":"` + string(role) + `"},"tasksAs":"rich"}`},
 		{"create_role", `{"name":"rich","rolePrompt":"","toolGroups":["*"],"grant":["*"],"status":"active","revision":9}`},
 		{"spawn_agent", `{"roleId":"` + string(role) + `","taskBrief":{},"parentAgentId":"` + string(root) + `"}`},
 		{"spawn_agent", `{"roleId":"` + string(role) + `","taskBrief":{"objective":"o","constraints":[],"inputs":"i","outputs":"o","completion_criteria":"c"},"taskId":"` + string(p.tasks[0]) + `"}`},
@@ -923,18 +940,21 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 // effect beyond what root granted. The manager and all agents it brings into
 // being call anything with any arguments, at the real gate, with the real
 // built-in tools on the real runtime. The operator and group owners make
-// changes meanwhile. After every call, the effects of tools and all records and
+// changes meanwhile. The task is cancelled, or fails, and is retried. After every call, the effects of tools and all records and
 // messages are checked against the invariants.
 func TestClosure(t *testing.T) {
-	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant)
+	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant, taskCancelled, taskFailed)
 }
 
 // A task never has more permissions than its caller. A caller with a weak role
 // starts a task in which root and all other agents do whatever they are asked.
 // Nothing in the task has an effect beyond what the role of the caller may use
 // at that time, and beyond what the caller may call in its workflow state at that time.
+// If the role has tasks.as, what the role that it names may use counts instead. Both roles
+// change, and are deleted, while the task runs.
 func TestTask_NeverExceedsCaller(t *testing.T) {
-	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true }, callerMoved, deniedByState)
+	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true },
+		callerMoved, deniedByState, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected, taskCancelled, taskFailed)
 }
 
 // testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named

@@ -35,20 +35,21 @@ func newStoreDir(t *testing.T) string {
 }
 
 // scriptedModel is the model of all agents. The agent at the top of a task
-// never answers, so that the task stays active. Other agents wait, or make the
-// calls that were queued for them.
+// never answers, so that the task stays active, until failRequest is called for
+// it. Other agents wait, or make the calls that were queued for them.
 type scriptedModel struct {
 	mu         sync.Mutex
 	queued     map[identity.AgentID][]model.Call // guarded by mu
 	replies    map[identity.AgentID]chan []model.CallResult
 	firstAsked map[identity.AgentID]chan struct{} // closed at the first request for an agent
 	requests   map[identity.AgentID]int           // number of requests for an agent
+	blocked    map[identity.AgentID]chan error    // requests that wait for failRequest
 }
 
 func newScriptedModel() *scriptedModel {
 	return &scriptedModel{
 		queued: map[identity.AgentID][]model.Call{}, replies: map[identity.AgentID]chan []model.CallResult{},
-		firstAsked: map[identity.AgentID]chan struct{}{}, requests: map[identity.AgentID]int{},
+		firstAsked: map[identity.AgentID]chan struct{}{}, requests: map[identity.AgentID]int{}, blocked: map[identity.AgentID]chan error{},
 	}
 }
 
@@ -92,11 +93,42 @@ func (m *scriptedModel) Generate(ctx context.Context, r model.Request) iter.Seq2
 			return
 		}
 		if r.Self.Parent == "" {
-			<-ctx.Done()
-			yield(model.AnswerDelta{}, ctx.Err())
+			yield(model.AnswerDelta{}, m.block(ctx, r.Self.ID))
 			return
 		}
 		yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishWait, MessagesRead: countMessages(r)}}, nil)
+	}
+}
+
+// block waits until failRequest is called for an agent, or ctx ends, and returns the
+// error of the request.
+func (m *scriptedModel) block(ctx context.Context, id identity.AgentID) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-m.blockedOf(id):
+		return err
+	}
+}
+
+// blockedOf returns the channel from which the blocked request of an agent receives its
+// error.
+func (m *scriptedModel) blockedOf(id identity.AgentID) chan error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.blocked[id] == nil {
+		m.blocked[id] = make(chan error)
+	}
+	return m.blocked[id]
+}
+
+// failRequest lets the blocked request of an agent fail. It waits until there is one.
+func (m *scriptedModel) failRequest(id identity.AgentID, err error) error {
+	select {
+	case m.blockedOf(id) <- err:
+		return nil
+	case <-time.After(30 * time.Second):
+		return fmt.Errorf("the model is not asked for agent %s", id)
 	}
 }
 

@@ -42,7 +42,8 @@ type rolePermissions struct {
 	callerRole identity.RoleID
 	server     string // "" if it is not restricted to a server
 	gated      bool
-	gone       bool // deleted
+	tasksAs    identity.RoleID // tasks.as, "" if it has none
+	gone       bool            // deleted
 }
 
 // agentRecord is an agent.
@@ -138,11 +139,26 @@ func (v *invariants) taskBounds(id identity.TaskID) []grantSet {
 	if t.CallerRole == "" {
 		return bounds
 	}
-	caller := v.roles[t.CallerRole]
-	if caller == nil || caller.gone {
+	return append(bounds, v.callerBounds(t.CallerRole)...)
+}
+
+// callerBounds lists the limits of the tasks that callers in a role may start now.
+func (v *invariants) callerBounds(id identity.RoleID) []grantSet {
+	r := v.boundingRole(id)
+	if r == nil || r.gone {
 		return []grantSet{{}}
 	}
-	return append(append(bounds, v.creatorGrants(caller)...), caller.use)
+	return append(v.creatorGrants(r), r.use)
+}
+
+// boundingRole returns the role that limits the tasks of callers in a role: that of its
+// tasks.as, else the role itself. It is the role itself if that is deleted.
+func (v *invariants) boundingRole(id identity.RoleID) *rolePermissions {
+	r := v.roles[id]
+	if r == nil || r.gone || r.tasksAs == "" {
+		return r
+	}
+	return v.roles[r.tasksAs]
 }
 
 // parentGrants lists the limits of what an agent's parent may grant; for the
@@ -222,9 +238,12 @@ func (v *invariants) deniedByRootGrant(p *agentRecord, tool string) bool {
 }
 
 // boundingRoles lists all roles that limit an agent: its own, those of its
-// ancestors and of the caller, and the creators of each.
+// ancestors and the one that bounds the caller's tasks, and the creators of each.
 func (v *invariants) boundingRoles(p *agentRecord) []*rolePermissions {
-	roles := v.creatorChain(v.tasks[p.task].CallerRole)
+	var roles []*rolePermissions
+	if bound := v.boundingRole(v.tasks[p.task].CallerRole); bound != nil {
+		roles = v.creatorChain(bound.id)
+	}
 	for ; p != nil; p = p.parent {
 		roles = append(roles, v.creatorChain(p.role)...)
 	}
@@ -247,7 +266,12 @@ func (v *invariants) allowedByServers(p *agentRecord, tool string) bool {
 	if only := v.tasks[p.task].Ceiling.Only; only != "" && only != owner {
 		return false
 	}
-	return !slices.ContainsFunc(v.boundingRoles(p), func(r *rolePermissions) bool {
+	return ofServers(v.boundingRoles(p), owner)
+}
+
+// ofServers reports whether an owner is every server that roles are restricted to.
+func ofServers(roles []*rolePermissions, owner toolgroups.GroupOwner) bool {
+	return !slices.ContainsFunc(roles, func(r *rolePermissions) bool {
 		return r.server != "" && owner != toolgroups.GroupOwner("module:"+r.server)
 	})
 }
@@ -412,8 +436,8 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 		return newViolation(violationRecord, "role %q is recorded for %q in role %q", r.Name, r.Caller, r.CallerRole)
 	case slices.Contains(v.kept, r.Name):
 		return newViolation(violationName, "a role named %q, which is kept for the operator", r.Name)
-	case made.server != "" || made.gated:
-		return newViolation(violationRecord, "role %q is restricted to %q, tool-gated %v; agents may set neither", r.Name, made.server, made.gated)
+	case made.server != "" || made.gated || made.tasksAs != "":
+		return newViolation(violationRecord, "role %q is restricted to %q, tool-gated %v, bounds tasks by %q; agents may set none of these", r.Name, made.server, made.gated, made.tasksAs)
 	case !v.mayGrant(p, made.use, made.grant) || v.grantsNothing(p):
 		return newViolation(violationGrant, "role %q has use %s grant %s; all of %v must cover them", r.Name, r.Use, r.Grant, v.grantLimits(p))
 	}
@@ -462,7 +486,7 @@ func (v *invariants) roleNamed(p *agentRecord, name string) *rolePermissions {
 
 // rolePermissionsOf returns the permissions of a role.
 func rolePermissionsOf(r org.Role) *rolePermissions {
-	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, caller: r.Caller, callerRole: r.CallerRole}
+	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, tasksAs: r.Tasks.As, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, caller: r.Caller, callerRole: r.CallerRole}
 	switch by := r.CreatedByRole; by {
 	case org.CreatorRoot:
 		c.byRoot = true

@@ -24,7 +24,7 @@ import (
 )
 
 // ruleSet is a set of rules that a weakenedOrg can disable.
-type ruleSet uint16
+type ruleSet uint32
 
 const (
 	ruleUse         ruleSet = 1 << iota // use ⊆ the creator's grant
@@ -41,6 +41,8 @@ const (
 	ruleRoot                            // what root may grant limits the roles that it has created
 	ruleName                            // names that roles of the operator have or had are kept for the operator
 	ruleState                           // the agents of a task are in the workflow state of its caller
+	ruleTasksAs                         // what the role in tasks.as may use limits a task now, not only at its start
+	ruleRetry                           // the operator alone retries a task that was cancelled
 	ruleCaller                          // a role that an agent has created exists for tasks of the same caller only
 )
 
@@ -149,11 +151,22 @@ func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.BoundSet {
 	if t.CallerRole == "" {
 		return list
 	}
-	caller, ok := o.role(t.CallerRole)
+	bound, ok := o.role(o.boundingRole(t.CallerRole))
 	if !ok {
 		return denyAll
 	}
-	return append(append(list, o.creatorGrants(caller)...), o.bound(caller.Use, caller.GroupOwners))
+	if bound.ID != t.CallerRole && o.disabled(ruleTasksAs) {
+		return list
+	}
+	return append(append(list, o.creatorGrants(bound)...), o.bound(bound.Use, bound.GroupOwners))
+}
+
+// boundingRole returns the role that limits the tasks of callers in a role.
+func (o *weakenedOrg) boundingRole(id identity.RoleID) identity.RoleID {
+	if caller, ok := o.role(id); ok && caller.Tasks.As != "" {
+		return caller.Tasks.As
+	}
+	return id
 }
 
 // parentGrants lists the limits of what the ancestors of an agent may grant.
@@ -243,7 +256,7 @@ func (o *weakenedOrg) usedGroups(a *org.Agent) (toolgroups.BoundSet, []toolgroup
 
 // boundingRoles lists every role that limits an agent, with their creators.
 func (o *weakenedOrg) boundingRoles(a *org.Agent) []*org.Role {
-	roles := o.creatorChain(o.tasks[a.Task].CallerRole)
+	roles := o.creatorChain(o.boundingRole(o.tasks[a.Task].CallerRole))
 	for ; a != nil; a = o.agents[a.Parent] {
 		roles = append(roles, o.creatorChain(a.Role)...)
 	}
@@ -339,6 +352,9 @@ func (o *weakenedOrg) CreateRole(ctx context.Context, c tool.Call, spec org.Role
 	}
 	o.setGroups(r, spec, limits)
 	o.setLimits(r, spec)
+	if spec.TasksAs != nil {
+		r.Tasks.As = identity.RoleID(*spec.TasksAs)
+	}
 	same, _ := o.FindRole(ctx, c, spec.Name)
 	if err := org.CheckRoleName(spec.Name); err != nil || same != nil {
 		return org.Role{}, errors.Join(err, errRejected)
@@ -407,6 +423,12 @@ func (o *weakenedOrg) UpdateRole(_ identity.Principal, id identity.RoleID, spec 
 		next.Grant = *spec.Grant
 	}
 	o.setLimits(&next, spec)
+	if as := spec.TasksAs; as != nil {
+		if _, ok := o.role(identity.RoleID(*as)); *as != "" && (!ok || next.CreatedBy != org.CreatorOperator) {
+			return org.Role{}, org.PermissionDiff{}, errRejected
+		}
+		next.Tasks.As = identity.RoleID(*as)
+	}
 	return o.storeRole(&next), org.PermissionDiff{}, nil
 }
 
@@ -430,13 +452,49 @@ func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.
 	if spec.Groups != nil {
 		t.Groups = o.groups.CurrentSnapshot().BindSet(*spec.Groups)
 	}
-	if caller, ok := o.role(spec.Caller.Role); ok {
-		t.Ceiling = toolgroups.BoundSet{Set: caller.Use, Owners: caller.GroupOwners}
+	if spec.Caller.Kind == identity.Caller {
+		bound, ok := o.role(o.boundingRole(spec.Caller.Role))
+		if !ok {
+			return "", errRejected
+		}
+		limits := append(o.creatorGrants(bound), toolgroups.BoundSet{Set: bound.Use})
+		if spec.Groups != nil && !o.covered(limits, *spec.Groups) {
+			return "", errRejected
+		}
+		t.Ceiling.Owners = bound.GroupOwners
+		for _, limit := range limits {
+			t.Ceiling.Set = t.Ceiling.Set.Intersect(limit.Set)
+		}
 	}
 	o.tasks[id] = t
 	o.logRecord(org.KindTask, string(id), t)
 	o.addAgent(&org.Agent{ID: t.Top, Role: org.RootRole, Task: id, Root: true, Status: org.Active})
 	return id, nil
+}
+
+// CancelTask implements system.
+func (o *weakenedOrg) CancelTask(_ context.Context, id identity.TaskID, _ string) error {
+	return o.setStatus(id, org.Cancelled)
+}
+
+// RetryTask implements system.
+func (o *weakenedOrg) RetryTask(_ context.Context, id identity.TaskID, by identity.Principal, _ org.ModelAllowance) error {
+	if by.Kind != identity.Operator && !o.disabled(ruleRetry) {
+		return errRejected
+	}
+	return o.setStatus(id, org.Running)
+}
+
+// setStatus sets the status of a task.
+func (o *weakenedOrg) setStatus(id identity.TaskID, status org.TaskStatus) error {
+	o.tasks[id].Status = status
+	o.logRecord(org.KindTask, string(id), o.tasks[id])
+	return nil
+}
+
+// WaitTask implements system.
+func (o *weakenedOrg) WaitTask(_ context.Context, id identity.TaskID) (org.Task, error) {
+	return *o.tasks[id], nil
 }
 
 func (o *weakenedOrg) addAgent(a *org.Agent) {
@@ -590,6 +648,8 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"role keeps what root may not grant any more", ruleRoot, violationEffect, false},
 		{"agent takes a name of the operator", ruleName, violationName, false},
 		{"task does what its caller may not do in its state", ruleState, violationEffect, true},
+		{"task keeps what the role in tasks.as lost", ruleTasksAs, violationEffect, true},
+		{"another retries a cancelled task", ruleRetry, violationRecord, true},
 		{"agent spawns one of another caller's role", ruleCaller, violationIsolation, true},
 		{"tool-gated agent learns which tools exist", ruleToolGated, violationDisclosure, false},
 	}

@@ -76,21 +76,20 @@ func (t *tracker) dropPaused(run *taskRun) {
 // RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
 // requests that were not answered, and read the mail that they have not read. Calls without
 // an outcome are handled as after a crash. The turns are counted anew, and the models of the
-// task may use more than before by extra. RetryTask returns when the agents are scheduled.
+// task may use more than before by extra. RetryTask waits until the agents have stopped. by is the operator or the caller that started the
+// task. RetryTask returns when the agents are scheduled.
 //
 // Errors: those of org.RetryTask.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
-	if rt.tracker.isPaused(id) { // its agents are stopping
-		if _, err := rt.WaitTask(ctx, id); err != nil {
-			return err
-		}
+	if err := rt.waitStopped(ctx, id); err != nil {
+		return err
 	}
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
 		return err
 	}
 	_, err = rt.flushAndCommit(&journal.Batch{Stream: task.Top, Prepare: func(b *journal.Batch) error {
-		changes, err := rt.org.RetryTask(&task, extra)
+		changes, err := rt.org.RetryTask(by, &task, extra)
 		if err != nil {
 			return err
 		}
@@ -103,6 +102,29 @@ func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identit
 		return err
 	}
 	return rt.ResumeTask(ctx, id)
+}
+
+// waitStopped waits until no agent of a task that is paused or has ended is active. An agent
+// that stops late would end the task again.
+func (rt *Runtime) waitStopped(ctx context.Context, id identity.TaskID) error {
+	task, _ := rt.org.TaskByID(id)
+	if rt.tracker.isPaused(id) || task.Status.Ended() {
+		if _, err := rt.WaitTask(ctx, id); err != nil {
+			return err
+		}
+	}
+	stopped := rt.tracker.stoppedOf(id)
+	if stopped == nil {
+		return nil
+	}
+	select {
+	case <-stopped:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-rt.ctx.Done():
+		return context.Cause(rt.ctx)
+	}
 }
 
 // EndsTask reports whether an event is the end of its task, and not one that a retry undid.

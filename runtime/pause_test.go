@@ -2,11 +2,13 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -294,6 +296,40 @@ func TestRetry_AfterCancellation(t *testing.T) {
 	if n := calls.Load(); n != 1 {
 		t.Errorf("slow was called %d times", n)
 	}
+}
+
+// A task that was cancelled goes on when its agents have stopped. One that stops late does
+// not end it.
+func TestRetry_WaitsForStoppingAgents(t *testing.T) {
+	asked, release := make(chan struct{}, 1), make(chan struct{})
+	requests := atomic.Int32{}
+	fx := fixtureConfig{model: modelFunc(func(ctx context.Context, _ model.Request) (model.Answer, error) {
+		if requests.Add(1) > 1 {
+			return endWith("done"), nil
+		}
+		asked <- struct{}{}
+		<-ctx.Done()
+		<-release
+		return model.Answer{}, ctx.Err()
+	})}.open(t)
+	id := fx.start(t, org.TaskSpec{})
+	<-asked
+	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	hurried, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := fx.RetryTask(hurried, id, operator, org.ModelAllowance{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a retry while the agent stops: %v", err)
+	}
+	if task, _ := fx.Org().TaskByID(id); task.Status != org.Cancelled {
+		t.Errorf("the task is %s", task.Status)
+	}
+	close(release)
+	if err := fx.RetryTask(t.Context(), id, operator, org.ModelAllowance{}); err != nil {
+		t.Fatal(err)
+	}
+	fx.wantResult(t, fx.wait(t, id), `"done"`, "")
 }
 
 // The agents of a task that goes on count for its caller again.

@@ -105,6 +105,10 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 // taskStartEvents adds the events and the first message of a task to a batch.
 func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent) {
 	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(task.State)}
+	if task.As != "" {
+		as, _ := rt.org.RoleByID(task.As)
+		started.As, started.AsID = as.Name, task.As
+	}
 	if !task.Groups.Set.IsAll() {
 		started.Groups = []string{}
 		for _, g := range task.Groups.Set.GroupIDs() {

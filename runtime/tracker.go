@@ -27,7 +27,8 @@ type tracker struct {
 	mu     sync.Mutex
 	active map[identity.AgentID]*actor
 	tasks  map[identity.TaskID]*taskRun
-	cached int // idle agents in the caches of all tasks
+	ended  map[identity.TaskID]*taskRun // tasks that have ended, while agents of them stop; not in tasks
+	cached int                          // idle agents in the caches of all tasks
 }
 
 // taskRun is the state of a task that this process is working on.
@@ -47,6 +48,7 @@ type taskRun struct {
 	paused      bool          // its agents stop before their next step
 	newMessages bool          // a message was sent since the task became idle
 	done        chan struct{} // closed when the task has ended
+	stopped     chan struct{} // closed when no agent of the ended task is active; nil unless the run is in tracker.ended
 
 	firstLogged map[identity.AgentID]bool       // tool-gated agents whose first request was logged
 	cached      map[identity.AgentID]*idleAgent // some of its idle agents
@@ -57,6 +59,7 @@ func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver f
 		org: o, ctx: ctx, now: now, deliver: deliver,
 		active: map[identity.AgentID]*actor{},
 		tasks:  map[identity.TaskID]*taskRun{},
+		ended:  map[identity.TaskID]*taskRun{},
 	}
 }
 
@@ -211,6 +214,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	defer t.mu.Unlock()
 	run := t.tasks[id]
 	if run == nil {
+		t.releaseEnded(id)
 		return nil
 	}
 	run.refs--
@@ -224,6 +228,30 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	}
 	run.ended, run.newMessages = true, false
 	return run
+}
+
+// releaseEnded undoes an acquire of a task that has ended since. It must be called with mu
+// held.
+func (t *tracker) releaseEnded(id identity.TaskID) {
+	run := t.ended[id]
+	if run == nil {
+		return
+	}
+	if run.refs--; run.refs == 0 {
+		delete(t.ended, id)
+		close(run.stopped)
+	}
+}
+
+// stoppedOf returns a channel that is closed when no agent of a task that has ended is active,
+// nil if there is none now.
+func (t *tracker) stoppedOf(id identity.TaskID) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if run := t.ended[id]; run != nil {
+		return run.stopped
+	}
+	return nil
 }
 
 // reopen undoes the end of a task that had become idle, and acquires it.
@@ -270,6 +298,8 @@ func (t *tracker) end(id identity.TaskID, ended *org.Task) {
 	if run.refs == 0 { // none of its agents is active
 		return
 	}
+	run.stopped = make(chan struct{})
+	t.ended[id] = run
 	for _, a := range t.active {
 		if a.task == id && a.cancel != nil {
 			a.cancel(errTerminated)

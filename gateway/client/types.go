@@ -5,6 +5,7 @@ import "github.com/rolecall/rolecall/gateway/wire"
 // Requests.
 type (
 	RoleRequest    = wire.RoleRequest    // describes a new role or changes to a role
+	TasksRequest   = wire.TasksRequest   // what bounds the tasks of callers in a role
 	CallRequest    = wire.CallRequest    // a call of a tool in a role
 	MessageRequest = wire.MessageRequest // a message to an agent
 	TaskRequest    = wire.TaskRequest    // a task to start
@@ -16,6 +17,7 @@ type (
 // Results.
 type (
 	Role            = wire.Role            // a role's record
+	BoundingRole    = wire.BoundingRole    // the role that bounds the tasks of callers in another
 	RoleChange      = wire.RoleChange      // a changed role and the effect on its agents
 	Agent           = wire.Agent           // an agent as listed
 	AgentDetail     = wire.AgentDetail     // an agent with its task brief and tools

@@ -13,11 +13,17 @@ import (
 )
 
 // AskName is the tool that runs a task on the whole organization. It is offered
-// over MCP to callers whose role has a tool of the group org_management. A
-// registered tool of the same name is not offered.
+// over MCP to callers whose role has tasks.as, or a tool of the group
+// org_management. A registered tool of the same name is not offered.
 const AskName = "ask_organization"
 
-const askDescription = `Run a task on the organization and wait for its result. A root agent plans the task, creates roles and spawns agents; none of them may call a tool that you may not call. It can take minutes; the first message of progress names the task's id. Cancelling the call cancels the task. With an idempotencyKey the task goes on if the connection is lost, and the same call again waits for its result.`
+const askDescription = `Run a task on the organization and wait for its result. A root agent plans the task, creates roles and spawns agents; %s. It can take minutes; the first message of progress names the task's id. Cancelling the call cancels the task. With an idempotencyKey the task goes on if the connection is lost, and the same call again waits for its result.`
+
+// What the description says about the tools of the task's agents.
+const (
+	askWithinCaller = "none of them may call a tool that you may not call"
+	askWithinRole   = "they may call tools that you may not call yourself"
+)
 
 const askInput = `{"type":"object","properties":{` +
 	`"task":{"type":"string","minLength":1,"maxLength":100000,"description":"what to do, and what the result should contain"},` +
@@ -37,8 +43,12 @@ func (a *askArguments) detached() bool { return a.Key != "" || a.TaskID != "" }
 // askDefinition returns the definition of ask_organization. It is built here
 // and not registered, because the tool is only for clients of MCP, never for
 // agents.
-func askDefinition() tool.Definition {
-	return tool.Definition{Name: AskName, Description: askDescription, Input: json.RawMessage(askInput), Effect: tool.Mutating}
+func askDefinition(tasks taskRight) tool.Definition {
+	within := askWithinCaller
+	if tasks.given {
+		within = askWithinRole
+	}
+	return tool.Definition{Name: AskName, Description: fmt.Sprintf(askDescription, within), Input: json.RawMessage(askInput), Effect: tool.Mutating}
 }
 
 // mayAskOrganization reports whether the caller is offered ask_organization
@@ -47,7 +57,7 @@ func (s *Server) mayAskOrganization(sc *clientScope) bool { return s.toolListFor
 
 // ask runs a task on the organization, or finds one that the caller has started, and
 // returns its result. The task's permissions are bounded by those of the caller's
-// role, also when the role changes later (org.TaskSpec). The task is cancelled with
+// role, or of the role in its tasks.as, also when these change later (org.TaskSpec). The task is cancelled with
 // the call. When rolecall shuts down the task stays and can be resumed.
 func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage) outcome {
 	if !s.mayAskOrganization(sc) {

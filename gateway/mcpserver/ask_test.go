@@ -123,6 +123,53 @@ func TestAsk_HiddenWithoutOrgManagement(t *testing.T) {
 	}
 }
 
+// A role with tasks.as is offered the tool without org_management, while the role that it
+// names exists. The task is bounded by that role. Clients are told of changes.
+func TestAsk_OfferedWithTasksAs(t *testing.T) {
+	f := fixtureConfig{model: escalatingModel}.open(t)
+	f.role(t, "ops", "workspace", "org_management")
+	set := func(r org.RoleSpec) {
+		t.Helper()
+		if _, _, err := f.rt.UpdateRole(operator, f.roles["tester"], r, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := make(chan struct{}, 10)
+	session := f.connect(t, "ann@tester", "/mcp", versions[0], &sdk.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
+	})
+	plain := toolNames(t, session)
+	set(org.RoleSpec{TasksAs: new("ops")})
+	waitFor(t, "the client is told of the tool", changed)
+	if got := toolNames(t, session); !strings.Contains(got, mcpserver.AskName) {
+		t.Errorf("tools: %s", got)
+	}
+	if got := toolNames(t, f.connect(t, "ann@tester", "/mcp/probe", "", nil)); strings.Contains(got, mcpserver.AskName) {
+		t.Errorf("tools of a group: %s", got)
+	}
+	got, err := session.CallTool(t.Context(), askParams("steal"))
+	if err != nil || got.IsError {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if text := textOf(got); !strings.Contains(text, "insufficient_permissions") || !strings.Contains(text, `"name":"helper"`) {
+		t.Errorf("the task is not bounded by ops: %s", text)
+	}
+	if _, err := f.rt.DeleteRole(operator, f.roles["ops"], false); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the client is told that the tool is gone", changed)
+	if got := toolNames(t, session); got != plain {
+		t.Errorf("after ops was deleted: %s", got)
+	}
+	if _, err := session.CallTool(t.Context(), askParams("x")); err == nil || !strings.Contains(err.Error(), "Unknown tool") {
+		t.Errorf("a call after ops was deleted: %v", err)
+	}
+	set(org.RoleSpec{TasksAs: new("")})
+	if tasks := f.rt.Org().ListTasks(); len(tasks) != 1 {
+		t.Errorf("%d tasks were started, want one", len(tasks))
+	}
+}
+
 func TestAsk_ValidatesArguments(t *testing.T) {
 	f := openFixture(t)
 	session := f.connect(t, "ann@boss", "/mcp", "", nil)

@@ -198,25 +198,26 @@ func (s *Server) expireIdle(now time.Time) {
 func (s *Server) toolListFor(sc *clientScope) *listing {
 	offered := s.rt.Gate().Subject(sc.caller).ListableTools()
 	if len(offered) == 0 { // perhaps only this caller, because of its workflow state
-		return s.newListing(sc.endpoint.toolset, nil)
+		return s.newListing(sc.endpoint.toolset, nil, s.taskRightOf(sc.endpoint.role))
 	}
 	return s.cachedListing(sc.endpoint, offered)
 }
 
 // cachedListing returns the tool list for what the gate offers. It is built
-// once for each View; clients are notified when it differs from the previous
+// once for each View and taskRight; clients are notified when it differs from the previous
 // one.
 func (s *Server) cachedListing(e *endpoint, offered []tool.Definition) *listing {
-	if l := e.listing.Load(); l != nil && l.builtFrom(offered) {
+	tasks := s.taskRightOf(e.role)
+	if l := e.listing.Load(); l != nil && l.builtFrom(offered, tasks) {
 		return l
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.listing.Load()
-	if before != nil && before.builtFrom(offered) {
+	if before != nil && before.builtFrom(offered, tasks) {
 		return before
 	}
-	l := s.newListing(e.toolset, offered)
+	l := s.newListing(e.toolset, offered, tasks)
 	e.listing.Store(l)
 	if before != nil && !bytes.Equal(before.sessionJSON, l.sessionJSON) {
 		e.notifyListChanged()

@@ -9,6 +9,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -16,9 +18,10 @@ import (
 // listing is the tool list of an endpoint, built from one View.
 type listing struct {
 	source        []tool.Definition // what the gate offers, in the order of the View
-	offersAsk     bool              // ask_organization is in the list
-	sessionJSON   []byte            // the result of tools/list in versions with sessions
-	statelessJSON []byte            // the same in versions without sessions
+	tasks         taskRight
+	offersAsk     bool   // ask_organization is in the list
+	sessionJSON   []byte // the result of tools/list in versions with sessions
+	statelessJSON []byte // the same in versions without sessions
 
 	definitions                              []tool.Definition // the tools of source that are in the endpoint's group, sorted by name
 	once                                     sync.Once         // guards building the fields below
@@ -29,21 +32,36 @@ type listing struct {
 // keep it.
 var private = sdk.Cacheable{CacheScope: "private"}
 
+// taskRight is what the tasks.as of a role says about the tasks of its callers.
+type taskRight struct {
+	given bool // the role has tasks.as
+	valid bool // and the role that it names is active
+}
+
+// taskRightOf returns the taskRight of a role now.
+func (s *Server) taskRightOf(id identity.RoleID) taskRight {
+	as, given := s.rt.Org().TaskRole(id)
+	return taskRight{given, given && as.Status == org.Active}
+}
+
 // builtFrom reports whether the listing was built from this very slice. Equal
 // content is not enough: the slice identifies the View.
-func (l *listing) builtFrom(offered []tool.Definition) bool {
-	if len(offered) == 0 || len(l.source) == 0 {
-		return len(offered) == len(l.source)
+func (l *listing) builtFrom(offered []tool.Definition, tasks taskRight) bool {
+	switch {
+	case l.tasks != tasks || len(offered) != len(l.source):
+		return false
+	case len(offered) == 0:
+		return true
 	}
-	return len(offered) == len(l.source) && &offered[0] == &l.source[0]
+	return &offered[0] == &l.source[0]
 }
 
 // newListing builds the tool list from what the gate offers, narrowed to
 // toolset unless that is empty. Tool names are listed unchanged; tool.CheckName
 // has checked that the protocol allows them.
-func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition) *listing {
+func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definition, tasks taskRight) *listing {
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
-	l, tools := &listing{source: offered}, []*sdk.Tool{}
+	l, tools := &listing{source: offered, tasks: tasks, offersAsk: tasks.given && toolset == ""}, []*sdk.Tool{}
 	for _, d := range offered {
 		within := toolset == "" || snapshot.InGroups(d.Name, toolset)
 		if group, _ := snapshot.GroupOf(d.Name); group == toolgroups.OrgManagement && within {
@@ -53,8 +71,11 @@ func (s *Server) newListing(toolset toolgroups.GroupID, offered []tool.Definitio
 			l.definitions = append(l.definitions, d)
 		}
 	}
+	if tasks.given && !tasks.valid {
+		l.offersAsk = false
+	}
 	if l.offersAsk {
-		l.definitions = append(l.definitions, askDefinition())
+		l.definitions = append(l.definitions, askDefinition(tasks))
 	}
 	slices.SortFunc(l.definitions, func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) })
 	for _, d := range l.definitions {

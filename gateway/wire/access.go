@@ -41,12 +41,14 @@ type Verdict struct {
 	Rule    string             `json:"rule"` // describes the rule that decided
 }
 
-// Holders lists the roles and agents that may call a tool. Code and Reason are
+// Holders lists the roles and agents that may call a tool, and the roles in which callers may
+// start tasks whose agents may call it through tasks.as. Code and Reason are
 // set if the tool does not exist.
 type Holders struct {
 	Tool   string        `json:"tool"`
 	Roles  []RoleHolder  `json:"roles"`  // sorted by name, root first
 	Agents []AgentHolder `json:"agents"` // sorted by creation time
+	Tasks  []TasksHolder `json:"tasks"`  // sorted by name
 	Epoch  uint64        `json:"epoch"`
 	Code   errcode.Code  `json:"code,omitempty"`
 	Reason string        `json:"reason,omitempty"`
@@ -56,6 +58,13 @@ type Holders struct {
 type RoleHolder struct {
 	ID   identity.RoleID `json:"id"`
 	Name string          `json:"name"`
+}
+
+// TasksHolder is a role with tasks.as. The role that it names may use a tool, and so may the
+// tasks that callers in the role start.
+type TasksHolder struct {
+	RoleHolder
+	As string `json:"as"` // name of the role in tasks.as
 }
 
 // AgentHolder is an agent that may call a tool.

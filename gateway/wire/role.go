@@ -16,11 +16,24 @@ type Role struct {
 	org.Role
 	Dangling []toolgroups.GroupID `json:"dangling,omitempty"` // in the order of toolGroups, then grant
 	Tools    []RoleTool           `json:"tools,omitempty"`    // sorted by name
+	TasksAs  *BoundingRole        `json:"tasksAs,omitempty"`  // the role in tasks.as; nil if there is none
 
 	// Unchecked lists the fields that the request has set and that could not be checked:
 	// llmServiceId while no configuration is active. Only answers to requests that write
 	// a role have it.
 	Unchecked []string `json:"unchecked,omitempty"`
+}
+
+// BoundingRole is the role that bounds the tasks of callers in another role. A role that is
+// not active bounds them by nothing: they are denied everything.
+type BoundingRole struct {
+	Name   string              `json:"name"`
+	Status org.LifecycleStatus `json:"status"`
+}
+
+// TasksRequest says what bounds the tasks that callers in a role start.
+type TasksRequest struct {
+	As string `json:"as"` // id or exact name of a role
 }
 
 // RoleTool is a tool that a role has, in some workflow state or in all.
@@ -45,6 +58,7 @@ type RoleRequest struct {
 	Pattern   org.CollaborationPattern `json:"pattern,omitempty"`
 	ToolGated *bool                    `json:"toolGated,omitempty"`
 	Server    *string                  `json:"server,omitempty"` // "" is no restriction
+	Tasks     *TasksRequest            `json:"tasks,omitempty"`
 
 	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 
@@ -54,7 +68,7 @@ type RoleRequest struct {
 
 // NullableRoleFields are the fields of a RoleRequest that may be null.
 func NullableRoleFields() []string {
-	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server"}
+	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks"}
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.

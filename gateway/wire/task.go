@@ -18,9 +18,11 @@ type Task struct {
 	Text      string              `json:"text"`
 	Status    org.TaskStatus      `json:"status"`
 	Caller    string              `json:"caller"`
-	Agent     identity.AgentID    `json:"agent"`  // the task's root agent
-	Groups    toolgroups.GroupSet `json:"groups"` // the groups that the task is restricted to; ["*"] for no restriction
-	State     string              `json:"state"`  // workflow state in which its agents start; "undefined" for none
+	As        string              `json:"as,omitempty"`   // name of the role that bounds it in place of the caller's (tasks.as); only for the operator
+	AsID      identity.RoleID     `json:"asId,omitempty"` // its id
+	Agent     identity.AgentID    `json:"agent"`          // the task's root agent
+	Groups    toolgroups.GroupSet `json:"groups"`         // the groups that the task is restricted to; ["*"] for no restriction
+	State     string              `json:"state"`          // workflow state in which its agents start; "undefined" for none
 	Input     json.RawMessage     `json:"input,omitempty"`
 	Schema    json.RawMessage     `json:"schema,omitempty"` // that its result must fit
 	Workspace string              `json:"workspace,omitempty"`

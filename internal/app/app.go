@@ -293,7 +293,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Description: r.Description, Prompt: r.Prompt, Model: r.Model,
 			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.AgentLimits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
-			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server,
+			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs,
 		})
 	}
 	return s

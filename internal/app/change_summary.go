@@ -34,6 +34,11 @@ func describeChanges(before *toolgroups.Snapshot, events []journal.Event) []stri
 		switch b := e.Body.(type) {
 		case journal.RoleChanged:
 			list = append(list, "role "+e.Role+" is "+b.Change+describeRole(b))
+			for _, text := range describeTasks(b) {
+				if !slices.Contains(list, text) { // both roles may have changed
+					list = append(list, text)
+				}
+			}
 		case journal.GroupRegistered:
 			list = append(list, describeGroup(before, b)...)
 		case journal.GroupUnregistered:
@@ -58,6 +63,22 @@ func describeRole(b journal.RoleChanged) string {
 		return ""
 	}
 	return describeTools(diff.Roles[at].Gains, diff.Roles[at].Loses)
+}
+
+// describeTasks returns what the tasks of callers gain and lose by a changed role.
+func describeTasks(b journal.RoleChanged) (list []string) {
+	var diff org.PermissionDiff
+	if json.Unmarshal(b.Diff, &diff) != nil {
+		return nil
+	}
+	for _, d := range diff.Tasks {
+		what := "the bound of the tasks of role " + d.Role
+		if d.As != "" {
+			what += ", as " + d.As + ","
+		}
+		list = append(list, what+" is changed"+describeTools(d.Gains, d.Loses))
+	}
+	return list
 }
 
 // describeGroup returns what a registered group gains and loses, nil if its tools have the

@@ -27,6 +27,10 @@ func TestReconfigure_TellsChangesByName(t *testing.T) {
 		{"rejected", []string{"{kind: role, name: reader, toolGroups: [nonesuch]}", moduleB}, nil},
 		{"group added, role added", []string{"{kind: role, name: reader, toolGroups: [b]}", "{kind: role, name: clerk, toolGroups: [a]}", moduleA, moduleB},
 			[]string{"group a is added and gains a", "role clerk is created"}},
+		{"bounding role changed", []string{"{kind: role, name: reader, toolGroups: [a]}", "{kind: role, name: clerk, toolGroups: [a], tasks: {as: reader}}", moduleA, moduleB},
+			[]string{"role reader is updated and gains a and loses b", "the bound of the tasks of role clerk, as reader, is changed and gains a", "role clerk is updated"}},
+		{"bounding role removed", []string{"{kind: role, name: reader, toolGroups: [b]}", "{kind: role, name: clerk, toolGroups: [a]}", moduleA, moduleB},
+			[]string{"role reader is updated and gains b and loses a", "the bound of the tasks of role clerk is changed and loses a", "role clerk is updated"}},
 		{"roles removed", []string{moduleA, moduleB}, []string{"role clerk is deleted and loses a", "role reader is deleted and loses b"}},
 	} {
 		_, err := f.reconfigure(t.Context(), f.read(step.docs...))

@@ -30,6 +30,7 @@ type Role struct {
 	ToolGated   bool            // its agents answer only from the results of their tools
 	Server      string          // restricts its agents to the tools of this module; "" is no restriction
 	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
+	TasksAs     string          // a role of this configuration that bounds the tasks of its callers in its place; "" for none
 	Pos         yamldoc.Pos
 }
 
@@ -52,6 +53,7 @@ func readRole(it item) {
 		"hosts":       hostRuleField(&role.Hosts),
 		"toolGated":   yamldoc.BoolField(&role.ToolGated),
 		"server":      serverField(&role),
+		"tasks":       it.roleTasksField(&role),
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})
@@ -76,6 +78,16 @@ func descriptionField(to *string) func(yamldoc.Value) {
 		if err := org.CheckDescription(*to); err != nil {
 			_, problem, _ := strings.Cut(errcode.Message(err), "the description ")
 			v.AddError(problem, "")
+		}
+	}
+}
+
+// roleTasksField reads what bounds the tasks that callers in a role start.
+func (it item) roleTasksField(role *Role) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		yamldoc.MappingField(yamldoc.Fields{"as": it.ReferenceField("role", &role.TasksAs)})(v)
+		if _, ok := v.FindField("as"); v.IsMapping() && !ok {
+			v.MissingField("as").AddError("is missing", "name the role that bounds the tasks of its callers")
 		}
 	}
 }

@@ -320,8 +320,69 @@ var mutations = []mutation{
 	},
 	{
 		"a task keeps what its caller's role lost", "org/scope.go",
-		`return slices.Concat(s.bounds, ceiling(find, role), []constraint{now})`, `return slices.Concat(s.bounds, ceiling(find, role), []constraint{now}[:0])`,
+		`return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))`, `return slices.Concat(s.bounds, callerTaskLimits(find, s.caller)[:0])`,
 		"./org TestTask_LosesWhatCallerLoses",
+	},
+	{
+		"a caller retries a task that was cancelled", "org/task_pause.go",
+		`	case t.Status == Cancelled && by.Kind != identity.Operator:`, `	case t.Status == Cancelled && by.Kind == identity.None:`,
+		"./property_test TestTask_NeverExceedsCaller",
+	},
+	{
+		"an agent retries its task", "org/task_pause.go",
+		`by.Kind != identity.Operator && !t.StartedBy(by):`, `by.Kind == identity.None && !t.StartedBy(by):`,
+		"./property_test TestClosure",
+	},
+	{
+		"a task of tasks.as keeps what that role lost", "org/scope.go",
+		`return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))`, `return slices.Concat(s.bounds, callerTaskLimits(find, s.caller)[:0])`,
+		"./org TestTasksAs_FollowsRole",
+	},
+	{
+		"a change of the role in tasks.as is not published", "org/scope.go",
+		`			x.addCreators(s, caller.Tasks.As, find)
+`, ``,
+		"./org TestTasksAs_FollowsRole",
+	},
+	{
+		"a task of tasks.as has what its caller's role may use instead", "org/role_tasks.go",
+		`	case !given || caller.Status != Active:`, `	case given || caller.Status != Active:`,
+		"./org TestTasksAs_BoundsTasks",
+	},
+	{
+		"a task of tasks.as outlives its caller's role", "org/role_tasks.go",
+		`	case !given || caller.Status != Active:`, `	case !given:`,
+		"./org TestTasksAs_FollowsRole",
+	},
+	{
+		"tasks.as is followed twice", "org/role_tasks.go",
+		`	as, _ := find(r.Tasks.As)
+`, `	as, _ := find(r.Tasks.As)
+	if as != nil && as.Tasks.As != "" {
+		as, _ = find(as.Tasks.As)
+	}
+`,
+		"./org TestTasksAs_Circle",
+	},
+	{
+		"the creators of the role in tasks.as do not bound tasks", "org/role_tasks.go",
+		`	return append(ceiling(find, as), as.use(`, `	return append(ceiling(find, as)[:0], as.use(`,
+		"./org TestTasksAs_BoundedByCreators",
+	},
+	{
+		"a task starts although the role in tasks.as was deleted", "org/role_tasks.go",
+		`; given && !as.isActive() {`, `; given && as == nil {`,
+		"./org TestTasksAs_DeletedRoleDeniesEverything",
+	},
+	{
+		"an agent sets tasks.as", "org/role_tasks.go",
+		`	case editor.name != CreatorOperator || !r.declared():`, `	case !r.declared() && r == nil:`,
+		"./org TestTasksAs_OnlyForRolesOfOperator",
+	},
+	{
+		"the record of an agent's role has tasks.as", "org/load.go",
+		`	forged := role.Tasks.As != "" && !role.declared()`, `	forged := role.Tasks.As != "" && role.Task == "none"`,
+		"./org TestTasksAs_ForgedRecords",
 	},
 	{
 		"a task begins in the initial workflow state, not in its caller's", "org/task.go",

@@ -1,0 +1,186 @@
+package org
+
+import (
+	"slices"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// RoleTasks says what bounds the tasks that callers in a role start.
+type RoleTasks struct {
+	// As is the role whose use, within what its creators may grant, bounds the tasks in
+	// place of the use of their caller's role. The As of that role does not count. "" is
+	// the caller's role itself. The tasks of a role that was deleted may use nothing.
+	As identity.RoleID `json:"as,omitempty"`
+}
+
+// TasksDiff is the effect of a change on the tasks of callers in a role that has tasks.as,
+// before or after the change: on what their agents may use at most. They may use nothing
+// while callers in the role may start no tasks.
+type TasksDiff struct {
+	ID   identity.RoleID `json:"id"`   // of the callers' role
+	Role string          `json:"role"` // its name
+	As   string          `json:"as"`   // name of the role in its tasks.as after the change; "" if there is none
+	AccessChange
+}
+
+// tasksAs returns the role in the tasks.as of r, nil if that role is unknown. It reports
+// false if r has none.
+func (r *Role) tasksAs(find roleLookup) (*Role, bool) {
+	if r.Tasks.As == "" {
+		return nil, false
+	}
+	as, _ := find(r.Tasks.As)
+	return as, true
+}
+
+// callerTaskLimits returns what bounds the tasks of callers in a role now: what the role in
+// its tasks.as may use, else what the role itself may use.
+func callerTaskLimits(find roleLookup, id identity.RoleID) []constraint {
+	caller, ok := find(id)
+	if !ok {
+		return []constraint{denyAll("the role of the task's caller does not exist")}
+	}
+	as, given := caller.tasksAs(find)
+	switch {
+	case !given || caller.Status != Active:
+		return append(ceiling(find, caller), caller.use("what the role "+caller.Name+" of the task's caller may use"))
+	case as == nil:
+		return []constraint{denyAll("the role that bounds the tasks of role " + caller.Name + " does not exist")}
+	}
+	return append(ceiling(find, as), as.use("what role "+as.Name+" may use, which bounds the tasks of role "+caller.Name))
+}
+
+// taskGrantor returns the grantor of a task that by starts. A caller may give a task what
+// the tasks of its role may use. The error has the code InsufficientPermissions if the role
+// in its tasks.as is not active.
+func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
+	g, err := o.grantor(by)
+	if err != nil || by.Kind != identity.Caller {
+		return g, err
+	}
+	caller := o.roles[by.Role]
+	if as, given := caller.tasksAs(o.role); given && !as.isActive() {
+		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounded its tasks was deleted")
+	}
+	g.limits = callerTaskLimits(o.role, by.Role)
+	return g, nil
+}
+
+// isActive reports whether r is not nil and active.
+func (r *Role) isActive() bool { return r != nil && r.Status == Active }
+
+// MayStartTasks reports whether callers in a role may start tasks: the role in its tasks.as
+// is active, or it has no tasks.as and a tool of the group org_management.
+func (o *Org) MayStartTasks(id identity.RoleID) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.role, id)
+}
+
+// TaskRole returns the role in the tasks.as of a role, with a zero Role if that is unknown.
+// It reports false if the role has none.
+func (o *Org) TaskRole(id identity.RoleID) (as Role, given bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	role, ok := o.roles[id]
+	if !ok {
+		return Role{}, false
+	}
+	r, given := role.tasksAs(o.role)
+	return deref(r), given
+}
+
+// mayStartTasks is MayStartTasks with a snapshot and the roles that find returns.
+func (o *Org) mayStartTasks(snapshot *toolgroups.Snapshot, find roleLookup, id identity.RoleID) bool {
+	role, ok := find(id)
+	if !ok || role.Status != Active || id == RootRole {
+		return false
+	}
+	if as, given := role.tasksAs(find); given {
+		return as.isActive()
+	}
+	tools := o.previewScope(id, toolgroups.AllGroups()).compile(snapshot, find).ToolNames()
+	return slices.ContainsFunc(tools, func(name string) bool {
+		h, ok := snapshot.LookupTool(name)
+		return ok && h.Group == toolgroups.OrgManagement
+	})
+}
+
+// TaskView returns the View of an agent that may use everything that the tasks of callers
+// in a role may use now. It allows nothing if they may start no tasks.
+func (o *Org) TaskView(id identity.RoleID) *toolgroups.View {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	view := o.taskView(o.config.Groups.CurrentSnapshot(), o.role, id)
+	view.SetEpoch(o.epoch)
+	return view
+}
+
+// taskView is TaskView with a snapshot and the roles that find returns.
+func (o *Org) taskView(snapshot *toolgroups.Snapshot, find roleLookup, id identity.RoleID) *toolgroups.View {
+	if !o.mayStartTasks(snapshot, find, id) {
+		return snapshot.Compile(toolgroups.BoundSet{})
+	}
+	var sets []toolgroups.BoundSet
+	for _, l := range callerTaskLimits(find, id) {
+		sets = append(sets, l.BoundSet)
+	}
+	return snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, sets...)
+}
+
+// bindTasks returns the RoleTasks of a specification, bound to the id of the role that it
+// names. Without one it returns kept. Only the operator and the configuration may set it,
+// on roles of their own. The roles of a configuration are bound when all are there (planTasks).
+func (o *Org) bindTasks(editor grantor, r *Role, spec RoleSpec, kept RoleTasks) (RoleTasks, error) {
+	switch {
+	case spec.TasksAs == nil || editor.name == CreatorConfig:
+		return kept, nil
+	case editor.name != CreatorOperator || !r.declared():
+		return RoleTasks{}, errcode.New(errcode.InvalidRole, "role %q: tasks.as is only for roles that the operator has created; create one for the callers", r.Name).With("field", "tasks")
+	case *spec.TasksAs == "":
+		return RoleTasks{}, nil
+	}
+	as, err := o.findActive(identity.ByOperator(""), *spec.TasksAs)
+	if err != nil {
+		return RoleTasks{}, errcode.New(errcode.InvalidRole, "role %q: tasks.as: %s", r.Name, errcode.Message(err)).With("field", "tasks")
+	}
+	return RoleTasks{As: as.ID}, nil
+}
+
+// planTasks binds the tasks.as of the roles of a configuration, after all of them are in
+// the current roleIndex, which is that of plan. With Keep it binds new roles only.
+func (o *Org) planTasks(plan *rolePlan, c RoleConfig) error {
+	for _, spec := range c.Roles {
+		role := o.roleNamed(operatorOwner(), spec.Name)
+		edit := slices.IndexFunc(plan.edits, func(e RoleEdit) bool { return role != nil && e.Role.ID == role.ID })
+		if role == nil || role.CreatedBy != CreatorConfig || c.Keep && (edit < 0 || plan.edits[edit].Change != roleCreated) {
+			continue
+		}
+		next := *role
+		next.Tasks = RoleTasks{}
+		if name := deref(spec.TasksAs); name != "" {
+			as := o.roleNamed(operatorOwner(), name)
+			if as == nil && c.Keep { // it stays deleted, and bounds by nothing
+				as = o.lastDeleted(name)
+			}
+			if as == nil {
+				return errcode.New(errcode.InvalidRole, "configure role %q: tasks.as: there is no role %q", spec.Name, name)
+			}
+			next.Tasks.As = as.ID
+		}
+		switch {
+		case next.Tasks == role.Tasks:
+			continue
+		case edit < 0:
+			next.Revision++
+			plan.edits = append(plan.edits, RoleEdit{Role: next, Change: roleUpdated})
+		default:
+			plan.edits[edit].Role = next
+		}
+		o.addRole(&next)
+	}
+	return nil
+}
