@@ -17,22 +17,29 @@ import (
 
 // canOptions are the flags of can.
 type canOptions struct {
-	role, agent, state string
-	groups             []string
-	who                bool
+	role, agent, caller, state string
+	groups                     []string
+	who, why                   bool
 }
 
 func newCanCommand(c *common) *cobra.Command {
 	o := &canOptions{}
 	cmd := &cobra.Command{
-		Use:   "can [--role R | --agent A | --who] [TOOL]",
+		Use:   "can [--role R | --agent A | --caller U | --who] [TOOL]",
 		Short: "Check whether a tool call would be allowed",
 		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
 checks for an agent of that role directly below root, --agent for an existing agent.
+--caller checks for an external caller in its present workflow state: the name of a
+token, the name of a user that has called, or USER@ROLE for a user in a role.
 --state checks in a workflow state, and --group for a task with these tool groups (see
 "rolecall run --help"). --who lists every role and agent that can call the tool. The
 holder of a role's token (ROLECALL_TOKEN) does not need to name the role. Without TOOL,
 list all tools, with the decision and the rule for each.
+
+--why lists every limit that applies to the tool, and whether it allows the tool: what
+the role can use, what the creators of roles and the parents of agents can grant, the
+groups and the caller of the task, and workflow states. The first limit that denies
+decides.
 
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
@@ -42,6 +49,9 @@ never do.`,
   rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4 send_message
+  rolecall can --agent 5c8c53b4 --why write_file
+  rolecall can --caller ci
+  rolecall can --caller ann@reader read_file
   rolecall can --who run_javascript`,
 		Args: canArgs(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,6 +76,8 @@ never do.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.role, "role", "", "check for this `role`, by id or name")
 	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
+	flags.StringVar(&o.caller, "caller", "", "check for this external `caller`: the name of a token or a user, or USER@ROLE")
+	flags.BoolVar(&o.why, "why", false, "list the limits that apply to the tool")
 	flags.BoolVar(&o.who, "who", false, "list the roles and agents that can call the tool")
 	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's own")
 	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
@@ -76,11 +88,11 @@ never do.`,
 func canArgs(o *canOptions) cobra.PositionalArgs {
 	one := exactArgs(1, "one tool name")
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !o.who {
+		if len(args) == 0 && !o.who && !o.why {
 			return nil
 		}
 		err := one(cmd, args)
-		if err != nil && len(args) == 2 && o.role == "" && o.agent == "" && !o.who {
+		if err != nil && len(args) == 2 && o.role == "" && o.agent == "" && o.caller == "" && !o.who {
 			return usageError{fmt.Errorf("%w; name a role with --role, as in %q", err, "rolecall can --role "+quoteWord(args[0])+" "+quoteWord(args[1]))}
 		}
 		return err
@@ -100,20 +112,23 @@ func resolveSubject(ctx context.Context, api *client.Client, q client.Question) 
 }
 
 // errNoSubject is the error for a check without a role or agent.
-var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AGENT and --who; only the holder of a role's token can omit them")}
+var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AGENT, --caller USER and --who; only the holder of a role's token can omit them")}
 
 // question returns the query for the gateway. token reports whether the caller has a token,
 // which may imply a role.
 func (o *canOptions) question(args []string, token bool) (client.Question, error) {
-	q := client.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: strings.Join(args, "")}
+	q := client.Question{Role: o.role, Agent: o.agent, Caller: o.caller, Why: o.why, State: o.state, Tool: strings.Join(args, "")}
 	n := 0
-	for _, given := range []bool{o.role != "", o.agent != "", o.who} {
+	for _, given := range []bool{o.role != "", o.agent != "", o.caller != "", o.who} {
 		if given {
 			n++
 		}
 	}
 	if n > 1 || n == 0 && !token {
 		return q, errNoSubject
+	}
+	if o.who && o.why {
+		return q, usageError{errors.New("--who and --why are mutually exclusive")}
 	}
 	if o.who {
 		q.Who, q.Tool = q.Tool, ""
@@ -128,7 +143,7 @@ func (o *canOptions) question(args []string, token bool) (client.Question, error
 // subjectError returns the error of a question. One that names no subject was sent with an
 // operator's token.
 func subjectError(q client.Question, err error) error {
-	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
+	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" && q.Caller == "" {
 		return errNoSubject
 	}
 	return err
@@ -179,6 +194,9 @@ func canFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 		err = printJSON(c.out, shown)
 	} else {
 		_, err = io.WriteString(c.out, verdictText(shown))
+		if err == nil && len(shown.Limits) > 0 {
+			err = limitTable(shown.Limits).printBelow(c.out)
+		}
 	}
 	if err == nil && !shown.Allowed {
 		return errReported
@@ -212,7 +230,27 @@ func verdictText(v verdictView) string {
 	case v.Needs != "":
 		decision = needsText(v.Needs)
 	}
-	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\nrule: %s\n", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, textutil.Sanitize(v.Rule))
+	state := ""
+	if v.State != "" {
+		state = "state: " + textutil.Sanitize(v.State) + "\n"
+	}
+	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\n%srule: %s\n", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, state, textutil.Sanitize(v.Rule))
+}
+
+// limitTable lists the limits on a call and marks the one that decides.
+func limitTable(limits []client.Limit) table {
+	rows := table{{"ALLOWS", "LIMIT", "ROLE", "RULE"}}
+	for _, l := range limits {
+		allows := "yes"
+		switch {
+		case l.Decides:
+			allows = "no, decides"
+		case !l.Allows:
+			allows = "no"
+		}
+		rows = append(rows, []string{allows, string(l.Kind), orDash(l.Role), l.Rule})
+	}
+	return rows
 }
 
 func needsText(needs string) string {

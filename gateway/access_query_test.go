@@ -36,7 +36,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 		{`{"role":"caller","tool":"ring"}`, errcode.ToolNotAvailable, "phones", "its group offers it in the states open"},
 		{`{"role":"caller","tool":"ring","state":"open"}`, "", "phones", "group phones, through role caller"},
 		{`{"role":"clerk","tool":"no_such_tool"}`, errcode.UnknownTool, "", "no tool group has a tool of this name"},
-		{`{"role":"nobody","tool":"read_file"}`, errcode.RoleNotFound, "", "only roles and agents that exist may call"},
+		{`{"role":"nobody","tool":"read_file"}`, errcode.RoleNotFound, "", "only roles, agents and callers that exist may call"},
 		{`{"role":"root","tool":"create_role"}`, "", "org_management", "root uses org_management alone"},
 		{`{"role":"root","tool":"read_file"}`, errcode.ToolNotAvailable, "workspace", "root uses org_management alone"},
 		{`{"agent":"clerk","tool":"read_file"}`, "", "workspace", "group workspace, through role clerk"},
@@ -44,7 +44,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 		{`{"agent":"clerk","tool":"read_file","group":["artifact"]}`, errcode.ToolNotAvailable, "workspace", "the groups asked for"},
 		{`{"agent":"` + string(task.Top) + `","tool":"send_message"}`, "", "org_management", "root uses org_management alone"},
 		{`{"agent":"` + string(task.Top) + `","tool":"send_message","group":["artifact"]}`, "", "org_management", "root uses org_management alone"},
-		{`{"agent":"nobody","tool":"read_file"}`, errcode.AgentNotFound, "", "only roles and agents that exist may call"},
+		{`{"agent":"nobody","tool":"read_file"}`, errcode.AgentNotFound, "", "only roles, agents and callers that exist may call"},
 	}
 	for _, test := range tests {
 		t.Run(test.question, func(t *testing.T) {

@@ -526,11 +526,11 @@ func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason)
 // tool-gated if it was, so that deleting it does not free the agents that it limits.
 func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Status != Active {
-		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted"}
+		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r}
 	}
 	c := constraint{
 		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
-		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason,
+		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason, role: r,
 	}
 	if r.Server != "" {
 		c.Only, c.serverReason = toolgroups.ServerOwner(r.Server), "the server "+r.Server+" of role "+r.Name

@@ -29,7 +29,7 @@ func rootLimits(find roleLookup) []constraint {
 	if root.Grant.IsAll() {
 		return nil
 	}
-	return []constraint{root.grant("what the organization lets root grant")}
+	return []constraint{root.grant("what the organization lets root grant").as(LimitRootGrant)}
 }
 
 // grantsNothing reports whether root may grant no group, so that it creates no roles.

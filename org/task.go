@@ -168,13 +168,13 @@ func (t *Task) valid() bool {
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
-		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller may use", serverReason: "the server of the task's caller"})
+		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller could use when the task started", serverReason: "the server of the task's caller", kind: LimitCallerStart, ofCaller: true})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to"})
+		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to", kind: LimitTaskGroups})
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach"})
+		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach", kind: LimitHosts})
 	}
 	return list
 }

@@ -310,7 +310,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent keeps what its parent lost", "org/scope.go",
-		`	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name), ceiling(find, role)`,
+		`	return role.use("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name).as(LimitUse), ceiling(find, role)`,
 		"./org TestCeiling_ParentGrant",
 	},
 	{
@@ -320,7 +320,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task keeps what its caller's role lost", "org/scope.go",
-		`return slices.Concat(s.bounds, ceiling(find, role), []constraint{now})`, `return slices.Concat(s.bounds, ceiling(find, role), []constraint{now}[:0])`,
+		`return slices.Concat(s.bounds, limits)`, `return slices.Concat(s.bounds, limits[:len(limits)-1])`,
 		"./org TestTask_LosesWhatCallerLoses",
 	},
 	{
