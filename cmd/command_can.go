@@ -20,6 +20,8 @@ type canOptions struct {
 	role, agent, caller, state string
 	groups                     []string
 	who, why                   bool
+	diff                       uint64
+	since                      *uint64 // diff, nil if it is not given
 }
 
 func newCanCommand(c *common) *cobra.Command {
@@ -41,6 +43,9 @@ the role can use, what the creators of roles and the parents of agents can grant
 groups and the caller of the task, and workflow states. The first limit that denies
 decides.
 
+--diff lists the tools that the role gained and lost since an epoch. The epoch is
+printed by this command, and events have it: "rolecall log --json" shows them.
+
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
 of an auth service, the output says so: callers of the role may have one, agents
@@ -50,11 +55,15 @@ never do.`,
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4 send_message
   rolecall can --agent 5c8c53b4 --why write_file
+  rolecall can --role analyst --diff 41
   rolecall can --caller ci
   rolecall can --caller ann@reader read_file
   rolecall can --who run_javascript`,
 		Args: canArgs(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("diff") {
+				o.since = &o.diff
+			}
 			q, err := o.question(args, c.getenv(tokenVariable) != "")
 			if err != nil {
 				return err
@@ -65,6 +74,9 @@ never do.`,
 				}
 				if q, err = resolveSubject(ctx, api, q); err != nil {
 					return err
+				}
+				if q.Diff != nil {
+					return canDiffFunc(ctx, c, api, q)
 				}
 				if q.Tool == "" {
 					return canTableFunc(ctx, c, api, q)
@@ -78,6 +90,7 @@ never do.`,
 	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
 	flags.StringVar(&o.caller, "caller", "", "check for this external `caller`: the name of a token or a user, or USER@ROLE")
 	flags.BoolVar(&o.why, "why", false, "list the limits that apply to the tool")
+	flags.Uint64Var(&o.diff, "diff", 0, "list what the role gained and lost since this `epoch`")
 	flags.BoolVar(&o.who, "who", false, "list the roles and agents that can call the tool")
 	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's own")
 	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
@@ -130,6 +143,9 @@ func (o *canOptions) question(args []string, token bool) (client.Question, error
 	if o.who && o.why {
 		return q, usageError{errors.New("--who and --why are mutually exclusive")}
 	}
+	if q.Diff = o.since; q.Diff != nil && (q.Role == "" || q.Tool != "" || q.State != "" || o.groups != nil || q.Why) {
+		return q, usageError{errors.New("--diff needs --role, and no tool and no other flag")}
+	}
 	if o.who {
 		q.Who, q.Tool = q.Tool, ""
 	}
@@ -165,6 +181,38 @@ func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Q
 			allowed = "yes"
 		}
 		rows = append(rows, []string{v.Tool, allowed, string(v.Group), v.Rule})
+	}
+	return rows.print(c.out)
+}
+
+// canDiffFunc lists the tools that a role gained and lost since an epoch.
+func canDiffFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	d, err := api.DiffTools(ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, d)
+	}
+	since := fmt.Sprintf("role %s, epoch %d to %d", textutil.Sanitize(d.Name), d.From, d.Epoch)
+	if d.From != *q.Diff {
+		fmt.Fprintf(c.err, "epoch %d was not observed, because a process was starting then; epoch %d is the last one before it\n", *q.Diff, d.From)
+	}
+	if d.Created {
+		since += ": it was created since"
+	}
+	rows := table{}
+	for _, name := range d.Gains {
+		rows = append(rows, []string{"gained", name})
+	}
+	for _, name := range d.Loses {
+		rows = append(rows, []string{"lost", name})
+	}
+	if len(rows) == 0 {
+		rows = table{{"no tool was gained or lost"}}
+	}
+	if _, err := fmt.Fprintln(c.out, since); err != nil {
+		return err
 	}
 	return rows.print(c.out)
 }

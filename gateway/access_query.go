@@ -29,6 +29,9 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if q.Who != "" {
 		return a.findHolders(v, q), nil
 	}
+	if q.Diff != nil {
+		return a.diffTools(q)
+	}
 	err = v.checkGroups(q.Groups)
 	var query accessQuery
 	if err == nil {
@@ -64,12 +67,25 @@ func checkQuestion(q wire.Question, operator bool) error {
 		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent, caller and who; it has %s", orNone(named))
 	case q.Why && !operator:
 		return errcode.New(errcode.InsufficientPermissions, "only the operator may ask for the limits of a call").With("field", "why")
+	case q.Diff != nil && !operator:
+		return errcode.New(errcode.InsufficientPermissions, "only the operator may ask what a role gained and lost").With("field", "diff")
+	case q.Diff != nil && (q.Role == "" || q.Tool != "" || q.State != "" || q.Groups != nil || q.Why):
+		return errcode.New(errcode.InvalidArguments, "the body has diff, which needs role and nothing else").With("field", "diff")
 	case q.Why && q.Tool == "":
 		return errcode.New(errcode.InvalidArguments, "the body has why, which needs tool").With("field", "why")
 	case q.Who != "" && q.Tool != "":
 		return errcode.New(errcode.InvalidArguments, "the body needs either tool or who, and has both")
 	}
 	return nil
+}
+
+// diffTools answers which tools a role gained and lost since an epoch.
+func (a *api) diffTools(q wire.Question) (any, error) {
+	id, err := a.roleID(q.Role)
+	if err != nil {
+		return nil, err
+	}
+	return a.org().DiffTools(id, *q.Diff)
 }
 
 // denyOrFail returns the denial of a tool for an unknown role, agent or group. Without a

@@ -91,8 +91,10 @@ func TestCan_CallerAsksAboutItself(t *testing.T) {
 			t.Errorf("%s: got %+v", question, got)
 		}
 	}
-	if status, body := caller.SendText(t, "POST /api/v1/can", `{"tool":"ring","why":true}`); status != http.StatusForbidden {
-		t.Errorf("got %d %s", status, body)
+	for _, question := range []string{`{"tool":"ring","why":true}`, `{"role":"desk","diff":1}`, `{"diff":1}`} {
+		if status, body := caller.SendText(t, "POST /api/v1/can", question); status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", question, status, body)
+		}
 	}
 }
 
@@ -130,7 +132,7 @@ func TestCan_WhyNamesTasksCaller(t *testing.T) {
 	if len(got.Limits) < 3 || len(decides) != 1 || decides[0] != org.LimitCaller {
 		t.Errorf("limits %+v", got.Limits)
 	}
-	for _, question := range []string{`{"role":"weak","why":true}`, `{"who":"read_file","why":true}`} {
+	for _, question := range []string{`{"role":"weak","why":true}`, `{"who":"read_file","why":true}`, `{"role":"weak","tool":"read_file","diff":1}`, `{"agent":"clerk","diff":1}`, `{"role":"weak","diff":999}`} {
 		if status, body := f.SendText(t, "POST /api/v1/can", question); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", question, status, body)
 		}

@@ -254,10 +254,10 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 		role.setOwner(o.ownerOf(by))
 	}
 	o.addRole(&role)
-	change := o.advance()
+	changes := o.advance(id)
 	o.recompile(o.scopes.byRoleID(id))
 	o.notifyChanged()
-	return role, []RecordChange{record(KindRole, string(id), role), change}, nil
+	return role, append([]RecordChange{record(KindRole, string(id), role)}, changes...), nil
 }
 
 // UpdateRole changes the fields of a role that are set in spec, and returns who gains or
@@ -428,10 +428,10 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []Recor
 	}
 	affected := o.scopes.byRoleID(old.ID)
 	o.addRole(next)
-	change := o.advance()
+	changes := o.advance(old.ID)
 	o.recompile(affected)
 	o.notifyChanged()
-	return diff, []RecordChange{record(KindRole, string(next.ID), next), change}
+	return diff, append([]RecordChange{record(KindRole, string(next.ID), next)}, changes...)
 }
 
 // addRole adds r to the maps, in place of the role with the same id. It must be called

@@ -70,7 +70,7 @@ type commitLog struct {
 // add adds a commit unless it contains only metadata: the epoch, and counters of what was
 // recorded, which denied calls move too.
 func (l *commitLog) add(put []journal.Record, post []journal.Message) {
-	counters := []string{string(org.KindMeta), "recorded", "turns"}
+	counters := []string{string(org.KindMeta), string(org.KindToolHistory), "recorded", "turns"}
 	put = slices.DeleteFunc(slices.Clone(put), func(r journal.Record) bool { return slices.Contains(counters, r.Kind) })
 	if len(put)+len(post) == 0 {
 		return

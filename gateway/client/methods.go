@@ -147,6 +147,11 @@ func (c *Client) CheckTools(ctx context.Context, q Question) ([]Verdict, error) 
 	return answer.Verdicts, err
 }
 
+// DiffTools reports which tools the role q.Role gained and lost since the epoch q.Diff.
+func (c *Client) DiffTools(ctx context.Context, q Question) (org.ToolDiff, error) {
+	return doJSON[org.ToolDiff](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
+}
+
 // ListHolders lists the roles and agents that may call the tool q.Who.
 func (c *Client) ListHolders(ctx context.Context, q Question) (Holders, error) {
 	return doJSON[Holders](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})

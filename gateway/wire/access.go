@@ -10,7 +10,8 @@ import (
 // Question asks whether the gate would allow a call. One of Role, Agent and Caller,
 // together with Tool, asks whether that role, agent or external caller may call the tool;
 // without Tool, which tools it may call. Who asks which roles and agents may call a tool.
-// Why asks for the limits, too.
+// Why asks for the limits, too. Diff, together with Role, asks which tools the role gained
+// and lost since an epoch.
 //
 // A role is checked as an agent of it directly below a root would be, in State.
 // An agent is checked in its place and in its own workflow state, unless State
@@ -25,8 +26,9 @@ type Question struct {
 	Tool   string               `json:"tool,omitempty"`
 	State  string               `json:"state,omitempty"`
 	Groups *toolgroups.GroupSet `json:"group,omitempty"`
-	Who    string               `json:"who,omitempty"` // a tool's name
-	Why    bool                 `json:"why,omitempty"` // lists the limits that apply to Tool; for the operator only
+	Who    string               `json:"who,omitempty"`  // a tool's name
+	Why    bool                 `json:"why,omitempty"`  // lists the limits that apply to Tool; for the operator only
+	Diff   *uint64              `json:"diff,omitempty"` // an epoch, with Role alone; for the operator only
 }
 
 // Verdicts are the gate's decisions on all tools that the sender sees, sorted by name. They

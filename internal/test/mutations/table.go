@@ -422,12 +422,29 @@ var mutations = []mutation{
 	},
 	{
 		"a change of a role is published later", "org/role.go",
-		`	change := o.advance()
+		`	changes := o.advance(old.ID)
 	o.recompile(affected)
-	o.notifyChanged()`, `	change := o.advance()
+	o.notifyChanged()`, `	changes := o.advance(old.ID)
 	_ = affected
 	o.notifyChanged()`,
 		"./org TestOrg_UpdateRole",
+	},
+	{
+		"a change of the registry changes the tools of no role on record", "org/org.go",
+		`	if o.tools.begun {
+		o.observeAll()
+	}
+	o.recompile`, `	o.recompile`,
+		"./org TestDiffTools_FollowsEveryChange",
+	},
+	{
+		"a role's tools are on record without those of the roles that it created", "org/tool_history.go",
+		`	for _, r := range o.rolesBelow(id) {
+		o.observe(r)
+	}`, `	if r, ok := o.roles[id]; ok {
+		o.observe(r)
+	}`,
+		"./org TestDiffTools_FollowsEveryChange",
 	},
 	{
 		"a caller with a damaged record starts anew", "org/caller.go",
