@@ -214,6 +214,8 @@ func (q accessQuery) verdicts(v visibility) wire.Verdicts {
 func (q accessQuery) rule(d gate.Decision) string {
 	h, ok := q.snapshot.LookupTool(d.Tool)
 	switch {
+	case d.Suspended() != "":
+		return d.Suspended()
 	case !ok:
 		return "no tool group has a tool of this name"
 	case d.Allowed():

@@ -43,6 +43,11 @@ func (a *api) checkAccessAsCaller(r *http.Request, v visibility, q wire.Question
 		return query.verdicts(v), nil
 	}
 	h, ok := v.tool(q.Tool)
+	if !ok && query.subject.AuthorizeTool(q.Tool).Suspended() != "" { // whether the tool exists or not
+		verdict := query.verdict(q.Tool)
+		verdict.Group = ""
+		return verdict, nil
+	}
 	if !ok {
 		return wire.Verdict{
 			Code: errcode.UnknownTool, Reason: gate.Decision{Tool: q.Tool}.Reason(), Tool: q.Tool,

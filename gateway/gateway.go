@@ -171,6 +171,8 @@ func (a *api) routes() []route {
 		{"POST", "/api/v1/roles", "dryRun", auth.AccessOperator, jsonEndpoint(a.createRole)},
 		{"GET", "/api/v1/roles/{id}", "", auth.AccessOperator, jsonEndpoint(a.showRole)},
 		{"PATCH", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.updateRole)},
+		{"POST", "/api/v1/roles/{id}/suspend", "", auth.AccessOperator, jsonEndpoint(a.suspendRole)},
+		{"POST", "/api/v1/roles/{id}/resume", "", auth.AccessOperator, jsonEndpoint(a.resumeRole)},
 		{"DELETE", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.deleteRole)},
 
 		{"GET", "/api/v1/agents", paged + "task status", auth.AccessOperator, jsonEndpoint(a.listAgents)},

@@ -31,6 +31,8 @@ type constraint struct {
 	kind     LimitKind
 	role     *Role // whose limit it is; nil if it is not that of a role
 	ofCaller bool  // it bounds the caller of the task
+
+	suspended bool // the role is suspended: nothing is allowed
 }
 
 // as returns c as a limit of a kind.
@@ -57,6 +59,9 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			return grantor{}, err
 		}
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
+			if r.Suspended() {
+				return grantor{}, errSuspended("act in", r)
+			}
 			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))

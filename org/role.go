@@ -61,7 +61,8 @@ type Role struct {
 	Task          identity.TaskID                              `json:"task,omitempty"`      // of the agent that created it
 	Caller        string                                       `json:"caller,omitempty"`    // who started that task, as in Task; only tasks of the same caller have the role
 	CallerRole    identity.RoleID                              `json:"callerRole,omitempty"`
-	Server        string                                       `json:"server,omitempty"` // restricts its agents, and the agents they create, to the tools of this server
+	SuspendedAt   time.Time                                    `json:"suspendedAt,omitzero"` // when the operator suspended it; zero if it is not suspended
+	Server        string                                       `json:"server,omitempty"`     // restricts its agents, and the agents they create, to the tools of this server
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -368,7 +369,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	}
 	next.GroupOwners = rebindOwners(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt, next.Task = old.CreatedBy, old.CreatedByRole, old.CreatedAt, old.Task
-	next.Caller, next.CallerRole = old.Caller, old.CallerRole
+	next.Caller, next.CallerRole, next.SuspendedAt = old.Caller, old.CallerRole, old.SuspendedAt
 	next.Revision, next.FormerNames = old.Revision+1, old.formerNames(next.Name)
 	return next, nil
 }
@@ -475,11 +476,13 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	}
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
-	return &Role{
+	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
-	}, nil
+	}
+	made.SuspendedAt = o.suspensionOf(made)
+	return made, nil
 }
 
 // resolveGrants returns the Use and Grant of a specification, with defaults for nil.
@@ -522,11 +525,14 @@ func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
 // that they create is free of them.
 func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
 
-// limit returns the constraint of a set of r. A deleted role allows nothing. It stays
-// tool-gated if it was, so that deleting it does not free the agents that it limits.
+// limit returns the constraint of a set of r. A deleted or suspended role allows nothing. It
+// stays tool-gated if it was, so that this does not free the agents that it limits.
 func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Status != Active {
 		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r}
+	}
+	if r.Suspended() {
+		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
 	}
 	c := constraint{
 		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},

@@ -178,6 +178,9 @@ func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgro
 	if gated {
 		view.SetToolGated()
 	}
+	if why := suspension(use, limits); why != "" {
+		view.SetSuspended(why)
+	}
 	return view
 }
 

@@ -184,7 +184,7 @@ func (t *Task) bounds() []constraint {
 //
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
 // the codes RoleNotFound, also if the role exceeds what the caller may grant,
-// InsufficientPermissions if s.Groups exceeds what the caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
+// InsufficientPermissions if s.Groups exceeds what the caller may use, or if the role or that of the caller is suspended, GroupNotFound if s.Groups has a group that does not exist for the caller,
 // InvalidArguments if an external caller sets s.State, s.Input is not a JSON object or an
 // open task has a schema, and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
@@ -301,6 +301,9 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	}
 	if !m.covers(role) { // a role that is not the caller's does not exist for it
 		return agent, notFound(errcode.RoleNotFound, "role", s.Role)
+	}
+	if role.Suspended() {
+		return agent, errSuspended("start a task with", role)
 	}
 	agent.Role, agent.Root = role.ID, false
 	return agent, nil

@@ -52,6 +52,16 @@ func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleC
 	return doJSON[RoleChange](ctx, c, request{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
+// SuspendRole stops the agents and callers of a role and returns the effects.
+func (c *Client) SuspendRole(ctx context.Context, ref string) (RoleChange, error) {
+	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "suspend")})
+}
+
+// ResumeRole ends the suspension of a role and returns the effects.
+func (c *Client) ResumeRole(ctx context.Context, ref string) (RoleChange, error) {
+	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "resume")})
+}
+
 // dryRunQuery returns the query of a change.
 func dryRunQuery(run bool) url.Values {
 	if run {

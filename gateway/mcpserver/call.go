@@ -13,7 +13,8 @@ import (
 
 // call runs one tool call through the gate. A denied call of a tool that is not
 // offered to the caller returns the zero outcome. A denied call of a tool that
-// is offered in another workflow state returns a failure for the model to read.
+// is offered in another workflow state, and any call in a suspended role, returns a failure
+// for the model to read.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
 	if c.name == AskName {
 		return s.ask(ctx, sc, c.args)
@@ -33,6 +34,8 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	switch {
 	case err != nil:
 		return failedCall(c.name, err)
+	case a.Decision.Suspended() != "":
+		return outcome{result: &a.Result}
 	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(sc, c.name)):
 		return outcome{}
 	case lacksToken(a):
