@@ -401,6 +401,38 @@ var mutations = []mutation{
 		"./org TestDeleteRole_RemovesPermissions",
 	},
 	{
+		"a suspended role keeps its permissions", "org/role.go",
+		`	if r.Suspended() {
+		return constraint{`, `	if false {
+		return constraint{`,
+		"./property_test TestClosure",
+	},
+	{
+		"a configuration resumes a role", "org/role.go",
+		`, next.SuspendedAt = old.Caller, old.CallerRole, old.SuspendedAt`, ` = old.Caller, old.CallerRole`,
+		"./org TestSuspendRole_IsNotLiftedByOthers",
+	},
+	{
+		"deleting a role and creating it again resumes it", "org/suspension.go",
+		`	return last.SuspendedAt`, `	return time.Time{}`,
+		"./org TestSuspendRole_IsNotLiftedByOthers",
+	},
+	{
+		"an agent resumes a role", "org/suspension.go",
+		`	case by.Kind != identity.Operator:`, `	case by.Kind != identity.Operator && by.Kind != identity.Agent:`,
+		"./org TestSuspendRole_Errors",
+	},
+	{
+		"an agent is spawned with a suspended role", "org/agent.go",
+		`	if role.Suspended() {`, `	if false {`,
+		"./property_test TestClosure",
+	},
+	{
+		"a task starts with a suspended role", "org/task.go",
+		`	if role.Suspended() {`, `	if false {`,
+		"./org TestSuspendRole_NothingBegins",
+	},
+	{
 		"a role grants beyond its creator's grant", "org/role.go",
 		`o.checkGrant(creator, spec.Name, use, grant)`, `o.checkGrant(creator, spec.Name, use, use)`,
 		"./org TestCreateRole_RejectsMoreThanGrant",
@@ -469,7 +501,8 @@ var mutations = []mutation{
 	{
 		"a change of the registry is published later", "org/org.go",
 		`	o.recompile(slices.Collect(maps.Keys(dirty)))
-`, ``,
+`, `	_ = slices.Collect(maps.Keys(dirty))
+`,
 		"./org TestOrg_RegistryChangesApplyAtOnce",
 	},
 	{
