@@ -156,10 +156,13 @@ func (o *canOptions) question(args []string, token bool) (client.Question, error
 	return q, nil
 }
 
-// subjectError returns the error of a question. One that names no subject was sent with an
-// operator's token.
+// subjectError returns the error of a question, a usage error for an unknown state. One that
+// names no subject was sent with an operator's token.
 func subjectError(q client.Question, err error) error {
-	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" && q.Caller == "" {
+	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Code == errcode.InvalidArguments && e.Details["field"] == "state" {
+		return usageError{errors.New("--state: " + e.Message)}
+	}
+	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" && q.Caller == "" && q.Who == "" {
 		return errNoSubject
 	}
 	return err
@@ -314,6 +317,7 @@ type holderView struct {
 
 func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	h, err := api.ListHolders(ctx, q)
+	err = subjectError(q, err)
 	shown := holderView{Holders: h}
 	if err == nil && h.Code == "" {
 		shown.Needs, err = authNeeds(ctx, api, h.Tool)

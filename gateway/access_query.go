@@ -23,6 +23,9 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if err := checkQuestion(q, v.all); err != nil {
 		return nil, err
 	}
+	if err := v.checkState(q.State); err != nil {
+		return nil, err
+	}
 	if !v.all {
 		return a.checkAccessAsCaller(r, v, q)
 	}

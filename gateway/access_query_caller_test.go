@@ -48,7 +48,7 @@ func TestCan_Caller(t *testing.T) {
 		`{"caller":"ann","tool":"ring"}`:                              "/open group phones, through role desk, which",
 		`{"caller":"ann@desk","tool":"ring"}`:                         "/open group phones, through role desk",
 		`{"caller":"ann@` + string(desk.ID) + `","tool":"ring"}`:      "/open group phones",
-		`{"caller":"ann","tool":"ring","state":"shut"}`:               "tool_not_available/shut its group offers it in the states open",
+		`{"caller":"ann","tool":"ring","state":"undefined"}`:          "tool_not_available/undefined its group offers it in the states open",
 		`{"caller":"ci","tool":"ring"}`:                               "tool_not_available/undefined its group offers it in the states open",
 		`{"caller":"ci@clerk","tool":"put_artifact"}`:                 "/undefined group artifact, through role clerk",
 		`{"caller":"ci@clerk","tool":"ring"}`:                         "tool_not_available/undefined the toolGroups of role clerk",

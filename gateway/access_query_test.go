@@ -119,3 +119,25 @@ func TestWho_UnknownTool(t *testing.T) {
 		t.Errorf("got %d %s", status, body)
 	}
 }
+
+// A workflow state that no tool names is an error that lists those that there are. A caller
+// reads those of its own tools only.
+func TestCan_RejectsUnknownState(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "phones", "ring", "open")
+	f.AddTool(t, "vault", "unlock", "secret")
+	caller := f.WithCaller(t, f.AddRole(t, "desk", "phones").ID)
+	for _, question := range []string{`{"role":"desk","tool":"ring","state":"opn"}`, `{"role":"desk","state":"opn"}`, `{"who":"ring","state":"opn"}`} {
+		if status, body := f.SendText(t, "POST /api/v1/can", question); status != http.StatusBadRequest || !strings.Contains(body, `did you mean \"open\"`) || !strings.Contains(body, "nown: open, secret, undefined") {
+			t.Errorf("%s: %d %s", question, status, body)
+		}
+	}
+	if status, body := caller.SendText(t, "POST /api/v1/can", `{"tool":"ring","state":"secret"}`); status != http.StatusBadRequest || !strings.Contains(body, "known: open, undefined") {
+		t.Errorf("a caller: %d %s", status, body)
+	}
+	for _, state := range []string{"open", "undefined"} {
+		if status, body := f.SendText(t, "POST /api/v1/can", `{"role":"desk","tool":"ring","state":"`+state+`"}`); status != http.StatusOK {
+			t.Errorf("%s: %d %s", state, status, body)
+		}
+	}
+}
