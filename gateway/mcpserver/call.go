@@ -16,7 +16,8 @@ import (
 // is offered in another workflow state, and any call in a suspended role, returns a failure
 // for the model to read.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
-	if c.name == AskName {
+	suspended := s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Suspended() != "" // then all names have the same answer
+	if c.name == AskName && !suspended {
 		return s.ask(ctx, sc, c.args)
 	}
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
@@ -27,7 +28,6 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	if h, ok := snapshot.LookupTool(c.name); ok {
 		definition = h.Definition
 	}
-	suspended := s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Suspended() != "" // then all names have the same answer
 	if !suspended && !c.secureAllowed(definition) {
 		return outcome{}
 	}
