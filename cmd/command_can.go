@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
@@ -69,32 +70,40 @@ never do.`,
 				return err
 			}
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-				if o.who {
-					return whoFunc(ctx, c, api, q)
-				}
-				if q, err = resolveSubject(ctx, api, q); err != nil {
-					return err
-				}
-				if q.Diff != nil {
-					return canDiffFunc(ctx, c, api, q)
-				}
-				if q.Tool == "" {
-					return canTableFunc(ctx, c, api, q)
-				}
-				return canFunc(ctx, c, api, q)
+				return askFunc(ctx, c, api, q)
 			})(cmd, args)
 		},
 	}
-	flags := cmd.Flags()
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+func (o *canOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.role, "role", "", "check for this `role`, by id or name")
 	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
 	flags.StringVar(&o.caller, "caller", "", "check for this external `caller`: the name of a token or a user, or USER@ROLE")
 	flags.BoolVar(&o.why, "why", false, "list the limits that apply to the tool")
 	flags.Uint64Var(&o.diff, "diff", 0, "list what the role gained and lost since this `epoch`")
 	flags.BoolVar(&o.who, "who", false, "list the roles and agents that can call the tool")
-	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's own")
+	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's or the caller's own")
 	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
-	return cmd
+}
+
+// askFunc answers a question in the form that it asks for.
+func askFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	if q.Who != "" {
+		return whoFunc(ctx, c, api, q)
+	}
+	q, err := resolveSubject(ctx, api, q)
+	switch {
+	case err != nil:
+		return err
+	case q.Diff != nil:
+		return canDiffFunc(ctx, c, api, q)
+	case q.Tool == "":
+		return canTableFunc(ctx, c, api, q)
+	}
+	return canFunc(ctx, c, api, q)
 }
 
 // canArgs requires one tool name or, without --who, none. It explains how to name the role.
