@@ -1,6 +1,7 @@
 package org
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
@@ -93,6 +94,16 @@ func (o *Org) limitsOn(s *scope, h *toolgroups.ToolHandle, task *Task) (list []P
 		}
 	}
 	return list
+}
+
+// ofCaller marks limits as those that bound the caller of a task. What is no other kind is
+// what the caller may use.
+func ofCaller(limits ...constraint) []constraint {
+	for i := range limits {
+		limits[i].ofCaller = true
+		limits[i].kind = cmp.Or(limits[i].kind, LimitCaller)
+	}
+	return limits
 }
 
 // evaluate returns the limit in its public form, without the caller of a task.

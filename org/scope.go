@@ -157,14 +157,10 @@ func (s *scope) taskLimits(find roleLookup) []constraint {
 	}
 	role, ok := find(s.caller)
 	if !ok {
-		return []constraint{denyAll("the role of the task's caller does not exist")}
+		return ofCaller(denyAll("the role of the task's caller does not exist"))
 	}
 	now := role.use("what the role " + role.Name + " of the task's caller may use")
-	limits := append(ceiling(find, role), now.as(LimitCaller))
-	for i := range limits {
-		limits[i].ofCaller = true
-	}
-	return slices.Concat(s.bounds, limits)
+	return slices.Concat(s.bounds, ofCaller(append(ceiling(find, role), now)...))
 }
 
 // compile returns the View of s. It is tool-gated if the role or one of the limits is.

@@ -237,8 +237,13 @@ var mutations = []mutation{
 	},
 	{
 		"a tool-gated caller learns that a tool does not exist", "gate/gate.go",
-		`case d.handle == nil && !d.ToolGated():`, `case d.handle == nil:`,
+		`case d.handle == nil && !d.ToolGated() &&`, `case d.handle == nil &&`,
 		"./gate TestDecision_ToolGatedDenialsAreIdentical",
+	},
+	{
+		"a caller of a suspended role learns that a tool does not exist", "gate/gate.go",
+		`!d.ToolGated() && d.Suspended() == "":`, `!d.ToolGated():`,
+		"./gate TestDecision_SuspendedDenialsAreIdentical",
 	},
 	{
 		"a tool that is not visible moves the state", "gate/gate.go",
@@ -320,7 +325,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task keeps what its caller's role lost", "org/scope.go",
-		`return slices.Concat(s.bounds, limits)`, `return slices.Concat(s.bounds, limits[:len(limits)-1])`,
+		`ofCaller(append(ceiling(find, role), now)...)`, `ofCaller(append(ceiling(find, role), []constraint{now}[:0]...)...)`,
 		"./org TestTask_LosesWhatCallerLoses",
 	},
 	{
