@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
@@ -17,23 +18,35 @@ import (
 
 // canOptions are the flags of can.
 type canOptions struct {
-	role, agent, state string
-	groups             []string
-	who                bool
+	role, agent, caller, state string
+	groups                     []string
+	who, why                   bool
+	diff                       uint64
+	since                      *uint64 // diff, nil if it is not given
 }
 
 func newCanCommand(c *common) *cobra.Command {
 	o := &canOptions{}
 	cmd := &cobra.Command{
-		Use:   "can [--role R | --agent A | --who] [TOOL]",
+		Use:   "can [--role R | --agent A | --caller U | --who] [TOOL]",
 		Short: "Check whether a tool call would be allowed",
 		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
 checks for an agent of that role directly below root, --agent for an existing agent.
+--caller checks for an external caller in its present workflow state: the name of a
+token, the name of a user that has called, or USER@ROLE for a user in a role.
 --state checks in a workflow state, and --group for a task with these tool groups (see
 "rolecall run --help"). --who lists every role and agent that can call the tool, and
 roles whose callers start tasks that can (role create --tasks-as). The
 holder of a role's token (ROLECALL_TOKEN) does not need to name the role. Without TOOL,
 list all tools, with the decision and the rule for each.
+
+--why lists every limit that applies to the tool, and whether it allows the tool: what
+the role can use, what the creators of roles and the parents of agents can grant, the
+groups and the caller of the task, and workflow states. The first limit that denies
+decides.
+
+--diff lists the tools that the role gained and lost since an epoch. The epoch is
+printed by this command, and events have it: "rolecall log --json" shows them.
 
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
@@ -43,50 +56,69 @@ never do.`,
   rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace
   rolecall can --agent 5c8c53b4 send_message
+  rolecall can --agent 5c8c53b4 --why write_file
+  rolecall can --role analyst --diff 41
+  rolecall can --caller ci
+  rolecall can --caller ann@reader read_file
   rolecall can --who run_javascript`,
 		Args: canArgs(o),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("diff") {
+				o.since = &o.diff
+			}
 			q, err := o.question(args, c.getenv(tokenVariable) != "")
 			if err != nil {
 				return err
 			}
 			return withClient(c, readOnly, func(ctx context.Context, api *client.Client, _ []string) error {
-				if o.who {
-					return whoFunc(ctx, c, api, q)
-				}
-				if q, err = resolveSubject(ctx, api, q); err != nil {
-					return err
-				}
-				if q.Agent != "" {
-					if err := noteEndedTask(ctx, c, api, q.Agent); err != nil {
-						return err
-					}
-				}
-				if q.Tool == "" {
-					return canTableFunc(ctx, c, api, q)
-				}
-				return canFunc(ctx, c, api, q)
+				return askFunc(ctx, c, api, q)
 			})(cmd, args)
 		},
 	}
-	flags := cmd.Flags()
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+func (o *canOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.role, "role", "", "check for this `role`, by id or name")
 	flags.StringVar(&o.agent, "agent", "", "check for this `agent`, by id or role name")
+	flags.StringVar(&o.caller, "caller", "", "check for this external `caller`: the name of a token or a user, or USER@ROLE")
+	flags.BoolVar(&o.why, "why", false, "list the limits that apply to the tool")
+	flags.Uint64Var(&o.diff, "diff", 0, "list what the role gained and lost since this `epoch`")
 	flags.BoolVar(&o.who, "who", false, "list the roles and agents that can call the tool")
-	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's own")
+	flags.StringVar(&o.state, "state", "", "check in this workflow `state`; default: the agent's or the caller's own")
 	flags.StringSliceVar(&o.groups, "group", nil, "check for a task with run --group of this tool `group`; can be repeated")
-	return cmd
+}
+
+// askFunc answers a question in the form that it asks for.
+func askFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	if q.Who != "" {
+		return whoFunc(ctx, c, api, q)
+	}
+	q, err := resolveSubject(ctx, api, q)
+	if err == nil && q.Agent != "" {
+		err = noteEndedTask(ctx, c, api, q.Agent)
+	}
+	switch {
+	case err != nil:
+		return err
+	case q.Diff != nil:
+		return canDiffFunc(ctx, c, api, q)
+	case q.Tool == "":
+		return canTableFunc(ctx, c, api, q)
+	}
+	return canFunc(ctx, c, api, q)
 }
 
 // canArgs requires one tool name or, without --who, none. It explains how to name the role.
 func canArgs(o *canOptions) cobra.PositionalArgs {
 	one := exactArgs(1, "one tool name")
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !o.who {
+		if len(args) == 0 && !o.who && !o.why {
 			return nil
 		}
 		err := one(cmd, args)
-		if err != nil && len(args) == 2 && o.role == "" && o.agent == "" && !o.who {
+		if err != nil && len(args) == 2 && o.role == "" && o.agent == "" && o.caller == "" && !o.who {
 			return usageError{fmt.Errorf("%w; name a role with --role, as in %q", err, "rolecall can --role "+quoteWord(args[0])+" "+quoteWord(args[1]))}
 		}
 		return err
@@ -106,20 +138,26 @@ func resolveSubject(ctx context.Context, api *client.Client, q client.Question) 
 }
 
 // errNoSubject is the error for a check without a role or agent.
-var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AGENT and --who; only the holder of a role's token can omit them")}
+var errNoSubject = usageError{errors.New("specify one of --role ROLE, --agent AGENT, --caller USER and --who; only the holder of a role's token can omit them")}
 
 // question returns the query for the gateway. token reports whether the caller has a token,
 // which may imply a role.
 func (o *canOptions) question(args []string, token bool) (client.Question, error) {
-	q := client.Question{Role: o.role, Agent: o.agent, State: o.state, Tool: strings.Join(args, "")}
+	q := client.Question{Role: o.role, Agent: o.agent, Caller: o.caller, Why: o.why, State: o.state, Tool: strings.Join(args, "")}
 	n := 0
-	for _, given := range []bool{o.role != "", o.agent != "", o.who} {
+	for _, given := range []bool{o.role != "", o.agent != "", o.caller != "", o.who} {
 		if given {
 			n++
 		}
 	}
 	if n > 1 || n == 0 && !token {
 		return q, errNoSubject
+	}
+	if o.who && o.why {
+		return q, usageError{errors.New("--who and --why are mutually exclusive")}
+	}
+	if q.Diff = o.since; q.Diff != nil && (q.Role == "" || q.Tool != "" || q.State != "" || o.groups != nil || q.Why) {
+		return q, usageError{errors.New("--diff needs --role, and no tool and no other flag")}
 	}
 	if o.who {
 		q.Who, q.Tool = q.Tool, ""
@@ -131,10 +169,13 @@ func (o *canOptions) question(args []string, token bool) (client.Question, error
 	return q, nil
 }
 
-// subjectError returns the error of a question. One that names no subject was sent with an
-// operator's token.
+// subjectError returns the error of a question, a usage error for an unknown state. One that
+// names no subject was sent with an operator's token.
 func subjectError(q client.Question, err error) error {
-	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" {
+	if e, ok := errors.AsType[*errcode.Error](err); ok && e.Code == errcode.InvalidArguments && e.Details["field"] == "state" {
+		return usageError{errors.New("--state: " + e.Message)}
+	}
+	if errcode.CodeOf(err) == errcode.InvalidArguments && q.Role == "" && q.Agent == "" && q.Caller == "" && q.Who == "" {
 		return errNoSubject
 	}
 	return err
@@ -167,6 +208,38 @@ func canTableFunc(ctx context.Context, c *common, api *client.Client, q client.Q
 	return rows.print(c.out)
 }
 
+// canDiffFunc lists the tools that a role gained and lost since an epoch.
+func canDiffFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
+	d, err := api.DiffTools(ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, d)
+	}
+	since := fmt.Sprintf("role %s, epoch %d to %d", textutil.Sanitize(d.Name), d.From, d.Epoch)
+	if d.From != *q.Diff {
+		fmt.Fprintf(c.err, "epoch %d was not observed, because a process was starting then; epoch %d is the last one before it\n", *q.Diff, d.From)
+	}
+	if d.Created {
+		since += ": it was created since"
+	}
+	rows := table{}
+	for _, name := range d.Gains {
+		rows = append(rows, []string{"gained", name})
+	}
+	for _, name := range d.Loses {
+		rows = append(rows, []string{"lost", name})
+	}
+	if len(rows) == 0 {
+		rows = table{{"no tool was gained or lost"}}
+	}
+	if _, err := fmt.Fprintln(c.out, since); err != nil {
+		return err
+	}
+	return rows.print(c.out)
+}
+
 // verdictView is a verdict, and what the call needs in addition to the permission.
 type verdictView struct {
 	client.Verdict
@@ -195,6 +268,9 @@ func canFunc(ctx context.Context, c *common, api *client.Client, q client.Questi
 		err = printJSON(c.out, shown)
 	} else {
 		_, err = io.WriteString(c.out, verdictText(shown))
+		if err == nil && len(shown.Limits) > 0 {
+			err = limitTable(shown.Limits).printBelow(c.out)
+		}
 	}
 	if err == nil && !shown.Allowed {
 		return errReported
@@ -228,7 +304,27 @@ func verdictText(v verdictView) string {
 	case v.Needs != "":
 		decision = needsText(v.Needs)
 	}
-	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\nrule: %s\n", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, textutil.Sanitize(v.Rule))
+	state := ""
+	if v.State != "" {
+		state = "state: " + textutil.Sanitize(v.State) + "\n"
+	}
+	return fmt.Sprintf("%s\ngroup: %s\nepoch: %d\n%srule: %s\n", decision, orDash(textutil.Sanitize(string(v.Group))), v.Epoch, state, textutil.Sanitize(v.Rule))
+}
+
+// limitTable lists the limits on a call and marks the one that decides.
+func limitTable(limits []client.Limit) table {
+	rows := table{{"ALLOWS", "LIMIT", "ROLE", "RULE"}}
+	for _, l := range limits {
+		allows := "yes"
+		switch {
+		case l.Decides:
+			allows = "no, decides"
+		case !l.Allows:
+			allows = "no"
+		}
+		rows = append(rows, []string{allows, string(l.Kind), orDash(l.Role), l.Rule})
+	}
+	return rows
 }
 
 func needsText(needs string) string {
@@ -244,7 +340,7 @@ type holderView struct {
 
 func whoFunc(ctx context.Context, c *common, api *client.Client, q client.Question) error {
 	h, err := api.ListHolders(ctx, q)
-	if err == nil {
+	if err = subjectError(q, err); err == nil {
 		h.Reason, err = withServers(ctx, c, api, h.Code, h.Reason)
 	}
 	shown := holderView{Holders: h}

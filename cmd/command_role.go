@@ -34,7 +34,8 @@ of the process that serves the data directory.`,
 		Example: `  rolecall role list
   rolecall role create analyst --prompt "You read logs." --use workspace,command
   rolecall role update analyst --use workspace --dry-run`,
-	}, newRoleListCommand(c), newRoleShowCommand(c), newRoleCreateCommand(c), newRoleUpdateCommand(c), newRoleDeleteCommand(c))
+	}, newRoleListCommand(c), newRoleShowCommand(c), newRoleCreateCommand(c), newRoleUpdateCommand(c), newRoleDeleteCommand(c),
+		newRoleSuspendCommand(c), newRoleResumeCommand(c))
 }
 
 func newRoleListCommand(c *common) *cobra.Command {
@@ -50,10 +51,18 @@ func newRoleListCommand(c *common) *cobra.Command {
 }
 
 func roleListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
-	head := []string{"NAME", "ID", "USES", "MAY GRANT", "CREATED BY", "MODEL"}
+	head := []string{"NAME", "ID", "USES", "MAY GRANT", "CREATED BY", "MODEL", "STATUS"}
 	return printList(out, asJSON, api.ListRoles(ctx), head, func(r client.Role) []string {
-		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model))}
+		return []string{r.Name, string(r.ID), groupsOf(r, r.Use), groupsOf(r, r.Grant), r.CreatedBy, orDash(string(r.Model)), roleStatus(r)}
 	})
+}
+
+// roleStatus returns the status of a role: that of its record, or suspended.
+func roleStatus(r client.Role) string {
+	if r.Suspended() && r.Status == org.Active {
+		return "suspended"
+	}
+	return string(r.Status)
 }
 
 // groupsOf lists the groups of a role and marks those that are dangling.
@@ -108,7 +117,10 @@ func roleShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref st
 }
 
 func roleFields(r client.Role) fields {
-	f := fields{{"name", r.Name}, {"id", string(r.ID)}, {"status", string(r.Status)}}
+	f := fields{{"name", r.Name}, {"id", string(r.ID)}, {"status", roleStatus(r)}}
+	if r.Suspended() {
+		f = append(f, [2]string{"suspended", "since " + formatTime(r.SuspendedAt)})
+	}
 	if r.Description != "" {
 		f = append(f, [2]string{"description", r.Description})
 	}

@@ -187,6 +187,9 @@ func taskFields(t client.Task) fields {
 	if cost := costText(t.Usage); cost != "" {
 		f = append(f, [2]string{"cost", cost}, [2]string{"unit", "the currency of the configured prices"})
 	}
+	if len(t.Suspended) > 0 {
+		f = append(f, [2]string{"suspended roles", joinNames(t.Suspended)})
+	}
 	if t.Reason != nil {
 		f = append(f, [2]string{"paused", taskErrorText(t.Reason.TaskError)})
 	}

@@ -169,6 +169,8 @@ func newRootCommand(c *common) *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	rejectUnknownTopics(root)
+	addCompletions(c, root)
+	_ = root.MarkPersistentFlagDirname("data") // the flag exists
 	return root
 }
 

@@ -292,7 +292,7 @@ func (d Decision) Code() errcode.Code {
 	switch {
 	case d.Allowed():
 		return ""
-	case d.handle == nil && !d.ToolGated():
+	case d.handle == nil && !d.ToolGated() && d.Suspended() == "":
 		return errcode.UnknownTool
 	}
 	return errcode.ToolNotAvailable
@@ -303,6 +303,15 @@ func (d Decision) Code() errcode.Code {
 // whether the tool exists, belongs to others or is not visible in this state: a
 // denial must not reveal which tools exist.
 func (d Decision) ToolGated() bool { return d.outcome != nil && d.outcome.ToolGated }
+
+// Suspended says why everything is denied until the operator resumes a role, "" if it is
+// not. All such denials have the same code and reason, whether the tool exists or not.
+func (d Decision) Suspended() string {
+	if d.outcome == nil || d.Allowed() {
+		return ""
+	}
+	return d.outcome.Suspended
+}
 
 // Group returns the group through which an allowed tool is granted, which the principal
 // has. For a denied tool it returns the group that owns it, which only the operator
@@ -323,6 +332,8 @@ func (d Decision) Reason() string {
 	switch {
 	case d.Allowed():
 		return "tool " + d.Tool + " is available through group " + string(d.Group())
+	case d.Suspended() != "":
+		return "tool " + d.Tool + " is not available: " + d.Suspended()
 	case d.ToolGated():
 		return "Access denied. This agent is not authorized to use the " + d.Tool + " tool."
 	case d.handle == nil:

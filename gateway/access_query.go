@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
@@ -19,14 +20,20 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 		return nil, err
 	}
 	v := a.visibilityFor(r)
-	if err := checkQuestion(q, !v.all); err != nil {
+	if err := checkQuestion(q, v.all); err != nil {
+		return nil, err
+	}
+	if err := v.checkState(q.State); err != nil {
 		return nil, err
 	}
 	if !v.all {
-		return a.checkAccessAsCaller(v, q)
+		return a.checkAccessAsCaller(r, v, q)
 	}
 	if q.Who != "" {
 		return a.findHolders(v, q), nil
+	}
+	if q.Diff != nil {
+		return a.diffTools(q)
 	}
 	err = v.checkGroups(q.Groups)
 	var query accessQuery
@@ -43,25 +50,45 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if verdict.Code == errcode.UnknownTool {
 		verdict.Reason = withSuggestion(verdict.Reason, q.Tool, v.names())
 	}
+	if q.Why {
+		verdict.Limits = query.limitsOn(q.Tool)
+	}
 	return verdict, nil
 }
 
-// checkQuestion rejects an incomplete or ambiguous question. hasRole means that the
-// sender has a role, so that it need not name one.
-func checkQuestion(q wire.Question, hasRole bool) error {
+// checkQuestion rejects an incomplete or ambiguous question. A sender that is not the
+// operator has a role, so that it need not name one.
+func checkQuestion(q wire.Question, operator bool) error {
 	var named []string
-	for _, f := range []struct{ name, value string }{{"role", q.Role}, {"agent", q.Agent}, {"who", q.Who}} {
+	for _, f := range []struct{ name, value string }{{"role", q.Role}, {"agent", q.Agent}, {"caller", q.Caller}, {"who", q.Who}} {
 		if f.value != "" {
 			named = append(named, f.name)
 		}
 	}
 	switch {
-	case len(named) != 1 && (len(named) > 0 || !hasRole):
-		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent and who; it has %s", orNone(named))
+	case len(named) != 1 && (len(named) > 0 || operator):
+		return errcode.New(errcode.InvalidArguments, "the body needs one of role, agent, caller and who; it has %s", orNone(named))
+	case q.Why && !operator:
+		return errcode.New(errcode.InsufficientPermissions, "only the operator may ask for the limits of a call").With("field", "why")
+	case q.Diff != nil && !operator:
+		return errcode.New(errcode.InsufficientPermissions, "only the operator may ask what a role gained and lost").With("field", "diff")
+	case q.Diff != nil && (q.Role == "" || q.Tool != "" || q.State != "" || q.Groups != nil || q.Why):
+		return errcode.New(errcode.InvalidArguments, "the body has diff, which needs role and nothing else").With("field", "diff")
+	case q.Why && q.Tool == "":
+		return errcode.New(errcode.InvalidArguments, "the body has why, which needs tool").With("field", "why")
 	case q.Who != "" && q.Tool != "":
 		return errcode.New(errcode.InvalidArguments, "the body needs either tool or who, and has both")
 	}
 	return nil
+}
+
+// diffTools answers which tools a role gained and lost since an epoch.
+func (a *api) diffTools(q wire.Question) (any, error) {
+	id, err := a.roleID(q.Role)
+	if err != nil {
+		return nil, err
+	}
+	return a.org().DiffTools(id, *q.Diff)
 }
 
 // denyOrFail returns the denial of a tool for an unknown role, agent or group. Without a
@@ -75,9 +102,9 @@ func (a *api) denyOrFail(tool string, err error) (any, error) {
 
 // denyUnknown returns the denial for an unknown role, agent or group.
 func (a *api) denyUnknown(tool string, err error) wire.Verdict {
-	rule := "only roles and agents that exist may call"
+	rule := "only roles, agents and callers that exist may call"
 	if errcode.CodeOf(err) == errcode.GroupNotFound {
-		rule = "the groups asked for"
+		rule = groupsAskedFor
 	}
 	return wire.Verdict{
 		Code: errcode.CodeOf(err), Tool: tool, Epoch: a.org().CurrentEpoch(),
@@ -89,9 +116,11 @@ func (a *api) denyUnknown(tool string, err error) wire.Verdict {
 type accessQuery struct {
 	snapshot *toolgroups.Snapshot
 	subject  *gate.Subject
-	role     org.Role                            // the role checked; its Name is empty for root
-	groups   *toolgroups.GroupSet                // Question.Groups
-	deniedBy func(*toolgroups.ToolHandle) string // returns the rule that denies a tool, "" if none
+	role     org.Role             // the role checked; its Name is empty for root
+	groups   *toolgroups.GroupSet // Question.Groups
+	caller   bool                 // the subject is an external caller
+
+	limits func(*toolgroups.ToolHandle) []org.PermissionLimit // returns the limits on a tool
 }
 
 // queryFor returns the query for the role or agent that q names.
@@ -99,6 +128,10 @@ func (a *api) queryFor(r *http.Request, q wire.Question) (accessQuery, error) {
 	if q.Role != "" {
 		id, err := a.roleID(q.Role)
 		return a.roleQuery(id, q.State, q.Groups), err
+	}
+	if q.Caller != "" {
+		p, err := a.findCaller(q.Caller)
+		return a.callerQuery(p, q.State, q.Groups), err
 	}
 	agent, err := a.findAgent(r.Context(), q.Agent)
 	if err == nil && agent.Status != org.Active {
@@ -116,8 +149,8 @@ func (a *api) roleQuery(id identity.RoleID, state string, groups *toolgroups.Gro
 	role, _ := a.org().RoleByID(id)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups,
-		subject:  a.rt.Gate().PreviewSubject(a.org().RoleView(id, narrow), state),
-		deniedBy: func(h *toolgroups.ToolHandle) string { return a.org().WhyRole(id, narrow, h) },
+		subject: a.rt.Gate().PreviewSubject(a.org().RoleView(id, narrow), state),
+		limits:  func(h *toolgroups.ToolHandle) []org.PermissionLimit { return a.org().LimitsOnRole(id, narrow, h) },
 	}
 }
 
@@ -136,7 +169,7 @@ func (a *api) agentQuery(agent org.Agent, state string, groups *toolgroups.Group
 	role, _ := a.org().RoleByID(agent.Role)
 	return accessQuery{
 		snapshot: a.snapshot(), role: role, groups: groups, subject: subject,
-		deniedBy: func(h *toolgroups.ToolHandle) string { return a.org().WhyAgent(agent.ID, h) },
+		limits: func(h *toolgroups.ToolHandle) []org.PermissionLimit { return a.org().LimitsOnAgent(agent.ID, h) },
 	}
 }
 
@@ -160,9 +193,15 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 	v := wire.Verdict{
 		Allowed: d.Allowed(), Code: d.Code(), Reason: d.Reason(), Tool: tool, Group: d.Group(), Epoch: d.Epoch(), Rule: q.rule(d),
 	}
+	if q.caller {
+		v.State = toolgroups.StateName(q.subject.State)
+	}
 	if v.Allowed && !q.inGroups(tool) {
-		v.Allowed, v.Code, v.Rule = false, errcode.ToolNotAvailable, "the groups asked for"
+		v.Allowed, v.Code, v.Rule = false, errcode.ToolNotAvailable, groupsAskedFor
 		v.Reason = "tool " + tool + " is not available in the groups asked for"
+	}
+	if l := q.denyingLimit(d); l != nil && l.Caller != "" {
+		v.Reason += ": the task is bounded by its caller " + string(l.Caller) + " in role " + l.CallerRole
 	}
 	return v
 }
@@ -184,6 +223,8 @@ func (q accessQuery) verdicts(v visibility) wire.Verdicts {
 func (q accessQuery) rule(d gate.Decision) string {
 	h, ok := q.snapshot.LookupTool(d.Tool)
 	switch {
+	case d.Suspended() != "":
+		return d.Suspended()
 	case !ok:
 		return "no tool group has a tool of this name"
 	case d.Allowed():
@@ -192,10 +233,49 @@ func (q accessQuery) rule(d gate.Decision) string {
 	if other := h.OtherName(); other != "" && q.subject.AuthorizeTool(other).Allowed() {
 		return "role " + q.role.Name + " has this tool under the name " + other
 	}
-	if rule := q.deniedBy(h); rule != "" {
-		return rule
+	if l := q.denyingLimit(d); l != nil {
+		return l.Rule
 	}
 	return "its group offers it in the states " + orNone(h.Definition.States)
+}
+
+// groupsAskedFor is the rule that denies a tool outside Question.Groups.
+const groupsAskedFor = "the groups asked for"
+
+// denyingLimit returns the first limit that denies a tool, nil if it is allowed, unknown or
+// denied for another reason.
+func (q accessQuery) denyingLimit(d gate.Decision) *org.PermissionLimit {
+	h, ok := q.snapshot.LookupTool(d.Tool)
+	if !ok || d.Allowed() {
+		return nil
+	}
+	return org.DenyingLimit(q.limits(h))
+}
+
+// limitsOn lists the limits on a tool and marks the first that denies. It returns nil for
+// an unknown tool.
+func (q accessQuery) limitsOn(tool string) (list []wire.Limit) {
+	h, ok := q.snapshot.LookupTool(tool)
+	if !ok {
+		return nil
+	}
+	limits := q.limits(h)
+	isAskedFor := func(l org.PermissionLimit) bool { return l.Rule == groupsAskedFor }
+	if q.groups != nil && !q.groups.IsAll() && q.role.Name != "" && !slices.ContainsFunc(limits, isAskedFor) {
+		limits = append(limits, org.PermissionLimit{Kind: org.LimitTaskGroups, Rule: groupsAskedFor, Allows: q.inGroups(tool)})
+	}
+	if states := h.Definition.States; states != nil {
+		state := toolgroups.StateName(q.subject.State)
+		limits = append(limits, org.PermissionLimit{
+			Kind: org.LimitState, Rule: "its group offers it in the states " + orNone(states) + "; the state is " + state,
+			Allows: slices.Contains(states, "*") || slices.Contains(states, state),
+		})
+	}
+	denying := org.DenyingLimit(limits)
+	for i := range limits {
+		list = append(list, wire.Limit{PermissionLimit: limits[i], Decides: &limits[i] == denying})
+	}
+	return list
 }
 
 // grantedBy names the group through which a tool is allowed, and the role that

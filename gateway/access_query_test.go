@@ -36,7 +36,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 		{`{"role":"caller","tool":"ring"}`, errcode.ToolNotAvailable, "phones", "its group offers it in the states open"},
 		{`{"role":"caller","tool":"ring","state":"open"}`, "", "phones", "group phones, through role caller"},
 		{`{"role":"clerk","tool":"no_such_tool"}`, errcode.UnknownTool, "", "no tool group has a tool of this name"},
-		{`{"role":"nobody","tool":"read_file"}`, errcode.RoleNotFound, "", "only roles and agents that exist may call"},
+		{`{"role":"nobody","tool":"read_file"}`, errcode.RoleNotFound, "", "only roles, agents and callers that exist may call"},
 		{`{"role":"root","tool":"create_role"}`, "", "org_management", "root uses org_management alone"},
 		{`{"role":"root","tool":"read_file"}`, errcode.ToolNotAvailable, "workspace", "root uses org_management alone"},
 		{`{"agent":"clerk","tool":"read_file"}`, "", "workspace", "group workspace, through role clerk"},
@@ -44,7 +44,7 @@ func TestCan_ReturnsDecisionAndRule(t *testing.T) {
 		{`{"agent":"clerk","tool":"read_file","group":["artifact"]}`, errcode.ToolNotAvailable, "workspace", "the groups asked for"},
 		{`{"agent":"` + string(task.Top) + `","tool":"send_message"}`, "", "org_management", "root uses org_management alone"},
 		{`{"agent":"` + string(task.Top) + `","tool":"send_message","group":["artifact"]}`, "", "org_management", "root uses org_management alone"},
-		{`{"agent":"nobody","tool":"read_file"}`, errcode.AgentNotFound, "", "only roles and agents that exist may call"},
+		{`{"agent":"nobody","tool":"read_file"}`, errcode.AgentNotFound, "", "only roles, agents and callers that exist may call"},
 	}
 	for _, test := range tests {
 		t.Run(test.question, func(t *testing.T) {
@@ -117,5 +117,27 @@ func TestWho_UnknownTool(t *testing.T) {
 	status, body := f.SendText(t, "POST /api/v1/can", `{"who":"no_such_tool"}`)
 	if status != http.StatusOK || !strings.Contains(body, `"roles":[],"agents":[]`) || !strings.Contains(body, "unknown_tool") {
 		t.Errorf("got %d %s", status, body)
+	}
+}
+
+// A workflow state that no tool names is an error that lists those that there are. A caller
+// reads those of its own tools only.
+func TestCan_RejectsUnknownState(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	f.AddTool(t, "phones", "ring", "open")
+	f.AddTool(t, "vault", "unlock", "secret")
+	caller := f.WithCaller(t, f.AddRole(t, "desk", "phones").ID)
+	for _, question := range []string{`{"role":"desk","tool":"ring","state":"opn"}`, `{"role":"desk","state":"opn"}`, `{"who":"ring","state":"opn"}`} {
+		if status, body := f.SendText(t, "POST /api/v1/can", question); status != http.StatusBadRequest || !strings.Contains(body, `did you mean \"open\"`) || !strings.Contains(body, "nown: open, secret, undefined") {
+			t.Errorf("%s: %d %s", question, status, body)
+		}
+	}
+	if status, body := caller.SendText(t, "POST /api/v1/can", `{"tool":"ring","state":"secret"}`); status != http.StatusBadRequest || !strings.Contains(body, "known: open, undefined") {
+		t.Errorf("a caller: %d %s", status, body)
+	}
+	for _, state := range []string{"open", "undefined"} {
+		if status, body := f.SendText(t, "POST /api/v1/can", `{"role":"desk","tool":"ring","state":"`+state+`"}`); status != http.StatusOK {
+			t.Errorf("%s: %d %s", state, status, body)
+		}
 	}
 }

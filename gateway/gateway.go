@@ -57,6 +57,10 @@ type Config struct {
 	StartTask    func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	ConfigDigest func() string // returns the digest of the active configuration; nil for none
 
+	// Holders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
+	// none.
+	Holders func() []identity.Principal
+
 	Pins *modules.PinStore // tools in quarantine; nil for none
 	// Models lists the models of the active configuration. It reports false if no
 	// configuration is active, and so does nil.
@@ -78,6 +82,7 @@ type api struct {
 	toolbox      *toolboxapi.API
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	configDigest func() string
+	holders      func() []identity.Principal
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	models       func() ([]string, bool)
@@ -106,6 +111,9 @@ func New(config Config) (http.Handler, error) {
 	if config.WaitIdle == nil {
 		config.WaitIdle = func(context.Context) error { return nil }
 	}
+	if config.Holders == nil {
+		config.Holders = func() []identity.Principal { return nil }
+	}
 	if config.ConfigDigest == nil {
 		config.ConfigDigest = func() string { return "" }
 	}
@@ -119,7 +127,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest,
+		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders,
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
@@ -163,6 +171,8 @@ func (a *api) routes() []route {
 		{"POST", "/api/v1/roles", "dryRun", auth.AccessOperator, jsonEndpoint(a.createRole)},
 		{"GET", "/api/v1/roles/{id}", "", auth.AccessOperator, jsonEndpoint(a.showRole)},
 		{"PATCH", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.updateRole)},
+		{"POST", "/api/v1/roles/{id}/suspend", "", auth.AccessOperator, jsonEndpoint(a.suspendRole)},
+		{"POST", "/api/v1/roles/{id}/resume", "", auth.AccessOperator, jsonEndpoint(a.resumeRole)},
 		{"DELETE", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.deleteRole)},
 
 		{"GET", "/api/v1/agents", paged + "task status", auth.AccessOperator, jsonEndpoint(a.listAgents)},

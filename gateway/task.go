@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,7 +180,27 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 		item.Calls, item.Usage = wire.CallCounts{Total: one.Calls, Denied: one.Denied}, one.Usage
 		out.Agents = append(out.Agents, item)
 	}
+	out.Suspended = a.suspendedRoles(t, agents[t.ID])
 	return out, nil
+}
+
+// suspendedRoles lists the names of the suspended roles of a task: those of its caller and of
+// its agents, sorted. A task that has ended has none.
+func (a *api) suspendedRoles(t org.Task, agents []org.Agent) (names []string) {
+	if t.Status.Ended() {
+		return nil
+	}
+	add := func(id identity.RoleID) {
+		if role, ok := a.org().RoleByID(id); ok && role.Suspended() && !slices.Contains(names, role.Name) {
+			names = append(names, role.Name)
+		}
+	}
+	add(t.CallerRole)
+	for _, agent := range agents {
+		add(agent.Role)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // elapsed returns the time from the start of a task to its end, or until now.

@@ -32,7 +32,7 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.visibilityFor(r).mayStartTasks() {
+	if v := a.visibilityFor(r); !v.mayStartTasks() && !v.role.Suspended() { // the error of a suspended role says so
 		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role has no tool of the group %s, and no tasks.as with a role that exists", toolgroups.OrgManagement)
 	}
 	if a.start == nil {

@@ -126,10 +126,11 @@ type StateTransition struct {
 	Caller string `json:"caller,omitempty"` // as in ToolCall
 }
 
-// RoleChanged records that a role was created, updated, deleted or revived.
+// RoleChanged records that a role was created, updated, deleted, revived, suspended or
+// resumed. The role root stands for what root may grant.
 type RoleChanged struct {
 	RoleID identity.RoleID `json:"roleId"`
-	Change string          `json:"change"` // created, updated, deleted or revived
+	Change string          `json:"change"` // created, updated, deleted, revived, suspended or resumed
 	By     string          `json:"by"`
 	Record json.RawMessage `json:"record"`         // the role after the change
 	Diff   json.RawMessage `json:"diff,omitempty"` // an org.PermissionDiff

@@ -171,6 +171,9 @@ func (o *Org) roleToSpawn(p *agentNode, s SpawnSpec) (*Role, error) {
 // checkSpawns returns an error if g, which grantorFor returned, may not spawn agents of a
 // role. The error does not name groups that g does not have.
 func (o *Org) checkSpawns(g grantor, role *Role) error {
+	if role.Suspended() {
+		return errSuspended("spawn an agent of", role)
+	}
 	if !g.covers(role) {
 		return errcode.New(errcode.InsufficientPermissions, "spawn an agent of role %q: it has more permissions than you may grant; create a role with fewer tool groups", role.Name)
 	}

@@ -3,6 +3,8 @@ package org
 import (
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -131,11 +133,17 @@ func (o *Org) callerScope(p identity.Principal) (*scope, string) {
 // activeCallerState returns the workflow state of a caller. It reports false if the role
 // is not active or the state is lost. It must be called with mu held.
 func (o *Org) activeCallerState(p identity.Principal) (state string, ok bool) {
-	role, exists := o.roles[p.Role]
-	if !exists || role.Status != Active {
+	if !o.roleIsActive(p.Role) {
 		return "", false
 	}
 	return o.callers.stateOf(p)
+}
+
+// roleIsActive reports whether there is an active role with this id. It must be called with
+// mu held.
+func (o *Org) roleIsActive(id identity.RoleID) bool {
+	role, ok := o.roles[id]
+	return ok && role.Status == Active
 }
 
 // SetCallerState sets the workflow state of a caller. The state "" is Undefined.
@@ -197,4 +205,19 @@ func readCaller(r StoredRecord) (Caller, error) {
 		return c, errors.New("it does not match its key")
 	}
 	return c, nil
+}
+
+// KnownCallers returns the external callers with this user name, one for each active role,
+// sorted by role id. They are known if they have a workflow state, or have called since the
+// program was started.
+func (o *Org) KnownCallers(user identity.UserName) (list []identity.Principal) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	for key := range o.callers.states {
+		if key.user == user && o.roleIsActive(key.role) {
+			list = append(list, identity.ByCaller(user, key.role))
+		}
+	}
+	slices.SortFunc(list, func(a, b identity.Principal) int { return strings.Compare(string(a.Role), string(b.Role)) })
+	return list
 }

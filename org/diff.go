@@ -247,7 +247,7 @@ func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 func (o *Org) isBelow(r *Role, id identity.RoleID) bool {
 	for seen := map[identity.RoleID]bool{}; r.ID != id && !seen[r.ID]; {
 		seen[r.ID] = true
-		creator, ok := o.roles[identity.RoleID(r.CreatedByRole)]
+		creator, ok := o.role(identity.RoleID(r.CreatedByRole))
 		if !ok {
 			return false
 		}

@@ -1,6 +1,11 @@
 package org
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/toolgroups"
+)
 
 // DecodesFast reports whether the record of an agent is decoded without encoding/json.
 func DecodesFast(a Agent) (bool, error) {
@@ -15,4 +20,21 @@ func (o *Org) ScopeCount() int {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return len(o.scopes.byKey)
+}
+
+// WhyRole returns the rule that denies a tool to the agents of RoleView, "" if none does.
+func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) string {
+	return denyingRule(o.LimitsOnRole(id, groups, h))
+}
+
+// WhyAgent returns the rule that denies a tool to an agent, "" if none does.
+func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.ToolHandle) string {
+	return denyingRule(o.LimitsOnAgent(id, h))
+}
+
+func denyingRule(limits []PermissionLimit) string {
+	if l := DenyingLimit(limits); l != nil {
+		return l.Rule
+	}
+	return ""
 }

@@ -27,17 +27,18 @@ type constraint struct {
 	toolGated    bool           // the limited agents are tool-gated
 	reason       string         // why BoundSet denies
 	serverReason string         // why BoundSet.Only denies
+
+	kind     LimitKind
+	role     *Role // whose limit it is; nil if it is not that of a role
+	ofCaller bool  // it bounds the caller of the task
+
+	suspended bool // the role is suspended: nothing is allowed
 }
 
-// denies returns the reason why a tool is not within the limit, "" if it is.
-func (c constraint) denies(s *toolgroups.Snapshot, h *toolgroups.ToolHandle) string {
-	switch {
-	case s.ReachesTool(c.BoundSet, h):
-		return ""
-	case c.Only != "" && h.Owner != c.Only:
-		return c.serverReason
-	}
-	return c.reason
+// as returns c as a limit of a kind.
+func (c constraint) as(kind LimitKind) constraint {
+	c.kind = kind
+	return c
 }
 
 // grantor returns the grantor for a principal. The error has the code AgentNotFound,
@@ -58,6 +59,9 @@ func (o *Org) grantor(by identity.Principal) (grantor, error) {
 			return grantor{}, err
 		}
 		if r, ok := o.roles[by.Role]; ok && r.Status == Active {
+			if r.Suspended() {
+				return grantor{}, errSuspended("act in", r)
+			}
 			return grantor{name: "user:" + string(by.User), role: string(r.ID), limits: append(ceiling(o.role, r), r.use("the caller's role "+r.Name))}, nil
 		}
 		return grantor{}, notFound(errcode.RoleNotFound, "role", string(by.Role))
@@ -108,7 +112,9 @@ type roleLookup func(identity.RoleID) (*Role, bool)
 // denyAll returns a constraint that allows nothing, for agents whose role, creator,
 // parent or task is unknown. The unknown role may have been tool-gated, so the
 // constraint is.
-func denyAll(why string) constraint { return constraint{toolGated: true, reason: why} }
+func denyAll(why string) constraint {
+	return constraint{toolGated: true, reason: why, kind: LimitMissing}
+}
 
 // ceiling returns the grant limits of the role's creators, recursively. They are those
 // of the moment: a role never has more permissions than its creators have now. A creator
@@ -130,7 +136,7 @@ func ceiling(find roleLookup, r *Role) []constraint {
 		if !ok {
 			return append(bounds, denyAll("the role that created role "+r.Name+" does not exist"))
 		}
-		bounds = append(bounds, creator.grant("what role "+creator.Name+", its creator, may grant"))
+		bounds = append(bounds, creator.grant("what role "+creator.Name+", its creator, may grant").as(LimitCreator))
 		r = creator
 	}
 }

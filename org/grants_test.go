@@ -283,7 +283,7 @@ func TestCeiling_CreatorDeletedOrTerminated(t *testing.T) {
 	f.wantTools(agent, "read_file", "write_file")
 
 	diff, changes, err := f.DeleteRole(operator, boss.ID, false)
-	if err != nil || diff.Counts.Agents != 1 || diff.Agents[0].Agent != agent || len(changes) != 2 {
+	if err != nil || diff.Counts.Agents != 1 || diff.Agents[0].Agent != agent || len(changes) != 5 { // the role, two of the epoch, the tools of two roles
 		t.Errorf("got %v, %d changes, %v", diff, len(changes), err)
 	}
 	f.store.put(changes)

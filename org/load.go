@@ -18,6 +18,7 @@ func (o *Org) load(source RecordSource) {
 		}
 	}
 	o.loadRootGrant(source)
+	o.loadTools(source)
 	for r := range o.validRecords(source, KindRole) {
 		var role Role
 		if o.decode(KindRole, r, &role) && o.checkKey(KindRole, r, string(role.ID)) && o.checkTasks(r, &role) {

@@ -67,8 +67,10 @@ const (
 	KindAgent      RecordKind = "agent" // an active agent
 	KindTerminated RecordKind = "ended" // a terminated agent; Load does not read these
 	KindTask       RecordKind = "task"
-	KindMeta       RecordKind = "meta"   // keys "epoch" and "rootGrant"
+	KindMeta       RecordKind = "meta"   // keys "epoch", "rootGrant" and "observed"
 	KindCaller     RecordKind = "caller" // the workflow state of an external caller
+
+	KindToolHistory RecordKind = "tools" // the tools that a role had
 )
 
 // RecordChange is one record to be written. A nil Value removes the record.
@@ -116,6 +118,7 @@ type Org struct {
 	planned    *rolePlan // takes effect with the next change of the registry; nil if there is none
 
 	callers callers
+	tools   toolRecorder
 	changed chan struct{} // closed by the next change of the epoch; nil if EpochChanged was not called since the last one
 }
 
@@ -133,6 +136,7 @@ func LoadOrg(config Config, source RecordSource) (*Org, error) {
 		tasksByKey:  map[taskKey]identity.TaskID{},
 		scopes:      newScopeIndex(),
 		callers:     newCallers(),
+		tools:       newToolRecorder(),
 	}
 	if source != nil {
 		o.load(source)
@@ -175,10 +179,17 @@ func (o *Org) notifyChanged() {
 	}
 }
 
-// EpochRecord returns the record of the current epoch. Changes of the registry
-// increment the epoch in memory only, so the caller stores this record after them.
-func (o *Org) EpochRecord() []RecordChange {
-	return []RecordChange{record(KindMeta, "epoch", o.CurrentEpoch())}
+// EpochRecords returns the records of the current epoch. Changes of the registry
+// increment the epoch in memory only, so the caller stores these records after them.
+func (o *Org) EpochRecords() []RecordChange {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.epochRecords()
+}
+
+// epochRecords is EpochRecords with mu held.
+func (o *Org) epochRecords() []RecordChange {
+	return append([]RecordChange{record(KindMeta, "epoch", o.epoch)}, o.toolRecords()...)
 }
 
 // AdvanceEpoch increments the epoch. A new process does so before it runs anything, so that
@@ -187,13 +198,15 @@ func (o *Org) AdvanceEpoch() []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.notifyChanged()
-	return []RecordChange{o.advance()}
+	o.epoch++
+	return o.epochRecords()
 }
 
-// advance increments the epoch. It must be called with mu held.
-func (o *Org) advance() RecordChange {
+// advance increments the epoch after the change of a role. It must be called with mu held.
+func (o *Org) advance(changed identity.RoleID) []RecordChange {
 	o.epoch++
-	return record(KindMeta, "epoch", o.epoch)
+	o.observeRole(changed)
+	return o.epochRecords()
 }
 
 // record returns the RecordChange that writes v, which must be a type that always marshals.
@@ -216,14 +229,14 @@ func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 		for _, e := range p.edits {
 			dirty = o.scopes.addRole(dirty, e.Role.ID)
 		}
-		if p.rootChange != nil {
-			dirty = o.scopes.addRole(dirty, RootRole)
-		}
-		if len(changed)+len(p.edits)+len(p.rootChange) == 0 {
+		if len(changed)+len(p.edits) == 0 {
 			return
 		}
 	}
 	o.epoch++
+	if o.tools.begun {
+		o.observeAll()
+	}
 	o.recompile(slices.Collect(maps.Keys(dirty)))
 	o.notifyChanged()
 }

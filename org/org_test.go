@@ -153,15 +153,13 @@ func (f *fixture) register(owner toolgroups.GroupOwner, id toolgroups.GroupID, t
 func (f *fixture) configure(c org.RoleConfig) []org.RoleEdit {
 	f.t.Helper()
 	var edits []org.RoleEdit
-	var root []org.RecordChange
 	err := f.groups.UpdateWith(func(change toolgroups.Change) (err error) {
-		edits, root, err = f.ApplyRoles(c, change)
+		edits, err = f.ApplyRoles(c, change)
 		return err
 	}, func(*toolgroups.Tx) error { return nil })
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.store.put(root)
 	for _, e := range edits {
 		f.store.put(e.Records)
 	}

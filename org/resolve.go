@@ -55,29 +55,29 @@ func (o *Org) RoleHasGroup(id identity.RoleID, group toolgroups.GroupID) bool {
 	return !slices.ContainsFunc(sets, func(c constraint) bool { return !o.registry().CoversGroup(c.BoundSet, group) })
 }
 
-// WhyRole returns the rule that denies a tool to the agents of RoleView, in words. It
-// returns "" if the tool is allowed in some state.
-func (o *Org) WhyRole(id identity.RoleID, groups toolgroups.GroupSet, h *toolgroups.ToolHandle) string {
+// CallerView returns the View and the workflow state of an external caller, as
+// ResolveView does, without remembering the caller. It reports false if the role is not
+// active or the state is lost.
+func (o *Org) CallerView(p identity.Principal) (view *toolgroups.View, state string, ok bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.previewScope(id, groups).deniedBy(o.config.Groups.CurrentSnapshot(), o.role, h)
-}
-
-// WhyAgent returns the rule that denies a tool to an agent, in words. It returns "" if
-// the tool is allowed in some state.
-func (o *Org) WhyAgent(id identity.AgentID, h *toolgroups.ToolHandle) string {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	m, ok := o.agents[id]
-	if !ok {
-		return "there is no such agent"
+	if CheckCaller(p) != nil {
+		return new(toolgroups.View), "", false
 	}
-	return m.scope.deniedBy(o.config.Groups.CurrentSnapshot(), o.role, h)
+	if state, ok = o.activeCallerState(p); !ok {
+		return new(toolgroups.View), "", false
+	}
+	view = (&scope{role: p.Role}).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view.SetEpoch(o.epoch)
+	return view, state, true
 }
 
 // previewScope returns a scope for RoleView that no agent uses.
 func (o *Org) previewScope(id identity.RoleID, groups toolgroups.GroupSet) *scope {
-	root := &scope{role: RootRole, root: true, bounds: []constraint{{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for"}}}
+	root := &scope{role: RootRole, root: true}
+	if !groups.IsAll() {
+		root.bounds = []constraint{{BoundSet: o.bind(groups), Hosts: hosts.AnyHost(), reason: "the groups asked for", kind: LimitTaskGroups}}
+	}
 	if id == RootRole {
 		return root
 	}

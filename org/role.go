@@ -61,8 +61,9 @@ type Role struct {
 	Task          identity.TaskID                              `json:"task,omitempty"`      // of the agent that created it
 	Caller        string                                       `json:"caller,omitempty"`    // who started that task, as in Task; only tasks of the same caller have the role
 	CallerRole    identity.RoleID                              `json:"callerRole,omitempty"`
-	Server        string                                       `json:"server,omitempty"` // restricts its agents, and the agents they create, to the tools of this server
-	Tasks         RoleTasks                                    `json:"tasks,omitzero"`   // only of declared roles
+	SuspendedAt   time.Time                                    `json:"suspendedAt,omitzero"` // when the operator suspended it; zero if it is not suspended
+	Server        string                                       `json:"server,omitempty"`     // restricts its agents, and the agents they create, to the tools of this server
+	Tasks         RoleTasks                                    `json:"tasks,omitzero"`       // only of declared roles
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -256,10 +257,10 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 		role.setOwner(o.ownerOf(by))
 	}
 	o.addRole(&role)
-	change := o.advance()
+	changes := o.advance(id)
 	o.recompile(o.scopes.byRoleID(id))
 	o.notifyChanged()
-	return role, []RecordChange{record(KindRole, string(id), role), change}, nil
+	return role, append([]RecordChange{record(KindRole, string(id), role)}, changes...), nil
 }
 
 // UpdateRole changes the fields of a role that are set in spec, and returns who gains or
@@ -370,7 +371,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	}
 	next.GroupOwners = rebindOwners(old, next, spec)
 	next.CreatedBy, next.CreatedByRole, next.CreatedAt, next.Task = old.CreatedBy, old.CreatedByRole, old.CreatedAt, old.Task
-	next.Caller, next.CallerRole = old.Caller, old.CallerRole
+	next.Caller, next.CallerRole, next.SuspendedAt = old.Caller, old.CallerRole, old.SuspendedAt
 	kept := old.Tasks
 	if slices.Contains(spec.Defaults, TasksField) {
 		kept = RoleTasks{}
@@ -437,10 +438,10 @@ func (o *Org) replaceRole(old, next *Role, dryRun bool) (PermissionDiff, []Recor
 	}
 	affected := o.scopes.byRoleID(old.ID)
 	o.addRole(next)
-	change := o.advance()
+	changes := o.advance(old.ID)
 	o.recompile(affected)
 	o.notifyChanged()
-	return diff, []RecordChange{record(KindRole, string(next.ID), next), change}
+	return diff, append([]RecordChange{record(KindRole, string(next.ID), next)}, changes...)
 }
 
 // addRole adds r to the maps, in place of the role with the same id. It must be called
@@ -484,11 +485,13 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	}
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
-	return &Role{
+	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
-	}, nil
+	}
+	made.SuspendedAt = o.suspensionOf(made)
+	return made, nil
 }
 
 // resolveGrants returns the Use and Grant of a specification, with defaults for nil.
@@ -531,15 +534,18 @@ func (r *Role) use(reason string) constraint { return r.limit(r.Use, reason) }
 // that they create is free of them.
 func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason) }
 
-// limit returns the constraint of a set of r. A deleted role allows nothing. It stays
-// tool-gated if it was, so that deleting it does not free the agents that it limits.
+// limit returns the constraint of a set of r. A deleted or suspended role allows nothing. It
+// stays tool-gated if it was, so that this does not free the agents that it limits.
 func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Status != Active {
-		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted"}
+		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r}
+	}
+	if r.Suspended() {
+		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
 	}
 	c := constraint{
 		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
-		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason,
+		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason, role: r,
 	}
 	if r.Server != "" {
 		c.Only, c.serverReason = toolgroups.ServerOwner(r.Server), "the server "+r.Server+" of role "+r.Name

@@ -19,7 +19,7 @@ type RoleConfig struct {
 	Revive  bool                // with Keep: deleted roles of the configuration become active again
 }
 
-// RoleEdit is a role that ApplyRoles has changed.
+// RoleEdit is a role that ApplyRoles has changed. RootRole stands for what root may grant.
 type RoleEdit struct {
 	Role    Role
 	Change  string          // created, updated, deleted or revived
@@ -84,15 +84,13 @@ func (x *roleIndex) role(id identity.RoleID) (*Role, bool) {
 type rolePlan struct {
 	roleIndex
 	edits []RoleEdit
-
-	rootChange []RecordChange // nil if what root may grant does not change
 }
 
 // ApplyRoles replaces the roles of the configuration in one step with a change of the
 // registry, which it publishes. Roles of the configuration that c does not name are
 // deleted, unless Keep is set; the others are created or updated. Sets are bound to the
 // owners that groups have after the change. ApplyRoles returns the roles that it has
-// changed, and the records of what root may grant if that has changed.
+// changed, with RootRole if what root may grant has changed.
 //
 // A role whose name was deleted before is a new role with a new id: the agents of the old
 // one, and of the roles that they created, get nothing back. Only Revive brings the old
@@ -100,16 +98,16 @@ type rolePlan struct {
 //
 // On an error nothing has changed. Errors are those of CreateRole and UpdateRole, with
 // the name of the role.
-func (o *Org) ApplyRoles(c RoleConfig, groups toolgroups.Change) ([]RoleEdit, []RecordChange, error) {
+func (o *Org) ApplyRoles(c RoleConfig, groups toolgroups.Change) ([]RoleEdit, error) {
 	plan, err := o.planConfig(c, groups.Next)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	o.mu.Lock()
 	o.planned = plan
 	o.mu.Unlock()
 	groups.Publish() // calls groupsChanged
-	return plan.edits, plan.rootChange, nil
+	return plan.edits, nil
 }
 
 // planConfig prepares the change of ApplyRoles for the registry as it will be.
@@ -132,7 +130,9 @@ func (o *Org) planConfig(c RoleConfig, next *toolgroups.Snapshot) (*rolePlan, er
 			diff := o.diffViews(e.Role.ID, next, plan.role)
 			e.Diff = &diff
 		}
-		e.Records = []RecordChange{record(KindRole, string(e.Role.ID), e.Role)}
+		if e.Role.ID != RootRole {
+			e.Records = []RecordChange{record(KindRole, string(e.Role.ID), e.Role)}
+		}
 	}
 	return plan, nil
 }
@@ -150,7 +150,7 @@ const (
 func (o *Org) planRoles(plan *rolePlan, c RoleConfig) error {
 	if !c.Keep {
 		plan.edits = o.deleteRolesExcept(c.Roles)
-		plan.rootChange = o.planRootGrant(c.Root)
+		plan.edits = append(plan.edits, o.planRootGrant(c.Root)...)
 	}
 	for _, spec := range c.Roles {
 		edit, err := o.planRole(spec, c)

@@ -188,7 +188,7 @@ func TestApplyRoles_KeepRejectsRoleOfAgent(t *testing.T) {
 	f := newFixture(t)
 	f.role(identity.ByAgent(f.task(org.TaskSpec{})), org.RoleSpec{Name: "dba"})
 	err := f.groups.UpdateWith(func(change toolgroups.Change) error {
-		_, _, err := f.ApplyRoles(org.RoleConfig{Roles: []org.RoleSpec{{Name: "dba"}}, Keep: true}, change)
+		_, err := f.ApplyRoles(org.RoleConfig{Roles: []org.RoleSpec{{Name: "dba"}}, Keep: true}, change)
 		return err
 	}, func(*toolgroups.Tx) error { return nil })
 	wantCode(t, err, errcode.RoleExists, "root created it")

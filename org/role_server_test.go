@@ -258,7 +258,7 @@ func TestWhyRole_NamesServer(t *testing.T) {
 		{"tool of its own server", f.WhyRole(boss.ID, toolgroups.AllGroups(), tvl), ""},
 		{"created role", f.WhyRole(made.ID, toolgroups.AllGroups(), swap), words},
 		{"agent", f.WhyAgent(agent, swap), words},
-		{"task of a caller in the role", f.WhyAgent(task, swap), "the server of the task's caller"},
+		{"task of a caller in the role", f.WhyAgent(task, swap), "the server of the task's caller (caller ann in role boss)"},
 		{"tool of no group of the role", f.WhyRole(f.role(operator, org.RoleSpec{Name: "b", Use: of(), Server: ptr("magpie")}).ID, toolgroups.AllGroups(), tvl), "the toolGroups of role b"},
 	} {
 		if tt.got != tt.want {

@@ -45,7 +45,7 @@ func callerTaskLimits(find roleLookup, id identity.RoleID) []constraint {
 	}
 	as, given := caller.tasksAs(find)
 	switch {
-	case !given || caller.Status != Active:
+	case !given || !caller.isActive():
 		return append(ceiling(find, caller), caller.use("what the role "+caller.Name+" of the task's caller may use"))
 	case as == nil:
 		return []constraint{denyAll("the role that bounds the tasks of role " + caller.Name + " does not exist")}
@@ -63,14 +63,14 @@ func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
 	}
 	caller := o.roles[by.Role]
 	if as, given := caller.tasksAs(o.role); given && !as.isActive() {
-		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounded its tasks was deleted")
+		return g, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role may start none, because what bounds its tasks was deleted or suspended")
 	}
 	g.limits = callerTaskLimits(o.role, by.Role)
 	return g, nil
 }
 
-// isActive reports whether r is not nil and active.
-func (r *Role) isActive() bool { return r != nil && r.Status == Active }
+// isActive reports whether r is not nil, active and not suspended.
+func (r *Role) isActive() bool { return r != nil && r.Status == Active && !r.Suspended() }
 
 // MayStartTasks reports whether callers in a role may start tasks: the role in its tasks.as
 // is active, or it has no tasks.as and a tool of the group org_management.

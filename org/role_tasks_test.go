@@ -256,7 +256,7 @@ func TestApplyRoles_TasksAs(t *testing.T) {
 	ops := org.RoleSpec{Name: "ops", Use: of("command", "docs")}
 	clerk := org.RoleSpec{Name: "clerk", Use: of("workspace"), TasksAs: ptr("ops")}
 	self := org.RoleSpec{Name: "self", Use: of("docs"), TasksAs: ptr("self")}
-	edits := f.configure(org.RoleConfig{Roles: []org.RoleSpec{clerk, self, ops}})
+	edits := f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{clerk, self, ops}})
 	if len(edits) != 3 || edits[0].Role.Tasks.As != edits[2].Role.ID || edits[1].Role.Tasks.As != edits[1].Role.ID || edits[0].Role.Revision != 1 {
 		t.Fatalf("got %+v", edits)
 	}
@@ -264,24 +264,24 @@ func TestApplyRoles_TasksAs(t *testing.T) {
 	agent := f.hire(caller, "command", "docs")
 	f.wantTools(agent, "run_command", "search")
 	f.reopen()
-	if edits := f.configure(org.RoleConfig{Roles: []org.RoleSpec{clerk, self, ops}}); len(edits) != 0 {
+	if edits := f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{clerk, self, ops}}); len(edits) != 0 {
 		t.Errorf("the same again changed %+v", edits)
 	}
 
 	plain := clerk
 	plain.TasksAs = nil
-	edits = f.configure(org.RoleConfig{Roles: []org.RoleSpec{plain, self}})
+	edits = f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{plain, self}})
 	if len(edits) != 2 || edits[1].Change != "updated" || edits[1].Role.Revision != 2 || edits[1].Diff.Counts.Tasks != 1 {
 		t.Errorf("got %+v, want ops deleted and clerk updated", edits)
 	}
 	f.wantTools(agent)
-	f.configure(org.RoleConfig{Roles: []org.RoleSpec{clerk, self, ops}})
+	f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{clerk, self, ops}})
 	f.wantTools(agent, "run_command", "search")
 	f.reopen()
 	f.wantTools(agent, "run_command", "search")
 
 	err := f.groups.UpdateWith(func(change toolgroups.Change) error {
-		_, _, err := f.ApplyRoles(org.RoleConfig{Roles: []org.RoleSpec{clerk, self}}, change)
+		_, err := f.ApplyRoles(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{clerk, self}}, change)
 		return err
 	}, func(*toolgroups.Tx) error { return nil })
 	wantCode(t, err, errcode.InvalidRole, `configure role "clerk": tasks.as: there is no role "ops"`)
@@ -292,12 +292,12 @@ func TestApplyRoles_TasksAs(t *testing.T) {
 func TestApplyRoles_KeepLeavesTasksAs(t *testing.T) {
 	f := newFixture(t)
 	specs := []org.RoleSpec{{Name: "ops", Use: of("docs")}, {Name: "clerk", Use: of(), TasksAs: ptr("ops")}}
-	clerk := f.configure(org.RoleConfig{Roles: specs})[1].Role
-	if edits := f.configure(org.RoleConfig{Roles: []org.RoleSpec{{Name: "ops", Use: of("*")}, {Name: "clerk", TasksAs: ptr("")}, {Name: "late", TasksAs: ptr("ops")}}, Keep: true}); len(edits) != 1 || edits[0].Role.Tasks.As != clerk.Tasks.As {
+	clerk := f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: specs})[1].Role
+	if edits := f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{{Name: "ops", Use: of("*")}, {Name: "clerk", TasksAs: ptr("")}, {Name: "late", TasksAs: ptr("ops")}}, Keep: true}); len(edits) != 1 || edits[0].Role.Tasks.As != clerk.Tasks.As {
 		t.Errorf("got %+v, want the role late alone", edits)
 	}
-	f.configure(org.RoleConfig{})
-	edits := f.configure(org.RoleConfig{Roles: []org.RoleSpec{{Name: "ops"}, {Name: "new", TasksAs: ptr("ops")}}, Keep: true})
+	f.configure(org.RoleConfig{Root: toolgroups.AllGroups()})
+	edits := f.configure(org.RoleConfig{Root: toolgroups.AllGroups(), Roles: []org.RoleSpec{{Name: "ops"}, {Name: "new", TasksAs: ptr("ops")}}, Keep: true})
 	if len(edits) != 1 || edits[0].Role.Tasks.As != clerk.Tasks.As || f.MayStartTasks(edits[0].Role.ID) {
 		t.Errorf("got %+v, want a role whose tasks the deleted role bounds", edits)
 	}

@@ -29,24 +29,25 @@ func rootLimits(find roleLookup) []constraint {
 	if root.Grant.IsAll() {
 		return nil
 	}
-	return []constraint{root.grant("what the organization lets root grant")}
+	return []constraint{root.grant("what the organization lets root grant").as(LimitRootGrant)}
 }
 
 // grantsNothing reports whether root may grant no group, so that it creates no roles.
 func (r *Role) grantsNothing() bool { return !r.Grant.IsAll() && len(r.Grant.GroupIDs()) == 0 }
 
 // planRootGrant sets what root may grant in the current roleIndex. Groups stay bound to
-// their owners unless the list changes. It returns the records that store it.
-func (o *Org) planRootGrant(set toolgroups.GroupSet) []RecordChange {
+// their owners unless the list changes. It returns the change, none if nothing changes.
+func (o *Org) planRootGrant(set toolgroups.GroupSet) []RoleEdit {
 	if set.Equal(o.root.Grant) {
 		return nil
 	}
 	bound := o.bind(set)
 	o.root = rootRoleFor(bound)
+	stored := record(KindMeta, rootGrantKey, bound)
 	if set.IsAll() {
-		return []RecordChange{{Kind: KindMeta, Key: rootGrantKey}}
+		stored.Value = nil
 	}
-	return []RecordChange{record(KindMeta, rootGrantKey, bound)}
+	return []RoleEdit{{Role: *o.root, Change: roleUpdated, Records: []RecordChange{stored}}}
 }
 
 // loadRootGrant reads what root may grant. If the record cannot be read, or may be one of

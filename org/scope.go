@@ -113,13 +113,13 @@ func (s *scope) permissions(find roleLookup) (use constraint, limits []constrain
 		return constraint{BoundSet: toolgroups.BoundSet{
 			Set:    toolgroups.SetOf(toolgroups.OrgManagement),
 			Owners: map[toolgroups.GroupID]toolgroups.GroupOwner{toolgroups.OrgManagement: toolgroups.Builtin},
-		}, reason: "root uses org_management alone"}, nil
+		}, reason: "root uses org_management alone", kind: LimitUse}, nil
 	}
 	role, ok := find(s.role)
 	if !ok {
 		return denyAll("the role does not exist"), nil
 	}
-	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.parentLimits(find)...)
+	return role.use("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)
 }
 
 // grantLimits returns all limits on what the agents of s may grant.
@@ -134,7 +134,7 @@ func (s *scope) grantLimits(find roleLookup) []constraint {
 	if !ok {
 		return []constraint{denyAll("the role " + string(s.role) + " does not exist")}
 	}
-	own := role.grant("what role " + role.Name + " may grant")
+	own := role.grant("what role " + role.Name + " may grant").as(LimitParent)
 	return append(append(ceiling(find, role), own), s.parentLimits(find)...)
 }
 
@@ -155,7 +155,7 @@ func (s *scope) taskLimits(find roleLookup) []constraint {
 	if s.caller == "" {
 		return s.bounds
 	}
-	return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))
+	return slices.Concat(s.bounds, ofCaller(callerTaskLimits(find, s.caller)...))
 }
 
 // compile returns the View of s. It is tool-gated if the role or one of the limits is.
@@ -169,19 +169,10 @@ func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgro
 	if gated {
 		view.SetToolGated()
 	}
-	return view
-}
-
-// deniedBy returns the first rule that denies a tool to the agents of s, in words. It
-// returns "" if none does.
-func (s *scope) deniedBy(snapshot *toolgroups.Snapshot, find roleLookup, h *toolgroups.ToolHandle) string {
-	use, limits := s.permissions(find)
-	for _, l := range append([]constraint{use}, limits...) {
-		if why := l.denies(snapshot, h); why != "" {
-			return why
-		}
+	if why := suspension(use, limits); why != "" {
+		view.SetSuspended(why)
 	}
-	return ""
+	return view
 }
 
 // recompile compiles and publishes the Views of the given scopes, and indexes what they

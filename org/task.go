@@ -169,13 +169,13 @@ func (t *Task) valid() bool {
 func (t *Task) bounds() []constraint {
 	var list []constraint
 	if !t.Ceiling.IsAll() {
-		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller may use", serverReason: "the server of the task's caller"})
+		list = append(list, constraint{BoundSet: t.Ceiling, Hosts: hosts.AnyHost(), reason: "what the task's caller could use when the task started", serverReason: "the server of the task's caller", kind: LimitCallerStart, ofCaller: true})
 	}
 	if !t.Groups.IsAll() {
-		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to"})
+		list = append(list, constraint{BoundSet: t.Groups, Hosts: hosts.AnyHost(), reason: "the groups the task is restricted to", kind: LimitTaskGroups})
 	}
 	for _, rule := range t.Hosts {
-		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach"})
+		list = append(list, constraint{BoundSet: toolgroups.BoundSet{Set: toolgroups.AllGroups()}, Hosts: rule, reason: "what the task's caller may reach", kind: LimitHosts})
 	}
 	return list
 }
@@ -185,7 +185,7 @@ func (t *Task) bounds() []constraint {
 //
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
 // the codes RoleNotFound, also if the role exceeds what the caller may grant,
-// InsufficientPermissions if s.Groups exceeds what the caller may use, GroupNotFound if s.Groups has a group that does not exist for the caller,
+// InsufficientPermissions if s.Groups exceeds what the caller may use, or if the role or that of the caller is suspended, GroupNotFound if s.Groups has a group that does not exist for the caller,
 // InvalidArguments if an external caller sets s.State, s.Input is not a JSON object or an
 // open task has a schema, and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
@@ -305,6 +305,9 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	}
 	if !m.covers(role) { // a role that is not the caller's does not exist for it
 		return agent, notFound(errcode.RoleNotFound, "role", s.Role)
+	}
+	if role.Suspended() {
+		return agent, errSuspended("start a task with", role)
 	}
 	agent.Role, agent.Root = role.ID, false
 	return agent, nil

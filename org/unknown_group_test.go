@@ -51,7 +51,7 @@ func TestRole_RejectsUnknownGroup(t *testing.T) {
 func configureError(f *fixture, spec org.RoleSpec) error {
 	c := org.RoleConfig{Roles: []org.RoleSpec{spec}, Default: toolgroups.AllGroups(), Root: toolgroups.AllGroups(), Keep: true}
 	return f.groups.UpdateWith(func(change toolgroups.Change) error {
-		_, _, err := f.ApplyRoles(c, change)
+		_, err := f.ApplyRoles(c, change)
 		return err
 	}, func(*toolgroups.Tx) error { return nil })
 }

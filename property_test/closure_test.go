@@ -48,6 +48,8 @@ type system interface {
 	CreateRole(context.Context, tool.Call, org.RoleSpec) (org.Role, error)
 	UpdateRole(identity.Principal, identity.RoleID, org.RoleSpec, bool) (org.Role, org.PermissionDiff, error)
 	DeleteRole(identity.Principal, identity.RoleID, bool) (org.PermissionDiff, error)
+	SuspendRole(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, error)
+	ResumeRole(identity.Principal, identity.RoleID) (org.Role, org.PermissionDiff, error)
 	StartTask(context.Context, org.TaskSpec) (identity.TaskID, error)
 	CancelTask(context.Context, identity.TaskID, string) error
 	WaitTask(context.Context, identity.TaskID) (org.Task, error)
@@ -73,7 +75,7 @@ type commitLog struct {
 // add adds a commit unless it contains only metadata: the epoch, and counters of what was
 // recorded, which denied calls move too.
 func (l *commitLog) add(put []journal.Record, post []journal.Message) {
-	counters := []string{string(org.KindMeta), "recorded", "turns"}
+	counters := []string{string(org.KindMeta), string(org.KindToolHistory), "recorded", "turns"}
 	put = slices.DeleteFunc(slices.Clone(put), func(r journal.Record) bool { return slices.Contains(counters, r.Kind) })
 	if len(put)+len(post) == 0 {
 		return
@@ -291,6 +293,9 @@ func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolO
 	if !may && s.rules.deniedByRootGrant(p, r.Name) {
 		s.outcomes[deniedByRootGrant]++
 	}
+	if !may && s.rules.deniedBySuspension(p, r.Name) {
+		s.outcomes[deniedBySuspension]++
+	}
 	if !may && s.rules.deniedByState(p, r.Name) {
 		s.outcomes[deniedByState]++
 	}
@@ -330,7 +335,11 @@ func (s *attackEnv) checkEffects(p *agentRecord, name string, out *gate.Admissio
 	if code := out.Code(); may && (code == errcode.ToolNotAvailable || code == errcode.UnknownTool) {
 		return newViolation(violationVisibility, "agent %s of role %q called %s, which it may call: %s", p.id, p.role, name, code)
 	}
-	if why := out.Result.JSON(); !may && s.rules.isToolGated(p) && out.Code() != errcode.InvalidArguments && !bytes.Contains(why, mustJSON(
+	suspended := s.rules.suspendedBecause(p)
+	if why := out.Result.JSON(); suspended != "" && out.Code() != errcode.InvalidArguments && !bytes.Contains(why, []byte("tool "+name+" is not available: "+suspended)) {
+		return newViolation(violationDisclosure, "agent %s of role %q called %s and got %s, want %q", p.id, p.role, name, why, suspended)
+	}
+	if why := out.Result.JSON(); !may && suspended == "" && s.rules.isToolGated(p) && out.Code() != errcode.InvalidArguments && !bytes.Contains(why, mustJSON(
 		"Access denied. This agent is not authorized to use the "+name+" tool.")) {
 		return newViolation(violationDisclosure, "tool-gated agent %s of role %q called %s and got %s", p.id, p.role, name, why)
 	}
@@ -774,7 +783,7 @@ func (p *attack) malformedCall(t *proptest.Choices) (name, args string) {
 // othersStep makes one change as the operator, a group owner, or the honest
 // root of another task.
 func (p *attack) othersStep(t *proptest.Choices) error {
-	switch t.Pick(12) {
+	switch t.Pick(14) {
 	case 0, 1, 2:
 		p.updateRole(t)
 	case 3:
@@ -800,9 +809,33 @@ func (p *attack) othersStep(t *proptest.Choices) error {
 		_, _ = p.CreateRole(context.Background(), newCall(operator), spec)
 	case 10, 11:
 		return p.changeRootGrant(t)
+	case 12, 13:
+		return p.changeSuspension(t)
 	}
 	p.applyCommits()
 	return nil
+}
+
+// changeSuspension resumes the suspended role, if there is one. Else it suspends a role, as
+// the operator: one of the attackers', that of the caller or any other.
+func (p *attack) changeSuspension(t *proptest.Choices) error {
+	for _, id := range p.roles {
+		if r := p.rules.roles[id]; r.suspended && !r.gone {
+			_, _, err := p.ResumeRole(operator, id)
+			p.applyCommits()
+			return err
+		}
+	}
+	id := proptest.PickFrom(t, p.recentRoles()...)
+	if p.caller.Role != "" && t.OneIn(3) {
+		id = p.caller.Role
+	}
+	if p.rules.roles[id].gone {
+		return nil
+	}
+	_, _, err := p.SuspendRole(operator, id)
+	p.applyCommits()
+	return err
 }
 
 // Outcomes of changes of what root may grant.
@@ -812,6 +845,8 @@ const (
 	deniedByRootGrant = "denied by root's grant alone"
 	callerMoved       = "the caller's workflow state moved"
 	deniedByState     = "denied by the caller's workflow state alone"
+
+	deniedBySuspension = "denied by a suspension alone"
 )
 
 // changeRootGrant changes what root may grant, as the operator. The sets mostly keep
@@ -853,7 +888,9 @@ func (p *attack) moveCaller(t *proptest.Choices) error {
 		return fmt.Errorf("the caller calls %s: %w", name, err)
 	}
 	p.applyCommits()
-	p.effects.drain()
+	if done := p.effects.drain(); p.rules.roles[p.caller.Role].off() && (out.Allowed() || len(done) > 0) {
+		return p.filterViolation(newViolation(violationEffect, "the caller called %s in its role, which is deleted or suspended", name))
+	}
 	if out.Code() == "" && name != "t0" {
 		p.outcomes[callerMoved]++
 	}
@@ -943,7 +980,7 @@ func (p *attack) spawnInOtherTask(t *proptest.Choices) error {
 // changes meanwhile. The task is cancelled, or fails, and is retried. After every call, the effects of tools and all records and
 // messages are checked against the invariants.
 func TestClosure(t *testing.T) {
-	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant, taskCancelled, taskFailed)
+	testAttacks(t, sequences(), func(*attackEnv) {}, deniedByRootGrant, deniedBySuspension, taskCancelled, taskFailed)
 }
 
 // A task never has more permissions than its caller. A caller with a weak role
@@ -954,7 +991,7 @@ func TestClosure(t *testing.T) {
 // change, and are deleted, while the task runs.
 func TestTask_NeverExceedsCaller(t *testing.T) {
 	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true },
-		callerMoved, deniedByState, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected, taskCancelled, taskFailed)
+		callerMoved, deniedByState, deniedBySuspension, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected, taskCancelled, taskFailed)
 }
 
 // testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named

@@ -44,7 +44,11 @@ type rolePermissions struct {
 	gated      bool
 	tasksAs    identity.RoleID // tasks.as, "" if it has none
 	gone       bool            // deleted
+	suspended  bool
 }
+
+// off reports whether a role gives nothing to anybody.
+func (r *rolePermissions) off() bool { return r == nil || r.gone || r.suspended }
 
 // agentRecord is an agent.
 type agentRecord struct {
@@ -125,7 +129,7 @@ func (v *invariants) creatorGrants(r *rolePermissions) []grantSet {
 		return nil
 	}
 	creator := v.roles[r.creator]
-	if creator == nil || creator.gone {
+	if creator.off() {
 		return []grantSet{{}}
 	}
 	return append(v.creatorGrants(creator), creator.grant)
@@ -145,17 +149,17 @@ func (v *invariants) taskBounds(id identity.TaskID) []grantSet {
 // callerBounds lists the limits of the tasks that callers in a role may start now.
 func (v *invariants) callerBounds(id identity.RoleID) []grantSet {
 	r := v.boundingRole(id)
-	if r == nil || r.gone {
+	if r.off() {
 		return []grantSet{{}}
 	}
 	return append(v.creatorGrants(r), r.use)
 }
 
 // boundingRole returns the role that limits the tasks of callers in a role: that of its
-// tasks.as, else the role itself. It is the role itself if that is deleted.
+// tasks.as, else the role itself. It is the role itself if that is deleted or suspended.
 func (v *invariants) boundingRole(id identity.RoleID) *rolePermissions {
 	r := v.roles[id]
-	if r == nil || r.gone || r.tasksAs == "" {
+	if r.off() || r.tasksAs == "" {
 		return r
 	}
 	return v.roles[r.tasksAs]
@@ -188,7 +192,7 @@ func (v *invariants) grantLimits(p *agentRecord) []grantSet {
 		return append(v.parentGrants(p), v.rootGrant)
 	}
 	r := v.roles[p.role]
-	if r == nil || r.gone {
+	if r.off() {
 		return []grantSet{{}}
 	}
 	return append(append(v.parentGrants(p), v.creatorGrants(r)...), r.grant)
@@ -223,7 +227,7 @@ func (v *invariants) mayCallInSomeState(p *agentRecord, tool string) bool {
 		return v.reaches(grantSet{toolgroups.OrgManagement: toolgroups.Builtin}, tool)
 	}
 	r := v.roles[p.role]
-	if r == nil || r.gone {
+	if r.off() {
 		return false
 	}
 	return v.reaches(r.use, tool) && v.allReach(append(v.parentGrants(p), v.creatorGrants(r)...), tool) && v.allowedByServers(p, tool)
@@ -281,6 +285,34 @@ func (v *invariants) isToolGated(p *agentRecord) bool {
 	return !p.gone && !p.root && slices.ContainsFunc(v.boundingRoles(p), func(r *rolePermissions) bool { return r.gated })
 }
 
+// suspendedBecause returns the reason that an agent reads for each denial while a bounding
+// role is suspended, "" if none is.
+func (v *invariants) suspendedBecause(p *agentRecord) string {
+	isSuspended := func(r *rolePermissions) bool { return r.suspended && !r.gone }
+	switch {
+	case p.gone || p.root:
+		return ""
+	case v.roles[p.role] != nil && isSuspended(v.roles[p.role]):
+		return "role " + v.roles[p.role].name + " is suspended"
+	case slices.ContainsFunc(v.boundingRoles(p), isSuspended):
+		return "a role that bounds this one is suspended"
+	}
+	return ""
+}
+
+// deniedBySuspension reports whether an agent may not call a tool, and might if no role was
+// suspended.
+func (v *invariants) deniedBySuspension(p *agentRecord, tool string) bool {
+	other := *v
+	other.roles = map[identity.RoleID]*rolePermissions{}
+	for id, r := range v.roles {
+		resumed := *r
+		resumed.suspended = false
+		other.roles[id] = &resumed
+	}
+	return !v.mayCall(p, tool) && other.mayCall(p, tool)
+}
+
 // allReach reports whether all sets contain a tool.
 func (v *invariants) allReach(list []grantSet, tool string) bool {
 	return !slices.ContainsFunc(list, func(g grantSet) bool { return !v.reaches(g, tool) })
@@ -301,7 +333,7 @@ func (v *invariants) exists(p *agentRecord, r *rolePermissions) bool {
 // maySpawn reports whether an agent may spawn one of a role. A root that may grant nothing
 // spawns only agents of the operator's roles.
 func (v *invariants) maySpawn(p *agentRecord, r *rolePermissions) bool {
-	return v.exists(p, r) && allCover(v.spawnLimits(p, r), r.use, r.grant) && (r.isDeclared() || !v.grantsNothing(p))
+	return !r.suspended && v.exists(p, r) && allCover(v.spawnLimits(p, r), r.use, r.grant) && (r.isDeclared() || !v.grantsNothing(p))
 }
 
 // grantsNothing reports whether an agent is a root that may grant nothing, and so creates
@@ -428,6 +460,8 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 	switch {
 	case v.roles[r.ID] != nil || r.Status != org.Active:
 		return newViolation(violationRecord, "existing role %s became %s use %s grant %s", r.ID, r.Status, r.Use, r.Grant)
+	case r.Suspended():
+		return newViolation(violationRecord, "role %s was created suspended", r.ID)
 	case r.CreatedBy != by || r.CreatedByRole != role || r.ID == org.RootRole:
 		return newViolation(violationRecord, "role %s was not created by %s of role %q as recorded", r.ID, r.CreatedBy, r.CreatedByRole)
 	case v.roleNamed(p, r.Name) != nil:
@@ -486,7 +520,7 @@ func (v *invariants) roleNamed(p *agentRecord, name string) *rolePermissions {
 
 // rolePermissionsOf returns the permissions of a role.
 func rolePermissionsOf(r org.Role) *rolePermissions {
-	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, tasksAs: r.Tasks.As, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, caller: r.Caller, callerRole: r.CallerRole}
+	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, tasksAs: r.Tasks.As, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, suspended: r.Suspended(), caller: r.Caller, callerRole: r.CallerRole}
 	switch by := r.CreatedByRole; by {
 	case org.CreatorRoot:
 		c.byRoot = true

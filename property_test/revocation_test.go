@@ -211,7 +211,7 @@ func (s *revocationRace) createAgents(t *testing.T) {
 	}
 }
 
-// changeRights makes one of five changes that revoke or restore permissions.
+// changeRights makes one of seven changes that revoke or restore permissions.
 func (s *revocationRace) changeRights(n int) error {
 	both, beta := toolgroups.SetOf("alpha", "beta"), toolgroups.SetOf("beta")
 	var err error
@@ -226,6 +226,10 @@ func (s *revocationRace) changeRights(n int) error {
 		_, _, err = s.UpdateRole(operator, s.managerRole, org.RoleSpec{Grant: &both}, false)
 	case 4:
 		return s.unregisterBriefly()
+	case 5:
+		_, _, err = s.SuspendRole(operator, s.role)
+	case 6:
+		_, _, err = s.ResumeRole(operator, s.role)
 	}
 	return err
 }
@@ -246,7 +250,7 @@ func (s *revocationRace) unregisterBriefly() error {
 // No call starts after the revocation of its permission was acknowledged.
 // Agents make calls in their own turns without pause. Meanwhile the operator
 // revokes and restores permissions at every place they pass: the role, its
-// creator role, and the group; finally agents are terminated and the role is
+// suspension, its creator role, and the group; finally agents are terminated and the role is
 // deleted. The commits give the order of all that. Every started call must have
 // been allowed at its position, and every tool that ran must have been started
 // exactly once.
@@ -256,7 +260,7 @@ func TestRevocation_NoCallStartsAfterAcknowledgement(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	s := newRevocationRace(t)
 	for range max(20, flags.Cases/2) {
-		if err := s.changeRights(r.IntN(5)); err != nil {
+		if err := s.changeRights(r.IntN(7)); err != nil {
 			t.Fatal(err)
 		}
 		s.model.waitTurns(1+r.IntN(2), s.workers...)
@@ -274,6 +278,7 @@ func (s *revocationRace) finish(t *testing.T) {
 	t.Helper()
 	s.must(t, s.changeRights(1))
 	s.must(t, s.changeRights(3))
+	s.must(t, s.changeRights(6))
 	s.model.waitTurns(2, s.workers...)
 	s.must(t, s.TerminateAgent(t.Context(), newCall(operator), s.workers[0], "enough"))
 	s.workers = s.workers[1:]

@@ -128,7 +128,7 @@ func (p *attack) updateTaskRole(id identity.RoleID, spec org.RoleSpec) {
 }
 
 // startTask lets the caller start a task, mostly for some groups. It must be rejected
-// exactly if the role that bounds it is deleted, or if the groups exceed it.
+// exactly if the role that bounds it is deleted or suspended, or if the groups exceed it.
 func (p *attack) startTask(t *proptest.Choices) error {
 	narrow := toolgroups.SetOf(someOf(t, 2, p.registered(targetIDs))...)
 	task := org.TaskSpec{Text: "more", Caller: p.caller, Groups: &narrow}
@@ -136,7 +136,7 @@ func (p *attack) startTask(t *proptest.Choices) error {
 		task.Groups, narrow = nil, toolgroups.SetOf()
 	}
 	bounds := p.rules.callerBounds(p.caller.Role)
-	may := allCover(bounds, grantSetOf(narrow, nil)) && !p.rules.boundingRole(p.caller.Role).gone
+	may := allCover(bounds, grantSetOf(narrow, nil)) && !p.rules.boundingRole(p.caller.Role).off()
 	id, err := p.StartTask(context.Background(), task)
 	p.applyCommits()
 	switch {

@@ -43,6 +43,7 @@ const (
 	ruleState                           // the agents of a task are in the workflow state of its caller
 	ruleTasksAs                         // what the role in tasks.as may use limits a task now, not only at its start
 	ruleRetry                           // the operator alone retries a task that was cancelled
+	ruleSuspension                      // a suspended role gives nothing
 	ruleCaller                          // a role that an agent has created exists for tasks of the same caller only
 )
 
@@ -107,6 +108,12 @@ func (o *weakenedOrg) role(id identity.RoleID) (*org.Role, bool) {
 	return r, ok && r.Status == org.Active
 }
 
+// usableRole finds an active role that is not suspended.
+func (o *weakenedOrg) usableRole(id identity.RoleID) (*org.Role, bool) {
+	r, ok := o.role(id)
+	return r, ok && (!r.Suspended() || o.disabled(ruleSuspension))
+}
+
 // denyAll is a limit that allows nothing.
 var denyAll = []toolgroups.BoundSet{{}}
 
@@ -118,7 +125,7 @@ func (o *weakenedOrg) creatorGrants(r *org.Role) []toolgroups.BoundSet {
 	case r.CreatedByRole == org.CreatorRoot:
 		return o.rootLimits()
 	}
-	creator, ok := o.role(identity.RoleID(r.CreatedByRole))
+	creator, ok := o.usableRole(identity.RoleID(r.CreatedByRole))
 	if !ok {
 		return denyAll
 	}
@@ -151,7 +158,7 @@ func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.BoundSet {
 	if t.CallerRole == "" {
 		return list
 	}
-	bound, ok := o.role(o.boundingRole(t.CallerRole))
+	bound, ok := o.usableRole(o.boundingRole(t.CallerRole))
 	if !ok {
 		return denyAll
 	}
@@ -163,7 +170,7 @@ func (o *weakenedOrg) taskBounds(id identity.TaskID) []toolgroups.BoundSet {
 
 // boundingRole returns the role that limits the tasks of callers in a role.
 func (o *weakenedOrg) boundingRole(id identity.RoleID) identity.RoleID {
-	if caller, ok := o.role(id); ok && caller.Tasks.As != "" {
+	if caller, ok := o.usableRole(id); ok && caller.Tasks.As != "" {
 		return caller.Tasks.As
 	}
 	return id
@@ -192,7 +199,7 @@ func (o *weakenedOrg) grantLimits(a *org.Agent) []toolgroups.BoundSet {
 	if a.Root {
 		return append(o.taskBounds(a.Task), o.rootLimits()...)
 	}
-	r, ok := o.role(a.Role)
+	r, ok := o.usableRole(a.Role)
 	if !ok {
 		return denyAll
 	}
@@ -217,8 +224,41 @@ func (o *weakenedOrg) ResolveView(p identity.Principal) (*toolgroups.ViewRef, st
 	if o.isToolGated(a) {
 		view.SetToolGated()
 	}
+	if why := o.suspension(a); why != "" && !o.disabled(ruleSuspension) {
+		view.SetSuspended(why)
+	}
 	ref.PublishView(view)
 	return ref, o.state(a)
+}
+
+// suspension returns why an agent is denied everything, "" if no bounding role is suspended.
+func (o *weakenedOrg) suspension(a *org.Agent) string {
+	isSuspended := func(r *org.Role) bool { return r.Suspended() && r.Status == org.Active }
+	switch r, ok := o.role(a.Role); {
+	case ok && isSuspended(r):
+		return "role " + r.Name + " is suspended"
+	case slices.ContainsFunc(o.boundingRoles(a), isSuspended):
+		return "a role that bounds this one is suspended"
+	}
+	return ""
+}
+
+// SuspendRole implements system.
+func (o *weakenedOrg) SuspendRole(_ identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+	return o.setSuspension(id, time.Now())
+}
+
+// ResumeRole implements system.
+func (o *weakenedOrg) ResumeRole(_ identity.Principal, id identity.RoleID) (org.Role, org.PermissionDiff, error) {
+	return o.setSuspension(id, time.Time{})
+}
+
+func (o *weakenedOrg) setSuspension(id identity.RoleID, at time.Time) (org.Role, org.PermissionDiff, error) {
+	next := *o.roles[id]
+	next.SuspendedAt = at
+	o.roles[id] = &next
+	o.logRecord(org.KindRole, string(id), next)
+	return next, org.PermissionDiff{}, nil
 }
 
 // state returns the workflow state of an agent.
@@ -235,7 +275,7 @@ func (o *weakenedOrg) state(a *org.Agent) string {
 func (o *weakenedOrg) InvokeTool(_ context.Context, by identity.Principal, name string, _ json.RawMessage) (*gate.Admission, error) {
 	snapshot := o.groups.CurrentSnapshot()
 	handle, ok := snapshot.LookupTool(name)
-	role, active := o.role(by.Role)
+	role, active := o.usableRole(by.Role)
 	if !ok || !active || !snapshot.ReachesTool(o.bound(role.Use, role.GroupOwners), handle) || handle.Definition.State == "" {
 		return &gate.Admission{Err: errcode.New(errcode.ToolNotAvailable, "%s", name)}, nil
 	}
@@ -247,7 +287,7 @@ func (o *weakenedOrg) InvokeTool(_ context.Context, by identity.Principal, name 
 // usedGroups returns the groups that an agent uses and their limits; none if
 // its role is deleted.
 func (o *weakenedOrg) usedGroups(a *org.Agent) (toolgroups.BoundSet, []toolgroups.BoundSet) {
-	r, ok := o.role(a.Role)
+	r, ok := o.usableRole(a.Role)
 	if !ok {
 		return toolgroups.BoundSet{}, nil
 	}
@@ -453,7 +493,7 @@ func (o *weakenedOrg) StartTask(_ context.Context, spec org.TaskSpec) (identity.
 		t.Groups = o.groups.CurrentSnapshot().BindSet(*spec.Groups)
 	}
 	if spec.Caller.Kind == identity.Caller {
-		bound, ok := o.role(o.boundingRole(spec.Caller.Role))
+		bound, ok := o.usableRole(o.boundingRole(spec.Caller.Role))
 		if !ok {
 			return "", errRejected
 		}
@@ -522,7 +562,7 @@ func (o *weakenedOrg) SpawnAgent(_ context.Context, c tool.Call, s org.SpawnSpec
 
 // checkSpawn returns an error if an agent may not spawn another.
 func (o *weakenedOrg) checkSpawn(parent *org.Agent, s org.SpawnSpec) error {
-	r, ok := o.role(s.Role)
+	r, ok := o.usableRole(s.Role)
 	if !ok || s.Brief.Check() != nil || !o.exists(identity.ByAgent(parent.ID), r) {
 		return errRejected
 	}
@@ -639,6 +679,9 @@ func TestClosure_FindsEachDisabledRule(t *testing.T) {
 		{"effect of use beyond the creator's grant", ruleUse | ruleSpawn | ruleCreator | ruleParent, violationEffect, false},
 		{"effect of grant beyond the creator's grant", ruleGrant | ruleCreator | ruleParent, violationEffect, false},
 		{"effect of spawn beyond the spawner's grant", ruleSpawn | ruleParent, violationEffect, false},
+		{"suspended role keeps its tools", ruleSuspension, violationEffect, false},
+		{"agent is spawned with a suspended role", ruleSuspension, violationGrant, false},
+		{"task keeps what its suspended caller had", ruleSuspension, violationEffect, true},
 		{"termination of a non-descendant", ruleTermination, violationTermination, false},
 		{"message to a forbidden recipient", ruleMessage, violationMessage, false},
 		{"grant inherited by another owner", ruleOwner, violationEffect, false},

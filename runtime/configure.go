@@ -71,14 +71,13 @@ func (rt *Runtime) ApplyConfig(s OrgConfig) error {
 // commitConfig makes a configuration active together with a change of the registry.
 func (rt *Runtime) commitConfig(s OrgConfig, c toolgroups.Change) error {
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
-		edits, root, err := rt.org.ApplyRoles(s.roleConfig(), c)
+		edits, err := rt.org.ApplyRoles(s.roleConfig(), c)
 		if err != nil {
 			return err
 		}
 		rt.useSettings(rt.config.settingsFor(s))
-		if b.Events = rt.groupEvents(c); len(b.Events)+len(edits)+len(root) > 0 {
-			b.Put = storeRecords(append(root, rt.org.EpochRecord()...))
-		}
+		b.Events = rt.groupEvents(c)
+		b.Put = storeRecords(rt.org.EpochRecords())
 		for _, e := range edits {
 			rt.roleChanged(b, byConfig, e.Role, e.Change, e.Diff, e.Records)
 		}

@@ -17,7 +17,7 @@ func (rt *Runtime) commitGroups(c toolgroups.Change) error {
 		return nil
 	}
 	_, err := rt.flushAndCommit(&journal.Batch{Events: events, Prepare: func(b *journal.Batch) error {
-		b.Put = storeRecords(rt.org.EpochRecord())
+		b.Put = storeRecords(rt.org.EpochRecords())
 		return nil
 	}})
 	return err

@@ -75,6 +75,10 @@ func TestInvoke_SupersededCallIsDecidedAgain(t *testing.T) {
 			_, err := fx.DeleteRole(operator, ann.Role, false)
 			return err
 		}, nil},
+		{"the role is suspended", func(fx *fixture, ann identity.Principal) error {
+			_, _, err := fx.SuspendRole(operator, ann.Role)
+			return err
+		}, nil},
 		{"the group is unregistered", func(fx *fixture, _ identity.Principal) error {
 			return grouptest.UnregisterGroup(fx.GroupManager(), "test", "probe")
 		}, nil},

@@ -95,6 +95,7 @@ func (r DecisionRule) String() string {
 type Evaluation struct {
 	Rule      DecisionRule
 	ToolGated bool   // denials must not reveal their reason, see View.SetToolGated
+	Suspended string // why everything is denied until a role is resumed, see View.SetSuspended
 	Epoch     uint64 // of the View
 
 	view *View // nil in the zero Evaluation
@@ -124,6 +125,14 @@ func (v *View) SetEpoch(epoch uint64) {
 func (v *View) SetToolGated() {
 	for rule := range v.evaluations {
 		v.evaluations[rule].ToolGated = true
+	}
+}
+
+// SetSuspended marks a View that allows nothing as that of a suspended role, for the reason
+// of denials. It must be called before the View is published.
+func (v *View) SetSuspended(why string) {
+	for rule := range v.evaluations {
+		v.evaluations[rule].Suspended = why
 	}
 }
 

@@ -97,6 +97,25 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 	return nil
 }
 
+// Holders returns the holders of the tokens that have not expired: callers in their roles,
+// and operators by name.
+func (t *TokenStore) Holders() (list []identity.Principal) {
+	known := t.tokens.Load()
+	if known == nil {
+		return nil
+	}
+	for _, token := range *known {
+		switch {
+		case !token.Expires.IsZero() && !t.clock.Now().Before(token.Expires):
+		case token.Operator:
+			list = append(list, identity.ByOperator(identity.UserName(token.Name)))
+		default:
+			list = append(list, identity.ByCaller(identity.UserName(token.Name), token.Role))
+		}
+	}
+	return list
+}
+
 // Authenticate is an Authenticator. All invalid tokens are
 // rejected with the same message; the cause is only logged.
 func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {

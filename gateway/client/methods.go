@@ -52,6 +52,16 @@ func (c *Client) DeleteRole(ctx context.Context, ref string, dryRun bool) (RoleC
 	return doJSON[RoleChange](ctx, c, request{method: http.MethodDelete, path: apiPath("roles", ref), query: dryRunQuery(dryRun)})
 }
 
+// SuspendRole stops the agents and callers of a role and returns the effects.
+func (c *Client) SuspendRole(ctx context.Context, ref string) (RoleChange, error) {
+	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "suspend")})
+}
+
+// ResumeRole ends the suspension of a role and returns the effects.
+func (c *Client) ResumeRole(ctx context.Context, ref string) (RoleChange, error) {
+	return doJSON[RoleChange](ctx, c, request{method: http.MethodPost, path: apiPath("roles", ref, "resume")})
+}
+
 // dryRunQuery returns the query of a change.
 func dryRunQuery(run bool) url.Values {
 	if run {
@@ -145,6 +155,11 @@ func (c *Client) CheckAccess(ctx context.Context, q Question) (Verdict, error) {
 func (c *Client) CheckTools(ctx context.Context, q Question) ([]Verdict, error) {
 	answer, err := doJSON[wire.Verdicts](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 	return answer.Verdicts, err
+}
+
+// DiffTools reports which tools the role q.Role gained and lost since the epoch q.Diff.
+func (c *Client) DiffTools(ctx context.Context, q Question) (org.ToolDiff, error) {
+	return doJSON[org.ToolDiff](ctx, c, request{method: http.MethodPost, path: apiPath("can"), body: q})
 }
 
 // ListHolders lists the roles and agents that may call the tool q.Who.

@@ -26,6 +26,7 @@ type (
 	CallResult      = wire.CallResult      // the outcome of a call
 	QuarantinedTool = wire.QuarantinedTool // a definition that waits for acceptance
 	Verdict         = wire.Verdict         // the gate's decision with its reason
+	Limit           = wire.Limit           // one limit on a call
 	Holders         = wire.Holders         // the roles and agents that may call a tool
 	Task            = wire.Task            // a task
 	Events          = wire.Events          // a page of events, newest first

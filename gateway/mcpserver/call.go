@@ -13,9 +13,11 @@ import (
 
 // call runs one tool call through the gate. A denied call of a tool that is not
 // offered to the caller returns the zero outcome. A denied call of a tool that
-// is offered in another workflow state returns a failure for the model to read.
+// is offered in another workflow state, and any call in a suspended role, returns a failure
+// for the model to read.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
-	if c.name == AskName {
+	suspended := s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Suspended() != "" // then all names have the same answer
+	if c.name == AskName && !suspended {
 		return s.ask(ctx, sc, c.args)
 	}
 	snapshot := s.rt.GroupManager().CurrentSnapshot()
@@ -26,13 +28,15 @@ func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome 
 	if h, ok := snapshot.LookupTool(c.name); ok {
 		definition = h.Definition
 	}
-	if !c.secureAllowed(definition) {
+	if !suspended && !c.secureAllowed(definition) {
 		return outcome{}
 	}
 	a, err := s.rt.InvokeTool(c.withCredentials(ctx, definition.Auth), sc.caller, c.name, c.args)
 	switch {
 	case err != nil:
 		return failedCall(c.name, err)
+	case a.Decision.Suspended() != "":
+		return outcome{result: &a.Result}
 	case !a.Decision.Allowed() && (a.Decision.Rule() != toolgroups.WrongState || !s.offers(sc, c.name)):
 		return outcome{}
 	case lacksToken(a):

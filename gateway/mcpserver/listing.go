@@ -41,7 +41,7 @@ type taskRight struct {
 // taskRightOf returns the taskRight of a role now.
 func (s *Server) taskRightOf(id identity.RoleID) taskRight {
 	as, given := s.rt.Org().TaskRole(id)
-	return taskRight{given, given && as.Status == org.Active}
+	return taskRight{given, given && as.Status == org.Active && !as.Suspended()}
 }
 
 // builtFrom reports whether the listing was built from this very slice. Equal

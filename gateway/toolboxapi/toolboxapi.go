@@ -177,7 +177,8 @@ func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte,
 	if h, ok := s.snapshot.LookupTool(name); ok {
 		known = h.Definition
 	}
-	if takesSecureArgs(known) {
+	suspended := s.rt.Gate().Subject(s.by).AuthorizeTool(name).Suspended() != "" // then all names have the same answer
+	if !suspended && takesSecureArgs(known) {
 		return nil, unknownTool(name)
 	}
 	ctx := r.Context()
@@ -196,9 +197,12 @@ func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte,
 
 // callError returns the error of a call that is not answered with a result: the
 // tool is unknown, or the caller lacks a valid token. A tool of another
-// workflow state is answered with a failure as its result.
+// workflow state, and any tool in a suspended role, is answered with a failure as its result.
 func (s scope) callError(a *gate.Admission, name string) error {
 	if !a.Decision.Allowed() {
+		if a.Decision.Suspended() != "" {
+			return nil
+		}
 		if _, ok := s.tool(name); !ok || a.Decision.Rule() != toolgroups.WrongState {
 			return unknownTool(name)
 		}

@@ -3,25 +3,32 @@ package wire
 import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Question asks whether the gate would allow a call. Either Role or Agent,
-// together with Tool, asks whether that role or agent may call the tool; without
-// Tool, which tools it may call. Who asks which roles and agents may call a tool.
+// Question asks whether the gate would allow a call. One of Role, Agent and Caller,
+// together with Tool, asks whether that role, agent or external caller may call the tool;
+// without Tool, which tools it may call. Who asks which roles and agents may call a tool.
+// Why asks for the limits, too. Diff, together with Role, asks which tools the role gained
+// and lost since an epoch.
 //
 // A role is checked as an agent of it directly below a root would be, in State.
 // An agent is checked in its place and in its own workflow state, unless State
-// is set. Groups restricts the check to these groups, as a task can; nil does
+// is set. A caller is checked in its role and in its own workflow state, unless State is
+// set. Groups restricts the check to these groups, as a task can; nil does
 // not restrict, and an empty set allows nothing. A caller that names neither
 // Role nor Agent asks about its own role.
 type Question struct {
-	Role   string               `json:"role,omitempty"`  // id or exact name
-	Agent  string               `json:"agent,omitempty"` // id or role name
+	Role   string               `json:"role,omitempty"`   // id or exact name
+	Agent  string               `json:"agent,omitempty"`  // id or role name
+	Caller string               `json:"caller,omitempty"` // the name of a token or a user, or user@role with the role's id or name
 	Tool   string               `json:"tool,omitempty"`
 	State  string               `json:"state,omitempty"`
 	Groups *toolgroups.GroupSet `json:"group,omitempty"`
-	Who    string               `json:"who,omitempty"` // a tool's name
+	Who    string               `json:"who,omitempty"`  // a tool's name
+	Why    bool                 `json:"why,omitempty"`  // lists the limits that apply to Tool; for the operator only
+	Diff   *uint64              `json:"diff,omitempty"` // an epoch, with Role alone; for the operator only
 }
 
 // Verdicts are the gate's decisions on all tools that the sender sees, sorted by name. They
@@ -38,7 +45,16 @@ type Verdict struct {
 	Tool    string             `json:"tool"`
 	Group   toolgroups.GroupID `json:"group,omitempty"` // through which the tool is granted; if it is denied, the group that owns it
 	Epoch   uint64             `json:"epoch"`
-	Rule    string             `json:"rule"` // describes the rule that decided
+	Rule    string             `json:"rule"`            // describes the rule that decided
+	State   string             `json:"state,omitempty"` // workflow state of the caller that was checked
+
+	Limits []Limit `json:"limits,omitempty"` // those that apply, the role's own first; set if the Question has Why
+}
+
+// Limit is one limit on a call. Of the limits that deny, the first one decides.
+type Limit struct {
+	org.PermissionLimit
+	Decides bool `json:"decides,omitempty"`
 }
 
 // Holders lists the roles and agents that may call a tool, and the roles in which callers may

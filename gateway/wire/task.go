@@ -36,11 +36,12 @@ type Task struct {
 	CreatedAt time.Time           `json:"createdAt"`
 	Deadline  time.Time           `json:"deadline,omitzero"` // when it is cancelled
 	EndedAt   time.Time           `json:"endedAt,omitzero"`
-	Elapsed   int64               `json:"elapsedMs,omitempty"` // from the start to the end, or until now
-	Calls     CallCounts          `json:"calls,omitzero"`      // of all agents so far
-	Usage     model.TokenUsage    `json:"usage,omitzero"`      // of all models so far
-	ByModel   []ModelUsage        `json:"byModel,omitempty"`   // sorted by name
-	Agents    []Agent             `json:"agents,omitempty"`    // oldest first, including terminated ones
+	Elapsed   int64               `json:"elapsedMs,omitempty"`      // from the start to the end, or until now
+	Calls     CallCounts          `json:"calls,omitzero"`           // of all agents so far
+	Usage     model.TokenUsage    `json:"usage,omitzero"`           // of all models so far
+	ByModel   []ModelUsage        `json:"byModel,omitempty"`        // sorted by name
+	Agents    []Agent             `json:"agents,omitempty"`         // oldest first, including terminated ones
+	Suspended []string            `json:"suspendedRoles,omitempty"` // names of the suspended roles of its caller and its agents, sorted; only of a task that is shown and has not ended
 }
 
 // CallCounts are numbers of tool calls.

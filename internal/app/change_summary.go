@@ -33,7 +33,7 @@ func describeChanges(before *toolgroups.Snapshot, events []journal.Event) []stri
 	for _, e := range events {
 		switch b := e.Body.(type) {
 		case journal.RoleChanged:
-			list = append(list, "role "+e.Role+" is "+b.Change+describeRole(b))
+			list = append(list, "role "+e.Role+" is "+b.Change+describeSuspension(b)+describeRole(b))
 			for _, text := range describeTasks(b) {
 				if !slices.Contains(list, text) { // both roles may have changed
 					list = append(list, text)
@@ -50,6 +50,15 @@ func describeChanges(before *toolgroups.Snapshot, events []journal.Event) []stri
 		list = append(list[:maxChanges], fmt.Sprintf("%d more changes of roles and groups", more))
 	}
 	return list
+}
+
+// describeSuspension says that a new role is suspended, "" if it is not.
+func describeSuspension(b journal.RoleChanged) string {
+	var role org.Role
+	if b.Change != "created" || json.Unmarshal(b.Record, &role) != nil || !role.Suspended() {
+		return ""
+	}
+	return " and suspended, because a role of this name was suspended;"
 }
 
 // describeRole returns what a changed role gains and loses.

@@ -237,8 +237,13 @@ var mutations = []mutation{
 	},
 	{
 		"a tool-gated caller learns that a tool does not exist", "gate/gate.go",
-		`case d.handle == nil && !d.ToolGated():`, `case d.handle == nil:`,
+		`case d.handle == nil && !d.ToolGated() &&`, `case d.handle == nil &&`,
 		"./gate TestDecision_ToolGatedDenialsAreIdentical",
+	},
+	{
+		"a caller of a suspended role learns that a tool does not exist", "gate/gate.go",
+		`!d.ToolGated() && d.Suspended() == "":`, `!d.ToolGated():`,
+		"./gate TestDecision_SuspendedDenialsAreIdentical",
 	},
 	{
 		"a tool that is not visible moves the state", "gate/gate.go",
@@ -310,7 +315,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent keeps what its parent lost", "org/scope.go",
-		`	return role.use("the toolGroups of role " + role.Name), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name), ceiling(find, role)`,
+		`	return role.use("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name).as(LimitUse), ceiling(find, role)`,
 		"./org TestCeiling_ParentGrant",
 	},
 	{
@@ -320,7 +325,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task keeps what its caller's role lost", "org/scope.go",
-		`return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))`, `return slices.Concat(s.bounds, callerTaskLimits(find, s.caller)[:0])`,
+		`return slices.Concat(s.bounds, ofCaller(callerTaskLimits(find, s.caller)...))`, `return slices.Concat(s.bounds, ofCaller(callerTaskLimits(find, s.caller)[:0]...))`,
 		"./org TestTask_LosesWhatCallerLoses",
 	},
 	{
@@ -335,7 +340,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task of tasks.as keeps what that role lost", "org/scope.go",
-		`return slices.Concat(s.bounds, callerTaskLimits(find, s.caller))`, `return slices.Concat(s.bounds, callerTaskLimits(find, s.caller)[:0])`,
+		`return slices.Concat(s.bounds, ofCaller(callerTaskLimits(find, s.caller)...))`, `return slices.Concat(s.bounds, ofCaller(callerTaskLimits(find, s.caller)[:0]...))`,
 		"./org TestTasksAs_FollowsRole",
 	},
 	{
@@ -346,12 +351,12 @@ var mutations = []mutation{
 	},
 	{
 		"a task of tasks.as has what its caller's role may use instead", "org/role_tasks.go",
-		`	case !given || caller.Status != Active:`, `	case given || caller.Status != Active:`,
+		`	case !given || !caller.isActive():`, `	case given || !caller.isActive():`,
 		"./org TestTasksAs_BoundsTasks",
 	},
 	{
 		"a task of tasks.as outlives its caller's role", "org/role_tasks.go",
-		`	case !given || caller.Status != Active:`, `	case !given:`,
+		`	case !given || !caller.isActive():`, `	case !given:`,
 		"./org TestTasksAs_FollowsRole",
 	},
 	{
@@ -462,6 +467,38 @@ var mutations = []mutation{
 		"./org TestDeleteRole_RemovesPermissions",
 	},
 	{
+		"a suspended role keeps its permissions", "org/role.go",
+		`	if r.Suspended() {
+		return constraint{`, `	if false {
+		return constraint{`,
+		"./property_test TestClosure",
+	},
+	{
+		"a configuration resumes a role", "org/role.go",
+		`, next.SuspendedAt = old.Caller, old.CallerRole, old.SuspendedAt`, ` = old.Caller, old.CallerRole`,
+		"./org TestSuspendRole_IsNotLiftedByOthers",
+	},
+	{
+		"deleting a role and creating it again resumes it", "org/suspension.go",
+		`	return last.SuspendedAt`, `	return time.Time{}`,
+		"./org TestSuspendRole_IsNotLiftedByOthers",
+	},
+	{
+		"an agent resumes a role", "org/suspension.go",
+		`	case by.Kind != identity.Operator:`, `	case by.Kind != identity.Operator && by.Kind != identity.Agent:`,
+		"./org TestSuspendRole_Errors",
+	},
+	{
+		"an agent is spawned with a suspended role", "org/agent.go",
+		`	if role.Suspended() {`, `	if false {`,
+		"./property_test TestClosure",
+	},
+	{
+		"a task starts with a suspended role", "org/task.go",
+		`	if role.Suspended() {`, `	if false {`,
+		"./org TestSuspendRole_NothingBegins",
+	},
+	{
 		"a role grants beyond its creator's grant", "org/role.go",
 		`o.checkGrant(creator, spec.Name, use, grant)`, `o.checkGrant(creator, spec.Name, use, use)`,
 		"./org TestCreateRole_RejectsMoreThanGrant",
@@ -483,12 +520,29 @@ var mutations = []mutation{
 	},
 	{
 		"a change of a role is published later", "org/role.go",
-		`	change := o.advance()
+		`	changes := o.advance(old.ID)
 	o.recompile(affected)
-	o.notifyChanged()`, `	change := o.advance()
+	o.notifyChanged()`, `	changes := o.advance(old.ID)
 	_ = affected
 	o.notifyChanged()`,
 		"./org TestOrg_UpdateRole",
+	},
+	{
+		"a change of the registry changes the tools of no role on record", "org/org.go",
+		`	if o.tools.begun {
+		o.observeAll()
+	}
+	o.recompile`, `	o.recompile`,
+		"./org TestDiffTools_FollowsEveryChange",
+	},
+	{
+		"a role's tools are on record without those of the roles that it created", "org/tool_history.go",
+		`	for _, r := range o.rolesBelow(id) {
+		o.observe(r)
+	}`, `	if r, ok := o.roles[id]; ok {
+		o.observe(r)
+	}`,
+		"./org TestDiffTools_FollowsEveryChange",
 	},
 	{
 		"a caller with a damaged record starts anew", "org/caller.go",
@@ -513,7 +567,8 @@ var mutations = []mutation{
 	{
 		"a change of the registry is published later", "org/org.go",
 		`	o.recompile(slices.Collect(maps.Keys(dirty)))
-`, ``,
+`, `	_ = slices.Collect(maps.Keys(dirty))
+`,
 		"./org TestOrg_RegistryChangesApplyAtOnce",
 	},
 	{

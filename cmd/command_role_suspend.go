@@ -1,0 +1,62 @@
+package cmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rolecall/rolecall/gateway/client"
+)
+
+func newRoleSuspendCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "suspend ROLE",
+		Short: "Stop the agents and callers of a role until it is resumed",
+		Long: `Suspend a role and print who loses which tools. Its agents and its outside callers can
+call nothing: every call is denied, and the reason says that the role is suspended. No
+agent is spawned with the role and no task is started with it. The roles that its agents
+created, and their agents, lose all tools too. This holds when the command returns; calls
+that have started end normally. Models of the agents go on answering: cancel their tasks
+to stop that.
+
+A role of the configuration can be suspended, too. Restarts, updates and reloads keep the
+suspension. A role of the operator or of the configuration that is created under the name
+of a suspended role is suspended. "rolecall role resume" alone ends it. Root cannot be
+suspended.`,
+		Example: "  rolecall role suspend analyst\n  rolecall role resume analyst",
+		Args:    exactArgs(1, "one role, by id or name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return roleSuspensionFunc(cmd.Context(), c, args[0], "suspended", (*client.Client).SuspendRole)
+		},
+	}
+}
+
+func newRoleResumeCommand(c *common) *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume ROLE",
+		Short: "End the suspension of a role",
+		Long: `End the suspension of a role and print who gains which tools. Everybody has exactly the
+permissions that the role, its creators and the tasks give now.`,
+		Example: "  rolecall role resume analyst",
+		Args:    exactArgs(1, "one role, by id or name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return roleSuspensionFunc(cmd.Context(), c, args[0], "resumed", (*client.Client).ResumeRole)
+		},
+	}
+}
+
+// roleSuspensionFunc suspends or resumes a role with set and prints the effects.
+func roleSuspensionFunc(ctx context.Context, c *common, ref, outcome string, set func(*client.Client, context.Context, string) (client.RoleChange, error)) error {
+	api, done, err := connect(ctx, c, readWrite)
+	if err != nil {
+		return err
+	}
+	var change client.RoleChange
+	if ref, err = resolveRole(ctx, api, ref); err == nil {
+		change, err = set(api, ctx, ref)
+	}
+	if err = done(err); err != nil {
+		return err
+	}
+	return printChange(c, &roleOptions{json: c.json}, outcome, change)
+}
