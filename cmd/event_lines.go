@@ -149,9 +149,8 @@ func (v *lineView) formatToolError(who string, b journal.ToolError) string {
 }
 
 func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
-	from := b.Message.From
-	if from == "user" {
-		who = "user"
+	if from := b.Message.From; from == "user" || from == "rolecall" {
+		who = from
 	}
 	to := cmp.Or(v.nameOf(b.Message.To, ""), textutil.Sanitize(b.Message.To))
 	line := fmt.Sprintf("  %s → %s  %s", who, to, payloadText(b.Message.Payload, 60))

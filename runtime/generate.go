@@ -121,9 +121,6 @@ func (x *exchange) complete(answer *model.Answer) *model.Answer {
 	if x.req.plan != nil {
 		answer = x.req.checkAgainstPlan(answer)
 	}
-	if answer.Finish == model.FinishResult && !x.a.isFirst() {
-		answer.Finish = model.FinishEnd
-	}
 	answer.State, answer.Tools = x.req.subject.State, nil
 	if !slices.Equal(x.req.toolNames, x.a.state.tools) || x.a.state.answers == 0 {
 		answer.Tools = x.req.toolNames

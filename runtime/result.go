@@ -27,6 +27,20 @@ func (a *actor) isFirst() bool {
 	return ok && task.Top == a.agent.ID
 }
 
+// endWithValue ends the turn with the value that a script returns, or the task if the agent is
+// the first. A value that does not fit its schema fails the turn: the script would return it
+// again.
+func (a *actor) endWithValue(ctx context.Context, answer *model.Answer) error {
+	if err := a.checkResult(answer); err != nil {
+		return a.fail(err)
+	}
+	if a.isFirst() {
+		return a.endWithResult(ctx, answer)
+	}
+	answer.Finish = model.FinishEnd
+	return a.finish(answer)
+}
+
 // endWithResult ends the task with the answer of its first agent. If it fails before the
 // commit, the agents below go on.
 func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
