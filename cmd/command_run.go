@@ -329,6 +329,7 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		return err
 	}
 	view := newView(c, s.screen)
+	defer view.close()
 	for e, err := range s.Runtime.WatchTask(ctx, id, task.FirstSeq) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)

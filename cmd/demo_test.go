@@ -36,3 +36,29 @@ func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
 		}
 	}
 }
+
+// README.md shows lines that the demo prints on a terminal, and its last lines as a whole.
+func TestDemo_TerminalIsThatOfReadme(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, _ := strings.Cut(string(readme), "```\n+ root")
+	picture, _, _ = strings.Cut("+ root"+picture, "```")
+	f := newFakeTerminal(t, 140, 50)
+	c := &common{launcher: launcher, out: f, err: f, env: func(string) (string, bool) { return "", false }}
+	if status := run(t.Context(), c, []string{"demo", "--data", t.TempDir()}); status != 0 {
+		t.Fatalf("status %d: %s", status, f)
+	}
+	for line := range strings.Lines(picture) {
+		if !strings.Contains(f.String(), "\n"+line) {
+			t.Errorf("the demo does not print %q", line)
+		}
+	}
+	if end := picture[strings.Index(picture, "\nroot"):]; !strings.Contains(f.String(), end) {
+		t.Errorf("the demo does not print %q", end)
+	}
+	if t.Failed() {
+		t.Log("the demo prints\n" + f.String())
+	}
+}

@@ -40,6 +40,8 @@ func (v *lineView) event(e journal.Event) error {
 
 func (v *lineView) observe(e journal.Event) { v.agentName(e) }
 
+func (v *lineView) close() {}
+
 // format returns the line of an event; "" if it has none.
 func (v *lineView) format(e journal.Event) string {
 	who := v.subject(e)

@@ -23,13 +23,14 @@ func newLogView(c *common) view {
 	if c.json {
 		return jsonView{c.out}
 	}
-	_, plain := c.env("NO_COLOR")
-	lines := newLineView(&terminal{out: c.out}, !plain && isTerminal(c.out))
+	lines := newLineView(&terminal{out: c.out}, !c.plain() && isTerminal(c.out))
 	lines.complete = true
 	return &logView{out: c.out, lines: lines}
 }
 
 func (v *logView) observe(journal.Event) {}
+
+func (v *logView) close() {}
 
 func (v *logView) event(e journal.Event) error {
 	line := v.lines.format(e)
