@@ -110,6 +110,9 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 func (f *follower) reconnect(ctx context.Context) error {
 	if f.lost.IsZero() {
 		fmt.Fprintln(f.out, "the connection is lost; connecting again")
+		if v, ok := f.view.(*treeView); ok {
+			v.dropPartial()
+		}
 		f.lost, f.delays = time.Now(), backoff.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second}
 	}
 	if time.Since(f.lost) > reconnectTime {

@@ -198,6 +198,15 @@ func (v *treeView) wake(id identity.AgentID) {
 	}
 }
 
+// dropPartial forgets the answers in progress: after a lost connection they come again.
+func (v *treeView) dropPartial() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, n := range v.agents {
+		n.partial = partialAnswer{}
+	}
+}
+
 // finish marks all agents as finished that are not terminated.
 func (v *treeView) finish() {
 	for _, n := range v.agents {

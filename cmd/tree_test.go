@@ -65,6 +65,8 @@ func TestTreeView_Draws(t *testing.T) {
 		{"dropped message", journal.MailDropped{Count: 1}, "~ root  the task ended with 1 unread message\n", "root  waiting  1 calls\n" + idle},
 		{"dropped messages", journal.MailDropped{Count: 3, Delayed: 1}, "~ root  the task ended with 3 unread messages\n", "root  waiting  1 calls\n" + idle},
 		{"failure", journal.TurnFailed{Code: errcode.TurnAborted, Message: "stop"}, "! root  turn_aborted: stop\n", "root  waiting (turn_aborted)  1 calls\n" + idle},
+		{"text again", journal.ModelDelta{Text: "half"}, "", "root  thinking  1 calls\n  │ half\n" + atWork},
+		{"failure while it writes", journal.TurnFailed{Code: errcode.TurnAborted, Message: "stop"}, "! root  turn_aborted: stop\n", "root  waiting (turn_aborted)  1 calls\n" + idle},
 		{"end of the task", journal.TaskEnded{}, "", "root  finished (turn_aborted)  1 calls\n"},
 	}
 	view, terminal := newTestTree(t, 80, 30)
@@ -77,6 +79,15 @@ func TestTreeView_Draws(t *testing.T) {
 			terminal.want(log + tt.tree)
 		})
 	}
+}
+
+// After a lost connection an answer in progress comes again from its start.
+func TestTreeView_DropsPartialAnswers(t *testing.T) {
+	view, terminal := newTestTree(t, 80, 30)
+	view.show(t, eventOf("r", journal.AgentSpawned{}), eventOf("r", journal.ModelDelta{Text: "half"}))
+	view.dropPartial()
+	view.show(t, eventOf("r", journal.ModelDelta{Text: "ha"}))
+	terminal.want("+ root  may call nothing\nroot  thinking  0 calls\n  │ ha\n12s · 1 of 1 agent at work\n")
 }
 
 // Nothing is written when nothing has changed.
