@@ -41,32 +41,40 @@ func typedResult(schema, result json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, errcode.New(errcode.InvalidResult, "the result does not fit its schema: %v", err)
 	}
-	value, text := result, ""
-	isText := json.Unmarshal(result, &text) == nil
-	if isText {
-		value = json.RawMessage(withoutFence(text))
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		return typedText(compiled, result, text)
 	}
-	problem := resultProblem(compiled, value)
-	switch {
-	case problem == nil:
-		var compact bytes.Buffer
-		_ = json.Compact(&compact, value) // it is JSON
-		return compact.Bytes(), nil
-	case isText && compiled.Validate(result) == nil: // the schema wants a text
-		return result, nil
+	return typedValue(compiled, result)
+}
+
+// typedText returns the value that a text has as JSON, or else the text itself if that fits.
+// quoted is the text as JSON.
+func typedText(schema *argschema.ValueSchema, quoted json.RawMessage, text string) (json.RawMessage, error) {
+	document := json.RawMessage(withoutFence(text))
+	value, problem := typedValue(schema, document)
+	if problem == nil {
+		return value, nil
+	}
+	switch err := schema.Validate(quoted); {
+	case err == nil:
+		return quoted, nil
+	case !json.Valid(document):
+		return nil, errcode.New(errcode.InvalidResult, "the result is not JSON, and does not fit its schema as a text: %s", errcode.Message(err))
 	}
 	return nil, problem
 }
 
-// resultProblem returns why a value does not fit; nil if it does. Errors: InvalidResult.
-func resultProblem(schema *argschema.ValueSchema, value json.RawMessage) error {
-	if !json.Valid(value) {
-		return errcode.New(errcode.InvalidResult, "the result is not JSON")
-	}
+// typedValue returns a value that fits, without white space between its tokens.
+func typedValue(schema *argschema.ValueSchema, value json.RawMessage) (json.RawMessage, error) {
 	if err := schema.Validate(value); err != nil {
-		return errcode.New(errcode.InvalidResult, "the result does not fit its schema: %s", errcode.Message(err))
+		return nil, errcode.New(errcode.InvalidResult, "the result does not fit its schema: %s", errcode.Message(err))
 	}
-	return nil
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, value); err != nil {
+		return nil, errcode.Wrap(errcode.InvalidResult, err, "the result is not JSON")
+	}
+	return compact.Bytes(), nil
 }
 
 // withoutFence returns the content of a Markdown code fence, or the text if it is not one.
