@@ -45,7 +45,7 @@ func stepServer(t *testing.T, pieces <-chan string) *httptest.Server {
 // is drawn only for a while is gone at the end.
 func TestChat_DrawsLive(t *testing.T) {
 	pieces := make(chan string)
-	file := writeConfig(t, fmt.Sprintf("{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: openai, model: m, prices: {input: 100000}, baseURL: %q}\n---\n{kind: role, name: reader, toolGroups: [console]}\n", stepServer(t, pieces).URL))
+	file := writeConfig(t, fmt.Sprintf("{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: openai, model: m, prices: {input: 100000, currency: USD}, baseURL: %q}\n---\n{kind: role, name: reader, toolGroups: [console]}\n", stepServer(t, pieces).URL))
 	f := newFakeTerminal(t, 40, 20)
 	read, write := io.Pipe()
 	c := &common{launcher: launcher, data: filepath.Join(t.TempDir(), "data"), files: []string{file}, in: read, out: f, err: f, env: func(string) (string, bool) { return "", false }}
@@ -62,7 +62,7 @@ func TestChat_DrawsLive(t *testing.T) {
 	f.waitFor("One\nTwo�[2J\n")
 	pieces <- ""
 	say("again")
-	f.waitFor("s · 12 tokens · cost 1.000000\n")
+	f.waitFor("s · 12 tokens · cost 1.000000 USD\n")
 	pieces <- strings.Repeat("long ", 20)
 	f.waitFor("long long\n")
 	pieces <- ""

@@ -316,7 +316,7 @@ func printUsage(c *common, u model.TokenUsage) {
 		line += ", partly estimated"
 	}
 	if u.Cost > 0 {
-		line += "; cost " + u.Cost.String()
+		line += "; cost " + costText(u)
 	}
 	fmt.Fprintln(c.err, line)
 }

@@ -43,7 +43,7 @@ func (p *progress) line(now time.Time) string {
 		}
 	}
 	if p.usage.Cost > 0 {
-		text += " · cost " + p.usage.Cost.String()
+		text += " · cost " + costText(p.usage)
 	}
 	return text
 }

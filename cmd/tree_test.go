@@ -115,13 +115,13 @@ func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 func TestTreeView_ShowsTokensAndCost(t *testing.T) {
 	view, terminal := newTestTree(t, 80, 30)
 	usage := func(output int, estimated bool) journal.EventBody {
-		return journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Usage: model.TokenUsage{Input: 100, Output: output, Cost: 1_500_000, Estimated: estimated}}}
+		return journal.ModelAnswered{Answer: model.Answer{Finish: model.FinishToolCalls, Usage: model.TokenUsage{Input: 100, Output: output, Cost: 1_500_000, Currency: "EUR", Estimated: estimated}}}
 	}
 	view.observe(journal.Event{At: time.Unix(1, 0), Agent: "r", Role: "root", Body: usage(1, false)})
 	view.show(t, eventOf("r", usage(2, false)), eventOf("r", journal.ContextCompressed{Usage: model.TokenUsage{Input: 7}}))
-	terminal.want("  root  summarizes its first 0 entries\n12s · 210 tokens · cost 0.003000 · 0 of 0 agents at work\n")
+	terminal.want("  root  summarizes its first 0 entries\n12s · 210 tokens · cost 0.003000 EUR · 0 of 0 agents at work\n")
 	view.show(t, eventOf("r", usage(3, true)))
-	terminal.want("  root  summarizes its first 0 entries\n12s · 313 tokens, partly estimated · cost 0.004500 · 0 of 0 agents at work\n")
+	terminal.want("  root  summarizes its first 0 entries\n12s · 313 tokens, partly estimated · cost 0.004500 EUR · 0 of 0 agents at work\n")
 }
 
 // The time goes on while no event comes. close leaves the tree, and later text below it.

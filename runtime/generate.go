@@ -210,7 +210,7 @@ func (x *exchange) request(ctx context.Context, r model.Request, show func(model
 	}
 	limitCalls(answer, limit)
 	if answer.Usage.Input == 0 {
-		answer.Usage = model.TokenUsage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
+		answer.Usage = model.TokenUsage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Currency: answer.Usage.Currency, Estimated: true}
 	}
 	reserved.spend(answer.Usage)
 	return answer, nil
