@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -32,6 +33,9 @@ func (a *actor) isFirst() bool {
 // again.
 func (a *actor) endWithValue(ctx context.Context, answer *model.Answer) error {
 	if err := a.checkResult(answer); err != nil {
+		if known, ok := errors.AsType[*errcode.Error](err); ok {
+			err = known.With("read", answer.MessagesRead) // later messages start the script again
+		}
 		return a.fail(err)
 	}
 	if a.isFirst() {

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -153,6 +154,45 @@ func TestRoleResult_EachTurnIsCorrectedOnce(t *testing.T) {
 	}
 	if corrections != 2 || failures != 2 {
 		t.Errorf("%d corrections and %d failures, want 2 and 2", corrections, failures)
+	}
+}
+
+// A script that returns a wrong value after its first message reads the second one in another
+// turn.
+func TestRoleResult_WrongValueKeepsLaterMessages(t *testing.T) {
+	turns, sent := 0, make(chan struct{})
+	allSent := sync.OnceFunc(func() { close(sent) })
+	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
+		if r.Self.Role != "root" {
+			if answerCount(r) == 0 { // with the next request it gets all messages
+				<-sent
+				return callTools("get_context_status", obj{})
+			}
+			turns++
+			return model.Answer{Finish: model.FinishResult, Value: json.RawMessage(`"three"`), MessagesRead: turns}
+		}
+		reports := 0
+		for _, m := range messages(r) {
+			if m.From != "user" {
+				reports++
+			}
+		}
+		switch {
+		case answerCount(r) == 2:
+			id := lastResult(r)["id"]
+			return callTools("send_message", obj{"to": id, "payload": obj{"text": "second"}}, "send_message", obj{"to": id, "payload": obj{"text": "third"}})
+		case reports == 3:
+			return endWith("done")
+		case answerCount(r) > 2:
+			allSent()
+			return waitForMessage()
+		}
+		return hireCounter(r)
+	}))
+	fx.addCounter(t, countSchema)
+	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "count"}), `"done"`, "")
+	if turns != 3 {
+		t.Errorf("%d turns, want 3", turns)
 	}
 }
 
