@@ -144,11 +144,12 @@ func (f *fakeTerminal) text() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// waitFor waits until the terminal shows text.
-func (f *fakeTerminal) waitFor(text string) {
+// waitFor waits until the terminal shows a match of pattern.
+func (f *fakeTerminal) waitFor(pattern string) {
+	wanted := regexp.MustCompile(pattern)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for !strings.Contains(f.text(), text) {
+	for !wanted.MatchString(f.text()) {
 		f.written.Wait()
 	}
 }
