@@ -27,6 +27,8 @@ import (
 type chat struct {
 	c       *common
 	api     *client.Client
+	screen  *terminal
+	live    bool // what is not complete yet is drawn on the screen, see chat_live.go
 	view    *lineView
 	signals <-chan os.Signal
 	start   func(ctx context.Context, text string) (identity.TaskID, error) // starts the open task
@@ -39,6 +41,8 @@ type chat struct {
 	interrupted bool             // Ctrl-C was pressed since the prompt, or since the line was sent
 	printed     string           // what is printed of the answer in progress
 	midLine     io.Writer        // where the last output has not ended its line; nil if it has
+	partial     string           // with live: the line of the answer that has not ended, printable
+	progress    progress         // of the answer in progress; its usage is that of the conversation
 }
 
 // chatEvent is an event of the task, or the error that ended the stream.
@@ -48,8 +52,13 @@ type chatEvent struct {
 }
 
 func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.Signal) *chat {
-	screen.disableTree()
-	return &chat{c: c, api: api, view: newLineView(screen, false), signals: signals}
+	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen, false), signals: signals}
+	if _, ok := screen.currentSize(); ok && isTerminal(c.out) && !c.plain() {
+		t.live = true
+	} else {
+		screen.disableArea()
+	}
+	return t
 }
 
 // run talks until the input ends, Ctrl-C is pressed twice, or the task ends.
@@ -57,6 +66,8 @@ func (t *chat) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := readLines(ctx, t.c.in)
+	redraws, stop := t.redraws()
+	defer stop()
 	t.prompt()
 	for {
 		input := lines
@@ -66,6 +77,8 @@ func (t *chat) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-redraws:
+			t.redraw()
 		case s := <-t.signals:
 			if s != os.Interrupt || t.interrupt(ctx) {
 				return t.end(ctx)
@@ -135,7 +148,8 @@ func (t *chat) say(ctx context.Context, line string) error {
 		t.prompt()
 		return nil
 	}
-	t.busy, t.interrupted = true, false
+	t.begin()
+	t.interrupted = false
 	if t.task != "" {
 		_, err := t.api.SendMessage(ctx, t.agent, client.MessageRequest{Text: line})
 		return err
@@ -170,6 +184,7 @@ func (t *chat) follow(ctx context.Context) <-chan chatEvent {
 
 // show prints an event. It reports whether the conversation is over.
 func (t *chat) show(e journal.Event) (over bool, err error) {
+	t.progress.observe(e)
 	if ended, ok := e.Body.(journal.TaskEnded); ok {
 		return true, t.showEnd(ended)
 	}
@@ -177,13 +192,16 @@ func (t *chat) show(e journal.Event) (over bool, err error) {
 		t.note(fmt.Sprintf("the task is paused: %s; go on with: %s task retry %s%s", paused.Reason, programName(), t.task, t.c.dataFlag()))
 		return true, errReported
 	}
+	if sent, ok := e.Body.(journal.MessageSent); ok && t.live && sent.Message.From == "user" {
+		return false, nil // the person reads it above
+	}
 	if string(e.Agent) != t.agent {
 		t.note(t.view.format(e))
 		return false, nil
 	}
 	switch b := e.Body.(type) {
 	case journal.ModelDelta:
-		t.busy = true // also when it goes on by itself, with a message of another agent
+		t.begin() // also when it goes on by itself, with a message of another agent
 		if b.Restart {
 			t.breakLine()
 			t.printed = ""
@@ -229,9 +247,17 @@ func (t *chat) showEnd(e journal.TaskEnded) error {
 	return errReported
 }
 
+// begin notes that the agent answers.
+func (t *chat) begin() {
+	if !t.busy {
+		t.busy, t.progress.start = true, time.Now()
+	}
+}
+
 // turnEnded asks for the next line.
 func (t *chat) turnEnded() {
 	t.busy, t.interrupted, t.printed = false, false, ""
+	t.redraw()
 	t.prompt()
 }
 
@@ -296,6 +322,10 @@ func (t *chat) write(text string) {
 	if text == "" {
 		return
 	}
+	if t.live {
+		t.writeLive(text)
+		return
+	}
 	if t.midLine != t.c.out {
 		t.breakLine()
 	}
@@ -314,6 +344,11 @@ func (t *chat) breakLine() {
 		fmt.Fprintln(t.midLine)
 		t.midLine = nil
 	}
+	if t.partial != "" {
+		line := t.partial + "\n"
+		t.partial = ""
+		t.draw(line)
+	}
 }
 
 // note prints a line on stderr; "" prints nothing.
@@ -322,5 +357,9 @@ func (t *chat) note(line string) {
 		return
 	}
 	t.breakLine()
-	fmt.Fprintln(t.c.err, textutil.Sanitize(line))
+	if line = textutil.Sanitize(line) + "\n"; t.live {
+		t.draw(line)
+		return
+	}
+	fmt.Fprint(t.c.err, line)
 }

@@ -146,6 +146,9 @@ func roleFields(r client.Role) fields {
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
+	if r.Result != nil {
+		f = append(f, [2]string{"result", string(r.Result.Schema)})
+	}
 	return append(f, [2]string{"prompt", r.Prompt})
 }
 
@@ -163,6 +166,7 @@ type roleOptions struct {
 	description         string
 	pattern, server     string
 	tasksAs             string
+	result              string // a file
 	toolGated           bool
 	limits              map[string]int
 	use, grant          groupOptions
@@ -184,6 +188,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
 	flags.StringVar(&o.tasksAs, "tasks-as", "", "bound the tasks of its callers by what this `role` may use, and let them start tasks; none for their own role")
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
+	flags.StringVar(&o.result, "result", "", "require results of its agents that fit the JSON schema in this `file`")
 	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
 	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups, a module and a model that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
@@ -224,6 +229,13 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 	if o.tasksAs != "" && o.tasksAs != noRole {
 		q.Tasks = &client.TasksRequest{As: o.tasksAs}
 	}
+	if o.result != "" {
+		schema, err := readSchema(o.result)
+		if err != nil {
+			return q, err
+		}
+		q.Result = &client.ResultSpec{Schema: schema}
+	}
 	q.Defaults = o.defaults(q)
 	return q, nil
 }
@@ -238,6 +250,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 		{o.flags.Changed("prompt") && q.Prompt == "", org.PromptField}, {o.flags.Changed("model") && q.Model == "", org.ModelField},
 		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits.Rounds == 0, org.LimitsField},
 		{o.flags.Changed("tasks-as") && q.Tasks == nil, org.TasksField},
+		{o.flags.Changed("result") && q.Result == nil, org.ResultField},
 		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
 	} {
 		if f.reset {
@@ -252,7 +265,7 @@ func (o *roleOptions) isChange() (change bool) {
 	o.flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "description", "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
-			"tool-gated", "server", "tasks-as", "pattern", "limits", "name":
+			"tool-gated", "server", "tasks-as", "pattern", "limits", "result", "name":
 			change = true
 		}
 	})
@@ -314,6 +327,7 @@ what that other role can use bounds the tasks instead.`,
   rolecall role create reader --description "Reads files and answers questions about them." --use workspace
   rolecall role create lead --prompt "You lead." --use org_management --grant workspace
   rolecall role create clerk --use workspace --tasks-as ops
+  rolecall role create counter --prompt "You count." --use workspace --result count.json
   rolecall role create thinker --prompt "You only think." --use-none`,
 		Args: exactArgs(1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -392,8 +406,9 @@ are listed; the others are counted. The change is effective when the command ret
 it forbids starts afterwards. Roles of the configuration are changed in its file.
 
 --use-default, --grant-default, --tasks-as none and an empty --description, --prompt,
---model, --server or --pattern set the field to what a new role gets. Updates of one role take effect one after another;
---revision rejects the change if there was another one since.`,
+--model, --server, --pattern or --result set the field to what a new role gets. Updates of
+one role take effect one after another; --revision rejects the change if there was another
+one since.`,
 		Example: `  rolecall role update analyst --use workspace --dry-run
   rolecall role update analyst --use workspace
   rolecall role update analyst --use-default --limits rounds=20 --revision 2
@@ -419,7 +434,7 @@ func roleUpdateFunc(ctx context.Context, c *common, ref string, o *roleOptions) 
 		return usageError{errors.New("--revision 0 does not exist; the first revision of a role is 1")}
 	}
 	if !o.isChange() {
-		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --pattern or --limits")}
+		return usageError{errors.New("nothing to change; use --use, --grant, --description, --prompt, --model, --name, --tool-gated, --server, --tasks-as, --pattern, --result or --limits")}
 	}
 	api, done, err := connect(ctx, c, o.access(readWrite, readOnly))
 	if err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/persist"
-	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -77,6 +76,9 @@ always has org_management, and only that.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "result", "timeout", "detach"); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("result") && o.schema == "" {
+				return usageError{errors.New("--result is empty; give it a value or omit it")}
 			}
 			o.text, o.timed = strings.Join(args, ""), cmd.Flags().Changed("timeout")
 			return runFunc(cmd.Context(), c, o)
@@ -197,14 +199,8 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	}
 	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout}
 	if o.schema != "" {
-		if spec.Schema, err = os.ReadFile(o.schema); err != nil {
-			return spec, usageError{fmt.Errorf("--result: %w", err)}
-		}
-		if !json.Valid(spec.Schema) {
-			return spec, usageError{fmt.Errorf("--result: %s is not JSON", o.schema)}
-		}
-		if err := runtime.CheckResultSchema(spec.Schema); err != nil {
-			return spec, usageError{fmt.Errorf("--result: %s", errcode.Message(err))}
+		if spec.Schema, err = readSchema(o.schema); err != nil {
+			return spec, err
 		}
 	}
 	if spec.Role == org.RootRole {
@@ -227,6 +223,21 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 	}
 	spec.Workspace, spec.ReadOnly = dir, readOnly
 	return spec, nil
+}
+
+// readSchema reads the file of a flag --result, the JSON schema of a result.
+func readSchema(path string) (json.RawMessage, error) {
+	schema, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--result: %w", err)}
+	}
+	if !json.Valid(schema) {
+		return nil, usageError{fmt.Errorf("--result: %s is not JSON", path)}
+	}
+	if problem := org.ResultProblem(schema); problem != "" {
+		return nil, usageError{fmt.Errorf("--result: the schema in %s: %s", path, problem)}
+	}
+	return schema, nil
 }
 
 // parseInputs returns the inputs NAME=JSON as one JSON object; nil if there are none.
@@ -305,7 +316,7 @@ func printUsage(c *common, u model.TokenUsage) {
 		line += ", partly estimated"
 	}
 	if u.Cost > 0 {
-		line += "; cost " + u.Cost.String()
+		line += "; cost " + costText(u)
 	}
 	fmt.Fprintln(c.err, line)
 }
@@ -318,6 +329,7 @@ func (s *session) show(ctx context.Context, c *common, id identity.TaskID, befor
 		return err
 	}
 	view := newView(c, s.screen)
+	defer view.close()
 	for e, err := range s.Runtime.WatchTask(ctx, id, task.FirstSeq) {
 		if err != nil {
 			return fmt.Errorf("follow task %s: %w", id, err)

@@ -157,12 +157,12 @@ func modelUsage(t client.Task) table {
 	return rows
 }
 
-// costText formats the cost of models; "" if they cost nothing.
+// costText formats the cost of models with its currency; "" if they cost nothing.
 func costText(u model.TokenUsage) string {
 	if u.Cost == 0 {
 		return ""
 	}
-	return u.Cost.String()
+	return strings.TrimSpace(u.Cost.String() + " " + textutil.Sanitize(u.Currency))
 }
 
 func taskFields(t client.Task) fields {

@@ -11,13 +11,16 @@ import (
 	"github.com/rolecall/rolecall/internal/test/accesslog"
 )
 
-// The numbers in the demo's report equal an independent count of the same log.
+// The numbers in the demo's report equal an independent count of the same log. On a terminal,
+// the demo prints what README.md shows.
 func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
-	c := &common{launcher: launcher, out: new(bytes.Buffer), err: new(bytes.Buffer), env: os.LookupEnv}
+	shown := newFakeTerminal(t, 140, 50)
+	c := &common{launcher: launcher, out: shown, err: shown, env: func(string) (string, bool) { return "", false }}
 	dir := t.TempDir()
 	if status := run(t.Context(), c, []string{"demo", "--data", dir}); status != 0 {
-		t.Fatalf("status %d: %s", status, c.err)
+		t.Fatalf("status %d: %s", status, shown)
 	}
+	checkReadme(t, shown.String())
 	report, err := os.ReadFile(filepath.Join(dir, demoWorkspace, demoReport))
 	if err != nil {
 		t.Fatal(err)
@@ -34,5 +37,28 @@ func TestDemo_ReportMatchesIndependentCount(t *testing.T) {
 		if !strings.Contains(string(report), row) {
 			t.Errorf("the report has no line that begins with %q:\n%s", row, report)
 		}
+	}
+}
+
+// checkReadme checks that README.md shows lines that the demo prints on a terminal, and its
+// last lines as a whole.
+func checkReadme(t *testing.T, shown string) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, _ := strings.Cut(string(readme), "```\n+ root")
+	picture, _, _ = strings.Cut("+ root"+picture, "```")
+	for line := range strings.Lines(picture) {
+		if !strings.Contains(shown, "\n"+line) {
+			t.Errorf("the demo does not print %q", line)
+		}
+	}
+	if end := picture[strings.Index(picture, "\nroot"):]; !strings.Contains(shown, end) {
+		t.Errorf("the demo does not print %q", end)
+	}
+	if t.Failed() {
+		t.Log("the demo prints\n" + shown)
 	}
 }

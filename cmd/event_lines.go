@@ -40,6 +40,8 @@ func (v *lineView) event(e journal.Event) error {
 
 func (v *lineView) observe(e journal.Event) { v.agentName(e) }
 
+func (v *lineView) close() {}
+
 // format returns the line of an event; "" if it has none.
 func (v *lineView) format(e journal.Event) string {
 	who := v.subject(e)
@@ -149,9 +151,8 @@ func (v *lineView) formatToolError(who string, b journal.ToolError) string {
 }
 
 func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
-	from := b.Message.From
-	if from == "user" {
-		who = "user"
+	if from := b.Message.From; from == "user" || from == "rolecall" {
+		who = from
 	}
 	to := cmp.Or(v.nameOf(b.Message.To, ""), textutil.Sanitize(b.Message.To))
 	line := fmt.Sprintf("  %s → %s  %s", who, to, payloadText(b.Message.Payload, 60))

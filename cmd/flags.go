@@ -80,7 +80,7 @@ func valueProblem(invalid *pflag.InvalidValueError) string {
 
 // mayBeEmpty lists the flags that accept an empty text: it sets a field of a role to its
 // default, or gives no reason.
-var mayBeEmpty = []string{"description", "prompt", "model", "server", "pattern", "reason"}
+var mayBeEmpty = []string{"description", "prompt", "model", "server", "pattern", "reason", "result"}
 
 // rejectEmptyFlags returns a usage error if a flag is given with an empty value. Such a
 // value usually comes from an unset variable, and must not select the default.

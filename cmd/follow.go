@@ -25,7 +25,8 @@ type follower struct {
 	api  *client.Client
 	task string
 	view view
-	seen uint64 // the sequence number of the last event shown
+	out  io.Writer // for notes, above what the view keeps on the terminal
+	seen uint64    // the sequence number of the last event shown
 
 	found *client.Task // the task as it was found; nil after its first use
 
@@ -34,12 +35,14 @@ type follower struct {
 }
 
 func newFollower(c *common, api *client.Client, task client.Task) *follower {
-	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, newTerminal(c.err)), found: &task}
+	screen := newTerminal(c.err)
+	return &follower{c: c, api: api, task: string(task.ID), view: newView(c, screen), out: screen, found: &task}
 }
 
 // follow shows the events of the task until it ends or no process works on it. It returns
-// the task as it is then.
+// the task as it is then. It can be called once.
 func (f *follower) follow(ctx context.Context) (client.Task, error) {
+	defer f.view.close()
 	for {
 		task, err := f.showTask(ctx)
 		switch {
@@ -106,7 +109,10 @@ func (f *follower) showEvents(ctx context.Context, wait bool) error {
 // It fails when no process has worked on the task for reconnectTime.
 func (f *follower) reconnect(ctx context.Context) error {
 	if f.lost.IsZero() {
-		fmt.Fprintln(f.c.err, "the connection is lost; connecting again")
+		fmt.Fprintln(f.out, "the connection is lost; connecting again")
+		if v, ok := f.view.(*treeView); ok {
+			v.dropPartial()
+		}
 		f.lost, f.delays = time.Now(), backoff.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second}
 	}
 	if time.Since(f.lost) > reconnectTime {

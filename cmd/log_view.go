@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -23,13 +24,14 @@ func newLogView(c *common) view {
 	if c.json {
 		return jsonView{c.out}
 	}
-	_, plain := c.env("NO_COLOR")
-	lines := newLineView(&terminal{out: c.out}, !plain && isTerminal(c.out))
+	lines := newLineView(&terminal{out: c.out}, !c.plain() && isTerminal(c.out))
 	lines.complete = true
 	return &logView{out: c.out, lines: lines}
 }
 
 func (v *logView) observe(journal.Event) {}
+
+func (v *logView) close() {}
 
 func (v *logView) event(e journal.Event) error {
 	line := v.lines.format(e)
@@ -97,13 +99,33 @@ func (v *lineView) formatRest(who string, e journal.Event) string {
 	case journal.ToolResult:
 		return fmt.Sprintf("  %s  %s → %s", who, textutil.Sanitize(b.Tool), payloadText(b.Result, 60))
 	case journal.RoleChanged:
-		return fmt.Sprintf("* role %s %s by %s", textutil.Sanitize(e.Role), textutil.Sanitize(b.Change), callerLabel(b.By, ""))
+		return fmt.Sprintf("* role %s %s by %s%s", textutil.Sanitize(e.Role), textutil.Sanitize(b.Change), callerLabel(b.By, ""), accessText(b))
 	case journal.GroupRegistered:
 		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(orNone(b.Tools), 80))
 	case journal.GroupUnregistered:
 		return fmt.Sprintf("- group %s of %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner))
 	}
 	return ""
+}
+
+// accessText returns what a changed role gains and loses; "" for nothing.
+func accessText(b journal.RoleChanged) (text string) {
+	var diff org.PermissionDiff
+	if json.Unmarshal(b.Diff, &diff) != nil {
+		return ""
+	}
+	for _, r := range diff.Roles {
+		if r.ID != b.RoleID {
+			continue
+		}
+		if len(r.Gains) > 0 {
+			text += "  gains " + textutil.Sanitize(joinNames(r.Gains))
+		}
+		if len(r.Loses) > 0 {
+			text += "  loses " + textutil.Sanitize(joinNames(r.Loses))
+		}
+	}
+	return textutil.TruncateWidth(text, 200)
 }
 
 // formatEnd returns the line of the end of a task.

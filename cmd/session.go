@@ -49,10 +49,10 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 	return &session{a, screen, notices}, nil
 }
 
-// newHuman returns the person at the terminal as a model. It disables the tree, which would
+// newHuman returns the person at the terminal as a model. It disables the area, which would
 // overwrite the questions.
 func newHuman(in io.Reader, screen *terminal) model.Model {
-	screen.disableTree()
+	screen.disableArea()
 	name := func(id identity.AgentID, role string) string { return screen.names.nameOf(string(id), role) }
 	return human.New(in, promptWriter{screen}, &human.Options{Name: name, Lock: screen.lock})
 }

@@ -11,41 +11,96 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal writes to stderr. If that is a terminal, it keeps a tree of agents below the
-// scrolling text and redraws it when it changes. It is safe for concurrent use.
+// terminal writes to stderr. If that is a terminal, it keeps an area of lines, such as the
+// tree of agents, below the scrolling text and redraws it when it changes. It is safe for
+// concurrent use.
 type terminal struct {
 	out   io.Writer
-	width int // columns; 0 if it is not a terminal
-
 	names agentNames // of the agents shown
 
-	mu       sync.Mutex // guards the fields below and the order of writes
-	tree     []string
-	locked   bool            // a person is being asked
-	buffered strings.Builder // text written meanwhile
+	mu       sync.Mutex        // guards the fields below and the order of writes
+	size     func() screenSize // of the terminal; nil if there is none, or no area is drawn on it
+	area     []string          // what is drawn; each line fits in a row, unless the terminal became narrower
+	locked   bool              // a person is being asked
+	buffered strings.Builder   // text written meanwhile
 }
+
+// screenSize is the size of a terminal.
+type screenSize struct{ columns, rows int }
 
 // maxBuffered bounds the text that is held back while a person is being asked; more is
 // written at once.
 const maxBuffered = 64 << 10
 
-// newTerminal returns a terminal that draws a tree only if out is a terminal.
-func newTerminal(out io.Writer) *terminal {
-	t := &terminal{out: out}
-	if f, ok := terminalOf(out); ok {
-		t.width = 80
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			t.width = w
-		}
-	}
-	return t
+// newTerminal returns a terminal that draws an area only if out is a terminal.
+func newTerminal(out io.Writer) *terminal { return &terminal{out: out, size: sizeOf(out)} }
+
+// screen is an output that is a terminal without being a file.
+type screen interface {
+	io.Writer
+	Size() (columns, rows int)
 }
 
-// disableTree stops drawing the tree; text just scrolls.
-func (t *terminal) disableTree() {
+// sizeOf returns a function that returns the current size of a terminal; nil if out is none.
+func sizeOf(out io.Writer) func() screenSize {
+	if w, checked := out.(*checkedWriter); checked {
+		out = w.Writer
+	}
+	switch f := out.(type) {
+	case screen:
+		return func() screenSize { return usableSize(f.Size()) }
+	case *os.File:
+		if !term.IsTerminal(int(f.Fd())) {
+			return nil
+		}
+		return func() screenSize {
+			columns, rows, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				columns, rows = 0, 0
+			}
+			return usableSize(columns, rows)
+		}
+	}
+	return nil
+}
+
+// usableSize replaces sizes that are unknown.
+func usableSize(columns, rows int) screenSize {
+	if columns < 1 {
+		columns = 80
+	}
+	if rows < 1 {
+		rows = 24
+	}
+	return screenSize{columns, rows}
+}
+
+// isTerminal reports whether out is a terminal.
+func isTerminal(out io.Writer) bool { return sizeOf(out) != nil }
+
+// currentSize returns the size of the terminal. It reports false if no area is drawn.
+func (t *terminal) currentSize() (screenSize, bool) {
+	t.mu.Lock()
+	size := t.size
+	t.mu.Unlock()
+	if size == nil {
+		return screenSize{}, false
+	}
+	return size(), true
+}
+
+// disableArea stops drawing the area; text just scrolls.
+func (t *terminal) disableArea() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.width, t.tree = 0, nil
+	t.size, t.area = nil, nil
+}
+
+// releaseArea leaves what is drawn on the terminal. Later text comes below it.
+func (t *terminal) releaseArea() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.area = nil
 }
 
 // lock holds back all output except that of a promptWriter, until unlock is called.
@@ -79,7 +134,7 @@ func (p promptWriter) Write(text []byte) (int, error) {
 	return p.out.Write(text)
 }
 
-// Write prints text above the tree.
+// Write prints text above the area.
 func (t *terminal) Write(text []byte) (int, error) {
 	if err := t.update(string(text), nil); err != nil {
 		return 0, err
@@ -87,12 +142,12 @@ func (t *terminal) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// update prints text and draws tree below it; a nil tree keeps the previous one. It writes
-// nothing if nothing has changed.
-func (t *terminal) update(text string, tree []string) error {
+// update prints text and draws area below it; a nil area keeps the previous one. The text
+// must end a line if there is an area. It writes nothing if nothing has changed.
+func (t *terminal) update(text string, area []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if text == "" && slices.Equal(tree, t.tree) {
+	if text == "" && (area == nil || slices.Equal(area, t.area)) {
 		return nil
 	}
 	if t.locked {
@@ -102,32 +157,24 @@ func (t *terminal) update(text string, tree []string) error {
 		}
 		return nil
 	}
-	var b strings.Builder
-	if n := len(t.tree); n > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", n)
-	}
+	b := t.eraseArea()
 	b.WriteString(text)
-	if tree != nil {
-		t.tree = tree
+	if area != nil && t.size != nil {
+		t.area = area
 	}
-	for _, line := range t.tree {
+	for _, line := range t.area {
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(t.out, b.String())
 	return err
 }
 
-// isTerminal reports whether out is a terminal.
-func isTerminal(out io.Writer) bool {
-	_, ok := terminalOf(out)
-	return ok
-}
-
-// terminalOf returns the file of out if that is a terminal.
-func terminalOf(out io.Writer) (f *os.File, ok bool) {
-	if w, checked := out.(*checkedWriter); checked {
-		out = w.Writer
+// eraseArea returns what moves the cursor to the start of the area and erases it. A terminal
+// that became narrower has wrapped its lines. It must be called with mu held.
+func (t *terminal) eraseArea() *strings.Builder {
+	var b strings.Builder
+	if len(t.area) > 0 {
+		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", rowsOf(t.area, t.size().columns))
 	}
-	f, ok = out.(*os.File)
-	return f, ok && term.IsTerminal(int(f.Fd()))
+	return &b
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -13,11 +15,59 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// treeView keeps the tree of agents at the bottom of a terminal. Above it, it prints denied
-// calls, messages between agents, and notes about their models.
+// treeView keeps the tree of agents at the bottom of a terminal, with the ends of the answers
+// that their models are generating, and the time, tokens and cost so far. Above it, it prints
+// new agents, denied calls, messages between agents, and notes about their models.
 type treeView struct {
-	lines  *lineView
-	agents []*node // parents before children
+	lines *lineView
+	now   func() time.Time
+	stop  func() // ends the goroutine of start; nil if there is none
+
+	mu       sync.Mutex // guards the fields below
+	agents   []*node    // parents before children
+	progress progress
+	ended    bool // there will be no more events
+}
+
+func newTreeView(s *terminal, now func() time.Time) *treeView {
+	return &treeView{lines: newLineView(s, true), now: now}
+}
+
+// redrawTime is how often the area is drawn again while no events come. It bounds how often
+// text that is generated is drawn.
+const redrawTime = 100 * time.Millisecond
+
+// start draws the area again from time to time, until close is called.
+func (v *treeView) start() {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	v.stop = sync.OnceFunc(func() {
+		close(stop)
+		<-stopped
+	})
+	go func() {
+		defer close(stopped)
+		for ticks := time.NewTicker(redrawTime); ; {
+			select {
+			case <-stop:
+				ticks.Stop()
+				return
+			case <-ticks.C:
+				_ = v.draw("") // an event reports the error, too
+			}
+		}
+	}()
+}
+
+// close leaves the tree of agents on the terminal.
+func (v *treeView) close() {
+	if v.stop != nil {
+		v.stop()
+	}
+	v.mu.Lock()
+	v.ended = true
+	v.mu.Unlock()
+	_ = v.draw("") // nothing is lost: it shows less than before
+	v.lines.screen.releaseArea()
 }
 
 // node is an agent in the tree.
@@ -30,29 +80,52 @@ type node struct {
 	open       []identity.CallID // calls without a result
 	calls      int               // so far, with the denied ones
 	denied     int
+	partial    partialAnswer // of the answer in progress
 }
 
 // observe takes an event of the past into account and prints nothing.
 func (v *treeView) observe(e journal.Event) {
 	v.lines.observe(e)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.progress.observe(e)
 	v.track(e)
 }
 
-// event prints the line of an event, if it is logged, and draws the tree again.
+// event prints the line of an event, if it is logged, and draws the area again. Generated
+// text is drawn with the next redraw, because it comes in many small parts.
 func (v *treeView) event(e journal.Event) error {
 	line := v.lines.format(e)
+	v.mu.Lock()
+	v.progress.event(e)
 	v.track(e)
-	if line == "" || !isLogged(e) {
-		return v.lines.screen.update("", v.tree())
+	v.mu.Unlock()
+	switch d, isDelta := e.Body.(journal.ModelDelta); {
+	case isDelta && d.Note == "":
+		return nil
+	case line == "" || !isLogged(e):
+		return v.draw("")
 	}
-	return v.lines.screen.update(line+"\n", v.tree())
+	return v.draw(line + "\n")
+}
+
+// draw prints text and draws the area below it.
+func (v *treeView) draw(text string) error {
+	size, ok := v.lines.screen.currentSize()
+	if !ok { // disabled since
+		return v.lines.screen.update(text, nil)
+	}
+	v.mu.Lock()
+	area := v.area(size)
+	v.mu.Unlock()
+	return v.lines.screen.update(text, area)
 }
 
 // isLogged reports whether the line of an event is printed above the tree. Other events
 // only change the tree.
 func isLogged(e journal.Event) bool {
 	switch b := e.Body.(type) {
-	case journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped,
+	case journal.AgentSpawned, journal.MessageSent, journal.TurnFailed, journal.ToolError, journal.ModelDelta, journal.ModelAnswered, journal.ContextCompressed, journal.MailDropped,
 		journal.TaskPaused, journal.TaskRetried:
 		return true
 	case journal.ToolCall:
@@ -61,13 +134,17 @@ func isLogged(e journal.Event) bool {
 	return false
 }
 
-// track updates the tree after an event.
+// track updates the tree after an event. It must be called with mu held.
 func (v *treeView) track(e journal.Event) {
+	if sent, ok := e.Body.(journal.MessageSent); ok && sent.Due == "" {
+		v.wake(identity.AgentID(sent.Message.To))
+	}
 	if spawned, ok := e.Body.(journal.AgentSpawned); ok {
 		v.insert(&node{id: e.Agent, parent: spawned.Parent, status: org.AgentStarting})
 	}
 	if _, ok := e.Body.(journal.TaskEnded); ok {
 		v.finish()
+		v.ended = true
 	}
 	if n := v.find(e.Agent); n != nil {
 		n.track(e.Body)
@@ -94,13 +171,15 @@ func (n *node) track(body journal.EventBody) {
 	case journal.ModelDelta:
 		if b.Note == "" {
 			n.status, n.failure = org.AgentThinking, ""
+			n.partial.add(b)
 		}
 	case journal.ModelAnswered:
+		n.partial = partialAnswer{}
 		if b.Answer.Finish.EndsTurn() || b.Answer.Finish == model.FinishWait {
 			n.status = org.AgentWaiting
 		}
 	case journal.TurnFailed:
-		n.status, n.failure, n.open = org.AgentWaiting, b.Code, nil
+		n.status, n.failure, n.open, n.partial = org.AgentWaiting, b.Code, nil, partialAnswer{}
 	}
 }
 
@@ -109,6 +188,22 @@ func (n *node) endCall(id identity.CallID) {
 	n.open = slices.DeleteFunc(n.open, func(open identity.CallID) bool { return open == id })
 	if len(n.open) == 0 {
 		n.status = org.AgentThinking
+	}
+}
+
+// wake marks an agent that gets a message as thinking: its model may say nothing for long.
+func (v *treeView) wake(id identity.AgentID) {
+	if n := v.find(id); n != nil && (n.status == org.AgentStarting || n.status == org.AgentWaiting) {
+		n.status, n.failure = org.AgentThinking, ""
+	}
+}
+
+// dropPartial forgets the answers in progress: after a lost connection they come again.
+func (v *treeView) dropPartial() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, n := range v.agents {
+		n.partial = partialAnswer{}
 	}
 }
 
@@ -145,18 +240,101 @@ func (v *treeView) insert(n *node) {
 	v.agents = append(v.agents[:at], append([]*node{n}, v.agents[at:]...)...)
 }
 
-// tree returns one line per agent.
-func (v *treeView) tree() []string {
-	list := make([]string, 0, len(v.agents))
+// area returns the lines to draw, at most as many as fit on the terminal below one line of
+// text. It must be called with mu held.
+func (v *treeView) area(size screenSize) []string {
+	room := size.rows - 2 // one more for the cursor
+	if room < 1 {
+		return []string{}
+	}
+	if v.ended {
+		return v.tree(size.columns, room, 0)
+	}
+	nodes, streaming := min(len(v.agents), room-1), 0
 	for _, n := range v.agents {
-		text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat("  ", n.depth), v.lines.screen.names.nameOf(string(n.id), ""), n.activity(), n.calls)
-		if n.denied > 0 {
-			text += fmt.Sprintf(", %d denied", n.denied)
+		if n.partial.text != "" {
+			streaming++
 		}
-		list = append(list, v.lines.color(n.color(), textutil.TruncateWidth(text, v.lines.screen.width-1)))
+	}
+	perAnswer := 0
+	if streaming > 0 {
+		perAnswer = min(maxAnswerRows, max(0, room-1-nodes)/streaming)
+	}
+	return append(v.tree(size.columns, room-1, perAnswer), v.lines.color(dim, fitColumns(v.status(), size.columns-1)))
+}
+
+// maxAnswerRows is how many rows of an answer in progress are shown.
+const maxAnswerRows = 4
+
+// status returns the line below the tree: time, agents at work, tokens and cost.
+func (v *treeView) status() string {
+	text := v.progress.line(v.now())
+	working := 0
+	for _, n := range v.agents {
+		if n.works() {
+			working++
+		}
+	}
+	return fmt.Sprintf("%s · %d of %s at work", text, working, counted(len(v.agents), "agent", "agents"))
+}
+
+// works reports whether the model or a tool of the agent is at work.
+func (n *node) works() bool {
+	return n.status == org.AgentStarting || n.status == org.AgentThinking || n.status == org.AgentCalling
+}
+
+// tree returns at most room lines for the agents. Below each agent it returns up to perAnswer
+// rows of the answer that its model is generating.
+func (v *treeView) tree(columns, room, perAnswer int) []string {
+	list, hidden := []string{}, len(v.agents)
+	for _, n := range v.chooseAgents(room) {
+		hidden--
+		list = append(list, v.agentLine(n, columns))
+		for _, row := range n.partial.rows(max(1, columns-1-n.indent(columns)-4), perAnswer) {
+			list = append(list, v.lines.color(dim, fitColumns(strings.Repeat(" ", n.indent(columns))+"  │ "+row, columns-1)))
+		}
+	}
+	if hidden > 0 && room > 0 {
+		list = append(list, v.lines.color(dim, fitColumns(fmt.Sprintf("and %s", counted(hidden, "more agent", "more agents")), columns-1)))
 	}
 	return list
 }
+
+// chooseAgents returns the agents that room lines show: all if they fit, else first those at
+// work, and one line less.
+func (v *treeView) chooseAgents(room int) []*node {
+	if len(v.agents) <= room {
+		return v.agents
+	}
+	room = max(0, room-1)
+	chosen := map[*node]bool{}
+	for _, works := range []bool{true, false} {
+		for _, n := range v.agents {
+			if len(chosen) < room && n.works() == works {
+				chosen[n] = true
+			}
+		}
+	}
+	var list []*node
+	for _, n := range v.agents {
+		if chosen[n] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// agentLine returns the line of an agent.
+func (v *treeView) agentLine(n *node, columns int) string {
+	text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat(" ", n.indent(columns)), v.lines.screen.names.nameOf(string(n.id), ""), n.activity(), n.calls)
+	if n.denied > 0 {
+		text += fmt.Sprintf(", %d denied", n.denied)
+	}
+	return v.lines.color(n.color(), fitColumns(text, columns-1))
+}
+
+// indent returns how far the line of an agent is indented, at most half of the terminal.
+func (n *node) indent(columns int) int { return min(2*n.depth, columns/2) }
 
 // activity returns the status of an agent with the tool that it calls, or the reason why
 // its turn failed.

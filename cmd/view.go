@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"io"
+	"time"
 
 	"github.com/rolecall/rolecall/journal"
 )
@@ -10,22 +11,34 @@ import (
 type view interface {
 	observe(e journal.Event) // learns from an event that was shown by an earlier process
 	event(e journal.Event) error
+	close() // after the last event; it may be called twice
 }
 
-// newView returns JSON on stdout with --json, a tree on a terminal, and lines otherwise.
+// newView returns JSON on stdout with --json, a live tree on a terminal, and lines otherwise.
+// The caller must close it.
 func newView(c *common, s *terminal) view {
 	if c.json {
 		return jsonView{c.out}
 	}
-	if s.width == 0 {
+	if _, ok := s.currentSize(); !ok || c.plain() {
 		return newLineView(s, false)
 	}
+	v := newTreeView(s, time.Now)
+	v.start()
+	return v
+}
+
+// plain reports whether the user wants lines without colors and cursor moves, or has a
+// terminal that knows nothing else.
+func (c *common) plain() bool {
 	_, plain := c.env("NO_COLOR")
-	return &treeView{lines: newLineView(s, !plain)}
+	term, _ := c.env("TERM")
+	return plain || term == "dumb"
 }
 
 // jsonView prints one JSON event per line.
 type jsonView struct{ out io.Writer }
 
+func (v jsonView) close()                      {}
 func (v jsonView) observe(journal.Event)       {}
 func (v jsonView) event(e journal.Event) error { return printLine(v.out, e) }

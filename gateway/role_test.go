@@ -167,16 +167,19 @@ func TestRole_SameNameOfSeveralCallers(t *testing.T) {
 func TestUpdateRole_SetsFieldsAndDefaults(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.AddTool(t, "phones", "ring")
-	role := gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones"],"grant":["phones"],"description":"Calls.","rolePrompt":"p","llmServiceId":"m","pattern":"plan","toolGated":true,"limits":{"rounds":7},"server":"far","allowUnknown":true}`)
+	role := gatewaytest.GetJSON[wire.Role](t, f, "POST /api/v1/roles", `{"name":"clerk","toolGroups":["phones"],"grant":["phones"],"description":"Calls.","rolePrompt":"p","llmServiceId":"m","pattern":"plan","toolGated":true,"limits":{"rounds":7},"server":"far","allowUnknown":true,"result":{"schema":{"type": "integer"}}}`)
+	if role.Result == nil || string(role.Result.Schema) != `{"type":"integer"}` {
+		t.Errorf("created with the result %+v", role.Result)
+	}
 	if role.Description != "Calls." || role.Pattern != org.Plan || !role.ToolGated || role.Limits.Rounds != 7 || role.Server != "far" {
 		t.Errorf("created %+v", role)
 	}
-	change := gatewaytest.GetJSON[wire.RoleChange](t, f, "PATCH /api/v1/roles/clerk", `{"toolGroups":null,"pattern":"react","toolGated":false,"server":"","limits":{"rounds":9}}`)
-	if r := change.Role; !r.Use.IsAll() || !r.Grant.Has("phones") || r.Grant.IsAll() || r.Pattern != org.React || r.ToolGated || r.Server != "" || r.Limits.Rounds != 9 || r.Prompt != "p" || r.Description != "Calls." {
+	change := gatewaytest.GetJSON[wire.RoleChange](t, f, "PATCH /api/v1/roles/clerk", `{"toolGroups":null,"pattern":"react","toolGated":false,"server":"","limits":{"rounds":9},"result":{"schema":{"type":"string"}}}`)
+	if r := change.Role; string(r.Result.Schema) != `{"type":"string"}` || !r.Use.IsAll() || !r.Grant.Has("phones") || r.Grant.IsAll() || r.Pattern != org.React || r.ToolGated || r.Server != "" || r.Limits.Rounds != 9 || r.Prompt != "p" || r.Description != "Calls." {
 		t.Errorf("changed to %+v", r)
 	}
-	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Defaults: []org.RoleField{org.GrantField, org.DescriptionField, org.PromptField, org.ModelField, org.LimitsField, org.PatternField}}, false)
-	if r := change.Role; err != nil || !r.Grant.IsAll() || r.Description != "" || r.Prompt != "" || r.Model != "" || r.Limits.Rounds != 0 || r.Pattern != "" {
+	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Defaults: []org.RoleField{org.GrantField, org.DescriptionField, org.PromptField, org.ModelField, org.LimitsField, org.PatternField, org.ResultField}}, false)
+	if r := change.Role; err != nil || r.Result != nil || !r.Grant.IsAll() || r.Description != "" || r.Prompt != "" || r.Model != "" || r.Limits.Rounds != 0 || r.Pattern != "" {
 		t.Errorf("%v, changed to %+v", err, r)
 	}
 	fresh, err := f.LocalClient().CreateRole(t.Context(), wire.RoleRequest{Name: "fresh", Defaults: []org.RoleField{org.UseField}}, false)
@@ -186,6 +189,7 @@ func TestUpdateRole_SetsFieldsAndDefaults(t *testing.T) {
 	for body, field := range map[string]string{
 		`{"name":null}`: "name", `{"allowUnknown":null}`: "allowUnknown", `{"server":"far"}`: "far", `{"pattern":"walk"}`: "walk",
 		`{"limits":{"rounds":-1}}`: "rounds", `{"toolGated":true,"toolGroups":[]}`: "toolGated", `{"revision":1}`: "revision",
+		`{"result":{"schema":{"type":"strong"}}}`: "result: type", `{"result":{}}`: "it is missing",
 		`{"description":"a\nb"}`: "line break", `{"description":"` + strings.Repeat("x", 501) + `"}`: "501 characters",
 	} {
 		if status, answer := f.SendText(t, "PATCH /api/v1/roles/clerk", body); status != http.StatusBadRequest || !strings.Contains(answer, field) {

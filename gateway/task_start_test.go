@@ -72,7 +72,7 @@ func TestStartTask_RejectsBadRequests(t *testing.T) {
 		{`{"text":"x","role":"nope"}`, errcode.RoleNotFound},
 		{`{"text":"x","group":["nope"]}`, errcode.GroupNotFound},
 		{`{"text":"x","workspace":"/tmp"}`, errcode.InsufficientPermissions},
-		{`{"text":"x","result":{"schema":{"type":"array"}}}`, errcode.InvalidArguments},
+		{`{"text":"x","result":{"schema":{"type":"strong"}}}`, errcode.InvalidArguments},
 		{`{"text":"x","result":{}}`, errcode.InvalidArguments},
 		{`{"text":"x","budget":{"tokens":-1}}`, errcode.InvalidArguments},
 		{`{"text":"x","budget":{"cost":1e300}}`, errcode.InvalidArguments},

@@ -17,6 +17,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -217,14 +218,16 @@ type TokenUsage struct {
 	Output int   `json:"output,omitempty"` // tokens generated, including reasoning
 	Cost   Money `json:"costNano,omitempty"`
 
-	Estimated bool `json:"estimated,omitempty"` // the provider did not report the tokens
+	Currency  string `json:"currency,omitempty"`  // of Cost, such as EUR; "" if the prices name none
+	Estimated bool   `json:"estimated,omitempty"` // the provider did not report the tokens
 }
 
-// Add returns the sum of u and v.
+// Add returns the sum of u and v. Costs in different currencies, which a configuration cannot
+// have at one time, are added as if they were in the same one.
 func (u TokenUsage) Add(v TokenUsage) TokenUsage {
 	return TokenUsage{
 		Input: u.Input + v.Input, Cached: u.Cached + v.Cached, Output: u.Output + v.Output,
-		Cost: u.Cost + v.Cost, Estimated: u.Estimated || v.Estimated,
+		Cost: u.Cost + v.Cost, Currency: cmp.Or(u.Currency, v.Currency), Estimated: u.Estimated || v.Estimated,
 	}
 }
 
@@ -234,6 +237,7 @@ type Money int64
 // TokenPrices are the prices of a million tokens. With the zero Prices nothing costs.
 type TokenPrices struct {
 	Input, Cached, Output Money
+	Currency              string // such as EUR; "" if it is not known
 }
 
 // Cost returns the cost of u. Without a price for cached tokens they cost as much

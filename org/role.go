@@ -64,6 +64,7 @@ type Role struct {
 	SuspendedAt   time.Time                                    `json:"suspendedAt,omitzero"` // when the operator suspended it; zero if it is not suspended
 	Server        string                                       `json:"server,omitempty"`     // restricts its agents, and the agents they create, to the tools of this server
 	Tasks         RoleTasks                                    `json:"tasks,omitzero"`       // only of declared roles
+	Result        *ResultSpec                                  `json:"result,omitempty"`     // what its agents' results must be; nil for any result
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -108,7 +109,8 @@ type RoleSpec struct {
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
 	ToolGated *bool
 	Server    *string
-	TasksAs   *string // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
+	TasksAs   *string     // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
+	Result    *ResultSpec // nil is any result; in an update it keeps its value
 
 	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
 	// also if such a group is registered later, until the role is written again.
@@ -268,8 +270,8 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Description, Prompt, Model,
-// Limits, Hosts, Pattern, ToolGated, Server and TasksAs clear the field, because a file specifies a
-// role completely.
+// Limits, Hosts, Pattern, ToolGated, Server, TasksAs and Result clear the field, because a file
+// specifies a role completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
 // RoleExists, and Conflict if the operator changes a role of the configuration or the
@@ -335,6 +337,7 @@ func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 		Name: cmp.Or(s.Name, old.Name), Description: cmp.Or(s.Description, old.Description), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
 		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
 		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
+		Result: cmp.Or(s.Result, old.Result),
 	}
 }
 
@@ -343,7 +346,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	merged := spec.mergedWith(old)
 	if editor.name == CreatorConfig { // the file is complete: zero values are meant
 		merged.Description, merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Description, spec.Prompt, spec.Model, spec.Limits, spec.Hosts
-		merged.Pattern, merged.ToolGated, merged.Server = spec.Pattern, spec.ToolGated, spec.Server
+		merged.Pattern, merged.ToolGated, merged.Server, merged.Result = spec.Pattern, spec.ToolGated, spec.Server, spec.Result
 	}
 	if merged.Name != old.Name { // a stored role keeps its name
 		if err := CheckRoleName(merged.Name); err != nil {
@@ -474,6 +477,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if err := checkServer(spec); err != nil {
 		return nil, err
 	}
+	if err := checkResult(spec); err != nil {
+		return nil, err
+	}
 	use, grant := o.resolveGrants(creator, spec)
 	for _, id := range append(use.GroupIDs(), grant.GroupIDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
@@ -486,7 +492,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	owners := o.bind(use).Owners
 	maps.Copy(owners, o.bind(grant).Owners)
 	made := &Role{
-		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server),
+		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server), Result: spec.Result.normalized(),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}
@@ -514,7 +520,7 @@ func (o *Org) resolveGrants(creator grantor, spec RoleSpec) (use, grant toolgrou
 func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Description == other.Description && r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
-		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server &&
+		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server && r.Result.equal(other.Result) &&
 		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks
 }
 
@@ -522,7 +528,7 @@ func (r *Role) sameAs(other *Role) bool {
 // Grant must not be nil.
 func (r *Role) MatchesSpec(s RoleSpec) bool {
 	return r.Name == s.Name && r.Description == s.Description && r.Prompt == s.Prompt && string(r.Model) == s.Model && r.Limits == s.Limits && r.hosts().Equal(ruleOrAny(s.Hosts)) &&
-		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) &&
+		r.Pattern == s.Pattern && r.ToolGated == deref(s.ToolGated) && r.Server == deref(s.Server) && r.Result.equal(s.Result.normalized()) &&
 		r.Use.Equal(*s.Use) && r.Grant.Equal(*s.Grant)
 }
 

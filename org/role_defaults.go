@@ -22,6 +22,7 @@ const (
 	ToolGatedField   RoleField = "toolGated"
 	ServerField      RoleField = "server"
 	TasksField       RoleField = "tasks"
+	ResultField      RoleField = "result"
 )
 
 // setDefault sets a field of a complete specification to the value that a role gets which
@@ -50,6 +51,8 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 	case ServerField:
 		spec.Server = nil
 	case TasksField: // see revise
+	case ResultField:
+		spec.Result = nil
 	default:
 		return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
 	}

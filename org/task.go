@@ -55,7 +55,7 @@ type Task struct {
 	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
 	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
 	Input      json.RawMessage     `json:"input,omitempty"`      // data of the caller, a JSON object; the first message has it
-	Schema     json.RawMessage     `json:"schema,omitempty"`     // JSON schema that its result must fit; nil for any result
+	Schema     json.RawMessage     `json:"schema,omitempty"`     // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
 	Config     string              `json:"config,omitempty"`     // hash of the blob with the recorded configuration
 	Status     TaskStatus          `json:"status"`
 	Result     json.RawMessage     `json:"result,omitempty"`
@@ -102,7 +102,7 @@ type TaskSpec struct {
 	Workspace string
 	ReadOnly  bool
 	Input     json.RawMessage // data for the first agent, a JSON object; nil for none
-	Schema    json.RawMessage // that the result must fit, a JSON schema of an object; nil for any result
+	Schema    json.RawMessage // JSON schema that the result must fit; nil for that of the role, if it has one
 	Timeout   time.Duration   // after which the task is cancelled; 0 for no limit
 	Budget    ModelAllowance  // of the task's models; a zero field is that of the organization
 	Open      bool            // it does not end with the turn of its first agent, which then waits for a message
@@ -288,8 +288,8 @@ func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
 	}
 }
 
-// topAgent returns the top agent of a task. The role must be within what the caller may
-// grant.
+// topAgent returns the top agent of a task, and sets the schema of the task to that of the
+// agent's role if it has none. The role must be within what the caller may grant.
 func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
 	if s.Role == "" {
@@ -310,6 +310,9 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 		return agent, errSuspended("start a task with", role)
 	}
 	agent.Role, agent.Root = role.ID, false
+	if task.Schema == nil && !task.Open { // recorded, so that a change of the role does not change the task
+		task.Schema = role.Result.schema()
+	}
 	return agent, nil
 }
 

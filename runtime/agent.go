@@ -174,10 +174,7 @@ func (a *actor) askModel(ctx context.Context) error {
 	case model.FinishContinue:
 		return a.sayToUser(answer)
 	case model.FinishResult:
-		if err := a.checkResult(answer); err != nil {
-			return a.fail(err)
-		}
-		return a.endWithResult(ctx, answer)
+		return a.endWithValue(ctx, answer)
 	case model.FinishPlan:
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
 	}
@@ -231,7 +228,11 @@ func (a *actor) sayToUser(answer *model.Answer) error {
 func (a *actor) finish(answer *model.Answer) error {
 	b := &journal.Batch{Idle: answer.MessagesRead >= a.state.messages}
 	b.Events = append(b.Events, a.event(journal.ModelAnswered{Answer: *answer}))
-	if answer.Finish == model.FinishEnd {
+	switch {
+	case answer.Finish != model.FinishEnd:
+	case a.agent.Parent != "":
+		return a.finishBelow(b, answer)
+	default:
 		a.reportAnswer(b, answer)
 	}
 	return a.commit(b)

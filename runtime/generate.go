@@ -121,9 +121,6 @@ func (x *exchange) complete(answer *model.Answer) *model.Answer {
 	if x.req.plan != nil {
 		answer = x.req.checkAgainstPlan(answer)
 	}
-	if answer.Finish == model.FinishResult && !x.a.isFirst() {
-		answer.Finish = model.FinishEnd
-	}
 	answer.State, answer.Tools = x.req.subject.State, nil
 	if !slices.Equal(x.req.toolNames, x.a.state.tools) || x.a.state.answers == 0 {
 		answer.Tools = x.req.toolNames
@@ -213,7 +210,7 @@ func (x *exchange) request(ctx context.Context, r model.Request, show func(model
 	}
 	limitCalls(answer, limit)
 	if answer.Usage.Input == 0 {
-		answer.Usage = model.TokenUsage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Estimated: true}
+		answer.Usage = model.TokenUsage{Input: need, Output: chat.CountTokens(model.Item{Answer: answer}), Cost: answer.Usage.Cost, Currency: answer.Usage.Currency, Estimated: true}
 	}
 	reserved.spend(answer.Usage)
 	return answer, nil

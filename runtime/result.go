@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -25,6 +26,23 @@ import (
 func (a *actor) isFirst() bool {
 	task, ok := a.rt.org.TaskByID(a.task)
 	return ok && task.Top == a.agent.ID
+}
+
+// endWithValue ends the turn with the value that a script returns, or the task if the agent is
+// the first. A value that does not fit its schema fails the turn: the script would return it
+// again.
+func (a *actor) endWithValue(ctx context.Context, answer *model.Answer) error {
+	if err := a.checkResult(answer); err != nil {
+		if known, ok := errors.AsType[*errcode.Error](err); ok {
+			err = known.With("read", answer.MessagesRead) // later messages start the script again
+		}
+		return a.fail(err)
+	}
+	if a.isFirst() {
+		return a.endWithResult(ctx, answer)
+	}
+	answer.Finish = model.FinishEnd
+	return a.finish(answer)
 }
 
 // endWithResult ends the task with the answer of its first agent. If it fails before the

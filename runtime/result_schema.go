@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,49 +16,62 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// maxResultSchema is the size of the largest schema of a result, in bytes. It is part of
-// each request of the first agent.
-const maxResultSchema = 16 << 10
-
 // CheckResultSchema rejects a schema that no result can be checked against; nil is none.
 // Errors: InvalidArguments.
 func CheckResultSchema(schema json.RawMessage) error {
 	if schema == nil {
 		return nil
 	}
-	if len(schema) > maxResultSchema {
-		return errcode.New(errcode.InvalidArguments, "start a task: the schema of its result has %d bytes, at most %d are allowed", len(schema), maxResultSchema).With("field", "result")
-	}
-	if _, err := argschema.Compile(schema); err != nil {
-		return errcode.New(errcode.InvalidArguments, "start a task: the schema of its result: %v", errors.Unwrap(err)).With("field", "result")
+	if problem := org.ResultProblem(schema); problem != "" {
+		return errcode.New(errcode.InvalidArguments, "start a task: the schema of its result: %s", problem).With("field", "result")
 	}
 	return nil
 }
 
-// typedResult returns a result as the JSON object that a schema describes. A text is read as
-// JSON, also within a code fence. Without a schema the result is returned unchanged.
+// typedResult returns a result as the JSON value that a schema describes. A text is read as
+// JSON, also within a code fence, or taken as it is if the schema wants a text. Without a
+// schema the result is returned unchanged.
 //
 // Errors: InvalidResult, with the problems in words for a model.
 func typedResult(schema, result json.RawMessage) (json.RawMessage, error) {
 	if schema == nil {
 		return result, nil
 	}
+	compiled, err := argschema.CompileValue(schema)
+	if err != nil {
+		return nil, errcode.New(errcode.InvalidResult, "the result does not fit its schema: %v", err)
+	}
 	var text string
 	if json.Unmarshal(result, &text) == nil {
-		result = json.RawMessage(withoutFence(text))
+		return typedText(compiled, result, text)
 	}
-	if !json.Valid(result) {
-		return nil, errcode.New(errcode.InvalidResult, "the result is not JSON")
+	return typedValue(compiled, result)
+}
+
+// typedText returns the value that a text has as JSON, or else the text itself if that fits.
+// quoted is the text as JSON.
+func typedText(schema *argschema.ValueSchema, quoted json.RawMessage, text string) (json.RawMessage, error) {
+	document := json.RawMessage(withoutFence(text))
+	value, problem := typedValue(schema, document)
+	if problem == nil {
+		return value, nil
 	}
-	compiled, err := argschema.Compile(schema)
-	if err == nil {
-		err = compiled.Validate(result)
+	switch err := schema.Validate(quoted); {
+	case err == nil:
+		return quoted, nil
+	case !json.Valid(document):
+		return nil, errcode.New(errcode.InvalidResult, "the result is not JSON, and does not fit its schema as a text: %s", errcode.Message(err))
 	}
-	if err != nil {
+	return nil, problem
+}
+
+// typedValue returns a value that fits, without white space between its tokens.
+func typedValue(schema *argschema.ValueSchema, value json.RawMessage) (json.RawMessage, error) {
+	if err := schema.Validate(value); err != nil {
 		return nil, errcode.New(errcode.InvalidResult, "the result does not fit its schema: %s", errcode.Message(err))
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, result); err != nil {
+	if err := json.Compact(&compact, value); err != nil {
 		return nil, errcode.Wrap(errcode.InvalidResult, err, "the result is not JSON")
 	}
 	return compact.Bytes(), nil
@@ -77,17 +89,55 @@ func withoutFence(text string) string {
 	return strings.TrimSpace(inner)
 }
 
-// checkResult replaces the value of an answer that ends the task by its typed result.
+// checkResult replaces the value of an answer with finish result by its typed result.
 func (a *actor) checkResult(answer *model.Answer) error {
-	task, ok := a.rt.org.TaskByID(a.task)
-	if !ok || task.Schema == nil {
+	schema := a.rt.resultSchema(a.agent)
+	if schema == nil {
 		return nil
 	}
-	result, err := typedResult(task.Schema, resultOf(*answer))
+	result, err := typedResult(schema, resultOf(*answer))
 	if err == nil {
 		answer.Value = result
 	}
 	return err
+}
+
+// correctionSender is the sender of the message that asks an agent below the first for
+// another result. No agent and no caller has this name.
+const correctionSender = "rolecall"
+
+// isCorrection reports whether a message asks for another result.
+func isCorrection(m *model.Message) bool { return m.From == correctionSender }
+
+// finishBelow records the final answer of an agent that is not the first. If its role wants
+// a typed result, that is what the parent gets. An answer that does not fit is followed by a
+// correction, in the same commit; after the second one the turn fails with invalid_result.
+func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
+	schema := a.rt.resultSchema(a.agent)
+	if schema == nil {
+		a.reportAnswer(b, answer)
+		return a.commit(b)
+	}
+	result, problem := typedResult(schema, resultOf(*answer))
+	switch {
+	case problem == nil:
+		a.report(b, result, "end")
+	case !a.state.corrected:
+		m := a.message(string(a.agent.ID), textPayload(correction(problem), nil), "correction")
+		m.From, m.FromRole = correctionSender, ""
+		b.Idle = false
+		b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}), a.event(journal.MessageReceived{Message: m}))
+	default:
+		failed := a.failure(problem)
+		b.Idle, b.Events = failed.Idle, append(b.Events, failed.Events...)
+		a.report(b, a.errorPayload(problem), "error")
+	}
+	return a.commit(b)
+}
+
+// correction returns the text that asks for another result.
+func correction(problem error) string {
+	return errcode.Message(problem) + ". Answer again, with one JSON value that fits the schema and no other text."
 }
 
 // askForResult sends the first agent of an idle task a message that says why its result does
@@ -95,7 +145,7 @@ func (a *actor) checkResult(answer *model.Answer) error {
 func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem error) (asked bool, err error) {
 	m := model.Message{
 		ID: identity.DeriveID(string(task.ID), "result", strconv.FormatUint(task.EndSeq, 10)), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),
-		Payload: textPayload(errcode.Message(problem)+". Answer again, with one JSON object that fits the schema and no other text.", nil),
+		Payload: textPayload(correction(problem), nil),
 	}
 	top, err := rt.agentState(ctx, task.ID, task.Top)
 	if err != nil || slices.ContainsFunc(top.items, func(i model.Item) bool { return i.Message != nil && i.Message.ID == m.ID }) {
@@ -106,14 +156,27 @@ func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem err
 	return err == nil, err
 }
 
-// resultPrompt returns the section of the first agent's prompt that describes the result of
-// its task; "" if any result will do.
-func (rt *Runtime) resultPrompt(a org.Agent) string {
+// resultSchema returns the schema that the result of an agent must fit: that of the task for
+// its first agent, and that of its role for any other. Nil is any result.
+func (rt *Runtime) resultSchema(a org.Agent) json.RawMessage {
 	task, ok := rt.org.TaskByID(a.Task)
-	if !ok || task.Top != a.ID || task.Schema == nil {
+	if !ok || task.Top == a.ID {
+		return task.Schema
+	}
+	if role, ok := rt.org.RoleByID(a.Role); ok && role.Result != nil {
+		return role.Result.Schema
+	}
+	return nil
+}
+
+// resultPrompt returns the section of an agent's prompt that describes its result; "" if any
+// result will do.
+func (rt *Runtime) resultPrompt(a org.Agent) string {
+	schema := rt.resultSchema(a)
+	if schema == nil {
 		return ""
 	}
 	var p strings.Builder
-	writeSection(&p, "Your result", "When the work is done, end with one JSON object that fits this JSON schema, and no other text:\n"+string(task.Schema))
+	writeSection(&p, "Your result", "When the work is done, end with one JSON value that fits this JSON schema, and no other text:\n"+string(schema))
 	return p.String()
 }

@@ -84,7 +84,7 @@ func TestResult_RetryAsksAgain(t *testing.T) {
 	}
 }
 
-// Only the first agent's result is checked, and only its prompt names the schema.
+// The schema of a task is for its first agent only.
 func TestResult_AgentsBelowAreFree(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch {
@@ -105,7 +105,7 @@ func TestResult_AgentsBelowAreFree(t *testing.T) {
 
 func TestStartTask_RejectsResultSchema(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(model.Request) model.Answer { return endWith("x") }))
-	for _, schema := range []string{``, `{`, `[]`, `"x"`, `true`, `{"type":"string"}`, `{"type":"object","$ref":"https://example.com/x"}`,
+	for _, schema := range []string{``, `{`, `[]`, `"x"`, `true`, `{"type":"strong"}`, `{"type":"object","$ref":"https://example.com/x"}`,
 		`{"type":"object","properties":{"a":{"pattern":"("}}}`, `{"type":"object","description":"` + strings.Repeat("x", 20_000) + `"}`} {
 		_, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "x", Caller: identity.ByOperator("test"), Schema: json.RawMessage(schema)})
 		if errcode.CodeOf(err) != errcode.InvalidArguments {

@@ -34,6 +34,8 @@ type state struct {
 	hasUnseen bool                            // there is something the model has not been sent
 	last      journal.EventBody               // the last ModelAnswered or Failed event
 
+	corrected bool // the last turn ended with a result that did not fit, and its agent was told
+
 	readBeforeFailure int // readUpTo before the last event, if that is a TurnFailed
 }
 
@@ -77,6 +79,7 @@ func (s *state) apply(e journal.Event) {
 		s.addItem(model.Item{Message: &b.Message})
 		s.messages++
 		s.hasUnseen = true
+		s.corrected = s.corrected || isCorrection(&b.Message)
 	case journal.ModelAnswered:
 		s.applyAnswer(b)
 	case journal.ToolCall:
@@ -125,7 +128,7 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 		s.rounds, s.repeated, s.plan = 0, repetition{}, plan{}
 		s.hasUnseen = a.MessagesRead < s.messages
 		if a.Finish.EndsTurn() {
-			s.readUpTo = a.MessagesRead
+			s.readUpTo, s.corrected = a.MessagesRead, false
 		}
 	}
 }
@@ -170,7 +173,7 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
-	s.hasUnseen, s.rounds, s.repeated, s.plan = s.readUpTo < s.messages, 0, repetition{}, plan{}
+	s.hasUnseen, s.rounds, s.repeated, s.plan, s.corrected = s.readUpTo < s.messages, 0, repetition{}, plan{}, false
 }
 
 // applyRetry undoes the failure with which the top agent ended its task: the model is asked

@@ -59,6 +59,7 @@ type RoleRequest struct {
 	ToolGated *bool                    `json:"toolGated,omitempty"`
 	Server    *string                  `json:"server,omitempty"` // "" is no restriction
 	Tasks     *TasksRequest            `json:"tasks,omitempty"`
+	Result    *ResultSpec              `json:"result,omitempty"` // what the results of its agents must be
 
 	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 
@@ -68,7 +69,7 @@ type RoleRequest struct {
 
 // NullableRoleFields are the fields of a RoleRequest that may be null.
 func NullableRoleFields() []string {
-	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks"}
+	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result"}
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.

@@ -72,10 +72,8 @@ type TaskRequest struct {
 	Budget    *Budget                    `json:"budget,omitempty"`    // of the task's models; not more than the organization's
 }
 
-// ResultSpec describes the result of a task.
-type ResultSpec struct {
-	Schema json.RawMessage `json:"schema"` // a JSON schema of an object
-}
+// ResultSpec describes the result of a task, or of the agents of a role.
+type ResultSpec = org.ResultSpec
 
 // RetryRequest is the body of POST /api/v1/tasks/{id}/retry. The task's models may use so
 // much more than before. An empty object adds nothing.

@@ -21,6 +21,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -293,10 +294,18 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 		s.Roles = append(s.Roles, org.RoleSpec{
 			Name: r.Name, Description: r.Description, Prompt: r.Prompt, Model: r.Model,
 			Use: groupSet(r.ToolGroups), Grant: groupSet(r.Grant), Limits: org.AgentLimits{Rounds: r.Limits.Rounds}, Hosts: r.Hosts,
-			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs,
+			Pattern: org.CollaborationPattern(r.Pattern), ToolGated: &r.ToolGated, Server: &r.Server, TasksAs: &r.TasksAs, Result: resultSpec(r.Result),
 		})
 	}
 	return s
+}
+
+// resultSpec returns the specification of a result with a schema; nil for none.
+func resultSpec(schema json.RawMessage) *org.ResultSpec {
+	if schema == nil {
+		return nil
+	}
+	return &org.ResultSpec{Schema: schema}
 }
 
 func taskLimits(l config.OrganizationLimits) runtime.Limits {

@@ -166,7 +166,7 @@ func (a *App) hideKey(key yamldoc.Secret) {
 func (a *App) newClient(p catalog.Provider, d config.Model) model.Model {
 	return retry.New(p.New(providerConfig(d)), retry.Config{
 		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
-		Prices: model.TokenPrices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached)},
+		Prices: model.TokenPrices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached), Currency: d.Prices.Currency},
 	})
 }
 

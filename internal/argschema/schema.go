@@ -62,15 +62,27 @@ func Compile(input json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	validator, err := compileValidator(doc)
+	if kind, ok := doc.(map[string]any)["type"]; !ok || kind != "object" {
+		return nil, fmt.Errorf("input schema: %w", errors.New(`type: want "object" at the top`))
+	}
+	c, err := compileDocument(doc)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	return &Schema{compiled: *c}, nil
+}
+
+// compileDocument compiles a decoded schema.
+func compileDocument(doc any) (*compiled, error) {
+	validator, err := compileValidator(doc)
+	if err != nil {
+		return nil, err
 	}
 	keys, maxSteps, err := keySetOf(validator)
 	if err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		return nil, err
 	}
-	return &Schema{compiled: compiled{keys, validator, maxSteps, expansion(validator, map[*jsonschema.Schema]int{})}}, nil
+	return &compiled{keys, validator, maxSteps, expansion(validator, map[*jsonschema.Schema]int{})}, nil
 }
 
 // CompileLater returns a Schema that is compiled at its first use. It is for schemas of this
@@ -153,7 +165,7 @@ func (s *Schema) Validate(args json.RawMessage) error {
 	return nil
 }
 
-// schemaDocument decodes an input schema and checks what all tools' schemas must have.
+// schemaDocument decodes a schema, which must be an object of strict JSON.
 func schemaDocument(input json.RawMessage) (any, error) {
 	if len(input) > MaxSchema {
 		return nil, fmt.Errorf("%d bytes, more than %d", len(input), MaxSchema)
@@ -161,14 +173,7 @@ func schemaDocument(input json.RawMessage) (any, error) {
 	if err := strictjson.CheckObject(input, nil); err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
-	if err != nil {
-		return nil, err
-	}
-	if kind, ok := doc.(map[string]any)["type"]; !ok || kind != "object" {
-		return nil, errors.New(`type: want "object" at the top`)
-	}
-	return doc, nil
+	return jsonschema.UnmarshalJSON(bytes.NewReader(input))
 }
 
 // baseURI is the address of an input schema. It only serves to resolve references within it.

@@ -43,6 +43,28 @@ func (it item) requirePrices(used models) {
 	}
 }
 
+// requireOneCurrency rejects a model whose prices have another currency than those of the
+// first model that is used and not free: their costs are added.
+func (it item) requireOneCurrency(used models) {
+	m, ok := used[it.Name]
+	if !ok || m.Prices.free() {
+		return
+	}
+	for _, first := range it.r.config.UsedModels() {
+		if first.Prices.free() {
+			continue
+		}
+		if first.Prices.Currency != m.Prices.Currency {
+			prices, _ := it.FindField("prices") // a model without is free
+			prices.LocatePath("currency").AddError("is "+describeCurrency(m)+", and that of model "+yamldoc.QuoteText(first.Name)+" is "+describeCurrency(first), "the costs of all models are added, so use one currency")
+		}
+		return
+	}
+}
+
+// describeCurrency returns the currency of a model in words.
+func describeCurrency(m Model) string { return cmp.Or(m.Prices.Currency, "not given") }
+
 // UsedModels returns the models that the organization or a role names and the fallbacks
 // of those models, in the order of documents.
 func (c *Config) UsedModels() (list []Model) {

@@ -51,8 +51,12 @@ type Model struct {
 // Prices are the prices of a million tokens, in billionths of a currency unit.
 type Prices struct {
 	Input, Output, Cached int64
-	Given                 bool // the document has prices, even if they are 0
+	Currency              string // such as EUR; "" if the document names none
+	Given                 bool   // the document has prices, even if they are 0
 }
+
+// free reports whether nothing costs.
+func (p Prices) free() bool { return p.Input == 0 && p.Output == 0 && p.Cached == 0 }
 
 // modelType is a type of model and the function that reads its fields.
 type modelType struct {
@@ -150,6 +154,8 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 				"input":  priceField(&m.Prices.Input),
 				"output": priceField(&m.Prices.Output),
 				"cached": priceField(&m.Prices.Cached),
+
+				"currency": currencyField(&m.Prices.Currency),
 			}),
 			"fallback": fallbackList(it, &m.Fallback),
 		})
@@ -163,6 +169,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 		if _, m.Prices.Given = it.FindField("prices"); !m.Prices.Given {
 			it.r.deferCheck(it.requirePrices)
 		}
+		it.r.deferCheck(it.requireOneCurrency)
 		it.checkModel(m, p)
 	}
 }
@@ -222,6 +229,21 @@ func priceField(to *int64) func(yamldoc.Value) {
 		if *to = int64(math.Round(f * billion)); *to == 0 && f > 0 {
 			v.AddError("is less than a billionth, the smallest amount, and would count as 0", "")
 		}
+	}
+}
+
+// currencyField reads the code of a currency: three capital letters, as in ISO 4217.
+func currencyField(to *string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text, ok := v.ReadNonEmpty()
+		if !ok {
+			return
+		}
+		if len(text) != 3 || strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+			v.AddError("must be the code of a currency, not "+yamldoc.QuoteText(text), "three capital letters, for example EUR or USD")
+			return
+		}
+		*to = text
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -31,6 +32,7 @@ type Role struct {
 	Server      string          // restricts its agents to the tools of this module; "" is no restriction
 	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
 	TasksAs     string          // a role of this configuration that bounds the tasks of its callers in its place; "" for none
+	Result      json.RawMessage // JSON schema that the results of its agents must fit; nil for any result
 	Pos         yamldoc.Pos
 }
 
@@ -54,6 +56,7 @@ func readRole(it item) {
 		"toolGated":   yamldoc.BoolField(&role.ToolGated),
 		"server":      serverField(&role),
 		"tasks":       it.roleTasksField(&role),
+		"result":      resultField(&role.Result),
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})
@@ -99,4 +102,41 @@ func serverField(role *Role) func(yamldoc.Value) {
 			role.Server, role.ServerPos = name, v.Pos
 		}
 	}
+}
+
+// resultField reads what the results of a role's agents must be.
+func resultField(to *json.RawMessage) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		yamldoc.MappingField(yamldoc.Fields{"schema": schemaField(to)})(v)
+		if !v.IsMapping() {
+			return
+		}
+		if _, ok := v.FindField("schema"); !ok {
+			v.MissingField("schema").AddError("is missing", "write the JSON schema of the result, such as {type: object}")
+		}
+	}
+}
+
+// schemaField reads the JSON schema of a result, which is written as YAML.
+func schemaField(to *json.RawMessage) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		schema := v.ReadObject()
+		if schema == nil {
+			return
+		}
+		if problem := org.ResultProblem(schema); problem != "" {
+			schemaError(v, problem)
+			return
+		}
+		*to = schema
+	}
+}
+
+// schemaError reports a problem of a schema, at the keyword if the problem begins with the
+// path of one.
+func schemaError(v yamldoc.Value, problem string) {
+	if path, rest, ok := strings.Cut(problem, ": "); ok && !strings.Contains(path, " ") {
+		v, problem = v.LocatePath(path), rest
+	}
+	v.AddError("is not valid in a JSON schema: "+problem, "")
 }

@@ -69,6 +69,13 @@ type Result struct {
 // values that Rules cannot decide; a schema validator has to tell which.
 func Read(data []byte, s *KeySet) (Result, error) { return walk(data, s, true) }
 
+// CountValues is like CheckKeys and also returns the number of values in data, containers
+// included.
+func CountValues(data []byte, s *KeySet) (int, error) {
+	r, err := walk(data, s, false)
+	return r.Values, err
+}
+
 // walk parses data. With object set, it must be an object.
 func walk(data []byte, s *KeySet, object bool) (Result, error) {
 	if len(data) > MaxSize {

@@ -8,17 +8,29 @@ import (
 
 // ReadSettings returns a mapping as JSON, with variables and files substituted.
 func (v Value) ReadSettings() json.RawMessage {
+	v.fileAllowed = true
+	return v.readJSON("a mapping of settings")
+}
+
+// ReadObject returns a mapping as JSON with sorted keys, with variables substituted. It
+// returns nil after an error.
+func (v Value) ReadObject() json.RawMessage { return v.readJSON("a mapping") }
+
+// readJSON returns a mapping, which want describes, as JSON.
+func (v Value) readJSON(want string) json.RawMessage {
 	if v.Node.Kind != yaml.MappingNode {
-		v.AddTypeError("a mapping of settings", "")
+		v.AddTypeError(want, "")
 		return nil
 	}
-	v.fileAllowed = true
-	settings, err := json.Marshal(v.jsonValue())
+	before := v.ErrorCount()
+	object, err := json.Marshal(v.jsonValue())
 	if err != nil {
 		v.AddError("cannot be written as JSON: "+err.Error(), "")
+	}
+	if v.ErrorCount() > before {
 		return nil
 	}
-	return settings
+	return object
 }
 
 // jsonValue returns a node as a value for encoding/json.

@@ -152,7 +152,9 @@ func (m *Model) usage(r model.Request, a *model.Answer) model.TokenUsage {
 	if u.Output == 0 {
 		u.Output, u.Estimated = chat.CountTokens(model.Item{Answer: a}), true
 	}
-	u.Cost = m.config.Prices.Cost(u)
+	if u.Cost = m.config.Prices.Cost(u); u.Cost > 0 {
+		u.Currency = m.config.Prices.Currency
+	}
 	return u
 }
 

@@ -196,9 +196,9 @@ func TestModel_StopsWhenTheCallerStops(t *testing.T) {
 }
 
 func TestModel_ComputesCost(t *testing.T) {
-	m := retry.New(&stubModel{attempts: []stubAttempt{succeed("a")}, window: 9}, retry.Config{Name: "main", Prices: model.TokenPrices{Input: 2_000_000_000, Output: 10_000_000_000}})
+	m := retry.New(&stubModel{attempts: []stubAttempt{succeed("a")}, window: 9}, retry.Config{Name: "main", Prices: model.TokenPrices{Input: 2_000_000_000, Output: 10_000_000_000, Currency: "EUR"}})
 	for d := range m.Generate(t.Context(), model.Request{}) {
-		if a := d.Answer; a != nil && (a.Usage.Cost != 2_000_000+100_000 || a.Model != "main") {
+		if a := d.Answer; a != nil && (a.Usage.Cost != 2_000_000+100_000 || a.Usage.Currency != "EUR" || a.Model != "main") {
 			t.Errorf("got %v of model %q", a.Usage.Cost, a.Model)
 		}
 	}

@@ -699,9 +699,21 @@ var mutations = []mutation{
 		"./runtime TestResult_WaitsForOpenCalls",
 	},
 	{
-		"an agent below the first ends the task", "runtime/generate.go",
-		`answer.Finish == model.FinishResult && !x.a.isFirst() {`, `answer.Finish == model.FinishResult && false {`,
+		"an agent below the first ends the task", "runtime/result.go",
+		`	if a.isFirst() {
+		return a.endWithResult`, `	if true {
+		return a.endWithResult`,
 		"./runtime TestResult_OfAgentBelowEndsItsTurn",
+	},
+	{
+		"an agent is asked for its result again and again", "runtime/result_schema.go",
+		`case !a.state.corrected:`, `case a.state.answers < 5:`,
+		"./runtime TestRoleResult_OfAgentBelow",
+	},
+	{
+		"a parent gets a result that does not fit", "runtime/result_schema.go",
+		`a.report(b, a.errorPayload(problem), "error")`, `a.reportAnswer(b, answer)`,
+		"./runtime TestRoleResult_OfAgentBelow",
 	},
 	{
 		"an agent is asked while its task ends", "runtime/tracker_agent.go",
