@@ -16,9 +16,10 @@ import (
 // workspaces finds and opens the directories that agents and callers work in.
 // It is safe for concurrent use.
 type workspaces struct {
-	base   string               // Config.Workspaces
-	data   string               // Config.Data
-	limits func() StorageLimits // the active limits
+	base   string                 // Config.Workspaces
+	data   string                 // Config.Data
+	limits func() StorageLimits   // the active limits
+	policy func() WorkspacePolicy // the active policy
 	org    *org.Org
 	disk   *diskGuard
 	quotas workspace.QuotaManager
@@ -26,20 +27,21 @@ type workspaces struct {
 
 // OpenWorkspace implements builtin.WorkspaceOpener. Agents of a task with a directory
 // share that directory. Otherwise an agent uses the directory of its ancestor
-// directly below root. An external caller has one directory per role.
-func (h *ToolHost) OpenWorkspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
-	return h.rt.workspaces.open(by)
+// directly below root. An external caller has its configured workspace, else one directory
+// per role.
+func (h *ToolHost) OpenWorkspace(ctx context.Context, by identity.Principal) (*workspace.Dir, error) {
+	return h.rt.workspaces.open(ctx, by)
 }
 
 // open opens the workspace of a principal.
-func (w *workspaces) open(by identity.Principal) (*workspace.Dir, error) {
-	dir, readOnly, err := w.dirOf(by)
+func (w *workspaces) open(ctx context.Context, by identity.Principal) (*workspace.Dir, error) {
+	dir, readOnly, err := w.dirOf(ctx, by)
 	if err != nil {
 		return nil, err
 	}
 	root, err := openResolved(dir)
 	if err != nil {
-		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
+		return nil, errRemoved(by, err)
 	}
 	limits := w.limits()
 	quota := w.quotas.DirQuota(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
@@ -50,16 +52,12 @@ func (w *workspaces) open(by identity.Principal) (*workspace.Dir, error) {
 const callerFolder = "callers"
 
 // dirOf returns the resolved path of a principal's workspace.
-func (w *workspaces) dirOf(by identity.Principal) (dir string, readOnly bool, err error) {
+func (w *workspaces) dirOf(ctx context.Context, by identity.Principal) (dir string, readOnly bool, err error) {
 	switch by.Kind {
 	case identity.Agent:
 		return w.agentDir(by)
 	case identity.Caller:
-		if err := org.CheckCaller(by); err != nil {
-			return "", false, err
-		}
-		dir, err = w.privateDir(by, callerFolder, by.Key())
-		return dir, false, err
+		return w.callerDir(ctx, by)
 	}
 	return "", false, errNoWorkspace(by)
 }
@@ -75,7 +73,7 @@ func (w *workspaces) agentDir(by identity.Principal) (dir string, readOnly bool,
 		return "", false, errNoWorkspace(by)
 	}
 	if task.Workspace != "" {
-		return task.Workspace, task.ReadOnly, w.check(task.Workspace)
+		return w.sharedTaskDir(by, &task)
 	}
 	entry, ok := w.org.TopAncestor(agent.ID)
 	if !ok {
@@ -167,6 +165,11 @@ func (w *workspaces) check(dir string) error {
 			return nil
 		}
 	}
+}
+
+// errRemoved is the error for a workspace that cannot be opened. It names no path.
+func errRemoved(by identity.Principal, cause error) error {
+	return errcode.Wrap(errcode.ToolUnavailable, cause, "open workspace of %s: the directory was removed or replaced", by)
 }
 
 func errNoWorkspace(by identity.Principal) error {

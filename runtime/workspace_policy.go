@@ -1,0 +1,205 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Workspace is a directory that the operator has configured for callers and tasks. The zero
+// Workspace is none.
+type Workspace struct {
+	Name     string // by which requests name it; "" if they cannot
+	Path     string // as ResolveWorkspace returns it
+	ReadOnly bool
+}
+
+// TokenWorkspace is the workspace of the holder of a token.
+type TokenWorkspace struct {
+	Workspace
+	Role string // name of the token's configured role; "" for a token of the operator
+}
+
+// WorkspacePolicy says which directories callers work in. The workspace of a caller is that
+// of its token, else that of its role, else the default. A caller with none of them has a
+// private directory in each role, as all have with the zero WorkspacePolicy.
+type WorkspacePolicy struct {
+	Named   map[string]Workspace // by name; requests of the operator may name all of them
+	Default Workspace
+	Roles   map[string]Workspace // by the name of a configured role
+	Tokens  map[identity.UserName]TokenWorkspace
+}
+
+// workspaceOf returns the configured workspace of an external caller, the zero Workspace if
+// it has none.
+func (w *workspaces) workspaceOf(caller identity.Principal) Workspace {
+	p := w.policy()
+	if t, ok := p.Tokens[caller.User]; ok && t.Path != "" && (t.Role == "" || w.isConfigured(t.Role, caller.Role)) {
+		return t.Workspace
+	}
+	if role, ok := w.org.RoleByID(caller.Role); ok && p.Roles[role.Name].Path != "" && w.isConfigured(role.Name, role.ID) {
+		return p.Roles[role.Name]
+	}
+	return p.Default
+}
+
+// isConfigured reports whether id is the role that the configuration created under a name.
+func (w *workspaces) isConfigured(name string, id identity.RoleID) bool {
+	role, ok := w.org.ConfiguredRole(name)
+	return ok && role.ID == id
+}
+
+// sessionDirKey is the context key for the directory of WithSessionDir.
+type sessionDirKey struct{}
+
+// WithSessionDir returns a context for calls and tasks of one external caller. They use dir
+// in place of the caller's configured workspace. Calls are denied if dir is not that
+// workspace or a directory below it. dir is a path as ResolveWorkspace returns it.
+func WithSessionDir(ctx context.Context, dir string) context.Context {
+	return context.WithValue(ctx, sessionDirKey{}, dir)
+}
+
+// callerDir returns the directory of an external caller.
+func (w *workspaces) callerDir(ctx context.Context, by identity.Principal) (dir string, readOnly bool, err error) {
+	if err := org.CheckCaller(by); err != nil {
+		return "", false, err
+	}
+	ws := w.workspaceOf(by)
+	narrowed, _ := ctx.Value(sessionDirKey{}).(string)
+	switch {
+	case narrowed != "" && !isBelow(ws.Path, narrowed):
+		return "", false, errNotAllowed(by)
+	case narrowed != "":
+		ws.Path = narrowed
+	case ws.Path == "":
+		dir, err = w.privateDir(by, callerFolder, by.Key())
+		return dir, false, err
+	}
+	return ws.Path, ws.ReadOnly, w.checkQuietly(by, ws.Path)
+}
+
+// sharedTaskDir returns the directory that all agents of a task share. The task of an
+// external caller may use it as long as the caller may, and a named one as long as it is
+// configured.
+func (w *workspaces) sharedTaskDir(by identity.Principal, task *org.Task) (dir string, readOnly bool, err error) {
+	caller, external := task.ExternalCaller()
+	if !external && task.WorkspaceName == "" { // the operator named a path
+		return task.Workspace, task.ReadOnly, w.check(task.Workspace)
+	}
+	allowed := w.policy().Named[task.WorkspaceName]
+	if external {
+		allowed = w.workspaceOf(caller)
+	}
+	if !isBelow(allowed.Path, task.Workspace) {
+		return "", false, errNotAllowed(by)
+	}
+	return task.Workspace, task.ReadOnly || allowed.ReadOnly, w.checkQuietly(by, task.Workspace)
+}
+
+// assign sets the directory of a task to start.
+//
+// Errors: WorkspaceNotBound if the caller may not use the workspace that the task names,
+// whether or not it exists; InsufficientPermissions if an external caller names a path, or
+// if the workspace contains the data directory.
+func (w *workspaces) assign(ctx context.Context, spec *org.TaskSpec) error {
+	if spec.Caller.Kind == identity.Caller {
+		return w.assignOfCaller(ctx, spec)
+	}
+	ws := Workspace{Name: spec.WorkspaceName, Path: spec.Workspace}
+	switch {
+	case ws.Name != "" && ws.Path != "":
+		return errcode.New(errcode.InvalidArguments, "start a task: it has either the name of a workspace or a directory").With("field", "workspace")
+	case ws.Name != "":
+		if ws = w.policy().Named[ws.Name]; ws.Path == "" {
+			return errUnknownWorkspace(spec.WorkspaceName)
+		}
+	case ws.Path == "":
+		return nil
+	default:
+		if err := w.check(ws.Path); err != nil {
+			return err
+		}
+		var err error // symbolic links are resolved once: a later change of a link does not move the task
+		if ws.Path, err = resolveDir(ws.Path); err != nil {
+			return err
+		}
+		spec.Workspace = ws.Path
+	}
+	spec.Assigned = org.AssignedDir(ws)
+	return w.check(ws.Path)
+}
+
+// assignOfCaller sets the directory of a task of an external caller: its configured
+// workspace, if it has one.
+func (w *workspaces) assignOfCaller(ctx context.Context, spec *org.TaskSpec) error {
+	if spec.Workspace != "" {
+		return errcode.New(errcode.InsufficientPermissions, "start a task: only the operator may name a directory").With("field", "workspace")
+	}
+	ws := w.workspaceOf(spec.Caller)
+	if spec.WorkspaceName != "" && (ws.Path == "" || ws.Name != spec.WorkspaceName) {
+		return errUnknownWorkspace(spec.WorkspaceName)
+	}
+	if narrowed, _ := ctx.Value(sessionDirKey{}).(string); narrowed != "" {
+		if !isBelow(ws.Path, narrowed) {
+			return errNotAllowed(spec.Caller)
+		}
+		ws.Path = narrowed
+	}
+	if ws.Path == "" {
+		return nil
+	}
+	spec.Assigned = org.AssignedDir(ws)
+	return w.checkQuietly(spec.Caller, ws.Path)
+}
+
+// ResolveWorkspace returns the absolute path of a directory without symbolic links. Configured
+// workspaces are resolved once: a later change of a link does not move them.
+//
+// Errors: InsufficientPermissions if the directory contains the data directory.
+func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
+	dir, err := resolveDir(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, rt.workspaces.check(dir)
+}
+
+// checkQuietly is check for a principal that must not learn paths of the host. It also
+// requires that the directory is still there.
+func (w *workspaces) checkQuietly(by identity.Principal, dir string) error {
+	name, err := resolveDir(dir)
+	if err == nil && name != dir {
+		err = fmt.Errorf("path resolves to %s", name)
+	}
+	if err == nil {
+		err = w.check(dir)
+	}
+	if err != nil {
+		return errRemoved(by, err)
+	}
+	return nil
+}
+
+// isBelow reports whether a resolved path is dir or below it. Nothing is below "".
+func isBelow(dir, path string) bool {
+	if dir == "" || path == "" {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// errUnknownWorkspace is the error for a name that the caller may not use, whether or not
+// there is such a workspace.
+func errUnknownWorkspace(name string) error {
+	return errcode.New(errcode.WorkspaceNotBound, "start a task: there is no workspace %.200q", name).With("field", "workspace")
+}
+
+// errNotAllowed is the error for a directory that its caller may not use any more.
+func errNotAllowed(by identity.Principal) error {
+	return errcode.New(errcode.WorkspaceNotBound, "%s may not use its workspace any more: the configuration has changed", by)
+}
