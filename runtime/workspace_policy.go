@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -164,6 +166,9 @@ func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
 	dir, err := resolveDir(dir)
 	if err != nil {
 		return "", err
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
 	}
 	return dir, rt.workspaces.check(dir)
 }

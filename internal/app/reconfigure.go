@@ -113,6 +113,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	ch.problems = append(ch.problems, a.checkGroupIDs(ch)...)
 	ch.problems = append(ch.problems, a.checkServers(ch)...)
 	ch.problems = append(ch.problems, faults...)
+	ch.problems = append(ch.problems, a.prepareWorkspaces(ch)...)
 	if s.KeepRoles { // a record: its tokens may have been taken back since
 		return ch
 	}

@@ -30,6 +30,7 @@ type Role struct {
 	ToolGated   bool            // its agents answer only from the results of their tools
 	Server      string          // restricts its agents to the tools of this module; "" is no restriction
 	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
+	Workspace   WorkspaceField  `json:",omitzero"` // of callers in this role whose token has none
 	Pos         yamldoc.Pos
 }
 
@@ -52,6 +53,7 @@ func readRole(it item) {
 		"hosts":       hostRuleField(&role.Hosts),
 		"toolGated":   yamldoc.BoolField(&role.ToolGated),
 		"server":      serverField(&role),
+		"workspace":   it.workspaceField(&role.Workspace),
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})
