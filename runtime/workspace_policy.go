@@ -173,6 +173,12 @@ func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
 	return dir, rt.workspaces.check(dir)
 }
 
+// IsInWorkspace reports whether a directory is the configured workspace of an external caller
+// or below it. dir is a path as ResolveWorkspace returns it.
+func (rt *Runtime) IsInWorkspace(caller identity.Principal, dir string) bool {
+	return isBelow(rt.workspaces.workspaceOf(caller).Path, dir)
+}
+
 // checkQuietly is check for a principal that must not learn paths of the host. It also
 // requires that the directory is still there.
 func (w *workspaces) checkQuietly(by identity.Principal, dir string) error {

@@ -15,6 +15,10 @@ import (
 // offered to the caller returns the zero outcome. A denied call of a tool that
 // is offered in another workflow state returns a failure for the model to read.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
+	ctx, err := s.withRoot(ctx, sc)
+	if err != nil {
+		return outcome{err: err}
+	}
 	if c.name == AskName {
 		return s.ask(ctx, sc, c.args)
 	}

@@ -193,7 +193,7 @@ func (a *App) openServers() (err error) {
 	if err != nil {
 		return err
 	}
-	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Version: a.options.Version, Streaming: gateway.UntilShutdown})
+	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Warn: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
 	return err
 }
 
