@@ -152,7 +152,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	rt.disk = newDiskGuard(config.Store, rt.recorded, limits, config.Log)
 	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org, disk: rt.disk,
-		policy: func() WorkspacePolicy { return rt.settings.Load().Workspaces }}
+		policy: func() WorkspacePolicy { return rt.settings.Load().Workspaces }, shares: shareStore{rt}}
 	if config.Workspace != "" {
 		if rt.config.Workspace, err = rt.ResolveWorkspace(config.Workspace); err != nil {
 			return nil, err

@@ -23,6 +23,7 @@ type workspaces struct {
 	org    *org.Org
 	disk   *diskGuard
 	quotas workspace.QuotaManager
+	shares workspace.ShareStore
 }
 
 // OpenWorkspace implements builtin.WorkspaceOpener. Agents of a task with a directory
@@ -33,54 +34,71 @@ func (h *ToolHost) OpenWorkspace(ctx context.Context, by identity.Principal) (*w
 	return h.rt.workspaces.open(ctx, by)
 }
 
+// place is where a principal works.
+type place struct {
+	dir      string // resolved
+	readOnly bool
+
+	shared string // the configured workspace that is dir or contains it; "" for a directory that has one quota
+	holder string // whose quota in shared counts
+}
+
 // open opens the workspace of a principal.
 func (w *workspaces) open(ctx context.Context, by identity.Principal) (*workspace.Dir, error) {
-	dir, readOnly, err := w.dirOf(ctx, by)
+	at, err := w.placeOf(ctx, by)
 	if err != nil {
 		return nil, err
 	}
-	root, err := openResolved(dir)
+	root, err := openResolved(at.dir)
 	if err != nil {
 		return nil, errRemoved(by, err)
 	}
+	return &workspace.Dir{Root: root, ReadOnly: at.readOnly, Quota: w.quotaOf(at), DiskSpace: w.disk.forPrograms}, nil
+}
+
+// quotaOf returns the quota of a place. In a configured workspace each holder has its own.
+func (w *workspaces) quotaOf(at place) *workspace.DirQuota {
 	limits := w.limits()
-	quota := w.quotas.DirQuota(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
-	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: quota, DiskSpace: w.disk.forPrograms}, nil
+	quota := workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles}
+	if at.shared == "" {
+		return w.quotas.DirQuota(at.dir, quota)
+	}
+	return w.quotas.SharedQuota(at.shared, quota, at.holder, w.shares)
 }
 
 // callerFolder contains the workspaces of callers. It is not a task id.
 const callerFolder = "callers"
 
-// dirOf returns the resolved path of a principal's workspace.
-func (w *workspaces) dirOf(ctx context.Context, by identity.Principal) (dir string, readOnly bool, err error) {
+// placeOf returns where a principal works.
+func (w *workspaces) placeOf(ctx context.Context, by identity.Principal) (place, error) {
 	switch by.Kind {
 	case identity.Agent:
-		return w.agentDir(by)
+		return w.agentPlace(by)
 	case identity.Caller:
-		return w.callerDir(ctx, by)
+		return w.callerPlace(ctx, by)
 	}
-	return "", false, errNoWorkspace(by)
+	return place{}, errNoWorkspace(by)
 }
 
-// agentDir returns the workspace of an agent.
-func (w *workspaces) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
+// agentPlace returns where an agent works.
+func (w *workspaces) agentPlace(by identity.Principal) (place, error) {
 	agent, ok := w.org.AgentByID(by.Agent)
 	if !ok {
-		return "", false, errNoWorkspace(by)
+		return place{}, errNoWorkspace(by)
 	}
 	task, ok := w.org.TaskByID(agent.Task)
 	if !ok {
-		return "", false, errNoWorkspace(by)
+		return place{}, errNoWorkspace(by)
 	}
 	if task.Workspace != "" {
-		return w.sharedTaskDir(by, &task)
+		return w.sharedPlace(by, &task)
 	}
 	entry, ok := w.org.TopAncestor(agent.ID)
 	if !ok {
-		return "", false, errNoWorkspace(by)
+		return place{}, errNoWorkspace(by)
 	}
-	dir, err = w.privateDir(by, string(task.ID), string(entry))
-	return dir, task.ReadOnly, err
+	dir, err := w.privateDir(by, string(task.ID), string(entry))
+	return place{dir: dir, readOnly: task.ReadOnly}, err
 }
 
 // privateDir creates a directory below Config.Workspaces and returns its

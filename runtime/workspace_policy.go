@@ -65,41 +65,45 @@ func WithSessionDir(ctx context.Context, dir string) context.Context {
 	return context.WithValue(ctx, sessionDirKey{}, dir)
 }
 
-// callerDir returns the directory of an external caller.
-func (w *workspaces) callerDir(ctx context.Context, by identity.Principal) (dir string, readOnly bool, err error) {
+// callerPlace returns where an external caller works.
+func (w *workspaces) callerPlace(ctx context.Context, by identity.Principal) (place, error) {
 	if err := org.CheckCaller(by); err != nil {
-		return "", false, err
+		return place{}, err
 	}
 	ws := w.workspaceOf(by)
+	at := place{dir: ws.Path, readOnly: ws.ReadOnly, shared: ws.Path, holder: by.Key()}
 	narrowed, _ := ctx.Value(sessionDirKey{}).(string)
 	switch {
 	case narrowed != "" && !isBelow(ws.Path, narrowed):
-		return "", false, errNotAllowed(by)
+		return place{}, errNotAllowed(by)
 	case narrowed != "":
-		ws.Path = narrowed
+		at.dir = narrowed
 	case ws.Path == "":
-		dir, err = w.privateDir(by, callerFolder, by.Key())
-		return dir, false, err
+		dir, err := w.privateDir(by, callerFolder, by.Key())
+		return place{dir: dir}, err
 	}
-	return ws.Path, ws.ReadOnly, w.checkQuietly(by, ws.Path)
+	return at, w.checkQuietly(by, at.dir)
 }
 
-// sharedTaskDir returns the directory that all agents of a task share. The task of an
+// operatorHolder is the holder of what the operator's tasks add to configured workspaces.
+const operatorHolder = "operator"
+
+// sharedPlace returns where all agents of a task with a directory work. The task of an
 // external caller may use it as long as the caller may, and a named one as long as it is
 // configured.
-func (w *workspaces) sharedTaskDir(by identity.Principal, task *org.Task) (dir string, readOnly bool, err error) {
+func (w *workspaces) sharedPlace(by identity.Principal, task *org.Task) (place, error) {
 	caller, external := task.ExternalCaller()
 	if !external && task.WorkspaceName == "" { // the operator named a path
-		return task.Workspace, task.ReadOnly, w.check(task.Workspace)
+		return place{dir: task.Workspace, readOnly: task.ReadOnly}, w.check(task.Workspace)
 	}
-	allowed := w.policy().Named[task.WorkspaceName]
+	allowed, holder := w.policy().Named[task.WorkspaceName], operatorHolder
 	if external {
-		allowed = w.workspaceOf(caller)
+		allowed, holder = w.workspaceOf(caller), caller.Key()
 	}
 	if !isBelow(allowed.Path, task.Workspace) {
-		return "", false, errNotAllowed(by)
+		return place{}, errNotAllowed(by)
 	}
-	return task.Workspace, task.ReadOnly || allowed.ReadOnly, w.checkQuietly(by, task.Workspace)
+	return place{task.Workspace, task.ReadOnly || allowed.ReadOnly, allowed.Path, holder}, w.checkQuietly(by, task.Workspace)
 }
 
 // assign sets the directory of a task to start.

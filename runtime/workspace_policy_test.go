@@ -363,3 +363,54 @@ func TestWorkspacePolicy_NoFileToolReachesOthers(t *testing.T) {
 		}
 	}
 }
+
+// Callers in one workspace each have a quota, also after a restart. The tasks of a caller use
+// the caller's. A session in a folder of the workspace has no quota of its own.
+func TestWorkspacePolicy_OneCallerDoesNotFillIt(t *testing.T) {
+	ws := newWorkspace(t, "w")
+	if err := os.Mkdir(filepath.Join(ws.Path, "inner"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg := fixtureConfig{dir: fastTempDir(t), configure: func(c *runtime.Config) { c.Storage.WorkspaceBytes = 100 }, model: answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) == 0 {
+			return callTools("write_file", obj{"path": "of the task", "content": strings.Repeat("x", 30)})
+		}
+		return model.Answer{Finish: model.FinishEnd, Value: results(r)[0].Content}
+	})}
+	policy := runtime.WorkspacePolicy{Named: named(ws), Default: ws}
+	fx := openPolicyFixture(t, cfg, policy)
+	ann, bob := fx.caller(t, "ann", "reader"), fx.caller(t, "bob", "reader")
+	write := func(by identity.Principal, dir, name string, size int, want errcode.Code) {
+		t.Helper()
+		ctx := t.Context()
+		if dir != "" {
+			ctx = runtime.WithSessionDir(ctx, dir)
+		}
+		a, err := fx.InvokeTool(ctx, by, "write_file", mustJSON(obj{"path": name, "content": strings.Repeat("x", size)}))
+		if err != nil || a.Code() != want {
+			t.Errorf("%s writes %d bytes: %s, %v; want %q", by, size, a.Result.JSON(), err, want)
+		}
+	}
+	write(ann, "", "a", 80, "")
+	write(ann, "", "b", 30, errcode.QuotaExceeded)
+	write(ann, filepath.Join(ws.Path, "inner"), "b", 30, errcode.QuotaExceeded)
+	write(bob, "", "c", 30, "")
+	for _, c := range []struct {
+		spec org.TaskSpec
+		want string
+	}{
+		{org.TaskSpec{Caller: ann}, "quota_exceeded"}, {org.TaskSpec{Caller: bob}, `"ok":true`}, {org.TaskSpec{WorkspaceName: "w"}, `"ok":true`},
+	} {
+		c.spec.Text, c.spec.Role = "x", "reader"
+		if got := string(fx.run(t, c.spec).Result); !strings.Contains(got, c.want) {
+			t.Errorf("task of %s: %s, want %s", c.spec.Caller, got, c.want)
+		}
+	}
+	fx.shutdown(t)
+	fx = openPolicyFixture(t, cfg, policy)
+	write(ann, "", "b", 30, errcode.QuotaExceeded)
+	write(ann, "", "a", 70, "")
+	write(ann, "", "b", 30, "")
+	write(bob, "", "d", 40, "")
+	write(bob, "", "e", 1, errcode.QuotaExceeded)
+}
