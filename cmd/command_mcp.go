@@ -29,8 +29,8 @@ configuration of -f, and other commands reach it through the data directory's so
 
 The tools for files work in the directory of --workspace, which may not contain the data
 directory. A client that declares roots works in the first of them that is that directory or
-below it. --workspace needs an organization in this process: where one is served already,
-"rolecall serve --workspace" or the configuration sets the workspace.`,
+below it. If a process serves the data directory already, its default workspace must be the
+same.`,
 		Example: `  rolecall mcp --role analyst -f org.yaml
   rolecall mcp --role analyst -f org.yaml --workspace ~/project --data ~/.rolecall
   claude mcp add rolecall -- rolecall mcp --role analyst --data /srv/org`,
@@ -51,15 +51,31 @@ below it. --workspace needs an organization in this process: where one is served
 // the organization itself. It reads nothing of stdin before that is decided.
 func mcpFunc(ctx context.Context, c *common, o *mcpOptions) error {
 	return withServing(ctx, c, func(api *client.Client) error {
-		if o.workspace != "" {
-			return usageError{errors.New("--workspace is for an organization in this process, and another process serves it; leave --workspace out, or give it to \"rolecall serve\"")}
+		workspace, err := o.servedWorkspace(c)
+		if err != nil {
+			return err
 		}
 		role, err := findRole(ctx, api, o.role)
 		if err != nil {
 			return err
 		}
-		return api.ServeMCP(ctx, role, c.in, c.out)
+		return api.ServeMCP(ctx, role, workspace, c.in, c.out)
 	}, func() (began bool, err error) { return serveMCPLocally(ctx, c, o) })
+}
+
+// servedWorkspace returns the workspace that a serving process must have as its default.
+func (o *mcpOptions) servedWorkspace(c *common) (string, error) {
+	if o.workspace == "" {
+		return "", nil
+	}
+	if c.getenv(urlVariable) != "" {
+		return "", usageError{errors.New("--workspace is a directory of this machine, and a gateway accepts none; leave --workspace out")}
+	}
+	dir, readOnly, err := parseWorkspace(o.workspace)
+	if readOnly {
+		dir += ":ro"
+	}
+	return dir, err
 }
 
 // serveMCPLocally runs the organization in this process. began reports whether it could open

@@ -177,6 +177,14 @@ func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
 	return dir, rt.workspaces.check(dir)
 }
 
+// IsDefaultWorkspace reports whether a directory is the workspace of callers whose token and
+// role have none.
+func (rt *Runtime) IsDefaultWorkspace(dir string, readOnly bool) bool {
+	dir, err := resolveDir(dir)
+	ws := rt.workspaces.policy().Default
+	return err == nil && ws.Path == dir && ws.ReadOnly == readOnly
+}
+
 // IsInWorkspace reports whether a directory is the configured workspace of an external caller
 // or below it. dir is a path as ResolveWorkspace returns it.
 func (rt *Runtime) IsInWorkspace(caller identity.Principal, dir string) bool {

@@ -36,6 +36,15 @@ type clientRoots struct {
 
 func newClientRoots() *clientRoots { return &clientRoots{reading: make(chan struct{}, 1)} }
 
+// rootsKey is the context key of WithRoots.
+type rootsKey struct{}
+
+// WithRoots returns a context for an upgrade to wire.MCPProtocol whose client's roots count,
+// as with StdioClient.Roots.
+func WithRoots(ctx context.Context) context.Context {
+	return context.WithValue(ctx, rootsKey{}, true)
+}
+
 // observe notes in a request whether the client has roots, and when they change. It is called
 // before dropUnusedParams.
 func (c *clientRoots) observe(req sdk.Request) {

@@ -83,6 +83,9 @@ func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, sc *client
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.MCPProtocol+"\r\n\r\n"); err != nil {
 		return nil // the client has disconnected
 	}
+	if r.Context().Value(rootsKey{}) != nil {
+		sc.roots = newClientRoots()
+	}
 	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
 	defer cancel()
