@@ -165,7 +165,7 @@ func (w *workspaces) assignOfCaller(ctx context.Context, spec *org.TaskSpec) err
 // ResolveWorkspace returns the absolute path of a directory without symbolic links. Configured
 // workspaces are resolved once: a later change of a link does not move them.
 //
-// Errors: InsufficientPermissions if the directory contains the data directory.
+// Errors: InsufficientPermissions if the directory contains the data directory or is in it.
 func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
 	dir, err := resolveDir(dir)
 	if err != nil {
@@ -174,7 +174,24 @@ func (rt *Runtime) ResolveWorkspace(dir string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
 	}
-	return dir, rt.workspaces.check(dir)
+	if err := rt.workspaces.check(dir); err != nil {
+		return "", err
+	}
+	return dir, rt.workspaces.checkOutside(dir)
+}
+
+// checkOutside rejects a configured workspace in the data directory, where the private
+// directories of callers are.
+func (w *workspaces) checkOutside(dir string) error {
+	for _, ours := range []string{w.data, w.base} {
+		if ours == "" {
+			continue
+		}
+		if name, err := resolveDir(ours); err == nil && isBelow(name, dir) {
+			return errcode.New(errcode.InsufficientPermissions, "the workspace %s is in the data directory %s; choose another", dir, name)
+		}
+	}
+	return nil
 }
 
 // IsDefaultWorkspace reports whether a directory is the workspace of callers whose token and

@@ -305,11 +305,24 @@ func TestWorkspacePolicy_RemovedWhileInUse(t *testing.T) {
 	}
 }
 
-// A configured workspace that contains the data directory is rejected.
+// A configured workspace that contains the data directory, or is in it, is rejected.
 func TestRuntime_ResolveWorkspace(t *testing.T) {
 	dir := fastTempDir(t)
 	fx := fixtureConfig{dir: dir, configure: func(c *runtime.Config) { c.Data = dir }}.open(t)
 	for _, path := range []string{dir, filepath.Dir(dir), "/"} {
+		if _, err := fx.ResolveWorkspace(path); errcode.CodeOf(err) != errcode.InsufficientPermissions {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+	inside := filepath.Join(dir, "callers")
+	if err := os.Mkdir(inside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(inside, link); err != nil {
+		t.Skip(err)
+	}
+	for _, path := range []string{inside, link} {
 		if _, err := fx.ResolveWorkspace(path); errcode.CodeOf(err) != errcode.InsufficientPermissions {
 			t.Errorf("%s: got %v", path, err)
 		}
