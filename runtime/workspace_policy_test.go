@@ -161,7 +161,7 @@ func TestWorkspacePolicy_TaskOfCaller(t *testing.T) {
 		}
 		texts = append(texts, strings.ReplaceAll(errcode.Message(err), name, "NAME"))
 	}
-	for _, text := range texts[1:] {
+	for _, text := range texts {
 		if text != texts[0] {
 			t.Errorf("errors differ: %q and %q", texts[0], text)
 		}
