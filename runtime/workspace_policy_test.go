@@ -182,6 +182,19 @@ func TestWorkspacePolicy_TaskOfCaller(t *testing.T) {
 	}
 }
 
+// A request that is repeated with its key finds its task, although the caller's workspace has
+// changed meanwhile.
+func TestWorkspacePolicy_RepeatedRequest(t *testing.T) {
+	own, other := newWorkspace(t, "own"), newWorkspace(t, "other")
+	fx := openPolicyFixture(t, fixtureConfig{model: answerFunc(answerWithList)}, runtime.WorkspacePolicy{Default: own})
+	spec := org.TaskSpec{Text: "x", Caller: fx.caller(t, "ann", "reader"), Role: "reader", Key: "k"}
+	first := fx.start(t, spec)
+	fx.apply(t, runtime.WorkspacePolicy{Default: other})
+	if again := fx.start(t, spec); again != first {
+		t.Errorf("a second task began")
+	}
+}
+
 // A request can narrow a workspace to reading, never widen it.
 func TestWorkspacePolicy_ReadOnlyHolds(t *testing.T) {
 	for _, c := range []struct{ configured, asked, want bool }{{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true}} {

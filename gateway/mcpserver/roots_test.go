@@ -131,6 +131,19 @@ func TestRoots_FirstInWorkspace(t *testing.T) {
 	}
 }
 
+// The task of ask_organization works in the root, too.
+func TestRoots_HoldForTasks(t *testing.T) {
+	fx := openRootsFixture(t)
+	fx.setGroups(t, "files", toolgroups.Workspace, toolgroups.OrgManagement)
+	fx.connectRoots(t, "2025-11-25", true, "file://"+fx.dir+"/a")
+	if got, err := fx.session.CallTool(t.Context(), &sdk.CallToolParams{Name: "ask_organization", Arguments: raw(`{"task":"x"}`)}); err != nil || got.IsError {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if list := fx.rt.Org().ListTasks(); len(list) != 1 || list[0].Workspace != fx.dir+"/a" {
+		t.Errorf("got %+v", list)
+	}
+}
+
 // Roots that change are read again. Where the workspace moves, a root outside of it counts no
 // more.
 func TestRoots_FollowChanges(t *testing.T) {
