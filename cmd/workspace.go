@@ -30,7 +30,7 @@ func isDirectory(path string) bool {
 // setDefaultWorkspace sets the default workspace of a process from its flag; "" sets none.
 func setDefaultWorkspace(o *app.Options, text string) (err error) {
 	if text != "" {
-		o.Workspace, o.ReadOnly, err = parseWorkspace(text)
+		o.Workspace, o.WorkspaceReadOnly, err = parseWorkspace(text)
 	}
 	return err
 }

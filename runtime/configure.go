@@ -48,7 +48,7 @@ type settings struct {
 func (c *Config) settingsFor(s OrgConfig) *settings {
 	policy := s.Workspaces
 	if c.Workspace != "" {
-		policy.Default = Workspace{Path: c.Workspace, ReadOnly: c.ReadOnly}
+		policy.Default = Workspace{Path: c.Workspace, ReadOnly: c.WorkspaceReadOnly}
 	}
 	return &settings{
 		Workspaces: policy,

@@ -60,15 +60,15 @@ type Config struct {
 	// model.
 	Model func(name string) (model.Model, error)
 
-	RootPrompt string // system prompt of root, after the text that the runtime adds itself
-	Rounds     int    // answers one turn may have before it must end; 0 means 200
-	Workspaces string // directory for the workspaces of agents and callers; "" means they have none
-	Data       string // data directory, which no task's workspace may contain; "" if there is none
-	Workspace  string // overrides the default workspace of OrgConfig.Workspaces; "" overrides nothing
-	ReadOnly   bool   // of Workspace
-	Storage    StorageLimits
-	Limits     Limits
-	Budget     TaskBudget // default limit on the model usage of each task
+	RootPrompt        string // system prompt of root, after the text that the runtime adds itself
+	Rounds            int    // answers one turn may have before it must end; 0 means 200
+	Workspaces        string // directory for the workspaces of agents and callers; "" means they have none
+	Data              string // data directory, which no task's workspace may contain; "" if there is none
+	Workspace         string // overrides the default workspace of OrgConfig.Workspaces; "" overrides nothing
+	WorkspaceReadOnly bool   // nobody writes to Workspace
+	Storage           StorageLimits
+	Limits            Limits
+	Budget            TaskBudget // default limit on the model usage of each task
 
 	// Authn verifies the tokens that callers present. With nil no caller is
 	// authenticated to any auth service.

@@ -130,7 +130,7 @@ func TestWorkspacePolicy_Precedence(t *testing.T) {
 // Config.Workspace is the default, whatever the configuration says.
 func TestWorkspacePolicy_ProcessDefault(t *testing.T) {
 	ours, theirs := newWorkspace(t, "ours"), newWorkspace(t, "theirs")
-	fx := openPolicyFixture(t, fixtureConfig{configure: func(c *runtime.Config) { c.Workspace, c.ReadOnly = ours.Path, true }},
+	fx := openPolicyFixture(t, fixtureConfig{configure: func(c *runtime.Config) { c.Workspace, c.WorkspaceReadOnly = ours.Path, true }},
 		runtime.WorkspacePolicy{Default: theirs, Roles: map[string]runtime.Workspace{"reader": theirs}})
 	if dir, readOnly := fx.dirOf(t, fx.caller(t, "ann", "writer")); dir != ours.Path || !readOnly {
 		t.Errorf("got %s, read-only %v", dir, readOnly)

@@ -55,13 +55,13 @@ import (
 
 // Options configure Open.
 type Options struct {
-	Data      string                      // data directory; created if missing
-	Look      bool                        // opens the existing data file for reading: nothing can be committed
-	Serve     bool                        // clients of the API may start tasks
-	Workspace string                      // the default workspace of callers, whatever the configuration says; "" is the configuration's
-	ReadOnly  bool                        // of Workspace
-	Files     []string                    // configuration files and folders that WatchConfig watches
-	Env       func(string) (string, bool) // looks up variables of the configuration; nil finds none
+	Data              string                      // data directory; created if missing
+	Look              bool                        // opens the existing data file for reading: nothing can be committed
+	Serve             bool                        // clients of the API may start tasks
+	Workspace         string                      // the default workspace of callers, whatever the configuration says; "" is the configuration's
+	WorkspaceReadOnly bool                        // nobody writes to Workspace
+	Files             []string                    // configuration files and folders that WatchConfig watches
+	Env               func(string) (string, bool) // looks up variables of the configuration; nil finds none
 
 	Launcher *sandbox.Launcher    // runs programs in the sandbox; nil runs none
 	Kinds    []modules.ModuleKind // module kinds in addition to those that ship
@@ -180,7 +180,7 @@ func (a *App) openRuntime() (err error) {
 	a.Runtime, err = runtime.New(runtime.Config{
 		Store: a.store, Groups: a.groups, Model: a.model,
 		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
-		Workspace: a.options.Workspace, ReadOnly: a.options.ReadOnly,
+		Workspace: a.options.Workspace, WorkspaceReadOnly: a.options.WorkspaceReadOnly,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
 		Observe: a.metrics.ObserveEvent, Authn: &a.services,
 		Redact: func(args []byte) []byte { return a.secrets.redactor().RedactJSON(args) },

@@ -650,7 +650,7 @@ var mutations = []mutation{
 		"./runtime TestLimits_Mail",
 	},
 
-	// Package runtime: workspaces.
+	// Workspaces.
 	{
 		"workspaces: a caller's task names the workspace of others", "runtime/workspace_policy.go",
 		`if spec.WorkspaceName != "" && (ws.Path == "" || ws.Name != spec.WorkspaceName) {`, `if spec.WorkspaceName != "" && ws.Path == "" {`,
@@ -687,6 +687,33 @@ var mutations = []mutation{
 `, `		at.dir, at.shared = narrowed, narrowed
 `,
 		"./runtime TestWorkspacePolicy_OneCallerDoesNotFillIt",
+	},
+	{
+		"workspaces: what a program adds is charged to nobody", "builtin/workspace/share.go",
+		`if err == nil && c.charged != nil {`, `if false {`,
+		"./builtin/workspace TestSharedQuota_ChargesPrograms",
+	},
+	{
+		"workspaces: a caller adds more than its quota", "builtin/workspace/share.go",
+		`		if !had.adjusted(more.Bytes, more.Files).fits(q.quota) {
+			return`, `		if false {
+			return`,
+		"./builtin/workspace TestSharedQuota_OneHolderDoesNotFillIt",
+	},
+	{
+		"workspaces: a root outside is taken", "gateway/mcpserver/roots.go",
+		`if err == nil && !s.rt.IsInWorkspace(caller, dir) {`, `if false {`,
+		"./gateway/mcpserver TestRoots_FirstInWorkspace",
+	},
+	{
+		"workspaces: a path is accepted over HTTP", "gateway/task_start.go",
+		`case !auth.IsLocalOwner(r) || spec.Caller.Kind`, `case spec.Caller.Kind`,
+		"./gateway TestStartTask_WorkspaceByName",
+	},
+	{
+		"workspaces: roots are accepted over HTTP", "gateway/mcp.go",
+		`if !auth.IsLocalOwner(r) || auth.SenderOf(r).Kind`, `if auth.SenderOf(r).Kind`,
+		"./gateway TestClientMCP_Workspace",
 	},
 	// Package modules: the life of an instance.
 	{
