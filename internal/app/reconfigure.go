@@ -253,7 +253,9 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.services.intersect(ch.services)
 	ch.orgConfig.Groups = func(tx *toolgroups.Tx) error { return a.registerGroups(tx, ch) }
 	before := a.groups.CurrentSnapshot()
-	ch.orgConfig.Changed = func(events []journal.Event) { a.changes = describeChanges(before, events) }
+	ch.orgConfig.Changed = func(events []journal.Event) {
+		a.changes = append(describeChanges(before, events), describeWorkspaces(a.current, ch.cfg)...)
+	}
 	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.ApplyConfig(ch.orgConfig) }); err != nil {
 		a.models.Store(models)
 		a.services.replace(services)

@@ -122,3 +122,34 @@ func TestWorkspaces_RecordedConfigurationGivesCallersNone(t *testing.T) {
 		}
 	}
 }
+
+// A reload says what it changes in workspaces.
+func TestWorkspaces_ChangesAreReported(t *testing.T) {
+	dir := makeDirs(t, "a", "b")
+	f := newFixture(t)
+	a := "kind: workspace\nname: a\npath: " + dir + "/a"
+	for _, c := range []struct {
+		docs []string
+		want string
+	}{
+		{[]string{callerRole}, ""},
+		{[]string{callerRole, a}, "the workspace a is DIR/a; it was none"},
+		{[]string{callerRole + "\nworkspace: a", a}, "the workspace of role dba is DIR/a; it was none"},
+		{[]string{callerRole + "\nworkspace: a", a + "\nreadOnly: true"}, "the workspace a is DIR/a, read-only; it was DIR/a\nthe workspace of role dba is DIR/a, read-only; it was DIR/a"},
+		{[]string{callerRole + "\nworkspace: {path: " + dir + "/b}"}, "the workspace a is none; it was DIR/a, read-only\nthe workspace of role dba is DIR/b; it was DIR/a, read-only"},
+	} {
+		f.takeChanges()
+		if _, err := f.reconfigure(t.Context(), f.read(c.docs...)); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, line := range f.takeChanges() {
+			if strings.Contains(line, "workspace ") {
+				got = append(got, strings.ReplaceAll(line, dir, "DIR"))
+			}
+		}
+		if text := strings.Join(got, "\n"); text != c.want {
+			t.Errorf("%q:\ngot  %s\nwant %s", c.docs, text, c.want)
+		}
+	}
+}
