@@ -103,16 +103,16 @@ func (h commands) run(ctx context.Context, in runCommand) (commandOutput, error)
 	if err != nil {
 		return commandOutput{}, err
 	}
-	release, err := h.queue.acquire(ctx, shareKey(currentCall(ctx)))
-	if err != nil {
-		return commandOutput{}, err
-	}
-	defer release()
 	ws, err := openWorkspace(ctx, h.workspaces)
 	if err != nil {
 		return commandOutput{}, err
 	}
 	defer ws.Root.Close()
+	release, err := h.queue.acquire(ctx, shareKey(currentCall(ctx)), ws)
+	if err != nil {
+		return commandOutput{}, err
+	}
+	defer release()
 	j := h.newJob(in.TimeoutMs)
 	j.Argv, j.Workspace, j.ReadOnly = argv, ws.Root.Name(), ws.ReadOnly
 	if j.WorkspaceInfo, err = ws.Root.Stat("."); err != nil {

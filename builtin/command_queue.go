@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/fair"
 	"github.com/rolecall/rolecall/tool"
@@ -38,18 +39,26 @@ func newCommandQueue() *commandQueue {
 	return q
 }
 
-// acquire waits for the turn of a key. The caller calls release once.
+// acquire waits for the turn of a program in its workspace, and then for that of a key. The
+// caller calls release once, after the program has ended.
 //
 // Errors: RateLimited if it waited for CommandWait, or if too many calls wait.
-func (q *commandQueue) acquire(ctx context.Context, key fair.Key) (release func(), err error) {
+func (q *commandQueue) acquire(ctx context.Context, key fair.Key, ws *workspace.Dir) (release func(), err error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, CommandWait, errcode.New(errcode.RateLimited,
 		"run_command: the program was not started, because other programs ran for %v; call again later, and run fewer or shorter programs at once", CommandWait))
 	defer cancel()
-	release, err = q.slots.Acquire(waiting, key)
+	end, err := ws.BeginProgram(waiting)
+	if err == nil {
+		var free func()
+		if free, err = q.slots.Acquire(waiting, key); err == nil {
+			return func() { free(); end() }, nil
+		}
+		end()
+	}
 	if errors.Is(err, fair.ErrQueueFull) {
 		return nil, errcode.New(errcode.RateLimited, "run_command: the program was not started, because too many calls wait already; wait for your own calls to finish, then call again")
 	}
-	return release, err
+	return nil, err
 }
 
 // shareKey returns for whom a call waits.

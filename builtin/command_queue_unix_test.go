@@ -97,7 +97,7 @@ func TestCommandQueue_BoundsOwnersAndWaiting(t *testing.T) {
 		call := func(owner string) {
 			go func() {
 				began := time.Now()
-				_, err := q.acquire(ctx, fair.Key{Owner: owner})
+				_, err := q.acquire(ctx, fair.Key{Owner: owner}, &workspace.Dir{})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -142,7 +142,7 @@ func TestCommandQueue_ManyAgentsOfOwner(t *testing.T) {
 		for i := range 400 {
 			call := tool.Call{By: identity.ByAgent(identity.AgentID(fmt.Sprint(i))), Owner: "user:ann"}
 			go func() {
-				if _, err := q.acquire(ctx, shareKey(call)); errcode.CodeOf(err) == errcode.RateLimited {
+				if _, err := q.acquire(ctx, shareKey(call), &workspace.Dir{}); errcode.CodeOf(err) == errcode.RateLimited {
 					rejected <- err
 				}
 			}()
@@ -152,7 +152,7 @@ func TestCommandQueue_ManyAgentsOfOwner(t *testing.T) {
 			t.Errorf("%d calls were rejected, want %d", got, want)
 		}
 		modest := tool.Call{By: identity.ByAgent("modest"), Owner: "user:bob"}
-		if _, err := q.acquire(ctx, shareKey(modest)); err != nil {
+		if _, err := q.acquire(ctx, shareKey(modest), &workspace.Dir{}); err != nil {
 			t.Errorf("another caller's agent: %v", err)
 		}
 	})

@@ -2,11 +2,13 @@ package builtin
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,6 +142,70 @@ func TestRunCommand_EnforcesQuota(t *testing.T) {
 	}
 	if got := callResult[commandOutput](t, k, "run_command", obj{"command": "echo again > more; cat more"}); got.Stdout != "again\n" {
 		t.Errorf("after files were deleted: %+v", got)
+	}
+}
+
+// sharedWorkspaces opens one directory for all principals. Each has a quota of its own in it.
+type sharedWorkspaces struct {
+	dir    string
+	mu     sync.Mutex
+	shares map[string]workspace.Usage
+}
+
+func (w *sharedWorkspaces) OpenWorkspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
+	root, err := os.OpenRoot(w.dir)
+	return &workspace.Dir{Root: root, Quota: quotas.SharedQuota(w.dir, workspace.Quota{Bytes: 1 << 20, Files: 100}, by.Key(), w)}, err
+}
+
+// LoadShare implements workspace.ShareStore.
+func (w *sharedWorkspaces) LoadShare(_ context.Context, _, holder string) (workspace.Usage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shares[holder], nil
+}
+
+// SaveShare implements workspace.ShareStore.
+func (w *sharedWorkspaces) SaveShare(_ context.Context, _, holder string, u workspace.Usage) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shares[holder] = u
+	return nil
+}
+
+// The programs of one caller do not fill a workspace for those of another, also when both run
+// them at the same time.
+func TestRunCommand_QuotaOfEachCaller(t *testing.T) {
+	requireSandbox(t)
+	w := &sharedWorkspaces{dir: t.TempDir(), shares: map[string]workspace.Usage{}}
+	tools, err := commandTools(w, Options{Launcher: launcher})
+	k := newFixture(t, tools, err)
+	ann, bob := identity.ByCaller("ann", "r"), identity.ByCaller("bob", "r")
+	run := func(by identity.Principal, command string) string {
+		return string(k.callAs(t, by, "run_command", obj{"command": command}).JSON())
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		if got := run(ann, "head -c 3000000 /dev/zero > big; sleep 1000"); !strings.Contains(got, `"quota_exceeded"`) {
+			t.Errorf("ann's command over her quota: %s", got)
+		}
+	})
+	both.Go(func() {
+		if got := run(bob, "head -c 900000 /dev/zero > bobs && echo written"); !strings.Contains(got, `written`) {
+			t.Errorf("bob's command: %s", got)
+		}
+	})
+	both.Wait()
+	if got := run(ann, "head -c 1000 /dev/zero > more; wc -c < more"); strings.Contains(got, "1000") {
+		t.Errorf("ann writes over her quota: %s", got)
+	}
+	if a, b := w.shares[ann.Key()], w.shares[bob.Key()]; a.Bytes < 1<<20 || b.Bytes != 900_000 || b.Files != 1 {
+		t.Errorf("ann has added %+v, bob %+v", a, b)
+	}
+	if got := run(ann, "rm big more && echo again > more && cat more"); strings.Contains(got, "again") {
+		t.Errorf("a program that started over the quota writes: %s", got)
+	}
+	if got := run(ann, "echo again > more && cat more"); !strings.Contains(got, "again") {
+		t.Errorf("after her files are removed: %s", got)
 	}
 }
 

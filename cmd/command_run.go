@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -59,6 +58,9 @@ id of the task and does not wait.
 Otherwise the task runs in this process. If that is interrupted or killed, --resume
 continues the task with the configuration and workspace it was started with.
 
+--workspace names a directory, or a workspace of the configuration where there is no such
+directory. With ROLECALL_URL it is always a name: a gateway accepts no path.
+
 --group bounds the tools of all agents but root, and what root can grant. Root itself
 always has org_management, and only that.`,
 		Example: `  rolecall run -f org.yaml "What went wrong last night?"
@@ -85,7 +87,7 @@ always has org_management, and only that.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of all agents of the task")
+	flags.StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]`, or the configured workspace NAME[:ro], as the workspace of all agents of the task")
 	flags.StringVar(&o.role, "role", "", "start with an agent of this `role`, by id or name; default: root")
 	flags.StringArrayVar(&o.groups, "group", nil, "let all agents but root use this tool `group` only; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
@@ -100,7 +102,7 @@ always has org_management, and only that.`,
 // runFunc runs the task in the process that serves the organization, if there is one, else
 // in this process.
 func runFunc(ctx context.Context, c *common, o *runOptions) error {
-	spec, err := o.spec()
+	spec, err := o.spec(c.getenv(urlVariable) != "")
 	if err != nil {
 		return err
 	}
@@ -144,6 +146,8 @@ func (c *common) startError(err error) error {
 		return usageError{errors.New(textutil.AddHint(text, fmt.Sprintf("%q lists them", "rolecall group list"+c.fileFlags()+c.dataFlag())))}
 	case errcode.InvalidArguments:
 		return usageError{err}
+	case errcode.WorkspaceNotBound:
+		return usageError{errors.New("--workspace: " + strings.TrimPrefix(errcode.Message(err), "start a task: ") + "; name a directory, or a workspace of the configuration")}
 	}
 	return err
 }
@@ -188,8 +192,8 @@ func loadConfig(c *common) (*config.Config, error) {
 	return config.LoadFiles(c.files, c.env)
 }
 
-// spec converts the flags to a task.
-func (o *runOptions) spec() (org.TaskSpec, error) {
+// spec converts the flags to a task. remote reports whether a gateway runs it.
+func (o *runOptions) spec(remote bool) (org.TaskSpec, error) {
 	if o.timed && o.timeout <= 0 {
 		return org.TaskSpec{}, usageError{fmt.Errorf("--timeout %v is not positive; omit it for no limit", o.timeout)}
 	}
@@ -210,19 +214,7 @@ func (o *runOptions) spec() (org.TaskSpec, error) {
 		set := toolgroups.SetOfNames(o.groups...)
 		spec.Groups = &set
 	}
-	if o.workspace == "" {
-		return spec, nil
-	}
-	dir, readOnly := strings.CutSuffix(o.workspace, ":ro")
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return spec, usageError{err}
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return spec, usageError{fmt.Errorf("--workspace %s is not a readable directory", dir)}
-	}
-	spec.Workspace, spec.ReadOnly = dir, readOnly
-	return spec, nil
+	return spec, setTaskWorkspace(&spec, o.workspace, remote)
 }
 
 // readSchema reads the file of a flag --result, the JSON schema of a result.

@@ -20,6 +20,7 @@ import (
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	address             string
+	workspace           string
 	logFormat, logLevel string
 }
 
@@ -37,6 +38,9 @@ run --resume, continues the tasks. A second signal ends the process immediately.
 Without -f, the roles are those of the data directory, and interrupted tasks continue
 with the configuration that the most recent of them was started with.
 
+Callers work in the workspace that the configuration gives them, else in a private
+directory for each of their roles. --workspace sets the default workspace of all callers.
+
 The log on stderr has a time on each line. It has every denied call, every rejected
 token, and by name what a reload gave or took.
 
@@ -46,6 +50,7 @@ token, which gives operator access until the process ends. An address that other
 can reach requires tokens in the configuration.`,
 		Example: `  rolecall serve -f org.yaml
   rolecall serve -f org.yaml --addr 127.0.0.1:0
+  rolecall serve -f org.yaml --workspace ./reports:ro
   ROLECALL_URL=http://127.0.0.1:7464 ROLECALL_TOKEN=rc_… rolecall tool list`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -60,6 +65,7 @@ can reach requires tokens in the configuration.`,
 	}
 	cmd.Flags().StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
 	cmd.Flags().StringVar(&o.logLevel, "log-level", "", "least `level` of the log: debug, info, warn or error; default: warn")
+	cmd.Flags().StringVar(&o.workspace, "workspace", "", "use `DIR[:ro]` as the workspace of all callers whose token and role have none")
 	cmd.Flags().StringVar(&o.address, "addr", "", "listen on this `address`; default: the configuration's, or "+app.DefaultAddress)
 	return cmd
 }
@@ -69,7 +75,7 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	return withSession(ctx, c, sessionOptions{serve: true}, func(ctx context.Context, s *session) error {
+	return withSession(ctx, c, sessionOptions{serve: true, workspace: o.workspace}, func(ctx context.Context, s *session) error {
 		l, err := s.ListenHTTP(o.address, cfg)
 		if err != nil {
 			return err

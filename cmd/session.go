@@ -23,9 +23,10 @@ type session struct {
 
 // sessionOptions say what a session is for.
 type sessionOptions struct {
-	look  bool        // it cannot commit anything
-	serve bool        // its clients may start tasks
-	fatal func(error) // called when the store has stopped; nil is read-only, see app.Options.Fatal
+	look      bool        // it cannot commit anything
+	serve     bool        // its clients may start tasks
+	workspace string      // DIR[:ro], the default workspace of its callers; "" is that of the configuration
+	fatal     func(error) // called when the store has stopped; nil is read-only, see app.Options.Fatal
 }
 
 // openSession opens the application on the data directory.
@@ -38,11 +39,15 @@ func openSession(c *common, screen *terminal, o sessionOptions) (*session, error
 		logs = screen // the terminal holds them back while a person is asked
 	}
 	notices := c.logs.notices(screen)
-	a, err := app.Open(app.Options{
+	options := app.Options{
 		Data: c.data, Look: o.look, Serve: o.serve, Files: c.files, Env: c.env, Launcher: c.launcher, Kinds: c.kinds, Version: version(),
 		Console: notices, Human: func() model.Model { return newHuman(c.in, screen) },
 		Log: c.logger(logs, slog.LevelError), Warn: c.logger(logs, slog.LevelWarn), Fatal: o.fatal,
-	})
+	}
+	if err := setDefaultWorkspace(&options, o.workspace); err != nil {
+		return nil, err
+	}
+	a, err := app.Open(options)
 	if err != nil {
 		return nil, err
 	}

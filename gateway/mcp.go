@@ -2,9 +2,14 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
+	"strings"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
 )
 
 // mcpRoutes are the routes of the Model Context Protocol: the caller's own
@@ -27,5 +32,24 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != "" { // the connection may outlive the sender's token
 		r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.authenticate.Revalidate(r) == nil }))
 	}
+	if text := r.Header.Get(wire.MCPWorkspaceHeader); text != "" {
+		if err := a.checkMCPWorkspace(r, text); err != nil {
+			return err
+		}
+		r = r.WithContext(mcpserver.WithRoots(r.Context()))
+	}
 	return a.mcp.Serve(w, r, auth.SenderOf(r))
+}
+
+// checkMCPWorkspace checks that the workspace that a client expects is the default one.
+func (a *api) checkMCPWorkspace(r *http.Request, text string) error {
+	if !auth.IsLocalOwner(r) || auth.SenderOf(r).Kind != identity.Operator {
+		return errcode.New(errcode.InsufficientPermissions, "a directory can be named only on this machine, through the socket of the data directory")
+	}
+	text, err := url.QueryUnescape(text)
+	dir, readOnly := strings.CutSuffix(text, ":ro")
+	if err != nil || !a.rt.IsDefaultWorkspace(dir, readOnly) {
+		return errcode.New(errcode.Conflict, "the process that serves the data directory has another default workspace than %.200q; leave --workspace out, give it to that process, or use another data directory", text)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,13 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -76,9 +79,8 @@ func (f *mcpFixture) serve(t *testing.T, handler http.Handler) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	for _, l := range []net.Listener{tcp, socket} {
-		go func() { ended <- gateway.Serve(ctx, l, handler, nil) }()
-	}
+	go func() { ended <- gateway.Serve(ctx, tcp, handler, nil) }()
+	go func() { ended <- gateway.Serve(ctx, socket, auth.TrustLocalOwner(handler), nil) }()
 	f.url = "http://" + tcp.Addr().String()
 	down := false
 	f.shutdown = func() {
@@ -159,14 +161,14 @@ func TestClientMCP_RelaysOverSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.ServeMCP(t.Context(), "nobody", strings.NewReader(""), io.Discard); errcode.CodeOf(err) != errcode.RoleNotFound {
+	if err := c.ServeMCP(t.Context(), "nobody", "", strings.NewReader(""), io.Discard); errcode.CodeOf(err) != errcode.RoleNotFound {
 		t.Errorf("an unknown role: %v", err)
 	}
 	in, write := io.Pipe()
 	read, out := io.Pipe()
 	carried := make(chan error, 1)
 	go func() {
-		carried <- c.ServeMCP(t.Context(), "reader", in, out)
+		carried <- c.ServeMCP(t.Context(), "reader", "", in, out)
 		out.Close()
 	}()
 	hello := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -194,10 +196,56 @@ func TestClientMCP_EndsWithInput(t *testing.T) {
 	var out strings.Builder
 	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"method":"tools/list"}` // without a final newline
-	if err := c.ServeMCP(t.Context(), "reader", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
+	if err := c.ServeMCP(t.Context(), "reader", "", strings.NewReader(in), &out); err != nil || !strings.Contains(out.String(), `"read_file"`) {
 		t.Errorf("%s %v", out.String(), err)
 	}
-	if err := client.NewLocal(f.Handler).ServeMCP(t.Context(), "reader", strings.NewReader(""), io.Discard); err != client.ErrNotServed {
+	if err := client.NewLocal(f.Handler).ServeMCP(t.Context(), "reader", "", strings.NewReader(""), io.Discard); err != client.ErrNotServed {
 		t.Errorf("in process: %v", err)
+	}
+}
+
+// A client that expects a workspace is connected only to a process whose default it is, and
+// only through the socket. Its roots then count.
+func TestClientMCP_Workspace(t *testing.T) {
+	f := newMCPFixture(t)
+	c, err := client.Dial(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ws := t.TempDir()
+	serve := func(workspace string) errcode.Code {
+		return errcode.CodeOf(c.ServeMCP(t.Context(), "reader", workspace, strings.NewReader(""), io.Discard))
+	}
+	if got := serve(ws); got != errcode.Conflict {
+		t.Errorf("without a default workspace: %q", got)
+	}
+	dir, err := f.Runtime.ResolveWorkspace(ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := runtime.WorkspacePolicy{Default: runtime.Workspace{Path: dir, ReadOnly: true}}
+	if err := f.Runtime.ApplyConfig(runtime.OrgConfig{Workspaces: policy, KeepRoles: true}); err != nil {
+		t.Fatal(err)
+	}
+	for workspace, want := range map[string]errcode.Code{"": "", ws + ":ro": "", ws: errcode.Conflict, ws + "/x:ro": errcode.Conflict, "/:ro": errcode.Conflict, "%": errcode.Conflict} {
+		if got := serve(workspace); got != want {
+			t.Errorf("%q: %q, want %q", workspace, got, want)
+		}
+	}
+	for _, user := range []string{"", "ann"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url+"/roles/reader/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"rolecall-mcp"}, "Rolecall-Workspace": {url.QueryEscape(ws + ":ro")}, "User": {user}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("user %q over TCP: %d", user, answer.StatusCode)
+		}
 	}
 }

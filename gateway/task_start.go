@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -93,8 +94,7 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 	if spec.Timeout, err = parseTimeout(q.Timeout); err != nil {
 		return spec, err
 	}
-	spec.Workspace, err = taskWorkspace(r, q.Workspace)
-	return spec, err
+	return spec, setWorkspace(r, &spec, q.Workspace)
 }
 
 // parseTimeout parses the time that a task may take. "" is no limit.
@@ -109,18 +109,21 @@ func parseTimeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// taskWorkspace returns the directory that a request names. Only the owner of the data
-// directory may name one, on its socket; "" is none.
-func taskWorkspace(r *http.Request, dir string) (string, error) {
+// setWorkspace sets what a request names as its workspace: the name of a configured one, or
+// the path of a directory. Only the owner of the data directory may name a path, on its
+// socket; "" is none.
+func setWorkspace(r *http.Request, spec *org.TaskSpec, text string) error {
 	switch {
-	case dir == "":
-		return "", nil
-	case !auth.IsLocalOwner(r) || auth.SenderOf(r).Kind != identity.Operator:
-		return "", errcode.New(errcode.InsufficientPermissions, "start a task: a directory can be named only on this machine, through the socket of the data directory").With("field", "workspace")
-	case !filepath.IsAbs(dir):
-		return "", errcode.New(errcode.InvalidArguments, "field \"workspace\" is %.200q; want an absolute path", dir).With("field", "workspace")
+	case !strings.ContainsAny(text, `/\`):
+		spec.WorkspaceName = text
+	case !auth.IsLocalOwner(r) || spec.Caller.Kind != identity.Operator:
+		return errcode.New(errcode.InsufficientPermissions, "start a task: a directory can be named only on this machine, through the socket of the data directory; name a configured workspace").With("field", "workspace")
+	case !filepath.IsAbs(text):
+		return errcode.New(errcode.InvalidArguments, "field \"workspace\" is %.200q; want an absolute path, or the name of a configured workspace", text).With("field", "workspace")
+	default:
+		spec.Workspace = text
 	}
-	return dir, nil
+	return nil
 }
 
 // allowance converts the budget of a request.

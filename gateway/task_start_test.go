@@ -18,6 +18,7 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -210,6 +211,42 @@ func TestStartTask_OfCallers(t *testing.T) {
 	list := gatewaytest.CollectAll(t, ann.LocalClient().ListTasks(t.Context(), ""))
 	if len(list) != 1 || string(list[0].ID) != mine.id {
 		t.Errorf("tasks of the caller: %+v", list)
+	}
+}
+
+// A caller names its own workspace and no other; a name that it may not use is answered like
+// one that does not exist. Nobody names a path over HTTP, and no caller sees one.
+func TestStartTask_WorkspaceByName(t *testing.T) {
+	f := newFixture(t, echoTask)
+	own, other := t.TempDir(), t.TempDir()
+	err := f.Runtime.ApplyConfig(runtime.OrgConfig{Workspaces: runtime.WorkspacePolicy{
+		Named:   map[string]runtime.Workspace{"own": {Name: "own", Path: own}, "other": {Name: "other", Path: other}},
+		Default: runtime.Workspace{Name: "own", Path: own},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead := f.AddRole(t, "lead", toolgroups.OrgManagement, toolgroups.Workspace)
+	ann := f.WithCaller(t, lead.ID)
+	form := `POST /api/v1/tasks {"text":"x","workspace":"%s"}`
+	if got, want := gatewaytest.SendNamed(t, ann, form, "other"), gatewaytest.SendNamed(t, ann, form, "zz none"); got != want {
+		t.Errorf("a name of others:\ngot  %s\nwant %s", got, want)
+	}
+	for _, name := range []string{own, other, "/", "../own", "own/..", "a/b", `a\\b`, "./own"} {
+		if got := postTask(t, ann.Handler, `{"text":"x","workspace":"`+name+`"}`, nil); got.code != errcode.InsufficientPermissions {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, body := range []string{`{"text":"x"}`, `{"text":"x","workspace":"own"}`} {
+		started := postTask(t, ann.Handler, body, nil)
+		if got := waitEnd(t, ann.LocalClient(), started.id); got.Workspace != "own" {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	for name, want := range map[string]errcode.Code{"own": "", "other": "", "none": errcode.WorkspaceNotBound, own: errcode.InsufficientPermissions} {
+		if got := postTask(t, f.Handler, `{"text":"x","workspace":"`+name+`"}`, nil); got.code != want {
+			t.Errorf("the operator names %s: %+v, want %q", name, got, want)
+		}
 	}
 }
 

@@ -151,7 +151,7 @@ func TestOrg_EpochPersists(t *testing.T) {
 
 func TestOrg_Tasks(t *testing.T) {
 	f := newFixture(t)
-	top := f.task(org.TaskSpec{Text: "secret text", State: "s", Workspace: "/w", ReadOnly: true, Config: "hash", FirstSeq: 7})
+	top := f.task(org.TaskSpec{Text: "secret text", State: "s", Assigned: org.AssignedDir{Path: "/w"}, ReadOnly: true, Config: "hash", FirstSeq: 7})
 	second := f.task(org.TaskSpec{})
 	id := f.agent(top).Task
 	task, ok := f.TaskByID(id)

@@ -42,36 +42,37 @@ func (s TaskStatus) Ended() bool { return s == Done || s == Failed || s == Cance
 // limited by Ceiling, Groups and CallerRole. Zero values of Ceiling and Groups allow
 // nothing.
 type Task struct {
-	ID         identity.TaskID     `json:"id"`
-	Text       string              `json:"text"`
-	Caller     string              `json:"caller"`               // identity.Principal.String
-	Top        identity.AgentID    `json:"agent"`                // its first agent: root, or an agent of the role it names
-	CallerRole identity.RoleID     `json:"callerRole,omitempty"` // role of an external caller, whose current permissions limit the task
-	As         identity.RoleID     `json:"as,omitempty"`         // tasks.as of that role when the task started
-	Ceiling    toolgroups.BoundSet `json:"ceiling"`              // what the caller may use, when the task started
-	Groups     toolgroups.BoundSet `json:"groups"`               // the requested restriction; All if there is none
-	Hosts      []hosts.HostRule    `json:"hosts,omitempty"`      // limits on the caller's requests, when the task started
-	State      string              `json:"state,omitempty"`      // initial workflow state of its agents; not of an external caller's task
-	Workspace  string              `json:"workspace,omitempty"`  // a directory that all agents share
-	ReadOnly   bool                `json:"readOnly,omitempty"`   // of the workspace
-	Input      json.RawMessage     `json:"input,omitempty"`      // data of the caller, a JSON object; the first message has it
-	Schema     json.RawMessage     `json:"schema,omitempty"`     // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
-	Config     string              `json:"config,omitempty"`     // hash of the blob with the recorded configuration
-	Status     TaskStatus          `json:"status"`
-	Result     json.RawMessage     `json:"result,omitempty"`
-	Error      *TaskError          `json:"error,omitempty"`
-	Pause      *TaskPause          `json:"pause,omitempty"` // why it is paused; nil unless Status is Paused
-	Open       bool                `json:"open,omitempty"`  // it does not end with the turn of its first agent
-	Budget     ModelAllowance      `json:"budget,omitzero"` // what its models may use, if that is less than the organization's budget
-	Extra      ModelAllowance      `json:"extra,omitzero"`  // what its models may use beyond the budgets
-	CreatedAt  time.Time           `json:"createdAt"`
-	EndedAt    time.Time           `json:"endedAt,omitzero"`
-	FirstSeq   uint64              `json:"firstSeq"`          // its events have higher sequence numbers
-	EndSeq     uint64              `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
-	Key        string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
-	Timeout    time.Duration       `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
-	Deadline   time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
-	Request    string              `json:"request,omitempty"` // TaskSpec.Digest of what started it; only with a key
+	ID            identity.TaskID     `json:"id"`
+	Text          string              `json:"text"`
+	Caller        string              `json:"caller"`                  // identity.Principal.String
+	Top           identity.AgentID    `json:"agent"`                   // its first agent: root, or an agent of the role it names
+	CallerRole    identity.RoleID     `json:"callerRole,omitempty"`    // role of an external caller, whose current permissions limit the task
+	As            identity.RoleID     `json:"as,omitempty"`            // tasks.as of that role when the task started
+	Ceiling       toolgroups.BoundSet `json:"ceiling"`                 // what the caller may use, when the task started
+	Groups        toolgroups.BoundSet `json:"groups"`                  // the requested restriction; All if there is none
+	Hosts         []hosts.HostRule    `json:"hosts,omitempty"`         // limits on the caller's requests, when the task started
+	State         string              `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
+	Workspace     string              `json:"workspace,omitempty"`     // a directory that all agents share
+	WorkspaceName string              `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
+	ReadOnly      bool                `json:"readOnly,omitempty"`      // of the workspace
+	Input         json.RawMessage     `json:"input,omitempty"`         // data of the caller, a JSON object; the first message has it
+	Schema        json.RawMessage     `json:"schema,omitempty"`        // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
+	Config        string              `json:"config,omitempty"`        // hash of the blob with the recorded configuration
+	Status        TaskStatus          `json:"status"`
+	Result        json.RawMessage     `json:"result,omitempty"`
+	Error         *TaskError          `json:"error,omitempty"`
+	Pause         *TaskPause          `json:"pause,omitempty"` // why it is paused; nil unless Status is Paused
+	Open          bool                `json:"open,omitempty"`  // it does not end with the turn of its first agent
+	Budget        ModelAllowance      `json:"budget,omitzero"` // what its models may use, if that is less than the organization's budget
+	Extra         ModelAllowance      `json:"extra,omitzero"`  // what its models may use beyond the budgets
+	CreatedAt     time.Time           `json:"createdAt"`
+	EndedAt       time.Time           `json:"endedAt,omitzero"`
+	FirstSeq      uint64              `json:"firstSeq"`          // its events have higher sequence numbers
+	EndSeq        uint64              `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
+	Key           string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
+	Timeout       time.Duration       `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
+	Deadline      time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
+	Request       string              `json:"request,omitempty"` // TaskSpec.Digest of what started it; only with a key
 }
 
 // TaskError is the reason why a task failed.
@@ -94,21 +95,31 @@ type ModelAllowance struct {
 
 // TaskSpec specifies a task to start.
 type TaskSpec struct {
-	Text      string
-	Caller    identity.Principal
-	Role      string               // id or name of the role of the top agent; "" is root
-	Groups    *toolgroups.GroupSet // restricts what root grants and what all agents below it use; nil is no restriction
-	State     string               // in which its agents start; "" for an external caller, whose agents are in its own state
-	Workspace string
-	ReadOnly  bool
-	Input     json.RawMessage // data for the first agent, a JSON object; nil for none
-	Schema    json.RawMessage // JSON schema that the result must fit; nil for that of the role, if it has one
-	Timeout   time.Duration   // after which the task is cancelled; 0 for no limit
-	Budget    ModelAllowance  // of the task's models; a zero field is that of the organization
-	Open      bool            // it does not end with the turn of its first agent, which then waits for a message
-	Config    string
-	FirstSeq  uint64
-	Key       string // idempotency key; "" for none
+	Text          string
+	Caller        identity.Principal
+	Role          string               // id or name of the role of the top agent; "" is root
+	Groups        *toolgroups.GroupSet // restricts what root grants and what all agents below it use; nil is no restriction
+	State         string               // in which its agents start; "" for an external caller, whose agents are in its own state
+	Workspace     string               // a directory; only of the operator
+	WorkspaceName string               // of a configured workspace; not together with Workspace
+	ReadOnly      bool                 // of the workspace
+	Assigned      AssignedDir          // what the runtime has assigned; not part of Digest
+	Input         json.RawMessage      // data for the first agent, a JSON object; nil for none
+	Schema        json.RawMessage      // JSON schema that the result must fit; nil for that of the role, if it has one
+	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
+	Budget        ModelAllowance       // of the task's models; a zero field is that of the organization
+	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
+	Config        string
+	FirstSeq      uint64
+	Key           string // idempotency key; "" for none
+}
+
+// AssignedDir is the directory that all agents of a task share. The zero AssignedDir is none:
+// agents then have private ones.
+type AssignedDir struct {
+	Name     string // of the configured workspace; "" if it has none
+	Path     string
+	ReadOnly bool
 }
 
 // Digest returns a hash of what the caller asks for. Two requests with the same
@@ -122,7 +133,8 @@ func (s *TaskSpec) Digest() string {
 		Timeout                      time.Duration
 		Budget                       ModelAllowance
 		Open                         bool
-	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open})
+		WorkspaceName                string `json:",omitempty"` // tasks of older versions have none in their digest
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open, s.WorkspaceName})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
 }
@@ -216,7 +228,7 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
-		Workspace: s.Workspace, ReadOnly: s.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Budget: s.Budget,
+		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Budget: s.Budget,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
 		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
 	}

@@ -20,6 +20,7 @@ type OrgConfig struct {
 	Limits     Limits
 	Budget     TaskBudget
 	Roles      []org.RoleSpec
+	Workspaces WorkspacePolicy
 
 	// KeepRoles keeps existing roles as they are, and deleted ones deleted: Roles only adds
 	// those that never existed. With ReviveRoles also, deleted roles of a configuration that
@@ -40,11 +41,17 @@ type settings struct {
 	Storage    StorageLimits
 	Limits     Limits
 	Budget     TaskBudget
+	Workspaces WorkspacePolicy
 }
 
 // settingsFor returns the settings for s, with the defaults of c.
 func (c *Config) settingsFor(s OrgConfig) *settings {
+	policy := s.Workspaces
+	if c.Workspace != "" {
+		policy.Default = Workspace{Path: c.Workspace, ReadOnly: c.WorkspaceReadOnly}
+	}
 	return &settings{
+		Workspaces: policy,
 		RootPrompt: cmp.Or(s.RootPrompt, c.RootPrompt),
 		Rounds:     cmp.Or(s.Rounds, c.Rounds),
 		Storage:    s.Storage.orDefault(c.Storage),

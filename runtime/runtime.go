@@ -60,13 +60,15 @@ type Config struct {
 	// model.
 	Model func(name string) (model.Model, error)
 
-	RootPrompt string // system prompt of root, after the text that the runtime adds itself
-	Rounds     int    // answers one turn may have before it must end; 0 means 200
-	Workspaces string // directory for the workspaces of agents and callers; "" means they have none
-	Data       string // data directory, which no task's workspace may contain; "" if there is none
-	Storage    StorageLimits
-	Limits     Limits
-	Budget     TaskBudget // default limit on the model usage of each task
+	RootPrompt        string // system prompt of root, after the text that the runtime adds itself
+	Rounds            int    // answers one turn may have before it must end; 0 means 200
+	Workspaces        string // directory for the workspaces of agents and callers; "" means they have none
+	Data              string // data directory, which no task's workspace may contain; "" if there is none
+	Workspace         string // overrides the default workspace of OrgConfig.Workspaces; "" overrides nothing
+	WorkspaceReadOnly bool   // nobody writes to Workspace
+	Storage           StorageLimits
+	Limits            Limits
+	Budget            TaskBudget // default limit on the model usage of each task
 
 	// Authn verifies the tokens that callers present. With nil no caller is
 	// authenticated to any auth service.
@@ -149,7 +151,14 @@ func New(config Config) (*Runtime, error) {
 		return nil, fmt.Errorf("count waiting messages: %w", err)
 	}
 	rt.disk = newDiskGuard(config.Store, rt.recorded, limits, config.Log)
-	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org, disk: rt.disk}
+	rt.workspaces = &workspaces{base: config.Workspaces, data: config.Data, limits: limits, org: rt.org, disk: rt.disk,
+		policy: func() WorkspacePolicy { return rt.settings.Load().Workspaces }, shares: shareStore{rt}}
+	if config.Workspace != "" {
+		if rt.config.Workspace, err = rt.ResolveWorkspace(config.Workspace); err != nil {
+			return nil, err
+		}
+		rt.useSettings(rt.config.settingsFor(OrgConfig{}))
+	}
 	rt.gate, err = gate.New(gate.Config{Groups: config.Groups, Directory: rt.org, Log: config.Log, Authn: config.Authn, Quota: rt.recorded.checkPrincipal, Owner: rt.callOwner})
 	if err != nil {
 		return nil, err

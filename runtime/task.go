@@ -21,11 +21,14 @@ import (
 // If the caller has started a task with the same key and the same spec before, StartTask
 // returns the id of that task, which may have ended.
 //
+// A task of an external caller uses the caller's configured workspace, if there is one.
+//
 // Errors: those of org.StartTask, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
-// contains the data directory, and Conflict if the key was used with another
-// spec.
+// contains the data directory or an external caller names a directory, WorkspaceNotBound if
+// the caller may not use the workspace that the spec names, and Conflict if the key was used
+// with another spec.
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	if err := errors.Join(ctx.Err(), rt.workspaces.check(spec.Workspace),
+	if err := errors.Join(ctx.Err(), rt.workspaces.assign(ctx, &spec),
 		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)))); err != nil {
 		return "", err
 	}
@@ -36,13 +39,6 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 	defer hold.end()
 	if err := CheckResultSchema(spec.Schema); err != nil {
 		return "", err
-	}
-	if spec.Workspace != "" { // symbolic links are resolved once: a later change of a link does not move the task
-		dir, err := resolveDir(spec.Workspace)
-		if err != nil {
-			return "", err
-		}
-		spec.Workspace = dir
 	}
 	if err := rt.advanceEpoch(); err != nil {
 		return "", err

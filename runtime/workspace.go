@@ -16,73 +16,89 @@ import (
 // workspaces finds and opens the directories that agents and callers work in.
 // It is safe for concurrent use.
 type workspaces struct {
-	base   string               // Config.Workspaces
-	data   string               // Config.Data
-	limits func() StorageLimits // the active limits
+	base   string                 // Config.Workspaces
+	data   string                 // Config.Data
+	limits func() StorageLimits   // the active limits
+	policy func() WorkspacePolicy // the active policy
 	org    *org.Org
 	disk   *diskGuard
 	quotas workspace.QuotaManager
+	shares workspace.ShareStore
 }
 
 // OpenWorkspace implements builtin.WorkspaceOpener. Agents of a task with a directory
 // share that directory. Otherwise an agent uses the directory of its ancestor
-// directly below root. An external caller has one directory per role.
-func (h *ToolHost) OpenWorkspace(_ context.Context, by identity.Principal) (*workspace.Dir, error) {
-	return h.rt.workspaces.open(by)
+// directly below root. An external caller has its configured workspace, else one directory
+// per role.
+func (h *ToolHost) OpenWorkspace(ctx context.Context, by identity.Principal) (*workspace.Dir, error) {
+	return h.rt.workspaces.open(ctx, by)
+}
+
+// place is where a principal works.
+type place struct {
+	dir      string // resolved
+	readOnly bool
+
+	shared string // the configured workspace that is dir or contains it; "" for a directory that has one quota
+	holder string // whose quota in shared counts
 }
 
 // open opens the workspace of a principal.
-func (w *workspaces) open(by identity.Principal) (*workspace.Dir, error) {
-	dir, readOnly, err := w.dirOf(by)
+func (w *workspaces) open(ctx context.Context, by identity.Principal) (*workspace.Dir, error) {
+	at, err := w.placeOf(ctx, by)
 	if err != nil {
 		return nil, err
 	}
-	root, err := openResolved(dir)
+	root, err := openResolved(at.dir)
 	if err != nil {
-		return nil, errcode.Wrap(errcode.ToolUnavailable, err, "open workspace of %s: the directory was removed or replaced", by)
+		return nil, errRemoved(by, err)
 	}
+	return &workspace.Dir{Root: root, ReadOnly: at.readOnly, Quota: w.quotaOf(at), DiskSpace: w.disk.forPrograms}, nil
+}
+
+// quotaOf returns the quota of a place. In a configured workspace each holder has its own.
+func (w *workspaces) quotaOf(at place) *workspace.DirQuota {
 	limits := w.limits()
-	quota := w.quotas.DirQuota(dir, workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles})
-	return &workspace.Dir{Root: root, ReadOnly: readOnly, Quota: quota, DiskSpace: w.disk.forPrograms}, nil
+	quota := workspace.Quota{Bytes: limits.WorkspaceBytes, Files: limits.WorkspaceFiles}
+	if at.shared == "" {
+		return w.quotas.DirQuota(at.dir, quota)
+	}
+	return w.quotas.SharedQuota(at.shared, quota, at.holder, w.shares)
 }
 
 // callerFolder contains the workspaces of callers. It is not a task id.
 const callerFolder = "callers"
 
-// dirOf returns the resolved path of a principal's workspace.
-func (w *workspaces) dirOf(by identity.Principal) (dir string, readOnly bool, err error) {
+// placeOf returns where a principal works.
+func (w *workspaces) placeOf(ctx context.Context, by identity.Principal) (place, error) {
 	switch by.Kind {
 	case identity.Agent:
-		return w.agentDir(by)
+		return w.agentPlace(by)
 	case identity.Caller:
-		if err := org.CheckCaller(by); err != nil {
-			return "", false, err
-		}
-		dir, err = w.privateDir(by, callerFolder, by.Key())
-		return dir, false, err
+		return w.callerPlace(ctx, by)
 	}
-	return "", false, errNoWorkspace(by)
+	return place{}, errNoWorkspace(by)
 }
 
-// agentDir returns the workspace of an agent.
-func (w *workspaces) agentDir(by identity.Principal) (dir string, readOnly bool, err error) {
+// agentPlace returns where an agent works.
+func (w *workspaces) agentPlace(by identity.Principal) (place, error) {
 	agent, ok := w.org.AgentByID(by.Agent)
 	if !ok {
-		return "", false, errNoWorkspace(by)
+		return place{}, errNoWorkspace(by)
 	}
 	task, ok := w.org.TaskByID(agent.Task)
 	if !ok {
-		return "", false, errNoWorkspace(by)
+		return place{}, errNoWorkspace(by)
 	}
 	if task.Workspace != "" {
-		return task.Workspace, task.ReadOnly, w.check(task.Workspace)
+		return w.sharedPlace(by, &task)
 	}
 	entry, ok := w.org.TopAncestor(agent.ID)
 	if !ok {
-		return "", false, errNoWorkspace(by)
+		return place{}, errNoWorkspace(by)
 	}
-	dir, err = w.privateDir(by, string(task.ID), string(entry))
-	return dir, task.ReadOnly, err
+	dir, err := w.privateDir(by, string(task.ID), string(entry))
+	return place{dir: dir, readOnly: task.ReadOnly}, err
 }
 
 // privateDir creates a directory below Config.Workspaces and returns its
@@ -167,6 +183,11 @@ func (w *workspaces) check(dir string) error {
 			return nil
 		}
 	}
+}
+
+// errRemoved is the error for a workspace that cannot be opened. It names no path.
+func errRemoved(by identity.Principal, cause error) error {
+	return errcode.Wrap(errcode.ToolUnavailable, cause, "open workspace of %s: the directory was removed or replaced", by)
 }
 
 func errNoWorkspace(by identity.Principal) error {

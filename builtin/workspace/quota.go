@@ -56,11 +56,16 @@ type DirQuota struct {
 	manager *QuotaManager
 	dir     string
 	quota   Quota
+
+	holder string     // of SharedQuota
+	store  ShareStore // of SharedQuota; nil if the quota is that of the whole directory
 }
 
 // DirQuota returns the quota of a directory. Callers must always use the same path for
 // a directory, since the usage is cached by path.
-func (m *QuotaManager) DirQuota(dir string, q Quota) *DirQuota { return &DirQuota{m, dir, q} }
+func (m *QuotaManager) DirQuota(dir string, q Quota) *DirQuota {
+	return &DirQuota{manager: m, dir: dir, quota: q}
+}
 
 // usageCache is the cached usage of one directory.
 type usageCache struct {
@@ -69,6 +74,7 @@ type usageCache struct {
 	usage    Usage
 	measured time.Time     // zero if usage is unknown
 	scanTime time.Duration // how long measuring took
+	programs               // of a shared directory
 }
 
 // maxUsageEntries is the number of unused directories whose usage stays cached.
@@ -105,7 +111,7 @@ func (m *QuotaManager) acquire(dir string) *usageCache {
 	defer m.mu.Unlock()
 	c, ok := m.caches[dir]
 	if !ok {
-		c = &usageCache{sem: make(chan struct{}, 1)}
+		c = &usageCache{sem: make(chan struct{}, 1), programs: programs{turn: newTurn()}}
 		if m.caches == nil {
 			m.caches = map[string]*usageCache{}
 		}
@@ -125,8 +131,8 @@ func (m *QuotaManager) release(dir string, c *usageCache) {
 	}
 }
 
-// DiskUsage measures the workspace and updates the cached usage. Call it after a
-// program has run in it. It stops counting when the quota is exceeded. The error
+// DiskUsage measures the workspace and updates the cached usage. With a SharedQuota it is
+// what the holder has added. Call it after a program has run in it. It stops counting when the quota is exceeded. The error
 // is permission_denied if a folder cannot be read.
 func (d *Dir) DiskUsage(ctx context.Context) (Usage, error) {
 	if d.Quota == nil {
@@ -137,6 +143,9 @@ func (d *Dir) DiskUsage(ctx context.Context) (Usage, error) {
 		return Usage{Partial: true}, err
 	}
 	defer unlock()
+	if d.Quota.isShared() {
+		return d.Quota.shareUsage(ctx, c)
+	}
 	return d.measure(ctx, c)
 }
 
@@ -153,7 +162,9 @@ func (d *Dir) QuotaLimit() Quota {
 func (d *Dir) CheckQuota(ctx context.Context) (Usage, error) {
 	u, err := d.DiskUsage(ctx)
 	if err == nil && !u.fits(d.QuotaLimit()) {
-		err = quotaError(u, Usage{}, d.QuotaLimit())
+		if err = quotaError(u, Usage{}, d.QuotaLimit()); d.Quota != nil && d.Quota.isShared() {
+			err = shareError(u, Usage{}, d.QuotaLimit())
+		}
 	}
 	return u, err
 }
@@ -170,6 +181,9 @@ func (d *Dir) writeWithinQuota(ctx context.Context, plan func() (Usage, error), 
 	}
 	defer unlock()
 	more, err := plan()
+	if err == nil && d.Quota.isShared() {
+		return d.Quota.writeWithinShare(ctx, c, more, act)
+	}
 	if err == nil {
 		err = d.hasQuota(ctx, c, more)
 	}
@@ -222,9 +236,14 @@ func (d *Dir) measure(ctx context.Context, c *usageCache) (Usage, error) {
 		c.measured = time.Time{}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		err = opError(errcode.PermissionDenied, "a folder of the workspace cannot be read, so its size is unknown; make it readable, or remove it")
+		err = errUnreadable()
 	}
 	return u, err
+}
+
+// errUnreadable is the error for a workspace that cannot be measured.
+func errUnreadable() error {
+	return opError(errcode.PermissionDenied, "a folder of the workspace cannot be read, so its size is unknown; make it readable, or remove it")
 }
 
 // quotaError returns the error for a write of more bytes and files over the quota.

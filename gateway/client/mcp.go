@@ -19,15 +19,21 @@ import (
 // when the gateway or the role ends, or when ctx ends. A goroutine reads in; it
 // exits when in ends.
 //
-// Errors: those of the gateway, such as RoleNotFound; ToolUnavailable if the
+// workspace is the absolute path of a directory, and :ro if it is read-only, which must be the
+// default workspace of the process; "" expects none. It is for the socket of a data directory.
+//
+// Errors: those of the gateway, such as RoleNotFound, and Conflict for another workspace; ToolUnavailable if the
 // gateway or the role ended first; ErrNotServed if the client's gateway is in
 // this process.
-func (c *Client) ServeMCP(ctx context.Context, role string, in io.Reader, out io.Writer) error {
+func (c *Client) ServeMCP(ctx context.Context, role, workspace string, in io.Reader, out io.Writer) error {
 	if c.base == inProcessBaseURL && isInProcess(c.http.Transport) {
 		return ErrNotServed
 	}
 	path := "/roles/" + strings.ReplaceAll(url.PathEscape(role), ".", "%2E") + "/mcp"
 	header := http.Header{"Connection": {"Upgrade"}, "Upgrade": {wire.MCPProtocol}}
+	if workspace != "" {
+		header.Set(wire.MCPWorkspaceHeader, url.QueryEscape(workspace))
+	}
 	answer, err := c.do(ctx, request{method: http.MethodGet, path: path, header: header})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 	"github.com/rolecall/rolecall/tool"
@@ -119,7 +120,7 @@ func TestServeStdio_ErrorsHaveCodes(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"x"},"other":1,` + statelessMeta + `}}`: `"resultType":"complete"`,
 	} {
 		var out strings.Builder
-		if err := f.server.ServeStdio(t.Context(), strings.NewReader(line+"\n"), &out, operator, "tester"); err != nil || !strings.Contains(out.String(), want) {
+		if err := f.server.ServeStdio(t.Context(), strings.NewReader(line+"\n"), &out, mcpserver.StdioClient{Sender: operator, Role: "tester"}); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %s %v, want %s", line, out.String(), err, want)
 		}
 	}

@@ -110,7 +110,9 @@ func TestStdio_LimitsLinesInProgress(t *testing.T) {
 	in, client := io.Pipe()
 	answers, out := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- f.server.ServeStdio(t.Context(), in, out, operator, "tester") }()
+	go func() {
+		served <- f.server.ServeStdio(t.Context(), in, out, mcpserver.StdioClient{Sender: operator, Role: "tester"})
+	}()
 	lines := bufio.NewReader(answers)
 	exchange := func(line string) string {
 		t.Helper()

@@ -16,6 +16,10 @@ import (
 // is offered in another workflow state, and any call in a suspended role, returns a failure
 // for the model to read.
 func (s *Server) call(ctx context.Context, sc *clientScope, c toolCall) outcome {
+	ctx, err := s.withRoot(ctx, sc)
+	if err != nil {
+		return outcome{err: err}
+	}
 	suspended := s.rt.Gate().Subject(sc.caller).AuthorizeTool(c.name).Suspended() != "" // then all names have the same answer
 	if c.name == AskName && !suspended {
 		return s.ask(ctx, sc, c.args)

@@ -41,7 +41,7 @@ func TestEnvelope_LimitsLines(t *testing.T) {
 	f := openFixture(t)
 	in := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"x":%s}},"clientInfo":{"name":"t","version":"1"}}}`, bulk) + "\n"
 	var out strings.Builder
-	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
+	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, mcpserver.StdioClient{Sender: operator, Role: "tester"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "without its arguments") {

@@ -40,7 +40,7 @@ func Example() {
 	}
 	defer server.Close()
 	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")
-	fmt.Println(server.ServeStdio(ctx, in, os.Stdout, operator, "guest"))
+	fmt.Println(server.ServeStdio(ctx, in, os.Stdout, mcpserver.StdioClient{Sender: operator, Role: "guest"}))
 	// Output:
 	// {"jsonrpc":"2.0","id":1,"result":{}}
 	// <nil>

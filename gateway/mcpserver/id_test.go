@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 )
 
 // requestKinds returns the ways to send a request: headers, and a prefix for
@@ -94,7 +96,7 @@ func TestIDs_EchoedOnStdio(t *testing.T) {
 {"jsonrpc":"2.0","id":-9223372036854775809,"method":"tools/list"}
 `
 	var out strings.Builder
-	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
+	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, mcpserver.StdioClient{Sender: operator, Role: "tester"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.Contains(got, `"id":9007199254740993,`) || !strings.Contains(got, `"id":-9223372036854775809,`) {

@@ -3,7 +3,7 @@
 //
 //	server, err := mcpserver.New(mcpserver.Config{Runtime: rt})
 //	err = server.Serve(w, r, sender) // one HTTP request; path values role, toolset
-//	err = server.ServeStdio(ctx, in, out, sender, "analyst")
+//	err = server.ServeStdio(ctx, in, out, mcpserver.StdioClient{Sender: sender, Role: "analyst"})
 //	err = server.Close()
 //
 // The official Go SDK implements the protocol: versions, sessions and streams.
@@ -46,12 +46,15 @@ const statelessVersion = "2026-07-28"
 type Config struct {
 	Runtime *runtime.Runtime
 	Log     *slog.Logger // nil discards
+	Warn    *slog.Logger // receives what a client's user should see: roots that are ignored; nil is Log
 	Version string       // of this program, reported to clients; "" is "unknown"
 
 	Sessions       int           // open sessions of one sender, 64 by default; a new one ends the one that is idle longest
 	Calls          int           // concurrent requests of one sender; 64 by default
 	SessionTimeout time.Duration // after which a session without requests ends; 30 minutes by default
 	WriteTimeout   time.Duration // in which a client must read each part of an answer; 30 seconds by default
+
+	RootsTimeout time.Duration // in which a client must answer roots/list; 5 seconds by default
 
 	// Streaming returns the context for an answer without a time limit. It must
 	// end with the request's context and when the listener shuts down. Nil uses
@@ -91,8 +94,8 @@ func New(config Config) (*Server, error) {
 	switch {
 	case config.Runtime == nil:
 		return nil, errors.New("mcpserver: Config.Runtime is missing")
-	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0:
-		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout and WriteTimeout must not be negative")
+	case config.Sessions < 0 || config.Calls < 0 || config.SessionTimeout < 0 || config.WriteTimeout < 0 || config.RootsTimeout < 0:
+		return nil, errors.New("mcpserver: Config.Sessions, Calls, SessionTimeout, WriteTimeout and RootsTimeout must not be negative")
 	}
 	config.complete()
 	s := &Server{
@@ -115,6 +118,12 @@ func New(config Config) (*Server, error) {
 func (config *Config) complete() {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Warn == nil {
+		config.Warn = config.Log
+	}
+	if config.RootsTimeout == 0 {
+		config.RootsTimeout = rootsTimeout
 	}
 	if config.Sessions == 0 {
 		config.Sessions = 64

@@ -16,9 +16,10 @@ type clientScope struct {
 	sender        identity.Principal
 	caller        identity.Principal // of kind Caller: sender, or the operator acting in a role
 	endpoint      *endpoint
-	documentsOnly bool // the client accepts JSON documents, but not event streams
-	acceptsAny    bool // the client accepts anything, so it may join a session of streams
-	stdio         bool // the connection is a line transport and has no session id
+	documentsOnly bool         // the client accepts JSON documents, but not event streams
+	acceptsAny    bool         // the client accepts anything, so it may join a session of streams
+	stdio         bool         // the connection is a line transport and has no session id
+	roots         *clientRoots // of a client on stdio; nil ignores roots
 
 	revalidate func() bool // reports whether the sender is still authenticated; nil if it always is
 	disconnect func()      // closes the connection of a line transport

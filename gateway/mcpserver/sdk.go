@@ -77,6 +77,7 @@ func (s *Server) handleSDKRequest(ctx context.Context, sc *clientScope, method s
 	case *sdk.GetPromptRequest:
 		return s.getPrompt(sc, req)
 	}
+	sc.roots.observe(req)
 	dropUnusedParams(req)
 	next = s.withPromptCapability(sc, next)
 	if method == methodInitialize && !sc.stdio {

@@ -15,17 +15,27 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
+// StdioClient is the client of ServeStdio.
+type StdioClient struct {
+	Sender identity.Principal
+	Role   string // id or name
+	Roots  bool   // its tools for files use the first of its roots that is in the workspace of the sender
+}
+
 // ServeStdio serves one client on the line transport of stdio with the tools of
-// a role, given by id or name. Only protocol messages are written to out.
+// its role. Only protocol messages are written to out.
 //
 // It returns nil when in has ended and calls in progress have been answered or
 // have taken longer than five seconds, when ctx ends, or when the role is
 // deleted. It returns an error if the sender may not use the role or has too
 // many sessions. A goroutine reads in; it exits when in ends.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, sender identity.Principal, role string) error {
-	sc, err := s.scopeFor(sender, role, "")
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, o StdioClient) error {
+	sc, err := s.scopeFor(o.Sender, o.Role, "")
 	if err != nil {
 		return err
+	}
+	if o.Roots {
+		sc.roots = newClientRoots()
 	}
 	defer sc.endpoint.release()
 	return s.serveLines(ctx, sc, in, out, func() {})
@@ -73,6 +83,9 @@ func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, sc *client
 	_ = conn.SetDeadline(time.Time{}) // clears the deadlines that the HTTP server has set
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.MCPProtocol+"\r\n\r\n"); err != nil {
 		return nil // the client has disconnected
+	}
+	if r.Context().Value(rootsKey{}) != nil {
+		sc.roots = newClientRoots()
 	}
 	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))

@@ -24,15 +24,21 @@ type stdioPipes struct {
 	done chan error // receives the result of ServeStdio
 }
 
-// serveStdio starts ServeStdio on pipes.
+// serveStdio serves a sender in a role on pipes.
 func (f *fixture) serveStdio(t testing.TB, sender identity.Principal, role string) *stdioPipes {
+	t.Helper()
+	return f.serveClient(t, mcpserver.StdioClient{Sender: sender, Role: role})
+}
+
+// serveClient starts ServeStdio on pipes.
+func (f *fixture) serveClient(t testing.TB, c mcpserver.StdioClient) *stdioPipes {
 	t.Helper()
 	in, write := io.Pipe()
 	read, out := io.Pipe()
 	p := &stdioPipes{read, write, make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		p.done <- f.server.ServeStdio(ctx, in, out, sender, role)
+		p.done <- f.server.ServeStdio(ctx, in, out, c)
 		out.Close()
 	}()
 	t.Cleanup(func() {
@@ -109,7 +115,7 @@ func TestServeStdio_RejectsUnknownRole(t *testing.T) {
 		sender identity.Principal
 		role   string
 	}{{operator, "missing"}, {identity.ByCaller("ann", f.roles["tester"]), "clerk"}} {
-		err := f.server.ServeStdio(t.Context(), strings.NewReader(""), io.Discard, c.sender, c.role)
+		err := f.server.ServeStdio(t.Context(), strings.NewReader(""), io.Discard, mcpserver.StdioClient{Sender: c.sender, Role: c.role})
 		if errcode.CodeOf(err) != errcode.RoleNotFound {
 			t.Errorf("%s as %s: %v", c.sender, c.role, err)
 		}
@@ -160,7 +166,7 @@ func TestServeStdio_AnswersAfterEndOfInput(t *testing.T) {
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"text":"said"}}}
 ` + wire.MCPEndOfInput + "\ninput after the end is not read\n"
-	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, operator, "tester"); err != nil {
+	if err := f.server.ServeStdio(t.Context(), strings.NewReader(in), &out, mcpserver.StdioClient{Sender: operator, Role: "tester"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"said"`) || strings.Count(out.String(), "\n") != 2 {

@@ -24,8 +24,8 @@ type Task struct {
 	Groups    toolgroups.GroupSet `json:"groups"`         // the groups that the task is restricted to; ["*"] for no restriction
 	State     string              `json:"state"`          // workflow state in which its agents start; "undefined" for none
 	Input     json.RawMessage     `json:"input,omitempty"`
-	Schema    json.RawMessage     `json:"schema,omitempty"` // that its result must fit
-	Workspace string              `json:"workspace,omitempty"`
+	Schema    json.RawMessage     `json:"schema,omitempty"`    // that its result must fit
+	Workspace string              `json:"workspace,omitempty"` // the name of a configured workspace, or the path that the operator named
 	ReadOnly  bool                `json:"readOnly,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Error     *org.TaskError      `json:"error,omitempty"`
@@ -63,7 +63,7 @@ type TaskRequest struct {
 	Role      string                     `json:"role,omitempty"`      // id or name of the role of the first agent; "" is root
 	Group     []string                   `json:"group,omitempty"`     // groups that the task is restricted to
 	State     string                     `json:"state,omitempty"`     // workflow state in which its agents start; only of the operator
-	Workspace string                     `json:"workspace,omitempty"` // an absolute path; only through the socket of the data directory
+	Workspace string                     `json:"workspace,omitempty"` // the name of a configured workspace; through the socket of the data directory also an absolute path
 	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
 	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
 	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"

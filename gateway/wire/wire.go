@@ -32,6 +32,12 @@ const MaxPageItems = 1000
 // GET /roles/{role}/mcp with Upgrade: rolecall-mcp.
 const MCPProtocol = "rolecall-mcp"
 
+// MCPWorkspaceHeader is the header of such an upgrade with the workspace that the client
+// expects to be the default of the process, query-escaped: an absolute path, and :ro if it is
+// read-only. The roots of the client then count. Only the owner of the data directory may
+// send it, on its socket.
+const MCPWorkspaceHeader = "Rolecall-Workspace"
+
 // MCPEndOfInput is a line on such a connection that ends the input while answers
 // continue, because not every connection can close one direction. It is never a
 // valid message.

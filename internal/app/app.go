@@ -56,11 +56,13 @@ import (
 
 // Options configure Open.
 type Options struct {
-	Data  string                      // data directory; created if missing
-	Look  bool                        // opens the existing data file for reading: nothing can be committed
-	Serve bool                        // clients of the API may start tasks
-	Files []string                    // configuration files and folders that WatchConfig watches
-	Env   func(string) (string, bool) // looks up variables of the configuration; nil finds none
+	Data              string                      // data directory; created if missing
+	Look              bool                        // opens the existing data file for reading: nothing can be committed
+	Serve             bool                        // clients of the API may start tasks
+	Workspace         string                      // the default workspace of callers, whatever the configuration says; "" is the configuration's
+	WorkspaceReadOnly bool                        // nobody writes to Workspace
+	Files             []string                    // configuration files and folders that WatchConfig watches
+	Env               func(string) (string, bool) // looks up variables of the configuration; nil finds none
 
 	Launcher *sandbox.Launcher    // runs programs in the sandbox; nil runs none
 	Kinds    []modules.ModuleKind // module kinds in addition to those that ship
@@ -179,6 +181,7 @@ func (a *App) openRuntime() (err error) {
 	a.Runtime, err = runtime.New(runtime.Config{
 		Store: a.store, Groups: a.groups, Model: a.model,
 		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
+		Workspace: a.options.Workspace, WorkspaceReadOnly: a.options.WorkspaceReadOnly,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
 		Observe: a.metrics.ObserveEvent, Authn: &a.services,
 		Redact: func(args []byte) []byte { return a.secrets.redactor().RedactJSON(args) },
@@ -191,7 +194,7 @@ func (a *App) openServers() (err error) {
 	if err != nil {
 		return err
 	}
-	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Version: a.options.Version, Streaming: gateway.UntilShutdown})
+	a.MCP, err = mcpserver.New(mcpserver.Config{Runtime: a.Runtime, Log: a.options.Log, Warn: a.options.Warn, Version: a.options.Version, Streaming: gateway.UntilShutdown})
 	return err
 }
 

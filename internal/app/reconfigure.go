@@ -113,6 +113,7 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	ch.problems = append(ch.problems, a.checkGroupIDs(ch)...)
 	ch.problems = append(ch.problems, a.checkServers(ch)...)
 	ch.problems = append(ch.problems, faults...)
+	ch.problems = append(ch.problems, a.prepareWorkspaces(ch)...)
 	if s.KeepRoles { // a record: its tokens may have been taken back since
 		return ch
 	}
@@ -252,7 +253,9 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.services.intersect(ch.services)
 	ch.orgConfig.Groups = func(tx *toolgroups.Tx) error { return a.registerGroups(tx, ch) }
 	before := a.groups.CurrentSnapshot()
-	ch.orgConfig.Changed = func(events []journal.Event) { a.changes = describeChanges(before, events) }
+	ch.orgConfig.Changed = func(events []journal.Event) {
+		a.changes = append(describeChanges(before, events), describeWorkspaces(a.current, ch.cfg)...)
+	}
 	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.ApplyConfig(ch.orgConfig) }); err != nil {
 		a.models.Store(models)
 		a.services.replace(services)

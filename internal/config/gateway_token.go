@@ -13,13 +13,14 @@ import (
 // Token is a bearer token of the gateway. It contains the hash of the token, never
 // the token. Either Role or Operator is set.
 type Token struct {
-	Name     string    // name of the holder
-	SHA256   string    // of the token's bytes, in 64 lower-case hexadecimal digits
-	Role     string    // a role of this configuration
-	Operator bool      // the holder is the operator
-	Audience string    // the token is valid for this URL and URLs below it; "" is the whole gateway
-	Expires  time.Time // the token is valid before this time; zero means it does not expire
-	Pos      yamldoc.Pos
+	Name      string         // name of the holder
+	SHA256    string         // of the token's bytes, in 64 lower-case hexadecimal digits
+	Role      string         // a role of this configuration
+	Operator  bool           // the holder is the operator
+	Audience  string         // the token is valid for this URL and URLs below it; "" is the whole gateway
+	Expires   time.Time      // the token is valid before this time; zero means it does not expire
+	Workspace WorkspaceField `json:",omitzero"` // of its holder
+	Pos       yamldoc.Pos
 }
 
 // maxTokens is the largest number of tokens in a configuration.
@@ -64,12 +65,13 @@ func (it item) readToken(v yamldoc.Value) (token Token, ok bool) {
 	before := v.ErrorCount()
 	token.Pos = v.Pos
 	v.ReadFields(yamldoc.Fields{
-		"name":     tokenNameField(&token.Name),
-		"sha256":   sha256Field(&token.SHA256),
-		"role":     it.ReferenceField("role", &token.Role),
-		"operator": yamldoc.BoolField(&token.Operator),
-		"audience": audienceField(&token.Audience),
-		"expires":  timeField(&token.Expires),
+		"name":      tokenNameField(&token.Name),
+		"sha256":    sha256Field(&token.SHA256),
+		"role":      it.ReferenceField("role", &token.Role),
+		"operator":  yamldoc.BoolField(&token.Operator),
+		"audience":  audienceField(&token.Audience),
+		"expires":   timeField(&token.Expires),
+		"workspace": it.workspaceField(&token.Workspace),
 	})
 	for _, name := range []string{"name", "sha256"} {
 		if _, there := v.FindField(name); !there {

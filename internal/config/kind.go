@@ -21,6 +21,7 @@ func (r *reader) kinds() []docset.Kind {
 		{Name: "command", Read: with(readCommand)},
 		{Name: "network", Read: with(readNetwork)},
 		{Name: "gateway", Read: with(readGateway)},
+		{Name: "workspace", Read: with(readWorkspace)},
 
 		{Name: "toolService"},
 		{Name: "broker"},

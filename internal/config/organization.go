@@ -23,6 +23,7 @@ type Organization struct {
 	Grant             Groups // what root may put into roles it creates; not Given means all
 	Limits            OrganizationLimits
 	Budget            Budget
+	Workspace         WorkspaceField `json:",omitzero"` // of callers whose token and role have none
 	Pos               yamldoc.Pos
 }
 
@@ -81,6 +82,7 @@ func readOrganization(it item) {
 		"defaultToolGroups": groupsField(&org.DefaultToolGroups),
 		"grant":             groupsField(&org.Grant),
 		"limits":            organizationLimitsField(&org.Limits),
+		"workspace":         it.workspaceField(&org.Workspace),
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens": yamldoc.BoundedInt(&org.Budget.Tokens, maxBudget),
 			"cost":   priceField(&org.Budget.Cost),

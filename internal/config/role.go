@@ -33,6 +33,7 @@ type Role struct {
 	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
 	TasksAs     string          // a role of this configuration that bounds the tasks of its callers in its place; "" for none
 	Result      json.RawMessage // JSON schema that the results of its agents must fit; nil for any result
+	Workspace   WorkspaceField  `json:",omitzero"` // of callers in this role whose token has none
 	Pos         yamldoc.Pos
 }
 
@@ -57,6 +58,7 @@ func readRole(it item) {
 		"server":      serverField(&role),
 		"tasks":       it.roleTasksField(&role),
 		"result":      resultField(&role.Result),
+		"workspace":   it.workspaceField(&role.Workspace),
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})

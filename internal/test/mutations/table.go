@@ -778,6 +778,71 @@ var mutations = []mutation{
 		"./runtime TestLimits_Mail",
 	},
 
+	// Workspaces.
+	{
+		"workspaces: a caller's task names the workspace of others", "runtime/workspace_policy.go",
+		`if spec.WorkspaceName != "" && (ws.Path == "" || ws.Name != spec.WorkspaceName) {`, `if spec.WorkspaceName != "" && ws.Path == "" {`,
+		"./runtime TestWorkspacePolicy_TaskOfCaller",
+	},
+	{
+		"workspaces: a session leaves the workspace of its caller", "runtime/workspace_policy.go",
+		`case narrowed != "" && !isBelow(ws.Path, narrowed):`, `case false:`,
+		"./runtime TestWorkspacePolicy_SessionDir",
+	},
+	{
+		"workspaces: a task keeps what its caller has lost", "runtime/workspace_policy.go",
+		`if !isBelow(allowed.Path, task.Workspace) {`, `if false {`,
+		"./runtime TestWorkspacePolicy_ChangeHoldsAtOnce",
+	},
+	{
+		"workspaces: a task writes where its caller only reads", "runtime/workspace_policy.go",
+		`task.ReadOnly || allowed.ReadOnly`, `task.ReadOnly`,
+		"./runtime TestWorkspacePolicy_ChangeHoldsAtOnce",
+	},
+	{
+		"workspaces: a token's workspace goes with its name", "runtime/workspace_policy.go",
+		`return ok && role.ID == id`, `return ok && (role.ID == id || id != "")`,
+		"./runtime TestWorkspacePolicy_Precedence",
+	},
+	{
+		"workspaces: a configured one is in the data directory", "runtime/workspace_policy.go",
+		`err == nil && isBelow(name, dir) {`, `err == nil && name == dir {`,
+		"./runtime TestRuntime_ResolveWorkspace",
+	},
+	{
+		"workspaces: a folder of one has a quota of its own", "runtime/workspace_policy.go",
+		`		at.dir = narrowed
+`, `		at.dir, at.shared = narrowed, narrowed
+`,
+		"./runtime TestWorkspacePolicy_OneCallerDoesNotFillIt",
+	},
+	{
+		"workspaces: what a program adds is charged to nobody", "builtin/workspace/share.go",
+		`if err == nil && c.charged != nil {`, `if false {`,
+		"./builtin/workspace TestSharedQuota_ChargesPrograms",
+	},
+	{
+		"workspaces: a caller adds more than its quota", "builtin/workspace/share.go",
+		`		if !had.adjusted(more.Bytes, more.Files).fits(q.quota) {
+			return`, `		if false {
+			return`,
+		"./builtin/workspace TestSharedQuota_OneHolderDoesNotFillIt",
+	},
+	{
+		"workspaces: a root outside is taken", "gateway/mcpserver/roots.go",
+		`if err == nil && !s.rt.IsInWorkspace(caller, dir) {`, `if false {`,
+		"./gateway/mcpserver TestRoots_FirstInWorkspace",
+	},
+	{
+		"workspaces: a path is accepted over HTTP", "gateway/task_start.go",
+		`case !auth.IsLocalOwner(r) || spec.Caller.Kind`, `case spec.Caller.Kind`,
+		"./gateway TestStartTask_WorkspaceByName",
+	},
+	{
+		"workspaces: roots are accepted over HTTP", "gateway/mcp.go",
+		`if !auth.IsLocalOwner(r) || auth.SenderOf(r).Kind`, `if auth.SenderOf(r).Kind`,
+		"./gateway TestClientMCP_Workspace",
+	},
 	// Package modules: the life of an instance.
 	{
 		"a module is closed while calls hold it", "modules/instance.go",
