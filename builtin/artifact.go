@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/rolecall/rolecall/builtin/workspace"
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -192,15 +194,18 @@ type storedArtifact struct {
 
 // get handles get_artifact. The result is nil, JSON null, for an artifact that
 // the caller's task does not have.
-func (h artifacts) get(ctx context.Context, in getArtifact) (*storedArtifact, error) {
+func (h artifacts) get(ctx context.Context, in getArtifact) (any, error) {
 	release, err := h.files.reads.Acquire(ctx, shareKey(currentCall(ctx)))
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	a, err := h.store.GetArtifact(ctx, currentCall(ctx), in.Ref)
-	if a == nil || err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case a == nil:
+		return tool.Result{Structured: json.RawMessage("null"), Absent: "this task has no artifact " + strconv.Quote(textutil.OneLine(in.Ref, maxShownName)) + "; copy a reference as put_artifact or a message gave it"}, nil
 	}
 	out := &storedArtifact{Ref: in.Ref, Type: a.Type, Meta: a.Meta}
 	if a.Value == nil {

@@ -83,8 +83,9 @@ func TestArtifacts_GetReturnsWhatWasPut(t *testing.T) {
 }
 
 func TestGetArtifact_AbsentIsNull(t *testing.T) {
-	if got := artifactFixture(t).call(t, "get_artifact", obj{"ref": "artifact:nope"}); got != "null" {
-		t.Errorf("got %s, want null", got)
+	got, err := artifactFixture(t)["get_artifact"].Call(t.Context(), tool.Call{ID: "c", Name: "get_artifact", Args: rawJSON(`{"ref":"artifact:nope"}`), By: identity.ByAgent(callerID)})
+	if err != nil || string(got.JSON()) != "null" || !strings.Contains(got.Absent, `no artifact "artifact:nope"`) {
+		t.Errorf("got %s, %q, %v", got.JSON(), got.Absent, err)
 	}
 }
 

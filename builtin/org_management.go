@@ -3,7 +3,9 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -71,11 +73,43 @@ func (h orgHandler) findRole(ctx context.Context, in findRole) (any, error) {
 		return nil, errcode.New(errcode.InvalidArguments, "find a role: name and query exclude each other; give the exact name, or words to look for")
 	}
 	role, err := h.roles.FindRole(ctx, currentCall(ctx), in.Name)
-	if role == nil || err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case role == nil:
+		return h.noRole(ctx, in.Name)
 	}
 	return newRoleView(*role), nil
 }
+
+// maxOtherRoles limits the names in the result for a role that does not exist.
+const maxOtherRoles = 20
+
+// noRole returns the result for a name that no role has: null, and to a language model the
+// names of roles that it may spawn agents of.
+func (h orgHandler) noRole(ctx context.Context, name string) (tool.Result, error) {
+	list, total, err := h.roles.SearchRoles(ctx, currentCall(ctx), "", maxOtherRoles)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var names []string
+	for _, r := range list {
+		names = append(names, strconv.Quote(textutil.Sanitize(r.Name)))
+	}
+	text := "there is no role " + strconv.Quote(textutil.OneLine(name, maxShownName))
+	switch {
+	case total == 0:
+		text += ", and none that you may hire"
+	case total > len(list):
+		text += fmt.Sprintf("; roles you may hire are %s and %d more", strings.Join(names, ", "), total-len(list))
+	default:
+		text += "; roles you may hire: " + strings.Join(names, ", ")
+	}
+	return tool.Result{Structured: json.RawMessage("null"), Absent: text}, nil
+}
+
+// maxShownName is how many bytes of a name a result repeats.
+const maxShownName = 128
 
 // maxFoundRoles limits the roles that find_role_by_name lists.
 const maxFoundRoles = 50

@@ -96,7 +96,7 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 			`{"id":"r1","name":"worker","rolePrompt":"p","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"active","llmServiceId":null,"toolGroups":[],"grant":[],"groupOwners":null,"revision":0}`},
 		{"create role with unknown group", "create_role", `{"name":"worker","rolePrompt":"p","toolGroups":["workspace","wrokspace"]}`, `create worker "p" use workspace,wrokspace grant <nil>`,
 			`{"id":"r1","name":"worker","rolePrompt":"","createdBy":"","createdByRole":"","createdAt":"0001-01-01T00:00:00Z","status":"","llmServiceId":null,"toolGroups":["workspace","wrokspace"],"grant":[],"groupOwners":{"workspace":"builtin"},"revision":0,"dangling":["wrokspace"]}`},
-		{"find missing role", "find_role_by_name", `{"name":"nobody"}`, `find nobody`, `null`},
+		{"find missing role", "find_role_by_name", `{"name":"nobody"}`, `find nobody; search ""`, `null`},
 		{"search roles", "find_role_by_name", `{"query":"w"}`, `search "w"`, `{"roles":[{"id":"r0","name":"worker","description":"Works�.","toolGroups":["workspace"]}]}`},
 		{"search roles without a match", "find_role_by_name", `{"query":""}`, `search ""`, `{"roles":[]}`},
 		{"list roles", "find_role_by_name", `{}`, `search ""`, `{"roles":[]}`},
@@ -105,6 +105,7 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 		{"terminate", "terminate_agent", `{"agentId":"a1","reason":"done"}`, `end a1 "done"`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"terminate without reason", "terminate_agent", `{"agentId":"a1"}`, `end a1 ""`, `{"ok":true,"terminatedAgentId":"a1"}`},
 		{"spawn", "spawn_agent", `{"roleId":"r1","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
+		{"brief as text", "spawn_agent", `{"roleId":"r1","taskBrief":"Count."}`, `spawn r1 {"objective":"Count.","constraints":[],"inputs":"see the objective","outputs":"see the objective","completion_criteria":"see the objective"} `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"spawn with caller as parent", "spawn_agent", `{"roleId":"r1","parentAgentId":"ann","taskBrief":` + validBrief + `}`, `spawn r1 ` + validBrief + ` `, `{"id":"a1","roleId":"r1","roleName":"worker"}`},
 		{"brief in other spellings", "spawn_agent",
 			`{"roleId":"r1","taskBrief":{"objective":"o","constraints":"one","inputs":["i","j"],"outputs":"u","completionCriteria":["c"],"references":"r","priority":"high","collaborators":[{"agentId":"a2","role":"peer"}]}}`,
@@ -128,7 +129,7 @@ func TestOrgManagement_PassesArguments(t *testing.T) {
 			if diff := cmp.Diff(c.answer, orgFixture(t, o).call(t, c.tool, rawJSON(c.args))); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{c.request}, o.requests); diff != "" {
+			if diff := cmp.Diff(c.request, strings.Join(o.requests, "; ")); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 			if o.calls[0].ID != "call-1" || o.calls[0].By != identity.ByAgent(callerID) {

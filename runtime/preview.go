@@ -33,6 +33,12 @@ type preview struct {
 	Note       string `json:"note"`
 }
 
+// notFound is what a language model reads in place of null.
+type notFound struct {
+	Found   bool   `json:"found"` // always false
+	Message string `json:"message"`
+}
+
 // resultLimit returns the size of the largest result that is put into a
 // conversation as it is, in bytes.
 func (m agentModel) resultLimit() int {
@@ -45,6 +51,9 @@ func (m agentModel) resultLimit() int {
 // models complete images. Errors: storage_low if the disk has no room for one.
 func (r *recorder) limitResult(b *journal.Batch, c *gate.Admission, result json.RawMessage) (json.RawMessage, error) {
 	m, err := r.a.agentModel()
+	if c.Result.Absent != "" && m.language {
+		result, _ = json.Marshal(notFound{Message: c.Result.Absent}) // a text always marshals
+	}
 	most := m.resultLimit()
 	if err != nil || !m.language || len(result) <= most || chat.IsImage(result) {
 		return result, r.holdResult(c, result)

@@ -247,3 +247,33 @@ func TestPrompt_DescriptionCannotLeaveItsQuotes(t *testing.T) {
 		t.Errorf("a description wrote its own frame:\n%s", prompt)
 	}
 }
+
+// A language model reads what was not found, and which roles it may hire. A script gets null.
+func TestFindRole_NotFound(t *testing.T) {
+	for _, language := range []bool{true, false} {
+		var read []string
+		answer := func(r model.Request) model.Answer {
+			if answerCount(r) == 0 {
+				return callTools("find_role_by_name", obj{"name": "redaer"}, "find_role_by_name", obj{"name": "reader"})
+			}
+			for _, result := range results(r) {
+				read = append(read, string(result.Content))
+			}
+			return endWith("done")
+		}
+		var m model.Model = answerFunc(answer)
+		if language {
+			m = languageFunc(answer)
+		}
+		fx := openFixture(t, "", m)
+		fx.declare(t, org.RoleSpec{Name: "reader", Use: groupSet("workspace")})
+		fx.run(t, org.TaskSpec{})
+		want := "null"
+		if language {
+			want = `{"found":false,"message":"there is no role \"redaer\"; roles you may hire: \"reader\""}`
+		}
+		if len(read) != 2 || read[0] != want || !strings.Contains(read[1], `"name":"reader"`) {
+			t.Errorf("language %v: got %q, want %s and the role", language, read, want)
+		}
+	}
+}

@@ -145,6 +145,10 @@ type Result struct {
 	Structured json.RawMessage `json:"structured,omitempty"`
 	IsError    bool            `json:"isError,omitempty"`
 
+	// Absent says what was not found, and what there is. A language model reads it in place
+	// of the result, which is null then.
+	Absent string `json:"-"`
+
 	// Cause is the error behind a Failure with the code internal, whose text peers do not
 	// see. The gate logs it.
 	Cause error `json:"-"`
