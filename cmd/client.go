@@ -43,8 +43,14 @@ func dialServing(ctx context.Context, c *common) (*client.Client, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.answerTimeout, answerTimeout))
 	defer cancel()
-	_, _ = api.CheckHealth(limited) // any other error is better told by the request
-	if limited.Err() == nil {
+	_, err = api.CheckHealth(limited)
+	if errors.Is(err, client.ErrNotServed) { // the process has just ended; newClient says what that means
+		if err := api.Close(); err != nil {
+			return nil, err
+		}
+		return newClient(c)
+	}
+	if limited.Err() == nil { // any other error is better told by the request
 		return api, nil
 	}
 	if ctx.Err() != nil {

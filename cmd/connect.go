@@ -44,11 +44,8 @@ const maxAttempts = 20
 // returns that error and its own. A command that fails leaves no new data directory behind.
 func connect(ctx context.Context, c *common, p accessMode) (api *client.Client, done func(error) error, err error) {
 	for try := 1; ; try++ {
-		api, err := dialServing(ctx, c)
+		api, err := dialChecked(ctx, c)
 		if err == nil {
-			if err := checkServedConfig(ctx, c, api); err != nil {
-				return nil, nil, errors.Join(err, api.Close())
-			}
 			return api, func(err error) error { return errors.Join(err, api.Close()) }, nil
 		}
 		if !errors.Is(err, client.ErrNotServed) {
@@ -59,6 +56,18 @@ func connect(ctx context.Context, c *common, p accessMode) (api *client.Client, 
 			return api, done, err
 		}
 	}
+}
+
+// dialChecked is dialServing, and rejects -f with another configuration than the served one.
+func dialChecked(ctx context.Context, c *common) (*client.Client, error) {
+	api, err := dialServing(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkServedConfig(ctx, c, api); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	return api, nil
 }
 
 // openLocal connects without a serving process, on the data directory or a copy.
@@ -128,12 +137,9 @@ func openCopy(ctx context.Context, c *common, known bool) (*client.Client, func(
 // directory; if not, another process may have it, and withServing tries again.
 func withServing(ctx context.Context, c *common, served func(*client.Client) error, here func() (began bool, err error)) error {
 	for try := 1; ; try++ {
-		api, err := dialServing(ctx, c)
+		api, err := dialChecked(ctx, c)
 		if err == nil {
-			if err = checkServedConfig(ctx, c, api); err == nil {
-				err = served(api)
-			}
-			return errors.Join(err, api.Close())
+			return errors.Join(served(api), api.Close())
 		}
 		if !errors.Is(err, client.ErrNotServed) {
 			return err

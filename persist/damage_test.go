@@ -336,3 +336,13 @@ func TestOpen_TruncatedFile(t *testing.T) {
 		})
 	}
 }
+
+// A file that was cut within its first pages is damaged, and the error says what to do.
+func TestOpen_CutFileIsDamaged(t *testing.T) {
+	file := sampleFile(t, 3)
+	for _, size := range []int{1, 31, 32, 100, 4095, 4096, 6443, 8191, 8192} {
+		if _, err := persist.Open(dirWith(t, file[:size])); !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), "rolecall restore") {
+			t.Errorf("cut to %d bytes: got %v, want ErrDamaged and what to do", size, err)
+		}
+	}
+}

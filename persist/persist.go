@@ -347,10 +347,11 @@ func inspectFile(path string) (*scanResult, error) {
 	return inspect(file, info.Size())
 }
 
-// isCorrupt reports whether bbolt has rejected the contents of a file.
+// isCorrupt reports whether bbolt has rejected the contents of a file, and not failed to
+// open or lock it. It has no error of its own for a file that is too short.
 func isCorrupt(err error) bool {
-	return errors.Is(err, journal.ErrDamaged) || errors.Is(err, bolterrors.ErrInvalid) ||
-		errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch)
+	_, system := errors.AsType[*fs.PathError](err)
+	return !system && !errors.Is(err, bolterrors.ErrTimeout)
 }
 
 // openError adds to an error of Open what the operator can do.

@@ -62,19 +62,24 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // Dial returns a client of the process that serves the data directory dir.
 //
-// Errors: ErrNotServed if there is none; otherwise the error of the connection.
+// Errors: ErrNotServed if there is none; otherwise the error of the connection. Requests fail
+// with ErrNotServed, before they are sent, when the process has ended since.
 func Dial(dir string) (*Client, error) {
 	path := filepath.Join(dir, wire.SocketName)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
+			err = ErrNotServed
+		}
+		return conn, err
 	}
 	if len(path) > wire.MaxSocketPath {
 		return nil, ErrNotServed // Listen rejects such a path, too
 	}
 	conn, err := dial(context.Background(), "", "")
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR):
-		return nil, ErrNotServed
+	case errors.Is(err, ErrNotServed):
+		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("connect to the process that serves %s: %w", dir, err)
 	}
@@ -187,7 +192,10 @@ func (c *Client) do(ctx context.Context, req request) (*http.Response, error) {
 
 // explain returns the error of a request without an answer in plain words.
 func (c *Client) explain(err error) error {
-	if c.base == inProcessBaseURL {
+	switch {
+	case errors.Is(err, ErrNotServed):
+		return fmt.Errorf("%w any more: it has ended", ErrNotServed)
+	case c.base == inProcessBaseURL:
 		return neterror.ExplainHost(err, "the process that serves the data directory")
 	}
 	return neterror.Explain(err)

@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"errors"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,6 +32,26 @@ func TestRemote_RejectsTokenOverPlainHTTP(t *testing.T) {
 	}
 	if _, err := client.NewRemote("http://127.0.0.1", "a b"); err == nil || strings.Contains(err.Error(), "a b") {
 		t.Errorf("an invalid token: %v", err)
+	}
+}
+
+// A client of a process that has ended since says that none serves the directory.
+func TestDial_ProcessHasEnded(t *testing.T) {
+	dir := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(dir, wire.SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CheckHealth(t.Context()); !errors.Is(err, client.ErrNotServed) {
+		t.Errorf("got %v, want ErrNotServed", err)
 	}
 }
 
