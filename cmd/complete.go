@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -136,8 +137,7 @@ func (c *common) complete(ctx context.Context, names nameLister, prefix string) 
 		if names.stored != nil {
 			list = append(list, quiet.storedNames(ctx, names, prefix)...)
 		}
-		slices.Sort(list)
-		found <- slices.Compact(list)
+		found <- distinct(list)
 	}()
 	select {
 	case list := <-found:
@@ -177,12 +177,12 @@ func stopAtError(seq iter.Seq2[string, error]) iter.Seq[string] {
 	}
 }
 
-// matching returns the first maxCompletions names that begin with a prefix. It leaves out
-// names with characters that control a terminal.
+// matching returns the first maxCompletions names that begin with a prefix and that a shell
+// reads as a word.
 func matching(names iter.Seq[string], prefix string) (list []string) {
 	for name := range names {
 		word, _, _ := strings.Cut(name, "\t")
-		if strings.HasPrefix(word, prefix) && word != "" && textutil.Sanitize(word) == word {
+		if strings.HasPrefix(word, prefix) && isShellWord(word) {
 			list = append(list, name)
 		}
 		if len(list) == maxCompletions {
@@ -190,6 +190,24 @@ func matching(names iter.Seq[string], prefix string) (list []string) {
 		}
 	}
 	return list
+}
+
+// distinct returns the names in order, each once, also if several have it with other
+// descriptions: bash would write what these have in common into the line.
+func distinct(names []string) []string {
+	word := func(name string) string { before, _, _ := strings.Cut(name, "\t"); return before }
+	slices.Sort(names)
+	return slices.CompactFunc(names, func(a, b string) bool { return word(a) == word(b) })
+}
+
+// isShellWord reports whether every shell takes a name for a word and no option, without
+// quotes. Agents choose names of roles, and bash does not quote what several names have in
+// common: it would run $(…) in them.
+func isShellWord(name string) bool {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+=,%", r)
+	}
+	return name != "" && !strings.ContainsAny(name[:1], "-=") && !strings.ContainsFunc(name, special)
 }
 
 // described returns a name with a description for shells.

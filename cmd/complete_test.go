@@ -12,13 +12,30 @@ import (
 
 // A shell is offered at most 200 names, and none that controls the terminal.
 func TestMatching_BoundsNames(t *testing.T) {
-	names := []string{"red\x1b[31m", "right\u202eleft", "", "two\nlines", "role a\tabout"}
+	names := []string{"red\x1b[31m", "right\u202eleft", "", "two\nlines", "role-a\tabout"}
 	for i := range 300 {
-		names = append(names, fmt.Sprint("role ", i))
+		names = append(names, fmt.Sprint("role-", i))
 	}
 	got := matching(slices.Values(names), "r")
-	if len(got) != maxCompletions || got[0] != "role a\tabout" {
+	if len(got) != maxCompletions || got[0] != "role-a\tabout" {
 		t.Errorf("%d names, the first is %q", len(got), got[0])
+	}
+}
+
+// Shells write what all names have in common into the line as it is, and run it when they are
+// asked again. So names that a shell reads as more than a word are not offered.
+func TestMatching_LeavesOutShellSyntax(t *testing.T) {
+	names := []string{"a$(id)", "a`id`", "a;id", "a|id", "a&id", "a>x", "a<x", "a'b", `a"b`, `a\b`, "a b", "a*", "a?", "a[b]", "a{b,c}", "a!1", "a#b", "a(b)", "a=b\tabout", "~a", "=ls", "-rf"}
+	safe := []string{"a", "reader-2.b_c\ta $(id)", "MCP/read", "fs:list", "résumé", "界", "ann@01a2", "+x"}
+	if got := matching(slices.Values(append(names, safe...)), ""); !slices.Equal(got, append([]string{"a=b\tabout"}, safe...)) {
+		t.Errorf("offered: %q", got)
+	}
+}
+
+// Roles of several callers may have one name. It is offered once.
+func TestDistinct_OffersNameOnce(t *testing.T) {
+	if got := distinct([]string{"b", "a\t$(id) 2", "ab", "a\t$(id) 1", "a"}); !slices.Equal(got, []string{"a", "ab", "b"}) {
+		t.Errorf("offered: %q", got)
 	}
 }
 
