@@ -29,6 +29,14 @@ func decode[T any](r *http.Request) (T, error) {
 	return v, err
 }
 
+// decodeOptional is decode for a request that may have no body.
+func decodeOptional[T any](r *http.Request) (v T, err error) {
+	if r.ContentLength == 0 {
+		return v, nil
+	}
+	return decode[T](r)
+}
+
 // decodeNullable is decode for a body in which some fields may be null. It also
 // returns those that are.
 func decodeNullable[T any](r *http.Request, nullable []string) (v T, nulls []string, err error) {

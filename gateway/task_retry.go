@@ -11,11 +11,12 @@ import (
 )
 
 // retryTask lets a stopped task go on and answers with it. Only the operator may let its
-// models use more than before, or retry a task that was cancelled.
+// models use more than before, or retry a task that was cancelled. The body may be empty.
 //
-// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller.
+// Errors: those of runtime.RetryTask; InsufficientPermissions for a caller, also if callers in
+// its role may start no tasks any more.
 func (a *api) retryTask(r *http.Request) (any, error) {
-	q, err := decode[wire.RetryRequest](r)
+	q, err := decodeOptional[wire.RetryRequest](r)
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +30,9 @@ func (a *api) retryTask(r *http.Request) (any, error) {
 	}
 	task, err := a.ownTask(r)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.checkMayStart(r, "retry the task"); err != nil {
 		return nil, err
 	}
 	if a.start == nil {

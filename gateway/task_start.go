@@ -33,8 +33,8 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := a.visibilityFor(r); !v.mayStartTasks() && !v.role.Suspended() { // the error of a suspended role says so
-		return nil, errcode.New(errcode.InsufficientPermissions, "start a task: the caller's role has no tool of the group %s, and no tasks.as with a role that exists", toolgroups.OrgManagement)
+	if err := a.checkMayStart(r, "start a task"); err != nil {
+		return nil, err
 	}
 	if a.start == nil {
 		return nil, errNoTasks("start a task")
@@ -45,6 +45,14 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	}
 	task, err := a.taskDetail(r, id)
 	return statusAnswer{code: http.StatusAccepted, body: task}, err
+}
+
+// checkMayStart returns an error if callers in the sender's role may start no tasks.
+func (a *api) checkMayStart(r *http.Request, attempt string) error {
+	if v := a.visibilityFor(r); v.mayStartTasks() || v.role.Suspended() { // the error of a suspended role says so
+		return nil
+	}
+	return errcode.New(errcode.InsufficientPermissions, "%s: the caller's role has no tool of the group %s, and no tasks.as with an active role", attempt, toolgroups.OrgManagement)
 }
 
 // mayStartTasks reports whether the sender may start tasks: the operator, and a caller

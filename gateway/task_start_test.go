@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
@@ -354,6 +355,13 @@ func TestRetryTask_Requests(t *testing.T) {
 		if _, err := c.sender.LocalClient().RetryTask(t.Context(), c.id, c.more); errcode.CodeOf(err) != c.want {
 			t.Errorf("%s, %+v: %v, want %s", c.id, c.more, err, c.want)
 		}
+	}
+	if status, body := ann.SendText(t, "POST /api/v1/tasks/"+mine.id+"/retry", ""); status != http.StatusConflict {
+		t.Errorf("without a body: %d %s", status, body)
+	}
+	gatewaytest.GetJSON[wire.RoleChange](t, f, "PATCH /api/v1/roles/lead", `{"toolGroups":[]}`)
+	if status, body := ann.SendText(t, "POST /api/v1/tasks/"+mine.id+"/retry", "{}"); status != http.StatusForbidden || !strings.Contains(body, "retry the task: the caller's role has no tool") {
+		t.Errorf("by a caller that may start no tasks any more: %d %s", status, body)
 	}
 }
 

@@ -29,7 +29,7 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 // task; RetryTask updates it.
 //
 // The error has the code TaskNotFound, also for the task of another, InsufficientPermissions,
-// Conflict if the task is running or done, or LimitExceeded if its agents are more than its
+// also for a caller that may not start the task any more, Conflict if the task is running or done, or LimitExceeded if its agents are more than its
 // caller may have now.
 func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowance) ([]RecordChange, error) {
 	o.mu.Lock()
@@ -42,6 +42,9 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", t.ID)
 	case t.Status == Running || t.Status == Done:
 		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is neither paused nor has it failed, it is %s; run --resume continues one that was interrupted", t.ID, t.Status).With("task", t.ID)
+	}
+	if err := o.checkRetry(by, t); err != nil {
+		return nil, err
 	}
 	ended := t.Status.Ended()
 	if agents := o.taskAgents[t.ID]; ended && agents > 0 {
@@ -59,6 +62,26 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 		o.listAgents(t)
 	}
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}, nil
+}
+
+// checkRetry returns an error unless a caller may still start its task: its role, what bounds
+// the tasks of its role and the role of the first agent are active. Else models would answer
+// a suspended caller.
+func (o *Org) checkRetry(by identity.Principal, t *Task) error {
+	if by.Kind == identity.Operator {
+		return nil
+	}
+	if _, err := o.taskGrantor(by); err != nil {
+		return err
+	}
+	top, ok := o.agents[t.Top]
+	if !ok {
+		return notFound(errcode.AgentNotFound, "agent", string(t.Top))
+	}
+	if role := o.roles[top.role]; role != nil && role.Suspended() {
+		return errSuspended("retry a task with", role)
+	}
+	return nil
 }
 
 // extendDeadline moves the deadline of a task that has stopped and goes on now.

@@ -88,6 +88,28 @@ func TestRetryTask_ByWhom(t *testing.T) {
 	}
 }
 
+// A caller lets its task go on only while it could start it: its role, the role in tasks.as
+// and the role of the first agent are active. The operator may in any case.
+func TestRetryTask_OnlyWhatMayStart(t *testing.T) {
+	f, ops, clerk, _, ann := newTasksFixture(t)
+	first := f.role(operator, org.RoleSpec{Name: "first", Use: of("docs")})
+	top := f.task(org.TaskSpec{Caller: ann, Role: string(first.ID)})
+	task := f.storedTask(top)
+	f.store.put(f.EndTask(task, org.Failed, nil, &org.TaskError{Code: errcode.Internal}, 0))
+	for _, id := range []identity.RoleID{ops.ID, clerk.ID, first.ID} {
+		f.suspend(id)
+		_, err := f.RetryTask(ann, task, org.ModelAllowance{})
+		wantCode(t, err, errcode.InsufficientPermissions, "suspended")
+		f.resume(id)
+	}
+	f.suspend(clerk.ID)
+	f.retry(task, org.ModelAllowance{})
+	f.resume(clerk.ID)
+	f.store.put(f.EndTask(task, org.Failed, nil, &org.TaskError{Code: errcode.Internal}, 0))
+	_, err := f.RetryTask(ann, task, org.ModelAllowance{})
+	wantCode(t, err, "")
+}
+
 func TestRetryTask_ExtendsDeadlineAndBudget(t *testing.T) {
 	f := newFixture(t)
 	top := f.task(org.TaskSpec{Timeout: time.Hour})

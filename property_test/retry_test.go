@@ -56,7 +56,8 @@ func (p *attack) stopTask(id identity.TaskID, cancelled bool) error {
 }
 
 // retryTask retries the task of the attack, as the operator or its caller. The caller does
-// not get back what the operator has cancelled, and no one else gets anything.
+// not get back what the operator has cancelled, or what it may not start any more, and no one
+// else gets anything.
 func (p *attack) retryTask(t *proptest.Choices, cancelled bool) error {
 	id := p.root.task
 	others := []identity.Principal{identity.ByAgent(p.manager.id), identity.ByAgent(p.root.id), identity.ByCaller("eve", p.caller.Role), identity.ByCaller("ann", p.roles[0]), {}}
@@ -70,6 +71,12 @@ func (p *attack) retryTask(t *proptest.Choices, cancelled bool) error {
 	by = operator
 	if !cancelled && t.OneIn(2) {
 		by = p.caller
+	}
+	if by.Kind == identity.Caller && p.rules.boundingRole(by.Role).off() {
+		if err := p.RetryTask(context.Background(), id, by, org.ModelAllowance{}); err == nil {
+			return p.filterViolation(newViolation(violationRecord, "%s retries task %s, but may start none", by, id))
+		}
+		by = operator
 	}
 	if err := p.RetryTask(context.Background(), id, by, org.ModelAllowance{}); err != nil {
 		return fmt.Errorf("%s retries task %s: %w", by, id, err)

@@ -334,6 +334,14 @@ var mutations = []mutation{
 		"./property_test TestTask_NeverExceedsCaller",
 	},
 	{
+		"a suspended caller retries its task", "org/task_pause.go",
+		`	if err := o.checkRetry(by, t); err != nil {
+		return nil, err
+	}
+`, ``,
+		"./org TestRetryTask_OnlyWhatMayStart",
+	},
+	{
 		"an agent retries its task", "org/task_pause.go",
 		`by.Kind != identity.Operator && !t.StartedBy(by):`, `by.Kind == identity.None && !t.StartedBy(by):`,
 		"./property_test TestClosure",
