@@ -49,6 +49,13 @@ func TestLog_LineForEachDenial(t *testing.T) {
 	if got := log.Drain(); !strings.Contains(got, `level=WARN msg="call denied" caller=ann role=guest tool=run_command code=tool_not_available rule=`) || strings.Count(got, "\n") != 1 {
 		t.Errorf("got %s", got)
 	}
+	if _, _, err := fx.SuspendRole(identity.ByOperator("test"), ann.Role); err != nil {
+		t.Fatal(err)
+	}
+	fx.invoke(t, ann, "read_file", obj{})
+	if got := log.Drain(); !strings.Contains(got, "tool=read_file code=tool_not_available rule=suspended\n") {
+		t.Errorf("in a suspended role: %s", got)
+	}
 }
 
 // A flood of denied calls of one caller causes a bounded number of lines, and those of

@@ -197,8 +197,11 @@ func decisionEvent(c *gate.Admission) journal.ToolCall {
 
 // deniedRule returns the rule that denied a call; "" if it was not denied by permissions.
 func deniedRule(c *gate.Admission) string {
-	if errcode.CodeOf(c.Err) != c.Decision.Code() {
+	switch {
+	case errcode.CodeOf(c.Err) != c.Decision.Code():
 		return ""
+	case c.Decision.Suspended() != "":
+		return "suspended"
 	}
 	return c.Decision.Rule().String()
 }
