@@ -75,7 +75,8 @@ type sessionDirKey struct{}
 
 // WithSessionDir returns a context for calls and tasks of one external caller. They use dir
 // in place of the caller's configured workspace. Calls are denied if dir is not that
-// workspace or a directory below it. dir is a path as ResolveWorkspace returns it.
+// workspace or a directory below it. Tasks that work in another workspace, that of the role in
+// tasks.as, do not use it. dir is a path as ResolveWorkspace returns it.
 func WithSessionDir(ctx context.Context, dir string) context.Context {
 	return context.WithValue(ctx, sessionDirKey{}, dir)
 }
@@ -164,12 +165,14 @@ func (w *workspaces) assignOfCaller(ctx context.Context, spec *org.TaskSpec) err
 	if spec.WorkspaceName != "" && (ws.Path == "" || ws.Name != spec.WorkspaceName) {
 		return errUnknownWorkspace(spec.WorkspaceName)
 	}
-	if narrowed, _ := ctx.Value(sessionDirKey{}).(string); narrowed != "" {
-		if !isBelow(ws.Path, narrowed) {
-			return errNotAllowed(spec.Caller)
-		}
+	narrowed, _ := ctx.Value(sessionDirKey{}).(string)
+	switch {
+	case narrowed == "":
+	case isBelow(ws.Path, narrowed):
 		ws.Path = narrowed
-	}
+	case !isBelow(w.workspaceOf(spec.Caller).Path, narrowed):
+		return errNotAllowed(spec.Caller)
+	} // else tasks.as gives the task another workspace, in which the directory is not
 	if ws.Path == "" {
 		return nil
 	}

@@ -199,6 +199,14 @@ func TestWorkspacePolicy_TasksAs(t *testing.T) {
 			t.Errorf("%q: got %s", name, got)
 		}
 	}
+	id, err := fx.StartTask(runtime.WithSessionDir(t.Context(), own.Path), org.TaskSpec{Text: "x", Caller: ann, Role: "reader"})
+	if err != nil || !strings.Contains(string(fx.wait(t, id).Result), "of-other") {
+		t.Errorf("in a session in the caller's workspace: %v", err)
+	}
+	outside := runtime.WithSessionDir(t.Context(), filepath.Dir(own.Path))
+	if _, err := fx.StartTask(outside, org.TaskSpec{Text: "x", Caller: ann, Role: "reader"}); errcode.CodeOf(err) != errcode.WorkspaceNotBound {
+		t.Errorf("in a session elsewhere: %v", err)
+	}
 	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "x", Caller: ann, Role: "reader", WorkspaceName: "own"}); errcode.CodeOf(err) != errcode.WorkspaceNotBound {
 		t.Errorf("got %v, want workspace_not_bound", err)
 	}
