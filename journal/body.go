@@ -81,7 +81,7 @@ type ToolCall struct {
 	Decision string          `json:"decision"` // Allowed or Denied
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
-	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call
+	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call, or "suspended"
 	Epoch    uint64          `json:"epoch"`
 	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means Mutating
 	Caller   string          `json:"caller,omitempty"` // the identity.Principal that called, unless it is an agent
