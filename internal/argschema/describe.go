@@ -106,6 +106,8 @@ func formatNumberProblem(k jsonschema.ErrorKind) string {
 		return "want a multiple of " + formatNumber(k.Want) + ", got " + formatNumber(k.Got)
 	case *kind.Not:
 		return `matches what "not" forbids`
+	case *kind.RefCycle:
+		return "fits no schema that refers to itself alone"
 	}
 	return fmt.Sprintf("does not satisfy %q", strings.Join(k.KeywordPath(), " "))
 }

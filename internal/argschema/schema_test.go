@@ -268,7 +268,7 @@ func TestSchema_ValidateDescribesProblems(t *testing.T) {
 		{"reference", `{"type":"object","$defs":{"n":{"type":"null"}},"properties":{"a":{"$ref":"#/$defs/n"}}}`, `{"a":1}`, `a: want null, got number`},
 		{"five problems of nine", `{"type":"object","additionalProperties":{"type":"null"}}`, `{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`,
 			`a: want null, got number; b: want null, got number; c: want null, got number; d: want null, got number; e: want null, got number; and 4 more`},
-		{"schema that refers to itself alone", `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `{"a":1}`, `a: does not satisfy`},
+		{"schema that refers to itself alone", `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `{"a":1}`, `a: fits no schema that refers to itself alone`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -278,10 +278,8 @@ func TestSchema_ValidateDescribesProblems(t *testing.T) {
 			}
 			err := s.Validate(args)
 			wantInvalid(t, err, tt.want)
-			if got := errcode.Message(err); !strings.HasSuffix(tt.want, "satisfy") {
-				if diff := cmp.Diff(got, tt.want); diff != "" {
-					t.Errorf("message (-got +want):\n%s", diff)
-				}
+			if diff := cmp.Diff(errcode.Message(err), tt.want); diff != "" {
+				t.Errorf("message (-got +want):\n%s", diff)
 			}
 		})
 	}
@@ -343,7 +341,7 @@ func TestSchema_ValidateIsBounded(t *testing.T) {
 		{"long names for many patterns", `{"type":"object","patternProperties":{` + list(6000, `"^([ab]*a){2}x%d":{}`) + `}}`, `{` + list(300, `"`+strings.Repeat("a", 20_000)+`%d":1`) + `}`, tooMany},
 		{"long names for a pattern of names", object(`"a":{"propertyNames":{"allOf":[` + list(2000, `{"pattern":"^([ab]*a){2}x%d"}`) + `]}}`), `{"a":{` + list(300, `"`+strings.Repeat("a", 20_000)+`%d":1`) + `}}`, tooMany},
 		{"long text for many patterns", object(`"a":{"allOf":[` + list(2000, `{"pattern":"^([ab]*a){2}x%d"}`) + `]}`), `{"a":"` + strings.Repeat("a", 7<<20) + `"}`, tooMany},
-		{"reference to itself", object(`"a":{"$ref":"#/properties/a"}`), `{"a":[1]}`, "a: does not satisfy"},
+		{"reference to itself", object(`"a":{"$ref":"#/properties/a"}`), `{"a":[1]}`, "a: fits no schema that refers to itself alone"},
 		{"long text", `{"type":"object","properties":{"a":{"type":"string"},"next":{"$ref":"#"}}}`, `{"a":"` + strings.Repeat("a", 4<<20) + `"}`, ""},
 		{"many problems", object(`"a":{"items":{"minimum":0.1}}`), `{"a":[` + strings.Repeat("1e-399,", 1<<14) + `1]}`, "a[0]: want at least 0.1, got 1e-399; a[1]: "},
 	}
