@@ -15,11 +15,12 @@ import (
 )
 
 // deltaHub publishes partial model output to the watchers of a task. Deltas are
-// not stored, and a watcher that is late or slow misses some.
+// not stored, and a slow watcher misses some.
 type deltaHub struct {
-	lastSeq     atomic.Uint64 // sequence number of the last event that this process committed
-	mu          sync.Mutex    // guards subscribers
-	subscribers map[identity.TaskID]map[chan delta]bool
+	lastSeq     atomic.Uint64                             // sequence number of the last event that this process committed
+	mu          sync.Mutex                                // guards newest and subscribers
+	newest      uint64                                    // number of the last watcher that subscribed
+	subscribers map[identity.TaskID]map[chan delta]uint64 // with their numbers
 }
 
 // delta is a part of an answer. It is shown after the event with sequence
@@ -40,12 +41,13 @@ func (h *deltaHub) subscribe(id identity.TaskID) (<-chan delta, func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.subscribers == nil {
-		h.subscribers = map[identity.TaskID]map[chan delta]bool{}
+		h.subscribers = map[identity.TaskID]map[chan delta]uint64{}
 	}
 	if h.subscribers[id] == nil {
-		h.subscribers[id] = map[chan delta]bool{}
+		h.subscribers[id] = map[chan delta]uint64{}
 	}
-	h.subscribers[id][c] = true
+	h.newest++
+	h.subscribers[id][c] = h.newest
 	return c, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -74,40 +76,77 @@ func (h *deltaHub) hasSubscribers(id identity.TaskID) bool {
 	return len(h.subscribers[id]) > 0
 }
 
-// publish sends a delta to the watchers of its task and skips those whose queue
-// is full.
-func (h *deltaHub) publish(d delta) {
+// publish sends a delta to the watchers of its task. Those with a number above
+// known get the deltas that missed returns first. A watcher whose queue is full is
+// skipped. It returns the number of the newest watcher.
+func (h *deltaHub) publish(d delta, known uint64, missed func() []delta) (newest uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for c := range h.subscribers[d.Task] {
-		select {
-		case c <- d:
-		default:
+	for c, n := range h.subscribers[d.Task] {
+		if n > known {
+			for _, m := range missed() {
+				offer(c, m)
+			}
 		}
+		offer(c, d)
+	}
+	return h.newest
+}
+
+// offer sends a delta unless the queue is full.
+func offer(c chan<- delta, d delta) {
+	select {
+	case c <- d:
+	default:
 	}
 }
 
-// publishDelta publishes a part of the agent's answer.
-func (a *actor) publishDelta(d model.AnswerDelta) {
-	if d.Answer != nil || !a.rt.deltas.hasSubscribers(a.task) {
+// publishDelta publishes a part of the answer. A watcher that has subscribed since
+// the answer began gets the text so far before it.
+func (x *exchange) publishDelta(d model.AnswerDelta) {
+	if d.Answer != nil {
 		return
 	}
-	body := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
-	a.rt.deltas.publish(delta{a.event(body), max(a.state.seq, a.rt.deltas.lastSeq.Load())})
+	if d.Restart {
+		x.text.Reset()
+	}
+	if x.a.rt.deltas.hasSubscribers(x.a.task) {
+		body := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
+		x.watchers = x.a.rt.deltas.publish(x.a.delta(body), x.watchers, x.textSoFar)
+	}
+	x.text.WriteString(d.Text)
 }
+
+// textSoFar returns the published text of the answer as deltas.
+func (x *exchange) textSoFar() (parts []delta) {
+	for text := x.text.String(); text != ""; {
+		part := textutil.Prefix(text, maxDelta)
+		parts = append(parts, x.a.delta(journal.ModelDelta{Text: chat.CleanText(part)}))
+		text = text[len(part):]
+	}
+	return parts
+}
+
+// delta returns a delta that follows the events committed so far.
+func (a *actor) delta(d journal.ModelDelta) delta {
+	return delta{a.event(d), max(a.state.seq, a.rt.deltas.lastSeq.Load())}
+}
+
+// maxDelta is the largest size of a text in a delta in bytes.
+const maxDelta = 16 << 10
 
 // truncateDelta bounds the text of a delta, since slow watchers queue up to
 // maxPending of them. It copies the text to release the rest.
 func truncateDelta(text string) string {
-	const most = 16 << 10
-	return strings.Clone(chat.CleanText(textutil.Truncate(text, most)))
+	return strings.Clone(chat.CleanText(textutil.Truncate(text, maxDelta)))
 }
 
 // WatchTask yields the events of a task after a sequence number, as they are
 // committed, until its result or until ctx ends. Between them it yields partial
 // model output (journal.ModelDelta), which has no sequence number and is not
 // stored. A delta comes after the events that its agent had committed before
-// it, and before those it commits later.
+// it, and before those it commits later. The first delta of an answer in progress
+// comes after what the answer has of text already.
 func (rt *Runtime) WatchTask(ctx context.Context, id identity.TaskID, after uint64) iter.Seq2[journal.Event, error] {
 	return func(yield func(journal.Event, error) bool) {
 		deltas, unsubscribe := rt.deltas.subscribe(id)

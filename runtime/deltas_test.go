@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -74,6 +75,43 @@ func TestWatch_DeltasPrecedeAnswer(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A watcher that comes during an answer gets its text so far, and then what
+// everybody gets. The next answer is whole for all.
+func TestWatch_LateWatcherGetsTextSoFar(t *testing.T) {
+	long := strings.Repeat("ä", 20<<10)
+	begun, watching := make(chan struct{}), make(chan struct{})
+	fx := openFixture(t, "", streamingModel(func(_ context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
+		if answerCount(r) == 0 {
+			say(model.AnswerDelta{Text: "void"})
+			say(model.AnswerDelta{Restart: true})
+			say(model.AnswerDelta{Text: "let " + long})
+			close(begun)
+			<-watching
+			say(model.AnswerDelta{Text: "me "})
+			say(model.AnswerDelta{Text: "see"})
+			return callTools("put_artifact", obj{"type": "t", "content": 1}), nil
+		}
+		say(model.AnswerDelta{Text: "one"})
+		return endWith("one"), nil
+	}))
+	id := fx.start(t, fx.groupTask(t, "artifact"))
+	<-begun
+	var first sync.Once
+	var text strings.Builder
+	fx.watchAll(t, t.Context(), id, func(e journal.Event) {
+		first.Do(func() { close(watching) })
+		switch b := e.Body.(type) {
+		case journal.ModelDelta:
+			text.WriteString(b.Text)
+		case journal.ModelAnswered:
+			text.WriteString("|")
+		}
+	})
+	if got, want := text.String(), "let "+long+"me see|one|"; got != want {
+		t.Errorf("%d bytes %.20q … %q, want %d bytes", len(got), got, got[max(0, len(got)-20):], len(want))
 	}
 }
 

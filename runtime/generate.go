@@ -61,6 +61,9 @@ type exchange struct {
 	a     *actor
 	model agentModel
 	req   *turnRequest // replaced when the conversation is compressed
+
+	text     strings.Builder // published of the answer so far
+	watchers uint64          // number of the newest watcher that was there
 }
 
 // build builds the request from the agent's current state.
@@ -98,7 +101,7 @@ func (x *exchange) prepare(ctx context.Context) error {
 
 // send sends the request and publishes the answer's deltas.
 func (x *exchange) send(ctx context.Context) (*model.Answer, error) {
-	return x.sendWithinBudget(ctx, x.req.Request, x.a.publishDelta)
+	return x.sendWithinBudget(ctx, x.req.Request, x.publishDelta)
 }
 
 // retryShorter compresses the conversation and sends the request once more,
@@ -112,7 +115,7 @@ func (x *exchange) retryShorter(ctx context.Context, rejection error) (*model.An
 	case !shorter:
 		return nil, rejection
 	}
-	x.a.publishDelta(model.AnswerDelta{Restart: true})
+	x.publishDelta(model.AnswerDelta{Restart: true})
 	return x.send(ctx)
 }
 

@@ -66,7 +66,7 @@ func TestScript_FailureFailsTurn(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			step := time.Minute
 			if c.name == "loops for ever" {
-				step = 200 * time.Millisecond
+				step = 2 * time.Second // also for loading the script
 			}
 			fx := openFixture(t, "", newScriptWithTimeout(t, hireScript+c.worker, step))
 			got := decodeObject(fx.run(t, org.TaskSpec{}).Result)

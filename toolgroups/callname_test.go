@@ -189,3 +189,21 @@ func TestView_SetToolGated(t *testing.T) {
 		t.Error("the View is not tool-gated, or the zero View is")
 	}
 }
+
+// SetSuspended gives all Evaluations of a View the reason. It allows nothing by itself.
+func TestView_SetSuspended(t *testing.T) {
+	m := toolgroups.NewManager()
+	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf()))
+	view.SetSuspended("role r is suspended")
+	view.SetEpoch(7)
+	for h, rule := range map[*toolgroups.ToolHandle]toolgroups.DecisionRule{nil: toolgroups.NoSuchTool, lookup(t, s, "a"): toolgroups.NotGranted} {
+		if got := view.ForState("").EvaluateTool(h); got.Suspended != "role r is suspended" || got.Rule != rule || got.Epoch != 7 {
+			t.Errorf("got %+v, want rule %v", got, rule)
+		}
+	}
+	if other := s.Compile(s.BindSet(toolgroups.SetOf())).ForState("").EvaluateTool(nil); other.Suspended != "" {
+		t.Errorf("another View has the reason %q", other.Suspended)
+	}
+}
