@@ -34,6 +34,11 @@ func (c *common) getenv(name string) string {
 // short for a person and long for a process with much to do.
 const answerTimeout = 10 * time.Second
 
+// healthChecks is how often a command asks whether a process answers. A process that was
+// killed while it started another leaves its socket to that one for a moment, and
+// connections to it end without an answer.
+const healthChecks = 3
+
 // dialServing is newClient, and checks that the process answers. It gives up on a process
 // that accepts connections and does not answer: one that is stopped (SIGSTOP).
 func dialServing(ctx context.Context, c *common) (*client.Client, error) {
@@ -43,7 +48,11 @@ func dialServing(ctx context.Context, c *common) (*client.Client, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.answerTimeout, answerTimeout))
 	defer cancel()
-	_, err = api.CheckHealth(limited)
+	for range healthChecks {
+		if _, err = api.CheckHealth(limited); err == nil || errors.Is(err, client.ErrNotServed) || limited.Err() != nil {
+			break
+		}
+	}
 	if errors.Is(err, client.ErrNotServed) { // the process has just ended; newClient says what that means
 		if err := api.Close(); err != nil {
 			return nil, err
