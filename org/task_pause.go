@@ -40,8 +40,10 @@ func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowanc
 		return nil, notFound(errcode.TaskNotFound, "task", string(stored.ID))
 	case t.Status == Cancelled && by.Kind != identity.Operator:
 		return nil, errcode.New(errcode.InsufficientPermissions, "retry task %s: it was cancelled; only the operator may let it go on", t.ID)
-	case t.Status == Running || t.Status == Done:
-		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is neither paused nor has it failed, it is %s; run --resume continues one that was interrupted", t.ID, t.Status).With("task", t.ID)
+	case t.Status == Running:
+		return nil, errcode.New(errcode.Conflict, "retry task %s: the task has not stopped; if no process works on it, run --resume continues it", t.ID).With("task", t.ID)
+	case t.Status == Done:
+		return nil, errcode.New(errcode.Conflict, "retry task %s: the task is done and has a result", t.ID).With("task", t.ID)
 	}
 	if err := o.checkRetry(by, t); err != nil {
 		return nil, err

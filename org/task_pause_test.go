@@ -66,6 +66,8 @@ func TestRetryTask_ByWhom(t *testing.T) {
 	other := f.role(operator, org.RoleSpec{Name: "other", Use: of("*"), Grant: of("*")})
 	ann := identity.ByCaller("ann", lead.ID)
 	root := f.task(org.TaskSpec{Caller: ann})
+	_, err := f.RetryTask(ann, f.storedTask(root), org.ModelAllowance{})
+	wantCode(t, err, errcode.Conflict, "has not stopped; if no process works on it, run --resume continues it")
 	for _, status := range []org.TaskStatus{org.Paused, org.Failed, org.Cancelled} {
 		task := f.storedTask(root)
 		if status == org.Paused {
