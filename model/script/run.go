@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -85,7 +86,7 @@ func (r *run) deliver(ctx context.Context, m *model.Message) error {
 		return r.step(ctx, "rolecall.resume", value)
 	}
 	if !r.model.hasRole(r.c.self.Role) {
-		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %q", r.model.name, r.c.self.Role, r.model.roles))
+		return r.fail(errcode.New(errcode.LLMCallFailed, "%s has no script for role %q; it has scripts for %s", r.model.name, r.c.self.Role, strings.Join(r.model.roles, ", ")))
 	}
 	vm, err := r.model.host.Load(ctx, r.alone, func() { r.model.cache.drop(r) })
 	if err != nil {

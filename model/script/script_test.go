@@ -291,7 +291,7 @@ func TestModel_ReportsScriptErrors(t *testing.T) {
 		{"endless loop of empty lists", "role('root', function* () { for (;;) yield [] })", "ran out of time"},
 		{"memory bomb", "role('root', function* () { for (const a = [];;) a.push('x'.repeat(1000) + a.length) })", "out of memory"},
 		{"randomness", "role('root', function* () { return Math.random() })", "Math.random"},
-		{"no script for the role", "role('analyst', function* () {}); role('clerk', function* () {})", `no script for role "root"; it has scripts for ["analyst" "clerk"]`},
+		{"no script for the role", "role('analyst', function* () {}); role('clerk', function* () {})", `no script for role "root"; it has scripts for analyst, clerk`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
