@@ -326,7 +326,7 @@ func (v *treeView) chooseAgents(room int) []*node {
 
 // agentLine returns the line of an agent.
 func (v *treeView) agentLine(n *node, columns int) string {
-	text := fmt.Sprintf("%s%s  %s  %d calls", strings.Repeat(" ", n.indent(columns)), v.lines.screen.names.nameOf(string(n.id), ""), n.activity(), n.calls)
+	text := fmt.Sprintf("%s%s  %s  %s", strings.Repeat(" ", n.indent(columns)), v.lines.screen.names.nameOf(string(n.id), ""), n.activity(), counted(n.calls, "call", "calls"))
 	if n.denied > 0 {
 		text += fmt.Sprintf(", %d denied", n.denied)
 	}
