@@ -89,7 +89,7 @@ func TestTranscript_SanitizesEvents(t *testing.T) {
 			var out bytes.Buffer
 			view := newTranscript(&out, full)
 			for _, body := range []journal.EventBody{
-				journal.MessageReceived{Message: model.Message{From: s, Payload: raw}},
+				journal.MessageReceived{Message: model.Message{From: s, FromRole: s, Payload: raw}},
 				journal.ModelAnswered{Answer: model.Answer{Text: s, Plan: []model.PlanStep{{Tool: s, Reason: s}}, PlanError: s, Calls: []model.Call{{ID: "c", Name: s, Args: raw}}}},
 				journal.ModelAnswered{Answer: model.Answer{Value: raw, Calls: []model.Call{{ID: "c", Name: s, Args: []byte(s)}}}},
 				journal.ToolCall{Call: "c", Tool: s, Decision: journal.Denied, Code: errcode.UnknownTool, Rule: s, Reason: s},
@@ -101,6 +101,16 @@ func TestTranscript_SanitizesEvents(t *testing.T) {
 				}
 			}
 			wantPrintable(t, s, strings.ReplaceAll(out.String(), "\n", ""))
+		}
+	}
+}
+
+// The sender of a message is named by its role, too.
+func TestTranscript_NamesSender(t *testing.T) {
+	for _, c := range []struct{ role, want string }{{"", "message from 5c8c"}, {"root", "message from root 5c8c"}} {
+		head, _ := newTranscript(nil, false).format(journal.Event{Body: journal.MessageReceived{Message: model.Message{From: "5c8c", FromRole: c.role}}})
+		if head != c.want {
+			t.Errorf("role %q: got %q, want %q", c.role, head, c.want)
 		}
 	}
 }
