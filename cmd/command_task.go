@@ -185,7 +185,10 @@ func taskFields(t client.Task) fields {
 	}
 	f = append(f, [2]string{"calls", fmt.Sprintf("%d, %d denied", t.Calls.Total, t.Calls.Denied)}, [2]string{"tokens", usageText(t.Usage)})
 	if cost := costText(t.Usage); cost != "" {
-		f = append(f, [2]string{"cost", cost}, [2]string{"unit", "the currency of the configured prices"})
+		f = append(f, [2]string{"cost", cost})
+		if t.Usage.Currency == "" {
+			f = append(f, [2]string{"unit", "the currency of the configured prices"})
+		}
 	}
 	if len(t.Suspended) > 0 {
 		f = append(f, [2]string{"suspended roles", joinNames(t.Suspended)})

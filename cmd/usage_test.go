@@ -52,6 +52,11 @@ func TestRun_PrintsUsageOnce(t *testing.T) {
     "output": 20,
     "costNano": 1000000
   }`, "task", "show", "--json", "--data", data, id)
+	euro := file("euro.yaml", head+"{kind: model, name: m, type: openai, model: x, stream: false, prices: {input: 1, currency: EUR}, baseURL: "+server.URL+"}")
+	do("well done", "run", "-f", euro, "--data", data, "begin")
+	if shown, _ := do("cost     0.001000 EUR\n", "task", "show", "--data", data, "last"); strings.Contains(shown, "unit") {
+		t.Errorf("the unit is shown twice:\n%s", shown)
+	}
 	again := file("again.yaml", head+"{kind: model, name: m, type: replay, file: "+filepath.Join(data, "recordings", id+".jsonl")+"}")
 	if _, log := do("well done", "run", "-f", again, "--data", data, "begin"); strings.Contains(log, "used") {
 		t.Errorf("a recording uses nothing, got:\n%s", log)
