@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,11 +109,11 @@ func chatHere(ctx context.Context, c *common, role string, signals <-chan os.Sig
 	})
 }
 
-// checkChatConfig rejects what cannot work in this process: no organization at all, or a
-// person as a model, who would read the same input.
+// checkChatConfig rejects what cannot work in this process: no configuration, which names
+// the models, or a person as a model, who would read the same input.
 func checkChatConfig(c *common, cfg *config.Config) error {
 	if cfg == nil {
-		return c.needOrganization()
+		return cmp.Or(c.needOrganization(), errNoConfig("chat"))
 	}
 	for _, m := range cfg.UsedModels() {
 		if m.Type == config.ModelHuman {

@@ -58,7 +58,7 @@ says whether it answers. The exit status is 1 if one does not.`,
 
 func checkFunc(ctx context.Context, c *common, online bool) error {
 	if len(c.files) == 0 {
-		return usageError{errors.New("check needs a configuration: -f FILE or -f DIR")}
+		return errNoConfig("check")
 	}
 	cfg, err := config.LoadFiles(c.files, c.env)
 	notes, err := dryRunConfig(ctx, c, cfg, err)

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -47,7 +46,7 @@ asks all models.`,
 
 func modelTestFunc(ctx context.Context, c *common, name string) error {
 	if len(c.files) == 0 {
-		return usageError{errors.New("model test needs a configuration: -f FILE or -f DIR")}
+		return errNoConfig("model test")
 	}
 	cfg, err := loadConfig(c)
 	if err != nil {

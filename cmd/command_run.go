@@ -125,6 +125,9 @@ func runHere(ctx context.Context, c *common, o *runOptions, spec org.TaskSpec) e
 	if o.detach {
 		return errDetachAlone()
 	}
+	if cfg == nil && o.resume == "" && suggestFile("") != "" {
+		return errNoConfig("run")
+	}
 	if known, err := hasData(c.data); err != nil || !known && o.resume != "" {
 		return cmp.Or(err, errNoOrganization(c.data))
 	}

@@ -99,9 +99,23 @@ func openLocal(ctx context.Context, c *common, p accessMode) (*client.Client, fu
 func (c *common) needOrganization() error {
 	known, err := hasData(c.data)
 	if err == nil && !known && len(c.files) == 0 {
-		err = usageError{fmt.Errorf("%w, or a configuration with -f FILE", errNoOrganization(c.data))}
+		err = usageError{fmt.Errorf("%w, or a configuration with %s", errNoOrganization(c.data), suggestFile("-f FILE"))}
 	}
 	return err
+}
+
+// errNoConfig is the usage error of a command that needs a configuration.
+func errNoConfig(command string) error {
+	return usageError{fmt.Errorf("%s needs a configuration: %s", command, suggestFile("-f FILE or -f DIR"))}
+}
+
+// suggestFile returns the flag for the configuration that init has written into the current
+// directory; other if there is none.
+func suggestFile(other string) string {
+	if _, err := os.Stat(starterConfig); err != nil {
+		return other
+	}
+	return "-f " + starterConfig
 }
 
 // errNoOrganization is the usage error for a directory without an organization.

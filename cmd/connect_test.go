@@ -248,3 +248,30 @@ func TestRoleShow_JSONIsTheRecord(t *testing.T) {
 		}
 	}
 }
+
+// A command that needs a configuration names the one that init has written.
+func TestRun_NamesNearbyConfig(t *testing.T) {
+	t.Chdir(t.TempDir())
+	want := func(want string, args ...string) {
+		t.Helper()
+		if status, stdout, stderr := runIn(t, nil, "hi\n", args...); status != 2 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%q: status %d, want 2 with %q: %s%s", args, status, want, stdout, stderr)
+		}
+	}
+	want("no model is configured", "run", "text")
+	mustSucceed(t, "init", "--model", "script")
+	want("run needs a configuration: -f org.yaml\n", "run", "text")
+	want("check needs a configuration: -f org.yaml\n", "check")
+	want("model test needs a configuration: -f org.yaml\n", "model", "test", "main")
+	want("or a configuration with -f org.yaml\n", "chat")
+	mustSucceed(t, "run", "-f", "org.yaml", "text")
+	want("chat needs a configuration: -f org.yaml\n", "chat") // before the first message is read
+}
+
+// mustSucceed runs a command in the current directory.
+func mustSucceed(t *testing.T, args ...string) {
+	t.Helper()
+	if status, _, stderr := runIn(t, nil, "", args...); status != 0 {
+		t.Fatalf("%q: status %d: %s", args, status, stderr)
+	}
+}
