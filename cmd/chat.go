@@ -29,6 +29,7 @@ type chat struct {
 	api     *client.Client
 	screen  *terminal
 	live    bool // what is not complete yet is drawn on the screen, see chat_live.go
+	asks    bool // a person at a terminal writes the lines
 	view    *lineView
 	signals <-chan os.Signal
 	start   func(ctx context.Context, text string) (identity.TaskID, error) // starts the open task
@@ -53,6 +54,9 @@ type chatEvent struct {
 
 func newChat(c *common, api *client.Client, screen *terminal, signals <-chan os.Signal) *chat {
 	t := &chat{c: c, api: api, screen: screen, view: newLineView(screen, false), signals: signals}
+	if f, ok := c.in.(*os.File); ok {
+		t.asks = term.IsTerminal(int(f.Fd()))
+	}
 	if _, ok := screen.currentSize(); ok && isTerminal(c.out) && !c.plain() {
 		t.live = true
 	} else {
@@ -68,6 +72,7 @@ func (t *chat) run(ctx context.Context) error {
 	lines := readLines(ctx, t.c.in)
 	redraws, stop := t.redraws()
 	defer stop()
+	t.greet()
 	t.prompt()
 	for {
 		input := lines
@@ -261,9 +266,16 @@ func (t *chat) turnEnded() {
 	t.prompt()
 }
 
+// greet tells a person at the terminal what a line is, and how to end.
+func (t *chat) greet() {
+	if t.asks {
+		t.note("each line is a message to the agent; Ctrl-C interrupts its answer, Ctrl-D ends the conversation")
+	}
+}
+
 // prompt asks for a line if a person is at the terminal.
 func (t *chat) prompt() {
-	if f, ok := t.c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if t.asks {
 		t.breakLine()
 		fmt.Fprint(t.c.err, "> ")
 		t.midLine = t.c.err

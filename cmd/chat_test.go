@@ -187,6 +187,26 @@ func TestChat_ThroughServer(t *testing.T) {
 	}
 }
 
+// A person reads what to do before the first line; a program that pipes lines does not.
+func TestChat_GreetsPerson(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		var log strings.Builder
+		c := &common{launcher: launcher, in: strings.NewReader(""), out: io.Discard, err: &log}
+		ch := newChat(c, nil, newTerminal(c.err), nil)
+		ch.asks = asks
+		if err := ch.run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want := ""
+		if asks {
+			want = "each line is a message to the agent; Ctrl-C interrupts its answer, Ctrl-D ends the conversation\n> \n"
+		}
+		if log.String() != want {
+			t.Errorf("asks %v: got %q, want %q", asks, log.String(), want)
+		}
+	}
+}
+
 func TestChat_RejectsUsage(t *testing.T) {
 	dir := t.TempDir()
 	file, data := chatConfig(t, "http://127.0.0.1:1"), filepath.Join(dir, "data")
