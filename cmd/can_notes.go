@@ -12,13 +12,23 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// withServers adds to the reason of an unknown tool that MCP servers may have it.
+// withServers adds to the reason of an unknown tool what may have it: MCP servers, or the
+// configuration that was not given.
 func withServers(ctx context.Context, c *common, api *client.Client, code errcode.Code, reason string) (string, error) {
 	if code != errcode.UnknownTool {
 		return reason, nil
 	}
 	hint, err := unconnectedServers(ctx, c, api)
-	return textutil.AddHint(reason, hint), err
+	return textutil.AddHint(c.withoutConfig(api, reason), hint), err
+}
+
+// withoutConfig adds to the reason of an unknown tool that only -f or a serving process makes
+// the tools of a configuration known, if there is neither.
+func (c *common) withoutConfig(api *client.Client, reason string) string {
+	if len(c.files) > 0 || !api.IsLocal() {
+		return reason
+	}
+	return textutil.AddHint(reason, "without -f the tools of sources, MCP servers and modules are not known")
 }
 
 // unconnectedServers names the MCP servers of the configuration given with -f whose tools are

@@ -34,6 +34,28 @@ func TestCan_UnknownToolsOfServer(t *testing.T) {
 	}
 }
 
+// Without -f and a serving process, the tools of a configuration are not known. The reason of
+// an unknown tool says so.
+func TestCan_UnknownToolsOfConfig(t *testing.T) {
+	file, data := callOrg(t)
+	mustRun(t, data, "tool", "call", "-f", file, "--role", "reader", "list_files")
+	const want = "ithout -f the tools of sources, MCP servers and modules are not known"
+	for _, args := range [][]string{
+		{"can", "--role", "reader", "count_orders"}, {"can", "--role", "reader", "raed_file", "--json"}, {"can", "--who", "count_orders"},
+		{"tool", "call", "--role", "reader", "count_orders"},
+	} {
+		if status, stdout, stderr := runCommand(t, data, args...); status != 1 || !strings.Contains(stdout+stderr, want) {
+			t.Errorf("%v: status %d, no %q in\n%s%s", args, status, want, stdout, stderr)
+		}
+		if _, stdout, stderr := runCommand(t, data, append(args, "-f", file)...); strings.Contains(stdout+stderr, want) {
+			t.Errorf("%v with -f:\n%s%s", args, stdout, stderr)
+		}
+	}
+	if _, stdout, stderr := runCommand(t, data, "can", "--role", "reader", "run_command"); strings.Contains(stdout+stderr, want) {
+		t.Errorf("a tool that is known:\n%s%s", stdout, stderr)
+	}
+}
+
 // The answer for an agent whose task has ended says so.
 func TestCan_AgentOfEndedTask(t *testing.T) {
 	dir := t.TempDir()

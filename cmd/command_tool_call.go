@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -94,7 +95,11 @@ func toolCallFunc(ctx context.Context, c *common, api *client.Client, name strin
 	case c.json:
 		err = printJSON(c.out, r)
 	case r.Denied:
-		fmt.Fprintf(c.err, "rolecall: denied: %s: %s\n", r.Code, textutil.Sanitize(denialReason(r.Result)))
+		reason := denialReason(r.Result)
+		if r.Code == errcode.UnknownTool {
+			reason = c.withoutConfig(api, reason)
+		}
+		fmt.Fprintf(c.err, "rolecall: denied: %s: %s\n", r.Code, textutil.Sanitize(reason))
 	default:
 		err = printJSON(c.out, r.Result)
 	}
