@@ -152,6 +152,9 @@ func printStarter(c *common, files []newFile, model string) error {
 		c.localPrefix() + programName() + " run" + config + c.dataFlag() + ` "Remember the milk"`,
 		c.localPrefix() + programName() + " can" + config + c.dataFlag() + " --who write_file",
 	}}
+	if model != "script" {
+		shown.Commands = slices.Insert(shown.Commands, 0, c.localPrefix()+programName()+" model test"+config+c.dataFlag()+" main")
+	}
 	for _, f := range files {
 		shown.Files = append(shown.Files, f.path)
 	}

@@ -27,6 +27,9 @@ func TestInit_WritesValidConfigurations(t *testing.T) {
 			if status != 0 || !strings.HasPrefix(stdout, filepath.Join("desk", starterConfig)+"\n") || !strings.Contains(stderr, "\nNext:\n") {
 				t.Fatalf("status %d\n%s%s", status, stdout, stderr)
 			}
+			if tests := strings.Contains(stderr, " model test -f "+filepath.Join("desk", starterConfig)+" main\n"); tests != (model != "script") {
+				t.Errorf("a test of the model is suggested: %v\n%s", tests, stderr)
+			}
 			if status, stdout, stderr := runIn(t, nil, "", "check", "-f", "desk"); status != 0 || !strings.Contains(stdout, "2 roles, 1 model") {
 				t.Errorf("status %d\n%s%s", status, stdout, stderr)
 			}
