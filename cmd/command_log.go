@@ -165,13 +165,16 @@ func (o *logOptions) limitFor(c *common) int {
 }
 
 // showNewest shows the newest events and returns the number after which a stream has the
-// later ones. It notes on stderr if there are older ones.
+// later ones. It notes on stderr if there are older ones, or none at all.
 func showNewest(ctx context.Context, c *common, api *client.Client, q client.EventQuery, limit int, v view) (last uint64, err error) {
 	page, err := api.NewestEvents(ctx, q, max(limit, limit+1)) // the next one is noticed, not shown
 	if err != nil {
 		return 0, err
 	}
 	list := page.Items
+	if len(list) == 0 {
+		fmt.Fprintln(c.err, "no recorded event matches")
+	}
 	if len(list) > limit {
 		list = list[:limit]
 		fmt.Fprintf(c.err, "only the newest %s shown; --limit 0 shows all\n", counted(limit, "event is", "events are"))

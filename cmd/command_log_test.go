@@ -133,6 +133,17 @@ func TestLog_JSON(t *testing.T) {
 	}
 }
 
+// A log without events says so on stderr, so that nobody takes it for a command that hangs.
+func TestLog_Empty(t *testing.T) {
+	dir := t.TempDir()
+	runDenied(t, dir)
+	for _, c := range []struct{ tool, note string }{{"list_files", "no recorded event matches\n"}, {"run_command", ""}} {
+		if status, stdout, stderr := runCommand(t, dir, "log", "--denied", "--tool", c.tool); status != 0 || stderr != c.note || (stdout == "") != (c.note != "") {
+			t.Errorf("%s: status %d, %q, %q", c.tool, status, stdout, stderr)
+		}
+	}
+}
+
 func TestLog_BadArguments(t *testing.T) {
 	dir := t.TempDir()
 	runDenied(t, dir)
