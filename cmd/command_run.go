@@ -162,6 +162,7 @@ func (s *session) startOrResume(ctx context.Context, c *common, o *runOptions, s
 		if err != nil {
 			return "", err
 		}
+		s.noteStopped(ctx, c, id)
 		return id, s.ResumeTask(ctx, id, cfg)
 	}
 	api, err := s.Client()
@@ -175,6 +176,14 @@ func (s *session) startOrResume(ctx context.Context, c *common, o *runOptions, s
 		return "", err
 	}
 	return s.StartTask(ctx, spec, cfg)
+}
+
+// noteStopped says on stderr which command lets a task go on that --resume does not continue.
+func (s *session) noteStopped(ctx context.Context, c *common, id identity.TaskID) {
+	task, err := s.Runtime.TaskRecord(ctx, id) // ResumeTask reports an error
+	if err == nil && (task.Status == org.Failed || task.Status == org.Cancelled) {
+		fmt.Fprintf(c.err, "~ the task is %s; let it go on with: %s task retry %s%s%s\n", task.Status, programName(), id, c.fileFlags(), c.dataFlag())
+	}
 }
 
 // findTask returns the id of the task that a reference names, which may be unknown.

@@ -45,7 +45,7 @@ func TestRun_AcceptsShortIDs(t *testing.T) {
 		{[]string{"task", "show", first[:len(first)-1]}, 0, first},
 		{[]string{"task", "show", strings.ToUpper(first)}, 0, first},
 		{[]string{"task", "cancel", "last"}, 1, "cancel task " + id + ": the task has ended"},
-		{[]string{"run", "--resume", "last"}, 1, "task " + id},
+		{[]string{"run", "--resume", "last"}, 1, "task retry " + id},
 		{[]string{"task", "follow", "last"}, 1, "task " + id},
 		{[]string{"task", "retry", "last"}, 1, id},
 		{[]string{"agent", "list", "--task", "last"}, 0, root},
