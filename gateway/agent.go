@@ -151,9 +151,12 @@ func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentI
 // maxNamedAgents is how many agents the error for an ambiguous name lists.
 const maxNamedAgents = 20
 
-// severalAgents returns the error for a role name that stands for several agents.
+// severalAgents returns the error for a role name that stands for several agents, which are
+// given oldest first.
 func severalAgents(role string, agents []identity.AgentID) error {
-	named := agents[:min(len(agents), maxNamedAgents)]
+	newest := slices.Clone(agents)
+	slices.Reverse(newest)
+	named := newest[:min(len(newest), maxNamedAgents)]
 	var ids []string
 	for _, id := range named {
 		ids = append(ids, string(id))
@@ -161,7 +164,7 @@ func severalAgents(role string, agents []identity.AgentID) error {
 	if more := len(agents) - len(named); more > 0 {
 		ids = append(ids, fmt.Sprintf("and %d more", more))
 	}
-	return errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id: %s", len(agents), role, strings.Join(ids, ", ")).With("agents", named)
+	return errcode.New(errcode.Conflict, "%d agents have the role %q; name one by its id, newest first: %s", len(agents), role, strings.Join(ids, ", ")).With("agents", named)
 }
 
 // endedAgentsOfRole lists the terminated agents of a role. Damaged records are logged and

@@ -82,7 +82,7 @@ func TestSuggestions_ForOperatorOnly(t *testing.T) {
 	}
 }
 
-// The error for a role name that several agents have lists their ids.
+// The error for a role name that several agents have lists their ids, newest first.
 func TestAgents_AmbiguousNameListsIDs(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	f.StartTask(t, "one")
@@ -93,9 +93,15 @@ func TestAgents_AmbiguousNameListsIDs(t *testing.T) {
 	if canErr != nil || v.Allowed {
 		t.Fatalf("got %+v, %v", v, canErr)
 	}
+	last := len(errcode.Message(err))
 	for a, err2 := range c.ListAgents(t.Context(), "", "") {
 		if err2 != nil {
 			t.Fatal(err2)
+		}
+		if at := strings.Index(errcode.Message(err), string(a.ID)); a.RoleID == "root" && at >= last {
+			t.Errorf("the ids are not sorted, newest first: %v", err)
+		} else if at >= 0 {
+			last = at
 		}
 		if a.RoleID == "root" && (!strings.Contains(errcode.Message(err), string(a.ID)) || !strings.Contains(v.Reason, string(a.ID))) {
 			t.Errorf("%s is not in %v and %q", a.ID, err, v.Reason)
