@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -102,7 +103,7 @@ func offer(c chan<- delta, d delta) {
 }
 
 // publishDelta publishes a part of the answer. A watcher that has subscribed since
-// the answer began gets the text so far before it.
+// the answer began gets the last note and the text so far before it.
 func (x *exchange) publishDelta(d model.AnswerDelta) {
 	if d.Answer != nil {
 		return
@@ -112,13 +113,17 @@ func (x *exchange) publishDelta(d model.AnswerDelta) {
 	}
 	if x.a.rt.deltas.hasSubscribers(x.a.task) {
 		body := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
-		x.watchers = x.a.rt.deltas.publish(x.a.delta(body), x.watchers, x.textSoFar)
+		x.watchers = x.a.rt.deltas.publish(x.a.delta(body), x.watchers, x.published)
 	}
+	x.note = cmp.Or(truncateDelta(d.Note), x.note)
 	x.text.WriteString(d.Text)
 }
 
-// textSoFar returns the published text of the answer as deltas.
-func (x *exchange) textSoFar() (parts []delta) {
+// published returns the last note and the published text of the answer as deltas.
+func (x *exchange) published() (parts []delta) {
+	if x.note != "" {
+		parts = append(parts, x.a.delta(journal.ModelDelta{Note: x.note}))
+	}
 	for text := x.text.String(); text != ""; {
 		part := textutil.Prefix(text, maxDelta)
 		parts = append(parts, x.a.delta(journal.ModelDelta{Text: chat.CleanText(part)}))

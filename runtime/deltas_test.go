@@ -86,7 +86,7 @@ func TestWatch_LateWatcherGetsTextSoFar(t *testing.T) {
 	fx := openFixture(t, "", streamingModel(func(_ context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
 		if answerCount(r) == 0 {
 			say(model.AnswerDelta{Text: "void"})
-			say(model.AnswerDelta{Restart: true})
+			say(model.AnswerDelta{Restart: true, Note: "again"})
 			say(model.AnswerDelta{Text: "let " + long})
 			close(begun)
 			<-watching
@@ -105,12 +105,12 @@ func TestWatch_LateWatcherGetsTextSoFar(t *testing.T) {
 		first.Do(func() { close(watching) })
 		switch b := e.Body.(type) {
 		case journal.ModelDelta:
-			text.WriteString(b.Text)
+			text.WriteString(b.Note + b.Text)
 		case journal.ModelAnswered:
 			text.WriteString("|")
 		}
 	})
-	if got, want := text.String(), "let "+long+"me see|one|"; got != want {
+	if got, want := text.String(), "againlet "+long+"me see|one|"; got != want {
 		t.Errorf("%d bytes %.20q … %q, want %d bytes", len(got), got, got[max(0, len(got)-20):], len(want))
 	}
 }

@@ -64,6 +64,7 @@ type exchange struct {
 
 	text     strings.Builder // published of the answer so far
 	watchers uint64          // number of the newest watcher that was there
+	note     string          // the last published note
 }
 
 // build builds the request from the agent's current state.
