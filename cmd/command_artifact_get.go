@@ -127,11 +127,12 @@ func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, 
 	if err := os.MkdirAll(o.output, 0o777); err != nil {
 		return err
 	}
-	to := newExport(o)
+	to, empty := newExport(o), true
 	for a, err := range api.ListArtifacts(ctx, task) {
 		if err != nil {
 			return err
 		}
+		empty = false
 		content, err := api.ArtifactContent(ctx, a.ID)
 		if err != nil {
 			return err
@@ -139,6 +140,9 @@ func artifactGetAllFunc(ctx context.Context, out io.Writer, api *client.Client, 
 		if err := to.add(out, a, content); err != nil {
 			return err
 		}
+	}
+	if empty {
+		return fmt.Errorf("task %s has no artifacts", task)
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ type backupOutput struct {
 }
 
 func backupFunc(ctx context.Context, c *common, path string, force bool) error {
+	if err := c.rejectFiles("backup"); err != nil {
+		return err
+	}
 	if path == "-" {
 		return usageError{errors.New("backup verifies what it has written, so it cannot write to stdout; name a file")}
 	}

@@ -36,6 +36,12 @@ With --write, FILE is rewritten and its old content is kept as FILE.bak.`,
 }
 
 func migrateFunc(c *common, path string, write bool) error {
+	if err := c.rejectFiles("migrate FILE"); err != nil {
+		return err
+	}
+	if c.json {
+		return usageError{errors.New("migrate prints YAML; it has no --json")}
+	}
 	data, err := os.ReadFile(path)
 	if info, also := os.Stat(path); also == nil && info.IsDir() {
 		return usageError{fmt.Errorf("migrate %s: it is a directory; name one file, such as %s", path, filepath.Join(path, "tools.yaml"))}

@@ -46,6 +46,9 @@ type restoreOutput struct {
 }
 
 func restoreFunc(ctx context.Context, c *common, path string) error {
+	if err := c.rejectFiles("restore"); err != nil {
+		return err
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return usageError{err}
@@ -84,9 +87,9 @@ func checkNotServed(dir string) error {
 
 // countTasks fills in the restored tasks.
 func (s *restoreOutput) countTasks(ctx context.Context, c *common) error {
-	bare := *c
-	bare.files = nil // no configuration is applied
-	api, done, err := connect(ctx, &bare, readOnly)
+	local := *c
+	local.env = func(string) (string, bool) { return "", false } // ROLECALL_URL is another organization
+	api, done, err := connect(ctx, &local, readOnly)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ suspended.`,
 		Example: "  rolecall role suspend analyst\n  rolecall role resume analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return roleSuspensionFunc(cmd.Context(), c, args[0], "suspended", (*client.Client).SuspendRole)
+			return roleSuspensionFunc(cmd.Context(), c, args[0], true)
 		},
 	}
 }
@@ -40,23 +40,47 @@ permissions that the role, its creators and the tasks give now.`,
 		Example: "  rolecall role resume analyst",
 		Args:    exactArgs(1, "one role, by id or name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return roleSuspensionFunc(cmd.Context(), c, args[0], "resumed", (*client.Client).ResumeRole)
+			return roleSuspensionFunc(cmd.Context(), c, args[0], false)
 		},
 	}
 }
 
-// roleSuspensionFunc suspends or resumes a role with set and prints the effects.
-func roleSuspensionFunc(ctx context.Context, c *common, ref, outcome string, set func(*client.Client, context.Context, string) (client.RoleChange, error)) error {
+// roleSuspensionFunc suspends or resumes a role and prints the effects.
+func roleSuspensionFunc(ctx context.Context, c *common, ref string, suspend bool) error {
 	api, done, err := connect(ctx, c, readWrite)
 	if err != nil {
 		return err
 	}
-	var change client.RoleChange
-	if ref, err = resolveRole(ctx, api, ref); err == nil {
-		change, err = set(api, ctx, ref)
-	}
+	change, outcome, err := setSuspension(ctx, api, ref, suspend)
 	if err = done(err); err != nil {
 		return err
 	}
 	return printChange(c, &roleOptions{json: c.json}, outcome, change)
+}
+
+// setSuspension suspends or resumes a role and says what has happened to it.
+func setSuspension(ctx context.Context, api *client.Client, ref string, suspend bool) (change client.RoleChange, outcome string, err error) {
+	if ref, err = resolveRole(ctx, api, ref); err != nil {
+		return change, "", err
+	}
+	before, err := api.FindRole(ctx, ref)
+	if err != nil {
+		return change, "", err
+	}
+	if suspend {
+		change, err = api.SuspendRole(ctx, ref)
+	} else {
+		change, err = api.ResumeRole(ctx, ref)
+	}
+	switch {
+	case suspend && before.Suspended():
+		outcome = "was suspended already"
+	case suspend:
+		outcome = "suspended"
+	case !before.Suspended():
+		outcome = "was not suspended"
+	default:
+		outcome = "resumed"
+	}
+	return change, outcome, err
 }

@@ -49,6 +49,9 @@ everything.`,
   rolecall token me --operator --json`,
 		Args: exactArgs(1, "one name for the token's holder"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := c.rejectFiles("token"); err != nil {
+				return err
+			}
 			o.Name = args[0]
 			if err := o.check(time.Now()); err != nil {
 				return usageError{err}

@@ -96,6 +96,14 @@ func rejectEmptyFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
+// rejectFiles returns a usage error if -f is given to a command that reads no configuration.
+func (c *common) rejectFiles(command string) error {
+	if len(c.files) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("%s reads no configuration; omit -f", command)}
+}
+
 // rejectTogether returns a usage error if flag is given together with one of others.
 func rejectTogether(cmd *cobra.Command, flag string, others ...string) error {
 	for _, other := range others {
