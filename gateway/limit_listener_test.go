@@ -103,9 +103,10 @@ func (s limitedServer) wantServed(t *testing.T, path, token string) time.Duratio
 }
 
 func TestListener_NewcomerBesideStalled(t *testing.T) {
-	get := func(path, token string) func(limitedServer, net.Conn) error {
+	get := func(path string, withToken bool) func(limitedServer, net.Conn) error {
 		return func(s limitedServer, conn net.Conn) error {
-			if token != "" {
+			token := ""
+			if withToken {
 				token = s.token
 			}
 			_, err := s.get(conn, path, token)
@@ -119,11 +120,11 @@ func TestListener_NewcomerBesideStalled(t *testing.T) {
 		}
 	}
 	for name, begin := range map[string]func(limitedServer, net.Conn) error{
-		"idle after an answer":             get("/healthz", ""),
+		"idle after an answer":             get("/healthz", false),
 		"nothing sent":                     send(""),
 		"a head that does not end":         send("GET / HT"),
 		"a body that does not end":         send("POST /api/v1/can HTTP/1.1\r\nHost: HOST\r\nContent-Length: 100\r\n\r\n{"),
-		"idle, authenticated":              get("/", "with"),
+		"idle, authenticated":              get("/", true),
 		"authenticated, body does not end": send("POST /api/v1/can HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer TOKEN\r\nContent-Length: 100\r\n\r\n{"),
 	} {
 		for _, addresses := range []int{1, 200} {
