@@ -444,7 +444,7 @@ func (v *invariants) checkRecord(p *agentRecord, r journal.Record) error {
 			return newViolation(violationTermination, "agent %s became %s", a.ID, a.Status)
 		}
 	case org.KindTask:
-		return newViolation(violationRecord, "the record of task %s", r.Key)
+		return newViolation(violationRecord, "the record of task %s: %.300s", r.Key, r.Value)
 	}
 	return nil
 }

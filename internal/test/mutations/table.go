@@ -344,7 +344,7 @@ var mutations = []mutation{
 	{
 		"an agent retries its task", "org/task_pause.go",
 		`by.Kind != identity.Operator && !t.StartedBy(by):`, `by.Kind == identity.None && !t.StartedBy(by):`,
-		"./property_test TestClosure",
+		"./property_test TestTask_NeverExceedsCaller",
 	},
 	{
 		"a task of tasks.as keeps what that role lost", "org/scope.go",

@@ -92,6 +92,7 @@ func (f *Flags) CheckProperty(t *testing.T, s CaseSize, property func(*Choices) 
 		}
 		if failed.IsZero() {
 			failed = time.Now()
+			t.Logf("the first failure: %v", err)
 		}
 		return err.Error()
 	}, gen.SliceOf(gen.UInt8())).Check(s.parameters(seed, f.Cases))
