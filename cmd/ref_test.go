@@ -51,7 +51,7 @@ func TestRun_AcceptsShortIDs(t *testing.T) {
 		{[]string{"agent", "list", "--task", "last"}, 0, root},
 		{[]string{"agent", "tree", "--task", "last"}, 0, id},
 		{[]string{"artifact", "list", "--task", "last"}, 0, "ID"},
-		{[]string{"artifact", "get", "--all", "--task", "last", "-o", filepath.Join(dir, "out")}, 0, ""},
+		{[]string{"artifact", "get", "--all", "--task", "last", "-o", filepath.Join(dir, "out")}, 1, "task " + id + " has no artifacts"},
 		{[]string{"agent", "show", shortAgent}, 0, root},
 		{[]string{"agent", "terminate", shortAgent}, 1, root},
 		{[]string{"agent", "send", shortAgent, "text"}, 1, root},
