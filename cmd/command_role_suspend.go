@@ -63,10 +63,7 @@ func setSuspension(ctx context.Context, api *client.Client, ref string, suspend 
 	if ref, err = resolveRole(ctx, api, ref); err != nil {
 		return change, "", err
 	}
-	before, err := api.FindRole(ctx, ref)
-	if err != nil {
-		return change, "", err
-	}
+	before, _ := api.FindRole(ctx, ref) // the change tells better what is wrong
 	if suspend {
 		change, err = api.SuspendRole(ctx, ref)
 	} else {
