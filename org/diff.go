@@ -245,7 +245,12 @@ func (o *Org) rolesBelow(id identity.RoleID) []*Role {
 // isBelow reports whether r is the role with this id or was created by it or by a role
 // below it.
 func (o *Org) isBelow(r *Role, id identity.RoleID) bool {
-	for seen := map[identity.RoleID]bool{}; r.ID != id && !seen[r.ID]; {
+	return o.isBelowAny(r, map[identity.RoleID]bool{id: true})
+}
+
+// isBelowAny reports whether isBelow holds for one of the ids.
+func (o *Org) isBelowAny(r *Role, ids map[identity.RoleID]bool) bool {
+	for seen := map[identity.RoleID]bool{}; !ids[r.ID] && !seen[r.ID]; {
 		seen[r.ID] = true
 		creator, ok := o.role(identity.RoleID(r.CreatedByRole))
 		if !ok {
@@ -253,7 +258,7 @@ func (o *Org) isBelow(r *Role, id identity.RoleID) bool {
 		}
 		r = creator
 	}
-	return r.ID == id
+	return ids[r.ID]
 }
 
 // roleName returns the name of a role, or its id if it is unknown.

@@ -205,7 +205,7 @@ func (o *Org) AdvanceEpoch() []RecordChange {
 // advance increments the epoch after the change of a role. It must be called with mu held.
 func (o *Org) advance(changed identity.RoleID) []RecordChange {
 	o.epoch++
-	o.observeRole(changed)
+	o.observeChange(nil, map[identity.RoleID]bool{changed: true})
 	return o.epochRecords()
 }
 
@@ -223,20 +223,18 @@ func record(kind RecordKind, key string, v any) RecordChange {
 func (o *Org) groupsChanged(changed []toolgroups.GroupID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	dirty := o.scopes.byGroups(changed)
+	dirty, edited := o.scopes.byGroups(changed), map[identity.RoleID]bool{}
 	if p := o.planned; p != nil {
 		o.roleIndex, o.planned = p.roleIndex, nil
 		for _, e := range p.edits {
-			dirty = o.scopes.addRole(dirty, e.Role.ID)
+			dirty, edited[e.Role.ID] = o.scopes.addRole(dirty, e.Role.ID), true
 		}
 		if len(changed)+len(p.edits) == 0 {
 			return
 		}
 	}
 	o.epoch++
-	if o.tools.begun {
-		o.observeAll()
-	}
+	o.observeChange(changed, edited)
 	o.recompile(slices.Collect(maps.Keys(dirty)))
 	o.notifyChanged()
 }

@@ -87,7 +87,7 @@ func (o *Org) DiffTools(id identity.RoleID, epoch uint64) (ToolDiff, error) {
 	if epoch > o.epoch {
 		return d, epochError("epoch %d is not reached yet; the current epoch is %d", epoch, o.epoch)
 	}
-	view := o.previewScope(id, toolgroups.AllGroups()).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view := o.observedScope(id).compile(o.config.Groups.CurrentSnapshot(), o.role)
 	if epoch == o.epoch {
 		d.Gains, d.Loses = []string{}, []string{}
 		return d, nil
@@ -155,40 +155,53 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// observeRole records what a role and the roles that it bounds have now. It must be called
-// with mu held, after a change of the role and of the epoch.
-func (o *Org) observeRole(id identity.RoleID) {
+// observeChange records what roles have after a change of groups and roles: those whose limits
+// name a changed group, and those that a changed role bounds. It must be called with mu held,
+// after a change of the epoch.
+func (o *Org) observeChange(groups []toolgroups.GroupID, roles map[identity.RoleID]bool) {
 	if !o.tools.begun {
 		return
 	}
-	if role, ok := o.roles[id]; ok && role.Status != Active {
-		o.tools.forget(id)
-	}
-	for _, r := range o.rolesBelow(id) {
-		o.observe(r)
-	}
+	o.observeRoles(func(r *Role) bool { return o.isBelowAny(r, roles) || o.dependsOn(r, groups) })
 }
 
-// observeAll records what all roles have now, and forgets deleted ones. It must be called
-// with mu held, after a change of the epoch.
-func (o *Org) observeAll() {
+// observeRoles records what the roles that choose returns have now, and forgets deleted ones.
+// It must be called with mu held.
+func (o *Org) observeRoles(choose func(*Role) bool) {
 	for id := range o.tools.roles {
 		if role, ok := o.role(id); !ok || role.Status != Active {
 			o.tools.forget(id)
 		}
 	}
-	o.observe(o.root)
-	for _, r := range o.sortedRoles() {
-		o.observe(r)
+	if choose(o.root) {
+		o.observe(o.root)
 	}
+	for _, r := range o.roles {
+		if r.Status == Active && choose(r) {
+			o.observe(r)
+		}
+	}
+}
+
+// dependsOn reports whether a change of groups may change what a role has. It must be called
+// with mu held.
+func (o *Org) dependsOn(r *Role, groups []toolgroups.GroupID) bool {
+	if len(groups) == 0 {
+		return false
+	}
+	use, limits := o.observedScope(r.ID).permissions(o.role)
+	names := func(c constraint) bool { return slices.ContainsFunc(groups, c.Set.Has) }
+	return use.Set.IsAll() || slices.ContainsFunc(append(limits, use), func(c constraint) bool { return !c.Set.IsAll() && names(c) })
+}
+
+// observedScope returns the scope whose tools are recorded for a role.
+func (o *Org) observedScope(id identity.RoleID) *scope {
+	return o.previewScope(id, toolgroups.AllGroups())
 }
 
 // observe records what a role has now. It must be called with mu held.
 func (o *Org) observe(r *Role) {
-	if r.Status != Active {
-		return
-	}
-	view := o.previewScope(r.ID, toolgroups.AllGroups()).compile(o.config.Groups.CurrentSnapshot(), o.role)
+	view := o.observedScope(r.ID).compile(o.config.Groups.CurrentSnapshot(), o.role)
 	isNew := r.Revision == 1 && len(o.tools.observed) > 0 && !o.tools.lost // any other had a history
 	o.tools.record(r.ID, o.epoch, isNew, slices.Sorted(slices.Values(view.ToolNames())))
 }
@@ -243,7 +256,7 @@ func (h *toolHistory) trim() {
 func (o *Org) toolRecords() (list []RecordChange) {
 	r := &o.tools
 	if !r.begun {
-		o.observeAll()
+		o.observeRoles(func(*Role) bool { return true })
 		r.begun, r.lost = true, false
 		r.observed = append(r.observed, epochRange{From: o.epoch})
 		r.observed = r.observed[max(0, len(r.observed)-maxEpochRanges):]

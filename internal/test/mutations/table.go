@@ -537,19 +537,13 @@ var mutations = []mutation{
 	},
 	{
 		"a change of the registry changes the tools of no role on record", "org/org.go",
-		`	if o.tools.begun {
-		o.observeAll()
-	}
-	o.recompile`, `	o.recompile`,
+		`	o.observeChange(changed, edited)
+`, ``,
 		"./org TestDiffTools_FollowsEveryChange",
 	},
 	{
 		"a role's tools are on record without those of the roles that it created", "org/tool_history.go",
-		`	for _, r := range o.rolesBelow(id) {
-		o.observe(r)
-	}`, `	if r, ok := o.roles[id]; ok {
-		o.observe(r)
-	}`,
+		`o.isBelowAny(r, roles) || o.dependsOn(r, groups)`, `roles[r.ID] || o.dependsOn(r, groups)`,
 		"./org TestDiffTools_FollowsEveryChange",
 	},
 	{
