@@ -133,8 +133,8 @@ type fixture struct {
 	tools []byte // JSON as it is sent to a model
 }
 
-// unlimited are limits that no workload reaches: some make many agents, or send what
-// nobody reads.
+// unlimited are limits that no workload reaches: some make many agents, or send
+// messages that stay unread.
 var unlimited = runtime.Limits{TaskLimits: org.TaskLimits{Roles: manyThings, Agents: manyThings, Depth: manyThings}, Mail: manyThings, Turns: manyThings}
 
 const manyThings = 1 << 40

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -34,11 +33,8 @@ func (c *common) withoutConfig(api *client.Client, reason string) string {
 // unconnectedServers names the MCP servers of the configuration given with -f whose tools are
 // not known; "" if there are none. A command that only looks connects no server.
 func unconnectedServers(ctx context.Context, c *common, api *client.Client) (string, error) {
-	if len(c.files) == 0 {
-		return "", nil
-	}
-	cfg, err := config.LoadFiles(c.files, c.env)
-	if err != nil || len(cfg.MCPServers) == 0 {
+	cfg, err := loadConfig(c)
+	if err != nil || cfg == nil || len(cfg.MCPServers) == 0 {
 		return "", err
 	}
 	known := map[toolgroups.GroupOwner]bool{}

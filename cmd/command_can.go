@@ -25,12 +25,7 @@ type canOptions struct {
 	since                      *uint64 // diff, nil if it is not given
 }
 
-func newCanCommand(c *common) *cobra.Command {
-	o := &canOptions{}
-	cmd := &cobra.Command{
-		Use:   "can [--role R | --agent A | --caller U | --who] [TOOL]",
-		Short: "Check whether a tool call would be allowed",
-		Long: `Check whether a call of TOOL would be allowed now, and which rule decides. --role
+const canHelp = `Check whether a call of TOOL would be allowed now, and which rule decides. --role
 checks for an agent of that role directly below root, --agent for an existing agent.
 --caller checks for an external caller in its present workflow state: the name of a
 token, the name of a user that has called, or USER@ROLE for a user in a role.
@@ -51,7 +46,14 @@ printed by this command, and events have it: "rolecall log --json" shows them.
 The command prints "allowed" and exits with 0, or prints "denied: CODE: reason" and
 exits with 1. Unknown roles, agents and tools are denied. If the tool requires a token
 of an auth service, the output says so: callers of the role may have one, agents
-never do.`,
+never do.`
+
+func newCanCommand(c *common) *cobra.Command {
+	o := &canOptions{}
+	cmd := &cobra.Command{
+		Use:   "can [--role R | --agent A | --caller U | --who] [TOOL]",
+		Short: "Check whether a tool call would be allowed",
+		Long:  canHelp,
 		Example: `  rolecall can --role analyst
   rolecall can --role analyst read_file
   rolecall can --role analyst run_command --group workspace

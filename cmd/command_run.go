@@ -43,12 +43,7 @@ type runOptions struct {
 	text string
 }
 
-func newRunCommand(c *common) *cobra.Command {
-	o := &runOptions{}
-	cmd := &cobra.Command{
-		Use:   "run [flags] \"TASK\"",
-		Short: "Run a task and wait for the result",
-		Long: `Run a task in the organization, starting with its root agent or an agent of --role,
+const runHelp = `Run a task in the organization, starting with its root agent or an agent of --role,
 and wait for the result. The result is printed on stdout, events are shown on stderr.
 
 If a process serves the data directory, or ROLECALL_URL names one, the task runs there.
@@ -62,7 +57,14 @@ continues the task with the configuration and workspace it was started with.
 directory. With ROLECALL_URL it is always a name: a gateway accepts no path.
 
 --group bounds the tools of all agents but root, and what root can grant. Root itself
-always has org_management, and only that.`,
+always has org_management, and only that.`
+
+func newRunCommand(c *common) *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] \"TASK\"",
+		Short: "Run a task and wait for the result",
+		Long:  runHelp,
 		Example: `  rolecall run -f org.yaml "What went wrong last night?"
   rolecall run -f org.yaml --workspace ./logs:ro "Summarise the logs"
   rolecall run -f org.yaml --role analyst "Summarise access.log"

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
@@ -50,7 +49,10 @@ func findCaller(ctx context.Context, api *client.Client, name string, follow boo
 		if err != nil {
 			return err
 		}
-		caller, _, _ := strings.Cut(strings.TrimPrefix(t.Caller, "user:"), "@")
+		caller := t.Caller
+		if p, external := identity.ParseCaller(t.Caller); external {
+			caller = string(p.User)
+		}
 		known = append(known, caller)
 	}
 	return errcode.New(errcode.InvalidArguments, "%s", textutil.AddHint(fmt.Sprintf("no call or task of a caller %.100q is on record", name), textutil.SuggestName(name, known)))

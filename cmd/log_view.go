@@ -71,11 +71,14 @@ func agentLabel(id, role string) string {
 // callerLabel returns the name of a recorded caller with the name of its role in place of
 // the role's id.
 func callerLabel(recorded, role string) string {
-	name, external := strings.CutPrefix(recorded, "user:")
-	if at := strings.LastIndexByte(name, '@'); external && at >= 0 && role != "" {
-		name = name[:at+1] + role
+	caller, external := identity.ParseCaller(recorded)
+	switch {
+	case !external:
+		return textutil.Sanitize(recorded)
+	case role == "":
+		role = string(caller.Role)
 	}
-	return textutil.Sanitize(name)
+	return textutil.Sanitize(string(caller.User) + "@" + role)
 }
 
 // boundedCaller returns a caller with the name of the role that bounds its task, if there

@@ -202,9 +202,8 @@ func (a *api) isOfCaller(caller string, h journal.EventHead) bool {
 	if recorded == "" || recorded == caller {
 		return recorded != ""
 	}
-	name, ok := strings.CutPrefix(recorded, "user:")
-	at := strings.LastIndexByte(name, '@')
-	return ok && at >= 0 && name[:at] == caller
+	p, external := identity.ParseCaller(recorded)
+	return external && string(p.User) == caller
 }
 
 // before returns the number before which a page begins, given its cursor.

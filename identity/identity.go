@@ -77,7 +77,7 @@ func (p Principal) String() string {
 	case Agent:
 		return "agent:" + string(p.Agent)
 	case Caller:
-		return "user:" + string(p.User) + "@" + string(p.Role)
+		return callerPrefix + string(p.User) + "@" + string(p.Role)
 	case Operator:
 		return "operator"
 	case Configuration:
@@ -85,6 +85,20 @@ func (p Principal) String() string {
 	}
 	return "nobody"
 }
+
+// ParseCaller returns the external caller whose String is text. It reports false for any other
+// principal. A role has no "@" in its id.
+func ParseCaller(text string) (Principal, bool) {
+	name, external := strings.CutPrefix(text, callerPrefix)
+	at := strings.LastIndexByte(name, '@')
+	if !external || at < 0 {
+		return Principal{}, false
+	}
+	return ByCaller(UserName(name[:at]), RoleID(name[at+1:])), true
+}
+
+// callerPrefix begins the String of an external caller.
+const callerPrefix = "user:"
 
 // Key returns a text that identifies an agent or an external caller: the id of an agent, or
 // an id derived from user and role, which is safe as a file name. It returns "" for other

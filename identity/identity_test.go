@@ -113,3 +113,17 @@ func TestDerive_SortsByAge(t *testing.T) {
 		t.Errorf("got %s and %s", a, b)
 	}
 }
+
+// ParseCaller inverts String for external callers, also for names with "@", and for no other.
+func TestParseCaller(t *testing.T) {
+	for _, p := range []identity.Principal{identity.ByCaller("ann", "r1"), identity.ByCaller("ann@example.com", "r1"), identity.ByCaller("user:x", "r")} {
+		if got, external := identity.ParseCaller(p.String()); !external || got != p {
+			t.Errorf("%s: got %+v, %v", p, got, external)
+		}
+	}
+	for _, text := range []string{"", "operator", "config", "agent:a@b", "user:ann", "ann@r1", identity.ByAgent("a").String()} {
+		if got, external := identity.ParseCaller(text); external || got != (identity.Principal{}) {
+			t.Errorf("%q: got %+v, %v", text, got, external)
+		}
+	}
+}

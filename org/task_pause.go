@@ -29,8 +29,8 @@ func (o *Org) PauseTask(stored *Task, reason TaskError) []RecordChange {
 // task; RetryTask updates it.
 //
 // The error has the code TaskNotFound, also for the task of another, InsufficientPermissions,
-// also for a caller that may not start the task any more, Conflict if the task is running or done, or LimitExceeded if its agents are more than its
-// caller may have now.
+// also for a caller that may not start the task any more, Conflict if the task is running or
+// done, or LimitExceeded if its agents are more than its caller may have now.
 func (o *Org) RetryTask(by identity.Principal, stored *Task, extra ModelAllowance) ([]RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

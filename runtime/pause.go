@@ -76,8 +76,8 @@ func (t *tracker) dropPaused(run *taskRun) {
 // RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
 // requests that were not answered, and read the mail that they have not read. Calls without
 // an outcome are handled as after a crash. The turns are counted anew, and the models of the
-// task may use more than before by extra. RetryTask waits until the agents have stopped. by is the operator or the caller that started the
-// task. RetryTask returns when the agents are scheduled.
+// task may use more than before by extra. by is the operator or the caller that started the
+// task. RetryTask waits until the agents have stopped, and returns when they are scheduled.
 //
 // Errors: those of org.RetryTask.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {

@@ -204,9 +204,9 @@ func (s *byteSum) flush(r *recordedBytes) []journal.Record {
 	return r.add(s.owner, bytes)
 }
 
-// countGrowth returns how many bytes of a record count, and remembers them. An owner of tool groups, such as an
-// external server, may replace its value all the time, so only more than it ever had counts. It
-// must be called with mu held.
+// countGrowth returns how many bytes of a record count, and remembers them. An owner of tool
+// groups, such as an external server, may replace its value all the time, so only more than
+// it ever had counts. It must be called with mu held.
 func (r *recordedBytes) countGrowth(put journal.Record) int64 {
 	size := int64(len(put.Value))
 	if put.Kind != kindOwner {
@@ -235,11 +235,7 @@ func (r *recordedBytes) add(o owner, bytes int64) (list []journal.Record) {
 		if key == "" {
 			continue
 		}
-		c := r.counts[key]
-		if c == nil {
-			c = &byteCount{}
-			r.counts[key] = c
-		}
+		c := r.counter(key)
 		if c.bytes = min(c.bytes+bytes, maxRecorded); c.bytes-c.stored >= recordedStep {
 			c.stored = c.bytes
 			list = append(list, journal.Record{Kind: kindRecorded, Key: key, Value: strconv.AppendInt(nil, c.bytes, 10)})
@@ -334,14 +330,20 @@ func (r *recordedBytes) addFile(o owner, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, key := range r.keys(o) {
-		c := r.counts[key]
-		if c == nil && (key == "" || i == 0) {
+		if key == "" || i == 0 && r.counts[key] == nil {
 			continue
 		}
-		if c == nil {
-			c = &byteCount{}
-			r.counts[key] = c
-		}
+		c := r.counter(key)
 		c.bytes = min(c.bytes+bytes, maxRecorded)
 	}
+}
+
+// counter returns the counter of a key. It must be called with mu held.
+func (r *recordedBytes) counter(key string) *byteCount {
+	c := r.counts[key]
+	if c == nil {
+		c = &byteCount{}
+		r.counts[key] = c
+	}
+	return c
 }

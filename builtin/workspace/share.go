@@ -38,7 +38,7 @@ func (q *DirQuota) isShared() bool { return q.store != nil }
 type programs struct {
 	turn    *fair.Semaphore // held while a program runs
 	current *DirQuota       // whose program runs; nil if no program does
-	charged *DirQuota       // who is charged for the growth since usage was measured; nil if nobody is
+	charged *DirQuota       // who is charged for the growth since usage was measured; nil if no holder is
 }
 
 // maxShared limits the entries that are counted in a shared directory.

@@ -72,7 +72,7 @@ func runProgram(t testing.TB, d *Dir, write func()) Usage {
 
 func TestSharedQuota_OneHolderDoesNotFillIt(t *testing.T) {
 	s := &sharedDir{dir: t.TempDir()}
-	putFile(t, filepath.Join(s.dir, "old"), strings.Repeat("x", 1000)) // counts for nobody
+	putFile(t, filepath.Join(s.dir, "old"), strings.Repeat("x", 1000)) // counts for no holder
 	ann, bob := s.openFor(t, "ann", Quota{Bytes: 100, Files: 3}), s.openFor(t, "bob", Quota{Bytes: 100, Files: 3})
 	write := func(d *Dir, name string, size int) errcode.Code {
 		err := d.WriteFile(t.Context(), name, []byte(strings.Repeat("x", size)))
