@@ -531,7 +531,7 @@ func (p *attack) run(t *proptest.Choices) error {
 				return err
 			}
 		}
-		if t.OneIn(30) && p.obedientRoot { // without it the retried task may stall, and end at any moment
+		if t.OneIn(30) && p.obedientRoot { // without it a retried task sometimes ends as stalled; the cause is not known
 			if err := p.stopAndRetry(t); err != nil {
 				return err
 			}
