@@ -332,6 +332,46 @@ func TestRetry_WaitsForStoppingAgents(t *testing.T) {
 	fx.wantResult(t, fx.wait(t, id), `"done"`, "")
 }
 
+// A task that became idle is cancelled before its end is recorded. A retry waits until that
+// end was given up, which then does not end the retried task.
+func TestRetry_WaitsForIdleEnd(t *testing.T) {
+	requests, ending, release := atomic.Int32{}, make(chan struct{}), make(chan struct{})
+	held := atomic.Bool{}
+	hold := func(s journal.Store) journal.Store {
+		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+			if requests.Load() == 1 && b.Stream == "" { // the end of the idle task
+				if held.CompareAndSwap(false, true) {
+					close(ending)
+					<-release
+				}
+			}
+			return s.Commit(ctx, b)
+		}}
+	}
+	fx := fixtureConfig{wrapStore: hold, model: answerFunc(func(model.Request) model.Answer {
+		if requests.Add(1) == 1 {
+			return waitForMessage()
+		}
+		return endWith("done")
+	})}.open(t)
+	id := fx.start(t, org.TaskSpec{})
+	<-ending
+	fx.send(t, fx.topAgent(t, id), `"go on"`)
+	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	hurried, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := fx.RetryTask(hurried, id, operator, org.ModelAllowance{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a retry before the end of the idle task was given up: %v", err)
+	}
+	close(release)
+	if err := fx.RetryTask(t.Context(), id, operator, org.ModelAllowance{}); err != nil {
+		t.Fatal(err)
+	}
+	fx.wantResult(t, fx.wait(t, id), `"done"`, "")
+}
+
 // The agents of a task that goes on count for its caller again.
 func TestRetry_CountsAgents(t *testing.T) {
 	failing := atomic.Bool{}

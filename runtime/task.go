@@ -213,8 +213,9 @@ func (rt *Runtime) CancelTask(ctx context.Context, id identity.TaskID, reason st
 var errNewMessages = errors.New("new message")
 
 // finishTask ends a task that has become idle, with the last answer of its top
-// agent as the result.
+// agent as the result. It releases the task.
 func (rt *Runtime) finishTask(run *taskRun) {
+	defer rt.releaseTask(run.id)
 	ctx := rt.uncancelled
 	task, err := rt.runRecord(ctx, run)
 	if err == nil {
@@ -267,7 +268,6 @@ func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task
 // reopen continues a task that had become idle.
 func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 	rt.tracker.reopen(run)
-	defer rt.releaseTask(run.id)
 	return rt.wakeTask(ctx, run.id)
 }
 

@@ -37,7 +37,7 @@ type taskRun struct {
 	record      *org.Task        // as stored; nil if it must be read from the store
 	spent       taskUsage        // by the task's models
 	turns       int              // that its agents have ended
-	refs        int              // active agents and deliveries in progress
+	refs        int              // active agents, deliveries in progress, and who records the end
 	delayed     []delayedMessage // sorted by byDelivery
 	scheduled   map[uint64]bool  // the sequence numbers of delayed
 	timer       *time.Timer      // fires when the first of delayed is due
@@ -207,8 +207,8 @@ func (t *tracker) acquire(id identity.TaskID) bool {
 // release undoes an acquire, a track or a takeDue. It returns the task if it
 // has become idle: no agent is active, no delivery is in progress and no
 // delayed message is left. A task that is kept open never is. The task is then
-// marked as ended, and the caller
-// must record its end or reopen it.
+// marked as ended and acquired for the caller, who must record its end or reopen
+// it, and release it afterwards. A retry waits for that release.
 func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,7 +226,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	if run.refs != 0 || run.open || len(run.delayed) > 0 || run.ended || t.ctx.Err() != nil {
 		return nil
 	}
-	run.ended, run.newMessages = true, false
+	run.ended, run.newMessages, run.refs = true, false, 1
 	return run
 }
 
@@ -254,12 +254,13 @@ func (t *tracker) stoppedOf(id identity.TaskID) <-chan struct{} {
 	return nil
 }
 
-// reopen undoes the end of a task that had become idle, and acquires it.
+// reopen undoes the end of a task that had become idle, unless its end was recorded since.
 func (t *tracker) reopen(run *taskRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	run.ended = false
-	run.refs++
+	if t.tasks[run.id] == run {
+		run.ended = false
+	}
 }
 
 // markNewMessages notes that a message was sent in a task. Calls are in commit

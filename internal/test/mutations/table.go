@@ -342,9 +342,14 @@ var mutations = []mutation{
 		"./org TestRetryTask_OnlyWhatMayStart",
 	},
 	{
+		"a retry does not wait for the end of an idle task", "runtime/tracker.go",
+		`run.ended, run.newMessages, run.refs = true, false, 1`, `run.ended, run.newMessages = true, false`,
+		"./runtime TestRetry_WaitsForIdleEnd",
+	},
+	{
 		"an agent retries its task", "org/task_pause.go",
 		`by.Kind != identity.Operator && !t.StartedBy(by):`, `by.Kind == identity.None && !t.StartedBy(by):`,
-		"./property_test TestTask_NeverExceedsCaller",
+		"./property_test TestClosure",
 	},
 	{
 		"a task of tasks.as keeps what that role lost", "org/scope.go",
