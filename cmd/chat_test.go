@@ -180,8 +180,7 @@ func TestChat_ThroughServer(t *testing.T) {
 		t.Errorf("%v, got %q\n%s", err, ch.out.String(), ch.log.String())
 	}
 	wantTasks(t, data, "cancelled")
-	ch = startChat(t, "", data, "raeder")
-	ch.send(t, "one")
+	ch = startChat(t, "", data, "raeder") // no line is sent
 	if err := <-ch.ended; status(err) != 2 || !strings.Contains(err.Error(), `there is no role "raeder" (did you mean "reader"?)`) {
 		t.Errorf("unknown role: %v", err)
 	}

@@ -64,15 +64,33 @@ func chatServed(ctx context.Context, c *common, api *client.Client, role string,
 	if err != nil {
 		return err
 	}
+	if err := checkServedChat(ctx, c, api, role); err != nil {
+		return err
+	}
 	t := newChat(c, api, newTerminal(c.err), signals)
 	t.start = func(ctx context.Context, text string) (identity.TaskID, error) {
 		task, err := api.StartTask(ctx, client.TaskRequest{Text: text, Role: role, Open: true}, "")
-		if errcode.CodeOf(err) == errcode.RoleNotFound {
-			err = unknownRole(ctx, c, api, role, nil)
-		}
 		return task.ID, err
 	}
 	return t.run(ctx)
+}
+
+// checkServedChat reports before the first line what the process that serves would reject:
+// the token, and a role that does not exist. "" is root.
+func checkServedChat(ctx context.Context, c *common, api *client.Client, role string) error {
+	for _, err := range api.QueryTasks(ctx, client.TaskQuery{Limit: 1}) {
+		if err != nil {
+			return err
+		}
+	}
+	if role == "" {
+		return nil
+	}
+	_, err := api.FindRole(ctx, role)
+	if errcode.CodeOf(err) == errcode.RoleNotFound {
+		return unknownRole(ctx, c, api, role, nil)
+	}
+	return err
 }
 
 // chatHere talks with an agent in this process.
