@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -282,8 +283,8 @@ sent as {"text": TEXT}; --payload sends any JSON instead.`,
 func (o *sendOptions) request(args []string) (client.MessageRequest, error) {
 	q := client.MessageRequest{DelayMS: o.delay.Milliseconds()}
 	switch {
-	case len(args) > 0 && args[0] == "":
-		return q, usageError{errors.New("agent send takes an agent, and an argument is empty")}
+	case slices.Contains(args, ""):
+		return q, usageError{errors.New("agent send takes an agent and a text, and an argument is empty")}
 	case o.delay < 0:
 		return q, usageError{errors.New("--delay is negative")}
 	case len(args) == 2 && o.payload == "":

@@ -412,6 +412,9 @@ func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*age
 	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only its ancestors may; you may terminate the agents that you spawned and their descendants", target).With("agentId", target)
 	switch by.Kind {
 	case identity.Operator:
+		if m.parent == nil && o.tasks[m.task].Status.Ended() {
+			return nil, errcode.New(errcode.Conflict, "terminate agent %q: its task %s has ended", target, m.task).With("agentId", target)
+		}
 		if m.parent == nil {
 			return nil, errcode.New(errcode.NotChildAgent, "terminate agent %q: it is the top agent of its task; cancel task %s instead", target, m.task).With("agentId", target)
 		}

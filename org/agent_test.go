@@ -124,6 +124,8 @@ func TestTerminate_Permission(t *testing.T) {
 	child := f.spawn(parent, role.ID)
 	sibling := f.spawn(root, role.ID)
 	other := f.task(org.TaskSpec{})
+	over := f.task(org.TaskSpec{})
+	f.endTask(over)
 	tests := []struct {
 		name   string
 		by     identity.Principal
@@ -142,6 +144,7 @@ func TestTerminate_Permission(t *testing.T) {
 		{"by an external caller", identity.ByCaller("ann", role.ID), child, errcode.NotChildAgent},
 		{"by the configuration", identity.Principal{Kind: identity.Configuration}, child, errcode.NotChildAgent},
 		{"root by the operator", operator, root, errcode.NotChildAgent},
+		{"root of an ended task", operator, over, errcode.Conflict},
 		{"its grandchild", identity.ByAgent(root), child, ""},
 		{"any agent by the operator", operator, sibling, ""},
 	}

@@ -41,11 +41,7 @@ type Role struct {
 func readRole(it item) {
 	role := Role{Name: it.Name, Pos: it.Pos}
 	it.DeclareItem()
-	// The runtime recognizes root by a flag, not by its name. A role of that name
-	// would only mislead people.
-	if strings.EqualFold(it.Name, "root") {
-		it.NameAt.AddError("root's role is created by the runtime", "its prompt is the organization's rootPrompt")
-	}
+	checkRoleName(it)
 	it.ReadFields(yamldoc.Fields{
 		"description": descriptionField(&role.Description),
 		"prompt":      yamldoc.TextField(&role.Prompt),
@@ -69,6 +65,19 @@ func readRole(it item) {
 		it.r.deferCheck(func(used models) { it.r.checkPlanPattern(pattern, role, used) })
 	}
 	it.r.config.Roles = append(it.r.config.Roles, role)
+}
+
+// checkRoleName rejects names that roles may not have, besides those that no document may
+// have. The runtime recognizes root by a flag, not by its name. A role of that name would
+// only mislead people.
+func checkRoleName(it item) {
+	if strings.EqualFold(it.Name, org.RootRole) {
+		it.NameAt.AddError("root's role is created by the runtime", "its prompt is the organization's rootPrompt")
+		return
+	}
+	if err := org.CheckRoleName(it.Name); err != nil && it.Name != "" && yamldoc.NameProblem(it.Name) == "" {
+		it.NameAt.AddError(errcode.Message(err), "")
+	}
 }
 
 // descriptionField reads a description. YAML's folded text ends in a line break, which is
