@@ -39,8 +39,8 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "other", "")); len(list) != 0 {
 		t.Errorf("agents of an unknown task: %+v", list)
 	}
-	if _, err := c.TerminateAgent(t.Context(), string(task.Top), ""); errcode.CodeOf(err) != errcode.NotChildAgent {
-		t.Errorf("terminating a root: %v, want not_child_agent", err)
+	if _, err := c.TerminateAgent(t.Context(), string(task.Top), ""); errcode.CodeOf(err) != errcode.Conflict {
+		t.Errorf("terminating the root of an ended task: %v, want conflict", err)
 	}
 }
 
