@@ -34,6 +34,8 @@ type runOptions struct {
 	groups    []string
 	state     string
 	inputs    []string
+	images    []string
+	attached  []string
 	schema    string
 	timeout   time.Duration
 	timed     bool // whether --timeout was given
@@ -56,6 +58,9 @@ continues the task with the configuration and workspace it was started with.
 --workspace names a directory, or a workspace of the configuration where there is no such
 directory. With ROLECALL_URL it is always a name: a gateway accepts no path.
 
+--image and --attach give the first agent files of yours. They become artifacts of the
+task, and a short text is part of the first message. A model that sees is shown the images.
+
 --group bounds the tools of all agents but root, and what root can grant. Root itself
 always has org_management, and only that.`
 
@@ -70,6 +75,7 @@ func newRunCommand(c *common) *cobra.Command {
   rolecall run -f org.yaml --role analyst "Summarise access.log"
   rolecall run -f org.yaml --group workspace --group org_management "Only files"
   rolecall run -f org.yaml --input 'day="2026-01-31"' "Write the report of the day"
+  rolecall run -f org.yaml --role analyst --image chart.png "What does the chart show?"
   rolecall run --resume last`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("resume") {
@@ -78,7 +84,7 @@ func newRunCommand(c *common) *cobra.Command {
 			return exactArgs(0, "no task with --resume")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "result", "timeout", "detach"); err != nil {
+			if err := rejectTogether(cmd, "resume", "role", "workspace", "group", "state", "input", "image", "attach", "result", "timeout", "detach"); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("result") && o.schema == "" {
@@ -94,6 +100,8 @@ func newRunCommand(c *common) *cobra.Command {
 	flags.StringArrayVar(&o.groups, "group", nil, "let all agents but root use this tool `group` only; can be repeated")
 	flags.StringVar(&o.state, "state", "", "start the agents in this workflow `state`")
 	flags.StringArrayVar(&o.inputs, "input", nil, "give the first agent data, as `NAME=JSON`; can be repeated")
+	flags.StringArrayVar(&o.images, "image", nil, "show the first agent the image in this `file`; can be repeated")
+	flags.StringArrayVar(&o.attached, "attach", nil, "give the first agent this `file`, as an artifact of the task; can be repeated")
 	flags.StringVar(&o.schema, "result", "", "require a result that fits the JSON schema in this `file`")
 	flags.DurationVar(&o.timeout, "timeout", 0, "cancel the task after this `duration`")
 	flags.BoolVar(&o.detach, "detach", false, "print the task's id and do not wait for its end")
@@ -220,6 +228,9 @@ func (o *runOptions) spec(remote bool) (org.TaskSpec, error) {
 		if spec.Schema, err = readSchema(o.schema); err != nil {
 			return spec, err
 		}
+	}
+	if spec.Files, err = readTaskFiles(o.images, o.attached); err != nil {
+		return spec, err
 	}
 	if spec.Role == org.RootRole {
 		spec.Role = "" // it is the default, and has no role record

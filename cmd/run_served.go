@@ -59,7 +59,7 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client) error
 
 // taskRequest converts a task for the API.
 func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
-	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: cmp.Or(spec.Workspace, spec.WorkspaceName), ReadOnly: spec.ReadOnly}
+	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: cmp.Or(spec.Workspace, spec.WorkspaceName), ReadOnly: spec.ReadOnly, Files: spec.Files}
 	if spec.Schema != nil {
 		q.Result = &client.ResultSpec{Schema: spec.Schema}
 	}

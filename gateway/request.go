@@ -41,30 +41,53 @@ func decodeOptional[T any](r *http.Request) (v T, err error) {
 // returns those that are.
 func decodeNullable[T any](r *http.Request, nullable []string) (v T, nulls []string, err error) {
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
+	if err := bodyReadError(r, err, maxBodyBytes); err != nil {
+		return v, nil, err
+	}
+	nulls, err = decodeBytes(data, &v, nullable)
+	return v, nulls, err
+}
+
+// bodyReadError returns the error for a body that could not be read, or has more than limit
+// bytes. A nil error stays nil.
+func bodyReadError(r *http.Request, err error, limit int) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
-		return v, nil, errcode.New(wire.BodyTooLarge, "the body has more than %d bytes", maxBodyBytes)
+		return errcode.New(wire.BodyTooLarge, "the body has more than %d bytes", limit)
 	}
 	if err != nil {
-		return v, nil, errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
+		return errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
 	}
-	if err := strictjson.CheckObject(data, keySetOf(reflect.TypeFor[T]())); err != nil {
-		return v, nil, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
+	return nil
+}
+
+// decodeBytes decodes a body into v, a pointer to a struct, and returns the fields that are
+// null.
+func decodeBytes(data []byte, v any, nullable []string) (nulls []string, err error) {
+	if err := strictjson.CheckObject(data, keySetOf(reflect.TypeOf(v).Elem())); err != nil {
+		return nil, errcode.New(errcode.InvalidArguments, "the body is a malformed or ambiguous JSON object: %v", err)
 	}
 	if nulls, err = nullFields(data, nullable); err != nil {
-		return v, nil, err
+		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		return v, nil, bodyError(err)
+	if err := d.Decode(v); err != nil {
+		return nil, bodyError(err)
 	}
-	return v, nulls, nil
+	return nulls, nil
 }
 
-// keySetOf returns the JSON field names of a struct type.
+// keySetOf returns the JSON field names of a struct type, or of the elements of a slice.
 func keySetOf(t reflect.Type) *strictjson.KeySet {
-	if t.Kind() != reflect.Struct {
+	switch t.Kind() {
+	case reflect.Struct:
+	case reflect.Slice:
+		if fields := keySetOf(t.Elem()); fields != nil {
+			return &strictjson.KeySet{Items: fields}
+		}
+		return nil
+	default:
 		return nil
 	}
 	shape := new(strictjson.KeySet)

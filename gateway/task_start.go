@@ -12,9 +12,13 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
 )
+
+// maxTaskBytes limits the request for a task, with its files in base64.
+const maxTaskBytes = strictjson.MaxSize
 
 // maxKeyBytes limits the header Idempotency-Key.
 const maxKeyBytes = 200
@@ -25,7 +29,8 @@ const maxKeyBytes = 200
 // Errors: those of runtime.StartTask; InsufficientPermissions if callers in the sender's role
 // may start none (org.MayStartTasks); Conflict if this process starts no tasks for others.
 func (a *api) startTask(r *http.Request) (any, error) {
-	q, err := decode[wire.TaskRequest](r)
+	q, release, err := a.decodeTask(r)
+	defer release()
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +52,20 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	return statusAnswer{code: http.StatusAccepted, body: task}, err
 }
 
+// decodeTask is decode for a request that may hold files. The caller calls release in any
+// case, when it is done with the request.
+func (a *api) decodeTask(r *http.Request) (q wire.TaskRequest, release func(), err error) {
+	data, release, err := a.limiter.ReadBody(http.MaxBytesReader(nil, r.Body, maxTaskBytes), auth.SenderOf(r), r.ContentLength, maxTaskBytes)
+	if errcode.CodeOf(err) == errcode.RateLimited {
+		return q, release, err
+	}
+	if err := bodyReadError(r, err, maxTaskBytes); err != nil {
+		return q, release, err
+	}
+	_, err = decodeBytes(data, &q, nil)
+	return q, release, err
+}
+
 // checkMayStart returns an error if callers in the sender's role may start no tasks.
 func (a *api) checkMayStart(r *http.Request, attempt string) error {
 	if v := a.visibilityFor(r); v.mayStartTasks() || v.role.Suspended() { // the error of a suspended role says so
@@ -65,7 +84,7 @@ func (v visibility) mayStartTasks() bool {
 func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error) {
 	spec := org.TaskSpec{
 		Text: q.Text, Caller: auth.SenderOf(r), Role: q.Role,
-		ReadOnly: q.ReadOnly, Key: r.Header.Get("Idempotency-Key"),
+		Files: q.Files, ReadOnly: q.ReadOnly, Key: r.Header.Get("Idempotency-Key"),
 	}
 	if q.State != toolgroups.Undefined {
 		spec.State = q.State

@@ -59,6 +59,20 @@ func TestStartTask_GivesTextAndInput(t *testing.T) {
 	}
 }
 
+// A request holds files up to the limit of a task.
+func TestStartTask_GivesFiles(t *testing.T) {
+	f := newFixture(t, echoTask)
+	files := []org.TaskFile{{Name: "a.txt", Data: []byte("hello")}, {Name: "b.bin", Data: make([]byte, org.MaxTaskFileBytes-5)}}
+	task, err := f.LocalClient().StartTask(t.Context(), client.TaskRequest{Text: "go", Files: files}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := waitEnd(t, f.LocalClient(), string(task.ID))
+	if text := string(got.Result); !strings.Contains(text, `{"name":"a.txt","artifact":"artifact:`) || !strings.Contains(text, `"content":"hello"`) || !strings.Contains(text, `"size":5242875`) {
+		t.Errorf("result %s", text)
+	}
+}
+
 func TestStartTask_RejectsBadRequests(t *testing.T) {
 	f := newFixture(t, echoTask)
 	for _, c := range []struct {
@@ -79,6 +93,11 @@ func TestStartTask_RejectsBadRequests(t *testing.T) {
 		{`{"text":"x","budget":{"tokens":-1}}`, errcode.InvalidArguments},
 		{`{"text":"x","budget":{"cost":1e300}}`, errcode.InvalidArguments},
 		{`{"text":"x","caller":"root"}`, errcode.InvalidArguments},
+		{`{"text":"x","files":[{"name":"a/b","data":"eA=="}]}`, errcode.InvalidArguments},
+		{`{"text":"x","files":[{"name":"a","data":"="}]}`, errcode.InvalidArguments},
+		{`{"text":"x","files":[{"name":"a","Data":"eA=="}]}`, errcode.InvalidArguments},
+		{`{"text":"x","files":[{"name":"a","data":"eA==","path":"/etc/passwd"}]}`, errcode.InvalidArguments},
+		{`{"text":"x","files":[{"name":"a","data":null}]}`, errcode.InvalidArguments},
 		{`{"text":"x","open":true,"result":{"schema":{"type":"object"}}}`, errcode.InvalidArguments},
 		{`{"text":"` + strings.Repeat("x", 10<<20) + `"}`, "body_too_large"},
 	} {

@@ -105,6 +105,7 @@ type TaskSpec struct {
 	ReadOnly      bool                 // of the workspace
 	Assigned      AssignedDir          // what the runtime has assigned; not part of Digest
 	Input         json.RawMessage      // data for the first agent, a JSON object; nil for none
+	Files         []TaskFile           // that the first agent is given; at most MaxTaskFiles
 	Schema        json.RawMessage      // JSON schema that the result must fit; nil for that of the role, if it has one
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
 	Budget        ModelAllowance       // of the task's models; a zero field is that of the organization
@@ -133,8 +134,9 @@ func (s *TaskSpec) Digest() string {
 		Timeout                      time.Duration
 		Budget                       ModelAllowance
 		Open                         bool
-		WorkspaceName                string `json:",omitempty"` // tasks of older versions have none in their digest
-	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open, s.WorkspaceName})
+		WorkspaceName                string     `json:",omitempty"` // tasks of older versions have no such field in their digest
+		Files                        []TaskFile `json:",omitempty"` // likewise
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open, s.WorkspaceName, s.Files})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
 }

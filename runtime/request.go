@@ -60,15 +60,16 @@ func (a *actor) applyPlan(m agentModel, req *turnRequest) error {
 }
 
 // image returns a function that loads an image of the agent's task by its
-// artifact reference. It fails if the agent may not call get_artifact.
+// artifact reference. It fails if the agent may not call get_artifact, except for the first
+// agent of a task and an image that its user gave it.
 func (a *actor) image(ctx context.Context, subject *gate.Subject) func(string) (model.Image, error) {
 	return func(ref string) (model.Image, error) {
-		if d := subject.AuthorizeTool("get_artifact"); !d.Allowed() {
-			return model.Image{}, errcode.New(d.Code(), "%s", d.Reason())
-		}
 		stored, content, err := a.rt.artifacts.ReadArtifact(ctx, ref)
 		if err == nil && stored.Task != a.agent.Task {
 			err = errcode.New(errcode.ArtifactNotFound, "this task has no artifact %q", ref)
+		}
+		if d := subject.AuthorizeTool("get_artifact"); !d.Allowed() && (err != nil || stored.By != "" || a.agent.Parent != "") {
+			err = errcode.New(d.Code(), "%s", d.Reason())
 		}
 		if err != nil {
 			return model.Image{}, err

@@ -21,29 +21,37 @@ import (
 // If the caller has started a task with the same key and the same spec before, StartTask
 // returns the id of that task, which may have ended.
 //
+// The files of the spec become artifacts of the task. The first message names them, and holds
+// the content of short texts.
+//
 // A task of an external caller uses the caller's configured workspace, if there is one.
 //
-// Errors: those of org.StartTask, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
+// Errors: those of org.StartTask, InvalidArguments for the files, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
 // contains the data directory or an external caller names a directory, WorkspaceNotBound if
 // the caller may not use the workspace that the spec names, and Conflict if the key was used
 // with another spec.
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
+	id := identity.TaskID(identity.NewID())
+	files, err := rt.newTaskFiles(id, spec.Files)
+	if err != nil {
+		return "", err
+	}
 	if err := errors.Join(ctx.Err(), rt.workspaces.assign(ctx, &spec),
-		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)))); err != nil {
+		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)+files.bytes))); err != nil {
 		return "", err
 	}
 	hold := diskHold{guard: rt.disk}
-	if err := hold.set(taskFactor * int64(len(textPayload(spec.Text, spec.Input)))); err != nil {
+	if err := hold.set(taskFactor*int64(len(textPayload(spec.Text, spec.Input))+files.shown) + int64(files.bytes)); err != nil {
 		return "", err
 	}
 	defer hold.end()
+	defer rt.acquireLarge(spec.Caller, files.bytes)()
 	if err := CheckResultSchema(spec.Schema); err != nil {
 		return "", err
 	}
 	if err := rt.advanceEpoch(); err != nil {
 		return "", err
 	}
-	id := identity.TaskID(identity.NewID())
 	rt.tracker.track(id)
 	if spec.Open {
 		rt.tracker.keepOpen(id)
@@ -54,9 +62,12 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 		if err != nil {
 			return err
 		}
-		rt.taskStartEvents(b, task, agent)
+		rt.taskStartEvents(b, task, agent, files)
 		rt.tracker.cacheNew(&task, agent)
-		b.Put = append(b.Put, storeRecords(changes)...)
+		for _, hash := range files.blobs {
+			rt.artifacts.references.add(hash)
+		}
+		b.Put = append(append(b.Put, storeRecords(changes)...), files.records...)
 		return nil
 	}}
 	if _, err := rt.flushAndCommit(b); err != nil {
@@ -99,7 +110,7 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 }
 
 // taskStartEvents adds the events and the first message of a task to a batch.
-func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent) {
+func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent, files taskFiles) {
 	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(task.State)}
 	if task.As != "" {
 		as, _ := rt.org.RoleByID(task.As)
@@ -113,7 +124,7 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	}
 	first := model.Message{
 		ID: identity.DeriveID(string(task.ID), "first"), From: "user", To: string(agent.ID),
-		Task: task.ID, Payload: textPayload(task.Text, task.Input), CreatedAt: task.CreatedAt,
+		Task: task.ID, Payload: files.payload(&task), CreatedAt: task.CreatedAt,
 	}
 	about := func(body journal.EventBody) journal.Event {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}

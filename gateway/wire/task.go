@@ -66,6 +66,7 @@ type TaskRequest struct {
 	Workspace string                     `json:"workspace,omitempty"` // the name of a configured workspace; through the socket of the data directory also an absolute path
 	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
 	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent
+	Files     []org.TaskFile             `json:"files,omitempty"`     // for the first agent; they become artifacts of the task
 	Timeout   string                     `json:"timeout,omitempty"`   // after which the task is cancelled, such as "10m"
 	Result    *ResultSpec                `json:"result,omitempty"`    // what the result must be
 	Open      bool                       `json:"open,omitempty"`      // the first agent then waits for messages until the task is cancelled; only of the operator

@@ -342,6 +342,11 @@ var mutations = []mutation{
 		"./org TestRetryTask_OnlyWhatMayStart",
 	},
 	{
+		"every agent sees the user's images", "runtime/request.go",
+		`stored.By != "" || a.agent.Parent != ""`, `stored.By != ""`,
+		"./runtime TestTaskFiles_ImagesOfOthers",
+	},
+	{
 		"a retry does not wait for the end of an idle task", "runtime/tracker.go",
 		`run.ended, run.newMessages, run.refs = true, false, 1`, `run.ended, run.newMessages = true, false`,
 		"./runtime TestRetry_WaitsForIdleEnd",
