@@ -217,6 +217,13 @@ func (t *chat) show(e journal.Event) (over bool, err error) {
 		if b.Answer.Finish == model.FinishResult {
 			return false, nil // the end of the task has the same text
 		}
+		if b.Answer.Finish.IsUnusable() {
+			t.finishUnusable(b.Answer)
+			if b.Answer.Repair == model.RepairContinue {
+				return false, nil // its text goes on
+			}
+			break
+		}
 		t.finish(b.Answer.Text)
 		if b.Answer.Finish.EndsTurn() {
 			t.turnEnded()
@@ -316,17 +323,34 @@ func (t *chat) end(ctx context.Context) error {
 	return err
 }
 
-// finish completes the text of an answer, of which parts are printed already. Parts may be
-// missing, because they are sent without acknowledgement.
+// finish completes the text of an answer and ends its line.
 func (t *chat) finish(text string) {
+	t.complete(text)
+	t.breakLine()
+	t.printed = ""
+}
+
+// complete prints what is missing of a text, of which parts are printed already. Parts may be
+// missing, because they are sent without acknowledgement.
+func (t *chat) complete(text string) {
 	rest, ok := strings.CutPrefix(text, t.printed)
 	if !ok {
 		t.breakLine()
 		rest = text
 	}
 	t.write(rest)
-	t.breakLine()
-	t.printed = ""
+}
+
+// finishUnusable completes the text of an answer that cannot be used. What a continuation
+// adds is printed on the same line.
+func (t *chat) finishUnusable(a model.Answer) {
+	switch {
+	case a.Repair == model.RepairContinue:
+		t.complete(a.Text)
+		t.printed = a.Text
+	case strings.TrimSpace(a.Text) != "":
+		t.finish(a.Text)
+	}
 }
 
 // write prints a part of an answer on stdout.

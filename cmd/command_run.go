@@ -300,7 +300,7 @@ func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, befo
 	if task.Status == org.Paused {
 		return c.pausedError(id, *task.Pause, c.fileFlags())
 	}
-	return printResult(c, task.Status, task.Result, task.Error)
+	return printResult(c, org.TaskEnd{Status: task.Status, Result: task.Result, Incomplete: task.Incomplete, Error: task.Error})
 }
 
 // pausedError prints how to let a paused task go on, and returns the error of a command that
@@ -416,23 +416,34 @@ func quoteWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// printResult prints the result of a task: a string as text, anything else as JSON. It
-// sanitizes the text for a terminal only.
-func printResult(c *common, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
-	if status != org.Done {
-		if !c.json && failure != nil {
-			text := taskErrorText(*failure)
-			if status != org.Cancelled {
-				text = fmt.Sprintf("task %s: %s", status, text)
+// printResult prints the result of a task. With --json the last event contains it. It returns
+// an error if the task has failed, or if its result is incomplete.
+func printResult(c *common, end org.TaskEnd) error {
+	if end.Status != org.Done {
+		if !c.json && end.Error != nil {
+			text := taskErrorText(*end.Error)
+			if end.Status != org.Cancelled {
+				text = fmt.Sprintf("task %s: %s", end.Status, text)
 			}
 			fmt.Fprintln(c.err, "rolecall:", textutil.Sanitize(text))
 		}
 		return errReported
 	}
-	if c.json { // the last event contains the result
-		return nil
+	if !c.json {
+		if err := printText(c, resultText(end.Result)); err != nil {
+			return err
+		}
 	}
-	text := resultText(result)
+	if end.Incomplete != "" {
+		fmt.Fprintf(c.err, "rolecall: the result is incomplete: %s\n", stopText(end.Incomplete))
+		return errReported
+	}
+	return nil
+}
+
+// printText prints a text with a line break at its end. It sanitizes the text for a terminal
+// only.
+func printText(c *common, text string) error {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

@@ -197,6 +197,9 @@ func taskFields(t client.Task) fields {
 		f = append(f, [2]string{"paused", taskErrorText(t.Reason.TaskError)})
 	}
 	f = append(f, [2]string{"text", t.Text}, [2]string{"result", resultText(t.Result)})
+	if t.Incomplete != "" {
+		f = append(f, [2]string{"incomplete", string(t.Incomplete) + ": " + stopText(t.Incomplete)})
+	}
 	if t.Error != nil {
 		f = append(f, [2]string{"error", taskErrorText(*t.Error)})
 	}

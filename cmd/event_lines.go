@@ -92,16 +92,16 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 	return ""
 }
 
-// formatAnswer returns the line of an answer that is a plan, has an invalid plan, or was
-// cut off; "" for any other.
+// formatAnswer returns the line of an answer that is a plan, has an invalid plan, ended
+// early, or is asked for again; "" for any other.
 func (v *lineView) formatAnswer(who string, a model.Answer) string {
 	switch {
 	case a.PlanError != "":
 		return v.color(red, fmt.Sprintf("! %s  invalid plan: %s", who, textutil.Sanitize(a.PlanError)))
-	case a.Stop == model.Length:
-		return v.color(red, fmt.Sprintf("~ %s  answer truncated at maxTokens", who))
-	case a.Stop == model.Refusal:
-		return v.color(red, fmt.Sprintf("~ %s  the model refused to answer", who))
+	case a.Finish == model.FinishRepair:
+		return v.color(red, fmt.Sprintf("~ %s  %s", who, repairText(a.Repair)))
+	case a.Stop != "":
+		return v.color(red, fmt.Sprintf("~ %s  %s", who, stopText(a.Stop)))
 	case a.Finish != model.FinishPlan:
 		return ""
 	}
@@ -110,6 +110,32 @@ func (v *lineView) formatAnswer(who string, a model.Answer) string {
 		tools[i] = step.Tool
 	}
 	return fmt.Sprintf("  %s  plans to call %s", who, orNone(tools))
+}
+
+// stopText describes why an answer ended early.
+func stopText(why model.StopReason) string {
+	switch why {
+	case model.Length:
+		return "answer truncated at maxTokens"
+	case model.ContentFilter:
+		return "the provider's filter ended the answer"
+	case model.Refusal:
+		return "the model refused to answer"
+	}
+	return "the answer ended early: " + textutil.Sanitize(string(why))
+}
+
+// repairText describes what a model is asked for in place of an answer that cannot be used.
+func repairText(r model.AnswerRepair) string {
+	switch r {
+	case model.RepairContinue:
+		return "answer truncated at maxTokens; asking the model to continue it"
+	case model.RepairCall:
+		return "answer is a call written as text, which calls nothing; asking for the call"
+	case model.RepairAnswer:
+		return "answer is empty; asking again"
+	}
+	return "asking again: " + textutil.Sanitize(string(r))
 }
 
 // formatDenial returns the line of a denied call.

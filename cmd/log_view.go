@@ -136,6 +136,9 @@ func (v *lineView) formatEnd(b journal.TaskEnded) string {
 	if b.Status != string(org.Done) {
 		return v.color(red, fmt.Sprintf("! task %s  %s: %s", textutil.Sanitize(b.Status), b.Code, textutil.TruncateWidth(textutil.Sanitize(b.Error), 80)))
 	}
+	if b.Incomplete != "" {
+		return v.color(red, fmt.Sprintf("= task done, result incomplete (%s)  %s", textutil.Sanitize(string(b.Incomplete)), payloadText([]byte(resultText(b.Result)), 80)))
+	}
 	return v.color(green, "= task done  "+payloadText([]byte(resultText(b.Result)), 80))
 }
 

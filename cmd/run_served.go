@@ -119,5 +119,5 @@ func followTask(ctx context.Context, c *common, api *client.Client, id string) e
 		return errors.New("the stream of events ended before the task; follow it again")
 	}
 	printUsage(c, task.Usage)
-	return printResult(c, task.Status, task.Result, task.Error)
+	return printResult(c, org.TaskEnd{Status: task.Status, Result: task.Result, Incomplete: task.Incomplete, Error: task.Error})
 }

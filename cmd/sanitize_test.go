@@ -153,7 +153,7 @@ func TestPrintResult_KeepsText(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &common{out: &b, err: io.Discard}
-		if err := printResult(c, org.Done, raw, nil); err != nil && !errors.Is(err, errReported) {
+		if err := printResult(c, org.TaskEnd{Status: org.Done, Result: raw}); err != nil && !errors.Is(err, errReported) {
 			t.Fatal(err)
 		}
 		if got := strings.TrimSuffix(b.String(), "\n"); got != strings.TrimSuffix(s, "\n") {

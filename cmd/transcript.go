@@ -89,6 +89,12 @@ func (t *transcript) formatAnswer(a model.Answer) string {
 	if a.PlanError != "" {
 		b.WriteString(t.indent("invalid plan: " + a.PlanError))
 	}
+	switch {
+	case a.Finish == model.FinishRepair:
+		b.WriteString(t.indent("~ " + repairText(a.Repair)))
+	case a.Stop != "":
+		b.WriteString(t.indent("~ " + stopText(a.Stop)))
+	}
 	for i, call := range a.Calls {
 		t.calls[call.ID] = i + 1
 		b.WriteString(t.indent(fmt.Sprintf("→ %d %s %s", i+1, call.Name, call.Args)))

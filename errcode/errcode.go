@@ -78,6 +78,7 @@ const (
 	TaskStalled       Code = "task_stalled"
 	TaskCancelled     Code = "task_cancelled"
 	InvalidResult     Code = "invalid_result" // the result of a task does not fit its schema
+	InvalidAnswer     Code = "invalid_answer" // the model's answers are empty, or calls written as text
 	ScriptDiverged    Code = "script_diverged"
 	LLMCallFailed     Code = "llm_call_failed"
 	MaxToolRounds     Code = "max_tool_rounds_exceeded"

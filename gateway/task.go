@@ -230,7 +230,7 @@ func (a *api) cancelTask(r *http.Request) (any, error) {
 func (a *api) taskOf(t org.Task, reader identity.Principal) wire.Task {
 	out := wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
-		Input: t.Input, Schema: t.Schema, Workspace: shownWorkspace(&t), ReadOnly: t.ReadOnly, Result: t.Result, Error: t.Error, Reason: t.Pause,
+		Input: t.Input, Schema: t.Schema, Workspace: shownWorkspace(&t), ReadOnly: t.ReadOnly, Result: t.Result, Incomplete: t.Incomplete, Error: t.Error, Reason: t.Pause,
 		Open: t.Open, Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
 		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
 	}

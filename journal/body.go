@@ -192,10 +192,11 @@ type TaskRetried struct {
 
 // TaskEnded records the end of a task.
 type TaskEnded struct {
-	Status string          `json:"status"` // done, failed or cancelled
-	Result json.RawMessage `json:"result,omitempty"`
-	Code   errcode.Code    `json:"code,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	Status     string           `json:"status"` // done, failed or cancelled
+	Result     json.RawMessage  `json:"result,omitempty"`
+	Incomplete model.StopReason `json:"incomplete,omitempty"` // why the answer with the result ended early; absent if it is whole
+	Code       errcode.Code     `json:"code,omitempty"`
+	Error      string           `json:"error,omitempty"`
 }
 
 // EventGap ends a stream of events that are read too slowly, or of which none was found

@@ -57,7 +57,7 @@ var bodies = []struct {
 	{journal.MailDropped{Count: 3, Delayed: 1}, "count delayed"},
 	{journal.TaskPaused{Code: errcode.BudgetExceeded, Reason: "why"}, "code reason"},
 	{journal.TaskRetried{By: "operator", Tokens: 5, Cost: 6}, "by tokens costNano"},
-	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Code: errcode.TaskStalled, Error: "e"}, "status result code error"},
+	{journal.TaskEnded{Status: "failed", Result: json.RawMessage(`null`), Incomplete: model.Length, Code: errcode.TaskStalled, Error: "e"}, "status result incomplete code error"},
 	{journal.EventGap{Last: 12}, "last"},
 }
 

@@ -160,7 +160,15 @@ const (
 	FinishEnd       FinishReason = "end"      // the turn ends; Text or Value is its result
 	FinishResult    FinishReason = "result"   // the task ends, and with it the agents below; Text or Value is its result. Below the first agent of a task it is FinishEnd
 	FinishPlan      FinishReason = "planned"  // set by the runtime only: Plan holds the steps, or PlanError why there are none; ask again
+	FinishRepair    FinishReason = "repair"   // set by the runtime only: the answer cannot be used as it is; ask again, as Repair says
+	FinishInvalid   FinishReason = "invalid"  // set by the runtime only: Repair was asked for and did not help; the turn fails
 )
+
+// SetByRuntime reports whether only the runtime sets a finish.
+func (f FinishReason) SetByRuntime() bool { return f == FinishPlan || f.IsUnusable() }
+
+// IsUnusable reports whether an answer with this finish is replaced by the next one.
+func (f FinishReason) IsUnusable() bool { return f == FinishRepair || f == FinishInvalid }
 
 // PlanStep is one step of a plan.
 type PlanStep struct {
@@ -179,7 +187,7 @@ type Answer struct {
 	Log          []string        `json:"log,omitempty"` // console output of an agent script
 	Usage        TokenUsage      `json:"usage,omitzero"`
 	Model        string          `json:"model,omitempty"` // the configured name of the language model that answered
-	Stop         StopReason      `json:"stop,omitempty"`  // set if the answer ended early
+	Stop         StopReason      `json:"stop,omitempty"`  // set if the answer ended early: it is incomplete
 
 	// Reasoning is opaque data that a provider needs back with the conversation,
 	// in its own format. Provider names the provider; only it reads Reasoning.
@@ -187,21 +195,36 @@ type Answer struct {
 	Provider  string          `json:"provider,omitempty"`
 
 	// Recorded by the runtime: what the model saw at this step.
-	Tools        []string   `json:"tools,omitzero"` // nil if unchanged since the previous answer
-	State        string     `json:"state,omitempty"`
-	Plan         []PlanStep `json:"plan,omitempty"`    // of FinishPlan
-	DroppedCalls int        `json:"dropped,omitempty"` // calls beyond the limit; the last of Calls was the first beyond it, and is denied
-	PlanError    string     `json:"fault,omitempty"`   // why the answer is not a plan, or deviates from the current one
+	Tools        []string     `json:"tools,omitzero"` // nil if unchanged since the previous answer
+	State        string       `json:"state,omitempty"`
+	Plan         []PlanStep   `json:"plan,omitempty"`    // of FinishPlan
+	DroppedCalls int          `json:"dropped,omitempty"` // calls beyond the limit; the last of Calls was the first beyond it, and is denied
+	PlanError    string       `json:"fault,omitempty"`   // why the answer is not a plan, or deviates from the current one
+	Repair       AnswerRepair `json:"repair,omitempty"`  // of FinishRepair and FinishInvalid
 }
+
+// AnswerRepair is what a model is asked to do about an answer that cannot be used.
+type AnswerRepair string
+
+// The repairs.
+const (
+	RepairContinue AnswerRepair = "continue" // the answer reached its maximum length: continue it
+	RepairCall     AnswerRepair = "call"     // the answer is a call written as text: call the tool
+	RepairAnswer   AnswerRepair = "answer"   // the answer is empty: answer
+)
 
 // StopReason is why an answer ended early.
 type StopReason string
 
 // The reasons for which an answer ends early.
 const (
-	Refusal StopReason = "refusal" // the model or its provider's filter refused; Text explains
-	Length  StopReason = "length"  // the answer reached its maximum length
+	Length        StopReason = "length"         // the answer reached its maximum length
+	ContentFilter StopReason = "content_filter" // the provider's filter ended the answer; Text explains
+	Refusal       StopReason = "refusal"        // the model refused; Text explains
 )
+
+// Refused reports whether the model or its provider's filter refused.
+func (s StopReason) Refused() bool { return s == ContentFilter || s == Refusal }
 
 // Call is a tool call a model proposes.
 type Call struct {

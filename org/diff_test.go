@@ -121,7 +121,7 @@ func (f *fixture) endTask(top identity.AgentID) {
 	f.t.Helper()
 	agent, _ := f.AgentByID(top)
 	task, _ := f.TaskByID(agent.Task)
-	f.store.put(f.EndTask(&task, org.Done, nil, nil, 0))
+	f.store.put(f.EndTask(&task, org.TaskEnd{Status: org.Done}, 0))
 }
 
 // A diff names at most a hundred agents and counts all. Neither its size nor its allocations

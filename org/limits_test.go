@@ -75,7 +75,7 @@ func TestTaskLimits_AgentsOfOrganization(t *testing.T) {
 		t.Errorf("%d tasks were started, want 10", n)
 	}
 	ended := f.ListTasks()[0]
-	f.EndTask(&ended, org.Done, nil, nil, 0)
+	f.EndTask(&ended, org.TaskEnd{Status: org.Done}, 0)
 	if n := f.spawnUntilLimited(start); n != 1 {
 		t.Errorf("after one task has ended %d more were started, want 1", n)
 	}
@@ -169,7 +169,7 @@ func TestCallerShare_Agents(t *testing.T) {
 		t.Errorf("the operator has started %d tasks, want 4", n)
 	}
 	ended, _ := f.TaskByID(f.agent(first).Task)
-	f.EndTask(&ended, org.Done, nil, nil, 0)
+	f.EndTask(&ended, org.TaskEnd{Status: org.Done}, 0)
 	if n := f.startTasks(operator); n != 1 {
 		t.Errorf("after a task has ended the operator has started %d tasks, want 1", n)
 	}
@@ -190,7 +190,7 @@ func TestCallerShare_Roles(t *testing.T) {
 				return err
 			})
 			task, _ := f.TaskByID(f.agent(root).Task)
-			f.store.put(f.EndTask(&task, org.Done, nil, nil, 0))
+			f.store.put(f.EndTask(&task, org.TaskEnd{Status: org.Done}, 0))
 		}
 		return n
 	}

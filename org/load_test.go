@@ -166,15 +166,15 @@ func TestOrg_Tasks(t *testing.T) {
 		t.Fatalf("got %+v, %v", stored, err)
 	}
 	failure := &org.TaskError{Code: errcode.TaskStalled, Message: "stalled"}
-	changes := f.EndTask(&stored, org.Failed, json.RawMessage(`"r"`), failure, 0)
+	changes := f.EndTask(&stored, org.TaskEnd{Status: org.Failed, Result: json.RawMessage(`"r"`), Error: failure}, 0)
 	if len(changes) != 1 {
 		t.Fatalf("got %d changes", len(changes))
 	}
 	f.store.put(changes)
-	if again := f.EndTask(&stored, org.Done, nil, nil, 0); again != nil {
+	if again := f.EndTask(&stored, org.TaskEnd{Status: org.Done}, 0); again != nil {
 		t.Error("a task ended twice")
 	}
-	if f.EndTask(&org.Task{ID: "nowhere"}, org.Done, nil, nil, 0) != nil {
+	if f.EndTask(&org.Task{ID: "nowhere"}, org.TaskEnd{Status: org.Done}, 0) != nil {
 		t.Error("an unknown task ended")
 	}
 	f.reopen()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -60,6 +61,7 @@ type Task struct {
 	Config        string              `json:"config,omitempty"`        // hash of the blob with the recorded configuration
 	Status        TaskStatus          `json:"status"`
 	Result        json.RawMessage     `json:"result,omitempty"`
+	Incomplete    model.StopReason    `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
 	Error         *TaskError          `json:"error,omitempty"`
 	Pause         *TaskPause          `json:"pause,omitempty"` // why it is paused; nil unless Status is Paused
 	Open          bool                `json:"open,omitempty"`  // it does not end with the turn of its first agent
@@ -79,6 +81,14 @@ type Task struct {
 type TaskError struct {
 	Code    errcode.Code `json:"code"`
 	Message string       `json:"message"`
+}
+
+// TaskEnd is how a task ends.
+type TaskEnd struct {
+	Status     TaskStatus // Done, Failed or Cancelled
+	Result     json.RawMessage
+	Incomplete model.StopReason // why the answer with the result ended early; "" if it is whole
+	Error      *TaskError
 }
 
 // TaskPause is the reason why a task is paused.
@@ -333,7 +343,7 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 // EndTask ends a task. stored is the record of the task; EndTask updates it. seq is the
 // number of an event before the end. If the task is unknown or has ended already, EndTask
 // changes nothing and returns no Changes.
-func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, failure *TaskError, seq uint64) []RecordChange {
+func (o *Org) EndTask(stored *Task, end TaskEnd, seq uint64) []RecordChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t, ok := o.tasks[stored.ID]
@@ -342,7 +352,7 @@ func (o *Org) EndTask(stored *Task, status TaskStatus, result json.RawMessage, f
 	}
 	o.countRunning(t, -o.taskAgents[stored.ID])
 	o.unlistAgents(stored)
-	stored.Status, stored.Result, stored.Error, stored.Pause = status, result, failure, nil
+	stored.Status, stored.Result, stored.Incomplete, stored.Error, stored.Pause = end.Status, end.Result, end.Incomplete, end.Error, nil
 	stored.EndedAt, stored.EndSeq = o.config.Now().UTC(), seq
 	*t = *stored.summary()
 	return []RecordChange{record(KindTask, string(stored.ID), stored)}

@@ -41,7 +41,7 @@ func TestRetryTask_BoundedByItsCallerNow(t *testing.T) {
 		if status == org.Paused {
 			f.store.put(f.PauseTask(task, org.TaskError{Code: errcode.BudgetExceeded}))
 		} else {
-			f.store.put(f.EndTask(task, status, nil, &org.TaskError{Code: errcode.Internal}, 0))
+			f.store.put(f.EndTask(task, org.TaskEnd{Status: status, Error: &org.TaskError{Code: errcode.Internal}}, 0))
 		}
 		f.update(reader.ID, org.RoleSpec{Use: of("docs")})
 		f.retry(task, org.ModelAllowance{})
@@ -73,7 +73,7 @@ func TestRetryTask_ByWhom(t *testing.T) {
 		if status == org.Paused {
 			f.store.put(f.PauseTask(task, org.TaskError{Code: errcode.BudgetExceeded}))
 		} else {
-			f.store.put(f.EndTask(task, status, nil, &org.TaskError{Code: errcode.Internal}, 0))
+			f.store.put(f.EndTask(task, org.TaskEnd{Status: status, Error: &org.TaskError{Code: errcode.Internal}}, 0))
 		}
 		for _, by := range []identity.Principal{{}, {Kind: identity.Configuration}, identity.ByAgent(root), identity.ByCaller("bob", lead.ID), identity.ByCaller("ann", other.ID)} {
 			_, err := f.RetryTask(by, task, org.ModelAllowance{})
@@ -97,7 +97,7 @@ func TestRetryTask_OnlyWhatMayStart(t *testing.T) {
 	first := f.role(operator, org.RoleSpec{Name: "first", Use: of("docs")})
 	top := f.task(org.TaskSpec{Caller: ann, Role: string(first.ID)})
 	task := f.storedTask(top)
-	f.store.put(f.EndTask(task, org.Failed, nil, &org.TaskError{Code: errcode.Internal}, 0))
+	f.store.put(f.EndTask(task, org.TaskEnd{Status: org.Failed, Error: &org.TaskError{Code: errcode.Internal}}, 0))
 	for _, id := range []identity.RoleID{ops.ID, clerk.ID, first.ID} {
 		f.suspend(id)
 		_, err := f.RetryTask(ann, task, org.ModelAllowance{})
@@ -107,7 +107,7 @@ func TestRetryTask_OnlyWhatMayStart(t *testing.T) {
 	f.suspend(clerk.ID)
 	f.retry(task, org.ModelAllowance{})
 	f.resume(clerk.ID)
-	f.store.put(f.EndTask(task, org.Failed, nil, &org.TaskError{Code: errcode.Internal}, 0))
+	f.store.put(f.EndTask(task, org.TaskEnd{Status: org.Failed, Error: &org.TaskError{Code: errcode.Internal}}, 0))
 	_, err := f.RetryTask(ann, task, org.ModelAllowance{})
 	wantCode(t, err, "")
 }
@@ -123,7 +123,7 @@ func TestRetryTask_ExtendsDeadlineAndBudget(t *testing.T) {
 	if task.Deadline.Before(deadline) || task.Deadline.Sub(deadline) > task.Deadline.Sub(paused) {
 		t.Errorf("the deadline moves from %v to %v", deadline, task.Deadline)
 	}
-	f.store.put(f.EndTask(task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled}, 0))
+	f.store.put(f.EndTask(task, org.TaskEnd{Status: org.Cancelled, Error: &org.TaskError{Code: errcode.TaskCancelled}}, 0))
 	task.EndedAt = task.Deadline.Add(time.Minute) // its time was over
 	f.retry(task, org.ModelAllowance{Tokens: 1<<63 - 1})
 	if left := time.Until(task.Deadline); left <= 0 && task.Deadline.Sub(task.CreatedAt) < time.Hour {

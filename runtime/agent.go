@@ -81,12 +81,12 @@ func (a *actor) run(ctx context.Context) {
 var errIdle = errors.New("agent is idle")
 
 // step does one step. It reads the inbox only while no call is open, so that a
-// message never comes between a call and its result.
+// message never comes between a call and its result, nor between the parts of an answer.
 func (a *actor) step(ctx context.Context) error {
 	if a.rt.tracker.isPaused(a.task) {
 		return errTaskPaused
 	}
-	if len(a.state.pending) == 0 {
+	if len(a.state.pending) == 0 && len(a.state.repairs()) == 0 {
 		if err := a.readInbox(ctx); err != nil {
 			return err
 		}
@@ -177,6 +177,8 @@ func (a *actor) askModel(ctx context.Context) error {
 		return a.endWithValue(ctx, answer)
 	case model.FinishPlan:
 		return a.commit(&journal.Batch{Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}})
+	case model.FinishRepair, model.FinishInvalid:
+		return a.recordUnusable(answer)
 	}
 	return a.finish(answer)
 }
@@ -201,7 +203,7 @@ func (a *actor) checkAnswer(answer *model.Answer) error {
 			return errcode.New(errcode.LLMCallFailed, "model answer with finish %q contains tool calls", answer.Finish)
 		}
 		return nil
-	case model.FinishToolCalls, model.FinishContinue, model.FinishPlan:
+	case model.FinishToolCalls, model.FinishContinue, model.FinishPlan, model.FinishRepair, model.FinishInvalid:
 	default:
 		return errcode.New(errcode.LLMCallFailed, "model answer has the unknown finish %q", answer.Finish)
 	}

@@ -37,7 +37,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	switch {
 	case answer == nil:
 		return nil, errcode.New(errcode.LLMCallFailed, "model returned no answer")
-	case answer.Finish == model.FinishPlan:
+	case answer.Finish.SetByRuntime():
 		return nil, errcode.New(errcode.LLMCallFailed, "model answer has the finish %q, which is reserved for the runtime", answer.Finish)
 	case answer.Reasoning != nil && !canStore(answer.Reasoning):
 		return nil, errcode.New(errcode.LLMCallFailed, "reasoning of the model answer is not valid JSON or nested too deeply")
@@ -46,7 +46,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	}
 	own := *answer
 	own.Text, own.Value, own.Reasoning = chat.CleanText(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
-	own.Plan, own.PlanError = nil, "" // set by the runtime only
+	own.Plan, own.PlanError, own.Repair = nil, "", "" // set by the runtime only
 	own.Usage, own.Model = own.Usage.Clamp(), textutil.Truncate(chat.CleanText(own.Model), maxName)
 	if sent := model.CountMessages(r.Items); own.MessagesRead <= 0 || own.MessagesRead > sent {
 		own.MessagesRead = sent

@@ -51,7 +51,7 @@ func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.complete(answer), nil
+	return x.complete(ctx, answer)
 }
 
 // exchange is one request to an agent's model and its answer. Its methods are
@@ -120,17 +120,24 @@ func (x *exchange) retryShorter(ctx context.Context, rejection error) (*model.An
 	return x.send(ctx)
 }
 
-// complete adds what the journal records with an answer.
-func (x *exchange) complete(answer *model.Answer) *model.Answer {
+// complete adds what the journal records with an answer. An answer that cannot be used has
+// the finish FinishRepair or FinishInvalid then.
+func (x *exchange) complete(ctx context.Context, answer *model.Answer) (*model.Answer, error) {
 	if x.req.plan != nil {
 		answer = x.req.checkAgainstPlan(answer)
+	}
+	if x.model.language {
+		var err error
+		if answer, err = x.repair(ctx, answer); err != nil {
+			return nil, err
+		}
 	}
 	answer.State, answer.Tools = x.req.subject.State, nil
 	if !slices.Equal(x.req.toolNames, x.a.state.tools) || x.a.state.answers == 0 {
 		answer.Tools = x.req.toolNames
 	}
 	x.a.assignCallIDs(answer.Calls)
-	return answer
+	return answer, nil
 }
 
 // compress lets the model summarize the older part of the conversation and
@@ -171,7 +178,7 @@ func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer
 	switch {
 	case err != nil:
 		return nil, err
-	case answer.Stop == model.Refusal:
+	case answer.Stop.Refused():
 		return nil, errcode.New(errcode.LLMCallFailed, "summarize conversation: it is too long for the context window and the model refused to summarize it")
 	case strings.TrimSpace(answer.Text) == "":
 		return nil, errcode.New(errcode.LLMCallFailed, "summarize conversation: it is too long for the context window and the model returned an empty summary")

@@ -10,7 +10,6 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/org"
 )
 
 // fail ends the turn with an error. The parent is notified; without a parent
@@ -46,7 +45,7 @@ func (a *actor) failWithTask(cause error) error {
 	if err != nil {
 		return err
 	}
-	b.Prepare = a.rt.taskEndBatch(&task, org.Failed, nil, &org.TaskError{Code: errcode.CodeOf(cause), Message: errcode.Message(cause)})
+	b.Prepare = a.rt.taskEndBatch(&task, failedTask(errcode.CodeOf(cause), errcode.Message(cause)))
 	if err := a.commit(b); err != nil {
 		return err
 	}
@@ -54,11 +53,11 @@ func (a *actor) failWithTask(cause error) error {
 	return errTerminated
 }
 
-// reportAnswer adds the message with a final answer.
+// reportAnswer adds the message with a final answer. A text that is not whole says why.
 func (a *actor) reportAnswer(b *journal.Batch, answer *model.Answer) {
 	payload := answer.Value
 	if payload == nil {
-		payload = textPayload(answer.Text, nil)
+		payload = messagePayload{Text: answer.Text, Incomplete: answer.Stop}.encode()
 	}
 	a.report(b, payload, "end")
 }
@@ -118,9 +117,17 @@ func (a *actor) errorPayload(cause error) []byte {
 // textPayload returns the message payload {"text": text}. If input, a JSON object, is not
 // nil, the payload has it as a second field.
 func textPayload(text string, input json.RawMessage) json.RawMessage {
-	payload, _ := json.Marshal(struct {
-		Text  string          `json:"text"`
-		Input json.RawMessage `json:"input,omitempty"`
-	}{text, input}) // a string and valid JSON always marshal
+	return messagePayload{Text: text, Input: input}.encode()
+}
+
+// messagePayload is the payload of a message with a text.
+type messagePayload struct {
+	Text       string           `json:"text"`
+	Incomplete model.StopReason `json:"incomplete,omitempty"` // why the text is not whole
+	Input      json.RawMessage  `json:"input,omitempty"`      // a JSON object
+}
+
+func (p messagePayload) encode() json.RawMessage {
+	payload, _ := json.Marshal(p) // strings and valid JSON always marshal
 	return payload
 }

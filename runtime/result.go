@@ -8,7 +8,6 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/tool"
 )
 
@@ -58,7 +57,7 @@ func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
 	}
 	b := &journal.Batch{Idle: true, Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}}
 	a.reportAnswer(b, answer)
-	ending := a.rt.taskEndBatch(&task, org.Done, resultOf(*answer), nil)
+	ending := a.rt.taskEndBatch(&task, doneTask(*answer))
 	b.Prepare = func(b *journal.Batch) error {
 		mail := a.unreadMail(answer)
 		a.terminateBelow(b)

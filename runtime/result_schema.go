@@ -118,7 +118,7 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 		a.reportAnswer(b, answer)
 		return a.commit(b)
 	}
-	result, problem := typedResult(schema, resultOf(*answer))
+	result, problem := wholeResult(schema, answer)
 	switch {
 	case problem == nil:
 		a.report(b, result, "end")
@@ -133,6 +133,15 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 		a.report(b, a.errorPayload(problem), "error")
 	}
 	return a.commit(b)
+}
+
+// wholeResult returns the typed result of an answer that is not the first agent's. The parent
+// reads only the value, so an answer that is not whole has none.
+func wholeResult(schema json.RawMessage, answer *model.Answer) (json.RawMessage, error) {
+	if answer.Stop != "" {
+		return nil, errcode.New(errcode.InvalidResult, "the result is incomplete (%s)", answer.Stop)
+	}
+	return typedResult(schema, resultOf(*answer))
 }
 
 // correction returns the text that asks for another result.

@@ -117,7 +117,7 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	case model.FinishToolCalls:
 		s.rounds++
 		s.hasUnseen = false
-	case model.FinishContinue:
+	case model.FinishContinue, model.FinishRepair, model.FinishInvalid:
 		s.rounds++
 		s.hasUnseen = true
 	case model.FinishPlan:

@@ -216,7 +216,7 @@ func (rt *Runtime) CancelTask(ctx context.Context, id identity.TaskID, reason st
 	if err != nil {
 		return err
 	}
-	return rt.endTask(&task, org.Cancelled, nil, &org.TaskError{Code: errcode.TaskCancelled, Message: "task cancelled: " + reason})
+	return rt.endTask(&task, org.TaskEnd{Status: org.Cancelled, Error: &org.TaskError{Code: errcode.TaskCancelled, Message: "task cancelled: " + reason}})
 }
 
 // errNewMessages reports that a message was sent before the end of an idle task
@@ -247,9 +247,9 @@ func (rt *Runtime) finishTask(run *taskRun) {
 //
 // Errors: errNewMessages if the task goes on; errClosing.
 func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task) error {
-	status, result, failure := rt.taskOutcome(ctx, *task)
-	if status == org.Done {
-		typed, problem := typedResult(task.Schema, result)
+	end := rt.taskOutcome(ctx, *task)
+	if end.Status == org.Done {
+		typed, problem := typedResult(task.Schema, end.Result)
 		if problem != nil {
 			asked, err := rt.askForResult(ctx, task, problem)
 			if asked {
@@ -258,16 +258,16 @@ func (rt *Runtime) endIdleTask(ctx context.Context, run *taskRun, task *org.Task
 			if err != nil {
 				return err
 			}
-			status, failure = org.Failed, &org.TaskError{Code: errcode.InvalidResult, Message: errcode.Message(problem)}
+			end = failedTask(errcode.InvalidResult, errcode.Message(problem))
 		}
-		result = typed
+		end.Result = typed
 	}
 	hold := diskHold{guard: rt.disk}
 	defer hold.end()
-	if len(result) > outcomeBytes && hold.wait(rt.ctx, endFactor*int64(len(result))) != nil {
+	if n := len(end.Result); n > outcomeBytes && hold.wait(rt.ctx, endFactor*int64(n)) != nil {
 		return errClosing
 	}
-	ending := rt.taskEndBatch(task, status, result, failure)
+	ending := rt.taskEndBatch(task, end)
 	return rt.commitTaskEnd(task, func(b *journal.Batch) error {
 		if rt.tracker.hasNewMessages(run) {
 			return errNewMessages
@@ -282,24 +282,32 @@ func (rt *Runtime) reopen(ctx context.Context, run *taskRun) error {
 	return rt.wakeTask(ctx, run.id)
 }
 
-// taskOutcome returns the status of an idle task, read from the journal of its
-// top agent, with its result or error.
-func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) (org.TaskStatus, json.RawMessage, *org.TaskError) {
+// taskOutcome returns how an idle task ends, read from the journal of its top agent.
+func (rt *Runtime) taskOutcome(ctx context.Context, task org.Task) org.TaskEnd {
 	last, err := rt.lastAnswer(ctx, task.ID, task.Top)
 	if err != nil {
 		rt.log.Error("result of task not read", "task", task.ID, "error", err)
-		return org.Failed, nil, &org.TaskError{Code: errcode.Internal, Message: errcode.Message(err)}
+		return failedTask(errcode.Internal, errcode.Message(err))
 	}
 	switch b := last.(type) {
 	case journal.TurnFailed:
-		return org.Failed, nil, &org.TaskError{Code: b.Code, Message: b.Message}
+		return failedTask(b.Code, b.Message)
 	case journal.ModelAnswered:
 		if b.Answer.Finish == model.FinishEnd {
-			return org.Done, resultOf(b.Answer), nil
+			return doneTask(b.Answer)
 		}
 	}
-	return org.Failed, nil, &org.TaskError{Code: errcode.TaskStalled,
-		Message: "task stalled: no agent is active and the top agent waits for a message that no agent will send"}
+	return failedTask(errcode.TaskStalled, "task stalled: no agent is active and the top agent waits for a message that no agent will send")
+}
+
+// failedTask returns the end of a task that fails.
+func failedTask(code errcode.Code, message string) org.TaskEnd {
+	return org.TaskEnd{Status: org.Failed, Error: &org.TaskError{Code: code, Message: message}}
+}
+
+// doneTask returns the end of a task with an answer as its result.
+func doneTask(a model.Answer) org.TaskEnd {
+	return org.TaskEnd{Status: org.Done, Result: resultOf(a), Incomplete: a.Stop}
 }
 
 // lastAnswer returns the last ModelAnswered or Failed event of an agent.
@@ -330,8 +338,8 @@ func resultOf(a model.Answer) json.RawMessage {
 
 // endTask records the end of a task, unless it has ended, stops its agents and
 // releases those that wait for it.
-func (rt *Runtime) endTask(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) error {
-	return rt.commitTaskEnd(task, rt.taskEndBatch(task, status, result, failure))
+func (rt *Runtime) endTask(task *org.Task, end org.TaskEnd) error {
+	return rt.commitTaskEnd(task, rt.taskEndBatch(task, end))
 }
 
 func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) error) error {
@@ -345,21 +353,21 @@ func (rt *Runtime) commitTaskEnd(task *org.Task, ending func(*journal.Batch) err
 // taskEndBatch returns a Prepare function that adds a task's end to a batch. If the
 // task is done it purges the inboxes of its agents. It adds nothing if the task has ended. It
 // updates task to the new record.
-func (rt *Runtime) taskEndBatch(task *org.Task, status org.TaskStatus, result json.RawMessage, failure *org.TaskError) func(*journal.Batch) error {
-	e := journal.TaskEnded{Status: string(status), Result: result}
-	if failure != nil {
-		e.Code, e.Error = failure.Code, failure.Message
+func (rt *Runtime) taskEndBatch(task *org.Task, end org.TaskEnd) func(*journal.Batch) error {
+	e := journal.TaskEnded{Status: string(end.Status), Result: end.Result, Incomplete: end.Incomplete}
+	if end.Error != nil {
+		e.Code, e.Error = end.Error.Code, end.Error.Message
 	}
 	return func(b *journal.Batch) error {
 		if now, ok := rt.org.TaskByID(task.ID); !ok || now.Status.Ended() {
 			return nil
 		}
-		if status == org.Done { // else the task may be retried
+		if end.Status == org.Done { // else the task may be retried
 			b.Purge = append(b.Purge, rt.org.AgentTree(task.Top)...)
 		}
 		b.Events = append(b.Events, journal.Event{At: rt.now(), Task: task.ID, Agent: task.Top, Role: rt.topRoleName(task), Body: e})
 		b.Put = append(b.Put, journal.Record{Kind: kindTurns, Key: string(task.ID)})
-		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, status, result, failure, rt.store.LastSeq()))...)
+		b.Put = append(b.Put, storeRecords(rt.org.EndTask(task, end, rt.store.LastSeq()))...)
 		return nil
 	}
 }

@@ -179,11 +179,14 @@ func taskOutcome(task org.Task) outcome {
 		}
 		return askFailure(err.With("task", task.ID))
 	}
-	var text string
-	if json.Unmarshal(task.Result, &text) == nil {
-		return outcome{result: &tool.Result{Text: text}}
+	var r tool.Result
+	if json.Unmarshal(task.Result, &r.Text) != nil {
+		r.Structured = task.Result
 	}
-	return outcome{result: &tool.Result{Structured: task.Result}}
+	if task.Incomplete != "" {
+		r.Text = fmt.Sprintf("%s\n\n(This result is incomplete: %s.)", resultText(&r), task.Incomplete)
+	}
+	return outcome{result: &r}
 }
 
 // askFailure returns a failure for the model to read. Unlike failedCall it also

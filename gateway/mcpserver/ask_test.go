@@ -242,3 +242,14 @@ func TestAsk_TaskSurvivesClose(t *testing.T) {
 		t.Errorf("the task is %s", task.Status)
 	}
 }
+
+// A client reads that a result is not whole.
+func TestAsk_IncompleteResult(t *testing.T) {
+	f := fixtureConfig{model: func(context.Context, model.Request) model.Answer {
+		return model.Answer{Finish: model.FinishEnd, Text: "So f", Stop: model.ContentFilter}
+	}}.open(t)
+	got, err := f.connect(t, "ann@boss", "/mcp", "", nil).CallTool(t.Context(), askParams("go"))
+	if want := "So f\n\n(This result is incomplete: content_filter.)"; err != nil || got.IsError || textOf(got) != want {
+		t.Errorf("%v, got %q, want %q", err, textOf(got), want)
+	}
+}

@@ -98,6 +98,7 @@ var statuses = map[errcode.Code]int{
 
 	errcode.Internal:        http.StatusInternalServerError,
 	errcode.LLMCallFailed:   http.StatusBadGateway,
+	errcode.InvalidAnswer:   http.StatusBadGateway,
 	errcode.ToolUnavailable: http.StatusServiceUnavailable,
 	errcode.StorageLow:      http.StatusServiceUnavailable,
 	errcode.ToolTimeout:     http.StatusGatewayTimeout,

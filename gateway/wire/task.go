@@ -14,34 +14,35 @@ import (
 // Task is a task. Lists contain neither Result nor what it has used, and Agents only if
 // they are requested. Only a task that is shown has Elapsed, Calls and ByModel.
 type Task struct {
-	ID        identity.TaskID     `json:"id"`
-	Text      string              `json:"text"`
-	Status    org.TaskStatus      `json:"status"`
-	Caller    string              `json:"caller"`
-	As        string              `json:"as,omitempty"`   // name of the role that bounds it in place of the caller's (tasks.as); only for the operator
-	AsID      identity.RoleID     `json:"asId,omitempty"` // its id
-	Agent     identity.AgentID    `json:"agent"`          // the task's root agent
-	Groups    toolgroups.GroupSet `json:"groups"`         // the groups that the task is restricted to; ["*"] for no restriction
-	State     string              `json:"state"`          // workflow state in which its agents start; "undefined" for none
-	Input     json.RawMessage     `json:"input,omitempty"`
-	Schema    json.RawMessage     `json:"schema,omitempty"`    // that its result must fit
-	Workspace string              `json:"workspace,omitempty"` // the name of a configured workspace, or the path that the operator named
-	ReadOnly  bool                `json:"readOnly,omitempty"`
-	Result    json.RawMessage     `json:"result,omitempty"`
-	Error     *org.TaskError      `json:"error,omitempty"`
-	Reason    *org.TaskPause      `json:"reason,omitempty"` // why it is paused
-	Open      bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
-	Budget    *Budget             `json:"budget,omitempty"` // of its own
-	Extra     *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
-	CreatedAt time.Time           `json:"createdAt"`
-	Deadline  time.Time           `json:"deadline,omitzero"` // when it is cancelled
-	EndedAt   time.Time           `json:"endedAt,omitzero"`
-	Elapsed   int64               `json:"elapsedMs,omitempty"`      // from the start to the end, or until now
-	Calls     CallCounts          `json:"calls,omitzero"`           // of all agents so far
-	Usage     model.TokenUsage    `json:"usage,omitzero"`           // of all models so far
-	ByModel   []ModelUsage        `json:"byModel,omitempty"`        // sorted by name
-	Agents    []Agent             `json:"agents,omitempty"`         // oldest first, including terminated ones
-	Suspended []string            `json:"suspendedRoles,omitempty"` // names of the suspended roles of its caller and its agents, sorted; only of a task that is shown and has not ended
+	ID         identity.TaskID     `json:"id"`
+	Text       string              `json:"text"`
+	Status     org.TaskStatus      `json:"status"`
+	Caller     string              `json:"caller"`
+	As         string              `json:"as,omitempty"`   // name of the role that bounds it in place of the caller's (tasks.as); only for the operator
+	AsID       identity.RoleID     `json:"asId,omitempty"` // its id
+	Agent      identity.AgentID    `json:"agent"`          // the task's root agent
+	Groups     toolgroups.GroupSet `json:"groups"`         // the groups that the task is restricted to; ["*"] for no restriction
+	State      string              `json:"state"`          // workflow state in which its agents start; "undefined" for none
+	Input      json.RawMessage     `json:"input,omitempty"`
+	Schema     json.RawMessage     `json:"schema,omitempty"`    // that its result must fit
+	Workspace  string              `json:"workspace,omitempty"` // the name of a configured workspace, or the path that the operator named
+	ReadOnly   bool                `json:"readOnly,omitempty"`
+	Result     json.RawMessage     `json:"result,omitempty"`
+	Incomplete model.StopReason    `json:"incomplete,omitempty"` // why the result is not whole: length, content_filter or refusal
+	Error      *org.TaskError      `json:"error,omitempty"`
+	Reason     *org.TaskPause      `json:"reason,omitempty"` // why it is paused
+	Open       bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
+	Budget     *Budget             `json:"budget,omitempty"` // of its own
+	Extra      *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
+	CreatedAt  time.Time           `json:"createdAt"`
+	Deadline   time.Time           `json:"deadline,omitzero"` // when it is cancelled
+	EndedAt    time.Time           `json:"endedAt,omitzero"`
+	Elapsed    int64               `json:"elapsedMs,omitempty"`      // from the start to the end, or until now
+	Calls      CallCounts          `json:"calls,omitzero"`           // of all agents so far
+	Usage      model.TokenUsage    `json:"usage,omitzero"`           // of all models so far
+	ByModel    []ModelUsage        `json:"byModel,omitempty"`        // sorted by name
+	Agents     []Agent             `json:"agents,omitempty"`         // oldest first, including terminated ones
+	Suspended  []string            `json:"suspendedRoles,omitempty"` // names of the suspended roles of its caller and its agents, sorted; only of a task that is shown and has not ended
 }
 
 // CallCounts are numbers of tool calls.

@@ -172,7 +172,7 @@ func (s *message) FinalAnswer() (*model.Answer, error) {
 	s.Draft.Usage = s.usage.sum()
 	switch s.stop {
 	case "refusal":
-		s.Refusal("", s.reason)
+		s.Refusal(model.Refusal, "", s.reason)
 	case "max_tokens", "model_context_window_exceeded":
 		s.Draft.Stop = model.Length
 	default:

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
 )
@@ -93,13 +95,18 @@ func (d *AnswerBuilder) Check() error {
 
 // BuildAnswer returns the complete answer. tools, which may be nil, maps the provider's
 // tool names back to the original ones. items is the conversation that was
-// answered. A refused answer has no calls.
+// answered. A refused answer has no calls. Thinking at the beginning of the text is
+// reasoning; see splitThinking.
 func (d *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []model.Item) *model.Answer {
-	a := &model.Answer{Text: CleanText(d.text.String()), Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.CountMessages(items)}
-	if len(d.Reasoning) > 0 {
-		a.Reasoning, a.Provider = d.Reasoning, provider
+	thinking, text := splitThinking(CleanText(d.text.String()))
+	a := &model.Answer{Text: text, Finish: model.FinishEnd, Stop: d.Stop, Usage: d.Usage, MessagesRead: model.CountMessages(items), Reasoning: d.Reasoning}
+	if len(a.Reasoning) == 0 {
+		a.Reasoning = textThinking(thinking)
 	}
-	if d.Stop == model.Refusal {
+	if a.Reasoning != nil {
+		a.Provider = provider
+	}
+	if d.Stop.Refused() {
 		return a
 	}
 	for i, c := range d.calls {
@@ -111,8 +118,8 @@ func (d *AnswerBuilder) BuildAnswer(provider string, tools *ToolList, items []mo
 	return a
 }
 
-// arguments returns text as JSON: text that is not valid JSON is quoted, and empty
-// text becomes an empty object. In the last call of a truncated answer empty text
+// arguments returns text as JSON: text that is not valid JSON is quoted, empty text becomes
+// an empty object, and an object that was encoded twice is decoded once. In the last call of a truncated answer empty text
 // is quoted too, since the arguments may not have arrived.
 func arguments(text string, truncated bool) json.RawMessage {
 	switch {
@@ -121,6 +128,9 @@ func arguments(text string, truncated bool) json.RawMessage {
 	case !ValidJSON(text):
 		quoted, _ := json.Marshal(text) // a string always marshals
 		return quoted
+	}
+	if doc := gjson.Parse(text); doc.Type == gjson.String && ValidJSON(doc.Str) && gjson.Parse(doc.Str).IsObject() {
+		return json.RawMessage(doc.Str)
 	}
 	return json.RawMessage(text)
 }

@@ -76,11 +76,14 @@ func BuildTurns(r model.Request) []Turn {
 	}
 	b.images = newImageSet(r, items)
 	b.turns = slices.Grow(b.turns, len(items)+1)
-	for _, item := range items {
+	for i, item := range items {
 		switch {
 		case item.Message != nil:
 			b.addUser(b.messageTurn(item.Message))
-		case item.Answer != nil:
+		case item.Answer == nil:
+		case item.Answer.Finish.IsUnusable():
+			b.addUnusable(item.Answer, nextAnswer(items[i+1:]))
+		default:
 			b.addAnswer(item.Answer)
 		}
 	}

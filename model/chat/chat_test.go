@@ -319,6 +319,8 @@ func TestAnswerBuilder_Answer(t *testing.T) {
 		{"no arguments in a truncated answer", "", model.Length, `""`},
 		{"object in a truncated answer", `{"a":1}`, model.Length, `{"a":1}`},
 		{"not JSON", `{a`, "", `"{a"`},
+		{"encoded twice", `"{\"a\":1}"`, "", `{"a":1}`},
+		{"a text", `"{a"`, "", `"{a"`},
 		{"too deep", deep, "", `"` + deep + `"`},
 		{"invalid UTF-8", "{\"a\":\"\xff\"}", "", "{\"a\":\"\ufffd\"}"},
 		{"refusal has no calls", `{}`, model.Refusal, ""},

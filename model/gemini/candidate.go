@@ -125,11 +125,11 @@ func (c *candidate) FinalAnswer() (*model.Answer, error) {
 	c.Draft.Usage = c.usage.sum()
 	switch {
 	case c.blocked != "" || refusals[c.finish]:
-		c.Refusal(cmp.Or(c.blocked, c.finish), c.reason)
+		c.Refusal(model.ContentFilter, cmp.Or(c.blocked, c.finish), c.reason)
 	case c.finish == "MAX_TOKENS":
 		c.Draft.Stop = model.Length
 	}
-	if c.Draft.Stop != model.Refusal {
+	if !c.Draft.Stop.Refused() {
 		c.Draft.Reasoning = encodeReasoning(c.client.config.Model, c.pieces)
 	}
 	return c.ResponseReader.Answer(), nil

@@ -33,13 +33,13 @@ func TestAnswer_FinishReasons(t *testing.T) {
 		{"unknown reason", text + finish("TEA_BREAK"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
 		{"empty answer", finish("STOP"), model.Answer{Finish: model.FinishEnd}},
 		{"MAX_TOKENS", text + finish("MAX_TOKENS"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
-		{"filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.FinishEnd, Stop: model.Refusal}},
+		{"filter", finish("SAFETY"), model.Answer{Text: "The model refused to answer (SAFETY).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
 		{"filter after a call", text + called + finish("PROHIBITED_CONTENT"),
-			model.Answer{Text: "So far\n\nThe model refused to go on (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
+			model.Answer{Text: "So far\n\nThe model refused to go on (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
 		{"filter with a reason", `{"candidates":[{"finishReason":"RECITATION","finishMessage":"It is a song."}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
-			model.Answer{Text: "The model refused to answer (RECITATION). It is a song.", Finish: model.FinishEnd, Stop: model.Refusal}},
+			model.Answer{Text: "The model refused to answer (RECITATION). It is a song.", Finish: model.FinishEnd, Stop: model.ContentFilter}},
 		{"prompt is blocked", `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","safetyRatings":[]},"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`,
-			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.Refusal}},
+			model.Answer{Text: "The model refused to answer (PROHIBITED_CONTENT).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.MessagesRead, c.want.Usage = 1, model.TokenUsage{Input: 7, Output: 3}

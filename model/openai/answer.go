@@ -254,7 +254,7 @@ func (a *answer) FinalAnswer() (*model.Answer, error) {
 	case "length":
 		a.Draft.Stop = model.Length
 	case "content_filter":
-		a.Draft.Stop = model.Refusal
+		a.Draft.Stop = model.ContentFilter
 		if !a.Draft.HasText() {
 			a.Draft.AppendText("The provider's content filter stopped this answer.")
 		}

@@ -46,9 +46,9 @@ func (r *ResponseReader) EmitDelta(d model.AnswerDelta) {
 	}
 }
 
-// Refusal ends an answer that the model or the provider's filter refused. kind and
-// reason are the provider's explanation, or "".
-func (r *ResponseReader) Refusal(kind, reason string) {
+// Refusal ends an answer that the model (model.Refusal) or the provider's filter
+// (model.ContentFilter) refused. kind and reason are the provider's explanation, or "".
+func (r *ResponseReader) Refusal(stop model.StopReason, kind, reason string) {
 	text := "The model refused to answer"
 	if r.Draft.HasText() {
 		text = "\n\nThe model refused to go on"
@@ -56,7 +56,7 @@ func (r *ResponseReader) Refusal(kind, reason string) {
 	if kind != "" {
 		text += " (" + kind + ")"
 	}
-	r.Draft.Stop = model.Refusal
+	r.Draft.Stop = stop
 	r.Draft.AppendText(strings.TrimRight(text+". "+reason, " \n"))
 }
 

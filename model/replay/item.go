@@ -42,6 +42,7 @@ type answer struct {
 	Finish model.FinishReason `json:"finish"`
 	Read   int                `json:"read,omitempty"`
 	Stop   model.StopReason   `json:"stop,omitempty"`
+	Repair model.AnswerRepair `json:"repair,omitempty"`
 
 	Log   []string `json:"log,omitempty"`
 	Usage usage    `json:"usage,omitzero"`
@@ -83,7 +84,7 @@ func newItem(m model.Item) item {
 // newAnswer returns all of an answer but its reasoning.
 func newAnswer(a *model.Answer) *answer {
 	s := &answer{
-		Text: chat.CleanText(a.Text), Value: embeddable(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop,
+		Text: chat.CleanText(a.Text), Value: embeddable(a.Value), Finish: a.Finish, Read: a.MessagesRead, Stop: a.Stop, Repair: a.Repair,
 		Usage: usage{a.Usage.Input, a.Usage.Cached, a.Usage.Output},
 	}
 	for _, c := range a.Calls {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -129,7 +130,7 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 			return err
 		}
 		if answer := delta.Answer; answer != nil {
-			if err := m.checkNonEmpty(answer); err != nil {
+			if err := m.checkLength(answer); err != nil {
 				return err
 			}
 			answer.Usage, answer.Model = m.usage(r, answer), m.config.Name
@@ -158,16 +159,13 @@ func (m *Model) usage(r model.Request, a *model.Answer) model.TokenUsage {
 	return u
 }
 
-// checkNonEmpty rejects an answer without text, value or calls: it would end the
-// turn without a result.
-func (m *Model) checkNonEmpty(a *model.Answer) error {
-	if a.Finish != model.FinishEnd || a.Text != "" || a.Value != nil {
+// checkLength rejects an answer that reached its maximum length before it began: there is
+// nothing to continue.
+func (m *Model) checkLength(a *model.Answer) error {
+	if a.Stop != model.Length || a.Finish != model.FinishEnd || strings.TrimSpace(a.Text) != "" || a.Value != nil {
 		return nil
 	}
-	if a.Stop == model.Length {
-		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q reached maxTokens before it answered; raise its maxTokens", m.config.Name)
-	}
-	return model.TransientError(errcode.LLMCallFailed, nil, "model %q returned an empty answer", m.config.Name)
+	return model.PermanentError(errcode.LLMCallFailed, nil, "model %q reached maxTokens before it answered; raise its maxTokens", m.config.Name)
 }
 
 // retryDelay returns how long to wait before the next attempt: the next of delays,

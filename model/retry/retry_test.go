@@ -113,8 +113,9 @@ func TestModel_Retries(t *testing.T) {
 		{"MaxAttempts", []stubAttempt{fail(transientErr())}, retry.Config{MaxAttempts: 2}, 2, "note", "overloaded"},
 		{"many attempts", []stubAttempt{fail(transientErr())}, retry.Config{MaxAttempts: 200}, 200, strings.Repeat("note, ", 198) + "note", "overloaded"},
 		{"Retry-After too long", []stubAttempt{fail(rateLimited(3 * time.Minute))}, retry.Config{}, 1, "", "too often"},
-		{"empty answer", []stubAttempt{empty, succeed("a")}, retry.Config{}, 2, "note, a, answer a", ""},
+		{"empty answer is the runtime's to repair", []stubAttempt{empty}, retry.Config{}, 1, "answer ", ""},
 		{"no answer", []stubAttempt{fail(nil, "a"), succeed("b")}, retry.Config{}, 2, "a, again, b, answer b", ""},
+		{"maxTokens reached with white space only", []stubAttempt{{deltas: []model.AnswerDelta{{Answer: &model.Answer{Text: " \n", Finish: model.FinishEnd, Stop: model.Length}}}}}, retry.Config{}, 1, "", "maxTokens"},
 		{"maxTokens reached without text", []stubAttempt{{deltas: []model.AnswerDelta{{Answer: &model.Answer{Finish: model.FinishEnd, Stop: model.Length}}}}}, retry.Config{}, 1, "", "maxTokens"},
 		{"FinishWait is not empty", []stubAttempt{{deltas: []model.AnswerDelta{{Answer: &model.Answer{Finish: model.FinishWait}}}}}, retry.Config{}, 1, "answer ", ""},
 	} {

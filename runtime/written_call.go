@@ -1,0 +1,110 @@
+package runtime
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model/chat"
+)
+
+// maxWrittenCall bounds the texts that are compared with a call, in bytes. An answer above it
+// is taken as it is.
+const maxWrittenCall = 64 << 10
+
+// writtenCall returns the name of the tool that a text calls, "" if the text is not a call. The
+// whole text must be one or several calls of tools in the list, in one of these forms, alone
+// or in a Markdown code fence:
+//
+//	{"name": "read_file", "arguments": {…}}
+//	{"function": {"name": "read_file", "arguments": {…}}}
+//	{"tool_calls": […]}, or a list
+//	<tool_call>…</tool_call>
+//	functions.read_file(…)
+//
+// Brackets and quotes may be those of Chinese and Japanese.
+func writtenCall(text string, tools []string) string {
+	if len(text) > maxWrittenCall || len(tools) == 0 {
+		return ""
+	}
+	text = asciiBrackets.Replace(withoutFence(text))
+	if m := functionCall.FindStringSubmatch(text); m != nil {
+		return knownTool(m[1], tools)
+	}
+	found := ""
+	for _, part := range strings.Split(toolCallTags.Replace(text), "\x00") {
+		part = withoutFence(part)
+		if part == "" {
+			continue
+		}
+		if !chat.ValidJSON(part) {
+			return ""
+		}
+		if found = calledTool(gjson.Parse(part), tools); found == "" {
+			return ""
+		}
+	}
+	return found
+}
+
+// asciiBrackets replaces the brackets, quotes and separators of JSON that have a wide form.
+var asciiBrackets = strings.NewReplacer("｛", "{", "｝", "}", "［", "[", "］", "]", "（", "(", "）", ")", "「", `"`, "」", `"`, "“", `"`, "”", `"`, "：", ":", "，", ",")
+
+// toolCallTags replaces the tags around calls.
+var toolCallTags = strings.NewReplacer("<tool_call>", "\x00", "</tool_call>", "\x00", "<tool_calls>", "\x00", "</tool_calls>", "\x00")
+
+// functionCall matches a call in the form of a function. Its group is the name.
+var functionCall = regexp.MustCompile(`(?s)^functions\.([\w.-]+)\s*\(.*\)\s*;?$`)
+
+// calledTool returns the name of the tool that a JSON value calls, "" if it is not a call.
+func calledTool(value gjson.Result, tools []string) (name string) {
+	switch {
+	case value.IsArray():
+		value.ForEach(func(_, element gjson.Result) bool {
+			name = calledTool(element, tools)
+			return name != ""
+		})
+		return name
+	case value.Get("tool_calls").IsArray() && hasOnly(value, "tool_calls"):
+		return calledTool(value.Get("tool_calls"), tools)
+	case value.Get("function").IsObject() && hasOnly(value, "function", "id", "type", "index"):
+		return callee(value.Get("function"), tools)
+	}
+	return callee(value, tools)
+}
+
+// hasOnly reports whether an object has no other fields than these.
+func hasOnly(object gjson.Result, fields ...string) bool {
+	only := object.IsObject()
+	object.ForEach(func(key, _ gjson.Result) bool {
+		only = only && slices.Contains(fields, key.Str)
+		return only
+	})
+	return only
+}
+
+// callee returns the name of the tool that a JSON object calls. It is "" if the object has
+// other fields than those of a call, or lacks some.
+func callee(object gjson.Result, tools []string) string {
+	if !hasOnly(object, "name", "arguments", "parameters", "args", "id", "type", "index") {
+		return ""
+	}
+	for _, field := range []string{"arguments", "parameters", "args"} {
+		if args := object.Get(field); args.IsObject() || args.Type == gjson.String {
+			return knownTool(object.Get("name").Str, tools)
+		}
+	}
+	return ""
+}
+
+// knownTool returns the name of a tool in the list, by its name or the one under which
+// providers offer it; "" if there is none.
+func knownTool(name string, tools []string) string {
+	i := slices.IndexFunc(tools, func(t string) bool { return t == name || chat.ProviderName(t) == name })
+	if i < 0 {
+		return ""
+	}
+	return tools[i]
+}
