@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,5 +73,27 @@ func TestAnswerBuilder_ThinkingTwice(t *testing.T) {
 	d.AppendText("<think>hm</think>a")
 	if a := d.BuildAnswer("p", nil, nil); a.Text != "a" || string(a.Reasoning) != `{"own":1}` {
 		t.Errorf("got %q, %s", a.Text, a.Reasoning)
+	}
+}
+
+// However a text is cut into parts, the filter shows what BuildAnswer takes for the answer.
+func TestThinkingFilter_AgreesWithAnswer(t *testing.T) {
+	for _, text := range []string{
+		"<think>hm</think>a", "\n<think>\nhm < </think>\n\na\n", "<thinking>hm</think></thinking> a<think>", "<think>one</think> <thinking>two</thinking>\na",
+		"<think>hm", "a <think>hm</think>", "<thinker>a", "\n a", "<b>a</b>", "<think></think>",
+	} {
+		var d chat.AnswerBuilder
+		d.AppendText(text)
+		want := d.BuildAnswer("p", nil, nil).Text
+		for size := 1; size <= len(text); size++ {
+			var f chat.ThinkingFilter
+			got := ""
+			for part := range slices.Chunk([]byte(text), size) {
+				got += f.Show(string(part))
+			}
+			if got != want {
+				t.Errorf("%q in parts of %d: shown %q, want %q", text, size, got, want)
+			}
+		}
 	}
 }

@@ -34,11 +34,13 @@ type ResponseReader struct {
 	items   []model.Item // the conversation that is answered
 	yield   func(model.AnswerDelta, error) bool
 	stopped bool // the caller stopped reading deltas
+	shown   chat.ThinkingFilter
 }
 
-// EmitDelta yields d to the caller of Generate if the answer is streamed. d.Tool is the
-// name under which the provider knows the tool.
+// EmitDelta yields d to the caller of Generate if the answer is streamed, without thinking
+// in the text. d.Tool is the name under which the provider knows the tool.
 func (r *ResponseReader) EmitDelta(d model.AnswerDelta) {
+	d.Text = r.shown.Show(d.Text)
 	d.Tool = r.Tools.OriginalName(d.Tool)
 	if d != (model.AnswerDelta{}) && r.model.config.Stream && !r.stopped {
 		d.Text, d.Tool, d.Args = strings.Clone(d.Text), strings.Clone(d.Tool), strings.Clone(d.Args) // do not keep the memory of the event
