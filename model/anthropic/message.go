@@ -179,6 +179,9 @@ func (s *message) FinalAnswer() (*model.Answer, error) {
 		s.Draft.Reasoning = s.reasoning()
 	}
 	s.addInitialArgs()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	a := s.ResponseReader.Answer()
 	switch {
 	case s.stop == "model_context_window_exceeded" && a.Text == "" && len(a.Calls) == 0:

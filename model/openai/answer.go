@@ -116,7 +116,7 @@ func (a *answer) updateMessage(m gjson.Result, partial bool) (err error) {
 				a.addText(value.Str)
 			}
 		case "tool_calls":
-			err = a.addCalls(value)
+			err = a.addCalls(value, partial)
 		case fieldDetails, fieldContent, fieldReasoning:
 			a.reasoning.update(key.Str, value, partial)
 		}
@@ -155,22 +155,27 @@ func (a *answer) addText(text string) {
 }
 
 // addCalls adds calls, or parts of them.
-func (a *answer) addCalls(list gjson.Result) (err error) {
+func (a *answer) addCalls(list gjson.Result, partial bool) (err error) {
 	if !list.IsArray() {
 		return nil
 	}
 	list.ForEach(func(_, c gjson.Result) bool {
-		a.addCall(c)
+		a.addCall(c, partial)
 		err = a.Draft.Check() // in the loop, to stop at the limit
 		return err == nil
 	})
 	return err
 }
 
-func (a *answer) addCall(c gjson.Result) {
+// addCall adds a call, or a part of one. In a whole answer each has an entry of its own, even
+// if two have the same id.
+func (a *answer) addCall(c gjson.Result, partial bool) {
 	index, id, name := c.Get("index"), c.Get("id").Str, c.Get("function.name").Str
 	args := arguments(c.Get("function.arguments"))
-	at := a.callIndex(index, id, name)
+	at := len(a.calls)
+	if partial {
+		at = a.callIndex(index, id, name)
+	}
 	if at == len(a.calls) {
 		a.calls = append(a.calls, toolCallDelta{index: index.Raw})
 	}
