@@ -134,8 +134,11 @@ func (a *actor) recordUnusable(answer *model.Answer) error {
 
 // invalidAnswer returns the error for an answer that cannot be used.
 func invalidAnswer(answer *model.Answer) error {
-	if answer.Repair == model.RepairCall {
-		return errcode.New(errcode.InvalidAnswer, "the model wrote a call as text, was told to call the tool, and did so again; it may not support tools")
+	switch {
+	case answer.Repair == model.RepairCall:
+		return errcode.New(errcode.InvalidAnswer, "model %q wrote a call as text, was told to call the tool, and did so again; use a model that supports tools", answer.Model)
+	case answer.Reasoning != nil:
+		return errcode.New(errcode.InvalidAnswer, "model %q returned thinking without an answer, was asked again, and returned no answer; raise its maxTokens or use another model", answer.Model)
 	}
-	return errcode.New(errcode.InvalidAnswer, "the model returned an empty answer, was asked again, and returned another one")
+	return errcode.New(errcode.InvalidAnswer, "model %q returned an empty answer, was asked again, and returned another one", answer.Model)
 }

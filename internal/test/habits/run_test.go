@@ -196,9 +196,9 @@ func (fx *fixture) callsOf(t *testing.T, task org.Task) string {
 func endText(task org.Task) string {
 	switch {
 	case task.Error != nil:
-		return fmt.Sprintf("%s: `%s`", task.Status, task.Error.Code)
+		return fmt.Sprintf("%s: `%s`: %s", task.Status, task.Error.Code, task.Error.Message)
 	case task.Pause != nil:
-		return fmt.Sprintf("%s: `%s`", task.Status, task.Pause.Code)
+		return fmt.Sprintf("%s: `%s`: %s", task.Status, task.Pause.Code, task.Pause.Message)
 	}
 	var text string
 	json.Unmarshal(task.Result, &text)
