@@ -322,3 +322,30 @@ func TestRepair_TextsThatCall(t *testing.T) {
 		fx.shutdown(t)
 	}
 }
+
+// A message that arrives while an answer is continued is read after it.
+func TestRepair_MessageWaitsForContinuation(t *testing.T) {
+	var fx *fixture
+	var read []int // messages that the model had with each request
+	m := withWindow(100_000, modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+		read = append(read, len(messages(r)))
+		switch len(read) {
+		case 1:
+			if _, err := fx.SendMessage(context.Background(), newCall(operator), string(r.Self.ID), json.RawMessage(`{"text":"and three"}`), 0); err != nil {
+				return model.Answer{}, err
+			}
+			return cut(model.Length, "one, "), nil
+		case 2:
+			return endWith("two"), nil
+		}
+		return endWith("three"), nil
+	}))
+	fx = openFixture(t, "", m)
+	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go"}), `"three"`, "")
+	if !slices.Equal(read, []int{1, 1, 2}) {
+		t.Errorf("the model read %v messages", read)
+	}
+	if got := fx.answersOnRecord(t); got != "repair(continue) end end" {
+		t.Errorf("recorded %s", got)
+	}
+}

@@ -723,6 +723,20 @@ var mutations = []mutation{
 		"./runtime TestRoleResult_OfAgentBelow",
 	},
 	{
+		"a model is asked again and again for an answer that can be used", "runtime/repair.go",
+		`case !slices.Contains(x.a.state.repairs(), need):`, `case true:`,
+		"./runtime TestRepair_AnswersOfFirstAgent",
+	},
+	{
+		"a text that holds a call among other words counts as a call", "runtime/written_call.go",
+		`if !chat.ValidJSON(part) {
+			return ""
+		}`, `if !chat.ValidJSON(part) {
+			part = part[max(0, strings.Index(part, "{")):]
+		}`,
+		"./runtime TestRepair_TextsThatCall",
+	},
+	{
 		"a parent gets a result that does not fit", "runtime/result_schema.go",
 		`a.report(b, a.errorPayload(problem), "error")`, `a.reportAnswer(b, answer)`,
 		"./runtime TestRoleResult_OfAgentBelow",
