@@ -117,12 +117,14 @@ func recentTokens(estimate, counted, window int) int {
 }
 
 // olderItems returns how many of the first items do not fit into the last
-// tokens. Messages that the model has not read yet always count as recent.
+// tokens. Messages that the model has not read yet and answers that it is asked to repair
+// always count as recent.
 func (s *state) olderItems(tokens int) int {
-	keep, unread := 0, true
+	keep, open := 0, true
 	for _, item := range slices.Backward(s.items) {
 		tokens -= chat.CountTokens(item)
-		if unread = unread && item.Message != nil; !unread && tokens < 0 {
+		open = open && (item.Message != nil || item.Answer != nil && item.Answer.Finish == model.FinishRepair)
+		if !open && tokens < 0 {
 			break
 		}
 		keep++

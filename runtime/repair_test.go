@@ -349,3 +349,33 @@ func TestRepair_MessageWaitsForContinuation(t *testing.T) {
 		t.Errorf("recorded %s", got)
 	}
 }
+
+// An answer that is continued stays in the conversation when the rest is summarized.
+func TestRepair_ContinuesAfterCompression(t *testing.T) {
+	beginning := strings.Repeat("one ", 3000)
+	var asked []model.Request
+	var fx *fixture
+	fx = openFixture(t, "", withWindow(9000, modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+		asked = append(asked, r)
+		switch len(asked) {
+		case 1:
+			long := string(mustJSON(obj{"text": strings.Repeat("long ", 3300)}))
+			_, err := fx.SendMessage(context.Background(), newCall(operator), string(r.Self.ID), json.RawMessage(long), 0)
+			return endWith("ready"), err
+		case 2:
+			return cut(model.Length, beginning), nil
+		case 3:
+			return endWith("Summary."), nil
+		}
+		return endWith("two"), nil
+	})))
+	task := fx.run(t, org.TaskSpec{Text: "go"})
+	fx.wantResult(t, task, string(mustJSON(beginning+"two")), "")
+	if len(eventsOf[journal.ContextCompressed](t, fx)) != 1 || len(asked) != 4 {
+		t.Fatalf("asked %d times\n%s", len(asked), fx.eventLog(t))
+	}
+	turns := chat.BuildTurns(asked[3])
+	if n := len(turns); n < 3 || turns[n-2].Text != beginning || !strings.HasPrefix(turns[n-1].Text, "Your answer was cut") {
+		t.Errorf("asked with %.300v", turns)
+	}
+}
