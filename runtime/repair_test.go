@@ -183,6 +183,16 @@ func TestRepair_SchemaWantsWhatLooksLikeCall(t *testing.T) {
 	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go", Schema: schema}), `{"name":"find_role_by_name","arguments":{"name":"x"}}`, "")
 }
 
+// The parts of a typed result are joined before it is compared with its schema.
+func TestRepair_TypedResultInTwoParts(t *testing.T) {
+	m := &answered{answers: []model.Answer{cut(model.Length, `{"count":`), endWith(`3}`)}}
+	fx := openFixture(t, "", m.language())
+	fx.wantResult(t, fx.run(t, org.TaskSpec{Text: "go", Schema: countSchema}), `{"count":3}`, "")
+	if n := len(m.all()); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // An agent may say nothing while an agent below it works, and reads its answer then.
 func TestRepair_EmptyWhileAgentBelowWorks(t *testing.T) {
 	said := make(chan struct{})
@@ -295,6 +305,13 @@ func TestRepair_TextsThatCall(t *testing.T) {
 		{`{"type":"function","name":"find_role_by_name","parameters":{}}`, true},
 		{`functions.find_role_by_name({"name":"x"})`, true},
 		{"functions.find_role_by_name(\n  name=\"x\"\n);", true},
+		{"<function=find_role_by_name>{\"name\":\"x\"}</function>", true},
+		{"<tool_call>\n<function=find_role_by_name>\n<parameter=name>\nx\n</parameter>\n</function>\n</tool_call>", true},
+		{`[TOOL_CALLS]find_role_by_name{"name":"x"}`, true},
+		{`[TOOL_CALLS]find_role_by_name[ARGS]{"name":"x"}`, true},
+		{"[TOOL_CALLS][" + look + "]", true},
+		{"<|python_tag|>" + look, true},
+		{"<function_call>" + look + "</function_call>", true},
 		{`｛「name」：「find_role_by_name」，「arguments」：｛｝｝`, true},
 
 		{"I call " + look, false},
@@ -308,6 +325,10 @@ func TestRepair_TextsThatCall(t *testing.T) {
 		{`[]`, false},
 		{`[1,` + look + `]`, false},
 		{`functions.run_command({})`, false},
+		{`find_role_by_name{"name":"x"}`, false}, // without a mark
+		{"<function=run_command></function>", false},
+		{"<tool_call>" + look + "</tool_call> and more", false},
+		{"Then <tool_call>" + look + "</tool_call>", false},
 		{`Call functions.find_role_by_name({}) first.`, false},
 		{"find_role_by_name", false},
 		{"<tool_call></tool_call>", false},

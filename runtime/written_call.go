@@ -21,42 +21,61 @@ const maxWrittenCall = 64 << 10
 //	{"name": "read_file", "arguments": {…}}
 //	{"function": {"name": "read_file", "arguments": {…}}}
 //	{"tool_calls": […]}, or a list
-//	<tool_call>…</tool_call>
 //	functions.read_file(…)
+//	<function=read_file>…</function>
+//	<tool_call>…</tool_call>, and other marks before one of the above
+//	[TOOL_CALLS]read_file{…}
 //
 // Brackets and quotes may be those of Chinese and Japanese.
-func writtenCall(text string, tools []string) string {
+func writtenCall(text string, tools []string) (name string) {
 	if len(text) > maxWrittenCall || len(tools) == 0 {
 		return ""
 	}
-	text = asciiBrackets.Replace(withoutFence(text))
-	if m := functionCall.FindStringSubmatch(text); m != nil {
-		return knownTool(m[1], tools)
-	}
-	found := ""
-	for _, part := range strings.Split(toolCallTags.Replace(text), "\x00") {
-		part = withoutFence(part)
-		if part == "" {
+	parts := strings.Split(callMarks.Replace(asciiBrackets.Replace(withoutFence(text))), "\x00")
+	for _, part := range parts {
+		if part = withoutFence(part); part == "" {
 			continue
 		}
-		if !chat.ValidJSON(part) {
-			return ""
-		}
-		if found = calledTool(gjson.Parse(part), tools); found == "" {
+		if name = knownTool(writtenName(part, len(parts) > 1, tools), tools); name == "" {
 			return ""
 		}
 	}
-	return found
+	return name
+}
+
+// writtenName returns the name in one written call, "" if the text is not a call. marked
+// reports whether a mark precedes it.
+func writtenName(text string, marked bool, tools []string) string {
+	for _, form := range callForms {
+		if m := form.FindStringSubmatch(text); m != nil {
+			return m[1]
+		}
+	}
+	if m := markedCall.FindStringSubmatch(text); m != nil && marked {
+		return m[1]
+	}
+	if !chat.ValidJSON(text) {
+		return ""
+	}
+	return calledTool(gjson.Parse(text), tools)
 }
 
 // asciiBrackets replaces the brackets, quotes and separators of JSON that have a wide form.
 var asciiBrackets = strings.NewReplacer("｛", "{", "｝", "}", "［", "[", "］", "]", "（", "(", "）", ")", "「", `"`, "」", `"`, "“", `"`, "”", `"`, "：", ":", "，", ",")
 
-// toolCallTags replaces the tags around calls.
-var toolCallTags = strings.NewReplacer("<tool_call>", "\x00", "</tool_call>", "\x00", "<tool_calls>", "\x00", "</tool_calls>", "\x00")
+// callMarks replaces the marks around calls, in which some models are trained.
+var callMarks = strings.NewReplacer("<tool_call>", "\x00", "</tool_call>", "\x00", "<tool_calls>", "\x00", "</tool_calls>", "\x00",
+	"<function_call>", "\x00", "</function_call>", "\x00", "[TOOL_CALLS]", "\x00", "<|python_tag|>", "\x00")
 
-// functionCall matches a call in the form of a function. Its group is the name.
-var functionCall = regexp.MustCompile(`(?s)^functions\.([\w.-]+)\s*\(.*\)\s*;?$`)
+// callForms match calls that are not JSON. Their group is the name. markedCall matches one that
+// needs a mark.
+var (
+	callForms = []*regexp.Regexp{
+		regexp.MustCompile(`(?s)^functions\.([\w.-]+)\s*\(.*\)\s*;?$`),
+		regexp.MustCompile(`(?s)^<function=([\w.-]+)>.*</function>$`),
+	}
+	markedCall = regexp.MustCompile(`(?s)^([\w.-]+)(?:\[ARGS\])?\s*\{.*\}$`)
+)
 
 // calledTool returns the name of the tool that a JSON value calls, "" if it is not a call.
 func calledTool(value gjson.Result, tools []string) (name string) {

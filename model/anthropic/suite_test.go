@@ -30,7 +30,7 @@ var suite = providertest.Suite{
 	Reasoning: []string{
 		`{"model":"` + name + `","blocks":[{"type":"thinking","thinking":"x","signature":"y"}]}`,
 		`{"model":"` + name + `","blocks":[{"type":"tool_use"},{"type":"thinking","thinking":"x"},{"type":"text","bytes":5}]}`,
-		`[]`, `{`,
+		`[]`, `{`, `{"thinking":"hm"}`,
 	},
 	CheckRequest: checkRequest,
 }

@@ -28,7 +28,7 @@ var suite = providertest.Suite{
 	Reasoning: []string{
 		`{"model":"` + name + `","parts":[{"kind":"raw","raw":{"text":"x","thought":true,"thoughtSignature":"y"}}]}`,
 		`{"model":"` + name + `","parts":[{"kind":"call","sign":"z"},{"kind":"text","bytes":5,"sign":"y"}]}`,
-		`[]`, `{`,
+		`[]`, `{`, `{"thinking":"hm"}`,
 	},
 	CheckRequest: checkRequest,
 }

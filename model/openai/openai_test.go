@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,4 +152,19 @@ func modelError(t testing.TB, err error) *model.Error {
 		t.Fatalf("got %v (%T), want a *model.Error", err, err)
 	}
 	return found
+}
+
+// Thinking in the text is neither shown nor part of the answer.
+func TestAnswer_ThinkingInText(t *testing.T) {
+	stream := ""
+	for _, part := range []string{"<thi", "nk>hm</th", "ink>\n\n", "So", " be it"} {
+		stream += "data: " + fmt.Sprintf(`{"choices":[{"delta":{"content":%q}}]}`, part) + "\n\n"
+	}
+	x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, stream+"data: [DONE]\n\n")
+	if x.Err != nil || x.Answer.Text != "So be it" || string(x.Answer.Reasoning) != `{"thinking":"hm"}` {
+		t.Errorf("%v, got %+v", x.Err, x.Answer)
+	}
+	if want := []model.AnswerDelta{{Text: "So"}, {Text: " be it"}}; !slices.Equal(x.Deltas, want) {
+		t.Errorf("shown %+v", x.Deltas)
+	}
 }

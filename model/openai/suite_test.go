@@ -22,7 +22,7 @@ var suite = providertest.Suite{
 	},
 	StreamStart:  piece,
 	ToolNames:    "tools.#.function.name",
-	Reasoning:    []string{`{"reasoning_content":"x","role":"system"}`, `{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}`, `[]`, `{`},
+	Reasoning:    []string{`{"reasoning_content":"x","role":"system"}`, `{"reasoning_details":[{"type":"reasoning.text","text":"x"}]}`, `[]`, `{`, `{"thinking":"hm"}`},
 	CheckRequest: checkRequest,
 }
 

@@ -76,6 +76,8 @@ var habits = []habit{
 	{name: "writes a call as text: JSON", replies: []reply{says(lookAsText), looks, done}},
 	{name: "JSON in a code fence", replies: []reply{says("```json\n" + lookAsText + "\n```"), looks, done}},
 	{name: "`<tool_call>…</tool_call>`", replies: []reply{says("<tool_call>\n" + lookAsText + "\n</tool_call>"), looks, done}},
+	{name: "`<tool_call><function=look>…`", replies: []reply{says("<tool_call>\n<function=look>\n<parameter=at>\na\n</parameter>\n</function>\n</tool_call>"), looks, done}},
+	{name: "`[TOOL_CALLS]look{…}`", replies: []reply{says(`[TOOL_CALLS]look{"at":"a"}`), looks, done}},
 	{name: "`functions.look(…)`", replies: []reply{says(`functions.look({"at":"a"})`), looks, done}},
 	{name: "JSON in wide brackets: `｛「name」：…｝`", replies: []reply{says(`｛「name」：「look」，「arguments」：｛「at」：「a」｝｝`), looks, done}},
 	{name: "writes a call as text, and again", replies: []reply{says(lookAsText)}},

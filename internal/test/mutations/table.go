@@ -729,11 +729,11 @@ var mutations = []mutation{
 	},
 	{
 		"a text that holds a call among other words counts as a call", "runtime/written_call.go",
-		`if !chat.ValidJSON(part) {
-			return ""
-		}`, `if !chat.ValidJSON(part) {
-			part = part[max(0, strings.Index(part, "{")):]
-		}`,
+		`if !chat.ValidJSON(text) {
+		return ""
+	}`, `if !chat.ValidJSON(text) {
+		text = text[max(0, strings.Index(text, "{")):]
+	}`,
 		"./runtime TestRepair_TextsThatCall",
 	},
 	{
