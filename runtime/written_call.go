@@ -36,23 +36,23 @@ func writtenCall(text string, tools []string) (name string) {
 		if part = withoutFence(part); part == "" {
 			continue
 		}
-		if name = knownTool(writtenName(part, len(parts) > 1, tools), tools); name == "" {
+		if name = writtenName(part, len(parts) > 1, tools); name == "" {
 			return ""
 		}
 	}
 	return name
 }
 
-// writtenName returns the name in one written call, "" if the text is not a call. marked
-// reports whether a mark precedes it.
+// writtenName returns the name of the tool that one written call calls, "" if the text is not
+// a call. marked reports whether a mark precedes it.
 func writtenName(text string, marked bool, tools []string) string {
 	for _, form := range callForms {
 		if m := form.FindStringSubmatch(text); m != nil {
-			return m[1]
+			return knownTool(m[1], tools)
 		}
 	}
 	if m := markedCall.FindStringSubmatch(text); m != nil && marked {
-		return m[1]
+		return knownTool(m[1], tools)
 	}
 	if !chat.ValidJSON(text) {
 		return ""
