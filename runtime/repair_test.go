@@ -325,6 +325,8 @@ func TestRepair_TextsThatCall(t *testing.T) {
 		{`[]`, false},
 		{`[1,` + look + `]`, false},
 		{`functions.run_command({})`, false},
+		{`functions.find_role_by_name()`, true},
+		{`functions.find_role_by_name(twice) found nothing (sorry)`, false},
 		{`find_role_by_name{"name":"x"}`, false}, // without a mark
 		{"<function=run_command></function>", false},
 		{"<tool_call>" + look + "</tool_call> and more", false},

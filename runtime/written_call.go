@@ -71,7 +71,7 @@ var callMarks = strings.NewReplacer("<tool_call>", "\x00", "</tool_call>", "\x00
 // needs a mark.
 var (
 	callForms = []*regexp.Regexp{
-		regexp.MustCompile(`(?s)^functions\.([\w.-]+)\s*\(.*\)\s*;?$`),
+		regexp.MustCompile(`(?s)^functions\.([\w.-]+)\s*\(\s*(?:\{.*\}|\w+\s*=.*)?\s*\)\s*;?$`),
 		regexp.MustCompile(`(?s)^<function=([\w.-]+)>.*</function>$`),
 	}
 	markedCall = regexp.MustCompile(`(?s)^([\w.-]+)(?:\[ARGS\])?\s*\{.*\}$`)
