@@ -36,12 +36,12 @@ func ProbeModel(ctx context.Context, d config.Model) (ModelReport, error) {
 	if d.KeyFrom != "" && d.Key == "" {
 		return ModelReport{}, errcode.New(errcode.InvalidConfig, "model %q needs an API key and the variable %s is not set", d.Name, d.KeyFrom)
 	}
-	settings, stream := providerConfig(d), &streamDetector{next: http.DefaultTransport}
+	settings, stream := d.ProviderConfig(), &streamDetector{next: http.DefaultTransport}
 	settings.Client = &http.Client{Transport: stream}
 	client := p.New(settings)
 	r := ModelReport{Report: probe.AskModel(ctx, client), Window: client.Window()}
 	r.Streams = r.Streams || r.Err == nil && stream.found.Load()
-	secret := redact.New(settings.Key)
+	secret := redact.New(settings.Secrets()...)
 	r.Text, r.Err, r.ToolErr = secret.RedactText(r.Text), secret.RedactError(r.Err), secret.RedactError(r.ToolErr)
 	if r.Err == nil && p.FindWindow != nil {
 		r.Server = p.FindWindow(ctx, settings)

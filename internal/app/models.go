@@ -10,7 +10,6 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/catalog"
-	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/replay"
 	"github.com/rolecall/rolecall/model/retry"
 	"github.com/rolecall/rolecall/model/script"
@@ -164,18 +163,11 @@ func (a *App) hideKey(key yamldoc.Secret) {
 
 // newClient constructs the client of a provider, with retries.
 func (a *App) newClient(p catalog.Provider, d config.Model) model.Model {
-	return retry.New(p.New(providerConfig(d)), retry.Config{
-		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secret: string(d.Key),
+	settings := d.ProviderConfig()
+	return retry.New(p.New(settings), retry.Config{
+		Name: d.Name, Concurrency: d.Concurrency, Log: a.options.Log, Secrets: settings.Secrets(),
 		Prices: model.TokenPrices{Input: model.Money(d.Prices.Input), Output: model.Money(d.Prices.Output), Cached: model.Money(d.Prices.Cached), Currency: d.Prices.Currency},
 	})
-}
-
-// providerConfig returns the configuration of a provider's client.
-func providerConfig(d config.Model) provider.Config {
-	return provider.Config{
-		Name: d.Name, Model: d.Model, BaseURL: d.BaseURL, Key: string(d.Key), Stream: d.Stream,
-		MaxTokens: d.MaxTokens, Temperature: d.Temperature, Window: d.ContextWindow, Timeout: d.Timeout,
-	}
 }
 
 // humanModel returns the model of the person at the terminal; all models of type
@@ -247,12 +239,14 @@ func (a *App) ListNotes() []string {
 // do not.
 func (a *App) CountsTokens() bool { return a.models.Load().countsTokens }
 
-// modelKeys lists the API keys of a configuration, which no recording may contain.
-func modelKeys(cfg *config.Config) []string {
-	var list []string
+// modelSecrets lists the secrets of a configuration's models, which no recording may
+// contain.
+func modelSecrets(cfg *config.Config) (list []string) {
 	for _, d := range cfg.Models {
-		if d.Key != "" {
-			list = append(list, string(d.Key))
+		for _, secret := range d.ProviderConfig().Secrets() {
+			if secret != "" {
+				list = append(list, secret)
+			}
 		}
 	}
 	return list

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model/catalog"
 )
 
@@ -20,5 +24,26 @@ func TestNewModel_RejectsUnknownType(t *testing.T) {
 		if m, err := a.newModel(config.Model{Name: "m", Type: p.Type, Model: "m"}); m == nil || err != nil {
 			t.Errorf("type %s: got %v, %v", p.Type, m, err)
 		}
+	}
+}
+
+// A secret of a header is redacted from answers and recordings, like a key.
+func TestNewModel_RedactsHeaders(t *testing.T) {
+	f := newFixture(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"choices":[{"index":0,"message":{"role":"assistant","content":"tenant ` + r.Header.Get("X-Tenant") + `"},"finish_reason":"stop"}]}`))
+	}))
+	t.Cleanup(server.Close)
+	d := config.Model{Name: "m", Type: "openai", Model: "gpt", BaseURL: server.URL, Headers: map[string]yamldoc.Secret{"X-Tenant": "hdr-canary-1"}}
+	m, err := f.newModel(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ask(t, m); text != "tenant ***" || err != nil {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if list := modelSecrets(&config.Config{Models: []config.Model{d}}); !slices.Contains(list, "hdr-canary-1") {
+		t.Error("recordings may contain the header")
 	}
 }

@@ -109,7 +109,7 @@ func contactModel(ctx context.Context, p catalog.Provider, d config.Model) error
 	if d.KeyFrom != "" && d.Key == "" {
 		return errcode.New(errcode.InvalidConfig, "%s is not set", d.KeyFrom)
 	}
-	return probe.AskText(ctx, p.New(providerConfig(d))).Err
+	return probe.AskText(ctx, p.New(d.ProviderConfig())).Err
 }
 
 // contactServer connects to an MCP server and lists its tools.

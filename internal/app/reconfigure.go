@@ -269,7 +269,7 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.bindTokens(ch)
 	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens))
 	a.models.Store(ch.models)
-	a.recordings.addSecrets(modelKeys(ch.cfg))
+	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))
 	a.current = ch.cfg
 	a.setActive(ch.cfg)

@@ -10,10 +10,10 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
-// configSecrets returns the secrets of a configuration: the keys of models, and what MCP
-// servers and sources are given.
+// configSecrets returns the secrets of a configuration: the keys and headers of models,
+// and what MCP servers and sources are given.
 func configSecrets(cfg *config.Config) []string {
-	list := modelKeys(cfg)
+	list := modelSecrets(cfg)
 	for _, s := range cfg.MCPServers {
 		list = append(list, redact.Headers(revealSecrets(s.Headers))...)
 		list = append(list, secretValues(s.Env)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model/catalog"
+	"github.com/rolecall/rolecall/model/provider"
 )
 
 // Model is a document of kind model: a language model, or a script, recording or
@@ -44,6 +45,9 @@ type Model struct {
 	Timeout       time.Duration
 	Prices        Prices
 	Fallback      []string // models to use when this one fails, in order
+
+	Headers map[string]yamldoc.Secret `json:",omitempty"` // further headers of requests
+	Options provider.Options          `json:",omitzero"`
 
 	Pos yamldoc.Pos
 }
@@ -146,7 +150,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 			"apiKey":         yamldoc.SecretField(&m.Key, &key),
 			"stream":         yamldoc.BoolField(&m.Stream),
 			"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
-			"temperature":    temperatureField(&m.Temperature),
+			"temperature":    numberField(&m.Temperature, maxTemperature),
 			"contextWindow":  yamldoc.IntField(&m.ContextWindow, maxModelTokens),
 			"maxConcurrency": yamldoc.IntField(&m.Concurrency, maxConcurrency),
 			"timeout":        yamldoc.DurationField(&m.Timeout, maxModelTime),
@@ -158,6 +162,14 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 				"currency": currencyField(&m.Prices.Currency),
 			}),
 			"fallback": fallbackList(it, &m.Fallback),
+
+			"headers":           yamldoc.SecretMap(&m.Headers, yamldoc.HeaderName),
+			"body":              bodyField(&m.Options.Body),
+			"thinking":          thinkingField(&m.Options.Thinking),
+			"topP":              numberField(&m.Options.TopP, 1),
+			"seed":              seedField(&m.Options.Seed),
+			"toolChoice":        yamldoc.OneOfField(&m.Options.ToolChoice, provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone),
+			"parallelToolCalls": yamldoc.OptionalBool(&m.Options.ParallelTools),
 		})
 		if _, ok := it.FindField("model"); !ok {
 			it.MissingField("model").AddError("is missing", "it is the provider's name for the model")
@@ -180,9 +192,13 @@ func (it item) checkModel(m *Model, p catalog.Provider) {
 		at, _ := it.FindField("maxTokens")
 		at.AddError("leaves no tokens for the request: the contextWindow covers both", "use "+strconv.Itoa(m.ContextWindow/4)+", for example")
 	}
-	if m.Temperature != nil && *m.Temperature > p.MaxTemperature {
-		at, _ := it.FindField("temperature")
-		at.AddTypeError("a number from 0 to "+strconv.FormatFloat(p.MaxTemperature, 'g', -1, 64), "the models of this provider accept no more")
+	if e := p.Limits.CheckConfig(m.ProviderConfig()); e != nil {
+		at := it.LocatePath(e.Field)
+		if strings.HasPrefix(e.Field, "headers.") { // whose values may be secret
+			at.AddRedactedError(e.Message, e.Hint)
+			return
+		}
+		at.AddError(e.Message, e.Hint)
 	}
 }
 
@@ -205,15 +221,6 @@ func providerURL(to *string) func(yamldoc.Value) {
 			v.AddError("ends in "+completionsPath+", which every request adds", "leave it out, as https://api.example.com/v1")
 		default:
 			*to = strings.TrimRight(text, "/")
-		}
-	}
-}
-
-// temperatureField reads a number from 0 to maxTemperature.
-func temperatureField(to **float64) func(yamldoc.Value) {
-	return func(v yamldoc.Value) {
-		if f, ok := v.ReadNumber(maxTemperature); ok {
-			*to = &f
 		}
 	}
 }

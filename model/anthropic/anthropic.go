@@ -32,12 +32,14 @@ type client struct{ config provider.Config }
 
 // New returns a model. c.BaseURL may end in /v1 or not.
 func New(c provider.Config) *provider.Model {
-	c.MaxTokens = cmp.Or(c.MaxTokens, defaultMaxTokens)
+	thinking := thinkingOf(c)
+	c.MaxTokens = cmp.Or(c.MaxTokens, thinking.budget()+defaultMaxTokens)
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	own := &client{c}
 	return provider.New(c, provider.Protocol{
 		ProviderID: providerID, URL: c.Base(defaultURL, "/v1") + "/v1/messages",
 		Header: map[string]string{"anthropic-version": apiVersion}, KeyHeader: "x-api-key",
+		Fields: optionFields{c.Options.TopP, thinking, effortOf(c)}, ToolFields: toolFields{choiceOf(c.Options)},
 		Tool: encodeTool, Request: own.request, Decoder: own.decoder,
 	})
 }

@@ -20,10 +20,10 @@ import (
 
 // Provider is a type of language model.
 type Provider struct {
-	Type           string                                // type of the documents of kind model
-	KeyVariable    string                                // environment variable with the API key, unless a document names another
-	MaxTemperature float64                               // the largest temperature that the provider accepts
-	New            func(provider.Config) *provider.Model // constructs a client; see the provider's package
+	Type        string                                // type of the documents of kind model
+	KeyVariable string                                // environment variable with the API key, unless a document names another
+	Limits      provider.Limits                       // what the provider accepts of a provider.Config
+	New         func(provider.Config) *provider.Model // constructs a client; see the provider's package
 
 	// FindWindow asks the server for the context window of the model. It is nil if the
 	// protocol has no such request.
@@ -34,9 +34,9 @@ type Provider struct {
 // only list of them.
 func ListProviders() []Provider {
 	return []Provider{
-		{"openai", "OPENAI_API_KEY", 2, openai.New, openai.FindWindow},
-		{"anthropic", "ANTHROPIC_API_KEY", 1, anthropic.New, nil},
-		{"gemini", "GEMINI_API_KEY", 2, gemini.New, nil},
+		{"openai", "OPENAI_API_KEY", openai.Limits(), openai.New, openai.FindWindow},
+		{"anthropic", "ANTHROPIC_API_KEY", anthropic.Limits(), anthropic.New, nil},
+		{"gemini", "GEMINI_API_KEY", gemini.Limits(), gemini.New, nil},
 	}
 }
 

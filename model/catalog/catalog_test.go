@@ -9,7 +9,7 @@ import (
 
 func TestListProviders_EntriesAreComplete(t *testing.T) {
 	for _, p := range catalog.ListProviders() {
-		if found, ok := catalog.FindProvider(p.Type); !ok || found.KeyVariable != p.KeyVariable || p.KeyVariable == "" || p.MaxTemperature <= 0 {
+		if found, ok := catalog.FindProvider(p.Type); !ok || found.KeyVariable != p.KeyVariable || p.KeyVariable == "" || p.Limits.MaxTemperature <= 0 {
 			t.Errorf("%s: got %+v, %v", p.Type, found, ok)
 		}
 		if m := p.New(provider.Config{Model: "m"}); m == nil {

@@ -25,15 +25,19 @@ const (
 const providerID = "gemini"
 
 // client encodes requests and decodes answers.
-type client struct{ config provider.Config }
+type client struct {
+	config     provider.Config
+	generation []byte // the field generationConfig
+}
 
 // New returns a model. c.BaseURL may end in /v1beta or not.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
-	own := &client{c}
+	own := &client{c, generation(c)}
 	return provider.New(c, provider.Protocol{
 		ProviderID: providerID, URL: c.Base(defaultURL, "/v1beta") + path(c), KeyHeader: "x-goog-api-key",
-		Tool: encodeTool, Request: own.request, Decoder: own.decoder,
+		ToolFields: toolFields(c.Options),
+		Tool:       encodeTool, Request: own.request, Decoder: own.decoder,
 	})
 }
 

@@ -1,8 +1,6 @@
 package gemini
 
 import (
-	"strconv"
-
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/provider/endpoint"
@@ -25,17 +23,8 @@ func (c *client) head(system string) []byte {
 		doc = appendText(append(doc, `"systemInstruction":{"parts":[`...), system)
 		doc = append(doc, `]},`...)
 	}
-	doc = append(doc, `"generationConfig":{`...)
-	if c.config.MaxTokens > 0 {
-		doc = strconv.AppendInt(append(doc, `"maxOutputTokens":`...), int64(c.config.MaxTokens), 10)
-	}
-	if t := c.config.Temperature; t != nil {
-		if c.config.MaxTokens > 0 {
-			doc = append(doc, ',')
-		}
-		doc = strconv.AppendFloat(append(doc, `"temperature":`...), *t, 'g', -1, 64)
-	}
-	return append(doc, `},"contents":[`...)
+	doc = append(append(doc, `"generationConfig":`...), c.generation...)
+	return append(doc, `,"contents":[`...)
 }
 
 // encodeTool returns a tool in the format of the API.

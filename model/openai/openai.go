@@ -38,6 +38,7 @@ func New(c provider.Config) *provider.Model {
 	own := &client{c, maxTokensField(base)}
 	return provider.New(c, provider.Protocol{
 		ProviderID: providerID, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+		Fields: fields(c.Options), ToolFields: toolFields{c.Options.ToolChoice, c.Options.ParallelTools},
 		Request: own.request, Decoder: decoder,
 	})
 }

@@ -91,6 +91,9 @@ func fetch(ctx context.Context, c provider.Config, method, url string, body []by
 	if err != nil {
 		return none
 	}
+	for name, value := range c.Header {
+		r.Header.Set(name, value)
+	}
 	r.Header.Set("Content-Type", "application/json")
 	if c.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.Key)

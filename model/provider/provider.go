@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/provider/endpoint"
@@ -28,18 +29,24 @@ import (
 // Config selects a model and how to ask it. Zero fields have defaults, some of which
 // the client defines.
 type Config struct {
-	Name        string        // for error messages; default Model
-	Model       string        // the provider's name of the model
-	BaseURL     string        // default: that of the provider
-	Key         string        // API key, only ever sent in a header; "" sends none
-	Stream      bool          // ask for the answer as a stream
-	MaxTokens   int           // most tokens of an answer, with reasoning; 0 leaves it to the provider
-	Temperature *float64      // nil leaves it to the provider
-	Window      int           // most tokens of a request and its answer
-	Timeout     time.Duration // until an answer begins; see endpoint.Config.FirstByteTimeout
-	IdleTimeout time.Duration // between two parts of it; see endpoint.Config.IdleTimeout
-	Client      *http.Client  // nil uses a new one
+	Name        string            // for error messages; default Model
+	Model       string            // the provider's name of the model
+	BaseURL     string            // default: that of the provider
+	Key         string            // API key, only ever sent in a header; "" sends none
+	APIVersion  string            // version of the API, for providers with several; "" is the default
+	Header      map[string]string // further headers of requests; their values are secret
+	Stream      bool              // ask for the answer as a stream
+	MaxTokens   int               // most tokens of an answer, with reasoning; 0 leaves it to the provider
+	Temperature *float64          // nil leaves it to the provider
+	Window      int               // most tokens of a request and its answer
+	Timeout     time.Duration     // until an answer begins; see endpoint.Config.FirstByteTimeout
+	IdleTimeout time.Duration     // between two parts of it; see endpoint.Config.IdleTimeout
+	Client      *http.Client      // nil uses a new one
+	Options     Options
 }
+
+// Secrets returns the key and the secrets in the headers.
+func (c Config) Secrets() []string { return append(redact.Headers(c.Header), c.Key) }
 
 // ServerWindow is the context window that a server reports for a model. The zero
 // ServerWindow is unknown.
@@ -61,6 +68,10 @@ type Protocol struct {
 	URL        string            // to which requests are posted
 	Header     map[string]string // in addition to the key
 
+	// Fields are further fields of requests, and ToolFields those of requests that offer
+	// tools: values that encoding/json writes as an object, or nil.
+	Fields, ToolFields any
+
 	// KeyHeader is the header of the key, KeyPrefix what precedes the key in it.
 	KeyHeader, KeyPrefix string
 
@@ -80,21 +91,30 @@ type Model struct {
 	protocol Protocol
 	endpoint *endpoint.Endpoint
 	tools    chat.ToolCache
+
+	prefix, toolPrefix []byte // the beginning of requests without and with tools; see documentPrefix
 }
 
 // New returns a Model that speaks p.
 func New(c Config, p Protocol) *Model {
 	c.Name = cmp.Or(c.Name, c.Model)
 	header := map[string]string{}
-	for name, value := range p.Header {
-		header[name] = value
+	for _, all := range []map[string]string{c.Header, p.Header} {
+		for name, value := range all {
+			header[http.CanonicalHeaderKey(name)] = value
+		}
 	}
 	if c.Key != "" {
-		header[p.KeyHeader] = p.KeyPrefix + c.Key
+		header[http.CanonicalHeaderKey(p.KeyHeader)] = p.KeyPrefix + c.Key
 	}
-	return &Model{config: c, protocol: p, tools: chat.ToolCache{Encode: p.Tool}, endpoint: endpoint.New(endpoint.Config{
-		Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, FirstByteTimeout: c.Timeout, IdleTimeout: c.IdleTimeout, Client: c.Client,
-	})}
+	return &Model{
+		config: c, protocol: p, tools: chat.ToolCache{Encode: p.Tool},
+		prefix: documentPrefix(c.Options.Body, p.Fields), toolPrefix: documentPrefix(c.Options.Body, p.Fields, p.ToolFields),
+		endpoint: endpoint.New(endpoint.Config{
+			Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, Secrets: c.Secrets(),
+			FirstByteTimeout: c.Timeout, IdleTimeout: c.IdleTimeout, Client: c.Client,
+		}),
+	}
 }
 
 // Window implements model.LanguageModel.
@@ -119,7 +139,7 @@ func (m *Model) Generate(ctx context.Context, r model.Request) iter.Seq2[model.A
 
 // ask sends a request and returns its answer, or nil if the caller stopped reading.
 func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseReader) (*model.Answer, error) {
-	body, err := m.endpoint.SendDocument(ctx, m.protocol.Request(r, response.Tools))
+	body, err := m.endpoint.SendDocument(ctx, m.document(r, response.Tools))
 	if err != nil {
 		return nil, err
 	}
@@ -133,4 +153,17 @@ func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseRead
 		answer.Usage = answer.Usage.Clamp()
 	}
 	return answer, err
+}
+
+// document returns the request for r with the further fields.
+func (m *Model) document(r model.Request, tools *chat.ToolList) *endpoint.Document {
+	d, prefix := m.protocol.Request(r, tools), m.prefix
+	if tools != nil {
+		prefix = m.toolPrefix
+	}
+	if prefix != nil {
+		rest := d.Parts[0][len("{"):]
+		d.Parts = append([][]byte{prefix, rest}, d.Parts[1:]...)
+	}
+	return d
 }

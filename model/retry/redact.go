@@ -5,8 +5,8 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// redact removes the provider's key from an answer: a server that echoes requests
-// must not bring the key into the journal.
+// redact removes the provider's secrets from an answer: a server that echoes requests
+// must not bring them into the journal.
 func (m *Model) redact(a *model.Answer) {
 	r := m.secret
 	a.Text, a.Value, a.Reasoning = r.RedactText(a.Text), r.RedactJSON(a.Value), r.RedactJSON(a.Reasoning)
@@ -16,7 +16,7 @@ func (m *Model) redact(a *model.Answer) {
 	}
 }
 
-// deltaRedactor removes the provider's key from the deltas of one attempt, also where
+// deltaRedactor removes the provider's secrets from the deltas of one attempt, also where
 // several deltas have a part of it.
 type deltaRedactor struct {
 	redactor   *redact.Redactor

@@ -34,7 +34,7 @@ type Config struct {
 	MaxBackoff     time.Duration // the longest delay; a provider that asks for a longer one is not retried; 2 minutes
 	AttemptTimeout time.Duration // of one attempt; 30 minutes
 	Prices         model.TokenPrices
-	Secret         string       // the provider's key, which is redacted from answers and deltas
+	Secrets        []string     // the provider's key and others, which are redacted from answers and deltas
 	Log            *slog.Logger // nil discards
 }
 
@@ -57,7 +57,7 @@ func New(inner model.Model, config Config) *Model {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{model.WindowWrapper{Model: inner}, config, redact.New(config.Secret), semaphore.NewWeighted(int64(config.Concurrency))}
+	return &Model{model.WindowWrapper{Model: inner}, config, redact.New(config.Secrets...), semaphore.NewWeighted(int64(config.Concurrency))}
 }
 
 // setDefault sets a zero value to its default.

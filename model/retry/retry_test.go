@@ -302,7 +302,7 @@ func TestModel_RedactsSecret(t *testing.T) {
 		said := &model.Answer{Text: "your key is " + sent, Finish: model.FinishToolCalls, Reasoning: []byte(`{"r":"` + sent + `"}`),
 			Calls: []model.Call{{Provider: sent, Name: sent, Args: []byte(`{"a":"` + sent + `"}`)}}}
 		f := &stubModel{attempts: []stubAttempt{{deltas: []model.AnswerDelta{{Text: sent}, {Tool: sent, Args: sent}, {Answer: said}}}}}
-		for d, err := range retry.New(f, retry.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
+		for d, err := range retry.New(f, retry.Config{Secrets: []string{secret}}).Generate(t.Context(), model.Request{}) {
 			shown := fmt.Sprintf("%+v", d)
 			if d.Answer != nil {
 				shown += fmt.Sprintf("%s %s %s %+v", d.Answer.Text, d.Answer.Reasoning, d.Answer.Calls[0].Args, d.Answer.Calls)
@@ -330,7 +330,7 @@ func TestModel_RedactsSecretSplitOverDeltas(t *testing.T) {
 	deltas = append(deltas, model.AnswerDelta{Answer: &model.Answer{Text: "x"}})
 	f := &stubModel{attempts: []stubAttempt{{deltas: deltas}}}
 	text, calls := "", ""
-	for d, err := range retry.New(f, retry.Config{Secret: secret}).Generate(t.Context(), model.Request{}) {
+	for d, err := range retry.New(f, retry.Config{Secrets: []string{secret}}).Generate(t.Context(), model.Request{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +347,7 @@ func TestModel_RedactsSecretSplitOverDeltas(t *testing.T) {
 func TestModel_ShortSecretIsNotRedacted(t *testing.T) {
 	said := &model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}
 	f := &stubModel{attempts: []stubAttempt{{deltas: []model.AnswerDelta{{Answer: said}}}}}
-	for d, err := range retry.New(f, retry.Config{Secret: "o"}).Generate(t.Context(), model.Request{}) {
+	for d, err := range retry.New(f, retry.Config{Secrets: []string{"o"}}).Generate(t.Context(), model.Request{}) {
 		if err != nil || d.Answer.Calls[0].Name != "find_role" || string(d.Answer.Calls[0].Args) != `{"role":"boss"}` {
 			t.Errorf("got %+v, %v", d.Answer, err)
 		}

@@ -32,7 +32,8 @@ type Config struct {
 	Model            string            // the provider's name of the model, for error messages
 	URL              string            // to which requests are posted
 	Header           map[string]string // sent with every request
-	Key              string            // the secret in Header, which is removed from messages
+	Key              string            // the key in Header; "" if there is none
+	Secrets          []string          // the secrets in Header in addition to Key; all are removed from messages
 	FirstByteTimeout time.Duration     // until the answer begins; 5 minutes
 	IdleTimeout      time.Duration     // between two parts of an answer; 1 minute
 	Client           *http.Client      // nil uses a new one; redirects are never followed
@@ -55,7 +56,7 @@ func New(config Config) *Endpoint {
 		config.IdleTimeout = time.Minute
 	}
 	config.Client = client(config.Client)
-	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: redact.New(config.Key)}
+	e := &Endpoint{config: config, header: http.Header{"Content-Type": {"application/json"}}, secret: redact.New(append(config.Secrets[:len(config.Secrets):len(config.Secrets)], config.Key)...)}
 	if u, err := url.Parse(config.URL); err == nil {
 		e.address = e.excerpt(u.Host + u.Path)
 	}
@@ -151,7 +152,7 @@ func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, err
 	if err != nil {
 		return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its baseURL is not a URL", e.config.Name)
 	}
-	if strings.ContainsFunc(e.config.Key, invalidHeaderByte) {
+	if !ValidHeaderValue(e.config.Key) {
 		return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its apiKey contains a line break or another character that is invalid in a header", e.config.Name)
 	}
 	r.Header = e.header.Clone()
@@ -161,8 +162,11 @@ func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, err
 	return r, nil
 }
 
-// invalidHeaderByte reports whether a character is invalid in the value of a header.
-func invalidHeaderByte(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+// ValidHeaderValue reports whether text can be the value of a header: it has no line
+// breaks or other control characters.
+func ValidHeaderValue(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}
 
 // connError returns the error of an attempt without a complete answer. message
 // describes it unless the context was cancelled, whose cause is used then.

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/model/catalog"
+	"github.com/rolecall/rolecall/model/providertest"
+)
+
+// docModels returns the models in the YAML blocks of a section of docs/models.md.
+func docModels(t *testing.T, section string) []config.Model {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	if !found {
+		t.Fatalf("docs/models.md has no section %q", section)
+	}
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	var documents []string
+	for i, part := range strings.Split(rest, "```") {
+		if block, ok := strings.CutPrefix(part, "yaml\n"); ok && i%2 == 1 {
+			documents = append(documents, block)
+		}
+	}
+	env := func(name string) (string, bool) { return "value-of-" + name, true }
+	cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Join(documents, "---\n"))}}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Models
+}
+
+// sentRequest returns the address, the headers and the fields of a model's request that
+// offers a tool. The conversation and the tools are left out.
+func sentRequest(t *testing.T, d config.Model) (address string, header http.Header, fields map[string]any) {
+	t.Helper()
+	p, ok := catalog.FindProvider(d.Type)
+	if !ok {
+		t.Fatalf("%s is of type %s", d.Name, d.Type)
+	}
+	c := d.ProviderConfig()
+	answer := providertest.Client(func(url, body string) string {
+		address = url
+		if err := json.Unmarshal([]byte(body), &fields); err != nil {
+			t.Fatal(err)
+		}
+		return `{}`
+	})
+	c.Client = &http.Client{Transport: headerRecorder{answer.Transport, &header}}
+	r := providertest.HelloRequest()
+	r.ToolJSON = providertest.ToolsJSON(t, "read_file")
+	providertest.Collect(t, p.New(c), r)
+	for _, name := range []string{"messages", "contents", "tools", "stream_options"} {
+		delete(fields, name)
+	}
+	return address, header, fields
+}
+
+// headerRecorder records the headers of the last request.
+type headerRecorder struct {
+	http.RoundTripper
+	header *http.Header
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	*h.header = r.Header
+	return h.RoundTripper.RoundTrip(r)
+}
+
+// Each model of the documents sends the request that its provider's API describes.
+func TestDocument_RequestsOfModels(t *testing.T) {
+	for section, want := range map[string][]struct{ address, header, fields string }{
+		"Options of requests": {
+			{"https://api.anthropic.com/v1/messages", "X-Api-Key: value-of-ANTHROPIC_API_KEY, Anthropic-Beta: interleaved-thinking-2025-05-14, X-Tenant: value-of-TENANT",
+				`{"model":"claude-sonnet-4-5","max_tokens":16384,"stream":true,"metadata":{"user_id":"mine"},"thinking":{"type":"enabled","budget_tokens":8192},"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`},
+			{"http://127.0.0.1:8000/v1/chat/completions", "",
+				`{"model":"qwen3","stream":true,"chat_template_kwargs":{"enable_thinking":false}}`},
+		},
+	} {
+		models := docModels(t, section)
+		if len(models) != len(want) {
+			t.Fatalf("%s: %d models, want %d", section, len(models), len(want))
+		}
+		for i, d := range models {
+			address, header, fields := sentRequest(t, d)
+			if address != want[i].address {
+				t.Errorf("%s of %q: sent to %s, want %s", d.Name, section, address, want[i].address)
+			}
+			for pair := range strings.SplitSeq(want[i].header, ", ") {
+				if name, value, _ := strings.Cut(pair, ": "); header.Get(name) != value {
+					t.Errorf("%s of %q: header %s is %q, want %q", d.Name, section, name, header.Get(name), value)
+				}
+			}
+			got, _ := json.Marshal(fields)
+			providertest.EqualJSON(t, string(got), want[i].fields)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package openai
+
+import "github.com/rolecall/rolecall/model/provider"
+
+// Limits returns what this package accepts of a provider.Config.
+func Limits() provider.Limits {
+	return provider.Limits{
+		MaxTemperature: 2,
+		Missing:        []string{"apiVersion"},
+		Headers:        []string{"Authorization"},
+		Body: map[string]string{
+			"model": "model", "messages": "", "tools": "", "functions": "", "function_call": "", "n": "",
+			"stream": "stream", "stream_options": "", "max_tokens": "maxTokens", "max_completion_tokens": "maxTokens",
+			"temperature": "temperature", "top_p": "topP", "seed": "seed", "reasoning_effort": "thinking",
+			"tool_choice": "toolChoice", "parallel_tool_calls": "parallelToolCalls",
+		},
+		Check: checkThinking,
+	}
+}
+
+// checkThinking rejects a number of tokens: the API has levels only.
+func checkThinking(c provider.Config) *provider.FieldError {
+	if c.Options.Thinking.Tokens == 0 {
+		return nil
+	}
+	return &provider.FieldError{Field: "thinking", Message: "cannot be a number of tokens with this provider", Hint: "write none, low, medium or high; a server with a field of its own has it in body"}
+}
+
+// optionFields are the optional fields of a request.
+type optionFields struct {
+	TopP            *float64 `json:"top_p,omitempty"`
+	Seed            *int     `json:"seed,omitempty"`
+	ReasoningEffort string   `json:"reasoning_effort,omitempty"`
+}
+
+func fields(o provider.Options) optionFields { return optionFields{o.TopP, o.Seed, o.Thinking.Level} }
+
+// toolFields are the optional fields of a request that offers tools.
+type toolFields struct {
+	Choice   string `json:"tool_choice,omitempty"`
+	Parallel *bool  `json:"parallel_tool_calls,omitempty"`
+}
