@@ -36,6 +36,10 @@ func ProbeModel(ctx context.Context, d config.Model) (ModelReport, error) {
 	if d.KeyFrom != "" && d.Key == "" {
 		return ModelReport{}, errcode.New(errcode.InvalidConfig, "model %q needs an API key and the variable %s is not set", d.Name, d.KeyFrom)
 	}
+	d, err := withKey(ctx, d)
+	if err != nil {
+		return ModelReport{}, errcode.New(errcode.InvalidConfig, "model %q: %s", d.Name, err)
+	}
 	settings, stream := d.ProviderConfig(), &streamDetector{next: http.DefaultTransport}
 	settings.Client = &http.Client{Transport: stream}
 	client := p.New(settings)

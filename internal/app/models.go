@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -144,20 +145,29 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	if !ok {
 		return nil, errcode.New(errcode.InvalidConfig, "model %q: there is no provider of type %q", d.Name, d.Type)
 	}
-	if d.KeyFile == "" {
-		return a.newClient(p, d), nil
-	}
-	return newFileKeyModel(d.Name, d.Key, fileKeyConfig{
-		read:  d.ReadKey,
+	c := keyConfig{
 		build: func(key yamldoc.Secret) model.Model { d := d; d.Key = key; return a.newClient(p, d) },
 		hide:  a.hideKey,
 		log:   a.options.Log,
-	}), nil
+	}
+	switch {
+	case d.KeyFile != "":
+		c.read = func(context.Context) (yamldoc.Secret, error) { return d.ReadKey() }
+	case d.KeyCommand != nil:
+		c.refresh = d.KeyCommand.Refresh
+		c.read = func(ctx context.Context) (yamldoc.Secret, error) {
+			key, err := runKeyCommand(ctx, *d.KeyCommand)
+			return key, a.secrets.redactor().RedactError(err)
+		}
+	default:
+		return a.newClient(p, d), nil
+	}
+	return newKeyModel(d.Name, d.Key, c), nil
 }
 
 // hideKey registers a key that a model has read again as a secret.
 func (a *App) hideKey(key yamldoc.Secret) {
-	a.recordings.addSecrets([]string{string(key)})
+	a.recordings.addKey(string(key))
 	a.secrets.add(string(key))
 }
 

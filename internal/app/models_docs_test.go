@@ -47,6 +47,9 @@ func sentRequest(t *testing.T, d config.Model) (address string, header http.Head
 	if !ok {
 		t.Fatalf("%s is of type %s", d.Name, d.Type)
 	}
+	if d.KeyCommand != nil {
+		d.Key = yamldoc.Secret("printed by " + strings.Join(d.KeyCommand.Args, " "))
+	}
 	c := d.ProviderConfig()
 	answer := providertest.Client(func(url, body string) string {
 		address = url
@@ -85,6 +88,10 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 				`{"model":"claude-sonnet-4-5","max_tokens":16384,"stream":true,"metadata":{"user_id":"mine"},"thinking":{"type":"enabled","budget_tokens":8192},"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`},
 			{"http://127.0.0.1:8000/v1/chat/completions", "",
 				`{"model":"qwen3","stream":true,"chat_template_kwargs":{"enable_thinking":false}}`},
+		},
+		"Keys from a command": {
+			{"https://europe-west1-aiplatform.googleapis.com/v1/projects/mine/locations/europe-west1/endpoints/openapi/chat/completions",
+				"Authorization: Bearer printed by gcloud auth print-access-token", `{"model":"google/gemini-2.5-flash","stream":true}`},
 		},
 	} {
 		models := docModels(t, section)

@@ -109,6 +109,10 @@ func contactModel(ctx context.Context, p catalog.Provider, d config.Model) error
 	if d.KeyFrom != "" && d.Key == "" {
 		return errcode.New(errcode.InvalidConfig, "%s is not set", d.KeyFrom)
 	}
+	d, err := withKey(ctx, d)
+	if err != nil {
+		return err
+	}
 	return probe.AskText(ctx, p.New(d.ProviderConfig())).Err
 }
 

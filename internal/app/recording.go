@@ -23,6 +23,7 @@ type recordings struct {
 
 	mu      sync.Mutex // guards the fields below
 	secrets []string   // left out of every recording; the slice is never changed in place
+	recent  recentSecrets
 	byTask  map[identity.TaskID]*recording
 }
 
@@ -41,7 +42,14 @@ func (r *recordings) addSecrets(secrets []string) {
 func (r *recordings) secretList() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.secrets
+	return slices.Concat(r.secrets, r.recent)
+}
+
+// addKey adds a key that a model has read.
+func (r *recordings) addKey(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent = r.recent.add(key)
 }
 
 // maxRecorders bounds the recorders in memory. When the bound is reached all are dropped;

@@ -38,33 +38,46 @@ func secretValues(m map[string]yamldoc.Secret) (list []string) {
 	return list
 }
 
+// recentSecrets are the newest of the keys that models have read, oldest first. Keys from
+// commands expire, so older ones open nothing.
+type recentSecrets []string
+
+// maxRecentSecrets bounds recentSecrets, of all models together.
+const maxRecentSecrets = 32
+
+// add returns the list with secret as the newest. The list itself is not changed.
+func (r recentSecrets) add(secret string) recentSecrets {
+	if slices.Contains(r, secret) {
+		return r
+	}
+	return append(slices.Clone(r[max(0, len(r)+1-maxRecentSecrets):]), secret)
+}
+
 // liveSecrets redacts the secrets of the active configuration, and the keys that models
-// have read from their files since. The zero value redacts nothing.
+// have read since. The zero value redacts nothing.
 type liveSecrets struct {
 	active atomic.Pointer[redact.Redactor]
 
-	mu   sync.Mutex // guards list
-	list []string
+	mu     sync.Mutex // guards the fields below
+	list   []string   // of the configuration
+	recent recentSecrets
 }
 
 // redactor returns the current Redactor, which may be nil.
 func (s *liveSecrets) redactor() *redact.Redactor { return s.active.Load() }
 
-// replace redacts the secrets of a configuration only.
+// replace replaces the secrets of the configuration.
 func (s *liveSecrets) replace(list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = list
-	s.active.Store(redact.New(list...))
+	s.active.Store(redact.New(slices.Concat(s.list, s.recent)...))
 }
 
-// add redacts one more secret, until the configuration is replaced.
+// add redacts a key that a model has read.
 func (s *liveSecrets) add(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Contains(s.list, secret) {
-		return
-	}
-	s.list = append(slices.Clip(s.list), secret)
-	s.active.Store(redact.New(s.list...))
+	s.recent = s.recent.add(secret)
+	s.active.Store(redact.New(slices.Concat(s.list, s.recent)...))
 }

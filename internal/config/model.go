@@ -46,6 +46,8 @@ type Model struct {
 	Prices        Prices
 	Fallback      []string // models to use when this one fails, in order
 
+	KeyCommand *KeyCommand `json:",omitempty"` // prints the key; nil if it is from elsewhere
+
 	Headers map[string]yamldoc.Secret `json:",omitempty"` // further headers of requests
 	Options provider.Options          `json:",omitzero"`
 
@@ -147,7 +149,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 			"type":           yamldoc.SkipField,
 			"model":          yamldoc.NonEmptyField(&m.Model),
 			"baseURL":        yamldoc.FileAllowed(providerURL(&m.BaseURL)),
-			"apiKey":         yamldoc.SecretField(&m.Key, &key),
+			"apiKey":         keyField(m, &key),
 			"stream":         yamldoc.BoolField(&m.Stream),
 			"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
 			"temperature":    numberField(&m.Temperature, maxTemperature),
@@ -175,7 +177,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 			it.MissingField("model").AddError("is missing", "it is the provider's name for the model")
 		}
 		m.KeyFrom, m.KeyFile = key.Variable, key.File
-		if key == (yamldoc.SecretSource{}) && m.BaseURL == "" {
+		if key == (yamldoc.SecretSource{}) && m.KeyCommand == nil && m.BaseURL == "" {
 			m.KeyFrom, m.Key = p.KeyVariable, it.MissingField("apiKey").LookupKey(p.KeyVariable)
 		}
 		if _, m.Prices.Given = it.FindField("prices"); !m.Prices.Given {

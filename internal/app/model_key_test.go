@@ -1,8 +1,11 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"iter"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -49,6 +52,13 @@ func (s *keyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"choices":[{"index":0,"message":{"role":"assistant","content":"hello, ` + key + `"},"finish_reason":"stop"}]}`))
 }
 
+// accept replaces the key that is accepted.
+func (s *keyServer) accept(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.valid = key
+}
+
 // takeSent returns the keys that were sent since the last takeSent.
 func (s *keyServer) takeSent() string {
 	s.mu.Lock()
@@ -56,6 +66,18 @@ func (s *keyServer) takeSent() string {
 	defer func() { s.sent = nil }()
 	return strings.Join(s.sent, " ")
 }
+
+// keyEcho is a model that answers with its key.
+type keyEcho string
+
+// Generate implements model.Model.
+func (k keyEcho) Generate(context.Context, model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		yield(model.AnswerDelta{Answer: &model.Answer{Text: string(k), Finish: model.FinishEnd}}, nil)
+	}
+}
+
+var discardLog = slog.New(slog.DiscardHandler)
 
 // ask returns the text of a model's answer.
 func ask(t *testing.T, m model.Model) (string, error) {
@@ -72,7 +94,7 @@ func ask(t *testing.T, m model.Model) (string, error) {
 }
 
 // When the provider rejects a key from a file, the file is read again, once.
-func TestFileKeyModel_ReadsRejectedKeyAgain(t *testing.T) {
+func TestKeyModel_ReadsRejectedKeyAgain(t *testing.T) {
 	f := newFixture(t)
 	server := newKeyServer(t, "sk-canary-2")
 	file := filepath.Join(t.TempDir(), "key")
@@ -109,7 +131,7 @@ func TestFileKeyModel_ReadsRejectedKeyAgain(t *testing.T) {
 }
 
 // A model whose key is not in a file asks once.
-func TestFileKeyModel_OnlyForFiles(t *testing.T) {
+func TestKeyModel_OnlyForFiles(t *testing.T) {
 	server := newKeyServer(t, "right")
 	m, err := newFixture(t).newModel(config.Model{Name: "m", Type: "openai", Model: "gpt", BaseURL: server.URL, Key: "wrong", KeyFrom: "K"})
 	if err != nil {

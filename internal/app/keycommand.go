@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/procgroup"
+	"github.com/rolecall/rolecall/internal/redact"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/internal/yamldoc"
+)
+
+// Limits of a command that prints a key.
+const (
+	maxKeyOutput  = 64 << 10    // bytes of its output
+	maxKeyStderr  = 4 << 10     // bytes of stderr that are kept
+	maxKeyMessage = 300         // bytes of stderr that are quoted
+	keyPipeDelay  = time.Second // for its children that keep its output open
+)
+
+// runKeyCommand runs a command and returns its output, one line, as a key. The command has
+// the environment of this process and no input. Its errors do not contain the output.
+func runKeyCommand(ctx context.Context, c config.KeyCommand) (yamldoc.Secret, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("it did not end within %v", c.Timeout))
+	defer cancel()
+	output, stderr := &textutil.TailBuffer{Size: maxKeyOutput + 1}, &textutil.TailBuffer{Size: maxKeyStderr}
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay, cmd.SysProcAttr = output, stderr, keyPipeDelay, procgroup.Attributes()
+	err := waitCommand(ctx, cmd)
+	if err == nil {
+		key, problem := parseKeyOutput(output.String())
+		if problem == "" {
+			return key, nil
+		}
+		err = errors.New(problem)
+	}
+	message := redact.New(strings.Fields(output.String())...).RedactText(stderr.String())
+	if message = textutil.OneLine(message, maxKeyMessage); message != "" {
+		message = ": " + message
+	}
+	return "", fmt.Errorf("command %s of its apiKey: %w%s", yamldoc.QuoteText(c.Args[0]), err, message)
+}
+
+// waitCommand runs a command until it ends or ctx has ended, and kills its process group.
+// It keeps the thread: on Linux the program is killed when its parent thread ends.
+func waitCommand(ctx context.Context, cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		if e, ok := errors.AsType[*exec.Error](err); ok {
+			err = e.Err
+		}
+		if e, ok := errors.AsType[*os.PathError](err); ok {
+			err = e.Err
+		}
+		return fmt.Errorf("it cannot be started: %w", err)
+	}
+	group := procgroup.Of(cmd)
+	stop := context.AfterFunc(ctx, func() { group.Signal(syscall.SIGKILL) })
+	defer stop()
+	err := group.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case cmd.ProcessState != nil && !cmd.ProcessState.Success():
+		return fmt.Errorf("it ended with %s", cmd.ProcessState)
+	}
+	return err
+}
+
+// parseKeyOutput returns the key in the output of a command, or what is wrong with it.
+func parseKeyOutput(output string) (key yamldoc.Secret, problem string) {
+	text := strings.TrimSpace(output)
+	key, ok := yamldoc.ParseKey(text)
+	switch lines := strings.Count(text, "\n") + 1; {
+	case len(output) > maxKeyOutput:
+		return "", fmt.Sprintf("it printed more than %d bytes", maxKeyOutput)
+	case text == "":
+		return "", "it printed nothing"
+	case lines > 1:
+		return "", fmt.Sprintf("it printed %d lines, and a key is one", lines)
+	case !ok:
+		return "", "it printed characters that are not printable ASCII"
+	}
+	return key, ""
+}
+
+// withKey returns the declaration of a model with its key, for which it runs the command
+// if the key is from one.
+func withKey(ctx context.Context, d config.Model) (config.Model, error) {
+	var err error
+	if d.KeyCommand != nil {
+		d.Key, err = runKeyCommand(ctx, *d.KeyCommand)
+	}
+	return d, err
+}
