@@ -48,7 +48,7 @@ func sentRequest(t *testing.T, d config.Model) (address string, header http.Head
 		t.Fatalf("%s is of type %s", d.Name, d.Type)
 	}
 	if d.KeyCommand != nil {
-		d.Key = yamldoc.Secret("printed by " + strings.Join(d.KeyCommand.Args, " "))
+		d.Key = printedKey(d.KeyCommand.Args)
 	}
 	c := d.ProviderConfig()
 	answer := providertest.Client(func(url, body string) string {
@@ -66,6 +66,14 @@ func sentRequest(t *testing.T, d config.Model) (address string, header http.Head
 		delete(fields, name)
 	}
 	return address, header, fields
+}
+
+// printedKey returns the key that a command prints. That of az is in the form of a JWT.
+func printedKey(args []string) yamldoc.Secret {
+	if args[0] == "az" {
+		return "eyJ0.az account.tsv"
+	}
+	return yamldoc.Secret("printed by " + strings.Join(args, " "))
 }
 
 // headerRecorder records the headers of the last request.
@@ -88,6 +96,14 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 				`{"model":"claude-sonnet-4-5","max_tokens":16384,"stream":true,"metadata":{"user_id":"mine"},"thinking":{"type":"enabled","budget_tokens":8192},"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`},
 			{"http://127.0.0.1:8000/v1/chat/completions", "",
 				`{"model":"qwen3","stream":true,"chat_template_kwargs":{"enable_thinking":false}}`},
+		},
+		"Azure OpenAI": {
+			{"https://mine.openai.azure.com/openai/v1/chat/completions", "Authorization: Bearer value-of-AZURE_OPENAI_API_KEY, Api-Key: ",
+				`{"model":"my-gpt-5","stream":true}`},
+			{"https://mine.openai.azure.com/openai/deployments/my-gpt-4o/chat/completions?api-version=2024-10-21", "Api-Key: value-of-AZURE_OPENAI_API_KEY, Authorization: ",
+				`{"model":"my-gpt-4o","stream":true}`},
+			{"https://mine.openai.azure.com/openai/deployments/my-gpt-4o/chat/completions?api-version=2024-10-21", "Authorization: Bearer eyJ0.az account.tsv, Api-Key: ",
+				`{"model":"my-gpt-4o","stream":true}`},
 		},
 		"Keys from a command": {
 			{"https://europe-west1-aiplatform.googleapis.com/v1/projects/mine/locations/europe-west1/endpoints/openapi/chat/completions",

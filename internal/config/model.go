@@ -33,6 +33,7 @@ type Model struct {
 
 	Model   string         // the provider's name for the model
 	BaseURL string         // "" is the provider's default
+	Version string         `json:",omitempty"` // of the API; "" is the provider's default
 	Key     yamldoc.Secret // "" if no key is needed or KeyFrom is not set
 	KeyFrom string         // the environment variable of Key; "" if no key is needed or it is in a file
 	KeyFile string         // the file of Key; "" if it is not in a file
@@ -149,6 +150,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 			"type":           yamldoc.SkipField,
 			"model":          yamldoc.NonEmptyField(&m.Model),
 			"baseURL":        yamldoc.FileAllowed(providerURL(&m.BaseURL)),
+			"apiVersion":     versionField(&m.Version),
 			"apiKey":         keyField(m, &key),
 			"stream":         yamldoc.BoolField(&m.Stream),
 			"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model/provider"
@@ -17,7 +18,7 @@ func (m Model) ProviderConfig() provider.Config {
 		headers[name] = string(value)
 	}
 	return provider.Config{
-		Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Key: string(m.Key), Header: headers, Stream: m.Stream,
+		Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIVersion: m.Version, Key: string(m.Key), Header: headers, Stream: m.Stream,
 		MaxTokens: m.MaxTokens, Temperature: m.Temperature, Window: m.ContextWindow, Timeout: m.Timeout, Options: m.Options,
 	}
 }
@@ -75,6 +76,20 @@ func thinkingField(to *provider.Thinking) func(yamldoc.Value) {
 			to.Tokens = n
 		default:
 			v.AddTypeError("none, low, medium, high or a number of tokens up to "+strconv.Itoa(maxThinking), "")
+		}
+	}
+}
+
+// versionField reads the version of an API: letters, digits, points and hyphens.
+func versionField(to *string) func(yamldoc.Value) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+	return func(v yamldoc.Value) {
+		switch text, ok := v.ReadNonEmpty(); {
+		case !ok:
+		case len(text) > 64 || strings.Trim(text, letters) != "":
+			v.AddError("is not the version of an API", "for example 2024-10-21")
+		default:
+			*to = text
 		}
 	}
 }

@@ -56,6 +56,12 @@ func TestLimits_CheckConfig(t *testing.T) {
 		{"gemini", "", body(`{"generation_config": {}}`), "body.generation_config: is set with every request"},
 		{"gemini", "", body(`{"safetySettings": []}`), ""},
 
+		{"openai", "", provider.Config{APIVersion: "2024-10-21", BaseURL: "https://x.openai.azure.com"}, ""},
+		{"openai", "", provider.Config{APIVersion: "2024-10-21"}, "apiVersion: requires baseURL"},
+		{"openai", "", provider.Config{APIVersion: "2024-10-21", BaseURL: "https://x.openai.azure.com/openai/v1"}, "baseURL: must be the endpoint of the resource only, with apiVersion"},
+		{"openai", "", header("api-key", "x"), "headers.api-key: is set with every request"},
+		{"gemini", "", provider.Config{APIVersion: "v1"}, "apiVersion: is not in the API of this provider"},
+
 		{"openai", "gpt-5", options(thinks("none", 0)), ""},
 		{"openai", "gpt-5", options(thinks("", 2000)), "thinking: cannot be a number of tokens with this provider"},
 		{"anthropic", "claude-sonnet-4-5", options(thinks("", 2000)), ""},

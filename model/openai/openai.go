@@ -11,6 +11,7 @@ package openai
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/model/provider"
@@ -31,17 +32,37 @@ type client struct {
 	maxTokensField string // name of the field for MaxTokens
 }
 
-// New returns a model. c.BaseURL includes the version, such as /v1, if there is one.
+// New returns a model. c.BaseURL includes the version, such as /v1, if there is one. With
+// c.APIVersion it is the endpoint of a resource of Azure OpenAI, and c.Model the name of a
+// deployment.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
 	base := c.Base(defaultURL, "")
 	own := &client{c, maxTokensField(base)}
-	return provider.New(c, provider.Protocol{
+	p := provider.Protocol{
 		ProviderID: providerID, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Fields: fields(c.Options), ToolFields: toolFields{c.Options.ToolChoice, c.Options.ParallelTools},
 		Request: own.request, Decoder: decoder,
-	})
+	}
+	if c.APIVersion != "" {
+		p.URL = deploymentURL(c)
+	}
+	if c.APIVersion != "" && !isToken(c.Key) {
+		p.KeyHeader, p.KeyPrefix = "Api-Key", ""
+	}
+	return provider.New(c, p)
 }
+
+// deploymentURL returns the address of a deployment of Azure OpenAI, for versions of its
+// API that are dates.
+func deploymentURL(c provider.Config) string {
+	query := url.Values{"api-version": {c.APIVersion}}
+	return c.Base("", "/openai") + "/openai/deployments/" + url.PathEscape(c.Model) + "/chat/completions?" + query.Encode()
+}
+
+// isToken reports whether a key of Azure is a token of Microsoft Entra ID, a JWT, which has
+// another header than the key of a resource.
+func isToken(key string) bool { return strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 }
 
 // maxTokensField returns the name of the field that limits the length of an answer.
 // OpenAI's newer models reject max_tokens. Most other servers know only that one and
@@ -49,9 +70,13 @@ func New(c provider.Config) *provider.Model {
 func maxTokensField(baseURL string) string {
 	if u, err := url.Parse(baseURL); err == nil {
 		host := "." + u.Hostname()
-		if strings.HasSuffix(host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com") {
+		if slices.ContainsFunc(newFieldHosts, func(suffix string) bool { return strings.HasSuffix(host, suffix) }) {
 			return "max_completion_tokens"
 		}
 	}
 	return "max_tokens"
 }
+
+// newFieldHosts are the ends of the names of hosts that know max_completion_tokens: OpenAI
+// and the endpoints of Azure OpenAI.
+var newFieldHosts = []string{".api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}

@@ -1,29 +1,38 @@
 package openai
 
-import "github.com/rolecall/rolecall/model/provider"
+import (
+	"strings"
+
+	"github.com/rolecall/rolecall/model/provider"
+)
 
 // Limits returns what this package accepts of a provider.Config.
 func Limits() provider.Limits {
 	return provider.Limits{
 		MaxTemperature: 2,
-		Missing:        []string{"apiVersion"},
-		Headers:        []string{"Authorization"},
+		Headers:        []string{"Authorization", "Api-Key"},
 		Body: map[string]string{
 			"model": "model", "messages": "", "tools": "", "functions": "", "function_call": "", "n": "",
 			"stream": "stream", "stream_options": "", "max_tokens": "maxTokens", "max_completion_tokens": "maxTokens",
 			"temperature": "temperature", "top_p": "topP", "seed": "seed", "reasoning_effort": "thinking",
 			"tool_choice": "toolChoice", "parallel_tool_calls": "parallelToolCalls",
 		},
-		Check: checkThinking,
+		Check: checkOptions,
 	}
 }
 
-// checkThinking rejects a number of tokens: the API has levels only.
-func checkThinking(c provider.Config) *provider.FieldError {
-	if c.Options.Thinking.Tokens == 0 {
-		return nil
+// checkOptions rejects a number of tokens to think with, since the API has levels only, and
+// a version without an address.
+func checkOptions(c provider.Config) *provider.FieldError {
+	switch {
+	case c.Options.Thinking.Tokens > 0:
+		return &provider.FieldError{Field: "thinking", Message: "cannot be a number of tokens with this provider", Hint: "write none, low, medium or high; a server with a field of its own has it in body"}
+	case c.APIVersion != "" && c.BaseURL == "":
+		return &provider.FieldError{Field: "apiVersion", Message: "requires baseURL", Hint: "for example https://NAME.openai.azure.com"}
+	case c.APIVersion != "" && strings.Contains(c.BaseURL, "/openai/"):
+		return &provider.FieldError{Field: "baseURL", Message: "must be the endpoint of the resource only, with apiVersion", Hint: "for example https://NAME.openai.azure.com, and the deployment as model"}
 	}
-	return &provider.FieldError{Field: "thinking", Message: "cannot be a number of tokens with this provider", Hint: "write none, low, medium or high; a server with a field of its own has it in body"}
+	return nil
 }
 
 // optionFields are the optional fields of a request.

@@ -83,10 +83,11 @@ func TestRequest_MaxTokensField(t *testing.T) {
 		"https://api.openai.com/v1":            `"max_completion_tokens":7`,
 		"https://eu.api.openai.com/v1":         `"max_completion_tokens":7`,
 		"https://x.openai.azure.com/openai/v1": `"max_completion_tokens":7`,
-		"https://api.openai.com.example/v1":    `"max_tokens":7`,
-		"https://notapi.openai.com/v1":         `"max_tokens":7`,
-		"https://api.deepseek.com":             `"max_tokens":7`,
-		"http://localhost:11434/v1":            `"max_tokens":7`,
+		"https://x.services.ai.azure.com/openai/v1": `"max_completion_tokens":7`,
+		"https://api.openai.com.example/v1":         `"max_tokens":7`,
+		"https://notapi.openai.com/v1":              `"max_tokens":7`,
+		"https://api.deepseek.com":                  `"max_tokens":7`,
+		"http://localhost:11434/v1":                 `"max_tokens":7`,
 	} {
 		o := ask(t, openai.New(provider.Config{BaseURL: url, MaxTokens: 7, Client: &http.Client{Transport: redirectTransport{server}}}), hello(t))
 		if o.err != nil || !bytes.Contains(body, []byte(want)) {

@@ -23,8 +23,11 @@ const (
 
 // FindWindow returns the context window that the server of c reports for its model: in
 // its list of models, or, of Ollama, in /api/show. It returns the zero ServerWindow if the
-// server does not say it.
-func FindWindow(ctx context.Context, c provider.Config) provider.ServerWindow {
+// server does not say it, as with c.APIVersion.
+func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow) {
+	if c.APIVersion != "" {
+		return w
+	}
 	base := c.Base(defaultURL, "")
 	if w := listedWindow(fetch(ctx, c, http.MethodGet, base+"/models", nil), c.Model); w.Tokens > 0 {
 		return w
