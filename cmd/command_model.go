@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/catalog"
 	"github.com/rolecall/rolecall/model/provider"
 )
 
@@ -72,12 +73,13 @@ func modelTestFunc(ctx context.Context, c *common, name string) error {
 	return err
 }
 
-// findModel returns the model with a name.
+// findModel returns the model that is used for a name.
 func findModel(cfg *config.Config, name string) (config.Model, error) {
 	var known []string
 	for _, d := range cfg.Models {
 		if d.Name == name {
-			return d, nil
+			chosen, _ := cfg.ChooseModel(name)
+			return chosen, nil
 		}
 		known = append(known, d.Name)
 	}
@@ -109,9 +111,19 @@ type modelReport struct {
 	ToolError string            `json:"toolError,omitempty"`
 	Usage     *model.TokenUsage `json:"usage,omitempty"` // absent if the server does not report it
 
+	Prices *listedPrices          `json:"prices,omitempty"` // absent if the document has prices, or none are known
 	Window int                    `json:"window"`
 	Server *provider.ServerWindow `json:"serverWindow,omitempty"` // absent if it is not known
 	Advice []string               `json:"advice"`
+}
+
+// listedPrices are known prices of a million tokens, for a document without prices.
+type listedPrices struct {
+	Date     string      `json:"date"`
+	Currency string      `json:"currency"`
+	Input    model.Money `json:"input"` // in billionths, as all prices
+	Output   model.Money `json:"output"`
+	Cached   model.Money `json:"cached"`
 }
 
 func newModelReport(d config.Model, r app.ModelReport) modelReport {
@@ -128,6 +140,9 @@ func newModelReport(d config.Model, r app.ModelReport) modelReport {
 	}
 	if r.Usage.Input+r.Usage.Output > 0 {
 		shown.Usage = &r.Usage
+	}
+	if p := d.Prices; p.Listed {
+		shown.Prices = &listedPrices{catalog.FactsDate, p.Currency, model.Money(p.Input), model.Money(p.Output), model.Money(p.Cached)}
 	}
 	if r.Server.Tokens > 0 {
 		shown.Server = &r.Server
@@ -152,6 +167,9 @@ func (r modelReport) print(out io.Writer) error {
 		[2]string{"calls tools", r.toolText()},
 		[2]string{"tokens", r.usageText()},
 		[2]string{"window", r.windowText()})
+	if p := r.Prices; p != nil {
+		shown = append(shown, [2]string{"prices", fmt.Sprintf("%v in, %v out, %v cached, %s for a million tokens, as of %s; set prices to change them", p.Input, p.Output, p.Cached, p.Currency, p.Date)})
+	}
 	for i, line := range r.Advice {
 		name := "set"
 		if i > 0 {

@@ -12,6 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/internal/app"
+	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/model/catalog"
 )
 
 // modelServer is a server with OpenAI's protocol. Its behaviour is in the name of the model
@@ -139,6 +143,21 @@ func TestModelTest_InJSON(t *testing.T) {
 	}
 	if !got.Answers || !got.Streams || !got.Tools || got.Usage.Input != 50 || got.Window != 32768 || got.Server.Tokens != 16384 || len(got.Advice) != 1 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestModelReport_ShowsKnownPrices(t *testing.T) {
+	var out strings.Builder
+	known := config.Prices{Input: 1_250_000_000, Output: 10_000_000_000, Cached: 125_000_000, Currency: "USD", Listed: true}
+	if err := newModelReport(config.Model{Prices: known}, app.ModelReport{}).print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "prices       1.250000 in, 10.000000 out, 0.125000 cached, USD for a million tokens, as of " + catalog.FactsDate; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %s", out.String(), want)
+	}
+	known.Listed = false
+	if r := newModelReport(config.Model{Prices: known}, app.ModelReport{}); r.Prices != nil {
+		t.Errorf("got %+v for prices of a document", r.Prices)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // is not an error: a fallback may answer, or the model may never be called.
 func (m *modelSet) missingKeys(cfg *config.Config) (notes []string) {
 	for _, d := range cfg.UsedModels() {
-		if d.KeyFrom == "" || d.Key != "" {
+		if d.HasKey() {
 			continue
 		}
 		users := modelUsers(cfg, d.Name)
@@ -30,13 +30,17 @@ func (m *modelSet) missingKeys(cfg *config.Config) (notes []string) {
 	return notes
 }
 
-// modelUsers lists the organization and the roles that name the model, fallbacks apart.
+// modelUsers lists the organization and the roles that use the model, fallbacks apart.
 func modelUsers(cfg *config.Config, name string) (users []string) {
-	if cfg.Organization.Model == name {
+	uses := func(named string) bool {
+		chosen, ok := cfg.ChooseModel(named)
+		return ok && chosen.Name == name
+	}
+	if uses(cfg.Organization.Model) {
 		users = append(users, "the organization")
 	}
 	for _, r := range cfg.Roles {
-		if r.Model == name {
+		if uses(r.Model) {
 			users = append(users, "role "+r.Name)
 		}
 	}

@@ -33,7 +33,7 @@ func ProbeModel(ctx context.Context, d config.Model) (ModelReport, error) {
 	if !ok {
 		return ModelReport{}, errcode.New(errcode.InvalidConfig, "model %q is of type %s, which asks no server: there is nothing to test", d.Name, d.Type)
 	}
-	if d.KeyFrom != "" && d.Key == "" {
+	if !d.HasKey() {
 		return ModelReport{}, errcode.New(errcode.InvalidConfig, "model %q needs an API key and the variable %s is not set", d.Name, d.KeyFrom)
 	}
 	d, err := withKey(ctx, d)

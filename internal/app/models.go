@@ -92,10 +92,10 @@ func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*yamldoc.Error) {
 	m := &modelSet{byName: map[string]model.Model{}, errors: map[string]error{}, single: map[string]declaredModel{}, defaultName: cfg.Organization.Model}
 	var faults []*yamldoc.Error
 	for _, d := range cfg.Models {
-		if isFileModel(d) && d.Source == nil { // config.LoadFiles has reported it
+		if isFileModel(d) && d.Source == nil || d.Type == config.ModelFirstAvailable { // config.LoadFiles has reported the former
 			continue
 		}
-		if d.KeyFrom != "" && d.Key == "" {
+		if !d.HasKey() {
 			m.errors[d.Name] = missingKeyError(d, cfg)
 			continue
 		}
@@ -107,8 +107,11 @@ func (a *App) newModelSet(cfg *config.Config) (*modelSet, []*yamldoc.Error) {
 		m.single[d.Name] = one
 	}
 	for _, d := range cfg.Models {
-		if found := a.withFallbacks(d, m.single); found != nil {
-			m.byName[d.Name] = a.recordings.wrap(d.Type, found)
+		chosen, _ := cfg.ChooseModel(d.Name)
+		if found := a.withFallbacks(cfg, chosen, m.single); found != nil {
+			m.byName[d.Name] = a.recordings.wrap(chosen.Type, found)
+		} else if err := m.errors[chosen.Name]; err != nil {
+			m.errors[d.Name] = err
 		}
 	}
 	m.notes = m.missingKeys(cfg)
@@ -194,14 +197,17 @@ func (a *App) humanModel() (model.Model, error) {
 
 // withFallbacks combines a model with its fallbacks. It returns nil if none of them is
 // usable.
-func (a *App) withFallbacks(d config.Model, single map[string]declaredModel) model.Model {
+func (a *App) withFallbacks(cfg *config.Config, d config.Model, single map[string]declaredModel) model.Model {
 	var list []retry.Named
 	var missing []string
 	for _, name := range append([]string{d.Name}, d.Fallback...) {
-		if one, ok := single[name]; ok {
-			list = append(list, retry.Named{Name: name, Model: one.Model})
-		} else {
+		chosen, _ := cfg.ChooseModel(name)
+		one, ok := single[chosen.Name]
+		switch {
+		case !ok:
 			missing = append(missing, name)
+		case !slices.ContainsFunc(list, func(l retry.Named) bool { return l.Name == chosen.Name }): // which names of type first-available may repeat
+			list = append(list, retry.Named{Name: chosen.Name, Model: one.Model})
 		}
 	}
 	if len(list) == 0 {
@@ -222,7 +228,7 @@ func (a *App) withFallbacks(d config.Model, single map[string]declaredModel) mod
 func missingKeyError(d config.Model, cfg *config.Config) error {
 	others := []string{}
 	for _, other := range cfg.Models {
-		if other.KeyFrom == "" || other.Key != "" {
+		if other.HasKey() && other.Type != config.ModelFirstAvailable {
 			others = append(others, other.Name)
 		}
 	}

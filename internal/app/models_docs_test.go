@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
@@ -14,7 +15,7 @@ import (
 )
 
 // docModels returns the models in the YAML blocks of a section of docs/models.md.
-func docModels(t *testing.T, section string) []config.Model {
+func docModels(t *testing.T, section string) (models []config.Model) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/models.md")
 	if err != nil {
@@ -36,7 +37,12 @@ func docModels(t *testing.T, section string) []config.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg.Models
+	for _, d := range cfg.Models {
+		if d.Type != config.ModelFirstAvailable {
+			models = append(models, d)
+		}
+	}
+	return models
 }
 
 // sentRequest returns the address, the headers and the fields of a model's request that
@@ -97,6 +103,11 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 			{"http://127.0.0.1:8000/v1/chat/completions", "",
 				`{"model":"qwen3","stream":true,"chat_template_kwargs":{"enable_thinking":false}}`},
 		},
+		"The first model with a key": {
+			{"https://api.anthropic.com/v1/messages", "", `{"model":"claude-sonnet-4-5","max_tokens":8192,"stream":true}`},
+			{"https://api.openai.com/v1/chat/completions", "", `{"model":"gpt-5-mini","stream":true}`},
+			{"http://127.0.0.1:11434/v1/chat/completions", "", `{"model":"qwen3","stream":true}`},
+		},
 		"Azure OpenAI": {
 			{"https://mine.openai.azure.com/openai/v1/chat/completions", "Authorization: Bearer value-of-AZURE_OPENAI_API_KEY, Api-Key: ",
 				`{"model":"my-gpt-5","stream":true}`},
@@ -127,5 +138,17 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 			got, _ := json.Marshal(fields)
 			providertest.EqualJSON(t, string(got), want[i].fields)
 		}
+	}
+}
+
+// The documents have the date of the known prices.
+func TestDocument_DateOfPrices(t *testing.T) {
+	date, err := time.Parse(time.DateOnly, catalog.FactsDate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/models.md")
+	if err != nil || !strings.Contains(string(text), "as of "+date.Format("2 January 2006")) {
+		t.Errorf("docs/models.md lacks %s: %v", date, err)
 	}
 }

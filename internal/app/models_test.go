@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -45,5 +46,34 @@ func TestNewModel_RedactsHeaders(t *testing.T) {
 	}
 	if list := modelSecrets(&config.Config{Models: []config.Model{d}}); !slices.Contains(list, "hdr-canary-1") {
 		t.Error("recordings may contain the header")
+	}
+}
+
+// A model of type first-available answers with the first of its models that has its key, and
+// with that model's fallbacks. Without a key it says which variables to set.
+func TestNewModelSet_FirstAvailable(t *testing.T) {
+	server := newKeyServer(t, "")
+	models := []config.Model{
+		{Name: "gpt", Type: "openai", Model: "gpt", KeyFrom: "GPT_KEY"},
+		{Name: "local", Type: "openai", Model: "qwen", BaseURL: server.URL},
+		{Name: "any", Type: config.ModelFirstAvailable, Models: []string{"gpt", "local"}},
+		{Name: "none", Type: config.ModelFirstAvailable, Models: []string{"gpt"}},
+		{Name: "chain", Type: "openai", Model: "m", KeyFrom: "GPT_KEY", Fallback: []string{"any", "local"}},
+	}
+	set, faults := newFixture(t).newModelSet(&config.Config{Models: models})
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	for _, name := range []string{"any", "chain"} {
+		m, err := set.find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := ask(t, m); text != "hello, " || err != nil {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
+	}
+	if _, err := set.find("none"); err == nil || !strings.Contains(err.Error(), "the variable GPT_KEY is not set") {
+		t.Errorf("got %v", err)
 	}
 }

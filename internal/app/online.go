@@ -42,6 +42,11 @@ func (a *App) ProbeServices(ctx context.Context, cfg *config.Config) []ServicePr
 	}
 	for _, d := range cfg.Models {
 		p, ok := catalog.FindProvider(d.Type)
+		if d.Type == config.ModelFirstAvailable {
+			chosen, _ := cfg.ChooseModel(d.Name)
+			add("model", d.Name, "it stands for model "+chosen.Name, nil)
+			continue
+		}
 		if !ok {
 			add("model", d.Name, "there is nothing to ask, because models of type "+d.Type+" answer without a service of their own", nil)
 			continue
@@ -98,7 +103,7 @@ func runProbes(ctx context.Context, list []ServiceProbe, contacts []func(context
 // skipModel returns why a model is not asked: it is not used and has no key.
 func skipModel(cfg *config.Config, d config.Model) string {
 	used := slices.ContainsFunc(cfg.UsedModels(), func(u config.Model) bool { return u.Name == d.Name })
-	if d.KeyFrom == "" || d.Key != "" || used {
+	if d.HasKey() || used {
 		return ""
 	}
 	return "not used, and " + d.KeyFrom + " is not set"
@@ -106,7 +111,7 @@ func skipModel(cfg *config.Config, d config.Model) string {
 
 // contactModel asks a model one question.
 func contactModel(ctx context.Context, p catalog.Provider, d config.Model) error {
-	if d.KeyFrom != "" && d.Key == "" {
+	if !d.HasKey() {
 		return errcode.New(errcode.InvalidConfig, "%s is not set", d.KeyFrom)
 	}
 	d, err := withKey(ctx, d)

@@ -28,8 +28,8 @@ func (r *reader) runDeferred() {
 
 // checkPlanPattern rejects the pattern plan for a role whose model cannot write
 // plans.
-func (r *reader) checkPlanPattern(v yamldoc.Value, role Role, used models) {
-	m := used[cmp.Or(role.Model, r.config.Organization.Model)]
+func (r *reader) checkPlanPattern(v yamldoc.Value, role Role) {
+	m, _ := r.config.ChooseModel(cmp.Or(role.Model, r.config.Organization.Model))
 	if m.Type == ModelScript || m.Type == ModelHuman {
 		v.AddError("its model "+yamldoc.QuoteText(m.Name)+" is of type "+m.Type+", which cannot write plans", "leave the pattern out, or give the role a language model")
 	}
@@ -38,7 +38,7 @@ func (r *reader) checkPlanPattern(v yamldoc.Value, role Role, used models) {
 // requirePrices rejects a model without prices if the organization limits costs:
 // its answers would not count against the budget.
 func (it item) requirePrices(used models) {
-	if _, ok := used[it.Name]; ok && it.r.config.Organization.Budget.Cost > 0 {
+	if m, ok := used[it.Name]; ok && !m.Prices.Given && !m.Prices.Listed && it.r.config.Organization.Budget.Cost > 0 {
 		it.MissingField("prices").AddError("are missing; the organization's budget.cost needs them", "for example {input: 1.25, output: 10} for a million tokens, or {input: 0} if the model is free")
 	}
 }
@@ -73,12 +73,12 @@ func (c *Config) UsedModels() (list []Model) {
 		named[r.Model] = true
 	}
 	used := map[string]bool{}
-	for _, m := range c.Models {
-		if named[m.Name] {
-			used[m.Name] = true
-			for _, name := range m.Fallback { // the fallbacks of a fallback are not used
-				used[name] = true
-			}
+	for name := range named {
+		m, _ := c.ChooseModel(name)
+		used[m.Name] = true
+		for _, name := range m.Fallback { // the fallbacks of a fallback are not used
+			next, _ := c.ChooseModel(name)
+			used[next.Name] = true
 		}
 	}
 	for _, m := range c.Models {

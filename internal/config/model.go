@@ -52,6 +52,8 @@ type Model struct {
 	Headers map[string]yamldoc.Secret `json:",omitempty"` // further headers of requests
 	Options provider.Options          `json:",omitzero"`
 
+	Models []string `json:",omitempty"` // of type first-available: the models to choose from, in order
+
 	Pos yamldoc.Pos
 }
 
@@ -60,6 +62,7 @@ type Prices struct {
 	Input, Output, Cached int64
 	Currency              string // such as EUR; "" if the document names none
 	Given                 bool   // the document has prices, even if they are 0
+	Listed                bool   `json:",omitempty"` // they are from catalog.FindFacts
 }
 
 // free reports whether nothing costs.
@@ -76,16 +79,19 @@ const (
 	ModelScript = "script"
 	ModelReplay = "replay"
 	ModelHuman  = "human"
+
+	// ModelFirstAvailable stands for the first of its models that has its key.
+	ModelFirstAvailable = "first-available"
 )
 
-// modelTypes returns all types of models: the three above and the providers of package
+// modelTypes returns all types of models: those above and the providers of package
 // catalog.
 func modelTypes() []modelType {
 	list := []modelType{{ModelScript, readFileModel}}
 	for _, p := range catalog.ListProviders() {
 		list = append(list, modelType{p.Type, readProvider(p)})
 	}
-	return append(list, modelType{ModelReplay, readFileModel}, modelType{ModelHuman, readHuman})
+	return append(list, modelType{ModelReplay, readFileModel}, modelType{ModelHuman, readHuman}, modelType{ModelFirstAvailable, readFirstAvailable})
 }
 
 // readModel reads a document of kind model. It leaves out a model of an unknown
@@ -165,7 +171,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 
 				"currency": currencyField(&m.Prices.Currency),
 			}),
-			"fallback": fallbackList(it, &m.Fallback),
+			"fallback": modelList(it, &m.Fallback, "a fallback is used when this model has failed"),
 
 			"headers":           yamldoc.SecretMap(&m.Headers, yamldoc.HeaderName),
 			"body":              bodyField(&m.Options.Body),
@@ -182,9 +188,8 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 		if key == (yamldoc.SecretSource{}) && m.KeyCommand == nil && m.BaseURL == "" {
 			m.KeyFrom, m.Key = p.KeyVariable, it.MissingField("apiKey").LookupKey(p.KeyVariable)
 		}
-		if _, m.Prices.Given = it.FindField("prices"); !m.Prices.Given {
-			it.r.deferCheck(it.requirePrices)
-		}
+		_, m.Prices.Given = it.FindField("prices")
+		it.r.deferCheck(it.requirePrices)
 		it.r.deferCheck(it.requireOneCurrency)
 		it.checkModel(m, p)
 	}
@@ -229,15 +234,17 @@ func providerURL(to *string) func(yamldoc.Value) {
 	}
 }
 
+// billionths returns an amount of money in billionths.
+func billionths(amount float64) int64 { return int64(math.Round(amount * 1e9)) }
+
 // priceField reads an amount of money and stores it in billionths.
 func priceField(to *int64) func(yamldoc.Value) {
-	const billion = 1e9
 	return func(v yamldoc.Value) {
 		f, ok := v.ReadNumber(maxPrice)
 		if !ok {
 			return
 		}
-		if *to = int64(math.Round(f * billion)); *to == 0 && f > 0 {
+		if *to = billionths(f); *to == 0 && f > 0 {
 			v.AddError("is less than a billionth, the smallest amount, and would count as 0", "")
 		}
 	}
@@ -258,9 +265,9 @@ func currencyField(to *string) func(yamldoc.Value) {
 	}
 }
 
-// fallbackList reads a list of names of models. It rejects the
-// model itself.
-func fallbackList(it item, to *[]string) func(yamldoc.Value) {
+// modelList reads a list of names of models. It rejects the model itself, for which hint
+// is the reason.
+func modelList(it item, to *[]string, hint string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		if !v.IsList() {
 			v.AddTypeError("a list of models", "for example [cheap, local]")
@@ -271,7 +278,7 @@ func fallbackList(it item, to *[]string) func(yamldoc.Value) {
 			switch it.ReferenceField("model", &name)(entry); name {
 			case "":
 			case it.Name:
-				entry.AddError("names the model itself", "a fallback is used when this model has failed")
+				entry.AddError("names the model itself", hint)
 			default:
 				*to = append(*to, name)
 			}

@@ -19,7 +19,7 @@ func (m Model) ProviderConfig() provider.Config {
 	}
 	return provider.Config{
 		Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIVersion: m.Version, Key: string(m.Key), Header: headers, Stream: m.Stream,
-		MaxTokens: m.MaxTokens, Temperature: m.Temperature, Window: m.ContextWindow, Timeout: m.Timeout, Options: m.Options,
+		MaxTokens: m.MaxTokens, Temperature: m.Temperature, Window: m.window(), Timeout: m.Timeout, Options: m.Options,
 	}
 }
 

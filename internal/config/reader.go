@@ -53,6 +53,7 @@ func (r *reader) read(files []yamldoc.File) (*Config, error) {
 		r.readFile(yamldoc.NewFileText(f))
 	}
 	r.listFiles(files)
+	r.config.listPrices()
 	if !r.partial {
 		r.set.CheckReferences()
 		r.runDeferred()

@@ -62,7 +62,7 @@ func readRole(it item) {
 		it.MissingField("toolGated").AddError("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools it answers from")
 	}
 	if pattern, ok := it.FindField("pattern"); ok && role.Pattern == "plan" {
-		it.r.deferCheck(func(used models) { it.r.checkPlanPattern(pattern, role, used) })
+		it.r.deferCheck(func(models) { it.r.checkPlanPattern(pattern, role) })
 	}
 	it.r.config.Roles = append(it.r.config.Roles, role)
 }

@@ -62,7 +62,11 @@ func TestLimits_CheckConfig(t *testing.T) {
 		{"openai", "", header("api-key", "x"), "headers.api-key: is set with every request"},
 		{"gemini", "", provider.Config{APIVersion: "v1"}, "apiVersion: is not in the API of this provider"},
 
-		{"openai", "gpt-5", options(thinks("none", 0)), ""},
+		{"openai", "gpt-5.1", options(thinks("none", 0)), ""},
+		{"openai", "gpt-5-mini", options(thinks("none", 0)), "thinking: cannot be none: this model always thinks"},
+		{"openai", "o3", options(thinks("none", 0)), "thinking: cannot be none: this model always thinks"},
+		{"openai", "openai/gpt-5", options(thinks("none", 0)), ""},
+		{"openai", "gpt-5", options(thinks("low", 0)), ""},
 		{"openai", "gpt-5", options(thinks("", 2000)), "thinking: cannot be a number of tokens with this provider"},
 		{"anthropic", "claude-sonnet-4-5", options(thinks("", 2000)), ""},
 		{"anthropic", "claude-sonnet-4-5", options(thinks("", 1000)), "thinking: must be at least 1024 tokens"},

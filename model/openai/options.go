@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rolecall/rolecall/model/provider"
@@ -21,12 +22,14 @@ func Limits() provider.Limits {
 	}
 }
 
-// checkOptions rejects a number of tokens to think with, since the API has levels only, and
-// a version without an address.
+// checkOptions rejects thinking that the API or the model does not have, and a version
+// without the address of a resource.
 func checkOptions(c provider.Config) *provider.FieldError {
 	switch {
 	case c.Options.Thinking.Tokens > 0:
 		return &provider.FieldError{Field: "thinking", Message: "cannot be a number of tokens with this provider", Hint: "write none, low, medium or high; a server with a field of its own has it in body"}
+	case c.Options.Thinking.Level == provider.ThinkingNone && alwaysThinks.MatchString(c.Model):
+		return &provider.FieldError{Field: "thinking", Message: "cannot be none: this model always thinks", Hint: "write low"}
 	case c.APIVersion != "" && c.BaseURL == "":
 		return &provider.FieldError{Field: "apiVersion", Message: "requires baseURL", Hint: "for example https://NAME.openai.azure.com"}
 	case c.APIVersion != "" && strings.Contains(c.BaseURL, "/openai/"):
@@ -34,6 +37,9 @@ func checkOptions(c provider.Config) *provider.FieldError {
 	}
 	return nil
 }
+
+// alwaysThinks are the names of OpenAI's models before gpt-5.1 that think.
+var alwaysThinks = regexp.MustCompile(`^(o[134]|gpt-5)(-|$)`)
 
 // optionFields are the optional fields of a request.
 type optionFields struct {

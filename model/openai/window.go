@@ -18,6 +18,7 @@ import (
 // Limits of what a server says about its models.
 const (
 	maxModelList    = 4 << 20 // bytes
+	minServerWindow = 512     // a smaller one has no room for a conversation and is not believed
 	maxServerWindow = 100_000_000
 )
 
@@ -81,7 +82,7 @@ func shownWindow(doc gjson.Result) (w provider.ServerWindow) {
 
 // windowSize returns a number of tokens, or 0 if it is not plausible.
 func windowSize(n float64) int {
-	if n >= 1 && n <= maxServerWindow {
+	if n >= minServerWindow && n <= maxServerWindow {
 		return int(n)
 	}
 	return 0

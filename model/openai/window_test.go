@@ -25,6 +25,7 @@ func TestFindWindow_ReadsServers(t *testing.T) {
 		{"no window", `{"data":[{"id":"m"}]}`, `{}`, provider.ServerWindow{}},
 		{"nothing", "", "", provider.ServerWindow{}},
 		{"nonsense", `{"data":[{"id":"m","max_model_len":-5,"context_length":1e300,"context_window":"9"}]}`, `{"parameters":"num_ctx x","model_info":{"a.context_length":0}}`, provider.ServerWindow{}},
+		{"too small", `{"data":[{"id":"m","max_model_len":1,"context_length":511}]}`, `{"model_info":{"a.context_length":3}}`, provider.ServerWindow{}},
 		{"no JSON", `<html>`, `{"model_info":[1]}`, provider.ServerWindow{}},
 		{"too much", `{"data":[{"id":"m","max_model_len":5}],"x":"` + strings.Repeat("x", 5<<20) + `"}`, "", provider.ServerWindow{}},
 	} {

@@ -1,0 +1,41 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rolecall/rolecall/model/catalog"
+)
+
+// findFacts returns what is known about a model at the provider's own address. Elsewhere
+// the name may mean another model.
+func (m Model) findFacts() (catalog.Facts, bool) {
+	if m.BaseURL != "" {
+		return catalog.Facts{}, false
+	}
+	return catalog.FindFacts(m.Type, m.Model)
+}
+
+// window returns the context window of the document, or else the known one. It is 0 if
+// there is none.
+func (m Model) window() int {
+	facts, _ := m.findFacts()
+	return cmp.Or(m.ContextWindow, facts.Window)
+}
+
+// listPrices gives models without prices the known ones. It does not if a document has
+// prices in another currency, since the costs of all models are added.
+func (c *Config) listPrices() {
+	if slices.ContainsFunc(c.Models, func(m Model) bool { return !m.Prices.free() && m.Prices.Currency != catalog.FactsCurrency }) {
+		return
+	}
+	for i := range c.Models {
+		m := &c.Models[i]
+		if facts, ok := m.findFacts(); ok && !m.Prices.Given {
+			m.Prices = Prices{
+				Input: billionths(facts.Input), Output: billionths(facts.Output), Cached: billionths(facts.Cached),
+				Currency: catalog.FactsCurrency, Listed: true,
+			}
+		}
+	}
+}
