@@ -78,9 +78,11 @@ func adviseModel(d config.Model, r ModelReport) (advice []string) {
 	server := r.Server.Tokens
 	switch {
 	case server > 0 && server < r.Window:
-		advice = append(advice, "contextWindow: "+strconv.Itoa(server)+"   the server accepts no more")
+		advice = append(advice, "contextWindow: "+strconv.Itoa(server)+"   the server accepts no more"+largerWindow(r.Server))
 	case server > r.Window && !r.Server.AtMost && d.ContextWindow > 0:
 		advice = append(advice, "contextWindow: "+strconv.Itoa(server)+"   the server accepts so much; a smaller window costs less")
+	case r.Server.AtMost && d.ContextWindow == 0:
+		advice = append(advice, fmt.Sprintf("contextWindow: …   %d is assumed; set what the server is started with, for Ollama OLLAMA_CONTEXT_LENGTH", r.Window))
 	case server == 0 && d.ContextWindow == 0 && d.BaseURL != "":
 		advice = append(advice, fmt.Sprintf("contextWindow: …   %d is assumed; set what the server is started with", r.Window))
 	}
@@ -91,4 +93,12 @@ func adviseModel(d config.Model, r ModelReport) (advice []string) {
 		advice = append(advice, "model: …   another model: this one did not call a tool when it was asked to, so its agents can only answer")
 	}
 	return advice
+}
+
+// largerWindow returns how to get a larger window from a server, or "" if that is not known.
+func largerWindow(w provider.ServerWindow) string {
+	if strings.Contains(w.Source, "/api/ps") {
+		return "; Ollama is started with OLLAMA_CONTEXT_LENGTH for another window"
+	}
+	return ""
 }

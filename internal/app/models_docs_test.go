@@ -108,6 +108,9 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 			{"https://api.openai.com/v1/chat/completions", "", `{"model":"gpt-5-mini","stream":true}`},
 			{"http://127.0.0.1:11434/v1/chat/completions", "", `{"model":"qwen3","stream":true}`},
 		},
+		"Ollama": {
+			{"http://127.0.0.1:11434/v1/chat/completions", "", `{"model":"qwen3","stream":true}`},
+		},
 		"Azure OpenAI": {
 			{"https://mine.openai.azure.com/openai/v1/chat/completions", "Authorization: Bearer value-of-AZURE_OPENAI_API_KEY, Api-Key: ",
 				`{"model":"my-gpt-5","stream":true}`},

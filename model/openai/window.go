@@ -23,7 +23,8 @@ const (
 )
 
 // FindWindow returns the context window that the server of c reports for its model: in
-// its list of models, or, of Ollama, in /api/show. It returns the zero ServerWindow if the
+// its list of models, or, of Ollama, in /api/ps, which has the models in memory, or
+// /api/show. It returns the zero ServerWindow if the
 // server does not say it, as with c.APIVersion.
 func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow) {
 	if c.APIVersion != "" {
@@ -33,8 +34,12 @@ func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow
 	if w := listedWindow(fetch(ctx, c, http.MethodGet, base+"/models", nil), c.Model); w.Tokens > 0 {
 		return w
 	}
+	native := strings.TrimSuffix(base, "/v1")
+	if w := loadedWindow(fetch(ctx, c, http.MethodGet, native+"/api/ps", nil), c.Model); w.Tokens > 0 {
+		return w
+	}
 	body, _ := json.Marshal(map[string]string{"model": c.Model}) // a text always marshals
-	return shownWindow(fetch(ctx, c, http.MethodPost, strings.TrimSuffix(base, "/v1")+"/api/show", body))
+	return shownWindow(fetch(ctx, c, http.MethodPost, native+"/api/show", body))
 }
 
 // windowFields are the fields of a listed model that servers have for its window: vLLM,
@@ -57,6 +62,17 @@ func listedWindow(list gjson.Result, name string) (w provider.ServerWindow) {
 			if n := windowSize(m.Get(field).Num); n > 0 {
 				return provider.ServerWindow{Tokens: n, Source: "GET /models: " + field, AtMost: i >= len(windowFields)}
 			}
+		}
+	}
+	return w
+}
+
+// loadedWindow returns the window with which a model is in memory, in an answer of Ollama's
+// /api/ps. A name without a tag means the tag latest.
+func loadedWindow(doc gjson.Result, name string) (w provider.ServerWindow) {
+	for _, m := range doc.Get("models").Array() {
+		if n := windowSize(m.Get("context_length").Num); n > 0 && (m.Get("model").Str == name || m.Get("model").Str == name+":latest") {
+			return provider.ServerWindow{Tokens: n, Source: "GET /api/ps: context_length"}
 		}
 	}
 	return w

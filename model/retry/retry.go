@@ -14,6 +14,7 @@ import (
 	"iter"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -45,6 +46,8 @@ type Model struct {
 	config Config
 	secret *redact.Redactor
 	sem    *semaphore.Weighted // limits concurrency; waiters are served in order
+
+	cutNoted atomic.Bool // cutNote has returned its note
 }
 
 // New returns a Model that wraps inner.
@@ -57,7 +60,10 @@ func New(inner model.Model, config Config) *Model {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Model{model.WindowWrapper{Model: inner}, config, redact.New(config.Secrets...), semaphore.NewWeighted(int64(config.Concurrency))}
+	return &Model{
+		WindowWrapper: model.WindowWrapper{Model: inner}, config: config,
+		secret: redact.New(config.Secrets...), sem: semaphore.NewWeighted(int64(config.Concurrency)),
+	}
 }
 
 // setDefault sets a zero value to its default.
@@ -133,8 +139,14 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 			if err := m.checkLength(answer); err != nil {
 				return err
 			}
+			if note := m.cutNote(r, answer.Usage.Input); note != "" {
+				a.emit([]model.AnswerDelta{{Note: note}})
+			}
 			answer.Usage, answer.Model = m.usage(r, answer), m.config.Name
 			m.redact(answer)
+		}
+		if a.done {
+			return nil
 		}
 		if a.emit(secrets.redact(delta)); a.done {
 			return nil

@@ -1,0 +1,34 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+)
+
+// ListWarnings returns warnings about declared tools and about models.
+func (c *Config) ListWarnings() []string {
+	return slices.Concat(c.Declarations.ListWarnings(), c.windowWarnings())
+}
+
+// windowWarnings reports models on this machine without a context window. Such servers are
+// often set to a small one, and some cut longer conversations without an error.
+func (c *Config) windowWarnings() (list []string) {
+	for _, m := range c.Models {
+		if m.ContextWindow == 0 && isLoopback(m.BaseURL) {
+			list = append(list, fmt.Sprintf("model %q has no contextWindow and is on this machine: a server that is set to a smaller one than assumed may cut conversations; \"rolecall model test %s\" asks it", m.Name, m.Name))
+		}
+	}
+	return list
+}
+
+// isLoopback reports whether an address is on this machine.
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
