@@ -150,7 +150,7 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	}
 	c := keyConfig{
 		build: func(key yamldoc.Secret) model.Model { d := d; d.Key = key; return a.newClient(p, d) },
-		hide:  a.hideKey,
+		hide:  func(key yamldoc.Secret) { a.hideKey(readKey{d.Name, string(key)}) },
 		log:   a.options.Log,
 	}
 	switch {
@@ -168,10 +168,10 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	return newKeyModel(d.Name, d.Key, c), nil
 }
 
-// hideKey registers a key that a model has read again as a secret.
-func (a *App) hideKey(key yamldoc.Secret) {
-	a.recordings.addKey(string(key))
-	a.secrets.add(string(key))
+// hideKey registers a key that a model has read as a secret.
+func (a *App) hideKey(k readKey) {
+	a.recordings.addKey(k)
+	a.secrets.addKey(k)
 }
 
 // newClient constructs the client of a provider, with retries.

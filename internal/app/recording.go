@@ -23,7 +23,7 @@ type recordings struct {
 
 	mu      sync.Mutex // guards the fields below
 	secrets []string   // left out of every recording; the slice is never changed in place
-	recent  recentSecrets
+	keys    readKeys
 	byTask  map[identity.TaskID]*recording
 }
 
@@ -42,14 +42,14 @@ func (r *recordings) addSecrets(secrets []string) {
 func (r *recordings) secretList() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Concat(r.secrets, r.recent)
+	return slices.Concat(r.secrets, r.keys.secrets())
 }
 
 // addKey adds a key that a model has read.
-func (r *recordings) addKey(key string) {
+func (r *recordings) addKey(k readKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recent = r.recent.add(key)
+	r.keys = r.keys.add(k)
 }
 
 // maxRecorders bounds the recorders in memory. When the bound is reached all are dropped;

@@ -38,19 +38,44 @@ func secretValues(m map[string]yamldoc.Secret) (list []string) {
 	return list
 }
 
-// recentSecrets are the newest of the keys that models have read, oldest first. Keys from
-// commands expire, so older ones open nothing.
-type recentSecrets []string
+// readKey is a key that a model has read from a file or a command.
+type readKey struct{ model, key string }
 
-// maxRecentSecrets bounds recentSecrets, of all models together.
-const maxRecentSecrets = 32
+// readKeys are the newest keys that models have read, oldest first. Older ones have expired
+// or were replaced: they open nothing, and each secret makes redacting slower.
+type readKeys []readKey
 
-// add returns the list with secret as the newest. The list itself is not changed.
-func (r recentSecrets) add(secret string) recentSecrets {
-	if slices.Contains(r, secret) {
+// Limits of readKeys.
+const (
+	maxKeysOfModel = 3
+	maxReadKeys    = 256
+)
+
+// add returns the list with one more key. The list itself is not changed.
+func (r readKeys) add(k readKey) readKeys {
+	if slices.Contains(r, k) {
 		return r
 	}
-	return append(slices.Clone(r[max(0, len(r)+1-maxRecentSecrets):]), secret)
+	same := func(old readKey) bool { return old.model == k.model }
+	kept, count := slices.Clone(r), 0
+	for _, old := range kept {
+		if same(old) {
+			count++
+		}
+	}
+	if count == maxKeysOfModel {
+		first := slices.IndexFunc(kept, same)
+		kept = slices.Delete(kept, first, first+1)
+	}
+	return append(kept[max(0, len(kept)+1-maxReadKeys):], k)
+}
+
+// secrets returns the keys.
+func (r readKeys) secrets() (list []string) {
+	for _, k := range r {
+		list = append(list, k.key)
+	}
+	return list
 }
 
 // liveSecrets redacts the secrets of the active configuration, and the keys that models
@@ -58,9 +83,9 @@ func (r recentSecrets) add(secret string) recentSecrets {
 type liveSecrets struct {
 	active atomic.Pointer[redact.Redactor]
 
-	mu     sync.Mutex // guards the fields below
-	list   []string   // of the configuration
-	recent recentSecrets
+	mu   sync.Mutex // guards the fields below
+	list []string   // of the configuration
+	keys readKeys
 }
 
 // redactor returns the current Redactor, which may be nil.
@@ -71,13 +96,13 @@ func (s *liveSecrets) replace(list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = list
-	s.active.Store(redact.New(slices.Concat(s.list, s.recent)...))
+	s.active.Store(redact.New(slices.Concat(s.list, s.keys.secrets())...))
 }
 
-// add redacts a key that a model has read.
-func (s *liveSecrets) add(secret string) {
+// addKey redacts a key that a model has read.
+func (s *liveSecrets) addKey(k readKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recent = s.recent.add(secret)
-	s.active.Store(redact.New(slices.Concat(s.list, s.recent)...))
+	s.keys = s.keys.add(k)
+	s.active.Store(redact.New(slices.Concat(s.list, s.keys.secrets())...))
 }

@@ -16,8 +16,8 @@
 // makes a change of one tool in thousands fast.
 //
 // The package returns declarations only. It creates no role, no model and no
-// tool group, and it opens no database. API keys are read from environment
-// variables and files into a [yamldoc.Secret], which prints as ***.
+// tool group, it opens no database and runs no command. API keys are read from
+// environment variables and files into a [yamldoc.Secret], which prints as ***.
 //
 // To add a kind, add an entry to kinds; to add a provider of models, one to
 // catalog.ListProviders.

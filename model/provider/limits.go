@@ -86,7 +86,8 @@ func (l Limits) checkHeaders(c Config) *FieldError {
 }
 
 // checkBody rejects fields of requests that the client sets. Servers may read the names
-// of fields in upper case, lower case and with underscores, so all of these count.
+// of fields in upper case, lower case and with underscores, so all of these count. How a
+// model thinks may be there instead of in Options, since models have levels of their own.
 func (l Limits) checkBody(c Config) *FieldError {
 	if c.Options.Body == nil {
 		return nil
@@ -97,7 +98,7 @@ func (l Limits) checkBody(c Config) *FieldError {
 	}
 	for _, name := range slices.Sorted(maps.Keys(body)) {
 		for reserved, field := range l.Body {
-			if foldName(name) != foldName(reserved) {
+			if foldName(name) != foldName(reserved) || field == "thinking" && c.Options.Thinking == (Thinking{}) {
 				continue
 			}
 			hint := "leave it out"
