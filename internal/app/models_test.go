@@ -73,6 +73,15 @@ func TestNewModelSet_FirstAvailable(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, text, err)
 		}
 	}
+	chain, err := set.find("chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.accept("another")
+	server.takeSent()
+	if _, err := ask(t, chain); err == nil || server.takeSent() != "" { // one request, without a key
+		t.Errorf("the model is asked twice: %v", err)
+	}
 	if _, err := set.find("none"); err == nil || !strings.Contains(err.Error(), "the variable GPT_KEY is not set") {
 		t.Errorf("got %v", err)
 	}
