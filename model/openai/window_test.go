@@ -67,3 +67,22 @@ func TestFindWindow_FollowsNoRedirect(t *testing.T) {
 		t.Errorf("got %+v, reached %v", got, reached)
 	}
 }
+
+// The headers of the model are sent with the question. A deployment of Azure is not asked:
+// its server lists no windows.
+func TestFindWindow_HeadersAndVersions(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("X-Tenant"))
+		fmt.Fprint(w, `{"data":[{"id":"m","max_model_len":9000}]}`)
+	}))
+	defer server.Close()
+	c := provider.Config{Model: "m", BaseURL: server.URL, Header: map[string]string{"X-Tenant": "mine"}}
+	if got := openai.FindWindow(t.Context(), c); got.Tokens != 9000 || len(asked) != 1 || asked[0] != "mine" {
+		t.Errorf("got %+v after %q", got, asked)
+	}
+	c.APIVersion = "2024-10-21"
+	if got := openai.FindWindow(t.Context(), c); got != (provider.ServerWindow{}) || len(asked) != 1 {
+		t.Errorf("got %+v after %q", got, asked)
+	}
+}
