@@ -1,8 +1,6 @@
 package provider
 
-import (
-	"encoding/json"
-)
+import "encoding/json"
 
 // Options are settings of requests that not every provider has. Zero fields leave them
 // to the provider.
@@ -12,7 +10,7 @@ type Options struct {
 	Seed          *int            `json:",omitempty"`
 	ToolChoice    string          `json:",omitempty"` // ToolsAuto, ToolsRequired or ToolsNone; sent with tools only
 	ParallelTools *bool           `json:",omitempty"` // an answer may call several tools; sent with tools only
-	Body          json.RawMessage `json:",omitempty"` // further fields of requests, a JSON object
+	Body          json.RawMessage `json:",omitempty"` // further fields of requests, a JSON object; New panics if it is none
 }
 
 // Values of Options.ToolChoice.

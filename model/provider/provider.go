@@ -8,7 +8,7 @@
 //		return provider.New(c, provider.Protocol{URL: …, Request: …, Decoder: …})
 //	}
 //
-// Package endpoint sends the requests. This package does not retry; package retry
+// Its Limits say what it accepts of a Config. Package endpoint sends the requests. This package does not retry; package retry
 // does.
 package provider
 
