@@ -8,8 +8,8 @@
 //		return provider.New(c, provider.Protocol{URL: …, Request: …, Decoder: …})
 //	}
 //
-// Its Limits say what it accepts of a Config. Package endpoint sends the requests. This package does not retry; package retry
-// does.
+// Its Limits say what it accepts of a Config. Package endpoint sends the requests. This
+// package does not retry; package retry does.
 package provider
 
 import (
