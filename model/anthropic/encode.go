@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -107,7 +105,7 @@ func (t *encoder) text(role, text string) {
 
 func (t *encoder) call(c chat.Call) {
 	t.begin("assistant")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), validID(c.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), chat.PortableID(c.ID))
 	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
 	t.doc = append(append(t.doc, `,"input":`...), c.Args...)
 	t.doc = append(t.doc, '}')
@@ -118,7 +116,7 @@ func (t *encoder) call(c chat.Call) {
 
 func (t *encoder) result(r chat.Result) {
 	t.begin("user")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), validID(r.ID))
+	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), chat.PortableID(r.ID))
 	if r.IsError {
 		t.doc = append(t.doc, `,"is_error":true`...)
 	}
@@ -162,19 +160,4 @@ func nonBlank(text string) string {
 		return "(nothing)"
 	}
 	return text
-}
-
-// validID returns id if the provider accepts it, else its hash: ids of other
-// providers may contain any characters.
-func validID(id string) string {
-	if id != "" && strings.IndexFunc(id, isSpecial) < 0 {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return "x_" + hex.EncodeToString(sum[:16])
-}
-
-// isSpecial reports whether a character is not allowed in an id.
-func isSpecial(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/provider"
 )
 
@@ -17,7 +18,7 @@ import (
 type candidate struct {
 	*provider.ResponseReader
 	client  *client
-	pieces  []piece
+	parts   []chat.AnswerPart
 	signed  int // bytes of signatures and signed thoughts so far
 	usage   usage
 	finish  string // finishReason
@@ -25,9 +26,9 @@ type candidate struct {
 	blocked string // promptFeedback.blockReason
 }
 
-// maxPieces and maxSigned limit an answer in addition to chat.AnswerBuilder.Check.
+// maxParts and maxSigned limit an answer in addition to chat.AnswerBuilder.Check.
 const (
-	maxPieces = 4096
+	maxParts  = 4096
 	maxSigned = 8 << 20
 
 	maxDetails = 100 // details of an error that are read
@@ -68,9 +69,9 @@ func setString(to *string, value gjson.Result) {
 
 // check returns an error if the answer exceeds its limits.
 func (c *candidate) check() error {
-	if len(c.pieces) > maxPieces || c.signed > maxSigned {
+	if len(c.parts) > maxParts || c.signed > maxSigned {
 		return c.PermanentError(errcode.LLMCallFailed, "sent %d parts and %d bytes of signatures; at most %d and %d are allowed",
-			len(c.pieces), c.signed, maxPieces, maxSigned)
+			len(c.parts), c.signed, maxParts, maxSigned)
 	}
 	return c.Draft.Check()
 }
@@ -84,7 +85,7 @@ func (c *candidate) addPart(p gjson.Result) {
 	case p.Get("thought").Bool():
 		if signature != "" {
 			c.signed += len(p.Raw)
-			c.pieces = append(c.pieces, piece{kind: rawKind, raw: p.Raw})
+			c.parts = append(c.parts, chat.AnswerPart{Kind: chat.RawPart, Raw: p.Raw})
 		}
 	case call.IsObject():
 		c.addCall(call, signature)
@@ -97,22 +98,22 @@ func (c *candidate) addPart(p gjson.Result) {
 // same tool.
 func (c *candidate) addCall(call gjson.Result, signature string) {
 	name, args := call.Get("name").Str, call.Get("args").Raw
-	c.Draft.AppendCall(strconv.Itoa(len(c.pieces)), call.Get("id").Str, name, args)
-	c.pieces = append(c.pieces, piece{kind: callKind, sign: signature})
+	c.Draft.AppendCall(strconv.Itoa(len(c.parts)), call.Get("id").Str, name, args)
+	c.parts = append(c.parts, chat.AnswerPart{Kind: chat.CallPart, Sign: signature})
 	c.EmitDelta(model.AnswerDelta{Tool: name, Args: args})
 }
 
-// addText adds text. Consecutive text without signatures is one piece.
+// addText adds text. Consecutive text without signatures is one part.
 func (c *candidate) addText(text, signature string) {
 	if text == "" && signature == "" {
 		return
 	}
 	c.Draft.AppendText(text)
-	n := len(c.pieces)
-	if signature == "" && n > 0 && c.pieces[n-1].kind == textKind && c.pieces[n-1].sign == "" {
-		c.pieces[n-1].size += len(text)
+	n := len(c.parts)
+	if signature == "" && n > 0 && c.parts[n-1].Kind == chat.TextPart && c.parts[n-1].Sign == "" {
+		c.parts[n-1].Size += len(text)
 	} else {
-		c.pieces = append(c.pieces, piece{kind: textKind, size: len(text), sign: signature})
+		c.parts = append(c.parts, chat.AnswerPart{Kind: chat.TextPart, Size: len(text), Sign: signature})
 	}
 	c.EmitDelta(model.AnswerDelta{Text: text})
 }
@@ -130,7 +131,7 @@ func (c *candidate) FinalAnswer() (*model.Answer, error) {
 		c.Draft.Stop = model.Length
 	}
 	if !c.Draft.Stop.Refused() {
-		c.Draft.Reasoning = encodeReasoning(c.client.config.Model, c.pieces)
+		c.Draft.Reasoning = chat.EncodeParts(c.client.config.Model, c.parts)
 	}
 	return c.ResponseReader.Answer(), nil
 }

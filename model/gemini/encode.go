@@ -40,17 +40,17 @@ func encode(model string, turns []chat.Turn) []byte {
 // them.
 func (t *encoder) assistant(turn chat.Turn) {
 	text, calls := turn.Text, turn.Calls
-	for _, p := range recordedPieces(turn, t.model) {
-		switch p.kind {
-		case textKind:
-			t.signedText(text[:p.size], p.sign)
-			text = text[p.size:]
-		case callKind:
-			t.call(calls[0], p.sign, len(calls) == len(turn.Calls))
+	for _, p := range chat.RecordedParts(turn, providerID, t.model) {
+		switch p.Kind {
+		case chat.TextPart:
+			t.signedText(text[:p.Size], p.Sign)
+			text = text[p.Size:]
+		case chat.CallPart:
+			t.call(calls[0], p.Sign, len(calls) == len(turn.Calls))
 			calls = calls[1:]
-		case rawKind:
+		case chat.RawPart:
 			t.begin("model")
-			t.doc = append(t.doc, p.raw...)
+			t.doc = append(t.doc, p.Raw...)
 		}
 	}
 	t.text("model", text)
