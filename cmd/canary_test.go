@@ -41,6 +41,8 @@ func echoKey(requests *atomic.Int64) http.Handler {
 		case n%4 == 2 && strings.Contains(r.URL.Path, "/chat/completions"):
 			send(`{"choices":[{"index":0,"delta":{"reasoning_content":%q,"content":%q,"tool_calls":[{"index":0,"id":%q,"function":{"name":%q,"arguments":"{\"name\":\"%s\"}"}}]},"finish_reason":"tool_calls"}]}`, key, key, key, "find_role_by_name", canary)
 			send(`[DONE]`)
+		case n%4 == 2 && strings.Contains(r.URL.Path, "/responses"):
+			send(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning","encrypted_content":%q},{"type":"message","content":[{"type":"output_text","text":%q}]},{"type":"function_call","call_id":%q,"name":%q,"arguments":"{\"name\":\"%s\"}"}]}}`, key, key, key, "find_role_by_name", canary)
 		case n%4 == 3 && strings.Contains(r.URL.Path, "/chat/completions"):
 			send(`{"choices":[{"index":0,"delta":{"content":%q},"finish_reason":"stop"}]}`, "the key is "+key)
 			send(`[DONE]`)
@@ -62,6 +64,7 @@ func TestRun_WritesNoKeys(t *testing.T) {
 	}
 	for _, c := range []struct{ name, kind, key, from string }{
 		{"openai", "openai", canary, "${CANARY}"}, {"anthropic", "anthropic", canary, "${CANARY}"}, {"gemini", "gemini", canary, "${CANARY}"},
+		{"openai-responses", "openai-responses", canary, "${CANARY}"},
 		{"key with surrounding spaces", "openai", " " + canary + " ", "${CANARY}"},
 		{"key in a file", "openai", "", "${file:" + keyFile + "}"},
 	} {

@@ -211,8 +211,16 @@ func (it item) checkModel(m *Model, p catalog.Provider) {
 	}
 }
 
-// completionsPath is a path that users often copy along with the base URL.
-const completionsPath = "/chat/completions"
+// requestPath returns the end of a base URL that users often copy along with it, or "".
+// Every request adds it.
+func requestPath(u *url.URL) string {
+	for _, path := range [...]string{"/chat/completions", "/responses"} {
+		if strings.HasSuffix(strings.TrimRight(u.Path, "/"), path) {
+			return path
+		}
+	}
+	return ""
+}
 
 // providerURL reads the base URL of a provider and drops trailing slashes.
 func providerURL(to *string) func(yamldoc.Value) {
@@ -226,8 +234,8 @@ func providerURL(to *string) func(yamldoc.Value) {
 			v.AddRedactedError("must be an address", "for example https://api.example.com/v1")
 		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 			v.AddRedactedError("has more than scheme, host and path", "a key is written as apiKey: ${NAME}")
-		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), completionsPath):
-			v.AddError("ends in "+completionsPath+", which every request adds", "leave it out, as https://api.example.com/v1")
+		case requestPath(u) != "":
+			v.AddError("ends in "+requestPath(u)+", which every request adds", "leave it out, as https://api.example.com/v1")
 		default:
 			*to = strings.TrimRight(text, "/")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/model/anthropic"
 	"github.com/rolecall/rolecall/model/gemini"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/openai/responses"
 	"github.com/rolecall/rolecall/model/provider"
 )
 
@@ -35,6 +36,7 @@ type Provider struct {
 func ListProviders() []Provider {
 	return []Provider{
 		{"openai", "OPENAI_API_KEY", openai.Limits(), openai.New, openai.FindWindow},
+		{"openai-responses", "OPENAI_API_KEY", responses.Limits(), responses.New, openai.FindWindow},
 		{"anthropic", "ANTHROPIC_API_KEY", anthropic.Limits(), anthropic.New, nil},
 		{"gemini", "GEMINI_API_KEY", gemini.Limits(), gemini.New, nil},
 	}

@@ -12,6 +12,7 @@ func ExampleListProviders() {
 	}
 	// Output:
 	// openai OPENAI_API_KEY
+	// openai-responses OPENAI_API_KEY
 	// anthropic ANTHROPIC_API_KEY
 	// gemini GEMINI_API_KEY
 }

@@ -73,6 +73,9 @@ var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 // reports false if they are not known.
 func FindFacts(kind, name string) (Facts, bool) {
 	name = dated.ReplaceAllString(strings.TrimPrefix(name, "models/"), "")
+	if kind == "openai-responses" { // the same models through another API
+		kind = "openai"
+	}
 	all := listFacts()
 	i := slices.IndexFunc(all, func(f Facts) bool { return f.Type == kind && f.Name == name })
 	if i < 0 {

@@ -31,6 +31,8 @@ func TestLimits_CheckConfig(t *testing.T) {
 		{"anthropic", "", options(provider.Options{Seed: &seed}), "seed: is not in the API of this provider"},
 		{"gemini", "", options(provider.Options{ParallelTools: new(bool)}), "parallelToolCalls: is not in the API of this provider"},
 
+		{"openai-responses", "", options(provider.Options{Seed: &seed}), "seed: is not in the API of this provider"},
+
 		{"openai", "", provider.Config{Temperature: &two}, ""},
 		{"anthropic", "", provider.Config{Temperature: &two}, "temperature: must be a number from 0 to 1"},
 
@@ -55,6 +57,9 @@ func TestLimits_CheckConfig(t *testing.T) {
 		{"openai", "", body(`{"reasoning_effort": "xhigh"}`), ""},
 		{"openai", "", options(provider.Options{Thinking: provider.Thinking{Level: "low"}, Body: json.RawMessage(`{"reasoning_effort": "xhigh"}`)}), "body.reasoning_effort: is set with every request"},
 		{"anthropic", "", body(`{"output_config": {"effort": "max"}}`), ""},
+		{"openai-responses", "", body(`{"service_tier": "flex"}`), ""},
+		{"openai-responses", "", body(`{"store": true}`), "body.store: is set with every request"},
+		{"openai-responses", "", body(`{"previousResponseID": "x"}`), "body.previousResponseID: is set with every request"},
 		{"anthropic", "", body(`{"system": "x"}`), "body.system: is set with every request"},
 		{"gemini", "", body(`{"generation_config": {}}`), "body.generation_config: is set with every request"},
 		{"gemini", "", body(`{"safetySettings": []}`), ""},
@@ -71,6 +76,8 @@ func TestLimits_CheckConfig(t *testing.T) {
 		{"openai", "openai/gpt-5", options(thinks("none", 0)), ""},
 		{"openai", "gpt-5", options(thinks("low", 0)), ""},
 		{"openai", "gpt-5", options(thinks("", 2000)), "thinking: cannot be a number of tokens with this provider"},
+		{"openai-responses", "gpt-5", options(thinks("low", 0)), ""},
+		{"openai-responses", "gpt-5", options(thinks("", 2000)), "thinking: cannot be a number of tokens with this provider"},
 		{"anthropic", "claude-sonnet-4-5", options(thinks("", 2000)), ""},
 		{"anthropic", "claude-sonnet-4-5", options(thinks("", 1000)), "thinking: must be at least 1024 tokens"},
 		{"anthropic", "claude-opus-4-6", options(thinks("", 2000)), ""},

@@ -29,6 +29,9 @@ func TestOptions_FieldsOfRequests(t *testing.T) {
 		{"openai", "m", all, `{"top_p":0.5,"extra":{"a":[1]},"tool_choice":"required","parallel_tool_calls":false}`},
 		{"openai", "m", seeded, `{"top_p":0.5,"extra":{"a":[1]},"tool_choice":"required","seed":7}`},
 		{"openai", "m", thinks("none", 0), `{"reasoning_effort":"none"}`},
+		{"openai-responses", "gpt-4.1", provider.Options{}, `{"store":false}`},
+		{"openai-responses", "gpt-4.1", all, `{"store":false,"top_p":0.5,"extra":{"a":[1]},"tool_choice":"required","parallel_tool_calls":false}`},
+		{"openai-responses", "gpt-5", thinks("high", 0), `{"store":false,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"high"}}`},
 		{"anthropic", "m", provider.Options{}, `{"max_tokens":8192}`},
 		{"anthropic", "m", all, `{"max_tokens":8192,"top_p":0.5,"extra":{"a":[1]},"tool_choice":{"type":"any","disable_parallel_tool_use":true}}`},
 		{"anthropic", "m", provider.Options{ParallelTools: &no}, `{"max_tokens":8192,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`},
@@ -70,7 +73,7 @@ func sentFields(t *testing.T, kind string, c provider.Config, r model.Request) s
 	p, _ := catalog.FindProvider(kind)
 	providertest.Collect(t, p.New(c), r)
 	fields := providertest.Decode(t, sent).(map[string]any)
-	for _, name := range []string{"model", "messages", "contents", "tools"} {
+	for _, name := range []string{"model", "messages", "contents", "input", "tools"} {
 		delete(fields, name)
 	}
 	text, _ := json.Marshal(fields)

@@ -63,7 +63,7 @@ func (a *answer) update(doc gjson.Result, partial bool) error {
 		return true
 	})
 	if failed.Exists() && failed.Type != gjson.Null {
-		return a.ErrorFrom(status(failed), 0, doc)
+		return a.ErrorFrom(ErrorStatus(failed), 0, doc)
 	}
 	a.addUsage(usage)
 	return a.updateChoice(firstElement(choices), partial)
@@ -268,9 +268,9 @@ func (a *answer) FinalAnswer() (*model.Answer, error) {
 	return a.ResponseReader.Answer(), nil
 }
 
-// status returns the HTTP status for an error object: its code, or the status that
+// ErrorStatus returns the HTTP status for an error object: its code, or the status that
 // belongs to its code or type in words. The default is 500.
-func status(failed gjson.Result) int {
+func ErrorStatus(failed gjson.Result) int {
 	if code := int(failed.Get("code").Int()); code >= 400 && code <= 599 {
 		return code
 	}
@@ -278,7 +278,7 @@ func status(failed gjson.Result) int {
 		switch word {
 		case "rate_limit_exceeded", "rate_limit_error", "requests", "tokens":
 			return 429
-		case "invalid_request_error", "BadRequestError", "context_length_exceeded", "exceed_context_size_error":
+		case "invalid_request_error", "invalid_prompt", "BadRequestError", "context_length_exceeded", "exceed_context_size_error":
 			return 400
 		case "authentication_error", "invalid_api_key":
 			return 401

@@ -17,10 +17,10 @@ import (
 	"github.com/rolecall/rolecall/model/provider"
 )
 
-// Defaults of provider.Config.
+// Defaults of provider.Config, also of package responses.
 const (
-	defaultURL    = "https://api.openai.com/v1"
-	defaultWindow = 128_000
+	DefaultURL    = "https://api.openai.com/v1"
+	DefaultWindow = 128_000 // tokens
 )
 
 // providerID marks reasoning data that only this package reads.
@@ -36,12 +36,12 @@ type client struct {
 // c.APIVersion it is the endpoint of a resource of Azure OpenAI, and c.Model the name of a
 // deployment.
 func New(c provider.Config) *provider.Model {
-	c.Window = cmp.Or(c.Window, defaultWindow)
-	base := c.Base(defaultURL, "")
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	base := c.Base(DefaultURL, "")
 	own := &client{c, maxTokensField(base)}
 	p := provider.Protocol{
 		ProviderID: providerID, URL: base + "/chat/completions", KeyHeader: "Authorization", KeyPrefix: "Bearer ",
-		Fields: fields(c.Options), ToolFields: toolFields{c.Options.ToolChoice, c.Options.ParallelTools},
+		Fields: fields(c.Options), ToolFields: ToolFields{c.Options.ToolChoice, c.Options.ParallelTools},
 		Request: own.request, Decoder: decoder,
 	}
 	if c.APIVersion != "" {

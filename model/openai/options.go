@@ -18,13 +18,13 @@ func Limits() provider.Limits {
 			"temperature": "temperature", "top_p": "topP", "seed": "seed", "reasoning_effort": "thinking",
 			"tool_choice": "toolChoice", "parallel_tool_calls": "parallelToolCalls",
 		},
-		Check: checkOptions,
+		Check: CheckOptions,
 	}
 }
 
-// checkOptions rejects thinking that the API or the model does not have, and a version
+// CheckOptions rejects thinking that the API or the model does not have, and a version
 // without the address of a resource.
-func checkOptions(c provider.Config) *provider.FieldError {
+func CheckOptions(c provider.Config) *provider.FieldError {
 	switch {
 	case c.Options.Thinking.Tokens > 0:
 		return &provider.FieldError{Field: "thinking", Message: "cannot be a number of tokens with this provider", Hint: "write none, low, medium or high; a server with a field of its own has it in body"}
@@ -50,8 +50,8 @@ type optionFields struct {
 
 func fields(o provider.Options) optionFields { return optionFields{o.TopP, o.Seed, o.Thinking.Level} }
 
-// toolFields are the optional fields of a request that offers tools.
-type toolFields struct {
+// ToolFields are the optional fields of a request that offers tools.
+type ToolFields struct {
 	Choice   string `json:"tool_choice,omitempty"`
 	Parallel *bool  `json:"parallel_tool_calls,omitempty"`
 }

@@ -30,7 +30,7 @@ func FindWindow(ctx context.Context, c provider.Config) (w provider.ServerWindow
 	if c.APIVersion != "" {
 		return w
 	}
-	base := c.Base(defaultURL, "")
+	base := c.Base(DefaultURL, "")
 	if w := listedWindow(fetch(ctx, c, http.MethodGet, base+"/models", nil), c.Model); w.Tokens > 0 {
 		return w
 	}

@@ -40,13 +40,16 @@ func (r *randomRun) request() model.Request {
 	return q
 }
 
+// providers are values of Answer.Provider.
+var providers = []string{"", "anthropic", "gemini", "openai", "openai-responses", "bedrock"}
+
 // step adds a message, or an answer with the results of its calls.
 func (r *randomRun) step(q *model.Request) {
 	if r.pick(3) == 0 {
 		q.Items = append(q.Items, UserMessage([]string{"Go", "", " ", "Ünï"}[r.pick(4)]))
 		return
 	}
-	a := model.Answer{Text: []string{"", "Well.", " \n", "a\x00b"}[r.pick(4)], Provider: []string{"", "anthropic", "gemini", "openai"}[r.pick(4)]}
+	a := model.Answer{Text: []string{"", "Well.", " \n", "a\x00b"}[r.pick(4)], Provider: providers[r.pick(len(providers))]}
 	if r.pick(3) == 0 {
 		a.Reasoning = json.RawMessage(r.reasoning[r.pick(len(r.reasoning))])
 	}

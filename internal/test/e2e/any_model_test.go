@@ -30,21 +30,34 @@ reporter write_file denied tool_not_available
 
 // vendor is a provider whose protocol the mock speaks.
 type vendor struct {
-	name   string // name of the model in organization.yaml
+	name   string
+	model  string // its name in organization.yaml
 	env    func(m mock) []string
 	header string // header that carries the key; "" without a key
 	path   func(streamed bool) string
+	change string // of a line of organization.yaml, as OLD -> NEW; "" for none
+}
+
+// edits returns the changes of organization.yaml for the vendor.
+func (p vendor) edits() map[string]string {
+	edits := map[string]string{"model: script": "model: " + p.model}
+	if from, to, ok := strings.Cut(p.change, " -> "); ok {
+		edits[from] = to
+	}
+	return edits
 }
 
 func providers() []vendor {
-	chat := func(bool) string { return "/v1/chat/completions" }
+	at := func(path string) func(bool) string { return func(bool) string { return path } }
+	openAI := func(m mock) []string { return []string{"OPENAI_API_KEY=" + apiKey, "OPENAI_BASE_URL=" + m.openAI()} }
 	return []vendor{
-		{"openai", func(m mock) []string { return []string{"OPENAI_API_KEY=" + apiKey, "OPENAI_BASE_URL=" + m.openAI()} }, "authorization", chat},
-		{"anthropic", func(m mock) []string {
+		{"openai", "openai", openAI, "authorization", at("/v1/chat/completions"), ""},
+		{"openai-responses", "openai", openAI, "authorization", at("/v1/responses"), "type: openai -> type: openai-responses"},
+		{"anthropic", "anthropic", func(m mock) []string {
 			return []string{"ANTHROPIC_API_KEY=" + apiKey, "ANTHROPIC_BASE_URL=" + m.anthropic()}
-		}, "x-api-key", func(bool) string { return "/v1/messages" }},
-		{"gemini", func(m mock) []string { return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini()} }, "x-goog-api-key", geminiPath},
-		{"local", func(m mock) []string { return []string{"LOCAL_BASE_URL=" + m.openAI()} }, "", chat},
+		}, "x-api-key", at("/v1/messages"), ""},
+		{"gemini", "gemini", func(m mock) []string { return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini()} }, "x-goog-api-key", geminiPath, ""},
+		{"local", "local", func(m mock) []string { return []string{"LOCAL_BASE_URL=" + m.openAI()} }, "", at("/v1/chat/completions"), ""},
 	}
 }
 
@@ -75,10 +88,9 @@ func TestOrganization_RunsOnEveryModel(t *testing.T) {
 // testProvider runs the example on a provider and checks the requests to it.
 func testProvider(t *testing.T, p vendor, streamed bool) {
 	m := startMock(t, "any-model", requireKey(p))
-	fx := newFixture(t, "any-model", []string{"orders.txt"}, map[string]string{
-		"model: script": "model: " + p.name,
-		"stream: true":  fmt.Sprintf("stream: %v", streamed),
-	})
+	edits := p.edits()
+	edits["stream: true"] = fmt.Sprintf("stream: %v", streamed)
+	fx := newFixture(t, "any-model", []string{"orders.txt"}, edits)
 	fx.checkAnswer(t, p.env(m))
 	requests := m.requests(t)
 	if len(requests) < 16 { // at least four by root and two by each other agent, in two runs
@@ -97,7 +109,7 @@ func TestOrganization_SurvivesProviderFaults(t *testing.T) {
 		t.Run("on "+p.name, func(t *testing.T) {
 			t.Parallel() // the test mostly waits
 			m := startMock(t, "faults", requireKey(p))
-			fx := newFixture(t, "any-model", []string{"orders.txt"}, map[string]string{"model: script": "model: " + p.name})
+			fx := newFixture(t, "any-model", []string{"orders.txt"}, p.edits())
 			fx.checkAnswer(t, p.env(m))
 			faults := 0
 			for _, r := range m.requests(t) {
@@ -118,7 +130,7 @@ func TestRun_ReportsMissingOrWrongKey(t *testing.T) {
 		if p.header == "" {
 			continue
 		}
-		edits := map[string]string{"model: script": "model: " + p.name}
+		edits := p.edits()
 		t.Run("missing, of "+p.name, func(t *testing.T) {
 			m := startMock(t, "any-model", requireKey(p))
 			fx := newFixture(t, "any-model", []string{"orders.txt"}, edits)
@@ -218,7 +230,7 @@ func (r request) checkTools(t *testing.T, p vendor) {
 	}
 	for _, tool := range r.Body.Tools {
 		f := tool.Function
-		if !toolNamePattern.MatchString(f.Name) || p.name != "gemini" && f.Parameters.Type != "object" {
+		if !toolNamePattern.MatchString(f.Name) || p.model != "gemini" && f.Parameters.Type != "object" {
 			t.Errorf("%s has a tool %q with parameters of type %q", r.Path, f.Name, f.Parameters.Type)
 		}
 	}

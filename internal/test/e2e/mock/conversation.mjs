@@ -8,15 +8,16 @@ export function text(message) {
 }
 
 // calls lists the calls the agent made, in order: {name, args, result}. A result
-// follows the answer with its call; ids are unique only within an answer.
+// follows the answer with its call; ids are unique only within an answer. Of OpenAI's
+// responses, each call of an answer is a message of its own.
 export function calls(messages) {
   const all = [];
   let open = new Map();
-  for (const m of messages) {
+  for (const [i, m] of messages.entries()) {
     if (m.tool_calls) {
       const made = m.tool_calls.map((c) => [c.id, { name: c.function.name, args: JSON.parse(c.function.arguments) }]);
       all.push(...made.map(([, call]) => call));
-      open = new Map(made);
+      open = new Map(messages[i - 1]?.tool_calls ? [...open, ...made] : made);
     }
     if (m.role === "tool") {
       const call = open.get(m.tool_call_id);
