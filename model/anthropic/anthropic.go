@@ -4,12 +4,17 @@
 //
 //	m := anthropic.New(provider.Config{Model: "claude-sonnet-4-5", Key: key, Stream: true})
 //
+// A base URL that ends in /publishers/anthropic is that of Vertex AI, which has the same
+// API at other addresses.
+//
 // It encodes chat.BuildTurns and decodes one answer; package provider does the rest.
 // Parts of an answer that it does not know are ignored.
 package anthropic
 
 import (
 	"cmp"
+	"net/url"
+	"strings"
 
 	"github.com/rolecall/rolecall/model/provider"
 )
@@ -21,25 +26,50 @@ const (
 	defaultWindow    = 200_000
 )
 
-// apiVersion is the version of the API that this package uses.
-const apiVersion = "2023-06-01"
+// Versions of the API that this package uses, of Anthropic and of Vertex AI.
+const (
+	apiVersion    = "2023-06-01"
+	vertexVersion = "vertex-2023-10-16"
+)
 
 // providerID marks reasoning data that only this package reads.
 const providerID = "anthropic"
 
 // client encodes requests and decodes answers.
-type client struct{ config provider.Config }
+type client struct {
+	config provider.Config
+	vertex bool // the server is Vertex AI
+}
 
-// New returns a model. c.BaseURL may end in /v1 or not.
+// New returns a model. c.BaseURL may end in /v1 or not, or is that of Vertex AI.
 func New(c provider.Config) *provider.Model {
 	thinking := thinkingOf(c)
 	c.MaxTokens = cmp.Or(c.MaxTokens, thinking.budget()+defaultMaxTokens)
 	c.Window = cmp.Or(c.Window, defaultWindow)
-	own := &client{c}
-	return provider.New(c, provider.Protocol{
-		ProviderID: providerID, URL: c.Base(defaultURL, "/v1") + "/v1/messages",
-		Header: map[string]string{"anthropic-version": apiVersion}, KeyHeader: "x-api-key",
-		Fields: optionFields{c.Options.TopP, thinking, effortOf(c)}, ToolFields: toolFields{choiceOf(c.Options)},
+	base := c.Base(defaultURL, "/v1")
+	own := &client{c, isVertex(base)}
+	p := provider.Protocol{
+		ProviderID: providerID,
+		Fields:     optionFields{c.Options.TopP, thinking, effortOf(c)}, ToolFields: toolFields{choiceOf(c.Options)},
 		Tool: encodeTool, Request: own.request, Decoder: own.decoder,
-	})
+	}
+	if own.vertex {
+		p.URL, p.KeyHeader, p.KeyPrefix = base+own.vertexPath(), "Authorization", "Bearer "
+	} else {
+		p.URL, p.KeyHeader = base+"/v1/messages", "x-api-key"
+		p.Header = map[string]string{"anthropic-version": apiVersion}
+	}
+	return provider.New(c, p)
+}
+
+// isVertex reports whether a base URL is that of Anthropic's models on Vertex AI.
+func isVertex(base string) bool { return strings.HasSuffix(base, "/publishers/anthropic") }
+
+// vertexPath returns the path of requests to Vertex AI, which has the model in it.
+func (c *client) vertexPath() string {
+	name := "/models/" + url.PathEscape(c.config.Model)
+	if c.config.Stream {
+		return name + ":streamRawPredict"
+	}
+	return name + ":rawPredict"
 }

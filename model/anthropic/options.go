@@ -13,7 +13,7 @@ func Limits() provider.Limits {
 		Missing:        []string{"seed", "apiVersion"},
 		Headers:        []string{"X-Api-Key", "Anthropic-Version"},
 		Body: map[string]string{
-			"model": "model", "messages": "", "system": "", "tools": "", "stream": "stream", "max_tokens": "maxTokens",
+			"model": "model", "messages": "", "system": "", "tools": "", "anthropic_version": "", "stream": "stream", "max_tokens": "maxTokens",
 			"temperature": "temperature", "top_p": "topP", "tool_choice": "toolChoice", "thinking": "thinking", "output_config": "thinking",
 		},
 		Check: checkOptions,

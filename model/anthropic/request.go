@@ -33,6 +33,9 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 // head returns the document up to the tools.
 func (c *client) head(system string) []byte {
 	doc := chat.AppendString([]byte(`{"model":`), c.config.Model)
+	if c.vertex {
+		doc = []byte(`{"anthropic_version":"` + vertexVersion + `"`)
+	}
 	doc = strconv.AppendInt(append(doc, `,"max_tokens":`...), int64(c.config.MaxTokens), 10)
 	if c.config.Stream {
 		doc = append(doc, `,"stream":true`...)

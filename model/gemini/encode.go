@@ -14,14 +14,14 @@ import (
 // content has the results of all calls of an answer, followed by their images and
 // the next text of the user.
 type encoder struct {
-	model string // the model that is asked
-	doc   []byte // the contents, with commas between them
-	role  string // of the current content; "" before the first
+	*client
+	doc  []byte // the contents, with commas between them
+	role string // of the current content; "" before the first
 }
 
 // encode returns the contents of a conversation.
-func encode(model string, turns []chat.Turn) []byte {
-	t := &encoder{model: model, doc: make([]byte, 0, chat.SizeHint(turns))}
+func (c *client) encode(turns []chat.Turn) []byte {
+	t := &encoder{client: c, doc: make([]byte, 0, chat.SizeHint(turns))}
 	for _, turn := range turns {
 		switch turn.Role {
 		case chat.User:
@@ -40,7 +40,7 @@ func encode(model string, turns []chat.Turn) []byte {
 // them.
 func (t *encoder) assistant(turn chat.Turn) {
 	text, calls := turn.Text, turn.Calls
-	for _, p := range chat.RecordedParts(turn, providerID, t.model) {
+	for _, p := range chat.RecordedParts(turn, providerID, t.config.Model) {
 		switch p.Kind {
 		case chat.TextPart:
 			t.signedText(text[:p.Size], p.Sign)
@@ -94,11 +94,11 @@ func (t *encoder) signedText(text, signature string) {
 
 func (t *encoder) call(c chat.Call, signature string, first bool) {
 	t.begin("model")
-	t.doc = chat.AppendString(append(t.doc, `{"functionCall":{"id":`...), c.ID)
-	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
+	t.doc = append(t.doc, `{"functionCall":{`...)
+	t.name(c.ID, c.Name)
 	t.doc = append(append(t.doc, `,"args":`...), c.Args...)
 	t.doc = append(t.doc, `}}`...)
-	if signature == "" && first && requiresSignature(t.model) {
+	if signature == "" && first && requiresSignature(t.config.Model) {
 		signature = skipSignature
 	}
 	t.doc = sign(t.doc, signature)
@@ -107,14 +107,23 @@ func (t *encoder) call(c chat.Call, signature string, first bool) {
 func (t *encoder) results(results []chat.Result) {
 	for _, r := range results {
 		t.begin("user")
-		t.doc = chat.AppendString(append(t.doc, `{"functionResponse":{"id":`...), r.ID)
-		t.doc = chat.AppendString(append(t.doc, `,"name":`...), r.Name)
+		t.doc = append(t.doc, `{"functionResponse":{`...)
+		t.name(r.ID, r.Name)
 		t.doc = append(append(t.doc, `,"response":`...), response(r)...)
 		t.doc = append(t.doc, `}}`...)
 	}
 	for _, r := range results {
 		t.images(r.Images)
 	}
+}
+
+// name adds the id and the name of a call. Vertex AI rejects ids: it finds the call of a
+// result by name and order.
+func (t *encoder) name(id, name string) {
+	if !t.vertex {
+		t.doc = append(chat.AppendString(append(t.doc, `"id":`...), id), ',')
+	}
+	t.doc = chat.AppendString(append(t.doc, `"name":`...), name)
 }
 
 // response returns a result as an object, which the provider requires.

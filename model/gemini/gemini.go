@@ -3,6 +3,8 @@
 //
 //	m := gemini.New(provider.Config{Model: "gemini-3-pro-preview", Key: key, Stream: true})
 //
+// A base URL that ends in /publishers/google is that of Vertex AI, which has the same API.
+//
 // It encodes chat.BuildTurns and decodes one answer; package provider does the rest.
 // Parts of an answer that it does not know are ignored.
 package gemini
@@ -28,23 +30,35 @@ const providerID = "gemini"
 type client struct {
 	config     provider.Config
 	generation []byte // the field generationConfig
+	vertex     bool   // the server is Vertex AI
 }
 
-// New returns a model. c.BaseURL may end in /v1beta or not.
+// New returns a model. c.BaseURL may end in /v1beta or not, or is that of Vertex AI.
 func New(c provider.Config) *provider.Model {
 	c.Window = cmp.Or(c.Window, defaultWindow)
-	own := &client{c, generation(c)}
-	return provider.New(c, provider.Protocol{
-		ProviderID: providerID, URL: c.Base(defaultURL, "/v1beta") + path(c), KeyHeader: "x-goog-api-key",
+	base := c.Base(defaultURL, "/v1beta")
+	own := &client{c, generation(c), isVertex(base)}
+	p := provider.Protocol{
+		ProviderID: providerID, URL: base + own.path(), KeyHeader: "x-goog-api-key",
 		ToolFields: toolFields(c.Options),
 		Tool:       encodeTool, Request: own.request, Decoder: own.decoder,
-	})
+	}
+	if own.vertex && strings.Contains(base, "/projects/") { // else the key is one of Vertex AI's express mode
+		p.KeyHeader, p.KeyPrefix = "Authorization", "Bearer "
+	}
+	return provider.New(c, p)
 }
 
+// isVertex reports whether a base URL is that of Google's models on Vertex AI.
+func isVertex(base string) bool { return strings.HasSuffix(base, "/publishers/google") }
+
 // path returns the path and query of requests.
-func path(c provider.Config) string {
-	name := "/v1beta/models/" + url.PathEscape(strings.TrimPrefix(c.Model, "models/"))
-	if c.Stream {
+func (c *client) path() string {
+	name := "/models/" + url.PathEscape(strings.TrimPrefix(c.config.Model, "models/"))
+	if !c.vertex {
+		name = "/v1beta" + name
+	}
+	if c.config.Stream {
 		return name + ":streamGenerateContent?alt=sse"
 	}
 	return name + ":generateContent"

@@ -13,7 +13,7 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 	if tools != nil {
 		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.JSON, []byte(`}],`))
 	}
-	return &endpoint.Document{Parts: append(parts, c.head(r.System), encode(c.config.Model, chat.BuildTurns(r)), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(parts, c.head(r.System), c.encode(chat.BuildTurns(r)), []byte(`]}`))}
 }
 
 // head returns the document from after the tools up to the conversation.

@@ -56,17 +56,25 @@ func providers() []vendor {
 		{"anthropic", "anthropic", func(m mock) []string {
 			return []string{"ANTHROPIC_API_KEY=" + apiKey, "ANTHROPIC_BASE_URL=" + m.anthropic()}
 		}, "x-api-key", at("/v1/messages"), ""},
-		{"gemini", "gemini", func(m mock) []string { return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini()} }, "x-goog-api-key", geminiPath, ""},
+		{"gemini", "gemini", func(m mock) []string { return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini()} }, "x-goog-api-key", geminiPath("/v1beta"), ""},
+		{"gemini on Vertex AI", "gemini", func(m mock) []string {
+			return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini() + vertexPath}
+		}, "authorization", geminiPath(vertexPath), ""},
 		{"local", "local", func(m mock) []string { return []string{"LOCAL_BASE_URL=" + m.openAI()} }, "", at("/v1/chat/completions"), ""},
 	}
 }
 
-func geminiPath(streamed bool) string {
-	const model = "/v1beta/models/gemini-2.5-flash"
-	if streamed {
-		return model + ":streamGenerateContent"
+// vertexPath is where Vertex AI has Google's models.
+const vertexPath = "/v1/projects/mine/locations/global/publishers/google"
+
+// geminiPath returns the path of requests below base.
+func geminiPath(base string) func(streamed bool) string {
+	return func(streamed bool) string {
+		if streamed {
+			return base + "/models/gemini-2.5-flash:streamGenerateContent"
+		}
+		return base + "/models/gemini-2.5-flash:generateContent"
 	}
-	return model + ":generateContent"
 }
 
 // One line of YAML selects the model. What the organization does and may do stays the
