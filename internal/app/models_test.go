@@ -16,7 +16,7 @@ import (
 // A type without a client is an error. It does not become another provider's model.
 func TestNewModel_RejectsUnknownType(t *testing.T) {
 	a := new(App)
-	for _, name := range []string{"", "OpenAI", "bedrock"} {
+	for _, name := range []string{"", "OpenAI", "cohere"} {
 		if m, err := a.newModel(config.Model{Name: "m", Type: name, Model: "m"}); m != nil || errcode.CodeOf(err) != errcode.InvalidConfig {
 			t.Errorf("type %q: got %v, %v, want invalid_config", name, m, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/bedrock"
 	"github.com/rolecall/rolecall/model/gemini"
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/openai/responses"
@@ -39,6 +40,7 @@ func ListProviders() []Provider {
 		{"openai-responses", "OPENAI_API_KEY", responses.Limits(), responses.New, openai.FindWindow},
 		{"anthropic", "ANTHROPIC_API_KEY", anthropic.Limits(), anthropic.New, nil},
 		{"gemini", "GEMINI_API_KEY", gemini.Limits(), gemini.New, nil},
+		{"bedrock", "AWS_BEARER_TOKEN_BEDROCK", bedrock.Limits(), bedrock.New, nil},
 	}
 }
 

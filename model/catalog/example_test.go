@@ -15,4 +15,5 @@ func ExampleListProviders() {
 	// openai-responses OPENAI_API_KEY
 	// anthropic ANTHROPIC_API_KEY
 	// gemini GEMINI_API_KEY
+	// bedrock AWS_BEARER_TOKEN_BEDROCK
 }

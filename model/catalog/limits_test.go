@@ -64,6 +64,12 @@ func TestLimits_CheckConfig(t *testing.T) {
 		{"gemini", "", body(`{"generation_config": {}}`), "body.generation_config: is set with every request"},
 		{"gemini", "", body(`{"safetySettings": []}`), ""},
 
+		{"bedrock", "", body(`{"additionalModelRequestFields": {}}`), ""},
+		{"bedrock", "", body(`{"toolConfig": {}}`), "body.toolConfig: is set with every request"},
+		{"bedrock", "", header("X-Amz-Date", "1"), "headers.X-Amz-Date: is set with every request"},
+		{"bedrock", "", options(provider.Options{ToolChoice: "none"}), "toolChoice: cannot be none with this provider"},
+		{"bedrock", "", options(thinks("low", 0)), "thinking: is not in the API of this provider"},
+
 		{"openai", "", provider.Config{APIVersion: "2024-10-21", BaseURL: "https://x.openai.azure.com"}, ""},
 		{"openai", "", provider.Config{APIVersion: "2024-10-21"}, "apiVersion: requires baseURL"},
 		{"openai", "", provider.Config{APIVersion: "2024-10-21", BaseURL: "https://x.openai.azure.com/openai/v1"}, "baseURL: must be the endpoint of the resource only, with apiVersion"},

@@ -41,6 +41,9 @@ func TestOptions_FieldsOfRequests(t *testing.T) {
 		{"anthropic", "claude-opus-4-6", thinks("high", 0), `{"max_tokens":8192,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}}`},
 		{"anthropic", "claude-opus-4-7", thinks("low", 0), `{"max_tokens":8192,"thinking":{"type":"adaptive"},"output_config":{"effort":"low"}}`},
 		{"anthropic", "claude-opus-4-7", thinks("none", 0), `{"max_tokens":8192,"thinking":{"type":"disabled"}}`},
+		{"bedrock", "m", provider.Options{}, `{"inferenceConfig":{},"toolConfig":{}}`},
+		{"bedrock", "m", provider.Options{TopP: &half, ToolChoice: "required", Body: all.Body}, `{"inferenceConfig":{"topP":0.5},"extra":{"a":[1]},"toolConfig":{"toolChoice":{"any":{}}}}`},
+		{"bedrock", "m", provider.Options{ToolChoice: "auto"}, `{"inferenceConfig":{},"toolConfig":{"toolChoice":{"auto":{}}}}`},
 		{"gemini", "m", provider.Options{}, `{"generationConfig":{}}`},
 		{"gemini", "m", seeded, `{"extra":{"a":[1]},"generationConfig":{"topP":0.5,"seed":7},"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}}`},
 		{"gemini", "gemini-2.5-flash", thinks("none", 0), `{"generationConfig":{"thinkingConfig":{"thinkingBudget":0}}}`},
@@ -75,6 +78,9 @@ func sentFields(t *testing.T, kind string, c provider.Config, r model.Request) s
 	fields := providertest.Decode(t, sent).(map[string]any)
 	for _, name := range []string{"model", "messages", "contents", "input", "tools"} {
 		delete(fields, name)
+	}
+	if config, ok := fields["toolConfig"].(map[string]any); ok {
+		delete(config, "tools")
 	}
 	text, _ := json.Marshal(fields)
 	return string(text)

@@ -15,6 +15,7 @@ package provider
 import (
 	"cmp"
 	"context"
+	"io"
 	"iter"
 	"net/http"
 	"strings"
@@ -33,6 +34,8 @@ type Config struct {
 	Model       string            // the provider's name of the model
 	BaseURL     string            // default: that of the provider
 	Key         string            // API key, only ever sent in a header; "" sends none
+	Region      string            // of AWS, for providers there
+	Credentials Credentials       // of AWS, for providers there, to sign requests without Key
 	APIVersion  string            // version of the API, for providers with several; "" is the default
 	Header      map[string]string // further headers of requests; their values are secret
 	Stream      bool              // ask for the answer as a stream
@@ -45,8 +48,16 @@ type Config struct {
 	Options     Options
 }
 
-// Secrets returns the key and the secrets in the headers.
-func (c Config) Secrets() []string { return append(redact.Headers(c.Header), c.Key) }
+// Credentials are credentials of AWS.
+type Credentials struct {
+	AccessKeyID, SecretKey string
+	SessionToken           string // "" for credentials that do not expire
+}
+
+// Secrets returns the key, the credentials and the secrets in the headers.
+func (c Config) Secrets() []string {
+	return append(redact.Headers(c.Header), c.Key, c.Credentials.AccessKeyID, c.Credentials.SecretKey, c.Credentials.SessionToken)
+}
 
 // ServerWindow is the context window that a server reports for a model. The zero
 // ServerWindow is unknown.
@@ -74,6 +85,14 @@ type Protocol struct {
 
 	// KeyHeader is the header of the key, KeyPrefix what precedes the key in it.
 	KeyHeader, KeyPrefix string
+
+	// Sign signs a request without a key. bodyHash is the SHA-256 of its body in
+	// hexadecimal. It must be safe for concurrent use. Nil signs nothing.
+	Sign func(r *http.Request, bodyHash string) error
+
+	// Events returns the events of a streamed answer, whose data are JSON objects. Nil
+	// reads server-sent events.
+	Events func(io.Reader) iter.Seq2[endpoint.Event, error]
 
 	// Tool returns a tool in the provider's format, as chat.ToolCache.Encode.
 	Tool func(name, description string, parameters []byte) []byte
@@ -111,8 +130,8 @@ func New(c Config, p Protocol) *Model {
 		config: c, protocol: p, tools: chat.ToolCache{Encode: p.Tool},
 		prefix: documentPrefix(c.Options.Body, p.Fields), toolPrefix: documentPrefix(c.Options.Body, p.Fields, p.ToolFields),
 		endpoint: endpoint.New(endpoint.Config{
-			Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, Secrets: c.Secrets(),
-			FirstByteTimeout: c.Timeout, IdleTimeout: c.IdleTimeout, Client: c.Client,
+			Name: c.Name, Model: c.Model, URL: p.URL, Header: header, Key: c.Key, Secrets: c.Secrets(), Sign: p.Sign,
+			Binary: p.Events != nil, FirstByteTimeout: c.Timeout, IdleTimeout: c.IdleTimeout, Client: c.Client,
 		}),
 	}
 }

@@ -67,7 +67,11 @@ func (r *ResponseReader) readDocument(body io.Reader, d Decoder) error {
 var doneMarker = []byte("[DONE]")
 
 func (r *ResponseReader) readStream(body io.Reader, d Decoder) error {
-	for event, err := range endpoint.ReadEvents(body) {
+	events := endpoint.ReadEvents
+	if r.model.protocol.Events != nil {
+		events = r.model.protocol.Events
+	}
+	for event, err := range events(body) {
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ import (
 // Exchange is one request and its outcome.
 type Exchange struct {
 	Path   string
+	Host   string
 	Header http.Header
 	Body   string
 	Deltas []model.AnswerDelta
@@ -42,7 +43,7 @@ func (s Suite) Do(t *testing.T, c provider.Config, r model.Request, status int, 
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		x.Path, x.Header, x.Body = r.URL.String(), r.Header.Clone(), string(body)
+		x.Path, x.Host, x.Header, x.Body = r.URL.String(), r.Host, r.Header.Clone(), string(body)
 		w.WriteHeader(status)
 		io.WriteString(w, reply)
 	}))

@@ -1,6 +1,8 @@
 package endpoint
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"sync"
@@ -33,6 +35,15 @@ func (d *Document) size() (n int64) {
 		n += int64(len(p))
 	}
 	return n
+}
+
+// hash returns the SHA-256 of the document in hexadecimal.
+func (d *Document) hash() string {
+	h := sha256.New()
+	for _, p := range d.Parts {
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // reader returns a reader of the whole document.

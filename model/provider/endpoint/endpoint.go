@@ -33,10 +33,15 @@ type Config struct {
 	URL              string            // to which requests are posted
 	Header           map[string]string // sent with every request
 	Key              string            // the key in Header; "" if there is none
-	Secrets          []string          // the secrets in Header in addition to Key; all are removed from messages
+	Secrets          []string          // the secrets in Header and of Sign in addition to Key; all are removed from messages
+	Binary           bool              // answers are not lines of text
 	FirstByteTimeout time.Duration     // until the answer begins; 5 minutes
 	IdleTimeout      time.Duration     // between two parts of an answer; 1 minute
 	Client           *http.Client      // nil uses a new one; redirects are never followed
+
+	// Sign signs a complete request; nil signs nothing. bodyHash is the SHA-256 of its
+	// body in hexadecimal.
+	Sign func(r *http.Request, bodyHash string) error
 }
 
 // Endpoint sends requests to a provider. Safe for concurrent use.
@@ -158,6 +163,11 @@ func (e *Endpoint) request(ctx context.Context, d *Document) (*http.Request, err
 	r.Header = e.header.Clone()
 	r.ContentLength = d.size()
 	r.GetBody = func() (io.ReadCloser, error) { return d.reader(), nil }
+	if e.config.Sign != nil {
+		if err := e.config.Sign(r, d.hash()); err != nil {
+			return nil, model.PermanentError(errcode.InvalidConfig, nil, "model %q: its requests cannot be signed: %s", e.config.Name, e.excerpt(err.Error()))
+		}
+	}
 	r.Body = d.reader()
 	return r, nil
 }
@@ -223,7 +233,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.timer.Reset(b.remaining)
 	n, err := b.source.Read(p)
 	b.timer.Stop() // the time between two Reads does not count
-	if b.lines.hasContent(p[:n]) {
+	if n > 0 && b.endpoint.config.Binary || b.lines.hasContent(p[:n]) {
 		b.begun.Store(true)
 		b.remaining = b.endpoint.config.IdleTimeout
 	} else {

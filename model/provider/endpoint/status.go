@@ -44,7 +44,7 @@ func (e *Endpoint) checkContentType(contentType string) error {
 	kind, _, _ := strings.Cut(contentType, ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
-	case "", "text/plain", "text/event-stream", "application/octet-stream":
+	case "", "text/plain", "text/event-stream", "application/octet-stream", "application/vnd.amazon.eventstream":
 		return nil
 	}
 	if strings.HasSuffix(kind, "json") {
@@ -64,7 +64,7 @@ func (e *Endpoint) ErrorFrom(status int, retryAfter time.Duration, text []byte) 
 		return model.PermanentError(errcode.LLMCallFailed, nil, "model %q: its baseURL redirects to another address (status %d); set baseURL to that address", e.config.Name, status)
 	case isContextExceeded(status, text):
 		return model.PermanentError(errcode.ContextExceeded, nil, "model %q: the conversation exceeds its context length: %s", e.config.Name, quoted)
-	case e.config.Key == "" && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+	case e.config.Key == "" && e.config.Sign == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		return model.OperatorError(errcode.LLMCallFailed, nil, "model %q needs an API key; set apiKey: ${NAME} (status %d: %s)", e.config.Name, status, quoted)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(text, []byte("API_KEY_INVALID")):
 		t := model.OperatorError(errcode.LLMCallFailed, nil, "model %q does not accept its key (status %d): %s; check apiKey of this model", e.config.Name, status, quoted)
@@ -118,7 +118,7 @@ func isContextExceeded(status int, text []byte) bool {
 		return true
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return containsAny(message, "maximum context length", "maximum prompt length", "context length", "context window", "context size",
-			"prompt is too long", "input is too long", "exceed context limit", "exceeds the maximum number of tokens", "request_too_large")
+			"prompt is too long", "input is too long", "input tokens exceed", "exceed context limit", "exceeds the maximum number of tokens", "request_too_large")
 	}
 	return false
 }

@@ -1,0 +1,73 @@
+package bedrock
+
+import (
+	"strings"
+
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
+	"github.com/rolecall/rolecall/model/provider/endpoint"
+)
+
+// cachePoint marks the place up to which Bedrock caches the request. Four are allowed: a
+// request has one after the tools, one after the system prompt and one after each of
+// the last two user messages.
+const cachePoint = `,{"cachePoint":{"type":"default"}}`
+
+// cachePointOf returns cachePoint, or "" for a model that rejects it. Models whose name
+// does not say what they are have none.
+func cachePointOf(model string) string {
+	if !strings.Contains(model, "anthropic.claude-") || strings.Contains(model, "claude-3-") && !strings.Contains(model, "claude-3-7-") {
+		return ""
+	}
+	return cachePoint
+}
+
+// request returns the document of a request in parts, so that neither the tools nor
+// the conversation are copied.
+func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Document {
+	mark := cachePointOf(c.config.Model)
+	conversation := encode(c.config.Model, chat.BuildTurns(r))
+	parts := [][]byte{c.head(r.System, mark)}
+	switch {
+	case tools != nil:
+		last := len(tools.JSON) - len("]")
+		parts = append(parts, []byte(`,"toolConfig":{"tools":`), tools.JSON[:last], []byte(mark+`]`+choice(c.config.Options)+`}`))
+	case len(conversation.called) > 0:
+		parts = append(parts, conversation.asTools())
+	}
+	parts = append(parts, []byte(`,"messages":[`))
+	return &endpoint.Document{Parts: append(append(parts, conversation.withMarks(mark)...), []byte(`]}`))}
+}
+
+// head returns the document up to the tools.
+func (c *client) head(system, mark string) []byte {
+	doc := append([]byte(`{"inferenceConfig":`), inference(c.config)...)
+	if isBlank(system) {
+		return doc
+	}
+	doc = appendText(append(doc, `,"system":[`...), system)
+	return append(append(doc, mark...), ']')
+}
+
+// encodeTool returns a tool in the format of the API, which rejects an empty description.
+func encodeTool(name, description string, parameters []byte) []byte {
+	doc := chat.AppendString([]byte(`{"toolSpec":{"name":`), name)
+	if !isBlank(description) {
+		doc = chat.AppendString(append(doc, `,"description":`...), description)
+	}
+	doc = append(append(doc, `,"inputSchema":{"json":`...), parameters...)
+	return append(doc, `}}}`...)
+}
+
+// asTools declares the tools called in the conversation if the request offers none,
+// since Bedrock rejects calls without tools.
+func (t *encoder) asTools() []byte {
+	doc := []byte(`,"toolConfig":{"tools":[`)
+	for i, name := range t.called {
+		if i > 0 {
+			doc = append(doc, ',')
+		}
+		doc = append(doc, encodeTool(name, "Not to be called now.", []byte(`{"type":"object"}`))...)
+	}
+	return append(doc, `]}`...)
+}
