@@ -49,6 +49,7 @@ type Model struct {
 
 	KeyCommand *KeyCommand `json:",omitempty"` // prints the key; nil if it is from elsewhere
 
+	AWS     AWS                       `json:",omitzero"`  // of a model at AWS
 	Headers map[string]yamldoc.Secret `json:",omitempty"` // further headers of requests
 	Options provider.Options          `json:",omitzero"`
 
@@ -152,7 +153,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 	return func(it item, m *Model) {
 		m.Stream = true
 		var key yamldoc.SecretSource
-		it.ReadFields(yamldoc.Fields{
+		fields := yamldoc.Fields{
 			"type":           yamldoc.SkipField,
 			"model":          yamldoc.NonEmptyField(&m.Model),
 			"baseURL":        yamldoc.FileAllowed(providerURL(&m.BaseURL)),
@@ -180,18 +181,35 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 			"seed":              seedField(&m.Options.Seed),
 			"toolChoice":        yamldoc.OneOfField(&m.Options.ToolChoice, provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone),
 			"parallelToolCalls": yamldoc.OptionalBool(&m.Options.ParallelTools),
-		})
+		}
+		if p.Limits.AWS {
+			fields = yamldoc.MergeFields(fields, awsFields(m))
+		}
+		it.ReadFields(fields)
 		if _, ok := it.FindField("model"); !ok {
 			it.MissingField("model").AddError("is missing", "it is the provider's name for the model")
 		}
-		m.KeyFrom, m.KeyFile = key.Variable, key.File
-		if key == (yamldoc.SecretSource{}) && m.KeyCommand == nil && m.BaseURL == "" {
-			m.KeyFrom, m.Key = p.KeyVariable, it.MissingField("apiKey").LookupKey(p.KeyVariable)
-		}
+		it.completeKey(m, p, key)
 		_, m.Prices.Given = it.FindField("prices")
 		it.r.deferCheck(it.requirePrices)
 		it.r.deferCheck(it.requireOneCurrency)
 		it.checkModel(m, p)
+	}
+}
+
+// completeKey records where the key of a model is. Without apiKey it is in the provider's
+// variable; a server of the document's own needs none.
+func (it item) completeKey(m *Model, p catalog.Provider, key yamldoc.SecretSource) {
+	_, signed := it.FindField("credentials")
+	_, given := it.FindField("apiKey")
+	if given {
+		m.KeyFrom, m.KeyFile = key.Variable, key.File
+	}
+	if !given && !signed && m.BaseURL == "" {
+		m.KeyFrom, m.Key = p.KeyVariable, it.MissingField("apiKey").LookupKey(p.KeyVariable)
+	}
+	if p.Limits.AWS {
+		it.completeAWS(m, given)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 func Limits() provider.Limits {
 	return provider.Limits{
 		MaxTemperature: 1,
+		AWS:            true,
 		Missing:        []string{"seed", "parallelToolCalls", "apiVersion", "thinking"},
 		Headers:        []string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256"},
 		Body:           map[string]string{"messages": "", "system": "", "toolConfig": "toolChoice", "inferenceConfig": ""},

@@ -17,6 +17,7 @@ func TestFindFacts_NamesOfModels(t *testing.T) {
 	}{
 		{"openai", "gpt-5", 272_000},
 		{"openai", "gpt-4.1-2025-04-14", 1_047_576},
+		{"openai-responses", "gpt-5", 272_000},
 		{"anthropic", "claude-haiku-4-5-20251001", 200_000},
 		{"gemini", "models/gemini-2.5-pro", 1_048_576},
 		{"openai", "gpt-5-", 0},

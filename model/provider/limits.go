@@ -15,6 +15,7 @@ import (
 // kind model.
 type Limits struct {
 	MaxTemperature float64
+	AWS            bool                     // it is at AWS, and has the fields region and credentials
 	Missing        []string                 // fields that the provider's API does not have
 	Headers        []string                 // headers that the client sets
 	Body           map[string]string        // fields of requests that the client sets, and the document's field for them or ""
