@@ -25,7 +25,7 @@ const canary = "sk-canary-6b1f0e9d2c"
 func echoKey(requests *atomic.Int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		key := r.Header.Get("Authorization") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
+		key := r.Header.Get("Authorization") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key") + r.Header.Get("X-Amz-Security-Token")
 		send := func(form string, args ...any) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "data: "+form+"\n\n", args...)
@@ -43,6 +43,8 @@ func echoKey(requests *atomic.Int64) http.Handler {
 			send(`[DONE]`)
 		case n%4 == 2 && strings.Contains(r.URL.Path, "/responses"):
 			send(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning","encrypted_content":%q},{"type":"message","content":[{"type":"output_text","text":%q}]},{"type":"function_call","call_id":%q,"name":%q,"arguments":"{\"name\":\"%s\"}"}]}}`, key, key, key, "find_role_by_name", canary)
+		case n%4 == 2 && strings.Contains(r.URL.Path, "/converse-stream"):
+			fmt.Fprintf(w, `{"stopReason":"tool_use","output":{"message":{"content":[{"reasoningContent":{"reasoningText":{"text":%q,"signature":%q}}},{"text":%q},{"toolUse":{"toolUseId":%q,"name":%q,"input":{"name":"%s"}}}]}}}`, key, key, key, key, "find_role_by_name", canary)
 		case n%4 == 3 && strings.Contains(r.URL.Path, "/chat/completions"):
 			send(`{"choices":[{"index":0,"delta":{"content":%q},"finish_reason":"stop"}]}`, "the key is "+key)
 			send(`[DONE]`)
@@ -62,18 +64,21 @@ func TestRun_WritesNoKeys(t *testing.T) {
 	if err := os.WriteFile(keyFile, []byte(canary+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const variable = `apiKey: "${CANARY}"`
+	const credentials = `region: eu-central-1, credentials: {accessKeyId: "${CANARY}", secretAccessKey: "${CANARY}", sessionToken: "${CANARY}"}`
 	for _, c := range []struct{ name, kind, key, from string }{
-		{"openai", "openai", canary, "${CANARY}"}, {"anthropic", "anthropic", canary, "${CANARY}"}, {"gemini", "gemini", canary, "${CANARY}"},
-		{"openai-responses", "openai-responses", canary, "${CANARY}"},
-		{"key with surrounding spaces", "openai", " " + canary + " ", "${CANARY}"},
-		{"key in a file", "openai", "", "${file:" + keyFile + "}"},
+		{"openai", "openai", canary, variable}, {"anthropic", "anthropic", canary, variable}, {"gemini", "gemini", canary, variable},
+		{"openai-responses", "openai-responses", canary, variable}, {"bedrock", "bedrock", canary, variable},
+		{"credentials of AWS", "bedrock", canary, credentials},
+		{"key with surrounding spaces", "openai", " " + canary + " ", variable},
+		{"key in a file", "openai", "", `apiKey: "${file:` + keyFile + `}"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			requests.Store(0)
 			key := c.key
 			dir := t.TempDir()
 			file := filepath.Join(dir, "org.yaml")
-			text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: " + c.kind + ", model: m, apiKey: \"" + c.from + "\", baseURL: \"" + server.URL + "\"}\n"
+			text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: " + c.kind + ", model: m, " + c.from + ", baseURL: \"" + server.URL + "\"}\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
