@@ -60,8 +60,17 @@ func providers() []vendor {
 		{"gemini on Vertex AI", "gemini", func(m mock) []string {
 			return []string{"GEMINI_API_KEY=" + apiKey, "GEMINI_BASE_URL=" + m.gemini() + vertexPath}
 		}, "authorization", geminiPath(vertexPath), ""},
+		{"bedrock", "openai", func(m mock) []string { return []string{"OPENAI_API_KEY=" + apiKey, "OPENAI_BASE_URL=" + m.url} }, "authorization", bedrockPath, "type: openai -> type: bedrock"},
 		{"local", "local", func(m mock) []string { return []string{"LOCAL_BASE_URL=" + m.openAI()} }, "", at("/v1/chat/completions"), ""},
 	}
+}
+
+// bedrockPath returns the path of requests to Bedrock.
+func bedrockPath(streamed bool) string {
+	if streamed {
+		return "/model/gpt-5-mini/converse-stream"
+	}
+	return "/model/gpt-5-mini/converse"
 }
 
 // vertexPath is where Vertex AI has Google's models.
