@@ -68,7 +68,7 @@ func sentRequest(t *testing.T, d config.Model) (address string, header http.Head
 	r := providertest.HelloRequest()
 	r.ToolJSON = providertest.ToolsJSON(t, "read_file")
 	providertest.Collect(t, p.New(c), r)
-	for _, name := range []string{"messages", "contents", "tools", "stream_options"} {
+	for _, name := range []string{"messages", "contents", "input", "tools", "toolConfig", "stream_options"} {
 		delete(fields, name)
 	}
 	return address, header, fields
@@ -118,6 +118,22 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 				`{"model":"my-gpt-4o","stream":true}`},
 			{"https://mine.openai.azure.com/openai/deployments/my-gpt-4o/chat/completions?api-version=2024-10-21", "Authorization: Bearer eyJ0.az account.tsv, Api-Key: ",
 				`{"model":"my-gpt-4o","stream":true}`},
+		},
+		"OpenAI's Responses API": {
+			{"https://api.openai.com/v1/responses", "Authorization: Bearer value-of-OPENAI_API_KEY",
+				`{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"]}`},
+		},
+		"Vertex AI": {
+			{"https://aiplatform.googleapis.com/v1/projects/my-project/locations/global/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+				"Authorization: Bearer printed by gcloud auth print-access-token, X-Goog-Api-Key: ", `{"generationConfig":{}}`},
+			{"https://europe-west1-aiplatform.googleapis.com/v1/projects/my-project/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict",
+				"Authorization: Bearer printed by gcloud auth print-access-token, X-Api-Key: , Anthropic-Version: ", `{"anthropic_version":"vertex-2023-10-16","max_tokens":8192,"stream":true}`},
+		},
+		"Amazon Bedrock": {
+			{"https://bedrock-runtime.eu-central-1.amazonaws.com/model/eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream",
+				"Authorization: Bearer value-of-AWS_BEARER_TOKEN_BEDROCK", `{"inferenceConfig":{}}`},
+			{"https://bedrock-runtime.eu-central-1.amazonaws.com/model/eu.amazon.nova-lite-v1%3A0/converse-stream",
+				"X-Amz-Security-Token: value-of-AWS_SESSION_TOKEN", `{"inferenceConfig":{}}`},
 		},
 		"Keys from a command": {
 			{"https://europe-west1-aiplatform.googleapis.com/v1/projects/mine/locations/europe-west1/endpoints/openapi/chat/completions",
