@@ -185,7 +185,7 @@ func TestEndpoint_ConfigurationErrors(t *testing.T) {
 
 // Many servers send answers with another content type or none.
 func TestEndpoint_AcceptsContentTypes(t *testing.T) {
-	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/problem+json", "text/event-stream;charset=UTF-8", "text/plain", "application/x-ndjson"} {
+	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/problem+json", "text/event-stream;charset=UTF-8", "text/plain", "application/x-ndjson", "application/vnd.amazon.eventstream"} {
 		t.Run(kind, func(t *testing.T) {
 			got, err := post(t.Context(), serve(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header()["Content-Type"] = []string{kind}

@@ -119,3 +119,20 @@ func TestEndpoint_KeepAliveIsNotContent(t *testing.T) {
 		})
 	}
 }
+
+// Every byte of an answer that is not text is content, also one that begins like a comment.
+func TestEndpoint_BinaryIsContent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		e := endpoint.New(endpoint.Config{Name: "m", URL: "http://m.test", Binary: true, Client: &http.Client{Transport: keepAliveServer{"\x00\n:", "\x00"}}})
+		body, err := e.PostParts(ctx, []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		if _, err := io.ReadAll(body); err != context.DeadlineExceeded {
+			t.Errorf("got %v, want an answer until the end of the context", err)
+		}
+	})
+}
