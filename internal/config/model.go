@@ -153,35 +153,7 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 	return func(it item, m *Model) {
 		m.Stream = true
 		var key yamldoc.SecretSource
-		fields := yamldoc.Fields{
-			"type":           yamldoc.SkipField,
-			"model":          yamldoc.NonEmptyField(&m.Model),
-			"baseURL":        yamldoc.FileAllowed(providerURL(&m.BaseURL)),
-			"apiVersion":     versionField(&m.Version),
-			"apiKey":         keyField(m, &key),
-			"stream":         yamldoc.BoolField(&m.Stream),
-			"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
-			"temperature":    numberField(&m.Temperature, maxTemperature),
-			"contextWindow":  yamldoc.IntField(&m.ContextWindow, maxModelTokens),
-			"maxConcurrency": yamldoc.IntField(&m.Concurrency, maxConcurrency),
-			"timeout":        yamldoc.DurationField(&m.Timeout, maxModelTime),
-			"prices": yamldoc.MappingField(yamldoc.Fields{
-				"input":  priceField(&m.Prices.Input),
-				"output": priceField(&m.Prices.Output),
-				"cached": priceField(&m.Prices.Cached),
-
-				"currency": currencyField(&m.Prices.Currency),
-			}),
-			"fallback": modelList(it, &m.Fallback, "a fallback is used when this model has failed"),
-
-			"headers":           yamldoc.SecretMap(&m.Headers, yamldoc.HeaderName),
-			"body":              bodyField(&m.Options.Body),
-			"thinking":          thinkingField(&m.Options.Thinking),
-			"topP":              numberField(&m.Options.TopP, 1),
-			"seed":              seedField(&m.Options.Seed),
-			"toolChoice":        yamldoc.OneOfField(&m.Options.ToolChoice, provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone),
-			"parallelToolCalls": yamldoc.OptionalBool(&m.Options.ParallelTools),
-		}
+		fields := yamldoc.MergeFields(it.providerFields(m, &key), optionFields(m))
 		if p.Limits.AWS {
 			fields = yamldoc.MergeFields(fields, awsFields(m))
 		}
@@ -194,6 +166,31 @@ func readProvider(p catalog.Provider) func(item, *Model) {
 		it.r.deferCheck(it.requirePrices)
 		it.r.deferCheck(it.requireOneCurrency)
 		it.checkModel(m, p)
+	}
+}
+
+// providerFields returns the fields that the models of all providers have.
+func (it item) providerFields(m *Model, key *yamldoc.SecretSource) yamldoc.Fields {
+	return yamldoc.Fields{
+		"type":           yamldoc.SkipField,
+		"model":          yamldoc.NonEmptyField(&m.Model),
+		"baseURL":        yamldoc.FileAllowed(providerURL(&m.BaseURL)),
+		"apiVersion":     versionField(&m.Version),
+		"apiKey":         keyField(m, key),
+		"stream":         yamldoc.BoolField(&m.Stream),
+		"maxTokens":      yamldoc.IntField(&m.MaxTokens, maxModelTokens),
+		"temperature":    numberField(&m.Temperature, maxTemperature),
+		"contextWindow":  yamldoc.IntField(&m.ContextWindow, maxModelTokens),
+		"maxConcurrency": yamldoc.IntField(&m.Concurrency, maxConcurrency),
+		"timeout":        yamldoc.DurationField(&m.Timeout, maxModelTime),
+		"prices": yamldoc.MappingField(yamldoc.Fields{
+			"input":  priceField(&m.Prices.Input),
+			"output": priceField(&m.Prices.Output),
+			"cached": priceField(&m.Prices.Cached),
+
+			"currency": currencyField(&m.Prices.Currency),
+		}),
+		"fallback": modelList(it, &m.Fallback, "a fallback is used when this model has failed"),
 	}
 }
 

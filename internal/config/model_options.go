@@ -29,6 +29,19 @@ const (
 	maxThinking    = 1_000_000
 )
 
+// optionFields returns the fields that not every provider has.
+func optionFields(m *Model) yamldoc.Fields {
+	return yamldoc.Fields{
+		"headers":           yamldoc.SecretMap(&m.Headers, yamldoc.HeaderName),
+		"body":              bodyField(&m.Options.Body),
+		"thinking":          thinkingField(&m.Options.Thinking),
+		"topP":              numberField(&m.Options.TopP, 1),
+		"seed":              seedField(&m.Options.Seed),
+		"toolChoice":        yamldoc.OneOfField(&m.Options.ToolChoice, provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone),
+		"parallelToolCalls": yamldoc.OptionalBool(&m.Options.ParallelTools),
+	}
+}
+
 // numberField reads a number from 0 to most into a pointer, which is nil without the field.
 func numberField(to **float64, most float64) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {

@@ -193,6 +193,9 @@ func (a *answer) FinalAnswer() (*model.Answer, error) {
 		a.Draft.Reasoning = chat.EncodeParts(a.client.config.Model, a.parts())
 	}
 	a.addInputs()
+	if err := a.check(); err != nil {
+		return nil, err
+	}
 	full := a.ResponseReader.Answer()
 	if a.stop == "model_context_window_exceeded" && full.Text == "" && len(full.Calls) == 0 {
 		return nil, a.PermanentError(errcode.ContextExceeded, "has no context left for an answer")

@@ -221,6 +221,7 @@ func TestAnswer_Errors(t *testing.T) {
 		{"server-sent events", 200, "event: messageStart\ndata: {}\n\n", errcode.LLMCallFailed, transient, "event streams"},
 		{"page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, permanent, "is its baseURL right?"},
 		{"too many calls", 200, events(manyCalls()), errcode.LLMCallFailed, permanent, "256 calls"},
+		{"arguments too long", 200, `{"stopReason":"tool_use","output":{"message":{"content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"a":"` + strings.Repeat("x", 9<<20) + `"}}}]}}}`, errcode.LLMCallFailed, permanent, "8388608 bytes"},
 		{"too much reasoning", 200, events(`contentBlockDelta {"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"` + strings.Repeat("x", 9<<20) + `"}}}`), errcode.LLMCallFailed, permanent, "bytes of reasoning"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
