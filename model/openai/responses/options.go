@@ -13,7 +13,7 @@ func Limits() provider.Limits {
 		Headers:        []string{"Authorization"},
 		Body: map[string]string{
 			"model": "model", "input": "", "instructions": "", "tools": "", "previous_response_id": "", "conversation": "", "background": "",
-			"store": "", "include": "", "stream": "stream", "stream_options": "", "max_output_tokens": "maxTokens",
+			"store": "", "stream": "stream", "stream_options": "", "max_output_tokens": "maxTokens",
 			"temperature": "temperature", "top_p": "topP", "reasoning": "thinking",
 			"tool_choice": "toolChoice", "parallel_tool_calls": "parallelToolCalls",
 		},

@@ -35,7 +35,7 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 func (c *client) options(system string) []byte {
 	doc := appendField(nil, `{"model":`, c.config.Model)
 	doc = append(doc, `,"store":false`...)
-	if canEncryptReasoning(c.config.Model) {
+	if asksForReasoning(c.config) {
 		doc = append(doc, `,"include":["reasoning.encrypted_content"]`...)
 	}
 	if c.config.Stream {

@@ -81,6 +81,10 @@ func TestRequest_AsksForEncryptedReasoning(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
+	x := suite.Do(t, provider.Config{Options: provider.Options{Body: json.RawMessage(`{"include":[]}`)}}, providertest.HelloRequest(), 200, ok)
+	if strings.Count(x.Body, `"include"`) != 1 || gjson.Get(x.Body, "include.0").Exists() {
+		t.Errorf("a field of the document is not used: %s", x.Body)
+	}
 }
 
 func TestNew_URL(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/model/openai"
 	"github.com/rolecall/rolecall/model/provider"
 )
@@ -35,10 +37,14 @@ func New(c provider.Config) *provider.Model {
 	})
 }
 
-// canEncryptReasoning reports whether a model may be asked for its encrypted reasoning.
-// OpenAI rejects the question for its models that do not reason. Other servers ignore it.
-func canEncryptReasoning(model string) bool {
-	name := strings.TrimPrefix(strings.ToLower(model), "ft:")
+// asksForReasoning reports whether a request asks for encrypted reasoning. OpenAI rejects
+// that for its models that do not reason; other servers ignore it. A field include in
+// c.Options.Body decides about models whose name does not say what they are.
+func asksForReasoning(c provider.Config) bool {
+	if gjson.GetBytes(c.Options.Body, "include").Exists() {
+		return false
+	}
+	name := strings.TrimPrefix(strings.ToLower(c.Model), "ft:")
 	for _, plain := range [...]string{"gpt-3", "gpt-4", "chatgpt-"} {
 		if strings.HasPrefix(name, plain) {
 			return false
