@@ -64,10 +64,15 @@ type streamDetector struct {
 // RoundTrip implements http.RoundTripper.
 func (s *streamDetector) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := s.next.RoundTrip(r)
-	if err == nil && answer.StatusCode == http.StatusOK && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+	if err == nil && answer.StatusCode == http.StatusOK && isStream(answer.Header.Get("Content-Type")) {
 		s.found.Store(true)
 	}
 	return answer, err
+}
+
+// isStream reports whether a content type is that of a stream of events.
+func isStream(contentType string) bool {
+	return strings.HasPrefix(contentType, "text/event-stream") || contentType == "application/vnd.amazon.eventstream"
 }
 
 // adviseModel returns what to change in the declaration of a model that answers.

@@ -1,11 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/rolecall/rolecall/internal/config"
 )
@@ -53,5 +56,28 @@ func TestProbeModel_AsksOllama(t *testing.T) {
 		if got != c.advice {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.advice)
 		}
+	}
+}
+
+// A stream of Bedrock counts as one, also with a single part of the answer.
+func TestProbeModel_FindsStreamOfBedrock(t *testing.T) {
+	var stream bytes.Buffer
+	for _, event := range [][2]string{
+		{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"ready"}}`}, {"messageStop", `{"stopReason":"end_turn"}`}, {"metadata", `{}`},
+	} {
+		m := eventstream.Message{Payload: []byte(event[1])}
+		m.Headers.Set(":event-type", eventstream.StringValue(event[0]))
+		if err := eventstream.NewEncoder().Encode(&stream, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
+		w.Write(stream.Bytes())
+	}))
+	defer server.Close()
+	r, err := ProbeModel(t.Context(), config.Model{Name: "m", Type: "bedrock", Model: "m", BaseURL: server.URL, Stream: true})
+	if err != nil || r.Err != nil || r.Text != "ready" || !r.Streams {
+		t.Errorf("got %+v (%v)", r, err)
 	}
 }
