@@ -21,6 +21,10 @@ func (r reply) encode(protocol string, stream bool) string {
 		return r.anthropic(stream)
 	case gemini:
 		return r.gemini(stream)
+	case openAIResponses:
+		return r.responses(stream)
+	case bedrock:
+		return r.bedrock(stream)
 	}
 	return r.openAI(stream)
 }

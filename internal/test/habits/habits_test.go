@@ -34,9 +34,11 @@ type call struct{ id, name, args string }
 
 // The protocols.
 const (
-	openAI    = "openai"
-	anthropic = "anthropic"
-	gemini    = "gemini"
+	openAI          = "openai"
+	openAIResponses = "openai-responses"
+	anthropic       = "anthropic"
+	gemini          = "gemini"
+	bedrock         = "bedrock"
 )
 
 // Parts of replies. The agent has the tool look, another role has the tool unlock.
@@ -64,8 +66,8 @@ var habits = []habit{
 	{name: "reaches its maximum length once", replies: []reply{stops(model.Length, "one, "), says("two")}},
 	{name: "reaches its maximum length again", replies: []reply{stops(model.Length, "one, "), stops(model.Length, "two, ")}},
 	{name: "reaches its maximum length before it answers", replies: []reply{stops(model.Length, "")}},
-	{name: "is stopped by the provider's filter", replies: []reply{stops(model.ContentFilter, "So f")}, only: []string{openAI, gemini}},
-	{name: "refuses", replies: []reply{stops(model.Refusal, "So f")}, only: []string{openAI, anthropic}},
+	{name: "is stopped by the provider's filter", replies: []reply{stops(model.ContentFilter, "So f")}, only: []string{openAI, openAIResponses, gemini, bedrock}},
+	{name: "refuses", replies: []reply{stops(model.Refusal, "So f")}, only: []string{openAI, openAIResponses, anthropic, bedrock}},
 
 	{name: "writes its thinking in the text: `<think>…</think>`", replies: []reply{says("<think>\nhm\n</think>\n\ndone")}},
 	{name: "`<thinking>…</thinking>`", replies: []reply{says("<thinking>hm</thinking>done")}},

@@ -22,8 +22,10 @@ import (
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	claude "github.com/rolecall/rolecall/model/anthropic"
+	amazon "github.com/rolecall/rolecall/model/bedrock"
 	google "github.com/rolecall/rolecall/model/gemini"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/openai/responses"
 	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/retry"
 	"github.com/rolecall/rolecall/org"
@@ -35,7 +37,9 @@ import (
 )
 
 // clients are the clients of the protocols.
-var clients = map[string]func(provider.Config) *provider.Model{openAI: openai.New, anthropic: claude.New, gemini: google.New}
+var clients = map[string]func(provider.Config) *provider.Model{
+	openAI: openai.New, openAIResponses: responses.New, anthropic: claude.New, gemini: google.New, bedrock: amazon.New,
+}
 
 // endpoint is a server of one protocol.
 type endpoint struct {

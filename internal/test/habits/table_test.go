@@ -24,7 +24,7 @@ const (
 // which it ends another way have rows of their own.
 func TestHabits(t *testing.T) {
 	rows := make([][]row, len(habits))
-	for _, protocol := range []string{openAI, anthropic, gemini} {
+	for _, protocol := range []string{openAI, openAIResponses, anthropic, gemini, bedrock} {
 		streamed, whole := openFixture(t, protocol, true), openFixture(t, protocol, false)
 		for i, h := range habits {
 			if h.only != nil && !slices.Contains(h.only, protocol) {
