@@ -78,10 +78,13 @@ func WindowOf(m Model) (tokens int, ok bool) {
 // Request is what a model is asked.
 type Request struct {
 	Self     AgentInfo
-	System   string          // the system prompt
+	System   string          // the system prompt; the same for all agents of a role
+	Opening  string          // text of the runtime before the conversation, such as the agent's assignment; may be ""
 	Items    []Item          // the conversation in journal order
+	Note     string          // text of the runtime after the conversation, for this request only; may be ""
 	Tools    []string        // names of the visible tools, in order; read-only
 	ToolJSON []byte          // the same tools as tool.MarshalTools writes them; read-only
+	NoCalls  bool            // the tools are sent, as in other requests of the conversation, but none may be called
 	Compact  *ContextSummary // set to send earlier items as a summary
 
 	// Image returns the image that a message or result names as an artifact, if

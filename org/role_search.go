@@ -31,6 +31,26 @@ func (o *Org) SpawnableRoles(id identity.AgentID, query string, limit int) (list
 	return list, len(found)
 }
 
+// DeclaredSpawnableRoles returns the roles of SpawnableRoles without those that agents have
+// created, at most limit of them, and how many there are.
+func (o *Org) DeclaredSpawnableRoles(id identity.AgentID, limit int) (list []Role, total int) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	p, ok := o.agents[id]
+	if !ok {
+		return nil, 0
+	}
+	for _, r := range o.spawnable(p) {
+		if !r.declared() {
+			continue
+		}
+		if total++; total <= limit {
+			list = append(list, *r)
+		}
+	}
+	return list, total
+}
+
 // spawnable returns the roles of SpawnableRoles, sorted by name.
 func (o *Org) spawnable(p *agentNode) (list []*Role) {
 	grantors := map[bool]grantor{} // by Role.declared, which alone matters to grantorFor

@@ -24,7 +24,8 @@ import (
 
 // isSummaryRequest reports whether a request asks for a summary.
 func isSummaryRequest(r model.Request) bool {
-	return strings.HasPrefix(r.System, "You are summing up your own conversation")
+	return strings.HasPrefix(r.System, "You are summing up your own conversation") ||
+		strings.HasPrefix(r.Note, "You are summing up your own conversation")
 }
 
 // fillTool returns a tool whose result is a text of n letters.
@@ -42,7 +43,7 @@ func withUsage(a model.Answer, input int) model.Answer {
 }
 
 // When a request would fill nine tenths of the context window, the agent's own
-// model is first asked for a summary, without tools. The next request has the
+// model is first asked for a summary, in a request that begins as the one before. The next request has the
 // summary in place of the older items, and an unchanged brief.
 func TestCompress_FullConversationIsSummarized(t *testing.T) {
 	for _, c := range []struct {
@@ -97,15 +98,15 @@ func wantSummary(t *testing.T, fx *fixture, asked []model.Request, wants bool) {
 	if len(asked) != 4 || !isSummaryRequest(asked[2]) || isSummaryRequest(asked[3]) {
 		t.Fatalf("%d requests", len(asked))
 	}
-	if summary := asked[2]; summary.Tools != nil || summary.ToolJSON != nil || !strings.Contains(summary.System, "\nDone when: c\n") {
-		t.Errorf("the summary request has tools %v and the prompt\n%s", summary.Tools, summary.System)
+	if summary, before := asked[2], asked[1]; !summary.NoCalls || !slices.Equal(summary.Tools, before.Tools) || summary.System != before.System || summary.Opening != before.Opening {
+		t.Errorf("the summary request has the tools %v and the opening\n%s", summary.Tools, summary.Opening)
 	}
 	next := asked[3]
 	if next.Compact == nil || next.Compact.Text != "so far so good" || next.Compact.Items == 0 {
 		t.Fatalf("summary of the next request: %+v", next.Compact)
 	}
-	if !strings.Contains(next.System, "\nDone when: c\n") || len(next.Tools) == 0 {
-		t.Errorf("the next request has tools %v and the prompt\n%s", next.Tools, next.System)
+	if !strings.Contains(next.Opening, "\nDone when: c\n") || len(next.Tools) == 0 || next.NoCalls {
+		t.Errorf("the next request has tools %v and the opening\n%s", next.Tools, next.Opening)
 	}
 	want := []journal.ContextCompressed{{Summary: "so far so good", Items: next.Compact.Items, Usage: model.TokenUsage{Input: 4_000, Output: 10}}}
 	if diff := cmp.Diff(want, kept); diff != "" {

@@ -154,5 +154,5 @@ func (u contextUsage) with(r model.Request) int {
 	if u.counted {
 		return u.tokens
 	}
-	return u.tokens + chat.EstimateTokens(r.System) + len(r.ToolJSON)/chat.BytesPerToken
+	return u.tokens + chat.FrameTokens(r)
 }

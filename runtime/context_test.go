@@ -435,18 +435,18 @@ func TestContextUsage_ResetByCompression(t *testing.T) {
 	}
 }
 
-// promptsAtUsage returns the system prompts of a worker before and after its
-// context usage is used tokens.
+// promptsAtUsage returns what the runtime tells a worker before and after its context usage is
+// used tokens.
 func promptsAtUsage(t *testing.T, used int, groups ...string) (before, after string) {
 	t.Helper()
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		if answerCount(r) == 0 {
-			before = r.System
+			before = r.System + r.Opening + r.Note
 			a := callTools("console_print", obj{"text": "x"})
 			a.Usage.Input = used
 			return a
 		}
-		after = r.System
+		after = r.System + r.Opening + r.Note
 		return endWith("done")
 	}))
 	fx.createWorkerRole(t, groups...)
@@ -470,8 +470,11 @@ func TestContextUsage_WarnsInPrompt(t *testing.T) {
 			t.Errorf("%d used: note %q, want %q and an advice", c.used, note, c.want)
 		}
 	}
-	if _, after := promptsAtUsage(t, 121_700, "console"); !strings.Contains(after, "exceeded") || strings.Contains(after, "compress_context") {
-		t.Errorf("without compress_context the prompt is:\n%s", after)
+	for used, want := range map[int]bool{90_000: false, 114_000: false, 115_300: true, 121_700: true} { // of 128,000
+		_, after := promptsAtUsage(t, used, "console")
+		if told := strings.Contains(after, "## Your context"); told != want || strings.Contains(after, "compress_context") {
+			t.Errorf("without compress_context and with %d tokens used, the agent reads:\n%s", used, after)
+		}
 	}
 }
 
@@ -484,7 +487,7 @@ func TestCompressContext_KeepsTaskOfTopAgent(t *testing.T) {
 		if r.Compact == nil {
 			return endWith("not compressed")
 		}
-		return endWith(fmt.Sprint(strings.Contains(r.System, "find the needle")))
+		return endWith(fmt.Sprint(strings.Contains(r.Opening, "find the needle")))
 	}))
 	fx.wantResult(t, fx.run(t, fx.groupTask(t, "context")), `"true"`, "")
 }
@@ -495,7 +498,7 @@ func TestCompressContext_KeepsBrief(t *testing.T) {
 		if r.Self.Role == "root" {
 			return delegate(r, "worker", "context")
 		}
-		prompts = append(prompts, r.System)
+		prompts = append(prompts, r.Opening)
 		if answerCount(r) == 0 {
 			return compressAnswer("nothing of note", 0)
 		}

@@ -165,16 +165,52 @@ func (x *exchange) compress(ctx context.Context) (shorter bool, err error) {
 	return true, x.build(ctx)
 }
 
-// requestSummary requests a summary of the first items of the conversation. Its
-// deltas are not published, since it is not an answer.
+// summaryRequest returns the request for a summary of the first items of the conversation. It
+// begins as the agent's own requests do, so that the provider has cached most of it.
+func (x *exchange) summaryRequest(items int) model.Request {
+	r := x.req.Request
+	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: x.a.summaryRequest()})
+	r.Note, r.NoCalls = summaryText, true
+	return r
+}
+
+// shortSummaryRequest returns r, a request for a summary, without what only serves the cache:
+// the system prompt and the tools of the agent.
+func shortSummaryRequest(r model.Request) model.Request {
+	r.System, r.Note = summaryText, ""
+	r.Tools, r.ToolJSON = nil, nil
+	return r
+}
+
+// requestSummary requests a summary of the first items of the conversation. Its deltas are not
+// published, since it is not an answer. A request that is too long, or that the model answers
+// with calls only, is replaced by the short one.
 func (x *exchange) requestSummary(ctx context.Context, items int) (*model.Answer, error) {
-	a, r := x.a, x.req.Request
-	r.Items = append(slices.Clone(r.Items[:items]), model.Item{Message: a.summaryRequest()})
-	r.System, r.Tools, r.ToolJSON = summarySystem+assignment(a.agent.Brief)+a.originalTask(), nil, nil
+	r := x.summaryRequest(items)
+	var before model.TokenUsage
+	if chat.RequestLength(r) <= x.model.window {
+		answer, err := x.sendWithinBudget(ctx, r, nil)
+		switch {
+		case err == nil && len(answer.Calls) > 0 && strings.TrimSpace(answer.Text) == "":
+			before = answer.Usage
+		case errcode.CodeOf(err) == errcode.ContextExceeded:
+		default:
+			return checkSummary(answer, err)
+		}
+	}
+	r = shortSummaryRequest(r)
 	if n := chat.RequestLength(r); n > x.model.window {
 		return nil, errcode.New(errcode.ContextExceeded, "summarize conversation: its older part has about %d tokens and the model's context window is %d; give the work to several agents, or to a model with a larger contextWindow", n, x.model.window)
 	}
-	answer, err := x.sendWithinBudget(ctx, r, nil)
+	answer, err := checkSummary(x.sendWithinBudget(ctx, r, nil))
+	if err == nil {
+		answer.Usage = answer.Usage.Add(before)
+	}
+	return answer, err
+}
+
+// checkSummary returns a summary, or an error if it is none.
+func checkSummary(answer *model.Answer, err error) (*model.Answer, error) {
 	switch {
 	case err != nil:
 		return nil, err

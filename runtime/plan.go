@@ -51,7 +51,7 @@ func (p *plan) applyResult(r *model.CallResult) {
 	if !p.made || len(p.steps) == 0 || p.steps[0].Tool != r.Tool {
 		return
 	}
-	if r.IsError { // the tool's message stays out of the system prompt; the model reads it as a result
+	if r.IsError { // the tool's message stays out of the note; the model reads it as a result
 		p.made, p.problem = false, "step "+r.Tool+" failed, its result says why"
 		return
 	}
@@ -69,20 +69,20 @@ func (p plan) current(subject *gate.Subject) plan {
 	return p
 }
 
-// addPlanPrompt adds to the request what the agent must do next: make a plan,
-// take a step, or give the final answer.
+// addPlanPrompt adds to the note what the agent must do next: make a plan, take a step, or
+// give the final answer. The tools stay in the request, which then begins as the others do.
 func (r *turnRequest) addPlanPrompt() error {
 	switch p := r.plan; {
 	case !p.made && p.tries >= maxPlans:
 		return errcode.New(errcode.MaxToolRounds, "none of %d plans was valid; the last: %s", p.tries, p.problem)
 	case !p.made:
-		r.System += planSection(r.subject, p.problem)
-		r.Tools, r.ToolJSON = nil, nil
+		r.Note += planSection(r.subject, p.problem)
+		r.NoCalls = true
 	case len(p.steps) > 0:
-		r.System += stepSection(p.steps)
+		r.Note += stepSection(p.steps)
 	default:
-		r.System += "\n## Your plan\nAll its steps are done. Answer now, in words, based on the results.\n"
-		r.Tools, r.ToolJSON = nil, nil
+		r.Note += "\n## Your plan\nAll its steps are done. Answer now, in words, based on the results.\n"
+		r.NoCalls = true
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func canCall(subject *gate.Subject, tool string) error {
 // planSection returns the prompt section that asks for a plan.
 func planSection(subject *gate.Subject, problem string) string {
 	var p strings.Builder
-	text := "Before you act, make a plan. Answer with one JSON object and nothing else:\n" +
+	text := "Before you act, make a plan. Call no tool yet. Answer with one JSON object and nothing else:\n" +
 		`{"plan":[{"tool":"NAME","why":"what this step is for"}]}` +
 		"\nList each tool as often as you will call it, in order. If no call is needed, return an empty plan and answer afterwards. You give the arguments of each step when it comes. Your tools:\n"
 	for _, d := range subject.VisibleTools() {

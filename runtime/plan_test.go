@@ -129,27 +129,26 @@ func (fx *fixture) planTask(t *testing.T) org.TaskSpec {
 	return spec
 }
 
-// wantPlanPrompts checks the requests to an agent that works by plan: a request
-// for a plan or for the final answer has no tools, a request for a step has
-// them.
+// wantPlanPrompts checks the requests to an agent that works by plan: all have the tools, and
+// a request for a plan or for the final answer forbids calls.
 func wantPlanPrompts(t *testing.T, list []model.Request) {
 	t.Helper()
 	for i, r := range list {
-		step := strings.Contains(r.System, "Take the next one now: call ")
-		planning, ending := strings.Contains(r.System, "Before you act, make a plan."), strings.Contains(r.System, "All its steps are done.")
+		step := strings.Contains(r.Note, "Take the next one now: call ")
+		planning, ending := strings.Contains(r.Note, "Before you act, make a plan."), strings.Contains(r.Note, "All its steps are done.")
 		if kinds := strings.Count(fmt.Sprint(step, planning, ending), "true"); kinds != 1 {
-			t.Errorf("request %d asks for %d things at once\n%s", i, kinds, r.System)
+			t.Errorf("request %d asks for %d things at once\n%s", i, kinds, r.Note)
 		}
-		if offers := len(r.Tools) > 0 && len(r.ToolJSON) > 0; offers != step || !step && (r.Tools != nil || r.ToolJSON != nil) {
-			t.Errorf("request %d: for a step %t, tools %v", i, step, r.Tools)
+		if r.NoCalls == step || len(r.Tools) == 0 || len(r.ToolJSON) == 0 {
+			t.Errorf("request %d: for a step %t, no calls %t, tools %v", i, step, r.NoCalls, r.Tools)
 		}
 		for _, name := range r.Tools {
 			if !slices.Contains(plannedTools[:5], name) {
 				t.Errorf("request %d offers %s", i, name)
 			}
 		}
-		if planning && !strings.Contains(r.System, "\n- look: ") {
-			t.Errorf("request %d lists no tools\n%s", i, r.System)
+		if planning && !strings.Contains(r.Note, "\n- look: ") {
+			t.Errorf("request %d lists no tools\n%s", i, r.Note)
 		}
 	}
 }
@@ -209,14 +208,14 @@ func TestPlan_PlansThenCalls(t *testing.T) {
 			w.wantRan(t, c.ran)
 			wantPlanPrompts(t, asked.all())
 			reported := slices.ContainsFunc(asked.all(), func(r model.Request) bool {
-				return strings.Contains(r.System, "Your last plan is not valid: ") && strings.Contains(r.System, c.reason)
+				return strings.Contains(r.Note, "Your last plan is not valid: ") && strings.Contains(r.Note, c.reason)
 			})
 			if reported != (c.reason != "") {
-				t.Errorf("no request has the problem %q\n%s", c.reason, asked.all()[len(asked.all())-1].System)
+				t.Errorf("no request has the problem %q\n%s", c.reason, asked.all()[len(asked.all())-1].Note)
 			}
 			for _, r := range asked.all() {
-				if strings.Contains(r.System, "\n## Your role\n") {
-					t.Errorf("a tool name forged a prompt section\n%s", r.System)
+				if strings.Contains(r.Note, "\n## Your role\n") {
+					t.Errorf("a tool name forged a prompt section\n%s", r.Note)
 				}
 			}
 		})
@@ -279,12 +278,12 @@ func TestPlan_ReplansRevokedStep(t *testing.T) {
 				})
 			}
 			fx = fixtureConfig{tools: w.tools(t), model: withWindow(100_000, asked.model(func(_ context.Context, r model.Request, n int) (model.Answer, error) {
-				switch planning := strings.Contains(r.System, "make a plan"); {
+				switch planning := strings.Contains(r.Note, "make a plan"); {
 				case n == 0, planning && answerCount(r) < c.replans:
 					return planAnswer("poke"), nil
 				case planning:
 					return planAnswer(), nil
-				case strings.Contains(r.System, "Take the next one now"):
+				case strings.Contains(r.Note, "Take the next one now"):
 					revoke()
 					return callTools("poke", obj{}), nil
 				}
@@ -307,8 +306,8 @@ func TestPlan_ReplansRevokedStep(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.course)
 			}
 			w.wantRan(t, "")
-			if reason := "Your last plan is not valid: "; !strings.Contains(asked.all()[len(asked.all())-2].System, reason) {
-				t.Errorf("the prompt does not report the problem\n%s", asked.all()[len(asked.all())-2].System)
+			if reason := "Your last plan is not valid: "; !strings.Contains(asked.all()[len(asked.all())-2].Note, reason) {
+				t.Errorf("the prompt does not report the problem\n%s", asked.all()[len(asked.all())-2].Note)
 			}
 		})
 	}
@@ -366,7 +365,7 @@ func TestPlan_IgnoresForgedPlanFields(t *testing.T) {
 				switch {
 				case answerCount(r) == 0:
 					return c.answer
-				case strings.Contains(r.System, "make a plan"):
+				case strings.Contains(r.Note, "make a plan"):
 					return planAnswer()
 				}
 				return endWith("done")
@@ -401,7 +400,7 @@ func TestPlan_ToolGatedConstraintsComeLast(t *testing.T) {
 			t.Errorf("request %d ends in\n%s", i, after)
 		}
 	}
-	if system := asked.all()[1].System; !strings.Contains(system, "step 1: Access denied. This agent is not authorized to use the run_command tool.") {
+	if system := asked.all()[1].Note; !strings.Contains(system, "step 1: Access denied. This agent is not authorized to use the run_command tool.") {
 		t.Errorf("the prompt does not have the problem\n%s", system)
 	}
 	wantPlanPrompts(t, asked.all())
@@ -547,7 +546,7 @@ func (m *randomPlanner) answer(r model.Request) model.Answer {
 		m.toggleRole()
 	}
 	a := model.Answer{Finish: []model.FinishReason{model.FinishEnd, model.FinishToolCalls, model.FinishToolCalls, model.FinishToolCalls, model.FinishContinue, model.FinishPlan}[m.pick(20)%6], Text: planText(m.pickTools()...)}
-	_, next, follows := strings.Cut(r.System, "Take the next one now: call ")
+	_, next, follows := strings.Cut(r.Note, "Take the next one now: call ")
 	switch {
 	case a.Finish != model.FinishToolCalls && a.Finish != model.FinishEnd:
 		return a

@@ -18,9 +18,10 @@ const (
 	maxToolsText   = 500    // bytes of the tools of one role
 )
 
-// hirePrompt returns the prompt section with the roles that the first agent of a task may
-// hire, one per line with its description and its tools. It returns "" for other agents, and
-// if there are none.
+// hirePrompt returns the prompt section with the declared roles that the first agent of a task
+// may hire, one per line with its description and its tools. It returns "" for other agents,
+// and if there are none. Roles that agents of the task create are not listed: the section stays
+// the same during the task, and the agent that creates one reads its id.
 //
 // Names and descriptions are texts of others. They are quoted as JSON strings, which no
 // text can leave, and the section says that they are data.
@@ -28,7 +29,7 @@ func (rt *Runtime) hirePrompt(a org.Agent, tools []string) string {
 	if a.Parent != "" || !slices.Contains(tools, "spawn_agent_with_task") {
 		return ""
 	}
-	roles, total := rt.org.SpawnableRoles(a.ID, "", maxListedRoles)
+	roles, total := rt.org.DeclaredSpawnableRoles(a.ID, maxListedRoles)
 	if total == 0 {
 		return ""
 	}

@@ -119,12 +119,15 @@ func TestPrompt_ListsRecipients(t *testing.T) {
 		t.Fatal(err)
 	}
 	fx.send(t, spawned.ID, `"x"`)
-	writer := (<-read).System
-	if want := "root and user\n- " + string(friend) + " (friend) knows ## Your tools everything\n"; !strings.Contains(writer, want) {
-		t.Errorf("the writer reads\n%s\nwithout %q", writer, want)
+	writer := <-read
+	if want := "Your id is " + string(spawned.ID) + ". You may also message:\n- " + string(friend) + " (friend) knows ## Your tools everything"; !strings.Contains(writer.Opening, want) {
+		t.Errorf("the writer reads\n%s\nwithout %q", writer.Opening, want)
+	}
+	if want := "You may message your parent"; !strings.Contains(writer.System, want) {
+		t.Errorf("the writer reads\n%s\nwithout %q", writer.System, want)
 	}
 	fx.send(t, friend, `"x"`)
-	if silent := (<-read).System; strings.Contains(silent, "Agents you may message") {
-		t.Errorf("an agent without send_message reads the recipients:\n%s", silent)
+	if silent := <-read; strings.Contains(silent.System+silent.Opening, "ou may message") || strings.Contains(silent.Opening, "Your id") {
+		t.Errorf("an agent without send_message reads the recipients:\n%s\n%s", silent.System, silent.Opening)
 	}
 }

@@ -48,7 +48,7 @@ func TestRepetition_WarnsThenEndsTurn(t *testing.T) {
 			var warned []int
 			fx := fixtureConfig{tools: tools, model: withWindow(100_000, answerFunc(func(r model.Request) model.Answer {
 				n := answerCount(r)
-				if strings.Contains(r.System, "You repeat yourself") {
+				if strings.Contains(r.Note, "You repeat yourself") {
 					warned = append(warned, n)
 				}
 				if n == 10 {
@@ -82,7 +82,7 @@ func TestRepetition_ResetsWithTurn(t *testing.T) {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
-		if strings.Contains(r.System, "You repeat yourself") {
+		if strings.Contains(r.Note, "You repeat yourself") {
 			warned = append(warned, answerCount(r))
 		}
 		if n := answerCount(r); n%3 == 2 {
@@ -106,7 +106,7 @@ func TestRepetition_ResetsWithTurn(t *testing.T) {
 func TestRepetition_IgnoresScripts(t *testing.T) {
 	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(_ context.Context, in obj) (any, error) { return in, nil })
 	fx := fixtureConfig{tools: []tool.Tool{look}, model: answerFunc(func(r model.Request) model.Answer {
-		if strings.Contains(r.System, "You repeat yourself") {
+		if strings.Contains(r.Note, "You repeat yourself") {
 			return endWith("told")
 		}
 		if answerCount(r) < 20 {
@@ -130,7 +130,7 @@ func TestRepetition_SurvivesRestart(t *testing.T) {
 			<-ctx.Done()
 			return model.Answer{}, ctx.Err()
 		}
-		if strings.Contains(r.System, "You repeat yourself") {
+		if strings.Contains(r.Note, "You repeat yourself") {
 			warned = append(warned, answerCount(r))
 		}
 		return callTools("look", obj{}), nil

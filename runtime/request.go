@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
@@ -31,18 +32,18 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 	}
 	req := &turnRequest{subject: subject, toolNames: offer.Names, Request: model.Request{
 		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: subject.State},
-		System: a.systemPrompt(m, offer.Names) + a.originalTask(),
-		Items:  slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,
+		System: a.systemPrompt(m, offer), Opening: a.opening(offer.Names),
+		Items: slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,
 		Image: a.image(ctx, subject),
 	}}
 	if m.language {
-		req.System += a.state.repeated.promptNote()
+		req.Note = a.state.repeated.promptNote()
 	}
-	req.System += contextUsageNote(a.state.usage.with(req.Request), m.window, offer.Names)
+	req.Note += contextUsageNote(a.state.usage.with(req.Request), m.window, offer.Names)
 	if err := a.applyPlan(m, req); err != nil {
 		return nil, err
 	}
-	req.System += constraints(offer)
+	req.Note = strings.TrimSpace(req.Note)
 	return req, nil
 }
 

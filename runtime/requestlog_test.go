@@ -211,7 +211,7 @@ func TestRequestLog_OneRecordPerTurn(t *testing.T) {
 func TestRequestLog_SameForBothPatterns(t *testing.T) {
 	planOrCall := answerFunc(func(r model.Request) model.Answer {
 		switch done := len(results(r)); {
-		case strings.Contains(r.System, "make a plan"):
+		case strings.Contains(r.Note, "make a plan"):
 			return endWith(`{"plan":[{"tool":"open"},{"tool":"enter"}]}`)
 		case done < 2:
 			return callTools([]string{"open", "enter"}[done], obj{})

@@ -178,10 +178,26 @@ func (rt *Runtime) resultSchema(a org.Agent) json.RawMessage {
 	return nil
 }
 
-// resultPrompt returns the section of an agent's prompt that describes its result; "" if any
-// result will do.
-func (rt *Runtime) resultPrompt(a org.Agent) string {
-	schema := rt.resultSchema(a)
+// roleResultPrompt returns the section of the system prompt with the schema that the results
+// of all agents of a role fit below the first agent of a task; "" if there is none.
+func (rt *Runtime) roleResultPrompt(a org.Agent) string {
+	if a.Parent == "" {
+		return ""
+	}
+	return resultPrompt(rt.resultSchema(a))
+}
+
+// taskResultPrompt returns the section with the schema of a task's result for its first agent;
+// "" if there is none.
+func (rt *Runtime) taskResultPrompt(a org.Agent) string {
+	if a.Parent != "" {
+		return ""
+	}
+	return resultPrompt(rt.resultSchema(a))
+}
+
+// resultPrompt returns the section that describes a result; "" if any result will do.
+func resultPrompt(schema json.RawMessage) string {
 	if schema == nil {
 		return ""
 	}

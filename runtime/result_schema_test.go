@@ -37,8 +37,8 @@ func TestResult_FitsSchema(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
 			fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
-				if !strings.Contains(r.System, string(countSchema)) {
-					t.Errorf("the prompt does not name the schema:\n%s", r.System)
+				if !strings.Contains(r.Opening, string(countSchema)) {
+					t.Errorf("the prompt does not name the schema:\n%s", r.Opening)
 				}
 				asked++
 				return c.answers[min(asked, len(c.answers))-1]
@@ -89,8 +89,8 @@ func TestResult_AgentsBelowAreFree(t *testing.T) {
 	fx := openFixture(t, "", answerFunc(func(r model.Request) model.Answer {
 		switch {
 		case r.Self.Role == "worker":
-			if strings.Contains(r.System, "Your result") {
-				t.Errorf("the prompt of the worker names the schema:\n%s", r.System)
+			if strings.Contains(r.System+r.Opening, "Your result") {
+				t.Errorf("the prompt of the worker names the schema:\n%s", r.Opening)
 			}
 			return endWith("worked")
 		case answerCount(r) < 2:

@@ -31,8 +31,8 @@ func (a *actor) checkHasTools(o gate.ToolList) error {
 	return nil
 }
 
-// constraints returns the end of a tool-gated agent's prompt, or "" for other
-// agents. It comes last, so that no text of others follows it.
+// constraints returns the end of a tool-gated agent's system prompt, or "" for other
+// agents. It comes last, so that no text of others follows it there.
 func constraints(o gate.ToolList) string {
 	if !o.ToolGated {
 		return ""

@@ -23,6 +23,9 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 	case tools != nil:
 		last := len(tools.JSON) - len("}]")
 		parts = append(parts, []byte(`,"tools":`), tools.JSON[:last], []byte(cacheMark+"}]"))
+		if r.NoCalls {
+			parts = append(parts, []byte(`,"tool_choice":{"type":"none"}`))
+		}
 	case len(conversation.called) > 0:
 		parts = append(parts, conversation.asTools())
 	}

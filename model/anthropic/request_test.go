@@ -101,3 +101,39 @@ func TestNew_URL(t *testing.T) {
 		}
 	}
 }
+
+// The note comes last and is not cached: the marks stand where the next request will be the
+// same.
+func TestRequest_NoteIsNotCached(t *testing.T) {
+	r := providertest.HelloRequest()
+	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
+	r.ToolJSON = providertest.ToolsJSON(t, "look")
+	for name, c := range map[string]struct {
+		items []model.Item
+		want  string
+	}{
+		"after a message": {nil, `[{"role":"user","content":[{"type":"text","text":"You count.\n\nHello","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Make a plan."}]}]`},
+		"after a result": {
+			[]model.Item{providertest.AnswerItem(model.Answer{Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}), providertest.ResultItem("c1", "look", `1`)},
+			`[{"role":"user","content":[{"type":"text","text":"You count.\n\nHello","cache_control":{"type":"ephemeral"}}]},
+			{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"1"}],"cache_control":{"type":"ephemeral"}},{"type":"text","text":"Make a plan."}]}]`,
+		},
+		"after an answer": {
+			[]model.Item{providertest.AnswerItem(model.Answer{Text: "I will."})},
+			`[{"role":"user","content":[{"type":"text","text":"You count.\n\nHello","cache_control":{"type":"ephemeral"}}]},
+			{"role":"assistant","content":[{"type":"text","text":"I will."}]},
+			{"role":"user","content":[{"type":"text","text":"Make a plan."}]}]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := r
+			q.Items = append(q.Items[:len(q.Items):len(q.Items)], c.items...)
+			body := providertest.Decode(t, suite.Do(t, provider.Config{}, q, 200, ok).Body).(map[string]any)
+			got, _ := json.Marshal(body["messages"])
+			providertest.EqualJSON(t, string(got), c.want)
+			got, _ = json.Marshal([]any{body["tool_choice"], body["tools"]})
+			providertest.EqualJSON(t, string(got), `[{"type":"none"},[{"name":"look","description":"Does look.","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}]]`)
+		})
+	}
+}

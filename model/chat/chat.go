@@ -37,6 +37,7 @@ const (
 type Turn struct {
 	Role    TurnRole
 	Text    string        // of User and Assistant
+	Note    string        // of the last turn, if that is a User turn: model.Request.Note, which comes after its text
 	Images  []model.Image // of User
 	Calls   []Call        // of Assistant
 	Results []Result      // of Results, in the order of the calls
@@ -63,13 +64,27 @@ type Result struct {
 	Images  []model.Image
 }
 
-// BuildTurns returns the conversation of a request: the summary, if there is one, then
-// the messages, answers and results after it. The first turn is a User turn and
-// the last is not an Assistant turn. Each turn with calls is followed by one with
-// a result for every call.
+// UserText returns the text of a User turn with its note.
+func (t *Turn) UserText() string {
+	if t.Text == "" || t.Note == "" {
+		return t.Text + t.Note
+	}
+	return t.Text + "\n\n" + t.Note
+}
+
+// BuildTurns returns the conversation of a request: its opening and the summary, if there
+// are any, then the messages, answers and results, then its note. The first turn is a User
+// turn and the last is not an Assistant turn. Each turn with calls is followed by one with a
+// result for every call.
+//
+// Without its note, a request begins the next one of the conversation: items that are
+// appended change no earlier turn, except that the last User turn may become longer.
 func BuildTurns(r model.Request) []Turn {
 	items := r.Items
 	b := newBuilder(r)
+	if r.Opening != "" {
+		b.addUser(Turn{Text: escapeHeader(r.Opening)})
+	}
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
 		b.addUser(Turn{Text: withHeader("yourself", "", "summary", quoteJSON(c.Text))})
@@ -90,10 +105,22 @@ func BuildTurns(r model.Request) []Turn {
 	if len(b.turns) == 0 || b.turns[0].Role != User {
 		b.turns = slices.Insert(b.turns, 0, Turn{Text: "Go on."})
 	}
-	if last := b.turns[len(b.turns)-1]; last.Role == Assistant {
-		b.addUser(Turn{Text: "Go on."})
-	}
+	b.addNote(escapeHeader(r.Note))
 	return b.turns
+}
+
+// addNote adds a note, which may be "", to the end. The last turn is then not an Assistant
+// turn.
+func (b *builder) addNote(note string) {
+	last := &b.turns[len(b.turns)-1]
+	switch {
+	case last.Role == User:
+		last.Note = note
+	case note != "":
+		b.turns = append(b.turns, Turn{Note: note})
+	case last.Role == Assistant:
+		b.turns = append(b.turns, Turn{Text: "Go on."})
+	}
 }
 
 // builder builds turns from items.

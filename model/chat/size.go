@@ -11,7 +11,7 @@ import (
 func SizeHint(turns []Turn) (n int) {
 	for i := range turns {
 		t := &turns[i]
-		n += 128 + len(t.Text)*9/8 + len(t.Reasoning) + encodedSize(t.Images)
+		n += 128 + (len(t.Text)+len(t.Note))*9/8 + len(t.Reasoning) + encodedSize(t.Images)
 		for _, c := range t.Calls {
 			n += 128 + (len(c.Args)+len(c.RawArgs))*9/8
 		}

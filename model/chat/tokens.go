@@ -49,9 +49,14 @@ func EstimateTokens[T ~string | ~[]byte](text T) int {
 	return (ascii+BytesPerToken-1)/BytesPerToken + other
 }
 
+// FrameTokens returns an estimate of the tokens of a request without its conversation.
+func FrameTokens(r model.Request) int {
+	return EstimateTokens(r.System) + EstimateTokens(r.Opening) + EstimateTokens(r.Note) + len(r.ToolJSON)/BytesPerToken
+}
+
 // RequestLength returns an estimate of the tokens of a whole request.
 func RequestLength(r model.Request) int {
-	items, n := r.Items, EstimateTokens(r.System)+len(r.ToolJSON)/BytesPerToken
+	items, n := r.Items, FrameTokens(r)
 	if c := r.Compact; c != nil {
 		items = items[min(c.Items, len(items)):]
 		n += EstimateTokens(c.Text)

@@ -27,6 +27,7 @@ func (c *client) encode(turns []chat.Turn) []byte {
 		case chat.User:
 			t.images(turn.Images)
 			t.text("user", turn.Text)
+			t.text("user", turn.Note)
 		case chat.Assistant:
 			t.assistant(turn)
 		case chat.Results:

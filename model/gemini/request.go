@@ -12,6 +12,9 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 	parts := [][]byte{[]byte(`{`)}
 	if tools != nil {
 		parts = append(parts, []byte(`"tools":[{"functionDeclarations":`), tools.JSON, []byte(`}],`))
+		if r.NoCalls {
+			parts = append(parts, []byte(`"toolConfig":{"functionCallingConfig":{"mode":"NONE"}},`))
+		}
 	}
 	return &endpoint.Document{Parts: append(parts, c.head(r.System), c.encode(chat.BuildTurns(r)), []byte(`]}`))}
 }

@@ -85,3 +85,16 @@ func TestNew_URL(t *testing.T) {
 		}
 	}
 }
+
+// The opening comes before the conversation and the note after it. Tools that may not be
+// called stay in the request.
+func TestRequest_OpeningAndNote(t *testing.T) {
+	r := providertest.HelloRequest()
+	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
+	r.ToolJSON = providertest.ToolsJSON(t, "look")
+	body := providertest.Decode(t, suite.Do(t, provider.Config{}, r, 200, ok).Body).(map[string]any)
+	got, _ := json.Marshal([]any{body["contents"], body["toolConfig"], body["tools"]})
+	providertest.EqualJSON(t, string(got), `[[{"role":"user","parts":[{"text":"You count.\n\nHello"},{"text":"Make a plan."}]}],
+		{"functionCallingConfig":{"mode":"NONE"}},
+		[{"functionDeclarations":[{"name":"look","description":"Does look.","parametersJsonSchema":{"type":"object"}}]}]]`)
+}

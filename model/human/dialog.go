@@ -80,7 +80,7 @@ NUMBER, NAME  call a tool; its arguments are asked for as JSON
 /say TEXT     text to the user; the turn goes on
 /wait         no answer until a message arrives
 /all          show the whole conversation
-/system       show the system prompt
+/system       show what the runtime tells the agent
 /help         this list`
 
 // command runs a line that begins with "/". The answer is nil if it only shows
@@ -97,7 +97,11 @@ func (d *dialog) command(line string) *model.Answer {
 	case line == "/all":
 		d.showItems(d.request.Items, d.all)
 	case line == "/system":
-		d.all(d.request.System)
+		for _, text := range [...]string{d.request.System, d.request.Opening, d.request.Note} {
+			if text != "" {
+				d.all(text)
+			}
+		}
 	case line == "/help":
 		d.all(help)
 	default:

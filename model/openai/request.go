@@ -27,6 +27,9 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 		d.Parts = [][]byte{b}
 		return d
 	}
+	if r.NoCalls {
+		b = append(b, `,"tool_choice":"none"`...)
+	}
 	b = append(b, `,"tools":`...)
 	d.Parts = [][]byte{b, tools.JSON, closingBrace}
 	return d
@@ -76,7 +79,7 @@ func appendMessages(b []byte, system string, turns []chat.Turn) []byte {
 		switch t := &turns[i]; t.Role {
 		case chat.User:
 			called = false
-			b = appendUser(b, t.Text, t.Images)
+			b = appendUser(b, t)
 		case chat.Assistant:
 			called = called || len(t.Calls) > 0
 			b = appendAssistant(b, t, called)
@@ -87,14 +90,17 @@ func appendMessages(b []byte, system string, turns []chat.Turn) []byte {
 	return b
 }
 
-func appendUser(b []byte, text string, images []model.Image) []byte {
-	if len(images) == 0 {
-		return append(appendField(b, `{"role":"user","content":`, text), '}')
+func appendUser(b []byte, t *chat.Turn) []byte {
+	if len(t.Images) == 0 {
+		return append(appendField(b, `{"role":"user","content":`, t.UserText()), '}')
 	}
-	b = appendField(b, `{"role":"user","content":[{"type":"text","text":`, text)
+	b = appendField(b, `{"role":"user","content":[{"type":"text","text":`, t.Text)
 	b = append(b, '}')
-	for _, i := range images {
+	for _, i := range t.Images {
 		b = appendImage(append(b, ','), i)
+	}
+	if t.Note != "" {
+		b = append(appendField(b, `,{"type":"text","text":`, t.Note), '}')
 	}
 	return append(b, `]}`...)
 }

@@ -207,3 +207,30 @@ func TestNew_Window(t *testing.T) {
 		t.Errorf("got %d", got)
 	}
 }
+
+// The opening comes before the conversation and the note after it. Tools that may not be
+// called stay in the request.
+func TestRequest_OpeningAndNote(t *testing.T) {
+	r := providertest.HelloRequest()
+	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
+	r.ToolJSON = providertest.ToolsJSON(t, "look")
+	image := providertest.UserMessage("Hello")
+	image.Message.Payload = json.RawMessage(`{"text":"Hello","images":[{"mediaType":"image/png","data":"AAEC"}]}`)
+	for name, c := range map[string]struct {
+		items []model.Item
+		want  string
+	}{
+		"a text":   {r.Items, `[{"role":"user","content":"You count.\n\nHello\n\nMake a plan."}]`},
+		"an image": {[]model.Item{image}, `[{"role":"user","content":[{"type":"text","text":"You count.\n\nHello"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}},{"type":"text","text":"Make a plan."}]}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.Items = c.items
+			body := providertest.Decode(t, suite.Do(t, provider.Config{}, r, 200, `{}`).Body).(map[string]any)
+			got, _ := json.Marshal(body["messages"])
+			providertest.EqualJSON(t, string(got), c.want)
+			if tools, _ := body["tools"].([]any); body["tool_choice"] != "none" || len(tools) != 1 {
+				t.Errorf("tool_choice %v, tools %v", body["tool_choice"], body["tools"])
+			}
+		})
+	}
+}

@@ -28,7 +28,11 @@ func diffRequest(entries []*entry, q *request) string {
 		return "the recording has no request of this role"
 	}
 	items := near.items()
-	list := diff(nil, "", near.head.value(items, same), q.head.value(q.items, same))
+	recorded, now := near.head, q.head
+	if near.early {
+		recorded, now = recorded.withoutPrompts(), now.withoutPrompts()
+	}
+	list := diff(nil, "", recorded.value(items, same), now.value(q.items, same))
 	if len(list) == 0 {
 		return fmt.Sprintf("the request differs from line %d in the order of an object's fields", near.number)
 	}

@@ -18,8 +18,10 @@ type line struct {
 	Step     int               `json:"step"`            // counts the answers of the conversation, from 1
 	After    string            `json:"after,omitempty"` // the key of the line whose conversation continues; "" begins one
 	State    string            `json:"state,omitempty"`
-	System   *string           `json:"system,omitempty"` // nil: as in the line before
-	Tools    []string          `json:"tools,omitzero"`   // nil: as in the line before
+	System   *string           `json:"system,omitempty"`  // nil: as in the line before
+	Opening  *string           `json:"opening,omitempty"` // nil: as in the line before; nil in all lines of the earlier form
+	Note     string            `json:"note,omitempty"`
+	Tools    []string          `json:"tools,omitzero"` // nil: as in the line before
 	Compact  *summary          `json:"compact,omitempty"`
 	Items    []json.RawMessage `json:"items,omitempty"` // those added since the line before, each an item
 	Window   int               `json:"window,omitempty"`
@@ -38,6 +40,7 @@ type entry struct {
 	chain  digest // of the conversation
 	steps  int    // answers in the conversation
 	answer answer
+	early  bool // of the earlier form, see head.earlyKey
 }
 
 // items returns the whole conversation.
@@ -90,14 +93,18 @@ func (e *entry) read(text []byte, byKey map[string]*entry) error {
 // follow finds the line before and takes over what this line leaves out.
 func (e *entry) follow(byKey map[string]*entry) error {
 	l := &e.line
-	e.head = head{Role: l.Role, State: l.State, Tools: l.Tools, Compact: l.Compact}
+	e.head = head{Role: l.Role, State: l.State, Tools: l.Tools, Note: l.Note, Compact: l.Compact}
 	if l.System != nil {
 		e.System = *l.System
+	}
+	if l.Opening != nil {
+		e.Opening = *l.Opening
 	}
 	if l.After == "" {
 		if l.System == nil || l.Tools == nil {
 			return errors.New("a conversation begins without system prompt or tools")
 		}
+		e.early = l.Opening == nil
 		return nil
 	}
 	e.before = byKey[l.After]
@@ -108,9 +115,13 @@ func (e *entry) follow(byKey map[string]*entry) error {
 	if l.System == nil {
 		e.System = e.before.System
 	}
+	if l.Opening == nil {
+		e.Opening = e.before.Opening
+	}
 	if l.Tools == nil {
 		e.Tools = e.before.Tools
 	}
+	e.early = e.before.early && l.Opening == nil
 	return nil
 }
 

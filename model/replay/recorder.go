@@ -84,7 +84,7 @@ func (w recordingModel) record(r model.Request, a *model.Answer) {
 	hide := newRedactor(w.r.secrets)
 	q := newRequest(r, hide)
 	l := line{
-		Role: q.Role, Step: q.step, State: q.State, Compact: q.Compact, Key: q.key(), Window: w.Window(),
+		Role: q.Role, Step: q.step, State: q.State, Note: q.Note, Compact: q.Compact, Key: q.key(), Window: w.Window(),
 		Answer:   rewrite(marshal(newAnswer(a)), hide, func(s string) string { return q.ids.substitute(hide.RedactText(s), true) }),
 		Provider: hide.RedactText(chat.CleanText(a.Provider)),
 	}
@@ -113,6 +113,9 @@ func (r *Recorder) write(agent identity.AgentID, q *request, l line, hide *redac
 	l.After, l.Items = before.key, q.items[before.items:]
 	if before.key == "" || q.System != before.System {
 		l.System = &q.System
+	}
+	if before.key == "" || q.Opening != before.Opening {
+		l.Opening = &q.Opening
 	}
 	if before.key == "" || !slices.Equal(q.Tools, before.Tools) {
 		l.Tools = q.Tools

@@ -13,8 +13,9 @@
 //
 // # What is compared
 //
-// Two requests are equal if they have the same role, workflow state, system prompt, tool
-// names, summary and conversation. Tool descriptions and schemas, image content and a
+// Two requests are equal if they have the same role, workflow state, system prompt, opening,
+// note, names of tools that may be called, summary and conversation. Recordings of an earlier
+// form have no opening: their system prompts are not compared. Tool descriptions and schemas, image content and a
 // provider's reasoning are not compared, and neither is the order in which concurrent
 // calls end.
 //
@@ -27,7 +28,7 @@
 // # Lines
 //
 // The lines of a conversation form a chain: each has the items that are new since the
-// line that "after" names, and the system prompt and the tools if they changed. Its key
+// line that "after" names, and the system prompt, the opening and the tools if they changed. Its key
 // is a digest of the whole request. New rejects a line whose content does not match.
 //
 // # Secrets
@@ -83,7 +84,11 @@ func (c Config) New(name string, data []byte) (*Model, error) {
 	}
 	m := &Model{name: name, secrets: c.Secrets, entries: entries, unused: map[string][]*entry{}}
 	for _, e := range entries {
-		m.unused[e.line.Key] = append(m.unused[e.line.Key], e)
+		key := e.line.Key
+		if e.early {
+			key = e.earlyKey(e.chain)
+		}
+		m.unused[key] = append(m.unused[key], e)
 		if w := e.line.Window; w > 0 && (m.window == 0 || w < m.window) {
 			m.window = w
 		}
@@ -121,6 +126,9 @@ func (m *Model) answer(ctx context.Context, r model.Request) (*model.Answer, err
 	}
 	q := newRequest(r, newRedactor(m.secrets))
 	e := m.next(q.key())
+	if e == nil {
+		e = m.next(q.earlyKey(q.last()))
+	}
 	if e == nil {
 		return nil, m.diverged(q, diffRequest(m.entries, q))
 	}

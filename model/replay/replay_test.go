@@ -41,7 +41,7 @@ func Example() {
 	_, err = ask(m, asked(`{"text":"sing"}`))
 	fmt.Println(err)
 	// Output:
-	// {"role":"clerk","step":1,"system":"You are ⟨id 1⟩","tools":[],"items":[{"message":{"from":"user","payload":{"text":"sign"}}}],"key":"cc21c7abf997cb8516b2c9c7c6cf452a1ac697a5a79e5b1516ea1aea08f887c6","answer":{"text":"signed, ⟨id 1⟩","finish":"end","read":1}}
+	// {"role":"clerk","step":1,"system":"You are ⟨id 1⟩","opening":"","tools":[],"items":[{"message":{"from":"user","payload":{"text":"sign"}}}],"key":"cc21c7abf997cb8516b2c9c7c6cf452a1ac697a5a79e5b1516ea1aea08f887c6","answer":{"text":"signed, ⟨id 1⟩","finish":"end","read":1}}
 	// signed, 0190d3a4-0000-7000-8000-00000000cafe
 	// script_diverged: recording traffic.jsonl, role clerk, step 1: the request differs from line 1: items[0].message.payload.text: recorded "sign", now "sing"
 }
@@ -658,4 +658,47 @@ func TestRecorder_IsSafeForConcurrentUse(t *testing.T) {
 		t.Fatalf("got %d lines, %v", file.n, rec.Err())
 	}
 	together(loadRecording(t, file.String()), "another")
+}
+
+// A recording of the earlier form has all texts of the runtime in the system prompt. It is
+// played whatever these texts are now. What it compares besides is compared.
+func TestModel_PlaysEarlierForm(t *testing.T) {
+	const recording = `{"role":"clerk","step":1,"system":"You are ⟨id 1⟩","tools":[],"items":[{"message":{"from":"user","payload":{"text":"sign"}}}],"key":"cc21c7abf997cb8516b2c9c7c6cf452a1ac697a5a79e5b1516ea1aea08f887c6","answer":{"text":"signed, ⟨id 1⟩","finish":"end","read":1}}
+`
+	request := model.Request{
+		Self: model.AgentInfo{ID: "0190d3a4-0000-7000-8000-00000000cafe", Role: "clerk"}, System: "You work.", Opening: "You are one of them.", Note: "Hurry.",
+		Tools: []string{"look"}, NoCalls: true,
+		Items: []model.Item{{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"sign"}`)}}},
+	}
+	if answer, err := ask(loadRecording(t, recording), request); err != nil || answer.Text != "signed, 0190d3a4-0000-7000-8000-00000000cafe" {
+		t.Errorf("got %v, %v", answer, err)
+	}
+	request.NoCalls = false
+	if _, err := ask(loadRecording(t, recording), request); errcode.CodeOf(err) != errcode.ScriptDiverged || !strings.Contains(err.Error(), "line 1: tools[0]: recorded nothing, now \"look\"") {
+		t.Errorf("another list of tools: %v", err)
+	}
+}
+
+// The opening, the note and whether calls are allowed are part of a request.
+func TestModel_ComparesOpeningAndNote(t *testing.T) {
+	request := model.Request{
+		Self: model.AgentInfo{ID: "a", Role: "clerk"}, System: "You work.", Opening: "You are the first.", Note: "Hurry.", Tools: []string{"look"},
+		Items: []model.Item{{Message: &model.Message{From: "user", Payload: json.RawMessage(`{"text":"sign"}`)}}},
+	}
+	var file bytes.Buffer
+	if _, err := ask(replay.NewRecorder(&file, nil).Wrap(answering(&model.Answer{Text: "signed", Finish: model.FinishEnd})), request); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*model.Request){
+		"":                                 func(*model.Request) {},
+		`opening: recorded "You are the f`: func(r *model.Request) { r.Opening = "You are the fourth." },
+		`note: recorded "Hurry."`:          func(r *model.Request) { r.Note = "" },
+		`tools[0]: recorded "look"`:        func(r *model.Request) { r.NoCalls = true },
+	} {
+		now := request
+		change(&now)
+		if _, err := ask(loadRecording(t, file.String()), now); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
 }

@@ -27,7 +27,9 @@ type head struct {
 	Role    string   `json:"role"`
 	State   string   `json:"state,omitempty"`
 	System  string   `json:"system"`
-	Tools   []string `json:"tools"`
+	Opening string   `json:"opening,omitempty"`
+	Note    string   `json:"note,omitempty"`
+	Tools   []string `json:"tools"` // those that may be called
 	Compact *summary `json:"compact,omitempty"`
 }
 
@@ -58,9 +60,14 @@ func newRequest(r model.Request, hide *redact.Redactor) *request {
 }
 
 func newHead(r model.Request, text func(string) string) head {
-	h := head{Role: text(r.Self.Role), State: text(r.Self.State), System: text(r.System), Tools: []string{}}
-	for _, name := range r.Tools {
-		h.Tools = append(h.Tools, text(name))
+	h := head{
+		Role: text(r.Self.Role), State: text(r.Self.State), System: text(r.System), Tools: []string{},
+		Opening: text(r.Opening), Note: text(r.Note),
+	}
+	if !r.NoCalls {
+		for _, name := range r.Tools {
+			h.Tools = append(h.Tools, text(name))
+		}
 	}
 	if c := r.Compact; c != nil {
 		h.Compact = &summary{text(c.Text), c.Items}
@@ -78,6 +85,18 @@ func (q *request) key() string { return q.head.key(q.last()) }
 func (h head) key(conversation digest) string {
 	key := conversation.extend(marshal(h))
 	return hex.EncodeToString(key[:])
+}
+
+// earlyKey identifies a request for recordings of the earlier form, whose system prompts had
+// the opening and the note, in other words: it does not depend on these.
+func (h head) earlyKey(conversation digest) string {
+	return "early " + h.withoutPrompts().key(conversation)
+}
+
+// withoutPrompts returns h without the texts of the runtime.
+func (h head) withoutPrompts() head {
+	h.System, h.Opening, h.Note = "", "", ""
+	return h
 }
 
 // digest identifies a conversation. The zero digest is that of an empty one.

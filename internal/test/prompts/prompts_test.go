@@ -120,15 +120,15 @@ func TestPrompts_StayShort(t *testing.T) {
 	for name, role := range map[string]string{"root": "root", "worker": "counter", "all": "all"} {
 		t.Run(name, func(t *testing.T) {
 			r := requests[role]
-			prompt := sameIDs(r.System)
-			system, tools := count(t, codec, prompt), count(t, codec, string(r.ToolJSON))
+			prompt, opening := sameIDs(r.System), sameIDs(r.Opening)
+			system, tools, first := count(t, codec, prompt), count(t, codec, string(r.ToolJSON)), count(t, codec, opening)
 			var list bytes.Buffer
 			if err := json.Indent(&list, r.ToolJSON, "", "  "); err != nil {
 				t.Fatal(err)
 			}
-			checkGolden(t, name+".txt", fmt.Sprintf("%d tokens: %d of the system prompt, %d of the tools\n\n%s\n%s\n", system+tools, system, tools, prompt, &list))
-			if system+tools > maxTokens[name] {
-				t.Errorf("%d tokens, want at most %d", system+tools, maxTokens[name])
+			checkGolden(t, name+".txt", fmt.Sprintf("%d tokens: %d of the system prompt, %d of the tools, %d of the opening\n\n%s\n%s\n\n%s\n", system+tools+first, system, tools, first, prompt, &list, opening))
+			if system+tools+first > maxTokens[name] {
+				t.Errorf("%d tokens, want at most %d", system+tools+first, maxTokens[name])
 			}
 		})
 	}
