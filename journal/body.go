@@ -169,6 +169,17 @@ type TurnFailed struct {
 	Code         errcode.Code `json:"code"`
 	Message      string       `json:"message"`
 	MessagesRead int          `json:"read,omitempty"`
+
+	// Of a turn that ended because the agent repeated itself: the calls of one pass, oldest
+	// first and at most twenty, and how often it made them.
+	Repeated []RepeatedCall `json:"repeated,omitempty"`
+	Times    int            `json:"times,omitempty"`
+}
+
+// RepeatedCall names a call that an agent repeated. The answer of its model has the arguments.
+type RepeatedCall struct {
+	Call identity.CallID `json:"call"`
+	Tool string          `json:"tool"`
 }
 
 // MailDropped records that a task ended before all messages to its agents were read.

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -9,11 +11,21 @@ import (
 	"github.com/rolecall/rolecall/model"
 )
 
-// TaskBudget limits the model usage of one task, in tokens and in cost. A zero
-// limit is not enforced.
+// TaskBudget limits the model usage of one task, in tokens and in cost.
 type TaskBudget struct {
-	Tokens int64
-	Cost   model.Money
+	Tokens int64       // 0 is the default, NoTokenLimit none; of a Task, 0 sets no limit of its own
+	Cost   model.Money // 0 is not enforced
+}
+
+// NoTokenLimit as TaskBudget.Tokens lets the models of a task use any number of tokens.
+const NoTokenLimit = -1
+
+// defaultTokens is the default of TaskBudget.Tokens.
+const defaultTokens = 5_000_000
+
+// orDefault returns b with its zero limits replaced by those of other.
+func (b TaskBudget) orDefault(other TaskBudget) TaskBudget {
+	return TaskBudget{Tokens: cmp.Or(b.Tokens, other.Tokens), Cost: cmp.Or(b.Cost, other.Cost)}
 }
 
 // taskUsage is the model usage of a task.
@@ -22,14 +34,14 @@ type taskUsage struct {
 	tokens   int64
 	reserved int64 // for requests in progress
 	cost     model.Money
+	requests int           // that were begun, since the last retry
 	released chan struct{} // closed when reserved becomes less; nil if no request waits for that
 }
 
 // answerReserve is the number of tokens reserved for an answer.
 const answerReserve = 1024
 
-// reservation is the part of its task's budget that a request reserves. The
-// zero reservation belongs to a task without a budget.
+// reservation is the part of its task's budget that a request reserves.
 type reservation struct {
 	run    *taskRun
 	t      *tracker
@@ -41,12 +53,11 @@ type reservation struct {
 // reservations of others waits for their end. Cost is known only afterwards: once it
 // exceeds its limit no further request is sent.
 //
-// Errors: budget_exceeded; errTaskPaused; the cause of the end of ctx.
+// The request counts against Limits.Requests, also if it fails.
+//
+// Errors: budget_exceeded; errNoRequests; errTaskPaused; the cause of the end of ctx.
 func (rt *Runtime) reserve(ctx context.Context, id identity.TaskID, tokens int) (reservation, error) {
-	limit := rt.taskBudget(id)
-	if limit == (TaskBudget{}) {
-		return reservation{}, nil
-	}
+	limit := rt.LimitsOf(id)
 	run, err := rt.taskSpending(ctx, id)
 	if err != nil {
 		return reservation{}, err
@@ -70,7 +81,7 @@ func (rt *Runtime) taskBudget(id identity.TaskID) TaskBudget {
 	task, _ := rt.org.TaskByID(id)
 	general := rt.settings.Load().Budget
 	return TaskBudget{
-		Tokens: smallerLimit(general.Tokens, task.Budget.Tokens, task.Extra.Tokens),
+		Tokens: smallerLimit(max(0, general.Tokens), task.Budget.Tokens, task.Extra.Tokens),
 		Cost:   smallerLimit(general.Cost, model.Money(task.Budget.Cost), model.Money(task.Extra.Cost)),
 	}
 }
@@ -88,16 +99,21 @@ func smallerLimit[T ~int64](a, b, extra T) T {
 	return limit + extra
 }
 
-// reserve reserves tokens of a task's budget. If they are free only without the
+// errNoRequests reports that a task has made as many requests to models as it may.
+var errNoRequests = errors.New("no requests to models are left")
+
+// reserve reserves tokens of a task's budget, and a request. If they are free only without the
 // reservations of other requests, it returns a channel that is closed when one of these
-// ends. Errors: budget_exceeded; errTaskPaused.
-func (t *tracker) reserve(run *taskRun, limit TaskBudget, need int64) (reservation, <-chan struct{}, error) {
+// ends. Errors: budget_exceeded; errNoRequests; errTaskPaused.
+func (t *tracker) reserve(run *taskRun, most ActiveLimits, need int64) (reservation, <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := &run.spent
+	s, limit := &run.spent, most.Budget
 	switch {
 	case run.paused:
 		return reservation{}, nil, errTaskPaused
+	case s.requests >= most.Requests:
+		return reservation{}, nil, errcode.Wrap(errcode.LimitExceeded, errNoRequests, "the task has made %d requests to models, and at most %d are allowed; retry it if it makes progress, or raise limits.requests", s.requests, most.Requests).With("limit", most.Requests)
 	case limit.Tokens > 0 && s.tokens > limit.Tokens-need:
 		return reservation{}, nil, errcode.New(errcode.BudgetExceeded, "the task has used %d of its %d tokens, and the next request needs about %d", s.tokens, limit.Tokens, need)
 	case limit.Cost > 0 && s.cost >= limit.Cost:
@@ -109,6 +125,7 @@ func (t *tracker) reserve(run *taskRun, limit TaskBudget, need int64) (reservati
 		return reservation{}, s.released, nil
 	}
 	s.reserved += need
+	s.requests++
 	return reservation{run, t, need}, nil, nil
 }
 
@@ -152,7 +169,7 @@ func (rt *Runtime) taskSpending(ctx context.Context, id identity.TaskID) (*taskR
 	}
 	before, err := rt.tally(ctx, task)
 	if err == nil {
-		rt.tracker.setSpendingBefore(run, before.Usage)
+		rt.tracker.setSpendingBefore(run, before)
 	}
 	return run, err
 }
@@ -166,11 +183,12 @@ func (t *tracker) spending(id identity.TaskID) (run *taskRun, loaded bool) {
 }
 
 // setSpendingBefore adds the usage of earlier processes to that of a task, once.
-func (t *tracker) setSpendingBefore(run *taskRun, before model.TokenUsage) {
+func (t *tracker) setSpendingBefore(run *taskRun, before TaskTally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !run.spent.loaded {
 		run.spent.loaded = true
-		run.spent.add(before)
+		run.spent.add(before.Usage)
+		run.spent.requests += before.requests
 	}
 }

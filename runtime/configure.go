@@ -56,7 +56,7 @@ func (c *Config) settingsFor(s OrgConfig) *settings {
 		Rounds:     cmp.Or(s.Rounds, c.Rounds),
 		Storage:    s.Storage.orDefault(c.Storage),
 		Limits:     s.Limits.orDefault(c.Limits),
-		Budget:     cmp.Or(s.Budget, c.Budget),
+		Budget:     s.Budget.orDefault(c.Budget),
 	}
 }
 

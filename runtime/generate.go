@@ -35,7 +35,7 @@ func (a *actor) agentModel() (agentModel, error) {
 func (a *actor) generate(ctx context.Context) (*model.Answer, error) {
 	m, err := a.agentModel()
 	if err == nil && m.language {
-		err = a.state.repeated.limitError()
+		err = a.state.repetitionError()
 	}
 	if err != nil {
 		return nil, err

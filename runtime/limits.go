@@ -3,6 +3,8 @@ package runtime
 import (
 	"cmp"
 
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -12,9 +14,14 @@ type Limits struct {
 	Calls          int // tool calls of one answer; default 256
 	Mail           int // messages that wait for one agent; default 1,000
 	Turns          int // turns of the agents of one task; default 10,000
+	Hires          int // agents that one agent may spawn, with those that have ended; default 200
+	Requests       int // requests to language models in one task; default 5,000
 }
 
-var defaultLimits = Limits{TaskLimits: org.TaskLimits{Roles: 200, Agents: 1000, Depth: 32}, Calls: 256, Mail: 1000, Turns: 10_000}
+var defaultLimits = Limits{
+	TaskLimits: org.TaskLimits{Roles: 200, Agents: 1000, Depth: 32},
+	Calls:      256, Mail: 1000, Turns: 10_000, Hires: 200, Requests: 5000,
+}
 
 // orDefault returns l with its zero limits replaced by those of other.
 func (l Limits) orDefault(other Limits) Limits {
@@ -25,5 +32,39 @@ func (l Limits) orDefault(other Limits) Limits {
 		Calls: cmp.Or(l.Calls, other.Calls),
 		Mail:  cmp.Or(l.Mail, other.Mail),
 		Turns: cmp.Or(l.Turns, other.Turns),
+		Hires: cmp.Or(l.Hires, other.Hires), Requests: cmp.Or(l.Requests, other.Requests),
 	}
+}
+
+// ActiveLimits are the limits that apply to a task now.
+type ActiveLimits struct {
+	Budget   TaskBudget // with what retries added; a zero limit is not enforced
+	Requests int
+	Turns    int
+	Agents   int
+	Hires    int
+	Rounds   int // of roles that set no limit of their own
+}
+
+// LimitsOf returns the limits that apply to a task. Those of an unknown task are those of the
+// organization.
+func (rt *Runtime) LimitsOf(id identity.TaskID) ActiveLimits {
+	s := rt.settings.Load()
+	return ActiveLimits{
+		Budget: rt.taskBudget(id), Requests: s.Limits.Requests, Turns: s.Limits.Turns,
+		Agents: s.Limits.Agents, Hires: s.Limits.Hires, Rounds: s.Rounds,
+	}
+}
+
+// checkHires returns an error if an agent that is calling a tool may spawn no more agents.
+func (rt *Runtime) checkHires(id identity.AgentID) error {
+	a, err := rt.tracker.activeActor(id)
+	if err != nil {
+		return nil // not called by an agent at work
+	}
+	limit := rt.settings.Load().Limits.Hires
+	if a.state.hires < limit {
+		return nil
+	}
+	return errcode.New(errcode.LimitExceeded, "spawn an agent: you have spawned %d agents, and one agent may spawn %d; write to those you have, or finish with what you know", a.state.hires, limit).With("limit", limit)
 }

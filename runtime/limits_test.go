@@ -186,3 +186,129 @@ func TestLimits_DamagedNumberOfTurns(t *testing.T) {
 		fx.shutdown(t)
 	}
 }
+
+// A task whose models have been asked as often as they may is paused. Requests of all agents
+// and of earlier processes count, failed ones too, and a retry counts anew.
+func TestLimits_RequestsOfTask(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted: ", restart), func(t *testing.T) {
+			dir, reached, requests := fastTempDir(t), make(chan struct{}), 0
+			m := withWindow(100_000, modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+				if requests == 4 && restart && reached != nil {
+					close(reached)
+					<-ctx.Done()
+					return model.Answer{}, ctx.Err()
+				}
+				requests++
+				return callTools("console_print", obj{"text": fmt.Sprint(requests)}), nil
+			}))
+			limits := func(c *runtime.Config) { c.Limits.Requests = 7 }
+			fx := fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
+			spec := fx.roleTask(t, org.RoleSpec{Use: groupSet("console")})
+			id := fx.start(t, spec)
+			if restart {
+				fx.waitReached(t, id, reached)
+				fx.shutdown(t)
+				reached = nil
+				fx = fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
+				fx.resume(t, id)
+			}
+			for _, want := range []int{7, 14} {
+				task := fx.wait(t, id)
+				fx.wantPaused(t, task, errcode.LimitExceeded)
+				if requests != want || !strings.Contains(task.Pause.Message, "at most 7 are allowed") || !strings.Contains(task.Pause.Message, "limits.requests") {
+					t.Errorf("%d requests, and the reason is %q; want %d", requests, task.Pause.Message, want)
+				}
+				if err := fx.RetryTask(t.Context(), id, operator, org.ModelAllowance{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fx.wantPaused(t, fx.wait(t, id), errcode.LimitExceeded)
+			if failed := bodiesOf[journal.TurnFailed](t, fx); len(failed) != 0 {
+				t.Errorf("failures %+v", failed)
+			}
+		})
+	}
+}
+
+// Scripts are no language models: their steps are no requests.
+func TestLimits_RequestsOfScript(t *testing.T) {
+	fx := fixtureConfig{configure: func(c *runtime.Config) { c.Limits.Requests = 2 }, model: answerFunc(func(r model.Request) model.Answer {
+		if answerCount(r) == 10 {
+			return endWith("done")
+		}
+		return callTools("console_print", obj{"text": "x"})
+	})}.open(t)
+	fx.wantResult(t, fx.run(t, fx.groupTask(t, "console")), `"done"`, "")
+}
+
+// An agent may spawn as many agents as the limit says, with those that have ended. Others are
+// counted on their own.
+func TestLimits_HiresOfAgent(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted: ", restart), func(t *testing.T) {
+			dir, reached := fastTempDir(t), make(chan struct{})
+			m := modelFunc(func(ctx context.Context, r model.Request) (model.Answer, error) {
+				n := answerCount(r)
+				switch {
+				case r.Self.Role != "lead":
+					return waitForMessage(), nil
+				case n == 3 && restart && reached != nil:
+					close(reached)
+					<-ctx.Done()
+					return model.Answer{}, ctx.Err()
+				case n%2 == 1 && !results(r)[n-1].IsError:
+					return callTools("terminate_agent", obj{"agentId": lastResult(r)["id"]}), nil
+				case n < 10 && n/2%2 == 0:
+					return callTools("spawn_agent", obj{"roleId": "worker", "taskBrief": taskBrief()}), nil
+				case n < 10:
+					return callTools("spawn_agent_with_task", obj{"roleId": "worker", "taskBrief": taskBrief(), "initialMessage": "go"}), nil
+				}
+				return endWith(string(results(r)[n-1].Content)), nil
+			})
+			limits := func(c *runtime.Config) { c.Limits.Hires = 3 }
+			fx := fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
+			fx.declare(t, org.RoleSpec{Name: "worker", Use: groupSet()})
+			fx.declare(t, org.RoleSpec{Name: "lead", Use: groupSet("org_management")})
+			id := fx.start(t, org.TaskSpec{Role: "lead"})
+			if restart {
+				fx.waitReached(t, id, reached)
+				fx.shutdown(t)
+				reached = nil
+				fx = fixtureConfig{dir: dir, model: m, configure: limits}.open(t)
+				fx.resume(t, id)
+			}
+			task := fx.wait(t, id)
+			spawned := 0
+			for _, e := range bodiesOf[journal.AgentSpawned](t, fx) {
+				if e.Parent != "" {
+					spawned++
+				}
+			}
+			if spawned != 3 || !strings.Contains(string(task.Result), "limit_exceeded") || !strings.Contains(string(task.Result), "one agent may spawn 3") {
+				t.Errorf("%d agents were spawned, and the result is %s\n%s", spawned, task.Result, fx.eventLog(t))
+			}
+		})
+	}
+}
+
+// The defaults, what a configuration sets, and what it turns off.
+func TestLimits_OfTask(t *testing.T) {
+	fx := openFixture(t, "", modelFunc(alwaysWait))
+	id := fx.start(t, org.TaskSpec{Budget: org.ModelAllowance{Tokens: 1 << 40}})
+	want := runtime.ActiveLimits{Budget: runtime.TaskBudget{Tokens: 5_000_000}, Requests: 5000, Turns: 10_000, Agents: 1000, Hires: 200, Rounds: 200}
+	if got := fx.LimitsOf(id); got != want {
+		t.Errorf("by default %+v, want %+v", got, want)
+	}
+	if err := fx.ApplyConfig(runtime.OrgConfig{Rounds: 5, Limits: runtime.Limits{Requests: 6, Hires: 7, Turns: 8, TaskLimits: org.TaskLimits{Agents: 9}}, Budget: runtime.TaskBudget{Tokens: runtime.NoTokenLimit, Cost: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	want = runtime.ActiveLimits{Budget: runtime.TaskBudget{Tokens: 1 << 40, Cost: 3}, Requests: 6, Turns: 8, Agents: 9, Hires: 7, Rounds: 5}
+	if got := fx.LimitsOf(id); got != want {
+		t.Errorf("configured %+v, want %+v", got, want)
+	}
+	want.Budget.Tokens = 0
+	if got := fx.LimitsOf("unknown"); got != want {
+		t.Errorf("without a limit of the task %+v, want %+v", got, want)
+	}
+}

@@ -15,13 +15,13 @@ import (
 // go on when the task is retried.
 var errTaskPaused = errors.New("task is paused")
 
-// needsOperator reports whether only the operator can fix the cause of an error: by a key,
-// an account or a larger budget. The task is paused then, and nothing of it is lost.
+// needsOperator reports whether only the operator can fix the cause of an error: by a key, an
+// account, a larger budget or more requests. The task is paused then, and nothing of it is lost.
 func needsOperator(err error) bool {
 	if failed, ok := errors.AsType[*model.Error](err); ok && failed.NeedsOperator {
 		return true
 	}
-	return errcode.CodeOf(err) == errcode.BudgetExceeded
+	return errcode.CodeOf(err) == errcode.BudgetExceeded || errors.Is(err, errNoRequests)
 }
 
 // pause pauses the agent's task. The agent asks its model again when the task is retried.
@@ -75,7 +75,7 @@ func (t *tracker) dropPaused(run *taskRun) {
 
 // RetryTask lets a task go on that is paused, failed or was cancelled: its agents repeat the
 // requests that were not answered, and read the mail that they have not read. Calls without
-// an outcome are handled as after a crash. The turns are counted anew, and the models of the
+// an outcome are handled as after a crash. The turns and requests are counted anew, and the models of the
 // task may use more than before by extra. by is the operator or the caller that started the
 // task. RetryTask waits until the agents have stopped, and returns when they are scheduled.
 //

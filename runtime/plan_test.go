@@ -621,7 +621,8 @@ func TestPlan_RejectsUnsafeJSON(t *testing.T) {
 		"steps without names": `{"plan":[{},{"tool":1},{"tool":"look","tool":"poke"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			fx := fixtureConfig{model: withWindow(100_000_000, answerFunc(func(model.Request) model.Answer { return endWith(text) }))}.open(t)
+			unlimited := withBudget(runtime.TaskBudget{Tokens: runtime.NoTokenLimit})
+			fx := fixtureConfig{configure: unlimited, model: withWindow(100_000_000, answerFunc(func(model.Request) model.Answer { return endWith(text) }))}.open(t)
 			fx.wantResult(t, fx.run(t, fx.roleTask(t, org.RoleSpec{Use: groupSet("workspace"), Pattern: org.Plan})), "", errcode.MaxToolRounds)
 		})
 	}

@@ -32,9 +32,12 @@ func (a *actor) fail(cause error) error {
 // failure returns a batch that ends the turn with an error.
 func (a *actor) failure(cause error) *journal.Batch {
 	read := a.messagesRead(cause)
-	return &journal.Batch{Idle: read == 0 || read >= a.state.messages, Events: []journal.Event{
-		a.event(journal.TurnFailed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}),
-	}}
+	failed := journal.TurnFailed{Code: errcode.CodeOf(cause), Message: errcode.Message(cause), MessagesRead: read}
+	if e, ok := errors.AsType[*errcode.Error](cause); ok {
+		repeated, _ := e.Details[repeatedDetail].(repeatedCalls)
+		failed.Repeated, failed.Times = repeated.Calls, repeated.Times
+	}
+	return &journal.Batch{Idle: read == 0 || read >= a.state.messages, Events: []journal.Event{a.event(failed)}}
 }
 
 // failWithTask ends the agent's task together with its turn.

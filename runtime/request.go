@@ -37,7 +37,7 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 		Image: a.image(ctx, subject),
 	}}
 	if m.language {
-		req.Note = a.state.repeated.promptNote()
+		req.Note = a.state.repetitionNote()
 	}
 	req.Note += contextUsageNote(a.state.usage.with(req.Request), m.window, offer.Names)
 	if err := a.applyPlan(m, req); err != nil {

@@ -185,6 +185,7 @@ func (c *Config) complete() error {
 		c.Rounds = 200
 	}
 	c.Storage, c.Limits = c.Storage.orDefault(defaultStorage), c.Limits.orDefault(defaultLimits)
+	c.Budget = c.Budget.orDefault(TaskBudget{Tokens: defaultTokens})
 	if c.Console == nil {
 		c.Console = io.Discard
 	}

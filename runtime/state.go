@@ -25,6 +25,7 @@ type state struct {
 	summary     *model.ContextSummary
 	compression lastCompression
 	usage       contextUsage
+	hires       int // agents that it has spawned
 	repeated    repetition
 	plan        plan
 
@@ -78,6 +79,7 @@ func (s *state) apply(e journal.Event) {
 	case journal.MessageReceived:
 		s.addItem(model.Item{Message: &b.Message})
 		s.messages++
+		s.repeated.receive(&b.Message)
 		s.hasUnseen = true
 		s.corrected = s.corrected || isCorrection(&b.Message)
 	case journal.ModelAnswered:
@@ -87,6 +89,9 @@ func (s *state) apply(e journal.Event) {
 			s.markStarted(b.Call, b.Effect)
 		}
 	case journal.ToolResult:
+		if b.Tool == "spawn_agent" || b.Tool == "spawn_agent_with_task" {
+			s.hires++
+		}
 		s.applyResult(model.CallResult{Call: b.Call, Tool: b.Tool, Content: b.Result})
 	case journal.ToolError:
 		s.applyResult(model.CallResult{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
@@ -120,12 +125,14 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	case model.FinishContinue, model.FinishRepair, model.FinishInvalid:
 		s.rounds++
 		s.hasUnseen = true
+		s.repeated.observe(s.items)
 	case model.FinishPlan:
 		s.rounds++
 		s.hasUnseen = true
 		s.plan.applyAnswer(&a)
 	default: // the turn is over, unless there are messages the model has not read
-		s.rounds, s.repeated, s.plan = 0, repetition{}, plan{}
+		s.rounds, s.plan = 0, plan{}
+		s.repeated.endTurn()
 		s.hasUnseen = a.MessagesRead < s.messages
 		if a.Finish.EndsTurn() {
 			s.readUpTo, s.corrected = a.MessagesRead, false

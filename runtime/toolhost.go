@@ -53,8 +53,12 @@ func (h *ToolHost) CreateRole(ctx context.Context, c tool.Call, spec org.RoleSpe
 	return h.rt.CreateRole(ctx, c, spec)
 }
 
-// SpawnAgent implements builtin.AgentManager. See Runtime.SpawnAgent.
+// SpawnAgent implements builtin.AgentManager. See Runtime.SpawnAgent. An agent may spawn
+// Limits.Hires agents; more is limit_exceeded.
 func (h *ToolHost) SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error) {
+	if err := h.rt.checkHires(c.By.Agent); err != nil {
+		return org.SpawnResult{}, err
+	}
 	return h.rt.SpawnAgent(ctx, c, s, first)
 }
 

@@ -183,11 +183,12 @@ func (t *tracker) record(run *taskRun) *org.Task {
 	return run.record
 }
 
-// cacheNew caches the record and the top agent of a new task, which runs next.
+// cacheNew caches the record and the top agent of a new task, which runs next. Its models have
+// used nothing.
 func (t *tracker) cacheNew(task *org.Task, top org.Agent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tasks[task.ID].record = task
+	t.tasks[task.ID].record, t.tasks[task.ID].spent.loaded = task, true
 	t.cacheAgent(&idleAgent{top, &state{}})
 }
 

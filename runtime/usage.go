@@ -18,6 +18,8 @@ type TaskTally struct {
 	AgentTally
 	Agents map[identity.AgentID]AgentTally
 	Models []ModelTally // sorted by name
+
+	requests int // that language models answered since the last retry
 }
 
 // AgentTally is what an agent has done so far.
@@ -72,6 +74,9 @@ func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) 
 func (t *TaskTally) add(e journal.Event) {
 	var one AgentTally
 	switch b := e.Body.(type) {
+	case journal.TaskRetried:
+		t.requests = 0
+		return
 	case journal.ModelAnswered:
 		one.Usage = b.Answer.Usage
 		t.addModel(b.Answer.Model, one.Usage)
@@ -84,6 +89,9 @@ func (t *TaskTally) add(e journal.Event) {
 		}
 	default:
 		return
+	}
+	if one.Usage.Input > 0 {
+		t.requests++
 	}
 	t.AgentTally = t.AgentTally.plus(one)
 	t.Agents[e.Agent] = t.Agents[e.Agent].plus(one)

@@ -291,7 +291,7 @@ func orgConfig(cfg *config.Config) runtime.OrgConfig {
 		Rounds:     cfg.Organization.Limits.Rounds,
 		Storage:    storageLimits(cfg.Organization.Limits),
 		Limits:     taskLimits(cfg.Organization.Limits),
-		Budget:     runtime.TaskBudget{Tokens: cfg.Organization.Budget.Tokens, Cost: model.Money(cfg.Organization.Budget.Cost)},
+		Budget:     taskBudget(cfg.Organization.Budget),
 	}
 	for _, r := range cfg.Roles {
 		s.Roles = append(s.Roles, org.RoleSpec{
@@ -311,8 +311,15 @@ func resultSpec(schema json.RawMessage) *org.ResultSpec {
 	return &org.ResultSpec{Schema: schema}
 }
 
+func taskBudget(b config.Budget) runtime.TaskBudget {
+	if b.Tokens == config.NoLimit {
+		b.Tokens = runtime.NoTokenLimit
+	}
+	return runtime.TaskBudget{Tokens: b.Tokens, Cost: model.Money(b.Cost)}
+}
+
 func taskLimits(l config.OrganizationLimits) runtime.Limits {
-	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls, Mail: l.Mail, Turns: l.Turns}
+	return runtime.Limits{TaskLimits: org.TaskLimits{Roles: l.Roles, Agents: l.Agents, Depth: l.Depth}, Calls: l.Calls, Mail: l.Mail, Turns: l.Turns, Hires: l.Hires, Requests: l.Requests}
 }
 
 func storageLimits(l config.OrganizationLimits) runtime.StorageLimits {

@@ -29,7 +29,7 @@ type Organization struct {
 
 // Budget limits what the models of one task may use. A zero field is not set.
 type Budget struct {
-	Tokens int64
+	Tokens int64 // NoLimit for any number
 	Cost   int64 // in billionths of the currency unit of prices
 }
 
@@ -55,6 +55,9 @@ type OrganizationLimits struct {
 	Calls  int // tool calls of one answer
 	Mail   int // messages that wait for one agent
 	Turns  int // turns of the agents of one task
+
+	Hires    int // agents that one agent spawns
+	Requests int // requests to language models in one task
 }
 
 // The largest limits that a document may set.
@@ -84,7 +87,7 @@ func readOrganization(it item) {
 		"limits":            organizationLimitsField(&org.Limits),
 		"workspace":         it.workspaceField(&org.Workspace),
 		"budget": yamldoc.MappingField(yamldoc.Fields{
-			"tokens": yamldoc.BoundedInt(&org.Budget.Tokens, maxBudget),
+			"tokens": tokensField(&org.Budget.Tokens),
 			"cost":   priceField(&org.Budget.Cost),
 		}),
 		"profile": nil,
@@ -95,6 +98,20 @@ func readOrganization(it item) {
 		return
 	}
 	*to = org
+}
+
+// NoLimit is the value of a limit that is none.
+const NoLimit = -1
+
+// tokensField reads a number of tokens, or none.
+func tokensField(to *int64) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if v.Node.Tag == "!!str" && v.Node.Value == "none" {
+			*to = NoLimit
+			return
+		}
+		yamldoc.BoundedInt(to, maxBudget)(v)
+	}
 }
 
 // limitsField reads the limits of a role.
@@ -117,6 +134,8 @@ func organizationLimitsField(to *OrganizationLimits) func(yamldoc.Value) {
 		"calls":                 yamldoc.CountField(&to.Calls),
 		"mail":                  yamldoc.CountField(&to.Mail),
 		"turns":                 yamldoc.CountField(&to.Turns),
+		"hires":                 yamldoc.CountField(&to.Hires),
+		"requests":              yamldoc.CountField(&to.Requests),
 		"diskReserve":           yamldoc.BoundedInt(&to.DiskReserve, maxDiskReserve),
 		"recordedPerTask":       yamldoc.BoundedInt(&to.RecordedPerTask, maxRecorded),
 		"recordedPerCaller":     yamldoc.BoundedInt(&to.RecordedPerCaller, maxRecorded),

@@ -1,0 +1,166 @@
+package runtime
+
+import (
+	"hash/maphash"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/model"
+)
+
+// Two results are the same if they differ in ids and times only. Left out are:
+//
+//   - UUIDs, ULIDs and hexadecimal ids of 16, 24 or 32 digits in texts;
+//   - dates, times of day, durations with a unit and Unix times, in texts and as numbers;
+//   - texts and numbers in fields whose name says id, time or duration (volatileField).
+//
+// Everything else is compared: a count that grows or a state that changes makes a result new.
+
+// Limits of what is compared by its parts. Larger or deeper texts are compared as they are.
+const (
+	maxSteadyText  = 64 << 10 // bytes
+	maxSteadyDepth = 32
+)
+
+// volatileField matches names of fields that hold an id, a time or a duration.
+var volatileField = regexp.MustCompile(`^(?i:id|ids|uuid|guid|ulid|etag|nonce|time|timestamp|date|now|due|took|uptime|age|ts)$` +
+	`|^(?i:duration|elapsed|latency|created|updated|modified|expires)` +
+	`|[a-z0-9](Id|ID|Ids|IDs|UUID|At|Time|Timestamp|Date|Duration|Ms|Millis|Seconds|Secs|Ns|Nanos)$` +
+	`|(?i:[_-](id|ids|uuid|at|time|timestamp|date|duration|ms|millis|seconds|secs|ns|nanos))$`)
+
+// volatileText matches ids and times in texts.
+var volatileText = regexp.MustCompile(strings.Join([]string{
+	`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`,
+	`\b\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?( ?([Zz]|[+-]\d{2}:?\d{2}))?)?`,
+	`\b\d{1,2}:\d{2}:\d{2}([.,]\d+)?\b`,
+	`\b(\d+h)?(\d+m)?\d+(\.\d+)?(s|ms|us|µs|ns)\b`,
+	`\b\d+(\.\d+)? (ms|secs?|seconds?|minutes?|hours?)\b`,
+	`\b(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?\b`,
+	`\b([0-9a-fA-F]{32}|[0-9a-fA-F]{24}|[0-9a-fA-F]{16})\b`,
+	`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`,
+}, "|"))
+
+// volatileNumber matches numbers that are Unix times, in seconds to nanoseconds.
+var volatileNumber = regexp.MustCompile(`^(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?$`)
+
+var sumSeed = maphash.MakeSeed()
+
+// summer writes values into a hash. Its steady form leaves out ids and times.
+type summer struct {
+	maphash.Hash
+	steady bool
+}
+
+func newSummer(steady bool) *summer {
+	h := &summer{steady: steady}
+	h.SetSeed(sumSeed)
+	return h
+}
+
+// sum returns the hash, which is never 0.
+func (h *summer) sum() uint64 { return max(1, h.Sum64()) }
+
+// callsSum returns the sum of what an answer does: its calls, or else its text.
+func callsSum(a *model.Answer) uint64 {
+	h := newSummer(false)
+	if len(a.Calls) == 0 {
+		h.text(a.Text)
+	}
+	for _, c := range a.Calls {
+		h.text(c.Name)
+		h.document(string(c.Args))
+	}
+	return h.sum()
+}
+
+// resultsSum returns the steady sum of results. Their order does not count: it is that in which
+// concurrent calls end.
+func resultsSum(items []model.Item) (sum uint64) {
+	for _, item := range items {
+		if item.Result != nil {
+			sum += steadySum(item.Result.Tool, string(item.Result.Content))
+		}
+	}
+	return max(1, sum)
+}
+
+// exactSum returns the sum of a name and a document.
+func exactSum(name, document string) uint64 { return sumOf(name, document, false) }
+
+// steadySum returns the sum of a name and a document without its ids and times.
+func steadySum(name, document string) uint64 { return sumOf(name, document, true) }
+
+func sumOf(name, document string, steady bool) uint64 {
+	h := newSummer(steady)
+	h.text(name)
+	h.document(document)
+	return h.sum()
+}
+
+// document adds a JSON document, in which neither white space nor the order of fields counts.
+func (h *summer) document(text string) {
+	if len(text) > maxSteadyText || !gjson.Valid(text) {
+		h.text(text)
+		return
+	}
+	h.value(gjson.Parse(text), maxSteadyDepth)
+}
+
+// value adds a value that may be depth levels deep.
+func (h *summer) value(v gjson.Result, depth int) {
+	switch {
+	case depth == 0:
+		h.text(v.Raw)
+	case v.IsArray():
+		h.text("[")
+		v.ForEach(func(_, element gjson.Result) bool {
+			h.value(element, depth-1)
+			return true
+		})
+		h.text("]")
+	case v.IsObject():
+		h.object(v, depth)
+	case v.Type == gjson.String && h.steady:
+		h.text(`"` + volatileText.ReplaceAllString(v.Str, "…"))
+	case v.Type == gjson.String:
+		h.text(`"` + v.Str)
+	case v.Type == gjson.Number && h.steady && volatileNumber.MatchString(v.Raw):
+		h.text("…")
+	default:
+		h.text(v.Raw)
+	}
+}
+
+// object adds an object with its fields sorted.
+func (h *summer) object(v gjson.Result, depth int) {
+	type field struct {
+		name  string
+		value gjson.Result
+	}
+	var fields []field
+	v.ForEach(func(name, value gjson.Result) bool {
+		fields = append(fields, field{name.Str, value})
+		return true
+	})
+	slices.SortStableFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	h.text("{")
+	for _, f := range fields {
+		h.text(f.name)
+		if h.steady && f.value.Type != gjson.JSON && volatileField.MatchString(f.name) {
+			continue
+		}
+		h.value(f.value, depth-1)
+	}
+	h.text("}")
+}
+
+// text adds a text and where it ends.
+func (h *summer) text(s string) {
+	h.WriteString(strconv.Itoa(len(s)))
+	h.WriteString(":")
+	h.WriteString(s)
+}
