@@ -282,6 +282,9 @@ func parseInputs(inputs []string) (json.RawMessage, error) {
 // result.
 func (s *session) watch(ctx context.Context, c *common, id identity.TaskID, before uint64) error {
 	fmt.Fprintf(c.err, "task %s\n", id)
+	if err := s.printLimits(ctx, c, id); err != nil && ctx.Err() == nil {
+		return err
+	}
 	s.printNotes()
 	err := s.show(ctx, c, id, before)
 	if err != nil && !persist.IsClosed(err) {

@@ -102,6 +102,7 @@ func followTask(ctx context.Context, c *common, api *client.Client, id string) e
 		return err
 	}
 	fmt.Fprintf(c.err, "task %s\n", task.ID)
+	printLimits(c, task)
 	f := newFollower(c, api, task)
 	task, err = f.follow(ctx)
 	switch {

@@ -151,6 +151,7 @@ func (a *api) taskDetail(r *http.Request, id identity.TaskID) (wire.Task, error)
 		return wire.Task{}, err
 	}
 	out := a.taskOf(t, auth.SenderOf(r))
+	out.Limits = a.limitsOf(t)
 	out.Usage, err = a.rt.TaskUsage(r.Context(), id)
 	return out, err
 }
@@ -180,8 +181,20 @@ func (a *api) taskReport(r *http.Request, id identity.TaskID) (wire.Task, error)
 		item.Calls, item.Usage = wire.CallCounts{Total: one.Calls, Denied: one.Denied}, one.Usage
 		out.Agents = append(out.Agents, item)
 	}
-	out.Suspended = a.suspendedRoles(t, agents[t.ID])
+	out.Suspended, out.Limits = a.suspendedRoles(t, agents[t.ID]), a.limitsOf(t)
 	return out, nil
+}
+
+// limitsOf returns the limits of a task that has not ended.
+func (a *api) limitsOf(t org.Task) *wire.TaskLimits {
+	if t.Status.Ended() {
+		return nil
+	}
+	l := a.rt.LimitsOf(t.ID)
+	return &wire.TaskLimits{
+		Tokens: l.Budget.Tokens, Cost: float64(l.Budget.Cost) / 1e9,
+		Requests: l.Requests, Turns: l.Turns, Agents: l.Agents, Hires: l.Hires, Rounds: l.Rounds,
+	}
 }
 
 // suspendedRoles lists the names of the suspended roles of a task: those of its caller and of

@@ -29,6 +29,7 @@ type (
 	Limit           = wire.Limit           // one limit on a call
 	Holders         = wire.Holders         // the roles and agents that may call a tool
 	Task            = wire.Task            // a task
+	TaskLimits      = wire.TaskLimits      // the limits of a task
 	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record
 	SweepResult     = wire.SweepResult     // the contents that a sweep deleted

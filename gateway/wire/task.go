@@ -34,6 +34,7 @@ type Task struct {
 	Open       bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
 	Budget     *Budget             `json:"budget,omitempty"` // of its own
 	Extra      *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
+	Limits     *TaskLimits         `json:"limits,omitempty"` // that apply to it now; only of a task that is shown and has not ended
 	CreatedAt  time.Time           `json:"createdAt"`
 	Deadline   time.Time           `json:"deadline,omitzero"` // when it is cancelled
 	EndedAt    time.Time           `json:"endedAt,omitzero"`
@@ -43,6 +44,18 @@ type Task struct {
 	ByModel    []ModelUsage        `json:"byModel,omitempty"`        // sorted by name
 	Agents     []Agent             `json:"agents,omitempty"`         // oldest first, including terminated ones
 	Suspended  []string            `json:"suspendedRoles,omitempty"` // names of the suspended roles of its caller and its agents, sorted; only of a task that is shown and has not ended
+}
+
+// TaskLimits are the limits of a task. Tokens and Cost are its budget, with what retries added; 0
+// is no limit.
+type TaskLimits struct {
+	Tokens   int64   `json:"tokens,omitempty"`
+	Cost     float64 `json:"cost,omitempty"` // in the currency of the prices
+	Requests int     `json:"requests"`       // to language models
+	Turns    int     `json:"turns"`          // of all its agents
+	Agents   int     `json:"agents"`         // that are not terminated
+	Hires    int     `json:"hires"`          // agents that one agent may spawn
+	Rounds   int     `json:"rounds"`         // answers of one turn, of roles without a limit of their own
 }
 
 // CallCounts are numbers of tool calls.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
@@ -106,11 +107,14 @@ const NoLimit = -1
 // tokensField reads a number of tokens, or none.
 func tokensField(to *int64) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
-		if v.Node.Tag == "!!str" && v.Node.Value == "none" {
+		switch text := v.Node.Value; {
+		case text == "none":
 			*to = NoLimit
-			return
+		case text == "0" || strings.Trim(text, "0123456789") != "":
+			v.AddTypeError(fmt.Sprintf("a whole number from 1 to %d, or none", maxBudget), "none sets no limit")
+		default:
+			yamldoc.BoundedInt(to, maxBudget)(v)
 		}
-		yamldoc.BoundedInt(to, maxBudget)(v)
 	}
 }
 

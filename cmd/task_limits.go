@@ -1,0 +1,43 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/rolecall/rolecall/gateway/client"
+	"github.com/rolecall/rolecall/identity"
+)
+
+// printLimits prints the limits that apply to a task of this process.
+func (s *session) printLimits(ctx context.Context, c *common, id identity.TaskID) error {
+	api, err := s.Client()
+	if err != nil {
+		return err
+	}
+	task, err := api.FindTask(ctx, string(id))
+	if err == nil {
+		printLimits(c, task)
+	}
+	return err
+}
+
+// printLimits prints the limits that apply to a task, unless it has ended.
+func printLimits(c *common, task client.Task) {
+	if task.Limits != nil {
+		fmt.Fprintln(c.err, limitsLine(*task.Limits))
+	}
+}
+
+// limitsLine returns the limits of a task on one line.
+func limitsLine(l client.TaskLimits) string {
+	tokens := "any number of tokens"
+	if l.Tokens > 0 {
+		tokens = strconv.FormatInt(l.Tokens, 10) + " tokens"
+	}
+	if l.Cost > 0 {
+		tokens += ", cost " + strconv.FormatFloat(l.Cost, 'f', -1, 64)
+	}
+	return fmt.Sprintf("limits: %s, %d requests to models, %d turns, %d agents, %d hired by one, %d answers of a turn",
+		tokens, l.Requests, l.Turns, l.Agents, l.Hires, l.Rounds)
+}
