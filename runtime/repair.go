@@ -88,7 +88,7 @@ func (x *exchange) neededRepair(answer *model.Answer) model.AnswerRepair {
 		return model.RepairAnswer
 	case answer.Stop == model.Length:
 		return model.RepairContinue
-	case writtenCall(answer.Text, x.req.Tools) != "" && !x.a.fitsSchema(answer):
+	case !x.req.NoCalls && writtenCall(answer.Text, x.req.Tools) != "" && !x.a.fitsSchema(answer):
 		return model.RepairCall
 	}
 	return ""

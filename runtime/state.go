@@ -125,7 +125,9 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 	case model.FinishContinue, model.FinishRepair, model.FinishInvalid:
 		s.rounds++
 		s.hasUnseen = true
-		s.repeated.observe(s.items)
+		if a.Finish == model.FinishContinue {
+			s.repeated.observe(s.items)
+		}
 	case model.FinishPlan:
 		s.rounds++
 		s.hasUnseen = true
