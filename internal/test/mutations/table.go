@@ -775,6 +775,65 @@ var mutations = []mutation{
 
 	// Package runtime: limits.
 	{
+		"requests of earlier processes do not count", "runtime/budget.go",
+		`		run.spent.requests += before.requests
+`, ``,
+		"./runtime TestLimits_RequestsOfTask",
+	},
+	{
+		"a task may make any number of requests", "runtime/budget.go",
+		`	case s.requests >= most.Requests:`, `	case false:`,
+		"./runtime TestLimits_RequestsOfTask",
+	},
+	{
+		"an agent may spawn any number of agents", "runtime/limits.go",
+		`	if a.state.hires < limit {`, `	if true {`,
+		"./runtime TestLimits_HiresOfAgent",
+	},
+	{
+		"a task without a budget may use any number of tokens", "runtime/runtime.go",
+		`	c.Budget = c.Budget.orDefault(TaskBudget{Tokens: defaultTokens})
+`, ``,
+		"./runtime TestLimits_OfTask",
+	},
+	{
+		"a new id makes a result new", "runtime/steady.go",
+		`func steadySum(name, document string) uint64 { return sumOf(name, document, true) }`, `func steadySum(name, document string) uint64 { return sumOf(name, document, false) }`,
+		"./runtime TestLoop_ResultsThatDifferInSubstance",
+	},
+	{
+		"no result is new", "runtime/repetition.go",
+		`	return one.results == two.results`, `	return true`,
+		"./runtime TestLoop_ResultsThatDifferInSubstance",
+	},
+	{
+		"cycles do not count", "runtime/repetition.go",
+		`	maxCycle        = 4`, `	maxCycle        = 1`,
+		"./runtime TestLoop_EndsTask",
+	},
+	{
+		"a reply that says nothing new ends a loop of messages", "runtime/repetition.go",
+		`	if m.From != User && slices.Contains(r.received, sum) {`, `	if false {`,
+		"./runtime TestLoop_MessagesAcrossTurns",
+	},
+	{
+		"an id stands before the tools", "runtime/prompt.go",
+		`	return prompt + a.rt.roleResultPrompt(a.agent) + constraints(offer)`, `	return string(a.agent.ID) + prompt + a.rt.roleResultPrompt(a.agent) + constraints(offer)`,
+		"./runtime TestCache_SecondTaskBeginsAsTheFirst",
+	},
+	{
+		"a note stands in the system prompt", "runtime/request.go",
+		`	req.Note = strings.TrimSpace(req.Note)`, `	req.System, req.Note = req.System+req.Note, ""`,
+		"./runtime TestCache_RequestsOfAConversationOnlyGrow",
+	},
+	{
+		"a plan is made without tools", "runtime/plan.go",
+		`		r.Note += planSection(r.subject, p.problem)
+		r.NoCalls = true`, `		r.Note += planSection(r.subject, p.problem)
+		r.Tools, r.ToolJSON = nil, nil`,
+		"./runtime TestCache_RequestsOfAConversationOnlyGrow",
+	},
+	{
 		"one sender fills the inbox of an agent", "runtime/mail.go",
 		`	if n := c.bySender[m.From]; n >= share {`, `	if n := c.bySender[m.From]; false {`,
 		"./runtime TestLimits_Mail",
