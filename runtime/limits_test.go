@@ -216,6 +216,9 @@ func TestLimits_RequestsOfTask(t *testing.T) {
 			for _, want := range []int{7, 14} {
 				task := fx.wait(t, id)
 				fx.wantPaused(t, task, errcode.LimitExceeded)
+				if task.Pause == nil {
+					return
+				}
 				if requests != want || !strings.Contains(task.Pause.Message, "at most 7 are allowed") || !strings.Contains(task.Pause.Message, "limits.requests") {
 					t.Errorf("%d requests, and the reason is %q; want %d", requests, task.Pause.Message, want)
 				}

@@ -823,7 +823,7 @@ var mutations = []mutation{
 	},
 	{
 		"a note stands in the system prompt", "runtime/request.go",
-		`	req.Note = strings.TrimSpace(req.Note)`, `	req.System, req.Note = req.System+req.Note, ""`,
+		`	req.Note = strings.TrimSpace(req.Note)`, `	req.System, req.Note = req.System+strings.TrimSpace(req.Note), ""`,
 		"./runtime TestCache_RequestsOfAConversationOnlyGrow",
 	},
 	{
