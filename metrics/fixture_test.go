@@ -111,7 +111,7 @@ func twoStepModel(r model.Request) model.Answer {
 		}
 	}
 	switch {
-	case strings.Contains(r.System, "make a plan"):
+	case strings.Contains(r.Note, "make a plan"):
 		return model.Answer{Finish: model.FinishEnd, Text: `{"plan":[{"tool":"open"},{"tool":"enter"}]}`}
 	case done < 2:
 		return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: []string{"open", "enter"}[done], Args: json.RawMessage(`{}`)}}}

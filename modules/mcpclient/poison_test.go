@@ -59,7 +59,7 @@ type capturingModel struct {
 func (m *capturingModel) Generate(_ context.Context, r model.Request) iter.Seq2[model.AnswerDelta, error] {
 	items, _ := json.Marshal(r.Items)
 	m.mu.Lock()
-	m.sent = append(m.sent, r.System+"\n"+string(r.ToolJSON)+"\n"+strings.Join(r.Tools, " ")+"\n"+string(items))
+	m.sent = append(m.sent, r.System+"\n"+r.Opening+"\n"+r.Note+"\n"+string(r.ToolJSON)+"\n"+strings.Join(r.Tools, " ")+"\n"+string(items))
 	m.mu.Unlock()
 	read := 0
 	for _, item := range r.Items {
