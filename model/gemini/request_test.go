@@ -2,6 +2,7 @@ package gemini_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/model"
@@ -97,4 +98,16 @@ func TestRequest_OpeningAndNote(t *testing.T) {
 	providertest.EqualJSON(t, string(got), `[[{"role":"user","parts":[{"text":"You count.\n\nHello"},{"text":"Make a plan."}]}],
 		{"functionCallingConfig":{"mode":"NONE"}},
 		[{"functionDeclarations":[{"name":"look","description":"Does look.","parametersJsonSchema":{"type":"object"}}]}]]`)
+}
+
+// A request in which no tool may be called says so once, whatever toolChoice is set.
+func TestRequest_NoCallsOverridesToolChoice(t *testing.T) {
+	for _, choice := range []string{"", provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone} {
+		r := providertest.HelloRequest()
+		r.ToolJSON, r.NoCalls = providertest.ToolsJSON(t, "look"), true
+		body := suite.Do(t, provider.Config{Options: provider.Options{ToolChoice: choice}}, r, 200, `{}`).Body
+		if n := strings.Count(body, `"toolConfig"`); n != 1 || !strings.Contains(strings.ToLower(body), `"none"`) {
+			t.Errorf("toolChoice %q: %d times in %s", choice, n, body)
+		}
+	}
 }

@@ -79,8 +79,8 @@ type Protocol struct {
 	URL        string            // to which requests are posted
 	Header     map[string]string // in addition to the key
 
-	// Fields are further fields of requests, and ToolFields those of requests that offer
-	// tools: values that encoding/json writes as an object, or nil.
+	// Fields are further fields of requests, and ToolFields those of requests whose tools may
+	// be called: values that encoding/json writes as an object, or nil.
 	Fields, ToolFields any
 
 	// KeyHeader is the header of the key, KeyPrefix what precedes the key in it.
@@ -177,7 +177,7 @@ func (m *Model) ask(ctx context.Context, r model.Request, response *ResponseRead
 // document returns the request for r with the further fields.
 func (m *Model) document(r model.Request, tools *chat.ToolList) *endpoint.Document {
 	d, prefix := m.protocol.Request(r, tools), m.prefix
-	if tools != nil {
+	if tools != nil && !r.NoCalls { // else Request writes that none may be called
 		prefix = m.toolPrefix
 	}
 	if prefix != nil {
