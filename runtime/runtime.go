@@ -18,8 +18,8 @@
 //   - model requests: generate.go (the flow from request to answer), request.go
 //     and prompt.go (what is sent), answer.go (what comes back), context.go and
 //     preview.go (what fits into the context window), deltas.go (live output);
-//   - working patterns and limits: plan.go, toolgated.go, repetition.go,
-//     budget.go;
+//   - working patterns and limits: plan.go, toolgated.go, repetition.go and
+//     steady.go (loops), limits.go, turns.go, budget.go;
 //   - scheduling: schedule.go, task.go, message.go;
 //   - callers from outside the organization: invoke.go, record_buffer.go;
 //   - what others use of a runtime: toolhost.go (built-in tools), artifact.go
