@@ -12,9 +12,11 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/anthropic"
+	"github.com/rolecall/rolecall/model/bedrock"
 	"github.com/rolecall/rolecall/model/chat"
 	"github.com/rolecall/rolecall/model/gemini"
 	"github.com/rolecall/rolecall/model/openai"
+	"github.com/rolecall/rolecall/model/openai/responses"
 	"github.com/rolecall/rolecall/model/provider"
 	"github.com/rolecall/rolecall/model/providertest"
 	"github.com/rolecall/rolecall/org"
@@ -48,6 +50,14 @@ var encodings = map[string]func(t *testing.T, r model.Request) encodedRequest{
 	"gemini": func(t *testing.T, r model.Request) encodedRequest {
 		doc := sentBody(t, gemini.New, r)
 		return encodedRequest{doc.Get("systemInstruction").Raw, doc.Get("tools").Raw, doc.Get("contents").Raw}
+	},
+	"openai-responses": func(t *testing.T, r model.Request) encodedRequest {
+		doc := sentBody(t, responses.New, r)
+		return encodedRequest{doc.Get("instructions").Raw, doc.Get("tools").Raw, doc.Get("input").Raw}
+	},
+	"bedrock": func(t *testing.T, r model.Request) encodedRequest {
+		doc := sentBody(t, bedrock.New, r)
+		return encodedRequest{doc.Get("system").Raw, doc.Get("toolConfig").Raw, doc.Get("messages").Raw}
 	},
 }
 

@@ -15,7 +15,8 @@ type encoder struct {
 	model  string   // the model that is asked
 	doc    []byte   // the messages, with commas between them
 	role   string   // of the current message; "" before the first
-	ends   []int    // where the content of each user message ends
+	ends   []int    // where the content of each user message ends, without the note
+	noted  bool     // the note is written
 	called []string // names of the tools called in the conversation
 }
 
@@ -43,7 +44,23 @@ func (t *encoder) user(turn chat.Turn) {
 		t.begin("user")
 		t.doc = appendImage(t.doc, i)
 	}
-	t.text("user", turn.Text)
+	if turn.Text != "" || turn.Note == "" {
+		t.text("user", turn.Text)
+	}
+	t.addNote(turn.Note)
+}
+
+// addNote adds the note, the last block. The next request does not have it, so the message
+// ends before it for the cache points.
+func (t *encoder) addNote(note string) {
+	if isBlank(note) {
+		return
+	}
+	if t.role == "user" {
+		t.ends = append(t.ends, len(t.doc))
+	}
+	t.text("user", note)
+	t.noted = true
 }
 
 // assistant writes an Assistant turn, with its reasoning if the same model produced it.
@@ -84,7 +101,7 @@ func (t *encoder) begin(role string) {
 
 // close ends the current message.
 func (t *encoder) close() {
-	if t.role == "user" {
+	if t.role == "user" && !t.noted {
 		t.ends = append(t.ends, len(t.doc))
 	}
 	t.doc = append(t.doc, `]}`...)

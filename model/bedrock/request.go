@@ -30,8 +30,11 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 	parts := [][]byte{c.head(r.System, mark)}
 	switch {
 	case tools != nil:
-		last := len(tools.JSON) - len("]")
-		parts = append(parts, []byte(`,"toolConfig":{"tools":`), tools.JSON[:last], []byte(mark+`]`+choice(c.config.Options)+`}`))
+		last, chosen := len(tools.JSON)-len("]"), choice(c.config.Options)
+		if r.NoCalls { // the API has no choice for that; the note says it
+			chosen = ""
+		}
+		parts = append(parts, []byte(`,"toolConfig":{"tools":`), tools.JSON[:last], []byte(mark+`]`+chosen+`}`))
 	case len(conversation.called) > 0:
 		parts = append(parts, conversation.asTools())
 	}

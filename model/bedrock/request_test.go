@@ -115,3 +115,43 @@ func TestNew_URL(t *testing.T) {
 		t.Errorf("got a window of %d, want %d", got, want)
 	}
 }
+
+// The note comes after the last cache point: the next request does not have it. Tools that
+// may not be called stay in the request, and none is required.
+func TestRequest_NoteIsNotCached(t *testing.T) {
+	const point = `{"cachePoint":{"type":"default"}}`
+	r := providertest.HelloRequest()
+	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
+	r.ToolJSON = providertest.ToolsJSON(t, "look")
+	call := model.Answer{Calls: []model.Call{{ID: "c1", Name: "look", Args: json.RawMessage(`{}`)}}}
+	for name, c := range map[string]struct {
+		items []model.Item
+		want  string
+	}{
+		"after a message": {nil, `[{"role":"user","content":[{"text":"You count.\n\nHello"},` + point + `,{"text":"Make a plan."}]}]`},
+		"after a result": {
+			[]model.Item{providertest.AnswerItem(call), providertest.ResultItem("c1", "look", `1`)},
+			`[{"role":"user","content":[{"text":"You count.\n\nHello"},` + point + `]},
+			{"role":"assistant","content":[{"toolUse":{"toolUseId":"c1","name":"look","input":{}}}]},
+			{"role":"user","content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"1"}]}},` + point + `,{"text":"Make a plan."}]}]`,
+		},
+		"after an answer": {
+			[]model.Item{providertest.AnswerItem(model.Answer{Text: "I will."})},
+			`[{"role":"user","content":[{"text":"You count.\n\nHello"},` + point + `]},
+			{"role":"assistant","content":[{"text":"I will."}]},
+			{"role":"user","content":[{"text":"Make a plan."}]}]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := r
+			q.Items = append(q.Items[:len(q.Items):len(q.Items)], c.items...)
+			config := provider.Config{Model: "anthropic.claude-opus-4-1-20250805-v1:0", Options: provider.Options{ToolChoice: provider.ToolsRequired}}
+			body := providertest.Decode(t, suite.Do(t, config, q, 200, ok).Body).(map[string]any)
+			got, _ := json.Marshal(body["messages"])
+			providertest.EqualJSON(t, string(got), c.want)
+			if tools := body["toolConfig"].(map[string]any); tools["toolChoice"] != nil || len(tools["tools"].([]any)) != 2 {
+				t.Errorf("toolConfig %v", tools)
+			}
+		})
+	}
+}

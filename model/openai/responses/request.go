@@ -28,6 +28,9 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 	if tools == nil {
 		return &endpoint.Document{Parts: [][]byte{append(doc, '}')}}
 	}
+	if r.NoCalls {
+		doc = append(doc, `,"tool_choice":"none"`...)
+	}
 	return &endpoint.Document{Parts: [][]byte{append(doc, `,"tools":`...), tools.JSON, []byte(`}`)}}
 }
 
@@ -73,7 +76,12 @@ func (c *client) appendTurn(doc []byte, turn chat.Turn) []byte {
 
 func appendUser(doc []byte, turn chat.Turn) []byte {
 	doc = append(doc, `{"type":"message","role":"user","content":`...)
-	return append(appendContent(doc, turn.Text, turn.Images), '}')
+	if len(turn.Images) == 0 || turn.Note == "" {
+		return append(appendContent(doc, turn.UserText(), turn.Images), '}')
+	}
+	doc = appendContent(doc, turn.Text, turn.Images)
+	doc = appendField(doc[:len(doc)-1], `,{"type":"input_text","text":`, turn.Note) // behind what the next request has, too
+	return append(doc, `}]}`...)
 }
 
 // appendContent appends a text, with images as a list of parts.

@@ -99,3 +99,29 @@ func TestNew_URL(t *testing.T) {
 		}
 	}
 }
+
+// The note comes after everything that the next request has, too. Tools that may not be
+// called stay in the request, whatever toolChoice is set.
+func TestRequest_OpeningAndNote(t *testing.T) {
+	r := providertest.HelloRequest()
+	r.Opening, r.Note, r.NoCalls = "You count.", "Make a plan.", true
+	r.ToolJSON = providertest.ToolsJSON(t, "look")
+	image := providertest.UserMessage("Hello")
+	image.Message.Payload = json.RawMessage(`{"text":"Hello","images":[{"mediaType":"image/png","data":"AAEC"}]}`)
+	for name, c := range map[string]struct {
+		items []model.Item
+		want  string
+	}{
+		"a text":   {r.Items, `"You count.\n\nHello\n\nMake a plan."`},
+		"an image": {[]model.Item{image}, `[{"type":"input_text","text":"You count.\n\nHello"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AAEC"},{"type":"input_text","text":"Make a plan."}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.Items = c.items
+			body := suite.Do(t, provider.Config{Options: provider.Options{ToolChoice: provider.ToolsRequired}}, r, 200, ok).Body
+			providertest.EqualJSON(t, gjson.Get(body, "input").Raw, `[{"type":"message","role":"user","content":`+c.want+`}]`)
+			if strings.Count(body, `"tool_choice"`) != 1 || gjson.Get(body, "tool_choice").Str != "none" || gjson.Get(body, "tools.#").Int() != 1 {
+				t.Errorf("tool_choice %s, tools %s", gjson.Get(body, "tool_choice"), gjson.Get(body, "tools"))
+			}
+		})
+	}
+}
