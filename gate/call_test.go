@@ -28,9 +28,9 @@ func TestCall_RefusalResult(t *testing.T) {
 	limited.States = []string{"review"}
 	f := newFixture(t, &fakeTool{definition: d, run: mustNotRun(t)}, &fakeTool{definition: limited, run: mustNotRun(t)})
 	tests := []struct{ name, tool, args, want string }{
-		{"tool of another group", "theirs", `{}`, `{"error":"tool_not_available","message":"tool theirs is not available to this role","toolName":"theirs"}`},
-		{"tool of another state", "limited", `{}`, `{"error":"tool_not_available","message":"tool limited is not available in this workflow state","toolName":"limited"}`},
-		{"unknown tool", "fly", `{}`, `{"error":"unknown_tool","message":"there is no tool fly","toolName":"fly"}`},
+		{"tool of another group", "theirs", `{}`, `{"error":"tool_not_available","message":"tool theirs is not available to this role. Nobody can give it to you during this task: do without it, or say in your answer what you could not do.","toolName":"theirs"}`},
+		{"tool of another state", "limited", `{}`, `{"error":"tool_not_available","message":"tool limited is not available in this workflow state. Your tools: a.","toolName":"limited"}`},
+		{"unknown tool", "fly", `{}`, `{"error":"unknown_tool","message":"there is no tool fly. Your tools: a.","toolName":"fly"}`},
 		{"missing argument", "a", `{}`, `{"error":"invalid_arguments","message":"path: missing, want string","toolName":"a"}`},
 		{"argument of wrong type", "a", `{"path":1}`, `{"error":"invalid_arguments","message":"path: want string, got 1","toolName":"a"}`},
 		{"a key that is almost the schema's", "a", `{"Path":"x"}`, `{"error":"invalid_arguments","message":"arguments are malformed or ambiguous JSON: key \"Path\" differs from \"path\" in case only: write \"path\" at byte 1","toolName":"a"}`},

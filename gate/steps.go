@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/tidwall/gjson"
 
@@ -23,6 +24,10 @@ type CallRequest struct {
 	// the gate.
 	Refusal error
 
+	// Cut is set for a call whose arguments may have ended early: the tokens at which the
+	// model's answer was cut off. 0 is for all other calls.
+	Cut int
+
 	// Started is set for a call whose intent is recorded and whose outcome is not,
 	// because the process ended in between. The call is decided again. It runs again
 	// only if it is safe to repeat.
@@ -41,6 +46,7 @@ type Admission struct {
 	NewState    string      // the workflow state after a success; "" if it stays
 	Interrupted bool        // the caller's context was done before the tool returned
 
+	asked     string                     // the requested name; that in Request is of the tool that it means
 	handle    *toolgroups.ToolHandle     // of an allowed tool, else nil
 	lease     tool.Lease                 // held from acquire to release, nil for tools without leases
 	argsValid bool                       // parse found the arguments valid
@@ -92,7 +98,7 @@ var steps = []step{
 
 // admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
-	a := &Admission{Request: r, Subject: &Subject{Principal: p}}
+	a := &Admission{Request: r, Subject: &Subject{Principal: p}, asked: r.Name}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {
 			a.deny(err)
@@ -117,13 +123,14 @@ func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	var denied *toolgroups.ToolHandle // the tool of the decision before
 	for try := 0; ; try++ {
 		a.Subject = g.Subject(a.Subject.Principal)
-		a.Decision = a.Subject.AuthorizeTool(a.Request.Name)
+		a.Decision = a.Subject.authorizeCall(a.asked)
 		if !a.maybeStale() || a.Decision.handle == denied || try == maxDecisions {
 			break
 		}
 		denied = a.Decision.handle // a later decision finds another if the next change has begun
 		g.config.Groups.WaitIdle()
 	}
+	a.Request.Name = a.Decision.Tool
 	if a.Decision.Allowed() {
 		a.handle = a.Decision.handle
 	}
@@ -144,36 +151,24 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 	if n := len(a.Request.Args); n > g.config.MaxArgs {
 		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are allowed", a.Request.Name, n, g.config.MaxArgs)
 	}
-	if err := rejectQuoted(a.Request.Name, a.Request.Args); err != nil {
+	if err := a.rejectQuoted(); err != nil {
 		return err
 	}
 	if a.handle != nil {
 		a.argsValid, err = a.handle.Schema.Read(a.Request.Args)
-		return err
+	} else {
+		err = strictjson.CheckObject(a.Request.Args, nil)
 	}
-	if err = strictjson.CheckObject(a.Request.Args, nil); err != nil {
-		return errcode.New(errcode.InvalidArguments, "arguments of %s are malformed or ambiguous JSON: %v", a.Request.Name, err)
+	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
+		return a.malformed(string(a.Request.Args), wrong)
 	}
-	return nil
-}
-
-// rejectQuoted rejects arguments that are a JSON string, with an explanation. That
-// is how providers pass on arguments of a model that are not valid JSON.
-func rejectQuoted(name string, args []byte) error {
-	var text string
-	if args[0] != '"' || json.Unmarshal(args, &text) != nil {
-		return nil
-	}
-	if err := strictjson.CheckObject([]byte(text), nil); err != nil {
-		return errcode.New(errcode.InvalidArguments, "arguments of %s are malformed or ambiguous JSON: %v; they have %d bytes", name, err, len(text))
-	}
-	return errcode.New(errcode.InvalidArguments, "arguments of %s are a string that contains an object, not an object: send the object itself", name)
+	return err
 }
 
 // authorize denies a call that the View does not allow.
 func (g *Gate) authorize(_ context.Context, a *Admission) error {
 	if !a.Decision.Allowed() {
-		return errcode.New(a.Decision.Code(), "%s", a.Decision.Reason())
+		return errcode.New(a.Decision.Code(), "%s", a.Decision.Reason()+a.advice())
 	}
 	return nil
 }
@@ -190,7 +185,7 @@ func (g *Gate) validate(ctx context.Context, a *Admission) error {
 		return errcode.Wrap(errcode.RequestAborted, err, "arguments of %s were not checked: the call was cancelled", a.Request.Name)
 	}
 	defer release()
-	return a.handle.Schema.Validate(a.Request.Args)
+	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema())
 }
 
 // checkRetry rejects a call that was started before and whose outcome is unknown,

@@ -20,7 +20,7 @@ import (
 // must not stand for the role that has, or had, this id.
 func CheckRoleName(name string) error {
 	refuse := func(why string) error {
-		return errcode.New(errcode.InvalidRole, "role name %q %s", name, why)
+		return errcode.New(errcode.InvalidRole, "role name %q %s; choose another name", name, why)
 	}
 	switch n := utf8.RuneCountInString(name); {
 	case n == 0:

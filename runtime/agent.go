@@ -249,12 +249,16 @@ func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 	if answer != nil {
 		calls, refused = answer.Calls, refusedCall(answer)
 	}
+	cut := a.cutCall(answer)
 	requests := make([]gate.CallRequest, len(calls))
 	for i, c := range calls {
 		requests[i].ID, requests[i].Name, requests[i].Args = c.ID, c.Name, c.Args
 		requests[i].Effect, requests[i].Started = a.state.started[c.ID]
 		if refused != nil && c.ID == refused.id {
 			requests[i].Refusal = refused.reason
+		}
+		if c.ID == cut.id {
+			requests[i].Cut = cut.tokens
 		}
 	}
 	r := &recorder{a: a, answer: answer}

@@ -135,7 +135,7 @@ func (r *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 		steps, problem := parsePlan(answer, r.subject)
 		return planAnswer(answer, steps, problem)
 	case answer.Finish == model.FinishToolCalls:
-		if problem := p.deviation(answer.Calls); problem != "" {
+		if problem := p.deviation(answer.Calls, r.subject); problem != "" {
 			return planAnswer(answer, nil, problem)
 		}
 	case len(p.steps) > 0:
@@ -161,14 +161,16 @@ func planAnswer(answer *model.Answer, steps []model.PlanStep, problem string) *m
 
 // deviation describes how calls differ from the next steps of the plan. It
 // returns "" if they match.
-func (p *plan) deviation(calls []model.Call) string {
+func (p *plan) deviation(calls []model.Call, subject *gate.Subject) string {
 	for i, c := range calls {
+		name := subject.ToolName(c.Name)
 		switch {
 		case i >= len(p.steps):
 			return "you called " + textutil.OneLine(c.Name, maxLine) + ", but no step is left"
-		case c.Name != p.steps[i].Tool:
+		case name != p.steps[i].Tool:
 			return "you called " + textutil.OneLine(c.Name, maxLine) + " instead of the next step " + p.steps[i].Tool
 		}
+		subject = subject.AfterCall(name)
 	}
 	return ""
 }
@@ -190,7 +192,9 @@ func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.PlanStep, s
 	if len(steps) > maxSteps {
 		return nil, fmt.Sprintf("it has %d steps; at most %d are allowed", len(steps), maxSteps)
 	}
-	for i, s := range steps {
+	for i := range steps {
+		s := &steps[i]
+		s.Tool = subject.ToolName(s.Tool)
 		if err := canCall(subject, s.Tool); err != nil {
 			return nil, fmt.Sprintf("step %d: %s", i+1, textutil.OneLine(errcode.Message(err), maxLine))
 		}

@@ -163,6 +163,8 @@ func TestPlan_PlansThenCalls(t *testing.T) {
 	}{
 		{"step by step", []model.Answer{planAnswer("open", "enter"), callTools("open", obj{}), callTools("enter", obj{})},
 			"plan(open enter), open done, state open, enter done, end", "open enter", ""},
+		{"names of a dialect", []model.Answer{planAnswer("functions.open", "enter"), callTools(" open", obj{}, "tools.enter", obj{})},
+			"plan(open enter), open done, state open, enter done, end", "open enter", ""},
 		{"plan in a code fence with text", []model.Answer{endWith("Here it is:\n```json\n" + planText("look") + "\n```\nGood?"), callTools("look", obj{})},
 			"plan(look), look done, end", "look", ""},
 		{"all steps in one answer", []model.Answer{planAnswer("look", "look", "poke"), callTools("look", obj{"n": 1}, "look", obj{"n": 2}, "poke", obj{})},

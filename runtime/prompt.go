@@ -170,7 +170,7 @@ func (rt *Runtime) grantableGroups(id identity.AgentID) string {
 	var b strings.Builder
 	for _, g := range rt.config.Groups.CurrentSnapshot().ListGroups() {
 		if set.Has(g.ID) {
-			fmt.Fprintf(&b, "- %s: %s\n", g.ID, orNone(toolList(g.Tools)))
+			fmt.Fprintf(&b, "- %s: %s\n", g.ID, orNone(textutil.ListNames(g.Tools)))
 		}
 	}
 	return b.String()

@@ -14,8 +14,6 @@ import (
 const (
 	maxListedRoles = 50
 	maxRolesText   = 12_000 // bytes of all lines
-	maxListedTools = 20     // of one role
-	maxToolsText   = 500    // bytes of the tools of one role
 )
 
 // hirePrompt returns the prompt section with the declared roles that the first agent of a task
@@ -59,22 +57,7 @@ func roleLine(role org.Role, tools []string) string {
 	if role.Description != "" {
 		line += ": " + quoteText(role.Description)
 	}
-	return line + " [" + orNone(toolList(tools)) + "]\n"
-}
-
-// toolList lists names, and how many are left out.
-func toolList(names []string) string {
-	list, size := "", 0
-	for i, name := range names {
-		if size += len(name) + 2; i == maxListedTools || size > maxToolsText {
-			return strings.TrimPrefix(fmt.Sprintf("%s and %d more", list, len(names)-i), " ")
-		}
-		if i > 0 {
-			list += ", "
-		}
-		list += name
-	}
-	return list
+	return line + " [" + orNone(textutil.ListNames(tools)) + "]\n"
 }
 
 // quoteText returns a text of others as a JSON string on one line. Besides quotes it

@@ -191,6 +191,9 @@ func decisionEvent(c *gate.Admission) journal.ToolCall {
 		return e
 	}
 	e.Decision, e.Code, e.Reason, e.Rule = journal.Denied, errcode.CodeOf(c.Err), errcode.Message(c.Err), deniedRule(c)
+	if e.Rule != "" {
+		e.Reason = c.Decision.Reason() // without the advice to the agent
+	}
 	e.Args = nil // not checked to be JSON; the recorded answer has them, or recordDeniedArgs
 	return e
 }

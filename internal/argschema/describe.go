@@ -24,7 +24,7 @@ func describe(e *jsonschema.ValidationError) []problem {
 	case *kind.DependentRequired:
 		return problemsOf(at, k.Missing, "is missing, required with "+truncate(k.Prop))
 	case *kind.AdditionalProperties:
-		return problemsOf(at, k.Properties, "is not a known property")
+		return []problem{{at: at, unknown: k.Properties}}
 	case *kind.PropertyNames:
 		return problemsOf(at, []string{k.Property}, "is not an allowed property name")
 	}

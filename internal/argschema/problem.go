@@ -15,8 +15,9 @@ import (
 const maxProblems = 5
 
 // explain describes a validation error of doc: the first problems, sorted by their place, as in
-// `items[2].name: is missing; limit: want integer, got string`.
-func explain(doc any, err error) string {
+// `items[2].name: is missing; limit: want integer, got string`. shown is the schema whose names
+// it lists, nil for none.
+func explain(doc any, err error, shown []byte) string {
 	e, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return err.Error()
@@ -25,7 +26,7 @@ func explain(doc any, err error) string {
 	slices.SortStableFunc(list, byPath) // the validator iterates over maps
 	var lines []string
 	for _, p := range list[:min(len(list), 4*maxProblems)] { // there may be millions
-		lines = append(lines, p.format(doc))
+		lines = append(lines, p.format(doc, shown))
 	}
 	lines = slices.Compact(lines)
 	if len(lines) > maxProblems {
@@ -39,14 +40,19 @@ type problem struct {
 	at   []string // the tokens of a JSON pointer to the place
 	kind jsonschema.ErrorKind
 	text string // the description, if kind is nil
+
+	unknown []string // names that the object at this place may not have
 }
 
 func byPath(a, b problem) int { return slices.Compare(a.at, b.at) }
 
 // format returns the problem with its place in doc.
-func (p problem) format(doc any) string {
+func (p problem) format(doc any, shown []byte) string {
 	text := p.text
-	if text == "" {
+	switch {
+	case p.unknown != nil:
+		text = formatUnknown(p.unknown, knownNames(doc, p.at, shown))
+	case text == "":
 		text = formatValueProblem(p.kind)
 	}
 	if where := formatPath(doc, p.at); where != "" {

@@ -27,7 +27,7 @@ func ExampleSchema_Validate() {
 	}
 	fmt.Println(s.Validate(json.RawMessage(`{"items": [{"name": "a"}, {}], "lmit": 3}`)))
 	// Output:
-	// invalid_arguments: items[1].name: is missing; lmit: is not a known property
+	// invalid_arguments: unknown property lmit; items[1].name: is missing
 }
 
 func compile(t testing.TB, input string) *argschema.Schema {
@@ -240,7 +240,7 @@ func TestSchema_ValidateDescribesProblems(t *testing.T) {
 		{"fraction for an integer", object(`"a":{"type":"integer"}`), `{"a":1.5}`, `a: want integer, got number`},
 		{"missing field deep inside", object(`"items":{"items":{"required":["name"]}}`), `{"items":[{"name":1},{"name":1},{}]}`, `items[2].name: is missing`},
 		{"several missing fields", `{"type":"object","required":["a","b"]}`, `{}`, `a: is missing; b: is missing`},
-		{"unknown property", `{"type":"object","additionalProperties":false}`, `{"paht":1}`, `paht: is not a known property`},
+		{"unknown property", `{"type":"object","additionalProperties":false}`, `{"paht":1}`, `unknown property paht`},
 		{"unknown property, unevaluated", `{"type":"object","unevaluatedProperties":false}`, `{"paht":1}`, `paht: is not allowed`},
 		{"quoted name", object(`"a b":{"additionalProperties":{"type":"null"}}`), `{"a b":{"c.d/~":1}}`, `["a b"]["c.d/~"]: want null, got number`},
 		{"numeric name", object(`"m":{"additionalProperties":{"type":"null"}}`), `{"m":{"7":1}}`, `m.7: want null, got number`},

@@ -3,10 +3,12 @@
 //
 //	textutil.Truncate("a long message", 6)    // "a long…"
 //	textutil.OneLine("two\nlines", 80)        // "two lines"
+//	textutil.ListNames([]string{"a", "b"})     // "a, b"
 //	textutil.Sanitize("\x1b[31mred\x1b[0m")   // "\ufffd[31mred\ufffd[0m"
 package textutil
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -118,4 +120,26 @@ func SanitizeLines(text string) string {
 		lines[i] = Sanitize(lines[i])
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Limits of a list of names in a text.
+const (
+	maxListed      = 20
+	maxListedBytes = 500
+)
+
+// ListNames returns names with commas between them: the first 20 that take at most 500 bytes,
+// and how many are left out.
+func ListNames(names []string) string {
+	list, size := "", 0
+	for i, name := range names {
+		if size += len(name) + 2; i == maxListed || size > maxListedBytes {
+			return strings.TrimPrefix(fmt.Sprintf("%s and %d more", list, len(names)-i), " ")
+		}
+		if i > 0 {
+			list += ", "
+		}
+		list += name
+	}
+	return list
 }

@@ -162,3 +162,20 @@ func TestAddHint(t *testing.T) {
 		}
 	}
 }
+
+func TestListNames(t *testing.T) {
+	many := strings.Split(strings.Repeat("n ", 25)+"n", " ")
+	long := strings.Repeat("x", 300)
+	for want, names := range map[string][]string{
+		"":     nil,
+		"a":    {"a"},
+		"a, b": {"a", "b"},
+		strings.Repeat("n, ", 19) + "n and 6 more": many,
+		long + " and 1 more":                       {long, long},
+		"and 1 more":                               {long + long},
+	} {
+		if got := textutil.ListNames(names); got != want {
+			t.Errorf("%d names: got %q, want %q", len(names), got, want)
+		}
+	}
+}

@@ -179,7 +179,7 @@ func (b *builder) addAnswer(a *model.Answer) {
 	first := len(b.callBuf)
 	for _, c := range a.Calls {
 		id := b.callID(c)
-		b.callBuf = append(b.callBuf, newCall(id, c))
+		b.callBuf = append(b.callBuf, newCall(id, b.calledTool(c), c))
 		b.resultBuf = append(b.resultBuf, b.resultOf(id, c))
 	}
 	t.Calls, outcome.Results = slices.Clip(b.callBuf[first:]), slices.Clip(b.resultBuf[first:])
@@ -205,10 +205,19 @@ func (b *builder) callID(c model.Call) string {
 	return id
 }
 
+// calledTool returns the tool that a call ran, which may have another name than the model
+// gave: its dialect added a prefix.
+func (b *builder) calledTool(c model.Call) string {
+	if r, ok := b.results[c.ID]; ok && r.Tool != "" {
+		return r.Tool
+	}
+	return c.Name
+}
+
 // newCall returns c with arguments that are an object. A provider rejects other
 // arguments even if it sent them itself.
-func newCall(id string, c model.Call) Call {
-	call := Call{ID: id, Name: ProviderName(c.Name), Args: c.Args}
+func newCall(id, name string, c model.Call) Call {
+	call := Call{ID: id, Name: ProviderName(name), Args: c.Args}
 	doc := gjson.ParseBytes(c.Args)
 	if doc.IsObject() && gjson.ValidBytes(c.Args) {
 		return call
@@ -222,7 +231,7 @@ func newCall(id string, c model.Call) Call {
 
 // resultOf returns the result of a call, or an error result if the call has none.
 func (b *builder) resultOf(id string, c model.Call) Result {
-	result := Result{ID: id, Name: ProviderName(c.Name), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
+	result := Result{ID: id, Name: ProviderName(b.calledTool(c)), Text: `{"error":"no outcome of this call is known"}`, IsError: true}
 	if r, ok := b.results[c.ID]; ok {
 		result.Text, result.Images, result.IsError = b.images.resultText(r), b.images.byItem[r], r.IsError
 	}

@@ -85,6 +85,8 @@ func TestTurns_Conversations(t *testing.T) {
 			[]string{"user: x", "assistant:  c f {} | 2 f {}", `results: c {"n":1} | 2 {"n":2}`}},
 		{"arguments that are not an object", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `"{path: a"`), call("2", "", "f", `""`)}}), result("1", `{}`), result("2", `{}`)}, nil,
 			[]string{"user: x", `assistant:  1 f {} bad "{path: a" | 2 f {}`, "results: 1 {} | 2 {}"}},
+		{"tool that was called by another name", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "functions.f", `{}`)}}), {Result: &model.CallResult{Call: "1", Tool: "f", Content: []byte(`{}`)}}}, nil,
+			[]string{"user: x", "assistant:  1 f {}", "results: 1 {}"}},
 		{"last turn is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
 			[]string{"user: x", "assistant: One.", `assistant: {"a":1}`, "user: Go on."}},
 		{"empty answer", []model.Item{user("x"), answer(model.Answer{}), user("y")}, nil, []string{"user: x\n\ny"}},

@@ -176,8 +176,33 @@ var mutations = []mutation{
 	},
 	{
 		"arguments are not validated", "gate/steps.go",
-		`	return a.handle.Schema.Validate(a.Request.Args)`, `	return nil`,
+		`	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema())`, `	return nil`,
 		"./gate TestCall_RefusalResult",
+	},
+	{
+		"a name is taken apart although a tool has it", "gate/dialect.go",
+		`d.handle != nil || s.Principal`, `d.Allowed() || s.Principal`,
+		"./gate TestCall_ExactNameIsNotTakenApart",
+	},
+	{
+		"the names of external callers are taken apart", "gate/dialect.go",
+		`s.Principal.Kind != identity.Agent`, `s.Principal.Kind == identity.Operator`,
+		"./gate TestAdvice_IsForAgents",
+	},
+	{
+		"a denial lists the tools of other workflow states", "gate/advice.go",
+		`toolsAdvice(d.Tool, s.ToolNames())`, `toolsAdvice(d.Tool, s.view().ToolNames())`,
+		"./gate TestAdvice_NamesNoHiddenTool",
+	},
+	{
+		"a denial of a tool-gated agent lists its tools", "gate/advice.go",
+		` || d.ToolGated() || d.Suspended() != "" {`, ` {`,
+		"./gate TestAdvice_NamesNoHiddenTool",
+	},
+	{
+		"an error repeats the arguments of an external caller", "gate/malformed.go",
+		`a.Subject.Principal.Kind != identity.Agent`, `a.Subject.Principal.Kind == identity.Operator`,
+		"./gate TestCall_RepeatsNoArgumentsOfCallers",
 	},
 	{
 		"a call that may have acted runs again if its tool is repeatable now", "gate/steps.go",
