@@ -98,40 +98,6 @@ func TestAdvice_IsForAgents(t *testing.T) {
 	}
 }
 
-// What models were trained to add to the name of a tool is taken off.
-func TestCall_TakesOffDialect(t *testing.T) {
-	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)})
-	for _, name := range []string{"functions.mine", " mine", "mine\n", "default_api.mine", "default_api:mine", "tools.mine", "functions/mine", " functions. mine "} {
-		rec := &fakeRecorder{}
-		a := f.calls(rec, request(name, `{}`))[0]
-		if !a.Allowed() || a.Request.Name != "mine" || a.Result.Text != "mine {}" {
-			t.Errorf("%q: got %+v", name, a)
-		}
-		wantLines(t, rec.lines, "start mine:allowed", "finish mine:ok")
-	}
-	if got := f.Subject(ann).ToolName("functions.mine"); got != "mine" {
-		t.Errorf("got the name %q", got)
-	}
-	for _, name := range []string{"mine.functions", "functions", "functions.", "functionsmine", "functions.functions.mine", "Functions.mine", "functions.theirs", ""} {
-		if a := f.call(name, `{}`); a.Allowed() || a.Request.Name != name {
-			t.Errorf("%q: got %+v, want a denial with this name", name, a)
-		}
-	}
-}
-
-// A tool with exactly the requested name decides, also if the agent may not call it.
-func TestCall_ExactNameIsNotTakenApart(t *testing.T) {
-	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly), run: mustNotRun(t)})
-	f.register("other", &fakeTool{definition: definition("functions.mine", tool.ReadOnly)})
-	if a := f.call("functions.mine", `{}`); a.Code() != errcode.ToolNotAvailable || a.Request.Name != "functions.mine" {
-		t.Errorf("got %+v", a)
-	}
-	f.grant("other")
-	if a := f.call("functions.mine", `{}`); !a.Allowed() || a.Request.Name != "functions.mine" {
-		t.Errorf("granted: got %+v", a)
-	}
-}
-
 // Malformed arguments are shown where they are wrong, next to some that are right.
 func TestCall_ExplainsMalformedArguments(t *testing.T) {
 	d := definition("a", tool.ReadOnly)

@@ -46,7 +46,6 @@ type Admission struct {
 	NewState    string      // the workflow state after a success; "" if it stays
 	Interrupted bool        // the caller's context was done before the tool returned
 
-	asked     string                     // the requested name; that in Request is of the tool that it means
 	handle    *toolgroups.ToolHandle     // of an allowed tool, else nil
 	lease     tool.Lease                 // held from acquire to release, nil for tools without leases
 	argsValid bool                       // parse found the arguments valid
@@ -98,7 +97,7 @@ var steps = []step{
 
 // admit takes a request through the steps. It stops at the first denial.
 func (g *Gate) admit(ctx context.Context, p identity.Principal, r CallRequest) *Admission {
-	a := &Admission{Request: r, Subject: &Subject{Principal: p}, asked: r.Name}
+	a := &Admission{Request: r, Subject: &Subject{Principal: p}}
 	for _, s := range steps {
 		if err := s.run(g, ctx, a); err != nil {
 			a.deny(err)
@@ -123,14 +122,13 @@ func (g *Gate) resolve(_ context.Context, a *Admission) error {
 	var denied *toolgroups.ToolHandle // the tool of the decision before
 	for try := 0; ; try++ {
 		a.Subject = g.Subject(a.Subject.Principal)
-		a.Decision = a.Subject.authorizeCall(a.asked)
+		a.Decision = a.Subject.AuthorizeTool(a.Request.Name)
 		if !a.maybeStale() || a.Decision.handle == denied || try == maxDecisions {
 			break
 		}
 		denied = a.Decision.handle // a later decision finds another if the next change has begun
 		g.config.Groups.WaitIdle()
 	}
-	a.Request.Name = a.Decision.Tool
 	if a.Decision.Allowed() {
 		a.handle = a.Decision.handle
 	}

@@ -61,23 +61,6 @@ func TestAgent_CutCallSaysSo(t *testing.T) {
 	}
 }
 
-// The tool that a model means by a name of its dialect runs, and the answer is recorded as it
-// was.
-func TestAgent_RecordKeepsAskedName(t *testing.T) {
-	look := newTool(t, "look", tool.Options{Effect: tool.ReadOnly}, func(context.Context, obj) (any, error) { return "seen", nil })
-	fx := fixtureConfig{model: answerOnce(callTools("functions.look", obj{})), tools: []tool.Tool{look}}.open(t)
-	fx.run(t, fx.workerTask(t, ""))
-	if a := bodiesOf[journal.ModelAnswered](t, fx)[0].Answer; a.Calls[0].Name != "functions.look" {
-		t.Errorf("the answer has the call %q", a.Calls[0].Name)
-	}
-	if c := bodiesOf[journal.ToolCall](t, fx)[0]; c.Tool != "look" || c.Decision != journal.Allowed {
-		t.Errorf("got %+v", c)
-	}
-	if r := bodiesOf[journal.ToolResult](t, fx); len(r) != 1 || r[0].Tool != "look" {
-		t.Errorf("got %+v", r)
-	}
-}
-
 // The record of a denial has the reason, without the advice that the model reads.
 func TestAgent_RecordOfDenialHasReason(t *testing.T) {
 	fx := fixtureConfig{model: answerOnce(callTools("no_such", obj{}))}.open(t)

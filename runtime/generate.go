@@ -123,6 +123,9 @@ func (x *exchange) retryShorter(ctx context.Context, rejection error) (*model.An
 // complete adds what the journal records with an answer. An answer that cannot be used has
 // the finish FinishRepair or FinishInvalid then.
 func (x *exchange) complete(ctx context.Context, answer *model.Answer) (*model.Answer, error) {
+	if x.model.language {
+		answer.Calls = meantCalls(x.req.subject, answer.Calls)
+	}
 	if x.req.plan != nil {
 		answer = x.req.checkAgainstPlan(answer)
 	}

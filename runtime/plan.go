@@ -135,7 +135,7 @@ func (r *turnRequest) checkAgainstPlan(answer *model.Answer) *model.Answer {
 		steps, problem := parsePlan(answer, r.subject)
 		return planAnswer(answer, steps, problem)
 	case answer.Finish == model.FinishToolCalls:
-		if problem := p.deviation(answer.Calls, r.subject); problem != "" {
+		if problem := p.deviation(answer.Calls); problem != "" {
 			return planAnswer(answer, nil, problem)
 		}
 	case len(p.steps) > 0:
@@ -161,16 +161,14 @@ func planAnswer(answer *model.Answer, steps []model.PlanStep, problem string) *m
 
 // deviation describes how calls differ from the next steps of the plan. It
 // returns "" if they match.
-func (p *plan) deviation(calls []model.Call, subject *gate.Subject) string {
+func (p *plan) deviation(calls []model.Call) string {
 	for i, c := range calls {
-		name := subject.ToolName(c.Name)
 		switch {
 		case i >= len(p.steps):
 			return "you called " + textutil.OneLine(c.Name, maxLine) + ", but no step is left"
-		case name != p.steps[i].Tool:
+		case c.Name != p.steps[i].Tool:
 			return "you called " + textutil.OneLine(c.Name, maxLine) + " instead of the next step " + p.steps[i].Tool
 		}
-		subject = subject.AfterCall(name)
 	}
 	return ""
 }
@@ -194,7 +192,7 @@ func parsePlan(answer *model.Answer, subject *gate.Subject) ([]model.PlanStep, s
 	}
 	for i := range steps {
 		s := &steps[i]
-		s.Tool = subject.ToolName(s.Tool)
+		s.Tool = meantTool(subject, s.Tool)
 		if err := canCall(subject, s.Tool); err != nil {
 			return nil, fmt.Sprintf("step %d: %s", i+1, textutil.OneLine(errcode.Message(err), maxLine))
 		}

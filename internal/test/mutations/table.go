@@ -180,14 +180,9 @@ var mutations = []mutation{
 		"./gate TestCall_RefusalResult",
 	},
 	{
-		"a name is taken apart although a tool has it", "gate/dialect.go",
-		`d.handle != nil || s.Principal`, `d.Allowed() || s.Principal`,
-		"./gate TestCall_ExactNameIsNotTakenApart",
-	},
-	{
-		"the names of external callers are taken apart", "gate/dialect.go",
-		`s.Principal.Kind != identity.Agent`, `s.Principal.Kind == identity.Operator`,
-		"./gate TestAdvice_IsForAgents",
+		"a name is taken apart although a tool has it", "runtime/dialect.go",
+		`plain == name || s.AuthorizeTool(name).Code() != errcode.UnknownTool`, `plain == name`,
+		"./runtime TestMeantTool_ExactNameIsNotTakenApart",
 	},
 	{
 		"a denial lists the tools of other workflow states", "gate/advice.go",
