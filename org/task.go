@@ -63,10 +63,11 @@ type Task struct {
 	Result        json.RawMessage     `json:"result,omitempty"`
 	Incomplete    model.StopReason    `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
 	Error         *TaskError          `json:"error,omitempty"`
-	Pause         *TaskPause          `json:"pause,omitempty"` // why it is paused; nil unless Status is Paused
-	Open          bool                `json:"open,omitempty"`  // it does not end with the turn of its first agent
-	Budget        ModelAllowance      `json:"budget,omitzero"` // what its models may use, if that is less than the organization's budget
-	Extra         ModelAllowance      `json:"extra,omitzero"`  // what its models may use beyond the budgets
+	Pause         *TaskPause          `json:"pause,omitempty"`  // why it is paused; nil unless Status is Paused
+	Open          bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
+	Driven        bool                `json:"driven,omitempty"` // a Go program makes the calls of its first agent, which is root and has no model
+	Budget        ModelAllowance      `json:"budget,omitzero"`  // what its models may use, if that is less than the organization's budget
+	Extra         ModelAllowance      `json:"extra,omitzero"`   // what its models may use beyond the budgets
 	CreatedAt     time.Time           `json:"createdAt"`
 	EndedAt       time.Time           `json:"endedAt,omitzero"`
 	FirstSeq      uint64              `json:"firstSeq"`          // its events have higher sequence numbers
@@ -120,6 +121,7 @@ type TaskSpec struct {
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
 	Budget        ModelAllowance       // of the task's models; a zero field is that of the organization
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
+	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
 	FirstSeq      uint64
 	Key           string // idempotency key; "" for none
@@ -210,8 +212,8 @@ func (t *Task) bounds() []constraint {
 // The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
 // the codes RoleNotFound, also if the role exceeds what the caller may grant,
 // InsufficientPermissions if s.Groups exceeds what the caller may use, or if the role or that of the caller is suspended, GroupNotFound if s.Groups has a group that does not exist for the caller,
-// InvalidArguments if an external caller sets s.State, s.Input is not a JSON object or an
-// open task has a schema, and those of an unknown caller.
+// InvalidArguments if an external caller sets s.State, s.Input is not a JSON object, an
+// open task has a schema or a driven one a role or a key, and those of an unknown caller.
 func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -236,13 +238,18 @@ func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordCh
 	return task, agent, append(o.addAgent(&agent, nil), record(KindTask, string(id), task)), nil
 }
 
+// TopAgentID returns the id of the first agent of a task.
+func TopAgentID(id identity.TaskID) identity.AgentID {
+	return identity.AgentID(identity.DeriveID(string(id), "top"))
+}
+
 // newTask returns the record of a new task without its bounds.
 func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
-		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Budget: s.Budget,
+		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Driven: s.Driven, Budget: s.Budget,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
-		Top: identity.AgentID(identity.DeriveID(string(id), "top")), CallerRole: s.Caller.Role,
+		Top: TopAgentID(id), CallerRole: s.Caller.Role,
 	}
 	if s.Timeout > 0 {
 		task.Timeout, task.Deadline = s.Timeout, task.CreatedAt.Add(s.Timeout)
@@ -263,6 +270,9 @@ func checkTaskSpec(s *TaskSpec) error {
 	}
 	if s.Open && s.Schema != nil {
 		return errcode.New(errcode.InvalidArguments, "start a task: one that stays open has no result, so it has no schema of its result").With("field", "open")
+	}
+	if s.Driven && (s.Role != "" || s.Open || s.Key != "") {
+		return errcode.New(errcode.InvalidArguments, "start a task that a program drives: it has no role, no key and is not open")
 	}
 	return nil
 }

@@ -244,12 +244,19 @@ func (a *actor) finish(answer *model.Answer) error {
 // with the first intents, or with a nil answer those an earlier process left
 // open.
 func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
-	a.rt.tracker.setStatus(a, org.AgentCalling)
 	calls, refused := a.state.pending, a.state.refused
 	if answer != nil {
 		calls, refused = answer.Calls, refusedCall(answer)
 	}
-	cut := a.cutCall(answer)
+	r := &recorder{a: a, answer: answer}
+	return a.passCalls(ctx, calls, refused, r, r)
+}
+
+// passCalls passes calls to the gate, which records them with rec; r is rec, or the recorder
+// in it.
+func (a *actor) passCalls(ctx context.Context, calls []model.Call, refused *refused, r *recorder, rec gate.CallRecorder) error {
+	a.rt.tracker.setStatus(a, org.AgentCalling)
+	cut := a.cutCall(r.answer)
 	requests := make([]gate.CallRequest, len(calls))
 	for i, c := range calls {
 		requests[i].ID, requests[i].Name, requests[i].Args = c.ID, c.Name, c.Args
@@ -261,10 +268,9 @@ func (a *actor) runCalls(ctx context.Context, answer *model.Answer) error {
 			requests[i].Cut = cut.tokens
 		}
 	}
-	r := &recorder{a: a, answer: answer}
 	defer a.hold.end()
 	defer r.unlockCaller()
-	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, r)
+	_, err := a.rt.gate.Call(ctx, identity.ByAgent(a.agent.ID), requests, rec)
 	return err
 }
 

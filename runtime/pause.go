@@ -79,13 +79,16 @@ func (t *tracker) dropPaused(run *taskRun) {
 // task may use more than before by extra. by is the operator or the caller that started the
 // task. RetryTask waits until the agents have stopped, and returns when they are scheduled.
 //
-// Errors: those of org.RetryTask.
+// Errors: those of org.RetryTask, and Conflict for a task that a program drives no more.
 func (rt *Runtime) RetryTask(ctx context.Context, id identity.TaskID, by identity.Principal, extra org.ModelAllowance) error {
 	if err := rt.waitStopped(ctx, id); err != nil {
 		return err
 	}
 	task, err := rt.TaskRecord(ctx, id)
 	if err != nil {
+		return err
+	}
+	if err := rt.checkDriven(task); err != nil {
 		return err
 	}
 	_, err = rt.flushAndCommit(&journal.Batch{Stream: task.Top, Prepare: func(b *journal.Batch) error {

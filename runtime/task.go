@@ -31,7 +31,15 @@ import (
 // the caller may not use the workspace that the spec names, and Conflict if the key was used
 // with another spec.
 func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.TaskID, error) {
-	id := identity.TaskID(identity.NewID())
+	if spec.Driven {
+		return "", errcode.New(errcode.InvalidArguments, "start a task that a program drives: only DriveTask does, which returns its driver")
+	}
+	return rt.startTask(ctx, identity.TaskID(identity.NewID()), spec)
+}
+
+// startTask creates a task with this id and starts work on it. It returns the id of another
+// task if that has the key of spec.
+func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.TaskSpec) (identity.TaskID, error) {
 	files, err := rt.newTaskFiles(id, spec.Files)
 	if err != nil {
 		return "", err
@@ -53,9 +61,7 @@ func (rt *Runtime) StartTask(ctx context.Context, spec org.TaskSpec) (identity.T
 		return "", err
 	}
 	rt.tracker.track(id)
-	if spec.Open {
-		rt.tracker.keepOpen(id)
-	}
+	rt.tracker.keepOpen(id, spec.Open, spec.Driven)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		spec.FirstSeq = rt.store.LastSeq()
 		task, agent, changes, err := rt.org.StartTask(id, spec)
@@ -123,7 +129,7 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 		}
 	}
 	first := model.Message{
-		ID: identity.DeriveID(string(task.ID), "first"), From: "user", To: string(agent.ID),
+		ID: firstMessageID(task.ID), From: "user", To: string(agent.ID),
 		Task: task.ID, Payload: files.payload(&task), CreatedAt: task.CreatedAt,
 	}
 	about := func(body journal.EventBody) journal.Event {
@@ -135,11 +141,15 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 
 // ResumeTask continues an unfinished task after a restart. It does nothing for a
 // task that has ended or is already running. It returns when the task's agents
-// are scheduled.
+// are scheduled. Errors: TaskNotFound, and Conflict for a task that a program drives
+// (ResumeDriver).
 func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	task, ok := rt.org.TaskByID(id)
 	if !ok {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
+	}
+	if err := rt.checkDriven(task); err != nil {
+		return err
 	}
 	if err := rt.advanceEpoch(); err != nil {
 		return err
@@ -147,9 +157,7 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	if task.Status != org.Running || !rt.tracker.track(id) {
 		return nil
 	}
-	if task.Open {
-		rt.tracker.keepOpen(id)
-	}
+	rt.tracker.keepOpen(id, task.Open, task.Driven)
 	defer rt.releaseTask(id)
 	rt.limitTime(id)
 	err := rt.loadTurns(ctx, id)

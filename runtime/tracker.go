@@ -26,6 +26,7 @@ type tracker struct {
 	// org may be called with mu held.
 	mu     sync.Mutex
 	active map[identity.AgentID]*actor
+	driven map[identity.AgentID]chan struct{} // agents with a Driver, which receives from the channel when it has mail
 	tasks  map[identity.TaskID]*taskRun
 	ended  map[identity.TaskID]*taskRun // tasks that have ended, while agents of them stop; not in tasks
 	cached int                          // idle agents in the caches of all tasks
@@ -44,6 +45,7 @@ type taskRun struct {
 	deadline    *time.Timer      // fires when the task's time is over; nil for no limit
 	ending      *taskEnding      // set while the first agent ends the task
 	open        bool             // it does not end when it becomes idle
+	driven      bool             // no goroutine runs its first agent
 	ended       bool
 	paused      bool          // its agents stop before their next step
 	newMessages bool          // a message was sent since the task became idle
@@ -58,6 +60,7 @@ func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver f
 	return &tracker{
 		org: o, ctx: ctx, now: now, deliver: deliver,
 		active: map[identity.AgentID]*actor{},
+		driven: map[identity.AgentID]chan struct{}{},
 		tasks:  map[identity.TaskID]*taskRun{},
 		ended:  map[identity.TaskID]*taskRun{},
 	}
@@ -123,12 +126,12 @@ func (t *tracker) track(id identity.TaskID) bool {
 	return true
 }
 
-// keepOpen keeps a task from ending when it becomes idle.
-func (t *tracker) keepOpen(id identity.TaskID) {
+// keepOpen keeps a task that is open or driven from ending when it becomes idle.
+func (t *tracker) keepOpen(id identity.TaskID, open, driven bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if run := t.tasks[id]; run != nil {
-		run.open = true
+		run.open, run.driven = open || driven, driven
 	}
 }
 

@@ -25,17 +25,23 @@ type idleAgent struct {
 func (t *tracker) activate(rt *Runtime, id identity.AgentID) *actor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.notifyDriver(id)
 	if a, ok := t.active[id]; ok {
 		a.newMessages = true
 		return nil
 	}
 	agent, ok := t.org.AgentByID(id)
 	run := t.tasks[agent.Task]
-	if !ok || run == nil || run.ended || run.paused || t.ctx.Err() != nil {
+	if !ok || run == nil || run.ended || run.paused || t.ctx.Err() != nil || run.driven && agent.Parent == "" {
 		return nil
 	}
-	a := &actor{rt: rt, task: agent.Task, status: org.AgentStarting, idleAgent: t.takeCached(run, agent), hold: diskHold{guard: rt.disk}}
-	t.active[id] = a
+	return t.begin(rt, run, t.takeCached(run, agent))
+}
+
+// begin makes an agent active, and counts it as work. It must be called with mu held.
+func (t *tracker) begin(rt *Runtime, run *taskRun, idle *idleAgent) *actor {
+	a := &actor{rt: rt, task: run.id, status: org.AgentStarting, idleAgent: idle, hold: diskHold{guard: rt.disk}}
+	t.active[idle.agent.ID] = a
 	run.refs++
 	t.work.Add(1)
 	return a
