@@ -38,6 +38,7 @@ var layers = map[string]int{
 	"gate":    7,
 	"runtime": 8,
 	"gateway": 9,
+	".":       9, // the package at the root, for programs that embed rolecall
 	"cmd":     11,
 
 	"internal/app":              10, // composes all of them
@@ -61,6 +62,8 @@ func (s source) imports() []string {
 		name, _ := strconv.Unquote(spec.Path.Value) // parsed, so it is quoted
 		if inner, ok := strings.CutPrefix(name, module); ok {
 			list = append(list, inner)
+		} else if name+"/" == module {
+			list = append(list, ".")
 		}
 	}
 	return list
@@ -71,6 +74,9 @@ func isInside(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg
 
 // layerEntry returns the entry of layers that a package belongs to.
 func layerEntry(pkg string) (string, bool) {
+	if pkg == "." {
+		return pkg, true
+	}
 	for dir := pkg; dir != "."; dir = path.Dir(dir) {
 		if _, ok := layers[dir]; ok {
 			return dir, true
@@ -171,7 +177,9 @@ func TestCheckImport(t *testing.T) {
 		{"gate", "elsewhere", false},   // unknown
 		{"org", "org/hosts", true},     // separate entry in a lower layer
 		{"org/hosts", "org", false},    // up
-		{"cmd", ".", false},            // there is no root package
+		{"cmd", ".", true},             // the root package is an entry
+		{"runtime", ".", false},        // up
+		{".", "gateway", false},        // sideways
 		{"gate", "internal/js", true},  // several layers down
 		{"tool", "internal/js", false}, // sideways
 	} {
@@ -198,13 +206,13 @@ func TestLayers_ExamplesAreSeparate(t *testing.T) {
 	}
 }
 
-// internal/app opens the store and cmd looks after its file. No other package names
-// an implementation; tests may.
+// internal/app and the root package open the store, and cmd looks after its file. No other
+// package names an implementation; tests may.
 func TestLayers_OnlyAppImportsPersist(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, imported := range s.imports() {
-			if isInside(imported, "persist") && !isInside(s.pkg(), "persist") && !isInside(s.pkg(), "cmd") && s.pkg() != "internal/app" {
-				t.Errorf("%s imports %s; only internal/app and cmd may", s.name, imported)
+			if isInside(imported, "persist") && !isInside(s.pkg(), "persist") && !isInside(s.pkg(), "cmd") && s.pkg() != "internal/app" && s.pkg() != "." {
+				t.Errorf("%s imports %s; only internal/app, cmd and the root package may", s.name, imported)
 			}
 		}
 	}

@@ -40,7 +40,6 @@ func Example() {
 	defer rt.Close()
 	check(builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}))
 
-	// README: begin
 	forecast, err := tool.New("forecast", "Tell the weather of a city.", forecast, nil)
 	check(err)
 	weather, err := groups.ClaimOwner("weather")
@@ -53,7 +52,6 @@ func Example() {
 	id, err := rt.StartTask(ctx, org.TaskSpec{Role: "guide", Text: "Vienna", Caller: operator})
 	check(err)
 	task, err := rt.WaitTask(ctx, id)
-	// README: end
 	check(err)
 	fmt.Println(task.Status, string(task.Result))
 	// Output: done "sunny in Vienna"

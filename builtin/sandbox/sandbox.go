@@ -165,7 +165,7 @@ func (e *UnavailableError) Detail() string {
 func (e *UnavailableError) Unwrap() error { return e.cause }
 
 func errNotEntered() error {
-	return &UnavailableError{Missing: "this program does not call sandbox.Enter first in main, so it cannot run jobs"}
+	return &UnavailableError{Missing: "this program does not call rolecall.Enter, or sandbox.Enter, first in main, so it cannot run programs"}
 }
 
 var errListenUnsandboxed = errors.New("start sandbox job: Listen needs a sandbox")

@@ -1,4 +1,4 @@
-package runtime_test
+package rolecall_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 // The Go code in README.md equals that of the compiled example.
 func TestReadme_ShowsExample(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

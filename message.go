@@ -1,0 +1,38 @@
+package rolecall
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rolecall/rolecall/errcode"
+)
+
+// Message is a message to the program.
+type Message struct {
+	From     string // an agent's id, or "user" for the operator
+	FromRole string // the name of the sender's role; "" for the operator
+	Payload  json.RawMessage
+	SentAt   time.Time
+}
+
+// Text returns the text of the payload: its field text, or the payload if it is a JSON string.
+// It returns "" if there is no text. The final answer of a language model has a text.
+func (m Message) Text() string {
+	payload := gjson.ParseBytes(m.Payload)
+	if payload.Type == gjson.String {
+		return payload.Str
+	}
+	return payload.Get("text").String()
+}
+
+// Failure returns the error that the payload reports, with its code: the turn of the sender
+// has failed. It returns nil for other messages.
+func (m Message) Failure() error {
+	payload := gjson.ParseBytes(m.Payload)
+	if payload.Get("kind").String() != "error" {
+		return nil
+	}
+	return errcode.New(errcode.Code(payload.Get("errorType").String()), "agent %s: %s", m.From, payload.Get("message").String())
+}

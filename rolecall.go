@@ -1,0 +1,191 @@
+// Package rolecall runs organizations of agents in a Go program: what a program needs stands
+// in this one package.
+//
+//	org, err := rolecall.Open(ctx, rolecall.Options{Data: "data", Model: model, Sandbox: sandbox})
+//	defer org.Close()
+//	answer, err := rolecall.Run[string](ctx, org, rolecall.TaskSpec{As: rolecall.Operator("me"), Text: "..."})
+//
+// A program works with an organization in one of two ways:
+//
+//   - Run gives a task to the agents and waits for the result. A model decides whom to hire.
+//   - Begin makes the program itself the first agent of a task: it creates roles, hires
+//     agents, writes to them and reads their answers. No model is asked for it. All its
+//     calls pass the same gate as those of a model, and are recorded.
+//
+// Methods that change something take a context and a specification. What a specification
+// leaves out is denied or none: a role without ToolGroups has no tools, and a task without
+// As has no caller and does not start. Errors have the codes of package errcode.
+//
+// docs/embedding.md has programs to copy. The package has no HTTP API and reads no YAML:
+// that is the command rolecall. The types are those of the packages that it names.
+package rolecall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/rolecall/rolecall/builtin"
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/memory"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/persist"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Options configures an Organization. Only Model is required.
+type Options struct {
+	Data      string           // data directory; "" keeps the organization in memory, without private workspaces
+	Model     Model            // answers for the agents
+	Models    map[string]Model // answer for agents whose role names one
+	Modules   []Module         // add tool groups
+	Workspace string           // directory in which all tasks and callers work; "" gives each agent a private one
+	Sandbox   *Sandbox         // runs programs, from Enter; with nil, run_command and run_javascript are unavailable
+	Console   io.Writer        // output of console_print; nil discards it
+	Log       *slog.Logger     // nil discards the log
+}
+
+// Organization is an organization of agents that this process runs. Its methods are safe
+// for concurrent use.
+type Organization struct {
+	options Options
+	store   closableStore
+	rt      *runtime.Runtime
+	loader  *modules.Loader
+	program *toolgroups.Owner // of the groups that Register adds
+	close   func() error
+}
+
+type closableStore interface {
+	journal.Store
+	Close() error
+}
+
+// programOwner owns the tool groups that the program registers.
+const programOwner toolgroups.GroupOwner = "program"
+
+// Open opens an organization. The context bounds the start of the modules. Tasks that an
+// earlier process has left unfinished wait for Resume.
+//
+// Errors: InvalidConfig if Options.Model is missing, Conflict if another process or another
+// Organization has the data directory open, and those of the modules.
+func Open(ctx context.Context, o Options) (*Organization, error) {
+	if o.Model == nil {
+		return nil, errcode.New(errcode.InvalidConfig, "open an organization: Options.Model is missing")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	store, err := openStore(o.Data)
+	if err != nil {
+		return nil, err
+	}
+	org := &Organization{options: o, store: store}
+	org.close = sync.OnceValue(org.closeAll)
+	if err := org.start(ctx); err != nil {
+		return nil, errors.Join(err, org.Close())
+	}
+	if o.Sandbox == nil {
+		o.Log.Warn("run_command and run_javascript are unavailable: Options.Sandbox is missing; call rolecall.Enter first in main and pass on what it returns")
+	}
+	return org, nil
+}
+
+func openStore(dir string) (closableStore, error) {
+	if dir == "" {
+		return memory.New(), nil
+	}
+	return persist.Open(dir)
+}
+
+// start wires the runtime, the built-in tools and the modules together.
+func (o *Organization) start(ctx context.Context) (err error) {
+	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	config := runtime.Config{Store: o.store, Groups: groups, Model: o.model, Workspace: o.options.Workspace, Console: o.options.Console, Log: o.options.Log}
+	if o.options.Data != "" {
+		config.Data, config.Workspaces = o.options.Data, filepath.Join(o.options.Data, "workspaces")
+	}
+	if o.rt, err = runtime.New(config); err != nil {
+		return err
+	}
+	if err := builtin.RegisterGroups(groups, o.rt.ToolHost(), builtin.Options{Launcher: o.options.Sandbox.start(), Network: builtin.PublicNetwork}); err != nil {
+		return err
+	}
+	if o.program, err = groups.ClaimOwner(programOwner); err != nil {
+		return err
+	}
+	o.loader = modules.NewLoader(groups)
+	o.loader.Log = o.options.Log
+	for _, m := range o.options.Modules {
+		if err := o.loader.LoadModule(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// model returns the model of this name; "" is the default.
+func (o *Organization) model(name string) (model.Model, error) {
+	if name == "" {
+		return o.options.Model, nil
+	}
+	m := o.options.Models[name]
+	if m == nil {
+		return nil, errcode.New(errcode.InvalidConfig, "there is no model %q in Options.Models", name)
+	}
+	return m, nil
+}
+
+// Register adds a group of tools of the program, or replaces the one that the program has
+// registered under the id. Roles that were created before the first registration of an id
+// do not have the group. Tools are trusted code.
+//
+// Errors: InvalidGroupDef, DuplicateGroupID, ReservedGroupID, DuplicateToolName.
+func (o *Organization) Register(ctx context.Context, g ToolGroup) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := o.program.RegisterGroup(g)
+	return err
+}
+
+// Events yields the events of the organization after a sequence number, 0 for all, and then
+// new ones until ctx ends.
+func (o *Organization) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
+	return o.store.FollowEvents(ctx, after, true)
+}
+
+// Close stops all agents, closes the modules and releases the data directory. It waits for
+// steps in progress. Tasks that have not ended can be resumed. Close may be called more than
+// once.
+func (o *Organization) Close() error { return o.close() }
+
+func (o *Organization) closeAll() error {
+	var errs []error
+	if o.rt != nil {
+		errs = append(errs, o.rt.Close())
+	}
+	if o.loader != nil {
+		errs = append(errs, o.loader.Close(context.Background()))
+	}
+	return errors.Join(append(errs, o.store.Close())...)
+}
+
+// workspaceFor returns the directory of a task: its own, else that of the options.
+func (o *Organization) workspaceFor(s TaskSpec) string {
+	if s.As.Kind != Operator("").Kind { // callers work where the runtime says
+		return s.Workspace
+	}
+	return cmp.Or(s.Workspace, o.options.Workspace)
+}

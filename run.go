@@ -1,0 +1,73 @@
+package rolecall
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/org"
+)
+
+// Run gives a task to the organization, waits for its end and returns the result. The result
+// fits the JSON schema of T, which is inferred as for the arguments of tools: the agents are
+// told, and asked again if it does not fit. A T of json.RawMessage accepts any result.
+//
+// If ctx ends before the task, the task is cancelled. A paused task, for example because its
+// model needs a key, stays paused. The error has the code of the failure.
+func Run[T any](ctx context.Context, o *Organization, s TaskSpec) (result T, err error) {
+	schema, err := schemaOf[T]()
+	if err != nil {
+		return result, err
+	}
+	text, err := o.run(ctx, s, schema)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		return result, errcode.Wrap(errcode.InvalidResult, err, "the result is not a %T", result)
+	}
+	return result, nil
+}
+
+// schemaOf returns the JSON schema of T, nil for any JSON.
+func schemaOf[T any]() (json.RawMessage, error) {
+	if _, raw := any(new(T)).(*json.RawMessage); raw {
+		return nil, nil
+	}
+	schema, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, errcode.Wrap(errcode.InvalidArguments, err, "no JSON schema describes the type of the result")
+	}
+	return json.Marshal(schema)
+}
+
+// run gives a task to the organization and returns its result.
+func (o *Organization) run(ctx context.Context, s TaskSpec, schema json.RawMessage) (json.RawMessage, error) {
+	id, err := o.rt.StartTask(ctx, o.spec(s, schema))
+	if err != nil {
+		return nil, err
+	}
+	task, err := o.rt.WaitTask(ctx, id)
+	if ctx.Err() != nil && err != nil {
+		_ = o.rt.CancelTask(context.WithoutCancel(ctx), id, "its program stopped waiting") // fails only with the store, which reports it
+	}
+	if err != nil {
+		return nil, err
+	}
+	return task.Result, outcomeError(task)
+}
+
+// outcomeError returns nil for a task that is done, else why it is not.
+func outcomeError(task org.Task) error {
+	switch {
+	case task.Status == org.Done:
+		return nil
+	case task.Error != nil:
+		return errcode.New(task.Error.Code, "task %s %s: %s", task.ID, task.Status, task.Error.Message)
+	case task.Pause != nil:
+		return errcode.New(task.Pause.Code, "task %s %s: %s", task.ID, task.Status, task.Pause.Message)
+	}
+	return errcode.New(errcode.Conflict, "task %s is %s", task.ID, task.Status)
+}

@@ -1,0 +1,206 @@
+package rolecall
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/runtime"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// TaskSpec specifies a task to start.
+type TaskSpec struct {
+	As         Principal       // who gives the task; its agents may do no more. Required
+	Text       string          // what to do
+	Role       string          // id or name of the role of the first agent; "" is root. Not of Begin
+	Input      json.RawMessage // data for the first agent, a JSON object; nil for none
+	ToolGroups []GroupID       // limits the agents of the task to these groups; nil is no limit
+	Workspace  string          // a directory that the agents share; "" is Options.Workspace. Only of the operator
+	Timeout    time.Duration   // after which the task is cancelled; 0 for no limit
+}
+
+// spec returns the specification for the runtime.
+func (o *Organization) spec(s TaskSpec, schema json.RawMessage) org.TaskSpec {
+	spec := org.TaskSpec{Caller: s.As, Text: s.Text, Role: s.Role, Input: s.Input, Workspace: o.workspaceFor(s), Timeout: s.Timeout, Schema: schema}
+	if s.ToolGroups != nil {
+		groups := toolgroups.SetOf(s.ToolGroups...)
+		spec.Groups = &groups
+	}
+	return spec
+}
+
+// Task is a task of which the program is the first agent. The agent is root: its tools are
+// those of org_management, and it grants what the principal of the task may use.
+//
+// End or Close it. The methods are safe for concurrent use, and those that change something
+// run one at a time. After the end they return an error with the code Conflict.
+type Task struct {
+	org    *Organization
+	driver *runtime.Driver
+}
+
+// Begin starts a task of which the program is the first agent. Errors: those of
+// runtime.Runtime.DriveTask.
+func (o *Organization) Begin(ctx context.Context, s TaskSpec) (*Task, error) {
+	driver, err := o.rt.DriveTask(ctx, o.spec(s, nil))
+	if err != nil {
+		return nil, err
+	}
+	return &Task{o, driver}, nil
+}
+
+// ResumeSpec names a task that Begin has started in an earlier process.
+type ResumeSpec struct {
+	As   Principal // the operator, or the caller that started the task
+	Task TaskID
+}
+
+// Resume goes on with a task of Begin that an earlier process has left unfinished. A call
+// without an outcome is not made again: it has failed. Errors: those of
+// runtime.Runtime.ResumeDriver.
+func (o *Organization) Resume(ctx context.Context, s ResumeSpec) (*Task, error) {
+	driver, err := o.rt.ResumeDriver(ctx, s.As, s.Task)
+	if err != nil {
+		return nil, err
+	}
+	return &Task{o, driver}, nil
+}
+
+// ID returns the id of the task.
+func (t *Task) ID() TaskID { return t.driver.TaskID() }
+
+// AgentID returns the id of the agent that the program is.
+func (t *Task) AgentID() AgentID { return t.driver.AgentID() }
+
+// call makes one call and decodes its result.
+func (t *Task) call(ctx context.Context, name string, args, result any) error {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return errcode.Wrap(errcode.InvalidArguments, err, "%s: the specification is not JSON", name)
+	}
+	out, err := t.driver.Call(ctx, name, text)
+	if err != nil || result == nil {
+		return err
+	}
+	return json.Unmarshal(out, result)
+}
+
+// CreateRole creates a role for agents of this task and of tasks of the same principal.
+// The groups must be within what the task may grant. Errors: InsufficientPermissions,
+// GroupNotFound, RoleExists, InvalidArguments.
+func (t *Task) CreateRole(ctx context.Context, s RoleSpec) (role Role, err error) {
+	if err := s.checkOfTask(); err != nil {
+		return Role{}, err
+	}
+	args := struct {
+		Name        string    `json:"name"`
+		Description string    `json:"description,omitempty"`
+		Prompt      string    `json:"rolePrompt"`
+		ToolGroups  []GroupID `json:"toolGroups"`
+		Grant       []GroupID `json:"grant"`
+	}{s.Name, s.Description, s.Prompt, append([]GroupID{}, s.ToolGroups...), append([]GroupID{}, s.Grant...)}
+	err = t.call(ctx, "create_role", args, &role)
+	return role, err
+}
+
+// AgentSpec specifies an agent to hire.
+type AgentSpec struct {
+	Role    string // id or name
+	Brief   string // what the agent has to achieve
+	Message any    // first message: a text, or what marshals to a JSON object; nil lets the agent wait
+}
+
+// Agent is an agent that was hired.
+type Agent struct {
+	ID       AgentID `json:"id"`
+	Role     RoleID  `json:"roleId"`
+	RoleName string  `json:"roleName"`
+}
+
+// Spawn hires an agent. Its answer, or its failure, arrives as a message (Receive). Errors:
+// RoleNotFound, InsufficientPermissions, InvalidTaskBrief, LimitExceeded.
+func (t *Task) Spawn(ctx context.Context, s AgentSpec) (agent Agent, err error) {
+	args := map[string]any{"roleId": s.Role, "taskBrief": s.Brief}
+	if s.Message == nil {
+		err = t.call(ctx, "spawn_agent", args, &agent)
+		return agent, err
+	}
+	args["initialMessage"] = s.Message
+	err = t.call(ctx, "spawn_agent_with_task", args, &agent)
+	return agent, err
+}
+
+// MessageSpec specifies a message to send.
+type MessageSpec struct {
+	To      AgentID
+	Payload any           // a text, or anything that marshals to JSON
+	Delay   time.Duration // until it is delivered; 0 is at once
+}
+
+// Send writes to an agent of the task. Errors: UnknownRecipient, LimitExceeded.
+func (t *Task) Send(ctx context.Context, s MessageSpec) error {
+	args := map[string]any{"to": s.To, "payload": s.Payload}
+	if s.Delay > 0 {
+		args["delayMs"] = s.Delay.Milliseconds()
+	}
+	return t.call(ctx, "send_message", args, nil)
+}
+
+// Receive waits for messages to the program and returns them, oldest first.
+func (t *Task) Receive(ctx context.Context) ([]Message, error) {
+	received, err := t.driver.Receive(ctx)
+	list := make([]Message, len(received))
+	for i, m := range received {
+		list[i] = Message{m.From, m.FromRole, m.Payload, m.CreatedAt}
+	}
+	return list, err
+}
+
+// TerminateSpec specifies an agent to stop.
+type TerminateSpec struct {
+	Agent  AgentID
+	Reason string
+}
+
+// Terminate stops an agent that the program has hired, and those below it. Errors:
+// NotChildAgent, AgentNotFound.
+func (t *Task) Terminate(ctx context.Context, s TerminateSpec) error {
+	args := map[string]any{"agentId": s.Agent}
+	if s.Reason != "" {
+		args["reason"] = s.Reason
+	}
+	return t.call(ctx, "terminate_agent", args, nil)
+}
+
+// Events yields the events of the task after a sequence number, 0 for all, until its end or
+// until ctx ends.
+func (t *Task) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
+	return t.org.rt.WatchTask(ctx, t.ID(), after)
+}
+
+// Wait waits until the task has ended or is paused. It returns nil if the task is done, else
+// an error with the code of its failure.
+func (t *Task) Wait(ctx context.Context) error {
+	task, err := t.org.rt.WaitTask(ctx, t.ID())
+	if err != nil {
+		return err
+	}
+	return outcomeError(task)
+}
+
+// End ends the task with a result, which marshals to JSON. Agents that are still at work
+// are terminated.
+func (t *Task) End(ctx context.Context, result any) error {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return errcode.Wrap(errcode.InvalidArguments, err, "end task %s: the result is not JSON", t.ID())
+	}
+	return t.driver.End(ctx, text)
+}
+
+// Close cancels the task unless it has ended. It may be called more than once.
+func (t *Task) Close() error { return t.driver.Close() }

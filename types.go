@@ -1,0 +1,62 @@
+package rolecall
+
+import (
+	"context"
+
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Types of other packages that programs use, so that they import only this one.
+type (
+	AgentID   = identity.AgentID
+	RoleID    = identity.RoleID
+	TaskID    = identity.TaskID
+	GroupID   = toolgroups.GroupID
+	Principal = identity.Principal // who gives a task
+
+	Module      = modules.Module   // adds tool groups; its optional methods are in package modules
+	ToolGroup   = toolgroups.Group // tools that roles have together
+	Tool        = tool.Tool        // a function that agents may call
+	ToolOptions = tool.Options     // the effect of a tool, and when it is offered
+
+	Model        = model.Model
+	ModelRequest = model.Request
+	ModelAnswer  = model.Answer
+	ModelCall    = model.Call
+
+	TaskStatus = org.TaskStatus
+	Event      = journal.Event // what happened, as the journal has it
+)
+
+// How an answer of a model ends.
+const (
+	FinishToolCalls = model.FinishToolCalls // its Calls are made, and the model is asked again
+	FinishWait      = model.FinishWait      // the model is asked again when a message arrives
+	FinishEnd       = model.FinishEnd       // the turn ends; Text or Value is its result
+)
+
+// Effects of a tool. The zero effect is mutating: a call that was interrupted is not repeated.
+const (
+	Mutating   = tool.Mutating
+	ReadOnly   = tool.ReadOnly
+	Idempotent = tool.Idempotent
+)
+
+// Operator returns the operator of the organization, who may use all tool groups.
+func Operator(name string) Principal { return identity.ByOperator(identity.UserName(name)) }
+
+// Caller returns a user in a role. Its tasks are limited to what the role may.
+func Caller(user string, role RoleID) Principal {
+	return identity.ByCaller(identity.UserName(user), role)
+}
+
+// NewTool returns a tool that calls a Go function, see tool.New.
+func NewTool[In, Out any](name, description string, fn func(context.Context, In) (Out, error), o *ToolOptions) (Tool, error) {
+	return tool.New(name, description, fn, o)
+}
