@@ -148,8 +148,10 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	if !ok {
 		return errcode.New(errcode.TaskNotFound, "resume task %q: task not found", id)
 	}
-	if err := rt.checkDriven(task); err != nil {
-		return err
+	if task.Status == org.Running {
+		if err := rt.checkDriven(task); err != nil {
+			return err
+		}
 	}
 	if err := rt.advanceEpoch(); err != nil {
 		return err

@@ -71,10 +71,10 @@ func (t *tracker) endTurn(a *actor) {
 	}
 }
 
-// checkDriven rejects a driven task without a driver in this process: nobody would run its
-// first agent.
+// checkDriven rejects a driven task without a driver in this process, unless it is done:
+// nothing would run its first agent.
 func (rt *Runtime) checkDriven(task org.Task) error {
-	if !task.Driven || rt.tracker.hasDriver(task.Top) {
+	if !task.Driven || task.Status == org.Done || rt.tracker.hasDriver(task.Top) {
 		return nil
 	}
 	return errNotDriven(task.ID)

@@ -32,6 +32,7 @@ type Task struct {
 	Error      *org.TaskError      `json:"error,omitempty"`
 	Reason     *org.TaskPause      `json:"reason,omitempty"` // why it is paused
 	Open       bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
+	Driven     bool                `json:"driven,omitempty"` // a Go program is its first agent
 	Budget     *Budget             `json:"budget,omitempty"` // of its own
 	Extra      *Budget             `json:"extra,omitempty"`  // what retries added to the budgets
 	Limits     *TaskLimits         `json:"limits,omitempty"` // that apply to it now; only of a task that is shown and has not ended

@@ -123,10 +123,11 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 	return left, nil
 }
 
-// unfinished lists the tasks that have not ended, oldest first.
+// unfinished lists the tasks that have not ended, oldest first, without those that only the
+// program that drives them resumes.
 func (a *App) unfinished() (list []org.Task) {
 	for _, task := range a.Runtime.Org().ListTasks() {
-		if task.Status == org.Running {
+		if task.Status == org.Running && !task.Driven {
 			list = append(list, task)
 		}
 	}
