@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rolecall/rolecall"
 	"github.com/rolecall/rolecall/errcode"
@@ -349,4 +350,40 @@ func TestResume_GoesOn(t *testing.T) {
 	if err := errors.Join(again.End(t.Context(), 1), again.Wait(t.Context())); err != nil {
 		t.Error(err)
 	}
+}
+
+// A Receive that waits returns with a message, or with the end of the task.
+func TestTask_ReceiveWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		org := open(t, rolecall.Options{Model: rolecall.ModelFunc(func(context.Context, rolecall.ModelRequest) (rolecall.ModelAnswer, error) {
+			<-answer
+			return rolecall.ModelAnswer{Text: "yes"}, nil
+		})})
+		task := begin(t, org, me)
+		hire(t, task)
+		type received struct {
+			list []rolecall.Message
+			err  error
+		}
+		got := make(chan received, 1)
+		receive := func() {
+			list, err := task.Receive(t.Context())
+			got <- received{list, err}
+		}
+		go receive()
+		synctest.Wait() // Receive has found no message
+		close(answer)
+		if r := <-got; r.err != nil || len(r.list) != 1 || r.list[0].Text() != "yes" {
+			t.Errorf("received %+v, %v", r.list, r.err)
+		}
+		go receive()
+		synctest.Wait()
+		if err := task.Close(); err != nil {
+			t.Error(err)
+		}
+		r := <-got
+		wantCode(t, "Receive of a task that is cancelled", r.err, errcode.Conflict)
+		wantCode(t, "Wait", task.Wait(t.Context()), errcode.TaskCancelled)
+	})
 }

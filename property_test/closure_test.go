@@ -192,6 +192,8 @@ type attackEnv struct {
 	wantKind     string         // if set, other kinds of violations are ignored
 	outcomes     map[string]int // number of calls by outcome
 	obedientRoot bool           // root takes part in attacks
+
+	drivers map[identity.AgentID]*runtime.Driver // of the first agents, if a program drives the tasks; else nil
 }
 
 // newAttackEnv opens a runtime with the real built-in tools and the groups with
@@ -300,7 +302,7 @@ func (s *attackEnv) checkedCall(who identity.AgentID, r gate.CallRequest) (toolO
 		s.outcomes[deniedByState]++
 	}
 	s.countTasksAs(p, r.Name, may)
-	out, err := callGate(s.Gate(), identity.ByAgent(who), r)
+	out, err := s.callAs(who, r)
 	if err != nil {
 		return toolOutcome{}, err
 	}
@@ -418,7 +420,7 @@ func newAttack(t *proptest.Choices, s *attackEnv) (*attack, error) {
 		task.Caller, task.Groups = caller, nil
 	}
 	p := &attack{attackEnv: s, caller: task.Caller, first: len(s.agents)}
-	id, err := s.StartTask(context.Background(), task)
+	id, err := s.startTask(task)
 	if err != nil {
 		return nil, fmt.Errorf("start %+v: %w", task, err)
 	}
@@ -992,6 +994,12 @@ func TestClosure(t *testing.T) {
 func TestTask_NeverExceedsCaller(t *testing.T) {
 	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot = true },
 		callerMoved, deniedByState, deniedBySuspension, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, callerStarted, callerRejected, taskCancelled, taskFailed)
+}
+
+// As TestTask_NeverExceedsCaller, with a Go program as root.
+func TestDriver_NeverExceedsCaller(t *testing.T) {
+	testAttacks(t, sequences()/5, func(s *attackEnv) { s.obedientRoot, s.drivers = true, map[identity.AgentID]*runtime.Driver{} },
+		drivenCall, callerMoved, deniedByTasksAs, allowedByTasksAs, tasksAsChanged, taskCancelled)
 }
 
 // testAttacks runs n attacks, in parts that run in parallel. It fails if one of the named

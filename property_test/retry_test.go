@@ -21,7 +21,7 @@ const (
 // go on to call, and others change what they may call. Then the task is retried. Its agents
 // have the rights of that moment.
 func (p *attack) stopAndRetry(t *proptest.Choices) error {
-	id, cancelled := p.root.task, p.model == nil || t.OneIn(2)
+	id, cancelled := p.root.task, p.model == nil || p.drivers != nil || t.OneIn(2) // no model is asked for a driven root
 	if err := p.stopTask(id, cancelled); err != nil {
 		return fmt.Errorf("stop task %s: %w", id, err)
 	}

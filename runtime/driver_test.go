@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -337,4 +338,39 @@ func TestDriver_ConcurrentCalls(t *testing.T) {
 		}
 		got += len(list)
 	}
+}
+
+// A driver that was closed makes no call, also if its task could not be cancelled and goes
+// on with another driver.
+func TestDriver_ClosedMakesNoCall(t *testing.T) {
+	var full atomic.Bool
+	cfg := fixtureConfig{model: worker(t)}
+	cfg.wrapStore = func(s journal.Store) journal.Store {
+		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+			if full.Load() {
+				return 0, errors.New("the disk is full")
+			}
+			return s.Commit(ctx, b)
+		}}
+	}
+	fx := cfg.open(t)
+	d := fx.drive(t, org.TaskSpec{})
+	full.Store(true)
+	if err := d.Close(); err == nil {
+		t.Fatal("the task was cancelled")
+	}
+	full.Store(false)
+	_, err := d.Call(t.Context(), "create_role", nil)
+	wantCode(t, "call after Close", err, errcode.Conflict)
+	again, err := fx.ResumeDriver(t.Context(), operator, d.TaskID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	_, err = d.Call(t.Context(), "create_role", mustJSON(obj{"name": "x", "rolePrompt": "x"}))
+	wantCode(t, "call of the driver before", err, errcode.Conflict)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	spawnWorker(t, again, "clerk")
 }
