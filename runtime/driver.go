@@ -29,7 +29,8 @@ import (
 // is not resumed by itself: ResumeDriver goes on with it, or CancelTask ends it.
 //
 // All methods are safe for concurrent use, and run one at a time. They return an error with
-// the code Conflict once the task has ended or while it is paused.
+// the code Conflict once the task has ended or while it is paused, and StorageLow or
+// QuotaExceeded if nothing more may be recorded.
 type Driver struct {
 	rt   *Runtime
 	task identity.TaskID
@@ -120,6 +121,10 @@ func (d *Driver) Call(ctx context.Context, name string, args json.RawMessage) (r
 		}
 		answer := a.driven(model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: name, Args: args}}})
 		a.assignCallIDs(answer.Calls)
+		request := gate.CallRequest{Call: tool.Call{Name: answer.Calls[0].Name, Args: answer.Calls[0].Args}}
+		if err := a.hold.set(answerBytes(answer) + callBytes([]gate.CallRequest{request})); err != nil {
+			return err
+		}
 		rec := &drivenRecorder{recorder: recorder{a: a, answer: answer}}
 		if err := a.passCalls(ctx, answer.Calls, nil, &rec.recorder, rec); err != nil {
 			return err
@@ -198,7 +203,7 @@ func (d *Driver) receive(ctx context.Context) (list []model.Message, err error) 
 		if err := a.readInbox(ctx); err != nil || len(a.received) == 0 {
 			return err
 		}
-		if err := a.hold.wait(ctx, a.receivedBytes()); err != nil {
+		if err := a.hold.set(a.receivedBytes()); err != nil {
 			return err
 		}
 		for _, e := range a.received {
@@ -226,7 +231,7 @@ func (d *Driver) End(ctx context.Context, result json.RawMessage) error {
 		if err := a.checkResult(answer); err != nil {
 			return err
 		}
-		if err := a.hold.wait(ctx, answerBytes(answer)+endFactor*int64(len(result))); err != nil {
+		if err := a.hold.set(answerBytes(answer) + endFactor*int64(len(result))); err != nil {
 			return err
 		}
 		if err := a.endWithResult(ctx, answer); !errors.Is(err, errTerminated) {

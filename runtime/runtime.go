@@ -21,6 +21,7 @@
 //   - working patterns and limits: plan.go, toolgated.go, repetition.go and
 //     steady.go (loops), limits.go, turns.go, budget.go;
 //   - scheduling: schedule.go, task.go, message.go;
+//   - a Go program in place of the first agent's model: driver.go;
 //   - callers from outside the organization: invoke.go, record_buffer.go;
 //   - what others use of a runtime: toolhost.go (built-in tools), artifact.go
 //     (artifacts and stored contents), owner.go (records of modules).
