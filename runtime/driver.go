@@ -326,8 +326,8 @@ func (d *Driver) ended() error {
 	switch {
 	case d.rt.ctx.Err() != nil:
 		return closingError()
-	case ok && !task.Status.Ended() && !d.rt.tracker.hasDriver(d.top):
-		return errNotDriven(d.task)
+	case ok && !task.Status.Ended() && !d.rt.tracker.isDriver(d.top, d.mail):
+		return errcode.New(errcode.Conflict, "drive task %s: this driver was closed", d.task).With("task", d.task)
 	}
 	return errcode.New(errcode.Conflict, "task %s is %s: its program can do nothing more", d.task, task.Status).With("task", d.task)
 }

@@ -34,6 +34,13 @@ func (t *tracker) hasDriver(id identity.AgentID) bool {
 	return t.driven[id] != nil
 }
 
+// isDriver reports whether a driver of an agent was not closed; mail is its channel.
+func (t *tracker) isDriver(id identity.AgentID, mail chan struct{}) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.driven[id] == mail
+}
+
 // notifyDriver tells the driver of an agent, if it has one, that there is mail. It must be
 // called with mu held.
 func (t *tracker) notifyDriver(id identity.AgentID) {
