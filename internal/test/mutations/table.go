@@ -967,4 +967,19 @@ var mutations = []mutation{
 		return false`,
 		"./modules TestLoader_UnloadWaitsForCalls",
 	},
+	{
+		"any caller resumes a driven task", "runtime/driver.go",
+		` || by.Kind != identity.Operator && !task.StartedBy(by)`, ``,
+		"./runtime TestDriver_OnlyTheStarterHasIt",
+	},
+	{
+		"a driver that was closed goes on", "runtime/tracker_driver.go",
+		`t.driven[d.top] != d.mail`, `false`,
+		"./runtime TestDriver_ClosedMakesNoCall",
+	},
+	{
+		"a model answers for a driven root", "runtime/tracker_agent.go",
+		` || run.driven && agent.Parent == ""`, ``,
+		"./runtime TestDriver_MakesCallsAndEndsTheTask",
+	},
 }
