@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/rolecall/rolecall/identity"
@@ -44,5 +45,31 @@ func TestResume_RevivesRolesOnlyForNamedTask(t *testing.T) {
 	}
 	if role, _ := f.Runtime.Org().ConfiguredRole("dba"); role.ID != before.ID || role.Revision != 3 {
 		t.Errorf("the task was resumed: role %q with revision %d, want %q with revision 3", role.ID, role.Revision, before.ID)
+	}
+}
+
+// A process that resumes all tasks leaves those that a Go program drives: without its model
+// they are no failure.
+func TestResumeAll_LeavesDrivenTasks(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	first, err := Open(Options{Data: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := first.Runtime.DriveTask(ctx, org.TaskSpec{Text: "work", Caller: identity.ByOperator("op")})
+	if err := errors.Join(err, first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Open(Options{Data: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if left, err := second.ResumeAll(ctx, nil); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	task, err := second.Runtime.TaskRecord(ctx, d.TaskID())
+	if status := second.Runtime.TaskStatus(task); err != nil || status != org.Interrupted {
+		t.Errorf("the task is %s (%v), want interrupted", status, err)
 	}
 }
