@@ -66,17 +66,21 @@ func isBase64Byte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("+/-_=\r\n", c) >= 0
 }
 
-// percentMatcher finds texts of which any bytes are percent-encoded, once or several
+// escapeMatcher finds texts of which any bytes are percent-encoded, once or several
 // times, with hexadecimal digits in either case.
-type percentMatcher struct {
+type escapeMatcher struct {
 	byFirst [256][]string // the texts by their first byte, longest first
 	longest int           // bytes of the longest match
+	parts   bool          // the text comes in parts: bytes may also be escaped as in JSON, with line breaks between them
 }
 
-// newPercentMatcher returns a matcher for forms, which are sorted, longest first. A
+// newEscapeMatcher returns a matcher for forms, which are sorted, longest first. A
 // space may also be encoded as +.
-func newPercentMatcher(forms []string) *percentMatcher {
-	m := &percentMatcher{longest: (3 + 2*(maxEscapes-1)) * len(forms[0])}
+func newEscapeMatcher(forms []string, parts bool) *escapeMatcher {
+	m := &escapeMatcher{longest: (3 + 2*(maxEscapes-1)) * len(forms[0]), parts: parts}
+	if parts {
+		m.longest = 2 * (maxBackslashes + len("u0000")) * len(forms[0]) // an escape and a line break for each byte
+	}
 	for _, form := range forms {
 		m.byFirst[form[0]] = append(m.byFirst[form[0]], form)
 		if strings.Contains(form, " ") {
@@ -87,7 +91,7 @@ func newPercentMatcher(forms []string) *percentMatcher {
 }
 
 // replace returns text with each match replaced by Mask.
-func (m *percentMatcher) replace(text string) string {
+func (m *escapeMatcher) replace(text string) string {
 	var out strings.Builder
 	copied := 0 // bytes of text that are in out
 	for start, end := m.find(text, 0); end > 0; start, end = m.find(text, end) {
@@ -101,8 +105,8 @@ func (m *percentMatcher) replace(text string) string {
 }
 
 // find returns the first match from the index from on. end is 0 if there is none.
-func (m *percentMatcher) find(text string, from int) (start, end int) {
-	if !strings.ContainsAny(text[from:], "%+") {
+func (m *escapeMatcher) find(text string, from int) (start, end int) {
+	if !m.parts && !strings.ContainsAny(text[from:], "%+") {
 		return 0, 0
 	}
 	for start = from; start < len(text); start++ {
@@ -115,13 +119,13 @@ func (m *percentMatcher) find(text string, from int) (start, end int) {
 
 // findPartial returns where a match begins that the end of text cuts off, len(text) if
 // there is none.
-func (m *percentMatcher) findPartial(text string) int {
+func (m *escapeMatcher) findPartial(text string) int {
 	for start := max(0, len(text)-m.longest); start < len(text); start++ {
-		if isEscapeCut(text, start) {
+		if m.isEscapeCut(text, start) {
 			return start
 		}
 		for form := range m.candidates(text, start) {
-			if _, partial := matchForm(text, start, form); partial {
+			if _, partial := m.matchForm(text, start, form); partial {
 				return start
 			}
 		}
@@ -130,9 +134,9 @@ func (m *percentMatcher) findPartial(text string) int {
 }
 
 // match returns the end of the match that begins at i, 0 if there is none.
-func (m *percentMatcher) match(text string, i int) (end int) {
+func (m *escapeMatcher) match(text string, i int) (end int) {
 	for form := range m.candidates(text, i) {
-		if end, _ := matchForm(text, i, form); end > 0 {
+		if end, _ := m.matchForm(text, i, form); end > 0 {
 			return end
 		}
 	}
@@ -140,7 +144,7 @@ func (m *percentMatcher) match(text string, i int) (end int) {
 }
 
 // candidates yields the forms whose first byte is at i, as it is or encoded.
-func (m *percentMatcher) candidates(text string, i int) iter.Seq[string] {
+func (m *escapeMatcher) candidates(text string, i int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, form := range m.byFirst[text[i]] {
 			if !yield(form) {
@@ -155,26 +159,40 @@ func (m *percentMatcher) candidates(text string, i int) iter.Seq[string] {
 				}
 			}
 		}
+		if !m.parts {
+			return
+		}
+		c, after := unescapeJSON(text, i)
+		for _, form := range m.byFirst[c] {
+			if after > 0 && !yield(form) {
+				return
+			}
+		}
 	}
 }
 
 // The limits of a match. Without them a text such as %252525… would take long.
 const (
-	maxEscapes = 3 // how often a byte may be percent-encoded
-	maxPaths   = 4 // ways to read the same text that are followed at once
+	maxEscapes     = 3 // how often a byte may be percent-encoded
+	maxBackslashes = 8 // before an escape of JSON, which is doubled in each document in a string of another
+	maxPaths       = 4 // ways to read the same text that are followed at once
 )
 
 // matchForm returns where form, with any bytes encoded, ends if it begins at i, else 0. It
 // reports partial if text ends before form does. A text such as %2541 can be read in several
 // ways, so several positions are followed.
-func matchForm(text string, i int, form string) (end int, partial bool) {
+func (m *escapeMatcher) matchForm(text string, i int, form string) (end int, partial bool) {
 	var paths [2][maxPaths]int
 	at := append(paths[0][:0], i)
 	for k := range len(form) {
 		next := paths[1-k%2][:0]
 		for _, j := range at {
-			partial = partial || j == len(text) || isEscapeCut(text, j)
-			next = appendEnds(next, text, j, form[k])
+			partial = partial || j == len(text) || m.isEscapeCut(text, j)
+			next = m.appendEnds(next, text, j, form[k])
+			if after := m.skipLineBreaks(text, j); after > j && k > 0 {
+				partial = partial || after == len(text) || m.isEscapeCut(text, after)
+				next = m.appendEnds(next, text, after, form[k])
+			}
 		}
 		if at = next; len(at) == 0 {
 			return 0, partial
@@ -184,7 +202,10 @@ func matchForm(text string, i int, form string) (end int, partial bool) {
 }
 
 // isEscapeCut reports whether an encoded byte at i is cut off by the end of text.
-func isEscapeCut(text string, i int) bool {
+func (m *escapeMatcher) isEscapeCut(text string, i int) bool {
+	if m.parts && isJSONEscapeCut(text, i) {
+		return true
+	}
 	if i >= len(text) || text[i] != '%' {
 		return false
 	}
@@ -197,12 +218,17 @@ func isEscapeCut(text string, i int) bool {
 
 // appendEnds appends the ends of the byte c at i, as it is and encoded, as far as there
 // is space.
-func appendEnds(ends []int, text string, i int, c byte) []int {
+func (m *escapeMatcher) appendEnds(ends []int, text string, i int, c byte) []int {
 	if i < len(text) && text[i] == c {
 		ends = appendPath(ends, i+1)
 	}
 	for depth := range maxEscapes {
 		if decoded, after := unescapePercent(text, i, depth); after > 0 && decoded == c {
+			ends = appendPath(ends, after)
+		}
+	}
+	if m.parts {
+		if decoded, after := unescapeJSON(text, i); after > 0 && decoded == c {
 			ends = appendPath(ends, after)
 		}
 	}

@@ -31,7 +31,8 @@ type Redactor struct {
 	forms    []string // encodings of the secrets, longest first
 	numeric  bool     // a form may be part of a number
 	replacer *strings.Replacer
-	percent  *percentMatcher
+	percent  *escapeMatcher
+	parts    *escapeMatcher // of texts that arrive in parts
 }
 
 // New returns a Redactor for values, or nil if none of them has eight bytes. A value
@@ -54,7 +55,7 @@ func New(values ...string) *Redactor {
 	for _, form := range forms {
 		pairs = append(pairs, form, Mask)
 	}
-	return &Redactor{forms, slices.ContainsFunc(forms, isNumeric), strings.NewReplacer(pairs...), newPercentMatcher(forms)}
+	return &Redactor{forms, slices.ContainsFunc(forms, isNumeric), strings.NewReplacer(pairs...), newEscapeMatcher(forms, false), newEscapeMatcher(forms, true)}
 }
 
 // encodings returns a secret as it is and in base64, each as it is, as part of a JSON

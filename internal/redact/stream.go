@@ -16,8 +16,8 @@ func (s *TextStream) RedactPart(part string) string {
 	if s.redactor == nil {
 		return part
 	}
-	text := s.redactor.RedactText(s.held + part)
-	end := s.redactor.percent.findPartial(text)
+	text := s.redactor.parts.replace(s.redactor.RedactText(s.held + part))
+	end := s.redactor.parts.findPartial(text)
 	s.held = text[end:]
 	return text[:end]
 }

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -25,6 +26,39 @@ func TestTextStream_SplitSecrets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A text that arrives byte by byte hides what the whole text hides, in every encoding.
+func TestTextStream_ByteByByte(t *testing.T) {
+	const secret = "sk-canary-0123456789"
+	r := redact.New(secret)
+	encoded := base64.StdEncoding.EncodeToString([]byte("user:" + secret + ":and more"))
+	for name, text := range map[string]string{
+		"plain":                  "key " + secret + " end",
+		"base64":                 encoded,
+		"base64 in lines":        wrapLines(encoded, "\n", 6) + "end",
+		"base64 in CRLF lines":   "a\r\n" + wrapLines(encoded, "\r\n", 16) + "\r\nend",
+		"base64 in JSON lines":   `{"key":"` + wrapLines(encoded, `\n`, 16) + `"}`,
+		"JSON":                   `{"key":"` + secret + `"}`,
+		"escapes of JSON":        `{"key":"` + escapeUnicode(secret) + `"}`,
+		"escapes of nested JSON": `{"key":"{\"key\":\"` + strings.ReplaceAll(escapeUnicode(secret), `\`, `\\`) + `\"}"}`,
+		"one escape of JSON":     `{"key":"` + strings.Replace(secret, "c", `\u0063`, 1) + `"}`,
+		"percent":                "https://host/?key=" + strings.ReplaceAll(secret, "-", "%2D"),
+	} {
+		got := redactParts(r, text, 0, 1)
+		if !strings.Contains(got, redact.Mask) || r.Contains([]byte(got)) || string(r.RedactJSON([]byte(got))) != got {
+			t.Errorf("%s: got %q of %q", name, got, text)
+		}
+	}
+}
+
+// escapeUnicode returns text with every byte as an escape of JSON.
+func escapeUnicode(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&b, `\u%04X`, c)
+	}
+	return b.String()
 }
 
 // redactParts redacts text in parts: the first bytes, then size bytes at a time.
