@@ -52,6 +52,35 @@ func TestTextStream_ByteByByte(t *testing.T) {
 	}
 }
 
+// A secret that is split between a text and its continuation is not in both together.
+func TestTextStream_ContinuesText(t *testing.T) {
+	const secret = "sk-canary-0123456789"
+	r := redact.New(secret)
+	for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte("u" + secret)), url.QueryEscape(secret)} {
+		text := "sk- <" + form + "> end sk-c"
+		for cut := range len(text) {
+			for _, size := range []int{1, 3, len(text)} {
+				before := r.RedactText(text[:cut])
+				s := r.ContinueStream(before)
+				rest := ""
+				for tail := text[cut:]; tail != ""; {
+					n := min(size, len(tail))
+					rest += s.RedactPart(tail[:n])
+					tail = tail[n:]
+				}
+				rest += s.Flush()
+				joined := before + rest
+				if r.Contains([]byte(joined)) || !strings.HasSuffix(joined, "> end sk-c"[max(0, cut-len(text)+10):]) {
+					t.Fatalf("cut at %d, then each %d: got %q and %q", cut, size, before, rest)
+				}
+				if (cut < 5 || cut > len(text)-10) && joined != "sk- <"+redact.Mask+"> end sk-c" && form == secret {
+					t.Fatalf("cut at %d, then each %d: got %q and %q", cut, size, before, rest)
+				}
+			}
+		}
+	}
+}
+
 // escapeUnicode returns text with every byte as an escape of JSON.
 func escapeUnicode(text string) string {
 	var b strings.Builder

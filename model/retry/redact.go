@@ -1,15 +1,18 @@
 package retry
 
 import (
+	"slices"
+
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/model"
 )
 
 // redact removes the provider's secrets from an answer: a server that echoes requests
-// must not bring them into the journal.
-func (m *Model) redact(a *model.Answer) {
+// must not bring them into the journal. The runtime joins the answer with its beginning.
+func (m *Model) redact(a *model.Answer, beginning string) {
 	r := m.secret
-	a.Text, a.Value, a.Reasoning = r.RedactText(a.Text), r.RedactJSON(a.Value), r.RedactJSON(a.Reasoning)
+	text := r.ContinueStream(beginning)
+	a.Text, a.Value, a.Reasoning = text.RedactPart(a.Text)+text.Flush(), r.RedactJSON(a.Value), r.RedactJSON(a.Reasoning)
 	for i := range a.Calls {
 		c := &a.Calls[i]
 		c.Name, c.Provider, c.Args = r.RedactText(c.Name), r.RedactText(c.Provider), r.RedactJSON(c.Args)
@@ -23,8 +26,22 @@ type deltaRedactor struct {
 	text, args *redact.TextStream
 }
 
-func newDeltaRedactor(r *redact.Redactor) deltaRedactor {
-	return deltaRedactor{r, r.NewStream(), r.NewStream()}
+// newDeltaRedactor returns a deltaRedactor for an answer that continues a beginning.
+func newDeltaRedactor(r *redact.Redactor, beginning string) deltaRedactor {
+	return deltaRedactor{r, r.ContinueStream(beginning), r.NewStream()}
+}
+
+// beginning returns the text of the answer that the next one continues, "" if there is none.
+func beginning(items []model.Item) string {
+	for _, item := range slices.Backward(items) {
+		if a := item.Answer; a != nil {
+			if a.Repair == model.RepairContinue {
+				return a.Text
+			}
+			return ""
+		}
+	}
+	return ""
 }
 
 // redact returns what can be shown after d. What was held back of arguments comes before

@@ -130,7 +130,8 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 	defer m.sem.Release(1)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.config.AttemptTimeout, model.PermanentError(errcode.LLMCallFailed, nil, "model %q did not finish within %v", m.config.Name, m.config.AttemptTimeout))
 	defer cancel()
-	secrets := newDeltaRedactor(m.secret)
+	begun := beginning(r.Items)
+	secrets := newDeltaRedactor(m.secret, begun)
 	for delta, err := range m.WindowWrapper.Generate(ctx, r) {
 		if err != nil {
 			return err
@@ -143,7 +144,7 @@ func (m *Model) attempt(ctx context.Context, r model.Request, a *attempt) error 
 				a.emit([]model.AnswerDelta{{Note: note}})
 			}
 			answer.Usage, answer.Model = m.usage(r, answer), m.config.Name
-			m.redact(answer)
+			m.redact(answer, begun)
 		}
 		if a.done {
 			return nil

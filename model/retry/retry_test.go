@@ -343,6 +343,24 @@ func TestModel_RedactsSecretSplitOverDeltas(t *testing.T) {
 	}
 }
 
+// A key that is split between an answer of maximum length and the next one is not in both
+// together, which the runtime joins.
+func TestModel_RedactsSecretSplitOverAnswers(t *testing.T) {
+	const secret = "sk-0123456789"
+	items := []model.Item{{Answer: &model.Answer{Text: "the key sk-01", Finish: model.FinishRepair, Repair: model.RepairContinue}}}
+	f := &stubModel{attempts: []stubAttempt{{deltas: []model.AnswerDelta{{Text: "23456"}, {Text: "789 ends"}, {Answer: &model.Answer{Text: "23456789 ends"}}}}}}
+	shown := ""
+	for d, err := range retry.New(f, retry.Config{Secrets: []string{secret}}).Generate(t.Context(), model.Request{Items: items}) {
+		if err != nil || d.Answer != nil && d.Answer.Text != "*** ends" {
+			t.Errorf("got %+v, %v", d.Answer, err)
+		}
+		shown += d.Text
+	}
+	if shown != "*** ends" {
+		t.Errorf("got the deltas %q", shown)
+	}
+}
+
 // A short key is not redacted: it would be removed from ordinary words.
 func TestModel_ShortSecretIsNotRedacted(t *testing.T) {
 	said := &model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{Name: "find_role", Args: []byte(`{"role":"boss"}`)}}}

