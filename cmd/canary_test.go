@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/internal/test/buffer"
+	"github.com/rolecall/rolecall/journal"
 )
 
 // canary is an API key that must not be written anywhere.
@@ -99,6 +101,84 @@ func TestRun_WritesNoKeys(t *testing.T) {
 			noCanaryUnder(t, dir)
 		})
 	}
+}
+
+// streamKey returns a provider that streams the key it was sent, a character at a time: in
+// the arguments of a call, and in a text that reaches its maximum length within the key. The
+// parts are fewer than a watcher's queue holds.
+func streamKey(requests *atomic.Int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		w.Header().Set("Content-Type", "text/event-stream")
+		send := func(delta, finish string) {
+			fmt.Fprintf(w, `data: {"choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`+"\n\n", delta, finish)
+		}
+		const text, call = `{"content":%q}`, `{"tool_calls":[{"index":0,"function":{"arguments":%q}}]}`
+		stream := func(form, text, finish string) {
+			for _, c := range text {
+				send(fmt.Sprintf(form, string(c)), "null")
+			}
+			send("{}", finish)
+			fmt.Fprint(w, "data: [DONE]\n\n")
+		}
+		switch requests.Add(1) {
+		case 1:
+			send(`{"tool_calls":[{"index":0,"id":"c","function":{"name":"find_role_by_name","arguments":""}}]}`, "null")
+			stream(call, `{"name":"`+key+` `+escaped(key)+`"}`, `"tool_calls"`)
+		case 2:
+			stream(text, "The key is "+key+", or "+key[:len(key)/2], `"length"`)
+		default:
+			stream(text, key[len(key)/2:]+".", `"stop"`)
+		}
+	})
+}
+
+// escaped returns text with all its bytes as escapes of JSON.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&b, `\u%04x`, c)
+	}
+	return b.String()
+}
+
+// The parts of a streamed answer hold no key when they are joined, nor does what is
+// recorded of it.
+func TestRun_StreamsNoKeys(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewServer(streamKey(&requests))
+	defer server.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "org.yaml")
+	text := "{kind: organization, name: o, model: m}\n---\n{kind: model, name: m, type: openai, model: m, apiKey: \"${CANARY}\", baseURL: \"" + server.URL + "\"}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr buffer.SyncBuffer
+	c := &common{launcher: launcher, in: strings.NewReader(""), out: &stdout, err: &stderr, env: func(name string) (string, bool) { return canary, name == "CANARY" }}
+	run(t.Context(), c, []string{"run", "--json", "-f", file, "--data", filepath.Join(dir, "data"), "which key have you?"})
+	var view partialAnswer
+	var texts, args string
+	for line := range strings.Lines(stdout.String()) {
+		if !strings.Contains(line, `"type":"model_delta"`) {
+			continue
+		}
+		var d journal.ModelDelta
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			t.Fatal(err)
+		}
+		view.add(d)
+		texts, args = texts+d.Text, args+d.Args
+	}
+	if requests.Load() != 3 || !strings.HasPrefix(texts, "The key is ***, or ") || args != `{"name":"*** ***"}` {
+		t.Errorf("got the deltas %q and %q of %d requests\n%s\n%s", texts, args, requests.Load(), &stdout, &stderr)
+	}
+	for where, text := range map[string]string{"the text": texts, "the arguments": args, "the live view": view.text, "the output": stdout.String() + stderr.String()} {
+		noCanary(t, where, []byte(text))
+		forbidden(t, where, []byte(text), escaped(canary))
+	}
+	noCanaryUnder(t, dir)
 }
 
 // canaryForms returns the key, and what base64 shows of it at each alignment.
