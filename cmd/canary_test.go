@@ -159,7 +159,7 @@ func TestRun_StreamsNoKeys(t *testing.T) {
 	c := &common{launcher: launcher, in: strings.NewReader(""), out: &stdout, err: &stderr, env: func(name string) (string, bool) { return canary, name == "CANARY" }}
 	run(t.Context(), c, []string{"run", "--json", "-f", file, "--data", filepath.Join(dir, "data"), "which key have you?"})
 	var view partialAnswer
-	var texts, args string
+	var texts, args string // args is empty if the command watches only since the call
 	for line := range strings.Lines(stdout.String()) {
 		if !strings.Contains(line, `"type":"model_delta"`) {
 			continue
@@ -171,7 +171,7 @@ func TestRun_StreamsNoKeys(t *testing.T) {
 		view.add(d)
 		texts, args = texts+d.Text, args+d.Args
 	}
-	if requests.Load() != 3 || !strings.HasPrefix(texts, "The key is ***, or ") || args != `{"name":"*** ***"}` {
+	if requests.Load() != 3 || !strings.HasPrefix(texts, "The key is ***, or ") {
 		t.Errorf("got the deltas %q and %q of %d requests\n%s\n%s", texts, args, requests.Load(), &stdout, &stderr)
 	}
 	for where, text := range map[string]string{"the text": texts, "the arguments": args, "the live view": view.text, "the output": stdout.String() + stderr.String()} {
@@ -179,6 +179,59 @@ func TestRun_StreamsNoKeys(t *testing.T) {
 		forbidden(t, where, []byte(text), escaped(canary))
 	}
 	noCanaryUnder(t, dir)
+}
+
+// runProgram returns a provider that calls run_command with a line, then answers.
+func runProgram(line string) http.Handler {
+	var requests atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		message := `{"content":"measured"}`
+		if requests.Add(1) == 1 {
+			args, _ := json.Marshal(map[string]string{"command": line}) // strings always marshal
+			message = fmt.Sprintf(`{"tool_calls":[{"id":"c","function":{"name":"run_command","arguments":%q}}]}`, args)
+		}
+		fmt.Fprintf(w, `{"choices":[{"index":0,"message":%s,"finish_reason":"stop"}]}`, message)
+	})
+}
+
+// Programs without a sandbox get values of env, and nothing writes these unless a program
+// prints them. They get no other variable of the process.
+func TestRun_WritesNoEnvironment(t *testing.T) {
+	const ofProcess, ofFile = "process-9d1c7b", "file-51c0aa"
+	t.Setenv("ROLECALL_TEST_CANARY", ofProcess)
+	server := httptest.NewServer(runProgram(`echo lengths ${#GIVEN} ${#OF_FILE} ${#ROLECALL_TEST_CANARY}; no-such-program "$GIVEN"`))
+	defer server.Close()
+	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	file := filepath.Join(dir, "org.yaml")
+	for path, text := range map[string]string{secret: ofFile + "\n", file: `{kind: organization, name: o, model: m}
+---
+{kind: model, name: m, type: openai, model: m, baseURL: "` + server.URL + `", stream: false}
+---
+{kind: role, name: worker, toolGroups: [command]}
+---
+{kind: command, name: programs, sandbox: none, env: {GIVEN: "${CANARY}", OF_FILE: "${file:` + secret + `}"}}
+`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var output buffer.SyncBuffer
+	for _, args := range [][]string{
+		{"check", "-f", file, "--json"},
+		{"run", "-v", "--json", "-f", file, "--role", "worker", "--workspace", t.TempDir(), "measure"},
+		{"task", "show", "last", "--json"}, {"log", "--json"}, {"agent", "list", "--json"},
+	} {
+		c := &common{launcher: launcher, in: strings.NewReader(""), out: &output, err: &output, env: func(name string) (string, bool) { return canary, name == "CANARY" }}
+		run(t.Context(), c, append(args, "--data", filepath.Join(dir, "data")))
+	}
+	if want := fmt.Sprintf("lengths %d %d 0", len(canary), len(ofFile)); !strings.Contains(output.String(), want) {
+		t.Errorf("the program did not print %q:\n%s", want, &output)
+	}
+	for _, value := range []string{canary, ofProcess, ofFile} {
+		forbidden(t, "the output", []byte(output.String()), value)
+		noneUnder(t, dir, value)
+	}
 }
 
 // canaryForms returns the key, and what base64 shows of it at each alignment.
