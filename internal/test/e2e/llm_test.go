@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -107,6 +108,12 @@ func (o outcome) summary(events []event) string {
 	return b.String()
 }
 
+// modelEnv names a model to use instead of the installed one.
+const modelEnv = "ROLECALL_LLM_MODEL"
+
+// modelPath returns the file of the model.
+func modelPath() string { return cmp.Or(os.Getenv(modelEnv), ".venv/model.gguf") }
+
 // startLlama serves the small model and returns its URL.
 func startLlama(t *testing.T) string {
 	t.Helper()
@@ -114,8 +121,8 @@ func startLlama(t *testing.T) string {
 		t.Fatalf("llama.cpp is not installed (%v): run make test-llm", err)
 	}
 	const both = `exec "$@" 2>&1` // the server logs to stderr
-	cmd := exec.Command("sh", "-c", both, "sh", ".venv/bin/llama-server", "--model", ".venv/model.gguf", "--host", "127.0.0.1", "--port", "0",
-		"--jinja", "--chat-template-file", "llm.jinja", "--ctx-size", "8192", "--parallel", "1", "--temp", "0.3", "--seed", "7")
+	cmd := exec.Command("sh", "-c", both, "sh", ".venv/bin/llama-server", "--model", modelPath(), "--host", "127.0.0.1", "--port", "0",
+		"--jinja", "--chat-template-file", "llm.jinja", "--ctx-size", "8192", "--parallel", "1", "--threads", "2", "--temp", "0.3", "--seed", "7")
 	var url string
 	startProgram(t, cmd, func(line string) bool {
 		url = address.FindString(line)
