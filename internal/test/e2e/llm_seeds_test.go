@@ -27,7 +27,7 @@ model: local
 baseURL: ${LOCAL_BASE_URL}
 seed: %d
 contextWindow: 8192
-maxTokens: 192
+maxTokens: 128
 maxConcurrency: 1
 timeout: 10m
 `
@@ -69,7 +69,7 @@ func countRight(t *testing.T, base string, right func([]event) bool, args ...str
 		writeFile(t, fx.path("example", "organization.yaml"), fmt.Sprintf(smallOrganization, seed+1))
 		writeFile(t, fx.path("work", "data", "orders.txt"), "lamp 3\nchair 2\n")
 		writeFile(t, fx.path("work", "data", "visits.txt"), "monday 12\n")
-		o := fx.run(t, []string{"LOCAL_BASE_URL=" + base + "/v1"}, append(args, "--json", "--timeout", "2m", "Read data/orders.txt and say what was ordered.")...)
+		o := fx.run(t, []string{"LOCAL_BASE_URL=" + base + "/v1"}, append(args, "--json", "--timeout", "1m", "Read the file data/orders.txt and say what was ordered.")...)
 		events := o.events(t)
 		if right(events) {
 			count++

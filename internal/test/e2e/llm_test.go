@@ -123,6 +123,7 @@ func startLlama(t *testing.T) string {
 	const both = `exec "$@" 2>&1` // the server logs to stderr
 	cmd := exec.Command("sh", "-c", both, "sh", ".venv/bin/llama-server", "--model", modelPath(), "--host", "127.0.0.1", "--port", "0",
 		"--jinja", "--chat-template-file", "llm.jinja", "--ctx-size", "8192", "--parallel", "1", "--threads", "2", "--temp", "0.3", "--seed", "7")
+	cmd.Env = append(os.Environ(), "OMP_WAIT_POLICY=passive") // a thread that waits leaves its core to the others
 	var url string
 	startProgram(t, cmd, func(line string) bool {
 		url = address.FindString(line)
