@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the packages of requirements.txt into .venv. llama.cpp is built from source,
-# which takes about ten minutes on two cores. GGML_NATIVE=OFF builds for any machine with
-# AVX2, or any arm64, instead of for this one only. Without --no-cache-dir, pip would reuse a
+# which takes about ten minutes on two cores. GGML_NATIVE=OFF builds for any x86 machine with
+# AVX2 instead of for this one only. Without --no-cache-dir, pip would reuse a
 # build with other flags.
 set -euo pipefail
 cd "$(dirname "$0")"
