@@ -430,3 +430,17 @@ func TestDriver_OutcomeNotRecorded(t *testing.T) {
 		t.Errorf("recorded the outcomes %+v", failed)
 	}
 }
+
+// A program hires as many agents as its task may have: the limit of one agent ends loops of
+// models only.
+func TestDriver_HiresWithoutLimitOfModels(t *testing.T) {
+	fx := fixtureConfig{model: worker(t), configure: func(c *runtime.Config) { c.Limits.Hires, c.Limits.Agents = 1, 5 }}.open(t)
+	d := fx.drive(t, org.TaskSpec{})
+	defer d.Close()
+	role := mustCall(t, d, "create_role", obj{"name": "clerk", "rolePrompt": "work", "toolGroups": []string{}})
+	for range 4 {
+		mustCall(t, d, "spawn_agent", obj{"roleId": role["id"], "taskBrief": "wait"})
+	}
+	_, err := d.Call(t.Context(), "spawn_agent", mustJSON(obj{"roleId": role["id"], "taskBrief": "wait"}))
+	wantCode(t, "a sixth agent of the task", err, errcode.LimitExceeded)
+}

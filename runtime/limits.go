@@ -56,14 +56,15 @@ func (rt *Runtime) LimitsOf(id identity.TaskID) ActiveLimits {
 	}
 }
 
-// checkHires returns an error if an agent that is calling a tool may spawn no more agents.
+// checkHires returns an error if an agent that is calling a tool may spawn no more agents. The
+// limit ends loops of models; a program that drives an agent is bounded by Limits.Agents.
 func (rt *Runtime) checkHires(id identity.AgentID) error {
 	a, err := rt.tracker.activeActor(id)
 	if err != nil {
 		return nil // not called by an agent at work
 	}
 	limit := rt.settings.Load().Limits.Hires
-	if a.state.hires < limit {
+	if a.state.hires < limit || a.rt.tracker.hasDriver(id) {
 		return nil
 	}
 	return errcode.New(errcode.LimitExceeded, "spawn an agent: you have spawned %d agents, and one agent may spawn %d; write to those you have, or finish with what you know", a.state.hires, limit).With("limit", limit)
