@@ -49,10 +49,9 @@ type Turn struct {
 
 // Call is a tool call as a provider sees it.
 type Call struct {
-	ID      string
-	Name    string          // as ProviderName returns it
-	Args    json.RawMessage // a JSON object
-	RawArgs string          // what the provider sent instead of a JSON object; "" if Args is original
+	ID   string
+	Name string          // as ProviderName returns it
+	Args json.RawMessage // a JSON object; {} if the model wrote something else
 }
 
 // Result is the result of a Call, as a provider sees it.
@@ -214,17 +213,12 @@ func (b *builder) calledTool(c model.Call) string {
 	return c.Name
 }
 
-// newCall returns c with arguments that are an object. A provider rejects other
-// arguments even if it sent them itself.
+// newCall returns c with arguments that are an object. Servers reject other arguments even if
+// they sent them themselves. The error in the result says what was wrong with them.
 func newCall(id, name string, c model.Call) Call {
 	call := Call{ID: id, Name: ProviderName(name), Args: c.Args}
-	doc := gjson.ParseBytes(c.Args)
-	if doc.IsObject() && gjson.ValidBytes(c.Args) {
-		return call
-	}
-	call.Args, call.RawArgs = json.RawMessage(`{}`), string(c.Args)
-	if doc.Type == gjson.String {
-		call.RawArgs = doc.Str
+	if !gjson.ParseBytes(c.Args).IsObject() || !gjson.ValidBytes(c.Args) {
+		call.Args = json.RawMessage(`{}`)
 	}
 	return call
 }

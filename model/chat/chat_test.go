@@ -76,15 +76,15 @@ func TestTurns_Conversations(t *testing.T) {
 		{"empty message", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
 		{"adjacent messages are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},
 		{"results in the order of the calls", []model.Item{user("x"), two, result("2", `{"n":2}`), result("1", `{"n":1}`)}, nil,
-			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {} bad "[1]"`, `results: p1 {"n":1} | 2 {"n":2}`}},
+			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {}`, `results: p1 {"n":1} | 2 {"n":2}`}},
 		{"message between results comes after them", []model.Item{user("x"), two, result("1", `{}`), user("y"), result("2", `{}`)}, nil,
-			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {} bad "[1]"`, `results: p1 {} | 2 {}`, "user: y"}},
+			[]string{"user: x", `assistant: Both. p1 read_file {"path":"a"} | 2 ` + chat.ProviderName("a.b") + ` {}`, `results: p1 {} | 2 {}`, "user: y"}},
 		{"call without a result", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `{}`)}}), user("y")}, nil,
 			[]string{"user: x", "assistant:  1 f {}", `results: 1 {"error":"no outcome of this call is known"} error`, "user: y"}},
 		{"repeated provider id", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "c", "f", `{}`), call("2", "c", "f", `{}`)}}), result("1", `{"n":1}`), result("2", `{"n":2}`)}, nil,
 			[]string{"user: x", "assistant:  c f {} | 2 f {}", `results: c {"n":1} | 2 {"n":2}`}},
 		{"arguments that are not an object", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "f", `"{path: a"`), call("2", "", "f", `""`)}}), result("1", `{}`), result("2", `{}`)}, nil,
-			[]string{"user: x", `assistant:  1 f {} bad "{path: a" | 2 f {}`, "results: 1 {} | 2 {}"}},
+			[]string{"user: x", `assistant:  1 f {} | 2 f {}`, "results: 1 {} | 2 {}"}},
 		{"tool that was called by another name", []model.Item{user("x"), answer(model.Answer{Calls: []model.Call{call("1", "", "functions.f", `{}`)}}), {Result: &model.CallResult{Call: "1", Tool: "f", Content: []byte(`{}`)}}}, nil,
 			[]string{"user: x", "assistant:  1 f {}", "results: 1 {}"}},
 		{"last turn is not the assistant's", []model.Item{user("x"), answer(model.Answer{Text: "One."}), answer(model.Answer{Value: json.RawMessage(`{"a":1}`)})}, nil,
@@ -111,11 +111,7 @@ func describeTurns(turns []chat.Turn) (list []string) {
 	for _, t := range turns {
 		var parts []string
 		for _, c := range t.Calls {
-			text := fmt.Sprintf("%s %s %s", c.ID, c.Name, c.Args)
-			if c.RawArgs != "" {
-				text += fmt.Sprintf(" bad %q", c.RawArgs)
-			}
-			parts = append(parts, text)
+			parts = append(parts, fmt.Sprintf("%s %s %s", c.ID, c.Name, c.Args))
 		}
 		for _, r := range t.Results {
 			text := r.ID + " " + r.Text

@@ -13,7 +13,7 @@ func SizeHint(turns []Turn) (n int) {
 		t := &turns[i]
 		n += 128 + (len(t.Text)+len(t.Note))*9/8 + len(t.Reasoning) + encodedSize(t.Images)
 		for _, c := range t.Calls {
-			n += 128 + (len(c.Args)+len(c.RawArgs))*9/8
+			n += 128 + len(c.Args)*9/8
 		}
 		for _, r := range t.Results {
 			n += 192 + len(r.Text)*9/8 + encodedSize(r.Images)

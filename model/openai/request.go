@@ -141,16 +141,10 @@ func appendAssistant(b []byte, t *chat.Turn, called bool) []byte {
 	return append(b, '}')
 }
 
-// appendCall appends a call with its arguments as the model wrote them, even if they
-// are not JSON, so that the model sees its mistake.
 func appendCall(b []byte, c *chat.Call) []byte {
 	b = appendField(b, `{"id":`, c.ID)
 	b = appendField(b, `,"type":"function","function":{"name":`, c.Name)
-	args := c.RawArgs
-	if args == "" {
-		args = string(c.Args)
-	}
-	b = appendField(b, `,"arguments":`, args)
+	b = appendField(b, `,"arguments":`, string(c.Args))
 	return append(b, `}}`...)
 }
 

@@ -133,7 +133,7 @@ func TestRequest_Conversation(t *testing.T) {
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
 		{"role":"assistant","content":"I look.","tool_calls":[
 			{"id":"call_x","type":"function","function":{"name":"read_file","arguments":"{\"path\": \"a\"}"}},
-			{"id":"2","type":"function","function":{"name":"`+chat.ProviderName("a.b")+`","arguments":"{path: b"}}]},
+			{"id":"2","type":"function","function":{"name":"`+chat.ProviderName("a.b")+`","arguments":"{}"}}]},
 		{"role":"tool","tool_call_id":"call_x","content":"{\"encoding\":\"base64\",\"mediaType\":\"image/png\",\"content\":\"(shown as an image)\"}"},
 		{"role":"tool","tool_call_id":"2","content":"{\"error\":\"no JSON\"}"},
 		{"role":"user","content":[{"type":"text","text":"The image in the result of read_file, call call_x:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]},
