@@ -138,7 +138,7 @@ func TestLoop_ResultsThatDifferInSubstance(t *testing.T) {
 		{"another time", func(n int) any { return obj{"status": "running", "elapsedMs": n} }, true},
 		{"another time in a text", func(n int) any { return fmt.Sprintf("%02d:15:30 still running, 1m%ds so far", n, n) }, true},
 		{"another date", func(n int) any { return []any{fmt.Sprintf("2026-01-%02d", n)} }, true},
-		{"another Unix time", func(n int) any { return []any{1_790_000_000_000 + n} }, true},
+		{"another Unix time", func(n int) any { return []any{1_790_000_000_000 + int64(n)} }, true},
 		{"another id", func(n int) any { return obj{"agentId": n, "ref": "artifact:" + identity.NewID()} }, true},
 		{"progress", func(n int) any { return obj{"status": "running", "percent": n} }, false},
 		{"progress in a text", func(n int) any { return fmt.Sprintf("%d of 20 done", n) }, false},

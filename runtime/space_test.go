@@ -4,6 +4,7 @@ package runtime_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -485,4 +486,33 @@ func TestDiskReserve_OfPrograms(t *testing.T) {
 	if space.Reserve != 256<<20 || space.Free > gib-64<<10 || space.Free < gib-gib/10 {
 		t.Errorf("a program sees %+v; want 1 GiB without what the call holds, and the reserve", space)
 	}
+}
+
+// While the disk is nearly full, a driver is told so and records nothing.
+func TestDriver_BelowDiskReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &fakeDisk{}
+		disk.set(gib)
+		fx := fixtureConfig{model: worker(t), wrapStore: disk.wrap}.open(t)
+		d := fx.drive(t, org.TaskSpec{})
+		defer d.Close()
+		spawnWorker(t, d, "clerk")
+		synctest.Wait()
+		disk.set(256<<20 - 1)
+		disk.expire()
+		before := len(fx.events(t))
+		_, call := d.Call(t.Context(), "create_role", mustJSON(obj{"name": "x", "rolePrompt": "x"}))
+		_, receive := d.Receive(t.Context())
+		for _, err := range []error{call, receive, d.End(t.Context(), json.RawMessage(`1`))} {
+			wantCode(t, "without room", err, errcode.StorageLow)
+		}
+		if after := len(fx.events(t)); after != before {
+			t.Errorf("%d events were recorded", after-before)
+		}
+		disk.set(gib)
+		disk.expire()
+		if list, err := d.Receive(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("received %+v, %v", list, err)
+		}
+	})
 }

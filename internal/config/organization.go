@@ -111,7 +111,7 @@ func tokensField(to *int64) func(yamldoc.Value) {
 		case text == "none":
 			*to = NoLimit
 		case text == "0" || strings.Trim(text, "0123456789") != "":
-			v.AddTypeError(fmt.Sprintf("a whole number from 1 to %d, or none", maxBudget), "none sets no limit")
+			v.AddTypeError(fmt.Sprintf("a whole number from 1 to %d, or none", int64(maxBudget)), "none sets no limit")
 		default:
 			yamldoc.BoundedInt(to, maxBudget)(v)
 		}
