@@ -200,47 +200,57 @@ func (t *chat) show(e journal.Event) (over bool, err error) {
 	if sent, ok := e.Body.(journal.MessageSent); ok && t.live && sent.Message.From == "user" {
 		return false, nil // the person reads it above
 	}
-	if string(e.Agent) != t.agent {
+	if string(e.Agent) != t.agent || t.showOwn(e.Body) {
 		t.note(t.view.format(e))
-		return false, nil
 	}
-	switch b := e.Body.(type) {
+	return false, nil
+}
+
+// showOwn prints what the agent of the conversation says. It reports whether the event has a
+// line of its own, too.
+func (t *chat) showOwn(body journal.EventBody) (line bool) {
+	switch b := body.(type) {
 	case journal.ModelDelta:
-		t.begin() // also when it goes on by itself, with a message of another agent
-		if b.Restart {
-			t.breakLine()
-			t.printed = ""
-		}
-		t.write(b.Text)
-		t.printed += b.Text
+		t.showDelta(b)
 	case journal.ModelAnswered:
-		if b.Answer.Finish == model.FinishResult {
-			return false, nil // the end of the task has the same text
-		}
-		if b.Answer.Finish.IsUnusable() {
-			t.finishUnusable(b.Answer)
-			if b.Answer.Repair == model.RepairContinue {
-				return false, nil // its text goes on
-			}
-			break
-		}
-		t.finish(b.Answer.Text)
-		if b.Answer.Finish.EndsTurn() {
-			t.turnEnded()
-		}
-	case journal.MessageSent:
-		if b.Message.From == "user" || b.Message.To == "user" {
-			return false, nil // the person has just written it, or read it as the answer
-		}
+		return t.showAnswer(b.Answer)
+	case journal.MessageSent: // the person has just written it, or read it as the answer
+		return b.Message.From != "user" && b.Message.To != "user"
 	case journal.TurnFailed:
 		if t.breakLine(); b.Code == errcode.TurnAborted {
 			t.note("the answer is interrupted")
 			t.turnEnded()
-			return false, nil
+			return false
 		}
 	}
-	t.note(t.view.format(e))
-	return false, nil
+	return true
+}
+
+// showDelta prints a part of an answer.
+func (t *chat) showDelta(d journal.ModelDelta) {
+	t.begin() // also when it goes on by itself, with a message of another agent
+	if d.Restart {
+		t.breakLine()
+		t.printed = ""
+	}
+	t.write(d.Text)
+	t.printed += d.Text
+}
+
+// showAnswer prints the rest of an answer. It reports as showOwn does.
+func (t *chat) showAnswer(a model.Answer) (line bool) {
+	switch {
+	case a.Finish == model.FinishResult: // the end of the task has the same text
+		return false
+	case a.Finish.IsUnusable():
+		t.finishUnusable(a)
+		return a.Repair != model.RepairContinue // its text goes on
+	}
+	t.finish(a.Text)
+	if a.Finish.EndsTurn() {
+		t.turnEnded()
+	}
+	return true
 }
 
 // showEnd prints how the task has ended.

@@ -60,6 +60,11 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 	if err := rt.advanceEpoch(); err != nil {
 		return "", err
 	}
+	return rt.commitTask(ctx, id, spec, files)
+}
+
+// commitTask records a task and lets its first agent begin. It returns as startTask does.
+func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, spec org.TaskSpec, files taskFiles) (identity.TaskID, error) {
 	rt.tracker.track(id)
 	rt.tracker.keepOpen(id, spec.Open, spec.Driven)
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {

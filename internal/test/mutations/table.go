@@ -807,7 +807,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent may spawn any number of agents", "runtime/limits.go",
-		`	if a.state.hires < limit {`, `	if true {`,
+		`	if a.state.hires < limit || a.rt.tracker.hasDriver(id) {`, `	if true {`,
 		"./runtime TestLimits_HiresOfAgent",
 	},
 	{
