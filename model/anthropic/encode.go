@@ -2,161 +2,18 @@ package anthropic
 
 import (
 	"encoding/base64"
-	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
 )
 
-// encoder writes a conversation as alternating messages of a user and an assistant.
-// Tool results are part of a user message, before the next text of the user.
-type encoder struct {
-	model  string   // the model that is asked
-	doc    []byte   // the messages, with commas between them
-	role   string   // of the current message; "" before the first
-	ends   []int    // where the last block of each user message ends, without the note
-	noted  bool     // the note is written
-	called []string // names of the tools called in the conversation
-}
+// blocks is how the API writes content blocks. A cache mark is the last field of a block.
+var blocks = chat.BlockFormat{Text: appendText, Image: appendImage, Call: appendCall, Result: appendResult, MarkInside: len("}")}
 
-// encode returns an encoder with all turns written.
-func encode(model string, turns []chat.Turn) *encoder {
-	t := &encoder{model: model, doc: make([]byte, 0, chat.SizeHint(turns))}
-	for _, turn := range turns {
-		switch turn.Role {
-		case chat.User:
-			t.user(turn)
-		case chat.Assistant:
-			t.assistant(turn)
-		case chat.Results:
-			for _, r := range turn.Results {
-				t.result(r)
-			}
-		}
-	}
-	t.close()
-	return t
-}
-
-func (t *encoder) user(turn chat.Turn) {
-	for _, i := range turn.Images {
-		t.begin("user")
-		t.doc = appendImage(t.doc, i)
-	}
-	if turn.Text != "" || turn.Note == "" {
-		t.text("user", turn.Text)
-	}
-	t.addNote(turn.Note)
-}
-
-// addNote adds the note, the last block. The next request does not have it, so the message
-// ends before it for the cache marks.
-func (t *encoder) addNote(note string) {
-	if isBlank(note) {
-		return
-	}
-	if t.role == "user" {
-		t.ends = append(t.ends, len(t.doc)-len("}"))
-	}
-	t.text("user", note)
-	t.noted = true
-}
-
-// assistant writes an Assistant turn, with its thinking if the same model produced
-// it.
-func (t *encoder) assistant(turn chat.Turn) {
-	pieces := recordedPieces(turn, t.model)
-	for _, p := range pieces {
-		switch p.kind {
-		case textKind:
-			t.text("assistant", turn.Text[:p.size])
-			turn.Text = turn.Text[p.size:]
-		case callKind:
-			t.call(turn.Calls[0])
-			turn.Calls = turn.Calls[1:]
-		default:
-			t.begin("assistant")
-			t.doc = append(t.doc, p.raw...)
-		}
-	}
-	t.text("assistant", turn.Text)
-	for _, c := range turn.Calls {
-		t.call(c)
-	}
-}
-
-// begin starts a block in a message of role, which it opens if necessary.
-func (t *encoder) begin(role string) {
-	if t.role == role {
-		t.doc = append(t.doc, ',')
-		return
-	}
-	if t.role != "" {
-		t.close()
-		t.doc = append(t.doc, ',')
-	}
-	t.role = role
-	t.doc = append(t.doc, `{"role":"`+role+`","content":[`...)
-}
-
-// close ends the current message.
-func (t *encoder) close() {
-	if t.role == "user" && !t.noted {
-		t.ends = append(t.ends, len(t.doc)-len("}"))
-	}
-	t.doc = append(t.doc, `]}`...)
-}
-
-// text adds a text block. The provider rejects a blank text.
-func (t *encoder) text(role, text string) {
-	if isBlank(text) {
-		if role != "user" || t.role == "user" {
-			return
-		}
-		text = "(nothing)"
-	}
-	t.begin(role)
-	t.doc = appendText(t.doc, text)
-}
-
-func (t *encoder) call(c chat.Call) {
-	t.begin("assistant")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_use","id":`...), chat.PortableID(c.ID))
-	t.doc = chat.AppendString(append(t.doc, `,"name":`...), c.Name)
-	t.doc = append(append(t.doc, `,"input":`...), c.Args...)
-	t.doc = append(t.doc, '}')
-	if !slices.Contains(t.called, c.Name) {
-		t.called = append(t.called, c.Name)
-	}
-}
-
-func (t *encoder) result(r chat.Result) {
-	t.begin("user")
-	t.doc = chat.AppendString(append(t.doc, `{"type":"tool_result","tool_use_id":`...), chat.PortableID(r.ID))
-	if r.IsError {
-		t.doc = append(t.doc, `,"is_error":true`...)
-	}
-	t.doc = append(t.doc, `,"content":[`...)
-	if !isBlank(r.Text) || len(r.Images) == 0 {
-		t.doc = append(appendText(t.doc, nonBlank(r.Text)), ',')
-	}
-	for _, i := range r.Images {
-		t.doc = append(appendImage(t.doc, i), ',')
-	}
-	t.doc = append(t.doc[:len(t.doc)-1], `]}`...)
-}
-
-// withCacheMarks returns the messages in parts, with a cache mark at the end of the
-// last two user messages.
-func (t *encoder) withCacheMarks() [][]byte {
-	var parts [][]byte
-	from := 0
-	for _, end := range t.ends[max(0, len(t.ends)-2):] {
-		parts = append(parts, t.doc[from:end], []byte(cacheMark))
-		from = end
-	}
-	return append(parts, t.doc[from:])
+// encode returns the messages of a conversation. name is the model that is asked.
+func encode(name string, turns []chat.Turn) *chat.BlockMessages {
+	return chat.EncodeMessages(blocks, turns, func(t chat.Turn) []chat.AnswerPart { return recordedParts(t, name) })
 }
 
 func appendText(doc []byte, text string) []byte {
@@ -169,12 +26,24 @@ func appendImage(doc []byte, i model.Image) []byte {
 	return append(doc, `"}}`...)
 }
 
-func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+func appendCall(doc []byte, c chat.Call) []byte {
+	doc = chat.AppendString(append(doc, `{"type":"tool_use","id":`...), chat.PortableID(c.ID))
+	doc = chat.AppendString(append(doc, `,"name":`...), c.Name)
+	doc = append(append(doc, `,"input":`...), c.Args...)
+	return append(doc, '}')
+}
 
-// nonBlank returns text, or a placeholder if it is blank.
-func nonBlank(text string) string {
-	if isBlank(text) {
-		return "(nothing)"
+func appendResult(doc []byte, r chat.Result) []byte {
+	doc = chat.AppendString(append(doc, `{"type":"tool_result","tool_use_id":`...), chat.PortableID(r.ID))
+	if r.IsError {
+		doc = append(doc, `,"is_error":true`...)
 	}
-	return text
+	doc = append(doc, `,"content":[`...)
+	if strings.TrimSpace(r.Text) != "" || len(r.Images) == 0 {
+		doc = append(appendText(doc, chat.NonBlank(r.Text)), ',')
+	}
+	for _, i := range r.Images {
+		doc = append(appendImage(doc, i), ',')
+	}
+	return append(doc[:len(doc)-1], `]}`...)
 }

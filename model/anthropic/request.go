@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/chat"
@@ -19,18 +20,17 @@ const cacheMark = `,"cache_control":{"type":"ephemeral"}`
 func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Document {
 	conversation := encode(c.config.Model, chat.BuildTurns(r))
 	parts := [][]byte{c.head(r.System)}
-	switch {
-	case tools != nil:
+	if tools != nil {
 		last := len(tools.JSON) - len("}]")
 		parts = append(parts, []byte(`,"tools":`), tools.JSON[:last], []byte(cacheMark+"}]"))
 		if r.NoCalls {
 			parts = append(parts, []byte(`,"tool_choice":{"type":"none"}`))
 		}
-	case len(conversation.called) > 0:
-		parts = append(parts, conversation.asTools())
+	} else if called := conversation.CalledTools(encodeTool); called != nil {
+		parts = append(parts, []byte(`,"tool_choice":{"type":"none"},"tools":`), called)
 	}
 	parts = append(parts, []byte(`,"messages":[`))
-	return &endpoint.Document{Parts: append(append(parts, conversation.withCacheMarks()...), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(append(parts, conversation.Marked(cacheMark)...), []byte(`]}`))}
 }
 
 // head returns the document up to the tools.
@@ -46,7 +46,7 @@ func (c *client) head(system string) []byte {
 	if t := c.config.Temperature; t != nil {
 		doc = strconv.AppendFloat(append(doc, `,"temperature":`...), *t, 'g', -1, 64)
 	}
-	if isBlank(system) {
+	if strings.TrimSpace(system) == "" {
 		return doc
 	}
 	doc = appendText(append(doc, `,"system":[`...), system)
@@ -59,17 +59,4 @@ func encodeTool(name, description string, parameters []byte) []byte {
 	doc = chat.AppendString(append(doc, `,"description":`...), description)
 	doc = append(append(doc, `,"input_schema":`...), parameters...)
 	return append(doc, '}')
-}
-
-// asTools declares the tools called in the conversation if the request offers none,
-// since the provider rejects calls of undeclared tools. tool_choice forbids calls.
-func (t *encoder) asTools() []byte {
-	doc := []byte(`,"tool_choice":{"type":"none"},"tools":[`)
-	for i, name := range t.called {
-		if i > 0 {
-			doc = append(doc, ',')
-		}
-		doc = append(doc, encodeTool(name, "Not to be called now.", []byte(`{"type":"object"}`))...)
-	}
-	return append(doc, ']')
 }

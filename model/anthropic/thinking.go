@@ -51,23 +51,24 @@ func encodeReasoning(model string, pieces []piece) []byte {
 	return append(doc[:len(doc)-1], `]}`...)
 }
 
-// recordedPieces returns the recorded pieces of a turn, or nil if another model
+// recordedParts returns the recorded pieces of a turn, or nil if another model
 // produced them, since their signatures would be rejected. If they do not match the
 // turn it returns the thinking only, which is then sent first.
-func recordedPieces(turn chat.Turn, model string) []piece {
+func recordedParts(turn chat.Turn, model string) []chat.AnswerPart {
 	recorded := gjson.ParseBytes(turn.Reasoning)
 	if turn.Provider != providerID || !gjson.ValidBytes(turn.Reasoning) || recorded.Get("model").Str != model {
 		return nil
 	}
-	var all, thinking []piece
+	var all, thinking []chat.AnswerPart
 	text, calls, fits := len(turn.Text), len(turn.Calls), true
 	for _, b := range recorded.Get("blocks").Array() {
-		p := piece{kind: b.Get("type").Str, raw: b.Raw}
-		switch p.kind {
+		p := chat.AnswerPart{Kind: chat.RawPart, Raw: b.Raw}
+		switch b.Get("type").Str {
 		case textKind:
-			p.size = int(min(b.Get("bytes").Uint(), 1<<30))
-			text, fits = text-p.size, fits && p.size <= text
+			p = chat.AnswerPart{Kind: chat.TextPart, Size: int(min(b.Get("bytes").Uint(), 1<<30))}
+			text, fits = text-p.Size, fits && p.Size <= text
 		case callKind:
+			p = chat.AnswerPart{Kind: chat.CallPart}
 			calls--
 		case thinkingKind, redactedKind:
 			thinking = append(thinking, p)

@@ -28,24 +28,23 @@ func (c *client) request(r model.Request, tools *chat.ToolList) *endpoint.Docume
 	mark := cachePointOf(c.config.Model)
 	conversation := encode(c.config.Model, chat.BuildTurns(r))
 	parts := [][]byte{c.head(r.System, mark)}
-	switch {
-	case tools != nil:
+	if tools != nil {
 		last, chosen := len(tools.JSON)-len("]"), choice(c.config.Options)
 		if r.NoCalls { // the API has no choice for that; the note says it
 			chosen = ""
 		}
 		parts = append(parts, []byte(`,"toolConfig":{"tools":`), tools.JSON[:last], []byte(mark+`]`+chosen+`}`))
-	case len(conversation.called) > 0:
-		parts = append(parts, conversation.asTools())
+	} else if called := conversation.CalledTools(encodeTool); called != nil {
+		parts = append(parts, []byte(`,"toolConfig":{"tools":`), called, []byte{'}'})
 	}
 	parts = append(parts, []byte(`,"messages":[`))
-	return &endpoint.Document{Parts: append(append(parts, conversation.withMarks(mark)...), []byte(`]}`))}
+	return &endpoint.Document{Parts: append(append(parts, conversation.Marked(mark)...), []byte(`]}`))}
 }
 
 // head returns the document up to the tools.
 func (c *client) head(system, mark string) []byte {
 	doc := append([]byte(`{"inferenceConfig":`), inference(c.config)...)
-	if isBlank(system) {
+	if strings.TrimSpace(system) == "" {
 		return doc
 	}
 	doc = appendText(append(doc, `,"system":[`...), system)
@@ -55,22 +54,9 @@ func (c *client) head(system, mark string) []byte {
 // encodeTool returns a tool in the format of the API, which rejects an empty description.
 func encodeTool(name, description string, parameters []byte) []byte {
 	doc := chat.AppendString([]byte(`{"toolSpec":{"name":`), name)
-	if !isBlank(description) {
+	if strings.TrimSpace(description) != "" {
 		doc = chat.AppendString(append(doc, `,"description":`...), description)
 	}
 	doc = append(append(doc, `,"inputSchema":{"json":`...), parameters...)
 	return append(doc, `}}}`...)
-}
-
-// asTools declares the tools called in the conversation if the request offers none,
-// since Bedrock rejects calls without tools.
-func (t *encoder) asTools() []byte {
-	doc := []byte(`,"toolConfig":{"tools":[`)
-	for i, name := range t.called {
-		if i > 0 {
-			doc = append(doc, ',')
-		}
-		doc = append(doc, encodeTool(name, "Not to be called now.", []byte(`{"type":"object"}`))...)
-	}
-	return append(doc, `]}`...)
 }

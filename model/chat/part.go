@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"iter"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -92,4 +93,40 @@ func RecordedParts(turn Turn, provider, model string) []AnswerPart {
 		return nil
 	}
 	return parts
+}
+
+// AnswerBlock is a part of an Assistant turn with its content.
+type AnswerBlock struct {
+	AnswerPart
+	Text string // of a TextPart
+	Call Call   // of a CallPart
+}
+
+// Blocks yields the parts of an Assistant turn with their content. What parts leaves out
+// comes last: the rest of the text, then the other calls. The parts must not have more text
+// or calls than the turn.
+func (t *Turn) Blocks(parts []AnswerPart) iter.Seq[AnswerBlock] {
+	return func(yield func(AnswerBlock) bool) {
+		text, calls := t.Text, t.Calls
+		for _, p := range parts {
+			b := AnswerBlock{AnswerPart: p}
+			switch p.Kind {
+			case TextPart:
+				b.Text, text = text[:p.Size], text[p.Size:]
+			case CallPart:
+				b.Call, calls = calls[0], calls[1:]
+			}
+			if !yield(b) {
+				return
+			}
+		}
+		if text != "" && !yield(AnswerBlock{AnswerPart: AnswerPart{Kind: TextPart, Size: len(text)}, Text: text}) {
+			return
+		}
+		for _, c := range calls {
+			if !yield(AnswerBlock{AnswerPart: AnswerPart{Kind: CallPart}, Call: c}) {
+				return
+			}
+		}
+	}
 }

@@ -40,23 +40,18 @@ func (c *client) encode(turns []chat.Turn) []byte {
 // assistant writes an Assistant turn, with its signatures if the same model produced
 // them.
 func (t *encoder) assistant(turn chat.Turn) {
-	text, calls := turn.Text, turn.Calls
-	for _, p := range chat.RecordedParts(turn, providerID, t.config.Model) {
-		switch p.Kind {
+	first := true
+	for b := range turn.Blocks(chat.RecordedParts(turn, providerID, t.config.Model)) {
+		switch b.Kind {
 		case chat.TextPart:
-			t.signedText(text[:p.Size], p.Sign)
-			text = text[p.Size:]
+			t.signedText(b.Text, b.Sign)
 		case chat.CallPart:
-			t.call(calls[0], p.Sign, len(calls) == len(turn.Calls))
-			calls = calls[1:]
+			t.call(b.Call, b.Sign, first)
+			first = false
 		case chat.RawPart:
 			t.begin("model")
-			t.doc = append(t.doc, p.Raw...)
+			t.doc = append(t.doc, b.Raw...)
 		}
-	}
-	t.text("model", text)
-	for i, c := range calls {
-		t.call(c, "", i == 0 && len(calls) == len(turn.Calls))
 	}
 }
 

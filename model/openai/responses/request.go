@@ -108,26 +108,17 @@ func (c *client) appendAssistant(doc []byte, turn chat.Turn) []byte {
 		}
 		return doc
 	}
-	text, calls := turn.Text, turn.Calls
-	for _, p := range chat.RecordedParts(turn, providerID, c.config.Model) {
-		switch p.Kind {
+	for b := range turn.Blocks(chat.RecordedParts(turn, providerID, c.config.Model)) {
+		switch b.Kind {
 		case chat.TextPart:
-			doc = appendMessage(add(doc), text[:p.Size], p.Sign)
-			text = text[p.Size:]
+			doc = appendMessage(add(doc), b.Text, b.Sign)
 		case chat.CallPart:
-			doc = appendCall(add(doc), calls[0])
-			calls = calls[1:]
+			doc = appendCall(add(doc), b.Call)
 		case chat.RawPart:
-			if gjson.Get(p.Raw, "type").Str == reasoningItem {
-				doc = append(add(doc), p.Raw...)
+			if gjson.Get(b.Raw, "type").Str == reasoningItem {
+				doc = append(add(doc), b.Raw...)
 			}
 		}
-	}
-	if text != "" {
-		doc = appendMessage(add(doc), text, "")
-	}
-	for _, call := range calls {
-		doc = appendCall(add(doc), call)
 	}
 	return doc
 }
