@@ -125,7 +125,7 @@ func (h artifacts) fromFile(ctx context.Context, name string) (json.RawMessage, 
 	data, err := inWorkspace(ctx, h.files, name, func(ws *workspace.Dir, name string) ([]byte, error) {
 		return readAtMost(ws, name, h.limits.ArtifactLimit())
 	})
-	if err != nil || !isText(data) {
+	if err != nil || !textutil.IsText(data) {
 		return nil, data, err
 	}
 	return quote(data), nil, nil

@@ -43,9 +43,6 @@ func (a Artifact) rawContent() (content []byte, encoding string) {
 	return a.Value, inJSON
 }
 
-// isText reports whether data can be stored as a JSON string.
-func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
-
 // quote returns text as a JSON string.
 func quote(text []byte) json.RawMessage {
 	var b bytes.Buffer

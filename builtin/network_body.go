@@ -10,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // The maximum sizes in bytes of a body that is returned inline.
@@ -179,7 +179,7 @@ func textOf(data []byte, mediaType, charset string) (string, bool) {
 		data = decoded
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	return string(data), utf8.Valid(data) && !slices.Contains(data, 0)
+	return string(data), textutil.IsText(data)
 }
 
 // charsets are the supported charsets other than UTF-8.

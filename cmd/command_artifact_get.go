@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +110,7 @@ func printContent(out io.Writer, content []byte) (err error) {
 // forTerminal replaces the control characters of a text and ends it with a line break. It
 // returns an error for binary content.
 func forTerminal(content []byte) ([]byte, error) {
-	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
+	if !textutil.IsText(content) {
 		return nil, fmt.Errorf("the content is not text; write it to a file with -o FILE or to a pipe")
 	}
 	return []byte(textutil.SanitizeLines(strings.TrimSuffix(string(content), "\n")) + "\n"), nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
@@ -83,14 +82,7 @@ func checkServedChat(ctx context.Context, c *common, api *client.Client, role st
 			return err
 		}
 	}
-	if role == "" {
-		return nil
-	}
-	_, err := api.FindRole(ctx, role)
-	if errcode.CodeOf(err) == errcode.RoleNotFound {
-		return unknownRole(ctx, c, api, role, nil)
-	}
-	return err
+	return checkTaskRole(ctx, c, api, nil, role)
 }
 
 // chatHere talks with an agent in this process.

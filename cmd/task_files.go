@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -14,26 +15,19 @@ import (
 // an image that models can be shown.
 func readTaskFiles(images, attached []string) ([]org.TaskFile, error) {
 	var list []org.TaskFile
-	add := func(flag, path string) error {
+	for i, path := range slices.Concat(images, attached) {
 		f, err := readTaskFile(path)
-		if err == nil && flag == "image" && !f.IsImage() {
+		flag, isImage := "attach", i < len(images)
+		if isImage {
+			flag = "image"
+		}
+		if err == nil && isImage && !f.IsImage() {
 			err = fmt.Errorf("%s is not a PNG, JPEG, GIF or WebP image; use --attach for other files", path)
 		}
 		if err != nil {
-			return usageError{fmt.Errorf("--%s: %w", flag, err)}
+			return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
 		}
 		list = append(list, f)
-		return nil
-	}
-	for _, path := range images {
-		if err := add("image", path); err != nil {
-			return nil, err
-		}
-	}
-	for _, path := range attached {
-		if err := add("attach", path); err != nil {
-			return nil, err
-		}
 	}
 	if err := org.CheckTaskFiles(list); err != nil {
 		return nil, usageError{fmt.Errorf("--image and --attach: %s", strings.TrimPrefix(errcode.Message(err), "files of the task: "))}

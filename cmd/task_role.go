@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -12,8 +13,11 @@ import (
 // checkTaskRole returns a usage error unless the role of a task exists, in the organization
 // or in the configuration that will be applied to it, which may be nil. "" is root.
 func checkTaskRole(ctx context.Context, c *common, api *client.Client, cfg *config.Config, name string) error {
-	if _, err := api.FindRole(ctx, name); err == nil || name == "" {
+	if name == "" {
 		return nil
+	}
+	if _, err := api.FindRole(ctx, name); errcode.CodeOf(err) != errcode.RoleNotFound {
+		return err
 	}
 	var declared []string
 	if cfg != nil {

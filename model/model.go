@@ -24,6 +24,7 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/rolecall/rolecall/identity"
@@ -97,6 +98,12 @@ type Image struct {
 	MediaType string // such as image/png
 	Data      []byte
 }
+
+// imageTypes are the media types of the images that models are shown.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// IsImageType reports whether models are shown images of a media type.
+func IsImageType(mediaType string) bool { return slices.Contains(imageTypes, mediaType) }
 
 // AgentInfo identifies the agent that asks.
 type AgentInfo struct {

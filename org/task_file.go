@@ -3,11 +3,12 @@ package org
 import (
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/model"
 )
 
 // TaskFile is a file that a user gives to a task. It becomes an artifact of the task.
@@ -25,19 +26,14 @@ const (
 // maxFileName is the largest length of the name of a file, in bytes.
 const maxFileName = 255
 
-// imageTypes are the media types of the images that models are shown.
-var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-
 // MediaType returns the media type that the first bytes of the file show.
 func (f TaskFile) MediaType() string { return http.DetectContentType(f.Data) }
 
 // IsImage reports whether models that see images are shown the file.
-func (f TaskFile) IsImage() bool { return slices.Contains(imageTypes, f.MediaType()) }
+func (f TaskFile) IsImage() bool { return model.IsImageType(f.MediaType()) }
 
 // IsText reports whether the file is text: UTF-8 without zero bytes.
-func (f TaskFile) IsText() bool {
-	return utf8.Valid(f.Data) && !slices.Contains(f.Data, 0)
-}
+func (f TaskFile) IsText() bool { return textutil.IsText(f.Data) }
 
 // CheckTaskFiles returns an error with the code InvalidArguments unless a task may be given
 // the files: each has a plain name of its own and content, and the limits hold.

@@ -2,9 +2,10 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
+
+	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // ListWarnings returns warnings about declared tools and about models.
@@ -26,9 +27,5 @@ func (c *Config) windowWarnings() (list []string) {
 // isLoopback reports whether an address is on this machine.
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	return err == nil && hosts.IsLoopback(u.Hostname())
 }

@@ -8,6 +8,7 @@
 package textutil
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
@@ -121,6 +122,9 @@ func SanitizeLines(text string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// IsText reports whether data is text: UTF-8 without zero bytes.
+func IsText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
 
 // Limits of a list of names in a text.
 const (

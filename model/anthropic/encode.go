@@ -9,7 +9,7 @@ import (
 )
 
 // blocks is how the API writes content blocks. A cache mark is the last field of a block.
-var blocks = chat.BlockFormat{Text: appendText, Image: appendImage, Call: appendCall, Result: appendResult, MarkInside: len("}")}
+var blocks = chat.BlockFormat{AppendText: appendText, AppendImage: appendImage, AppendCall: appendCall, AppendResult: appendResult, MarkInside: len("}")}
 
 // encode returns the messages of a conversation. name is the model that is asked.
 func encode(name string, turns []chat.Turn) *chat.BlockMessages {

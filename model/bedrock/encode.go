@@ -9,7 +9,7 @@ import (
 )
 
 // blocks is how the API writes content blocks. A cache point is a block of its own.
-var blocks = chat.BlockFormat{Text: appendText, Image: appendImage, Call: appendCall, Result: appendResult}
+var blocks = chat.BlockFormat{AppendText: appendText, AppendImage: appendImage, AppendCall: appendCall, AppendResult: appendResult}
 
 // encode returns the messages of a conversation. name is the model that is asked.
 func encode(name string, turns []chat.Turn) *chat.BlockMessages {

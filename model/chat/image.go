@@ -18,9 +18,6 @@ const (
 	maxImages     = 20
 )
 
-// imageTypes are the media types that chat sends to providers.
-var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-
 // imageSet holds the images that a request shows.
 type imageSet struct {
 	load   func(ref string) (model.Image, error)
@@ -116,7 +113,7 @@ func (a *imageSet) resultText(r *model.CallResult) string {
 
 // isSupported reports whether an image has a type and size that providers accept.
 func isSupported(i model.Image) bool {
-	return slices.Contains(imageTypes, i.MediaType) && len(i.Data) > 0 && len(i.Data) <= maxImage
+	return model.IsImageType(i.MediaType) && len(i.Data) > 0 && len(i.Data) <= maxImage
 }
 
 // imageInResult returns the image in a result and the text around its data.

@@ -10,10 +10,10 @@ import (
 // BlockFormat is how a provider writes the content blocks of messages. Each function
 // appends one block.
 type BlockFormat struct {
-	Text   func(doc []byte, text string) []byte
-	Image  func(doc []byte, i model.Image) []byte
-	Call   func(doc []byte, c Call) []byte
-	Result func(doc []byte, r Result) []byte
+	AppendText   func(doc []byte, text string) []byte
+	AppendImage  func(doc []byte, i model.Image) []byte
+	AppendCall   func(doc []byte, c Call) []byte
+	AppendResult func(doc []byte, r Result) []byte
 
 	// MarkInside is how many bytes at the end of a block a cache mark comes before. It is 0
 	// for a mark that follows the block.
@@ -47,7 +47,7 @@ func EncodeMessages(format BlockFormat, turns []Turn, parts func(Turn) []AnswerP
 		case Results:
 			for _, r := range turn.Results {
 				m.begin("user")
-				m.doc = m.format.Result(m.doc, r)
+				m.doc = m.format.AppendResult(m.doc, r)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func EncodeMessages(format BlockFormat, turns []Turn, parts func(Turn) []AnswerP
 func (m *BlockMessages) user(turn Turn) {
 	for _, i := range turn.Images {
 		m.begin("user")
-		m.doc = m.format.Image(m.doc, i)
+		m.doc = m.format.AppendImage(m.doc, i)
 	}
 	if turn.Text != "" || turn.Note == "" {
 		m.text("user", turn.Text)
@@ -124,12 +124,12 @@ func (m *BlockMessages) text(role, text string) {
 		return
 	}
 	m.begin(role)
-	m.doc = m.format.Text(m.doc, NonBlank(text))
+	m.doc = m.format.AppendText(m.doc, NonBlank(text))
 }
 
 func (m *BlockMessages) call(c Call) {
 	m.begin("assistant")
-	m.doc = m.format.Call(m.doc, c)
+	m.doc = m.format.AppendCall(m.doc, c)
 	if !slices.Contains(m.called, c.Name) {
 		m.called = append(m.called, c.Name)
 	}
