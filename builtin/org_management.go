@@ -208,7 +208,7 @@ const briefFields = `,
 			"items": {
 				"type": "object",
 				"properties": {
-					"agentId": {"type": "string", "description": "Its id.", "minLength": 1, "maxLength": 128},
+					"agentId": {"type": "string", "description": "Its name or id.", "minLength": 1, "maxLength": 256},
 					"role": {"type": "string", "description": "Its role.", "maxLength": 128},
 					"description": {"type": "string", "description": "What to write to it about.", "maxLength": 1000}
 				},
@@ -232,7 +232,7 @@ const (
 
 const parentInput = `{"type": "string", "x-hidden": true, "description": "The id of the caller, or left out.", "maxLength": 128}`
 
-const spawnText = `Hire an agent that waits until somebody writes to it. Use spawn_agent_with_task, unless agents must know each other's ids first.`
+const spawnText = `Hire an agent that waits until somebody writes to it. Use spawn_agent_with_task, unless agents must know each other's names first.`
 
 const spawnInput = `{
 	"type": "object",
@@ -329,7 +329,7 @@ const terminateText = `Stop an agent that you hired, and all agents below it. It
 const terminateInput = `{
 	"type": "object",
 	"properties": {
-		"agentId": {"type": "string", "description": "Its id.", "minLength": 1, "maxLength": 128},
+		"agentId": {"type": "string", "description": "Its name or id.", "minLength": 1, "maxLength": 256},
 		"reason": {"type": "string", "description": "Why.", "maxLength": 1000}
 	},
 	"required": ["agentId"],
@@ -350,8 +350,12 @@ type terminated struct {
 
 // terminate handles terminate_agent.
 func (h orgHandler) terminate(ctx context.Context, in terminateAgent) (terminated, error) {
-	if err := h.agents.TerminateAgent(ctx, currentCall(ctx), in.Agent, in.Reason); err != nil {
+	id, err := h.agents.AgentBelow(ctx, currentCall(ctx), in.Agent)
+	if err != nil {
 		return terminated{}, err
 	}
-	return terminated{true, in.Agent}, nil
+	if err := h.agents.TerminateAgent(ctx, currentCall(ctx), id, in.Reason); err != nil {
+		return terminated{}, err
+	}
+	return terminated{true, id}, nil
 }

@@ -22,9 +22,9 @@ const sendInput = `{
 	"properties": {
 		"to": {
 			"type": ["string", "array"],
-			"description": "An agent's id, root or user.",
-			"minLength": 1, "maxLength": 128,
-			"items": {"type": "string", "minLength": 1, "maxLength": 128},
+			"description": "An agent's name or id, root or user.",
+			"minLength": 1, "maxLength": 256,
+			"items": {"type": "string", "minLength": 1, "maxLength": 256},
 			"minItems": 1, "maxItems": 100
 		},
 		"payload": {"description": "The message: a text, or any JSON."},

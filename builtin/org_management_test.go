@@ -70,6 +70,13 @@ func (o *recordingOrg) TerminateAgent(_ context.Context, c tool.Call, id identit
 	return o.record(c, "end %s %q", id, reason)
 }
 
+func (o *recordingOrg) AgentBelow(_ context.Context, _ tool.Call, name identity.AgentID) (identity.AgentID, error) {
+	if name == "clerk-1" {
+		return "a1", nil
+	}
+	return name, nil
+}
+
 func (o *recordingOrg) SendAll(_ context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {
 	var list []org.SendResult
 	for i := range to {

@@ -25,6 +25,9 @@ type AgentManager interface {
 	// that as the first message, in the same commit.
 	SpawnAgent(ctx context.Context, c tool.Call, s org.SpawnSpec, first json.RawMessage) (org.SpawnResult, error)
 	TerminateAgent(ctx context.Context, c tool.Call, agent identity.AgentID, reason string) error
+	// AgentBelow returns the id of the agent below the caller with a name. It returns any
+	// other text, such as an id, as it is.
+	AgentBelow(ctx context.Context, c tool.Call, name identity.AgentID) (identity.AgentID, error)
 }
 
 // MessageSender sends messages between agents.

@@ -141,6 +141,7 @@ func CountMessages(items []Item) (n int) {
 type Message struct {
 	ID        string          `json:"id"`
 	From      string          `json:"from"`               // an agent's id or "user"
+	FromName  string          `json:"fromName,omitempty"` // the sender's name in its task; "" for the user, and in old records
 	FromRole  string          `json:"fromRole,omitempty"` // the name of the sender's role; "" for the user
 	To        string          `json:"to"`
 	Task      identity.TaskID `json:"taskId,omitempty"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // Agent is an instance of a role, in the form in which it is stored.
@@ -18,6 +19,7 @@ type Agent struct {
 	Parent    identity.AgentID `json:"parentAgentId,omitempty"`
 	Task      identity.TaskID  `json:"taskId"`
 	Root      bool             `json:"root,omitempty"` // the top agent of a task that names no role
+	Name      string           `json:"name,omitempty"` // unique in its task, see agentName; records of old versions have none
 	Brief     TaskBrief        `json:"taskBrief,omitzero"`
 	Status    LifecycleStatus  `json:"status"`
 	State     string           `json:"state,omitempty"` // workflow state; in a task of an external caller, that of the caller
@@ -33,6 +35,7 @@ type agentNode struct {
 	id          identity.AgentID
 	role        identity.RoleID
 	task        identity.TaskID
+	name        string
 	parent      *agentNode
 	firstChild  *agentNode // the youngest
 	nextSibling *agentNode // older
@@ -51,7 +54,7 @@ type agentNode struct {
 // newNode returns the node of an agent, not yet attached to its parent. Ids of roles and
 // tasks share the memory of the strings that o holds already.
 func (o *Org) newNode(a *Agent) *agentNode {
-	m := &agentNode{id: a.ID, role: a.Role, task: a.Task, state: a.State, created: a.CreatedAt, root: a.Root}
+	m := &agentNode{id: a.ID, role: a.Role, task: a.Task, name: a.Name, state: a.State, created: a.CreatedAt, root: a.Root}
 	if role, ok := o.roles[a.Role]; ok {
 		m.role = role.ID
 	}
@@ -90,7 +93,7 @@ func (m *agentNode) detach() {
 // agent returns m as an Agent, without its brief. It must be called with mu held.
 func (o *Org) agent(m *agentNode) Agent {
 	state, _ := o.stateOf(m)
-	a := Agent{ID: m.id, Role: m.role, Task: m.task, State: state, CreatedAt: m.created, Root: m.root, Status: Active}
+	a := Agent{ID: m.id, Role: m.role, Task: m.task, Name: m.name, State: state, CreatedAt: m.created, Root: m.root, Status: Active}
 	if m.parent != nil {
 		a.Parent = m.parent.id
 	}
@@ -147,12 +150,13 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 	if !ok {
 		return Agent{}, nil, notFound(errcode.AgentNotFound, "agent", string(parent))
 	}
+	s.Brief.Collaborators = o.resolveCollaborators(p, s.Brief.Collaborators)
 	role, err := o.roleToSpawn(p, s)
 	if err = cmp.Or(err, o.checkAgentLimits(p)); err != nil {
 		return Agent{}, nil, err
 	}
 	agent := Agent{
-		ID: id, Role: role.ID, Parent: parent, Task: p.task, Brief: s.Brief,
+		ID: id, Role: role.ID, Parent: parent, Task: p.task, Name: o.newAgentName(identity.ByAgent(p.id), p.task, role.Name), Brief: s.Brief,
 		Status: Active, State: o.initialState(p.task), CreatedAt: o.config.Now().UTC(),
 	}
 	return agent, o.addAgent(&agent, p), nil
@@ -382,6 +386,7 @@ func (o *Org) terminate(agents []*agentNode, call identity.CallID, reason func(*
 			t.Parent = d.parent.id
 		}
 		list = append(list, t)
+		changes = append(changes, o.retireName(d)...)
 		changes = append(changes, RecordChange{Kind: KindAgent, Key: string(d.id)}, o.endedRecord(d, call, why, stored))
 		d.scope.agents.remove(d)
 		delete(o.agents, d.id)
@@ -407,7 +412,7 @@ func (o *Org) endedRecord(m *agentNode, call identity.CallID, reason string, sto
 func (o *Org) mayTerminate(by identity.Principal, target identity.AgentID) (*agentNode, error) {
 	m, ok := o.agents[target]
 	if !ok {
-		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent with this id, or it has ended already", target).With("agentId", target)
+		return nil, errcode.New(errcode.AgentNotFound, "terminate agent %q: there is no agent with this id or name, or it has ended already%s", target, o.namesBelow(by)).With("agentId", target)
 	}
 	refused := errcode.New(errcode.NotChildAgent, "terminate agent %q: only its ancestors may; you may terminate the agents that you spawned and their descendants", target).With("agentId", target)
 	switch by.Kind {
@@ -454,7 +459,7 @@ func (o *Org) mayMessage(from *agentNode, to identity.AgentID) error {
 	m, ok := o.agents[to]
 	switch {
 	case !ok:
-		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no agent with this id, or it has ended; use the id that spawn_agent returned, root or user", to).With("to", to)
+		return errcode.New(errcode.UnknownRecipient, "send to %q: there is no agent with this id or name that you may message, or it has ended; you may message %s", to, textutil.ListNames(o.recipientNames(from))).With("to", to)
 	case m.task != from.task:
 		return errcode.New(errcode.CrossTask, "send to %q: it belongs to another task; send to agents of your own task", to).With("from", from.id).With("to", to)
 	case m == from.parent || o.isTopAgent(m) || m.descendsFrom(from) || slices.Contains(from.contacts, to):

@@ -12,7 +12,7 @@ import (
 // agentHeader holds the fields of an agent's record that are kept in memory. Its byte
 // slices are parts of the record.
 type agentHeader struct {
-	id, role, task, parent, status, state []byte
+	id, role, task, name, parent, status, state []byte
 
 	contacts []identity.AgentID
 	created  time.Time
@@ -37,7 +37,7 @@ func decodeAgentHeader(doc []byte) (agentHeader, error) {
 // header returns the header of a.
 func (a *Agent) header() agentHeader {
 	c := agentHeader{
-		id: []byte(a.ID), role: []byte(a.Role), task: []byte(a.Task), parent: []byte(a.Parent), status: []byte(a.Status),
+		id: []byte(a.ID), role: []byte(a.Role), task: []byte(a.Task), name: []byte(a.Name), parent: []byte(a.Parent), status: []byte(a.Status),
 		state: []byte(a.State), created: a.CreatedAt, root: a.Root,
 	}
 	for _, other := range a.Brief.Collaborators {
@@ -66,6 +66,9 @@ func (s *scanner) header() (c agentHeader) {
 	s.expect(`,"taskId":`)
 	c.task = s.text()
 	c.root = s.accept(`,"root":true`)
+	if s.accept(`,"name":`) {
+		c.name = s.text()
+	}
 	if s.accept(`,"taskBrief":`) {
 		c.contacts = s.brief()
 	}

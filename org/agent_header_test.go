@@ -13,7 +13,7 @@ import (
 // take seven times as long.
 func TestDecodeAgentHeader_FastPathReadsAllFields(t *testing.T) {
 	full := org.Agent{
-		ID: "a", Role: "r", Parent: "p", Task: "t", Root: true, Status: org.Terminated, State: "s", CreatedAt: time.Unix(1, 2).UTC(), EndedBy: "c", Reason: "why \"not\"",
+		ID: "a", Role: "r", Parent: "p", Task: "t", Root: true, Name: "n-1", Status: org.Terminated, State: "s", CreatedAt: time.Unix(1, 2).UTC(), EndedBy: "c", Reason: "why \"not\"",
 		Brief: org.TaskBrief{
 			Objective: "o", Constraints: org.TextLines{"one", "two"}, Inputs: "i", Outputs: "o\n", CompletionCriteria: "c", Priority: "high",
 			Collaborators: []org.Collaborator{{Agent: "x", Role: "r", Description: "d"}, {Agent: "y", Role: "r"}}, References: []string{"ref"},

@@ -56,12 +56,14 @@ func (o *Org) loadAgents(source RecordSource) {
 			list = append(list, pendingAgent{texts.node(r.Key, &c), identity.AgentID(texts.intern(c.parent))})
 		}
 	}
+	o.loadNames(source)
 	o.agents = make(map[identity.AgentID]*agentNode, len(list))
 	for _, f := range list {
 		if o.agents[f.id] == nil {
 			o.countAgent(f.task, 1)
 		}
 		o.agents[f.id] = f.agentNode
+		o.countName(f.task, f.name)
 	}
 	for _, f := range list {
 		o.link(f.agentNode, f.parent)
@@ -99,7 +101,7 @@ func (t interner) intern(text []byte) string {
 // node returns the node of an agent, without parent and scope.
 func (t interner) node(id string, c *agentHeader) *agentNode {
 	return &agentNode{
-		id: identity.AgentID(id), role: identity.RoleID(t.intern(c.role)), task: identity.TaskID(t.intern(c.task)),
+		id: identity.AgentID(id), role: identity.RoleID(t.intern(c.role)), task: identity.TaskID(t.intern(c.task)), name: string(c.name),
 		state: t.intern(c.state), contacts: c.contacts, created: c.created, root: c.root,
 	}
 }

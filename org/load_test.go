@@ -124,7 +124,7 @@ func TestLoad_DeepAgentTree(t *testing.T) {
 	f.update(roles[0], org.RoleSpec{Grant: of()})
 	f.wantTools(parent)
 	ended, changes, err := f.TerminateAgent(operator, "deep0", "c", "", f.stored)
-	if err != nil || len(ended) != depth+1 || len(changes) != 2*(depth+1) || ended[depth].Agent != "deep0" {
+	if err != nil || len(ended) != depth+1 || len(changes) != 2*(depth+1)+1 || ended[depth].Agent != "deep0" {
 		t.Errorf("got %d terminations, %v", len(ended), err)
 	}
 }

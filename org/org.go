@@ -71,6 +71,7 @@ const (
 	KindCaller     RecordKind = "caller" // the workflow state of an external caller
 
 	KindToolHistory RecordKind = "tools" // the tools that a role had
+	KindNames       RecordKind = "names" // the highest number of the terminated agents of a name
 )
 
 // RecordChange is one record to be written. A nil Value removes the record.
@@ -108,6 +109,7 @@ type Org struct {
 	mu sync.RWMutex // guards the fields below; never held during I/O
 	roleIndex
 	agentCounts
+	agentNames
 	agents     map[identity.AgentID]*agentNode
 	tasks      map[identity.TaskID]*Task
 	tasksByAge []*Task                     // the same, oldest first

@@ -325,7 +325,7 @@ func restrictOwner(b *toolgroups.BoundSet, only toolgroups.GroupOwner) {
 // topAgent returns the top agent of a task, and sets the schema of the task to that of the
 // agent's role if it has none. The role must be within what the caller may grant.
 func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
-	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
+	agent := Agent{ID: task.Top, Role: RootRole, Task: task.ID, Root: true, Name: RootRole, Status: Active, State: s.State, CreatedAt: task.CreatedAt}
 	if s.Role == "" {
 		return agent, nil
 	}
@@ -343,7 +343,7 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if role.Suspended() {
 		return agent, errSuspended("start a task with", role)
 	}
-	agent.Role, agent.Root = role.ID, false
+	agent.Role, agent.Root, agent.Name = role.ID, false, o.newAgentName(s.Caller, task.ID, role.Name)
 	if task.Schema == nil && !task.Open { // recorded, so that a change of the role does not change the task
 		task.Schema = role.Result.schema()
 	}

@@ -612,6 +612,11 @@ func (o *weakenedOrg) TerminateAgent(_ context.Context, c tool.Call, target iden
 	return nil
 }
 
+// AgentBelow implements builtin.AgentManager. The agents here have no names.
+func (o *weakenedOrg) AgentBelow(_ context.Context, _ tool.Call, name identity.AgentID) (identity.AgentID, error) {
+	return name, nil
+}
+
 func (o *weakenedOrg) mayWrite(from *org.Agent, to identity.AgentID) bool {
 	a, ok := o.activeAgent(to)
 	if !ok || a.Task != from.Task {

@@ -210,7 +210,7 @@ func TestCache_AssignmentComesAfterTheTools(t *testing.T) {
 	if one.System != two.System || string(one.ToolJSON) != string(two.ToolJSON) || one.Opening == two.Opening {
 		t.Errorf("the system prompts are\n%s\n%s\nand the openings\n%s\n%s", one.System, two.System, one.Opening, two.Opening)
 	}
-	if strings.Contains(one.System, "count") || !strings.Contains(one.Opening, "Objective: count\n") || !strings.Contains(one.Opening, "Your id is "+string(one.Self.ID)) {
+	if strings.Contains(one.System, "count") || !strings.Contains(one.Opening, "Objective: count\n") || !strings.Contains(one.Opening, `You are "worker-1"`) || strings.Contains(one.System, "worker-1") {
 		t.Errorf("the opening is\n%s", one.Opening)
 	}
 }

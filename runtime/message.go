@@ -127,8 +127,8 @@ func withDue(sent []org.SendResult, due time.Time) []org.SendResult {
 	return sent
 }
 
-// resolveRecipient sets the sender and the task of a message and resolves the
-// recipient "root" to the task's root.
+// resolveRecipient sets the sender and the task of a message. It resolves the recipient "root"
+// to the task's root, and the name of an agent to its id.
 func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) error {
 	if by.Kind != identity.Agent {
 		a, ok := rt.org.AgentByID(identity.AgentID(m.To))
@@ -145,6 +145,8 @@ func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) err
 	m.From, m.Task = string(sender.ID), sender.Task
 	if task, ok := rt.org.TaskByID(sender.Task); ok && m.To == org.RootRole {
 		m.To = string(task.Top)
+	} else if m.To != User {
+		m.To = string(rt.org.ResolveRecipient(sender.ID, m.To))
 	}
 	return nil
 }
@@ -204,7 +206,7 @@ func (rt *Runtime) addMessage(b *journal.Batch, by identity.Principal, m model.M
 	if by.Kind == identity.Agent {
 		a, _ := rt.org.AgentByID(by.Agent)
 		role = rt.roleName(a)
-		m.FromRole = role
+		m.FromRole, m.FromName = role, a.Name
 	}
 	e := journal.MessageSent{Message: m}
 	if !due.IsZero() {

@@ -179,10 +179,10 @@ func (rt *Runtime) endedAgent(ctx context.Context, id identity.AgentID) (*org.Ag
 	return &a, err
 }
 
-// withRole returns a result with the role of the agent.
+// withRole returns a result with the name and the role of the agent.
 func (rt *Runtime) withRole(out org.SpawnResult, a *org.Agent) org.SpawnResult {
 	if a != nil && a.Role != "" {
-		out.Role, out.RoleName = a.Role, rt.roleName(*a)
+		out.Name, out.Role, out.RoleName = a.Name, a.Role, rt.roleName(*a)
 	}
 	return out
 }
@@ -223,6 +223,27 @@ func (rt *Runtime) TerminateAgent(ctx context.Context, c tool.Call, target ident
 		rt.tracker.dropDelayed(ended[0].Task, gone)
 	}
 	return err
+}
+
+// agentBelow returns the id of the agent below the caller that has a name. A repeated call
+// finds the agent that its first attempt terminated. Any other text is returned as it is.
+func (rt *Runtime) agentBelow(ctx context.Context, c tool.Call, target identity.AgentID) (identity.AgentID, error) {
+	id := rt.org.ResolveBelow(c.By.Agent, target)
+	if id != target || identity.IsID(string(id)) || !rt.tracker.isRecovered(c.By.Agent, c.ID) {
+		return id, nil
+	}
+	for e, err := range rt.store.Read(ctx, c.By.Agent, 0) {
+		if err != nil {
+			return "", err
+		}
+		if _, ok := e.Body.(journal.AgentTerminated); !ok {
+			continue
+		}
+		if a, err := rt.AgentRecord(ctx, e.Agent); err == nil && a.EndedBy == c.ID && a.Name == string(target) {
+			return a.ID, nil
+		}
+	}
+	return target, nil
 }
 
 // storedAgent returns the record of an agent. It is called within a commit.

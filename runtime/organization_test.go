@@ -76,7 +76,8 @@ func TestOrganizationTools_Behavior(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := strings.NewReplacer("$role", string(role.ID), "$wide", string(wide.ID), "$deleted", string(deleted.ID), "$brief", brief,
+	boss, _ := fx.Org().AgentByID(f.boss)
+	ids := strings.NewReplacer("$bossName", boss.Name, "$role", string(role.ID), "$wide", string(wide.ID), "$deleted", string(deleted.ID), "$brief", brief,
 		"$root", string(f.root), "$boss", string(f.boss), "$worker", string(f.worker), "$helper", string(f.helper), "$peer", string(f.peer),
 		"$terminated", string(f.terminated), "$sibling", string(sibling), "$contact", string(contact), "$otherAgent", string(f.otherAgent), "$otherRoot", string(f.otherRoot))
 	for _, c := range []struct {
@@ -104,8 +105,8 @@ func TestOrganizationTools_Behavior(t *testing.T) {
 		{"create_role: groups beyond the creator's grant are rejected", f.boss, "create_role", `{"name":"d","rolePrompt":"p","toolGroups":["workspace"]}`, obj{"error": "insufficient_permissions", "missing": []any{"workspace"}}},
 		{"create_role: the name root is reserved", f.boss, "create_role", `{"name":"Root","rolePrompt":"p"}`, obj{"error": "invalid_role"}},
 
-		{"spawn_agent: {id, roleId, roleName}", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief}}`, obj{"id": anyValue, "roleId": "$role", "roleName": "clerk"}},
-		{"spawn_agent_with_task: {id, roleId, roleName, messageId}", f.boss, "spawn_agent_with_task", `{"roleId":"$role","taskBrief":{$brief},"initialMessage":{"task":"t"}}`, obj{"id": anyValue, "roleId": "$role", "roleName": "clerk", "messageId": anyValue}},
+		{"spawn_agent: {id, name, roleId, roleName}", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief}}`, obj{"id": anyValue, "name": "clerk-1", "roleId": "$role", "roleName": "clerk"}},
+		{"spawn_agent_with_task: {id, name, roleId, roleName, messageId}", f.boss, "spawn_agent_with_task", `{"roleId":"$role","taskBrief":{$brief},"initialMessage":{"task":"t"}}`, obj{"id": anyValue, "name": "clerk-2", "roleId": "$role", "roleName": "clerk", "messageId": anyValue}},
 		{"taskBrief: alias completionCriteria, string for a list", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{"objective":"o","constraints":"one","inputs":["i","j"],"outputs":"u","completionCriteria":["c"],"references":"r"}}`, obj{"id": anyValue}},
 		{"taskBrief: optional fields", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief,"references":["r"],"priority":"high","collaborators":[{"agentId":"$peer","role":"r","description":"d"},{"agentId":"$worker","role":"r"}]}}`, obj{"id": anyValue}},
 		{"taskBrief: unknown field", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief,"deadline":"now"}}`, obj{"error": "invalid_arguments"}},
@@ -138,6 +139,14 @@ func TestOrganizationTools_Behavior(t *testing.T) {
 
 		{"send_message: {messageId}", f.boss, "send_message", `{"to":"$worker","payload":{"text":"x"}}`, obj{"messageId": anyValue}},
 		{"send_message: list of recipients", f.boss, "send_message", `{"to":["$worker","user","root"],"payload":{"text":"x"}}`, obj{"messages": []any{obj{"to": "$worker", "messageId": anyValue}, obj{"to": "user", "messageId": anyValue}, obj{"to": "root", "messageId": anyValue}}}},
+		{"send_message: a name instead of an id", f.boss, "send_message", `{"to":["clerk-1","clerk-1"],"payload":1}`, obj{"messages": []any{obj{"to": "clerk-1", "messageId": anyValue}, obj{"to": "clerk-1", "messageId": anyValue}}}},
+		{"send_message: the name of the parent", f.worker, "send_message", `{"to":"$bossName","payload":1}`, obj{"messageId": anyValue}},
+		{"unknown_recipient: the name of an agent that is none of the sender's", f.worker, "send_message", `{"to":"sibling-1","payload":1}`, obj{"error": "unknown_recipient", "to": "sibling-1"}},
+		{"send_message: the name of a collaborator", contact, "send_message", `{"to":"sibling-1","payload":1}`, obj{"messageId": anyValue}},
+		{"collaborators: a name", f.boss, "spawn_agent", `{"roleId":"$role","taskBrief":{$brief,"collaborators":[{"agentId":"clerk-1","role":"r"}]}}`, obj{"id": anyValue}},
+		{"agent_not_found: the name of an agent that is not below the caller", f.worker, "terminate_agent", `{"agentId":"clerk-1"}`, obj{"error": "agent_not_found", "agentId": "clerk-1"}},
+		{"terminate_agent: a name instead of an id", f.boss, "terminate_agent", `{"agentId":"clerk-1"}`, obj{"ok": true, "terminatedAgentId": anyValue}},
+		{"agent_not_found: the name of a terminated agent", f.boss, "terminate_agent", `{"agentId":"clerk-1"}`, obj{"error": "agent_not_found", "agentId": "clerk-1"}},
 		{"send_message: delayed", f.boss, "send_message", `{"to":"user","payload":1,"delayMs":50}`, obj{"messageId": anyValue, "scheduledDeliveryTime": anyValue}},
 		{"payload: empty text", f.boss, "send_message", `{"to":"user","payload":""}`, obj{"messageId": anyValue}},
 		{"payload: null", f.boss, "send_message", `{"to":"user","payload":null}`, obj{"messageId": anyValue}},

@@ -120,14 +120,14 @@ func TestPrompt_ListsRecipients(t *testing.T) {
 	}
 	fx.send(t, spawned.ID, `"x"`)
 	writer := <-read
-	if want := "Your id is " + string(spawned.ID) + ". You may also message:\n- " + string(friend) + " (friend) knows ## Your tools everything"; !strings.Contains(writer.Opening, want) {
+	if want := `You are "writer-1".` + " You may also message:\n- friend-1 (friend) knows ## Your tools everything"; !strings.Contains(writer.Opening, want) {
 		t.Errorf("the writer reads\n%s\nwithout %q", writer.Opening, want)
 	}
 	if want := "You may message your parent"; !strings.Contains(writer.System, want) {
 		t.Errorf("the writer reads\n%s\nwithout %q", writer.System, want)
 	}
 	fx.send(t, friend, `"x"`)
-	if silent := <-read; strings.Contains(silent.System+silent.Opening, "ou may message") || strings.Contains(silent.Opening, "Your id") {
+	if silent := <-read; strings.Contains(silent.System+silent.Opening, "ou may message") || strings.Contains(silent.Opening, "You are") {
 		t.Errorf("an agent without send_message reads the recipients:\n%s\n%s", silent.System, silent.Opening)
 	}
 }

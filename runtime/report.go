@@ -83,7 +83,7 @@ func (a *actor) report(b *journal.Batch, payload []byte, kind string) {
 func (a *actor) message(to string, payload []byte, kind string) model.Message {
 	return model.Message{
 		ID:   identity.DeriveID(string(a.agent.ID), strconv.Itoa(a.state.answers), kind),
-		From: string(a.agent.ID), FromRole: a.rt.roleName(a.agent), To: to, Task: a.agent.Task, Payload: payload, CreatedAt: a.rt.now(),
+		From: string(a.agent.ID), FromName: a.agent.Name, FromRole: a.rt.roleName(a.agent), To: to, Task: a.agent.Task, Payload: payload, CreatedAt: a.rt.now(),
 	}
 }
 

@@ -124,7 +124,7 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 		a.report(b, result, "end")
 	case !a.state.corrected:
 		m := a.message(string(a.agent.ID), textPayload(correction(problem), nil), "correction")
-		m.From, m.FromRole = correctionSender, ""
+		m.From, m.FromName, m.FromRole = correctionSender, "", ""
 		b.Idle = false
 		b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}), a.event(journal.MessageReceived{Message: m}))
 	default:

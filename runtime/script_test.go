@@ -279,5 +279,5 @@ role("writer", function* (task) { return task.payload.data === undefined ? task.
 `))
 	fx.declare(t, org.RoleSpec{Name: "reader", Use: groupSet()})
 	fx.declare(t, org.RoleSpec{Name: "writer", Use: groupSet()})
-	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"missing":"role_not_found","fields":["id","messageId","roleId","roleName"],"reader":"read notes.txt: Read.","writer":"Write."}`, "")
+	fx.wantResult(t, fx.run(t, org.TaskSpec{}), `{"missing":"role_not_found","fields":["id","messageId","name","roleId","roleName"],"reader":"read notes.txt: Read.","writer":"Write."}`, "")
 }

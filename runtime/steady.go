@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // Two results are the same if they differ in ids and times only. Left out are:
@@ -82,7 +83,11 @@ func callsSum(a *model.Answer) uint64 {
 func resultsSum(items []model.Item) (sum uint64) {
 	for _, item := range items {
 		if item.Result != nil {
-			sum += steadySum(item.Result.Tool, string(item.Result.Content))
+			content := item.Result.Content
+			if hired, ok := chat.HiredBy(item.Result); ok {
+				content = hired.Rest
+			}
+			sum += steadySum(item.Result.Tool, string(content))
 		}
 	}
 	return max(1, sum)

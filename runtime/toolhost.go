@@ -67,6 +67,12 @@ func (h *ToolHost) TerminateAgent(ctx context.Context, c tool.Call, agent identi
 	return h.rt.TerminateAgent(ctx, c, agent, reason)
 }
 
+// AgentBelow implements builtin.AgentManager. A repeated call finds the agent that its first
+// attempt terminated.
+func (h *ToolHost) AgentBelow(ctx context.Context, c tool.Call, name identity.AgentID) (identity.AgentID, error) {
+	return h.rt.agentBelow(ctx, c, name)
+}
+
 // SendAll implements builtin.MessageSender. It sends one message to several
 // recipients; see Runtime.SendMessage. All messages are committed together or none is.
 func (h *ToolHost) SendAll(ctx context.Context, c tool.Call, to []string, payload json.RawMessage, delay time.Duration) ([]org.SendResult, error) {

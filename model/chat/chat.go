@@ -12,6 +12,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -248,7 +249,7 @@ func (b *builder) messageTurn(m *model.Message) Turn {
 	case plain:
 		return Turn{Text: escapeHeader(text.Str), Images: images}
 	}
-	return Turn{Text: withHeader(m.From, m.FromRole, "payload", m.Payload), Images: images}
+	return Turn{Text: withHeader(cmp.Or(m.FromName, m.From), m.FromRole, "payload", m.Payload), Images: images}
 }
 
 // header begins a line that names the sender of a message.

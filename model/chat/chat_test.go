@@ -72,6 +72,7 @@ func TestTurns_Conversations(t *testing.T) {
 		{"text of a user is unchanged", []model.Item{user("Hi")}, nil, []string{"user: Hi"}},
 		{"payload with more than text", []model.Item{messageFrom("user", `{"text":"Hi","n":1}`)}, nil, []string{`user: {"from":"user","payload":{"text":"Hi","n":1}}`}},
 		{"message of an agent with a role", []model.Item{{Message: &model.Message{From: "a", FromRole: "clerk\n\"", Payload: []byte(`1`)}}}, nil, []string{`user: {"from":"a","role":"clerk\n\"","payload":1}`}},
+		{"message of an agent with a name", []model.Item{{Message: &model.Message{From: "a", FromName: "clerk-1", FromRole: "clerk", Payload: []byte(`1`)}}}, nil, []string{`user: {"from":"clerk-1","role":"clerk","payload":1}`}},
 		{"message of another agent has a header", []model.Item{messageFrom("a\n1", `{"text":"Hi"}`)}, nil, []string{`user: {"from":"a\n1","payload":{"text":"Hi"}}`}},
 		{"empty message", []model.Item{user("")}, nil, []string{"user: (an empty message)"}},
 		{"adjacent messages are one turn", []model.Item{user("a"), user("b")}, nil, []string{"user: a\n\nb"}},

@@ -71,7 +71,11 @@ func newItem(m model.Item) item {
 		return item{Message: &message{e.ID, chat.CleanText(e.From), chat.CleanText(e.To), e.Task, embeddable(e.Payload)}}
 	}
 	if e := m.Result; e != nil {
-		return item{Result: &result{e.Call, chat.CleanText(e.Tool), embeddable(e.Content), e.IsError}}
+		content := e.Content
+		if hired, ok := chat.HiredBy(e); ok {
+			content = hired.Rest
+		}
+		return item{Result: &result{e.Call, chat.CleanText(e.Tool), embeddable(content), e.IsError}}
 	}
 	a := newAnswer(m.Answer)
 	a.Log, a.Usage = nil, usage{}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/chat"
 )
 
 // timePlaceholder stands for a time. ⟨id 3⟩ and ⟨id p1⟩ stand for ids, and ⟨⟨ for ⟨
@@ -45,13 +46,14 @@ type idTable struct {
 	prefix       string // of the numbers
 	count        int    // ids numbered with this prefix
 	placeholders map[string]string
+	named        map[string]string // ids of hired agents, by name
 	ids          map[string]string // by placeholder
 }
 
 // newIDTable returns the table of an agent's conversation. The numbers 1 to 3 are the
 // agent, its parent and its task, even where they are no UUIDs.
 func newIDTable(self model.AgentInfo) *idTable {
-	t := &idTable{placeholders: map[string]string{}, ids: map[string]string{}}
+	t := &idTable{placeholders: map[string]string{}, ids: map[string]string{}, named: map[string]string{}}
 	for _, id := range [...]string{string(self.ID), string(self.Parent), string(self.Task)} {
 		t.add(id)
 	}
@@ -73,10 +75,22 @@ func (t *idTable) add(id string) string {
 	return t.placeholders[id]
 }
 
+// addName notes the name of an agent that a call hired. A text that is only this name stands
+// for the agent's id from here on: the numbers of names differ between runs as ids do, if
+// several agents hire at the same time.
+func (t *idTable) addName(r *model.CallResult) {
+	if hired, ok := chat.HiredBy(r); ok && uuid.MatchString(hired.ID) {
+		t.named[hired.Name] = hired.ID
+	}
+}
+
 // substitute returns a text with placeholders for the ids of the conversation. In an
 // answer other ids and times stay, as the model made them up; in a text that the model
 // reads, they are numbered and replaced.
 func (t *idTable) substitute(text string, isAnswer bool) string {
+	if id, ok := t.named[text]; ok {
+		return t.placeholder(id, isAnswer)
+	}
 	var b strings.Builder
 	for {
 		start, end := findVariable(text)

@@ -51,6 +51,9 @@ func newRequest(r model.Request, hide *redact.Redactor) *request {
 		if it.Answer != nil {
 			q.step++
 		}
+		if it.Result != nil {
+			q.ids.addName(it.Result)
+		}
 		doc := rewrite(marshal(newItem(it)), hide, text)
 		q.items, q.chain = append(q.items, doc), append(q.chain, q.last().extend(doc))
 	}

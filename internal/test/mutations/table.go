@@ -317,6 +317,25 @@ var mutations = []mutation{
 
 	// Package org.
 	{
+		"the number of an agent shows a role of another caller", "org/agent_name.go",
+		`if _, err := o.findActive(by, name); err != nil {`, `if len(o.activeRoles[name]) == 0 {`,
+		"./org TestAgentName_ShowsNoRolesOfOthers",
+	},
+	{
+		"a name stands for any agent of the task", "org/agent_name.go",
+		`	return cmp.Or(from.below(string(name)), name)`, `	top := from
+	for top.parent != nil {
+		top = top.parent
+	}
+	return cmp.Or(top.below(string(name)), name)`,
+		"./org TestResolveRecipient_FindsRecipients",
+	},
+	{
+		"a name is given again after a restart", "org/agent_name.go",
+		`	if number == 0 || number != o.highest[m.task][role] {`, `	if number >= 0 {`,
+		"./org TestAgentName_IsGivenOnce",
+	},
+	{
 		"the role root without the flag is root", "org/scope.go",
 		`key := scopeKey{role: m.role, root: m.root}`, `key := scopeKey{role: m.role, root: m.root || m.role == RootRole}`,
 		"./org TestLoad_RejectsImpossiblePosition",
