@@ -147,7 +147,7 @@ func (g *Gate) parse(_ context.Context, a *Admission) (err error) {
 		a.Request.Args = json.RawMessage(`{}`)
 	}
 	if n := len(a.Request.Args); n > g.config.MaxArgs {
-		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are allowed", a.Request.Name, n, g.config.MaxArgs)
+		return errcode.New(errcode.InvalidArguments, "arguments of %s have %d bytes; at most %d are allowed: make several shorter calls", a.Request.Name, n, g.config.MaxArgs)
 	}
 	if err := a.rejectQuoted(); err != nil {
 		return err

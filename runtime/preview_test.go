@@ -67,7 +67,7 @@ func TestPreview_StoresLargeResult(t *testing.T) {
 			cfg := fixtureConfig{dir: fastTempDir(t), tools: []tool.Tool{constTool(t, "look", c.value)}, model: withWindow(previewWindow, callOnce("look"))}
 			fx := cfg.open(t)
 			task := fx.run(t, fx.groupTask(t, "probe"))
-			if got := gjson.GetBytes(task.Result, "artifactRef").Exists() && gjson.GetBytes(task.Result, "preview").Exists(); got != c.preview {
+			if got := gjson.GetBytes(task.Result, "artifactRef").Exists() && gjson.GetBytes(task.Result, "note").Exists(); got != c.preview {
 				t.Fatalf("the model reads a preview: %t\n%.300s", got, task.Result)
 			}
 			if !c.preview {
@@ -117,12 +117,15 @@ func wantStoredResult(t *testing.T, fx *fixture, task org.Task) {
 	if text := gjson.ParseBytes(value); text.Type == gjson.String {
 		content = text.Str
 	}
-	start := strings.TrimSuffix(gjson.GetBytes(task.Result, "preview").Str, "…")
-	if a.Task != task.ID || len(content) != size || !json.Valid(value) || start == "" || !strings.HasPrefix(content, start) {
-		t.Errorf("artifact of task %s has %d bytes, want %d; the preview is %.100q", a.Task, len(content), size, start)
+	if a.Task != task.ID || len(content) != size || !json.Valid(value) {
+		t.Errorf("artifact of task %s has %d bytes, want %d", a.Task, len(content), size)
 	}
-	if next := gjson.GetBytes(task.Result, "nextOffset"); !gjson.GetBytes(task.Result, "truncated").Bool() || int(next.Int()) != len(start) {
-		t.Errorf("truncated %s, nextOffset %s after %d bytes", gjson.GetBytes(task.Result, "truncated").Raw, next.Raw, len(start))
+	next := int(gjson.GetBytes(task.Result, "nextOffset").Int())
+	if !gjson.GetBytes(task.Result, "truncated").Bool() || next <= 0 || next >= size {
+		t.Errorf("truncated %s, nextOffset %d of %d bytes", gjson.GetBytes(task.Result, "truncated").Raw, next, size)
+	}
+	if preview := gjson.GetBytes(task.Result, "preview"); preview.Exists() && preview.Str != content[:next]+"…" {
+		t.Errorf("the preview is %.100q, want the %d bytes before nextOffset", preview.Str, next)
 	}
 	n := 0
 	for range fx.ArtifactStore().ListArtifacts(t.Context(), "") {
@@ -140,6 +143,10 @@ func TestPreview_ResultIsReadInParts(t *testing.T) {
 		"JSON": map[string]any{"list": slices.Repeat([]string{`a "quoted" <word>, é`}, 1_500)}, "text": strings.Repeat("\"<é>\"\n", 5_000),
 	} {
 		t.Run(name, func(t *testing.T) {
+			want, ok := whole.(string)
+			if !ok {
+				want = string(mustJSON(whole))
+			}
 			var read strings.Builder
 			fx := fixtureConfig{tools: []tool.Tool{constTool(t, "look", whole)}, model: withWindow(previewWindow, answerFunc(func(r model.Request) model.Answer {
 				if isSummaryRequest(r) {
@@ -150,7 +157,7 @@ func TestPreview_ResultIsReadInParts(t *testing.T) {
 				}
 				ref, now := decodeObject(results(r)[0].Content)["artifactRef"], lastResult(r)
 				if answerCount(r) == 1 {
-					read.WriteString(strings.TrimSuffix(now["preview"].(string), "…"))
+					read.WriteString(want[:int(now["nextOffset"].(float64))])
 				} else {
 					read.WriteString(now["content"].(string))
 				}
@@ -161,10 +168,6 @@ func TestPreview_ResultIsReadInParts(t *testing.T) {
 			}))}.open(t)
 			fx.createWorkerRole(t, "probe", "artifact")
 			fx.wantResult(t, fx.run(t, org.TaskSpec{Role: "worker"}), `"done"`, "")
-			want, ok := whole.(string)
-			if !ok {
-				want = string(mustJSON(whole))
-			}
 			if read.String() != want {
 				t.Errorf("read %d bytes of %d", read.Len(), len(want))
 			}
@@ -236,9 +239,9 @@ func TestPreview_NoteExplainsHowToReadRest(t *testing.T) {
 		note   string
 		ref    bool
 	}{
-		{"with get_artifact", []string{"probe", "artifact"}, 0, "read on with get_artifact at offset nextOffset", true},
+		{"with get_artifact", []string{"probe", "artifact"}, 0, "ask for at most 4000 bytes, or read on with get_artifact at nextOffset", true},
 		{"without get_artifact", []string{"probe"}, 0, "you have no tool to read it", true},
-		{"larger than the artifact limit", []string{"probe", "artifact"}, 5_000, "too large for your context and too large to be stored", false},
+		{"larger than the artifact limit", []string{"probe", "artifact"}, 5_000, "ask for at most 4000 bytes. It was not stored", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fx := fixtureConfig{
