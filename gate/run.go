@@ -184,7 +184,7 @@ func (g *Gate) callTool(ctx context.Context, a *Admission) (result tool.Result, 
 // are not strict JSON: readers must not see two different documents.
 func (g *Gate) checkResultSize(name string, r tool.Result) error {
 	if n := len(r.Text) + len(r.Structured); n > g.config.MaxResult {
-		return errcode.New(errcode.ResultTooLarge, "%s returned %d bytes; at most %d are allowed: ask for a part, one of %d or more", name, n, g.config.MaxResult, n/g.config.MaxResult+1)
+		return errcode.New(errcode.ResultTooLarge, "%s returned %d bytes; at most %d are allowed: ask for less, in %d parts or more", name, n, g.config.MaxResult, n/g.config.MaxResult+1)
 	}
 	if len(r.Structured) > 0 {
 		if err := strictjson.CheckKeys(r.Structured, nil); err != nil {

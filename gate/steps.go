@@ -183,7 +183,7 @@ func (g *Gate) validate(ctx context.Context, a *Admission) error {
 		return errcode.Wrap(errcode.RequestAborted, err, "arguments of %s were not checked: the call was cancelled", a.Request.Name)
 	}
 	defer release()
-	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema())
+	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema(), a.handle.Definition.Input)
 }
 
 // checkRetry rejects a call that was started before and whose outcome is unknown,

@@ -167,7 +167,7 @@ func (o *Org) SpawnAgent(parent identity.AgentID, id identity.AgentID, s SpawnSp
 func (o *Org) roleToSpawn(p *agentNode, s SpawnSpec) (*Role, error) {
 	role, err := o.findActive(identity.ByAgent(p.id), string(s.Role))
 	if err != nil {
-		return nil, errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id or name, or it was deleted; create_role makes one, find_role_by_name without a name lists roles", s.Role).With("roleId", s.Role)
+		return nil, errcode.New(errcode.RoleNotFound, "spawn an agent of role %q: there is no role with this id or name, or it was deleted; create_role makes one; %s", s.Role, o.hireable(p)).With("roleId", s.Role)
 	}
 	return role, cmp.Or(s.Brief.Check(), o.checkSpawns(o.grantorFor(p, role), role), o.checkCollaborators(p, s.Brief))
 }

@@ -1,11 +1,13 @@
 package org
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/org/hosts"
 	"github.com/rolecall/rolecall/toolgroups"
 )
@@ -101,8 +103,8 @@ func (o *Org) checkGrant(g grantor, name string, use, grant toolgroups.GroupSet)
 	if missing == nil {
 		return nil
 	}
-	return errcode.New(errcode.InsufficientPermissions, "grant role %q the tool groups %s: %s may not grant them; request groups that it may grant",
-		name, o.withSuggestions(g, missing), g.name).With("missing", missing)
+	return errcode.New(errcode.InsufficientPermissions, "grant role %q the tool groups %s: you may not grant them; you may grant %s",
+		name, o.withSuggestions(g, missing), cmp.Or(textutil.ListNames(slices.Sorted(slices.Values(o.groupsOf(g)))), "none")).With("missing", missing)
 }
 
 // roleLookup returns a role, active or deleted. A dry run passes one that returns roles

@@ -3,10 +3,12 @@ package org
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/textutil"
 )
 
 // SpawnableRoles returns roles that an agent may spawn agents of now: declared ones, and
@@ -68,6 +70,19 @@ func (o *Org) spawnable(p *agentNode) (list []*Role) {
 		}
 	}
 	return list
+}
+
+// hireable lists for an error the names of roles that an agent may spawn agents of. Names are
+// texts of others, so they are quoted. It must be called with mu held.
+func (o *Org) hireable(p *agentNode) string {
+	var names []string
+	for _, r := range o.spawnable(p) {
+		names = append(names, strconv.Quote(textutil.Sanitize(r.Name)))
+	}
+	if len(names) == 0 {
+		return "there are no roles yet"
+	}
+	return "roles you may hire: " + textutil.ListNames(names)
 }
 
 // ToolsOfSpawned returns the names of the tools that an agent of a role would have below an

@@ -1,6 +1,7 @@
 package argschema
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,9 +16,9 @@ import (
 const maxProblems = 5
 
 // explain describes a validation error of doc: the first problems, sorted by their place, as in
-// `items[2].name: is missing; limit: want integer, got string`. shown is the schema whose names
-// it lists, nil for none.
-func explain(doc any, err error, shown []byte) string {
+// `items[2].name: is missing; limit: want integer, got string`. shown are the schemas whose
+// names it lists, see ValidateShown.
+func explain(doc any, err error, shown ...json.RawMessage) string {
 	e, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return err.Error()
@@ -47,11 +48,11 @@ type problem struct {
 func byPath(a, b problem) int { return slices.Compare(a.at, b.at) }
 
 // format returns the problem with its place in doc.
-func (p problem) format(doc any, shown []byte) string {
+func (p problem) format(doc any, shown []json.RawMessage) string {
 	text := p.text
 	switch {
 	case p.unknown != nil:
-		text = formatUnknown(p.unknown, knownNames(doc, p.at, shown))
+		text = formatUnknown(p.unknown, firstNames(doc, p.at, shown))
 	case text == "":
 		text = formatValueProblem(p.kind)
 	}

@@ -138,12 +138,12 @@ func (s *Schema) read(args json.RawMessage) (fits bool, values int, err error) {
 // invalid_arguments and lists up to five fields with what was expected, so that a model can
 // repair its call. Arguments that would take too many steps to check, or too much memory to
 // decode, are rejected without a check.
-func (s *Schema) Validate(args json.RawMessage) error { return s.ValidateShown(args, nil) }
+func (s *Schema) Validate(args json.RawMessage) error { return s.ValidateShown(args) }
 
 // ValidateShown is Validate for a model that was shown another schema, which may leave out some
-// of what is accepted. The error for an unknown argument lists the names in shown; nil lists
-// none.
-func (s *Schema) ValidateShown(args, shown json.RawMessage) error {
+// of what is accepted. The error for an unknown argument lists the names that the first of the
+// schemas has which has any; without schemas it lists none.
+func (s *Schema) ValidateShown(args json.RawMessage, shown ...json.RawMessage) error {
 	fits, values, err := s.read(args)
 	switch {
 	case err != nil:
@@ -165,7 +165,7 @@ func (s *Schema) ValidateShown(args, shown json.RawMessage) error {
 		return errcode.New(errcode.InvalidArguments, "arguments take too many steps to check against the tool's schema: use less nesting or fewer values")
 	}
 	if err := c.validator.Validate(doc); err != nil {
-		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err, shown))
+		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err, shown...))
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func compileError(doc any, err error, engine *regexEngine) error {
 		return fmt.Errorf("reference to %q leaves the schema", e.URL)
 	}
 	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		return errors.New(explain(doc, e.Err, nil))
+		return errors.New(explain(doc, e.Err))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package argschema
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,16 @@ func formatUnknown(unknown, known []string) string {
 		return text
 	}
 	return text + ", known are " + textutil.ListNames(known)
+}
+
+// firstNames returns the knownNames of the first schema that has any.
+func firstNames(doc any, at []string, shown []json.RawMessage) []string {
+	for _, schema := range shown {
+		if names := knownNames(doc, at, schema); names != nil {
+			return names
+		}
+	}
+	return nil
 }
 
 // knownNames returns the names of the properties of the object at a place of doc, in the order

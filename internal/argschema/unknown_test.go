@@ -32,6 +32,9 @@ func TestValidateShown_ListsKnownNames(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", args, got, want)
 		}
 	}
+	if got, want := errcode.Message(schema.ValidateShown([]byte(`{"more":{"z":1},"z":1}`), json.RawMessage(`not JSON`), input)), "unknown property z, known are to, a, hidden, list, more; more: unknown property z"; got != want {
+		t.Errorf("with a second schema: got %q, want %q", got, want)
+	}
 	if got, want := errcode.Message(schema.ValidateShown([]byte(`{"z":1}`), json.RawMessage(`not JSON`))), "unknown property z"; got != want {
 		t.Errorf("a shown schema that is not JSON: got %q, want %q", got, want)
 	}

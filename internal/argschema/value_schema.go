@@ -47,7 +47,7 @@ func (s *ValueSchema) Validate(value json.RawMessage) error {
 		return errcode.New(errcode.InvalidArguments, "checking takes too many steps: use less nesting or fewer values")
 	}
 	if err := s.validator.Validate(doc); err != nil {
-		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err, nil))
+		return errcode.New(errcode.InvalidArguments, "%s", explain(doc, err))
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ var mutations = []mutation{
 	},
 	{
 		"arguments are not validated", "gate/steps.go",
-		`	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema())`, `	return nil`,
+		`	return a.handle.Schema.ValidateShown(a.Request.Args, a.handle.Definition.ModelSchema(), a.handle.Definition.Input)`, `	return nil`,
 		"./gate TestCall_RefusalResult",
 	},
 	{
