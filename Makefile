@@ -71,7 +71,7 @@ race:
 
 plain:
 	$(GOTEST) -shuffle=on -timeout=20m $(PLAIN)
-	@for m in $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout=20m ./... || exit 1; done
+	@for m in bench/peers $(MODULES); do $(GOTEST) -C=$$m -shuffle=on -timeout=20m ./... || exit 1; done
 
 # What the tests of make check start and a machine may lack.
 deps: tidy
