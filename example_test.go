@@ -16,9 +16,9 @@ func Example() {
 	check(err)
 	defer org.Close()
 
-	// README: begin
 	forecast, err := rolecall.NewTool("forecast", "Tell the weather of a city.", forecast, nil)
 	check(err)
+	// README: begin
 	check(org.Register(ctx, rolecall.ToolGroup{ID: "weather", Tools: []rolecall.Tool{forecast}}))
 	_, err = org.CreateRole(ctx, rolecall.RoleSpec{Name: "guide", ToolGroups: []rolecall.GroupID{"weather"}})
 	check(err)

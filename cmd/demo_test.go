@@ -48,8 +48,11 @@ func checkReadme(t *testing.T, shown string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, picture, _ := strings.Cut(string(readme), "```\n+ root")
-	picture, _, _ = strings.Cut("+ root"+picture, "```")
+	_, picture, found := strings.Cut(string(readme), "```text\n")
+	picture, _, _ = strings.Cut(picture, "```")
+	if !found || !strings.Contains(picture, "\nroot") {
+		t.Fatal("README.md does not show the demo")
+	}
 	for line := range strings.Lines(picture) {
 		if !strings.Contains(shown, "\n"+line) {
 			t.Errorf("the demo does not print %q", line)

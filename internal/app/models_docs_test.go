@@ -111,6 +111,10 @@ func TestDocument_RequestsOfModels(t *testing.T) {
 		"Ollama": {
 			{"http://127.0.0.1:11434/v1/chat/completions", "", `{"model":"qwen3","stream":true}`},
 		},
+		"vLLM and LM Studio": {
+			{"http://127.0.0.1:8000/v1/chat/completions", "Authorization: ", `{"model":"Qwen/Qwen3-8B","stream":true}`},
+			{"http://127.0.0.1:1234/v1/chat/completions", "Authorization: ", `{"model":"qwen3-8b","stream":true}`},
+		},
 		"Azure OpenAI": {
 			{"https://mine.openai.azure.com/openai/v1/chat/completions", "Authorization: Bearer value-of-AZURE_OPENAI_API_KEY, Api-Key: ",
 				`{"model":"my-gpt-5","stream":true}`},

@@ -215,7 +215,7 @@ func TestCompareResults_ChecksExceptions(t *testing.T) {
 }
 
 // runConformance runs one side of the suite for a revision and compares the results
-// with docs/mcp.md and the number in the README.
+// with the tables of docs/mcp.md.
 func runConformance(t *testing.T, side, revision string, env []string, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -231,7 +231,7 @@ func runConformance(t *testing.T, side, revision string, env []string, args ...s
 	t.Logf("%s, %s: %s required scenarios", side, revision, count)
 	logOptional(t, ran, want)
 	if stated := publishedCount(t, side, revision); stated != count {
-		t.Errorf("the README states %q for the %s and %s, want %q", stated, side, revision, count)
+		t.Errorf("docs/mcp.md states %q for the %s and %s, want %q", stated, side, revision, count)
 	}
 	if t.Failed() {
 		t.Logf("status %d; output:\n%s\n%s", o.status, lastOutput(o.stdout), lastOutput(o.stderr))
@@ -239,11 +239,11 @@ func runConformance(t *testing.T, side, revision string, env []string, args ...s
 	}
 }
 
-// publishedCount reads a number of the README's table.
+// publishedCount reads a number of the table in docs/mcp.md.
 func publishedCount(t *testing.T, side, revision string) string {
 	t.Helper()
 	var head []string
-	for line := range strings.Lines(readFile(t, filepath.Join("..", "..", "..", "README.md"))) {
+	for line := range strings.Lines(readFile(t, filepath.Join("..", "..", "..", "docs", "mcp.md"))) {
 		cells := strings.Split(line, "|")
 		if strings.Contains(line, "| "+revision+" |") {
 			head = cells

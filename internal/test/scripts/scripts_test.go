@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"killed": killed, "taskid": taskID, "artifacts": artifactIDs,
 			"serving": serving, "ended": ended, "crash": crash, "until": until, "get": get, "post": post, "token": tokenOf,
-			"doccommands": docCommands, "provider": provider,
+			"doccommands": docCommands, "docfile": docFile, "provider": provider,
 			"waitlog": waitLog, "hangup": hangup, "digest": digestOf, "gocache": gocache,
 		},
 	})
