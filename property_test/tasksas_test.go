@@ -152,13 +152,22 @@ func (p *attack) startTask(t *proptest.Choices) error {
 	return p.checkTask(id)
 }
 
-// lacksGroup reports whether a set has a group in which the caller's tasks may use no tool.
+// lacksGroup reports whether a set has a group in which the caller's tasks may use no tool, or
+// which belongs to another owner than when the caller's bounds were written.
 func (p *attack) lacksGroup(set toolgroups.GroupSet) bool {
 	bounds, chain := p.rules.callerBounds(p.caller.Role), p.rules.creatorChain(p.rules.boundingRole(p.caller.Role).id)
 	return slices.ContainsFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool {
 		g := p.groups.naive.find(id)
-		return g == nil || !slices.ContainsFunc(p.groups.naive.members(g), func(name string) bool {
+		return g == nil || !holdsOwner(bounds, g) || !slices.ContainsFunc(p.groups.naive.members(g), func(name string) bool {
 			return p.rules.allReach(bounds, name) && ofServers(chain, p.groups.naive.groupOfTool(name).owner)
 		})
+	})
+}
+
+// holdsOwner reports whether all sets contain a group, bound to the owner that it has now.
+func holdsOwner(sets []grantSet, g *groupSpec) bool {
+	return !slices.ContainsFunc(sets, func(s grantSet) bool {
+		_, all := s["*"]
+		return !all && s[g.id] != g.owner
 	})
 }
