@@ -1,0 +1,2 @@
+// Package contributing tests the walks of CONTRIBUTING.md.
+package contributing
