@@ -24,11 +24,43 @@ const (
 	maxKeyStderr  = 4 << 10     // bytes of stderr that are kept
 	maxKeyMessage = 300         // bytes of stderr that are quoted
 	keyPipeDelay  = time.Second // for its children that keep its output open
+	keyRetryDelay = 10 * time.Second
 )
 
+// keyCommandError is why a command printed no key. Its text has nothing that the command
+// wrote and not its path, because tasks and their callers show it.
+type keyCommandError struct {
+	cause   error
+	program string
+	stderr  string // one line for the operator, without secrets
+}
+
+// Error implements error.
+func (e *keyCommandError) Error() string {
+	return "the command of its apiKey failed: " + e.cause.Error()
+}
+
+// Unwrap returns the cause.
+func (e *keyCommandError) Unwrap() error { return e.cause }
+
+// operatorText returns the text of an error for the operator's log and terminal. It has what
+// a command of a key wrote to stderr.
+func operatorText(err error) string {
+	e, ok := errors.AsType[*keyCommandError](err)
+	if !ok {
+		return err.Error()
+	}
+	text := "command " + yamldoc.QuoteText(e.program) + " of its apiKey: " + e.cause.Error()
+	if e.stderr != "" {
+		text += ": " + e.stderr
+	}
+	return text
+}
+
 // runKeyCommand runs a command and returns its output, one line, as a key. The command has
-// the environment of this process and no input. Its errors do not contain the output.
-func runKeyCommand(ctx context.Context, c config.KeyCommand) (yamldoc.Secret, error) {
+// the environment of this process and no input. Its error is a *keyCommandError without the
+// output and the secrets.
+func runKeyCommand(ctx context.Context, c config.KeyCommand, secrets *redact.Redactor) (yamldoc.Secret, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("it did not end within %v", c.Timeout))
 	defer cancel()
 	output, stderr := &textutil.TailBuffer{Size: maxKeyOutput + 1}, &textutil.TailBuffer{Size: maxKeyStderr}
@@ -42,11 +74,8 @@ func runKeyCommand(ctx context.Context, c config.KeyCommand) (yamldoc.Secret, er
 		}
 		err = errors.New(problem)
 	}
-	message := redact.New(strings.Fields(output.String())...).RedactText(stderr.String())
-	if message = textutil.OneLine(message, maxKeyMessage); message != "" {
-		message = ": " + message
-	}
-	return "", fmt.Errorf("command %s of its apiKey: %w%s", yamldoc.QuoteText(c.Args[0]), err, message)
+	message := redact.New(strings.Fields(output.String())...).RedactText(secrets.RedactText(stderr.String()))
+	return "", &keyCommandError{cause: err, program: c.Args[0], stderr: textutil.OneLine(message, maxKeyMessage)}
 }
 
 // waitCommand runs a command until it ends or ctx has ended, and kills its process group.
@@ -94,11 +123,15 @@ func parseKeyOutput(output string) (key yamldoc.Secret, problem string) {
 }
 
 // withKey returns the declaration of a model with its key, for which it runs the command
-// if the key is from one.
+// if the key is from one. Its error is for the operator.
 func withKey(ctx context.Context, d config.Model) (config.Model, error) {
-	var err error
-	if d.KeyCommand != nil {
-		d.Key, err = runKeyCommand(ctx, *d.KeyCommand)
+	if d.KeyCommand == nil {
+		return d, nil
 	}
-	return d, err
+	key, err := runKeyCommand(ctx, *d.KeyCommand, nil)
+	if err != nil {
+		return d, errors.New(operatorText(err))
+	}
+	d.Key = key
+	return d, nil
 }

@@ -3,8 +3,12 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +18,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/providertest"
@@ -37,19 +43,36 @@ func TestRunKeyCommand_OutputIsOneKey(t *testing.T) {
 		{"an empty line", "echo", "", "it printed nothing"},
 		{"no ASCII", "printf 'sk-canary-\\303\\244'", "", "it printed characters that are not printable ASCII"},
 		{"too much", "yes sk-canary-1 | head -c 70000", "", "it printed more than 65536 bytes"},
-		{"a status and a message", "echo 'log in first' >&2; exit 3", "", "it ended with exit status 3: log in first"},
-		{"a status and the key in the message", "echo sk-canary-1; echo 'bad sk-canary-1' >&2; exit 3", "", "it ended with exit status 3: bad ***"},
-		{"a long message", "echo sk-canary-1; yes word | head -c 9000 >&2; exit 1", "", "it ended with exit status 1: word word"},
+		{"a status", "exit 3", "", "it ended with exit status 3"},
 	} {
-		key, err := runKeyCommand(t.Context(), *shell(c.script))
-		want := `command "/bin/sh" of its apiKey: ` + c.problem
+		key, err := runKeyCommand(t.Context(), *shell(c.script), nil)
+		want := "the command of its apiKey failed: " + c.problem
 		switch {
 		case c.problem == "" && (string(key) != c.key || err != nil):
 			t.Errorf("%s: got %q, %v", c.name, string(key), err)
-		case c.problem != "" && (key != "" || err == nil || !strings.HasPrefix(err.Error(), want)):
+		case c.problem != "" && (key != "" || err == nil || err.Error() != want):
 			t.Errorf("%s: got %q, %v, want %q", c.name, string(key), err, want)
-		case err != nil && (strings.Contains(err.Error(), "canary") || len(err.Error()) > 500):
-			t.Errorf("%s: the error is %q", c.name, err)
+		}
+	}
+}
+
+// The operator reads what the command wrote to stderr, without keys. The error does not have
+// it.
+func TestRunKeyCommand_StderrIsForOperator(t *testing.T) {
+	for _, c := range []struct{ name, script, want string }{
+		{"a message", "echo 'log in first' >&2; exit 3", "log in first"},
+		{"its key in the message", "echo sk-canary-1; echo 'bad sk-canary-1' >&2; exit 3", "bad ***"},
+		{"another secret in the message", "echo 'as sk-canary-2' >&2; exit 3", "as ***"},
+		{"a long message", "echo sk-canary-1; yes word | head -c 9000 >&2; exit 3", "word word"},
+	} {
+		_, err := runKeyCommand(t.Context(), *shell(c.script), redact.New("sk-canary-2"))
+		if err == nil || err.Error() != "the command of its apiKey failed: it ended with exit status 3" {
+			t.Errorf("%s: got %v", c.name, err)
+			continue
+		}
+		want := `command "/bin/sh" of its apiKey: it ended with exit status 3: ` + c.want
+		if got := operatorText(err); !strings.HasPrefix(got, want) || strings.Contains(got, "canary") || len(got) > 500 {
+			t.Errorf("%s: the operator reads %q", c.name, got)
 		}
 	}
 }
@@ -57,16 +80,16 @@ func TestRunKeyCommand_OutputIsOneKey(t *testing.T) {
 func TestRunKeyCommand_EndsInTime(t *testing.T) {
 	hangs := shell("trap '' TERM; sleep 600")
 	hangs.Timeout = 50 * time.Millisecond
-	if key, err := runKeyCommand(t.Context(), *hangs); key != "" || err == nil || !strings.HasSuffix(err.Error(), "it did not end within 50ms") {
+	if key, err := runKeyCommand(t.Context(), *hangs, nil); key != "" || err == nil || !strings.HasSuffix(err.Error(), "it did not end within 50ms") {
 		t.Errorf("got %q, %v", string(key), err)
 	}
 	missing := config.KeyCommand{Args: []string{"rolecall-no-such-program"}, Timeout: time.Minute}
-	if _, err := runKeyCommand(t.Context(), missing); err == nil || !strings.Contains(err.Error(), `"rolecall-no-such-program" of its apiKey: it cannot be started: `) {
+	if _, err := runKeyCommand(t.Context(), missing, nil); err == nil || !strings.Contains(operatorText(err), `"rolecall-no-such-program" of its apiKey: it cannot be started: `) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := runKeyCommand(ctx, *shell("sleep 600")); err == nil || !strings.Contains(err.Error(), "canceled") {
+	if _, err := runKeyCommand(ctx, *shell("sleep 600"), nil); err == nil || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -92,6 +115,7 @@ func TestKeyModel_RunsCommand(t *testing.T) {
 		t.Fatal(err, runs())
 	}
 	t.Cleanup(func() { _ = m.(*keyModel).Close() })
+	m.(*keyModel).config.retry = 0
 	if tokens, _ := model.WindowOf(m); tokens != 777 {
 		t.Errorf("window of %d tokens", tokens)
 	}
@@ -122,17 +146,28 @@ func TestKeyModel_RunsCommand(t *testing.T) {
 	}
 }
 
-// A command that prints no key fails the request with what is wrong. Only the operator can
-// fix it.
+// A command that prints no key fails the request. Only the operator can fix it, and only the
+// log has what the command wrote. Requests that follow soon do not run it again.
 func TestKeyModel_CommandFails(t *testing.T) {
-	m, err := newFixture(t).newModel(config.Model{Name: "m", Type: "openai", Model: "gpt", BaseURL: "http://127.0.0.1:1", KeyCommand: shell("echo 'log in first' >&2; exit 1")})
+	f, logged, runs := newFixture(t), &bytes.Buffer{}, filepath.Join(t.TempDir(), "runs")
+	f.options.Log = slog.New(slog.NewTextHandler(logged, nil))
+	command := shell("echo run >>" + runs + "; echo 'log in first' >&2; exit 1")
+	m, err := f.newModel(config.Model{Name: "m", Type: "openai", Model: "gpt", BaseURL: "http://127.0.0.1:1", KeyCommand: command})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = ask(t, m)
-	e := providertest.WantError(t, err, "llm_call_failed", false, `model "m" has no API key: command "/bin/sh" of its apiKey: it ended with exit status 1: log in first`)
-	if !e.NeedsOperator {
-		t.Error("the task goes on")
+	for range 2 {
+		_, err = ask(t, m)
+		e := providertest.WantError(t, err, "llm_call_failed", false, `model "m" has no API key: the command of its apiKey failed: it ended with exit status 1`)
+		if !e.NeedsOperator || strings.Contains(err.Error(), "log in") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n, err := os.ReadFile(runs); string(n) != "run\n" || err != nil {
+		t.Errorf("the command was run: %q, %v", n, err)
+	}
+	if text := logged.String(); strings.Count(text, "log in first") != 1 || !strings.Contains(text, "model=m") {
+		t.Errorf("logged %s", text)
 	}
 	if err := m.(*keyModel).Close(); err != nil {
 		t.Error(err)
@@ -146,11 +181,13 @@ func TestKeyModel_CommandFails(t *testing.T) {
 type keyReads struct {
 	mu    sync.Mutex
 	count int
+	fails error // of the next reads
 }
 
 func (k *keyReads) config(refresh time.Duration) keyConfig {
 	return keyConfig{
 		refresh: refresh,
+		retry:   keyRetryDelay,
 		hide:    func(yamldoc.Secret) {},
 		log:     discardLog,
 		build:   func(key yamldoc.Secret) model.Model { return keyEcho(key) },
@@ -159,6 +196,9 @@ func (k *keyReads) config(refresh time.Duration) keyConfig {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.count++
+			if k.fails != nil {
+				return "", k.fails
+			}
 			return yamldoc.Secret(fmt.Sprint("key-", k.count)), ctx.Err()
 		},
 	}
@@ -201,16 +241,91 @@ func TestKeyModel_SharesReads(t *testing.T) {
 	})
 }
 
+// A key whose time is over is used for a grace time while no other can be read. A failure is
+// remembered for some seconds.
+func TestKeyModel_UsesKeyWhileRefreshFails(t *testing.T) {
+	const none = ""
+	for _, c := range []struct{ refresh, grace time.Duration }{{50 * time.Minute, 10 * time.Minute}, {2 * time.Minute, 2 * time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			var reads keyReads
+			m := newKeyModel("m", "", reads.config(c.refresh))
+			for _, step := range []struct {
+				after time.Duration
+				fails error
+				want  string
+				reads int
+			}{
+				{0, nil, "key-1", 1},
+				{c.refresh, errors.New("no network"), "key-1", 2},
+				{8 * time.Second, errors.New("no network"), "key-1", 2},
+				{3 * time.Second, errors.New("no network"), "key-1", 3},
+				{c.grace, errors.New("no network"), none, 4},
+				{9 * time.Second, nil, none, 4},
+				{time.Second, nil, "key-5", 5},
+				{c.refresh - 2*time.Second, nil, "key-5", 5},
+			} {
+				time.Sleep(step.after)
+				reads.fails = step.fails
+				text, err := ask(t, m)
+				if text != step.want || (err == nil) != (step.want != none) || reads.count != step.reads {
+					t.Errorf("after %v: got %q, %v, want %q; %d reads, want %d", step.after, text, err, step.want, reads.count, step.reads)
+				}
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// rejectedModel is a model whose key is not accepted.
+type rejectedModel struct{}
+
+// Generate implements model.Model.
+func (rejectedModel) Generate(context.Context, model.Request) iter.Seq2[model.AnswerDelta, error] {
+	return func(yield func(model.AnswerDelta, error) bool) {
+		yield(model.AnswerDelta{}, &model.Error{KeyInvalid: true, Err: errcode.New(errcode.LLMCallFailed, "key rejected")})
+	}
+}
+
+// A provider that rejects each key has the key read again once in some seconds, also if the
+// command prints the same key.
+func TestKeyModel_ReadsRejectedKeyRarely(t *testing.T) {
+	for name, fails := range map[string]error{"the same key": nil, "no key": errors.New("no network")} {
+		synctest.Test(t, func(t *testing.T) {
+			var reads keyReads
+			config := reads.config(50 * time.Minute)
+			config.build = func(yamldoc.Secret) model.Model { return rejectedModel{} }
+			read := config.read
+			config.read = func(ctx context.Context) (yamldoc.Secret, error) {
+				_, err := read(ctx)
+				return "key", err
+			}
+			m := newKeyModel("m", "key", config)
+			reads.fails = fails
+			for i, want := range []int{1, 1, 2} {
+				if _, err := ask(t, m); err == nil || err.Error() != "llm_call_failed: key rejected" || reads.count != want {
+					t.Errorf("%s, request %d: got %v, %d reads, want %d", name, i, err, reads.count, want)
+				}
+				time.Sleep(6 * time.Second)
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // check runs no command of a key, and with --online it runs it once.
 func TestProbeServices_RunsKeyCommand(t *testing.T) {
 	f := newFixture(t)
 	server := newKeyServer(t, "sk-canary-1")
 	cfg := &config.Config{Models: []config.Model{
 		{Name: "good", Type: "openai", Model: "gpt", BaseURL: server.URL, KeyCommand: shell("echo sk-canary-1")},
-		{Name: "bad", Type: "openai", Model: "gpt", BaseURL: server.URL, KeyCommand: shell("echo sk-canary-1; echo sk-canary-1")},
+		{Name: "bad", Type: "openai", Model: "gpt", BaseURL: server.URL, KeyCommand: shell("echo 'log in first' >&2; echo sk-canary-1; echo sk-canary-1")},
 	}}
 	list := f.ProbeServices(t.Context(), cfg)
-	if len(list) != 2 || list[0].Err != nil || list[1].Err == nil || !strings.Contains(list[1].Err.Error(), "it printed 2 lines, and a key is one") {
+	if len(list) != 2 || list[0].Err != nil || list[1].Err == nil || !strings.Contains(list[1].Err.Error(), "it printed 2 lines, and a key is one: log in first") {
 		t.Errorf("got %+v", list)
 	}
 	if sent := server.takeSent(); sent != "sk-canary-1" {
@@ -220,7 +335,7 @@ func TestProbeServices_RunsKeyCommand(t *testing.T) {
 	if err != nil || r.Err != nil || strings.Contains(r.Text, "canary") {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := ProbeModel(t.Context(), cfg.Models[1]); err == nil || strings.Contains(err.Error(), "canary") {
+	if _, err := ProbeModel(t.Context(), cfg.Models[1]); err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "log in first") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 // keyModel is a model whose API key is read from a file or from a command. If the
 // provider does not accept the key, it is read again. If it has changed, the request is
-// repeated once. Safe for concurrent use.
+// repeated once. If a key whose time is over cannot be read again, it is used for a grace
+// time. Safe for concurrent use.
 type keyModel struct {
 	name   string
 	config keyConfig
@@ -27,16 +28,25 @@ type keyModel struct {
 	cancel context.CancelFunc
 	active sync.WaitGroup // reads
 
-	mu     sync.Mutex // guards the fields below
-	key    yamldoc.Secret
-	client model.Model // uses key
-	until  time.Time   // when key is to be read again; zero if it is kept until it is rejected
+	mu       sync.Mutex // guards the fields below
+	key      yamldoc.Secret
+	client   model.Model // uses key
+	until    time.Time   // when key is to be read again; zero if it is kept until it is rejected
+	failure  error       // of the last read; nil if it brought a key that is not rejected
+	failedAt time.Time
 }
+
+// maxKeyGrace limits how long a key is used after its time when it cannot be read again.
+const maxKeyGrace = 10 * time.Minute
+
+// errSameKey is the failure of a read after a rejection.
+var errSameKey = errors.New("the provider does not accept its key, and no other key was read")
 
 // keyConfig is what a keyModel needs.
 type keyConfig struct {
 	read    func(context.Context) (yamldoc.Secret, error) // reads the key; ends in a limited time
 	refresh time.Duration                                 // how long a key is used; 0 until it is rejected
+	retry   time.Duration                                 // how long a failure to read a key is remembered
 	build   func(key yamldoc.Secret) model.Model          // constructs the client
 	hide    func(key yamldoc.Secret)                      // registers a new key as a secret, before it is used
 	log     *slog.Logger
@@ -100,17 +110,24 @@ func (m *keyModel) current() (model.Model, yamldoc.Secret) {
 // acquire returns a client and its key. It reads the key if there is none or its time is
 // over. Its error is the cause of ctx or a *model.Error.
 func (m *keyModel) acquire(ctx context.Context) (model.Model, yamldoc.Secret, error) {
-	m.mu.Lock()
-	client, key, fresh := m.client, m.key, m.until.IsZero() || time.Now().Before(m.until)
-	m.mu.Unlock()
-	if key != "" && fresh {
+	if client, key := m.current(); key != "" && m.isUsable(0) {
 		return client, key, nil
 	}
 	client, key, err := m.read(ctx)
-	if err != nil && ctx.Err() == nil {
-		err = model.OperatorError(errcode.LLMCallFailed, nil, "model %q has no API key: %v", m.name, err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return client, key, err
+	case key != "" && m.isUsable(min(m.config.refresh, maxKeyGrace)):
+		return client, key, nil
 	}
-	return client, key, err
+	return nil, "", model.OperatorError(errcode.LLMCallFailed, nil, "model %q has no API key: %v", m.name, err)
+}
+
+// isUsable reports whether the time of the key, and grace, are not over.
+func (m *keyModel) isUsable(grace time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.until.IsZero() || time.Now().Before(m.until.Add(grace))
 }
 
 // renewAfter returns a client with another key, if err is that the provider does not
@@ -124,14 +141,17 @@ func (m *keyModel) renewAfter(ctx context.Context, err error, used yamldoc.Secre
 	}
 	client, key, err := m.read(ctx)
 	if err != nil {
-		m.config.log.Warn("the key of a model cannot be read again", "model", m.name, "error", err)
 		return nil, false
+	}
+	if key == used {
+		m.setFailure(errSameKey)
 	}
 	return client, key != used
 }
 
 // read reads the key and returns the client that uses it. Concurrent callers share one
-// read. Its error is the cause of ctx, or why there is no key.
+// read. Its error is the cause of ctx, or why no key was read; the client and the key are
+// then the ones before.
 func (m *keyModel) read(ctx context.Context) (model.Model, yamldoc.Secret, error) {
 	result := make(chan error, 1)
 	if !m.start(func() { result <- m.readShared() }) {
@@ -157,22 +177,47 @@ func (m *keyModel) start(work func()) bool {
 	return true
 }
 
-// readShared reads the key, or waits for a read in progress.
+// readShared reads the key, or waits for a read in progress. Soon after a failure it
+// returns that failure.
 func (m *keyModel) readShared() error {
 	_, err, _ := m.reads.Do("", func() (any, error) {
-		key, err := m.config.read(m.ctx)
-		if err == nil {
-			m.setKey(key)
+		if err := m.recentFailure(); err != nil {
+			return nil, err
 		}
-		return nil, err
+		key, err := m.config.read(m.ctx)
+		if err != nil {
+			m.setFailure(err)
+			m.config.log.Warn("the key of a model cannot be read", "model", m.name, "error", operatorText(err))
+			return nil, err
+		}
+		m.setKey(key)
+		return nil, nil
 	})
 	return err
+}
+
+// recentFailure returns the failure of the last read while it is remembered, else nil.
+func (m *keyModel) recentFailure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.failedAt) < m.config.retry {
+		return m.failure
+	}
+	return nil
+}
+
+// setFailure remembers why a read brought no key that can be used.
+func (m *keyModel) setFailure(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failure, m.failedAt = err, time.Now()
 }
 
 // setKey replaces the client if the key has changed.
 func (m *keyModel) setKey(key yamldoc.Secret) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.failure = nil
 	if m.config.refresh > 0 {
 		m.until = time.Now().Add(m.config.refresh)
 	}

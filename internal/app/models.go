@@ -157,10 +157,9 @@ func (a *App) newModel(d config.Model) (model.Model, error) {
 	case d.KeyFile != "":
 		c.read = func(context.Context) (yamldoc.Secret, error) { return d.ReadKey() }
 	case d.KeyCommand != nil:
-		c.refresh = d.KeyCommand.Refresh
+		c.refresh, c.retry = d.KeyCommand.Refresh, keyRetryDelay
 		c.read = func(ctx context.Context) (yamldoc.Secret, error) {
-			key, err := runKeyCommand(ctx, *d.KeyCommand)
-			return key, a.secrets.redactor().RedactError(err)
+			return runKeyCommand(ctx, *d.KeyCommand, a.secrets.redactor())
 		}
 	default:
 		return a.newClient(p, d), nil
