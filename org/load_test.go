@@ -151,11 +151,11 @@ func TestOrg_EpochPersists(t *testing.T) {
 
 func TestOrg_Tasks(t *testing.T) {
 	f := newFixture(t)
-	top := f.task(org.TaskSpec{Text: "secret text", State: "s", Assigned: org.AssignedDir{Path: "/w"}, ReadOnly: true, Config: "hash", FirstSeq: 7})
+	top := f.task(org.TaskSpec{Text: "secret text", State: "s", Assigned: org.AssignedDir{Path: "/w"}, ReadOnly: true, Config: "hash"})
 	second := f.task(org.TaskSpec{})
 	id := f.agent(top).Task
 	task, ok := f.TaskByID(id)
-	if !ok || task.Text != "" || task.State != "s" || task.Top != top || task.Status != org.Running || task.FirstSeq != 7 || !task.ReadOnly || task.Workspace != "/w" || task.Config != "hash" {
+	if !ok || task.Text != "" || task.State != "s" || task.Top != top || task.Status != org.Running || task.FirstSeq != firstSeq || !task.ReadOnly || task.Workspace != "/w" || task.Config != "hash" {
 		t.Errorf("got %+v", task)
 	}
 	if _, ok := f.TaskByID("nowhere"); ok {

@@ -31,7 +31,8 @@ func Example() {
 
 	use := toolgroups.SetOf(toolgroups.Workspace)
 	role, _, _ := o.CreateRole(identity.ByOperator("me"), "r1", org.RoleSpec{Name: "scribe", Prompt: "Write.", Use: &use})
-	_, root, _, _ := o.StartTask("t1", org.TaskSpec{Text: "a letter", Caller: identity.ByOperator("me")})
+	task, _ := org.PrepareTask(org.TaskSpec{Text: "a letter", Caller: identity.ByOperator("me")})
+	_, root, _, _ := o.StartTask("t1", 0, task)
 	agent, _, _ := o.SpawnAgent(root.ID, "a1", org.SpawnSpec{Role: role.ID, Brief: org.TaskBrief{
 		Objective: "a letter", Constraints: org.TextLines{}, Inputs: "none", Outputs: "letter.txt", CompletionCriteria: "it is there",
 	}})
@@ -169,6 +170,18 @@ func (f *fixture) configure(c org.RoleConfig) []org.RoleEdit {
 func (f *fixture) id(prefix string) string {
 	f.n++
 	return fmt.Sprintf("%s%d", prefix, f.n)
+}
+
+// firstSeq is the sequence number before the tasks of a fixture.
+const firstSeq = 7
+
+// StartTask prepares and starts a task.
+func (f *fixture) StartTask(id identity.TaskID, spec org.TaskSpec) (org.Task, org.Agent, []org.RecordChange, error) {
+	prepared, err := org.PrepareTask(spec)
+	if err != nil {
+		return org.Task{}, org.Agent{}, nil, err
+	}
+	return f.Org.StartTask(id, firstSeq, prepared)
 }
 
 // task starts a task and returns its top agent.

@@ -75,7 +75,7 @@ type Task struct {
 	Key           string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
 	Timeout       time.Duration       `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
 	Deadline      time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
-	Request       string              `json:"request,omitempty"` // TaskSpec.Digest of what started it; only with a key
+	Request       string              `json:"request,omitempty"` // digest of what its caller asked for; only with a key
 }
 
 // TaskError is the reason why a task failed.
@@ -114,7 +114,7 @@ type TaskSpec struct {
 	Workspace     string               // a directory; only of the operator
 	WorkspaceName string               // of a configured workspace; not together with Workspace
 	ReadOnly      bool                 // of the workspace
-	Assigned      AssignedDir          // what the runtime has assigned; not part of Digest
+	Assigned      AssignedDir          // what the runtime has assigned; not part of the digest
 	Input         json.RawMessage      // data for the first agent, a JSON object; nil for none
 	Files         []TaskFile           // that the first agent is given; at most MaxTaskFiles
 	Schema        json.RawMessage      // JSON schema that the result must fit; nil for that of the role, if it has one
@@ -123,7 +123,6 @@ type TaskSpec struct {
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
-	FirstSeq      uint64
 	Key           string // idempotency key; "" for none
 }
 
@@ -135,9 +134,9 @@ type AssignedDir struct {
 	ReadOnly bool
 }
 
-// Digest returns a hash of what the caller asks for. Two requests with the same
+// digest returns a hash of what the caller asks for. Two requests with the same
 // idempotency key must have the same one.
-func (s *TaskSpec) Digest() string {
+func (s *TaskSpec) digest() string {
 	asked, _ := json.Marshal(struct { // these types always marshal
 		Text, Role, State, Workspace string
 		Groups                       *toolgroups.GroupSet
@@ -151,6 +150,31 @@ func (s *TaskSpec) Digest() string {
 	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open, s.WorkspaceName, s.Files})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
+}
+
+// PreparedTask is a checked TaskSpec, ready for StartTask. The zero value has no caller, so
+// it starts no task.
+type PreparedTask struct {
+	spec    TaskSpec
+	request string // digest of spec; "" without a key
+}
+
+// PrepareTask checks a spec and computes its digest. It reads the whole request, which may
+// be large, and needs no lock.
+//
+// Its errors have the code InvalidArguments: an external caller sets s.State, s.Input is not
+// a JSON object, an open task has a schema or a driven one a role or a key.
+func PrepareTask(s TaskSpec) (PreparedTask, error) {
+	p := PreparedTask{spec: s}
+	if s.Key != "" {
+		p.request = s.digest()
+	}
+	return p, checkTaskSpec(&s)
+}
+
+// HasStarted reports whether the same request has started t.
+func (p PreparedTask) HasStarted(t *Task) bool {
+	return t.Request == p.request || t.Request == "" && t.Text == p.spec.Text // older versions recorded no request
 }
 
 // DuplicateKeyError is the error of StartTask for a key that the caller has used.
@@ -207,22 +231,19 @@ func (t *Task) bounds() []constraint {
 }
 
 // StartTask creates a task with the given id and its top agent, whose id is derived from
-// the task's.
+// the task's. seq is the number of an event before the task's.
 //
-// The error is a DuplicateKeyError if the caller has started a task with s.Key. Others have
-// the codes RoleNotFound, also if the role exceeds what the caller may grant,
-// InsufficientPermissions if s.Groups exceeds what the caller may use, or if the role or that of the caller is suspended, GroupNotFound if s.Groups has a group that does not exist for the caller,
-// InvalidArguments if an external caller sets s.State, s.Input is not a JSON object, an
-// open task has a schema or a driven one a role or a key, and those of an unknown caller.
-func (o *Org) StartTask(id identity.TaskID, s TaskSpec) (Task, Agent, []RecordChange, error) {
+// The error is a DuplicateKeyError if the caller has started a task with the key of the
+// spec. Others have the codes RoleNotFound, also if the role exceeds what the caller may
+// grant, InsufficientPermissions if the groups exceed what the caller may use, or if the
+// role or that of the caller is suspended, GroupNotFound for a group that does not exist for
+// the caller, and those of an unknown caller.
+func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, Agent, []RecordChange, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	task := o.newTask(id, &s)
+	s, task := p.spec, o.newTask(id, seq, &p)
 	if known, ok := o.tasksByKey[task.scopedKey()]; ok && task.Key != "" {
 		return Task{}, Agent{}, nil, &DuplicateKeyError{known}
-	}
-	if err := checkTaskSpec(&s); err != nil {
-		return Task{}, Agent{}, nil, err
 	}
 	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
@@ -244,18 +265,16 @@ func TopAgentID(id identity.TaskID) identity.AgentID {
 }
 
 // newTask returns the record of a new task without its bounds.
-func (o *Org) newTask(id identity.TaskID, s *TaskSpec) Task {
+func (o *Org) newTask(id identity.TaskID, seq uint64, p *PreparedTask) Task {
+	s := &p.spec
 	task := Task{
 		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
 		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Driven: s.Driven, Budget: s.Budget,
-		CreatedAt: o.config.Now().UTC(), FirstSeq: s.FirstSeq, Key: s.Key,
+		CreatedAt: o.config.Now().UTC(), FirstSeq: seq, Key: s.Key, Request: p.request,
 		Top: TopAgentID(id), CallerRole: s.Caller.Role,
 	}
 	if s.Timeout > 0 {
 		task.Timeout, task.Deadline = s.Timeout, task.CreatedAt.Add(s.Timeout)
-	}
-	if s.Key != "" {
-		task.Request = s.Digest()
 	}
 	return task
 }

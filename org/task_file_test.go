@@ -1,8 +1,11 @@
 package org_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -61,5 +64,34 @@ func TestTaskFile_Kinds(t *testing.T) {
 		if f.IsImage() != c.image || f.IsText() != c.text {
 			t.Errorf("%q: image %v, text %v", c.data, f.IsImage(), f.IsText())
 		}
+	}
+}
+
+// StartTask runs under the lock of the organization and in a commit. It does not read what a
+// request has attached.
+func TestStartTask_DoesNotReadFiles(t *testing.T) {
+	f := newFixture(t)
+	file := org.TaskFile{Name: "a.txt", Data: bytes.Repeat([]byte("a"), org.MaxTaskFileBytes)}
+	request := func(files ...org.TaskFile) org.PreparedTask {
+		p, err := org.PrepareTask(org.TaskSpec{Caller: operator, Key: "key", Files: files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first, same, other := request(file), request(file), request()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	task, _, _, err := f.Org.StartTask("first", 0, first)
+	_, _, _, again := f.Org.StartTask("second", 0, same)
+	runtime.ReadMemStats(&after)
+	if duplicate, ok := errors.AsType[*org.DuplicateKeyError](again); err != nil || !ok || duplicate.Task != "first" {
+		t.Errorf("got %v and %v", err, again)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > org.MaxTaskFileBytes/2 {
+		t.Errorf("StartTask allocates %d bytes for a file of %d", n, org.MaxTaskFileBytes)
+	}
+	if !same.HasStarted(&task) || other.HasStarted(&task) {
+		t.Errorf("same request %t, other request %t", same.HasStarted(&task), other.HasStarted(&task))
 	}
 }

@@ -386,7 +386,11 @@ func newReaderFixture(t *testing.T) (*readerFixture, identity.Principal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, agent, _, err := o.StartTask("task", org.TaskSpec{Caller: operator, Role: string(role.ID)})
+	task, err := org.PrepareTask(org.TaskSpec{Caller: operator, Role: string(role.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, agent, _, err := o.StartTask("task", 0, task)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 //
 // A task of an external caller uses the caller's configured workspace, if there is one.
 //
-// Errors: those of org.StartTask, InvalidArguments for the files, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
+// Errors: those of org.PrepareTask and org.StartTask, InvalidArguments for the files, StorageLow, QuotaExceeded, InsufficientPermissions if the workspace
 // contains the data directory or an external caller names a directory, WorkspaceNotBound if
 // the caller may not use the workspace that the spec names, and Conflict if the key was used
 // with another spec.
@@ -60,16 +60,20 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 	if err := rt.advanceEpoch(); err != nil {
 		return "", err
 	}
-	return rt.commitTask(ctx, id, spec, files)
-}
-
-// commitTask records a task and lets its first agent begin. It returns as startTask does.
-func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, spec org.TaskSpec, files taskFiles) (identity.TaskID, error) {
+	prepared, err := org.PrepareTask(spec)
+	if err != nil {
+		return "", err
+	}
 	rt.tracker.track(id)
 	rt.tracker.keepOpen(id, spec.Open, spec.Driven)
+	return rt.commitTask(ctx, id, prepared, files)
+}
+
+// commitTask records a tracked task and lets its first agent begin. It returns as startTask
+// does.
+func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared org.PreparedTask, files taskFiles) (identity.TaskID, error) {
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
-		spec.FirstSeq = rt.store.LastSeq()
-		task, agent, changes, err := rt.org.StartTask(id, spec)
+		task, agent, changes, err := rt.org.StartTask(id, rt.store.LastSeq(), prepared)
 		if err != nil {
 			return err
 		}
@@ -84,7 +88,7 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, spec org.
 	if _, err := rt.flushAndCommit(b); err != nil {
 		rt.tracker.untrack(id)
 		if used, ok := errors.AsType[*org.DuplicateKeyError](err); ok {
-			return used.Task, rt.checkSameTask(ctx, used.Task, spec)
+			return used.Task, rt.checkSameTask(ctx, used.Task, prepared)
 		}
 		return "", err
 	}
@@ -93,15 +97,12 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, spec org.
 	return id, nil
 }
 
-// checkSameTask returns an error if a task that was started with the key of spec
+// checkSameTask returns an error if a task that was started with the key of a request
 // asks for something else. The task is on disk: the commit that found it came later.
-func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, spec org.TaskSpec) error {
+func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, request org.PreparedTask) error {
 	task, err := rt.TaskRecord(ctx, id)
-	if err != nil {
+	if err != nil || request.HasStarted(&task) {
 		return err
-	}
-	if task.Request == spec.Digest() || task.Request == "" && task.Text == spec.Text { // older versions recorded no request
-		return nil
 	}
 	return errcode.New(errcode.Conflict, "start a task: the idempotency key was used for task %s, which asks for something else; use a new key", id).With("task", id)
 }
