@@ -52,7 +52,7 @@ func readMCPServer(it item) {
 		"env":         yamldoc.SecretMap(&s.Env, variableName),
 		"dir":         pathField(&s.Dir),
 		"url":         yamldoc.FileAllowed(yamldoc.ServerURL(&s.URL)),
-		"headers":     yamldoc.SecretMap(&s.Headers, yamldoc.HeaderName),
+		"headers":     yamldoc.HeaderMap(&s.Headers),
 		"auth":        yamldoc.MappingField(yamldoc.Fields{"bearer": yamldoc.RequiredSecret(&bearer)}),
 		"prefix":      toolPrefix(&s.Prefix),
 		"pin":         yamldoc.BoolField(&s.Pin),

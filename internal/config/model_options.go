@@ -32,7 +32,7 @@ const (
 // optionFields returns the fields that not every provider has.
 func optionFields(m *Model) yamldoc.Fields {
 	return yamldoc.Fields{
-		"headers":           yamldoc.SecretMap(&m.Headers, yamldoc.HeaderName),
+		"headers":           yamldoc.HeaderMap(&m.Headers),
 		"body":              bodyField(&m.Options.Body),
 		"thinking":          thinkingField(&m.Options.Thinking),
 		"topP":              numberField(&m.Options.TopP, 1),

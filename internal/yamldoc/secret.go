@@ -1,6 +1,9 @@
 package yamldoc
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Secret is a text that is never printed. It is empty or prints as ***.
 type Secret string
@@ -127,6 +130,18 @@ func PasswordField(to *Secret) func(Value) {
 // name, or the problem with a name. Its errors have no excerpts: the values may be
 // in clear text.
 func SecretMap(to *map[string]Secret, check func(string) (string, string)) func(Value) {
+	return secretMap(to, check, func(string, Value) problem { return problem{} })
+}
+
+// HeaderMap reads a mapping of names of HTTP headers to secret texts. A credential must be
+// written with a variable or a file, because documents are stored with every task.
+func HeaderMap(to *map[string]Secret) func(Value) {
+	return secretMap(to, HeaderName, checkCredential)
+}
+
+// secretMap reads a mapping as SecretMap does. checkValue returns the problem with a value,
+// of which the name is canonical.
+func secretMap(to *map[string]Secret, checkName func(string) (string, string), checkValue func(string, Value) problem) func(Value) {
 	return FileAllowed(func(v Value) {
 		if !v.IsMapping() {
 			v.AddRedactedError("must be a mapping of names to texts", "")
@@ -134,7 +149,7 @@ func SecretMap(to *map[string]Secret, check func(string) (string, string)) func(
 		}
 		all := map[string]Secret{}
 		for key, val := range v.MapPairs() {
-			name, problem := check(key.Node.Value)
+			name, problem := checkName(key.Node.Value)
 			if _, ok := all[name]; problem == "" && ok {
 				problem = "is a duplicate"
 			}
@@ -146,10 +161,35 @@ func SecretMap(to *map[string]Secret, check func(string) (string, string)) func(
 				val.AddRedactedError("must be text", "")
 				continue
 			}
+			if p := checkValue(name, val); p.message != "" {
+				val.AddRedactedError(p.message, p.hint)
+			}
 			if word, ok := val.ReadText(); ok {
 				all[name] = Secret(word)
 			}
 		}
 		*to = all
 	})
+}
+
+// Credentials in headers: those with such a name, and values that begin with the name of an
+// authentication scheme.
+var (
+	credentialHeader = regexp.MustCompile(`(?i)(^|[-_])(authorization|auth|cookie|(api)?key|token|secret|password|signature|credentials?)$`)
+	credentialValue  = regexp.MustCompile(`(?i)^\s*(basic|bearer|digest|token)\s+\S`)
+)
+
+// sourceInText matches a variable without a default, or a file, in a text.
+var sourceInText = regexp.MustCompile(`(^|[^$])\$\{(file:[^}]+|\w+:?)\}`)
+
+// checkCredential returns the problem with a header that has a credential in clear text.
+func checkCredential(name string, v Value) problem {
+	text := v.Node.Value
+	if text == "" || sourceInText.MatchString(text) || !credentialHeader.MatchString(name) && !credentialValue.MatchString(text) {
+		return problem{}
+	}
+	return problem{
+		message: "must have its secret in a variable, because documents are stored with every task",
+		hint:    "write ${NAME} and set that variable; or ${file:/run/secrets/NAME}",
+	}
 }
