@@ -21,10 +21,13 @@ import (
 //
 // Everything else is compared: a count that grows or a state that changes makes a result new.
 
-// Limits of what is compared by its parts. Larger or deeper texts are compared as they are.
+// Limits of what is compared by its parts. Larger or deeper texts are compared as they are, and
+// so is what follows when maxMatches is reached.
 const (
 	maxSteadyText  = 64 << 10 // bytes
 	maxSteadyDepth = 32
+	maxMatches     = 500 // regular expressions that are matched for one document, 1 to 3 µs each
+	maxVolatile    = 80  // bytes of an id or a time in a text
 )
 
 // volatileField matches names of fields that hold an id, a time or a duration.
@@ -33,8 +36,9 @@ var volatileField = regexp.MustCompile(`^(?i:id|ids|uuid|guid|ulid|etag|nonce|ti
 	`|[a-z0-9](Id|ID|Ids|IDs|UUID|At|Time|Timestamp|Date|Duration|Ms|Millis|Seconds|Secs|Ns|Nanos)$` +
 	`|(?i:[_-](id|ids|uuid|at|time|timestamp|date|duration|ms|millis|seconds|secs|ns|nanos))$`)
 
-// volatileText matches ids and times in texts.
-var volatileText = regexp.MustCompile(strings.Join([]string{
+// volatileText matches an id or a time at the begin of a text. Each begins with a word, whose
+// first byte is a hexadecimal digit.
+var volatileText = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`,
 	`\b\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?( ?([Zz]|[+-]\d{2}:?\d{2}))?)?`,
 	`\b\d{1,2}:\d{2}:\d{2}([.,]\d+)?\b`,
@@ -43,7 +47,7 @@ var volatileText = regexp.MustCompile(strings.Join([]string{
 	`\b(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?\b`,
 	`\b([0-9a-fA-F]{32}|[0-9a-fA-F]{24}|[0-9a-fA-F]{16})\b`,
 	`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`,
-}, "|"))
+}, "|") + ")")
 
 // volatileNumber matches numbers that are Unix times, in seconds to nanoseconds.
 var volatileNumber = regexp.MustCompile(`^(1[4-9]|2[01])\d{8}(\d{3}|\d{6}|\d{9})?(\.\d+)?$`)
@@ -53,11 +57,13 @@ var sumSeed = maphash.MakeSeed()
 // summer writes values into a hash. Its steady form leaves out ids and times.
 type summer struct {
 	maphash.Hash
-	steady bool
+	steady  bool
+	matches int             // that are left of maxMatches
+	fields  map[string]bool // names of fields, and whether they match volatileField
 }
 
 func newSummer(steady bool) *summer {
-	h := &summer{steady: steady}
+	h := &summer{steady: steady, matches: maxMatches, fields: map[string]bool{}}
 	h.SetSeed(sumSeed)
 	return h
 }
@@ -130,10 +136,10 @@ func (h *summer) value(v gjson.Result, depth int) {
 	case v.IsObject():
 		h.object(v, depth)
 	case v.Type == gjson.String && h.steady:
-		h.text(`"` + volatileText.ReplaceAllString(v.Str, "…"))
+		h.text(`"` + h.steadyText(v.Str))
 	case v.Type == gjson.String:
 		h.text(`"` + v.Str)
-	case v.Type == gjson.Number && h.steady && volatileNumber.MatchString(v.Raw):
+	case v.Type == gjson.Number && h.steady && len(v.Raw) >= len("1712345678") && h.match(volatileNumber, v.Raw) > 0:
 		h.text("…")
 	default:
 		h.text(v.Raw)
@@ -155,7 +161,7 @@ func (h *summer) object(v gjson.Result, depth int) {
 	h.text("{")
 	for _, f := range fields {
 		h.text(f.name)
-		if h.steady && f.value.Type != gjson.JSON && volatileField.MatchString(f.name) {
+		if h.steady && f.value.Type != gjson.JSON && h.isVolatile(f.name) {
 			continue
 		}
 		h.value(f.value, depth-1)
@@ -168,4 +174,77 @@ func (h *summer) text(s string) {
 	h.WriteString(strconv.Itoa(len(s)))
 	h.WriteString(":")
 	h.WriteString(s)
+}
+
+// isVolatile reports whether the name of a field says id, time or duration.
+func (h *summer) isVolatile(field string) bool {
+	volatile, known := h.fields[field]
+	if !known && h.matches > 0 {
+		volatile = h.match(volatileField, field) > 0
+		h.fields[field] = volatile
+	}
+	return volatile
+}
+
+// match returns the end of the match of a regular expression in text, 0 if there is none or no
+// matches are left.
+func (h *summer) match(pattern *regexp.Regexp, text string) (end int) {
+	if h.matches == 0 {
+		return 0
+	}
+	h.matches--
+	if at := pattern.FindStringIndex(text); at != nil {
+		return at[1]
+	}
+	return 0
+}
+
+// steadyText returns text with its ids and times replaced.
+func (h *summer) steadyText(text string) string {
+	var out strings.Builder
+	copied := 0 // bytes of text that are in out
+	for i := 0; i < len(text) && h.matches > 0; {
+		if n := h.volatileLen(text[i:]); n > 0 {
+			out.WriteString(text[copied:i] + "…")
+			i += n
+			copied = i
+		}
+		i = nextWord(text, i)
+	}
+	return out.String() + text[copied:]
+}
+
+// volatileLen returns the length of the id or the time at the begin of a text, which is that of
+// a word; 0 if there is none.
+func (h *summer) volatileLen(text string) int {
+	if text[0] < '0' || text[0] > '9' {
+		digits := 0
+		for digits < min(len(text), 33) && isHexDigit(text[digits]) {
+			digits++
+		}
+		if digits != 8 && digits != 16 && digits != 24 && digits != 32 { // no id
+			return 0
+		}
+	}
+	return h.match(volatileText, text[:min(len(text), maxVolatile)])
+}
+
+// nextWord returns where the next word of text begins after the one at index i, if one is there.
+func nextWord(text string, i int) int {
+	for i < len(text) && isWordByte(text[i]) {
+		i++
+	}
+	for i < len(text) && !isWordByte(text[i]) {
+		i++
+	}
+	return i
+}
+
+func isHexDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// isWordByte reports whether \b in a regular expression takes c for a part of a word.
+func isWordByte(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
 }
