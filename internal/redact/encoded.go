@@ -79,7 +79,7 @@ type escapeMatcher struct {
 func newEscapeMatcher(forms []string, parts bool) *escapeMatcher {
 	m := &escapeMatcher{longest: (3 + 2*(maxEscapes-1)) * len(forms[0]), parts: parts}
 	if parts {
-		m.longest = 2 * (maxBackslashes + len("u0000")) * len(forms[0]) // an escape and a line break for each byte
+		m.longest = (maxBackslashes + len("u0000") + maxLineBreaks*(maxBackslashes+len("n"))) * len(forms[0])
 	}
 	for _, form := range forms {
 		m.byFirst[form[0]] = append(m.byFirst[form[0]], form)
@@ -175,6 +175,7 @@ func (m *escapeMatcher) candidates(text string, i int) iter.Seq[string] {
 const (
 	maxEscapes     = 3 // how often a byte may be percent-encoded
 	maxBackslashes = 8 // before an escape of JSON, which is doubled in each document in a string of another
+	maxLineBreaks  = 2 // between two bytes: those of CRLF
 	maxPaths       = 4 // ways to read the same text that are followed at once
 )
 

@@ -42,10 +42,11 @@ func isJSONEscapeCut(text string, i int) bool {
 	return rest == "" || len(rest) < len("u0000") && strings.HasPrefix(rest, "u00"[:min(len(rest), 3)])
 }
 
-// skipLineBreaks returns the index after the line breaks at i, which may be escaped. It
-// returns i if there are none, or the text does not come in parts.
+// skipLineBreaks returns the index after the line breaks at i, of which there may be
+// maxLineBreaks, escaped or not. It returns i if there are none, or the text does not come in
+// parts.
 func (m *escapeMatcher) skipLineBreaks(text string, i int) int {
-	for m.parts && i < len(text) {
+	for n := 0; m.parts && n < maxLineBreaks && i < len(text); n++ {
 		escape := skipBackslashes(text, i)
 		switch {
 		case escape == i && (text[i] == '\n' || text[i] == '\r'):

@@ -102,6 +102,30 @@ func redactParts(r *redact.Redactor, text string, first, size int) string {
 	return out + s.Flush()
 }
 
+// A stream holds back a line break within a secret, but no run of them. The bound covers a
+// secret of which each byte is encoded in the longest way.
+func TestTextStream_HoldsBackFewLineBreaks(t *testing.T) {
+	const secret = "sk-0123456789"
+	for _, lineBreak := range []string{"\n", "\r\n", `\n`, `\r\n`, `\\r\\n`, strings.Repeat(`\`, 8) + "n"} {
+		s := redact.New(secret).NewStream()
+		if got := s.RedactPart("s" + lineBreak); got != "" {
+			t.Errorf("%q: got %q after one", lineBreak, got)
+		}
+		got := s.RedactPart(lineBreak + lineBreak)
+		for range 100 {
+			got += s.RedactPart(lineBreak)
+		}
+		if want := "s" + strings.Repeat(lineBreak, 100); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: got %d bytes, want at least %d", lineBreak, len(got), len(want))
+		}
+	}
+	backslashes := strings.Repeat(`\`, 8)
+	long := strings.ReplaceAll(escapeUnicode(secret), `\`, backslashes+"r"+backslashes+"n"+backslashes)[2*len(backslashes+"n"):]
+	if got := redactParts(redact.New(secret), long, 0, 1); got != redact.Mask {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Only what may be a secret is held back.
 func TestTextStream_HoldsBackLittle(t *testing.T) {
 	s := redact.New("sk-0123456789").NewStream()
