@@ -59,7 +59,8 @@ type MessageReceived struct {
 
 // ModelAnswered records an answer of an agent's model.
 type ModelAnswered struct {
-	Answer model.Answer `json:"answer"`
+	Answer     model.Answer `json:"answer"`
+	Unanswered int          `json:"unanswered,omitempty"` // requests to the model before, of which no answer is recorded
 }
 
 // ModelDelta is a part of an answer in progress. It is shown to current
@@ -161,6 +162,8 @@ type ContextCompressed struct {
 	Items   int              `json:"items"`
 	Usage   model.TokenUsage `json:"usage,omitzero"`  // of the summary request, if the runtime made one
 	Model   string           `json:"model,omitempty"` // that wrote the summary, as in model.Answer
+
+	Unanswered int `json:"unanswered,omitempty"` // as in ModelAnswered
 }
 
 // TurnFailed records that an agent's turn ended with an error. Messages after the
@@ -169,6 +172,7 @@ type TurnFailed struct {
 	Code         errcode.Code `json:"code"`
 	Message      string       `json:"message"`
 	MessagesRead int          `json:"read,omitempty"`
+	Unanswered   int          `json:"unanswered,omitempty"` // as in ModelAnswered
 
 	// Of a turn that ended because the agent repeated itself: the calls of one pass, oldest
 	// first and at most twenty, and how often it made them.

@@ -41,6 +41,8 @@ type actor struct {
 
 	current *turnRecord // collects the request log of this turn; nil if there is none
 
+	requests int // to language models, since the last event that counts them
+
 	recovered   map[identity.CallID]tool.Effect // calls started by an earlier process; guarded by tracker.mu
 	status      org.AgentStatus                 // guarded by tracker.mu
 	newMessages bool                            // a message arrived since the inbox was last read; guarded by tracker.mu
@@ -302,13 +304,37 @@ func (a *actor) commit(b *journal.Batch) error {
 	}
 	for _, e := range b.Events[len(a.received):] {
 		a.state.apply(e)
+		if countsRequests(e.Body) {
+			a.requests = 0
+		}
 	}
 	a.received, a.inboxSeqs, a.markedIdle = nil, nil, b.Idle
 	a.logRequest(b.Events)
 	return nil
 }
 
-// event returns an event of this agent.
+// countsRequests reports whether events with such a body count requests to models.
+func countsRequests(body journal.EventBody) bool {
+	switch body.(type) {
+	case journal.ModelAnswered, journal.ContextCompressed, journal.TurnFailed:
+		return true
+	}
+	return false
+}
+
+// event returns an event of this agent. Its body has the requests to models that no other
+// event counts.
 func (a *actor) event(body journal.EventBody) journal.Event {
+	switch b := body.(type) {
+	case journal.ModelAnswered:
+		b.Unanswered = max(0, a.requests-1)
+		body = b
+	case journal.ContextCompressed:
+		b.Unanswered = max(0, a.requests-1)
+		body = b
+	case journal.TurnFailed:
+		b.Unanswered = a.requests
+		body = b
+	}
 	return journal.Event{At: a.rt.now(), Task: a.agent.Task, Agent: a.agent.ID, Role: a.role, Body: body}
 }

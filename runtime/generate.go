@@ -253,6 +253,7 @@ func (x *exchange) request(ctx context.Context, r model.Request, show func(model
 	if err != nil {
 		return nil, err
 	}
+	x.a.requests++
 	answer, err := collect(ctx, x.model, r, show)
 	if err != nil {
 		reserved.release()

@@ -2,12 +2,15 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -313,5 +316,60 @@ func TestLimits_OfTask(t *testing.T) {
 	want.Budget.Tokens = 0
 	if got := fx.LimitsOf("unknown"); got != want {
 		t.Errorf("without a limit of the task %+v, want %+v", got, want)
+	}
+}
+
+// failingWorker is the model of a task whose first agent gives work to another again and
+// again, of which the model fails. It reports no usage.
+func failingWorker(count *atomic.Int64) model.Model {
+	return withWindow(100_000, modelFunc(func(_ context.Context, r model.Request) (model.Answer, error) {
+		count.Add(1)
+		if messages(r)[0].From != runtime.User {
+			return model.Answer{}, errors.New("no network")
+		}
+		switch n := answerCount(r); {
+		case n == 0:
+			return callTools("create_role", obj{"name": "worker", "rolePrompt": "", "toolGroups": []string{}}), nil
+		case n == 1:
+			return callTools("spawn_agent_with_task", obj{"roleId": lastResult(r)["id"], "taskBrief": taskBrief(), "initialMessage": "go"}), nil
+		case len(results(r)) == len(messages(r)): // two results are of others: the worker has failed with each message
+			return callTools("send_message", obj{"to": "worker-1", "payload": n}), nil
+		default:
+			return waitForMessage(), nil
+		}
+	}))
+}
+
+// Requests to a model without usage, answered or not, count after a crash, too. Only those in
+// progress when the process is killed may be made again.
+func TestLimits_RequestsSurviveKill(t *testing.T) {
+	const limit, agents = 20, 2
+	killed := 0
+	for n := 4; n < 40; n += short.Count(9, 4) {
+		var count atomic.Int64
+		cfg := fixtureConfig{dir: fastTempDir(t), model: failingWorker(&count), configure: func(c *runtime.Config) { c.Limits.Requests, c.Fatal = limit, func(error) {} }}
+		crashing := cfg
+		crashing.wrapStore = func(s journal.Store) journal.Store { return &crashingStore{Store: s, commitsLeft: n, after: true} }
+		fx := crashing.open(t)
+		id, err := fx.StartTask(t.Context(), org.TaskSpec{Caller: operator})
+		if err == nil {
+			_, err = fx.WaitTask(t.Context(), id)
+		}
+		fx.shutdown(t)
+		if err == nil { // it was paused before
+			continue
+		}
+		killed++
+		fx = cfg.open(t)
+		task := fx.Org().ListTasks()[0]
+		fx.resume(t, task.ID)
+		fx.wantPaused(t, fx.wait(t, task.ID), errcode.LimitExceeded)
+		if got := count.Load(); got < limit || got > limit+agents {
+			t.Errorf("killed at commit %d: %d requests, want %d and at most %d more", n, got, limit, agents)
+		}
+		fx.shutdown(t)
+	}
+	if killed < 3 {
+		t.Errorf("the process was killed %d times", killed)
 	}
 }

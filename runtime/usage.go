@@ -19,7 +19,7 @@ type TaskTally struct {
 	Agents map[identity.AgentID]AgentTally
 	Models []ModelTally // sorted by name
 
-	requests int // that language models answered since the last retry
+	requests int // to language models, since the last retry
 }
 
 // AgentTally is what an agent has done so far.
@@ -77,10 +77,15 @@ func (t *TaskTally) add(e journal.Event) {
 	case journal.TaskRetried:
 		t.requests = 0
 		return
+	case journal.TurnFailed:
+		t.requests += b.Unanswered
+		return
 	case journal.ModelAnswered:
+		t.requests += b.Unanswered
 		one.Usage = b.Answer.Usage
 		t.addModel(b.Answer.Model, one.Usage)
 	case journal.ContextCompressed:
+		t.requests += b.Unanswered
 		one.Usage = b.Usage
 		t.addModel(b.Model, one.Usage)
 	case journal.ToolCall:
@@ -90,7 +95,7 @@ func (t *TaskTally) add(e journal.Event) {
 	default:
 		return
 	}
-	if one.Usage.Input > 0 {
+	if one.Usage.Input > 0 { // of a language model: what one does not report is estimated
 		t.requests++
 	}
 	t.AgentTally = t.AgentTally.plus(one)
