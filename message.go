@@ -28,9 +28,13 @@ func (m Message) Text() string {
 }
 
 // Failure returns the error that the payload reports, with its code: the turn of the sender
-// has failed. It returns nil for other messages.
+// has failed. The code IncompleteResult means that its answer was cut, filtered or refused;
+// Text is what there is of it. Failure returns nil for other messages.
 func (m Message) Failure() error {
 	payload := gjson.ParseBytes(m.Payload)
+	if stop := payload.Get("incomplete").String(); stop != "" {
+		return errcode.New(errcode.IncompleteResult, "agent %s: the answer is incomplete: %s", m.From, stop)
+	}
 	if payload.Get("kind").String() != "error" {
 		return nil
 	}

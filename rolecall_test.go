@@ -14,6 +14,7 @@ import (
 	"github.com/rolecall/rolecall"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
 )
 
 var me = rolecall.Operator("me")
@@ -135,6 +136,32 @@ func TestRun_DecodesResult(t *testing.T) {
 		}
 		_, err = rolecall.Run[int](t.Context(), org, rolecall.TaskSpec{As: me})
 		wantCode(t, "a result of another type", err, errcode.InvalidResult)
+	}
+}
+
+// A result that was cut, filtered or refused comes with an error. So does such a message.
+func TestRun_ReportsIncompleteResult(t *testing.T) {
+	for _, stop := range []model.StopReason{rolecall.StopLength, rolecall.StopContentFilter, rolecall.StopRefusal} {
+		org := open(t, rolecall.Options{Model: rolecall.ModelFunc(func(context.Context, rolecall.ModelRequest) (rolecall.ModelAnswer, error) {
+			return rolecall.ModelAnswer{Text: "half of", Stop: stop}, nil
+		})})
+		got, err := rolecall.Run[string](t.Context(), org, rolecall.TaskSpec{As: me})
+		wantCode(t, string(stop), err, errcode.IncompleteResult)
+		if got != "half of" || err == nil || !strings.Contains(err.Error(), string(stop)) {
+			t.Errorf("got %q, %v", got, err)
+		}
+		raw, err := rolecall.Run[json.RawMessage](t.Context(), org, rolecall.TaskSpec{As: me})
+		wantCode(t, string(stop), err, errcode.IncompleteResult)
+		if string(raw) != `"half of"` {
+			t.Errorf("got %s", raw)
+		}
+		task := begin(t, org, me)
+		hire(t, task)
+		list, err := task.Receive(t.Context())
+		if err != nil || len(list) != 1 || list[0].Text() != "half of" {
+			t.Fatalf("received %+v, %v", list, err)
+		}
+		wantCode(t, "a message", list[0].Failure(), errcode.IncompleteResult)
 	}
 }
 

@@ -15,20 +15,22 @@ import (
 // told, and asked again if it does not fit. A T of json.RawMessage accepts any result.
 //
 // If ctx ends before the task, the task is cancelled. A paused task, for example because its
-// model needs a key, stays paused. The error has the code of the failure.
+// model needs a key, stays paused. The error has the code of the failure. With the code
+// IncompleteResult, Run returns the result that there is: the model's answer was cut,
+// filtered or refused.
 func Run[T any](ctx context.Context, o *Organization, s TaskSpec) (result T, err error) {
 	schema, err := schemaOf[T]()
 	if err != nil {
 		return result, err
 	}
-	text, err := o.run(ctx, s, schema)
-	if err != nil {
-		return result, err
+	text, failure := o.run(ctx, s, schema)
+	if failure != nil && errcode.CodeOf(failure) != errcode.IncompleteResult {
+		return result, failure
 	}
-	if err := json.Unmarshal(text, &result); err != nil {
-		return result, errcode.Wrap(errcode.InvalidResult, err, "the result is not a %T", result)
+	if err := json.Unmarshal(text, &result); err != nil && failure == nil {
+		failure = errcode.Wrap(errcode.InvalidResult, err, "the result is not a %T", result)
 	}
-	return result, nil
+	return result, failure
 }
 
 // schemaOf returns the JSON schema of T, nil for any JSON.
@@ -59,9 +61,12 @@ func (o *Organization) run(ctx context.Context, s TaskSpec, schema json.RawMessa
 	return task.Result, outcomeError(task)
 }
 
-// outcomeError returns nil for a task that is done, else why it is not.
+// outcomeError returns nil for a task that is done with a complete result, else what is
+// wrong with it.
 func outcomeError(task org.Task) error {
 	switch {
+	case task.Incomplete != "":
+		return errcode.New(errcode.IncompleteResult, "the result of task %s is incomplete: %s", task.ID, task.Incomplete).With("incomplete", task.Incomplete)
 	case task.Status == org.Done:
 		return nil
 	case task.Error != nil:

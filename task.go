@@ -182,8 +182,8 @@ func (t *Task) Events(ctx context.Context, after uint64) iter.Seq2[Event, error]
 	return t.org.rt.WatchTask(ctx, t.ID(), after)
 }
 
-// Wait waits until the task has ended or is paused. It returns nil if the task is done, else
-// an error with the code of its failure.
+// Wait waits until the task has ended or is paused. It returns nil if the task is done with a
+// complete result, else an error with the code of its failure.
 func (t *Task) Wait(ctx context.Context) error {
 	task, err := t.org.rt.WaitTask(ctx, t.ID())
 	if err != nil {

@@ -41,6 +41,14 @@ const (
 	FinishEnd       = model.FinishEnd       // the turn ends; Text or Value is its result
 )
 
+// Why an answer of a model ended early (ModelAnswer.Stop). A task that ends with such an
+// answer has an incomplete result.
+const (
+	StopLength        = model.Length        // the answer reached its maximum length
+	StopContentFilter = model.ContentFilter // the provider's filter ended the answer
+	StopRefusal       = model.Refusal       // the model refused
+)
+
 // Effects of a tool. The zero effect is mutating: a call that was interrupted is not repeated.
 const (
 	Mutating   = tool.Mutating

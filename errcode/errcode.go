@@ -77,8 +77,9 @@ const (
 	InvalidParent     Code = "invalid_parentAgentId"
 	TaskStalled       Code = "task_stalled"
 	TaskCancelled     Code = "task_cancelled"
-	InvalidResult     Code = "invalid_result" // the result of a task does not fit its schema
-	InvalidAnswer     Code = "invalid_answer" // the model's answers are empty, or calls written as text
+	InvalidResult     Code = "invalid_result"    // the result of a task does not fit its schema
+	IncompleteResult  Code = "incomplete_result" // the answer with the result was cut, filtered or refused
+	InvalidAnswer     Code = "invalid_answer"    // the model's answers are empty, or calls written as text
 	ScriptDiverged    Code = "script_diverged"
 	LLMCallFailed     Code = "llm_call_failed"
 	MaxToolRounds     Code = "max_tool_rounds_exceeded"

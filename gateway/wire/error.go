@@ -96,13 +96,14 @@ var statuses = map[errcode.Code]int{
 	errcode.LimitExceeded:  http.StatusTooManyRequests,
 	errcode.BudgetExceeded: http.StatusTooManyRequests,
 
-	errcode.Internal:        http.StatusInternalServerError,
-	errcode.LLMCallFailed:   http.StatusBadGateway,
-	errcode.InvalidAnswer:   http.StatusBadGateway,
-	errcode.ToolUnavailable: http.StatusServiceUnavailable,
-	errcode.StorageLow:      http.StatusServiceUnavailable,
-	errcode.ToolTimeout:     http.StatusGatewayTimeout,
-	errcode.RequestTimeout:  http.StatusGatewayTimeout,
+	errcode.Internal:         http.StatusInternalServerError,
+	errcode.LLMCallFailed:    http.StatusBadGateway,
+	errcode.InvalidAnswer:    http.StatusBadGateway,
+	errcode.IncompleteResult: http.StatusBadGateway,
+	errcode.ToolUnavailable:  http.StatusServiceUnavailable,
+	errcode.StorageLow:       http.StatusServiceUnavailable,
+	errcode.ToolTimeout:      http.StatusGatewayTimeout,
+	errcode.RequestTimeout:   http.StatusGatewayTimeout,
 }
 
 // ErrorBody is the JSON body of every error response.
