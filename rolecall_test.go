@@ -383,9 +383,13 @@ func TestResume_GoesOn(t *testing.T) {
 func TestTask_ReceiveWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		org := open(t, rolecall.Options{Model: rolecall.ModelFunc(func(context.Context, rolecall.ModelRequest) (rolecall.ModelAnswer, error) {
-			<-answer
-			return rolecall.ModelAnswer{Text: "yes"}, nil
+		org := open(t, rolecall.Options{Model: rolecall.ModelFunc(func(ctx context.Context, _ rolecall.ModelRequest) (rolecall.ModelAnswer, error) {
+			select {
+			case <-answer:
+				return rolecall.ModelAnswer{Text: "yes"}, nil
+			case <-ctx.Done():
+				return rolecall.ModelAnswer{}, ctx.Err()
+			}
 		})})
 		task := begin(t, org, me)
 		hire(t, task)
@@ -400,9 +404,15 @@ func TestTask_ReceiveWaits(t *testing.T) {
 		}
 		go receive()
 		synctest.Wait() // Receive has found no message
-		close(answer)
+		answer <- struct{}{}
 		if r := <-got; r.err != nil || len(r.list) != 1 || r.list[0].Text() != "yes" {
 			t.Errorf("received %+v, %v", r.list, r.err)
+		}
+		if _, err := task.Receive(t.Context()); errcode.CodeOf(err) != errcode.TaskStalled {
+			t.Errorf("Receive without an agent at work returned %v", err)
+		}
+		if _, err := task.Spawn(t.Context(), clerkSpec); err != nil {
+			t.Fatal(err)
 		}
 		go receive()
 		synctest.Wait()

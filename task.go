@@ -150,7 +150,9 @@ func (t *Task) Send(ctx context.Context, s MessageSpec) error {
 	return t.call(ctx, "send_message", args, nil)
 }
 
-// Receive waits for messages to the program and returns them, oldest first.
+// Receive waits for messages to the program and returns them, oldest first. It returns an
+// error with the code TaskStalled when none can come: no agent is at work, and no delayed
+// message is left. The task goes on, and the program can spawn, send and receive again.
 func (t *Task) Receive(ctx context.Context) ([]Message, error) {
 	received, err := t.driver.Receive(ctx)
 	list := make([]Message, len(received))

@@ -35,7 +35,7 @@ type Driver struct {
 	rt   *Runtime
 	task identity.TaskID
 	top  identity.AgentID
-	mail chan struct{} // receives when there may be messages to read
+	mail *driverMail
 
 	turn  chan struct{} // held during a step; guards agent
 	agent *idleAgent    // after the last step; nil if it must be read from the journal
@@ -176,6 +176,9 @@ func (r *drivenRecorder) keep(calls []*gate.Admission) {
 
 // Receive waits for messages to the agent and returns them in order, without the text of the
 // task. They are on record as received when it returns.
+//
+// It returns an error with the code TaskStalled when no agent below is at work and no
+// message is on its way. The task goes on: the driver can make calls, and receive again.
 func (d *Driver) Receive(ctx context.Context) ([]model.Message, error) {
 	for {
 		list, err := d.receive(ctx)
@@ -186,8 +189,11 @@ func (d *Driver) Receive(ctx context.Context) ([]model.Message, error) {
 		if run == nil {
 			return nil, d.ended()
 		}
+		if d.rt.tracker.isStalled(d) {
+			return nil, errcode.New(errcode.TaskStalled, "task %s: no agent is at work and no message is on its way; spawn an agent or write to one before you receive", d.task).With("task", d.task)
+		}
 		select {
-		case <-d.mail:
+		case <-d.mail.ready:
 		case <-run.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -200,6 +206,7 @@ func (d *Driver) Receive(ctx context.Context) ([]model.Message, error) {
 // receive returns the messages that have arrived.
 func (d *Driver) receive(ctx context.Context) (list []model.Message, err error) {
 	err = d.step(ctx, func(ctx context.Context, a *actor) error {
+		d.rt.tracker.beginReading(d.mail)
 		if err := a.readInbox(ctx); err != nil || len(a.received) == 0 {
 			return err
 		}
@@ -226,7 +233,7 @@ func (d *Driver) End(ctx context.Context, result json.RawMessage) error {
 	if len(result) > maxDrivenArgs || !canStore(result) {
 		return errcode.New(errcode.InvalidArguments, "end task %s: the result must be JSON of at most %d bytes", d.task, maxDrivenArgs)
 	}
-	return d.step(ctx, func(ctx context.Context, a *actor) error {
+	err := d.step(ctx, func(ctx context.Context, a *actor) error {
 		answer := a.driven(model.Answer{Finish: model.FinishResult, Value: normalizeJSON(result)})
 		if err := a.checkResult(answer); err != nil {
 			return err
@@ -242,6 +249,10 @@ func (d *Driver) End(ctx context.Context, result json.RawMessage) error {
 		}
 		return nil
 	})
+	if err == nil {
+		d.rt.tracker.removeDriver(d.top, d.mail)
+	}
+	return err
 }
 
 // Close gives the driver up, and cancels the task unless it has ended. It waits until the
@@ -272,7 +283,10 @@ func (d *Driver) step(ctx context.Context, do func(context.Context, *actor) erro
 		return err
 	}
 	defer done()
-	a := d.rt.tracker.activateDriven(d)
+	a, err := d.rt.tracker.activateDriven(d)
+	if err != nil {
+		return err
+	}
 	if a == nil {
 		return d.ended()
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -27,6 +28,12 @@ func worker(t *testing.T) model.Model {
 		return endWith("did it")
 	})
 }
+
+// busyWorker is a model that answers when the turn of its agent is cancelled.
+var busyWorker = modelFunc(func(ctx context.Context, _ model.Request) (model.Answer, error) {
+	<-ctx.Done()
+	return model.Answer{}, ctx.Err()
+})
 
 func (fx *fixture) drive(t *testing.T, spec org.TaskSpec) *runtime.Driver {
 	t.Helper()
@@ -154,7 +161,7 @@ func TestDriver_CloseCancelsTheTask(t *testing.T) {
 
 // A context that has ended, or ends while a step waits, leaves the task as it was.
 func TestDriver_ContextEnds(t *testing.T) {
-	fx := openFixture(t, "", worker(t))
+	fx := openFixture(t, "", busyWorker)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := fx.DriveTask(ended, org.TaskSpec{Caller: operator}); !errors.Is(err, context.Canceled) || len(fx.Org().ListTasks()) != 0 {
@@ -173,6 +180,7 @@ func TestDriver_ContextEnds(t *testing.T) {
 	if after := len(fx.events(t)); after != before {
 		t.Errorf("%d events were recorded", after-before)
 	}
+	spawnWorker(t, d, "clerk")
 	waiting, stop := context.WithCancel(t.Context())
 	received := make(chan error)
 	go func() { _, err := d.Receive(waiting); received <- err }()
@@ -180,7 +188,7 @@ func TestDriver_ContextEnds(t *testing.T) {
 	if err := <-received; !errors.Is(err, context.Canceled) {
 		t.Errorf("Receive returned %v", err)
 	}
-	spawnWorker(t, d, "clerk")
+	spawnWorker(t, d, "another clerk")
 }
 
 // A call whose context ends while its intent is being recorded has an outcome on record, and
@@ -275,11 +283,12 @@ func TestDriver_ResumeDropsOpenCalls(t *testing.T) {
 // Cancelling the task ends a Receive that waits, and a result that does not fit the schema
 // leaves the task as it is.
 func TestDriver_EndsWithItsTask(t *testing.T) {
-	fx := openFixture(t, "", worker(t))
+	fx := openFixture(t, "", busyWorker)
 	d := fx.drive(t, org.TaskSpec{Schema: json.RawMessage(`{"type": "integer"}`)})
 	defer d.Close()
 	wantCode(t, "a result that does not fit", d.End(t.Context(), json.RawMessage(`{}`)), errcode.InvalidResult)
 	wantCode(t, "a result that is not JSON", d.End(t.Context(), json.RawMessage(`{`)), errcode.InvalidArguments)
+	spawnWorker(t, d, "clerk")
 	received := make(chan error)
 	go func() { _, err := d.Receive(t.Context()); received <- err }()
 	if err := fx.CancelTask(t.Context(), d.TaskID(), "enough"); err != nil {
@@ -413,4 +422,89 @@ func TestDriver_HiresWithoutLimitOfModels(t *testing.T) {
 	}
 	_, err := d.Call(t.Context(), "spawn_agent", mustJSON(obj{"roleId": role["id"], "taskBrief": "wait"}))
 	wantCode(t, "a sixth agent of the task", err, errcode.LimitExceeded)
+}
+
+// Receive waits while a message may come: from an agent at work, or one that is delayed. It
+// fails when none can come, and the driver goes on.
+func TestDriver_ReceiveNoticesStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fx := openFixture(t, "", worker(t))
+		defer fx.shutdown(t)
+		d := fx.drive(t, org.TaskSpec{})
+		defer d.Close()
+		receive := func(what string, want errcode.Code) {
+			t.Helper()
+			list, err := d.Receive(t.Context())
+			if errcode.CodeOf(err) != want || (want == "") != (len(list) == 1) {
+				t.Errorf("%s: received %+v, %v", what, list, err)
+			}
+		}
+		receive("without agents", errcode.TaskStalled)
+		agent := spawnWorker(t, d, "clerk")
+		receive("an agent at work", "")
+		receive("after its answer", errcode.TaskStalled)
+		mustCall(t, d, "spawn_agent", obj{"roleId": "clerk", "taskBrief": taskBrief()})
+		receive("an agent without a message", errcode.TaskStalled)
+		mustCall(t, d, "send_message", obj{"to": agent, "payload": "go", "delayMs": 60_000})
+		receive("a delayed message", "")
+		mustCall(t, d, "send_message", obj{"to": agent, "payload": "go", "delayMs": 60_000})
+		failed := make(chan error)
+		for range 2 {
+			go func() { _, err := d.Receive(t.Context()); failed <- err }()
+		}
+		synctest.Wait()
+		if err := fx.TerminateAgent(t.Context(), newCall(operator), agent, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			wantCode(t, "the agent is terminated while Receive waits", <-failed, errcode.TaskStalled)
+		}
+	})
+}
+
+// A step does not begin while one of the driver before has not ended.
+func TestDriver_StepsDoNotOverlap(t *testing.T) {
+	var full atomic.Bool
+	begun, free, refused := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	cfg := fixtureConfig{model: worker(t)}
+	cfg.wrapStore = func(s journal.Store) journal.Store {
+		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
+			for _, e := range b.Events {
+				if call, ok := e.Body.(journal.ToolCall); ok && call.Tool == "create_role" {
+					close(begun)
+					<-free
+				}
+			}
+			if full.Load() {
+				close(refused)
+				return 0, errors.New("the disk is full")
+			}
+			return s.Commit(ctx, b)
+		}}
+	}
+	fx := cfg.open(t)
+	d := fx.drive(t, org.TaskSpec{})
+	ended := make(chan error, 2)
+	go func() {
+		_, err := d.Call(t.Context(), "create_role", mustJSON(obj{"name": "x", "rolePrompt": "x"}))
+		ended <- err
+	}()
+	<-begun
+	full.Store(true)
+	go func() { ended <- d.Close() }()
+	<-refused // the task could not be cancelled
+	full.Store(false)
+	again, err := fx.ResumeDriver(t.Context(), operator, d.TaskID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = again.Call(t.Context(), "find_role_by_name", mustJSON(obj{"name": "x"}))
+	wantCode(t, "a call during a step of the driver before", err, errcode.Conflict)
+	close(free)
+	<-ended
+	<-ended
+	mustCall(t, again, "find_role_by_name", obj{"name": "x"})
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
 }

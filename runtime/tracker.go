@@ -26,7 +26,7 @@ type tracker struct {
 	// org may be called with mu held.
 	mu     sync.Mutex
 	active map[identity.AgentID]*actor
-	driven map[identity.AgentID]chan struct{} // agents with a Driver, which receives from the channel when it has mail
+	driven map[identity.AgentID]*driverMail // agents with a Driver
 	tasks  map[identity.TaskID]*taskRun
 	ended  map[identity.TaskID]*taskRun // tasks that have ended, while agents of them stop; not in tasks
 	cached int                          // idle agents in the caches of all tasks
@@ -60,7 +60,7 @@ func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver f
 	return &tracker{
 		org: o, ctx: ctx, now: now, deliver: deliver,
 		active: map[identity.AgentID]*actor{},
-		driven: map[identity.AgentID]chan struct{}{},
+		driven: map[identity.AgentID]*driverMail{},
 		tasks:  map[identity.TaskID]*taskRun{},
 		ended:  map[identity.TaskID]*taskRun{},
 	}
@@ -223,6 +223,7 @@ func (t *tracker) release(id identity.TaskID) (idle *taskRun) {
 	}
 	run.refs--
 	run.noteQuiet()
+	t.noteStall(run)
 	if run.paused && run.refs == 0 && !run.ended {
 		t.dropPaused(run)
 		return nil

@@ -997,6 +997,16 @@ var mutations = []mutation{
 		"./runtime TestDriver_ClosedMakesNoCall",
 	},
 	{
+		"steps of two drivers overlap", "runtime/tracker_driver.go",
+		`t.active[d.top] != nil`, `false`,
+		"./runtime TestDriver_StepsDoNotOverlap",
+	},
+	{
+		"a driver that may still get a message stalls", "runtime/tracker_driver.go",
+		`run == nil || !run.isQuiet()`, `run == nil`,
+		"./runtime TestDriver_ReceiveNoticesStall",
+	},
+	{
 		"a model answers for a driven root", "runtime/tracker_agent.go",
 		` || run.driven && agent.Parent == ""`, ``,
 		"./runtime TestDriver_MakesCallsAndEndsTheTask",
