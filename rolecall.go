@@ -125,6 +125,7 @@ func (o *Organization) start(ctx context.Context) (err error) {
 	if o.program, err = groups.ClaimOwner(programOwner); err != nil {
 		return err
 	}
+	o.rt.LimitUnfinished()
 	o.loader = modules.NewLoader(groups)
 	o.loader.Log = o.options.Log
 	for _, m := range o.options.Modules {

@@ -18,6 +18,11 @@ import (
 // model needs a key, stays paused. The error has the code of the failure. With the code
 // IncompleteResult, Run returns the result that there is: the model's answer was cut,
 // filtered or refused.
+//
+// With TaskSpec.Key, Run starts one task for the key. It waits for the task that an earlier
+// Run has started, also in another process: it goes on if it was interrupted or paused, and
+// its outcome stays if it has ended. Such a task is not cancelled when ctx ends. Run returns
+// an error with the code Conflict if the key was used for something else.
 func Run[T any](ctx context.Context, o *Organization, s TaskSpec) (result T, err error) {
 	schema, err := schemaOf[T]()
 	if err != nil {
@@ -51,8 +56,13 @@ func (o *Organization) run(ctx context.Context, s TaskSpec, schema json.RawMessa
 	if err != nil {
 		return nil, err
 	}
+	if s.Key != "" {
+		if err := o.takeUp(ctx, s.As, id); err != nil {
+			return nil, err
+		}
+	}
 	task, err := o.rt.WaitTask(ctx, id)
-	if ctx.Err() != nil && err != nil {
+	if ctx.Err() != nil && err != nil && s.Key == "" {
 		_ = o.rt.CancelTask(context.WithoutCancel(ctx), id, "its program stopped waiting") // fails only with the store, which reports it
 	}
 	if err != nil {

@@ -21,11 +21,12 @@ type TaskSpec struct {
 	ToolGroups []GroupID       // limits the agents of the task to these groups; nil is no limit
 	Workspace  string          // a directory that the agents share; "" is Options.Workspace. Only of the operator
 	Timeout    time.Duration   // after which the task is cancelled; 0 for no limit
+	Key        string          // idempotency key, unique among the tasks of As; "" for none. Not of Begin
 }
 
 // spec returns the specification for the runtime.
 func (o *Organization) spec(s TaskSpec, schema json.RawMessage) org.TaskSpec {
-	spec := org.TaskSpec{Caller: s.As, Text: s.Text, Role: s.Role, Input: s.Input, Workspace: o.workspaceFor(s), Timeout: s.Timeout, Schema: schema}
+	spec := org.TaskSpec{Caller: s.As, Text: s.Text, Role: s.Role, Input: s.Input, Workspace: o.workspaceFor(s), Timeout: s.Timeout, Schema: schema, Key: s.Key}
 	if s.ToolGroups != nil {
 		groups := toolgroups.SetOf(s.ToolGroups...)
 		spec.Groups = &groups

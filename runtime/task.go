@@ -107,7 +107,17 @@ func (rt *Runtime) checkSameTask(ctx context.Context, id identity.TaskID, reques
 	return errcode.New(errcode.Conflict, "start a task: the idempotency key was used for task %s, which asks for something else; use a new key", id).With("task", id)
 }
 
-// limitTime cancels a tracked task at its deadline, if it has one.
+// LimitUnfinished cancels the unfinished tasks that this process does not work on at their
+// deadlines. Those that are paused have none. It is called once, after a start.
+func (rt *Runtime) LimitUnfinished() {
+	for _, task := range rt.org.ListTasks() {
+		if task.Status == org.Running && rt.tracker.run(task.ID) == nil {
+			rt.limitTime(task.ID)
+		}
+	}
+}
+
+// limitTime cancels a task at its deadline, if it has one.
 func (rt *Runtime) limitTime(id identity.TaskID) {
 	task, ok := rt.org.TaskByID(id)
 	if !ok || task.Deadline.IsZero() {
@@ -174,6 +184,7 @@ func (rt *Runtime) ResumeTask(ctx context.Context, id identity.TaskID) error {
 	}
 	if err != nil {
 		rt.tracker.untrack(id)
+		rt.limitTime(id)
 		return fmt.Errorf("resume task %s: %w", id, err)
 	}
 	return nil

@@ -28,8 +28,9 @@ type tracker struct {
 	active map[identity.AgentID]*actor
 	driven map[identity.AgentID]*driverMail // agents with a Driver
 	tasks  map[identity.TaskID]*taskRun
-	ended  map[identity.TaskID]*taskRun // tasks that have ended, while agents of them stop; not in tasks
-	cached int                          // idle agents in the caches of all tasks
+	ended  map[identity.TaskID]*taskRun    // tasks that have ended, while agents of them stop; not in tasks
+	limits map[identity.TaskID]*time.Timer // of unfinished tasks that are not in tasks; each fires when the task's time is over
+	cached int                             // idle agents in the caches of all tasks
 }
 
 // taskRun is the state of a task that this process is working on.
@@ -63,6 +64,7 @@ func newTracker(ctx context.Context, o *org.Org, now func() time.Time, deliver f
 		driven: map[identity.AgentID]*driverMail{},
 		tasks:  map[identity.TaskID]*taskRun{},
 		ended:  map[identity.TaskID]*taskRun{},
+		limits: map[identity.TaskID]*time.Timer{},
 	}
 }
 
@@ -83,6 +85,9 @@ func (t *tracker) wait() {
 	t.mu.Lock()
 	for _, run := range t.tasks {
 		run.stopTimer()
+	}
+	for _, timer := range t.limits {
+		timer.Stop()
 	}
 	t.mu.Unlock()
 	t.work.Wait()
@@ -122,6 +127,7 @@ func (t *tracker) track(id identity.TaskID) bool {
 	if t.tasks[id] != nil {
 		return false
 	}
+	t.dropLimit(id)
 	t.tasks[id] = &taskRun{id: id, refs: 1, done: make(chan struct{})}
 	return true
 }
@@ -144,21 +150,31 @@ func (t *tracker) untrack(id identity.TaskID) {
 	}
 }
 
-// setDeadline calls cancel on a goroutine of its own after d, unless the task has ended or
-// the runtime is closing by then.
+// setDeadline calls cancel on a goroutine of its own after d, unless the task has ended, this
+// process has taken it up, or the runtime is closing by then.
 func (t *tracker) setDeadline(id identity.TaskID, d time.Duration, cancel func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	run := t.tasks[id]
-	if run == nil {
-		return
-	}
-	run.deadline = time.AfterFunc(d, func() {
+	timer := time.AfterFunc(d, func() {
 		if t.beginWork() == nil {
 			defer t.work.Done()
 			cancel()
 		}
 	})
+	if run := t.tasks[id]; run != nil {
+		run.deadline = timer
+		return
+	}
+	t.dropLimit(id)
+	t.limits[id] = timer
+}
+
+// dropLimit stops the timer of a task that is not tracked. It must be called with mu held.
+func (t *tracker) dropLimit(id identity.TaskID) {
+	if timer := t.limits[id]; timer != nil {
+		timer.Stop()
+		delete(t.limits, id)
+	}
 }
 
 // drop stops tracking a task. It must be called with mu held.
@@ -290,6 +306,7 @@ func (t *tracker) hasNewMessages(run *taskRun) bool {
 func (t *tracker) end(id identity.TaskID, ended *org.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.dropLimit(id)
 	run := t.tasks[id]
 	if run == nil {
 		return

@@ -96,7 +96,8 @@ type UnresumedTask struct {
 
 // ResumeAll applies cfg and resumes the unfinished tasks. If cfg is nil it applies the
 // configuration recorded with the most recent of them, and leaves tasks with another
-// recorded configuration as they are. Roles that were deleted since stay deleted.
+// recorded configuration as they are. Roles that were deleted since stay deleted. Tasks that
+// are not resumed end at their deadlines.
 func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []UnresumedTask, err error) {
 	unfinished := a.unfinished()
 	recorded := ""
@@ -120,6 +121,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 			left = append(left, UnresumedTask{task, err})
 		}
 	}
+	a.Runtime.LimitUnfinished()
 	return left, nil
 }
 
