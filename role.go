@@ -28,18 +28,63 @@ type Role struct {
 }
 
 // CreateRole creates a role on behalf of the operator. Agents of all tasks whose limits
-// allow it may be of this role. Errors: RoleExists, InvalidRole, GroupNotFound.
+// allow it may be of this role. It returns the role that the operator has created with the
+// same specification. Errors: RoleExists if it has another one, InvalidRole, GroupNotFound.
 func (o *Organization) CreateRole(ctx context.Context, s RoleSpec) (Role, error) {
 	if err := ctx.Err(); err != nil {
 		return Role{}, err
 	}
+	role, err := o.rt.CreateRole(ctx, tool.Call{By: byProgram}, s.spec())
+	return Role{role.ID, role.Name}, err
+}
+
+// EnsureRole creates a role on behalf of the operator, or changes the role of this name that
+// the operator has created to s. Programs call it at each start. Agents at work, callers and
+// their tasks have the new permissions when it returns. A suspended role stays suspended.
+//
+// Errors: those of CreateRole. RoleExists means that an agent has created the role, and
+// Conflict that a configuration has: such roles stay as they are.
+func (o *Organization) EnsureRole(ctx context.Context, s RoleSpec) (Role, error) {
+	made, err := o.CreateRole(ctx, s)
+	if errcode.CodeOf(err) != errcode.RoleExists {
+		return made, err
+	}
+	old, ok := o.rt.Org().RoleByName(s.Name)
+	if !ok || old.CreatedBy != org.CreatorOperator && old.CreatedBy != org.CreatorConfig {
+		return Role{}, err
+	}
+	spec := s.spec()
+	spec.Defaults = s.unset()
+	role, _, err := o.rt.UpdateRole(byProgram, old.ID, spec, false)
+	if err != nil {
+		return Role{}, err
+	}
+	return Role{role.ID, role.Name}, nil
+}
+
+// byProgram is the operator as which a program changes roles.
+var byProgram = Operator("program")
+
+// spec returns the specification for the runtime.
+func (s RoleSpec) spec() org.RoleSpec {
 	use, grant := toolgroups.SetOf(s.ToolGroups...), toolgroups.SetOf(s.Grant...)
 	spec := org.RoleSpec{Name: s.Name, Description: s.Description, Prompt: s.Prompt, Model: s.Model, Use: &use, Grant: &grant}
 	if s.Result != nil {
 		spec.Result = &org.ResultSpec{Schema: s.Result}
 	}
-	role, err := o.rt.CreateRole(ctx, tool.Call{By: Operator("program")}, spec)
-	return Role{role.ID, role.Name}, err
+	return spec
+}
+
+// unset lists the fields that s leaves out, which an update would keep.
+func (s RoleSpec) unset() (fields []org.RoleField) {
+	for field, missing := range map[org.RoleField]bool{
+		org.DescriptionField: s.Description == "", org.PromptField: s.Prompt == "", org.ModelField: s.Model == "", org.ResultField: s.Result == nil,
+	} {
+		if missing {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 // Subject is an agent, or a role by its name. Exactly one field is set.
