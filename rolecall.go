@@ -27,26 +27,22 @@ import (
 	"io"
 	"iter"
 	"log/slog"
-	"path/filepath"
 	"sync"
 
-	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/journal"
-	"github.com/rolecall/rolecall/journal/memory"
+	"github.com/rolecall/rolecall/internal/embedding"
 	"github.com/rolecall/rolecall/model"
-	"github.com/rolecall/rolecall/modules"
-	"github.com/rolecall/rolecall/persist"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Options configures an Organization. Only Model is required.
+// Options configures an Organization. Only Model is required, unless Files name one.
 type Options struct {
 	Data      string           // data directory; "" keeps the organization in memory, without private workspaces
 	Model     Model            // answers for the agents
 	Models    map[string]Model // answer for agents whose role names one
 	Modules   []Module         // add tool groups
+	Files     ConfigFiles      // YAML files, from package configured, which needs Data; the zero value is none
 	Workspace string           // directory in which all tasks and callers work; "" gives each agent a private one
 	Sandbox   *Sandbox         // runs programs, from Enter; with nil, run_command and run_javascript are unavailable
 	Console   io.Writer        // output of console_print; nil discards it
@@ -57,16 +53,9 @@ type Options struct {
 // for concurrent use.
 type Organization struct {
 	options Options
-	store   closableStore
 	rt      *runtime.Runtime
-	loader  *modules.Loader
 	program *toolgroups.Owner // of the groups that Register adds
 	close   func() error
-}
-
-type closableStore interface {
-	journal.Store
-	Close() error
 }
 
 // programOwner owns the tool groups that the program registers.
@@ -75,10 +64,11 @@ const programOwner toolgroups.GroupOwner = "program"
 // Open opens an organization. The context bounds the start of the modules. Tasks that an
 // earlier process has left unfinished wait for Resume.
 //
-// Errors: InvalidConfig if Options.Model is missing, Conflict if another process or another
+// Errors: InvalidConfig if Options.Model is missing or a file of Options.Files is wrong, Conflict if another process or another
 // Organization has the data directory open, and those of the modules.
 func Open(ctx context.Context, o Options) (*Organization, error) {
-	if o.Model == nil {
+	open := embedding.OpenerOf(o.Files)
+	if open == nil && o.Model == nil {
 		return nil, errcode.New(errcode.InvalidConfig, "open an organization: Options.Model is missing")
 	}
 	if err := ctx.Err(); err != nil {
@@ -87,61 +77,35 @@ func Open(ctx context.Context, o Options) (*Organization, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	store, err := openStore(o.Data)
+	if open == nil {
+		open = compose
+	}
+	host, err := open(ctx, embedding.Options{
+		Data: o.Data, Workspace: o.Workspace, Model: o.model, Modules: o.Modules, Launcher: o.Sandbox.start(), Console: o.Console, Log: o.Log,
+	})
 	if err != nil {
 		return nil, err
 	}
-	org := &Organization{options: o, store: store}
-	org.close = sync.OnceValue(org.closeAll)
-	if err := org.start(ctx); err != nil {
+	org := &Organization{options: o, rt: host.Runtime, close: sync.OnceValue(host.Close)}
+	if org.program, err = org.rt.GroupManager().ClaimOwner(programOwner); err != nil {
 		return nil, errors.Join(err, org.Close())
 	}
+	org.rt.LimitUnfinished()
 	if o.Sandbox == nil {
 		o.Log.Warn("run_command and run_javascript are unavailable: Options.Sandbox is missing; call rolecall.Enter first in main and pass on what it returns")
 	}
 	return org, nil
 }
 
-func openStore(dir string) (closableStore, error) {
-	if dir == "" {
-		return memory.New(), nil
-	}
-	return persist.Open(dir)
-}
-
-// start wires the runtime, the built-in tools and the modules together.
-func (o *Organization) start(ctx context.Context) (err error) {
-	groups := toolgroups.NewManager(toolgroups.ReservedIDs()...)
-	config := runtime.Config{Store: o.store, Groups: groups, Model: o.model, Workspace: o.options.Workspace, Console: o.options.Console, Log: o.options.Log}
-	if o.options.Data != "" {
-		config.Data, config.Workspaces = o.options.Data, filepath.Join(o.options.Data, "workspaces")
-	}
-	if o.rt, err = runtime.New(config); err != nil {
-		return err
-	}
-	if err := builtin.RegisterGroups(groups, o.rt.ToolHost(), builtin.Options{Launcher: o.options.Sandbox.start(), Network: builtin.PublicNetwork}); err != nil {
-		return err
-	}
-	if o.program, err = groups.ClaimOwner(programOwner); err != nil {
-		return err
-	}
-	o.rt.LimitUnfinished()
-	o.loader = modules.NewLoader(groups)
-	o.loader.Log = o.options.Log
-	for _, m := range o.options.Modules {
-		if err := o.loader.LoadModule(ctx, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // model returns the model of this name; "" is the default.
-func (o *Organization) model(name string) (model.Model, error) {
+func (o Options) model(name string) (model.Model, error) {
+	m := o.Models[name]
 	if name == "" {
-		return o.options.Model, nil
+		m = o.Model
 	}
-	m := o.options.Models[name]
+	if m == nil && name == "" {
+		return nil, errcode.New(errcode.InvalidConfig, "Options.Model is missing, and no file names a model of the organization")
+	}
 	if m == nil {
 		return nil, errcode.New(errcode.InvalidConfig, "there is no model %q in Options.Models", name)
 	}
@@ -164,24 +128,13 @@ func (o *Organization) Register(ctx context.Context, g ToolGroup) error {
 // Events yields the events of the organization after a sequence number, 0 for all, and then
 // new ones until ctx ends.
 func (o *Organization) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
-	return o.store.FollowEvents(ctx, after, true)
+	return o.rt.JournalStore().FollowEvents(ctx, after, true)
 }
 
 // Close stops all agents, closes the modules and releases the data directory. It waits for
 // steps in progress. Tasks that have not ended can be resumed. Close may be called more than
 // once.
 func (o *Organization) Close() error { return o.close() }
-
-func (o *Organization) closeAll() error {
-	var errs []error
-	if o.rt != nil {
-		errs = append(errs, o.rt.Close())
-	}
-	if o.loader != nil {
-		errs = append(errs, o.loader.Close(context.Background()))
-	}
-	return errors.Join(append(errs, o.store.Close())...)
-}
 
 // workspaceFor returns the directory of a task: its own, else that of the options.
 func (o *Organization) workspaceFor(s TaskSpec) string {

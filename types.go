@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/embedding"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/modules"
@@ -32,6 +33,8 @@ type (
 
 	TaskStatus = org.TaskStatus
 	Event      = journal.Event // what happened, as the journal has it
+
+	ConfigFiles = embedding.ConfigFiles // YAML files; configured.Files returns them
 )
 
 // How an answer of a model ends.

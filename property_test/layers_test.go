@@ -37,14 +37,17 @@ var layers = map[string]int{
 	"builtin": 6, "modules": 6, "persist": 6, "metrics": 6, "internal/config": 6,
 	"gate":    7,
 	"runtime": 8,
-	"gateway": 9,
-	".":       9, // the package at the root, for programs that embed rolecall
-	"cmd":     11,
+	"gateway": 10,
+	".":       10, // the package at the root, for programs that embed rolecall
+	"cmd":     12,
 
-	"internal/app":              10, // composes all of them
+	"configured": 12, // for programs that embed rolecall with configuration files
+
+	"internal/embedding":        9,  // what the root package and configured share
+	"internal/app":              11, // composes all of them
 	"internal/test/configtest":  3,  // checks errors of configurations
 	"internal/test/grouptest":   5,  // registers tool groups
-	"internal/test/gatewaytest": 10, // calls the gateway
+	"internal/test/gatewaytest": 11, // calls the gateway
 }
 
 // source is a Go file that is not a test.

@@ -68,10 +68,11 @@ type Options struct {
 	Kinds    []modules.ModuleKind // module kinds in addition to those that ship
 	Version  string               // reported over HTTP and MCP
 
-	Console io.Writer          // receives notes to the operator and console_print; nil discards them
-	Human   func() model.Model // constructs the model of type human; nil rejects that type
-	Log     *slog.Logger       // nil discards
-	Warn    *slog.Logger       // receives warnings that do not depend on -v; nil is Log
+	Console io.Writer                              // receives notes to the operator and console_print; nil discards them
+	Models  func(name string) (model.Model, error) // finds models that the configuration does not declare; nil finds none
+	Human   func() model.Model                     // constructs the model of type human; nil rejects that type
+	Log     *slog.Logger                           // nil discards
+	Warn    *slog.Logger                           // receives warnings that do not depend on -v; nil is Log
 
 	// Fatal is called when the store has stopped after a failed write. If it is nil
 	// the App is read-only: it does not connect to MCP servers.
@@ -256,7 +257,13 @@ func (a *App) Close() error {
 }
 
 // model returns the model with this name; "" is the organization's default model.
-func (a *App) model(name string) (model.Model, error) { return a.models.Load().find(name) }
+func (a *App) model(name string) (model.Model, error) {
+	declared := a.models.Load()
+	if a.options.Models != nil && !declared.has(name) {
+		return a.options.Models(name)
+	}
+	return declared.find(name)
+}
 
 // declaredModels lists the models of the active configuration, sorted. It reports false if
 // no configuration is active.

@@ -51,6 +51,14 @@ func (m *modelSet) find(name string) (model.Model, error) {
 	return nil, errcode.New(errcode.InvalidConfig, "no model %q is declared; add a document with kind: model, name: %s", name, name)
 }
 
+// has reports whether the configuration declares a model of this name; "" is the default.
+func (m *modelSet) has(name string) bool {
+	if name == "" {
+		return m.defaultName != ""
+	}
+	return m.byName[name] != nil || m.errors[name] != nil
+}
+
 // noModel is the error for an organization without a model.
 const noModel = "no model is configured for this organization. Use -f with a configuration that declares one:\n" + modelExample
 
