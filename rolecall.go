@@ -16,8 +16,8 @@
 // leaves out is denied or none: a role without ToolGroups has no tools, and a task without
 // As has no caller and does not start. Errors have the codes of package errcode.
 //
-// docs/embedding.md has programs to copy. The package has no HTTP API and reads no YAML:
-// that is the command rolecall. The types are those of the packages that it names.
+// docs/embedding.md has programs to copy. The package has no HTTP API: that is the command
+// rolecall. Package configured reads YAML files for Options.Files. The types are those of the packages that it names.
 package rolecall
 
 import (
