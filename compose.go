@@ -76,7 +76,7 @@ func (c *composition) close() error {
 		errs = append(errs, c.rt.Close())
 	}
 	if c.loader != nil {
-		errs = append(errs, c.loader.Close(context.Background()))
+		errs = append(errs, c.loader.CloseAll())
 	}
 	return errors.Join(append(errs, c.store.Close())...)
 }

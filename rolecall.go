@@ -61,11 +61,13 @@ type Organization struct {
 // programOwner owns the tool groups that the program registers.
 const programOwner toolgroups.GroupOwner = "program"
 
-// Open opens an organization. The context bounds the start of the modules. Tasks that an
-// earlier process has left unfinished wait for Resume.
+// Open opens an organization. The context bounds the start of the modules. A method of a
+// module may take 30 seconds; one that does not return delays the error by another minute.
+// Tasks that an earlier process has left unfinished wait for Resume, or for Run with a key.
 //
-// Errors: InvalidConfig if Options.Model is missing or a file of Options.Files is wrong, Conflict if another process or another
-// Organization has the data directory open, and those of the modules.
+// Errors: InvalidConfig if Options.Model is missing or a file of Options.Files is wrong,
+// Conflict if another process or another Organization has the data directory open, and those
+// of the modules.
 func Open(ctx context.Context, o Options) (*Organization, error) {
 	open := embedding.OpenerOf(o.Files)
 	if open == nil && o.Model == nil {
@@ -132,8 +134,8 @@ func (o *Organization) Events(ctx context.Context, after uint64) iter.Seq2[Event
 }
 
 // Close stops all agents, closes the modules and releases the data directory. It waits for
-// steps in progress. Tasks that have not ended can be resumed. Close may be called more than
-// once.
+// steps in progress, and a minute at most for modules. Tasks that have not ended can be
+// resumed. Close may be called more than once.
 func (o *Organization) Close() error { return o.close() }
 
 // workspaceFor returns the directory of a task: its own, else that of the options.

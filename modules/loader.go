@@ -111,6 +111,14 @@ func (l *Loader) UnloadModule(ctx context.Context, name string) error {
 	return s.Swap(ctx)
 }
 
+// CloseAll is Close for the end of a process: it waits a minute at most. A module that
+// does not return by then is left behind, with an error.
+func (l *Loader) CloseAll() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return l.Close(ctx)
+}
+
 // Close unloads all modules, the last loaded first, and waits for modules that still
 // drain. No module can be loaded afterwards. ctx bounds the waits; a second Close
 // waits for what the first one left.

@@ -249,7 +249,7 @@ func (a *App) Close() error {
 		errs = append(errs, a.Runtime.Close())
 	}
 	if a.loader != nil {
-		errs = append(errs, a.loader.Close(context.Background()))
+		errs = append(errs, a.loader.CloseAll())
 	}
 	errs = append(errs, a.models.Load().Close())
 	a.scripts.Close() // models that were replaced may still have workers
