@@ -23,7 +23,7 @@ const maxDelayMS = 365 * 24 * 60 * 60 * 1000
 
 // listAgents lists agents by creation time, including terminated ones.
 func (a *api) listAgents(r *http.Request) (any, error) {
-	status, err := enumParam(r, "status", org.AgentStarting, org.AgentThinking, org.AgentCalling, org.AgentWaiting, org.AgentFinished, org.AgentTerminated)
+	status, err := enumParam(r, "status", agentStatuses...)
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/rolecall/rolecall/org"
 )
 
-// eventParams are the query parameters that select events.
-const eventParams = "task agent role caller tool type* denied after since "
-
 // clockSlack is how far the times of events may be from the order of their numbers.
 const clockSlack = time.Minute
 

@@ -68,9 +68,11 @@ func newFixtureIn(t *testing.T, dir string, m gatewaytest.ModelFunc) *gatewaytes
 	if err := builtin.RegisterGroups(groups, rt.ToolHost(), builtin.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.Handler, err = gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Metrics: figures, OnRefused: counted.CountRefused}); err != nil {
+	handler, err := gateway.New(gateway.Config{Runtime: rt, Authenticate: auth.AlwaysOperator, Metrics: figures, OnRefused: counted.CountRefused})
+	if err != nil {
 		t.Fatal(err)
 	}
+	f.Handler = gatewaytest.WithDocumentCheck(t, handler)
 	return f
 }
 

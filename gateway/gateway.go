@@ -134,72 +134,6 @@ func New(config Config) (http.Handler, error) {
 	return a.withRecovery(a.mux()), nil
 }
 
-// route is one method of one path. query lists the query parameters it accepts; one that
-// ends in * may be repeated. Others are rejected, so that a misspelled dryRun changes
-// nothing.
-type route struct {
-	method, path string
-	query        string
-	access       auth.RequiredAccess // the kinds of senders that it serves
-	serve        endpoint
-}
-
-// endpoint answers a request. It returns an error only if it has written
-// nothing.
-type endpoint func(w http.ResponseWriter, r *http.Request) error
-
-// routes returns the routes of the whole API.
-func (a *api) routes() []route {
-	const paged = "limit cursor "
-	list := []route{
-		{"GET", "/{$}", "", auth.AccessCaller, jsonEndpoint(a.index)},
-		{"GET", "/healthz", "", auth.AccessPublic, jsonEndpoint(a.health)},
-		{"GET", "/readyz", "", auth.AccessPublic, jsonEndpoint(a.ready)},
-		{"GET", "/metrics", "", auth.AccessOperator, a.showMetrics},
-
-		{"GET", "/api/v1/tasks", paged + "status since agents", auth.AccessCaller, a.listEndpoint(a.listTasks)},
-		{"POST", "/api/v1/tasks", "", auth.AccessCaller, jsonEndpoint(a.startTask)},
-		{"GET", "/api/v1/tasks/{id}", "wait", auth.AccessCaller, jsonEndpoint(a.showTask)},
-		{"GET", "/api/v1/tasks/{id}/events", "follow deltas after", auth.AccessCaller, a.taskEvents},
-		{"POST", "/api/v1/tasks/{id}/retry", "", auth.AccessCaller, jsonEndpoint(a.retryTask)},
-		{"POST", "/api/v1/tasks/{id}/cancel", "reason", auth.AccessCaller, jsonEndpoint(a.cancelTask)},
-		{"GET", "/api/v1/config", "", auth.AccessOperator, jsonEndpoint(a.showConfig)},
-
-		{"GET", "/api/v1/events", paged + eventParams + "follow", auth.AccessCaller, a.listEvents},
-
-		{"GET", "/api/v1/roles", paged, auth.AccessOperator, jsonEndpoint(a.listRoles)},
-		{"POST", "/api/v1/roles", "dryRun", auth.AccessOperator, jsonEndpoint(a.createRole)},
-		{"GET", "/api/v1/roles/{id}", "", auth.AccessOperator, jsonEndpoint(a.showRole)},
-		{"PATCH", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.updateRole)},
-		{"POST", "/api/v1/roles/{id}/suspend", "", auth.AccessOperator, jsonEndpoint(a.suspendRole)},
-		{"POST", "/api/v1/roles/{id}/resume", "", auth.AccessOperator, jsonEndpoint(a.resumeRole)},
-		{"DELETE", "/api/v1/roles/{id}", "dryRun", auth.AccessOperator, jsonEndpoint(a.deleteRole)},
-
-		{"GET", "/api/v1/agents", paged + "task status", auth.AccessOperator, jsonEndpoint(a.listAgents)},
-		{"GET", "/api/v1/agents/{id}", "", auth.AccessOperator, jsonEndpoint(a.showAgent)},
-		{"DELETE", "/api/v1/agents/{id}", "reason", auth.AccessOperator, jsonEndpoint(a.terminateAgent)},
-		{"GET", "/api/v1/agents/{id}/journal", paged, auth.AccessOperator, jsonEndpoint(a.agentJournal)},
-		{"POST", "/api/v1/agents/{id}/messages", "", auth.AccessOperator, jsonEndpoint(a.sendMessage)},
-		{"POST", "/api/v1/agents/{id}/abort", "", auth.AccessCaller, jsonEndpoint(a.abortAgent)},
-
-		{"GET", "/api/v1/tool-groups", paged, auth.AccessCaller, a.listEndpoint(a.listGroups)},
-		{"GET", "/api/v1/tool-groups/{id}", "", auth.AccessCaller, a.listEndpoint(a.showGroup)},
-		{"GET", "/api/v1/tools", paged + "group", auth.AccessCaller, a.listEndpoint(a.listTools)},
-		{"GET", "/api/v1/tools/{name}", "", auth.AccessCaller, a.listEndpoint(a.showTool)},
-		{"POST", "/api/v1/tools/{name}/accept", "", auth.AccessOperator, jsonEndpoint(a.acceptTool)},
-		{"POST", "/api/v1/tools/{name}/call", "", auth.AccessOperator, jsonEndpoint(a.callTool)},
-		{"GET", "/api/v1/quarantine", paged, auth.AccessOperator, jsonEndpoint(a.listQuarantine)},
-		{"POST", "/api/v1/can", "", auth.AccessCaller, jsonEndpoint(a.checkAccess)},
-
-		{"GET", "/api/v1/artifacts", paged + "task", auth.AccessOperator, jsonEndpoint(a.listArtifacts)},
-		{"GET", "/api/v1/artifacts/{id}", "content", auth.AccessOperator, a.showArtifact},
-		{"POST", "/api/v1/sweep", "dryRun", auth.AccessOperator, jsonEndpoint(a.sweep)},
-
-		{"GET", "/api/v1/backup", "", auth.AccessOperator, a.backup},
-	}
-	return append(append(list, a.toolboxRoutes()...), a.mcpRoutes()...)
-}
-
 // mux returns the router. Other methods of a known path are answered with 405.
 func (a *api) mux() *http.ServeMux {
 	mux := http.NewServeMux()
@@ -213,17 +147,6 @@ func (a *api) mux() *http.ServeMux {
 	}
 	mux.Handle("/", a.authorize(auth.AccessCaller, routeNotFound))
 	return mux
-}
-
-// withQueryCheck returns the route's endpoint with a check of the query
-// parameters.
-func (r route) withQueryCheck() endpoint {
-	return func(w http.ResponseWriter, req *http.Request) error {
-		if err := checkQuery(req, strings.Fields(r.query)); err != nil {
-			return err
-		}
-		return r.serve(w, req)
-	}
 }
 
 // methodNotAllowed returns an endpoint that answers with 405. allowed lists the

@@ -14,11 +14,19 @@ import (
 
 // mcpRoutes are the routes of the Model Context Protocol: the caller's own
 // role, one group of it, a role that the operator names, and one group of that.
-func (a *api) mcpRoutes() []route {
-	var list []route
-	for _, path := range []string{"/mcp", "/mcp/{toolset...}", "/roles/{role}/mcp", "/roles/{role}/mcp/{toolset...}"} {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-			list = append(list, route{method, path, "", auth.AccessCaller, a.serveMCP})
+func (a *api) mcpRoutes() (list []route) {
+	for _, at := range rolePaths {
+		for _, set := range []struct{ path, suffix string }{{"", ""}, {"/{toolset...}", "Toolset"}} {
+			for _, m := range []struct{ method, id, summary string }{
+				{http.MethodGet, "openMCP", "Open a stream of messages, or upgrade to a connection with lines"},
+				{http.MethodPost, "sendMCP", "Send messages of JSON-RPC"},
+				{http.MethodDelete, "closeMCP", "End a session"},
+			} {
+				list = append(list, route{
+					method: m.method, path: at.path + "/mcp" + set.path, id: m.id + set.suffix + at.suffix, summary: m.summary,
+					access: auth.AccessCaller, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
+				})
+			}
 		}
 	}
 	return list

@@ -127,22 +127,27 @@ func bodyError(err error) error {
 	return errcode.New(errcode.InvalidArguments, "field %q has a value of the wrong type: %s", e.Field, e.Value).With("field", e.Field)
 }
 
-// repeatable marks the name of a query parameter that may be repeated.
-const repeatable = "*"
-
 // checkQuery rejects query parameters that are unknown, and those that are repeated and
 // must not be.
-func checkQuery(r *http.Request, known []string) error {
+func checkQuery(r *http.Request, known []parameter) error {
 	for name, values := range r.URL.Query() {
-		repeats := slices.Contains(known, name+repeatable)
-		if !repeats && (!slices.Contains(known, name) || strings.HasSuffix(name, repeatable)) {
-			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, strings.ReplaceAll(orNone(known), repeatable, "")).With("field", name)
+		at := slices.IndexFunc(known, func(p parameter) bool { return p.name == name })
+		if at < 0 {
+			return errcode.New(errcode.InvalidArguments, "unknown query parameter %q; known: %s", name, orNone(paramNames(known))).With("field", name)
 		}
-		if len(values) > 1 && !repeats {
+		if len(values) > 1 && !known[at].repeats {
 			return errcode.New(errcode.InvalidArguments, "query parameter %q is given %d times", name, len(values)).With("field", name)
 		}
 	}
 	return nil
+}
+
+// paramNames lists the names of parameters.
+func paramNames(list []parameter) (names []string) {
+	for _, p := range list {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // orNone joins names for a message.

@@ -23,7 +23,7 @@ const maxListedText = 4 << 10
 // listTasks lists tasks, newest first, with agents=1 each with its agents. A caller sees
 // those that it has started.
 func (a *api) listTasks(r *http.Request) (any, error) {
-	status, err := enumParam(r, "status", org.Running, org.Waiting, org.Paused, org.Interrupted, org.Done, org.Failed, org.Cancelled)
+	status, err := enumParam(r, "status", taskStatuses...)
 	if err != nil {
 		return nil, err
 	}

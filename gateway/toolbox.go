@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
@@ -19,16 +20,33 @@ func newToolboxAPI(config Config, limiter *mcpserver.ConcurrencyLimiter) (*toolb
 // for a role that the operator names. Errors have Toolbox's form, except for
 // authentication errors.
 func (a *api) toolboxRoutes() (list []route) {
-	for _, at := range []string{"", "/roles/{role}"} {
+	for _, at := range rolePaths {
 		list = append(list,
-			route{"GET", at + "/api/toolset", "", auth.AccessCaller, handlerEndpoint(a.toolbox.ServeToolset)},
-			route{"GET", at + "/api/toolset/{name...}", "", auth.AccessCaller, handlerEndpoint(a.toolbox.ServeToolset)},
-			route{"GET", at + "/api/tool/{name}", "", auth.AccessCaller, handlerEndpoint(a.toolbox.ServeTool)},
-			route{"POST", at + "/api/tool/{name}/invoke", "", auth.AccessCaller, handlerEndpoint(a.toolbox.Invoke)},
+			route{
+				method: "GET", path: at.path + "/api/toolset", id: "listToolset" + at.suffix, summary: "Describe the tools of the role",
+				answer: toolboxapi.Manifest{}, serve: handlerEndpoint(a.toolbox.ServeToolset),
+			}, route{
+				method: "GET", path: at.path + "/api/toolset/{name...}", id: "findToolset" + at.suffix, summary: "Describe the tools of a group that the role has",
+				answer: toolboxapi.Manifest{}, serve: handlerEndpoint(a.toolbox.ServeToolset),
+			}, route{
+				method: "GET", path: at.path + "/api/tool/{name}", id: "describeTool" + at.suffix, summary: "Describe one tool",
+				answer: toolboxapi.Manifest{}, serve: handlerEndpoint(a.toolbox.ServeTool),
+			}, route{
+				method: "POST", path: at.path + "/api/tool/{name}/invoke", id: "invokeTool" + at.suffix, summary: "Call a tool; a failure of the tool is a result",
+				body: map[string]any{}, answer: toolboxapi.CallResult{}, serve: handlerEndpoint(a.toolbox.Invoke),
+			},
 		)
+	}
+	for i := range list {
+		list[i].access, list[i].protocol = auth.AccessCaller, toolboxProtocol
+		list[i].errors = []errcode.Code{errcode.UnknownTool, errcode.GroupNotFound, errcode.RoleNotFound, errcode.StorageLow}
 	}
 	return list
 }
+
+// rolePaths are the paths before those of MCP Toolbox and of the Model Context Protocol: for
+// the sender's own role, and for a role that the operator names.
+var rolePaths = []struct{ path, suffix string }{{"", ""}, {"/roles/{role}", "OfRole"}}
 
 // handlerEndpoint returns an endpoint for a handler that answers its errors
 // itself.

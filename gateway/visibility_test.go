@@ -180,8 +180,8 @@ func TestCaller_NoRouteRevealsOthers(t *testing.T) {
 	var index wire.Index = gatewaytest.GetJSON[wire.Index](t, operator, "/", "")
 	for _, r := range index.Routes {
 		method, path, _ := strings.Cut(r, " ")
-		if strings.Contains(path, "mcp") {
-			continue // tested in mcpserver
+		if strings.Contains(path, "mcp") || path == "/api/openapi.json" {
+			continue // tested in mcpserver; the same text for every sender
 		}
 		for _, name := range []string{"mine", "own_tool", "desk%2Fmine", "workspace", "root", "x"} {
 			filled := strings.NewReplacer("{id}", name, "{name}", name, "{name...}", name, "{role}", "mine").Replace(path)

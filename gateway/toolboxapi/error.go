@@ -13,8 +13,8 @@ import (
 // JSON.
 const unsupportedMediaType errcode.Code = "unsupported_media_type"
 
-// errorBody is the body of an error response in Toolbox's form.
-type errorBody struct {
+// ErrorBody is the body of an error response in Toolbox's form.
+type ErrorBody struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
 }
@@ -27,7 +27,7 @@ func (a *API) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		a.failures.Request(slog.LevelError, "request failed", auth.SenderOf(r), r, err)
 	}
-	_ = wire.WriteJSON(w, status, errorBody{http.StatusText(status), errcode.Message(err)}) // strings can always be encoded
+	_ = wire.WriteJSON(w, status, ErrorBody{http.StatusText(status), errcode.Message(err)}) // strings can always be encoded
 }
 
 // statusOf returns the HTTP status of an error.

@@ -17,14 +17,14 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// manifest describes tools by name for clients of Toolbox.
-type manifest struct {
+// Manifest describes tools by name for clients of Toolbox.
+type Manifest struct {
 	ServerVersion string               `json:"serverVersion"`
-	Tools         map[string]toolEntry `json:"tools"`
+	Tools         map[string]ToolEntry `json:"tools"`
 }
 
-// toolEntry describes one tool. Parameters is an array, see tool.Declared.
-type toolEntry struct {
+// ToolEntry describes one tool. Parameters is an array, see tool.Declared.
+type ToolEntry struct {
 	Description  string          `json:"description"`
 	Parameters   json.RawMessage `json:"parameters"`
 	AuthRequired []string        `json:"authRequired"`
@@ -33,7 +33,7 @@ type toolEntry struct {
 // ServeToolset describes the tools of the group in the path value name, or all
 // tools of the role without one. A slash at the end is ignored.
 func (a *API) ServeToolset(w http.ResponseWriter, r *http.Request) {
-	a.serveManifest(w, r, func(s scope, m manifest) error {
+	a.serveManifest(w, r, func(s scope, m Manifest) error {
 		id, count := toolgroups.GroupID(strings.TrimSuffix(r.PathValue("name"), "/")), 0
 		for d := range s.tools {
 			if id == "" || s.snapshot.InGroups(d.Name, id) {
@@ -61,7 +61,7 @@ func (s scope) hasGroup(id toolgroups.GroupID, toolCount int) bool {
 
 // ServeTool describes the tool in the path value name.
 func (a *API) ServeTool(w http.ResponseWriter, r *http.Request) {
-	a.serveManifest(w, r, func(s scope, m manifest) error {
+	a.serveManifest(w, r, func(s scope, m Manifest) error {
 		name := r.PathValue("name")
 		if d, ok := s.tool(name); !ok || !m.add(d) {
 			return unknownTool(name)
@@ -71,7 +71,7 @@ func (a *API) ServeTool(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveManifest answers with the manifest that fill fills for the sender.
-func (a *API) serveManifest(w http.ResponseWriter, r *http.Request, fill func(scope, manifest) error) {
+func (a *API) serveManifest(w http.ResponseWriter, r *http.Request, fill func(scope, Manifest) error) {
 	w = mcpserver.WithWriteTimeout(w, 0)
 	release, err := a.config.Limiter.Acquire(auth.SenderOf(r))
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *API) serveManifest(w http.ResponseWriter, r *http.Request, fill func(sc
 }
 
 // encodeManifest returns the manifest that fill fills as JSON, in the sender's turn.
-func (a *API) encodeManifest(r *http.Request, fill func(scope, manifest) error) ([]byte, error) {
+func (a *API) encodeManifest(r *http.Request, fill func(scope, Manifest) error) ([]byte, error) {
 	release, err := a.config.Limiter.AcquireList(r.Context(), auth.SenderOf(r))
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (a *API) encodeManifest(r *http.Request, fill func(scope, manifest) error) 
 	if err != nil {
 		return nil, err
 	}
-	m := manifest{a.config.Version, map[string]toolEntry{}}
+	m := Manifest{a.config.Version, map[string]ToolEntry{}}
 	if err := fill(s, m); err != nil {
 		return nil, err
 	}
@@ -107,8 +107,8 @@ func (a *API) encodeManifest(r *http.Request, fill func(scope, manifest) error) 
 
 // add adds a tool. It reports false if the tool's parameters cannot be
 // expressed as Toolbox parameters.
-func (m manifest) add(d tool.Definition) bool {
-	described := toolEntry{Description: d.Description, AuthRequired: []string{}}
+func (m Manifest) add(d tool.Definition) bool {
+	described := ToolEntry{Description: d.Description, AuthRequired: []string{}}
 	if d.Auth != nil {
 		described.AuthRequired = append(described.AuthRequired, d.Auth.AnyOf...)
 	}

@@ -171,6 +171,11 @@ func (s scope) bodyError(name string, err error) error {
 	return err
 }
 
+// CallResult is the answer to a call. Result is the result of the tool as JSON in a text.
+type CallResult struct {
+	Result string `json:"result"`
+}
+
 // call runs a call and returns the text of its result.
 func (s scope) call(r *http.Request, name string, args json.RawMessage) ([]byte, error) {
 	var known tool.Definition

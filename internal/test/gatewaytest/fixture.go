@@ -56,7 +56,7 @@ func (f *Fixture) WithAuthenticator(t testing.TB, authenticate auth.Authenticato
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Fixture{Runtime: f.Runtime, Store: f.Store, Handler: handler}
+	return &Fixture{Runtime: f.Runtime, Store: f.Store, Handler: WithDocumentCheck(t, handler)}
 }
 
 // WithCaller returns the Fixture with a gateway whose sender is the caller ann in a

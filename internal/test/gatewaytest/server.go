@@ -44,7 +44,7 @@ func ServeAPI(t testing.TB, f *Fixture, check auth.HostCheck) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ServeBehindHostCheck(t, check, handler)
+	return ServeBehindHostCheck(t, check, WithDocumentCheck(t, handler))
 }
 
 // ServeBehindHostCheck serves a handler behind a HostCheck on loopback and

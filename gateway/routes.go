@@ -1,0 +1,223 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// routes returns the routes of the whole API.
+func (a *api) routes() []route {
+	return slices.Concat(
+		tagged("tasks", a.taskRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
+		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", a.processRoutes()),
+		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", a.mcpRoutes()),
+	)
+}
+
+// tagged returns the routes with a tag.
+func tagged(tag string, list []route) []route {
+	for i := range list {
+		list[i].tag = tag
+	}
+	return list
+}
+
+// processRoutes are about the process that serves the organization.
+func (a *api) processRoutes() []route {
+	return []route{
+		{
+			method: "GET", path: "/{$}", id: "listRoutes", summary: "List the routes that the sender may use",
+			access: auth.AccessCaller, answer: wire.Index{}, serve: jsonEndpoint(a.index),
+		}, {
+			method: "GET", path: "/healthz", id: "checkHealth", summary: "Report that the process is running",
+			access: auth.AccessPublic, answer: wire.Health{}, serve: jsonEndpoint(a.health),
+		}, {
+			method: "GET", path: "/readyz", id: "checkReady", summary: "Report whether the process can take work",
+			access: auth.AccessPublic, answer: wire.Health{}, errors: []errcode.Code{errcode.StorageLow}, serve: jsonEndpoint(a.ready),
+		}, {
+			method: "GET", path: "/metrics", id: "showMetrics", summary: "Show the metrics in the text format of Prometheus",
+			access: auth.AccessOperator, media: []media{{name: "text/plain"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.showMetrics,
+		}, {
+			method: "GET", path: "/api/openapi.json", id: "showDocument", summary: "Show this document",
+			access: auth.AccessCaller, answer: map[string]any{}, serve: showDocument,
+		}, {
+			method: "GET", path: "/api/v1/config", id: "showConfig", summary: "Show the digest of the active configuration",
+			access: auth.AccessOperator, answer: wire.Configuration{}, serve: jsonEndpoint(a.showConfig),
+		}, {
+			method: "GET", path: "/api/v1/backup", id: "readBackup", summary: "Read a backup of the organization's file; only on this machine, through the socket of the data directory",
+			access: auth.AccessOperator, media: []media{{name: "application/octet-stream"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.backup,
+		},
+	}
+}
+
+// taskRoutes are about tasks. A caller sees those that it has started.
+func (a *api) taskRoutes() []route {
+	unknown := []errcode.Code{errcode.TaskNotFound}
+	return []route{
+		{
+			method: "GET", path: "/api/v1/tasks", id: "listTasks", summary: "List tasks, newest first",
+			params: paged(statusQuery(taskStatuses), sinceQuery, parameter{name: "agents", kind: "boolean", about: "lists the agents of each task with it"}),
+			access: auth.AccessCaller, answer: wire.Page[wire.Task]{}, serve: a.listEndpoint(a.listTasks),
+		}, {
+			method: "POST", path: "/api/v1/tasks", id: "startTask", summary: "Start a task; the answer comes when it is recorded",
+			params: []parameter{idempotencyKey}, access: auth.AccessCaller, body: wire.TaskRequest{}, answer: wire.Task{}, status: http.StatusAccepted,
+			errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.Conflict, errcode.WorkspaceNotBound, errcode.StorageLow, errcode.LimitExceeded},
+			serve:  jsonEndpoint(a.startTask),
+		}, {
+			method: "GET", path: "/api/v1/tasks/{id}", id: "findTask", summary: "Show one task with its result",
+			params: []parameter{{name: "wait", about: "waits so long for the end of the task, such as 30s; at most 10m"}},
+			access: auth.AccessCaller, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.showTask),
+		}, {
+			method: "GET", path: "/api/v1/tasks/{id}/events", id: "followTask", summary: "Stream the events of a task, oldest first, until its result",
+			params: []parameter{followQuery, {name: "deltas", kind: "boolean", about: "with follow: adds the text that models are generating"}, afterQuery, lastEventID},
+			access: auth.AccessCaller, media: eventStreams, errors: unknown, serve: a.taskEvents,
+		}, {
+			method: "POST", path: "/api/v1/tasks/{id}/retry", id: "retryTask", summary: "Let a paused, failed or cancelled task go on",
+			access: auth.AccessCaller, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
+			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: jsonEndpoint(a.retryTask),
+		}, {
+			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
+			params: []parameter{reasonQuery}, access: auth.AccessCaller, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
+		},
+	}
+}
+
+// eventRoutes are about the events of the organization.
+func (a *api) eventRoutes() []route {
+	return []route{{
+		method: "GET", path: "/api/v1/events", id: "listEvents", summary: "List events, newest first, or stream them, oldest first",
+		params: slices.Concat(paged(eventParams()...), []parameter{followQuery, lastEventID}), access: auth.AccessCaller,
+		answer: wire.Events{}, media: eventStreams, errors: []errcode.Code{errcode.TaskNotFound, errcode.AgentNotFound, errcode.Conflict}, serve: a.listEvents,
+	}}
+}
+
+// roleRoutes are about roles. A role is named by its id or its name.
+func (a *api) roleRoutes() []route {
+	unknown := []errcode.Code{errcode.RoleNotFound, errcode.Conflict}
+	invalid := []errcode.Code{errcode.InvalidRole, errcode.GroupNotFound, errcode.RoleExists, errcode.LimitExceeded}
+	return []route{
+		{
+			method: "GET", path: "/api/v1/roles", id: "listRoles", summary: "List the active roles, sorted by name",
+			params: paged(), access: auth.AccessOperator, answer: wire.Page[wire.Role]{}, serve: jsonEndpoint(a.listRoles),
+		}, {
+			method: "POST", path: "/api/v1/roles", id: "createRole", summary: "Create a role",
+			params: []parameter{dryRunQuery}, access: auth.AccessOperator, body: wire.RoleRequest{}, answer: wire.Role{}, status: http.StatusCreated,
+			errors: invalid, serve: jsonEndpoint(a.createRole),
+		}, {
+			method: "GET", path: "/api/v1/roles/{id}", id: "findRole", summary: "Show one role with its tools",
+			access: auth.AccessOperator, answer: wire.Role{}, errors: unknown, serve: jsonEndpoint(a.showRole),
+		}, {
+			method: "PATCH", path: "/api/v1/roles/{id}", id: "updateRole", summary: "Change a role; a field that is null gets its default",
+			params: []parameter{dryRunQuery, ifMatch}, access: auth.AccessOperator, body: wire.RoleRequest{}, answer: wire.RoleChange{},
+			errors: slices.Concat(unknown, invalid), serve: jsonEndpoint(a.updateRole),
+		}, {
+			method: "POST", path: "/api/v1/roles/{id}/suspend", id: "suspendRole", summary: "Stop the agents and callers of a role",
+			access: auth.AccessOperator, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.suspendRole),
+		}, {
+			method: "POST", path: "/api/v1/roles/{id}/resume", id: "resumeRole", summary: "End the suspension of a role",
+			access: auth.AccessOperator, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.resumeRole),
+		}, {
+			method: "DELETE", path: "/api/v1/roles/{id}", id: "deleteRole", summary: "Delete a role",
+			params: []parameter{dryRunQuery}, access: auth.AccessOperator, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.deleteRole),
+		},
+	}
+}
+
+// agentRoutes are about agents. The operator names an agent by its id, or by its role if that
+// has only one.
+func (a *api) agentRoutes() []route {
+	unknown := []errcode.Code{errcode.AgentNotFound, errcode.Conflict}
+	return []route{
+		{
+			method: "GET", path: "/api/v1/agents", id: "listAgents", summary: "List agents, oldest first, including terminated ones",
+			params: paged(taskQuery, statusQuery(agentStatuses)), access: auth.AccessOperator, answer: wire.Page[wire.Agent]{}, serve: jsonEndpoint(a.listAgents),
+		}, {
+			method: "GET", path: "/api/v1/agents/{id}", id: "findAgent", summary: "Show one agent with its brief and the tools that it may call",
+			access: auth.AccessOperator, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
+		}, {
+			method: "DELETE", path: "/api/v1/agents/{id}", id: "terminateAgent", summary: "Terminate an agent and those that it has hired",
+			params: []parameter{reasonQuery}, access: auth.AccessOperator, answer: wire.Agent{}, errors: append(slices.Clone(unknown), errcode.NotChildAgent), serve: jsonEndpoint(a.terminateAgent),
+		}, {
+			method: "GET", path: "/api/v1/agents/{id}/journal", id: "readJournal", summary: "List the events of an agent's journal, oldest first",
+			params: paged(), access: auth.AccessOperator, answer: wire.Page[journal.Event]{}, errors: unknown, serve: jsonEndpoint(a.agentJournal),
+		}, {
+			method: "POST", path: "/api/v1/agents/{id}/messages", id: "sendMessage", summary: "Send a message to an agent",
+			access: auth.AccessOperator, body: wire.MessageRequest{}, answer: wire.SentMessage{}, status: http.StatusAccepted,
+			errors: append(slices.Clone(unknown), errcode.StorageLow), serve: jsonEndpoint(a.sendMessage),
+		}, {
+			method: "POST", path: "/api/v1/agents/{id}/abort", id: "abortTurn", summary: "Abort the current turn of an agent",
+			access: auth.AccessCaller, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortAgent),
+		},
+	}
+}
+
+// toolRoutes are about tools, and about who may call them. A caller sees what its role has.
+func (a *api) toolRoutes() []route {
+	answers := answerOneOf{wire.Verdict{}, wire.Verdicts{}, wire.Holders{}, org.ToolDiff{}}
+	return []route{
+		{
+			method: "GET", path: "/api/v1/tool-groups", id: "listGroups", summary: "List the tool groups, sorted by id",
+			params: paged(), access: auth.AccessCaller, answer: wire.Page[toolgroups.GroupInfo]{}, serve: a.listEndpoint(a.listGroups),
+		}, {
+			method: "GET", path: "/api/v1/tool-groups/{id}", id: "findGroup", summary: "Show one tool group",
+			access: auth.AccessCaller, answer: toolgroups.GroupInfo{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showGroup),
+		}, {
+			method: "GET", path: "/api/v1/tools", id: "listTools", summary: "List the tools, sorted by name",
+			params: paged(parameter{name: "group", about: "only the tools of this group"}), access: auth.AccessCaller,
+			answer: wire.Page[wire.Tool]{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.listTools),
+		}, {
+			method: "GET", path: "/api/v1/tools/{name}", id: "findTool", summary: "Show one tool",
+			access: auth.AccessCaller, answer: wire.Tool{}, errors: []errcode.Code{errcode.UnknownTool}, serve: a.listEndpoint(a.showTool),
+		}, {
+			method: "POST", path: "/api/v1/tools/{name}/accept", id: "acceptTool", summary: "Accept the pending definition of a tool",
+			access: auth.AccessOperator, body: wire.AcceptRequest{}, answer: wire.QuarantinedTool{},
+			errors: []errcode.Code{errcode.UnknownTool, errcode.Conflict}, serve: jsonEndpoint(a.acceptTool),
+		}, {
+			method: "POST", path: "/api/v1/tools/{name}/call", id: "callTool", summary: "Call a tool in a role; a denial and a failure are outcomes",
+			access: auth.AccessOperator, body: wire.CallRequest{}, answer: wire.CallResult{},
+			errors: []errcode.Code{errcode.RoleNotFound, errcode.StorageLow}, serve: jsonEndpoint(a.callTool),
+		}, {
+			method: "GET", path: "/api/v1/quarantine", id: "listQuarantine", summary: "List the tool definitions that wait for acceptance, sorted by name",
+			params: paged(), access: auth.AccessOperator, answer: wire.Page[wire.QuarantinedTool]{}, serve: jsonEndpoint(a.listQuarantine),
+		}, {
+			method: "POST", path: "/api/v1/can", id: "checkAccess", summary: "Ask whether the gate would allow a call",
+			access: auth.AccessCaller, body: wire.Question{}, answer: answers,
+			errors: []errcode.Code{errcode.RoleNotFound, errcode.AgentNotFound, errcode.GroupNotFound, errcode.Conflict}, serve: jsonEndpoint(a.checkAccess),
+		},
+	}
+}
+
+// artifactRoutes are about artifacts and their contents.
+func (a *api) artifactRoutes() []route {
+	return []route{
+		{
+			method: "GET", path: "/api/v1/artifacts", id: "listArtifacts", summary: "List artifacts, oldest first",
+			params: paged(taskQuery), access: auth.AccessOperator, answer: wire.Page[wire.Artifact]{}, serve: jsonEndpoint(a.listArtifacts),
+		}, {
+			method: "GET", path: "/api/v1/artifacts/{id}", id: "findArtifact", summary: "Show an artifact's record, or its content",
+			params: []parameter{{name: "content", kind: "boolean", about: "answers with the content: text, bytes, or a JSON value"}},
+			access: auth.AccessOperator, answer: answerOneOf{wire.Artifact{}, json.RawMessage{}}, media: artifactMedia(),
+			errors: []errcode.Code{errcode.ArtifactNotFound}, serve: a.showArtifact,
+		}, {
+			method: "POST", path: "/api/v1/sweep", id: "collectGarbage", summary: "Delete stored contents that no artifact references",
+			params: []parameter{dryRunQuery}, access: auth.AccessOperator, answer: wire.SweepResult{}, serve: jsonEndpoint(a.sweep),
+		},
+	}
+}
+
+// artifactMedia returns the media types of the contents of artifacts.
+func artifactMedia() []media {
+	list := []media{{name: "text/plain"}, {name: "application/octet-stream"}}
+	for _, name := range imageTypes {
+		list = append(list, media{name: name})
+	}
+	return list
+}
