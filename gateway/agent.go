@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -81,6 +82,34 @@ func (a *api) showAgent(r *http.Request) (any, error) {
 		detail.Tools = append(detail.Tools, d.Name)
 	}
 	return detail, nil
+}
+
+// formatFunctions asks for tools in the shape of model APIs.
+const formatFunctions = "functions"
+
+// agentTools lists the tools that an agent may call now, sorted by name. A caller sees the
+// agents of its tasks, and those of their tools that its role has.
+func (a *api) agentTools(r *http.Request) (any, error) {
+	format, err := enumParam(r, "format", formatFunctions)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := a.agentSeenBy(r.Context(), auth.SenderOf(r), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	v := a.visibilityFor(r)
+	var list []*toolgroups.ToolHandle
+	for _, name := range a.rt.Gate().Subject(identity.ByAgent(agent.ID)).ToolNames() {
+		if h, ok := v.tool(name); ok {
+			list = append(list, h)
+		}
+	}
+	byName := func(h *toolgroups.ToolHandle) string { return h.Definition.Name }
+	if format == formatFunctions {
+		return paginate(r, sortTools(list), byName, func(h *toolgroups.ToolHandle) tool.FunctionTool { return h.Definition.FunctionTool() })
+	}
+	return paginate(r, sortTools(list), byName, v.show)
 }
 
 // findAgent returns the record of an agent by its id or by its role's name.

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -142,6 +143,10 @@ func (a *api) agentRoutes() []route {
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}", id: "findAgent", summary: "Show one agent with its brief and the tools that it may call",
 			access: auth.AccessOperator, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
+		}, {
+			method: "GET", path: "/api/v1/agents/{id}/tools", id: "listAgentTools", summary: "List the tools that an agent may call now, sorted by name",
+			params: paged(parameter{name: "format", words: []string{formatFunctions}, about: "functions: the shape of model APIs, with the schemas that models read"}),
+			access: auth.AccessCaller, answer: answerOneOf{wire.Page[wire.Tool]{}, wire.Page[tool.FunctionTool]{}}, errors: unknown, serve: a.listEndpoint(a.agentTools),
 		}, {
 			method: "DELETE", path: "/api/v1/agents/{id}", id: "terminateAgent", summary: "Terminate an agent and those that it has hired",
 			params: []parameter{reasonQuery}, access: auth.AccessOperator, answer: wire.Agent{}, errors: append(slices.Clone(unknown), errcode.NotChildAgent), serve: jsonEndpoint(a.terminateAgent),

@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -78,6 +79,17 @@ func (c *Client) ListAgents(ctx context.Context, task identity.TaskID, status or
 // FindAgent returns one agent.
 func (c *Client) FindAgent(ctx context.Context, ref string) (AgentDetail, error) {
 	return doJSON[AgentDetail](ctx, c, request{method: http.MethodGet, path: apiPath("agents", ref)})
+}
+
+// AgentTools lists the tools that an agent may call now, sorted by name.
+func (c *Client) AgentTools(ctx context.Context, ref string) iter.Seq2[Tool, error] {
+	return listAll[Tool](ctx, c, apiPath("agents", ref, "tools"), nil)
+}
+
+// AgentFunctions lists the tools that an agent may call now in the shape of model APIs, sorted
+// by name.
+func (c *Client) AgentFunctions(ctx context.Context, ref string) iter.Seq2[tool.FunctionTool, error] {
+	return listAll[tool.FunctionTool](ctx, c, apiPath("agents", ref, "tools"), url.Values{"format": {"functions"}})
 }
 
 // AgentJournal lists the events of an agent's stream, oldest first.
