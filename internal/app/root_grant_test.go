@@ -26,7 +26,11 @@ func TestRootGrant_FollowsConfiguration(t *testing.T) {
 		}
 	}
 	apply()
-	_, root, _, err := rt.Org().StartTask("t", org.TaskSpec{Text: "go", Caller: identity.ByOperator("op")}) // nobody runs it
+	prepared, err := org.PrepareTask(org.TaskSpec{Text: "go", Caller: identity.ByOperator("op")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, root, _, err := rt.Org().StartTask("t", 0, prepared) // nobody runs it
 	if err != nil {
 		t.Fatal(err)
 	}
