@@ -4,6 +4,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -17,27 +18,50 @@ func newVersionCommand(c *common) *cobra.Command {
 	}
 }
 
+// buildVersion says from what the program was built.
+type buildVersion struct {
+	Version string `json:"version"`          // of the main module; "devel" if it has none
+	Commit  string `json:"commit,omitempty"` // empty in a build from a downloaded module, whose version says it
+	Go      string `json:"go"`
+}
+
 func versionFunc(c *common) error {
+	info, _ := debug.ReadBuildInfo()
+	v := readVersion(info)
 	if c.json {
-		return printLine(c.out, map[string]string{"version": version(), "go": goruntime.Version()})
+		return printLine(c.out, v)
 	}
-	_, err := fmt.Fprintf(c.out, "rolecall %s (%s)\n", version(), goruntime.Version())
+	_, err := fmt.Fprintln(c.out, "rolecall "+v.String())
 	return err
 }
 
-// version returns the version of the module, or else the revision it was built from.
+// version returns the version of this program.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
+	info, _ := debug.ReadBuildInfo()
+	return readVersion(info).Version
+}
+
+// readVersion reads what the go command has recorded. info may be nil.
+func readVersion(info *debug.BuildInfo) buildVersion {
+	v := buildVersion{Version: "devel", Go: goruntime.Version()}
+	if info == nil {
 		return v
+	}
+	if recorded := strings.Trim(info.Main.Version, "()"); recorded != "" {
+		v.Version = recorded
 	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
-			return "devel-" + s.Value[:min(12, len(s.Value))]
+			v.Commit = s.Value
 		}
 	}
-	return "devel"
+	return v
+}
+
+// String returns the version with its commit, if that is known, and that of Go.
+func (v buildVersion) String() string {
+	if v.Commit == "" {
+		return fmt.Sprintf("%s (%s)", v.Version, v.Go)
+	}
+	return fmt.Sprintf("%s (commit %s, %s)", v.Version, v.Commit, v.Go)
 }
