@@ -17,8 +17,8 @@ SOAK ?= 10m
 # Go and runs twenty times slower with it. The others start programs built without it.
 PLAIN = ./internal/js/... ./model/script ./modules/chrome ./internal/test/e2e
 
-# Tests in modules of their own, so that rolecall does not depend on what they require.
-MODULES = internal/test/scripts internal/test/crashtest internal/test/prompts
+# Modules of their own, so that rolecall does not depend on what they require.
+MODULES = internal/test/scripts internal/test/crashtest internal/test/prompts internal/release
 
 # Packages that decide who may call a tool. Their own tests reach every statement.
 COVERED = ./gate ./toolgroups
@@ -27,7 +27,7 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short staticcheck cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm
+.PHONY: test check format vet short staticcheck cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm release
 
 # timed runs targets and prints how long they took.
 timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@: $$(($$(date +%s) - start)) s"
@@ -123,3 +123,7 @@ test-llm: internal/test/e2e/.venv/ready
 
 internal/test/e2e/.venv/ready: internal/test/e2e/requirements.txt internal/test/e2e/llm.sh
 	@internal/test/e2e/llm.sh
+
+# The files of a release of the last commit, in dist/: docs/install.md describes them.
+release:
+	go run -C internal/release .
