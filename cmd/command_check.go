@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +28,8 @@ Nothing of it is started, and the data directory is not touched. --all and --jso
 every mistake.
 
 check also says how this system isolates programs that agents run. With --sandbox it
-says only that, and fails if such programs are refused here.
+says only that, with one line for each layer: active, or missing and why. The exit status
+is 1 if such programs are refused here.
 
 With --online it also contacts the models, MCP servers and sources of a valid
 configuration: it asks each model one short question, lists the tools of each MCP server,
@@ -182,41 +182,4 @@ func printCheck(c *common, cfg *config.Config, notes []string, isolation sandbox
 		return usageError{errReported}
 	}
 	return nil
-}
-
-// checkSandboxFunc prints how programs are isolated on this system.
-func checkSandboxFunc(ctx context.Context, c *common) error {
-	isolation, err := c.launcher.ProbeIsolation(ctx)
-	if err != nil {
-		return err
-	}
-	if c.json {
-		err = printLine(c.out, isolation)
-	} else {
-		_, err = fmt.Fprintln(c.out, strings.Join(isolationLines(isolation, false), "\n"))
-	}
-	if err == nil && !isolation.Available() {
-		err = errReported
-	}
-	return err
-}
-
-// isolationLines describes the isolation of programs; open means that the configuration
-// runs them without it.
-func isolationLines(i sandbox.Isolation, open bool) []string {
-	first := "sandbox: " + strings.Join(i.Layers, ", ")
-	switch {
-	case open:
-		first = "no sandbox: kind: command has sandbox: none, so programs run with your permissions"
-	case !i.Available():
-		first = "no sandbox: run_command and run_javascript are refused"
-	}
-	lines := []string{first}
-	for _, what := range i.Missing {
-		lines = append(lines, "  missing: "+textutil.Sanitize(what))
-	}
-	if !i.Available() {
-		lines = append(lines, "agent scripts run without a sandbox")
-	}
-	return lines
 }

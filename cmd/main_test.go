@@ -11,6 +11,9 @@ import (
 var launcher *sandbox.Launcher
 
 func TestMain(m *testing.M) {
+	if os.Getenv(mainMode) != "" {
+		Main()
+	}
 	if mode := os.Getenv(echoMode); mode != "" {
 		runEchoServer(mode)
 		return
@@ -18,3 +21,6 @@ func TestMain(m *testing.M) {
 	launcher = sandbox.Enter(builtin.SandboxPrograms())
 	os.Exit(m.Run())
 }
+
+// mainMode is the environment variable that makes the binary of the tests run as rolecall.
+const mainMode = "ROLECALL_TEST_MAIN"

@@ -14,33 +14,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolationStep is one step of entering the sandbox, and the kernel feature that
-// is missing if it fails.
+// isolationStep is one step of entering the sandbox, and the layer and the kernel
+// feature that are missing if it fails.
 type isolationStep struct {
-	apply   func(*spec) error
-	missing string
+	apply          func(*spec) error
+	layer, missing string
 }
 
 // isolationSteps returns the steps in order. Each needs rights that later steps
 // take away.
 func isolationSteps() []isolationStep {
 	return []isolationStep{
-		{closeInheritedFDs, "close_range (Linux 5.11 or later)"},
-		{hideControlGroups, "a cgroup namespace"},
-		{bringUpLoopback, "a network namespace with a loopback"},
-		{sendListener, "a port on the loopback"},
-		{newRoot, "a root file system in a mount namespace (Linux 5.12 or later)"},
-		{limitProcesses, "a limit on the number of processes"},
-		{applyLandlock, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
-		{dropCapabilities, "a process without capabilities"},
-		{applySeccomp, "seccomp filters"},
-		{applyRlimits, "resource limits"}, // last: the other steps need memory
+		{closeInheritedFDs, layerNamespaces, "close_range (Linux 5.11 or later)"},
+		{hideControlGroups, layerNamespaces, "a cgroup namespace"},
+		{bringUpLoopback, layerNamespaces, "a network namespace with a loopback"},
+		{sendListener, layerNamespaces, "a port on the loopback"},
+		{newRoot, layerRoot, "a root file system in a mount namespace (Linux 5.12 or later)"},
+		{limitProcesses, layerLimits, "a limit on the number of processes"},
+		{applyLandlock, layerLandlock, "Landlock (Linux 5.13 or later, with landlock among the security modules)"},
+		{dropCapabilities, layerCapabilities, "a process without capabilities"},
+		{applySeccomp, layerSeccomp, "seccomp filters"},
+		{applyRlimits, layerLimits, "resource limits"}, // last: the other steps need memory
 	}
 }
 
 // unsandboxedSteps returns the steps of a job without a sandbox.
 func unsandboxedSteps() []isolationStep {
-	return []isolationStep{{chdirWorkspace, "the workspace"}, {applyRlimits, "resource limits"}}
+	return []isolationStep{{chdirWorkspace, "", "the workspace"}, {applyRlimits, layerLimits, "resource limits"}}
 }
 
 // runAsJob turns this process into the job it was started for. A failure is
@@ -74,7 +74,7 @@ func isolateAndExec(from, to *os.File) report {
 	}
 	for _, step := range steps {
 		if err := step.apply(&s); err != nil {
-			return report{Missing: step.missing, Cause: err.Error()}
+			return report{Missing: step.missing, Layer: step.layer, Cause: err.Error()}
 		}
 	}
 	return s.exec(to)

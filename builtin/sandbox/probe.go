@@ -4,21 +4,64 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 )
 
 // Isolation describes how jobs are isolated on this system. The zero value says that
 // they are not.
 type Isolation struct {
-	Layers  []string `json:"layers"`  // active for every job; empty if jobs are refused
-	Missing []string `json:"missing"` // what this system lacks, and what that means
+	Layers  []string     `json:"layers"`  // active for every job; empty if jobs are refused
+	Missing []string     `json:"missing"` // what this system lacks, and what that means
+	Checks  []LayerCheck `json:"checks"`  // each layer, in the order in which a job gets them
 }
+
+// LayerCheck is what the probe found of one layer.
+type LayerCheck struct {
+	Layer  string      `json:"layer"`
+	Status LayerStatus `json:"status"`
+	Detail string      `json:"detail,omitempty"` // what is active; or why it is missing, and what follows
+}
+
+// LayerStatus is the state of a layer.
+type LayerStatus string
+
+const (
+	LayerActive    LayerStatus = "active"    // every job has it
+	LayerAvailable LayerStatus = "available" // the kernel offers it, but jobs are refused for another reason
+	LayerMissing   LayerStatus = "missing"
+	LayerUnknown   LayerStatus = "unknown" // a job was refused before it came to this layer
+)
 
 // Available reports whether jobs are isolated. Otherwise they are refused.
 func (i Isolation) Available() bool { return len(i.Layers) > 0 }
 
-// layers are the layers that every job has; without one of them it is refused.
-var layers = []string{"namespaces", "a root file system of its own", "Landlock", "no capabilities", "seccomp", "resource limits"}
+// The layers that every job has; without one of them it is refused.
+const (
+	layerNamespaces   = "namespaces"
+	layerRoot         = "a root file system of its own"
+	layerLandlock     = "Landlock"
+	layerCapabilities = "no capabilities"
+	layerSeccomp      = "seccomp"
+	layerLimits       = "resource limits"
+)
+
+// Layers that a system may lack.
+const (
+	layerGroups = "control groups"
+	layerProc   = "/proc"
+)
+
+// layers are the required layers, in the order in which a job gets them.
+var layers = []string{layerNamespaces, layerRoot, layerLandlock, layerCapabilities, layerSeccomp, layerLimits}
+
+// layerDetails say what the required layers are, where the name alone does not.
+var layerDetails = map[string]string{layerNamespaces: "user, mount, pid, network, ipc and uts"}
+
+const (
+	groupsMissing = "limits.memory applies to each process"
+	procMissing   = "some programs need it"
+)
 
 // ProbeIsolation runs a job that does nothing and returns how it was isolated. The
 // error is that of a job that cannot be started for another reason.
@@ -29,9 +72,9 @@ func (l *Launcher) ProbeIsolation(ctx context.Context) (Isolation, error) {
 	defer cancel()
 	p, err := l.start(ctx, j, strings.NewReader(""), io.Discard, io.Discard)
 	if missing, ok := errors.AsType[*UnavailableError](err); ok {
-		return Isolation{Layers: []string{}, Missing: []string{missing.Detail()}}, nil
+		return l.refusedIsolation(missing), nil
 	}
-	found := Isolation{Layers: layers, Missing: []string{}}
+	found := activeIsolation()
 	if _, ok := errors.AsType[*execError](err); ok {
 		return found, nil // there is no shell; the isolation was complete before
 	}
@@ -39,12 +82,62 @@ func (l *Launcher) ProbeIsolation(ctx context.Context) (Isolation, error) {
 		return Isolation{}, err
 	}
 	if p.groupMemory() {
-		found.Layers = append(found.Layers[:len(layers):len(layers)], "control groups")
+		found.Layers = append(found.Layers, layerGroups)
+		found.add(LayerCheck{layerGroups, LayerActive, "memory of all processes together"})
 	} else {
-		found.Missing = append(found.Missing, "control groups: limits.memory applies to each process")
+		found.add(LayerCheck{layerGroups, LayerMissing, groupsMissing})
+		found.Missing = append(found.Missing, layerGroups+": "+groupsMissing)
 	}
 	if p.waitDone() != nil && ctx.Err() == nil {
-		found.Missing = append(found.Missing, "/proc inside the sandbox: some programs need it")
+		found.add(LayerCheck{layerProc, LayerMissing, procMissing})
+		found.Missing = append(found.Missing, "/proc inside the sandbox: "+procMissing)
+	} else {
+		found.add(LayerCheck{layerProc, LayerActive, ""})
 	}
 	return found, context.Cause(ctx)
+}
+
+// add adds a check.
+func (i *Isolation) add(c LayerCheck) { i.Checks = append(i.Checks, c) }
+
+// activeIsolation returns the isolation of a job that has all required layers.
+func activeIsolation() Isolation {
+	i := Isolation{Layers: slices.Clone(layers), Missing: []string{}}
+	kernel := kernelLayers()
+	for _, layer := range layers {
+		detail := layerDetails[layer]
+		if detail == "" {
+			detail = kernel[layer]
+		}
+		i.add(LayerCheck{layer, LayerActive, detail})
+	}
+	return i
+}
+
+// refusedIsolation returns what is known where jobs are refused: the layers before the
+// missing one are available, and later ones only if the kernel says so.
+func (l *Launcher) refusedIsolation(err *UnavailableError) Isolation {
+	i := Isolation{Layers: []string{}, Missing: []string{err.Detail()}, Checks: []LayerCheck{}}
+	kernel, failed := kernelLayers(), slices.Index(layers, err.layer)
+	if failed < 0 { // not even the process of a job was started
+		i.add(LayerCheck{"process", LayerMissing, err.Detail()})
+	}
+	for n, layer := range layers {
+		offered, known := kernel[layer]
+		switch {
+		case n == failed:
+			i.add(LayerCheck{layer, LayerMissing, err.Detail()})
+		case n < failed || known:
+			i.add(LayerCheck{layer, LayerAvailable, offered})
+		default:
+			i.add(LayerCheck{layer, LayerUnknown, ""})
+		}
+	}
+	if l.offersGroups() {
+		i.add(LayerCheck{layerGroups, LayerAvailable, ""})
+	} else {
+		i.add(LayerCheck{layerGroups, LayerMissing, groupsMissing})
+	}
+	i.add(LayerCheck{layerProc, LayerUnknown, ""})
+	return i
 }

@@ -147,6 +147,7 @@ func (o JobOutcome) Truncated() bool { return o.Stdout.Omitted > 0 || o.Stderr.O
 // feature or resource that is missing.
 type UnavailableError struct {
 	Missing string
+	layer   string // that needs it; "" if no job gets as far as the first layer
 	cause   error
 }
 

@@ -265,6 +265,11 @@ func TestLauncher_ProbesIsolation(t *testing.T) {
 	if lacking := strings.Contains(strings.Join(got.Missing, "\n"), "control groups: "); grouped == lacking {
 		t.Errorf("control groups are active: %t, missing: %t", grouped, lacking)
 	}
+	for _, c := range got.Checks {
+		if want := slices.Contains(got.Layers, c.Layer) || c.Layer == "/proc"; (c.Status == sandbox.LayerActive) != want {
+			t.Errorf("%s is %s, among the layers: %t", c.Layer, c.Status, want)
+		}
+	}
 	j := shellJob(t.TempDir(), "head -c 600000000 /dev/zero | tail >/dev/null")
 	j.Limits.Memory = 100 << 20
 	if out := mustRun(t, j); out.OutOfMemory != grouped {

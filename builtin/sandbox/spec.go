@@ -47,6 +47,7 @@ const ready = "\n"
 // report describes why a process could not become its job.
 type report struct {
 	Missing string `json:",omitempty"` // feature that the system lacks
+	Layer   string `json:",omitempty"` // layer that needs the feature
 	Cause   string
 	Exit    int `json:",omitempty"` // exit code of a shell when the program itself cannot be executed
 }
@@ -79,5 +80,5 @@ func (r report) error() error {
 	case r.Missing == "":
 		return errors.New(r.Cause)
 	}
-	return &UnavailableError{Missing: r.Missing, cause: errors.New(r.Cause)}
+	return &UnavailableError{Missing: r.Missing, layer: r.Layer, cause: errors.New(r.Cause)}
 }

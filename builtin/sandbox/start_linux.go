@@ -217,5 +217,5 @@ func cloneError(err error) error {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("start sandbox job: %w", err)
 	}
-	return &UnavailableError{Missing: "user, mount, pid, network, ipc and uts namespaces" + sysctlHints(), cause: err}
+	return &UnavailableError{Missing: "user, mount, pid, network, ipc and uts namespaces" + sysctlHints(), layer: layerNamespaces, cause: err}
 }

@@ -52,6 +52,12 @@ type identityMap struct{}
 // CheckIdentity reports nothing: there is no sandbox.
 func (l *Launcher) CheckIdentity(string) error { return nil }
 
+// kernelLayers returns nothing: the layers exist on Linux only.
+func kernelLayers() map[string]string { return nil }
+
+// offersGroups returns false: control groups exist on Linux only.
+func (l *Launcher) offersGroups() bool { return false }
+
 // hold is never reached.
 func hold() error { return errors.New("sandbox not supported on " + runtime.GOOS) }
 
