@@ -28,9 +28,9 @@ type LayerStatus string
 
 const (
 	LayerActive    LayerStatus = "active"    // every job has it
-	LayerAvailable LayerStatus = "available" // the kernel offers it, but jobs are refused for another reason
+	LayerAvailable LayerStatus = "available" // the system offers it, but no job ran
 	LayerMissing   LayerStatus = "missing"
-	LayerUnknown   LayerStatus = "unknown" // a job was refused before it came to this layer
+	LayerUnknown   LayerStatus = "unknown" // no job came as far as this layer
 )
 
 // Available reports whether jobs are isolated. Otherwise they are refused.
@@ -76,6 +76,7 @@ func (l *Launcher) ProbeIsolation(ctx context.Context) (Isolation, error) {
 	}
 	found := activeIsolation()
 	if _, ok := errors.AsType[*execError](err); ok {
+		found.Checks = append(found.Checks, l.optionalChecks()...)
 		return found, nil // there is no shell; the isolation was complete before
 	}
 	if err != nil {
@@ -133,11 +134,15 @@ func (l *Launcher) refusedIsolation(err *UnavailableError) Isolation {
 			i.add(LayerCheck{layer, LayerUnknown, ""})
 		}
 	}
-	if l.offersGroups() {
-		i.add(LayerCheck{layerGroups, LayerAvailable, ""})
-	} else {
-		i.add(LayerCheck{layerGroups, LayerMissing, groupsMissing})
-	}
-	i.add(LayerCheck{layerProc, LayerUnknown, ""})
+	i.Checks = append(i.Checks, l.optionalChecks()...)
 	return i
+}
+
+// optionalChecks returns what is known without a job about layers that may be missing.
+func (l *Launcher) optionalChecks() []LayerCheck {
+	groups := LayerCheck{layerGroups, LayerMissing, groupsMissing}
+	if l.offersGroups() {
+		groups = LayerCheck{layerGroups, LayerAvailable, ""}
+	}
+	return []LayerCheck{groups, {layerProc, LayerUnknown, "no program ran that looks for it"}}
 }
