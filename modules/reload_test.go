@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -379,7 +378,11 @@ func TestLoader_NoCallInClosedModule(t *testing.T) {
 			}
 		})
 	}
-	for n := range short.Count(60, 300) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 60
+	}
+	for n := range rounds {
 		if err := fx.loader.ReloadModule(t.Context(), newModule()); err != nil {
 			t.Errorf("reload %d: %v", n, err)
 		}

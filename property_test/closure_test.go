@@ -28,7 +28,7 @@ import (
 )
 
 // sequencesFlag is the number of attacks that the flag -closure asks for.
-var sequencesFlag = flag.Int("closure", 0, "sequences of the closure property; 0 is 1,000, or 300 with -short")
+var sequencesFlag = flag.Int("closure", 0, "sequences of the closure property; 0 is 1,000, or 300 with -short or the race detector")
 
 // sequences returns how many sequences the closure properties play.
 func sequences() int { return cmp.Or(*sequencesFlag, short.Count(300, 1000)) }

@@ -224,7 +224,9 @@ func TestManager_ConcurrentOwnersStaySeparate(t *testing.T) {
 	var owners, calls sync.WaitGroup
 	over := make(chan struct{})
 	for i, owner := range attackers {
-		owners.Go(func() { a.registerRandomly(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10*flags.Cases) })
+		owners.Go(func() {
+			a.registerRandomly(rand.New(rand.NewPCG(uint64(seed), uint64(i))), owner, 10*max(cases, flags.Cases))
+		})
 	}
 	allowed := make([]map[string]int, 3)
 	for i, who := range []toolgroups.GroupOwner{"module:a", "module:b", ""} {

@@ -20,7 +20,7 @@ import (
 	"github.com/rolecall/rolecall/internal/test/proptest"
 )
 
-// cases is how many cases each property has by default.
+// cases is how many cases each property has by default, without the race detector.
 const cases = 100
 
 var flags = proptest.NewFlags(cases)

@@ -259,7 +259,7 @@ func TestRevocation_NoCallStartsAfterAcknowledgement(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	s := newRevocationRace(t)
-	for range max(20, flags.Cases/2) {
+	for range max(cases, flags.Cases) / 2 {
 		if err := s.changeRights(r.IntN(7)); err != nil {
 			t.Fatal(err)
 		}

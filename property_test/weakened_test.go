@@ -15,6 +15,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -667,6 +668,7 @@ func TestWeakenedOrg_AllRulesHasNoViolation(t *testing.T) {
 // rules are backed by others and have no effect alone: then the grant itself is
 // found, and the effect of a tool once the other rules are disabled too.
 func TestClosure_FindsEachDisabledRule(t *testing.T) {
+	short.SkipSequential(t)
 	tests := []struct {
 		name     string
 		off      ruleSet

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
@@ -38,7 +39,7 @@ func TestCompressContext_SplitsNoCallFromResultProperty(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
-	parameters.MinSuccessfulTests, parameters.MaxSize, parameters.MaxShrinkCount = 100, 30, 100
+	parameters.MinSuccessfulTests, parameters.MaxSize, parameters.MaxShrinkCount = short.Count(25, 100), 30, 100
 	properties := gopter.NewProperties(parameters)
 	properties.Property("calls and results stay together", prop.ForAll(func(tape []uint8) string {
 		return newConversation(t, tape).run(t)

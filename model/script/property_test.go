@@ -13,6 +13,7 @@ import (
 	"github.com/leanovate/gopter/gen"
 	"github.com/leanovate/gopter/prop"
 
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/script"
 )
@@ -56,7 +57,7 @@ func TestModel_CacheDoesNotChangeAnswers(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	parameters := gopter.DefaultTestParametersWithSeed(seed)
-	parameters.MinSuccessfulTests = cases
+	parameters.MinSuccessfulTests = short.Count(10, 50)
 	parameters.MaxShrinkCount = 50
 	properties := gopter.NewProperties(parameters)
 	properties.Property("cached, uncached and forgetful models agree", prop.ForAll(

@@ -322,7 +322,7 @@ func newFakeWorker(t *testing.T, answer func(q fakeRequest) string) script.Worke
 // Many agents that take turns keep their virtual machines, and one that uses up its memory does not
 // end the worker of the others.
 func TestModel_ManyAgentsKeepTheirMachines(t *testing.T) {
-	if raceEnabled {
+	if short.RaceDetector {
 		t.Skip("the race detector needs several times the memory")
 	}
 	w := newWorkers(t, false)

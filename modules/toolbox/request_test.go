@@ -16,6 +16,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/tool"
 )
@@ -90,7 +91,7 @@ func TestRequest_ValuesNeverChangeStructure(t *testing.T) {
 		`name: twice, method: POST, path: /a, requestBody: '["{{json .w}}"]', bodyParams: `+parameter,
 		`name: listed, method: POST, path: /a, requestBody: '{"one": "{{array .w}}"}', bodyParams: [{name: w, type: array, description: d, items: {name: i, type: string, description: d}}]`,
 	)
-	values := append(attacks(t), "..", ".", "", "../..", "%2e%2e", "%252e%252e", "//evil", "https://evil", "a\\..\\b", "1", "[1]", "[]", "{}", "null", "true", `","`, ",", `", "x": "`, "\u2028", "\ue000\ue001\ue002\ue003", "a#b", "a;b", "a\r\nb")
+	values := append(short.SampleList(t, 150, attacks(t)), "..", ".", "", "../..", "%2e%2e", "%252e%252e", "//evil", "https://evil", "a\\..\\b", "1", "[1]", "[]", "{}", "null", "true", `","`, ",", `", "x": "`, "\u2028", "\ue000\ue001\ue002\ue003", "a#b", "a;b", "a\r\nb")
 	for _, value := range values {
 		args, _ := json.Marshal(map[string]string{"w": value})
 		for _, name := range []string{"path", "search", "query", "quoted", "whole", "form"} {

@@ -19,6 +19,7 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/js"
 	"github.com/rolecall/rolecall/internal/js/jsworker"
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // counter is a script that counts its calls, loops for ever, or is stuck in a built-in
@@ -119,7 +120,7 @@ func TestHost_ReportsErrorsOfScripts(t *testing.T) {
 		{"large", "", js.KindMemory, "returned 16777218 bytes"},
 		{"count", `"` + strings.Repeat("x", jsworker.MaxStep) + `"`, js.KindMemory, "is given 16777218 bytes"},
 	} {
-		if raceEnabled && tt.function == "large" {
+		if short.RaceDetector && tt.function == "large" {
 			continue // it writes 16 MiB of JSON
 		}
 		l := js.Limits{Time: time.Minute}

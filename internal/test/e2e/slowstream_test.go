@@ -11,6 +11,7 @@ import (
 
 	"github.com/rolecall/rolecall/builtin"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/short"
 	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/model/openai"
@@ -53,7 +54,7 @@ func TestRuntime_ThousandAgentsWaitOnSlowStreams(t *testing.T) {
 	}
 	ids := startTasks(t, rt, agents)
 	<-all
-	if got := memoryInUse(); got > maxMemory && !race {
+	if got := memoryInUse(); got > maxMemory && !short.RaceDetector {
 		t.Errorf("%d waiting agents use %d MiB, want at most %d", agents, got>>20, maxMemory>>20)
 	} else {
 		t.Logf("%d waiting agents, their server and this test use %d MiB and %d goroutines", agents, got>>20, goruntime.NumGoroutine())

@@ -9,7 +9,7 @@
 //	}
 //
 // A failing test prints the seed. -seed repeats the same cases, -cases sets their
-// number.
+// number. Under the race detector it is a fifth: cases run one after the other.
 package proptest
 
 import (
@@ -22,6 +22,8 @@ import (
 	"github.com/leanovate/gopter"
 	"github.com/leanovate/gopter/gen"
 	"github.com/leanovate/gopter/prop"
+
+	"github.com/rolecall/rolecall/internal/test/short"
 )
 
 // Flags are the flags of a test package.
@@ -30,9 +32,12 @@ type Flags struct {
 	seed  int64
 }
 
-// NewFlags adds the flags -seed and -cases; cases is the default of the latter. A
-// package calls it once, in a package variable.
+// NewFlags adds the flags -seed and -cases; cases, or a fifth of it under the race
+// detector, is the default of the latter. A package calls it once, in a package variable.
 func NewFlags(cases int) *Flags {
+	if short.RaceDetector {
+		cases /= 5
+	}
 	f := &Flags{}
 	flag.Int64Var(&f.seed, "seed", 0, "seed of all properties; 0 uses the clock")
 	flag.IntVar(&f.Cases, "cases", cases, "number of cases of each property")

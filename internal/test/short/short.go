@@ -1,10 +1,13 @@
-// Package short makes tests cheaper under go test -short, which make test runs. It
-// samples long lists and leaves tests of real servers, browsers and disks to make
-// check. Only tests import it.
+// Package short makes tests cheaper under go test -short, which make test runs, and under
+// the race detector. It samples long lists and leaves tests of real servers, browsers and
+// disks to make check. Only tests import it.
 //
 //	for _, text := range short.SampleList(t, 40, corpus.NaughtyStrings()) { … }
 //
-// The test logs the seed of a sample. ROLECALL_TEST_SEED repeats it.
+// The test logs the seed of a sample. ROLECALL_TEST_SEED repeats it. The race detector
+// learns nothing from the rest of a list, whose members run the same code. make check
+// runs the packages that import this one without it too, with the complete lists. A test
+// that races with many rounds asks testing.Short for their number.
 package short
 
 import (
@@ -15,10 +18,13 @@ import (
 	"time"
 )
 
-// SampleList returns list, or with -short n members of it, in the order of list.
+// sampled reports whether a test uses parts of its lists.
+func sampled() bool { return testing.Short() || RaceDetector }
+
+// SampleList returns list, or a sample of n members, in the order of list.
 func SampleList[T any](t testing.TB, n int, list []T) []T {
 	t.Helper()
-	if !testing.Short() || len(list) <= n {
+	if !sampled() || len(list) <= n {
 		return list
 	}
 	var some []T
@@ -32,7 +38,7 @@ func SampleList[T any](t testing.TB, n int, list []T) []T {
 	return some
 }
 
-// SampleRange returns the numbers from first to last, or with -short n of them.
+// SampleRange returns the numbers from first to last, or a sample of n.
 func SampleRange(t testing.TB, n, first, last int) []int {
 	t.Helper()
 	var list []int
@@ -42,9 +48,9 @@ func SampleRange(t testing.TB, n, first, last int) []int {
 	return SampleList(t, n, list)
 }
 
-// Count returns full, or with -short few.
+// Count returns full, or few where lists are sampled.
 func Count(few, full int) int {
-	if testing.Short() {
+	if sampled() {
 		return few
 	}
 	return full
@@ -55,6 +61,15 @@ func SkipExternal(t testing.TB, what string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short: this test starts " + what + "; make check runs it")
+	}
+}
+
+// SkipSequential skips a test that runs one step after another under the race detector,
+// which learns nothing from it.
+func SkipSequential(t testing.TB) {
+	t.Helper()
+	if RaceDetector {
+		t.Skip("the race detector is compiled in; make check runs this test without it")
 	}
 }
 

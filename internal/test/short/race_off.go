@@ -1,0 +1,6 @@
+//go:build !race
+
+package short
+
+// RaceDetector reports whether the race detector is compiled in.
+const RaceDetector = false
