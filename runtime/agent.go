@@ -221,7 +221,7 @@ func (a *actor) checkAnswer(answer *model.Answer) error {
 // sayToUser records an answer whose text is sent to the user while the turn
 // goes on.
 func (a *actor) sayToUser(answer *model.Answer) error {
-	text := a.message("user", textPayload(answer.Text, nil), "say")
+	text := a.message("user", textPayload(answer.Text), "say")
 	return a.commit(&journal.Batch{Events: []journal.Event{
 		a.event(journal.ModelAnswered{Answer: *answer}), a.event(journal.MessageSent{Message: text}),
 	}})

@@ -234,7 +234,7 @@ const summaryText = `You are summing up your own conversation, which has grown t
 // summaryRequest returns the message that requests the summary. It is not
 // recorded.
 func (a *actor) summaryRequest() *model.Message {
-	return &model.Message{From: "user", To: string(a.agent.ID), Task: a.task, Payload: textPayload("Write the summary now.", nil), CreatedAt: a.rt.now()}
+	return &model.Message{From: "user", To: string(a.agent.ID), Task: a.task, Payload: textPayload("Write the summary now."), CreatedAt: a.rt.now()}
 }
 
 // assignment returns the section with a task brief, one field a line; "" if there is none.

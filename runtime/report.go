@@ -117,17 +117,16 @@ func (a *actor) errorPayload(cause error) []byte {
 	return payload
 }
 
-// textPayload returns the message payload {"text": text}. If input, a JSON object, is not
-// nil, the payload has it as a second field.
-func textPayload(text string, input json.RawMessage) json.RawMessage {
-	return messagePayload{Text: text, Input: input}.encode()
-}
+// textPayload returns the message payload {"text": text}.
+func textPayload(text string) json.RawMessage { return messagePayload{Text: text}.encode() }
 
 // messagePayload is the payload of a message with a text.
 type messagePayload struct {
 	Text       string           `json:"text"`
 	Incomplete model.StopReason `json:"incomplete,omitempty"` // why the text is not whole
 	Input      json.RawMessage  `json:"input,omitempty"`      // a JSON object
+	Files      []sharedFile     `json:"files,omitempty"`
+	Images     []string         `json:"images,omitempty"` // references to the files that are images
 }
 
 func (p messagePayload) encode() json.RawMessage {

@@ -123,7 +123,7 @@ func (a *actor) finishBelow(b *journal.Batch, answer *model.Answer) error {
 	case problem == nil:
 		a.report(b, result, "end")
 	case !a.state.corrected:
-		m := a.message(string(a.agent.ID), textPayload(correction(problem), nil), "correction")
+		m := a.message(string(a.agent.ID), textPayload(correction(problem)), "correction")
 		m.From, m.FromName, m.FromRole = correctionSender, "", ""
 		b.Idle = false
 		b.Events = append(b.Events, a.event(journal.MessageSent{Message: m}), a.event(journal.MessageReceived{Message: m}))
@@ -154,7 +154,7 @@ func correction(problem error) string {
 func (rt *Runtime) askForResult(ctx context.Context, task *org.Task, problem error) (asked bool, err error) {
 	m := model.Message{
 		ID: identity.DeriveID(string(task.ID), "result", strconv.FormatUint(task.EndSeq, 10)), From: User, To: string(task.Top), Task: task.ID, CreatedAt: rt.now(),
-		Payload: textPayload(correction(problem), nil),
+		Payload: textPayload(correction(problem)),
 	}
 	top, err := rt.agentState(ctx, task.ID, task.Top)
 	if err != nil || slices.ContainsFunc(top.items, func(i model.Item) bool { return i.Message != nil && i.Message.ID == m.ID }) {

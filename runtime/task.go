@@ -48,8 +48,9 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 		rt.recorded.check(owner{caller: spec.Caller.String()}, int64(len(spec.Text)+len(spec.Input)+files.bytes))); err != nil {
 		return "", err
 	}
+	first := messagePayload{Text: spec.Text, Input: spec.Input, Files: files.list, Images: files.images}.encode()
 	hold := diskHold{guard: rt.disk}
-	if err := hold.set(taskFactor*int64(len(textPayload(spec.Text, spec.Input))+files.shown) + int64(files.bytes)); err != nil {
+	if err := hold.set(taskFactor*int64(len(first)) + int64(files.bytes)); err != nil {
 		return "", err
 	}
 	defer hold.end()
@@ -66,18 +67,18 @@ func (rt *Runtime) startTask(ctx context.Context, id identity.TaskID, spec org.T
 	}
 	rt.tracker.track(id)
 	rt.tracker.keepOpen(id, spec.Open, spec.Driven)
-	return rt.commitTask(ctx, id, prepared, files)
+	return rt.commitTask(ctx, id, prepared, files, first)
 }
 
-// commitTask records a tracked task and lets its first agent begin. It returns as startTask
-// does.
-func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared org.PreparedTask, files taskFiles) (identity.TaskID, error) {
+// commitTask records a tracked task and its first message, and lets its first agent begin. It
+// returns as startTask does.
+func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared org.PreparedTask, files taskFiles, first json.RawMessage) (identity.TaskID, error) {
 	b := &journal.Batch{Prepare: func(b *journal.Batch) error {
 		task, agent, changes, err := rt.org.StartTask(id, rt.store.LastSeq(), prepared)
 		if err != nil {
 			return err
 		}
-		rt.taskStartEvents(b, task, agent, files)
+		rt.taskStartEvents(b, task, agent, first)
 		rt.tracker.cacheNew(&task, agent)
 		for _, hash := range files.blobs {
 			rt.artifacts.references.add(hash)
@@ -132,7 +133,7 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 }
 
 // taskStartEvents adds the events and the first message of a task to a batch.
-func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent, files taskFiles) {
+func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent, payload json.RawMessage) {
 	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(task.State)}
 	if task.As != "" {
 		as, _ := rt.org.RoleByID(task.As)
@@ -146,7 +147,7 @@ func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Ag
 	}
 	first := model.Message{
 		ID: firstMessageID(task.ID), From: "user", To: string(agent.ID),
-		Task: task.ID, Payload: files.payload(&task), CreatedAt: task.CreatedAt,
+		Task: task.ID, Payload: payload, CreatedAt: task.CreatedAt,
 	}
 	about := func(body journal.EventBody) journal.Event {
 		return journal.Event{At: task.CreatedAt, Task: task.ID, Agent: agent.ID, Role: rt.roleName(agent), Body: body}

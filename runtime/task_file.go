@@ -31,13 +31,13 @@ type taskFiles struct {
 	list    []sharedFile
 	images  []string // references to those that are images
 	bytes   int      // of all contents
-	shown   int      // of the contents that the first message holds
 }
 
 // newTaskFiles checks the files of a new task and makes their artifacts, which belong to the
 // task and to no agent.
 func (rt *Runtime) newTaskFiles(task identity.TaskID, files []org.TaskFile) (taskFiles, error) {
 	var made taskFiles
+	shown := 0 // bytes of the contents that the first message holds
 	if err := org.CheckTaskFiles(files); err != nil {
 		return made, err
 	}
@@ -52,9 +52,9 @@ func (rt *Runtime) newTaskFiles(task identity.TaskID, files []org.TaskFile) (tas
 			return made, fmt.Errorf("file %q: %w", f.Name, err)
 		}
 		entry := sharedFile{Name: f.Name, Artifact: refPrefix + id, MediaType: record.MediaType, Size: len(f.Data)}
-		if f.IsText() && made.shown+len(f.Data) <= maxShownFile {
+		if f.IsText() && shown+len(f.Data) <= maxShownFile {
 			entry.Content = string(f.Data)
-			made.shown += len(f.Data)
+			shown += len(f.Data)
 		}
 		if f.IsImage() {
 			made.images = append(made.images, entry.Artifact)
@@ -79,15 +79,4 @@ func fileArtifact(f org.TaskFile) (builtin.Artifact, error) {
 	a.Type, _, _ = strings.Cut(a.Type, ";")
 	a.Value, err = json.Marshal(string(f.Data))
 	return a, err
-}
-
-// payload returns the first message of a task.
-func (f taskFiles) payload(task *org.Task) json.RawMessage {
-	payload, _ := json.Marshal(struct {
-		Text   string          `json:"text"`
-		Input  json.RawMessage `json:"input,omitempty"`
-		Files  []sharedFile    `json:"files,omitempty"`
-		Images []string        `json:"images,omitempty"`
-	}{task.Text, task.Input, f.list, f.images}) // strings and valid JSON always marshal
-	return payload
 }
