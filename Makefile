@@ -22,7 +22,7 @@ SAMPLED = go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps "
 	sed -nE 's|^(.*)\.test .*internal/test/short( .*)?$$|\1|p'
 
 # Modules of their own, so that rolecall does not depend on what they require.
-MODULES = internal/test/scripts internal/test/crashtest internal/test/prompts internal/release
+MODULES = internal/test/scripts internal/test/crashtest internal/test/prompts internal/test/openapi internal/release
 
 # Packages that decide who may call a tool. Their own tests reach every statement.
 COVERED = ./gate ./toolgroups

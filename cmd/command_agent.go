@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,9 +58,9 @@ func agentListFunc(ctx context.Context, out io.Writer, api *client.Client, o *ag
 	if err != nil {
 		return err
 	}
-	head := []string{"ID", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
+	head := []string{"ID", "NAME", "ROLE", "STATUS", "STATE", "TASK", "PARENT"}
 	return printList(out, asJSON, api.ListAgents(ctx, task, org.AgentStatus(o.status)), head, func(a client.Agent) []string {
-		return []string{string(a.ID), a.Role, string(a.Status), a.State, string(a.Task), orDash(string(a.Parent))}
+		return []string{string(a.ID), orDash(a.Name), a.Role, string(a.Status), a.State, string(a.Task), orDash(string(a.Parent))}
 	})
 }
 
@@ -85,7 +86,7 @@ func agentShowFunc(ctx context.Context, out io.Writer, api *client.Client, ref s
 		return err
 	}
 	return printOne(out, asJSON, a, fields{
-		{"id", string(a.ID)}, {"role", a.Role}, {"role id", string(a.RoleID)}, {"status", string(a.Status)}, {"reason", a.Reason},
+		{"id", string(a.ID)}, {"name", a.Name}, {"role", a.Role}, {"role id", string(a.RoleID)}, {"status", string(a.Status)}, {"reason", a.Reason},
 		{"state", a.State}, {"task", string(a.Task)}, {"parent", string(a.Parent)}, {"created", formatTime(a.CreatedAt)},
 		{"tools", orDash(joinNames(a.Tools))},
 		{"objective", a.Brief.Objective}, {"constraints", strings.Join(a.Brief.Constraints, "\n")}, {"inputs", string(a.Brief.Inputs)},
@@ -176,7 +177,7 @@ func treeOf(agents []client.Agent) table {
 			if i == len(below[parent])-1 {
 				branch, rest = "└─ ", "   "
 			}
-			rows = append(rows, []string{indent + branch + a.Role, string(a.Status), a.State, string(a.ID)})
+			rows = append(rows, []string{indent + branch + cmp.Or(a.Name, a.Role), string(a.Status), a.State, string(a.ID)})
 			draw(a.ID, indent+rest)
 		}
 	}
@@ -210,7 +211,7 @@ func agentAbortFunc(ctx context.Context, out io.Writer, api *client.Client, ref 
 	if asJSON {
 		return printJSON(out, a)
 	}
-	_, err = fmt.Fprintf(out, "the turn of agent %s (%s) is aborted\n", textutil.Sanitize(string(a.ID)), textutil.Sanitize(a.Role))
+	_, err = fmt.Fprintf(out, "the turn of agent %s (%s) is aborted\n", textutil.Sanitize(string(a.ID)), textutil.Sanitize(cmp.Or(a.Name, a.Role)))
 	return err
 }
 
@@ -244,7 +245,7 @@ func agentTerminateFunc(ctx context.Context, out io.Writer, api *client.Client, 
 	if asJSON {
 		return printJSON(out, a)
 	}
-	_, err = fmt.Fprintf(out, "agent %s (%s) terminated\n", textutil.Sanitize(string(a.ID)), textutil.Sanitize(a.Role))
+	_, err = fmt.Fprintf(out, "agent %s (%s) terminated\n", textutil.Sanitize(string(a.ID)), textutil.Sanitize(cmp.Or(a.Name, a.Role)))
 	return err
 }
 

@@ -105,12 +105,14 @@ func TestTranscript_SanitizesEvents(t *testing.T) {
 	}
 }
 
-// The sender of a message is named by its role, too.
+// The sender of a message is named by its name in the task, in old records by its role, too.
 func TestTranscript_NamesSender(t *testing.T) {
-	for _, c := range []struct{ role, want string }{{"", "message from 5c8c"}, {"root", "message from root 5c8c"}} {
-		head, _ := newTranscript(nil, false).format(journal.Event{Body: journal.MessageReceived{Message: model.Message{From: "5c8c", FromRole: c.role}}})
+	for _, c := range []struct{ name, role, want string }{
+		{"", "", "message from 5c8c"}, {"", "clerk", "message from clerk 5c8c"}, {"clerk-1", "clerk", "message from clerk-1 5c8c"},
+	} {
+		head, _ := newTranscript(nil, false).format(journal.Event{Body: journal.MessageReceived{Message: model.Message{From: "5c8c", FromName: c.name, FromRole: c.role}}})
 		if head != c.want {
-			t.Errorf("role %q: got %q, want %q", c.role, head, c.want)
+			t.Errorf("name %q, role %q: got %q, want %q", c.name, c.role, head, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -380,7 +381,7 @@ func holderTable(h client.Holders) table {
 		rows = append(rows, []string{"tasks", boundedCaller(t.Name, t.As), string(t.ID), "-"})
 	}
 	for _, a := range h.Agents {
-		rows = append(rows, []string{"agent", a.Role, string(a.ID), string(a.Task)})
+		rows = append(rows, []string{"agent", cmp.Or(a.Name, a.Role), string(a.ID), string(a.Task)})
 	}
 	return rows
 }

@@ -139,10 +139,10 @@ func taskShowFunc(ctx context.Context, out io.Writer, api *client.Client, id str
 
 // agentUsage returns what each agent of a task has used.
 func agentUsage(t client.Task) table {
-	rows := table{{"ROLE", "AGENT", "STATUS", "CALLS", "DENIED", "TOKENS", "COST"}}
+	rows := table{{"NAME", "AGENT", "STATUS", "CALLS", "DENIED", "TOKENS", "COST"}}
 	for _, a := range t.Agents {
 		rows = append(rows, []string{
-			a.Role, string(a.ID), string(a.Status), strconv.Itoa(a.Calls.Total), strconv.Itoa(a.Calls.Denied), orDash(usageText(a.Usage)), orDash(costText(a.Usage)),
+			cmp.Or(a.Name, a.Role), string(a.ID), string(a.Status), strconv.Itoa(a.Calls.Total), strconv.Itoa(a.Calls.Denied), orDash(usageText(a.Usage)), orDash(costText(a.Usage)),
 		})
 	}
 	return rows

@@ -71,7 +71,7 @@ func TestTaskShow_CountsCalls(t *testing.T) {
 	dir := t.TempDir()
 	id := runDenied(t, dir)
 	shown := mustRun(t, dir, "task", "show", id)
-	for _, want := range []string{`(?m)^calls    2, 1 denied$`, `(?m)^elapsed  [0-9.]+m?s$`, `(?m)^ROLE  AGENT  +STATUS    CALLS  DENIED  TOKENS  COST$`, `(?m)^root  [0-9a-f-]{36}  finished  2      1       -       -$`} {
+	for _, want := range []string{`(?m)^calls    2, 1 denied$`, `(?m)^elapsed  [0-9.]+m?s$`, `(?m)^NAME  AGENT  +STATUS    CALLS  DENIED  TOKENS  COST$`, `(?m)^root  [0-9a-f-]{36}  finished  2      1       -       -$`} {
 		if !regexp.MustCompile(want).MatchString(shown) {
 			t.Errorf("no %s in\n%s", want, shown)
 		}

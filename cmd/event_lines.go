@@ -55,6 +55,9 @@ func (v *lineView) format(e journal.Event) string {
 func (v *lineView) formatEvent(who string, e journal.Event) string {
 	switch b := e.Body.(type) {
 	case journal.AgentSpawned:
+		if v.complete && b.Name != "" && b.Name != e.Role {
+			who += "  " + textutil.Sanitize(b.Name)
+		}
 		return fmt.Sprintf("+ %s  may call %s", who, orNone(b.Tools))
 	case journal.AgentTerminated:
 		return fmt.Sprintf("- %s  %s", who, textutil.Sanitize(b.Reason))
@@ -188,7 +191,12 @@ func (v *lineView) formatMessage(who string, b journal.MessageSent) string {
 	return line
 }
 
-func (v *lineView) agentName(e journal.Event) string { return v.nameOf(string(e.Agent), e.Role) }
+func (v *lineView) agentName(e journal.Event) string {
+	if spawned, ok := e.Body.(journal.AgentSpawned); ok && spawned.Name != "" {
+		v.screen.names.learn(string(e.Agent), spawned.Name)
+	}
+	return v.nameOf(string(e.Agent), e.Role)
+}
 
 // nameOf returns the name of an agent; "" if it is not known and role is "".
 func (v *lineView) nameOf(id, role string) string {

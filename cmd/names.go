@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -8,11 +9,23 @@ import (
 	"github.com/rolecall/rolecall/internal/textutil"
 )
 
-// agentNames are the display names of agents: the role name, with a number if several
-// agents have the role. The zero value is ready to use, also concurrently.
+// agentNames are the display names of agents: the name of the role, and for further agents of
+// the role their names in the task, or a number if these are not known. The zero value is ready
+// to use, also concurrently.
 type agentNames struct {
-	mu   sync.Mutex // guards byID
-	byID map[string]string
+	mu     sync.Mutex // guards the maps
+	byID   map[string]string
+	inTask map[string]string // names that agents have in their task
+}
+
+// learn notes the name that an agent has in its task.
+func (n *agentNames) learn(id, name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.inTask == nil {
+		n.inTask = map[string]string{}
+	}
+	n.inTask[id] = textutil.Sanitize(name)
 }
 
 // nameOf returns the name of an agent and assigns one from its role if it is new. If role
@@ -28,12 +41,12 @@ func (n *agentNames) nameOf(id, role string) string {
 	}
 	name, taken := textutil.Sanitize(role), 1
 	for _, other := range n.byID {
-		if other == name || strings.HasPrefix(other, name+"#") {
+		if other == name || strings.HasPrefix(other, name+"#") || strings.HasPrefix(other, name+"-") {
 			taken++
 		}
 	}
 	if taken > 1 {
-		name = fmt.Sprintf("%s#%d", name, taken)
+		name = cmp.Or(n.inTask[id], fmt.Sprintf("%s#%d", name, taken))
 	}
 	n.byID[id] = name
 	return name

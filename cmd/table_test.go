@@ -69,7 +69,7 @@ func TestForTerminal_RejectsBinary(t *testing.T) {
 func TestTreeOf_ListsEveryAgentOnce(t *testing.T) {
 	agents := []client.Agent{
 		{ID: "1", Role: "root", Task: "t", Status: "waiting", State: "undefined"},
-		{ID: "2", Role: "lead", Task: "t", Parent: "1", Status: "calling", State: "undefined"},
+		{ID: "2", Name: "lead-1", Role: "lead", Task: "t", Parent: "1", Status: "calling", State: "undefined"},
 		{ID: "3", Role: "clerk", Task: "t", Parent: "1", Status: "waiting", State: "undefined"},
 		{ID: "4", Role: "hand", Task: "t", Parent: "2", Status: "waiting", State: "open"},
 		{ID: "5", Role: "lost", Task: "t", Parent: "gone", Status: "waiting", State: "undefined"},
@@ -79,7 +79,7 @@ func TestTreeOf_ListsEveryAgentOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `├─ root        waiting  undefined  1
-│  ├─ lead     calling  undefined  2
+│  ├─ lead-1   calling  undefined  2
 │  │  └─ hand  waiting  open       4
 │  └─ clerk    waiting  undefined  3
 └─ lost        waiting  undefined  5

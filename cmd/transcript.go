@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func (t *transcript) event(e journal.Event) error {
 func (t *transcript) format(e journal.Event) (head, text string) {
 	switch b := e.Body.(type) {
 	case journal.MessageReceived:
-		return "message from " + strings.TrimPrefix(b.Message.FromRole+" "+b.Message.From, " "), t.indent(plainPayload(b.Message.Payload))
+		return "message from " + strings.TrimPrefix(cmp.Or(b.Message.FromName, b.Message.FromRole)+" "+b.Message.From, " "), t.indent(plainPayload(b.Message.Payload))
 	case journal.ModelAnswered:
 		return "answer", t.formatAnswer(b.Answer)
 	case journal.ToolCall:

@@ -316,7 +316,7 @@ func (a *api) findHolders(v visibility, q wire.Question) wire.Holders {
 	}
 	for _, agent := range a.org().ListAgents("") {
 		if a.agentQuery(agent, q.State, q.Groups).allows(q.Who) {
-			out.Agents = append(out.Agents, wire.AgentHolder{ID: agent.ID, Role: a.roleName(agent.Role), Task: agent.Task})
+			out.Agents = append(out.Agents, wire.AgentHolder{ID: agent.ID, Name: agent.Name, Role: a.roleName(agent.Role), Task: agent.Task})
 		}
 	}
 	return out

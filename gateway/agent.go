@@ -66,7 +66,7 @@ func agentKey(a org.Agent) string { return creationKey(a.CreatedAt, string(a.ID)
 // agent converts an agent's record for the API.
 func (a *api) agent(agent org.Agent) wire.Agent {
 	return wire.Agent{
-		ID: agent.ID, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
+		ID: agent.ID, Name: agent.Name, Role: a.roleName(agent.Role), RoleID: agent.Role, Parent: agent.Parent, Task: agent.Task,
 		Status: a.rt.AgentStatus(agent), State: toolgroups.StateName(agent.State), CreatedAt: agent.CreatedAt, Reason: agent.Reason,
 	}
 }

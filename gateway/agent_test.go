@@ -23,8 +23,11 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	if len(list) != 2 || list[0].Role != "root" || list[1].Role != "clerk" || list[1].Parent != list[0].ID || list[1].Status != org.AgentFinished {
 		t.Fatalf("agents %+v", list)
 	}
+	if list[0].Name != "root" || list[1].Name != "clerk-1" {
+		t.Errorf("names %q and %q", list[0].Name, list[1].Name)
+	}
 	ended, err := c.TerminateAgent(t.Context(), "clerk", "enough")
-	if err != nil || ended.ID != list[1].ID || ended.Status != org.AgentTerminated || ended.Reason != "enough" {
+	if err != nil || ended.ID != list[1].ID || ended.Status != org.AgentTerminated || ended.Reason != "enough" || ended.Name != "clerk-1" {
 		t.Fatalf("terminated: %+v, %v", ended, err)
 	}
 	if list = gatewaytest.CollectAll(t, c.ListAgents(t.Context(), "", "")); len(list) != 2 || list[1].Status != org.AgentTerminated {

@@ -12,14 +12,23 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
 	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/model/retry"
 	"github.com/rolecall/rolecall/persist/persisttest"
 )
 
-// streamingModel is a language model that answers in two deltas once release is
-// closed.
-type streamingModel struct{ release chan struct{} }
+// streamingModel is a language model that answers in deltas once release is closed.
+type streamingModel struct {
+	release chan struct{}
+	deltas  []string
+}
+
+// newStreamingModel returns a streamingModel that answers in these deltas.
+func newStreamingModel(deltas ...string) streamingModel {
+	return streamingModel{make(chan struct{}), deltas}
+}
 
 // Window implements model.LanguageModel.
 func (streamingModel) Window() int { return 100_000 }
@@ -33,8 +42,12 @@ func (m streamingModel) Generate(ctx context.Context, _ model.Request) iter.Seq2
 			yield(model.AnswerDelta{}, ctx.Err())
 			return
 		}
-		answer := model.Answer{Finish: model.FinishEnd, Text: "so\n\nit is", MessagesRead: 1}
-		_ = yield(model.AnswerDelta{Text: "so\n\n"}, nil) && yield(model.AnswerDelta{Text: "it is"}, nil) && yield(model.AnswerDelta{Answer: &answer}, nil)
+		for _, text := range m.deltas {
+			if !yield(model.AnswerDelta{Text: text}, nil) {
+				return
+			}
+		}
+		yield(model.AnswerDelta{Answer: &model.Answer{Finish: model.FinishEnd, Text: strings.Join(m.deltas, ""), MessagesRead: 1}}, nil)
 	}
 }
 
@@ -77,7 +90,7 @@ func TestEvents_DeltasOnRequest(t *testing.T) {
 		{"not without deltas=1", "?follow=1", http.Header{}, withoutDeltas},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := streamingModel{make(chan struct{})}
+			m := newStreamingModel("so\n\n", "it is")
 			f := gatewaytest.NewFixture(t, persisttest.Open(t), m)
 			path := "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events"
 			lines := follow(t, f, path+c.query, c.header, func() { close(m.release) })
@@ -128,7 +141,7 @@ func readEvents(t *testing.T, lines []string) (events, ids []string) {
 
 // Deltas have no id and do not change where a client resumes.
 func TestEvents_ResumeIgnoresDeltas(t *testing.T) {
-	m := streamingModel{make(chan struct{})}
+	m := newStreamingModel("so\n\n", "it is")
 	f := gatewaytest.NewFixture(t, persisttest.Open(t), m)
 	path := "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events?follow=1&deltas=1"
 	ctx, leave := context.WithCancel(t.Context())
@@ -157,5 +170,38 @@ func TestEvents_ResumeIgnoresDeltas(t *testing.T) {
 	want := []string{"message", "model_delta so\n\n", "model_delta it is", "model_answered", "message", "result"}
 	if got, _ := readEvents(t, lines); !slices.Equal(got, want) {
 		t.Errorf("after %s: got %q, want %q", last, got, want)
+	}
+}
+
+// A secret of a model's provider that comes in several deltas is hidden in all of them, and in
+// the answer that is recorded.
+func TestEvents_DeltasHideSplitSecrets(t *testing.T) {
+	const secret = "sk-live-4f9a27c1d8e35b60"
+	for name, header := range map[string]http.Header{"as JSON lines": {}, "as server-sent events": sseHeader} {
+		t.Run(name, func(t *testing.T) {
+			m := newStreamingModel("my key is sk-", "live-4f9a27", "c1d8e", "35b60, and this is all")
+			f := gatewaytest.NewFixture(t, persisttest.Open(t), retry.New(m, retry.Config{Secrets: []string{secret}}))
+			path := "/api/v1/tasks/" + string(f.StartTask(t, "go")) + "/events?follow=1&deltas=1"
+			lines := follow(t, f, path, header, func() { close(m.release) })
+			generated, answer := "", ""
+			for _, line := range lines {
+				e := gjson.Parse(strings.TrimPrefix(line, "data: "))
+				switch e.Get("type").Str {
+				case "model_delta":
+					generated += e.Get("text").Str
+				case "model_answered":
+					answer += e.Get("answer.text").Str
+				}
+			}
+			want := "my key is " + redact.Mask + ", and this is all"
+			if generated != want || answer != want {
+				t.Errorf("deltas %q, answer %q, want %q", generated, answer, want)
+			}
+			for _, part := range []string{"live-4f9a27", "c1d8e", "35b60"} {
+				if all := strings.Join(lines, "\n"); strings.Contains(all, part) {
+					t.Errorf("the stream has %q, a part of the secret:\n%s", part, all)
+				}
+			}
+		})
 	}
 }

@@ -145,7 +145,7 @@ func (a *api) agentRoutes() []route {
 			access: auth.AccessOperator, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}/tools", id: "listAgentTools", summary: "List the tools that an agent may call now, sorted by name",
-			params: paged(parameter{name: "format", words: []string{formatFunctions}, about: "functions: the shape of model APIs, with the schemas that models read"}),
+			params: paged(parameter{name: "format", words: []string{formatFunctions}, about: "the shape of model APIs, with the schemas that models read"}),
 			access: auth.AccessCaller, answer: answerOneOf{wire.Page[wire.Tool]{}, wire.Page[tool.FunctionTool]{}}, errors: unknown, serve: a.listEndpoint(a.agentTools),
 		}, {
 			method: "DELETE", path: "/api/v1/agents/{id}", id: "terminateAgent", summary: "Terminate an agent and those that it has hired",

@@ -33,6 +33,7 @@ type TaskStarted struct {
 
 // AgentSpawned records a new agent.
 type AgentSpawned struct {
+	Name   string           `json:"name,omitempty"` // in its task, such as clerk-1
 	Parent identity.AgentID `json:"parent,omitempty"`
 	RoleID identity.RoleID  `json:"roleId"`
 	Tools  []string         `json:"tools"` // tools visible at the start

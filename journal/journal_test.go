@@ -39,7 +39,7 @@ var bodies = []struct {
 	fields string
 }{
 	{journal.TaskStarted{Text: "t", Caller: "operator", As: "a", AsID: "r", Groups: []string{"g"}, State: "s"}, "text caller as groups state asId"},
-	{journal.AgentSpawned{Parent: "p", RoleID: "r", Tools: []string{"a", "b"}}, "parent roleId tools"},
+	{journal.AgentSpawned{Name: "r-1", Parent: "p", RoleID: "r", Tools: []string{"a", "b"}}, "name parent roleId tools"},
 	{journal.AgentTerminated{By: "agent:a", Parent: "p", Reason: "why"}, "by parent reason"},
 	{journal.MessageSent{Message: message, Due: "2026-01-02T03:04:05Z"}, "message due"},
 	{journal.MessageReceived{Message: message}, "message"},

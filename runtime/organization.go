@@ -189,7 +189,7 @@ func (rt *Runtime) withRole(out org.SpawnResult, a *org.Agent) org.SpawnResult {
 
 // spawnedEvent returns the event of a new agent.
 func (rt *Runtime) spawnedEvent(a org.Agent) journal.AgentSpawned {
-	return journal.AgentSpawned{Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
+	return journal.AgentSpawned{Name: a.Name, Parent: a.Parent, RoleID: a.Role, Tools: rt.gate.Subject(identity.ByAgent(a.ID)).ToolNames()}
 }
 
 // TerminateAgent terminates an agent and all its descendants. It does nothing if an

@@ -86,6 +86,7 @@ type TasksHolder struct {
 // AgentHolder is an agent that may call a tool.
 type AgentHolder struct {
 	ID   identity.AgentID `json:"id"`
-	Role string           `json:"role"` // the role's name
+	Name string           `json:"name,omitempty"` // in its task
+	Role string           `json:"role"`           // the role's name
 	Task identity.TaskID  `json:"task"`
 }

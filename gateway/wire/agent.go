@@ -13,7 +13,8 @@ import (
 // and Usage.
 type Agent struct {
 	ID        identity.AgentID `json:"id"`
-	Role      string           `json:"role"` // the role's name
+	Name      string           `json:"name,omitempty"` // in its task, such as clerk-1; agents of old versions have none
+	Role      string           `json:"role"`           // the role's name
 	RoleID    identity.RoleID  `json:"roleId"`
 	Parent    identity.AgentID `json:"parent,omitempty"`
 	Task      identity.TaskID  `json:"task"`
