@@ -25,8 +25,9 @@ func newAgentCommand(c *common) *cobra.Command {
 		Use:   "agent",
 		Short: "List, show, message, abort and terminate agents",
 		Long: `An agent is named by its id, by the beginning of its id if that is unique and has at
-least 4 characters, or by the name of its role. A role name must be unambiguous among
-the agents of running tasks, or among all agents if no task runs.`,
+least 4 characters, by its name in the task such as analyst-1, or by the name of its
+role. A name must be unambiguous among the agents of running tasks, or among all agents
+if no task runs.`,
 		Example: `  rolecall agent tree
   rolecall agent show analyst
   rolecall agent transcript analyst

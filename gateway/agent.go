@@ -112,7 +112,7 @@ func (a *api) agentTools(r *http.Request) (any, error) {
 	return paginate(r, sortTools(list), byName, v.show)
 }
 
-// findAgent returns the record of an agent by its id or by its role's name.
+// findAgent returns the record of an agent by its id, by its name in the task or by its role's name.
 func (a *api) findAgent(ctx context.Context, ref string) (org.Agent, error) {
 	agent, err := a.rt.AgentRecord(ctx, identity.AgentID(ref))
 	if errcode.CodeOf(err) != errcode.AgentNotFound {
@@ -143,14 +143,20 @@ func (a *api) agentSeenBy(ctx context.Context, sender identity.Principal, ref st
 	return org.Agent{}, errcode.New(errcode.AgentNotFound, "there is no agent %.200q", ref)
 }
 
-// findAgentByRole returns the only agent of a role. Agents of running tasks are
-// preferred over others that are not terminated, and these over terminated ones.
+// isNamed reports whether an agent has a name in its task, or its role has the name.
+func (a *api) isNamed(agent org.Agent, name string) bool {
+	return agent.Name == name || a.roleName(agent.Role) == name
+}
+
+// findAgentByRole returns the only agent of a role, or with a name in its task. Agents of
+// running tasks are preferred over others that are not terminated, and these over terminated
+// ones.
 //
 // Errors: AgentNotFound; Conflict if there are several.
 func (a *api) findAgentByRole(ctx context.Context, role string) (identity.AgentID, error) {
 	var running, all []identity.AgentID
 	for _, agent := range a.org().ListAgents("") {
-		if a.roleName(agent.Role) != role {
+		if !a.isNamed(agent, role) {
 			continue
 		}
 		all = append(all, agent.ID)
@@ -205,7 +211,7 @@ func (a *api) endedAgentsOfRole(ctx context.Context, role string) (list []identi
 			return nil, ctx.Err()
 		case err != nil:
 			a.log.Error("agent skipped", "error", err)
-		case a.roleName(agent.Role) == role:
+		case a.isNamed(agent, role):
 			list = append(list, agent.ID)
 		}
 	}

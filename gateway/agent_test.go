@@ -26,6 +26,9 @@ func TestListAgents_SortedWithTerminated(t *testing.T) {
 	if list[0].Name != "root" || list[1].Name != "clerk-1" {
 		t.Errorf("names %q and %q", list[0].Name, list[1].Name)
 	}
+	if one, err := c.FindAgent(t.Context(), "clerk-1"); err != nil || one.ID != list[1].ID {
+		t.Errorf("by its name: %+v, %v", one, err)
+	}
 	ended, err := c.TerminateAgent(t.Context(), "clerk", "enough")
 	if err != nil || ended.ID != list[1].ID || ended.Status != org.AgentTerminated || ended.Reason != "enough" || ended.Name != "clerk-1" {
 		t.Fatalf("terminated: %+v, %v", ended, err)

@@ -5,12 +5,16 @@
 //	c, err := client.NewRemote("https://gw.example.com", token)    // the holder of a token
 //	c := client.NewLocal(handler)                                  // a handler in this process
 //
-//	role, err := c.CreateRole(ctx, client.RoleRequest{Name: "reader", Use: &groups}, false)
-//	for agent, err := range c.ListAgents(ctx, "", "") { … }
+//	task, err := c.StartTask(ctx, client.TaskRequest{Text: "Write the report"}, "report-2026-01-31")
+//	task, err = c.WaitTask(ctx, string(task.ID), time.Minute)
+//	for agent, err := range c.ListAgents(ctx, task.ID, "") { … }
 //
-// A method is one request, or one for each page of a list. Every error that the
-// gateway returns is an *errcode.Error; errcode.CodeOf returns its code.
-// The package neither retries nor caches, and it does not import the server.
+// A method is one request, or one for each page of a list. It ends with its context. Every
+// error that the gateway returns is an *errcode.Error with a code, a message and details;
+// errcode.CodeOf returns its code. Other errors are those of the connection.
+//
+// The package neither retries nor caches, and it does not import the server. The commands of
+// rolecall use it. docs/api.md describes the API.
 package client
 
 import (

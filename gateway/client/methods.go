@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
@@ -19,7 +20,7 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// A ref names a role by id or exact name, and an agent by id or role name. With
+// A ref names a role by id or exact name, and an agent by id, by its name in the task or by role name. With
 // dryRun, methods return the result of a change without making it.
 
 // ListRoles lists the active roles, sorted by name.
@@ -232,6 +233,12 @@ func (c *Client) FindTask(ctx context.Context, id string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", id)})
 }
 
+// WaitTask returns a task when it has ended, or after a time of at most ten minutes, whatever
+// its status is then.
+func (c *Client) WaitTask(ctx context.Context, id string, limit time.Duration) (Task, error) {
+	return doJSON[Task](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", id), query: url.Values{"wait": {limit.String()}}})
+}
+
 // RetryTask lets a paused task go on. Its models may use so much more than before.
 func (c *Client) RetryTask(ctx context.Context, id string, more Budget) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks", id, "retry"), body: wire.RetryRequest(more)})
@@ -324,4 +331,10 @@ func (c *Client) OpenBackup(ctx context.Context) (io.ReadCloser, error) {
 // CheckHealth reports whether the process answers.
 func (c *Client) CheckHealth(ctx context.Context) (Health, error) {
 	return doJSON[Health](ctx, c, request{method: http.MethodGet, path: "/healthz"})
+}
+
+// CheckReady reports whether the process can take work. The error has the code StorageLow if the
+// disk is almost full.
+func (c *Client) CheckReady(ctx context.Context) (Health, error) {
+	return doJSON[Health](ctx, c, request{method: http.MethodGet, path: "/readyz"})
 }

@@ -23,7 +23,6 @@ import (
 var withoutMethod = map[string]string{
 	"GET /":                 "for people who look around",
 	"GET /api/openapi.json": "for programs that make clients",
-	"GET /readyz":           "for supervisors of processes",
 	"GET /metrics":          "for Prometheus",
 }
 

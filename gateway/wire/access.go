@@ -21,7 +21,7 @@ import (
 // Role nor Agent asks about its own role.
 type Question struct {
 	Role   string               `json:"role,omitempty"`   // id or exact name
-	Agent  string               `json:"agent,omitempty"`  // id or role name
+	Agent  string               `json:"agent,omitempty"`  // id, name in its task, or role name
 	Caller string               `json:"caller,omitempty"` // the name of a token or a user, or user@role with the role's id or name
 	Tool   string               `json:"tool,omitempty"`
 	State  string               `json:"state,omitempty"`
