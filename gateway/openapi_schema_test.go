@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -72,6 +73,10 @@ type schemas struct {
 	types      map[string]reflect.Type // by the name of the component
 	sources    map[string]*source      // by the path of the package
 	answered   map[string]bool         // components of answers, which may get further fields
+}
+
+func newSchemas(t *testing.T) *schemas {
+	return &schemas{t: t, components: obj{}, types: map[string]reflect.Type{}, sources: map[string]*source{}, answered: map[string]bool{}}
 }
 
 // refTo returns a reference to the schema of a value's type, or the schema itself if it is no
@@ -200,7 +205,8 @@ func (s *schemas) describeFields(t reflect.Type, schema *jsonschema.Schema) {
 		if viaPointer {
 			schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == jsonName(f) })
 		}
-		if text := s.docOf(owner).fields[baseName(owner)+"."+f.Name]; text != "" {
+		doc := s.docOf(owner)
+		if text := doc.fields[cmp.Or(doc.defined[baseName(owner)], baseName(owner))+"."+f.Name]; text != "" {
 			property.Description = text
 		}
 		if f.Type != reflect.TypeFor[org.ServiceID]() {
@@ -307,6 +313,7 @@ func (s *schemas) eventSchema(body journal.EventBody) *jsonschema.Schema {
 type source struct {
 	types, fields map[string]string
 	words         map[string][]string
+	defined       map[string]string // names of types that other types are defined by
 }
 
 // docOf returns the source of the package of a type. It is read once.
@@ -321,7 +328,7 @@ func (s *schemas) docOf(t reflect.Type) *source {
 // readSource parses the files of a directory.
 func readSource(t *testing.T, dir string) *source {
 	t.Helper()
-	out := &source{types: map[string]string{}, fields: map[string]string{}, words: map[string][]string{}}
+	out := &source{types: map[string]string{}, fields: map[string]string{}, words: map[string][]string{}, defined: map[string]string{}}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: no files, %v", dir, err)
@@ -346,8 +353,11 @@ func (s *source) addDecl(decl *ast.GenDecl) {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
 			s.types[spec.Name.Name] = oneLine(decl.Doc, spec.Doc)
-			if fields, ok := spec.Type.(*ast.StructType); ok {
-				s.addFields(spec.Name.Name, fields)
+			switch definition := spec.Type.(type) {
+			case *ast.StructType:
+				s.addFields(spec.Name.Name, definition)
+			case *ast.Ident:
+				s.defined[spec.Name.Name] = definition.Name
 			}
 		case *ast.ValueSpec:
 			kind, ok := spec.Type.(*ast.Ident)

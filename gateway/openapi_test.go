@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -76,7 +75,7 @@ func TestRoutes_AreDescribed(t *testing.T) {
 
 // newDocument returns the document of the routes.
 func newDocument(t *testing.T) obj {
-	s := &schemas{t: t, components: obj{}, types: map[string]reflect.Type{}, sources: map[string]*source{}, answered: map[string]bool{}}
+	s := newSchemas(t)
 	paths := obj{}
 	for _, r := range allRoutes() {
 		path := r.displayPath()

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/wire"
@@ -27,7 +29,7 @@ func TestReference_IsCurrent(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("%s has no place for the reference", name)
 	}
-	want := before + begin + reference() + end + after
+	want := before + begin + reference() + newBodyTables(t) + end + after
 	if *update {
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -48,12 +50,14 @@ func reference() string {
 		status := wire.StatusOf(errcode.New(code, ""))
 		codes[status] = append(codes[status], "`"+string(code)+"`")
 	}
+	codes[http.StatusPreconditionFailed] = []string{"`conflict`, if `If-Match` names another revision"}
 	for _, status := range slices.Sorted(maps.Keys(codes)) {
 		slices.Sort(codes[status])
 		fmt.Fprintf(&b, "| %d | %s |\n", status, strings.Join(codes[status], ", "))
 	}
 	b.WriteString("\nEvery route may answer " + listCodes(commonErrors) + ". The tables below have the other codes of each route.\n" +
-		"\n## Routes\n\nShapes have their names in `/api/openapi.json`. A list whose answer ends in `Page` has the parameters `limit` and `cursor`.\n")
+		"\n## Routes\n\nShapes have their names in `/api/openapi.json`. A list whose answer ends in `Page` has the parameters `limit` and `cursor`.\n" +
+		"A route is for the operator; for callers, too, as far as their role sees what it is about; or public, without a token.\n")
 	for _, tag := range tagTitles {
 		writeRoutes(&b, tag.title, slices.DeleteFunc(allRoutes(), func(r route) bool { return r.tag != tag.name }))
 	}
@@ -96,6 +100,53 @@ func parameterRows(list []route) (rows []string) {
 		}
 	}
 	return rows
+}
+
+// newBodyTables returns the tables of the fields of requests.
+func newBodyTables(t *testing.T) string {
+	s := newSchemas(t)
+	var b strings.Builder
+	b.WriteString("## Bodies of requests\n")
+	done := map[string]bool{}
+	for _, r := range allRoutes() {
+		if r.body == nil || reflect.TypeOf(r.body).Kind() != reflect.Struct || done[shapeName(r.body)] {
+			continue
+		}
+		s.refTo(r.body, false)
+		done[shapeName(r.body)] = true
+		schema := s.components[componentName(reflect.TypeOf(r.body))].(*jsonschema.Schema)
+		fmt.Fprintf(&b, "\n### %s\n\n| field | type | meaning |\n|---|---|---|\n", strings.Trim(shapeName(r.body), "`"))
+		for _, name := range schema.PropertyOrder {
+			p := schema.Properties[name]
+			kind := typeText(p)
+			if slices.Contains(schema.Required, name) {
+				kind = "required " + kind
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, strings.ReplaceAll(p.Description, "|", "\\|"))
+		}
+	}
+	return b.String() + "\n"
+}
+
+// typeText returns the type of a field in words.
+func typeText(p *jsonschema.Schema) string {
+	switch {
+	case p.Ref != "":
+		return "`" + p.Ref[strings.LastIndex(p.Ref, "/")+1:] + "`"
+	case p.AnyOf != nil:
+		return typeText(p.AnyOf[0]) + " or null"
+	case p.Enum != nil:
+		words := make([]string, len(p.Enum))
+		for i, w := range p.Enum {
+			words[i] = fmt.Sprintf("`%v`", w)
+		}
+		return strings.Join(words, ", ")
+	case p.Items != nil:
+		return "list of " + typeText(p.Items)
+	case p.Type == "":
+		return "JSON"
+	}
+	return p.Type
 }
 
 // tagTitles are the titles of the tags of routes, in order.

@@ -80,12 +80,12 @@ type ToolCall struct {
 	Tool     string          `json:"tool"`
 	Args     json.RawMessage `json:"args,omitempty"`
 	Group    string          `json:"group,omitempty"`
-	Decision string          `json:"decision"` // Allowed or Denied
+	Decision string          `json:"decision"` // allowed or denied
 	Code     errcode.Code    `json:"code,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Rule     string          `json:"rule,omitempty"` // the toolgroups.DecisionRule that denied the call, or "suspended"
 	Epoch    uint64          `json:"epoch"`
-	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means Mutating
+	Effect   tool.Effect     `json:"effect,omitzero"`  // of the tool when the call started; absent means mutating
 	Caller   string          `json:"caller,omitempty"` // the identity.Principal that called, unless it is an agent
 
 	// Arguments that are not in Args. Those of an agent's call are in its answer. Large

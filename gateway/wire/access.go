@@ -23,12 +23,12 @@ type Question struct {
 	Role   string               `json:"role,omitempty"`   // id or exact name
 	Agent  string               `json:"agent,omitempty"`  // id, name in its task, or role name
 	Caller string               `json:"caller,omitempty"` // the name of a token or a user, or user@role with the role's id or name
-	Tool   string               `json:"tool,omitempty"`
-	State  string               `json:"state,omitempty"`
-	Groups *toolgroups.GroupSet `json:"group,omitempty"`
-	Who    string               `json:"who,omitempty"`  // a tool's name
-	Why    bool                 `json:"why,omitempty"`  // lists the limits that apply to Tool; for the operator only
-	Diff   *uint64              `json:"diff,omitempty"` // an epoch, with Role alone; for the operator only
+	Tool   string               `json:"tool,omitempty"`   // its name
+	State  string               `json:"state,omitempty"`  // workflow state to check in
+	Groups *toolgroups.GroupSet `json:"group,omitempty"`  // restricts the check to these groups
+	Who    string               `json:"who,omitempty"`    // a tool's name
+	Why    bool                 `json:"why,omitempty"`    // lists the limits that apply to the tool; for the operator only
+	Diff   *uint64              `json:"diff,omitempty"`   // an epoch, with role alone; for the operator only
 }
 
 // Verdicts are the gate's decisions on all tools that the sender sees, sorted by name. They

@@ -36,9 +36,9 @@ type AgentDetail struct {
 // MessageRequest is a message to an agent. Exactly one of Payload and Text must
 // be set; Text is sent as {"text": …}.
 type MessageRequest struct {
-	Payload json.RawMessage `json:"payload,omitempty"`
-	Text    string          `json:"text,omitempty"`
-	DelayMS int64           `json:"delayMs,omitempty"`
+	Payload json.RawMessage `json:"payload,omitempty"` // any JSON value
+	Text    string          `json:"text,omitempty"`    // in place of payload
+	DelayMS int64           `json:"delayMs,omitempty"` // milliseconds until it is delivered
 }
 
 // SentMessage is the record of a message that was sent to an agent.

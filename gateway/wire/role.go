@@ -47,19 +47,19 @@ type RoleTool struct {
 // defaults of org.CreateRole, or stay unchanged. In a change, a field that is
 // null in JSON gets its default; Defaults lists these fields.
 type RoleRequest struct {
-	Name        string               `json:"name,omitempty"`
-	Description string               `json:"description,omitempty"` // one line of at most org.MaxDescription characters
-	Prompt      string               `json:"rolePrompt,omitempty"`
-	Model       string               `json:"llmServiceId,omitempty"`
-	Use         *toolgroups.GroupSet `json:"toolGroups,omitempty"`
-	Grant       *toolgroups.GroupSet `json:"grant,omitempty"`
-	Limits      org.AgentLimits      `json:"limits,omitzero"`
+	Name        string               `json:"name,omitempty"`         // unique among the active roles
+	Description string               `json:"description,omitempty"`  // one line: what its agents are for
+	Prompt      string               `json:"rolePrompt,omitempty"`   // instructions for its agents
+	Model       string               `json:"llmServiceId,omitempty"` // a declared model; default: that of the organization
+	Use         *toolgroups.GroupSet `json:"toolGroups,omitempty"`   // what its agents and callers may call
+	Grant       *toolgroups.GroupSet `json:"grant,omitempty"`        // what its agents may put into roles they create
+	Limits      org.AgentLimits      `json:"limits,omitzero"`        // of each of its agents
 
-	Pattern   org.CollaborationPattern `json:"pattern,omitempty"`
-	ToolGated *bool                    `json:"toolGated,omitempty"`
-	Server    *string                  `json:"server,omitempty"` // "" is no restriction
-	Tasks     *TasksRequest            `json:"tasks,omitempty"`
-	Result    *ResultSpec              `json:"result,omitempty"` // what the results of its agents must be
+	Pattern   org.CollaborationPattern `json:"pattern,omitempty"`   // how its agents work
+	ToolGated *bool                    `json:"toolGated,omitempty"` // its agents must answer from tools alone
+	Server    *string                  `json:"server,omitempty"`    // restricts its agents to the tools of this server; "" is no restriction
+	Tasks     *TasksRequest            `json:"tasks,omitempty"`     // what bounds the tasks that its callers start
+	Result    *ResultSpec              `json:"result,omitempty"`    // what the results of its agents must be
 
 	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 

@@ -74,7 +74,7 @@ type ModelUsage struct {
 
 // TaskRequest is the body of POST /api/v1/tasks. Only Text is required.
 type TaskRequest struct {
-	Text      string                     `json:"text"`
+	Text      string                     `json:"text"`                // what to do
 	Role      string                     `json:"role,omitempty"`      // id or name of the role of the first agent; "" is root
 	Group     []string                   `json:"group,omitempty"`     // groups that the task is restricted to
 	State     string                     `json:"state,omitempty"`     // workflow state in which its agents start; only of the operator
@@ -97,8 +97,8 @@ type RetryRequest Budget
 
 // Budget is an amount of model usage. A field that is 0 is not set.
 type Budget struct {
-	Tokens int64   `json:"tokens,omitempty"`
-	Cost   float64 `json:"cost,omitempty"` // in the currency of the prices
+	Tokens int64   `json:"tokens,omitempty"` // sent and generated
+	Cost   float64 `json:"cost,omitempty"`   // in the currency of the prices
 }
 
 // maxCost is the largest cost of a Budget.

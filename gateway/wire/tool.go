@@ -44,7 +44,7 @@ type QuarantinedTool struct {
 
 // AcceptRequest names the definition that the operator has reviewed.
 type AcceptRequest struct {
-	Digest string `json:"digest"`
+	Digest string `json:"digest"` // of the pending definition
 }
 
 // CallRequest asks for one call of a tool in a role.
