@@ -121,7 +121,7 @@ func (d *document) check(r *http.Request, body []byte, seen *seenAnswer) error {
 	operation := d.text.Get(gjsonPath(at))
 	common := codes(d.text.Get("components.responses.Error"))
 	switch {
-	case r.Method == http.MethodHead:
+	case r.Method == http.MethodHead, seen.status/100 == 3: // the router redirects to paths without empty segments
 		return nil
 	case !operation.Exists():
 		return d.checkError(seen, append(common, "route_not_found", "method_not_allowed"))
