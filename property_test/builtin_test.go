@@ -26,9 +26,9 @@ var builtinSpecs = newBuiltinSpecs()
 
 func newBuiltinSpecs() (list []groupSpec) {
 	for _, g := range builtinTools {
-		spec := groupSpec{id: g.group, owner: toolgroups.Builtin}
+		spec := groupSpec{ID: g.group, Owner: toolgroups.Builtin}
 		for _, name := range g.tools {
-			spec.tools = append(spec.tools, toolSpec{name: name})
+			spec.Tools = append(spec.Tools, toolSpec{Name: name})
 		}
 		list = append(list, spec)
 	}

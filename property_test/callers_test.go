@@ -59,8 +59,8 @@ func (c *callerOrg) callableInAnyState(a *agent) []string {
 		return nil
 	}
 	return slices.DeleteFunc(c.oracle.effective(a), func(name string) bool {
-		t, _ := c.groups.naive.tool(name)
-		return t.states != nil && len(t.states) == 0
+		t, _ := c.groups.Naive.ToolByName(name)
+		return t.States != nil && len(t.States) == 0
 	})
 }
 
@@ -94,20 +94,20 @@ func (c *callerOrg) invoke(p identity.Principal, a *agent, name string) error {
 	switch {
 	case allowed:
 		code = ""
-	case c.isToolGated(a) || c.groups.naive.groupOfTool(name) != nil:
+	case c.isToolGated(a) || c.groups.Naive.GroupOfTool(name) != nil:
 		code = errcode.ToolNotAvailable
 	}
-	before := c.groups.runs.of(name)
+	before := c.groups.Runs.Of(name)
 	out, err := c.InvokeTool(context.Background(), p, name, nil)
 	if err != nil {
 		return fmt.Errorf("%s calls %q: %w", p, name, err)
 	}
-	if ran := c.groups.runs.of(name) - before; out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 || out.Code() != code {
+	if ran := c.groups.Runs.Of(name) - before; out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 || out.Code() != code {
 		return fmt.Errorf("%s in state %q called %q: code %q, ran %d times; want %q", p, a.state, name, out.Code(), ran, code)
 	}
 	// A caller without a record is in the state Undefined: a move to it writes none.
-	if tool, _ := c.groups.naive.tool(name); allowed && tool.moves != "" && tool.moves != toolgroups.StateName(a.state) {
-		a.state = tool.moves
+	if tool, _ := c.groups.Naive.ToolByName(name); allowed && tool.Moves != "" && tool.Moves != toolgroups.StateName(a.state) {
+		a.state = tool.Moves
 	}
 	return nil
 }

@@ -36,10 +36,10 @@ type checkedOrg struct {
 
 // moduleGroups are registered when a checkedOrg is opened.
 var moduleGroups = []groupSpec{
-	{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{"draft"}}, {name: "t2", moves: "draft"}}},
-	{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3"}, {name: "t4", states: []string{"draft", "final"}, moves: "final"}}},
-	{id: "lab/one", owner: "module:a", tools: []toolSpec{{name: "t5"}, {name: "t6", states: []string{toolgroups.Undefined}}}, refs: []string{"t0"}},
-	{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t7"}}, refs: []string{"t1", "t3", "create_role"}},
+	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}},
+	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3"}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
+	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5"}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
+	{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t7"}}, Refs: []string{"t1", "t3", "create_role"}},
 }
 
 // roleGroupIDs are all ids that random roles may contain.
@@ -48,14 +48,14 @@ var roleGroupIDs = slices.Concat(groupIDs, builtinIDs(), ids{"unknown", "*"})
 // newCheckedOrg opens an organization in dir with a task of the operator.
 func newCheckedOrg(dir string) (*checkedOrg, error) {
 	w := &checkedOrg{groups: newCheckedManager()}
-	w.oracle = newOracle(&w.groups.naive)
+	w.oracle = newOracle(&w.groups.Naive)
 	f, err := openFixture(dir, w.groups.Manager)
 	if err != nil {
 		return nil, err
 	}
 	w.fixture = f
 	for _, g := range slices.Concat(builtinSpecs, moduleGroups) {
-		if _, err := w.groups.register(g); err != nil {
+		if _, err := w.groups.Register(g); err != nil {
 			return w, err
 		}
 	}
@@ -72,15 +72,15 @@ func (o *checkedOrg) reopen(between func(path string) error) error {
 	if err := between(o.dir); err != nil {
 		return err
 	}
-	groups := toolgroups.NewManager(o.groups.naive.reserved...)
+	groups := toolgroups.NewManager(o.groups.Naive.Reserved...)
 	f, err := openFixture(o.dir, groups)
 	if err != nil {
 		return err
 	}
-	specs := o.groups.naive.groups
-	o.fixture, o.groups.Manager, o.groups.naive.groups = f, groups, nil
+	specs := o.groups.Naive.Groups
+	o.fixture, o.groups.Manager, o.groups.Naive.Groups = f, groups, nil
 	for _, g := range specs { // references are bound again, as at every start
-		if _, err := o.groups.register(g); err != nil {
+		if _, err := o.groups.Register(g); err != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (o *checkedOrg) wantWrite(covered, insists bool, old *role, sets ...*ids) e
 			continue
 		}
 		for _, id := range *set {
-			if id != "*" && o.oracle.registry.owner(id) == "" && old.heldOwner(id) == "" {
+			if id != "*" && o.oracle.registry.OwnerOf(id) == "" && old.heldOwner(id) == "" {
 				return errcode.GroupNotFound
 			}
 		}
@@ -390,8 +390,8 @@ func (o *checkedOrg) callableNow() callable {
 // everVisible returns what an agent may call in some state, sorted.
 func (o *checkedOrg) everVisible(a *agent) []string {
 	names := slices.DeleteFunc(o.oracle.effective(a), func(name string) bool {
-		t, _ := o.groups.naive.tool(name)
-		return t.states != nil && len(t.states) == 0
+		t, _ := o.groups.Naive.ToolByName(name)
+		return t.States != nil && len(t.States) == 0
 	})
 	slices.Sort(names)
 	return names
@@ -511,8 +511,8 @@ func (o *checkedOrg) callInTurn(t *proptest.Choices) error {
 	if len(got) != 1 || got[0].IsError == allowed {
 		return fmt.Errorf("agent %s called %s: %+v, want allowed %v", a.id, name, got, allowed)
 	}
-	if tool, _ := o.groups.naive.tool(name); allowed && tool.moves != "" {
-		a.state = tool.moves
+	if tool, _ := o.groups.Naive.ToolByName(name); allowed && tool.Moves != "" {
+		a.state = tool.Moves
 	}
 	return nil
 }
@@ -643,7 +643,7 @@ func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gated boo
 		switch {
 		case slices.Contains(want, name):
 			code = ""
-		case gated || o.groups.naive.groupOfTool(name) != nil:
+		case gated || o.groups.Naive.GroupOfTool(name) != nil:
 			code = errcode.ToolNotAvailable
 		}
 		if d.Allowed() != (code == "") || d.Code() != code {
@@ -662,12 +662,12 @@ func (o *checkedOrg) allNames() []string {
 func (o *checkedOrg) checkCalls(a *agent) error {
 	want := o.oracle.visible(a)
 	for _, name := range o.allNames() {
-		before := o.groups.runs.of(name)
+		before := o.groups.Runs.Of(name)
 		out, err := callTool(o.Runtime, identity.ByAgent(a.id), name, `{}`)
 		if err != nil {
 			return err
 		}
-		ran, allowed := o.groups.runs.of(name)-before, slices.Contains(want, name)
+		ran, allowed := o.groups.Runs.Of(name)-before, slices.Contains(want, name)
 		if out.Allowed() != allowed || (ran == 1) != allowed || ran > 1 {
 			return fmt.Errorf("agent %s called %q: allowed %v, ran %d times; want allowed %v", a.id, name, out.Allowed(), ran, allowed)
 		}

@@ -139,13 +139,13 @@ type effectTool struct {
 }
 
 func (t effectTool) Definition() tool.Definition {
-	return tool.Definition{Name: t.name, Description: "acts", Input: json.RawMessage(`{"type":"object"}`), State: t.moves, States: t.states}
+	return tool.Definition{Name: t.Name, Description: "acts", Input: json.RawMessage(`{"type":"object"}`), State: t.Moves, States: t.States}
 }
 
 func (t effectTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
 	t.log.mu.Lock()
 	defer t.log.mu.Unlock()
-	t.log.list = append(t.log.list, effect{t.name, t.owner, c.By})
+	t.log.list = append(t.log.list, effect{t.Name, t.owner, c.By})
 	return tool.Result{Text: "done"}, nil
 }
 
@@ -156,22 +156,22 @@ var (
 	targetTools  = []string{"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"}
 	malformedIDs = ids{"*", "unknown", "ALPHA", "alpha ", " alpha", "alpha/*", "lab/*", "lab", "", "alph\u0430", "org_management", "Org_Management", "artifact", "root", "alpha,beta", "[\"*\"]"}
 	targetGroups = []groupSpec{
-		{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}, {name: "t1", states: []string{toolgroups.Undefined}}}},
-		{id: "Alpha", owner: "module:b", tools: []toolSpec{{name: "t2"}}},
-		{id: "beta", owner: "module:b", tools: []toolSpec{{name: "t3", states: []string{toolgroups.Undefined, "final"}}}},
-		{id: "gamma", owner: "module:a", tools: []toolSpec{{name: "t4", states: []string{"draft"}}}},
-		{id: "lab/one", owner: "module:b", tools: []toolSpec{{name: "t5", states: []string{toolgroups.Undefined, "draft"}}}},
-		{id: "lab/two", owner: toolgroups.Config, tools: []toolSpec{{name: "t6"}}},
-		{id: "kit", owner: toolgroups.Config, refs: []string{"t0", "t3", "create_role"}},
-		{id: "flow", owner: "module:a", tools: []toolSpec{{name: "to_draft", moves: "draft"}, {name: "to_final", moves: "final"}}},
+		{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{toolgroups.Undefined}}}},
+		{ID: "Alpha", Owner: "module:b", Tools: []toolSpec{{Name: "t2"}}},
+		{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3", States: []string{toolgroups.Undefined, "final"}}}},
+		{ID: "gamma", Owner: "module:a", Tools: []toolSpec{{Name: "t4", States: []string{"draft"}}}},
+		{ID: "lab/one", Owner: "module:b", Tools: []toolSpec{{Name: "t5", States: []string{toolgroups.Undefined, "draft"}}}},
+		{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t6"}}},
+		{ID: "kit", Owner: toolgroups.Config, Refs: []string{"t0", "t3", "create_role"}},
+		{ID: "flow", Owner: "module:a", Tools: []toolSpec{{Name: "to_draft", Moves: "draft"}, {Name: "to_final", Moves: "final"}}},
 	}
 )
 
 // effectGroup returns the group with an effectTool for each tool.
-func (g groupSpec) effectGroup(d *effectLog) toolgroups.Group {
-	out := toolgroups.Group{ID: g.id, Description: g.text, Refs: g.refs}
-	for _, t := range g.tools {
-		out.Tools = append(out.Tools, effectTool{t, g.owner, d})
+func effectGroup(g groupSpec, d *effectLog) toolgroups.Group {
+	out := toolgroups.Group{ID: g.ID, Description: g.Text, Refs: g.Refs}
+	for _, t := range g.Tools {
+		out.Tools = append(out.Tools, effectTool{t, g.Owner, d})
 	}
 	return out
 }
@@ -213,7 +213,7 @@ func newAttackEnv() (*attackEnv, error) {
 // emptyAttackEnv returns an attackEnv without a system.
 func emptyAttackEnv() *attackEnv {
 	s := &attackEnv{groups: newCheckedManager(), calls: map[identity.AgentID]identity.CallID{}, outcomes: map[string]int{}}
-	s.rules = newInvariants(&s.groups.naive)
+	s.rules = newInvariants(&s.groups.Naive)
 	return s
 }
 
@@ -221,16 +221,16 @@ func emptyAttackEnv() *attackEnv {
 // effects.
 func (s *attackEnv) registerGroups(builtins []toolgroups.Group) error {
 	for _, g := range builtins {
-		naive := groupSpec{id: g.ID, owner: toolgroups.Builtin}
+		naive := groupSpec{ID: g.ID, Owner: toolgroups.Builtin}
 		for _, t := range g.Tools {
-			naive.tools = append(naive.tools, toolSpec{name: t.Definition().Name})
+			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name})
 		}
 		if err := s.register(naive, g); err != nil {
 			return err
 		}
 	}
 	for _, g := range targetGroups {
-		if err := s.register(g, g.effectGroup(&s.effects)); err != nil {
+		if err := s.register(g, effectGroup(g, &s.effects)); err != nil {
 			return err
 		}
 	}
@@ -246,14 +246,14 @@ func (s *attackEnv) createUnlimitedRole() error {
 
 // registered returns the ids of list that groups have now.
 func (s *attackEnv) registered(list ids) ids {
-	return slices.DeleteFunc(slices.Clone(list), func(id toolgroups.GroupID) bool { return s.groups.naive.owner(id) == "" })
+	return slices.DeleteFunc(slices.Clone(list), func(id toolgroups.GroupID) bool { return s.groups.Naive.OwnerOf(id) == "" })
 }
 
 // register registers a group; the naive registry must agree about the result.
 func (s *attackEnv) register(naive groupSpec, g toolgroups.Group) error {
-	_, err := grouptest.RegisterGroup(s.groups.Manager, naive.owner, g)
-	if code, _ := s.groups.naive.register(naive); errcode.CodeOf(err) != code {
-		return fmt.Errorf("register %s of %s: %v, want code %q", g.ID, naive.owner, err, code)
+	_, err := grouptest.RegisterGroup(s.groups.Manager, naive.Owner, g)
+	if code, _ := s.groups.Naive.Register(naive); errcode.CodeOf(err) != code {
+		return fmt.Errorf("register %s of %s: %v, want code %q", g.ID, naive.Owner, err, code)
 	}
 	return nil
 }
@@ -346,12 +346,12 @@ func (s *attackEnv) checkEffects(p *agentRecord, name string, out *gate.Admissio
 		return newViolation(violationDisclosure, "tool-gated agent %s of role %q called %s and got %s", p.id, p.role, name, why)
 	}
 	for _, d := range done {
-		home := s.groups.naive.groupOfTool(name)
-		if !may || d.by != identity.ByAgent(p.id) || d.tool != name || home == nil || d.owner != home.owner {
+		home := s.groups.Naive.GroupOfTool(name)
+		if !may || d.by != identity.ByAgent(p.id) || d.tool != name || home == nil || d.owner != home.Owner {
 			return newViolation(violationEffect, "agent %s called %s, allowed %v; %s of %s ran for %s", p.id, name, may, d.tool, d.owner, d.by)
 		}
 	}
-	if s.groups.runs.knows(name) && out.Allowed() != (len(done) == 1) {
+	if knowsTool(name) && out.Allowed() != (len(done) == 1) {
 		return newViolation(violationEffect, "%s: allowed %v, ran %d times", name, out.Allowed(), len(done))
 	}
 	return nil
@@ -365,7 +365,7 @@ func (s *attackEnv) countOutcome(name string, out *gate.Admission) toolOutcome {
 	switch {
 	case v.code != "":
 		s.outcomes["rejected"]++
-	case s.groups.runs.knows(name):
+	case knowsTool(name):
 		s.outcomes["ran"]++
 	default:
 		s.outcomes[name]++
@@ -382,7 +382,7 @@ func (s *attackEnv) checkVisible() error {
 			return s.filterViolation(newViolation(violationRecord, "agent %s is active although its ancestor %s is terminated", id, p.parent.id))
 		}
 		got := definitionNames(s.Gate().Subject(identity.ByAgent(id)).VisibleTools())
-		for _, name := range s.groups.naive.names() {
+		for _, name := range s.groups.Naive.Names() {
 			if may := s.rules.mayCall(p, name); may != slices.Contains(got, name) {
 				return s.filterViolation(newViolation(violationVisibility, "agent %s of role %q may call %s: %v; it sees %v", id, p.role, name, may, got))
 			}
@@ -584,7 +584,7 @@ func (p *attack) checkClosure(who identity.AgentID, name string) error {
 		return nil
 	}
 	if p.obedientRoot {
-		if tool, _ := p.groups.naive.tool(name); !allowedInState(tool.states, p.rules.callers[p.caller.String()]) {
+		if tool, _ := p.groups.Naive.ToolByName(name); !grouptest.AllowedInState(tool.States, p.rules.callers[p.caller.String()]) {
 			return newViolation(violationEffect, "agent %s may call %s, which the caller of the task may not in its workflow state", who, name)
 		}
 		if !p.rules.allReach(p.rules.taskBounds(p.root.task), name) {
@@ -933,27 +933,27 @@ func (p *attack) updateRole(t *proptest.Choices) {
 // one.
 func (p *attack) changeGroup(t *proptest.Choices) error {
 	g := proptest.PickFrom(t, targetGroups...)
-	if owner := p.groups.naive.owner(g.id); owner != "" && t.OneIn(3) {
-		if err := p.unregister(owner, g.id); err != nil {
+	if owner := p.groups.Naive.OwnerOf(g.ID); owner != "" && t.OneIn(3) {
+		if err := p.unregister(owner, g.ID); err != nil {
 			return err
 		}
-		g.owner = proptest.PickFrom(t, owners...)
-		return p.register(g, g.effectGroup(&p.effects))
+		g.Owner = proptest.PickFrom(t, owners...)
+		return p.register(g, effectGroup(g, &p.effects))
 	}
 	if t.OneIn(3) {
-		g.owner = proptest.PickFrom(t, owners...)
-		g.tools = []toolSpec{{name: proptest.PickFrom(t, targetTools...)}}
+		g.Owner = proptest.PickFrom(t, owners...)
+		g.Tools = []toolSpec{{Name: proptest.PickFrom(t, targetTools...)}}
 	}
 	if t.OneIn(3) {
-		return p.unregister(g.owner, g.id)
+		return p.unregister(g.Owner, g.ID)
 	}
-	return p.register(g, g.effectGroup(&p.effects))
+	return p.register(g, effectGroup(g, &p.effects))
 }
 
 // unregister unregisters a group, which must be rejected if it belongs to another owner.
 func (p *attack) unregister(owner toolgroups.GroupOwner, id toolgroups.GroupID) error {
 	err := grouptest.UnregisterGroup(p.groups.Manager, owner, id)
-	if code := p.groups.naive.unregister(owner, id); errcode.CodeOf(err) != code {
+	if code := p.groups.Naive.Unregister(owner, id); errcode.CodeOf(err) != code {
 		return fmt.Errorf("unregister %s of %s: %v, want code %q", id, owner, err, code)
 	}
 	return nil

@@ -198,7 +198,7 @@ func newFaultRun(builtins *builtinGroups, f fault) *faultRun {
 func (f *faultRun) openRuntime() error {
 	f.store.repair()
 	f.groups = newCheckedManager()
-	f.rules.groups = &f.groups.naive
+	f.rules.groups = &f.groups.Naive
 	rt, err := newRuntime(f.store, f.groups.Manager, newScriptedModel())
 	if err != nil {
 		return err
@@ -504,7 +504,7 @@ func newRuntimeOn(t *testing.T, store journal.Store) *runtime.Runtime {
 	t.Helper()
 	d := newCheckedManager()
 	for _, g := range slices.Concat(builtinSpecs, targetGroups) {
-		if _, err := grouptest.RegisterGroup(d.Manager, g.owner, g.group(nil)); err != nil {
+		if _, err := grouptest.RegisterGroup(d.Manager, g.Owner, g.Group(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}

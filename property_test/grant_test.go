@@ -42,9 +42,9 @@ func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]
 		if _, err := grouptest.RegisterGroup(m, toolgroups.Builtin, g); err != nil {
 			return nil, err
 		}
-		naive := groupSpec{id: g.ID, owner: toolgroups.Builtin, text: g.Description}
+		naive := groupSpec{ID: g.ID, Owner: toolgroups.Builtin, Text: g.Description}
 		for _, t := range g.Tools {
-			naive.tools = append(naive.tools, toolSpec{name: t.Definition().Name})
+			naive.Tools = append(naive.Tools, toolSpec{Name: t.Definition().Name})
 		}
 		list = append(list, naive)
 	}
@@ -55,19 +55,19 @@ func (s *builtinGroups) register(m *toolgroups.Manager, rt *runtime.Runtime) ([]
 // Agents act by calling them at the gate.
 func newBuiltinOrg(builtins *builtinGroups) (*checkedOrg, error) {
 	w := &checkedOrg{groups: newCheckedManager()}
-	w.oracle = newOracle(&w.groups.naive)
+	w.oracle = newOracle(&w.groups.Naive)
 	b := newScriptedModel()
 	rt, err := newRuntime(newMemoryStore(), w.groups.Manager, b)
 	if err != nil {
 		return nil, err
 	}
 	w.fixture = &fixture{Runtime: rt, model: b}
-	if w.groups.naive.groups, err = builtins.register(w.groups.Manager, rt); err != nil {
+	if w.groups.Naive.Groups, err = builtins.register(w.groups.Manager, rt); err != nil {
 		return w, err
 	}
 	for _, g := range moduleGroups {
-		g.refs = slices.DeleteFunc(slices.Clone(g.refs), func(name string) bool { return name == "create_role" })
-		if _, err := w.groups.register(g); err != nil {
+		g.Refs = slices.DeleteFunc(slices.Clone(g.Refs), func(name string) bool { return name == "create_role" })
+		if _, err := w.groups.Register(g); err != nil {
 			return w, err
 		}
 	}

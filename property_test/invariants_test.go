@@ -7,6 +7,7 @@ import (
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -74,7 +75,7 @@ func (v *invariants) setRootGrant(s toolgroups.GroupSet) {
 	next := grantSet{}
 	for _, id := range idsOf(s) {
 		if next[id] = ""; id != "*" {
-			next[id] = v.groups.owner(id)
+			next[id] = v.groups.OwnerOf(id)
 		}
 	}
 	if !next.covers(v.rootGrant) || !v.rootGrant.covers(next) {
@@ -109,10 +110,10 @@ func (g grantSet) covers(other grantSet) bool {
 // it belongs to the owner it had when the set was written.
 func (v *invariants) reaches(g grantSet, tool string) bool {
 	if _, all := g["*"]; all {
-		return v.groups.groupOfTool(tool) != nil
+		return v.groups.GroupOfTool(tool) != nil
 	}
 	for id, owner := range g {
-		if s := v.groups.find(id); s != nil && s.owner == owner && slices.Contains(v.groups.members(s), tool) {
+		if s := v.groups.Find(id); s != nil && s.Owner == owner && slices.Contains(v.groups.Members(s), tool) {
 			return true
 		}
 	}
@@ -200,8 +201,8 @@ func (v *invariants) grantLimits(p *agentRecord) []grantSet {
 
 // mayCall reports whether an agent may call a tool now.
 func (v *invariants) mayCall(p *agentRecord, tool string) bool {
-	t, _ := v.groups.tool(tool)
-	return v.mayCallInSomeState(p, tool) && allowedInState(t.states, v.stateOf(p))
+	t, _ := v.groups.ToolByName(tool)
+	return v.mayCallInSomeState(p, tool) && grouptest.AllowedInState(t.States, v.stateOf(p))
 }
 
 // stateOf returns the workflow state of an agent: that of the task's caller. Those of the
@@ -266,7 +267,7 @@ func (v *invariants) creatorChain(id identity.RoleID) []*rolePermissions {
 // allowedByServers reports whether the tool belongs to every server that a
 // bounding role is restricted to.
 func (v *invariants) allowedByServers(p *agentRecord, tool string) bool {
-	owner := v.groups.groupOfTool(tool).owner
+	owner := v.groups.GroupOfTool(tool).Owner
 	if only := v.tasks[p.task].Ceiling.Only; only != "" && only != owner {
 		return false
 	}
@@ -476,7 +477,7 @@ func (v *invariants) checkRole(p *agentRecord, r org.Role) error {
 		return newViolation(violationGrant, "role %q has use %s grant %s; all of %v must cover them", r.Name, r.Use, r.Grant, v.grantLimits(p))
 	}
 	for id, owner := range r.GroupOwners {
-		if owner != v.groups.owner(id) {
+		if owner != v.groups.OwnerOf(id) {
 			return newViolation(violationRecord, "role %q binds group %s to the wrong owner %q", r.Name, id, owner)
 		}
 	}

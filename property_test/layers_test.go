@@ -41,7 +41,8 @@ var layers = map[string]int{
 	".":       10, // the package at the root, for programs that embed rolecall
 	"cmd":     12,
 
-	"configured": 12, // for programs that embed rolecall with configuration files
+	"configured":   12, // for programs that embed rolecall with configuration files
+	"rolecalltest": 12, // for tests of modules and models
 
 	"internal/embedding":        9,  // what the root package and configured share
 	"internal/app":              11, // composes all of them

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -60,7 +61,7 @@ func newOracle(r *naiveRegistry) *oracle {
 func (o *oracle) bind(set ids) boundSet {
 	b := boundSet{set, map[toolgroups.GroupID]toolgroups.GroupOwner{}}
 	for _, id := range set {
-		b.owners[id] = o.registry.owner(id)
+		b.owners[id] = o.registry.OwnerOf(id)
 	}
 	return b
 }
@@ -69,15 +70,15 @@ func (o *oracle) bind(set ids) boundSet {
 // owner as when the set was written.
 func (o *oracle) tools(b boundSet) []string {
 	if slices.Contains(b.ids, "*") {
-		return o.registry.names()
+		return o.registry.Names()
 	}
 	var present ids
 	for _, id := range b.ids {
-		if owner := o.registry.owner(id); owner != "" && owner == b.owners[id] {
+		if owner := o.registry.OwnerOf(id); owner != "" && owner == b.owners[id] {
 			present = append(present, id)
 		}
 	}
-	return o.registry.definitions(present...)
+	return o.registry.Definitions(present...)
 }
 
 // allGroups is the set of all groups.
@@ -125,7 +126,7 @@ func (o *oracle) effective(a *agent) []string {
 		return nil
 	}
 	if a.role == "" {
-		return o.registry.definitions(toolgroups.OrgManagement)
+		return o.registry.Definitions(toolgroups.OrgManagement)
 	}
 	r := o.roles[a.role]
 	if r.gone {
@@ -160,7 +161,7 @@ func (o *oracle) servers(a *agent) []string {
 // ofServers returns the tools that belong to every one of the servers.
 func (o *oracle) ofServers(servers, names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
-		owner := o.registry.groupOfTool(name).owner
+		owner := o.registry.GroupOfTool(name).Owner
 		return slices.ContainsFunc(servers, func(server string) bool { return owner != toolgroups.GroupOwner("module:"+server) })
 	})
 }
@@ -181,18 +182,9 @@ func intersect(first []string, others ...[]string) []string {
 // visible lists what an agent may call in its workflow state.
 func (o *oracle) visible(a *agent) []string {
 	return slices.DeleteFunc(o.effective(a), func(name string) bool {
-		t, _ := o.registry.tool(name)
-		return !allowedInState(t.states, a.state)
+		t, _ := o.registry.ToolByName(name)
+		return !grouptest.AllowedInState(t.States, a.state)
 	})
-}
-
-// allowedInState reports whether a tool with the given states can be called in
-// a state.
-func allowedInState(states []string, state string) bool {
-	if state == "" {
-		state = toolgroups.Undefined
-	}
-	return states == nil || slices.Contains(states, "*") || slices.Contains(states, state)
 }
 
 // grantLimits lists the sets that must all cover what an agent grants, id by

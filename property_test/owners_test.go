@@ -19,7 +19,7 @@ func (f *workerFixture) replaceOwner(t *testing.T) {
 	if err := grouptest.UnregisterGroup(f.GroupManager(), "module:a", "alpha"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := grouptest.RegisterGroup(f.GroupManager(), "module:b", groupSpec{id: "alpha", tools: []toolSpec{{name: "t0"}, {name: "t9"}}}.group(nil)); err != nil {
+	if _, err := grouptest.RegisterGroup(f.GroupManager(), "module:b", groupSpec{ID: "alpha", Tools: []toolSpec{{Name: "t0"}, {Name: "t9"}}}.Group(nil)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,7 +81,7 @@ func TestUpdateRole_PromptKeepsGrantOfAbsentOwner(t *testing.T) {
 	if _, _, err := w.UpdateRole(operator, role, org.RoleSpec{Prompt: "other words"}, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := grouptest.RegisterGroup(w.GroupManager(), "module:a", moduleGroups[0].group(nil)); err != nil {
+	if _, err := grouptest.RegisterGroup(w.GroupManager(), "module:a", moduleGroups[0].Group(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.visibleTo(agent); !slices.Equal(got, before) {

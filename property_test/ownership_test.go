@@ -30,7 +30,7 @@ func TestManager_OwnersCannotChangeOthers(t *testing.T) {
 	flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 250}, func(t *proptest.Choices) error {
 		d := newCheckedManager()
 		for _, g := range slices.Concat(builtinSpecs, moduleGroups) {
-			if _, err := d.register(g); err != nil {
+			if _, err := d.Register(g); err != nil {
 				return err
 			}
 		}
@@ -53,15 +53,15 @@ func TestManager_OwnersCannotChangeOthers(t *testing.T) {
 func (m *checkedManager) randomAttack(t *proptest.Choices, attacker toolgroups.GroupOwner) error {
 	targets := append(ids{toolgroups.OrgManagement, toolgroups.Artifact}, groupIDs...)
 	if t.OneIn(3) {
-		_, err := m.unregister(attacker, proptest.PickFrom(t, targets...))
+		_, err := m.Unregister(attacker, proptest.PickFrom(t, targets...))
 		return err
 	}
 	g := anyGroup(t)
-	g.id, g.owner = proptest.PickFrom(t, targets...), attacker
+	g.ID, g.Owner = proptest.PickFrom(t, targets...), attacker
 	if t.OneIn(4) {
-		g.tools = append(g.tools, toolSpec{name: proptest.PickFrom(t, "create_role", "put_artifact")})
+		g.Tools = append(g.Tools, toolSpec{Name: proptest.PickFrom(t, "create_role", "put_artifact")})
 	}
-	_, err := m.register(g)
+	_, err := m.Register(g)
 	return err
 }
 
@@ -103,24 +103,24 @@ func TestGroupOwner_GrantNotInherited(t *testing.T) {
 		d := newCheckedManager()
 		first, second := owners[0], owners[1]
 		id := proptest.PickFrom(t, groupIDs...)
-		if _, err := d.register(groupSpec{id: id, owner: first, tools: []toolSpec{{name: "t0"}}}); err != nil {
+		if _, err := d.Register(groupSpec{ID: id, Owner: first, Tools: []toolSpec{{Name: "t0"}}}); err != nil {
 			return err
 		}
 		role := d.CurrentSnapshot().BindSet(toolgroups.SetOf(id))
 		for !t.IsEmpty() {
-			if _, err := d.unregister(proptest.PickFrom[toolgroups.GroupOwner](t, first, second), id); err != nil {
+			if _, err := d.Unregister(proptest.PickFrom[toolgroups.GroupOwner](t, first, second), id); err != nil {
 				return err
 			}
 			owner := proptest.PickFrom[toolgroups.GroupOwner](t, first, second)
-			if _, err := d.register(groupSpec{id: id, owner: owner, tools: []toolSpec{{name: proptest.PickFrom(t, toolNames...)}}}); err != nil {
+			if _, err := d.Register(groupSpec{ID: id, Owner: owner, Tools: []toolSpec{{Name: proptest.PickFrom(t, toolNames...)}}}); err != nil {
 				return err
 			}
 			var want []string
-			if d.naive.owner(id) == first {
-				want = d.naive.definitions(id)
+			if d.Naive.OwnerOf(id) == first {
+				want = d.Naive.Definitions(id)
 			}
 			if got := definitionNames(d.CurrentSnapshot().Compile(role).ForState("").ToolDefinitions()); !slices.Equal(got, want) {
-				return fmt.Errorf("group %s belongs to %s; a role bound to %s sees %v, want %v", id, d.naive.owner(id), first, got, want)
+				return fmt.Errorf("group %s belongs to %s; a role bound to %s sees %v, want %v", id, d.Naive.OwnerOf(id), first, got, want)
 			}
 		}
 		return nil
@@ -139,10 +139,10 @@ type contestFixture struct {
 
 // contestedGroup has the id, and its tool the name, that all attackers
 // register.
-var contestedGroup = groupSpec{id: "contested", tools: []toolSpec{{name: "t9"}}}
+var contestedGroup = groupSpec{ID: "contested", Tools: []toolSpec{{Name: "t9"}}}
 
 // victimGroup belongs to an owner that attackers must not affect.
-var victimGroup = groupSpec{id: "vault", owner: "module:v", tools: []toolSpec{{name: "t0"}, {name: "t1"}}}
+var victimGroup = groupSpec{ID: "vault", Owner: "module:v", Tools: []toolSpec{{Name: "t0"}, {Name: "t1"}}}
 
 var attackers = []toolgroups.GroupOwner{"module:a", "module:b"}
 
@@ -156,12 +156,12 @@ func newContestFixture(t *testing.T) *contestFixture {
 	}
 	t.Cleanup(func() { a.Close() })
 	for _, g := range append(slices.Clone(builtinSpecs), victimGroup) {
-		a.must(t, a.register(g.owner, g))
+		a.must(t, a.register(g.Owner, g))
 	}
 	for _, owner := range attackers {
 		a.must(t, a.register(owner, contestedGroup))
 		a.agents[owner] = a.startAgent(t, owner, "contested", "vault")
-		a.must(t, grouptest.UnregisterGroup(a.GroupManager(), owner, contestedGroup.id))
+		a.must(t, grouptest.UnregisterGroup(a.GroupManager(), owner, contestedGroup.ID))
 	}
 	a.agents[""] = a.startAgent(t, "all", "*")
 	return a
@@ -176,8 +176,8 @@ func (f *contestFixture) must(t *testing.T, err error) {
 
 // register registers a group with effectTools as an owner.
 func (f *contestFixture) register(owner toolgroups.GroupOwner, g groupSpec) error {
-	g.owner = owner
-	_, err := grouptest.RegisterGroup(f.GroupManager(), owner, g.effectGroup(&f.effects))
+	g.Owner = owner
+	_, err := grouptest.RegisterGroup(f.GroupManager(), owner, effectGroup(g, &f.effects))
 	return err
 }
 
@@ -197,17 +197,17 @@ func (f *contestFixture) startAgent(t *testing.T, name toolgroups.GroupOwner, us
 // and tool names of its own and of others: so many rounds, and more until the
 // contested tool has run.
 func (f *contestFixture) registerRandomly(r *rand.Rand, attacker toolgroups.GroupOwner, rounds int) {
-	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, contestedGroup.id, contestedGroup.id, contestedGroup.id, victimGroup.id)
+	wanted := append(ids{toolgroups.OrgManagement, toolgroups.Artifact, "Vault", "vault/x"}, contestedGroup.ID, contestedGroup.ID, contestedGroup.ID, victimGroup.ID)
 	names := []string{"t0", "t1", "t9", "t9", "t9", "T0", "create_role", "put_artifact", "t10"}
 	for n := 0; n < rounds || f.contested.Load() == 0 && n < 1000*rounds; n++ {
-		g := groupSpec{id: wanted[r.IntN(len(wanted))], refs: []string{"t0", "create_role", "t9"}}
+		g := groupSpec{ID: wanted[r.IntN(len(wanted))], Refs: []string{"t0", "create_role", "t9"}}
 		for range 1 + r.IntN(2) {
-			g.tools = append(g.tools, toolSpec{name: names[r.IntN(len(names))]})
+			g.Tools = append(g.Tools, toolSpec{Name: names[r.IntN(len(names))]})
 		}
 		if r.IntN(2) == 0 {
 			_ = f.register(attacker, g)
 		} else {
-			_ = grouptest.UnregisterGroup(f.GroupManager(), attacker, g.id)
+			_ = grouptest.UnregisterGroup(f.GroupManager(), attacker, g.ID)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func outpaced(err error) bool {
 // checkEffect checks that the tool that ran belongs to the expected owner.
 func (f *contestFixture) checkEffect(t *testing.T, d effect) {
 	t.Helper()
-	want := map[string]toolgroups.GroupOwner{"t0": victimGroup.owner, "t1": victimGroup.owner, "put_artifact": toolgroups.Builtin}[d.tool]
+	want := map[string]toolgroups.GroupOwner{"t0": victimGroup.Owner, "t1": victimGroup.Owner, "put_artifact": toolgroups.Builtin}[d.tool]
 	if d.tool == "t9" {
 		want = d.owner // any owner is allowed for the role with all groups
 		for _, owner := range attackers {
@@ -301,7 +301,7 @@ func (f *contestFixture) checkEffect(t *testing.T, d effect) {
 func TestGate_RunningCallKeepsItsTool(t *testing.T) {
 	a := newContestFixture(t)
 	began, release := make(chan struct{}), make(chan struct{})
-	slow := groupSpec{id: contestedGroup.id, owner: "module:a", tools: contestedGroup.tools}.effectGroup(&a.effects)
+	slow := effectGroup(groupSpec{ID: contestedGroup.ID, Owner: "module:a", Tools: contestedGroup.Tools}, &a.effects)
 	slow.Tools[0] = blockingTool{slow.Tools[0].(effectTool), began, release}
 	_, err := grouptest.RegisterGroup(a.GroupManager(), "module:a", slow)
 	a.must(t, err)
@@ -317,7 +317,7 @@ func TestGate_RunningCallKeepsItsTool(t *testing.T) {
 	if _, err := await(began); err != nil {
 		t.Fatal(err)
 	}
-	a.must(t, grouptest.UnregisterGroup(a.GroupManager(), "module:a", contestedGroup.id))
+	a.must(t, grouptest.UnregisterGroup(a.GroupManager(), "module:a", contestedGroup.ID))
 	a.must(t, a.register("module:b", contestedGroup))
 	next, err := callTool(a.Runtime, who, "t9", `{}`)
 	if a.must(t, err); next.Allowed() {
@@ -401,7 +401,7 @@ func newReaderFixture(t *testing.T) (*readerFixture, identity.Principal) {
 
 // writerGroup returns the group of the i-th writer.
 func writerGroup(i int) toolgroups.Group {
-	return groupSpec{id: groupIDs[i], owner: owners[i], tools: []toolSpec{{name: toolNames[2*i]}, {name: toolNames[2*i+1]}}}.group(nil)
+	return groupSpec{ID: groupIDs[i], Owner: owners[i], Tools: []toolSpec{{Name: toolNames[2*i]}, {Name: toolNames[2*i+1]}}}.Group(nil)
 }
 
 // registerRepeatedly registers and unregisters the group of the i-th writer.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -27,7 +26,7 @@ func TestProperty1RegistrationConsistency(t *testing.T) {
 				err = d.step(t)
 			}
 			if err == nil {
-				err = d.tryRegister(t, anyGroup(t), reached)
+				err = d.TryRegister(t, anyGroup(t), reached)
 			}
 		}
 		return err
@@ -39,10 +38,10 @@ func TestProperty1RegistrationConsistency(t *testing.T) {
 func newBuiltinManager() (*checkedManager, error) {
 	d := newCheckedManager()
 	for _, g := range builtinSpecs {
-		if _, err := d.register(g); err != nil {
+		if _, err := d.Register(g); err != nil {
 			return d, err
 		}
-		if err := d.checkContains(g); err != nil {
+		if err := d.CheckContains(g); err != nil {
 			return d, err
 		}
 	}
@@ -51,37 +50,23 @@ func newBuiltinManager() (*checkedManager, error) {
 
 // tryRegister registers a group, in one of four cases with a tool that has the name of
 // a built-in tool.
-func (m *checkedManager) tryRegister(t *proptest.Choices, g groupSpec, reached situations) error {
+func (m *checkedManager) TryRegister(t *proptest.Choices, g groupSpec, reached situations) error {
 	if t.OneIn(4) {
-		g.tools = append(g.tools, toolSpec{name: proptest.PickFrom(t, builtinNames()...)})
+		g.Tools = append(g.Tools, toolSpec{Name: proptest.PickFrom(t, builtinNames()...)})
 		reached["has the name of a built-in tool"]++
 	}
 	before := m.CurrentSnapshot()
-	code, err := m.register(g)
+	code, err := m.Register(g)
 	switch {
 	case err != nil:
 		return err
 	case code == "":
 		reached["registered"]++
-		return m.checkContains(g)
+		return m.CheckContains(g)
 	case m.CurrentSnapshot() != before:
 		return fmt.Errorf("registration of %+v was rejected with %s and changed the registry", g, code)
 	}
 	reached["rejected: "+string(code)]++
-	return nil
-}
-
-// checkContains returns an error unless a registered group is complete.
-func (m *checkedManager) checkContains(g groupSpec) error {
-	s := m.CurrentSnapshot()
-	if info, ok := s.LookupGroup(g.id); !ok || info.Owner != g.owner || !slices.Contains(s.GroupIDs(), g.id) {
-		return fmt.Errorf("group %s was registered; the manager has %+v", g.id, info)
-	}
-	for _, tool := range g.tools {
-		if id, ok := s.GroupOf(tool.name); !ok || id != g.id {
-			return fmt.Errorf("tool %s of group %s: GroupOf returns %q, %v", tool.name, g.id, id, ok)
-		}
-	}
 	return nil
 }
 
@@ -97,7 +82,7 @@ func TestProperty2UnregistrationCompleteness(t *testing.T) {
 		d, err := newBuiltinManager()
 		for err == nil && !t.IsEmpty() {
 			if err = d.step(t); err == nil && !t.OneIn(3) {
-				err = d.tryUnregister(proptest.PickFrom(t, d.naive.groups...), reached)
+				err = d.TryUnregister(proptest.PickFrom(t, d.Naive.Groups...), reached)
 			}
 		}
 		return err
@@ -106,34 +91,17 @@ func TestProperty2UnregistrationCompleteness(t *testing.T) {
 }
 
 // tryUnregister unregisters a group that is registered. A built-in group stays.
-func (m *checkedManager) tryUnregister(g groupSpec, reached situations) error {
-	code, err := m.unregister(g.owner, g.id)
+func (m *checkedManager) TryUnregister(g groupSpec, reached situations) error {
+	code, err := m.Unregister(g.Owner, g.ID)
 	switch {
 	case err != nil:
 		return err
 	case code != "":
 		reached["rejected: "+string(code)]++
-		return m.checkContains(g)
+		return m.CheckContains(g)
 	}
 	reached["unregistered"]++
-	return m.checkRemoved(g)
-}
-
-// checkRemoved returns an error if something of an unregistered group remains.
-func (m *checkedManager) checkRemoved(g groupSpec) error {
-	s := m.CurrentSnapshot()
-	if info, ok := s.LookupGroup(g.id); ok || s.GroupOwner(g.id) != "" || slices.Contains(s.GroupIDs(), g.id) {
-		return fmt.Errorf("group %s was unregistered; the manager has %+v", g.id, info)
-	}
-	for _, tool := range g.tools {
-		if id, ok := s.GroupOf(tool.name); ok {
-			return fmt.Errorf("group %s was unregistered; GroupOf finds its tool %s in %s", g.id, tool.name, id)
-		}
-		if s.InGroups(tool.name, slices.Concat(groupIDs, builtinIDs(), ids{g.id})...) {
-			return fmt.Errorf("group %s was unregistered; InGroups finds its tool %s", g.id, tool.name)
-		}
-	}
-	return nil
+	return m.CheckRemoved(g)
 }
 
 // 属性 3：保留标识符冲突检测. 对于任意尝试使用保留标识符注册工具组的操作，工具组管理器应拒绝注册并返回错误。
@@ -159,7 +127,7 @@ func TestProperty3ReservedIDConflict(t *testing.T) {
 			g, id, name := anyGroup(t), proptest.PickFrom(t, builtinIDs()...), proptest.PickFrom(t, builtinNames()...)
 			reached[string(id)]++
 			reached[name]++
-			if err := errors.Join(d.checkReserved(g, id), empty.checkReserved(g, id), d.checkBuiltinName(g, name)); err != nil {
+			if err := errors.Join(d.CheckReserved(g, id), empty.CheckReserved(g, id), d.CheckBuiltinName(g, name)); err != nil {
 				return err
 			}
 		}
@@ -183,38 +151,6 @@ func (m *checkedManager) checkBuiltinGroups() error {
 		if !ok || !slices.Equal(got.Tools, want.tools) || got.Owner != toolgroups.Builtin || !got.Reserved {
 			return fmt.Errorf("the built-in group %s is %+v, want the tools %v", want.group, got, want.tools)
 		}
-	}
-	return nil
-}
-
-// checkReserved tries to register a group with a reserved id, and to unregister it.
-func (m *checkedManager) checkReserved(g groupSpec, id toolgroups.GroupID) error {
-	g.id = id
-	before := m.CurrentSnapshot()
-	if _, err := grouptest.RegisterGroup(m.Manager, g.owner, g.group(m.runs)); errcode.CodeOf(err) != errcode.ReservedGroupID {
-		return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", id, g.owner, err)
-	}
-	for _, owner := range []toolgroups.GroupOwner{g.owner, toolgroups.Builtin} {
-		if err := grouptest.UnregisterGroup(m.Manager, owner, id); errcode.CodeOf(err) != errcode.CannotUnregisterReserved {
-			return fmt.Errorf("unregister the reserved id %s for %s: %v, want cannot_unregister_reserved", id, owner, err)
-		}
-	}
-	if m.CurrentSnapshot() != before {
-		return fmt.Errorf("a rejected registration of %s changed the registry", id)
-	}
-	return nil
-}
-
-// checkBuiltinName tries to register a group with a tool that has the name of a
-// built-in tool.
-func (m *checkedManager) checkBuiltinName(g groupSpec, name string) error {
-	g.tools = []toolSpec{{name: name}}
-	before := m.CurrentSnapshot()
-	if _, err := grouptest.RegisterGroup(m.Manager, g.owner, g.group(m.runs)); errcode.CodeOf(err) != errcode.DuplicateToolName {
-		return fmt.Errorf("register a tool %s of %s: %v, want duplicate_tool_name", name, g.owner, err)
-	}
-	if m.CurrentSnapshot() != before {
-		return fmt.Errorf("a rejected registration of the tool %s changed the registry", name)
 	}
 	return nil
 }
@@ -247,26 +183,10 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 // checkDefinitions compares the definitions of a list of groups, in the registry and
 // in a View, with the naive registry.
 func (m *checkedManager) checkDefinitions(list ids, reached situations) error {
-	s := m.CurrentSnapshot()
-	want := m.naive.definitions(list...)
-	if got := definitionNames(s.ToolDefinitions(list...)); !slices.Equal(got, want) {
-		return fmt.Errorf("definitions of %v: %v, want %v", list, got, want)
+	if err := m.CheckDefinitions(list, states, slices.Concat(countedNames, invalidNames)); err != nil {
+		return err
 	}
-	view := s.Compile(s.BindSet(toolgroups.SetOf(list...)))
-	for _, state := range states {
-		visible := slices.DeleteFunc(slices.Clone(want), func(name string) bool {
-			tool, _ := m.naive.tool(name)
-			return !allowedInState(tool.states, state)
-		})
-		if got := definitionNames(view.ForState(state).ToolDefinitions()); !slices.Equal(got, visible) {
-			return fmt.Errorf("visible definitions of %v in state %q: %v, want %v", list, state, got, visible)
-		}
-	}
-	for _, name := range slices.Concat(countedNames, invalidNames) {
-		if got, want := s.InGroups(name, list...), slices.Contains(want, name); got != want {
-			return fmt.Errorf("InGroups(%q, %v) is %v, Definitions implies %v", name, list, got, want)
-		}
-	}
+	want := m.Naive.Definitions(list...)
 	for _, id := range builtinIDs() {
 		reached[map[bool]string{true: "with ", false: "without "}[slices.Contains(list, id)]+string(id)]++
 	}
@@ -291,36 +211,9 @@ func TestProperty6QueryCompleteness(t *testing.T) {
 		d, err := newBuiltinManager()
 		for err == nil && !t.IsEmpty() {
 			if err = d.step(t); err == nil {
-				err = d.checkQueries()
+				err = d.CheckQueries()
 			}
 		}
 		return err
 	})
-}
-
-// checkQueries compares the results of all queries of groups with the naive
-// registry.
-func (m *checkedManager) checkQueries() error {
-	s := m.CurrentSnapshot()
-	want := m.naive.ids()
-	if got := s.GroupIDs(); !slices.Equal(got, want) {
-		return fmt.Errorf("ids %v, want %v", got, want)
-	}
-	slices.Sort(want)
-	infos := s.ListGroups()
-	if len(infos) != len(want) {
-		return fmt.Errorf("%d groups are listed, want %v", len(infos), want)
-	}
-	for i, info := range infos {
-		g := m.naive.find(want[i])
-		tools := m.naive.members(g)
-		if info.ID != g.id || info.Description != g.text || info.Owner != g.owner || info.Count != len(tools) ||
-			!slices.Equal(info.Tools, tools) || info.Reserved != (g.owner == toolgroups.Builtin) || info.RegisteredAt.IsZero() {
-			return fmt.Errorf("group %d is listed as %+v, want %+v with %v", i, info, *g, tools)
-		}
-		if one, ok := s.LookupGroup(g.id); !ok || one.Count != len(tools) || one.Description != g.text {
-			return fmt.Errorf("group %s alone is %+v, want %d tools", g.id, one, len(tools))
-		}
-	}
-	return nil
 }

@@ -146,7 +146,7 @@ type raceTool struct {
 }
 
 func (t raceTool) Definition() tool.Definition {
-	return effectTool{toolSpec: toolSpec{name: t.name}}.Definition()
+	return effectTool{toolSpec: toolSpec{Name: t.name}}.Definition()
 }
 
 func (t raceTool) Call(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -302,9 +302,9 @@ func (s *revocationRace) must(t *testing.T, err error) {
 // and returns the started calls.
 func (s *revocationRace) checkOrder(t *testing.T) map[identity.CallID]bool {
 	t.Helper()
-	inv := newInvariants(&naiveRegistry{groups: []groupSpec{
-		{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}}},
-		{id: "beta", owner: "module:a", tools: []toolSpec{{name: "t3"}}},
+	inv := newInvariants(&naiveRegistry{Groups: []groupSpec{
+		{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}}},
+		{ID: "beta", Owner: "module:a", Tools: []toolSpec{{Name: "t3"}}},
 	}})
 	started := map[identity.CallID]bool{}
 	for _, c := range s.store.sorted() {
@@ -359,7 +359,7 @@ func TestRevocationRace_DetectsLateCall(t *testing.T) {
 	if _, err := s.store.Commit(t.Context(), &journal.Batch{Stream: s.workers[0], Events: []journal.Event{late}}); err != nil {
 		t.Fatal(err)
 	}
-	inv := newInvariants(&naiveRegistry{groups: []groupSpec{{id: "alpha", owner: "module:a", tools: []toolSpec{{name: "t0"}}}}})
+	inv := newInvariants(&naiveRegistry{Groups: []groupSpec{{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}}}}})
 	for _, c := range s.store.sorted() {
 		for _, r := range c.put {
 			inv.apply(r)

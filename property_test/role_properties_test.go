@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/test/grouptest"
 	"github.com/rolecall/rolecall/internal/test/proptest"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
@@ -103,7 +104,7 @@ func TestProperty8DefaultIsEveryGroup(t *testing.T) {
 		}
 		defer rt.Close()
 		for _, g := range builtinSpecs {
-			if _, err := d.register(g); err != nil {
+			if _, err := d.Register(g); err != nil {
 				return err
 			}
 		}
@@ -142,16 +143,16 @@ func createDefaultRoles(rt *runtime.Runtime) (root identity.AgentID, agents []id
 
 // checkDefaults checks what agents of such roles, and root, see.
 func (m *checkedManager) checkDefaults(rt *runtime.Runtime, root identity.AgentID, agents []identity.AgentID) error {
-	all := slices.DeleteFunc(m.naive.names(), func(name string) bool {
-		tool, _ := m.naive.tool(name)
-		return !allowedInState(tool.states, "")
+	all := slices.DeleteFunc(m.Naive.Names(), func(name string) bool {
+		tool, _ := m.Naive.ToolByName(name)
+		return !grouptest.AllowedInState(tool.States, "")
 	})
 	for _, id := range agents {
 		if got := definitionNames(rt.Gate().Subject(identity.ByAgent(id)).VisibleTools()); !slices.Equal(got, all) {
 			return fmt.Errorf("a role without toolGroups sees %v, want %v", got, all)
 		}
 	}
-	want := m.naive.definitions(toolgroups.OrgManagement)
+	want := m.Naive.Definitions(toolgroups.OrgManagement)
 	if got := definitionNames(rt.Gate().Subject(identity.ByAgent(root)).VisibleTools()); !slices.Equal(got, want) {
 		return fmt.Errorf("root sees %v, want %v", got, want)
 	}

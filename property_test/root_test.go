@@ -169,7 +169,7 @@ func (f *rootFixture) checkNotFound(t *testing.T, name string) {
 // and the only root of its task.
 func (f *rootFixture) checkRoot(t *testing.T) {
 	t.Helper()
-	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).VisibleTools()), f.groups.naive.definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
+	if got, want := definitionNames(f.Gate().Subject(identity.ByAgent(f.root)).VisibleTools()), f.groups.Naive.Definitions(toolgroups.OrgManagement); !slices.Equal(got, want) {
 		t.Errorf("root sees %v, want %v", got, want)
 	}
 	a, ok := f.rt.Org().AgentByID(f.root)

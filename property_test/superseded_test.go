@@ -77,7 +77,7 @@ type workerFixture struct {
 func newWorkerFixture(store journal.Store, m model.Model) (*workerFixture, error) {
 	w := &workerFixture{groups: newCheckedManager()}
 	for _, g := range slices.Concat(builtinSpecs, moduleGroups[:2]) {
-		if _, err := w.groups.register(g); err != nil {
+		if _, err := w.groups.Register(g); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ func TestRevocation_BetweenDecisionAndStart(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := slices.Contains(r.remaining, name)
-				if ran := w.groups.runs.of(name) == 1; out[0].Allowed() != want || ran != want {
+				if ran := w.groups.Runs.Of(name) == 1; out[0].Allowed() != want || ran != want {
 					t.Errorf("call of %s: allowed %v, ran %v; want %v", name, out[0].Allowed(), ran, want)
 				}
 			}
@@ -174,7 +174,7 @@ func TestRevocation_DuringAgentTurn(t *testing.T) {
 			}
 			w.Close()
 			for _, name := range []string{"t0", "t3"} {
-				if ran, want := w.groups.runs.of(name), slices.Contains(r.remaining, name); (ran == 1) != want {
+				if ran, want := w.groups.Runs.Of(name), slices.Contains(r.remaining, name); (ran == 1) != want {
 					t.Errorf("%s ran %d times, want it to run %v", name, ran, want)
 				}
 			}
@@ -239,8 +239,8 @@ func TestGate_DeniesWhenDecisionKeepsChanging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out[0].Allowed() || w.groups.runs.of("t0") != 0 {
-		t.Errorf("after %d changes: %+v, ran %d times", n, out[0].Err, w.groups.runs.of("t0"))
+	if out[0].Allowed() || w.groups.Runs.Of("t0") != 0 {
+		t.Errorf("after %d changes: %+v, ran %d times", n, out[0].Err, w.groups.Runs.Of("t0"))
 	}
 }
 

@@ -157,9 +157,9 @@ func (p *attack) startTask(t *proptest.Choices) error {
 func (p *attack) lacksGroup(set toolgroups.GroupSet) bool {
 	bounds, chain := p.rules.callerBounds(p.caller.Role), p.rules.creatorChain(p.rules.boundingRole(p.caller.Role).id)
 	return slices.ContainsFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool {
-		g := p.groups.naive.find(id)
-		return g == nil || !holdsOwner(bounds, g) || !slices.ContainsFunc(p.groups.naive.members(g), func(name string) bool {
-			return p.rules.allReach(bounds, name) && ofServers(chain, p.groups.naive.groupOfTool(name).owner)
+		g := p.groups.Naive.Find(id)
+		return g == nil || !holdsOwner(bounds, g) || !slices.ContainsFunc(p.groups.Naive.Members(g), func(name string) bool {
+			return p.rules.allReach(bounds, name) && ofServers(chain, p.groups.Naive.GroupOfTool(name).Owner)
 		})
 	})
 }
@@ -168,6 +168,6 @@ func (p *attack) lacksGroup(set toolgroups.GroupSet) bool {
 func holdsOwner(sets []grantSet, g *groupSpec) bool {
 	return !slices.ContainsFunc(sets, func(s grantSet) bool {
 		_, all := s["*"]
-		return !all && s[g.id] != g.owner
+		return !all && s[g.ID] != g.Owner
 	})
 }

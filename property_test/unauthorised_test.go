@@ -83,16 +83,16 @@ type callCase struct {
 // random groups of modules. Without a runtime it returns nil.
 func newCallCase(t *proptest.Choices, store *persist.Store, reached situations) (*callCase, error) {
 	c := &callCase{checkedManager: newCheckedManager(), callingModel: &callingModel{}, reached: reached}
-	c.oracle = newOracle(&c.naive)
+	c.oracle = newOracle(&c.Naive)
 	var err error
 	if c.rt, err = newRuntime(store, c.Manager, c.callingModel); err != nil {
 		return nil, err
 	}
 	for _, g := range newBuiltinSpecs() {
-		for i := range g.tools {
-			g.tools[i].effect = proptest.PickFrom(t, effects...)
+		for i := range g.Tools {
+			g.Tools[i].Effect = proptest.PickFrom(t, effects...)
 		}
-		if _, err := c.register(g); err != nil {
+		if _, err := c.Register(g); err != nil {
 			return c, err
 		}
 	}
@@ -109,7 +109,7 @@ func (c *callCase) chooseAgent(t *proptest.Choices) (org.TaskSpec, error) {
 	task := org.TaskSpec{Caller: operator, Text: "go", State: proptest.PickFrom(t, states...)}
 	c.agent = &agent{taskGroups: allGroups, state: task.State}
 	if t.OneIn(4) {
-		narrow := toolgroups.SetOf(slices.DeleteFunc(idsOf(anyIDs(t)), func(id toolgroups.GroupID) bool { return id != "*" && c.naive.owner(id) == "" })...)
+		narrow := toolgroups.SetOf(slices.DeleteFunc(idsOf(anyIDs(t)), func(id toolgroups.GroupID) bool { return id != "*" && c.Naive.OwnerOf(id) == "" })...)
 		task.Groups, c.agent.taskGroups = &narrow, c.oracle.bind(idsOf(narrow))
 		c.reached["task narrowed to groups"]++
 	}
@@ -198,9 +198,9 @@ func (c *callCase) checkTask(ended org.Task) error {
 		for _, name := range answer.calls {
 			code := c.denial(name)
 			c.count(name, code == "", c.agent.state != start, i)
-			if tool, _ := c.naive.tool(name); code == "" {
+			if tool, _ := c.Naive.ToolByName(name); code == "" {
 				ran[name]++
-				c.agent.state = cmp.Or(tool.moves, c.agent.state)
+				c.agent.state = cmp.Or(tool.Moves, c.agent.state)
 			}
 			want = append(want, code)
 		}
@@ -209,7 +209,7 @@ func (c *callCase) checkTask(ended org.Task) error {
 		}
 	}
 	for _, name := range countedNames {
-		if got := c.runs.of(name); got != ran[name] {
+		if got := c.Runs.Of(name); got != ran[name] {
 			return fmt.Errorf("the handler of %s ran %d times, want %d", name, got, ran[name])
 		}
 	}
@@ -256,7 +256,7 @@ func (c *callCase) checkEnd(ended org.Task) error {
 
 // denial returns the code of a denied call, "" for an allowed one.
 func (c *callCase) denial(name string) errcode.Code {
-	switch _, known := c.naive.tool(name); {
+	switch _, known := c.Naive.ToolByName(name); {
 	case slices.Contains(c.oracle.visible(c.agent), name):
 		return ""
 	case known || c.oracle.isToolGated(c.agent):
@@ -293,10 +293,10 @@ func (c *callCase) count(name string, allowed, moved bool, answer int) {
 		who = "tool-gated: "
 	}
 	c.reached[who+outcome]++
-	if g := c.naive.groupOfTool(name); g == nil {
+	if g := c.Naive.GroupOfTool(name); g == nil {
 		c.reached["no such tool"]++
-	} else if slices.Contains(builtinIDs(), g.id) {
-		c.reached[string(g.id)+": "+outcome]++
+	} else if slices.Contains(builtinIDs(), g.ID) {
+		c.reached[string(g.ID)+": "+outcome]++
 	}
 	if !allowed && slices.Contains(c.oracle.effective(c.agent), name) {
 		c.reached["another state"]++

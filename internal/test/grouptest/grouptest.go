@@ -1,5 +1,5 @@
 // Package grouptest registers tool groups in tests, under owners that are named by a
-// string.
+// string. CheckedManager compares a registry with a naive model of it, Registry.
 package grouptest
 
 import (

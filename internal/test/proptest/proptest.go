@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,7 +31,11 @@ import (
 type Flags struct {
 	Cases int // number of cases of each property
 	seed  int64
+	again string // how to run the same cases again: the format of a command, for folder, test and seed
 }
+
+// again is the command that repeats a failure with the flags of NewFlags.
+const again = "go test -C %q -run '^%s$' -seed %d"
 
 // NewFlags adds the flags -seed and -cases; cases, or a fifth of it under the race
 // detector, is the default of the latter. A package calls it once, in a package variable.
@@ -38,10 +43,17 @@ func NewFlags(cases int) *Flags {
 	if short.RaceDetector {
 		cases /= 5
 	}
-	f := &Flags{}
+	f := &Flags{again: again}
 	flag.Int64Var(&f.seed, "seed", 0, "seed of all properties; 0 uses the clock")
 	flag.IntVar(&f.Cases, "cases", cases, "number of cases of each property")
 	return f
+}
+
+// WithoutFlags returns flags for a package that tests of other modules import: it defines no
+// flags of the test binary. The environment variable ROLECALL_TEST_SEED is the seed.
+func WithoutFlags(cases int) *Flags {
+	seed, _ := strconv.ParseInt(os.Getenv("ROLECALL_TEST_SEED"), 10, 64) // 0 is a new seed
+	return &Flags{Cases: cases, seed: seed, again: "cd %q && go test -run '^%s$' with ROLECALL_TEST_SEED=%d"}
 }
 
 // Seed returns the seed of the flag, or a new one.
@@ -103,8 +115,8 @@ func (f *Flags) CheckProperty(t *testing.T, s CaseSize, property func(*Choices) 
 	}, gen.SliceOf(gen.UInt8())).Check(s.parameters(seed, f.Cases))
 	if !result.Passed() {
 		dir, _ := os.Getwd() // on an error the command works in the package's folder
-		t.Fatalf("%s after %d cases: %v %v\nthe case: %s\nagain: go test -C %q -run '^%s$' -seed %d",
-			result.Status, result.Succeeded, result.Labels, result.Error, formatCase(result), dir, t.Name(), seed)
+		t.Fatalf("%s after %d cases: %v %v\nthe case: %s\nagain: %s",
+			result.Status, result.Succeeded, result.Labels, result.Error, formatCase(result), fmt.Sprintf(f.again, dir, t.Name(), seed))
 	}
 }
 

@@ -1,0 +1,146 @@
+package grouptest
+
+import (
+	"slices"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// Registry is a naive model of a toolgroups.Manager, made of slices. It has the groups in
+// the order of their first registration.
+type Registry struct {
+	Reserved []toolgroups.GroupID
+	Groups   []GroupSpec
+}
+
+// Find returns the group with this id, nil if there is none.
+func (r *Registry) Find(id toolgroups.GroupID) *GroupSpec {
+	for i := range r.Groups {
+		if r.Groups[i].ID == id {
+			return &r.Groups[i]
+		}
+	}
+	return nil
+}
+
+// OwnerOf returns the owner of a group, "" if there is none.
+func (r *Registry) OwnerOf(id toolgroups.GroupID) toolgroups.GroupOwner {
+	if g := r.Find(id); g != nil {
+		return g.Owner
+	}
+	return ""
+}
+
+// GroupOfTool returns the group that owns a tool, nil if there is none.
+func (r *Registry) GroupOfTool(name string) *GroupSpec {
+	for i := range r.Groups {
+		if r.Groups[i].Has(name) {
+			return &r.Groups[i]
+		}
+	}
+	return nil
+}
+
+// ToolByName returns a tool, and false if there is none.
+func (r *Registry) ToolByName(name string) (ToolSpec, bool) {
+	if g := r.GroupOfTool(name); g != nil {
+		i := slices.IndexFunc(g.Tools, func(t ToolSpec) bool { return t.Name == name })
+		return g.Tools[i], true
+	}
+	return ToolSpec{}, false
+}
+
+// Register registers a group. It returns the code of the error, in which case
+// nothing changes, or of the warning.
+func (r *Registry) Register(g GroupSpec) (code, warning errcode.Code) {
+	if slices.Contains(r.Reserved, g.ID) && g.Owner != toolgroups.Builtin {
+		return errcode.ReservedGroupID, ""
+	}
+	for i, t := range g.Tools {
+		if (GroupSpec{Tools: g.Tools[:i]}).Has(t.Name) {
+			return errcode.DuplicateToolName, ""
+		}
+	}
+	old := r.Find(g.ID)
+	if old != nil && old.Owner != g.Owner {
+		return errcode.DuplicateGroupID, ""
+	}
+	for _, t := range g.Tools {
+		if home := r.GroupOfTool(t.Name); home != nil && home.ID != g.ID {
+			return errcode.DuplicateToolName, ""
+		}
+	}
+	g.bound = map[string]toolgroups.GroupOwner{}
+	for _, name := range g.Refs {
+		if home := r.GroupOfTool(name); home != nil {
+			g.bound[name] = home.Owner
+		}
+	}
+	if old != nil {
+		*old = g
+		return "", errcode.DuplicateGroupID
+	}
+	r.Groups = append(r.Groups, g)
+	return "", ""
+}
+
+// Unregister removes a group and returns the code of the error, "" on success.
+func (r *Registry) Unregister(owner toolgroups.GroupOwner, id toolgroups.GroupID) errcode.Code {
+	switch {
+	case slices.Contains(r.Reserved, id):
+		return errcode.CannotUnregisterReserved
+	case r.OwnerOf(id) != owner || owner == "":
+		return errcode.GroupNotFound
+	}
+	r.Groups = slices.DeleteFunc(r.Groups, func(g GroupSpec) bool { return g.ID == id })
+	return ""
+}
+
+// Members lists the tools of a group: its own, then the referenced ones that it
+// is bound to. Only groups of the configuration may reference tools of other
+// owners, and never those of a reserved group.
+func (r *Registry) Members(g *GroupSpec) []string {
+	var names []string
+	for _, t := range g.Tools {
+		names = append(names, t.Name)
+	}
+	for _, name := range g.Refs {
+		home := r.GroupOfTool(name)
+		if home == nil || home.Owner != g.bound[name] || slices.Contains(names, name) {
+			continue
+		}
+		if home.Owner == g.Owner || g.Owner == toolgroups.Config && !slices.Contains(r.Reserved, home.ID) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Definitions lists the tools of groups without duplicates, in the order of
+// ids, then of registration.
+func (r *Registry) Definitions(ids ...toolgroups.GroupID) []string {
+	var names []string
+	for _, id := range ids {
+		if g := r.Find(id); g != nil {
+			for _, name := range r.Members(g) {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// IDs lists the groups in the order of their first registration.
+func (r *Registry) IDs() []toolgroups.GroupID {
+	var ids []toolgroups.GroupID
+	for _, g := range r.Groups {
+		ids = append(ids, g.ID)
+	}
+	return ids
+}
+
+// Names lists all tools.
+func (r *Registry) Names() []string { return r.Definitions(r.IDs()...) }
