@@ -44,6 +44,14 @@ const (
 	FinishEnd       = model.FinishEnd       // the turn ends; Text or Value is its result
 )
 
+// The status of a task that has not ended (UnfinishedTask.Status).
+const (
+	TaskRunning     = org.Running
+	TaskWaiting     = org.Waiting     // only delayed messages are left to do
+	TaskPaused      = org.Paused      // Run with its key lets it go on
+	TaskInterrupted = org.Interrupted // no process works on it
+)
+
 // Why an answer of a model ended early (ModelAnswer.Stop). A task that ends with such an
 // answer has an incomplete result.
 const (

@@ -13,7 +13,7 @@ import (
 // UnfinishedTask is a task that has not ended.
 type UnfinishedTask struct {
 	ID        TaskID
-	Status    TaskStatus // running, waiting, paused or interrupted: no process works on it
+	Status    TaskStatus // TaskRunning, TaskWaiting, TaskPaused or TaskInterrupted
 	Driven    bool       // Begin has started it; Resume goes on with it
 	Text      string
 	Key       string // TaskSpec.Key; Run with the key goes on with the task

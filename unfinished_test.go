@@ -50,7 +50,7 @@ func TestUnfinishedTasks_EndAtTheirDeadline(t *testing.T) {
 				org = open(t, o)
 				if down < time.Hour {
 					list := unfinished(t, org, me)
-					if len(list) != 1 || list[0].ID != task.ID() || !list[0].Driven || list[0].Status != "interrupted" || list[0].Text != "work" || list[0].Deadline.IsZero() {
+					if len(list) != 1 || list[0].ID != task.ID() || !list[0].Driven || list[0].Status != rolecall.TaskInterrupted || list[0].Text != "work" || list[0].Deadline.IsZero() {
 						t.Errorf("got %+v", list)
 					}
 				}

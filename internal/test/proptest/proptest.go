@@ -53,7 +53,7 @@ func NewFlags(cases int) *Flags {
 // flags of the test binary. The environment variable ROLECALL_TEST_SEED is the seed.
 func WithoutFlags(cases int) *Flags {
 	seed, _ := strconv.ParseInt(os.Getenv("ROLECALL_TEST_SEED"), 10, 64) // 0 is a new seed
-	return &Flags{Cases: cases, seed: seed, again: "cd %q && go test -run '^%s$' with ROLECALL_TEST_SEED=%d"}
+	return &Flags{Cases: cases, seed: seed, again: "ROLECALL_TEST_SEED=%[3]d go test -C %[1]q -run '^%[2]s$'"}
 }
 
 // Seed returns the seed of the flag, or a new one.
