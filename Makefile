@@ -31,7 +31,7 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short staticcheck cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm release
+.PHONY: test check format vet short staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm release
 
 # timed runs targets and prints how long they took.
 timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@: $$(($$(date +%s) - start)) s"
@@ -40,7 +40,7 @@ test:
 	$(call timed,format vet short)
 
 check: deps
-	$(call timed,staticcheck portable cover race plain bench-once fuzz-some)
+	$(call timed,staticcheck api portable cover race plain bench-once fuzz-some)
 
 format:
 	@unformatted="$$(gofmt -l .)"; test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
@@ -57,6 +57,10 @@ short:
 staticcheck:
 	$(TOOL) staticcheck ./...
 	@for m in $(MODULES); do (cd $$m && $(TOOL) staticcheck ./...) || exit 1; done
+
+# The API of the stable packages, compared with the last tag.
+api:
+	@internal/test/apidiff.sh
 
 cover:
 	@internal/test/cover.sh $(COVERED)

@@ -23,7 +23,7 @@ const module = "github.com/rolecall/rolecall"
 
 // stable are the packages of docs/api-stability.md. internal/test/apidiff.sh reads the list
 // from the golden file.
-var stable = []string{"", "/configured", "/errcode", "/identity", "/model", "/modules", "/rolecalltest", "/tool"}
+var stable = []string{"", "/cmd", "/configured", "/errcode", "/identity", "/model", "/modules", "/rolecalltest", "/tool"}
 
 // loadPackages returns the type information of the stable packages, from export data.
 func loadPackages(t *testing.T) []*types.Package {
