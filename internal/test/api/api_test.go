@@ -119,7 +119,11 @@ func describe(p *types.Package, name string, o types.Object) string {
 	case *types.Func:
 		return "func " + name + strings.TrimPrefix(types.TypeString(o.Type(), short), "func")
 	}
-	return "var " + name + " " + types.TypeString(o.Type(), short)
+	kind := "var "
+	if v, ok := o.(*types.Var); ok && v.IsField() {
+		kind = "field "
+	}
+	return kind + name + " " + types.TypeString(o.Type(), short)
 }
 
 // The API of the stable packages is that of the golden file: a change of it is seen in a
