@@ -137,6 +137,7 @@ var unprovoked = map[errcode.Code]string{
 	"task_not_found":           "of operators and clients",
 	"sender_terminated":        "needs an agent that ends during its call",
 	"task_stalled":             "ends the task",
+	"incomplete_result":        "of a program that embeds rolecall",
 	"task_cancelled":           "ends the task",
 	"invalid_result":           "the runtime corrects the model in a message",
 	"script_diverged":          "of scripts and recordings",
