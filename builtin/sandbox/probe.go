@@ -64,13 +64,16 @@ const (
 )
 
 // ProbeIsolation runs a job that does nothing and returns how it was isolated. The
-// error is that of a job that cannot be started for another reason.
+// error is that of a job that cannot be started for another reason, or the cause of ctx.
 func (l *Launcher) ProbeIsolation(ctx context.Context) (Isolation, error) {
 	j := Job{Argv: []string{"sh", "-c", "test -e /proc/self"}}
 	j.Limits = j.Limits.orDefault()
-	ctx, cancel := context.WithTimeout(ctx, j.Limits.Time)
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Limits.Time, errTimeLimit)
 	defer cancel()
 	p, err := l.start(ctx, j, strings.NewReader(""), io.Discard, io.Discard)
+	if err != nil && ctx.Err() != nil {
+		return Isolation{}, context.Cause(ctx) // the probe was killed, whatever the system has
+	}
 	if missing, ok := errors.AsType[*UnavailableError](err); ok {
 		return l.refusedIsolation(missing), nil
 	}

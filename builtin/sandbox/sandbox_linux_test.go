@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/builtin/sandbox"
 )
@@ -248,6 +249,21 @@ func TestLauncher_RefusesOnOtherPlatforms(t *testing.T) {
 		}
 		if _, err := launcher.StartProcess(job); err == nil || err.Error() != missing.Error() {
 			t.Errorf("Start(%v): got %v, want %v", job, err, missing)
+		}
+	}
+}
+
+// A probe whose time ends at any moment does not report that the system lacks something.
+func TestLauncher_EndedProbeMissesNothing(t *testing.T) {
+	requireSandbox(t)
+	cause := errors.New("enough")
+	for n := range 16 {
+		after := time.Duration(n) * 2 * time.Millisecond
+		ctx, cancel := context.WithTimeoutCause(t.Context(), after, cause)
+		got, err := launcher.ProbeIsolation(ctx)
+		cancel()
+		if !errors.Is(err, cause) && (err != nil || !got.Available()) {
+			t.Errorf("ended after %v: got %+v, %v", after, got, err)
 		}
 	}
 }
