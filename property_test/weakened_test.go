@@ -656,6 +656,7 @@ func (o *weakenedOrg) SendAll(_ context.Context, c tool.Call, to []string, _ jso
 // A weakenedOrg with all rules has no violation, so what
 // TestClosure_FindsEachDisabledRule finds is caused by the disabled rule.
 func TestWeakenedOrg_AllRulesHasNoViolation(t *testing.T) {
+	short.SkipSequential(t)
 	for _, obedient := range []bool{false, true} {
 		kind, text := search(t, 0, "", obedient, 20)
 		if kind != "" {
