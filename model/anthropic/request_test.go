@@ -2,7 +2,6 @@ package anthropic_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/model"
@@ -91,16 +90,7 @@ func TestRequest_OmitsBlankText(t *testing.T) {
 }
 
 func TestNew_URL(t *testing.T) {
-	for given, want := range map[string]string{"": "https://api.anthropic.com", "http://h/": "http://h", "http://h/v1": "http://h", "http://h/p/v1/": "http://h/p"} {
-		var requested string
-		m := anthropic.New(provider.Config{Model: name, BaseURL: given, Client: providertest.Client(func(url, _ string) string {
-			requested = url
-			return ok
-		})})
-		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || requested != want+"/v1/messages" {
-			t.Errorf("%q: requested %s (%v)", given, requested, err)
-		}
-	}
+	suite.CheckURLs(t, "/v1/messages", map[string]string{"": "https://api.anthropic.com", "http://h/": "http://h", "http://h/v1": "http://h", "http://h/p/v1/": "http://h/p"})
 }
 
 // The note comes last and is not cached: the marks stand where the next request will be the
@@ -141,12 +131,5 @@ func TestRequest_NoteIsNotCached(t *testing.T) {
 
 // A request in which no tool may be called says so once, whatever toolChoice is set.
 func TestRequest_NoCallsOverridesToolChoice(t *testing.T) {
-	for _, choice := range []string{"", provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone} {
-		r := providertest.HelloRequest()
-		r.ToolJSON, r.NoCalls = providertest.ToolsJSON(t, "look"), true
-		body := suite.Do(t, provider.Config{Options: provider.Options{ToolChoice: choice}}, r, 200, `{}`).Body
-		if n := strings.Count(body, `"tool_choice"`); n != 1 || !strings.Contains(strings.ToLower(body), `"none"`) {
-			t.Errorf("toolChoice %q: %d times in %s", choice, n, body)
-		}
-	}
+	suite.CheckNoCalls(t, "tool_choice")
 }

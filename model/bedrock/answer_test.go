@@ -135,31 +135,19 @@ metadata {"usage":{"inputTokens":0,"outputTokens":3}}
 }
 
 func TestAnswer_StopReasons(t *testing.T) {
-	for _, c := range []struct {
-		name, stream string
-		want         model.Answer
-	}{
-		{"end of turn", text + stop("end_turn"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
-		{"stop sequence", text + stop("stop_sequence"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
-		{"unknown reason", text + stop("tea_break"), model.Answer{Text: "So far", Finish: model.FinishEnd}},
-		{"empty answer", stop("end_turn"), model.Answer{Finish: model.FinishEnd}},
-		{"max_tokens", text + stop("max_tokens"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
-		{"context window exceeded", text + stop("model_context_window_exceeded"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
-		{"truncated call", text + called + stop("max_tokens"),
-			model.Answer{Text: "So far", Finish: model.FinishToolCalls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}}},
-		{"guardrail", stop("guardrail_intervened"), model.Answer{Text: "The model refused to answer (guardrail_intervened).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
-		{"refusal", stop("refusal"), model.Answer{Text: "The model refused to answer.", Finish: model.FinishEnd, Stop: model.Refusal}},
-		{"filter after a call", text + called + stop("content_filtered"),
-			model.Answer{Text: "So far\n\nThe model refused to go on (content_filtered).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.want.MessagesRead, c.want.Usage.Output = 1, 3
-			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(c.stream))
-			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
-			}
-		})
-	}
+	wantAnswer := suite.AnswerCases(t, model.TokenUsage{Output: 3}, events)
+	wantAnswer("end of turn", text+stop("end_turn"), model.Answer{Text: "So far", Finish: model.FinishEnd})
+	wantAnswer("stop sequence", text+stop("stop_sequence"), model.Answer{Text: "So far", Finish: model.FinishEnd})
+	wantAnswer("unknown reason", text+stop("tea_break"), model.Answer{Text: "So far", Finish: model.FinishEnd})
+	wantAnswer("empty answer", stop("end_turn"), model.Answer{Finish: model.FinishEnd})
+	wantAnswer("max_tokens", text+stop("max_tokens"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length})
+	wantAnswer("context window exceeded", text+stop("model_context_window_exceeded"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length})
+	wantAnswer("truncated call", text+called+stop("max_tokens"),
+		model.Answer{Text: "So far", Finish: model.FinishToolCalls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}})
+	wantAnswer("guardrail", stop("guardrail_intervened"), model.Answer{Text: "The model refused to answer (guardrail_intervened).", Finish: model.FinishEnd, Stop: model.ContentFilter})
+	wantAnswer("refusal", stop("refusal"), model.Answer{Text: "The model refused to answer.", Finish: model.FinishEnd, Stop: model.Refusal})
+	wantAnswer("filter after a call", text+called+stop("content_filtered"),
+		model.Answer{Text: "So far\n\nThe model refused to go on (content_filtered).", Finish: model.FinishEnd, Stop: model.ContentFilter})
 }
 
 // A truncated answer may have arguments that look complete: those of the last call are
@@ -188,47 +176,34 @@ func TestAnswer_Errors(t *testing.T) {
 	failing := func(kind, message string) string {
 		return events(text) + exception(kind, `{"message":"`+message+`"}`)
 	}
-	for _, c := range []struct {
-		name      string
-		status    int
-		reply     string
-		code      errcode.Code
-		retryable bool
-		text      string
-	}{
-		{"throttled in the stream", 200, failing("throttlingException", "Too many tokens"), errcode.RateLimited, transient, "rate-limited: Too many tokens"},
-		{"server error in the stream", 200, failing("internalServerException", "It broke"), errcode.LLMCallFailed, transient, "status 500): It broke"},
-		{"model error in the stream", 200, failing("modelStreamErrorException", "It broke"), errcode.LLMCallFailed, transient, "It broke"},
-		{"unavailable in the stream", 200, failing("serviceUnavailableException", "Later"), errcode.LLMCallFailed, transient, "status 503): Later"},
-		{"timeout in the stream", 200, failing("modelTimeoutException", "Late"), errcode.LLMCallFailed, transient, "Late"},
-		{"rejected in the stream", 200, failing("validationException", "messages: bad"), errcode.LLMCallFailed, permanent, "messages: bad"},
-		{"too long, in the stream", 200, failing("validationException", "Input is too long for requested model."), errcode.ContextExceeded, permanent, "too long"},
-		{"error of the connection", 200, events(text) + message("", ":message-type", "error", ":error-code", "InternalError", ":error-message", "It broke"), errcode.LLMCallFailed, transient, "It broke"},
-		{"exception that is not JSON", 200, exception("throttlingException", "oops"), errcode.LLMCallFailed, transient, "not a JSON object"},
-		{"no answer", 200, `{"message":"Tea"}`, errcode.LLMCallFailed, transient, "Tea"},
-		{"conversation too long", 400, `{"message":"Input Tokens Exceeded: Number of input tokens exceeds maximum length."}`, errcode.ContextExceeded, permanent, "exceeds"},
-		{"bad request", 400, `{"message":"The provided model identifier is invalid."}`, errcode.LLMCallFailed, permanent, "identifier is invalid"},
-		{"wrong key", 403, `{"Message":"Authentication failed: Please make sure your API Key is valid."}`, errcode.LLMCallFailed, permanent, "does not accept its key"},
-		{"throttled", 429, `{"message":"Too many requests"}`, errcode.RateLimited, transient, "Too many requests"},
-		{"model not ready", 503, `{"message":"Wait"}`, errcode.LLMCallFailed, transient, "Wait"},
-		{"malformed call", 200, events(text + stop("malformed_tool_use")), errcode.LLMCallFailed, transient, "aborted its answer"},
-		{"no context left", 200, events(stop("model_context_window_exceeded")), errcode.ContextExceeded, permanent, "no context left"},
-		{"truncated stream", 200, events(text), errcode.LLMCallFailed, transient, "stopped in the middle"},
-		{"truncated event", 200, events(text)[:50], errcode.LLMCallFailed, transient, "stopped in the middle"},
-		{"empty stream", 200, "", errcode.LLMCallFailed, transient, "stopped in the middle"},
-		{"event is not JSON", 200, events(`messageStop {"stopReason":`), errcode.LLMCallFailed, transient, "not a JSON object"},
-		{"event too deep", 200, events(`messageStop ` + strings.Repeat("[", 1<<20)), errcode.LLMCallFailed, transient, "not a JSON object"},
-		{"server-sent events", 200, "event: messageStart\ndata: {}\n\n", errcode.LLMCallFailed, transient, "event streams"},
-		{"page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, permanent, "is its baseURL right?"},
-		{"too many calls", 200, events(manyCalls()), errcode.LLMCallFailed, permanent, "256 calls"},
-		{"arguments too long", 200, `{"stopReason":"tool_use","output":{"message":{"content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"a":"` + strings.Repeat("x", 9<<20) + `"}}}]}}}`, errcode.LLMCallFailed, permanent, "8388608 bytes"},
-		{"too much reasoning", 200, events(`contentBlockDelta {"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"` + strings.Repeat("x", 9<<20) + `"}}}`), errcode.LLMCallFailed, permanent, "bytes of reasoning"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.HelloRequest(), c.status, c.reply)
-			providertest.WantError(t, x.Err, c.code, c.retryable, c.text)
-		})
-	}
+	wantError := suite.ErrorCases(t)
+	wantError("throttled in the stream", 200, failing("throttlingException", "Too many tokens"), errcode.RateLimited, transient, "rate-limited: Too many tokens")
+	wantError("server error in the stream", 200, failing("internalServerException", "It broke"), errcode.LLMCallFailed, transient, "status 500): It broke")
+	wantError("model error in the stream", 200, failing("modelStreamErrorException", "It broke"), errcode.LLMCallFailed, transient, "It broke")
+	wantError("unavailable in the stream", 200, failing("serviceUnavailableException", "Later"), errcode.LLMCallFailed, transient, "status 503): Later")
+	wantError("timeout in the stream", 200, failing("modelTimeoutException", "Late"), errcode.LLMCallFailed, transient, "Late")
+	wantError("rejected in the stream", 200, failing("validationException", "messages: bad"), errcode.LLMCallFailed, permanent, "messages: bad")
+	wantError("too long, in the stream", 200, failing("validationException", "Input is too long for requested model."), errcode.ContextExceeded, permanent, "too long")
+	wantError("error of the connection", 200, events(text)+message("", ":message-type", "error", ":error-code", "InternalError", ":error-message", "It broke"), errcode.LLMCallFailed, transient, "It broke")
+	wantError("exception that is not JSON", 200, exception("throttlingException", "oops"), errcode.LLMCallFailed, transient, "not a JSON object")
+	wantError("no answer", 200, `{"message":"Tea"}`, errcode.LLMCallFailed, transient, "Tea")
+	wantError("conversation too long", 400, `{"message":"Input Tokens Exceeded: Number of input tokens exceeds maximum length."}`, errcode.ContextExceeded, permanent, "exceeds")
+	wantError("bad request", 400, `{"message":"The provided model identifier is invalid."}`, errcode.LLMCallFailed, permanent, "identifier is invalid")
+	wantError("wrong key", 403, `{"Message":"Authentication failed: Please make sure your API Key is valid."}`, errcode.LLMCallFailed, permanent, "does not accept its key")
+	wantError("throttled", 429, `{"message":"Too many requests"}`, errcode.RateLimited, transient, "Too many requests")
+	wantError("model not ready", 503, `{"message":"Wait"}`, errcode.LLMCallFailed, transient, "Wait")
+	wantError("malformed call", 200, events(text+stop("malformed_tool_use")), errcode.LLMCallFailed, transient, "aborted its answer")
+	wantError("no context left", 200, events(stop("model_context_window_exceeded")), errcode.ContextExceeded, permanent, "no context left")
+	wantError("truncated stream", 200, events(text), errcode.LLMCallFailed, transient, "stopped in the middle")
+	wantError("truncated event", 200, events(text)[:50], errcode.LLMCallFailed, transient, "stopped in the middle")
+	wantError("empty stream", 200, "", errcode.LLMCallFailed, transient, "stopped in the middle")
+	wantError("event is not JSON", 200, events(`messageStop {"stopReason":`), errcode.LLMCallFailed, transient, "not a JSON object")
+	wantError("event too deep", 200, events(`messageStop `+strings.Repeat("[", 1<<20)), errcode.LLMCallFailed, transient, "not a JSON object")
+	wantError("server-sent events", 200, "event: messageStart\ndata: {}\n\n", errcode.LLMCallFailed, transient, "event streams")
+	wantError("page of a proxy", 200, "<html>504</html>", errcode.LLMCallFailed, permanent, "is its baseURL right?")
+	wantError("too many calls", 200, events(manyCalls()), errcode.LLMCallFailed, permanent, "256 calls")
+	wantError("arguments too long", 200, `{"stopReason":"tool_use","output":{"message":{"content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"a":"`+strings.Repeat("x", 9<<20)+`"}}}]}}}`, errcode.LLMCallFailed, permanent, "8388608 bytes")
+	wantError("too much reasoning", 200, events(`contentBlockDelta {"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"`+strings.Repeat("x", 9<<20)+`"}}}`), errcode.LLMCallFailed, permanent, "bytes of reasoning")
 }
 
 // manyCalls returns a stream with more calls than are allowed.

@@ -2,7 +2,6 @@ package gemini_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/rolecall/rolecall/model"
@@ -75,16 +74,9 @@ func TestNew_Defaults(t *testing.T) {
 }
 
 func TestNew_URL(t *testing.T) {
-	for given, want := range map[string]string{"": "https://generativelanguage.googleapis.com", "http://h/": "http://h", "http://h/v1beta": "http://h", "http://h/p/v1beta/": "http://h/p"} {
-		var requested string
-		m := gemini.New(provider.Config{Model: name, BaseURL: given, Key: key, Client: providertest.Client(func(url, _ string) string {
-			requested = url
-			return ok
-		})})
-		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || requested != want+"/v1beta/models/gemini-3-pro-preview:generateContent" {
-			t.Errorf("%q: requested %s (%v)", given, requested, err)
-		}
-	}
+	suite.CheckURLs(t, "/v1beta/models/gemini-3-pro-preview:generateContent", map[string]string{
+		"": "https://generativelanguage.googleapis.com", "http://h/": "http://h", "http://h/v1beta": "http://h", "http://h/p/v1beta/": "http://h/p",
+	})
 }
 
 // The opening comes before the conversation and the note after it. Tools that may not be
@@ -102,12 +94,5 @@ func TestRequest_OpeningAndNote(t *testing.T) {
 
 // A request in which no tool may be called says so once, whatever toolChoice is set.
 func TestRequest_NoCallsOverridesToolChoice(t *testing.T) {
-	for _, choice := range []string{"", provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone} {
-		r := providertest.HelloRequest()
-		r.ToolJSON, r.NoCalls = providertest.ToolsJSON(t, "look"), true
-		body := suite.Do(t, provider.Config{Options: provider.Options{ToolChoice: choice}}, r, 200, `{}`).Body
-		if n := strings.Count(body, `"toolConfig"`); n != 1 || !strings.Contains(strings.ToLower(body), `"none"`) {
-			t.Errorf("toolChoice %q: %d times in %s", choice, n, body)
-		}
-	}
+	suite.CheckNoCalls(t, "toolConfig")
 }

@@ -237,12 +237,5 @@ func TestRequest_OpeningAndNote(t *testing.T) {
 
 // A request in which no tool may be called says so once, whatever toolChoice is set.
 func TestRequest_NoCallsOverridesToolChoice(t *testing.T) {
-	for _, choice := range []string{"", provider.ToolsAuto, provider.ToolsRequired, provider.ToolsNone} {
-		r := providertest.HelloRequest()
-		r.ToolJSON, r.NoCalls = providertest.ToolsJSON(t, "look"), true
-		body := suite.Do(t, provider.Config{Options: provider.Options{ToolChoice: choice}}, r, 200, `{}`).Body
-		if n := strings.Count(body, `"tool_choice"`); n != 1 || !strings.Contains(strings.ToLower(body), `"none"`) {
-			t.Errorf("toolChoice %q: %d times in %s", choice, n, body)
-		}
-	}
+	suite.CheckNoCalls(t, "tool_choice")
 }

@@ -169,29 +169,17 @@ func TestAnswer_Ends(t *testing.T) {
 	const called = `{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"a","name":"f","arguments":""}}
 `
 	const completed = `{"type":"response.completed","response":{"status":"completed","usage":{"output_tokens":3}}}`
-	for _, c := range []struct {
-		name, stream string
-		want         model.Answer
-	}{
-		{"completed", text + completed, model.Answer{Text: "So far", Finish: model.FinishEnd}},
-		{"empty answer", completed, model.Answer{Finish: model.FinishEnd}},
-		{"length", text + incomplete("max_output_tokens"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
-		{"unknown reason", text + incomplete("tea"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length}},
-		{"truncated call", text + called + incomplete("max_output_tokens"),
-			model.Answer{Text: "So far", Finish: model.FinishToolCalls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}}},
-		{"filtered", incomplete("content_filter"), model.Answer{Text: "The model refused to answer (content_filter).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
-		{"filtered after a call", text + called + incomplete("content_filter"),
-			model.Answer{Text: "So far\n\nThe model refused to go on (content_filter).", Finish: model.FinishEnd, Stop: model.ContentFilter}},
-		{"refusal", refused, model.Answer{Text: "I will not.", Finish: model.FinishEnd, Stop: model.Refusal}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.want.MessagesRead, c.want.Usage.Output = 1, 3
-			x := suite.Do(t, provider.Config{Stream: true}, providertest.HelloRequest(), 200, events(c.stream))
-			if diff := cmp.Diff(&c.want, x.Answer); x.Err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", x.Err, diff)
-			}
-		})
-	}
+	wantAnswer := suite.AnswerCases(t, model.TokenUsage{Output: 3}, events)
+	wantAnswer("completed", text+completed, model.Answer{Text: "So far", Finish: model.FinishEnd})
+	wantAnswer("empty answer", completed, model.Answer{Finish: model.FinishEnd})
+	wantAnswer("length", text+incomplete("max_output_tokens"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length})
+	wantAnswer("unknown reason", text+incomplete("tea"), model.Answer{Text: "So far", Finish: model.FinishEnd, Stop: model.Length})
+	wantAnswer("truncated call", text+called+incomplete("max_output_tokens"),
+		model.Answer{Text: "So far", Finish: model.FinishToolCalls, Stop: model.Length, Calls: []model.Call{{Provider: "a", Name: "f", Args: []byte(`""`)}}})
+	wantAnswer("filtered", incomplete("content_filter"), model.Answer{Text: "The model refused to answer (content_filter).", Finish: model.FinishEnd, Stop: model.ContentFilter})
+	wantAnswer("filtered after a call", text+called+incomplete("content_filter"),
+		model.Answer{Text: "So far\n\nThe model refused to go on (content_filter).", Finish: model.FinishEnd, Stop: model.ContentFilter})
+	wantAnswer("refusal", refused, model.Answer{Text: "I will not.", Finish: model.FinishEnd, Stop: model.Refusal})
 }
 
 // Reasoning of an incomplete answer is not sent back: the item after it is missing or
@@ -206,36 +194,23 @@ func TestAnswer_IncompleteHasNoReasoning(t *testing.T) {
 func TestAnswer_Errors(t *testing.T) {
 	const permanent, transient = false, true
 	errorEvent := func(fields string) string { return events(text + `{"type":"error",` + fields + `}`) }
-	for _, c := range []struct {
-		name      string
-		status    int
-		reply     string
-		code      errcode.Code
-		retryable bool
-		text      string
-	}{
-		{"failed", 200, events(text + failed), errcode.LLMCallFailed, transient, "status 500): It broke."},
-		{"failed, whole", 200, `{"status":"failed","error":{"code":"server_error","message":"It broke."},"output":[]}`, errcode.LLMCallFailed, transient, "It broke."},
-		{"rate limit in the stream", 200, errorEvent(`"code":"rate_limit_exceeded","message":"Slow down","param":null`), errcode.RateLimited, transient, "Slow down"},
-		{"error object in the stream", 200, errorEvent(`"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), errcode.ContextExceeded, permanent, "exceeds the context window"},
-		{"prompt rejected in the stream", 200, errorEvent(`"code":"invalid_prompt","message":"Against our policy"`), errcode.LLMCallFailed, permanent, "policy"},
-		{"no credit in the stream", 200, errorEvent(`"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}`), errcode.LLMCallFailed, permanent, "no credit left"},
-		{"unknown error in the stream", 200, errorEvent(`"code":null,"message":"Tea"`), errcode.LLMCallFailed, transient, "status 500): Tea"},
-		{"cancelled", 200, `{"status":"cancelled","output":[]}`, errcode.LLMCallFailed, transient, `aborted its answer: "cancelled"`},
-		{"no output", 200, `{"choices":[]}`, errcode.LLMCallFailed, transient, "without output"},
-		{"bad request", 400, `{"error":{"message":"Unknown parameter: 'input[1].status'.","type":"invalid_request_error","param":"input[1].status","code":"unknown_parameter"}}`, errcode.LLMCallFailed, permanent, "Unknown parameter"},
-		{"wrong key", 401, `{"error":{"message":"Incorrect API key provided: ` + key + `"}}`, errcode.LLMCallFailed, permanent, "***"},
-		{"truncated stream", 200, events(text), errcode.LLMCallFailed, transient, "stopped in the middle"},
-		{"empty stream", 200, "", errcode.LLMCallFailed, transient, "stopped in the middle"},
-		{"too many calls", 200, `{"output":[` + strings.Repeat(call2+",", 300) + call2 + `]}`, errcode.LLMCallFailed, permanent, "256 calls"},
-		{"too many items", 200, `{"output":[` + strings.Repeat(searched+",", 2000) + call2 + `]}`, errcode.LLMCallFailed, permanent, "1024"},
-		{"too much reasoning", 200, `{"output":[{"type":"reasoning","encrypted_content":"` + strings.Repeat("x", 9<<20) + `"}]}`, errcode.LLMCallFailed, permanent, "bytes of reasoning"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			x := suite.Do(t, provider.Config{Name: "main", Stream: true}, providertest.HelloRequest(), c.status, c.reply)
-			providertest.WantError(t, x.Err, c.code, c.retryable, c.text)
-		})
-	}
+	wantError := suite.ErrorCases(t)
+	wantError("failed", 200, events(text+failed), errcode.LLMCallFailed, transient, "status 500): It broke.")
+	wantError("failed, whole", 200, `{"status":"failed","error":{"code":"server_error","message":"It broke."},"output":[]}`, errcode.LLMCallFailed, transient, "It broke.")
+	wantError("rate limit in the stream", 200, errorEvent(`"code":"rate_limit_exceeded","message":"Slow down","param":null`), errcode.RateLimited, transient, "Slow down")
+	wantError("error object in the stream", 200, errorEvent(`"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), errcode.ContextExceeded, permanent, "exceeds the context window")
+	wantError("prompt rejected in the stream", 200, errorEvent(`"code":"invalid_prompt","message":"Against our policy"`), errcode.LLMCallFailed, permanent, "policy")
+	wantError("no credit in the stream", 200, errorEvent(`"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}`), errcode.LLMCallFailed, permanent, "no credit left")
+	wantError("unknown error in the stream", 200, errorEvent(`"code":null,"message":"Tea"`), errcode.LLMCallFailed, transient, "status 500): Tea")
+	wantError("cancelled", 200, `{"status":"cancelled","output":[]}`, errcode.LLMCallFailed, transient, `aborted its answer: "cancelled"`)
+	wantError("no output", 200, `{"choices":[]}`, errcode.LLMCallFailed, transient, "without output")
+	wantError("bad request", 400, `{"error":{"message":"Unknown parameter: 'input[1].status'.","type":"invalid_request_error","param":"input[1].status","code":"unknown_parameter"}}`, errcode.LLMCallFailed, permanent, "Unknown parameter")
+	wantError("wrong key", 401, `{"error":{"message":"Incorrect API key provided: `+key+`"}}`, errcode.LLMCallFailed, permanent, "***")
+	wantError("truncated stream", 200, events(text), errcode.LLMCallFailed, transient, "stopped in the middle")
+	wantError("empty stream", 200, "", errcode.LLMCallFailed, transient, "stopped in the middle")
+	wantError("too many calls", 200, `{"output":[`+strings.Repeat(call2+",", 300)+call2+`]}`, errcode.LLMCallFailed, permanent, "256 calls")
+	wantError("too many items", 200, `{"output":[`+strings.Repeat(searched+",", 2000)+call2+`]}`, errcode.LLMCallFailed, permanent, "1024")
+	wantError("too much reasoning", 200, `{"output":[{"type":"reasoning","encrypted_content":"`+strings.Repeat("x", 9<<20)+`"}]}`, errcode.LLMCallFailed, permanent, "bytes of reasoning")
 }
 
 // Some servers announce no items, and end the stream as chat completions do.

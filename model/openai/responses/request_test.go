@@ -88,16 +88,7 @@ func TestRequest_AsksForEncryptedReasoning(t *testing.T) {
 }
 
 func TestNew_URL(t *testing.T) {
-	for given, want := range map[string]string{"": "https://api.openai.com/v1", "http://h/": "http://h", "http://h/v1/": "http://h/v1"} {
-		var requested string
-		m := responses.New(provider.Config{Model: name, BaseURL: given, Client: providertest.Client(func(url, _ string) string {
-			requested = url
-			return ok
-		})})
-		if _, _, err := providertest.Collect(t, m, providertest.HelloRequest()); err != nil || requested != want+"/responses" {
-			t.Errorf("%q: requested %s (%v)", given, requested, err)
-		}
-	}
+	suite.CheckURLs(t, "/responses", map[string]string{"": "https://api.openai.com/v1", "http://h/": "http://h", "http://h/v1/": "http://h/v1"})
 }
 
 // The note comes after everything that the next request has, too. Tools that may not be
