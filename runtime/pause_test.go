@@ -335,7 +335,7 @@ func TestRetry_WaitsForStoppingAgents(t *testing.T) {
 // A task that became idle is cancelled before its end is recorded. A retry waits until that
 // end was given up, which then does not end the retried task.
 func TestRetry_WaitsForIdleEnd(t *testing.T) {
-	requests, ending, release := atomic.Int32{}, make(chan struct{}), make(chan struct{})
+	requests, started, ending, release := atomic.Int32{}, make(chan struct{}), make(chan struct{}), make(chan struct{})
 	held := atomic.Bool{}
 	hold := func(s journal.Store) journal.Store {
 		return &hookStore{Store: s, commit: func(ctx context.Context, b *journal.Batch) (uint64, error) {
@@ -349,12 +349,14 @@ func TestRetry_WaitsForIdleEnd(t *testing.T) {
 		}}
 	}
 	fx := fixtureConfig{wrapStore: hold, model: answerFunc(func(model.Request) model.Answer {
+		<-started // else StartTask itself may record the end, and be held
 		if requests.Add(1) == 1 {
 			return waitForMessage()
 		}
 		return endWith("done")
 	})}.open(t)
 	id := fx.start(t, org.TaskSpec{})
+	close(started)
 	<-ending
 	fx.send(t, fx.topAgent(t, id), `"go on"`)
 	if err := fx.CancelTask(t.Context(), id, "enough"); err != nil {
