@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -126,26 +125,20 @@ func closeAll(list ...*os.File) {
 	}
 }
 
-// run starts the process and waits for it on a dedicated thread. The kernel
-// kills a job (PR_SET_PDEATHSIG) when the thread that started it ends, so that
-// no job outlives this process; another thread might end earlier.
+// run starts the process. The kernel kills a job (PR_SET_PDEATHSIG) when the thread that
+// started it ends, so that no job outlives this process.
 func (p *jobProcess) run() error {
-	started := make(chan error)
+	if err := p.processes.Start(); err != nil {
+		return err
+	}
 	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
 		if p.err = p.processes.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
 			p.err = nil // a process that left the group of an unsandboxed job still holds its pipes
 		}
 		p.outOfMemory = p.group.close()
 		close(p.done)
 	}()
-	return <-started
+	return nil
 }
 
 // sendSpec sends the spec to the process of a job and waits for its report.

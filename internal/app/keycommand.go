@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -79,20 +77,11 @@ func runKeyCommand(ctx context.Context, c config.KeyCommand, secrets *redact.Red
 }
 
 // waitCommand runs a command until it ends or ctx has ended, and kills its process group.
-// It keeps the thread: on Linux the program is killed when its parent thread ends.
 func waitCommand(ctx context.Context, cmd *exec.Cmd) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := cmd.Start(); err != nil {
-		if e, ok := errors.AsType[*exec.Error](err); ok {
-			err = e.Err
-		}
-		if e, ok := errors.AsType[*os.PathError](err); ok {
-			err = e.Err
-		}
+	group := procgroup.Of(cmd)
+	if err := group.Start(); err != nil {
 		return fmt.Errorf("it cannot be started: %w", err)
 	}
-	group := procgroup.Of(cmd)
 	stop := context.AfterFunc(ctx, func() { group.Signal(syscall.SIGKILL) })
 	defer stop()
 	err := group.Wait()

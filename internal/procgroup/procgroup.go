@@ -1,8 +1,8 @@
 // Package procgroup signals and ends process groups of started programs safely.
 //
 //	cmd.SysProcAttr = procgroup.Attributes()
-//	err := cmd.Start()
 //	g := procgroup.Of(cmd)
+//	err := g.Start()
 //	err = g.Wait()
 //
 // The id of a group is that of its leader. Once the leader is reaped, the system may
@@ -10,26 +10,72 @@
 package procgroup
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 )
 
-// Group is the process group that a started command leads. It is safe for concurrent
-// use, except that Wait is called once.
+// Group is the process group that a command leads. It is safe for concurrent use.
 type Group struct {
-	cmd *exec.Cmd
+	cmd   *exec.Cmd
+	ended chan struct{} // closed after err is set
+	err   error         // of exec.Cmd.Wait
 
 	mu   sync.Mutex // guards gone; held while a signal is sent
 	gone bool       // the leader has ended
 }
 
-// Of returns the group of a started command. The command must have been started with
-// Attributes, or with Setsid.
-func Of(cmd *exec.Cmd) *Group { return &Group{cmd: cmd} }
+// Of returns the group of a command, which has Attributes or Setsid. Start starts it.
+func Of(cmd *exec.Cmd) *Group { return &Group{cmd: cmd, ended: make(chan struct{})} }
 
-// Signal sends a signal to every process of the group. It does nothing once Wait has
-// seen the leader end: then Wait kills the rest of the group.
+// Start starts the leader, once, on a thread that exists until the leader has ended: with
+// Attributes, Linux kills a program when the thread that started it ends. When the leader has
+// ended, the remaining processes of the group are killed. On systems other than Linux they
+// are left running.
+//
+// Its error is the reason alone, without the path of the program.
+func (g *Group) Start() error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := g.cmd.Start()
+		started <- err
+		if err == nil {
+			g.err = g.reap()
+			close(g.ended)
+		}
+	}()
+	return withoutPath(<-started)
+}
+
+// withoutPath returns the reason why a program cannot be started.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok && e.Op == "fork/exec" {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// reap waits for the leader to end and kills the remaining processes of the group. It returns
+// the result of exec.Cmd.Wait.
+func (g *Group) reap() error {
+	killRest(g)
+	err := g.cmd.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gone = true
+	return err
+}
+
+// Signal sends a signal to every process of a started group. It does nothing once the leader
+// has ended: then the rest of the group is killed.
 func (g *Group) Signal(s syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -38,14 +84,12 @@ func (g *Group) Signal(s syscall.Signal) {
 	}
 }
 
-// Wait waits for the leader to end, kills the remaining processes of the group, and
-// returns the result of exec.Cmd.Wait. Call it once, in place of exec.Cmd.Wait. On
-// systems other than Linux the remaining processes are left running.
+// Ended returns a channel that is closed when the leader of a started group has ended.
+func (g *Group) Ended() <-chan struct{} { return g.ended }
+
+// Wait waits for the leader of a started group to end. It returns the result of
+// exec.Cmd.Wait.
 func (g *Group) Wait() error {
-	killRest(g)
-	err := g.cmd.Wait()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.gone = true
-	return err
+	<-g.ended
+	return g.err
 }

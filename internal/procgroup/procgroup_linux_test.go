@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,12 +26,12 @@ func startShell(t *testing.T, script string) (*procgroup.Group, string) {
 	}
 	t.Cleanup(func() { in.Close() })
 	cmd.Stdout = out
-	err = cmd.Start()
+	g := procgroup.Of(cmd)
+	err = g.Start()
 	out.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := procgroup.Of(cmd)
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -92,5 +93,45 @@ func TestGroup_DoesNotSignalReusedID(t *testing.T) {
 	g.Signal(syscall.SIGKILL)
 	if !alive(t, pid) {
 		t.Error("a process of another group was killed")
+	}
+}
+
+// The error of a program that cannot be started is the reason alone.
+func TestGroup_StartErrorHasNoPath(t *testing.T) {
+	for _, path := range []string{"/nonexistent/program", "rolecall-no-such-program", t.TempDir()} {
+		err := procgroup.Of(exec.Command(path)).Start()
+		if err == nil || strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+// A program lives on when the goroutine that started it and its thread have ended.
+func TestGroup_OutlivesStarter(t *testing.T) {
+	type started struct {
+		group *procgroup.Group
+		pid   string
+	}
+	result := make(chan started)
+	go func() {
+		defer close(result)
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		g, pid := startShell(t, "echo $$; exec sleep 600")
+		result <- started{g, pid}
+	}()
+	s := <-result
+	again, _ := startShell(t, "echo $$") // after the thread has ended
+	_ = again.Wait()
+	select {
+	case <-s.group.Ended():
+		t.Fatal("the program was killed")
+	default:
+	}
+	s.group.Signal(syscall.SIGKILL)
+	if err := s.group.Wait(); err == nil {
+		t.Error("Wait returned no error for a killed process")
+	}
+	if alive(t, s.pid) {
+		t.Error("the program is still running")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/rolecall/rolecall/internal/procgroup"
@@ -21,8 +21,7 @@ type hostProcess struct {
 	dir     string
 	cmd     *exec.Cmd
 	cleaner *cleaner
-	pipes   []io.Closer   // our ends of its pipes, and the listener
-	ended   chan struct{} // closed when it has ended
+	pipes   []io.Closer // our ends of its pipes, and the listener
 }
 
 // launchOnHost starts the browser outside the sandbox. On Linux the kernel kills it when this
@@ -32,7 +31,7 @@ func launchOnHost(executable string, s Settings) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hostProcess{dir: dir, ended: make(chan struct{})}
+	h := &hostProcess{dir: dir}
 	if h.cleaner, err = startCleaner(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -76,40 +75,25 @@ func (h *hostProcess) start(executable string, s Settings) (_ *process, err erro
 	h.cmd = exec.Command(args[0], args[1:]...)
 	h.cmd.Dir, h.cmd.Env, h.cmd.WaitDelay = h.dir, environment(h.dir), time.Second
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = childIn, childOut, p.stderr
-	newProcessGroup(h.cmd)
-	if err := h.run(); err != nil {
-		return nil, err
+	h.cmd.SysProcAttr = procgroup.Attributes()
+	h.Group = procgroup.Of(h.cmd)
+	if err := h.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", executable, err)
 	}
 	p.id = h.cmd.Process.Pid
 	return p, nil
 }
 
-// run starts the browser from a thread that exists until the browser has ended, since the
-// kernel kills the browser when its parent thread ends.
-func (h *hostProcess) run() error {
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := h.cmd.Start()
-		h.Group = procgroup.Of(h.cmd)
-		started <- err
-		if err == nil {
-			_ = h.Group.Wait() // the reason is in stderr
-			close(h.ended)
-		}
-	}()
-	return <-started
-}
+func (h *hostProcess) kill() { h.Signal(syscall.SIGKILL) }
 
 // stop implements program.
 func (h *hostProcess) stop() error {
 	h.kill()
-	<-h.ended
+	<-h.Ended()
 	return h.remove()
 }
 
-func (h *hostProcess) done() <-chan struct{} { return h.ended }
+func (h *hostProcess) done() <-chan struct{} { return h.Ended() }
 
 func (h *hostProcess) outOfMemory() bool { return false }
 

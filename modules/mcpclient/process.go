@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -27,15 +26,13 @@ const maxStderr = 64 << 10
 // environment and a temporary home directory. It ends when this process ends.
 type process struct {
 	cmd       *exec.Cmd
-	group     *procgroup.Group // set when the program was started
+	group     *procgroup.Group
 	home      string
 	stderr    *textutil.TailBuffer
 	secrets   *redact.Redactor
 	transport *stdioTransport
 	stdin     *os.File
 	stdout    *os.File
-	exited    chan struct{} // closed after state is set
-	state     string
 }
 
 // start starts the program of a server. The caller closes p.transport. What the program
@@ -45,29 +42,18 @@ func start(c Command, secrets *redact.Redactor) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a home directory for %s: %w", c.Path, err)
 	}
-	p := &process{home: home, secrets: secrets, stderr: &textutil.TailBuffer{Size: maxStderr}, exited: make(chan struct{})}
+	p := &process{home: home, secrets: secrets, stderr: &textutil.TailBuffer{Size: maxStderr}}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Dir, p.cmd.Env = c.Dir, environment(c.Env, home)
 	p.cmd.WaitDelay = stopTimeout // for its children that keep stderr open
 	p.cmd.Stderr = p.stderr
 	p.cmd.SysProcAttr = procgroup.Attributes()
+	p.group = procgroup.Of(p.cmd)
 	if err := p.launch(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, withoutPath(err)), os.RemoveAll(home))
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), os.RemoveAll(home))
 	}
 	p.transport = newStdioTransport(p.stdout, p.stdin, secrets, p.stop)
 	return p, nil
-}
-
-// withoutPath returns the reason why a program cannot be started, without the path, which
-// the caller adds.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*os.PathError](err); ok && e.Op == "fork/exec" {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*exec.Error](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // environment returns the environment of a server: PATH and LANG of ours, and what the
@@ -82,8 +68,7 @@ func environment(more []string, home string) []string {
 	return append(env, more...)
 }
 
-// launch starts the program with pipes for stdin and stdout. It waits for the program on a
-// thread that exists as long: on Linux the program is killed when its parent thread ends.
+// launch starts the program with pipes for stdin and stdout.
 func (p *process) launch() error {
 	childIn, stdin, err := os.Pipe()
 	if err != nil {
@@ -94,30 +79,16 @@ func (p *process) launch() error {
 		return errors.Join(err, childIn.Close(), stdin.Close())
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.stdin, p.stdout = childIn, childOut, stdin, stdout
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		p.group = procgroup.Of(p.cmd)
-		_, _ = childIn.Close(), childOut.Close()
-		started <- err
-		if err == nil {
-			p.wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	err = p.group.Start()
+	_, _ = childIn.Close(), childOut.Close()
+	if err != nil {
 		return errors.Join(err, stdin.Close(), stdout.Close())
 	}
 	return nil
 }
 
-// wait waits for the program to end and sets state.
-func (p *process) wait() {
-	_ = p.group.Wait() // ProcessState has the exit status
-	p.state = p.cmd.ProcessState.String()
-	close(p.exited)
-}
+// state returns how the program has ended.
+func (p *process) state() string { return p.cmd.ProcessState.String() }
 
 // lastStderr returns the end of what the program wrote to stderr, without
 // characters that a terminal obeys and without secrets.
@@ -140,7 +111,7 @@ func (p *process) stop() error {
 		}
 		p.group.Signal(signal)
 	}
-	<-p.exited
+	<-p.group.Ended()
 	return errors.Join(err, p.stdout.Close(), os.RemoveAll(p.home))
 }
 
@@ -152,7 +123,7 @@ func (p *process) endsWithin(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-p.exited:
+	case <-p.group.Ended():
 		return true
 	case <-timer.C:
 		return false
@@ -163,9 +134,9 @@ func (p *process) endsWithin(within time.Duration) bool {
 func (p *process) fault() error {
 	err := p.transport.Fault()
 	select {
-	case <-p.exited:
+	case <-p.group.Ended():
 		if !errors.Is(err, errNotMessage) && !errors.Is(err, errMessageTooLong) {
-			return errors.New("the server ended: " + p.state)
+			return errors.New("the server ended: " + p.state())
 		}
 	default:
 	}
@@ -173,7 +144,7 @@ func (p *process) fault() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF) && p.endsWithin(stopTimeout):
-		return errors.New("the server ended: " + p.state)
+		return errors.New("the server ended: " + p.state())
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
 		return errors.New("the server closed its output")
 	case errors.Is(err, os.ErrDeadlineExceeded):
