@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/model/catalog"
 )
 
 // Limits of a command that prints a key.
@@ -56,7 +59,7 @@ func operatorText(err error) string {
 }
 
 // runKeyCommand runs a command and returns its output, one line, as a key. The command has
-// the environment of this process and no input. Its error is a *keyCommandError without the
+// the environment of keyCommandEnv and no input. Its error is a *keyCommandError without the
 // output and the secrets.
 func runKeyCommand(ctx context.Context, c config.KeyCommand, secrets *redact.Redactor) (yamldoc.Secret, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("it did not end within %v", c.Timeout))
@@ -64,6 +67,7 @@ func runKeyCommand(ctx context.Context, c config.KeyCommand, secrets *redact.Red
 	output, stderr := &textutil.TailBuffer{Size: maxKeyOutput + 1}, &textutil.TailBuffer{Size: maxKeyStderr}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay, cmd.SysProcAttr = output, stderr, keyPipeDelay, procgroup.Attributes()
+	cmd.Env = keyCommandEnv()
 	err := waitCommand(ctx, cmd)
 	if err == nil {
 		key, problem := parseKeyOutput(output.String())
@@ -74,6 +78,17 @@ func runKeyCommand(ctx context.Context, c config.KeyCommand, secrets *redact.Red
 	}
 	message := redact.New(strings.Fields(output.String())...).RedactText(secrets.RedactText(stderr.String()))
 	return "", &keyCommandError{cause: err, program: c.Args[0], stderr: textutil.OneLine(message, maxKeyMessage)}
+}
+
+// keyCommandEnv returns the environment of this process without the variables from which
+// providers read their keys. Programs that print keys need variables of many names: of cloud
+// accounts, password managers and proxies.
+func keyCommandEnv() []string {
+	providers := catalog.ListProviders()
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(providers, func(p catalog.Provider) bool { return p.KeyVariable == name })
+	})
 }
 
 // waitCommand runs a command until it ends or ctx has ended, and kills its process group.

@@ -177,6 +177,22 @@ func TestKeyModel_CommandFails(t *testing.T) {
 	}
 }
 
+// A command does not see the keys of other providers. It sees what programs that print keys
+// need.
+func TestRunKeyCommand_HidesKeysOfProviders(t *testing.T) {
+	hidden := []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"}
+	shown := []string{"AWS_PROFILE", "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CONFIG_DIR", "VAULT_ADDR", "HTTPS_PROXY"}
+	script := "echo seen"
+	for _, name := range append(hidden, shown...) {
+		t.Setenv(name, "sk-canary")
+		script += "${" + name + ":+-" + name + "}"
+	}
+	key, err := runKeyCommand(t.Context(), *shell(script), nil)
+	if want := "seen-" + strings.Join(shown, "-"); string(key) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", string(key), err, want)
+	}
+}
+
 // keyReads is a source of keys for a keyModel whose reads take a second.
 type keyReads struct {
 	mu    sync.Mutex
