@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -143,11 +144,30 @@ func escaped(text string) string {
 	return b.String()
 }
 
+// watchedOutput is an output that closes written when its first byte comes.
+type watchedOutput struct {
+	buffer.SyncBuffer
+	once    sync.Once
+	written chan struct{}
+}
+
+// Write implements io.Writer.
+func (o *watchedOutput) Write(p []byte) (int, error) {
+	o.once.Do(func() { close(o.written) })
+	return o.SyncBuffer.Write(p)
+}
+
 // The parts of a streamed answer hold no key when they are joined, nor does what is
 // recorded of it.
 func TestRun_StreamsNoKeys(t *testing.T) {
 	var requests atomic.Int64
-	server := httptest.NewServer(streamKey(&requests))
+	var stderr buffer.SyncBuffer
+	stdout := watchedOutput{written: make(chan struct{})}
+	provider := streamKey(&requests)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-stdout.written // else the command may begin to watch in the middle of the answers
+		provider.ServeHTTP(w, r)
+	}))
 	defer server.Close()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "org.yaml")
@@ -155,11 +175,10 @@ func TestRun_StreamsNoKeys(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var stdout, stderr buffer.SyncBuffer
 	c := &common{launcher: launcher, in: strings.NewReader(""), out: &stdout, err: &stderr, env: func(name string) (string, bool) { return canary, name == "CANARY" }}
 	run(t.Context(), c, []string{"run", "--json", "-f", file, "--data", filepath.Join(dir, "data"), "which key have you?"})
 	var view partialAnswer
-	var texts, args string // args is empty if the command watches only since the call
+	var texts, args string
 	for line := range strings.Lines(stdout.String()) {
 		if !strings.Contains(line, `"type":"model_delta"`) {
 			continue
@@ -171,8 +190,8 @@ func TestRun_StreamsNoKeys(t *testing.T) {
 		view.add(d)
 		texts, args = texts+d.Text, args+d.Args
 	}
-	if requests.Load() != 3 || !strings.HasPrefix(texts, "The key is ***, or ") {
-		t.Errorf("got the deltas %q and %q of %d requests\n%s\n%s", texts, args, requests.Load(), &stdout, &stderr)
+	if requests.Load() != 3 || !strings.HasPrefix(texts, "The key is ***, or ") || !strings.Contains(args, "***") {
+		t.Errorf("got the deltas %q and %q of %d requests\n%s\n%s", texts, args, requests.Load(), stdout.String(), stderr.String())
 	}
 	for where, text := range map[string]string{"the text": texts, "the arguments": args, "the live view": view.text, "the output": stdout.String() + stderr.String()} {
 		noCanary(t, where, []byte(text))
