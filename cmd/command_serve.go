@@ -44,7 +44,7 @@ directory for each of their roles. --workspace sets the default workspace of all
 The log on stderr has a time on each line. It has every denied call, every rejected
 token, and by name what a reload gave or took.
 
-HTTP requests need a bearer token: see "rolecall token --help". If the configuration
+HTTP requests need a bearer token: see "rolecall token create --help". If the configuration
 lists no operator's token, serve on a loopback address prints a URL with a start-up
 token, which gives operator access until the process ends. An address that other hosts
 can reach requires tokens in the configuration.`,

@@ -21,7 +21,7 @@ func (c *common) errorText(ctx context.Context, err error) string {
 	}
 	switch base := c.getenv(urlVariable); {
 	case errcode.CodeOf(err) == errcode.Unauthenticated && base != "" && c.getenv(tokenVariable) == "":
-		return fmt.Sprintf("unauthenticated: %s requires a token; set %s to the token that serve prints, or to one that \"rolecall token\" created for its configuration", base, tokenVariable)
+		return fmt.Sprintf("unauthenticated: %s requires a token; set %s to the token that serve prints, or to one that \"rolecall token create\" printed for its configuration", base, tokenVariable)
 	case errcode.CodeOf(err) == wire.RouteNotFound || errcode.CodeOf(err) == wire.MethodNotAllowed:
 		return "the process that serves the organization does not know this request: it is of another version of rolecall"
 	}

@@ -54,7 +54,7 @@ func TestRun_GatewayVariables(t *testing.T) {
 	}{
 		{"ftp://x", "", "task list", 2, "rolecall: ROLECALL_URL: invalid gateway address; want an http or https URL such as http://127.0.0.1:7464, without a token\n"},
 		{server.URL, "no token", "task list", 2, "rolecall: ROLECALL_TOKEN is not a bearer token (RFC 6750): it has characters that no token has\n"},
-		{server.URL, "", "task list", 1, "rolecall: unauthenticated: " + server.URL + " requires a token; set ROLECALL_TOKEN to the token that serve prints, or to one that \"rolecall token\" created for its configuration\n"},
+		{server.URL, "", "task list", 1, "rolecall: unauthenticated: " + server.URL + " requires a token; set ROLECALL_TOKEN to the token that serve prints, or to one that \"rolecall token create\" printed for its configuration\n"},
 		{server.URL, "route_not_found", "task list", 1, "rolecall: the process that serves the organization does not know this request: it is of another version of rolecall\n"},
 		{server.URL, "method_not_allowed", "task list", 1, "it is of another version of rolecall\n"},
 		{server.URL, "insufficient_permissions", "task list", 1, "; the token in ROLECALL_TOKEN acts in a role: use the token of an operator\n"},

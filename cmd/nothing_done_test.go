@@ -26,7 +26,7 @@ func TestRun_SaysWhatDidNotHappen(t *testing.T) {
 		{"role resume reader", 0, "role reader resumed"},
 		{"migrate " + tools + " --json", 2, "migrate prints YAML"},
 		{"migrate " + tools + " -f nosuch.yaml", 2, "migrate FILE reads no configuration; omit -f"},
-		{"token ci --role nosuch -f nosuch.yaml", 2, "token reads no configuration; omit -f"},
+		{"token create ci --role nosuch -f nosuch.yaml", 2, "token create reads no configuration; omit -f"},
 		{"backup " + filepath.Join(dir, "b") + " -f nosuch.yaml", 2, "backup reads no configuration; omit -f"},
 		{"restore " + tools + " -f nosuch.yaml", 2, "restore reads no configuration; omit -f"},
 	} {

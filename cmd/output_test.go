@@ -21,7 +21,7 @@ func TestRun_FailsIfOutputIsLost(t *testing.T) {
 	file := filepath.Join(dir, "org.yaml")
 	for _, args := range []string{
 		"", "--help", "help run", "run --help", "completion bash", "version", "version --json", "log", "log --json", "task list", "agent tree", "agent transcript root", "task show last",
-		"role list --json", "tool list", "group list", "can --role clerk", "check -f " + file, "check --online -f " + file, "token ci --role r", "artifact list", "tool show read_file",
+		"role list --json", "tool list", "group list", "can --role clerk", "check -f " + file, "check --online -f " + file, "token create ci --role r", "token list -f " + file, "artifact list", "tool show read_file",
 	} {
 		var stderr bytes.Buffer
 		c := &common{launcher: launcher, in: strings.NewReader(""), out: brokenWriter{}, err: &stderr, env: func(string) (string, bool) { return "", false }}

@@ -27,7 +27,7 @@ func TestEvents_StreamEndsWithToken(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m, release := blockedTeamModel()
 			f := newFixture(t, m)
-			token, known := gatewaytest.NewToken("ops", auth.Token{Operator: true})
+			token, known := gatewaytest.NewToken("ops", auth.Token{Scope: auth.ScopeOperator})
 			all, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: f.Runtime.Org().RoleByID, Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestEvents_StreamEndsWithToken(t *testing.T) {
 func TestOrgEvents_StreamEndsWithToken(t *testing.T) {
 	f := newFixture(t, gatewaytest.TeamModel)
 	role := f.AddRole(t, "clerk", "artifact")
-	token, known := gatewaytest.NewToken("ann", auth.Token{Role: role.ID})
+	token, known := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
 	all, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: f.Runtime.Org().RoleByID, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,9 @@
 //
 // Config.Authenticate identifies the sender of each request. On the socket the
 // sender is the operator (auth.TrustLocalOwner); over TCP it is the holder of one
-// of the auth.TokenStore. Routes are for the operator unless the table in routes
-// allows callers. Callers see only what their role has; everything else is
-// answered as if it did not exist. Over TCP, auth.HostCheck must wrap the
+// of the auth.TokenStore. The table in routes states the scopes that each route takes; a
+// route without scopes serves nobody. Callers see only what their role has; everything
+// else is answered as if it did not exist. Over TCP, auth.HostCheck must wrap the
 // handler; it checks the Host and Origin headers.
 //
 // Responses are JSON, except for /metrics, artifacts, backups and event
@@ -60,6 +60,8 @@ type Config struct {
 	// Holders lists the holders of the configured tokens: auth.TokenStore.Holders. Nil for
 	// none.
 	Holders func() []identity.Principal
+	// Tokens lists the configured tokens: auth.TokenStore.ListTokens. Nil for none.
+	Tokens func() []auth.Token
 
 	Pins *modules.PinStore // tools in quarantine; nil for none
 	// Models lists the models of the active configuration. It reports false if no
@@ -83,6 +85,7 @@ type api struct {
 	start        func(context.Context, org.TaskSpec) (identity.TaskID, error)
 	configDigest func() string
 	holders      func() []identity.Principal
+	tokens       func() []auth.Token
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	models       func() ([]string, bool)
@@ -114,6 +117,9 @@ func New(config Config) (http.Handler, error) {
 	if config.Holders == nil {
 		config.Holders = func() []identity.Principal { return nil }
 	}
+	if config.Tokens == nil {
+		config.Tokens = func() []auth.Token { return nil }
+	}
 	if config.ConfigDigest == nil {
 		config.ConfigDigest = func() string { return "" }
 	}
@@ -127,7 +133,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders,
+		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens,
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
@@ -139,13 +145,13 @@ func (a *api) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	methods := map[string][]string{}
 	for _, r := range a.routes() {
-		mux.Handle(r.method+" "+r.path, a.authorize(r.access, r.withQueryCheck()))
+		mux.Handle(r.method+" "+r.path, a.authorize(r.scopes, r.withQueryCheck()))
 		methods[r.path] = append(methods[r.path], r.method)
 	}
 	for path, allowed := range methods {
-		mux.Handle(path, a.authorize(auth.AccessCaller, methodNotAllowed(strings.Join(allowed, ", "))))
+		mux.Handle(path, a.authorize(callers, methodNotAllowed(strings.Join(allowed, ", "))))
 	}
-	mux.Handle("/", a.authorize(auth.AccessCaller, routeNotFound))
+	mux.Handle("/", a.authorize(callers, routeNotFound))
 	return mux
 }
 
@@ -163,11 +169,11 @@ func routeNotFound(_ http.ResponseWriter, r *http.Request) error {
 	return errcode.New(wire.RouteNotFound, "there is no %s", r.URL.Path)
 }
 
-// authorize returns a handler that calls the endpoint for the senders that
-// required allows.
-func (a *api) authorize(required auth.RequiredAccess, serve endpoint) http.Handler {
+// authorize returns a handler that calls the endpoint for senders of the scopes that it
+// takes.
+func (a *api) authorize(takes auth.ScopeSet, serve endpoint) http.Handler {
 	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
-		admitted, err := a.authenticate.AdmitRequest(r, required)
+		admitted, err := a.authenticate.AdmitRequest(r, takes)
 		trackSender(r, err == nil && auth.SenderOf(admitted) != identity.Principal{})
 		if err != nil {
 			return err

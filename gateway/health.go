@@ -13,9 +13,9 @@ import (
 
 // index answers / with the routes that the sender may use.
 func (a *api) index(r *http.Request) (any, error) {
-	index, p := wire.Index{Version: a.version, Routes: []string{}}, auth.SenderOf(r)
+	index, scope := wire.Index{Version: a.version, Routes: []string{}}, auth.ScopeOf(auth.SenderOf(r))
 	for _, route := range a.routes() {
-		if route.access.Allows(p) {
+		if route.scopes.Has(scope) {
 			index.Routes = append(index.Routes, route.method+" "+strings.TrimSuffix(route.path, "{$}"))
 		}
 	}

@@ -38,7 +38,7 @@ func serveLimited(t *testing.T, limits gateway.ConnectionLimits) limitedServer {
 	t.Helper()
 	f := newFixture(t, gatewaytest.TeamModel)
 	role := f.AddRole(t, "reader", "workspace")
-	token, described := gatewaytest.NewToken("ann", auth.Token{Role: role.ID})
+	token, described := gatewaytest.NewToken("ann", auth.Token{Scope: auth.ScopeRole, Role: role.ID})
 	tokens := gatewaytest.NewTokens(t, f, described)
 	handler := f.WithAuthenticator(t, tokens.Authenticate).Handler
 	l, err := gateway.ListenTCP("127.0.0.1:0", false, func() gateway.ConnectionLimits { return limits })

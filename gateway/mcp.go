@@ -24,7 +24,7 @@ func (a *api) mcpRoutes() (list []route) {
 			} {
 				list = append(list, route{
 					method: m.method, path: at.path + "/mcp" + set.path, id: m.id + set.suffix + at.suffix, summary: m.summary,
-					access: auth.AccessCaller, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
+					scopes: callers, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
 				})
 			}
 		}

@@ -75,7 +75,7 @@ func TestMCP_ConnectionEndsWithToken(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			token, known := gatewaytest.NewToken("ci", auth.Token{Role: roleID("reader"), Expires: gatewaytest.TestTime.Add(time.Hour)})
+			token, known := gatewaytest.NewToken("ci", auth.Token{Scope: auth.ScopeRole, Role: roleID("reader"), Expires: gatewaytest.TestTime.Add(time.Hour)})
 			var hours atomic.Int64
 			now := func() time.Time { return gatewaytest.TestTime.Add(time.Duration(hours.Load()) * time.Hour) }
 			all, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: f.Runtime.Org().RoleByID, Now: now})

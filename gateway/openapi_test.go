@@ -104,13 +104,10 @@ func newDocument(t *testing.T) obj {
 	}
 }
 
-// accessNames are the names of kinds of access in the document.
-var accessNames = map[auth.RequiredAccess]string{auth.AccessOperator: "operator", auth.AccessCaller: "caller", auth.AccessPublic: "public"}
-
 // operation returns a route of the document.
 func (s *schemas) operation(r route) obj {
 	out := obj{
-		"operationId": r.id, "summary": r.summary, "tags": []string{r.tag}, "x-access": accessNames[r.access],
+		"operationId": r.id, "summary": r.summary, "tags": []string{r.tag}, "x-scopes": strings.Fields(r.scopes.String()),
 		"responses": s.responses(r), "x-error-codes": r.errors,
 	}
 	if r.errors == nil {
@@ -119,7 +116,7 @@ func (s *schemas) operation(r route) obj {
 	if list := parameters(r); len(list) > 0 {
 		out["parameters"] = list
 	}
-	if r.access == auth.AccessPublic {
+	if r.scopes.Has(auth.ScopeNone) {
 		out["security"] = []obj{{}, {"bearer": []string{}}}
 	}
 	if r.protocol != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 )
 
@@ -71,7 +72,7 @@ func writeRoutes(b *strings.Builder, title string, list []route) {
 	if of := list[0].protocol; of != "" {
 		fmt.Fprintf(b, "The shapes are those of %s. The operator names a role before the path: `/roles/{role}`.\n\n", of)
 	}
-	b.WriteString("| route | | for | body | answer | codes |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| route | | scopes | body | answer | codes |\n|---|---|---|---|---|---|\n")
 	for _, r := range list {
 		if r.protocol == "" || !strings.HasPrefix(r.path, "/roles/") {
 			b.WriteString(referenceRow(r))
@@ -175,7 +176,14 @@ func referenceRow(r route) string {
 	if r.protocol != "" {
 		codes = nil
 	}
-	return fmt.Sprintf("| `%s %s` | %s | %s | %s | %s | %s |\n", r.method, r.displayPath(), r.summary, accessNames[r.access], shapeName(r.body), answerNames(r), listCodes(codes))
+	return fmt.Sprintf("| `%s %s` | %s | %s | %s | %s | %s |\n", r.method, r.displayPath(), r.summary, scopesText(r.scopes), shapeName(r.body), answerNames(r), listCodes(codes))
+}
+
+// scopesText lists the scopes that a route takes.
+func scopesText(set auth.ScopeSet) string {
+	list := strings.Fields(set.String())
+	slices.Reverse(list)
+	return strings.Join(list, ", ")
 }
 
 // answerNames lists the shapes and the other media types of a route's answers.

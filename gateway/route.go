@@ -17,15 +17,15 @@ type route struct {
 	id           string // its name in the document, unique
 	tag          string // what it is about; see routes
 	summary      string
-	access       auth.RequiredAccess // the kinds of senders that it serves
-	params       []parameter         // other query parameters are rejected, so that a misspelled dryRun changes nothing
-	body         any                 // a value of the type of the request's body; nil for none
-	optional     bool                // the body may be left out
-	answer       any                 // a value of the type of the answer as JSON, or an answerOneOf; nil for none
-	status       int                 // of a success; 0 is 200
-	media        []media             // media types of the answer in addition to JSON
-	errors       []errcode.Code      // in addition to commonErrors
-	protocol     protocol            // whose shapes its errors and answers have
+	scopes       auth.ScopeSet  // whose senders it serves; none by default
+	params       []parameter    // other query parameters are rejected, so that a misspelled dryRun changes nothing
+	body         any            // a value of the type of the request's body; nil for none
+	optional     bool           // the body may be left out
+	answer       any            // a value of the type of the answer as JSON, or an answerOneOf; nil for none
+	status       int            // of a success; 0 is 200
+	media        []media        // media types of the answer in addition to JSON
+	errors       []errcode.Code // in addition to commonErrors
+	protocol     protocol       // whose shapes its errors and answers have
 	serve        endpoint
 }
 
@@ -61,6 +61,14 @@ type parameter struct {
 	header  bool
 	repeats bool // it may be given several times
 }
+
+// The scopes that routes take.
+var (
+	operators = auth.ScopesOf(auth.ScopeOperator)
+	callers   = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole)
+	monitors  = auth.ScopesOf(auth.ScopeOperator, auth.ScopeMetrics)
+	everybody = auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics, auth.ScopeNone)
+)
 
 // commonErrors are the codes that every route for authenticated senders may answer.
 var commonErrors = []errcode.Code{

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
@@ -36,25 +35,28 @@ func (a *api) processRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/{$}", id: "listRoutes", summary: "List the routes that the sender may use",
-			access: auth.AccessCaller, answer: wire.Index{}, serve: jsonEndpoint(a.index),
+			scopes: callers, answer: wire.Index{}, serve: jsonEndpoint(a.index),
 		}, {
 			method: "GET", path: "/healthz", id: "checkHealth", summary: "Report that the process is running",
-			access: auth.AccessPublic, answer: wire.Health{}, serve: jsonEndpoint(a.health),
+			scopes: everybody, answer: wire.Health{}, serve: jsonEndpoint(a.health),
 		}, {
 			method: "GET", path: "/readyz", id: "checkReady", summary: "Report whether the process can take work",
-			access: auth.AccessPublic, answer: wire.Health{}, errors: []errcode.Code{errcode.StorageLow}, serve: jsonEndpoint(a.ready),
+			scopes: everybody, answer: wire.Health{}, errors: []errcode.Code{errcode.StorageLow}, serve: jsonEndpoint(a.ready),
 		}, {
 			method: "GET", path: "/metrics", id: "showMetrics", summary: "Show the metrics in the text format of Prometheus",
-			access: auth.AccessOperator, media: []media{{name: "text/plain"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.showMetrics,
+			scopes: monitors, media: []media{{name: "text/plain"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.showMetrics,
 		}, {
 			method: "GET", path: "/api/openapi.json", id: "showDocument", summary: "Show this document",
-			access: auth.AccessCaller, answer: map[string]any{}, serve: showDocument,
+			scopes: callers, answer: map[string]any{}, serve: showDocument,
 		}, {
 			method: "GET", path: "/api/v1/config", id: "showConfig", summary: "Show the digest of the active configuration",
-			access: auth.AccessOperator, answer: wire.Configuration{}, serve: jsonEndpoint(a.showConfig),
+			scopes: operators, answer: wire.Configuration{}, serve: jsonEndpoint(a.showConfig),
+		}, {
+			method: "GET", path: "/api/v1/tokens", id: "listTokens", summary: "List the tokens of the configuration, sorted by name",
+			params: paged(), scopes: operators, answer: wire.Page[wire.Token]{}, serve: jsonEndpoint(a.listTokens),
 		}, {
 			method: "GET", path: "/api/v1/backup", id: "readBackup", summary: "Read a backup of the organization's file; only on this machine, through the socket of the data directory",
-			access: auth.AccessOperator, media: []media{{name: "application/octet-stream"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.backup,
+			scopes: operators, media: []media{{name: "application/octet-stream"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.backup,
 		},
 	}
 }
@@ -66,27 +68,27 @@ func (a *api) taskRoutes() []route {
 		{
 			method: "GET", path: "/api/v1/tasks", id: "listTasks", summary: "List tasks, newest first",
 			params: paged(statusQuery(taskStatuses), sinceQuery, parameter{name: "agents", kind: "boolean", about: "lists the agents of each task with it"}),
-			access: auth.AccessCaller, answer: wire.Page[wire.Task]{}, serve: a.listEndpoint(a.listTasks),
+			scopes: callers, answer: wire.Page[wire.Task]{}, serve: a.listEndpoint(a.listTasks),
 		}, {
 			method: "POST", path: "/api/v1/tasks", id: "startTask", summary: "Start a task; the answer comes when it is recorded",
-			params: []parameter{idempotencyKey}, access: auth.AccessCaller, body: wire.TaskRequest{}, answer: wire.Task{}, status: http.StatusAccepted,
+			params: []parameter{idempotencyKey}, scopes: callers, body: wire.TaskRequest{}, answer: wire.Task{}, status: http.StatusAccepted,
 			errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.Conflict, errcode.WorkspaceNotBound, errcode.StorageLow, errcode.LimitExceeded},
 			serve:  jsonEndpoint(a.startTask),
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}", id: "findTask", summary: "Show one task with its result",
 			params: []parameter{{name: "wait", about: "waits so long for the end of the task, such as 30s; at most 10m"}},
-			access: auth.AccessCaller, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.showTask),
+			scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.showTask),
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}/events", id: "followTask", summary: "Stream the events of a task, oldest first, until its result",
 			params: []parameter{followQuery, {name: "deltas", kind: "boolean", about: "with follow: adds the text that models are generating"}, afterQuery, lastEventID},
-			access: auth.AccessCaller, media: eventStreams, errors: unknown, serve: a.taskEvents,
+			scopes: callers, media: eventStreams, errors: unknown, serve: a.taskEvents,
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/retry", id: "retryTask", summary: "Let a paused, failed or cancelled task go on",
-			access: auth.AccessCaller, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
+			scopes: callers, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
 			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: jsonEndpoint(a.retryTask),
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
-			params: []parameter{reasonQuery}, access: auth.AccessCaller, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
+			params: []parameter{reasonQuery}, scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
 		},
 	}
 }
@@ -95,7 +97,7 @@ func (a *api) taskRoutes() []route {
 func (a *api) eventRoutes() []route {
 	return []route{{
 		method: "GET", path: "/api/v1/events", id: "listEvents", summary: "List events, newest first, or stream them, oldest first",
-		params: slices.Concat(paged(eventParams()...), []parameter{followQuery, lastEventID}), access: auth.AccessCaller,
+		params: slices.Concat(paged(eventParams()...), []parameter{followQuery, lastEventID}), scopes: callers,
 		answer: wire.Events{}, media: eventStreams, errors: []errcode.Code{errcode.TaskNotFound, errcode.AgentNotFound, errcode.Conflict}, serve: a.listEvents,
 	}}
 }
@@ -107,27 +109,27 @@ func (a *api) roleRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/roles", id: "listRoles", summary: "List the active roles, sorted by name",
-			params: paged(), access: auth.AccessOperator, answer: wire.Page[wire.Role]{}, serve: jsonEndpoint(a.listRoles),
+			params: paged(), scopes: operators, answer: wire.Page[wire.Role]{}, serve: jsonEndpoint(a.listRoles),
 		}, {
 			method: "POST", path: "/api/v1/roles", id: "createRole", summary: "Create a role",
-			params: []parameter{dryRunQuery}, access: auth.AccessOperator, body: wire.RoleRequest{}, answer: wire.Role{}, status: http.StatusCreated,
+			params: []parameter{dryRunQuery}, scopes: operators, body: wire.RoleRequest{}, answer: wire.Role{}, status: http.StatusCreated,
 			errors: invalid, serve: jsonEndpoint(a.createRole),
 		}, {
 			method: "GET", path: "/api/v1/roles/{id}", id: "findRole", summary: "Show one role with its tools",
-			access: auth.AccessOperator, answer: wire.Role{}, errors: unknown, serve: jsonEndpoint(a.showRole),
+			scopes: operators, answer: wire.Role{}, errors: unknown, serve: jsonEndpoint(a.showRole),
 		}, {
 			method: "PATCH", path: "/api/v1/roles/{id}", id: "updateRole", summary: "Change a role; a field that is null gets its default",
-			params: []parameter{dryRunQuery, ifMatch}, access: auth.AccessOperator, body: wire.RoleRequest{}, answer: wire.RoleChange{},
+			params: []parameter{dryRunQuery, ifMatch}, scopes: operators, body: wire.RoleRequest{}, answer: wire.RoleChange{},
 			errors: slices.Concat(unknown, invalid), serve: jsonEndpoint(a.updateRole),
 		}, {
 			method: "POST", path: "/api/v1/roles/{id}/suspend", id: "suspendRole", summary: "Stop the agents and callers of a role",
-			access: auth.AccessOperator, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.suspendRole),
+			scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.suspendRole),
 		}, {
 			method: "POST", path: "/api/v1/roles/{id}/resume", id: "resumeRole", summary: "End the suspension of a role",
-			access: auth.AccessOperator, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.resumeRole),
+			scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.resumeRole),
 		}, {
 			method: "DELETE", path: "/api/v1/roles/{id}", id: "deleteRole", summary: "Delete a role",
-			params: []parameter{dryRunQuery}, access: auth.AccessOperator, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.deleteRole),
+			params: []parameter{dryRunQuery}, scopes: operators, answer: wire.RoleChange{}, errors: unknown, serve: jsonEndpoint(a.deleteRole),
 		},
 	}
 }
@@ -139,27 +141,27 @@ func (a *api) agentRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/agents", id: "listAgents", summary: "List agents, oldest first, including terminated ones",
-			params: paged(taskQuery, statusQuery(agentStatuses)), access: auth.AccessOperator, answer: wire.Page[wire.Agent]{}, serve: jsonEndpoint(a.listAgents),
+			params: paged(taskQuery, statusQuery(agentStatuses)), scopes: operators, answer: wire.Page[wire.Agent]{}, serve: jsonEndpoint(a.listAgents),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}", id: "findAgent", summary: "Show one agent with its brief and the tools that it may call",
-			access: auth.AccessOperator, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
+			scopes: operators, answer: wire.AgentDetail{}, errors: unknown, serve: jsonEndpoint(a.showAgent),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}/tools", id: "listAgentTools", summary: "List the tools that an agent may call now, sorted by name",
 			params: paged(parameter{name: "format", words: []string{formatFunctions}, about: "the shape of model APIs, with the schemas that models read"}),
-			access: auth.AccessCaller, answer: answerOneOf{wire.Page[wire.Tool]{}, wire.Page[tool.FunctionTool]{}}, errors: unknown, serve: a.listEndpoint(a.agentTools),
+			scopes: callers, answer: answerOneOf{wire.Page[wire.Tool]{}, wire.Page[tool.FunctionTool]{}}, errors: unknown, serve: a.listEndpoint(a.agentTools),
 		}, {
 			method: "DELETE", path: "/api/v1/agents/{id}", id: "terminateAgent", summary: "Terminate an agent and those that it has hired",
-			params: []parameter{reasonQuery}, access: auth.AccessOperator, answer: wire.Agent{}, errors: append(slices.Clone(unknown), errcode.NotChildAgent), serve: jsonEndpoint(a.terminateAgent),
+			params: []parameter{reasonQuery}, scopes: operators, answer: wire.Agent{}, errors: append(slices.Clone(unknown), errcode.NotChildAgent), serve: jsonEndpoint(a.terminateAgent),
 		}, {
 			method: "GET", path: "/api/v1/agents/{id}/journal", id: "readJournal", summary: "List the events of an agent's journal, oldest first",
-			params: paged(), access: auth.AccessOperator, answer: wire.Page[journal.Event]{}, errors: unknown, serve: jsonEndpoint(a.agentJournal),
+			params: paged(), scopes: operators, answer: wire.Page[journal.Event]{}, errors: unknown, serve: jsonEndpoint(a.agentJournal),
 		}, {
 			method: "POST", path: "/api/v1/agents/{id}/messages", id: "sendMessage", summary: "Send a message to an agent",
-			access: auth.AccessOperator, body: wire.MessageRequest{}, answer: wire.SentMessage{}, status: http.StatusAccepted,
+			scopes: operators, body: wire.MessageRequest{}, answer: wire.SentMessage{}, status: http.StatusAccepted,
 			errors: append(slices.Clone(unknown), errcode.StorageLow), serve: jsonEndpoint(a.sendMessage),
 		}, {
 			method: "POST", path: "/api/v1/agents/{id}/abort", id: "abortTurn", summary: "Abort the current turn of an agent",
-			access: auth.AccessCaller, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortAgent),
+			scopes: callers, answer: wire.Agent{}, status: http.StatusAccepted, errors: unknown, serve: jsonEndpoint(a.abortAgent),
 		},
 	}
 }
@@ -170,31 +172,31 @@ func (a *api) toolRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/tool-groups", id: "listGroups", summary: "List the tool groups, sorted by id",
-			params: paged(), access: auth.AccessCaller, answer: wire.Page[toolgroups.GroupInfo]{}, serve: a.listEndpoint(a.listGroups),
+			params: paged(), scopes: callers, answer: wire.Page[toolgroups.GroupInfo]{}, serve: a.listEndpoint(a.listGroups),
 		}, {
 			method: "GET", path: "/api/v1/tool-groups/{id}", id: "findGroup", summary: "Show one tool group",
-			access: auth.AccessCaller, answer: toolgroups.GroupInfo{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showGroup),
+			scopes: callers, answer: toolgroups.GroupInfo{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.showGroup),
 		}, {
 			method: "GET", path: "/api/v1/tools", id: "listTools", summary: "List the tools, sorted by name",
-			params: paged(parameter{name: "group", about: "only the tools of this group"}), access: auth.AccessCaller,
+			params: paged(parameter{name: "group", about: "only the tools of this group"}), scopes: callers,
 			answer: wire.Page[wire.Tool]{}, errors: []errcode.Code{errcode.GroupNotFound}, serve: a.listEndpoint(a.listTools),
 		}, {
 			method: "GET", path: "/api/v1/tools/{name}", id: "findTool", summary: "Show one tool",
-			access: auth.AccessCaller, answer: wire.Tool{}, errors: []errcode.Code{errcode.UnknownTool}, serve: a.listEndpoint(a.showTool),
+			scopes: callers, answer: wire.Tool{}, errors: []errcode.Code{errcode.UnknownTool}, serve: a.listEndpoint(a.showTool),
 		}, {
 			method: "POST", path: "/api/v1/tools/{name}/accept", id: "acceptTool", summary: "Accept the pending definition of a tool",
-			access: auth.AccessOperator, body: wire.AcceptRequest{}, answer: wire.QuarantinedTool{},
+			scopes: operators, body: wire.AcceptRequest{}, answer: wire.QuarantinedTool{},
 			errors: []errcode.Code{errcode.UnknownTool, errcode.Conflict}, serve: jsonEndpoint(a.acceptTool),
 		}, {
 			method: "POST", path: "/api/v1/tools/{name}/call", id: "callTool", summary: "Call a tool in a role; a denial and a failure are outcomes",
-			access: auth.AccessOperator, body: wire.CallRequest{}, answer: wire.CallResult{},
+			scopes: operators, body: wire.CallRequest{}, answer: wire.CallResult{},
 			errors: []errcode.Code{errcode.RoleNotFound, errcode.StorageLow}, serve: jsonEndpoint(a.callTool),
 		}, {
 			method: "GET", path: "/api/v1/quarantine", id: "listQuarantine", summary: "List the tool definitions that wait for acceptance, sorted by name",
-			params: paged(), access: auth.AccessOperator, answer: wire.Page[wire.QuarantinedTool]{}, serve: jsonEndpoint(a.listQuarantine),
+			params: paged(), scopes: operators, answer: wire.Page[wire.QuarantinedTool]{}, serve: jsonEndpoint(a.listQuarantine),
 		}, {
 			method: "POST", path: "/api/v1/can", id: "checkAccess", summary: "Ask whether the gate would allow a call",
-			access: auth.AccessCaller, body: wire.Question{}, answer: answers,
+			scopes: callers, body: wire.Question{}, answer: answers,
 			errors: []errcode.Code{errcode.RoleNotFound, errcode.AgentNotFound, errcode.GroupNotFound, errcode.Conflict}, serve: jsonEndpoint(a.checkAccess),
 		},
 	}
@@ -205,15 +207,15 @@ func (a *api) artifactRoutes() []route {
 	return []route{
 		{
 			method: "GET", path: "/api/v1/artifacts", id: "listArtifacts", summary: "List artifacts, oldest first",
-			params: paged(taskQuery), access: auth.AccessOperator, answer: wire.Page[wire.Artifact]{}, serve: jsonEndpoint(a.listArtifacts),
+			params: paged(taskQuery), scopes: operators, answer: wire.Page[wire.Artifact]{}, serve: jsonEndpoint(a.listArtifacts),
 		}, {
 			method: "GET", path: "/api/v1/artifacts/{id}", id: "findArtifact", summary: "Show an artifact's record, or its content",
 			params: []parameter{{name: "content", kind: "boolean", about: "answers with the content: text, bytes, or a JSON value"}},
-			access: auth.AccessOperator, answer: answerOneOf{wire.Artifact{}, json.RawMessage{}}, media: artifactMedia(),
+			scopes: operators, answer: answerOneOf{wire.Artifact{}, json.RawMessage{}}, media: artifactMedia(),
 			errors: []errcode.Code{errcode.ArtifactNotFound}, serve: a.showArtifact,
 		}, {
 			method: "POST", path: "/api/v1/sweep", id: "collectGarbage", summary: "Delete stored contents that no artifact references",
-			params: []parameter{dryRunQuery}, access: auth.AccessOperator, answer: wire.SweepResult{}, serve: jsonEndpoint(a.sweep),
+			params: []parameter{dryRunQuery}, scopes: operators, answer: wire.SweepResult{}, serve: jsonEndpoint(a.sweep),
 		},
 	}
 }

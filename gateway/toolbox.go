@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/rolecall/rolecall/errcode"
-	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/toolboxapi"
 )
@@ -38,7 +37,7 @@ func (a *api) toolboxRoutes() (list []route) {
 		)
 	}
 	for i := range list {
-		list[i].access, list[i].protocol = auth.AccessCaller, toolboxProtocol
+		list[i].scopes, list[i].protocol = callers, toolboxProtocol
 		list[i].errors = []errcode.Code{errcode.UnknownTool, errcode.GroupNotFound, errcode.RoleNotFound, errcode.StorageLow}
 	}
 	return list

@@ -47,6 +47,7 @@ const (
 	Caller                      // an external user who acts in a role
 	Operator                    // the holder of the data directory or of an operator token
 	Configuration               // the configuration files of the operator
+	Monitor                     // the holder of a token that may read metrics and nothing else
 )
 
 // Principal is the originator of a call or of a change. Everything is denied to the zero
@@ -55,7 +56,7 @@ type Principal struct {
 	Kind  PrincipalKind
 	Agent AgentID  // of an Agent
 	Role  RoleID   // of a Caller
-	User  UserName // of a Caller or an Operator
+	User  UserName // of a Caller, an Operator or a Monitor
 }
 
 // ByAgent returns the Principal of an agent.
@@ -68,6 +69,10 @@ func ByCaller(user UserName, role RoleID) Principal {
 
 // ByOperator returns the Principal of the operator. user is for the record only.
 func ByOperator(user UserName) Principal { return Principal{Kind: Operator, User: user} }
+
+// ByMonitor returns the Principal of a program that reads metrics. It may do nothing in the
+// organization.
+func ByMonitor(user UserName) Principal { return Principal{Kind: Monitor, User: user} }
 
 // String returns a name of p for people and for records, such as "agent:ID",
 // "user:NAME@ROLE" or "operator". It is "nobody" for the zero Principal. Different
@@ -82,6 +87,8 @@ func (p Principal) String() string {
 		return "operator"
 	case Configuration:
 		return "config"
+	case Monitor:
+		return "monitor:" + string(p.User)
 	}
 	return "nobody"
 }

@@ -235,7 +235,7 @@ func (o *nameOrg) check() error {
 func (o *nameOrg) declaredTokens() (list []auth.Token) {
 	for i, r := range o.roles {
 		if r.declared() {
-			list = append(list, auth.Token{Name: fmt.Sprint(i), Digest: sha256.Sum256(fmt.Append(nil, "rc_", i)), Role: r.id})
+			list = append(list, auth.Token{Name: fmt.Sprint(i), Digest: sha256.Sum256(fmt.Append(nil, "rc_", i)), Scope: auth.ScopeRole, Role: r.id})
 		}
 	}
 	return list

@@ -1,5 +1,5 @@
 // Package auth identifies the senders of HTTP requests to a gateway: the
-// operator, or a caller in a role. It checks bearer tokens, the startup token and
+// operator, a caller in a role, or a program that reads metrics. It checks bearer tokens, the startup token and
 // its cookie, and the Host and Origin headers.
 //
 //	tokens, err := auth.NewTokenStore(auth.TokenStoreConfig{Role: organization.RoleByID})
@@ -8,8 +8,8 @@
 //	handler := check.Wrap(api)                          // api calls AdmitRequest with tokens.Authenticate
 //
 // An Authenticator identifies the sender of a request. Its method AdmitRequest rejects
-// senders that a route does not serve; the RequiredAccess of the route says which those
-// are. SenderOf returns the sender of an admitted request. On a data directory's
+// senders that a route does not serve; the ScopeSet of the route says which scopes it
+// takes. SenderOf returns the sender of an admitted request. On a data directory's
 // socket TrustLocalOwner stands for a token.
 //
 // The package does not decide which tools a caller may use (org, gate).
@@ -19,7 +19,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -41,18 +40,18 @@ func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator
 // AdmitRequest authenticates the sender of a request. It returns the request with the
 // sender in its context, for SenderOf.
 //
-// Errors: that of the Authenticator, unless the access is AccessPublic;
-// InsufficientPermissions if the access does not allow the sender.
-func (f Authenticator) AdmitRequest(r *http.Request, required RequiredAccess) (*http.Request, error) {
+// Errors: that of the Authenticator, unless the set has ScopeNone; InsufficientPermissions
+// if the set does not have the sender's scope.
+func (f Authenticator) AdmitRequest(r *http.Request, takes ScopeSet) (*http.Request, error) {
 	p, err := f(r)
 	if err != nil {
 		p = identity.Principal{}
 	}
 	switch {
-	case err != nil && required != AccessPublic:
+	case err != nil && !takes.Has(ScopeNone):
 		return nil, err
-	case !required.Allows(p):
-		return nil, errcode.New(errcode.InsufficientPermissions, "only the operator can do this").With("required", "operator")
+	case !takes.Has(ScopeOf(p)):
+		return nil, wrongScope(ScopeOf(p), takes)
 	}
 	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p)), nil
 }
@@ -76,28 +75,6 @@ type principalKey struct{}
 func SenderOf(r *http.Request) identity.Principal {
 	p, _ := r.Context().Value(principalKey{}).(identity.Principal)
 	return p
-}
-
-// RequiredAccess selects the senders that a route serves. The zero RequiredAccess is the
-// operator only.
-type RequiredAccess uint8
-
-// Values of RequiredAccess.
-const (
-	AccessOperator RequiredAccess = iota
-	AccessCaller                  // also callers; they see only what their role has
-	AccessPublic                  // also unauthenticated senders
-)
-
-// Allows reports whether a route serves a principal.
-func (a RequiredAccess) Allows(p identity.Principal) bool {
-	switch p.Kind {
-	case identity.Operator:
-		return true
-	case identity.Caller:
-		return a == AccessCaller || a == AccessPublic
-	}
-	return a == AccessPublic
 }
 
 // ownerKey is the context key for the mark of TrustLocalOwner.

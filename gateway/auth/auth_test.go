@@ -11,31 +11,37 @@ import (
 	"github.com/rolecall/rolecall/identity"
 )
 
-func TestAdmit_BySenderAndAccess(t *testing.T) {
+func TestAdmit_BySenderAndScopes(t *testing.T) {
+	const denied, unknown = errcode.InsufficientPermissions, errcode.Unauthenticated
 	none := errcode.New(errcode.Unauthenticated, "no token")
 	for name, c := range map[string]struct {
 		sender identity.Principal
 		err    error
-		want   [3]errcode.Code // for the operator's routes, the callers' and the public ones; "" means admitted
+		want   [5]errcode.Code // for the sets of scopes below; "" means admitted
 	}{
-		"the operator":              {auth.LocalOperator(), nil, [3]errcode.Code{}},
-		"a caller":                  {identity.ByCaller("ann", "r"), nil, [3]errcode.Code{errcode.InsufficientPermissions}},
-		"an agent":                  {identity.ByAgent("a"), nil, [3]errcode.Code{errcode.InsufficientPermissions, errcode.InsufficientPermissions}},
-		"nobody":                    {identity.Principal{}, none, [3]errcode.Code{errcode.Unauthenticated, errcode.Unauthenticated}},
-		"an operator with an error": {auth.LocalOperator(), none, [3]errcode.Code{errcode.Unauthenticated, errcode.Unauthenticated}},
+		"the operator":              {auth.LocalOperator(), nil, [5]errcode.Code{denied}},
+		"a caller":                  {identity.ByCaller("ann", "r"), nil, [5]errcode.Code{denied, denied, "", denied}},
+		"a monitor":                 {identity.ByMonitor("prometheus"), nil, [5]errcode.Code{denied, denied, denied}},
+		"an agent":                  {identity.ByAgent("a"), nil, [5]errcode.Code{denied, denied, denied, denied}},
+		"of an unknown kind":        {identity.Principal{Kind: 99}, nil, [5]errcode.Code{denied, denied, denied, denied}},
+		"nobody":                    {identity.Principal{}, none, [5]errcode.Code{unknown, unknown, unknown, unknown}},
+		"an operator with an error": {auth.LocalOperator(), none, [5]errcode.Code{unknown, unknown, unknown, unknown}},
 	} {
 		authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return c.sender, c.err })
-		for i, access := range []auth.RequiredAccess{auth.AccessOperator, auth.AccessCaller, auth.AccessPublic} {
-			admitted, err := authenticator.AdmitRequest(httptest.NewRequest(http.MethodGet, "/", nil), access)
+		for i, scopes := range []auth.ScopeSet{
+			0, auth.ScopesOf(auth.ScopeOperator), auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole), auth.ScopesOf(auth.ScopeOperator, auth.ScopeMetrics),
+			auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole, auth.ScopeMetrics, auth.ScopeNone),
+		} {
+			admitted, err := authenticator.AdmitRequest(httptest.NewRequest(http.MethodGet, "/", nil), scopes)
 			if (err != nil || c.want[i] != "") && errcode.CodeOf(err) != c.want[i] {
-				t.Errorf("%s at access %d: %v, want %q", name, access, err, c.want[i])
+				t.Errorf("%s at the scopes %q: %v, want %q", name, scopes, err, c.want[i])
 			}
 			want := c.sender
 			if c.err != nil {
 				want = identity.Principal{}
 			}
 			if err == nil && auth.SenderOf(admitted) != want {
-				t.Errorf("%s at access %d is admitted as %s, want %s", name, access, auth.SenderOf(admitted), want)
+				t.Errorf("%s at the scopes %q is admitted as %s, want %s", name, scopes, auth.SenderOf(admitted), want)
 			}
 		}
 	}
@@ -44,7 +50,7 @@ func TestAdmit_BySenderAndAccess(t *testing.T) {
 func TestRevalidate_RejectsAnotherSender(t *testing.T) {
 	now, failure := identity.ByCaller("ann", "r"), error(nil)
 	authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return now, failure })
-	r, err := authenticator.AdmitRequest(httptest.NewRequest(http.MethodGet, "/", nil), auth.AccessCaller)
+	r, err := authenticator.AdmitRequest(httptest.NewRequest(http.MethodGet, "/", nil), auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole))
 	if err != nil {
 		t.Fatal(err)
 	}

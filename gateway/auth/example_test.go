@@ -22,12 +22,12 @@ func Example() {
 		log.Fatal(err)
 	}
 	token, digest := auth.NewToken()
-	if err := tokens.ReplaceTokens([]auth.Token{{Name: "ci", Digest: digest, Role: "r1"}}); err != nil {
+	if err := tokens.ReplaceTokens([]auth.Token{{Name: "ci", Digest: digest, Scope: auth.ScopeRole, Role: "r1"}}); err != nil {
 		log.Fatal(err)
 	}
 	authenticator := auth.Authenticator(tokens.Authenticate)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		admitted, err := authenticator.AdmitRequest(r, auth.AccessCaller)
+		admitted, err := authenticator.AdmitRequest(r, auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole))
 		if err != nil {
 			wire.WriteError(w, err)
 			return

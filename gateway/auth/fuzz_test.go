@@ -24,7 +24,7 @@ func FuzzAuthorization(f *testing.F) {
 	for _, seed := range []string{"Bearer rc_me", "bearer   rc_me", "Bearer rc_me ", "Bearer\trc_me", "Basic rc_me", "Bearer rc_me, Bearer rc_x", "", "Bearer", "Bearer ====", "Bearer rc_me=", "Bearer \u212acafé"} {
 		f.Add(seed)
 	}
-	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
+	_, me := gatewaytest.NewToken("me", auth.Token{Scope: auth.ScopeOperator})
 	tokens := gatewaytest.NewTokens(f, newFixture(f), me)
 	f.Fuzz(func(t *testing.T, header string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

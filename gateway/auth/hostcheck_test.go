@@ -19,7 +19,7 @@ var appOrigin = hosts.Origin{Scheme: "https", Host: hosts.Authority{Name: "app.e
 
 func TestHostCheck_HostAndOrigin(t *testing.T) {
 	f := newFixture(t)
-	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
+	_, me := gatewaytest.NewToken("me", auth.Token{Scope: auth.ScopeOperator})
 	var codes []errcode.Code
 	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{
 		Hosts: []hosts.Authority{{Name: "gw.example.com"}, {Name: "port.example.com", Port: "8080"}, {Name: "2001:db8::1"}}, Origins: []hosts.Origin{appOrigin},
@@ -88,7 +88,7 @@ func TestHostCheck_HostAndOrigin(t *testing.T) {
 
 func TestHostCheck_CORS(t *testing.T) {
 	f := newFixture(t)
-	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
+	_, me := gatewaytest.NewToken("me", auth.Token{Scope: auth.ScopeOperator})
 	const page = "https://app.example.com"
 	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Origins: []hosts.Origin{appOrigin}, Tokens: gatewaytest.NewTokens(t, f, me)})
 	ask := http.Header{"Origin": {page}, "Access-Control-Request-Method": {"PATCH"}}
@@ -122,7 +122,7 @@ func TestHostCheck_WithoutLocalAddress(t *testing.T) {
 
 func TestHostCheck_LimitsBodiesAndHeaders(t *testing.T) {
 	f := newFixture(t)
-	_, me := gatewaytest.NewToken("me", auth.Token{Operator: true})
+	_, me := gatewaytest.NewToken("me", auth.Token{Scope: auth.ScopeOperator})
 	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Tokens: gatewaytest.NewTokens(t, f, me)})
 	for _, c := range []struct {
 		name string

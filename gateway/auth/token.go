@@ -20,15 +20,14 @@ import (
 const MaxTokens = 1000
 
 // Token describes a bearer token. It contains a digest and never the token
-// itself. Exactly one of Role and Operator must be set; it determines the
-// principal of the token's holder.
+// itself. The scope and the role determine the principal of the token's holder.
 type Token struct {
 	Name     string            // the holder's user name, for records
 	Digest   [sha256.Size]byte // SHA-256 of the token's bytes
-	Role     identity.RoleID   // the id; a name could pass to another role
-	Operator bool
-	Audience string    // URL; the token is valid for it and paths below it; "" allows every resource
-	Expires  time.Time // the token is valid before it; zero never expires
+	Scope    Scope             // ScopeNone is rejected
+	Role     identity.RoleID   // of ScopeRole only: the id; a name could pass to another role
+	Audience string            // URL; the token is valid for it and paths below it; "" allows every resource
+	Expires  time.Time         // the token is valid before it; zero never expires
 }
 
 // TokenStoreConfig configures a TokenStore. Role is required.
@@ -87,8 +86,10 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 			return fmt.Errorf("auth: token %d: name %q is empty, already used or reserved for the operator", i, token.Name)
 		case digests[token.Digest]:
 			return fmt.Errorf("auth: token %q: digest is zero or already used", token.Name)
-		case (token.Role != "") == token.Operator:
-			return fmt.Errorf("auth: token %q: set either a role or operator", token.Name)
+		case token.Scope == ScopeNone || int(token.Scope) >= len(scopeNames):
+			return fmt.Errorf("auth: token %q: the scope is missing", token.Name)
+		case (token.Scope == ScopeRole) != (token.Role != ""):
+			return fmt.Errorf("auth: token %q: the scope role needs a role, and no other scope has one", token.Name)
 		}
 		names[token.Name], digests[token.Digest] = true, true
 		grants[i] = storedToken{token, audience}
@@ -97,23 +98,46 @@ func (t *TokenStore) ReplaceTokens(list []Token) error {
 	return nil
 }
 
-// Holders returns the holders of the tokens that have not expired: callers in their roles,
-// and operators by name.
+// Holders returns the holders of the tokens that have not expired and may call tools:
+// callers in their roles, and operators by name.
 func (t *TokenStore) Holders() (list []identity.Principal) {
+	for _, token := range t.ListTokens() {
+		if p := token.holder(); !t.expired(token) && p.Kind != identity.Monitor {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// ListTokens returns the tokens of the last ReplaceTokens, in its order. The start-up token
+// is not one of them.
+func (t *TokenStore) ListTokens() (list []Token) {
 	known := t.tokens.Load()
 	if known == nil {
 		return nil
 	}
 	for _, token := range *known {
-		switch {
-		case !token.Expires.IsZero() && !t.clock.Now().Before(token.Expires):
-		case token.Operator:
-			list = append(list, identity.ByOperator(identity.UserName(token.Name)))
-		default:
-			list = append(list, identity.ByCaller(identity.UserName(token.Name), token.Role))
-		}
+		list = append(list, token.Token)
 	}
 	return list
+}
+
+// expired reports whether a token is not valid any more.
+func (t *TokenStore) expired(token Token) bool {
+	return !token.Expires.IsZero() && !t.clock.Now().Before(token.Expires)
+}
+
+// holder returns the principal of the token's holder, the zero Principal for ScopeNone.
+func (t Token) holder() identity.Principal {
+	switch user := identity.UserName(t.Name); t.Scope {
+	case ScopeOperator:
+		return identity.ByOperator(user)
+	case ScopeMetrics:
+		return identity.ByMonitor(user)
+	case ScopeRole:
+		return identity.ByCaller(user, t.Role)
+	}
+	return identity.Principal{}
 }
 
 // Authenticate is an Authenticator. All invalid tokens are
@@ -141,18 +165,18 @@ func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal
 	switch {
 	case !ok:
 		return identity.Principal{}, invalidToken(errors.New("unknown token"))
-	case !g.Expires.IsZero() && !t.clock.Now().Before(g.Expires):
+	case t.expired(g.Token):
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
 	case !g.audience.covers(r):
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
-	case g.Operator:
-		return identity.ByOperator(identity.UserName(g.Name)), nil
+	case g.Scope != ScopeRole:
+		return g.holder(), nil
 	}
 	role, ok := t.config.Role(g.Role)
 	if !ok || role.ID != g.Role || role.Status != org.Active {
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q: there is no active role with the id %q", g.Name, g.Role))
 	}
-	return identity.ByCaller(identity.UserName(g.Name), role.ID), nil
+	return g.holder(), nil
 }
 
 // lookup returns the token with a digest. It compares with every token in

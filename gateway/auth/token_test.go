@@ -25,14 +25,14 @@ func TestTokens_AuthenticateBearer(t *testing.T) {
 		_, token = gatewaytest.NewToken(name, token)
 		list = append(list, token)
 	}
-	add("id", auth.Token{Role: reader.ID, Expires: gatewaytest.TestTime.Add(time.Second)})
-	add("name", auth.Token{Role: "reader"})
-	add("me", auth.Token{Operator: true})
-	add("late", auth.Token{Operator: true, Expires: gatewaytest.TestTime})
-	add("gone", auth.Token{Role: gone.ID})
-	add("never", auth.Token{Role: "never"})
-	add("rooted", auth.Token{Role: org.RootRole})
-	add("mcp", auth.Token{Operator: true, Audience: "http://GW.example.com:80/mcp/"})
+	add("id", auth.Token{Scope: auth.ScopeRole, Role: reader.ID, Expires: gatewaytest.TestTime.Add(time.Second)})
+	add("name", auth.Token{Scope: auth.ScopeRole, Role: "reader"})
+	add("me", auth.Token{Scope: auth.ScopeOperator})
+	add("late", auth.Token{Scope: auth.ScopeOperator, Expires: gatewaytest.TestTime})
+	add("gone", auth.Token{Scope: auth.ScopeRole, Role: gone.ID})
+	add("never", auth.Token{Scope: auth.ScopeRole, Role: "never"})
+	add("rooted", auth.Token{Scope: auth.ScopeRole, Role: org.RootRole})
+	add("mcp", auth.Token{Scope: auth.ScopeOperator, Audience: "http://GW.example.com:80/mcp/"})
 	tokens := gatewaytest.NewTokens(t, f, list...)
 	const invalid = ""
 	for _, c := range []struct {
@@ -125,9 +125,9 @@ func TestTokens_NoTokenIsOperatorOnlyOnSocket(t *testing.T) {
 
 func TestTokensReplace_IsAtomic(t *testing.T) {
 	f := newFixture(t)
-	_, good := gatewaytest.NewToken("good", auth.Token{Operator: true})
+	_, good := gatewaytest.NewToken("good", auth.Token{Scope: auth.ScopeOperator})
 	tokens := gatewaytest.NewTokens(t, f, good)
-	_, other := gatewaytest.NewToken("other", auth.Token{Operator: true})
+	_, other := gatewaytest.NewToken("other", auth.Token{Scope: auth.ScopeOperator})
 	change := func(f func(*auth.Token)) []auth.Token {
 		changed := other
 		f(&changed)
@@ -138,8 +138,11 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 		"a name twice":           change(func(t *auth.Token) { t.Name = "good" }),
 		"no digest":              change(func(t *auth.Token) { t.Digest = [32]byte{} }),
 		"a digest twice":         change(func(t *auth.Token) { t.Digest = good.Digest }),
-		"no role":                change(func(t *auth.Token) { t.Operator = false }),
+		"no scope":               change(func(t *auth.Token) { t.Scope = auth.ScopeNone }),
+		"an unknown scope":       change(func(t *auth.Token) { t.Scope = 9 }),
+		"no role":                change(func(t *auth.Token) { t.Scope = auth.ScopeRole }),
 		"role and operator":      change(func(t *auth.Token) { t.Role = "reader" }),
+		"role and metrics":       change(func(t *auth.Token) { t.Scope, t.Role = auth.ScopeMetrics, "reader" }),
 		"a relative audience":    change(func(t *auth.Token) { t.Audience = "/mcp" }),
 		"an audience with ..":    change(func(t *auth.Token) { t.Audience = "http://a/b/../c" }),
 		"too many":               make([]auth.Token, auth.MaxTokens+1),
@@ -172,9 +175,9 @@ func TestTokensReplace_IsAtomic(t *testing.T) {
 // The response is the same for all invalid tokens.
 func TestTokens_SameErrorForAllInvalidTokens(t *testing.T) {
 	f := newFixture(t)
-	_, late := gatewaytest.NewToken("late", auth.Token{Operator: true, Expires: gatewaytest.TestTime.Add(-time.Hour)})
-	_, gone := gatewaytest.NewToken("gone", auth.Token{Role: "gone"})
-	_, mcp := gatewaytest.NewToken("mcp", auth.Token{Operator: true, Audience: "http://127.0.0.1/mcp"})
+	_, late := gatewaytest.NewToken("late", auth.Token{Scope: auth.ScopeOperator, Expires: gatewaytest.TestTime.Add(-time.Hour)})
+	_, gone := gatewaytest.NewToken("gone", auth.Token{Scope: auth.ScopeRole, Role: "gone"})
+	_, mcp := gatewaytest.NewToken("mcp", auth.Token{Scope: auth.ScopeOperator, Audience: "http://127.0.0.1/mcp"})
 	url := gatewaytest.ServeAPI(t, f, auth.HostCheck{Tokens: gatewaytest.NewTokens(t, f, late, gone, mcp)}) + "/api/v1/tools"
 	var first string
 	for _, token := range []string{"rc_unknown", "rc_late", "rc_gone", "rc_mcp", "%", strings.Repeat("a", 5000)} {
@@ -205,7 +208,7 @@ func TestNewToken_RandomAndValid(t *testing.T) {
 	if a == b || len(a) < 40 || digest != sha256.Sum256([]byte(a)) {
 		t.Errorf("got %s and %s", a, b)
 	}
-	tokens := gatewaytest.NewTokens(t, f, auth.Token{Name: "x", Digest: digest, Operator: true})
+	tokens := gatewaytest.NewTokens(t, f, auth.Token{Name: "x", Digest: digest, Scope: auth.ScopeOperator})
 	r, err := http.NewRequest(http.MethodGet, "http://a/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +229,7 @@ func TestTokens_ExpiredStaysExpired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, token := gatewaytest.NewToken("me", auth.Token{Operator: true, Expires: now.Add(time.Hour)})
+	_, token := gatewaytest.NewToken("me", auth.Token{Scope: auth.ScopeOperator, Expires: now.Add(time.Hour)})
 	if err := store.ReplaceTokens([]auth.Token{token}); err != nil {
 		t.Fatal(err)
 	}

@@ -228,6 +228,12 @@ func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
 	return answer.Digest, err
 }
 
+// ListTokens lists the tokens of the configuration, sorted by name. The tokens themselves
+// are stored nowhere.
+func (c *Client) ListTokens(ctx context.Context) iter.Seq2[Token, error] {
+	return listAll[Token](ctx, c, apiPath("tokens"), nil)
+}
+
 // FindTask returns one task with its result.
 func (c *Client) FindTask(ctx context.Context, id string) (Task, error) {
 	return doJSON[Task](ctx, c, request{method: http.MethodGet, path: apiPath("tasks", id)})

@@ -33,5 +33,6 @@ type (
 	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record
 	SweepResult     = wire.SweepResult     // the contents that a sweep deleted
+	Token           = wire.Token           // a token of the configuration
 	Health          = wire.Health          // the process's answer to a health check
 )

@@ -35,7 +35,7 @@ func Example() {
 	authenticator := auth.Authenticator(func(*http.Request) (identity.Principal, error) { return identity.ByCaller("ann", role), nil })
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/tool/{name}/invoke", func(w http.ResponseWriter, r *http.Request) {
-		admitted, err := authenticator.AdmitRequest(r, auth.AccessCaller)
+		admitted, err := authenticator.AdmitRequest(r, auth.ScopesOf(auth.ScopeOperator, auth.ScopeRole))
 		if err != nil {
 			wire.WriteError(w, err)
 			return

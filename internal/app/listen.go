@@ -49,7 +49,7 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0, a.limits.connectionLimits); err != nil {
 		return nil, err
 	}
-	hasOperator := slices.ContainsFunc(section.Tokens, func(t config.Token) bool { return t.Operator })
+	hasOperator := slices.ContainsFunc(section.Tokens, func(t config.Token) bool { return t.Scope == config.OperatorScope })
 	if l.Loopback() && !hasOperator {
 		l.Token = a.Tokens.StartupToken()
 	}

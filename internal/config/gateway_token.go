@@ -11,17 +11,28 @@ import (
 )
 
 // Token is a bearer token of the gateway. It contains the hash of the token, never
-// the token. Either Role or Operator is set.
+// the token.
 type Token struct {
 	Name      string         // name of the holder
 	SHA256    string         // of the token's bytes, in 64 lower-case hexadecimal digits
-	Role      string         // a role of this configuration
-	Operator  bool           // the holder is the operator
+	Scope     TokenScope     // what the holder may ask for
+	Role      string         // of RoleScope: a role of this configuration
 	Audience  string         // the token is valid for this URL and URLs below it; "" is the whole gateway
 	Expires   time.Time      // the token is valid before this time; zero means it does not expire
 	Workspace WorkspaceField `json:",omitzero"` // of its holder
 	Pos       yamldoc.Pos
 }
+
+// TokenScope is what the holder of a token may ask a gateway for.
+type TokenScope string
+
+// The scopes of tokens. In a document, role: NAME stands for the first and operator: true
+// for the second.
+const (
+	RoleScope     TokenScope = "role"
+	OperatorScope TokenScope = "operator"
+	MetricsScope  TokenScope = "metrics"
+)
 
 // maxTokens is the largest number of tokens in a configuration.
 const maxTokens = 1000
@@ -31,7 +42,7 @@ const maxTokens = 1000
 func tokenList(it item, to *[]Token) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		if !v.IsList() {
-			v.AddRedactedError("must be a list of tokens", `"rolecall token NAME --role ROLE" makes one`)
+			v.AddRedactedError("must be a list of tokens", `"rolecall token create NAME --role ROLE" makes one`)
 			return
 		}
 		if n := len(v.Node.Content); n > maxTokens {
@@ -59,29 +70,82 @@ func tokenList(it item, to *[]Token) func(yamldoc.Value) {
 // readToken reads one token. It returns false if it has reported an error.
 func (it item) readToken(v yamldoc.Value) (token Token, ok bool) {
 	if !v.IsMapping() {
-		v.AddRedactedError("must be a mapping of name, sha256, and role or operator", "")
+		v.AddRedactedError("must be a mapping of name, sha256, and role, operator or scope", "")
 		return token, false
 	}
 	before := v.ErrorCount()
 	token.Pos = v.Pos
+	var operator bool
 	v.ReadFields(yamldoc.Fields{
 		"name":      tokenNameField(&token.Name),
 		"sha256":    sha256Field(&token.SHA256),
 		"role":      it.ReferenceField("role", &token.Role),
-		"operator":  yamldoc.BoolField(&token.Operator),
+		"operator":  yamldoc.BoolField(&operator),
+		"scope":     scopeField(&token.Scope),
 		"audience":  audienceField(&token.Audience),
 		"expires":   timeField(&token.Expires),
 		"workspace": it.workspaceField(&token.Workspace),
 	})
 	for _, name := range []string{"name", "sha256"} {
 		if _, there := v.FindField(name); !there {
-			v.MissingField(name).AddRedactedError("is missing", `"rolecall token NAME --role ROLE" prints the entry to write`)
+			v.MissingField(name).AddRedactedError("is missing", `"rolecall token create NAME --role ROLE" prints the entry to write`)
 		}
 	}
-	if v.ErrorCount() == before && (token.Role != "") == token.Operator {
-		v.AddRedactedError("needs either a role or operator: true", "a token authenticates one or the other")
+	if v.ErrorCount() == before && !token.setScope(operator) {
+		v.AddRedactedError("needs one of role, operator: true and scope: metrics", "a token has one scope")
+	}
+	if token.Scope == MetricsScope && token.Workspace != (WorkspaceField{}) {
+		v.AddRedactedError("has scope: metrics and a workspace", "its holder has no workspace")
 	}
 	return token, v.ErrorCount() == before
+}
+
+// setScope sets the scope of a token from its three fields. It reports false unless exactly
+// one of them is set.
+func (t *Token) setScope(operator bool) bool {
+	given := 0
+	if t.Scope != "" {
+		given++
+	}
+	if t.Role != "" {
+		t.Scope = RoleScope
+		given++
+	}
+	if operator {
+		t.Scope = OperatorScope
+		given++
+	}
+	return given == 1
+}
+
+// CheckTokenScope returns an error if text is not a scope that a token names itself.
+func CheckTokenScope(text string) error {
+	switch TokenScope(text) {
+	case MetricsScope:
+		return nil
+	case RoleScope:
+		return errors.New("must be metrics; a token that names its role has that scope")
+	case OperatorScope:
+		return errors.New("must be metrics; the operator's token is marked as operator")
+	case "approver":
+		return errors.New("must be metrics; approver is reserved, because this version has no approvals")
+	}
+	return errors.New("must be metrics")
+}
+
+// scopeField reads the scope of a token.
+func scopeField(to *TokenScope) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		text, ok := v.ReadNonEmpty()
+		if !ok {
+			return
+		}
+		if err := CheckTokenScope(text); err != nil {
+			v.AddRedactedError(err.Error(), "for example scope: metrics, role: reader or operator: true")
+			return
+		}
+		*to = TokenScope(text)
+	}
 }
 
 // CheckTokenName returns an error if name cannot be the name of a token's holder.
@@ -122,7 +186,7 @@ func tokenNameField(to *string) func(yamldoc.Value) {
 // the token itself.
 func sha256Field(to *string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
-		const want, hint = "must be the SHA-256 of the token in 64 lower-case hexadecimal digits", `"rolecall token NAME --role ROLE" prints it`
+		const want, hint = "must be the SHA-256 of the token in 64 lower-case hexadecimal digits", `"rolecall token create NAME --role ROLE" prints it`
 		if !v.IsScalar() || v.Node.Tag == "!!null" {
 			v.AddRedactedError(want, hint)
 			return
