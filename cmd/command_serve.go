@@ -76,25 +76,51 @@ func serveFunc(ctx context.Context, c *common, o *serveOptions) error {
 		return err
 	}
 	return withSession(ctx, c, sessionOptions{serve: true, workspace: o.workspace}, func(ctx context.Context, s *session) error {
+		defer context.AfterFunc(ctx, s.MarkStopping)()
 		l, err := s.ListenHTTP(o.address, cfg)
 		if err != nil {
 			return err
 		}
-		if err := s.startup(ctx, c, cfg); err != nil {
-			return errors.Join(err, l.Close())
-		}
-		s.MarkReady()
-		defer s.WatchConfig(ctx)()
-		if err := s.printAddress(c, l); err != nil {
-			return errors.Join(err, l.Close())
-		}
-		raiseGCPercent()
-		err = l.Serve(ctx)
+		err = s.serveHTTP(ctx, l, func() (func(), error) { return s.becomeReady(ctx, c, cfg, l) })
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = errors.Join(cause, err)
 		}
 		return err
 	})
+}
+
+// serveHTTP serves a listener until ctx ends or begin fails. begin runs meanwhile: requests
+// for the health and the readiness are answered before the session is ready. What begin
+// returns is called at the end; it may be nil.
+func (s *session) serveHTTP(ctx context.Context, l *app.HTTPListener, begin func() (end func(), err error)) error {
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- l.Serve(serving) }()
+	end, err := begin()
+	if end != nil {
+		defer end()
+	}
+	if err != nil {
+		stop()
+		return errors.Join(err, <-ended)
+	}
+	return <-ended
+}
+
+// becomeReady applies the configuration, resumes all unfinished tasks, lets requests proceed,
+// watches the configuration and prints the addresses. The caller calls stopWatch.
+func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config, l *app.HTTPListener) (stopWatch func(), err error) {
+	if err := s.startup(ctx, c, cfg); err != nil {
+		return nil, err
+	}
+	s.MarkReady()
+	stopWatch = s.WatchConfig(ctx)
+	if err := s.printAddress(c, l); err != nil {
+		return stopWatch, err
+	}
+	raiseGCPercent()
+	return stopWatch, nil
 }
 
 // raiseGCPercent lets the heap grow further between collections, because calls leave little

@@ -47,6 +47,10 @@ type Config struct {
 	Log          *slog.Logger // nil discards
 	Version      string       // shown by /healthz
 
+	// Unready returns why the process should not be sent work; /readyz adds what the store
+	// rules out. Nil for none.
+	Unready func() []wire.UnreadyReason
+
 	Metrics   http.Handler       // answers /metrics; nil answers 404
 	OnRefused func(errcode.Code) // called with the code of each error response; may be nil
 
@@ -78,6 +82,7 @@ type api struct {
 	log          *slog.Logger
 	failures     *failurelog.Log
 	version      string
+	unready      func() []wire.UnreadyReason
 	metrics      http.Handler
 	mcp          *mcpserver.Server
 	limiter      *mcpserver.ConcurrencyLimiter // of calls, shared by all protocols
@@ -117,6 +122,9 @@ func New(config Config) (http.Handler, error) {
 	if config.Holders == nil {
 		config.Holders = func() []identity.Principal { return nil }
 	}
+	if config.Unready == nil {
+		config.Unready = func() []wire.UnreadyReason { return nil }
+	}
 	if config.Tokens == nil {
 		config.Tokens = func() []auth.Token { return nil }
 	}
@@ -133,7 +141,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens,
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens,
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

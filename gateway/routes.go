@@ -41,7 +41,8 @@ func (a *api) processRoutes() []route {
 			scopes: everybody, answer: wire.Health{}, serve: jsonEndpoint(a.health),
 		}, {
 			method: "GET", path: "/readyz", id: "checkReady", summary: "Report whether the process can take work",
-			scopes: everybody, answer: wire.Health{}, errors: []errcode.Code{errcode.StorageLow}, serve: jsonEndpoint(a.ready),
+			params: []parameter{{name: "exclude", repeats: true, about: "a reason of not_ready that does not count"}},
+			scopes: everybody, answer: wire.Health{}, errors: []errcode.Code{wire.NotReady}, serve: jsonEndpoint(a.ready),
 		}, {
 			method: "GET", path: "/metrics", id: "showMetrics", summary: "Show the metrics in the text format of Prometheus",
 			scopes: monitors, media: []media{{name: "text/plain"}}, errors: []errcode.Code{wire.RouteNotFound}, serve: a.showMetrics,

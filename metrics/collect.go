@@ -53,22 +53,24 @@ func toolsPerGroup(groups []toolgroups.GroupInfo) map[string]int {
 type loadCollector struct {
 	m    *Metrics
 	load func() Load
+	why  func() []string // may be nil
 
-	agents, tasks, messages, commits, disk, recorded *prometheus.Desc
+	agents, tasks, messages, commits, disk, recorded, unready *prometheus.Desc
 }
 
-// newLoadCollector returns a collector that calls load at each scrape.
-func newLoadCollector(m *Metrics, load func() Load) *loadCollector {
-	return &loadCollector{m, load,
+// newLoadCollector returns a collector that calls c.Load and c.Unready at each scrape.
+func newLoadCollector(m *Metrics, c Config) *loadCollector {
+	return &loadCollector{m, c.Load, c.Unready,
 		prometheus.NewDesc("rolecall_agents",
 			"Agents now: starting, thinking or calling in a turn, or waiting for a message. Waiting counts only agents that were in a turn of this process before.", []string{"status"}, nil),
-		prometheus.NewDesc("rolecall_tasks", "Tasks now that this process works on: running, or waiting for a delayed message.", []string{"status"}, nil),
+		prometheus.NewDesc("rolecall_tasks", "Tasks now: running, or waiting for a delayed message, in this process; or paused until the operator retries them, at most 1,000 of these.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_mailbox_depth",
 			"Messages waiting now: unread in the mailboxes of agents that this process created, or delayed until they are due.", []string{"status"}, nil),
 		prometheus.NewDesc("rolecall_commits_total", "Commits to the journal since the process started.", nil, nil),
 		prometheus.NewDesc("rolecall_disk_bytes",
 			"Space of the disk of the data directory now: free, and reserve, below which no new work begins. Absent if the system does not report it.", []string{"kind"}, nil),
 		prometheus.NewDesc("rolecall_recorded_bytes", "Bytes that the organization has recorded: events, artifacts and recordings.", nil, nil),
+		prometheus.NewDesc("rolecall_not_ready", "1 for each reason of /readyz why the process should not be sent work now, by its code.", []string{"reason"}, nil),
 	}
 }
 
@@ -80,6 +82,7 @@ func (l *loadCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- l.commits
 	to <- l.disk
 	to <- l.recorded
+	to <- l.unready
 }
 
 // Collect implements prometheus.Collector.
@@ -94,10 +97,16 @@ func (l *loadCollector) Collect(to chan<- prometheus.Metric) {
 	to <- gauge(l.agents, max(0, known-now.Starting-now.Thinking-now.Calling), "waiting")
 	to <- gauge(l.tasks, now.RunningTasks, "running")
 	to <- gauge(l.tasks, now.WaitingTasks, "waiting")
+	to <- gauge(l.tasks, now.PausedTasks, "paused")
 	to <- gauge(l.messages, max(0, unread-now.Delayed), "unread") // delayed messages are counted in unread when they are sent
 	to <- gauge(l.messages, now.Delayed, "delayed")
 	to <- prometheus.MustNewConstMetric(l.commits, prometheus.CounterValue, float64(now.Commits))
 	to <- prometheus.MustNewConstMetric(l.recorded, prometheus.GaugeValue, float64(now.Recorded))
+	if l.why != nil {
+		for _, reason := range l.why() {
+			to <- gauge(l.unready, 1, reason)
+		}
+	}
 	if now.DiskReserve > 0 {
 		to <- prometheus.MustNewConstMetric(l.disk, prometheus.GaugeValue, float64(now.DiskFree), "free")
 		to <- prometheus.MustNewConstMetric(l.disk, prometheus.GaugeValue, float64(now.DiskReserve), "reserve")

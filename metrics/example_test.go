@@ -30,6 +30,7 @@ func Example() {
 		}
 	}
 	// Output:
+	// rolecall_tasks{status="paused"} 0
 	// rolecall_tasks{status="running"} 2
 	// rolecall_tasks{status="waiting"} 0
 }

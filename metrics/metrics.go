@@ -27,16 +27,21 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// Config configures Metrics. All fields are required.
+// Config configures Metrics. Groups and Load are required.
 type Config struct {
 	Groups *toolgroups.Manager // the registry whose tools, groups and states have labels of their own
 	Load   func() Load         // called at each scrape
+
+	// Unready returns why the process is not ready, as codes of /readyz; nil for none. It is
+	// called at each scrape.
+	Unready func() []string
 }
 
 // Load is the current load of the process, which events do not show.
 type Load struct {
 	RunningTasks int    // that this process works on
 	WaitingTasks int    // of which only delayed messages are left
+	PausedTasks  int    // of the organization that wait for the operator, at most 1,000
 	Starting     int    // agents in a turn whose model was not asked yet
 	Thinking     int    // agents whose model is asked
 	Calling      int    // agents whose tool calls run
@@ -82,7 +87,7 @@ func New(reg prometheus.Registerer, c Config) (*Metrics, error) {
 	}
 	m := &Metrics{labels: labelValues{groups: c.Groups}, tracker: newAgentTracker()}
 	var errs []error
-	for _, collector := range append(m.newCollectors(), newRegistryCollector(&m.labels), newLoadCollector(m, c.Load)) {
+	for _, collector := range append(m.newCollectors(), newRegistryCollector(&m.labels), newLoadCollector(m, c)) {
 		errs = append(errs, reg.Register(collector))
 	}
 	return m, errors.Join(errs...)

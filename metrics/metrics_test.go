@@ -159,10 +159,10 @@ rolecall_turn_duration_seconds{outcome="ended"} 1 of 0
 }
 
 func TestObserve_TracksAgentsAndMailboxes(t *testing.T) {
-	f := newFixture(t, metrics.Load{RunningTasks: 3, WaitingTasks: 2, Thinking: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
+	f := newFixture(t, metrics.Load{RunningTasks: 3, WaitingTasks: 2, PausedTasks: 4, Thinking: 1, Delayed: 1, Commits: 9, DiskFree: 7, DiskReserve: 5, Recorded: 3})
 	want := func(when string, waiting, unread int) {
 		t.Helper()
-		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes")
+		got := f.text(t, "rolecall_agents", "rolecall_tasks", "rolecall_mailbox_depth", "rolecall_commits_total", "rolecall_disk_bytes", "rolecall_recorded_bytes", "rolecall_not_ready")
 		text := fmt.Sprintf(`rolecall_agents{status="calling"} 0
 rolecall_agents{status="starting"} 0
 rolecall_agents{status="thinking"} 1
@@ -172,7 +172,9 @@ rolecall_disk_bytes{kind="free"} 7
 rolecall_disk_bytes{kind="reserve"} 5
 rolecall_mailbox_depth{status="delayed"} 1
 rolecall_mailbox_depth{status="unread"} %d
+rolecall_not_ready{reason="storage_low"} 1
 rolecall_recorded_bytes{} 3
+rolecall_tasks{status="paused"} 4
 rolecall_tasks{status="running"} 3
 rolecall_tasks{status="waiting"} 2
 `, waiting, unread)

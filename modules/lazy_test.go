@@ -3,6 +3,7 @@ package modules_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,8 +106,8 @@ func TestLazy_RetriesProvisionAfterBackoff(t *testing.T) {
 					t.Errorf("attempt %d: %v", n, err)
 				}
 			}
-			if attempts != n {
-				t.Errorf("provisioned %d times, want %d", attempts, n)
+			if failed := fx.loader.FailedModules(); attempts != n || !slices.Equal(failed, []string{"m"}) {
+				t.Errorf("provisioned %d times, want %d; failed: %q", attempts, n, failed)
 			}
 			time.Sleep(delay) // in synctest's time
 			delay = min(2*delay, time.Minute)
@@ -114,6 +115,9 @@ func TestLazy_RetriesProvisionAfterBackoff(t *testing.T) {
 		f.provision = func(context.Context) error { return nil }
 		if got := callTool(t.Context(), h.Tool); got != "known" {
 			t.Errorf("when the server is up the tool returns %q", got)
+		}
+		if failed := fx.loader.FailedModules(); failed != nil {
+			t.Errorf("when the server is up, failed: %q", failed)
 		}
 		fx.waitIdle()
 		fx.wantOffered("module:m a: t=new")

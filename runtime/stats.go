@@ -1,11 +1,15 @@
 package runtime
 
-import "github.com/rolecall/rolecall/journal"
+import (
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+)
 
 // LoadFigures is a snapshot of the work in progress.
 type LoadFigures struct {
 	RunningTasks int // that this process works on
 	WaitingTasks int // of which only delayed messages are left
+	PausedTasks  int // of the organization, whether or not this process works on them; at most maxPausedCount
 	Starting     int // agents in a turn, see org.AgentStatus
 	Thinking     int
 	Calling      int
@@ -16,9 +20,13 @@ type LoadFigures struct {
 	Recorded              int64 // bytes that the organization has recorded
 }
 
+// maxPausedCount bounds the paused tasks that CurrentLoad counts.
+const maxPausedCount = 1000
+
 // CurrentLoad returns the current load. It reads no records.
 func (rt *Runtime) CurrentLoad() LoadFigures {
 	l := rt.tracker.load()
+	l.PausedTasks = len(rt.Org().NewestTasks(nil, org.Paused, maxPausedCount))
 	l.Commits = rt.commits.Load()
 	l.DiskFree, l.DiskReserve = rt.disk.figures()
 	l.Recorded = rt.recorded.bytes(keyRecorded)

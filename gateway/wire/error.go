@@ -102,6 +102,7 @@ var statuses = map[errcode.Code]int{
 	errcode.IncompleteResult: http.StatusBadGateway,
 	errcode.ToolUnavailable:  http.StatusServiceUnavailable,
 	errcode.StorageLow:       http.StatusServiceUnavailable,
+	NotReady:                 http.StatusServiceUnavailable,
 	errcode.ToolTimeout:      http.StatusGatewayTimeout,
 	errcode.RequestTimeout:   http.StatusGatewayTimeout,
 }

@@ -15,6 +15,7 @@ import (
 
 // activeConfig is the configuration in service, as tasks and clients need it.
 type activeConfig struct {
+	config *config.Config
 	digest func() string
 	// record stores the files, the first time it is called, and returns their hash.
 	record func() (string, error)
@@ -22,7 +23,7 @@ type activeConfig struct {
 
 // setActive makes cfg the configuration that new tasks are recorded with.
 func (a *App) setActive(cfg *config.Config) {
-	a.active.Store(&activeConfig{digest: sync.OnceValue(cfg.Digest), record: sync.OnceValues(func() (string, error) { return a.recordConfig(cfg) })})
+	a.active.Store(&activeConfig{config: cfg, digest: sync.OnceValue(cfg.Digest), record: sync.OnceValues(func() (string, error) { return a.recordConfig(cfg) })})
 }
 
 // recordConfig stores the files of a configuration and returns their hash.

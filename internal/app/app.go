@@ -100,8 +100,8 @@ type App struct {
 	MCP     *mcpserver.Server // serves MCP clients over HTTP and stdio
 	Tokens  *auth.TokenStore  // no token is valid until a configuration lists it
 
-	ready     chan struct{} // closed by markReady
-	markReady func()
+	lifecycle lifecycle
+	markReady func() // closes lifecycle.ready
 
 	options Options
 	store   *persist.Store
@@ -154,10 +154,10 @@ func Open(o Options) (*App, error) {
 		options: o, store: store, readOnly: o.Fatal == nil,
 		groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{},
-		ready:      make(chan struct{}),
+		lifecycle:  lifecycle{ready: make(chan struct{})},
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 	}
-	a.markReady = sync.OnceFunc(func() { close(a.ready) })
+	a.markReady = sync.OnceFunc(func() { close(a.lifecycle.ready) })
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
 	a.scripts = script.NewWorkerPool(builtin.NewScriptStarter(o.Launcher, o.Warn))
@@ -175,7 +175,7 @@ func (a *App) openRuntime() (err error) {
 	if a.owner, err = a.groups.ClaimOwner(toolgroups.Config); err != nil {
 		return err
 	}
-	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
+	a.metrics, err = metrics.New(a.registry, metrics.Config{Groups: a.groups, Unready: a.unreadyCodes, Load: func() metrics.Load { return metrics.Load(a.Runtime.CurrentLoad()) }})
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (a *App) Handler() (http.Handler, error) {
 	return gateway.New(gateway.Config{
 		Runtime: a.Runtime, Authenticate: a.Tokens.Authenticate, Log: a.options.Log, Version: a.options.Version,
 		Metrics: metrics.Handler(a.registry, a.options.Log), OnRefused: a.metrics.CountRefused, MCP: a.MCP,
-		Pins: a.pins, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens,
+		Pins: a.pins, Models: a.declaredModels, WaitIdle: a.loader.WaitIdle, StartTask: start, ConfigDigest: a.configDigest, Holders: a.Tokens.Holders, Tokens: a.Tokens.ListTokens, Unready: a.unreadyReasons,
 	})
 }
 

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
-	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/config"
 )
 
@@ -33,7 +31,8 @@ type HTTPListener struct {
 
 // ListenHTTP listens on address, or if it is empty on the address of the configuration;
 // cfg may be nil. It returns an error for an address that other machines can reach
-// when the configuration lists no tokens. The caller serves or closes the listener.
+// when the configuration lists no tokens. Requests wait until MarkReady is called. The
+// caller serves or closes the listener.
 func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, error) {
 	var section config.Gateway
 	if cfg != nil {
@@ -44,7 +43,7 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 		return nil, err
 	}
 	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.CountRefused}
-	l := &HTTPListener{Handler: check.Wrap(handler), log: a.options.Log}
+	l := &HTTPListener{Handler: check.Wrap(a.whenReady(handler)), log: a.options.Log}
 	address = cmp.Or(address, section.Address, DefaultAddress)
 	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0, a.limits.connectionLimits); err != nil {
 		return nil, err
@@ -65,28 +64,6 @@ func (l *HTTPListener) Serve(ctx context.Context) error {
 func (l *HTTPListener) Loopback() bool {
 	at, ok := l.Addr().(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()
-}
-
-// MarkReady lets the requests on the socket proceed. It is called when the configuration is
-// active; until then they would see an organization without it.
-func (a *App) MarkReady() { a.markReady() }
-
-// whenReady returns a handler that holds requests until MarkReady is called. Those for the
-// health are not held.
-func (a *App) whenReady(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := gateway.UntilShutdown(r.Context())
-		defer cancel()
-		if r.URL.Path != "/healthz" {
-			select {
-			case <-a.ready:
-			case <-ctx.Done():
-				wire.WriteError(w, errcode.New(errcode.Conflict, "the process that serves the data directory ended before it was ready"))
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // ServeSocket serves the API on the data directory's socket until stop is called. Requests

@@ -110,6 +110,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 	if err != nil {
 		return nil, err
 	}
+	a.lifecycle.unresumed.Store(int64(len(unfinished)))
 	for _, task := range unfinished {
 		var err error
 		if recorded != "" && task.Config != recorded {
@@ -120,6 +121,7 @@ func (a *App) ResumeAll(ctx context.Context, cfg *config.Config) (left []Unresum
 		if err != nil {
 			left = append(left, UnresumedTask{task, err})
 		}
+		a.lifecycle.unresumed.Add(-1)
 	}
 	a.Runtime.LimitUnfinished()
 	return left, nil

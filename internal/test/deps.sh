@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
-# Chromium, mkfs.xfs, strace and curl from the distribution, and the npm packages that
+# Chromium, mkfs.xfs, strace, curl and promtool from the distribution, and the npm packages that
 # internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run). It is
 # safe to run again, and prints nothing if everything is installed.
 set -eu
@@ -13,6 +13,7 @@ need chromium chromium
 need mkfs.xfs xfsprogs
 need strace strace
 need curl curl
+need promtool prometheus
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
 		echo "deps.sh: install these packages, or run this as root on Debian:$missing" >&2
