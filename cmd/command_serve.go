@@ -109,18 +109,20 @@ func (s *session) serveHTTP(ctx context.Context, l *app.HTTPListener, begin func
 }
 
 // becomeReady applies the configuration, resumes all unfinished tasks, lets requests proceed,
-// watches the configuration and prints the addresses. The caller calls stopWatch.
-func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config, l *app.HTTPListener) (stopWatch func(), err error) {
+// watches the configuration, removes files as its retention says, and prints the addresses.
+// The caller calls end.
+func (s *session) becomeReady(ctx context.Context, c *common, cfg *config.Config, l *app.HTTPListener) (end func(), err error) {
 	if err := s.startup(ctx, c, cfg); err != nil {
 		return nil, err
 	}
 	s.MarkReady()
-	stopWatch = s.WatchConfig(ctx)
+	stopWatch, stopRetention := s.WatchConfig(ctx), s.RunRetention(ctx)
+	end = func() { stopRetention(); stopWatch() }
 	if err := s.printAddress(c, l); err != nil {
-		return stopWatch, err
+		return end, err
 	}
 	raiseGCPercent()
-	return stopWatch, nil
+	return end, nil
 }
 
 // raiseGCPercent lets the heap grow further between collections, because calls leave little

@@ -181,7 +181,7 @@ func (a *App) openRuntime() (err error) {
 	}
 	a.Runtime, err = runtime.New(runtime.Config{
 		Store: a.store, Groups: a.groups, Model: a.model,
-		Workspaces: filepath.Join(a.options.Data, "workspaces"), Data: a.options.Data,
+		Workspaces: filepath.Join(a.options.Data, workspacesFolder), Data: a.options.Data,
 		Workspace: a.options.Workspace, WorkspaceReadOnly: a.options.WorkspaceReadOnly,
 		Console: a.options.Console, Log: a.options.Log, Fatal: a.options.Fatal,
 		Observe: a.metrics.ObserveEvent, Authn: &a.services,
@@ -230,6 +230,10 @@ func (a *App) registerModuleKinds() error {
 	}
 	return nil
 }
+
+// workspacesFolder is the folder of the data directory with the private workspaces: one
+// folder for each task, and one for callers.
+const workspacesFolder = "workspaces"
 
 // LastSeq returns the sequence number of the last commit.
 func (a *App) LastSeq() uint64 { return a.store.LastSeq() }

@@ -103,9 +103,12 @@ func (r *recordings) recorder(id identity.TaskID) *recording {
 	return made
 }
 
+// recordingSuffix ends the file name of a recording, after the id of its task.
+const recordingSuffix = ".jsonl"
+
 // newFile returns the file of a task's recording.
 func (r *recordings) newFile(id identity.TaskID) appendFile {
-	return appendFile{filepath.Join(r.dir, string(id)+".jsonl"), func(bytes int) error { return r.count(id, bytes) }}
+	return appendFile{filepath.Join(r.dir, string(id)+recordingSuffix), func(bytes int) error { return r.count(id, bytes) }}
 }
 
 // appendFile is a path that is opened for each write, so that idle tasks hold no file.

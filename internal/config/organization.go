@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
@@ -24,8 +25,17 @@ type Organization struct {
 	Grant             Groups // what root may put into roles it creates; not Given means all
 	Limits            OrganizationLimits
 	Budget            Budget
+	Retention         Retention      `json:",omitzero"`
 	Workspace         WorkspaceField `json:",omitzero"` // of callers whose token and role have none
 	Pos               yamldoc.Pos
+}
+
+// Retention is how long files are kept that no task needs any more. A zero field keeps them
+// for ever.
+type Retention struct {
+	Recordings     time.Duration // recordings of models, from the end of their task
+	RecordingBytes int64         // all recordings together; the oldest of ended tasks go first
+	Workspaces     time.Duration // private workspaces of tasks that are done, from their end
 }
 
 // Budget limits what the models of one task may use. A zero field is not set.
@@ -70,6 +80,7 @@ const (
 	maxRecorded       = 1 << 60
 	maxBudget         = 1 << 50 // tokens
 	maxConnections    = 16_384  // each new connection looks at all of them
+	maxRetention      = 10 * 366 * 24 * time.Hour
 )
 
 // Limits limits one turn of an agent. A zero field is not set.
@@ -90,6 +101,11 @@ func readOrganization(it item) {
 		"budget": yamldoc.MappingField(yamldoc.Fields{
 			"tokens": tokensField(&org.Budget.Tokens),
 			"cost":   priceField(&org.Budget.Cost),
+		}),
+		"retention": yamldoc.MappingField(yamldoc.Fields{
+			"recordings":     yamldoc.DurationField(&org.Retention.Recordings, maxRetention),
+			"recordingBytes": yamldoc.BoundedInt(&org.Retention.RecordingBytes, maxRecorded),
+			"workspaces":     yamldoc.DurationField(&org.Retention.Workspaces, maxRetention),
 		}),
 		"profile": nil,
 	})
