@@ -26,8 +26,12 @@ import (
 const retentionInterval = time.Hour
 
 // RunRetention removes what the retention of the active configuration allows, now and every
-// hour, until ctx ends or stop is called. stop waits for a sweep in progress.
+// hour, until ctx ends or stop is called. stop waits for a sweep in progress. Without
+// Options.Files it removes nothing: a recorded configuration may say what is outdated.
 func (a *App) RunRetention(ctx context.Context) (stop func()) {
+	if len(a.options.Files) == 0 {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
