@@ -77,7 +77,7 @@ var flagNames = map[string]nameLister{
 	"role": roleNames, "agent": agentIDs, "task": taskIDs, "group": groupNames, "tool": toolNames, "caller": callerNames, "resume": taskIDs,
 	"use": groupNames, "grant": groupNames, "model": modelNames, "init model": fixedNames(starterModels...),
 	"task list status": taskStatuses, "agent list status": agentStatuses, "pattern": fixedNames(org.React, org.Plan),
-	"type": fixedNames(journal.EventTypes()...), "log-format": fixedNames("text", "json"), "log-level": fixedNames("debug", "info", "warn", "error"),
+	"type": fixedNames(journal.EventTypes()...), "scope": fixedNames(config.MetricsScope), "log-format": fixedNames("text", "json"), "log-level": fixedNames("debug", "info", "warn", "error"),
 }
 
 // addCompletions lets shells complete the arguments and the flags of a command and of those

@@ -967,6 +967,38 @@ var mutations = []mutation{
 		`if !auth.IsLocalOwner(r) || auth.SenderOf(r).Kind`, `if auth.SenderOf(r).Kind`,
 		"./gateway TestClientMCP_Workspace",
 	},
+	{
+		"tokens: a route takes every scope", "gateway/auth/scope.go",
+		`return set&(1<<s) != 0 }`, `return true }`,
+		"./gateway TestRoutes_TakeDocumentedScopes",
+	},
+	{
+		"tokens: metrics has the scope of a role", "gateway/auth/scope.go",
+		`		return ScopeMetrics
+`, `		return ScopeRole
+`,
+		"./gateway TestRoutes_TakeDocumentedScopes",
+	},
+	{
+		"tokens: a token without a scope is accepted", "gateway/auth/token.go",
+		`case token.Scope == ScopeNone || int(`, `case int(`,
+		"./gateway/auth TestTokensReplace_IsAtomic",
+	},
+	{
+		"readyz: everybody reads names of modules", "gateway/ready.go",
+		`if !monitors.Has(scope) {`, `if false {`,
+		"./gateway TestReady_ListsReasons",
+	},
+	{
+		"retention: the workspace of a task that may be retried is removed", "internal/app/retention.go",
+		`task.Status != org.Done ||`, `task.Status == org.Running ||`,
+		"./internal/app TestSweep_KeepsWhatTasksNeed",
+	},
+	{
+		"retention: the recording of a running task is removed", "internal/app/retention.go",
+		`if !task.Status.Ended() {`, `if false {`,
+		"./internal/app TestSweep_KeepsWhatTasksNeed",
+	},
 	// Package modules: the life of an instance.
 	{
 		"a module is closed while calls hold it", "modules/instance.go",
