@@ -7,7 +7,7 @@ var TrackSender = trackSender
 func RouteScopes() map[string]string {
 	list := map[string]string{}
 	for _, r := range new(api).routes() {
-		list[r.method+" "+r.path] = r.scopes.String()
+		list[r.method+" "+r.displayPath()] = r.scopes.String()
 	}
 	return list
 }

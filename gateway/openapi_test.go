@@ -57,6 +57,9 @@ func TestRoutes_AreDescribed(t *testing.T) {
 		if r.summary == "" || strings.HasSuffix(r.summary, ".") || r.serve == nil || r.tag == "" {
 			t.Errorf("%s: summary %q, tag %q", at, r.summary, r.tag)
 		}
+		if r.scopes == 0 {
+			t.Errorf("%s: no scopes, so it serves nobody", at)
+		}
 		if r.answer == nil && r.media == nil && r.protocol != mcpProtocol {
 			t.Errorf("%s: no answer", at)
 		}

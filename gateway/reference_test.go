@@ -58,7 +58,7 @@ func reference() string {
 	}
 	b.WriteString("\nEvery route may answer " + listCodes(commonErrors) + ". The tables below have the other codes of each route.\n" +
 		"\n## Routes\n\nShapes have their names in `/api/openapi.json`. A list whose answer ends in `Page` has the parameters `limit` and `cursor`.\n" +
-		"A route is for the operator; for callers, too, as far as their role sees what it is about; or public, without a token.\n")
+		"A route serves tokens of its scopes. `none` is a request without a valid token. A token of a role sees what its role sees.\n")
 	for _, tag := range tagTitles {
 		writeRoutes(&b, tag.title, slices.DeleteFunc(allRoutes(), func(r route) bool { return r.tag != tag.name }))
 	}

@@ -339,8 +339,8 @@ func (c *Client) CheckHealth(ctx context.Context) (Health, error) {
 	return doJSON[Health](ctx, c, request{method: http.MethodGet, path: "/healthz"})
 }
 
-// CheckReady reports whether the process can take work. The error has the code StorageLow if the
-// disk is almost full.
+// CheckReady reports whether the process can take work. Otherwise the error has the code
+// wire.NotReady, and in its details the reasons.
 func (c *Client) CheckReady(ctx context.Context) (Health, error) {
 	return doJSON[Health](ctx, c, request{method: http.MethodGet, path: "/readyz"})
 }
