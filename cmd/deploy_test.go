@@ -211,6 +211,7 @@ func getRoute(t *testing.T, path string) int {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	s.MarkReady()
 	h, err := s.Handler()
 	if err != nil {
 		t.Fatal(err)
