@@ -1,6 +1,7 @@
 package contributing
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -26,7 +27,7 @@ func TestContributing_WalksWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, heading := range []string{"Add a built-in tool", "Add a model protocol"} {
+	for _, heading := range []string{"Add a built-in tool", "Add a model protocol", "Add a route"} {
 		t.Run(heading, func(t *testing.T) {
 			w := walk{t: t, root: root, copy: copyTree(t, root)}
 			_, section, found := strings.Cut(string(page), "\n## "+heading+"\n")
@@ -44,7 +45,6 @@ func TestContributing_WalksWork(t *testing.T) {
 type walk struct {
 	t          *testing.T
 	root, copy string
-	changed    []string // files, relative to the root
 }
 
 // A block of a section: a file whose first line names it, or a difference.
@@ -54,6 +54,7 @@ var (
 )
 
 func (w *walk) change(section string) {
+	changed := 0
 	for _, block := range fileBlock.FindAllStringSubmatch(section, -1) {
 		name, content := block[2], block[3]
 		if len(block[1]) > len("```") { // the block has blocks in it
@@ -67,7 +68,7 @@ func (w *walk) change(section string) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			w.t.Fatal(err)
 		}
-		w.changed = append(w.changed, name)
+		changed++
 	}
 	for _, block := range diffBlock.FindAllStringSubmatch(section, -1) {
 		patch := strings.TrimSuffix(strings.TrimPrefix(block[0], "```diff\n"), "```\n")
@@ -76,10 +77,10 @@ func (w *walk) change(section string) {
 		if out, err := apply.CombinedOutput(); err != nil {
 			w.t.Fatalf("%s: %v\n%s\n%s", block[1], err, out, patch)
 		}
-		w.changed = append(w.changed, block[1])
+		changed++
 	}
-	if len(w.changed) < 3 {
-		w.t.Fatalf("the section changes only %q", w.changed)
+	if changed < 3 {
+		w.t.Fatalf("the section changes only %d files", changed)
 	}
 }
 
@@ -87,7 +88,6 @@ func (w *walk) change(section string) {
 // compiled with the changed files in place of those of the tree, so that unchanged packages come
 // from the cache, and run in the copy.
 func (w *walk) runCommands(section string) {
-	overlay := w.overlay()
 	commands := 0
 	for line := range strings.Lines(section) {
 		command, ok := strings.CutPrefix(line, "    go test ./")
@@ -97,7 +97,7 @@ func (w *walk) runCommands(section string) {
 		commands++
 		pkg, flags, _ := strings.Cut(strings.TrimSpace(command), " ")
 		binary := filepath.Join(w.t.TempDir(), "walk.test")
-		w.run(w.root, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./"+pkg)
+		w.run(w.root, "go", "test", "-c", "-vet=off", "-overlay", w.overlay(), "-o", binary, "./"+pkg)
 		args := strings.Fields(strings.ReplaceAll(flags, "'", ""))
 		if i := slices.Index(args, "-run"); i >= 0 {
 			args[i] = "-test.run"
@@ -112,11 +112,27 @@ func (w *walk) runCommands(section string) {
 	}
 }
 
-// overlay writes the file that tells the compiler where the changed files are.
+// overlay writes the file that tells the compiler where the changed files are: those of the
+// section, and those that its commands have written.
 func (w *walk) overlay() string {
+	w.t.Helper()
 	replace := map[string]string{}
-	for _, name := range w.changed {
-		replace[filepath.Join(w.root, name)] = filepath.Join(w.copy, name)
+	err := fs.WalkDir(os.DirFS(w.copy), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		here, there := filepath.Join(w.copy, name), filepath.Join(w.root, name)
+		now, err := os.ReadFile(here)
+		if err != nil {
+			return err
+		}
+		if before, err := os.ReadFile(there); err != nil || !bytes.Equal(before, now) {
+			replace[there] = here
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	doc, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
