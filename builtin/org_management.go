@@ -152,7 +152,7 @@ type roleView struct {
 // caller whose tasks have the role, and not the role in its tasks.as.
 func newRoleView(r org.Role) *roleView {
 	s := &roleView{Role: r}
-	s.Caller, s.CallerRole, s.Tasks = "", "", org.RoleTasks{}
+	s.Caller, s.CallerRole, s.Tasks, s.Agent, s.States = "", "", org.RoleTasks{}, nil, nil
 	s.Description = textutil.Sanitize(r.Description)
 	for _, id := range append(r.Use.GroupIDs(), r.Grant.GroupIDs()...) {
 		if r.GroupOwners[id] == "" && !slices.Contains(s.Dangling, id) {

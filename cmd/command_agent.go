@@ -23,7 +23,7 @@ import (
 func newAgentCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "agent",
-		Short: "List, show, message, abort and terminate agents",
+		Short: "Ask, list, show, message, abort and terminate agents",
 		Long: `An agent is named by its id, by the beginning of its id if that is unique and has at
 least 4 characters, by its name in the task such as analyst-1, or by the name of its
 role. A name must be unambiguous among the agents of running tasks, or among all agents
@@ -32,7 +32,7 @@ if no task runs.`,
   rolecall agent show analyst
   rolecall agent transcript analyst
   rolecall agent send analyst "Look at yesterday too."`,
-	}, newAgentListCommand(c), newAgentShowCommand(c), newAgentTreeCommand(c), newAgentTranscriptCommand(c), newAgentAbortCommand(c), newAgentTerminateCommand(c), newAgentSendCommand(c))
+	}, newAgentAskCommand(c), newAgentListCommand(c), newAgentShowCommand(c), newAgentTreeCommand(c), newAgentTranscriptCommand(c), newAgentAbortCommand(c), newAgentTerminateCommand(c), newAgentSendCommand(c))
 }
 
 // agentFilter selects agents.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -143,6 +144,12 @@ func roleFields(r client.Role) fields {
 	if as := r.TasksAs; as != nil {
 		f = append(f, [2]string{"tasks as", tasksAsText(*as)})
 	}
+	if r.Agent != nil {
+		f = append(f, [2]string{"agent groups", agentGroupsText(r.Agent)})
+	}
+	if len(r.States) > 0 {
+		f = append(f, [2]string{"states", strings.Join(r.States, ", ")})
+	}
 	if r.Limits.Rounds > 0 {
 		f = append(f, [2]string{"rounds", strconv.Itoa(r.Limits.Rounds)})
 	}
@@ -150,6 +157,14 @@ func roleFields(r client.Role) fields {
 		f = append(f, [2]string{"result", string(r.Result.Schema)})
 	}
 	return append(f, [2]string{"prompt", r.Prompt})
+}
+
+// agentGroupsText names the groups of requests that name none.
+func agentGroupsText(a *org.RoleAgent) string {
+	if a.DefaultGroups == nil {
+		return string(toolgroups.DefaultGroup)
+	}
+	return a.DefaultGroups.String()
 }
 
 // tasksAsText names the role that bounds the tasks of callers.
@@ -166,6 +181,7 @@ type roleOptions struct {
 	description         string
 	pattern, server     string
 	tasksAs             string
+	agentGroups, states []string
 	result              string // a file
 	toolGated           bool
 	limits              map[string]int
@@ -187,6 +203,8 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.toolGated, "tool-gated", false, "its agents answer from the results of their tools only")
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
 	flags.StringVar(&o.tasksAs, "tasks-as", "", "bound the tasks of its callers by what this `role` may use, and let them start tasks; none for their own role")
+	flags.StringSliceVar(&o.agentGroups, "agent-groups", nil, "let its callers ask its agents, with these tool `groups` when a request names none; none to let them ask nothing")
+	flags.StringSliceVar(&o.states, "states", nil, "workflow `states` in which requests of its callers may begin; none for no states")
 	flags.StringVar(&o.pattern, "pattern", "", "how its agents work: react or plan")
 	flags.StringVar(&o.result, "result", "", "require results of its agents that fit the JSON schema in this `file`")
 	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
@@ -194,8 +212,12 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
 }
 
-// noRole is the value of --tasks-as for no role. A role of this name is named by its id.
+// noRole is the value of --tasks-as for no role, and of lists for none. A role of this name is
+// named by its id.
 const noRole = "none"
+
+// isNone reports whether a list of a flag is the word none.
+func isNone(list []string) bool { return slices.Equal(list, []string{noRole}) }
 
 // resolveTasksAs replaces the beginning of an id in a request by the id.
 func resolveTasksAs(ctx context.Context, api *client.Client, q client.RoleRequest) (err error) {
@@ -229,6 +251,13 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 	if o.tasksAs != "" && o.tasksAs != noRole {
 		q.Tasks = &client.TasksRequest{As: o.tasksAs}
 	}
+	if o.flags.Changed("agent-groups") && !isNone(o.agentGroups) {
+		set := toolgroups.SetOfNames(o.agentGroups...)
+		q.Agent = &org.RoleAgent{DefaultGroups: &set}
+	}
+	if !isNone(o.states) {
+		q.States = o.states
+	}
 	if o.result != "" {
 		schema, err := readSchema(o.result)
 		if err != nil {
@@ -251,6 +280,7 @@ func (o *roleOptions) defaults(q client.RoleRequest) (fields []org.RoleField) {
 		{o.flags.Changed("pattern") && q.Pattern == "", org.PatternField}, {o.flags.Changed("limits") && q.Limits.Rounds == 0, org.LimitsField},
 		{o.flags.Changed("tasks-as") && q.Tasks == nil, org.TasksField},
 		{o.flags.Changed("result") && q.Result == nil, org.ResultField},
+		{o.flags.Changed("agent-groups") && q.Agent == nil, org.AgentField}, {isNone(o.states), org.StatesField},
 		{o.use.preset, org.UseField}, {o.grant.preset, org.GrantField},
 	} {
 		if f.reset {
@@ -265,7 +295,7 @@ func (o *roleOptions) isChange() (change bool) {
 	o.flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "description", "prompt", "model", "use", "use-all", "use-none", "use-default", "grant", "grant-all", "grant-none", "grant-default",
-			"tool-gated", "server", "tasks-as", "pattern", "limits", "result", "name":
+			"tool-gated", "server", "tasks-as", "agent-groups", "states", "pattern", "limits", "result", "name":
 			change = true
 		}
 	})

@@ -41,6 +41,7 @@ type runOptions struct {
 	timed     bool // whether --timeout was given
 	detach    bool
 	resume    string
+	ask       bool // asks an agent of role
 
 	text string
 }
@@ -223,7 +224,7 @@ func (o *runOptions) spec(remote bool) (org.TaskSpec, error) {
 	if err != nil {
 		return org.TaskSpec{}, err
 	}
-	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout}
+	spec := org.TaskSpec{Text: o.text, Caller: identity.ByOperator("cli"), Role: o.role, State: o.state, Input: input, Timeout: o.timeout, Ask: o.ask}
 	if o.schema != "" {
 		if spec.Schema, err = readSchema(o.schema); err != nil {
 			return spec, err
@@ -232,7 +233,7 @@ func (o *runOptions) spec(remote bool) (org.TaskSpec, error) {
 	if spec.Files, err = readTaskFiles(o.images, o.attached); err != nil {
 		return spec, err
 	}
-	if spec.Role == org.RootRole {
+	if spec.Role == org.RootRole && !o.ask {
 		spec.Role = "" // it is the default, and has no role record
 	}
 	if o.groups != nil {

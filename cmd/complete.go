@@ -74,7 +74,7 @@ var argumentNames = map[string]nameLister{
 // flagNames are the names that a flag takes, by its name in any command, or by the command
 // and the name.
 var flagNames = map[string]nameLister{
-	"role": roleNames, "agent": agentIDs, "task": taskIDs, "group": groupNames, "tool": toolNames, "caller": callerNames, "resume": taskIDs,
+	"role": roleNames, "agent": agentIDs, "task": taskIDs, "group": groupNames, "agent-groups": groupNames, "tool": toolNames, "caller": callerNames, "resume": taskIDs,
 	"use": groupNames, "grant": groupNames, "model": modelNames, "init model": fixedNames(starterModels...),
 	"task list status": taskStatuses, "agent list status": agentStatuses, "pattern": fixedNames(org.React, org.Plan),
 	"type": fixedNames(journal.EventTypes()...), "scope": fixedNames(config.MetricsScope), "log-format": fixedNames("text", "json"), "log-level": fixedNames("debug", "info", "warn", "error"),

@@ -71,6 +71,8 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return v.color(red, fmt.Sprintf("~ the task is paused: %s: %s", b.Code, textutil.Sanitize(b.Reason)))
 	case journal.TaskRetried:
 		return "~ the task goes on"
+	case journal.TaskDenied:
+		return v.color(red, fmt.Sprintf("! %s  task denied: %s: %s", who, b.Code, textutil.Sanitize(b.Reason)))
 	case journal.MailDropped:
 		return fmt.Sprintf("~ %s  the task ended with %s", who, counted(b.Count, "unread message", "unread messages"))
 	case journal.ContextCompressed:
@@ -219,6 +221,8 @@ func (v *lineView) subject(e journal.Event) string {
 	case journal.ToolError:
 		return callerLabel(b.Caller, e.Role)
 	case journal.StateTransition:
+		return callerLabel(b.Caller, e.Role)
+	case journal.TaskDenied:
 		return callerLabel(b.Caller, e.Role)
 	}
 	return v.agentName(e)

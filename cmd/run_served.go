@@ -59,7 +59,7 @@ func checkServedConfig(ctx context.Context, c *common, api *client.Client) error
 
 // taskRequest converts a task for the API.
 func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
-	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: cmp.Or(spec.Workspace, spec.WorkspaceName), ReadOnly: spec.ReadOnly, Files: spec.Files}
+	q := client.TaskRequest{Text: spec.Text, Role: spec.Role, State: spec.State, Workspace: cmp.Or(spec.Workspace, spec.WorkspaceName), ReadOnly: spec.ReadOnly, Files: spec.Files, Ask: spec.Ask}
 	if spec.Schema != nil {
 		q.Result = &client.ResultSpec{Schema: spec.Schema}
 	}
@@ -67,10 +67,7 @@ func taskRequest(spec org.TaskSpec) (client.TaskRequest, error) {
 		q.Timeout = spec.Timeout.String()
 	}
 	if spec.Groups != nil {
-		q.Group = []string{}
-		for _, id := range spec.Groups.GroupIDs() {
-			q.Group = append(q.Group, string(id))
-		}
+		q.Group = spec.Groups.Names()
 	}
 	if spec.Input == nil {
 		return q, nil

@@ -52,7 +52,7 @@ var eventBodies = []journal.EventBody{
 	journal.TaskStarted{}, journal.AgentSpawned{}, journal.AgentTerminated{}, journal.MessageSent{}, journal.MessageReceived{},
 	journal.ModelAnswered{}, journal.ModelDelta{}, journal.ToolCall{}, journal.ToolResult{}, journal.ToolError{}, journal.StateTransition{},
 	journal.RoleChanged{}, journal.GroupRegistered{}, journal.GroupUnregistered{}, journal.ContextCompressed{}, journal.TurnFailed{},
-	journal.MailDropped{}, journal.TaskPaused{}, journal.TaskRetried{}, journal.TaskEnded{}, journal.EventGap{},
+	journal.TaskDenied{}, journal.MailDropped{}, journal.TaskPaused{}, journal.TaskRetried{}, journal.TaskEnded{}, journal.EventGap{},
 }
 
 // eventHeader has the fields that all events have.
@@ -165,8 +165,11 @@ func (s *schemas) structSchema(t reflect.Type, answered bool) *jsonschema.Schema
 		s.t.Fatal(err)
 	}
 	s.describeFields(t, schema)
-	if t == reflect.TypeFor[wire.RoleRequest]() {
-		allowNull(schema)
+	switch t {
+	case reflect.TypeFor[wire.AgentRequest]():
+		allowNull(schema, nullableAgentFields)
+	case reflect.TypeFor[wire.RoleRequest]():
+		allowNull(schema, wire.NullableRoleFields())
 	}
 	if answered {
 		schema.AdditionalProperties = nil
@@ -248,9 +251,9 @@ func dropNull(schema *jsonschema.Schema) {
 	}
 }
 
-// allowNull lets the fields of a request for a role be null, as in a change.
-func allowNull(schema *jsonschema.Schema) {
-	for _, name := range wire.NullableRoleFields() {
+// allowNull lets fields of a request be null.
+func allowNull(schema *jsonschema.Schema, names []string) {
+	for _, name := range names {
 		property := schema.Properties[name]
 		schema.Properties[name] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{property, {Type: "null"}}, Description: property.Description}
 		property.Description = ""

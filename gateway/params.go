@@ -60,5 +60,8 @@ func eventParams() []parameter {
 	}
 }
 
+// answerStream is the media type of a stream that ends with an answer.
+var answerStream = []media{{name: "text/event-stream"}}
+
 // eventStreams are the media types of a stream of events.
 var eventStreams = []media{{wire.NDJSON, journal.Event{}}, {"text/event-stream", journal.Event{}}}

@@ -47,7 +47,7 @@ func (a *api) roleSpec(q wire.RoleRequest) (org.RoleSpec, error) {
 	}
 	return org.RoleSpec{
 		Name: q.Name, Description: q.Description, Prompt: q.Prompt, Model: q.Model, Use: q.Use, Grant: q.Grant, Limits: q.Limits,
-		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs, Result: q.Result,
+		Pattern: q.Pattern, ToolGated: q.ToolGated, Server: q.Server, TasksAs: tasksAs, Result: q.Result, Agent: q.Agent, States: q.States,
 		AllowUnknown: q.AllowUnknown, Defaults: q.Defaults, Revision: q.Revision,
 	}, nil
 }

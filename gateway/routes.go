@@ -73,8 +73,15 @@ func (a *api) taskRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/tasks", id: "startTask", summary: "Start a task; the answer comes when it is recorded",
 			params: []parameter{idempotencyKey}, scopes: callers, body: wire.TaskRequest{}, answer: wire.Task{}, status: http.StatusAccepted,
-			errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.Conflict, errcode.WorkspaceNotBound, errcode.StorageLow, errcode.LimitExceeded},
+			errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.NoToolsAvailable, errcode.Conflict, errcode.WorkspaceNotBound, errcode.StorageLow, errcode.LimitExceeded},
 			serve:  jsonEndpoint(a.startTask),
+		}, {
+			method: "POST", path: "/api/v1/agent", id: "askAgent", summary: "Ask an agent in a role, and wait for its answer",
+			params: []parameter{idempotencyKey}, scopes: callers, body: wire.AgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
+			errors: []errcode.Code{
+				errcode.RoleNotFound, errcode.GroupNotFound, errcode.NoToolsAvailable, errcode.Conflict, errcode.StorageLow, errcode.LimitExceeded,
+			},
+			serve: a.askAgent,
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}", id: "findTask", summary: "Show one task with its result",
 			params: []parameter{{name: "wait", about: "waits so long for the end of the task, such as 30s; at most 10m"}},

@@ -244,7 +244,7 @@ func (a *api) taskOf(t org.Task, reader identity.Principal) wire.Task {
 	out := wire.Task{
 		ID: t.ID, Text: t.Text, Status: a.rt.TaskStatus(t), Caller: t.Caller, Agent: t.Top, Groups: t.Groups.Set, State: toolgroups.StateName(t.State),
 		Input: t.Input, Schema: t.Schema, Workspace: shownWorkspace(&t), ReadOnly: t.ReadOnly, Result: t.Result, Incomplete: t.Incomplete, Error: t.Error, Reason: t.Pause,
-		Open: t.Open, Driven: t.Driven, Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
+		Requested: requestedGroups(t), Open: t.Open, Driven: t.Driven, Budget: wire.BudgetOf(t.Budget), Extra: wire.BudgetOf(t.Extra),
 		CreatedAt: t.CreatedAt, Deadline: t.Deadline, EndedAt: t.EndedAt,
 	}
 	if t.As != "" && reader.Kind == identity.Operator {

@@ -38,7 +38,10 @@ func (a *api) startTask(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkMayStart(r, "start a task"); err != nil {
+	if !q.Ask { // org decides who may ask
+		err = a.checkMayStart(r, "start a task")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if a.start == nil {
@@ -84,10 +87,10 @@ func (v visibility) mayStartTasks() bool {
 func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error) {
 	spec := org.TaskSpec{
 		Text: q.Text, Caller: auth.SenderOf(r), Role: q.Role,
-		Files: q.Files, ReadOnly: q.ReadOnly, Key: r.Header.Get("Idempotency-Key"),
+		Files: q.Files, ReadOnly: q.ReadOnly, Key: r.Header.Get("Idempotency-Key"), Ask: q.Ask, State: q.State,
 	}
-	if q.State != toolgroups.Undefined {
-		spec.State = q.State
+	if q.Ask && q.Role == "" && spec.Caller.Kind == identity.Caller {
+		spec.Role = string(spec.Caller.Role)
 	}
 	if q.Text == "" {
 		return spec, errcode.New(errcode.InvalidArguments, "field \"text\" is missing: say what to do").With("field", "text")
@@ -98,9 +101,9 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 	if spec.Open = q.Open; q.Open && spec.Caller.Kind != identity.Operator {
 		return spec, errcode.New(errcode.InsufficientPermissions, "start a task: only the operator may keep one open").With("field", "open")
 	}
-	if q.Group != nil {
-		set := toolgroups.SetOfNames(q.Group...)
-		spec.Groups = &set
+	var err error
+	if spec.Groups, err = groupsOf(q.Group); err != nil {
+		return spec, err
 	}
 	if len(q.Input) > 0 {
 		spec.Input, _ = json.Marshal(q.Input) // decoded JSON always marshals
@@ -117,7 +120,6 @@ func (a *api) taskSpec(r *http.Request, q wire.TaskRequest) (org.TaskSpec, error
 		}
 		spec.Budget = budget
 	}
-	var err error
 	if spec.Timeout, err = parseTimeout(q.Timeout); err != nil {
 		return spec, err
 	}

@@ -197,7 +197,7 @@ func TestStartTask_OfCallers(t *testing.T) {
 	}
 	for body, want := range map[string]errcode.Code{
 		`{"text":"x","group":["code_execution"]}`: errcode.InsufficientPermissions,
-		`{"text":"x","state":"analysis"}`:         errcode.InvalidArguments,
+		`{"text":"x","state":"analysis"}`:         errcode.InsufficientPermissions,
 		`{"text":"x","open":true}`:                errcode.InsufficientPermissions,
 		`{"text":"x","role":"nope"}`:              errcode.RoleNotFound,
 	} {

@@ -28,7 +28,21 @@ type TaskStarted struct {
 	Groups []string `json:"groups,omitzero"` // groups the task is restricted to; nil if unrestricted
 	State  string   `json:"state,omitempty"` // initial workflow state
 
+	Asked     bool     `json:"asked,omitempty"`          // a request to an agent in a role
+	Requested []string `json:"requestedGroups,omitzero"` // groups that the request named; nil if it named none
+
 	AsID identity.RoleID `json:"asId,omitempty"` // id of the role As
+}
+
+// TaskDenied records that an external caller asked for a task that it may not start.
+type TaskDenied struct {
+	Caller    string       `json:"caller"`                   // the identity.Principal
+	Role      string       `json:"askedRole,omitempty"`      // the role that the request named, shortened
+	Requested []string     `json:"requestedGroups,omitzero"` // groups that the request named, at most 100, shortened; nil if it named none
+	State     string       `json:"state,omitempty"`          // workflow state that the request named, shortened
+	Decision  string       `json:"decision"`                 // Denied
+	Code      errcode.Code `json:"code"`
+	Reason    string       `json:"reason"`
 }
 
 // AgentSpawned records a new agent.
@@ -224,6 +238,7 @@ type EventGap struct {
 
 // Types of the events.
 func (TaskStarted) EventType() EventType       { return "task_started" }
+func (TaskDenied) EventType() EventType        { return "task_denied" }
 func (AgentSpawned) EventType() EventType      { return "agent_spawned" }
 func (AgentTerminated) EventType() EventType   { return "agent_terminated" }
 func (MessageSent) EventType() EventType       { return "message" }
@@ -246,6 +261,7 @@ func (TaskEnded) EventType() EventType         { return "result" }
 func (EventGap) EventType() EventType          { return "gap" }
 
 func (TaskStarted) body()       {}
+func (TaskDenied) body()        {}
 func (AgentSpawned) body()      {}
 func (AgentTerminated) body()   {}
 func (MessageSent) body()       {}
@@ -285,7 +301,7 @@ func decodeBody(t EventType, data []byte) (EventBody, error) {
 
 // decoders has a decoder for each Body.
 var decoders = []func(EventType, []byte) (EventBody, error){
-	decoder[TaskStarted], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
+	decoder[TaskStarted], decoder[TaskDenied], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[MailDropped],
@@ -296,7 +312,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 // agent, sorted.
 func EventTypes() []EventType {
 	list := []EventType{
-		TaskStarted{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
+		TaskStarted{}.EventType(), TaskDenied{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
 		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
 		ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),

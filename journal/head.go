@@ -52,9 +52,13 @@ func (h EventHead) Caller() string {
 	return h.text("caller")
 }
 
-// IsDenied reports whether the event is the denial of a call.
+// IsDenied reports whether the event is the denial of a call, or of a request for a task.
 func (h EventHead) IsDenied() bool {
-	return h.Type() == ToolCall{}.EventType() && h.text("decision") == Denied
+	switch h.Type() {
+	case ToolCall{}.EventType(), TaskDenied{}.EventType():
+		return h.text("decision") == Denied
+	}
+	return false
 }
 
 // At returns the time of the event; the zero time if it cannot be read.

@@ -22,7 +22,12 @@ func (m *Metrics) taskStarted(b journal.TaskStarted) {
 	case len(b.Groups) == 0:
 		m.requests.series("-", "", "").Inc()
 	}
-	for _, g := range b.Groups {
+	m.countGroups(b.Groups)
+}
+
+// countGroups counts a request for groups.
+func (m *Metrics) countGroups(groups []string) {
+	for _, g := range groups {
 		m.requests.series(m.labels.group(g), "", "").Inc()
 	}
 }

@@ -129,6 +129,8 @@ func (m *Metrics) ObserveEvent(e journal.Event) {
 	switch b := e.Body.(type) {
 	case journal.TaskStarted:
 		m.taskStarted(b)
+	case journal.TaskDenied:
+		m.countGroups(b.Requested)
 	case journal.AgentSpawned:
 		m.agentSpawned(e)
 	case journal.AgentTerminated:

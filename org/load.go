@@ -177,12 +177,12 @@ func (o *Org) checkKey(kind RecordKind, r StoredRecord, id string) bool {
 	return id == r.Key
 }
 
-// checkTasks reports whether a role may have its tasks.as. A role that an agent created
-// never has one.
+// checkTasks reports whether a role may have what it says about its callers. A role that an
+// agent created never says anything.
 func (o *Org) checkTasks(r StoredRecord, role *Role) bool {
-	forged := role.Tasks.As != "" && !role.declared()
+	forged := (role.Tasks.As != "" || role.Agent != nil || role.States != nil) && !role.declared()
 	if forged {
-		o.skipRecord(KindRole, r, "the role of an agent has tasks.as")
+		o.skipRecord(KindRole, r, "the role of an agent has tasks.as, agent or states")
 	}
 	return !forged
 }

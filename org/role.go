@@ -65,6 +65,8 @@ type Role struct {
 	Server        string                                       `json:"server,omitempty"`     // restricts its agents, and the agents they create, to the tools of this server
 	Tasks         RoleTasks                                    `json:"tasks,omitzero"`       // only of declared roles
 	Result        *ResultSpec                                  `json:"result,omitempty"`     // what its agents' results must be; nil for any result
+	Agent         *RoleAgent                                   `json:"agent,omitempty"`      // lets its callers ask its agents; only of declared roles
+	States        []string                                     `json:"states,omitempty"`     // workflow states in which its callers may begin; only of declared roles
 }
 
 // AgentLimits are limits on the resources of an agent. Zero selects the default.
@@ -111,6 +113,8 @@ type RoleSpec struct {
 	Server    *string
 	TasksAs   *string     // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
 	Result    *ResultSpec // nil is any result; in an update it keeps its value
+	Agent     *RoleAgent  // nil lets its callers ask no agents; in an update it keeps its value
+	States    []string    // in an update nil keeps its value
 
 	// AllowUnknown lets the operator name groups that do not exist. They have no effect,
 	// also if such a group is registered later, until the role is written again.
@@ -270,7 +274,7 @@ func (o *Org) CreateRole(by identity.Principal, id identity.RoleID, spec RoleSpe
 //
 // Only the operator and the configuration may change roles. A zero field of spec keeps
 // its value. If by is the configuration, zero values of Description, Prompt, Model,
-// Limits, Hosts, Pattern, ToolGated, Server, TasksAs and Result clear the field, because a file
+// Limits, Hosts, Pattern, ToolGated, Server, TasksAs, Result, Agent and States clear the field, because a file
 // specifies a role completely.
 //
 // Errors have the codes RoleNotFound, InvalidRole, InsufficientPermissions, GroupNotFound,
@@ -337,7 +341,7 @@ func (s RoleSpec) mergedWith(old *Role) RoleSpec {
 		Name: cmp.Or(s.Name, old.Name), Description: cmp.Or(s.Description, old.Description), Prompt: cmp.Or(s.Prompt, old.Prompt), Model: cmp.Or(s.Model, string(old.Model)),
 		Use: cmp.Or(s.Use, &old.Use), Grant: cmp.Or(s.Grant, &old.Grant), Limits: cmp.Or(s.Limits, old.Limits), Hosts: cmp.Or(s.Hosts, old.Hosts),
 		Pattern: cmp.Or(s.Pattern, old.Pattern), ToolGated: cmp.Or(s.ToolGated, &old.ToolGated), Server: cmp.Or(s.Server, &old.Server),
-		Result: cmp.Or(s.Result, old.Result),
+		Result: cmp.Or(s.Result, old.Result), Agent: cmp.Or(s.Agent, old.Agent), States: s.statesOr(old.States),
 	}
 }
 
@@ -347,6 +351,7 @@ func (o *Org) revise(editor grantor, old *Role, spec RoleSpec) (*Role, error) {
 	if editor.name == CreatorConfig { // the file is complete: zero values are meant
 		merged.Description, merged.Prompt, merged.Model, merged.Limits, merged.Hosts = spec.Description, spec.Prompt, spec.Model, spec.Limits, spec.Hosts
 		merged.Pattern, merged.ToolGated, merged.Server, merged.Result = spec.Pattern, spec.ToolGated, spec.Server, spec.Result
+		merged.Agent, merged.States = spec.Agent, spec.States
 	}
 	if merged.Name != old.Name { // a stored role keeps its name
 		if err := CheckRoleName(merged.Name); err != nil {
@@ -480,6 +485,9 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	if err := checkResult(spec); err != nil {
 		return nil, err
 	}
+	if err := checkRequests(creator, spec); err != nil {
+		return nil, err
+	}
 	use, grant := o.resolveGrants(creator, spec)
 	for _, id := range append(use.GroupIDs(), grant.GroupIDs()...) {
 		if err := toolgroups.CheckID(id); err != nil {
@@ -493,6 +501,7 @@ func (o *Org) newRole(creator grantor, id identity.RoleID, spec RoleSpec) (*Role
 	maps.Copy(owners, o.bind(grant).Owners)
 	made := &Role{
 		ID: id, Name: spec.Name, Description: spec.Description, Prompt: spec.Prompt, Model: ServiceID(spec.Model), Limits: spec.Limits, Hosts: storedRule(spec.Hosts), Pattern: spec.Pattern, ToolGated: deref(spec.ToolGated), Server: deref(spec.Server), Result: spec.Result.normalized(),
+		Agent: spec.Agent, States: slices.Clone(spec.States),
 		CreatedBy: creator.name, CreatedByRole: creator.role, CreatedAt: o.config.Now().UTC(),
 		Status: Active, Use: use, Grant: grant, GroupOwners: owners, Revision: 1,
 	}
@@ -521,7 +530,7 @@ func (r *Role) sameAs(other *Role) bool {
 	return r.CreatedBy == other.CreatedBy && r.CreatedByRole == other.CreatedByRole &&
 		r.Description == other.Description && r.Prompt == other.Prompt && r.Model == other.Model && r.Limits == other.Limits && r.hosts().Equal(other.hosts()) &&
 		r.Pattern == other.Pattern && r.ToolGated == other.ToolGated && r.Server == other.Server && r.Result.equal(other.Result) &&
-		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks
+		r.Use.Equal(other.Use) && r.Grant.Equal(other.Grant) && r.Tasks == other.Tasks && r.Agent.equal(other.Agent) && slices.Equal(r.States, other.States)
 }
 
 // MatchesSpec reports whether r has the content of s, a complete specification: its Use and

@@ -23,6 +23,8 @@ const (
 	ServerField      RoleField = "server"
 	TasksField       RoleField = "tasks"
 	ResultField      RoleField = "result"
+	AgentField       RoleField = "agent"
+	StatesField      RoleField = "states"
 )
 
 // setDefault sets a field of a complete specification to the value that a role gets which
@@ -53,6 +55,10 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 	case TasksField: // see revise
 	case ResultField:
 		spec.Result = nil
+	case AgentField:
+		spec.Agent = nil
+	case StatesField:
+		spec.States = nil
 	default:
 		return errcode.New(errcode.InvalidRole, "role %q: the field %q has no default", spec.Name, field)
 	}

@@ -68,7 +68,7 @@ func TestTasksAs_BoundsRoleAndGroups(t *testing.T) {
 	wantCode(t, start(org.TaskSpec{Role: string(clerk.ID)}), errcode.RoleNotFound)
 	wantCode(t, start(org.TaskSpec{Groups: of("workspace")}), errcode.InsufficientPermissions)
 	wantCode(t, start(org.TaskSpec{Groups: of("docs", "nothing")}), errcode.InsufficientPermissions)
-	wantCode(t, start(org.TaskSpec{State: "draft"}), errcode.InvalidArguments)
+	wantCode(t, start(org.TaskSpec{State: "draft"}), errcode.InsufficientPermissions, "lists no such state")
 	f.wantTools(f.task(org.TaskSpec{Caller: caller, Role: "ops"}), "run_command", "search")
 	f.wantTools(f.task(org.TaskSpec{Caller: caller, Role: "ops", Groups: of("docs")}), "search")
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,39 +44,41 @@ func (s TaskStatus) Ended() bool { return s == Done || s == Failed || s == Cance
 // limited by Ceiling, Groups and CallerRole. Zero values of Ceiling and Groups allow
 // nothing.
 type Task struct {
-	ID            identity.TaskID     `json:"id"`
-	Text          string              `json:"text"`
-	Caller        string              `json:"caller"`                  // identity.Principal.String
-	Top           identity.AgentID    `json:"agent"`                   // its first agent: root, or an agent of the role it names
-	CallerRole    identity.RoleID     `json:"callerRole,omitempty"`    // role of an external caller, whose current permissions limit the task
-	As            identity.RoleID     `json:"as,omitempty"`            // tasks.as of that role when the task started
-	Ceiling       toolgroups.BoundSet `json:"ceiling"`                 // what the caller may use, when the task started
-	Groups        toolgroups.BoundSet `json:"groups"`                  // the requested restriction; All if there is none
-	Hosts         []hosts.HostRule    `json:"hosts,omitempty"`         // limits on the caller's requests, when the task started
-	State         string              `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
-	Workspace     string              `json:"workspace,omitempty"`     // a directory that all agents share
-	WorkspaceName string              `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
-	ReadOnly      bool                `json:"readOnly,omitempty"`      // of the workspace
-	Input         json.RawMessage     `json:"input,omitempty"`         // data of the caller, a JSON object; the first message has it
-	Schema        json.RawMessage     `json:"schema,omitempty"`        // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
-	Config        string              `json:"config,omitempty"`        // hash of the blob with the recorded configuration
-	Status        TaskStatus          `json:"status"`
-	Result        json.RawMessage     `json:"result,omitempty"`
-	Incomplete    model.StopReason    `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
-	Error         *TaskError          `json:"error,omitempty"`
-	Pause         *TaskPause          `json:"pause,omitempty"`  // why it is paused; nil unless Status is Paused
-	Open          bool                `json:"open,omitempty"`   // it does not end with the turn of its first agent
-	Driven        bool                `json:"driven,omitempty"` // a Go program makes the calls of its first agent, which is root and has no model
-	Budget        ModelAllowance      `json:"budget,omitzero"`  // what its models may use, if that is less than the organization's budget
-	Extra         ModelAllowance      `json:"extra,omitzero"`   // what its models may use beyond the budgets
-	CreatedAt     time.Time           `json:"createdAt"`
-	EndedAt       time.Time           `json:"endedAt,omitzero"`
-	FirstSeq      uint64              `json:"firstSeq"`          // its events have higher sequence numbers
-	EndSeq        uint64              `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
-	Key           string              `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
-	Timeout       time.Duration       `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
-	Deadline      time.Time           `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
-	Request       string              `json:"request,omitempty"` // digest of what its caller asked for; only with a key
+	ID            identity.TaskID      `json:"id"`
+	Text          string               `json:"text"`
+	Caller        string               `json:"caller"`                  // identity.Principal.String
+	Top           identity.AgentID     `json:"agent"`                   // its first agent: root, or an agent of the role it names
+	CallerRole    identity.RoleID      `json:"callerRole,omitempty"`    // role of an external caller, whose current permissions limit the task
+	As            identity.RoleID      `json:"as,omitempty"`            // tasks.as of that role when the task started
+	Ceiling       toolgroups.BoundSet  `json:"ceiling"`                 // what the caller may use, when the task started
+	Groups        toolgroups.BoundSet  `json:"groups"`                  // the requested restriction; All if there is none
+	Hosts         []hosts.HostRule     `json:"hosts,omitempty"`         // limits on the caller's requests, when the task started
+	State         string               `json:"state,omitempty"`         // initial workflow state of its agents; not of an external caller's task
+	Workspace     string               `json:"workspace,omitempty"`     // a directory that all agents share
+	WorkspaceName string               `json:"workspaceName,omitempty"` // of the configured workspace; "" if it has none
+	ReadOnly      bool                 `json:"readOnly,omitempty"`      // of the workspace
+	Input         json.RawMessage      `json:"input,omitempty"`         // data of the caller, a JSON object; the first message has it
+	Schema        json.RawMessage      `json:"schema,omitempty"`        // JSON schema that its result must fit, its own or that of the first agent's role; nil for any result
+	Config        string               `json:"config,omitempty"`        // hash of the blob with the recorded configuration
+	Status        TaskStatus           `json:"status"`
+	Result        json.RawMessage      `json:"result,omitempty"`
+	Incomplete    model.StopReason     `json:"incomplete,omitempty"` // why the answer with the result ended early; "" if it is whole
+	Error         *TaskError           `json:"error,omitempty"`
+	Pause         *TaskPause           `json:"pause,omitempty"`           // why it is paused; nil unless Status is Paused
+	Asked         bool                 `json:"asked,omitempty"`           // a request to its first agent (TaskSpec.Ask)
+	Requested     *toolgroups.GroupSet `json:"requestedGroups,omitempty"` // the groups that the request named; nil if it named none
+	Open          bool                 `json:"open,omitempty"`            // it does not end with the turn of its first agent
+	Driven        bool                 `json:"driven,omitempty"`          // a Go program makes the calls of its first agent, which is root and has no model
+	Budget        ModelAllowance       `json:"budget,omitzero"`           // what its models may use, if that is less than the organization's budget
+	Extra         ModelAllowance       `json:"extra,omitzero"`            // what its models may use beyond the budgets
+	CreatedAt     time.Time            `json:"createdAt"`
+	EndedAt       time.Time            `json:"endedAt,omitzero"`
+	FirstSeq      uint64               `json:"firstSeq"`          // its events have higher sequence numbers
+	EndSeq        uint64               `json:"endSeq,omitempty"`  // the event of its end has a higher sequence number, those of ends before a retry a lower one
+	Key           string               `json:"key,omitempty"`     // idempotency key, unique among the tasks of its caller
+	Timeout       time.Duration        `json:"timeout,omitempty"` // from the start to Deadline; a retry moves Deadline
+	Deadline      time.Time            `json:"deadline,omitzero"` // when the task is cancelled; zero for no limit
+	Request       string               `json:"request,omitempty"` // digest of what its caller asked for; only with a key
 }
 
 // TaskError is the reason why a task failed.
@@ -110,7 +113,7 @@ type TaskSpec struct {
 	Caller        identity.Principal
 	Role          string               // id or name of the role of the top agent; "" is root
 	Groups        *toolgroups.GroupSet // restricts what root grants and what all agents below it use; nil is no restriction
-	State         string               // in which its agents start; "" for an external caller, whose agents are in its own state
+	State         string               // in which its agents start; "" is the state of the external caller, Undefined for others
 	Workspace     string               // a directory; only of the operator
 	WorkspaceName string               // of a configured workspace; not together with Workspace
 	ReadOnly      bool                 // of the workspace
@@ -120,6 +123,7 @@ type TaskSpec struct {
 	Schema        json.RawMessage      // JSON schema that the result must fit; nil for that of the role, if it has one
 	Timeout       time.Duration        // after which the task is cancelled; 0 for no limit
 	Budget        ModelAllowance       // of the task's models; a zero field is that of the organization
+	Ask           bool                 // a request to an agent of Role, which is not ""; nil Groups are then those of the role (RoleAgent)
 	Open          bool                 // it does not end with the turn of its first agent, which then waits for a message
 	Driven        bool                 // a Go program makes the calls of its first agent; set by runtime.Runtime.DriveTask
 	Config        string
@@ -147,7 +151,8 @@ func (s *TaskSpec) digest() string {
 		Open                         bool
 		WorkspaceName                string     `json:",omitempty"` // tasks of older versions have no such field in their digest
 		Files                        []TaskFile `json:",omitempty"` // likewise
-	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open, s.WorkspaceName, s.Files})
+		Ask                          bool       `json:",omitempty"` // likewise
+	}{s.Text, s.Role, s.State, s.Workspace, s.Groups, s.ReadOnly, s.Input, s.Schema, s.Timeout, s.Budget, s.Open, s.WorkspaceName, s.Files, s.Ask})
 	sum := sha256.Sum256(asked)
 	return hex.EncodeToString(sum[:])
 }
@@ -162,8 +167,8 @@ type PreparedTask struct {
 // PrepareTask checks a spec and computes its digest. It reads the whole request, which may
 // be large, and needs no lock.
 //
-// Its errors have the code InvalidArguments: an external caller sets s.State, s.Input is not
-// a JSON object, an open task has a schema or a driven one a role or a key.
+// Its errors have the code InvalidArguments: s.Input is not a JSON object, an open task has a
+// schema, a driven one a role or a key, or a request to an agent no role.
 func PrepareTask(s TaskSpec) (PreparedTask, error) {
 	p := PreparedTask{spec: s}
 	if s.Key != "" {
@@ -171,6 +176,9 @@ func PrepareTask(s TaskSpec) (PreparedTask, error) {
 	}
 	return p, checkTaskSpec(&s)
 }
+
+// Spec returns what was checked.
+func (p PreparedTask) Spec() TaskSpec { return p.spec }
 
 // HasStarted reports whether the same request has started t.
 func (p PreparedTask) HasStarted(t *Task) bool {
@@ -248,15 +256,21 @@ func (o *Org) StartTask(id identity.TaskID, seq uint64, p PreparedTask) (Task, A
 	if err := o.setTaskBounds(&task, s); err != nil {
 		return Task{}, Agent{}, nil, err
 	}
+	begin, err := o.beginState(s)
+	if err != nil {
+		return Task{}, Agent{}, nil, err
+	}
+	task.State = begin.state
 	agent, err := o.topAgent(&task, s)
 	if err != nil {
 		return Task{}, Agent{}, nil, err
 	}
-	if err := o.checkAgentShare("start a task", &task, 1); err != nil {
+	if err := errors.Join(o.checkOffersTools(&task, &agent, s), o.checkAgentShare("start a task", &task, 1)); err != nil {
 		return Task{}, Agent{}, nil, err
 	}
+	changes := o.storeBeginning(s, begin)
 	o.addTask(task.summary())
-	return task, agent, append(o.addAgent(&agent, nil), record(KindTask, string(id), task)), nil
+	return task, agent, slices.Concat(changes, o.addAgent(&agent, nil), []RecordChange{record(KindTask, string(id), task)}), nil
 }
 
 // TopAgentID returns the id of the first agent of a task.
@@ -268,7 +282,7 @@ func TopAgentID(id identity.TaskID) identity.AgentID {
 func (o *Org) newTask(id identity.TaskID, seq uint64, p *PreparedTask) Task {
 	s := &p.spec
 	task := Task{
-		ID: id, Text: s.Text, Caller: s.Caller.String(), State: s.State, Status: Running,
+		ID: id, Text: s.Text, Caller: s.Caller.String(), Asked: s.Ask, Requested: s.Groups, Status: Running,
 		Workspace: s.Assigned.Path, WorkspaceName: s.Assigned.Name, ReadOnly: s.ReadOnly || s.Assigned.ReadOnly, Input: s.Input, Schema: s.Schema, Config: s.Config, Open: s.Open, Driven: s.Driven, Budget: s.Budget,
 		CreatedAt: o.config.Now().UTC(), FirstSeq: seq, Key: s.Key, Request: p.request,
 		Top: TopAgentID(id), CallerRole: s.Caller.Role,
@@ -281,8 +295,11 @@ func (o *Org) newTask(id identity.TaskID, seq uint64, p *PreparedTask) Task {
 
 // checkTaskSpec rejects what no task may have.
 func checkTaskSpec(s *TaskSpec) error {
-	if s.State != "" && s.Caller.Kind == identity.Caller {
-		return errcode.New(errcode.InvalidArguments, "start a task in state %q: the agents of %s are in its own workflow state; leave the state out", s.State, s.Caller)
+	if problem := StateProblem(s.State); s.State != "" && problem != "" {
+		return errcode.New(errcode.InvalidArguments, "start a task: state %.200q %s", s.State, problem).With("field", "state")
+	}
+	if s.Ask && s.Role == "" {
+		return errcode.New(errcode.InvalidArguments, "ask an agent: name its role").With("field", "role")
 	}
 	if s.Input != nil && !(json.Valid(s.Input) && gjson.ParseBytes(s.Input).IsObject()) {
 		return errcode.New(errcode.InvalidArguments, "start a task: its input must be a JSON object").With("field", "input")
@@ -299,6 +316,9 @@ func checkTaskSpec(s *TaskSpec) error {
 // setTaskBounds sets the limits of a task: Ceiling, Groups and Hosts.
 func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	m, err := o.taskGrantor(s.Caller)
+	if err == nil && s.Ask {
+		err = o.checkAsks(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -306,15 +326,9 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	for _, limit := range m.limits {
 		ceiling = ceiling.Intersect(limit.Set)
 	}
-	narrow := toolgroups.AllGroups()
-	if s.Groups != nil {
-		narrow = *s.Groups
-	}
-	if missing := ceiling.MissingFrom(narrow); s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {
-		return errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", narrow, missing)
-	}
-	if unknown := o.unknownTo(m, narrow); len(unknown) > 0 {
-		return o.unknownGroups(m, "start a task", "; name groups that exist", unknown)
+	narrow, err := o.taskGroups(m, ceiling, s)
+	if err != nil {
+		return err
 	}
 	task.Ceiling, task.Groups, task.Hosts = o.bind(ceiling), o.bind(narrow), hostRules(m.limits)
 	if role, ok := o.roles[s.Caller.Role]; ok && s.Caller.Kind == identity.Caller {
@@ -327,6 +341,23 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 		})
 	}
 	return nil
+}
+
+// taskGroups returns the groups to which a task is restricted, within what its caller may use.
+func (o *Org) taskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
+	switch {
+	case s.Groups == nil && s.Ask:
+		return o.askedGroups(m, ceiling, s)
+	case s.Groups == nil:
+		return toolgroups.AllGroups(), nil
+	}
+	if missing := ceiling.MissingFrom(*s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
+		return *s.Groups, errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", s.Groups, missing)
+	}
+	if unknown := o.unknownTo(m, *s.Groups); len(unknown) > 0 {
+		return *s.Groups, o.unknownGroups(m, "start a task", "; name groups that exist", unknown)
+	}
+	return *s.Groups, nil
 }
 
 // restrictOwner restricts b to the tools of an owner, "" for no restriction. If b is
@@ -356,7 +387,8 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 	if err != nil {
 		return agent, err
 	}
-	if !m.covers(role) { // a role that is not the caller's does not exist for it
+	own := s.Ask && s.Caller.Kind == identity.Caller && role.ID == s.Caller.Role // bounded by the caller's use in any case
+	if !own && !m.covers(role) {                                                 // a role that is not the caller's does not exist for it
 		return agent, notFound(errcode.RoleNotFound, "role", s.Role)
 	}
 	if role.Suspended() {

@@ -419,7 +419,7 @@ func TestTask_IsInWorkflowStateOfCaller(t *testing.T) {
 	fx.shutdown(t)
 	fx = cfg.open(t)
 	fx.wantResult(t, fx.run(t, stateTask(ann)), `["tool_not_available"]`, "")
-	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: ann, State: toolgroups.Undefined}); errcode.CodeOf(err) != errcode.InvalidArguments {
+	if _, err := fx.StartTask(t.Context(), org.TaskSpec{Text: "go", Caller: ann, State: toolgroups.Undefined}); errcode.CodeOf(err) != errcode.Conflict {
 		t.Errorf("a caller chooses the workflow state of its task: %v", err)
 	}
 	if err := fx.ResetCaller(t.Context(), operator, ann); err != nil {

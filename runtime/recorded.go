@@ -114,6 +114,8 @@ func (r *recordedBytes) ownerOf(e journal.Event) owner {
 		return owner{caller: b.Caller}
 	case journal.StateTransition:
 		return owner{caller: b.Caller}
+	case journal.TaskDenied:
+		return owner{caller: b.Caller}
 	}
 	return owner{}
 }

@@ -91,7 +91,7 @@ func (rt *Runtime) commitTask(ctx context.Context, id identity.TaskID, prepared 
 		if used, ok := errors.AsType[*org.DuplicateKeyError](err); ok {
 			return used.Task, rt.checkSameTask(ctx, used.Task, prepared)
 		}
-		return "", err
+		return "", errors.Join(err, rt.recordDeniedTask(prepared.Spec(), err))
 	}
 	rt.limitTime(id)
 	rt.releaseTask(id)
@@ -134,16 +134,16 @@ func (rt *Runtime) limitTime(id identity.TaskID) {
 
 // taskStartEvents adds the events and the first message of a task to a batch.
 func (rt *Runtime) taskStartEvents(b *journal.Batch, task org.Task, agent org.Agent, payload json.RawMessage) {
-	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(task.State)}
+	started := journal.TaskStarted{Text: task.Text, Caller: task.Caller, State: toolgroups.StateName(rt.beginState(task)), Asked: task.Asked}
 	if task.As != "" {
 		as, _ := rt.org.RoleByID(task.As)
 		started.As, started.AsID = as.Name, task.As
 	}
 	if !task.Groups.Set.IsAll() {
-		started.Groups = []string{}
-		for _, g := range task.Groups.Set.GroupIDs() {
-			started.Groups = append(started.Groups, string(g))
-		}
+		started.Groups = task.Groups.Set.Names()
+	}
+	if task.Requested != nil {
+		started.Requested = task.Requested.Names()
 	}
 	first := model.Message{
 		ID: firstMessageID(task.ID), From: "user", To: string(agent.ID),

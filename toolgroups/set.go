@@ -46,6 +46,18 @@ func (s GroupSet) IsAll() bool { return s.all }
 // GroupIDs returns the ids in order. It returns nil for AllGroups.
 func (s GroupSet) GroupIDs() []GroupID { return slices.Clone(s.ids) }
 
+// Names returns the ids in order as plain strings, ["*"] for AllGroups.
+func (s GroupSet) Names() []string {
+	if s.all {
+		return []string{"*"}
+	}
+	names := make([]string, len(s.ids))
+	for i, id := range s.ids {
+		names[i] = string(id)
+	}
+	return names
+}
+
 // Has reports whether id is in s.
 func (s GroupSet) Has(id GroupID) bool { return s.all || slices.Contains(s.ids, id) }
 
@@ -93,11 +105,7 @@ func (s GroupSet) String() string {
 	case len(s.ids) == 0:
 		return "-"
 	}
-	names := make([]string, len(s.ids))
-	for i, id := range s.ids {
-		names[i] = string(id)
-	}
-	return strings.Join(names, ",")
+	return strings.Join(s.Names(), ",")
 }
 
 // MarshalJSON returns the list of ids, ["*"] for AllGroups and [] for the empty GroupSet.

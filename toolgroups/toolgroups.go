@@ -71,6 +71,9 @@ const (
 	Console       GroupID = "console"
 )
 
+// DefaultGroup is the id of the group of declared tools that name no group. It is not reserved.
+const DefaultGroup GroupID = "default"
+
 // ReservedIDs returns the ids that only the owner Builtin may register, sorted.
 func ReservedIDs() []GroupID {
 	return []GroupID{Artifact, Command, Console, Context, Network, OrgManagement, Workspace}

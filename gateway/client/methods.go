@@ -222,6 +222,16 @@ func (c *Client) StartTask(ctx context.Context, q TaskRequest, key string) (Task
 	return doJSON[Task](ctx, c, request{method: http.MethodPost, path: apiPath("tasks"), header: header, body: q})
 }
 
+// AskAgent asks an agent in a role and waits for its answer. A key makes the request
+// idempotent; "" is none, and the task is then cancelled when ctx ends.
+func (c *Client) AskAgent(ctx context.Context, q AgentRequest, key string) (AgentAnswer, error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	return doJSON[AgentAnswer](ctx, c, request{method: http.MethodPost, path: apiPath("agent"), header: header, body: q})
+}
+
 // ConfigDigest returns the digest of the active configuration; "" if there is none.
 func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
 	answer, err := doJSON[wire.Configuration](ctx, c, request{method: http.MethodGet, path: apiPath("config")})

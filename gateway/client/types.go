@@ -9,6 +9,8 @@ type (
 	CallRequest    = wire.CallRequest    // a call of a tool in a role
 	MessageRequest = wire.MessageRequest // a message to an agent
 	TaskRequest    = wire.TaskRequest    // a task to start
+	AgentRequest   = wire.AgentRequest   // a question to an agent in a role
+	AgentStep      = wire.AgentStep      // a step of an earlier request
 	ResultSpec     = wire.ResultSpec     // what the result of a task must be
 	Budget         = wire.Budget         // an amount of model usage
 	Question       = wire.Question       // asks whether the gate would allow a call
@@ -29,6 +31,7 @@ type (
 	Limit           = wire.Limit           // one limit on a call
 	Holders         = wire.Holders         // the roles and agents that may call a tool
 	Task            = wire.Task            // a task
+	AgentAnswer     = wire.AgentAnswer     // the answer to an AgentRequest
 	TaskLimits      = wire.TaskLimits      // the limits of a task
 	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record

@@ -61,6 +61,9 @@ type RoleRequest struct {
 	Tasks     *TasksRequest            `json:"tasks,omitempty"`     // what bounds the tasks that its callers start
 	Result    *ResultSpec              `json:"result,omitempty"`    // what the results of its agents must be
 
+	Agent  *org.RoleAgent `json:"agent,omitempty"`  // lets its callers ask its agents
+	States []string       `json:"states,omitempty"` // workflow states in which requests of its callers may begin
+
 	AllowUnknown bool `json:"allowUnknown,omitempty"` // accepts groups, a server and a model that do not exist; groups have no effect until the role is written again
 
 	Defaults []org.RoleField `json:"-"` // fields to set to their default: null in JSON
@@ -69,7 +72,7 @@ type RoleRequest struct {
 
 // NullableRoleFields are the fields of a RoleRequest that may be null.
 func NullableRoleFields() []string {
-	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result"}
+	return []string{"description", "rolePrompt", "llmServiceId", "toolGroups", "grant", "limits", "pattern", "toolGated", "server", "tasks", "result", "agent", "states"}
 }
 
 // MarshalJSON implements json.Marshaler. It writes the fields in Defaults as null.

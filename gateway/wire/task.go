@@ -18,11 +18,12 @@ type Task struct {
 	Text       string              `json:"text"`
 	Status     org.TaskStatus      `json:"status"`
 	Caller     string              `json:"caller"`
-	As         string              `json:"as,omitempty"`   // name of the role that bounds it in place of the caller's (tasks.as); only for the operator
-	AsID       identity.RoleID     `json:"asId,omitempty"` // its id
-	Agent      identity.AgentID    `json:"agent"`          // the task's root agent
-	Groups     toolgroups.GroupSet `json:"groups"`         // the groups that the task is restricted to; ["*"] for no restriction
-	State      string              `json:"state"`          // workflow state in which its agents start; "undefined" for none
+	As         string              `json:"as,omitempty"`              // name of the role that bounds it in place of the caller's (tasks.as); only for the operator
+	AsID       identity.RoleID     `json:"asId,omitempty"`            // its id
+	Agent      identity.AgentID    `json:"agent"`                     // the task's root agent
+	Requested  []string            `json:"requestedGroups,omitempty"` // the groups that the request named; absent if it named none
+	Groups     toolgroups.GroupSet `json:"groups"`                    // the groups that the task is restricted to; ["*"] for no restriction
+	State      string              `json:"state"`                     // workflow state in which its agents start; "undefined" for none
 	Input      json.RawMessage     `json:"input,omitempty"`
 	Schema     json.RawMessage     `json:"schema,omitempty"`    // that its result must fit
 	Workspace  string              `json:"workspace,omitempty"` // the name of a configured workspace, or the path that the operator named
@@ -77,7 +78,8 @@ type TaskRequest struct {
 	Text      string                     `json:"text"`                // what to do
 	Role      string                     `json:"role,omitempty"`      // id or name of the role of the first agent; "" is root
 	Group     []string                   `json:"group,omitempty"`     // groups that the task is restricted to
-	State     string                     `json:"state,omitempty"`     // workflow state in which its agents start; only of the operator
+	Ask       bool                       `json:"ask,omitempty"`       // asks an agent of the role: without group, the default groups of the role hold (agent.defaultGroups)
+	State     string                     `json:"state,omitempty"`     // workflow state in which its agents start; callers in a role: one that the role lists, if none is on record for them
 	Workspace string                     `json:"workspace,omitempty"` // the name of a configured workspace; through the socket of the data directory also an absolute path
 	ReadOnly  bool                       `json:"readOnly,omitempty"`  // of the workspace
 	Input     map[string]json.RawMessage `json:"input,omitempty"`     // data for the first agent

@@ -360,6 +360,9 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	check("defaultToolGroups", ch.cfg.Organization.DefaultToolGroups)
 	for _, r := range ch.cfg.Roles {
 		check("toolGroups", r.ToolGroups)
+		if r.Agent != nil {
+			check("agent.defaultGroups", r.Agent.DefaultGroups)
+		}
 		check("grant", r.Grant)
 	}
 	return faults

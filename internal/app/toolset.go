@@ -161,7 +161,7 @@ func toolsetPos(cfg *config.Config, id toolgroups.GroupID) (at yamldoc.Pos, fiel
 		}
 	}
 	for _, t := range cfg.Tools {
-		if slices.Contains(t.Groups, string(id)) || len(t.Groups) == 0 && id == toolbox.DefaultGroup {
+		if slices.Contains(t.Groups, string(id)) || len(t.Groups) == 0 && id == toolgroups.DefaultGroup {
 			return t.Pos, "group"
 		}
 	}

@@ -33,8 +33,15 @@ type Role struct {
 	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
 	TasksAs     string          // a role of this configuration that bounds the tasks of its callers in its place; "" for none
 	Result      json.RawMessage // JSON schema that the results of its agents must fit; nil for any result
-	Workspace   WorkspaceField  `json:",omitzero"` // of callers in this role whose token has none
+	Agent       *RoleAgent      `json:",omitempty"` // lets its callers ask its agents; nil does not
+	States      []string        `json:",omitempty"` // workflow states in which requests of its callers may begin
+	Workspace   WorkspaceField  `json:",omitzero"`  // of callers in this role whose token has none
 	Pos         yamldoc.Pos
+}
+
+// RoleAgent says which groups a request to an agent of the role means that names none.
+type RoleAgent struct {
+	DefaultGroups Groups // not Given means the group default
 }
 
 // readRole reads a document of kind role.
@@ -54,6 +61,8 @@ func readRole(it item) {
 		"server":      serverField(&role),
 		"tasks":       it.roleTasksField(&role),
 		"result":      resultField(&role.Result),
+		"agent":       roleAgentField(&role.Agent),
+		"states":      statesField(&role.States),
 		"workspace":   it.workspaceField(&role.Workspace),
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
@@ -102,6 +111,35 @@ func (it item) roleTasksField(role *Role) func(yamldoc.Value) {
 		yamldoc.MappingField(yamldoc.Fields{"as": it.ReferenceField("role", &role.TasksAs)})(v)
 		if _, ok := v.FindField("as"); v.IsMapping() && !ok {
 			v.MissingField("as").AddError("is missing", "name the role that bounds the tasks of its callers")
+		}
+	}
+}
+
+// roleAgentField reads what lets callers ask the agents of a role.
+func roleAgentField(to **RoleAgent) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		*to = new(RoleAgent)
+		yamldoc.MappingField(yamldoc.Fields{"defaultGroups": groupsField(&(*to).DefaultGroups)})(v)
+	}
+}
+
+// statesField reads the workflow states in which requests of callers may begin.
+func statesField(to *[]string) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		if !v.IsList() {
+			v.AddTypeError("a list of workflow states", "for example [analysis]")
+			return
+		}
+		for _, item := range v.ListItems() {
+			state, ok := item.ReadText()
+			if !ok {
+				continue
+			}
+			if problem := org.StateProblem(state); problem != "" {
+				item.AddError(problem, "")
+				continue
+			}
+			*to = append(*to, state)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // ListHint returns intro and the sorted words, or "" if there are none or too many.
 func ListHint(intro string, words []string) string {
-	const most = 16
+	const most = 17
 	if len(words) == 0 || len(words) > most {
 		return ""
 	}

@@ -138,7 +138,7 @@ type selfJSON struct {
 func (r *run) step(ctx context.Context, fn string, value any) error {
 	r.view = r.c.view(r.next)
 	s := r.c.self
-	arg, err := json.Marshal(frame{selfJSON{s.ID, s.Role, s.Parent, s.Task, r.view.state}, slices.Concat([]string{}, r.view.tools), value})
+	arg, err := json.Marshal(frame{selfJSON{s.ID, s.Role, s.Parent, s.Task, r.view.state}, append([]string{}, r.view.tools...), value})
 	if err != nil {
 		return r.scriptError(err)
 	}

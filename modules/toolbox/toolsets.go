@@ -7,12 +7,9 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// DefaultGroup contains the tools that do not name a group.
-const DefaultGroup toolgroups.GroupID = "default"
-
 // BuildToolsets returns the groups, sorted by id, that refer to declared tools: the
 // toolsets, and a group for each id that tools name. A toolset that a tool names as
-// its group contains the tool too. Tools that do not name a group are in DefaultGroup,
+// its group contains the tool too. Tools that do not name a group are in toolgroups.DefaultGroup,
 // unless there is a toolset of that id. The owner toolgroups.Config registers them.
 func BuildToolsets(tools []toolboxfile.DeclaredTool, sets []toolboxfile.Toolset) []toolgroups.Group {
 	groups, members := map[toolgroups.GroupID]*toolgroups.Group{}, map[toolgroups.GroupID]map[string]bool{}
@@ -27,11 +24,11 @@ func BuildToolsets(tools []toolboxfile.DeclaredTool, sets []toolboxfile.Toolset)
 			members[id][name] = true
 		}
 	}
-	_, taken := groups[DefaultGroup]
+	_, taken := groups[toolgroups.DefaultGroup]
 	for _, t := range tools {
 		names := t.Groups
 		if len(names) == 0 && !taken {
-			names = []string{string(DefaultGroup)}
+			names = []string{string(toolgroups.DefaultGroup)}
 		}
 		for _, name := range names {
 			if id := toolgroups.GroupID(name); !members[id][t.Name] {

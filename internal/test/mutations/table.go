@@ -443,8 +443,43 @@ var mutations = []mutation{
 	},
 	{
 		"the record of an agent's role has tasks.as", "org/load.go",
-		`	forged := role.Tasks.As != "" && !role.declared()`, `	forged := role.Tasks.As != "" && role.Task == "none"`,
+		`	forged := (role.Tasks.As != "" ||`, `	forged := (role.Tasks.As == "x" ||`,
 		"./org TestTasksAs_ForgedRecords",
+	},
+	{
+		"callers ask agents of a role that does not say so", "org/role_agent.go",
+		`	case own == nil || own.Agent == nil:`, `	case own == nil:`,
+		"./org TestAsk_OnlyWhereAllowed",
+	},
+	{
+		"callers that may start no tasks ask agents of other roles", "org/role_agent.go",
+		`	case s.Role != own.Name && s.Role != string(own.ID):`, `	case s.Role == "":`,
+		"./org TestAsk_OnlyWhereAllowed",
+	},
+	{
+		"default groups exceed what the caller may use", "org/role_agent.go",
+		`role.Agent.groups().Intersect(ceiling)`, `role.Agent.groups()`,
+		"./org TestAsk_DefaultGroupsOfOther",
+	},
+	{
+		"a request without groups is not restricted", "org/task.go",
+		`	case s.Groups == nil && s.Ask:`, `	case s.Groups == nil && s.Ask && s.Role == "":`,
+		"./org TestAsk_GroupsOfRequest",
+	},
+	{
+		"a caller begins in any state", "org/role_agent.go",
+		`	case !slices.Contains(o.roles[s.Caller.Role].States, s.State):`, `	case s.State == "*":`,
+		"./org TestAsk_StateOfRequest",
+	},
+	{
+		"a caller leaves the state on record", "org/role_agent.go",
+		`	case now != "":`, `	case now == "*":`,
+		"./org TestAsk_StateOfRequest",
+	},
+	{
+		"the record of an agent's role lets callers ask", "org/load.go",
+		`|| role.Agent != nil || role.States != nil) &&`, `) &&`,
+		"./org TestAsk_ForgedRecords",
 	},
 	{
 		"a task begins in the initial workflow state, not in its caller's", "org/task.go",
@@ -513,7 +548,7 @@ var mutations = []mutation{
 	},
 	{
 		"a task has more groups than its caller", "org/task.go",
-		`s.Groups != nil && len(missing) > 0 && !narrow.IsAll() {`, `s.Groups != nil && len(missing) > 1 && !narrow.IsAll() {`,
+		`len(missing) > 0 && !s.Groups.IsAll() {`, `len(missing) > 1 && !s.Groups.IsAll() {`,
 		"./org TestTask_Groups",
 	},
 	{

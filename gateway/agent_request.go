@@ -1,0 +1,257 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/wire"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/strictjson"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// maxHistory limits the steps in the history of a request to an agent.
+const maxHistory = 200
+
+// nullableAgentFields are the fields of a wire.AgentRequest that mean the same when they are
+// null as when they are absent.
+var nullableAgentFields = []string{"group", "state", "history", "role"}
+
+// askAgent starts a task whose first agent has the role of the sender, or one that the request
+// names, and answers with what the agent answered. With Accept: text/event-stream it also sends
+// the events of the agent's calls. Without an Idempotency-Key the task is cancelled when the
+// client disconnects, because no later request can ask for its answer.
+//
+// Errors: those of startTask. A task that fails is an answer.
+func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
+	spec, release, err := a.decodeAgentRequest(r)
+	defer release()
+	if err != nil {
+		return err
+	}
+	if a.start == nil {
+		return errNoTasks("ask an agent")
+	}
+	done, err := a.limitWaiting(r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	id, err := a.start(r.Context(), spec)
+	if err != nil {
+		return err
+	}
+	release()
+	if spec.Key == "" {
+		defer context.AfterFunc(r.Context(), func() { a.cancelAbandoned(r.Context(), id) })()
+	}
+	if acceptsSSE(r) {
+		return a.streamAnswer(w, r, id)
+	}
+	ctx, cancel := UntilShutdown(r.Context())
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	answer, err := a.awaitAnswer(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if !answer.Status.Ended() {
+		status = http.StatusAccepted
+	}
+	return wire.WriteJSON(w, status, answer)
+}
+
+// decodeAgentRequest reads a request to an agent. The caller calls release in any case, when it
+// is done with the request.
+func (a *api) decodeAgentRequest(r *http.Request) (spec org.TaskSpec, release func(), err error) {
+	sender := auth.SenderOf(r)
+	data, release, err := a.limiter.ReadBody(http.MaxBytesReader(nil, r.Body, strictjson.MaxSize), sender, r.ContentLength, strictjson.MaxSize)
+	if errcode.CodeOf(err) == errcode.RateLimited {
+		return spec, release, err
+	}
+	if err := bodyReadError(r, err, strictjson.MaxSize); err != nil {
+		return spec, release, err
+	}
+	var q wire.AgentRequest
+	if _, err := decodeBytes(data, &q, nullableAgentFields); err != nil {
+		return spec, release, err
+	}
+	spec, err = agentSpec(q, sender)
+	spec.Key = r.Header.Get("Idempotency-Key")
+	if len(spec.Key) > maxKeyBytes {
+		return spec, release, errcode.New(errcode.InvalidArguments, "the header Idempotency-Key has more than %d bytes", maxKeyBytes)
+	}
+	return spec, release, err
+}
+
+// agentSpec converts a request to an agent. The history is data that the agent reads: it grants
+// nothing, and no call in it has happened.
+func agentSpec(q wire.AgentRequest, sender identity.Principal) (org.TaskSpec, error) {
+	spec := org.TaskSpec{Text: q.Question, Caller: sender, Role: q.Role, State: q.State, Ask: true}
+	switch {
+	case q.Question == "":
+		return spec, errcode.New(errcode.InvalidArguments, "field \"question\" is missing: say what to do").With("field", "question")
+	case len(q.History) > maxHistory:
+		return spec, errcode.New(errcode.InvalidArguments, "field \"history\" has %d steps; at most %d are allowed", len(q.History), maxHistory).With("field", "history")
+	case q.Role == "" && sender.Kind == identity.Caller:
+		spec.Role = string(sender.Role)
+	case q.Role == "":
+		return spec, errcode.New(errcode.InvalidArguments, "field \"role\" is missing: name the role of the agent; only callers in a role may leave it out").With("field", "role")
+	}
+	var err error
+	if spec.Groups, err = groupsOf(q.Group); err != nil {
+		return spec, err
+	}
+	if len(q.History) > 0 {
+		spec.Input, _ = json.Marshal(map[string]any{"history": q.History}) // texts and maps of texts always marshal
+	}
+	return spec, nil
+}
+
+// groupsOf returns the groups that a request names, nil if it names none.
+func groupsOf(names []string) (*toolgroups.GroupSet, error) {
+	if names == nil {
+		return nil, nil
+	}
+	if slices.Contains(names, "") {
+		return nil, errcode.New(errcode.InvalidArguments, "field \"group\" has an empty id; [] stands for no groups").With("field", "group")
+	}
+	set := toolgroups.SetOfNames(names...)
+	return &set, nil
+}
+
+// cancelAbandoned cancels the task of a request whose client has disconnected. A task goes on
+// when the server shuts down: it is resumed.
+func (a *api) cancelAbandoned(ctx context.Context, id identity.TaskID) {
+	if serving, ok := ctx.Value(shutdownKey{}).(context.Context); ok && serving.Err() != nil {
+		return
+	}
+	if err := a.rt.CancelTask(context.WithoutCancel(ctx), id, "the client disconnected"); err != nil {
+		a.log.Error("task of a disconnected client not cancelled", "task", id, "error", err)
+	}
+}
+
+// awaitAnswer returns the answer of a task when it has ended or is paused, or its status when
+// ctx ends.
+func (a *api) awaitAnswer(ctx context.Context, r *http.Request, id identity.TaskID) (wire.AgentAnswer, error) {
+	task, err := a.rt.WaitTask(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		task, err = a.rt.TaskRecord(r.Context(), id)
+	}
+	if err == nil {
+		err = a.authenticate.Revalidate(r)
+	}
+	if err != nil {
+		return wire.AgentAnswer{}, err
+	}
+	return a.agentAnswer(r.Context(), task)
+}
+
+// agentAnswer converts a task for the answer to a request to an agent.
+func (a *api) agentAnswer(ctx context.Context, task org.Task) (out wire.AgentAnswer, err error) {
+	out = wire.AgentAnswer{
+		Task: task.ID, Agent: task.Top, Status: a.rt.TaskStatus(task), Answer: task.Result, Incomplete: task.Incomplete,
+		Error: task.Error, Reason: task.Pause, Requested: requestedGroups(task), Granted: task.Groups.Set.Names(),
+	}
+	if out.Usage, err = a.rt.TaskUsage(ctx, task.ID); err != nil {
+		return out, err
+	}
+	out.State, err = a.stateOfTask(ctx, task)
+	return out, err
+}
+
+// requestedGroups returns the groups that the request for a task named, nil if it named none.
+func requestedGroups(task org.Task) []string {
+	if task.Requested == nil {
+		return nil
+	}
+	return task.Requested.Names()
+}
+
+// stateOfTask returns the workflow state of the first agent of a task, which may have ended.
+func (a *api) stateOfTask(ctx context.Context, task org.Task) (string, error) {
+	if caller, external := task.ExternalCaller(); external {
+		_, state := a.org().ResolveView(caller)
+		return toolgroups.StateName(state), nil
+	}
+	agent, err := a.rt.AgentRecord(ctx, task.Top)
+	return toolgroups.StateName(agent.State), err
+}
+
+// askedEvents are the types of the events that a stream of an answer has before its end.
+var askedEvents = map[journal.EventType]bool{
+	journal.ToolCall{}.EventType(): true, journal.ToolResult{}.EventType(): true, journal.ToolError{}.EventType(): true,
+	journal.StateTransition{}.EventType(): true,
+}
+
+// streamAnswer sends the events of the calls of the first agent of a task, and then the event
+// answer or error. Each event has its type as its name.
+func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.TaskID) error {
+	ctx, cancel := UntilShutdown(r.Context())
+	defer cancel()
+	task, ok := a.org().TaskByID(id)
+	if !ok {
+		return errcode.New(errcode.TaskNotFound, "task %s not found", id)
+	}
+	s := newEventStream(w, r)
+	s.open()
+	for e, err := range a.eventsFor(r, a.rt.JournalStore().FollowTask(ctx, id, task.FirstSeq, true)) {
+		if err == nil {
+			err = a.authenticate.Revalidate(r)
+		}
+		if err != nil {
+			return a.abortStream(s, err)
+		}
+		if e.Agent == task.Top && askedEvents[e.Body.EventType()] {
+			if s.sendNamed(string(e.Body.EventType()), e.Seq, e) != nil {
+				return nil
+			}
+		}
+		if _, paused := e.Body.(journal.TaskPaused); paused || a.rt.EndsTask(e) {
+			break
+		}
+	}
+	a.sendAnswer(ctx, s, r, id)
+	return nil
+}
+
+// sendAnswer sends the last event of a stream.
+func (a *api) sendAnswer(ctx context.Context, s *eventStream, r *http.Request, id identity.TaskID) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	answer, err := a.awaitAnswer(ctx, r, id)
+	switch {
+	case err != nil:
+		a.log.Error("answer not sent", "task", id, "error", err)
+	case answer.Error != nil:
+		_ = s.sendNamed("error", 0, answer) // an error means that the client has gone
+	default:
+		_ = s.sendNamed("answer", 0, answer)
+	}
+}
+
+// sendNamed writes a server-sent event with a name. 0 is no number.
+func (s *eventStream) sendNamed(name string, seq uint64, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	id := ""
+	if seq > 0 {
+		id = fmt.Sprintf("id: %d\n", seq)
+	}
+	if _, err := fmt.Fprintf(s.w, "%sevent: %s\ndata: %s\n\n", id, name, text); err != nil {
+		return err
+	}
+	return s.flush()
+}

@@ -1,0 +1,194 @@
+package org
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// RoleAgent lets callers in a role ask its agents (TaskSpec.Ask).
+type RoleAgent struct {
+	// DefaultGroups restricts requests that name no groups. Nil is the group default, which
+	// has the declared tools that name no group.
+	DefaultGroups *toolgroups.GroupSet `json:"defaultGroups,omitempty"`
+}
+
+// Limits of the states that a role lists.
+const (
+	maxRoleStates = 100
+	maxStateName  = tool.MaxName // bytes
+)
+
+// groups returns what restricts requests that name no groups.
+func (a *RoleAgent) groups() toolgroups.GroupSet {
+	if a == nil || a.DefaultGroups == nil {
+		return toolgroups.SetOf(toolgroups.DefaultGroup)
+	}
+	return *a.DefaultGroups
+}
+
+// statesOr returns the states of a specification, or those of the role that it changes.
+func (s RoleSpec) statesOr(old []string) []string {
+	if s.States == nil {
+		return old
+	}
+	return s.States
+}
+
+// equal reports whether both let callers ask the same.
+func (a *RoleAgent) equal(other *RoleAgent) bool {
+	if a == nil || other == nil {
+		return a == other
+	}
+	return (a.DefaultGroups == nil) == (other.DefaultGroups == nil) && a.groups().Equal(other.groups())
+}
+
+// checkRequests rejects what a role may not say about the requests of its callers.
+func checkRequests(creator grantor, spec RoleSpec) error {
+	declares := creator.name == CreatorOperator || creator.name == CreatorConfig
+	switch {
+	case spec.Agent != nil && !declares:
+		return errcode.New(errcode.InvalidRole, "role %q: only roles of the operator have the field agent", spec.Name).With("field", "agent")
+	case len(spec.States) > 0 && !declares:
+		return errcode.New(errcode.InvalidRole, "role %q: only roles of the operator have states", spec.Name).With("field", "states")
+	case len(spec.States) > maxRoleStates:
+		return errcode.New(errcode.InvalidRole, "role %q: it has %d states; at most %d are allowed", spec.Name, len(spec.States), maxRoleStates).With("field", "states")
+	}
+	for _, state := range spec.States {
+		if problem := StateProblem(state); problem != "" {
+			return errcode.New(errcode.InvalidRole, "role %q: state %.200q %s", spec.Name, state, problem).With("field", "states")
+		}
+	}
+	if spec.Agent == nil {
+		return nil
+	}
+	for _, id := range spec.Agent.groups().GroupIDs() {
+		if err := toolgroups.CheckID(id); err != nil {
+			return errcode.New(errcode.InvalidRole, "role %q: agent.defaultGroups: %s", spec.Name, errcode.Message(err)).With("field", "agent")
+		}
+	}
+	return nil
+}
+
+// StateProblem returns why a text cannot be a workflow state of a request, "" if it can.
+func StateProblem(state string) string {
+	switch {
+	case state == "" || len(state) > maxStateName:
+		return "must have 1 to 128 bytes"
+	case state == "*":
+		return "stands for every state; name one"
+	case !utf8.ValidString(state) || strings.ContainsFunc(state, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "must be UTF-8 without control characters"
+	}
+	return ""
+}
+
+// checkAsks returns an error if a request to an agent is not allowed: the sender has to be the
+// operator, or a caller that asks agents of its own role, if the role has the field agent, or
+// that may start tasks. It must be called with mu held.
+func (o *Org) checkAsks(s TaskSpec) error {
+	if s.Caller.Kind != identity.Caller || o.mayStartTasks(o.config.Groups.CurrentSnapshot(), o.role, s.Caller.Role) {
+		return nil
+	}
+	own := o.roles[s.Caller.Role]
+	switch {
+	case own == nil || own.Agent == nil:
+		return errcode.New(errcode.InsufficientPermissions, "ask an agent: the caller's role has no field agent, and may start no tasks")
+	case s.Role != own.Name && s.Role != string(own.ID): // it does not exist for the caller
+		return notFound(errcode.RoleNotFound, "role", s.Role)
+	}
+	return nil
+}
+
+// askedGroups returns what restricts a request to an agent that names no groups: the default
+// of the role that it asks, without what the sender may not use or does not know.
+func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (toolgroups.GroupSet, error) {
+	role, err := o.findActive(s.Caller, s.Role)
+	if err != nil {
+		return toolgroups.GroupSet{}, err
+	}
+	set := role.Agent.groups().Intersect(ceiling)
+	if set.IsAll() {
+		return set, nil
+	}
+	unknown := o.unknownTo(m, set)
+	return toolgroups.SetOf(slices.DeleteFunc(set.GroupIDs(), func(id toolgroups.GroupID) bool { return slices.Contains(unknown, id) })...), nil
+}
+
+// checkOffersTools returns an error if a request that names no groups leaves its agent without
+// tools, although its role has some for the sender. It must be called with mu held.
+func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
+	if !s.Ask || s.Groups != nil {
+		return nil
+	}
+	snapshot := o.config.Groups.CurrentSnapshot()
+	view := func(bounds []constraint) *toolgroups.View {
+		return (&scope{role: agent.Role, bounds: bounds, caller: task.CallerRole}).compile(snapshot, o.role)
+	}
+	if len(view(task.bounds()).ToolNames()) > 0 {
+		return nil
+	}
+	whole := *task
+	whole.Groups = toolgroups.BoundSet{Set: toolgroups.AllGroups()}
+	groups := o.groupsWith(snapshot, o.roles[agent.Role].Use.Intersect(task.Ceiling.Set), view(whole.bounds()).ToolNames())
+	if len(groups) == 0 {
+		return nil
+	}
+	role := o.roles[agent.Role]
+	return errcode.New(errcode.NoToolsAvailable, "ask an agent of role %q: the request names no groups, and none of the role's tools is in %v; name groups of the role, such as %q",
+		role.Name, role.Agent.groups(), groups[0]).With("groups", groups)
+}
+
+// groupsWith returns the groups of a set that have one of these tools, sorted.
+func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.GroupSet, tools []string) (ids []toolgroups.GroupID) {
+	for _, id := range snapshot.GroupIDs() {
+		if set.Has(id) && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, id) }) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// beginning is the workflow state in which a task begins.
+type beginning struct {
+	state  string // of the agents of a task of the operator
+	caller string // to record for an external caller; "" for none
+}
+
+// beginState returns the workflow state in which the agents of a new task begin. An external
+// caller may begin in a state of the list of its role, while none is on record for it. It must
+// be called with mu held.
+func (o *Org) beginState(s TaskSpec) (beginning, error) {
+	switch {
+	case s.Caller.Kind != identity.Caller && s.State == toolgroups.Undefined:
+		return beginning{}, nil
+	case s.Caller.Kind != identity.Caller:
+		return beginning{state: s.State}, nil
+	}
+	now, ok := o.callers.stateOf(s.Caller)
+	switch {
+	case !ok && s.State != "":
+		return beginning{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's workflow state is lost; the operator can reset it", s.State)
+	case s.State == "", s.State == now, now == "" && s.State == toolgroups.Undefined:
+		return beginning{}, nil
+	case now != "":
+		return beginning{}, errcode.New(errcode.Conflict, "begin in state %.200q: the caller is in state %q; leave the state out, or name that one", s.State, now).With("state", now)
+	case !slices.Contains(o.roles[s.Caller.Role].States, s.State):
+		return beginning{}, errcode.New(errcode.InsufficientPermissions, "begin in state %.200q: the caller's role lists no such state", s.State).With("field", "state")
+	}
+	return beginning{caller: s.State}, nil
+}
+
+// storeBeginning records the state in which an external caller begins.
+func (o *Org) storeBeginning(s TaskSpec, b beginning) []RecordChange {
+	if b.caller == "" {
+		return nil
+	}
+	return o.storeCallerState(s.Caller, b.caller)
+}
