@@ -135,7 +135,11 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 	}
 	whole := *task
 	whole.Groups = toolgroups.BoundSet{Set: toolgroups.AllGroups()}
-	groups := o.groupsWith(snapshot, o.roles[agent.Role].Use.Intersect(task.Ceiling.Set), view(whole.bounds()).ToolNames())
+	mayName := task.Ceiling.Set
+	if mayName.IsAll() {
+		mayName = o.roles[agent.Role].Use
+	}
+	groups := o.groupsWith(snapshot, mayName, view(whole.bounds()).ToolNames())
 	if len(groups) == 0 {
 		return nil
 	}
