@@ -65,7 +65,7 @@ func (o *logOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.query.Caller, "caller", "", "only calls and tasks of this `caller`: the name of its token, or operator")
 	flags.StringVar(&o.query.Tool, "tool", "", "only calls of this `tool`")
 	flags.StringSliceVar(&o.types, "type", nil, "only events of these `types`, such as tool_call,message")
-	flags.BoolVar(&o.query.Denied, "denied", false, "only denied calls")
+	flags.BoolVar(&o.query.Denied, "denied", false, "only denied calls and tasks, and attempts to get more permissions")
 	flags.StringVar(&o.query.Since, "since", "", "only events since this `time`: 90m, or 2026-01-31T08:00:00Z")
 	flags.IntVar(&o.limit, "limit", defaultLogLimit, "show the newest `n` events; 0 shows all, which is the default with --json")
 	flags.BoolVar(&o.follow, "follow", false, "wait for further events, until Ctrl-C")

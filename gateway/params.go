@@ -55,7 +55,7 @@ func eventParams() []parameter {
 		{name: "caller", about: "name of a caller"},
 		{name: "tool", about: "name of a tool"},
 		types,
-		{name: "denied", kind: "boolean", about: "only denied calls"},
+		{name: "denied", kind: "boolean", about: "only denied calls and tasks, and attempts to get more permissions"},
 		afterQuery, sinceQuery,
 	}
 }

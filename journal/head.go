@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -44,19 +45,22 @@ func (h EventHead) Tool() string {
 	return h.text("tool")
 }
 
-// Caller returns the principal that called, unless it is an agent.
+// Caller returns the principal that called, or asked for a task in vain, unless it is an agent.
 func (h EventHead) Caller() string {
-	if !h.isOfCall() {
+	if !h.isOfCall() && h.Type() != (TaskDenied{}).EventType() {
 		return ""
 	}
 	return h.text("caller")
 }
 
-// IsDenied reports whether the event is the denial of a call, or of a request for a task.
+// IsDenied reports whether the event is the denial of a call or of a request for a task, or the
+// error of a call that asked for more permissions than its caller has.
 func (h EventHead) IsDenied() bool {
 	switch h.Type() {
 	case ToolCall{}.EventType(), TaskDenied{}.EventType():
 		return h.text("decision") == Denied
+	case ToolError{}.EventType():
+		return h.text("code") == string(errcode.InsufficientPermissions)
 	}
 	return false
 }

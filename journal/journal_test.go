@@ -277,6 +277,8 @@ func TestEventHead(t *testing.T) {
 		{journal.ToolResult{Tool: "t", Caller: "user:ann@r", Result: json.RawMessage(`{"decision":"denied"}`)}, "t", "user:ann@r", false},
 		{journal.ToolError{Tool: "t", Caller: "c", Result: json.RawMessage(`1`)}, "t", "c", false},
 		{journal.StateTransition{Tool: "t", Caller: "c"}, "t", "c", false},
+		{journal.ToolError{Tool: "t", Code: errcode.InsufficientPermissions, Result: json.RawMessage(`1`)}, "t", "", true},
+		{journal.TaskDenied{Caller: "user:ann@r", Decision: journal.Denied}, "", "user:ann@r", true},
 		{journal.TaskStarted{Caller: "user:ann@r"}, "", "", false},
 	} {
 		e := event(tt.body)

@@ -22,7 +22,7 @@ type EventQuery struct {
 	Role         string // name or id
 	Caller, Tool string
 	Types        []journal.EventType
-	Denied       bool   // only denied calls
+	Denied       bool   // only denied calls and tasks, and attempts to get more permissions
 	Since        string // see wire.ParseSince
 	After        uint64 // only events with higher sequence numbers
 }
