@@ -64,7 +64,7 @@ var documentedCommand = regexp.MustCompile(`(?m)^(?:#  |    )[^\n#]*?(?:-- |/|\b
 // Each command that docs/install.md and the files for deployment name is one of the
 // program, with its flags.
 func TestInstall_NamesCommandsOfProgram(t *testing.T) {
-	for name, want := range map[string]int{"../docs/install.md": 7, deployDir + "/kubernetes.yaml": 2, deployDir + "/rolecall.service": 1} {
+	for name, want := range map[string]int{"../docs/install.md": 8, deployDir + "/kubernetes.yaml": 2, deployDir + "/rolecall.service": 1} {
 		found := documentedCommand.FindAllStringSubmatch(readText(t, name), -1)
 		for _, match := range found {
 			checkCommandLine(t, strings.Fields(match[1]))
