@@ -19,6 +19,11 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.answerQuestion(r, q)
+}
+
+// answerQuestion answers a question of the sender of a request.
+func (a *api) answerQuestion(r *http.Request, q wire.Question) (any, error) {
 	v := a.visibilityFor(r)
 	if err := checkQuestion(q, v.all); err != nil {
 		return nil, err
@@ -35,7 +40,7 @@ func (a *api) checkAccess(r *http.Request) (any, error) {
 	if q.Diff != nil {
 		return a.diffTools(q)
 	}
-	err = v.checkGroups(q.Groups)
+	err := v.checkGroups(q.Groups)
 	var query accessQuery
 	if err == nil {
 		query, err = a.queryFor(r, q)

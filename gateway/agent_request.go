@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gateway/auth"
+	"github.com/rolecall/rolecall/gateway/mcpserver"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
-	"github.com/rolecall/rolecall/internal/strictjson"
 	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -27,8 +26,7 @@ var nullableAgentFields = []string{"group", "state", "history", "role"}
 
 // askAgent starts a task whose first agent has the role of the sender, or one that the request
 // names, and answers with what the agent answered. With Accept: text/event-stream it also sends
-// the events of the agent's calls. Without an Idempotency-Key the task is cancelled when the
-// client disconnects, because no later request can ask for its answer.
+// the events of the agent's calls.
 //
 // Errors: those of startTask. A task that fails is an answer.
 func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
@@ -37,30 +35,20 @@ func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if a.start == nil {
-		return errNoTasks("ask an agent")
-	}
-	done, err := a.limitWaiting(r)
+	id, end, err := a.startAsked(r, spec)
 	if err != nil {
 		return err
 	}
-	defer done()
-	id, err := a.start(r.Context(), spec)
-	if err != nil {
-		return err
-	}
+	defer end()
 	release()
-	if spec.Key == "" {
-		defer context.AfterFunc(r.Context(), func() { a.cancelAbandoned(r.Context(), id) })()
-	}
 	if acceptsSSE(r) {
 		return a.streamAnswer(w, r, id)
 	}
-	ctx, cancel := UntilShutdown(r.Context())
-	defer cancel()
-	ctx, cancel = context.WithTimeout(ctx, maxWait)
-	defer cancel()
-	answer, err := a.awaitAnswer(ctx, r, id)
+	task, err := a.awaitAsked(r, id)
+	if err != nil {
+		return err
+	}
+	answer, err := a.agentAnswer(r.Context(), task)
 	if err != nil {
 		return err
 	}
@@ -68,29 +56,56 @@ func (a *api) askAgent(w http.ResponseWriter, r *http.Request) error {
 	if !answer.Status.Ended() {
 		status = http.StatusAccepted
 	}
-	return wire.WriteJSON(w, status, answer)
+	return wire.WriteJSON(mcpserver.WithWriteTimeout(w, 0), status, answer)
+}
+
+// startAsked starts the task of a request to an agent. The caller calls end when it has
+// answered. Without an Idempotency-Key the task is cancelled when the client disconnects before,
+// because no later request can ask for its answer.
+func (a *api) startAsked(r *http.Request, spec org.TaskSpec) (id identity.TaskID, end func(), err error) {
+	if spec.Key = r.Header.Get("Idempotency-Key"); len(spec.Key) > maxKeyBytes {
+		return "", nil, errcode.New(errcode.InvalidArguments, "the header Idempotency-Key has more than %d bytes", maxKeyBytes)
+	}
+	if a.start == nil {
+		return "", nil, errNoTasks("ask an agent")
+	}
+	release, err := a.limitWaiting(r)
+	if err != nil {
+		return "", nil, err
+	}
+	if id, err = a.start(r.Context(), spec); err != nil {
+		release()
+		return "", nil, err
+	}
+	if spec.Key != "" {
+		return id, release, nil
+	}
+	stop := context.AfterFunc(r.Context(), func() { a.cancelAbandoned(r.Context(), id) })
+	return id, func() { stop(); release() }, nil
+}
+
+// readLargeBody reads the body of a request that may hold files. The caller calls release in any
+// case, when it is done with the body.
+func (a *api) readLargeBody(r *http.Request) (data []byte, release func(), err error) {
+	data, release, err = a.limiter.ReadBody(http.MaxBytesReader(nil, r.Body, maxTaskBytes), auth.SenderOf(r), r.ContentLength, maxTaskBytes)
+	if errcode.CodeOf(err) != errcode.RateLimited {
+		err = bodyReadError(r, err, maxTaskBytes)
+	}
+	return data, release, err
 }
 
 // decodeAgentRequest reads a request to an agent. The caller calls release in any case, when it
 // is done with the request.
 func (a *api) decodeAgentRequest(r *http.Request) (spec org.TaskSpec, release func(), err error) {
-	sender := auth.SenderOf(r)
-	data, release, err := a.limiter.ReadBody(http.MaxBytesReader(nil, r.Body, strictjson.MaxSize), sender, r.ContentLength, strictjson.MaxSize)
-	if errcode.CodeOf(err) == errcode.RateLimited {
-		return spec, release, err
-	}
-	if err := bodyReadError(r, err, strictjson.MaxSize); err != nil {
+	data, release, err := a.readLargeBody(r)
+	if err != nil {
 		return spec, release, err
 	}
 	var q wire.AgentRequest
 	if _, err := decodeBytes(data, &q, nullableAgentFields); err != nil {
 		return spec, release, err
 	}
-	spec, err = agentSpec(q, sender)
-	spec.Key = r.Header.Get("Idempotency-Key")
-	if len(spec.Key) > maxKeyBytes {
-		return spec, release, errcode.New(errcode.InvalidArguments, "the header Idempotency-Key has more than %d bytes", maxKeyBytes)
-	}
+	spec, err = agentSpec(q, auth.SenderOf(r))
 	return spec, release, err
 }
 
@@ -141,9 +156,12 @@ func (a *api) cancelAbandoned(ctx context.Context, id identity.TaskID) {
 	}
 }
 
-// awaitAnswer returns the answer of a task when it has ended or is paused, or its status when
-// ctx ends.
-func (a *api) awaitAnswer(ctx context.Context, r *http.Request, id identity.TaskID) (wire.AgentAnswer, error) {
+// awaitAsked returns the record of a task when it has ended or is paused, or after maxWait.
+func (a *api) awaitAsked(r *http.Request, id identity.TaskID) (org.Task, error) {
+	ctx, cancel := UntilShutdown(r.Context())
+	defer cancel()
+	ctx, cancel = context.WithTimeout(ctx, maxWait)
+	defer cancel()
 	task, err := a.rt.WaitTask(ctx, id)
 	if err != nil && ctx.Err() != nil {
 		task, err = a.rt.TaskRecord(r.Context(), id)
@@ -151,10 +169,7 @@ func (a *api) awaitAnswer(ctx context.Context, r *http.Request, id identity.Task
 	if err == nil {
 		err = a.authenticate.Revalidate(r)
 	}
-	if err != nil {
-		return wire.AgentAnswer{}, err
-	}
-	return a.agentAnswer(r.Context(), task)
+	return task, err
 }
 
 // agentAnswer converts a task for the answer to a request to an agent.
@@ -221,23 +236,28 @@ func (a *api) streamAnswer(w http.ResponseWriter, r *http.Request, id identity.T
 			break
 		}
 	}
-	a.sendAnswer(ctx, s, r, id)
+	if err := a.sendAnswer(s, r, id); err != nil {
+		a.log.Error("answer not sent", "task", id, "error", err)
+	}
 	return nil
 }
 
-// sendAnswer sends the last event of a stream.
-func (a *api) sendAnswer(ctx context.Context, s *eventStream, r *http.Request, id identity.TaskID) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	answer, err := a.awaitAnswer(ctx, r, id)
-	switch {
-	case err != nil:
-		a.log.Error("answer not sent", "task", id, "error", err)
-	case answer.Error != nil:
-		_ = s.sendNamed("error", 0, answer) // an error means that the client has gone
-	default:
-		_ = s.sendNamed("answer", 0, answer)
+// sendAnswer sends the last event of a stream. It returns nil if the client has gone.
+func (a *api) sendAnswer(s *eventStream, r *http.Request, id identity.TaskID) error {
+	task, err := a.awaitAsked(r, id)
+	if err != nil {
+		return err
 	}
+	answer, err := a.agentAnswer(r.Context(), task)
+	if err != nil {
+		return err
+	}
+	name := "answer"
+	if answer.Error != nil {
+		name = "error"
+	}
+	_ = s.sendNamed(name, 0, answer)
+	return nil
 }
 
 // sendNamed writes a server-sent event with a name. 0 is no number.

@@ -40,6 +40,7 @@ type protocol string
 const (
 	toolboxProtocol protocol = "MCP Toolbox"
 	mcpProtocol     protocol = "Model Context Protocol"
+	openaiProtocol  protocol = "the OpenAI API"
 )
 
 // answerOneOf has values of the types that an answer may have.

@@ -18,7 +18,7 @@ func (a *api) routes() []route {
 	return slices.Concat(
 		tagged("tasks", a.taskRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
 		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", a.processRoutes()),
-		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", a.mcpRoutes()),
+		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", a.mcpRoutes()), tagged("openai", a.openaiRoutes()),
 	)
 }
 
@@ -62,6 +62,9 @@ func (a *api) processRoutes() []route {
 	}
 }
 
+// askErrors are the codes of requests to an agent.
+var askErrors = []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, errcode.NoToolsAvailable, errcode.Conflict, errcode.StorageLow, errcode.LimitExceeded}
+
 // taskRoutes are about tasks. A caller sees those that it has started.
 func (a *api) taskRoutes() []route {
 	unknown := []errcode.Code{errcode.TaskNotFound}
@@ -78,10 +81,7 @@ func (a *api) taskRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/agent", id: "askAgent", summary: "Ask an agent in a role, and wait for its answer",
 			params: []parameter{idempotencyKey}, scopes: callers, body: wire.AgentRequest{}, answer: wire.AgentAnswer{}, media: answerStream,
-			errors: []errcode.Code{
-				errcode.RoleNotFound, errcode.GroupNotFound, errcode.NoToolsAvailable, errcode.Conflict, errcode.StorageLow, errcode.LimitExceeded,
-			},
-			serve: a.askAgent,
+			errors: askErrors, serve: a.askAgent,
 		}, {
 			method: "GET", path: "/api/v1/tasks/{id}", id: "findTask", summary: "Show one task with its result",
 			params: []parameter{{name: "wait", about: "waits so long for the end of the task, such as 30s; at most 10m"}},

@@ -58,11 +58,8 @@ func (a *api) startTask(r *http.Request) (any, error) {
 // decodeTask is decode for a request that may hold files. The caller calls release in any
 // case, when it is done with the request.
 func (a *api) decodeTask(r *http.Request) (q wire.TaskRequest, release func(), err error) {
-	data, release, err := a.limiter.ReadBody(http.MaxBytesReader(nil, r.Body, maxTaskBytes), auth.SenderOf(r), r.ContentLength, maxTaskBytes)
-	if errcode.CodeOf(err) == errcode.RateLimited {
-		return q, release, err
-	}
-	if err := bodyReadError(r, err, maxTaskBytes); err != nil {
+	data, release, err := a.readLargeBody(r)
+	if err != nil {
 		return q, release, err
 	}
 	_, err = decodeBytes(data, &q, nil)

@@ -196,3 +196,23 @@ func (o *Org) storeBeginning(s TaskSpec, b beginning) []RecordChange {
 	}
 	return o.storeCallerState(s.Caller, b.caller)
 }
+
+// AskableRoles returns the active roles whose agents a sender may ask (TaskSpec.Ask), sorted by
+// name: for the operator all, for a caller its own and those that its tasks may have.
+func (o *Org) AskableRoles(by identity.Principal) (list []Role) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	m, err := o.taskGrantor(by)
+	if err != nil {
+		return nil
+	}
+	for _, r := range o.sortedRoles() {
+		if r.Suspended() || !o.mayFind(by, r) || o.checkAsks(TaskSpec{Caller: by, Role: string(r.ID)}) != nil {
+			continue
+		}
+		if m.covers(r) || by.Kind == identity.Caller && r.ID == by.Role {
+			list = append(list, *r)
+		}
+	}
+	return list
+}

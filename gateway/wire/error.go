@@ -120,12 +120,18 @@ type ErrorDetail struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
+// DetailOf describes an error.
+func DetailOf(err error) ErrorDetail {
+	d := ErrorDetail{Code: errcode.CodeOf(err), Message: errcode.Message(err)}
+	if e, ok := errors.AsType[*errcode.Error](err); ok {
+		d.Details = e.Details
+	}
+	return d
+}
+
 // WriteError answers with an error: its status, and an ErrorBody.
 func WriteError(w http.ResponseWriter, err error) {
-	status, body := StatusOf(err), ErrorBody{Error: ErrorDetail{Code: errcode.CodeOf(err), Message: errcode.Message(err)}}
-	if e, ok := errors.AsType[*errcode.Error](err); ok {
-		body.Error.Details = e.Details
-	}
+	status, body := StatusOf(err), ErrorBody{DetailOf(err)}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(err))
 	}
