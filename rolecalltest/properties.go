@@ -232,11 +232,14 @@ func (p *subjects) denied(c *proptest.Choices) (err error) {
 	by := identity.ByCaller("caller", role.ID)
 	for !c.IsEmpty() {
 		name, before := proptest.PickFrom(c, p.names...), m.Runs.Of
+		granted := slices.Contains(m.Naive.Definitions(list...), name)
 		ran, visible := before(name), slices.Contains(rt.Gate().Subject(by).ToolNames(), name)
 		out, err := rt.InvokeTool(ctx, by, name, json.RawMessage(`{}`))
 		switch {
 		case err != nil:
 			return err
+		case visible && !granted:
+			return fmt.Errorf("the tool %s is offered with the groups %v, and is not in them", name, list)
 		case visible && !out.Allowed() && out.Code() != errcode.InvalidArguments && out.Code() != errcode.Unauthenticated:
 			return fmt.Errorf("a call of %s with the groups %v was denied: %v", name, list, out.Err)
 		case !visible && (out.Allowed() || m.Runs.Of(name) != ran || !strings.Contains(out.Err.Error(), name)):

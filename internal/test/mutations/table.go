@@ -353,6 +353,11 @@ var mutations = []mutation{
 		"./org TestCeiling_LiveAndRecursive",
 	},
 	{
+		"every role has the tools of all groups", "org/scope.go",
+		`snapshot.Compile(use.BoundSet, sets...)`, `snapshot.Compile(toolgroups.BoundSet{Set: toolgroups.AllGroups()}, sets...)`,
+		"./rolecalltest TestCheckProperties_Holds",
+	},
+	{
 		"an agent keeps what its parent lost", "org/scope.go",
 		`	return role.use("the toolGroups of role " + role.Name).as(LimitUse), append(ceiling(find, role), s.parentLimits(find)...)`, `	return role.use("the toolGroups of role " + role.Name).as(LimitUse), ceiling(find, role)`,
 		"./org TestCeiling_ParentGrant",
