@@ -177,11 +177,12 @@ func (a *App) sweepWorkspaces(ctx context.Context, before time.Time) (count int,
 		if ctx.Err() != nil || !known || !e.IsDir() || task.Status != org.Done || task.EndedAt.After(before) {
 			continue
 		}
-		if err := root.RemoveAll(e.Name()); err != nil {
+		switch err := removeTree(ctx, root, e.Name()); {
+		case err == nil:
+			count++
+		case ctx.Err() == nil:
 			errs = append(errs, err)
-			continue
 		}
-		count++
 	}
 	return count, errors.Join(errs...)
 }
