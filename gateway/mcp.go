@@ -37,9 +37,8 @@ func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	if a.mcp == nil {
 		return routeNotFound(w, r)
 	}
-	if r.Header.Get("Upgrade") != "" { // the connection may outlive the sender's token
-		r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.authenticate.Revalidate(r) == nil }))
-	}
+	admitted := r
+	r = r.WithContext(mcpserver.WithRevalidation(r.Context(), func() bool { return a.authenticate.Revalidate(admitted) == nil }))
 	if text := r.Header.Get(wire.MCPWorkspaceHeader); text != "" {
 		if err := a.checkMCPWorkspace(r, text); err != nil {
 			return err

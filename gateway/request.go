@@ -55,10 +55,10 @@ func bodyReadError(r *http.Request, err error, limit int) error {
 		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
 		return errcode.New(wire.BodyTooLarge, "the body has more than %d bytes", limit)
 	}
-	if err != nil {
-		return errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
+	if err != nil && errcode.CodeOf(err) != errcode.Unauthenticated { // the token was removed meanwhile
+		err = errcode.Wrap(errcode.InvalidArguments, err, "the body could not be read")
 	}
-	return nil
+	return err
 }
 
 // decodeBytes decodes a body into v, a pointer to a struct, and returns the fields that are

@@ -38,7 +38,8 @@ type Authenticator func(*http.Request) (identity.Principal, error)
 func AlwaysOperator(*http.Request) (identity.Principal, error) { return operator, nil }
 
 // AdmitRequest authenticates the sender of a request. It returns the request with the
-// sender in its context, for SenderOf.
+// sender in its context, for SenderOf. Reading the body to its end fails if the sender
+// would not be authenticated any more, with the error of Revalidate.
 //
 // Errors: that of the Authenticator, unless the set has ScopeNone; InsufficientPermissions
 // if the set does not have the sender's scope.
@@ -53,7 +54,11 @@ func (f Authenticator) AdmitRequest(r *http.Request, takes ScopeSet) (*http.Requ
 	case !takes.Has(ScopeOf(p)):
 		return nil, wrongScope(ScopeOf(p), takes)
 	}
-	return r.WithContext(context.WithValue(r.Context(), principalKey{}, p)), nil
+	r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+	if r.Body != nil && r.Body != http.NoBody && p != (identity.Principal{}) {
+		r.Body = &admittedBody{r.Body, func() error { return f.Revalidate(r) }}
+	}
+	return r, nil
 }
 
 // Revalidate returns an error unless the sender of an admitted request would be

@@ -83,6 +83,9 @@ func (s *Server) ask(ctx context.Context, sc *clientScope, args json.RawMessage)
 	if ctx.Err() != nil && !(in.detached() && s.leaveTask(ctx, id)) {
 		s.cancelTask(ctx, id, "the call that started the task was cancelled")
 	}
+	if !sc.stillAuthorized() {
+		return failedCall(AskName, errcode.New(errcode.Unauthenticated, tokenInvalid))
+	}
 	return o
 }
 

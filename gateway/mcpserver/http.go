@@ -141,6 +141,8 @@ func writeBodyError(w http.ResponseWriter, err error) {
 		writeError(w, http.StatusRequestEntityTooLarge, "", jsonrpc.CodeInvalidRequest, fmt.Sprintf("the body has more than %d bytes", maxBodyBytes))
 	case errcode.CodeOf(err) == errcode.RateLimited:
 		writeError(w, http.StatusTooManyRequests, "", codeBusy, errcode.Message(err))
+	case errcode.CodeOf(err) == errcode.Unauthenticated:
+		writeError(w, http.StatusUnauthorized, "", codeNoSession, tokenInvalid)
 	default:
 		writeError(w, http.StatusBadRequest, "", jsonrpc.CodeParseError, "the body could not be read")
 	}

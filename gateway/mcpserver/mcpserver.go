@@ -187,6 +187,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, sender identity.P
 		return err
 	}
 	defer sc.endpoint.release()
+	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)
 	switch {
 	case isUpgrade(r):
 		return s.serveUpgrade(w, r, sc)

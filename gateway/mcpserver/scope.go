@@ -31,9 +31,13 @@ type scopeKey struct{}
 // revalidateKey is the context key for the function of WithRevalidation.
 type revalidateKey struct{}
 
-// WithRevalidation returns a context for a request whose connection may outlive
-// the sender's token. revalidate is called for each message on the connection,
-// possibly concurrently; if it returns false, the connection is closed.
+// tokenInvalid is the error for a sender that is not authenticated any more.
+const tokenInvalid = "the sender's token is no longer valid"
+
+// WithRevalidation returns a context for a request that may outlive the sender's token.
+// revalidate is called for each message on a connection with lines, possibly concurrently;
+// if it returns false, the connection is closed. It is also called before
+// ask_organization returns the result of a task.
 func WithRevalidation(ctx context.Context, revalidate func() bool) context.Context {
 	return context.WithValue(ctx, revalidateKey{}, revalidate)
 }

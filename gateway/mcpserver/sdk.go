@@ -51,9 +51,9 @@ func (s *Server) newSDKServer(e *endpoint) *sdk.Server {
 			if sc == nil || sc.endpoint != e {
 				return nil, newRPCError(jsonrpc.CodeInternalError, "the request has no sender")
 			}
-			if !sc.stillAuthorized() {
+			if sc.disconnect != nil && !sc.stillAuthorized() {
 				sc.disconnect()
-				return nil, newRPCError(codeNoSession, "the sender's token is no longer valid")
+				return nil, newRPCError(codeNoSession, tokenInvalid)
 			}
 			return s.handleSDKRequest(ctx, sc, method, req, next)
 		}

@@ -87,7 +87,6 @@ func (s *Server) serveUpgrade(w http.ResponseWriter, r *http.Request, sc *client
 	if r.Context().Value(rootsKey{}) != nil {
 		sc.roots = newClientRoots()
 	}
-	sc.revalidate, _ = r.Context().Value(revalidateKey{}).(func() bool)
 	ctx, cancel := s.config.Streaming(context.WithoutCancel(r.Context()))
 	defer cancel()
 	if err := s.serveLines(ctx, sc, rw, timeoutConn{conn, s.config.WriteTimeout}, func() { conn.Close() }); err != nil {

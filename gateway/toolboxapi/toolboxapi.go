@@ -233,7 +233,7 @@ func (a *API) readArguments(r *http.Request) (_ json.RawMessage, release func(),
 		_, _ = io.CopyN(io.Discard, r.Body, wire.MaxRequestBytes) // a client that is still sending does not read the answer
 		return nil, release, errcode.New(wire.BodyTooLarge, "request body is over the limit of %d bytes", maxArgumentBytes)
 	}
-	if errcode.CodeOf(err) == errcode.RateLimited {
+	if code := errcode.CodeOf(err); code == errcode.RateLimited || code == errcode.Unauthenticated {
 		return nil, release, err
 	}
 	if err != nil {
