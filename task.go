@@ -14,7 +14,7 @@ import (
 
 // TaskSpec specifies a task to start.
 type TaskSpec struct {
-	As         Principal       // who gives the task; its agents may do no more. Required
+	As         Principal       // who gives the task, the operator or a caller; its agents may do no more. Required
 	Text       string          // what to do
 	Role       string          // id or name of the role of the first agent; "" is root. Not of Begin
 	Input      json.RawMessage // data for the first agent, a JSON object; nil for none

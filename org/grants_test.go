@@ -403,6 +403,17 @@ func TestTask_Groups(t *testing.T) {
 	}
 }
 
+// Only the operator and callers start tasks. What an agent loses would not bound a task that it
+// has started.
+func TestTask_OnlyOperatorAndCallersStart(t *testing.T) {
+	f := newFixture(t)
+	agent := f.task(org.TaskSpec{})
+	for _, by := range []identity.Principal{identity.ByAgent(agent), {Kind: identity.Configuration}, identity.ByMonitor("m"), {}} {
+		_, _, _, err := f.StartTask("x", org.TaskSpec{Caller: by})
+		wantCode(t, err, errcode.Unauthenticated)
+	}
+}
+
 // The top agent of a task may have a role instead of being root.
 func TestTask_Role(t *testing.T) {
 	f := newFixture(t)
@@ -434,16 +445,16 @@ func TestTask_Role(t *testing.T) {
 	})
 	t.Run("unknown caller", func(t *testing.T) {
 		for _, tt := range []struct {
-			by   identity.Principal
-			code errcode.Code
+			by          identity.Principal
+			start, code errcode.Code
 		}{
-			{identity.Principal{}, errcode.Unauthenticated},
-			{identity.Principal{Kind: 99}, errcode.Unauthenticated},
-			{identity.ByCaller("ann", "nowhere"), errcode.RoleNotFound},
-			{identity.ByAgent("nobody"), errcode.AgentNotFound},
+			{identity.Principal{}, errcode.Unauthenticated, errcode.Unauthenticated},
+			{identity.Principal{Kind: 99}, errcode.Unauthenticated, errcode.Unauthenticated},
+			{identity.ByCaller("ann", "nowhere"), errcode.RoleNotFound, errcode.RoleNotFound},
+			{identity.ByAgent("nobody"), errcode.Unauthenticated, errcode.AgentNotFound},
 		} {
 			_, _, _, err := f.StartTask("z", org.TaskSpec{Caller: tt.by})
-			wantCode(t, err, tt.code)
+			wantCode(t, err, tt.start)
 			_, err = f.create(tt.by, org.RoleSpec{Name: "n"})
 			wantCode(t, err, tt.code)
 			_, _, _, err = f.UpdateRole(tt.by, role.ID, org.RoleSpec{}, false)

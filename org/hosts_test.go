@@ -133,18 +133,6 @@ func TestMayReach_LimitedByCaller(t *testing.T) {
 	}
 }
 
-// A task that an agent starts has no more permissions than the agent.
-func TestMayReach_TaskLimitedByAgent(t *testing.T) {
-	f := newFixture(t)
-	boss := f.role(operator, org.RoleSpec{Hosts: allow("a.x")})
-	starter := f.spawn(f.task(org.TaskSpec{}), boss.ID)
-	free := f.role(operator, org.RoleSpec{})
-	agent := f.spawn(f.task(org.TaskSpec{Caller: identity.ByAgent(starter)}), free.ID)
-	f.wantReach(agent, "a")
-	f.reopen()
-	f.wantReach(agent, "a")
-}
-
 func TestMayReach_ErrorListsAllowedHosts(t *testing.T) {
 	f := newFixture(t)
 	root := f.task(org.TaskSpec{})

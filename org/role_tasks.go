@@ -57,6 +57,9 @@ func callerTaskLimits(find roleLookup, id identity.RoleID) []constraint {
 // the tasks of its role may use. The error has the code InsufficientPermissions if the role
 // in its tasks.as is not active.
 func (o *Org) taskGrantor(by identity.Principal) (grantor, error) {
+	if by.Kind != identity.Operator && by.Kind != identity.Caller { // what another principal loses would not bound its tasks
+		return grantor{}, errcode.New(errcode.Unauthenticated, "start a task: only the operator and callers in a role start tasks")
+	}
 	g, err := o.grantor(by)
 	if err != nil || by.Kind != identity.Caller {
 		return g, err

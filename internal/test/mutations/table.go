@@ -437,6 +437,11 @@ var mutations = []mutation{
 		"./org TestTasksAs_BoundedByCreators",
 	},
 	{
+		"an agent starts a task", "org/role_tasks.go",
+		`if by.Kind != identity.Operator && by.Kind != identity.Caller {`, `if by.Kind == identity.None {`,
+		"./org TestTask_OnlyOperatorAndCallersStart",
+	},
+	{
 		"a task starts although the role in tasks.as was deleted", "org/role_tasks.go",
 		`; given && !as.isActive() {`, `; given && as == nil {`,
 		"./org TestTasksAs_DeletedRoleDeniesEverything",
