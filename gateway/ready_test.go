@@ -1,9 +1,15 @@
 package gateway_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +18,8 @@ import (
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/journal/memory"
 	"github.com/rolecall/rolecall/runtime"
 )
 
@@ -77,4 +85,40 @@ func reasonsIn(t *testing.T, body string) string {
 		list = append(list, r.Code)
 	}
 	return strings.Join(list, " ")
+}
+
+// brokenStore is a store whose records cannot be read while isBroken is set.
+type brokenStore struct {
+	journal.Store
+	isBroken atomic.Bool
+}
+
+func (s *brokenStore) ReadRecord(ctx context.Context, kind, key string) ([]byte, error) {
+	if s.isBroken.Load() {
+		return nil, errors.New("input/output error")
+	}
+	return s.Store.ReadRecord(ctx, kind, key)
+}
+
+// Anybody may ask for the readiness, so its failures are logged like those of other requests:
+// a few for each sender.
+func TestReady_LogsFewLines(t *testing.T) {
+	store := &brokenStore{Store: memory.New()}
+	f := gatewaytest.NewFixture(t, store, gatewaytest.ModelFunc(gatewaytest.TeamModel))
+	var log bytes.Buffer
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: gatewaytest.NewTokens(t, f).Authenticate, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.isBroken.Store(true)
+	for range 100 {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		if !strings.Contains(w.Body.String(), wire.UnreadyStore) {
+			t.Fatal(w.Body)
+		}
+	}
+	if lines := strings.Count(log.String(), "input/output error"); lines == 0 || lines > 20 {
+		t.Errorf("%d lines for 100 requests of one sender", lines)
+	}
 }
