@@ -10,6 +10,9 @@ import (
 // repositoryURL is where the source and the releases are.
 const repositoryURL = "https://github.com/rolecall/rolecall"
 
+// formulaFile has the Homebrew formula.
+const formulaFile = "rolecall.rb"
+
 // formula is the Homebrew formula: it installs the program of a release.
 var formula = template.Must(template.New("formula").Parse(`class Rolecall < Formula
   desc "Runtime for organizations of agents whose roles decide what they may call"
@@ -56,7 +59,7 @@ func (r *release) writeFormula() error {
 	if err := formula.Execute(&out, data); err != nil {
 		return fmt.Errorf("write the formula: %w", err)
 	}
-	return r.add("rolecall.rb", out.Bytes())
+	return r.add(formulaFile, out.Bytes())
 }
 
 // formulaArchives lists the archives for an operating system.

@@ -77,7 +77,7 @@ func emptyDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, pattern := range []string{"rolecall*", checksumFile} {
+	for _, pattern := range []string{"rolecall_v*", formulaFile, checksumFile} {
 		old, err := filepath.Glob(filepath.Join(dir, pattern))
 		for _, name := range old {
 			err = cmp.Or(err, os.Remove(name))
