@@ -17,13 +17,20 @@ import (
 type activeConfig struct {
 	config *config.Config
 	digest func() string
+	// keyless lists the names of the models that have users and no API key. It looks for them
+	// once, because anybody may ask for the readiness.
+	keyless func() []string
 	// record stores the files, the first time it is called, and returns their hash.
 	record func() (string, error)
 }
 
 // setActive makes cfg the configuration that new tasks are recorded with.
 func (a *App) setActive(cfg *config.Config) {
-	a.active.Store(&activeConfig{config: cfg, digest: sync.OnceValue(cfg.Digest), record: sync.OnceValues(func() (string, error) { return a.recordConfig(cfg) })})
+	models := a.models.Load()
+	a.active.Store(&activeConfig{
+		config: cfg, digest: sync.OnceValue(cfg.Digest), keyless: sync.OnceValue(func() []string { return models.keyless(cfg) }),
+		record: sync.OnceValues(func() (string, error) { return a.recordConfig(cfg) }),
+	})
 }
 
 // recordConfig stores the files of a configuration and returns their hash.

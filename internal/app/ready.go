@@ -93,11 +93,10 @@ func (a *App) unreadyCodes() (codes []string) {
 // keylessModels returns the names of the models that the organization or a role uses, and
 // that have neither an API key nor a fallback, sorted.
 func (a *App) keylessModels() []string {
-	active := a.active.Load()
-	if active == nil {
-		return nil
+	if active := a.active.Load(); active != nil {
+		return active.keyless()
 	}
-	return a.models.Load().keyless(active.config)
+	return nil
 }
 
 // keyless returns the names of the models of a configuration that have users and no API key.

@@ -73,3 +73,19 @@ func TestReadyz_NamesModelsWithoutKey(t *testing.T) {
 		}
 	}
 }
+
+// Anybody may ask for the readiness, so the models without a key are looked for once for each
+// configuration.
+func TestReadyz_LooksForKeysOnce(t *testing.T) {
+	f := newFixture(t)
+	const gpt = "kind: model\nname: gpt\ntype: openai\nmodel: gpt-5\napiKey: ${NO_KEY}"
+	if err := f.ApplyConfig(t.Context(), f.read(gpt, "kind: organization\nname: o\nmodel: gpt"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.keylessModels(); !slices.Equal(got, []string{"gpt"}) {
+		t.Errorf("got %q", got)
+	}
+	if n := testing.AllocsPerRun(10, func() { f.keylessModels() }); n != 0 {
+		t.Errorf("another request allocates %v times", n)
+	}
+}
