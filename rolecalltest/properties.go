@@ -37,11 +37,18 @@ const cases = 50
 //  8. A role without groups of its own is offered the tools of all groups.
 //  9. The tools that a role sees are those that it may call, in each workflow state.
 //
-// The definitions are those of the modules. Their functions are not called. A failure names
-// the seed: the environment variable ROLECALL_TEST_SEED repeats it.
+// The definitions are those of the modules. Their functions are not called. A module without
+// tool groups fails the test. A failure names the seed: the environment variable
+// ROLECALL_TEST_SEED repeats it.
 func CheckProperties(t *testing.T, list ...rolecall.Module) {
 	t.Helper()
-	p := newSubjects(newHost(t, list).groups.CurrentSnapshot())
+	snapshot := newHost(t, list).groups.CurrentSnapshot()
+	for _, m := range list {
+		if !slices.Contains(snapshot.ServerNames(), m.Name()) {
+			t.Fatalf("the module %s has no tool groups, so there is nothing to check", nameOf(m))
+		}
+	}
+	p := newSubjects(snapshot)
 	flags := proptest.WithoutFlags(cases)
 	for _, property := range []struct {
 		name string

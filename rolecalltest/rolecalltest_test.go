@@ -124,18 +124,22 @@ func TestScript_AnswersByRole(t *testing.T) {
 	}
 }
 
-// A module whose groups cannot be registered fails the test.
+// A module whose groups cannot be registered fails the test, and so does one that has none:
+// nothing of it would be checked.
 func TestCheckProperties_RejectsBadModule(t *testing.T) {
-	if os.Getenv("ROLECALLTEST_FAILS") != "" {
-		var calls atomic.Int32
-		m := newDesk(t, &calls)
-		m.groups[1].ID = "workspace"
+	var calls atomic.Int32
+	reserved := newDesk(t, &calls)
+	reserved.groups[1].ID = "workspace"
+	bad := map[string]rolecall.Module{"workspace": reserved, "has no tool groups": desk{}}
+	if m := bad[os.Getenv("ROLECALLTEST_FAILS")]; m != nil {
 		rolecalltest.CheckProperties(t, m)
 		return
 	}
-	again := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-	again.Env = append(os.Environ(), "ROLECALLTEST_FAILS=1")
-	if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), "workspace") {
-		t.Errorf("got %v:\n%s", err, out)
+	for problem := range bad {
+		again := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		again.Env = append(os.Environ(), "ROLECALLTEST_FAILS="+problem)
+		if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), problem) {
+			t.Errorf("%s: got %v:\n%s", problem, err, out)
+		}
 	}
 }
