@@ -28,7 +28,8 @@ const maxSendBytes = 8 << 20
 // sends nothing again.
 //
 // Errors: UnknownRecipient, Conflict if the recipient's task has ended, StorageLow,
-// InvalidArguments if there is too much to send, and those of org.MayMessage.
+// InvalidArguments if there is too much to send, InsufficientPermissions for other
+// principals, and those of org.MayMessage.
 func (rt *Runtime) SendMessage(ctx context.Context, c tool.Call, to string, payload json.RawMessage, delay time.Duration) (org.SendResult, error) {
 	sent, err := rt.sendAll(ctx, c, []string{to}, payload, delay)
 	if err != nil {
@@ -130,13 +131,17 @@ func withDue(sent []org.SendResult, due time.Time) []org.SendResult {
 // resolveRecipient sets the sender and the task of a message. It resolves the recipient "root"
 // to the task's root, and the name of an agent to its id.
 func (rt *Runtime) resolveRecipient(by identity.Principal, m *model.Message) error {
-	if by.Kind != identity.Agent {
+	switch by.Kind {
+	case identity.Operator:
 		a, ok := rt.org.AgentByID(identity.AgentID(m.To))
 		if !ok {
 			return rt.noRecipient(identity.AgentID(m.To))
 		}
 		m.Task = a.Task
 		return nil
+	case identity.Agent:
+	default:
+		return errcode.New(errcode.InsufficientPermissions, "send to %q: only agents and the operator send messages", m.To)
 	}
 	sender, ok := rt.org.AgentByID(by.Agent)
 	if !ok {

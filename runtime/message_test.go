@@ -513,3 +513,27 @@ func TestSend_OperatorSendsAsUser(t *testing.T) {
 		t.Errorf("the message is from %q to %q in task %q", m.From, m.To, m.Task)
 	}
 }
+
+// Whoever is neither an agent nor the operator sends no messages, spawns no agents and
+// terminates none.
+func TestRuntime_OthersDoNotActAsOperator(t *testing.T) {
+	free := make(chan struct{})
+	fx := openFixture(t, "", blockingRoot(free, alwaysWait))
+	top := fx.topAgent(t, fx.start(t, org.TaskSpec{}))
+	role, err := fx.CreateRole(t.Context(), newCall(identity.ByOperator("op")), org.RoleSpec{Name: "clerk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []identity.Principal{{}, {Kind: 99}, {Kind: identity.Configuration}, identity.ByMonitor("m"), identity.ByCaller("ann", role.ID)} {
+		if _, err := fx.SendMessage(t.Context(), newCall(by), string(top), json.RawMessage(`"x"`), 0); errcode.CodeOf(err) != errcode.InsufficientPermissions {
+			t.Errorf("%s sends a message: %v", by, err)
+		}
+		if got, err := fx.SpawnAgent(t.Context(), newCall(by), org.SpawnSpec{Role: role.ID, Brief: org.TaskBrief{Objective: "b"}}, nil); err == nil {
+			t.Errorf("%s spawns %v", by, got)
+		}
+		if err := fx.TerminateAgent(t.Context(), newCall(by), top, ""); errcode.CodeOf(err) != errcode.NotChildAgent {
+			t.Errorf("%s terminates an agent: %v", by, err)
+		}
+	}
+	close(free)
+}

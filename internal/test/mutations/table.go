@@ -437,6 +437,11 @@ var mutations = []mutation{
 		"./org TestTasksAs_BoundedByCreators",
 	},
 	{
+		"anybody sends messages as the operator", "runtime/message.go",
+		`		return errcode.New(errcode.InsufficientPermissions, "send to %q: only agents and the operator send messages", m.To)`, `		return rt.resolveRecipient(identity.ByOperator(""), m)`,
+		"./runtime TestRuntime_OthersDoNotActAsOperator",
+	},
+	{
 		"an agent starts a task", "org/role_tasks.go",
 		`if by.Kind != identity.Operator && by.Kind != identity.Caller {`, `if by.Kind == identity.None {`,
 		"./org TestTask_OnlyOperatorAndCallersStart",
