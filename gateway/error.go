@@ -73,6 +73,20 @@ func (a *api) encodeList(r *http.Request, fn func(*http.Request) (any, error)) (
 	return json.Marshal(v)
 }
 
+// countedEndpoint is a jsonEndpoint for requests of callers with a body that is not counted
+// otherwise. A request counts like those over MCP while its body arrives and its answer is
+// read.
+func (a *api) countedEndpoint(fn func(*http.Request) (any, error)) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		release, err := a.limiter.Acquire(auth.SenderOf(r))
+		if err != nil {
+			return err
+		}
+		defer release()
+		return jsonEndpoint(fn)(w, r)
+	}
+}
+
 // statusAnswer is the result of an endpoint with a status other than 200, or an ETag.
 type statusAnswer struct {
 	code int

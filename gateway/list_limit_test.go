@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -47,6 +48,13 @@ func TestLists_LimitConcurrentRequestsOfSender(t *testing.T) {
 			if w := users.SendRequest(t, path, "", http.Header{"User": {user}}); w.Code != want {
 				t.Errorf("%s of %s: got %d %s, want %d", path, user, w.Code, w.Body, want)
 			}
+		}
+	}
+	for user, want := range map[string]int{"ann": http.StatusTooManyRequests, "bob": http.StatusOK} {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/can", strings.NewReader(`{"role":"clerk"}`))
+		r.Header.Set("User", user)
+		if users.Handler.ServeHTTP(w, r); w.Code != want { // without a tool it answers for each tool
+			t.Errorf("can of %s: got %d %s, want %d", user, w.Code, w.Body, want)
 		}
 	}
 	close(release)

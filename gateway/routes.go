@@ -93,7 +93,7 @@ func (a *api) taskRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/retry", id: "retryTask", summary: "Let a paused, failed or cancelled task go on",
 			scopes: callers, body: wire.RetryRequest{}, optional: true, answer: wire.Task{}, status: http.StatusAccepted,
-			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: jsonEndpoint(a.retryTask),
+			errors: []errcode.Code{errcode.TaskNotFound, errcode.Conflict, errcode.StorageLow}, serve: a.countedEndpoint(a.retryTask),
 		}, {
 			method: "POST", path: "/api/v1/tasks/{id}/cancel", id: "cancelTask", summary: "Cancel a task; one that has ended is not changed",
 			params: []parameter{reasonQuery}, scopes: callers, answer: wire.Task{}, errors: unknown, serve: jsonEndpoint(a.cancelTask),
@@ -205,7 +205,7 @@ func (a *api) toolRoutes() []route {
 		}, {
 			method: "POST", path: "/api/v1/can", id: "checkAccess", summary: "Ask whether the gate would allow a call",
 			scopes: callers, body: wire.Question{}, answer: answers,
-			errors: []errcode.Code{errcode.RoleNotFound, errcode.AgentNotFound, errcode.GroupNotFound, errcode.Conflict}, serve: jsonEndpoint(a.checkAccess),
+			errors: []errcode.Code{errcode.RoleNotFound, errcode.AgentNotFound, errcode.GroupNotFound, errcode.Conflict}, serve: a.countedEndpoint(a.checkAccess),
 		},
 	}
 }
