@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rolecall/rolecall/gateway"
+	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/gateway/client"
 	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/internal/test/gatewaytest"
@@ -88,6 +90,25 @@ func TestHandler_DropsClientThatDoesNotRead(t *testing.T) {
 		caller.Handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 		if ctx.Err() != nil {
 			t.Errorf("%s: the handler is still blocked", name)
+		}
+	}
+}
+
+// The routes that callers do not have disconnect such a client, too.
+func TestHandler_DropsMonitorThatDoesNotRead(t *testing.T) {
+	f := newFixture(t, gatewaytest.TeamModel)
+	figures := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
+	handler, err := gateway.New(gateway.Config{Runtime: f.Runtime, Authenticate: auth.AlwaysOperator, Metrics: figures})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/metrics", "/readyz", "/healthz", "/", "/api/openapi.json", "/api/v1/tokens", "/nowhere"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		w := unreadWriter{&unreadRecorder{ResponseRecorder: httptest.NewRecorder(), ctx: ctx}}
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		if ctx.Err() != nil {
+			t.Errorf("%s: the handler is still blocked", path)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package gateway
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/rolecall/rolecall/gateway/mcpserver"
+)
 
 // showMetrics answers /metrics in the text format of Prometheus.
 func (a *api) showMetrics(w http.ResponseWriter, r *http.Request) error {
@@ -8,6 +12,6 @@ func (a *api) showMetrics(w http.ResponseWriter, r *http.Request) error {
 		return routeNotFound(w, r)
 	}
 	_ = a.rt.Flush() // if the store has stopped, the metrics are still valid
-	a.metrics.ServeHTTP(w, r)
+	a.metrics.ServeHTTP(mcpserver.WithWriteTimeout(w, 0), r)
 	return nil
 }
