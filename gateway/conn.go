@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/rolecall/rolecall/gateway/auth"
 )
 
 // trackedConn is a connection of a limitListener. Its state says whether it may
@@ -33,11 +35,7 @@ func newTrackedConn(conn *net.TCPConn, t *connTable) *trackedConn {
 	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		c.peer = at.AddrPort().Addr().Unmap().WithZone("")
 	}
-	bits := 64 // an IPv6 host has a network of its own
-	if c.peer.Is4() {
-		bits = 32
-	}
-	c.address, _ = c.peer.Prefix(bits) // the zero Prefix for a zero peer
+	c.address = auth.ClientNetwork(c.peer)
 	return c
 }
 

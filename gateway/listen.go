@@ -107,7 +107,7 @@ func ListenTCP(address string, open bool, limits func() ConnectionLimits) (net.L
 		return nil, errcode.New(errcode.InvalidConfig, "invalid listen address %q; want HOST:PORT, such as 127.0.0.1:7464", address)
 	}
 	if !open && !hosts.IsLoopback(host) {
-		return nil, errcode.New(errcode.InvalidConfig, "%s is reachable from other hosts and no tokens are configured; list tokens under kind: gateway (rolecall token create prints one), or listen on 127.0.0.1", address)
+		return nil, errcode.New(errcode.InvalidConfig, "%s is reachable from other hosts and no tokens are configured; list tokens or issuers under kind: gateway (rolecall token create prints one), or listen on 127.0.0.1", address)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

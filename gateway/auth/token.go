@@ -5,7 +5,9 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -34,11 +36,15 @@ type Token struct {
 type TokenStoreConfig struct {
 	Role func(id identity.RoleID) (org.Role, bool) // returns a role; asked with each request
 	Now  func() time.Time                          // nil is time.Now
+
+	// TrustedProxies lists the proxies that say for whom they send; nil for none.
+	TrustedProxies func() []netip.Prefix
 }
 
 // TokenStore authenticates requests by bearer token. It checks, in this order:
 //
-//  1. the token in an Authorization header (RFC 6750),
+//  1. the token in an Authorization header (RFC 6750): first among its own tokens, then as
+//     a token of an issuer,
 //  2. the mark of TrustLocalOwner, which authenticates the operator,
 //  3. the cookie that was issued for the startup token.
 //
@@ -49,6 +55,7 @@ type TokenStore struct {
 	clock  *clock.Forward // an expired token stays expired when the wall clock is set back
 	tokens atomic.Pointer[[]storedToken]
 	startupToken
+	issuers atomic.Pointer[issuerSet] // nil before the first ReplaceIssuers
 }
 
 // storedToken is a token with its parsed audience.
@@ -156,25 +163,33 @@ func (t *TokenStore) Authenticate(r *http.Request) (identity.Principal, error) {
 }
 
 // byBearer returns the principal of a token.
-func (t *TokenStore) byBearer(r *http.Request, token string) (identity.Principal, error) {
+func (t *TokenStore) byBearer(r *http.Request, token string) (p identity.Principal, err error) {
 	digest := sha256.Sum256([]byte(token))
 	if t.isStartup(digest) {
 		return operator, nil
 	}
-	g, ok := t.lookup(digest)
+	if g, ok := t.lookup(digest); ok {
+		p, err = t.byStored(r, g)
+	} else {
+		p, err = t.byIssuer(r, token, digest)
+	}
+	if err != nil || p.Kind != identity.Caller {
+		return p, err
+	}
+	role, ok := t.config.Role(p.Role)
+	if !ok || role.ID != p.Role || role.Status != org.Active {
+		return identity.Principal{}, invalidToken(fmt.Errorf("token %q: there is no active role with the id %q", p.User, p.Role))
+	}
+	return p, nil
+}
+
+// byStored returns the principal of a token of the last ReplaceTokens.
+func (t *TokenStore) byStored(r *http.Request, g storedToken) (identity.Principal, error) {
 	switch {
-	case !ok:
-		return identity.Principal{}, invalidToken(errors.New("unknown token"))
 	case t.expired(g.Token):
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q expired at %s", g.Name, g.Expires))
 	case !g.audience.covers(r):
 		return identity.Principal{}, invalidToken(fmt.Errorf("token %q is for %s", g.Name, g.Audience))
-	case g.Scope != ScopeRole:
-		return g.holder(), nil
-	}
-	role, ok := t.config.Role(g.Role)
-	if !ok || role.ID != g.Role || role.Status != org.Active {
-		return identity.Principal{}, invalidToken(fmt.Errorf("token %q: there is no active role with the id %q", g.Name, g.Role))
 	}
 	return g.holder(), nil
 }
@@ -202,6 +217,12 @@ func (t *TokenStore) lookup(digest [sha256.Size]byte) (found storedToken, ok boo
 func invalidToken(cause error) error {
 	return errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, cause),
 		"the bearer token is not valid for this resource")
+}
+
+// rateLimited returns the error for a sender that has to wait.
+func rateLimited(wait time.Duration, reason string) error {
+	seconds := int(math.Ceil(wait.Seconds()))
+	return errcode.New(errcode.RateLimited, "%s; try again in %d s", reason, seconds).With(wire.RetryAfter, seconds)
 }
 
 // missingToken returns the error for a request without any credentials.

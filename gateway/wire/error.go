@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/rolecall/rolecall/errcode"
 )
@@ -107,6 +108,10 @@ var statuses = map[errcode.Code]int{
 	errcode.RequestTimeout:   http.StatusGatewayTimeout,
 }
 
+// RetryAfter is the detail of an error that says after how many seconds the sender may try
+// again. WriteError also writes it as the header Retry-After.
+const RetryAfter = "retryAfter"
+
 // ErrorBody is the JSON body of every error response.
 type ErrorBody struct {
 	Error ErrorDetail `json:"error"`
@@ -134,6 +139,9 @@ func WriteError(w http.ResponseWriter, err error) {
 	status, body := StatusOf(err), ErrorBody{DetailOf(err)}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(err))
+	}
+	if seconds, ok := body.Error.Details[RetryAfter].(int); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	}
 	if WriteJSON(w, status, body) != nil { // a detail cannot be encoded
 		body.Error.Details = nil

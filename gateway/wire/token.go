@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxTokenBytes is the longest token, in bytes.
-const maxTokenBytes = 4096
+// maxTokenBytes is the longest token, in bytes. Issuers put the groups of a user into it.
+const maxTokenBytes = 16 << 10
 
 // ValidToken reports whether a text has the form of a token: b64token of RFC
 // 6750, section 2.1.

@@ -117,7 +117,8 @@ type App struct {
 	readOnly bool              // MCP servers are not connected
 
 	pools    toolbox.Pools // database connections of sources
-	services authServices  // verifies the tokens of callers
+	services authServices  // verifies the tokens that calls carry
+	issuers  authServices  // verifies the tokens that requests carry
 	toolsets toolsets      // as registered now; guarded by configMu
 
 	scripts    *script.WorkerPool // processes that run agent scripts
@@ -161,7 +162,9 @@ func Open(o Options) (*App, error) {
 	a.recordings.count = func(task identity.TaskID, bytes int) error { return a.Runtime.RecordFile(task, bytes) }
 	a.models.Store(&modelSet{})
 	a.scripts = script.NewWorkerPool(builtin.NewScriptStarter(o.Launcher, o.Warn))
-	a.services.log, a.services.expiry = o.Warn, clock.NewForward(time.Now)
+	expiry := clock.NewForward(time.Now)
+	a.services.kind, a.services.log, a.services.expiry = "authService", o.Warn, expiry
+	a.issuers.kind, a.issuers.log, a.issuers.expiry = "issuer", o.Warn, expiry
 	for _, step := range []func() error{a.openRuntime, a.openServers, a.openModules} {
 		if err := step(); err != nil {
 			a.DiscardUnused()
@@ -191,7 +194,7 @@ func (a *App) openRuntime() (err error) {
 }
 
 func (a *App) openServers() (err error) {
-	a.Tokens, err = auth.NewTokenStore(auth.TokenStoreConfig{Role: a.Runtime.Org().RoleByID})
+	a.Tokens, err = auth.NewTokenStore(auth.TokenStoreConfig{Role: a.Runtime.Org().RoleByID, TrustedProxies: a.trustedProxies})
 	if err != nil {
 		return err
 	}

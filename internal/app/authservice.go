@@ -20,6 +20,7 @@ import (
 // token. It is safe for concurrent use.
 type authServices struct {
 	active atomic.Pointer[map[string]authService]
+	kind   string         // what the log calls a service
 	log    *slog.Logger   // nil discards
 	expiry *clock.Forward // of all services, also after a reload; nil is one of each
 }
@@ -54,7 +55,7 @@ func (s *authServices) logVerify(of authService, err error) {
 	if log == nil {
 		return
 	}
-	log = log.With("authService", of.Name())
+	log = log.With(s.kind, of.Name())
 	switch {
 	case err == nil:
 		if of.unreachable.Swap(false) {
@@ -63,7 +64,7 @@ func (s *authServices) logVerify(of authService, err error) {
 	case errcode.CodeOf(err) == errcode.Unauthenticated:
 		log.Debug("token rejected", "reason", errcode.Message(err))
 	case errcode.CodeOf(err) == errcode.ToolUnavailable && !of.unreachable.Swap(true):
-		log.Warn("issuer unreachable; calls with its tokens will retry", "error", errorReason(err))
+		log.Warn("issuer unreachable; its tokens cannot be verified", "error", errorReason(err))
 	}
 }
 
@@ -74,11 +75,11 @@ func (s *authServices) byName() map[string]authService {
 	return nil
 }
 
-// prepare constructs the services of a configuration, without activating them. A
+// prepare constructs services that a configuration declares, without activating them. A
 // service whose declaration has not changed is reused, with its cached keys.
-func (s *authServices) prepare(cfg *config.Config) (next map[string]authService, faults []*yamldoc.Error) {
+func (s *authServices) prepare(cfg *config.Config, declared []toolboxfile.AuthService) (next map[string]authService, faults []*yamldoc.Error) {
 	next, now := map[string]authService{}, s.byName()
-	for _, a := range cfg.AuthServices {
+	for _, a := range declared {
 		if old, ok := now[a.Name]; ok && old.fingerprint == a.Fingerprint {
 			next[a.Name] = old
 			continue
@@ -91,7 +92,7 @@ func (s *authServices) prepare(cfg *config.Config) (next map[string]authService,
 			Introspection: introspection(a.Introspection), Expiry: s.expiry,
 		})
 		if err != nil {
-			faults = append(faults, cfg.ErrorAt(a.Pos, "authService", faultText(err), ""))
+			faults = append(faults, cfg.ErrorAt(a.Pos, s.kind, faultText(err), ""))
 			continue
 		}
 		next[a.Name] = authService{made, a.Fingerprint, new(atomic.Bool)}

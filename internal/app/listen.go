@@ -31,7 +31,7 @@ type HTTPListener struct {
 
 // ListenHTTP listens on address, or if it is empty on the address of the configuration;
 // cfg may be nil. It returns an error for an address that other machines can reach
-// when the configuration lists no tokens. Requests wait until MarkReady is called. The
+// when the configuration lists neither tokens nor issuers. Requests wait until MarkReady is called. The
 // caller serves or closes the listener.
 func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, error) {
 	var section config.Gateway
@@ -45,7 +45,7 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	check := auth.HostCheck{Hosts: section.Hosts, Origins: section.Origins, Tokens: a.Tokens, OnRefused: a.metrics.CountRefused}
 	l := &HTTPListener{Handler: check.Wrap(a.whenReady(handler)), log: a.options.Log}
 	address = cmp.Or(address, section.Address, DefaultAddress)
-	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens) > 0, a.limits.connectionLimits); err != nil {
+	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens)+len(section.Issuers) > 0, a.limits.connectionLimits); err != nil {
 		return nil, err
 	}
 	hasOperator := slices.ContainsFunc(section.Tokens, func(t config.Token) bool { return t.Scope == config.OperatorScope })

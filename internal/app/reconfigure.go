@@ -39,6 +39,7 @@ type configChange struct {
 	toolsets toolsets
 	bound    toolsets // toolsets as registered
 	services map[string]authService
+	issuers  map[string]authService // of the gateway
 
 	problems      []*yamldoc.Error // mistakes in the files; any of them rejects the change
 	moduleErrors  []*yamldoc.Error // modules that are declared correctly and failed to start
@@ -121,6 +122,8 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	if ch.tokens, err = gatewayTokens(cfg); err != nil {
 		ch.problems = append(ch.problems, cfg.ErrorAt(cfg.Gateway.Pos, "tokens", err.Error(), ""))
 	}
+	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg))
+	ch.problems = append(ch.problems, faults...)
 	return ch
 }
 
@@ -267,7 +270,8 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	a.reportLostGroups()
 	a.services.replace(ch.services)
 	a.bindTokens(ch)
-	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens))
+	a.issuers.replace(ch.issuers)
+	errs = append(errs, a.Tokens.ReplaceTokens(ch.tokens), a.Tokens.ReplaceIssuers(a.gatewayIssuers(ch)))
 	a.models.Store(ch.models)
 	a.recordings.addSecrets(modelSecrets(ch.cfg))
 	a.secrets.replace(configSecrets(ch.cfg))

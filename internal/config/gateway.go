@@ -25,6 +25,7 @@ type Gateway struct {
 	Origins []hosts.Origin    // accepted origins of pages, in addition to the gateway's own, such as https://app.example.com
 	Hosts   []hosts.Authority // accepted Host headers, in addition to the address, such as gw.example.com or gw.example.com:8080
 	Tokens  []Token
+	Issuers []Issuer `json:",omitempty"` // of the tokens that people and programs get elsewhere
 
 	TrustedProxies []netip.Prefix // addresses that the connections of many clients come from
 	Pos            yamldoc.Pos
@@ -39,8 +40,10 @@ func readGateway(it item) {
 		"hosts":          yamldoc.ParsedList(&gateway.Hosts, "host name", "for example [gw.example.com]", hosts.ParseAuthority),
 		"tokens":         tokenList(it, &gateway.Tokens),
 		"trustedProxies": yamldoc.ParsedList(&gateway.TrustedProxies, "address or network", "for example [10.0.0.7, 192.168.0.0/24]", parseNetwork),
-		"auth":           nil, "tls": nil, "cors": nil,
+		"auth":           issuerList(it, &gateway.Issuers),
+		"tls":            nil, "cors": nil,
 	})
+	gateway.checkUserNames(it)
 	to := &it.r.config.Gateway
 	if to.Pos != (yamldoc.Pos{}) {
 		it.AddError(fmt.Sprintf("duplicate gateway; the first is at %s", to.Pos), "a configuration has at most one")

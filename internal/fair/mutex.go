@@ -1,4 +1,4 @@
-// Package fair provides locks that are shared by key: a mutex per key (KeyedMutex) and a
+// Package fair provides limits that are shared by key: a mutex per key (KeyedMutex), a rate per key (RateTable), and a
 // counting semaphore that is fair among keys (Semaphore).
 //
 //	var locks fair.KeyedMutex

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -95,8 +96,9 @@ const (
 
 // Service verifies the tokens of one issuer. It is safe for concurrent use.
 type Service struct {
-	config Config
-	client *http.Client
+	config  Config
+	client  *http.Client
+	changes atomic.Uint64 // of the issuer's documents
 
 	sem     chan struct{} // holds a token while one goroutine uses what follows
 	known   *issuer       // nil until the first discovery succeeds
@@ -126,7 +128,9 @@ func New(c Config) (*Service, error) {
 	if c.Expiry == nil {
 		c.Expiry = clock.NewForward(c.Now)
 	}
-	return &Service{config: c, client: newCachingClient(c.Client, c.Now), sem: make(chan struct{}, 1)}, nil
+	s := &Service{config: c, sem: make(chan struct{}, 1)}
+	s.client = newCachingClient(c.Client, c.Now, func() { s.changes.Add(1) })
+	return s, nil
 }
 
 // Name returns the service's name.
@@ -158,17 +162,30 @@ func (s *Service) Verify(ctx context.Context, token string) (Claims, error) {
 	return claims, nil
 }
 
+// Introspects reports whether the issuer is asked about this very token. Others are verified
+// with its keys.
+func (s *Service) Introspects(token string) bool {
+	in := s.config.Introspection
+	return in != nil && (in.Always || !isJWT(token))
+}
+
+// KeyVersion changes when the issuer was found to have another discovery document or other keys.
+// A token that was verified before may not be valid any more.
+func (s *Service) KeyVersion() uint64 { return s.changes.Load() }
+
+// isJWT reports whether a token has the form of a JWT.
+func isJWT(token string) bool { return strings.Count(token, ".") == 2 }
+
 // verify verifies everything but the scopes.
 func (s *Service) verify(ctx context.Context, token string) (Claims, error) {
 	from, err := s.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
-	isJWT := strings.Count(token, ".") == 2
-	switch in := s.config.Introspection; {
-	case in != nil && (in.Always || !isJWT):
+	switch {
+	case s.Introspects(token):
 		return s.introspect(ctx, from, token)
-	case !isJWT:
+	case !isJWT(token):
 		return nil, s.reject("it is not a JWT")
 	}
 	return s.verifyJWT(ctx, from, token)

@@ -19,22 +19,23 @@ const (
 )
 
 // newCachingClient returns a copy of c that limits the size of responses and how
-// often it fetches the same document.
-func newCachingClient(c *http.Client, now func() time.Time) *http.Client {
+// often it fetches the same document. It calls changed when a document is not what it was.
+func newCachingClient(c *http.Client, now func() time.Time, changed func()) *http.Client {
 	next := c.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
 	caching := *c
-	caching.Transport = &cachingTransport{next: next, now: now, documents: map[string]document{}}
+	caching.Transport = &cachingTransport{next: next, now: now, changed: changed, documents: map[string]document{}}
 	return &caching
 }
 
 // cachingTransport is an http.RoundTripper that limits the size of responses. It
 // answers a GET without query and credentials from its cache for documentTTL.
 type cachingTransport struct {
-	next http.RoundTripper
-	now  func() time.Time
+	next    http.RoundTripper
+	now     func() time.Time
+	changed func()
 
 	mu        sync.Mutex // guards documents
 	documents map[string]document
@@ -85,10 +86,14 @@ func (c *cachingTransport) lookup(url string) (document, bool) {
 func (c *cachingTransport) store(url string, d document) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.documents) >= maxCached {
+	before, known := c.documents[url]
+	if len(c.documents) >= maxCached && !known {
 		clear(c.documents)
 	}
 	c.documents[url] = d
+	if known && !bytes.Equal(before.body, d.body) {
+		c.changed()
+	}
 }
 
 // response returns the document as a response to r.

@@ -1035,6 +1035,63 @@ var mutations = []mutation{
 		"./gateway/auth TestTokensReplace_IsAtomic",
 	},
 	{
+		"issuers: a claim that contains the value matches", "gateway/auth/claim.go",
+		`return claim == r.Value`, `return strings.Contains(claim, r.Value)`,
+		"./gateway/auth TestIssuers_MapClaimsToPrincipals",
+	},
+	{
+		"issuers: a user has an invisible name", "gateway/auth/claim.go",
+		` || strings.ContainsFunc(text, isHidden)`, ``,
+		"./gateway/auth TestIssuers_MapClaimsToPrincipals",
+	},
+	{
+		"issuers: the name of an issuer does not begin those of its users", "gateway/auth/claim.go",
+		`identity.UserName(i.Name + ":" + text)`, `identity.UserName(text)`,
+		"./gateway/auth TestIssuers_MapClaimsToPrincipals",
+	},
+	{
+		"issuers: a static token has the name of a user", "internal/config/gateway_issuer.go",
+		`if cut && slices`, `if false && cut && slices`,
+		"./internal/config TestReadFiles_RejectedCases",
+	},
+	{
+		"issuers: an own token is shown to an issuer", "gateway/auth/issuer.go",
+		`s == nil || strings.HasPrefix(token, TokenPrefix)`, `s == nil`,
+		"./gateway/auth TestIssuers_KeepOwnTokens",
+	},
+	{
+		"issuers: a token is remembered after its expiry", "gateway/auth/verified.go",
+		`!now.Before(token.until) || token.version`, `token.version`,
+		"./gateway/auth TestIssuers_RememberUntilExpiryAndReload",
+	},
+	{
+		"issuers: a token outlives the key of its issuer", "gateway/auth/verified.go",
+		` || token.version != token.from.issuer.Verifier.KeyVersion()`, ``,
+		"./gateway/auth TestIssuers_RotatedKeyEndsRememberedTokens",
+	},
+	{
+		"issuers: a verification outlives a reload", "gateway/auth/issuer_guard.go",
+		`if t.issuers.Load() == set {`, `if true {`,
+		"./gateway/auth TestIssuers_ReloadOvertakesVerification",
+	},
+	{
+		"issuers: failures are not limited", "gateway/auth/issuer_guard.go",
+		`		g.failures.Take(address)
+`, ``,
+		"./gateway/auth TestIssuers_LimitFailures",
+	},
+	{
+		"issuers: a recorded configuration brings them back", "internal/app/issuers.go",
+		`		service, ok := ch.issuers[i.Name]
+		if !ok {
+			continue
+		}
+`, `		all, _ := a.issuers.prepare(ch.cfg, issuerServices(ch.cfg))
+		service := all[i.Name]
+`,
+		"./internal/app TestIssuers_NotOfRecordedConfiguration",
+	},
+	{
 		"readyz: everybody reads names of modules", "gateway/ready.go",
 		`if !monitors.Has(scope) {`, `if !monitors.Has(scope) && false {`,
 		"./gateway TestReady_ListsReasons",

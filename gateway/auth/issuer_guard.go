@@ -1,0 +1,155 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/identity"
+	"github.com/rolecall/rolecall/internal/fair"
+)
+
+const (
+	// verifyTimeout is how long a request waits for an issuer.
+	verifyTimeout = 5 * time.Second
+
+	maxVerifying = 32  // verifications of one issuer at once
+	maxWaiting   = 256 // requests that wait for one of them
+	maxOfAddress = 64  // requests of one address that wait
+
+	// An address may show an issuer that is asked about each token so many tokens that are not
+	// valid, and then one more in failureInterval.
+	failureBurst    = 20
+	failureInterval = time.Second
+	maxAddresses    = 4096 // that are remembered for that
+)
+
+// issuerGuard limits what an issuer is asked. Requests with the same token share one
+// verification. The places for verifications are shared fairly among the addresses of senders.
+type issuerGuard struct {
+	issuer   Issuer
+	places   *fair.Semaphore
+	flights  singleflight.Group
+	failures *fair.RateTable[string] // by address
+}
+
+func newIssuerGuard(i Issuer) *issuerGuard {
+	g := &issuerGuard{issuer: i, places: fair.NewSemaphore(maxVerifying), failures: fair.NewRateTable[string](maxAddresses)}
+	g.places.LimitQueue(maxWaiting, maxOfAddress, maxOfAddress)
+	g.failures.SetRate(failureInterval, failureBurst)
+	return g
+}
+
+// byIssuer returns the principal of a token of an issuer. A verification that a reload has
+// overtaken begins again with the new issuers.
+func (t *TokenStore) byIssuer(r *http.Request, token string, digest [sha256.Size]byte) (identity.Principal, error) {
+	for {
+		set := t.issuers.Load()
+		p, err := t.verifyBy(r, set, token, digest)
+		if t.issuers.Load() == set {
+			return p, err
+		}
+	}
+}
+
+// verifyBy returns the principal of a token of one of the issuers of a set. It remembers a
+// valid token.
+func (t *TokenStore) verifyBy(r *http.Request, set *issuerSet, token string, digest [sha256.Size]byte) (identity.Principal, error) {
+	guard, err := set.choose(token)
+	if err != nil {
+		return identity.Principal{}, invalidToken(err)
+	}
+	if p, ok := set.verified.find(digest, t.clock.Now()); ok {
+		return p, nil
+	}
+	version := guard.issuer.Verifier.KeyVersion()
+	claims, err := guard.verify(r.Context(), t.clientAddress(r), token, digest)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	p, err := guard.issuer.principalOf(claims)
+	if err != nil {
+		return identity.Principal{}, err
+	}
+	longest := verifiedFor
+	if guard.issuer.Verifier.Introspects(token) {
+		longest = introspectedFor
+	}
+	now := t.clock.Now()
+	if left := claims.remaining(now, longest); left > 0 {
+		set.verified.add(digest, verifiedToken{holder: p, from: guard, version: version, until: now.Add(left)}, now)
+	}
+	return p, nil
+}
+
+// verify returns the claims of a valid token.
+//
+// Errors: Unauthenticated for a token that is not valid, RateLimited for an address that has
+// shown too many of them or has too many requests that wait, ToolUnavailable if the issuer does
+// not answer.
+func (g *issuerGuard) verify(ctx context.Context, address, token string, digest [sha256.Size]byte) (claimSet, error) {
+	if g.issuer.Verifier.Introspects(token) {
+		if wait := g.failures.Wait(address); wait > 0 {
+			return nil, rateLimited(wait, "too many tokens of this address were not valid")
+		}
+	}
+	found, err, _ := g.flights.Do(string(digest[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyTimeout)
+		defer cancel()
+		return g.verifyOnce(ctx, address, token)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(claimSet), nil
+}
+
+// verifyOnce waits for a place and asks the verifier.
+func (g *issuerGuard) verifyOnce(ctx context.Context, address, token string) (claimSet, error) {
+	release, err := g.places.Acquire(ctx, fair.Key{Owner: address, Member: address})
+	switch {
+	case errors.Is(err, fair.ErrQueueFull):
+		return nil, rateLimited(time.Second, "too many tokens wait to be verified")
+	case err != nil:
+		return nil, g.unavailable(err)
+	}
+	defer release()
+	raw, err := g.issuer.Verifier.VerifyToken(ctx, token)
+	if err != nil {
+		return nil, g.failed(address, token, err)
+	}
+	return g.readClaims(raw)
+}
+
+// readClaims decodes the claims of a verified token.
+func (g *issuerGuard) readClaims(raw json.RawMessage) (claimSet, error) {
+	claims, err := parseClaims(raw)
+	if err != nil {
+		return nil, invalidToken(err)
+	}
+	return claims, nil
+}
+
+// failed returns the error for a token that was not verified, and counts it if the issuer was
+// asked about it.
+func (g *issuerGuard) failed(address, token string, err error) error {
+	if errcode.CodeOf(err) != errcode.Unauthenticated {
+		return g.unavailable(err)
+	}
+	if g.issuer.Verifier.Introspects(token) {
+		g.failures.Take(address)
+	}
+	return invalidToken(err)
+}
+
+// unavailable returns the error for an issuer that did not answer. cause is not shown to the
+// sender.
+func (g *issuerGuard) unavailable(cause error) error {
+	return errcode.Wrap(errcode.ToolUnavailable, cause, "the issuer %s of the token does not answer; try again later", g.issuer.Name)
+}
