@@ -25,6 +25,9 @@ func (a *api) respondError(w http.ResponseWriter, r *http.Request, err error) {
 	case status == http.StatusUnauthorized:
 		a.failures.Request(slog.LevelDebug, "unauthenticated request", auth.SenderOf(r), r, err)
 	}
+	if wire.StatusOf(err) == http.StatusUnauthorized {
+		err = a.withMetadata(r, err)
+	}
 	wire.WriteError(w, err)
 }
 

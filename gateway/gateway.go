@@ -67,6 +67,10 @@ type Config struct {
 	// Tokens lists the configured tokens: auth.TokenStore.ListTokens. Nil for none.
 	Tokens func() []auth.Token
 
+	// Issuers lists the issuers whose tokens are accepted: auth.TokenStore.ListIssuers. Nil for
+	// none.
+	Issuers func() []auth.Issuer
+
 	Pins *modules.PinStore // tools in quarantine; nil for none
 	// Models lists the models of the active configuration. It reports false if no
 	// configuration is active, and so does nil.
@@ -91,6 +95,7 @@ type api struct {
 	configDigest func() string
 	holders      func() []identity.Principal
 	tokens       func() []auth.Token
+	issuers      func() []auth.Issuer
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	models       func() ([]string, bool)
@@ -128,6 +133,9 @@ func New(config Config) (http.Handler, error) {
 	if config.Tokens == nil {
 		config.Tokens = func() []auth.Token { return nil }
 	}
+	if config.Issuers == nil {
+		config.Issuers = func() []auth.Issuer { return nil }
+	}
 	if config.ConfigDigest == nil {
 		config.ConfigDigest = func() string { return "" }
 	}
@@ -141,7 +149,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens,
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers,
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}

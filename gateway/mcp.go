@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -15,21 +16,31 @@ import (
 // mcpRoutes are the routes of the Model Context Protocol: the caller's own
 // role, one group of it, a role that the operator names, and one group of that.
 func (a *api) mcpRoutes() (list []route) {
-	for _, at := range rolePaths {
-		for _, set := range []struct{ path, suffix string }{{"", ""}, {"/{toolset...}", "Toolset"}} {
-			for _, m := range []struct{ method, id, summary string }{
-				{http.MethodGet, "openMCP", "Open a stream of messages, or upgrade to a connection with lines"},
-				{http.MethodPost, "sendMCP", "Send messages of JSON-RPC"},
-				{http.MethodDelete, "closeMCP", "End a session"},
-			} {
-				list = append(list, route{
-					method: m.method, path: at.path + "/mcp" + set.path, id: m.id + set.suffix + at.suffix, summary: m.summary,
-					scopes: callers, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
-				})
-			}
+	for _, at := range mcpPaths {
+		for _, m := range []struct{ method, id, summary string }{
+			{http.MethodGet, "openMCP", "Open a stream of messages, or upgrade to a connection with lines"},
+			{http.MethodPost, "sendMCP", "Send messages of JSON-RPC"},
+			{http.MethodDelete, "closeMCP", "End a session"},
+		} {
+			list = append(list, route{
+				method: m.method, path: at.path, id: m.id + at.suffix, summary: m.summary,
+				scopes: callers, protocol: mcpProtocol, errors: []errcode.Code{errcode.RoleNotFound, errcode.GroupNotFound, wire.RouteNotFound, errcode.Conflict}, serve: a.serveMCP,
+			})
 		}
 	}
 	return list
+}
+
+// mcpPaths are the endpoints of MCP, with what ends the names of their routes.
+var mcpPaths = []struct{ path, suffix string }{
+	{"/mcp", ""}, {"/mcp/{toolset...}", "Toolset"}, {"/roles/{role}/mcp", "OfRole"}, {"/roles/{role}/mcp/{toolset...}", "ToolsetOfRole"},
+}
+
+// isMCP reports whether a request is for an endpoint of MCP.
+func isMCP(r *http.Request) bool {
+	return slices.ContainsFunc(mcpPaths, func(at struct{ path, suffix string }) bool {
+		return strings.TrimPrefix(r.Pattern, r.Method+" ") == at.path
+	})
 }
 
 // serveMCP answers an MCP request.

@@ -17,7 +17,7 @@ import (
 func (a *api) routes() []route {
 	return slices.Concat(
 		tagged("tasks", a.taskRoutes()), tagged("events", a.eventRoutes()), tagged("agents", a.agentRoutes()), tagged("roles", a.roleRoutes()),
-		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", a.processRoutes()),
+		tagged("tools", a.toolRoutes()), tagged("artifacts", a.artifactRoutes()), tagged("process", slices.Concat(a.processRoutes(), a.resourceRoutes())),
 		tagged("toolbox", a.toolboxRoutes()), tagged("mcp", a.mcpRoutes()), tagged("openai", a.openaiRoutes()),
 	)
 }

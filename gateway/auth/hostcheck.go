@@ -44,7 +44,8 @@ type hostCheckHandler struct {
 // ServeHTTP implements http.Handler.
 func (h *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := h.check(r); err != nil {
+	r, err := h.check(r)
+	if err != nil {
 		if h.config.OnRefused != nil {
 			h.config.OnRefused(errcode.CodeOf(err))
 		}
@@ -59,17 +60,19 @@ func (h *hostCheckHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r)
 }
 
-// check rejects requests with a Host or Origin that is not allowed.
-func (h *hostCheckHandler) check(r *http.Request) error {
+// check rejects requests with a Host or Origin that is not allowed. It returns others with the
+// URL of the gateway.
+func (h *hostCheckHandler) check(r *http.Request) (*http.Request, error) {
 	host, ok := hosts.ParseAuthority(r.Host)
-	if !ok || !isLocalAddress(host, localAddr(r)) && !matchesHost(host, h.config.Hosts) {
-		return errcode.New(wire.HostRefused, "host %.100q is not allowed; use the gateway's address, or add the name to hosts of kind: gateway", r.Host)
+	named := ok && matchesHost(host, h.config.Hosts)
+	if !ok || !named && !isLocalAddress(host, localAddr(r)) {
+		return r, errcode.New(wire.HostRefused, "host %.100q is not allowed; use the gateway's address, or add the name to hosts of kind: gateway", r.Host)
 	}
 	list := r.Header.Values("Origin")
 	if len(list) == 0 || len(list) == 1 && (sameOrigin(list[0], r.Host) || h.allows(list[0])) {
-		return nil
+		return withBaseURL(r, host, named), nil
 	}
-	return errcode.New(wire.OriginRefused, "origin %.100q is not allowed; add it to origins of kind: gateway", list)
+	return r, errcode.New(wire.OriginRefused, "origin %.100q is not allowed; add it to origins of kind: gateway", list)
 }
 
 // allows reports whether the configuration lists an origin.

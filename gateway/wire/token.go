@@ -21,11 +21,28 @@ func ValidToken(token string) bool {
 // answers them with error="invalid_token" in the WWW-Authenticate header.
 var ErrInvalidToken = errors.New("invalid token")
 
+// metadataError is an error that says where the metadata of the resource is.
+type metadataError struct {
+	error
+	url string
+}
+
+// Unwrap returns the error itself.
+func (e metadataError) Unwrap() error { return e.error }
+
+// WithMetadata returns err with the URL of the metadata of the resource, for the
+// WWW-Authenticate header (RFC 9728, section 5.1).
+func WithMetadata(err error, url string) error { return metadataError{err, url} }
+
 // challenge returns the WWW-Authenticate header for an error (RFC 6750, section
 // 3).
 func challenge(err error) string {
+	header := `Bearer realm="rolecall"`
 	if errors.Is(err, ErrInvalidToken) {
-		return `Bearer realm="rolecall", error="invalid_token"`
+		header += `, error="invalid_token"`
 	}
-	return `Bearer realm="rolecall"`
+	if e, ok := errors.AsType[metadataError](err); ok {
+		header += `, resource_metadata="` + e.url + `"`
+	}
+	return header
 }

@@ -1092,6 +1092,16 @@ var mutations = []mutation{
 		"./internal/app TestIssuers_NotOfRecordedConfiguration",
 	},
 	{
+		"issuers: metadata has the address of an unchecked Host header", "gateway/auth/resource.go",
+		`	return base
+`, `	if base == "" {
+		return "http://" + r.Host
+	}
+	return base
+`,
+		"./gateway TestResource_NoURLFromUncheckedHost",
+	},
+	{
 		"readyz: everybody reads names of modules", "gateway/ready.go",
 		`if !monitors.Has(scope) {`, `if !monitors.Has(scope) && false {`,
 		"./gateway TestReady_ListsReasons",
