@@ -142,15 +142,15 @@ type serveOutput struct {
 
 // printAddress prints the addresses of the API on stderr, and with --json on stdout.
 func (s *session) printAddress(c *common, l *app.HTTPListener) error {
-	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: "http://" + l.Addr().String(), Token: l.Token}
+	shown := serveOutput{Socket: filepath.Join(c.data, wire.SocketName), URL: l.URL(), Token: l.Token}
 	fmt.Fprintf(s.notices, "serving %s\n", shown.Socket)
 	if l.Token == "" {
 		fmt.Fprintf(s.notices, "serving %s\n", shown.URL)
 	} else {
 		fmt.Fprintf(s.notices, "serving %s/?token=%s\n", shown.URL, l.Token)
 	}
-	if !l.Loopback() {
-		fmt.Fprintln(s.notices, "tokens and answers are sent unencrypted; use a reverse proxy with TLS")
+	if !l.Encrypted() {
+		fmt.Fprintln(s.notices, "tokens and answers are sent unencrypted; set tls of kind: gateway, or use a reverse proxy with TLS")
 	}
 	if !c.json {
 		return nil

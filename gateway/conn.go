@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -125,9 +126,19 @@ func (c *trackedConn) touch() {
 // connKey is the context key for the trackedConn of a request.
 type connKey struct{}
 
+// asTracked returns the trackedConn that a connection of http.Server is, or that its TLS is on;
+// nil if there is none.
+func asTracked(conn net.Conn) *trackedConn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	c, _ := conn.(*trackedConn)
+	return c
+}
+
 // withConn returns the context of a connection's requests, for http.Server.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if c, ok := conn.(*trackedConn); ok {
+	if c := asTracked(conn); c != nil {
 		return context.WithValue(ctx, connKey{}, c)
 	}
 	return ctx
@@ -141,7 +152,7 @@ func connOf(r *http.Request) *trackedConn {
 
 // watchConnState notices the end of requests, for http.Server.
 func watchConnState(conn net.Conn, state http.ConnState) {
-	if c, ok := conn.(*trackedConn); ok && state == http.StateIdle {
+	if c := asTracked(conn); c != nil && state == http.StateIdle {
 		c.endRequest()
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"log"
 	"log/slog"
 	"strings"
@@ -21,13 +22,16 @@ type serverErrors struct{ log *slog.Logger }
 // Write implements io.Writer.
 func (s serverErrors) Write(line []byte) (int, error) {
 	text := strings.TrimPrefix(strings.TrimSpace(string(line)), "http: ")
-	for _, r := range []struct{ prefix, words string }{
-		{"Accept error: ", "no connection can be accepted"},
-		{"panic serving ", "a request panicked"},
-		{"TLS handshake error from ", "a TLS connection failed"},
+	for _, r := range []struct {
+		prefix, words string
+		level         slog.Level
+	}{
+		{"Accept error: ", "no connection can be accepted", slog.LevelError},
+		{"panic serving ", "a request panicked", slog.LevelError},
+		{"TLS handshake error from ", "a TLS connection failed", slog.LevelDebug}, // by anybody, without a limit
 	} {
 		if cause, ok := strings.CutPrefix(text, r.prefix); ok {
-			s.log.Error(r.words, "error", cause)
+			s.log.Log(context.Background(), r.level, r.words, "error", cause)
 			return len(line), nil
 		}
 	}

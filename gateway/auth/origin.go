@@ -11,13 +11,14 @@ import (
 )
 
 // isLocalAddress reports whether a host is the address that accepted the
-// connection. On a loopback address any loopback address and localhost match.
+// connection. On a loopback address any loopback address and localhost match. A port may be
+// missing if it is that of HTTP or HTTPS.
 func isLocalAddress(a hosts.Authority, local net.Addr) bool {
 	tcp, ok := local.(*net.TCPAddr)
 	if !ok {
 		return false
 	}
-	if port := fmt.Sprint(tcp.Port); a.Port != port && (a.Port != "" || port != "80") {
+	if port := fmt.Sprint(tcp.Port); a.Port != port && (a.Port != "" || port != "80" && port != "443") {
 		return false
 	}
 	here := tcp.AddrPort().Addr().Unmap().WithZone("")

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -26,7 +27,8 @@ type HTTPListener struct {
 	Handler http.Handler
 	Token   string // start-up token of the operator; "" if the configuration lists an operator's token
 
-	log *slog.Logger
+	log    *slog.Logger
+	secure bool // it serves TLS
 }
 
 // ListenHTTP listens on address, or if it is empty on the address of the configuration;
@@ -48,6 +50,13 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 	if l.Listener, err = gateway.ListenTCP(address, len(section.Tokens)+len(section.Issuers) > 0, a.limits.connectionLimits); err != nil {
 		return nil, err
 	}
+	if files := section.TLS; files.Cert != "" {
+		secure, err := gateway.WithTLS(l.Listener, files.Cert, files.Key, a.options.Warn)
+		if err != nil {
+			return nil, errors.Join(err, l.Listener.Close())
+		}
+		l.Listener, l.secure = secure, true
+	}
 	hasOperator := slices.ContainsFunc(section.Tokens, func(t config.Token) bool { return t.Scope == config.OperatorScope })
 	if l.Loopback() && !hasOperator {
 		l.Token = a.Tokens.StartupToken()
@@ -59,6 +68,18 @@ func (a *App) ListenHTTP(address string, cfg *config.Config) (*HTTPListener, err
 func (l *HTTPListener) Serve(ctx context.Context) error {
 	return gateway.Serve(ctx, l.Listener, l.Handler, l.log)
 }
+
+// URL returns the address of the API, without a path.
+func (l *HTTPListener) URL() string {
+	if l.secure {
+		return "https://" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
+}
+
+// Encrypted reports whether nobody on the network reads tokens and answers: they are sent by
+// TLS, or do not leave this machine.
+func (l *HTTPListener) Encrypted() bool { return l.secure || l.Loopback() }
 
 // Loopback reports whether only this machine can reach the listener.
 func (l *HTTPListener) Loopback() bool {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway"
 	"github.com/rolecall/rolecall/gateway/auth"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -121,6 +122,11 @@ func (a *App) prepare(ctx context.Context, cfg *config.Config, s runtime.OrgConf
 	var err error
 	if ch.tokens, err = gatewayTokens(cfg); err != nil {
 		ch.problems = append(ch.problems, cfg.ErrorAt(cfg.Gateway.Pos, "tokens", err.Error(), ""))
+	}
+	if files := cfg.Gateway.TLS; files.Cert != "" {
+		if _, err := gateway.ReadCertificate(files.Cert, files.Key); err != nil {
+			ch.problems = append(ch.problems, cfg.ErrorAt(files.Pos, "tls", err.Error(), ""))
+		}
 	}
 	ch.issuers, faults = a.issuers.prepare(cfg, issuerServices(cfg))
 	ch.problems = append(ch.problems, faults...)

@@ -27,6 +27,7 @@ type Gateway struct {
 	Tokens  []Token
 	Issuers []Issuer `json:",omitempty"` // of the tokens that people and programs get elsewhere
 
+	TLS            TLSFiles       `json:",omitzero"`
 	TrustedProxies []netip.Prefix // addresses that the connections of many clients come from
 	Pos            yamldoc.Pos
 }
@@ -41,7 +42,8 @@ func readGateway(it item) {
 		"tokens":         tokenList(it, &gateway.Tokens),
 		"trustedProxies": yamldoc.ParsedList(&gateway.TrustedProxies, "address or network", "for example [10.0.0.7, 192.168.0.0/24]", parseNetwork),
 		"auth":           issuerList(it, &gateway.Issuers),
-		"tls":            nil, "cors": nil,
+		"tls":            tlsField(&gateway.TLS),
+		"cors":           nil,
 	})
 	gateway.checkUserNames(it)
 	to := &it.r.config.Gateway

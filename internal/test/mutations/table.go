@@ -1102,6 +1102,27 @@ var mutations = []mutation{
 		"./gateway TestResource_NoURLFromUncheckedHost",
 	},
 	{
+		"tls: old versions are served", "gateway/tls.go",
+		`MinVersion: tls.VersionTLS12,`, `MinVersion: tls.VersionTLS10,`,
+		"./gateway TestTLS_RejectsOldVersionsAndPlainHTTP",
+	},
+	{
+		"tls: its connections are all alike", "gateway/conn.go",
+		`		conn = secure.NetConn()
+`, `		_ = secure
+`,
+		"./gateway TestTLS_ConnectionsAreLimited",
+	},
+	{
+		"tls: a broken certificate replaces the one before", "gateway/tls.go",
+		`the one before stays", "error", err)
+		return
+`, `the one before stays", "error", err)
+		loaded = new(tls.Certificate)
+`,
+		"./gateway TestTLS_ReloadsCertificate",
+	},
+	{
 		"readyz: everybody reads names of modules", "gateway/ready.go",
 		`if !monitors.Has(scope) {`, `if !monitors.Has(scope) && false {`,
 		"./gateway TestReady_ListsReasons",
