@@ -71,6 +71,10 @@ type Config struct {
 	// none.
 	Issuers func() []auth.Issuer
 
+	// RequestsPerMinute returns how many requests a sender may send in a minute; 0 is no limit,
+	// and so is nil.
+	RequestsPerMinute func() int
+
 	Pins *modules.PinStore // tools in quarantine; nil for none
 	// Models lists the models of the active configuration. It reports false if no
 	// configuration is active, and so does nil.
@@ -96,6 +100,7 @@ type api struct {
 	holders      func() []identity.Principal
 	tokens       func() []auth.Token
 	issuers      func() []auth.Issuer
+	rates        requestRates
 	onRefused    func(errcode.Code)
 	pins         *modules.PinStore
 	models       func() ([]string, bool)
@@ -149,7 +154,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	a := &api{
 		rt: config.Runtime, authenticate: config.Authenticate, log: config.Log, failures: failurelog.New(config.Log), version: config.Version,
-		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers,
+		unready: config.Unready, metrics: config.Metrics, mcp: config.MCP, toolbox: toolbox, limiter: limiter, start: config.StartTask, configDigest: config.ConfigDigest, holders: config.Holders, tokens: config.Tokens, issuers: config.Issuers, rates: newRequestRates(config.RequestsPerMinute),
 		onRefused: config.OnRefused, pins: config.Pins, models: config.Models, waitIdle: config.WaitIdle,
 		eventLimiter: mcpserver.NewConcurrencyLimiter(maxEventRequests),
 	}
@@ -191,6 +196,9 @@ func (a *api) authorize(takes auth.ScopeSet, serve endpoint) http.Handler {
 	return a.handle(func(w http.ResponseWriter, r *http.Request) error {
 		admitted, err := a.authenticate.AdmitRequest(r, takes)
 		trackSender(r, err == nil && auth.SenderOf(admitted) != identity.Principal{})
+		if err == nil {
+			err = a.rates.count(admitted)
+		}
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/gateway/wire"
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/fair"
 )
@@ -96,7 +97,7 @@ func (t *TokenStore) verifyBy(r *http.Request, set *issuerSet, token string, dig
 func (g *issuerGuard) verify(ctx context.Context, address, token string, digest [sha256.Size]byte) (claimSet, error) {
 	if g.issuer.Verifier.Introspects(token) {
 		if wait := g.failures.Wait(address); wait > 0 {
-			return nil, rateLimited(wait, "too many tokens of this address were not valid")
+			return nil, wire.RateLimited(wait, "too many tokens of this address were not valid")
 		}
 	}
 	found, err, _ := g.flights.Do(string(digest[:]), func() (any, error) {
@@ -115,7 +116,7 @@ func (g *issuerGuard) verifyOnce(ctx context.Context, address, token string) (cl
 	release, err := g.places.Acquire(ctx, fair.Key{Owner: address, Member: address})
 	switch {
 	case errors.Is(err, fair.ErrQueueFull):
-		return nil, rateLimited(time.Second, "too many tokens wait to be verified")
+		return nil, wire.RateLimited(time.Second, "too many tokens wait to be verified")
 	case err != nil:
 		return nil, g.unavailable(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/netip"
 	"sync/atomic"
@@ -217,12 +216,6 @@ func (t *TokenStore) lookup(digest [sha256.Size]byte) (found storedToken, ok boo
 func invalidToken(cause error) error {
 	return errcode.Wrap(errcode.Unauthenticated, errors.Join(wire.ErrInvalidToken, cause),
 		"the bearer token is not valid for this resource")
-}
-
-// rateLimited returns the error for a sender that has to wait.
-func rateLimited(wait time.Duration, reason string) error {
-	seconds := int(math.Ceil(wait.Seconds()))
-	return errcode.New(errcode.RateLimited, "%s; try again in %d s", reason, seconds).With(wire.RetryAfter, seconds)
 }
 
 // missingToken returns the error for a request without any credentials.

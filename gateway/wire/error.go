@@ -3,8 +3,10 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 )
@@ -111,6 +113,12 @@ var statuses = map[errcode.Code]int{
 // RetryAfter is the detail of an error that says after how many seconds the sender may try
 // again. WriteError also writes it as the header Retry-After.
 const RetryAfter = "retryAfter"
+
+// RateLimited returns the error for a sender that has to wait.
+func RateLimited(wait time.Duration, reason string) error {
+	seconds := int(math.Ceil(wait.Seconds()))
+	return errcode.New(errcode.RateLimited, "%s; try again in %d s", reason, seconds).With(RetryAfter, seconds)
+}
 
 // ErrorBody is the JSON body of every error response.
 type ErrorBody struct {

@@ -20,6 +20,7 @@ type liveLimits struct {
 	network builtin.NetworkPolicy
 
 	connections atomic.Pointer[gateway.ConnectionLimits] // nil is the default; read without mu
+	perMinute   atomic.Int64                             // requests of a caller; 0 is no limit
 }
 
 // connectionLimits returns the current limits of TCP connections.
@@ -30,8 +31,12 @@ func (b *liveLimits) connectionLimits() gateway.ConnectionLimits {
 	return gateway.ConnectionLimits{}
 }
 
-// setConnections applies the limits of TCP connections.
+// requestsPerMinute returns how many requests a caller may send in a minute; 0 is no limit.
+func (b *liveLimits) requestsPerMinute() int { return int(b.perMinute.Load()) }
+
+// setConnections applies the limits of TCP connections, and of the requests of a caller.
 func (b *liveLimits) setConnections(cfg *config.Config) {
+	b.perMinute.Store(int64(cfg.Gateway.Requests))
 	limits := cfg.Organization.Limits
 	b.connections.Store(&gateway.ConnectionLimits{
 		Total: int(limits.Connections), PerAddress: int(limits.ConnectionsPerAddress), TrustedProxies: cfg.Gateway.TrustedProxies,

@@ -28,9 +28,13 @@ type Gateway struct {
 	Issuers []Issuer `json:",omitempty"` // of the tokens that people and programs get elsewhere
 
 	TLS            TLSFiles       `json:",omitzero"`
+	Requests       int            `json:",omitzero"` // that a caller may send in a minute; 0 is no limit
 	TrustedProxies []netip.Prefix // addresses that the connections of many clients come from
 	Pos            yamldoc.Pos
 }
+
+// maxRequests is the highest limit of requests in a minute.
+const maxRequests = 60_000
 
 // readGateway reads the document of kind gateway.
 func readGateway(it item) {
@@ -43,6 +47,7 @@ func readGateway(it item) {
 		"trustedProxies": yamldoc.ParsedList(&gateway.TrustedProxies, "address or network", "for example [10.0.0.7, 192.168.0.0/24]", parseNetwork),
 		"auth":           issuerList(it, &gateway.Issuers),
 		"tls":            tlsField(&gateway.TLS),
+		"limits":         yamldoc.MappingField(yamldoc.Fields{"requestsPerMinute": yamldoc.IntField(&gateway.Requests, maxRequests)}),
 		"cors":           nil,
 	})
 	gateway.checkUserNames(it)

@@ -1123,6 +1123,11 @@ var mutations = []mutation{
 		"./gateway TestTLS_ReloadsCertificate",
 	},
 	{
+		"rates: all senders share one", "gateway/request_rate.go",
+		`l.senders.Take(sender)`, `l.senders.Take(identity.Principal{})`,
+		"./gateway TestRequestRates_LimitEachSender",
+	},
+	{
 		"readyz: everybody reads names of modules", "gateway/ready.go",
 		`if !monitors.Has(scope) {`, `if !monitors.Has(scope) && false {`,
 		"./gateway TestReady_ListsReasons",
