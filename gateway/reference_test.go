@@ -153,7 +153,7 @@ func typeText(p *jsonschema.Schema) string {
 // tagTitles are the titles of the tags of routes, in order.
 var tagTitles = []struct{ name, title string }{
 	{"tasks", "Tasks"}, {"events", "Events"}, {"agents", "Agents"}, {"roles", "Roles"}, {"tools", "Tools"}, {"artifacts", "Artifacts"},
-	{"process", "The process"}, {"toolbox", "MCP Toolbox"}, {"mcp", "Model Context Protocol"}, {"openai", "The OpenAI API"},
+	{"process", "The process"}, {"toolbox", "MCP Toolbox"}, {"mcp", "Model Context Protocol"}, {"openai", "The OpenAI API"}, {"authzen", "AuthZEN"},
 }
 
 // answeredCodes returns the error codes of all routes.

@@ -41,6 +41,7 @@ const (
 	toolboxProtocol protocol = "MCP Toolbox"
 	mcpProtocol     protocol = "Model Context Protocol"
 	openaiProtocol  protocol = "the OpenAI API"
+	authzenProtocol protocol = "the Authorization API 1.0 (AuthZEN)"
 )
 
 // answerOneOf has values of the types that an answer may have.

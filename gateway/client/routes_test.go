@@ -28,7 +28,7 @@ var withoutMethod = map[string]string{
 
 // otherProtocols are the beginnings of paths whose routes have clients of their own. ServeMCP is
 // tested with the connections that it upgrades.
-var otherProtocols = []string{"/api/tool", "/roles/", "/mcp", "/v1/", "/.well-known/"}
+var otherProtocols = []string{"/api/tool", "/roles/", "/mcp", "/v1/", "/access/", "/.well-known/"}
 
 // Every route has a method of the client, or is listed as one without.
 func TestClient_HasEachRoute(t *testing.T) {
