@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs the programs that the tests of make check start: PostgreSQL, MariaDB,
 # Chromium, mkfs.xfs, strace, curl and promtool from the distribution, and the npm packages that
-# internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run). It is
-# safe to run again, and prints nothing if everything is installed.
+# internal/test/e2e/package-lock.json pins (360 MB; package scripts do not run), and the Python
+# packages of internal/test/e2e/openai/requirements.txt. It is safe to run again, and prints
+# nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
 missing=""
@@ -14,6 +15,7 @@ need mkfs.xfs xfsprogs
 need strace strace
 need curl curl
 need promtool prometheus
+python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
 		echo "deps.sh: install these packages, or run this as root on Debian:$missing" >&2
@@ -35,4 +37,11 @@ fi
 	echo "deps.sh: installing the npm packages of internal/test/e2e" >&2
 	(cd e2e && npm ci --ignore-scripts --loglevel=error --no-audit --no-fund >/dev/null)
 	touch e2e/node_modules/.package-lock.json
+}
+[ e2e/openai/.venv/ready -nt e2e/openai/requirements.txt ] || {
+	echo "deps.sh: installing the Python packages of internal/test/e2e/openai" >&2
+	rm -rf e2e/openai/.venv
+	python3 -m venv e2e/openai/.venv
+	e2e/openai/.venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r e2e/openai/requirements.txt
+	touch e2e/openai/.venv/ready
 }
