@@ -42,6 +42,17 @@ func NewManager(reserved ...GroupID) *Manager {
 	return m
 }
 
+// isReserved reports whether an id is reserved, or below a reserved one, such as workspace/extra:
+// people would take such a group for a part of the built-in one.
+func (m *Manager) isReserved(id GroupID) bool {
+	for at := range len(id) {
+		if id[at] == '/' && m.reserved[id[:at]] {
+			return true
+		}
+	}
+	return m.reserved[id]
+}
+
 // CurrentSnapshot returns the current state of the registry. It does not block.
 func (m *Manager) CurrentSnapshot() *Snapshot { return m.snapshot.Load() }
 

@@ -176,6 +176,8 @@ func TestReserved_SortedAndBuiltinOnly(t *testing.T) {
 		for _, owner := range []toolgroups.GroupOwner{"mcp:x", toolgroups.Config} {
 			_, err := grouptest.RegisterGroup(m, owner, toolgroups.Group{ID: id, Tools: stubs("t")})
 			wantCode(t, err, errcode.ReservedGroupID, string(id))
+			_, err = grouptest.RegisterGroup(m, owner, toolgroups.Group{ID: id + "/extra", Tools: stubs("t")})
+			wantCode(t, err, errcode.ReservedGroupID, string(id))
 			wantCode(t, grouptest.UnregisterGroup(m, owner, id), errcode.CannotUnregisterReserved, string(id))
 		}
 		register(t, m, toolgroups.Builtin, toolgroups.Group{ID: id})

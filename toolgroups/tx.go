@@ -55,7 +55,7 @@ type GroupChange struct {
 // the tools.
 //
 // Errors have one of these codes. Those of names are returned by Update:
-//   - ReservedGroupID: the id is reserved and the owner is not Builtin.
+//   - ReservedGroupID: the id is reserved, or below a reserved one, and the owner is not Builtin.
 //   - DuplicateGroupID: the id belongs to another owner.
 //   - DuplicateToolName: another group has a tool of this name, or the group has two.
 //   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid.
@@ -64,7 +64,7 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 		return "", err
 	}
 	name := owner.name
-	if tx.manager.reserved[g.ID] && name != Builtin {
+	if tx.manager.isReserved(g.ID) && name != Builtin {
 		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id is reserved; choose another", g.ID, name)
 	}
 	handles, err := tx.newHandles(name, g)

@@ -78,8 +78,10 @@ func (m *CheckedManager) CheckRemoved(g GroupSpec) error {
 func (m *CheckedManager) CheckReserved(g GroupSpec, id toolgroups.GroupID) error {
 	g.ID = id
 	before := m.CurrentSnapshot()
-	if _, err := RegisterGroup(m.Manager, g.Owner, g.Group(m.Runs)); errcode.CodeOf(err) != errcode.ReservedGroupID {
-		return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", id, g.Owner, err)
+	for _, g.ID = range []toolgroups.GroupID{id, id + "/part"} {
+		if _, err := RegisterGroup(m.Manager, g.Owner, g.Group(m.Runs)); errcode.CodeOf(err) != errcode.ReservedGroupID {
+			return fmt.Errorf("register the reserved id %s for %s: %v, want reserved_group_id", g.ID, g.Owner, err)
+		}
 	}
 	for _, owner := range []toolgroups.GroupOwner{g.Owner, toolgroups.Builtin} {
 		if err := UnregisterGroup(m.Manager, owner, id); errcode.CodeOf(err) != errcode.CannotUnregisterReserved {

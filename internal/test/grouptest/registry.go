@@ -2,6 +2,7 @@ package grouptest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -54,7 +55,9 @@ func (r *Registry) ToolByName(name string) (ToolSpec, bool) {
 // Register registers a group. It returns the code of the error, in which case
 // nothing changes, or of the warning.
 func (r *Registry) Register(g GroupSpec) (code, warning errcode.Code) {
-	if slices.Contains(r.Reserved, g.ID) && g.Owner != toolgroups.Builtin {
+	if g.Owner != toolgroups.Builtin && slices.ContainsFunc(r.Reserved, func(id toolgroups.GroupID) bool {
+		return g.ID == id || strings.HasPrefix(string(g.ID), string(id)+"/")
+	}) {
 		return errcode.ReservedGroupID, ""
 	}
 	for i, t := range g.Tools {

@@ -462,6 +462,11 @@ var mutations = []mutation{
 		"./org TestTasksAs_ForgedRecords",
 	},
 	{
+		"a group below a built-in one is registered", "toolgroups/manager.go",
+		`		if id[at] == '/' && m.reserved[id[:at]] {`, `		if id[at] == '/' && at > len(id) {`,
+		"./toolgroups TestReserved_SortedAndBuiltinOnly",
+	},
+	{
 		"callers ask agents of a role that does not say so", "org/role_agent.go",
 		`	case own == nil || own.Agent == nil:`, `	case own == nil:`,
 		"./org TestAsk_OnlyWhereAllowed",
