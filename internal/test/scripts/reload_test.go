@@ -3,9 +3,7 @@ package scripts_test
 import (
 	"os"
 	"regexp"
-	goruntime "runtime"
 	"syscall"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -16,15 +14,17 @@ func waitLog(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile(args[0])
 	ts.Check(err)
 	s := ts.Value(serviceKey{}).(*served)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); goruntime.Gosched() {
+	if !poll(func() bool {
 		text, err := os.ReadFile(ts.MkAbs("serve.txt"))
 		ts.Check(err)
-		if at := want.FindIndex(text[s.read:]); at != nil {
+		at := want.FindIndex(text[s.read:])
+		if at != nil {
 			s.read += at[1]
-			return
 		}
+		return at != nil
+	}) {
+		ts.Fatalf("serve did not log %s within a minute:\n%s", args[0], ts.ReadFile("serve.txt"))
 	}
-	ts.Fatalf("serve did not log %s within a minute:\n%s", args[0], ts.ReadFile("serve.txt"))
 }
 
 // hangup sends SIGHUP to the running serve.

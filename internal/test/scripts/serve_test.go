@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,13 +79,28 @@ func crash(ts *testscript.TestScript, neg bool, args []string) {
 
 // until FILE [TEXT] waits until FILE exists and contains TEXT.
 func until(ts *testscript.TestScript, neg bool, args []string) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); goruntime.Gosched() {
+	if !poll(func() bool {
 		content, err := os.ReadFile(ts.MkAbs(args[0]))
-		if !errors.Is(err, fs.ErrNotExist) && strings.Contains(string(content), strings.Join(args[1:], " ")) {
-			return
+		return !errors.Is(err, fs.ErrNotExist) && strings.Contains(string(content), strings.Join(args[1:], " "))
+	}) {
+		ts.Fatalf("%s did not exist, or did not contain %q, within a minute", args[0], args[1:])
+	}
+}
+
+// poll reports whether done returns true within a minute. Between two calls it leaves the
+// processor to the program that the script waits for.
+func poll(done func() bool) bool {
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline:
+			return false
+		case <-tick.C:
 		}
 	}
-	ts.Fatalf("%s did not exist, or did not contain %q, within a minute", args[0], args[1:])
+	return true
 }
 
 // get STATUS PATH [TOKEN] requests a path of $URL, follows redirects with cookies, and
