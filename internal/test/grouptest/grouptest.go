@@ -4,6 +4,7 @@ package grouptest
 
 import (
 	"sync"
+	"weak"
 
 	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -11,13 +12,15 @@ import (
 
 // key identifies an owner of one registry.
 type key struct {
-	manager *toolgroups.Manager
+	manager weak.Pointer[toolgroups.Manager]
 	name    toolgroups.GroupOwner
 }
 
+// The owners that ClaimOwner claimed. A registry keeps its owners in memory, and this map
+// keeps no registry there.
 var (
 	mu     sync.Mutex
-	owners = map[key]*toolgroups.Owner{} // claimed by ClaimOwner
+	owners = map[key]weak.Pointer[toolgroups.Owner]{}
 )
 
 // ClaimOwner returns the owner with this name. It claims the owner once for each
@@ -25,12 +28,13 @@ var (
 func ClaimOwner(m *toolgroups.Manager, name toolgroups.GroupOwner) (*toolgroups.Owner, error) {
 	mu.Lock()
 	defer mu.Unlock()
-	if o := owners[key{m, name}]; o != nil {
+	k := key{weak.Make(m), name}
+	if o := owners[k].Value(); o != nil {
 		return o, nil
 	}
 	o, err := m.ClaimOwner(name)
 	if err == nil {
-		owners[key{m, name}] = o
+		owners[k] = weak.Make(o)
 	}
 	return o, err
 }
