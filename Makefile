@@ -31,7 +31,12 @@ COVERED = ./gate ./toolgroups
 # the crash tests are for Linux on a 64-bit processor.
 PLATFORMS = linux/386 linux/arm64 darwin/arm64 freebsd/amd64 windows/amd64
 
-.PHONY: test check format vet short staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm release
+.PHONY: test check format vet short short-packages short-modules staticcheck api cover portable race plain deps tidy notices fuzz fuzz-some bench bench-once soak test-llm release
+
+# Releases are built without cgo, and so are the tests: that links them without the linker
+# of C. Only the race detector needs cgo.
+export CGO_ENABLED = 0
+race: export CGO_ENABLED = 1
 
 # timed runs targets and prints how long they took.
 timed = @start=$$(date +%s); $(MAKE) --no-print-directory $(1) && echo "make $@: $$(($$(date +%s) - start)) s"
@@ -49,9 +54,16 @@ vet:
 	go vet ./...
 	@for m in bench $(MODULES); do go vet -C $$m ./... || exit 1; done
 
-# Three packages at a time: some of them wait for the disk. vet has run before.
+# The packages beside the modules, since some of both wait for processes and the disk. vet
+# has run before. Tests leave much garbage, which make check collects as often as usual.
+short: export GOGC = 400
 short:
-	$(GOTEST) -short -shuffle=on -vet=off -p=3 ./...
+	@$(MAKE) --no-print-directory -j2 short-packages short-modules
+
+short-packages:
+	$(GOTEST) -short -shuffle=on -vet=off -p=2 ./...
+
+short-modules:
 	@for m in $(MODULES); do $(GOTEST) -C=$$m -short -shuffle=on -vet=off ./... || exit 1; done
 
 staticcheck:
@@ -67,7 +79,6 @@ cover:
 
 # go vet compiles what a package imports, and checks the types of its tests. The last line
 # runs what 386 can show on an amd64 kernel: the sandbox refuses.
-portable: export CGO_ENABLED = 0
 portable:
 	@for p in $(PLATFORMS); do \
 		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
