@@ -61,7 +61,7 @@ short:
 	@$(MAKE) --no-print-directory -j2 short-packages short-modules
 
 short-packages:
-	$(GOTEST) -short -shuffle=on -vet=off -p=2 ./...
+	$(GOTEST) -short -shuffle=on -vet=off -p=3 ./...
 
 short-modules:
 	@for m in $(MODULES); do $(GOTEST) -C=$$m -short -shuffle=on -vet=off ./... || exit 1; done
