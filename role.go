@@ -75,13 +75,20 @@ func (s RoleSpec) spec() org.RoleSpec {
 	return spec
 }
 
-// unset lists the fields that s leaves out, which an update would keep.
+// unset lists the fields that s leaves out, which an update would keep. They are in the order
+// of RoleSpec.
 func (s RoleSpec) unset() (fields []org.RoleField) {
-	for field, missing := range map[org.RoleField]bool{
-		org.DescriptionField: s.Description == "", org.PromptField: s.Prompt == "", org.ModelField: s.Model == "", org.ResultField: s.Result == nil,
+	for _, f := range []struct {
+		field   org.RoleField
+		missing bool
+	}{
+		{org.DescriptionField, s.Description == ""},
+		{org.PromptField, s.Prompt == ""},
+		{org.ModelField, s.Model == ""},
+		{org.ResultField, s.Result == nil},
 	} {
-		if missing {
-			fields = append(fields, field)
+		if f.missing {
+			fields = append(fields, f.field)
 		}
 	}
 	return fields

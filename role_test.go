@@ -8,6 +8,7 @@ import (
 	"github.com/rolecall/rolecall"
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/org"
 )
 
 func ensure(t *testing.T, org *rolecall.Organization, s rolecall.RoleSpec) rolecall.Role {
@@ -45,6 +46,19 @@ func TestEnsureRole_AtEachStart(t *testing.T) {
 	}
 	if got := lastRole(t, org); got["description"] != nil || got["llmServiceId"] != nil || got["result"] != nil || got["rolePrompt"] == "Write." {
 		t.Errorf("the role is %v", got)
+	}
+}
+
+// The fields that a specification leaves out are always listed in the same order.
+func TestRoleSpec_UnsetFieldsInOrder(t *testing.T) {
+	want := []org.RoleField{org.DescriptionField, org.PromptField, org.ModelField, org.ResultField}
+	for range 20 { // the order of a map would differ once
+		if got := rolecall.UnsetFields(rolecall.RoleSpec{Name: "clerk"}); !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+	if got := rolecall.UnsetFields(rolecall.RoleSpec{Prompt: "Work.", Result: json.RawMessage(`{}`)}); !slices.Equal(got, []org.RoleField{org.DescriptionField, org.ModelField}) {
+		t.Errorf("got %v", got)
 	}
 }
 

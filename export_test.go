@@ -1,0 +1,4 @@
+package rolecall
+
+// UnsetFields is RoleSpec.unset.
+var UnsetFields = RoleSpec.unset
