@@ -53,7 +53,7 @@ func CheckProperties(t *testing.T, list ...rolecall.Module) {
 	for _, property := range []struct {
 		name string
 		size int // choices of the longest case
-		hold func(*proptest.Choices) error
+		hold func(*trial) error
 	}{
 		{"1 registered", 60, p.registered},
 		{"2 unregistered", 60, p.unregistered},
@@ -66,98 +66,29 @@ func CheckProperties(t *testing.T, list ...rolecall.Module) {
 		{"9 visible is callable", 60, p.visibleIsCallable},
 	} {
 		t.Run(property.name, func(t *testing.T) {
-			flags.CheckProperty(t, proptest.CaseSize{MaxChoices: property.size}, property.hold)
+			flags.CheckProperty(t, proptest.CaseSize{MaxChoices: property.size}, inWords(property.hold))
 		})
 	}
 }
 
-// stranger is the owner of groups that get in the way of those under test.
-const stranger toolgroups.GroupOwner = "module:stranger"
-
-// subjects are the groups under test.
-type subjects struct {
-	builtin []grouptest.GroupSpec // stand for the built-in groups; they only count their runs
-	groups  []grouptest.GroupSpec
-	others  []grouptest.GroupSpec // with the ids and tools of groups, and of another owner
-	ids     []toolgroups.GroupID  // of all groups, and one that does not exist
-	names   []string              // of all tools, and one that does not exist
-	states  []string              // that the tools name
-}
-
-func newSubjects(s *toolgroups.Snapshot) *subjects {
-	p := &subjects{ids: []toolgroups.GroupID{"no-group"}, names: []string{"no_tool"}, states: []string{"", toolgroups.Undefined, "another state"}}
-	for _, info := range s.ListGroups() {
-		spec := grouptest.GroupSpec{ID: info.ID, Owner: info.Owner, Text: info.Description}
-		for _, name := range info.Tools {
-			handle, _ := s.LookupTool(name)
-			d := handle.Definition
-			of := grouptest.ToolSpec{Name: name, States: d.States, Moves: d.State, Effect: d.Effect}
-			if info.Owner != toolgroups.Builtin {
-				of.Definition = &d
-			}
-			spec.Tools = append(spec.Tools, of)
-			p.names, p.states = append(p.names, name), append(append(p.states, d.State), d.States...)
-		}
-		p.ids = append(p.ids, info.ID)
-		if info.Owner == toolgroups.Builtin {
-			p.builtin = append(p.builtin, spec)
-			continue
-		}
-		p.groups = append(p.groups, spec)
-		other := spec
-		other.Owner = stranger
-		p.others = append(p.others, other, grouptest.GroupSpec{ID: "stranger", Owner: stranger, Tools: spec.Tools})
-	}
-	slices.Sort(p.states)
-	p.states = slices.Compact(p.states)
-	return p
-}
-
-// newManager returns a manager with the built-in groups.
-func (p *subjects) newManager() (*grouptest.CheckedManager, error) {
-	m := grouptest.NewCheckedManager(toolgroups.ReservedIDs(), p.names...)
-	for _, g := range p.builtin {
-		if _, err := m.Register(g); err != nil {
-			return m, err
-		}
-	}
-	return m, nil
-}
-
-// any returns one of the groups under test, or one that gets in its way.
-func (p *subjects) any(c *proptest.Choices) grouptest.GroupSpec {
-	if len(p.groups) == 0 || c.OneIn(3) {
-		return proptest.PickFrom(c, append(p.others, grouptest.GroupSpec{ID: "stranger", Owner: stranger})...)
-	}
-	return proptest.PickFrom(c, p.groups...)
-}
-
-// some returns a few of a list.
-func some[T any](c *proptest.Choices, list []T) (few []T) {
-	for range c.Pick(5) {
-		few = append(few, proptest.PickFrom(c, list...))
-	}
-	return few
-}
-
 // each runs check after each of a number of changes of a registry.
-func (p *subjects) each(c *proptest.Choices, check func(*grouptest.CheckedManager, grouptest.GroupSpec, errcode.Code) error) error {
+func (p *subjects) each(c *trial, check func(*grouptest.CheckedManager, grouptest.GroupSpec, errcode.Code) error) error {
 	m, err := p.newManager()
 	for err == nil && !c.IsEmpty() {
 		g := p.any(c)
 		if c.OneIn(3) {
-			_, err = m.Unregister(g.Owner, g.ID)
+			err = c.unregister(m, g)
 			continue
 		}
 		var code errcode.Code
-		if code, err = m.Register(g); err == nil {
+		if code, err = c.register(m, g); err == nil {
 			err = check(m, g, code)
 		}
 	}
 	return err
 }
 
-func (p *subjects) registered(c *proptest.Choices) error {
+func (p *subjects) registered(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, g grouptest.GroupSpec, code errcode.Code) error {
 		if code != "" {
 			return nil
@@ -166,61 +97,50 @@ func (p *subjects) registered(c *proptest.Choices) error {
 	})
 }
 
-func (p *subjects) unregistered(c *proptest.Choices) error {
+func (p *subjects) unregistered(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, g grouptest.GroupSpec, code errcode.Code) error {
 		if code != "" {
 			return nil
 		}
-		if _, err := m.Unregister(g.Owner, g.ID); err != nil {
+		if err := c.unregister(m, g); err != nil {
 			return err
 		}
 		return m.CheckRemoved(g)
 	})
 }
 
-func (p *subjects) reservedRejected(c *proptest.Choices) error {
+func (p *subjects) reservedRejected(c *trial) error {
 	m, err := p.newManager()
 	for err == nil && !c.IsEmpty() {
-		g, id := p.any(c), proptest.PickFrom(c, toolgroups.ReservedIDs()...)
-		name := proptest.PickFrom(c, proptest.PickFrom(c, p.builtin...).Tools...).Name
+		g, id := p.any(c), proptest.PickFrom(c.Choices, toolgroups.ReservedIDs()...)
+		name := proptest.PickFrom(c.Choices, proptest.PickFrom(c.Choices, p.builtin...).Tools...).Name
 		err = errors.Join(m.CheckReserved(g, id), m.CheckBuiltinName(g, name))
 	}
 	return err
 }
 
-func (p *subjects) definitions(c *proptest.Choices) error {
+func (p *subjects) definitions(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, _ grouptest.GroupSpec, _ errcode.Code) error {
 		return m.CheckDefinitions(some(c, p.ids), p.states, p.names)
 	})
 }
 
-func (p *subjects) listed(c *proptest.Choices) error {
+func (p *subjects) listed(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, _ grouptest.GroupSpec, _ errcode.Code) error {
 		return m.CheckQueries()
 	})
 }
 
-func (p *subjects) visibleIsCallable(c *proptest.Choices) error {
+func (p *subjects) visibleIsCallable(c *trial) error {
 	return p.each(c, func(m *grouptest.CheckedManager, _ grouptest.GroupSpec, _ errcode.Code) error {
 		return m.CheckVisible(some(c, p.ids), p.states, p.names)
 	})
 }
 
-// complete returns a manager with the built-in groups and those under test.
-func (p *subjects) complete() (*grouptest.CheckedManager, error) {
-	m, err := p.newManager()
-	for _, g := range p.groups {
-		if err == nil {
-			_, err = m.Register(g)
-		}
-	}
-	return m, err
-}
-
 var operator = tool.Call{By: identity.ByOperator("test")}
 
 // denied calls tools as a caller whose role has some of the groups.
-func (p *subjects) denied(c *proptest.Choices) (err error) {
+func (p *subjects) denied(c *trial) (err error) {
 	m, err := p.complete()
 	if err != nil {
 		return err
@@ -231,6 +151,7 @@ func (p *subjects) denied(c *proptest.Choices) (err error) {
 	}
 	defer func() { err = cmp.Or(err, rt.Close()) }()
 	ctx, list := context.Background(), some(c, p.ids[1:])
+	c.note("load the modules, and create a role with the groups %v", list)
 	use := toolgroups.SetOf(list...)
 	role, err := rt.CreateRole(ctx, operator, org.RoleSpec{Name: "caller", Use: &use})
 	if err != nil {
@@ -238,7 +159,8 @@ func (p *subjects) denied(c *proptest.Choices) (err error) {
 	}
 	by := identity.ByCaller("caller", role.ID)
 	for !c.IsEmpty() {
-		name, before := proptest.PickFrom(c, p.names...), m.Runs.Of
+		name, before := proptest.PickFrom(c.Choices, p.names...), m.Runs.Of
+		c.note("call %s", name)
 		granted := slices.Contains(m.Naive.Definitions(list...), name)
 		ran, visible := before(name), slices.Contains(rt.Gate().Subject(by).ToolNames(), name)
 		out, err := rt.InvokeTool(ctx, by, name, json.RawMessage(`{}`))
@@ -257,7 +179,7 @@ func (p *subjects) denied(c *proptest.Choices) (err error) {
 }
 
 // rolesPersist creates roles, and reads them again in another process.
-func (p *subjects) rolesPersist(c *proptest.Choices) error {
+func (p *subjects) rolesPersist(c *trial) error {
 	store, want := memory.New(), map[identity.RoleID]toolgroups.GroupSet{}
 	m, err := p.complete()
 	if err != nil {
@@ -265,7 +187,9 @@ func (p *subjects) rolesPersist(c *proptest.Choices) error {
 	}
 	rt, err := newRuntime(store, m.Manager)
 	for err == nil && !c.IsEmpty() {
-		use := toolgroups.SetOf(some(c, p.ids[1:])...)
+		list := some(c, p.ids[1:])
+		c.note("create a role with the groups %v", list)
+		use := toolgroups.SetOf(list...)
 		var role org.Role
 		role, err = rt.CreateRole(context.Background(), operator, org.RoleSpec{Name: fmt.Sprint("role ", len(want)), Use: &use})
 		want[role.ID] = use
@@ -273,6 +197,7 @@ func (p *subjects) rolesPersist(c *proptest.Choices) error {
 	if err != nil {
 		return err
 	}
+	c.note("start again")
 	if err := rt.Close(); err != nil {
 		return err
 	}
@@ -292,7 +217,7 @@ func (p *subjects) rolesPersist(c *proptest.Choices) error {
 }
 
 // defaultIsAll creates a role without groups while groups come and go.
-func (p *subjects) defaultIsAll(c *proptest.Choices) (err error) {
+func (p *subjects) defaultIsAll(c *trial) (err error) {
 	m, err := p.newManager()
 	if err != nil {
 		return err
@@ -302,9 +227,10 @@ func (p *subjects) defaultIsAll(c *proptest.Choices) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, rt.Close()) }()
+	c.note("create a role that names no groups")
 	role, err := rt.CreateRole(context.Background(), operator, org.RoleSpec{Name: "any"})
 	for err == nil && !c.IsEmpty() {
-		if _, err = m.Register(p.any(c)); err != nil {
+		if _, err = c.register(m, p.any(c)); err != nil {
 			return err
 		}
 		want := slices.DeleteFunc(m.Naive.Names(), func(name string) bool {

@@ -64,6 +64,24 @@ func TestCheckProperties_Holds(t *testing.T) {
 	}
 }
 
+// A group may name tools of another group of its module, which is registered after it.
+func TestCheckProperties_HoldsForReferences(t *testing.T) {
+	var calls atomic.Int32
+	m := newDesk(t, &calls)
+	m.groups[1] = rolecall.ToolGroup{ID: "counter", Description: "Read notes", Refs: []string{"read_note"}}
+	m.groups = append(m.groups, rolecall.ToolGroup{ID: "all", Description: "Notes and stamps", Refs: []string{"edit_note", "open_note"}})
+	rolecalltest.CheckProperties(t, m)
+}
+
+func TestCheckProperties_HoldsForServerGroups(t *testing.T) {
+	var calls atomic.Int32
+	groups, err := modules.ServerGroups("desk", "Notes", newDesk(t, &calls).groups[0].Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rolecalltest.CheckProperties(t, desk{groups})
+}
+
 func TestCheckProperties_HoldsWithoutModules(t *testing.T) { rolecalltest.CheckProperties(t) }
 
 func TestGate_CallsAsRole(t *testing.T) {

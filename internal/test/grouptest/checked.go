@@ -28,7 +28,7 @@ func (m *CheckedManager) Register(g GroupSpec) (errcode.Code, error) {
 	warning, err := RegisterGroup(m.Manager, g.Owner, g.Group(m.Runs))
 	code, wantWarning := m.Naive.Register(g)
 	if errcode.CodeOf(err) != code || warning != wantWarning {
-		return code, fmt.Errorf("register %+v: %v, warning %q; want code %q, warning %q", g, err, warning, code, wantWarning)
+		return code, fmt.Errorf("register %v: %v, warning %q; want code %q, warning %q", g, err, warning, code, wantWarning)
 	}
 	return code, nil
 }
@@ -126,7 +126,7 @@ func (m *CheckedManager) CheckQueries() error {
 		tools := m.Naive.Members(g)
 		if info.ID != g.ID || info.Description != g.Text || info.Owner != g.Owner || info.Count != len(tools) ||
 			!slices.Equal(info.Tools, tools) || info.Reserved != (g.Owner == toolgroups.Builtin) || info.RegisteredAt.IsZero() {
-			return fmt.Errorf("group %d is listed as %+v, want %+v with %v", i, info, *g, tools)
+			return fmt.Errorf("group %d is listed as %+v, want %v with the tools %v", i, info, *g, tools)
 		}
 		if one, ok := s.LookupGroup(g.ID); !ok || one.Count != len(tools) || one.Description != g.Text {
 			return fmt.Errorf("group %s alone is %+v, want %d tools", g.ID, one, len(tools))

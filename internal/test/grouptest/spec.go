@@ -3,6 +3,7 @@ package grouptest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -28,6 +29,18 @@ type ToolSpec struct {
 	Effect tool.Effect
 
 	Definition *tool.Definition // of a tool under test; nil is one that accepts any object
+}
+
+// String describes the group for messages, without the definitions of its tools.
+func (g GroupSpec) String() string {
+	text := fmt.Sprintf("group %q of %s", g.ID, g.Owner)
+	for i, t := range g.Tools {
+		text += []string{" with ", ", "}[min(i, 1)] + t.Name
+	}
+	for i, name := range g.Refs {
+		text += []string{" that refers to ", ", "}[min(i, 1)] + name
+	}
+	return text
 }
 
 // Has reports whether a tool is one of the group's own.

@@ -13,10 +13,13 @@
 package proptest
 
 import (
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +91,19 @@ func (s CaseSize) parameters(seed int64, cases int) *gopter.TestParameters {
 	return p
 }
 
+// CaseError is the error of a property that says what its case did. It is printed with Steps in
+// place of the choices.
+type CaseError struct {
+	Steps []string // in order
+	Err   error
+}
+
+// Error implements error.
+func (e *CaseError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *CaseError) Unwrap() error { return e.Err }
+
 // shrinkTimeout is how long a failing case is shrunk.
 const shrinkTimeout = 15 * time.Second
 
@@ -98,6 +114,7 @@ func (f *Flags) CheckProperty(t *testing.T, s CaseSize, property func(*Choices) 
 	seed := f.Seed()
 	t.Logf("seed %d", seed)
 	var failed time.Time
+	var last error // of the shrunk case: gopter goes on with each case that fails
 	result := prop.ForAll(func(choices []uint8) string {
 		if !failed.IsZero() && time.Since(failed) > shrinkTimeout {
 			return "" // stop shrinking
@@ -111,17 +128,21 @@ func (f *Flags) CheckProperty(t *testing.T, s CaseSize, property func(*Choices) 
 			failed = time.Now()
 			t.Logf("the first failure: %v", err)
 		}
+		last = err
 		return err.Error()
 	}, gen.SliceOf(gen.UInt8())).Check(s.parameters(seed, f.Cases))
 	if !result.Passed() {
 		dir, _ := os.Getwd() // on an error the command works in the package's folder
-		t.Fatalf("%s after %d cases: %v %v\nthe case: %s\nagain: %s",
-			result.Status, result.Succeeded, result.Labels, result.Error, formatCase(result), fmt.Sprintf(f.again, dir, t.Name(), seed))
+		t.Fatalf("%s after %d cases: %v\nthe case: %s\nagain: %s",
+			result.Status, result.Succeeded, cmp.Or(result.Error, last), formatCase(result, last), fmt.Sprintf(f.again, dir, t.Name(), seed))
 	}
 }
 
-// formatCase formats the shrunk case.
-func formatCase(r *gopter.TestResult) string {
+// formatCase formats the shrunk case: the steps of its error, else its choices.
+func formatCase(r *gopter.TestResult, err error) string {
+	if e, ok := errors.AsType[*CaseError](err); ok && len(e.Steps) > 0 {
+		return "\n  " + strings.Join(e.Steps, "\n  ")
+	}
 	if len(r.Args) == 0 {
 		return "none"
 	}

@@ -2,6 +2,7 @@ package proptest_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -64,5 +65,25 @@ func TestCheckProperty_ShrinksAndPrintsSeed(t *testing.T) {
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("want %q, got %v:\n%s", want, err, out)
 		}
+	}
+}
+
+// A property that says what its case did fails with these words, of the shrunk case.
+func TestCheckProperty_PrintsSteps(t *testing.T) {
+	if os.Getenv("PROPTEST_FAILS") != "" {
+		flags.CheckProperty(t, proptest.CaseSize{MaxChoices: 40}, func(list *proptest.Choices) error {
+			if largest := slices.Max(append(*list, 0)); largest >= 100 {
+				return &proptest.CaseError{Steps: []string{"open the door", fmt.Sprint("carry in ", largest)}, Err: errors.New("the floor broke")}
+			}
+			return nil
+		})
+		return
+	}
+	again := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-seed", "42")
+	again.Env = append(os.Environ(), "PROPTEST_FAILS=1")
+	out, err := again.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the floor broke") || !strings.Contains(string(out), "the case: \n") ||
+		!strings.Contains(string(out), "  open the door\n") || !strings.Contains(string(out), "  carry in 100\n") {
+		t.Errorf("got %v:\n%s", err, out)
 	}
 }
