@@ -24,8 +24,16 @@ import (
 // cases is the number of cases of each property.
 const cases = 50
 
-// CheckProperties loads modules and checks nine properties of their tool groups with random
-// cases, each as a test of its own:
+// CheckProperties loads modules and checks what they define. The test fails if
+//
+//   - there is no module, or one without groups;
+//   - groups, or definitions of tools, differ from one call to the next;
+//   - a group has neither tools nor prompts, or refers to a tool that its module does not have;
+//   - a description of a tool is empty. A group without one has that of its module;
+//   - a tool needs a state that no tool of the modules leads to, or leads to one in which none
+//     can be called.
+//
+// It then checks nine properties of the groups with random cases, each as a test of its own:
 //
 //  1. A group that is registered is there, with all its tools.
 //  2. Of a group that is unregistered nothing is left.
@@ -37,16 +45,16 @@ const cases = 50
 //  8. A role without groups of its own is offered the tools of all groups.
 //  9. The tools that a role sees are those that it may call, in each workflow state.
 //
-// The definitions are those of the modules. Their functions are not called. A module without
-// tool groups fails the test. A failure names the seed: the environment variable
-// ROLECALL_TEST_SEED repeats it.
+// The definitions are those of the modules. Their functions are not called. A failure prints
+// what its case did, and the seed: the environment variable ROLECALL_TEST_SEED repeats it.
 func CheckProperties(t *testing.T, list ...rolecall.Module) {
 	t.Helper()
+	if len(list) == 0 {
+		t.Fatal("name at least one module: without one there is nothing to check")
+	}
 	snapshot := newHost(t, list).groups.CurrentSnapshot()
-	for _, m := range list {
-		if !slices.Contains(snapshot.ServerNames(), m.Name()) {
-			t.Fatalf("the module %s has no tool groups, so there is nothing to check", nameOf(m))
-		}
+	if faults := findFaults(snapshot, list); faults != nil {
+		t.Fatal(strings.Join(faults, "\n"))
 	}
 	p := newSubjects(snapshot)
 	flags := proptest.WithoutFlags(cases)

@@ -1,12 +1,11 @@
 package toolboxfile
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/tool"
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
@@ -15,37 +14,19 @@ import (
 // prompts that no group lists.
 func (d *Declarations) ListWarnings() (list []string) {
 	list = d.unlistedPrompts()
-	led, served := map[string]*DeclaredTool{}, map[string]*DeclaredTool{} // the first tool that leads to a state, or can be called in it
-	always := false                                                       // a tool can be called in every state
-	for i := range d.Tools {
-		t := &d.Tools[i]
-		if t.State != "" && led[t.State] == nil {
-			led[t.State] = t
-		}
-		always = always || len(t.States) == 0 || slices.Contains(t.States, "*")
-		for _, state := range t.States {
-			if served[state] == nil {
-				served[state] = t
-			}
+	tools := make([]tool.Definition, len(d.Tools))
+	for i, t := range d.Tools {
+		tools[i].State = t.State
+		if len(t.States) > 0 {
+			tools[i].States = t.States
 		}
 	}
-	for _, state := range slices.Sorted(maps.Keys(served)) {
-		if state != "*" && state != toolgroups.Undefined && led[state] == nil { // tasks begin in Undefined
-			list = append(list, stateNote(served[state], state, "can be called in the state %s, which no tool leads to: a task must begin in it"))
-		}
-	}
-	for _, state := range slices.Sorted(maps.Keys(led)) {
-		if served[state] == nil && !always {
-			list = append(list, stateNote(led[state], state, "leads to the state %s, in which no tool can be called"))
-		}
+	for _, p := range toolgroups.FindStateProblems(tools) {
+		t := d.Tools[p.Tool]
+		list = append(list, strings.TrimPrefix(t.Pos.String()+": ", ": ")+"tool "+t.Name+" "+p.Text)
 	}
 	slices.Sort(list)
 	return list
-}
-
-// stateNote returns a warning about a tool and a state.
-func stateNote(t *DeclaredTool, state, format string) string {
-	return strings.TrimPrefix(t.Pos.String()+": ", ": ") + "tool " + t.Name + " " + fmt.Sprintf(format, yamldoc.QuoteText(state))
 }
 
 // unlistedPrompts returns a warning for each prompt that no group lists.
