@@ -11,7 +11,9 @@ import (
 
 func TestFindStateProblems(t *testing.T) {
 	type problems = []toolgroups.StateProblem
-	leads := func(state string, states ...string) tool.Definition { return tool.Definition{State: state, States: states} }
+	leads := func(state string, states ...string) tool.Definition {
+		return tool.Definition{State: state, States: states}
+	}
 	for name, c := range map[string]struct {
 		list []tool.Definition
 		want problems
