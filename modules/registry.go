@@ -1,11 +1,9 @@
 package modules
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -41,26 +39,6 @@ type OwnerStore interface {
 	// WriteValue sets the value of owner and returns when it is on disk. nil
 	// removes the value.
 	WriteValue(ctx context.Context, owner toolgroups.GroupOwner, value []byte) error
-}
-
-// DecodeSettings decodes the settings into a struct that holds the defaults. It rejects a
-// setting that the struct does not have. Errors have the code invalid_config.
-func (c Config) DecodeSettings(into any) error {
-	if len(c.Settings) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(c.Settings))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = fmt.Errorf("more than one document")
-		}
-	}
-	if err != nil {
-		return errcode.New(errcode.InvalidConfig, "settings of module %q: %s", c.Name, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
 }
 
 // Constructor makes a module of one kind with the name c.Name. It acquires no resources

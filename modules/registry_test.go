@@ -89,6 +89,40 @@ func TestRegistry_RejectsInvalidModule(t *testing.T) {
 	}
 }
 
+// A setting of the wrong type is named, with the type that it must have, in the words of a
+// configuration.
+func TestConfig_NamesWrongSettings(t *testing.T) {
+	type inner struct {
+		Port uint16 `json:"port"`
+	}
+	type settings struct {
+		Greeting string            `json:"greeting"`
+		Loud     bool              `json:"loud"`
+		Times    int               `json:"times"`
+		Rate     float64           `json:"rate"`
+		Names    []string          `json:"names"`
+		Labels   map[string]string `json:"labels"`
+		Server   inner             `json:"server"`
+	}
+	for text, want := range map[string]string{
+		`{"greeting": 5}`:         `greeting must be a text, not a number`,
+		`{"loud": "yes"}`:         `loud must be true or false, not a text`,
+		`{"times": 1.5}`:          `times must be a whole number, not the number 1.5`,
+		`{"rate": [1]}`:           `rate must be a number, not a list`,
+		`{"names": "Ada"}`:        `names must be a list, not a text`,
+		`{"labels": true}`:        `labels must be a mapping, not true or false`,
+		`{"server": {"port":-1}}`: `server.port must be a whole number of at least 0, not the number -1`,
+		`{"greeting": {"a": 1}}`:  `greeting must be a text, not a mapping`,
+		`[]`:                      `they must be a mapping, not a list`,
+		`{"greting": ""}`:         `unknown field "greting"`,
+	} {
+		err := modules.Config{Name: "m", Settings: json.RawMessage(text)}.DecodeSettings(new(settings))
+		if want := `invalid_config: settings of module "m": ` + want; err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestConfig_DecodesOverDefaults(t *testing.T) {
 	tests := []struct {
 		settings string

@@ -353,16 +353,21 @@ func (a *App) groupIDsAfter(ch *configChange) []string {
 // runtime such an id is only dangling; in a configuration it is a mistake.
 func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	known := a.groupIDsAfter(ch)
+	faulty, failed := ch.modulesAmong(ch.faultyModules), ch.modulesAmong(ch.failedModules)
 	check := func(field string, g config.Groups) {
 		for i, id := range g.IDs {
 			module, _, _ := strings.Cut(id, "/")
+			add := func(problem, hint string) { faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, problem, hint)) }
+			hint := func() string { return cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known)) }
 			switch {
 			case slices.Contains(known, id), a.hasAPI(ch, id):
-			case slices.Contains(ch.faultyModules, module): // the module is the fault
+			case slices.Contains(ch.faultyModules, module), faulty != nil: // the module is the fault
 			case slices.Contains(ch.failedModules, module):
-				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "tool group "+id+" is missing: module "+module+" failed to start", ""))
+				add("tool group "+id+" is missing: module "+module+" failed to start", "")
+			case failed != nil:
+				add("tool group "+id+" is missing: it may be one of the module "+strings.Join(failed, " or ")+", which failed to start", hint())
 			default:
-				faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, "unknown tool group "+id, cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known))))
+				add("unknown tool group "+id, hint())
 			}
 		}
 	}
@@ -376,6 +381,17 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 		check("grant", r.Grant)
 	}
 	return faults
+}
+
+// modulesAmong returns the names that documents of kind module declare. Such a module may have
+// groups of any id; which ones is known when it runs.
+func (ch *configChange) modulesAmong(names []string) (list []string) {
+	for _, m := range ch.cfg.Modules {
+		if slices.Contains(names, m.Name) {
+			list = append(list, m.Name)
+		}
+	}
+	return list
 }
 
 // hasAPI reports whether id will be an id server/api of a module.

@@ -59,7 +59,7 @@ func TestNew_RejectsInvalidSettings(t *testing.T) {
 	for settings, want := range map[string]string{
 		`{"lines": 0}`: "lines is 0",
 		`{"line": 1}`:  `unknown field "line"`,
-		`[]`:           "cannot unmarshal array",
+		`[]`:           "they must be a mapping, not a list",
 	} {
 		t.Run(settings, func(t *testing.T) {
 			_, err := tools(settings)
