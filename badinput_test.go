@@ -290,3 +290,32 @@ func TestClose_EndsAllMethods(t *testing.T) {
 		}
 	}
 }
+
+// What a program left out is named as the program knows it, with what to set.
+func TestErrors_NameMissingFields(t *testing.T) {
+	org := open(t, rolecall.Options{})
+	task := begin(t, org, me)
+	agent := hire(t, task)
+	ctx := t.Context()
+	for want, step := range map[string]func() error{
+		`unauthenticated: TaskSpec.As is missing: set who gives the task, for example rolecall.Operator("me")`: func() error {
+			_, err := rolecall.Run[string](ctx, org, rolecall.TaskSpec{Text: "work"})
+			return err
+		},
+		`unauthenticated: TaskSpec.As is missing`: func() error { _, err := org.Begin(ctx, rolecall.TaskSpec{Text: "work"}); return err },
+		`invalid_task_brief: spawn an agent of the role "clerk": AgentSpec.Brief is missing: say what the agent has to achieve`: func() error {
+			_, err := task.Spawn(ctx, rolecall.AgentSpec{Role: "clerk", Message: "Begin."})
+			return err
+		},
+		`AgentSpec.Role is missing`:      func() error { _, err := task.Spawn(ctx, rolecall.AgentSpec{Brief: "work"}); return err },
+		`MessageSpec.To is missing`:      func() error { return task.Send(ctx, rolecall.MessageSpec{Payload: "Hi."}) },
+		`TerminateSpec.Agent is missing`: func() error { return task.Terminate(ctx, rolecall.TerminateSpec{Reason: "done"}) },
+	} {
+		if err := step(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if err := task.Terminate(ctx, rolecall.TerminateSpec{Agent: agent.ID}); err != nil {
+		t.Error(err)
+	}
+}

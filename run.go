@@ -52,6 +52,9 @@ func schemaOf[T any]() (json.RawMessage, error) {
 
 // run gives a task to the organization and returns its result.
 func (o *Organization) run(ctx context.Context, s TaskSpec, schema json.RawMessage) (json.RawMessage, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	id, err := o.rt.StartTask(ctx, o.spec(s, schema))
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -22,6 +23,14 @@ type TaskSpec struct {
 	Workspace  string          // a directory that the agents share; "" is Options.Workspace. Only of the operator
 	Timeout    time.Duration   // after which the task is cancelled; 0 for no limit
 	Key        string          // idempotency key, unique among the tasks of As; "" for none. Not of Begin
+}
+
+// check returns an error without a principal, which may do nothing.
+func (s TaskSpec) check() error {
+	if s.As != (Principal{}) {
+		return nil
+	}
+	return errcode.New(errcode.Unauthenticated, "TaskSpec.As is missing: set who gives the task, for example rolecall.Operator(\"me\")")
 }
 
 // spec returns the specification for the runtime.
@@ -44,9 +53,12 @@ type Task struct {
 	driver *runtime.Driver
 }
 
-// Begin starts a task of which the program is the first agent. Errors: those of
-// runtime.Runtime.DriveTask.
+// Begin starts a task of which the program is the first agent. Errors: Unauthenticated if
+// TaskSpec.As is missing, and those of runtime.Runtime.DriveTask.
 func (o *Organization) Begin(ctx context.Context, s TaskSpec) (*Task, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	driver, err := o.rt.DriveTask(ctx, o.spec(s, nil))
 	if err != nil {
 		return nil, err
@@ -110,9 +122,21 @@ func (t *Task) CreateRole(ctx context.Context, s RoleSpec) (role Role, err error
 
 // AgentSpec specifies an agent to hire.
 type AgentSpec struct {
-	Role    string // id or name
-	Brief   string // what the agent has to achieve
+	Role    string // id or name. Required
+	Brief   string // what the agent has to achieve. Required
 	Message any    // first message: a text, or what marshals to a JSON object; nil lets the agent wait
+}
+
+// check names required fields that are missing, as a program knows them. The calls would name
+// the arguments of tools.
+func (s AgentSpec) check() error {
+	if s.Role == "" {
+		return errcode.New(errcode.InvalidArguments, "spawn an agent: AgentSpec.Role is missing: set the id or the name of a role")
+	}
+	if strings.TrimSpace(s.Brief) == "" {
+		return errcode.New(errcode.InvalidTaskBrief, "spawn an agent of the role %q: AgentSpec.Brief is missing: say what the agent has to achieve", s.Role)
+	}
+	return nil
 }
 
 // Agent is an agent that was hired.
@@ -125,6 +149,9 @@ type Agent struct {
 // Spawn hires an agent. Its answer, or its failure, arrives as a message (Receive). Errors:
 // RoleNotFound, InsufficientPermissions, InvalidTaskBrief, LimitExceeded.
 func (t *Task) Spawn(ctx context.Context, s AgentSpec) (agent Agent, err error) {
+	if err := s.check(); err != nil {
+		return Agent{}, err
+	}
 	args := map[string]any{"roleId": s.Role, "taskBrief": s.Brief}
 	if s.Message == nil {
 		err = t.call(ctx, "spawn_agent", args, &agent)
@@ -144,6 +171,9 @@ type MessageSpec struct {
 
 // Send writes to an agent of the task. Errors: UnknownRecipient, LimitExceeded.
 func (t *Task) Send(ctx context.Context, s MessageSpec) error {
+	if s.To == "" {
+		return errcode.New(errcode.InvalidArguments, "send a message: MessageSpec.To is missing: set the id of an agent, from Spawn or Message.From")
+	}
 	args := map[string]any{"to": s.To, "payload": s.Payload}
 	if s.Delay > 0 {
 		args["delayMs"] = s.Delay.Milliseconds()
@@ -172,6 +202,9 @@ type TerminateSpec struct {
 // Terminate stops an agent that the program has hired, and those below it. Errors:
 // NotChildAgent, AgentNotFound.
 func (t *Task) Terminate(ctx context.Context, s TerminateSpec) error {
+	if s.Agent == "" {
+		return errcode.New(errcode.InvalidArguments, "terminate an agent: TerminateSpec.Agent is missing: set its id, from Spawn")
+	}
 	args := map[string]any{"agentId": s.Agent}
 	if s.Reason != "" {
 		args["reason"] = s.Reason
