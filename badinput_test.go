@@ -1,9 +1,11 @@
 package rolecall_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -317,5 +319,34 @@ func TestErrors_NameMissingFields(t *testing.T) {
 	}
 	if err := task.Terminate(ctx, rolecall.TerminateSpec{Agent: agent.ID}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An error of a model has its cause in the log. What the program gets says how to see it.
+func TestErrors_NameTheLog(t *testing.T) {
+	for name, model := range map[string]rolecall.ModelFunc{
+		"error": func(context.Context, rolecall.ModelRequest) (rolecall.ModelAnswer, error) {
+			return rolecall.ModelAnswer{}, errors.New("the secret cause")
+		},
+		"panic": func(context.Context, rolecall.ModelRequest) (rolecall.ModelAnswer, error) { panic("the secret cause") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			org := open(t, rolecall.Options{Model: model, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			const want = "model request failed; see the log (set Options.Log)"
+			_, err := rolecall.Run[string](t.Context(), org, rolecall.TaskSpec{As: me})
+			if err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("Run: %v", err)
+			}
+			task := begin(t, org, me)
+			hire(t, task)
+			list, err := task.Receive(t.Context())
+			if err != nil || len(list) != 1 || !strings.HasSuffix(list[0].Failure().Error(), want) {
+				t.Errorf("received %+v, %v", list, err)
+			}
+			if err := org.Close(); err != nil || !strings.Contains(log.String(), "the secret cause") {
+				t.Errorf("%v, the log: %s", err, log.String())
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/model"
 )
 
 // Message is a message to the program.
@@ -17,15 +18,9 @@ type Message struct {
 	SentAt   time.Time
 }
 
-// Text returns the text of the payload: its field text, or the payload if it is a JSON string.
-// It returns "" if there is no text. The final answer of a language model has a text.
-func (m Message) Text() string {
-	payload := gjson.ParseBytes(m.Payload)
-	if payload.Type == gjson.String {
-		return payload.Str
-	}
-	return payload.Get("text").String()
-}
+// Text returns the text of the payload: the payload itself if it is a JSON string, or its field
+// text. It returns "" if there is no text. The final answer of a language model has a text.
+func (m Message) Text() string { return model.Message{Payload: m.Payload}.Text() }
 
 // Failure returns the error that the payload reports, with its code: the turn of the sender
 // has failed. The code IncompleteResult means that its answer was cut, filtered or refused;
@@ -38,5 +33,5 @@ func (m Message) Failure() error {
 	if payload.Get("kind").String() != "error" {
 		return nil
 	}
-	return errcode.New(errcode.Code(payload.Get("errorType").String()), "agent %s: %s", m.From, payload.Get("message").String())
+	return errcode.New(errcode.Code(payload.Get("errorType").String()), "agent %s: %s", m.From, logHint(payload.Get("message").String()))
 }

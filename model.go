@@ -9,7 +9,8 @@ import (
 
 // ModelFunc is a function that answers for agents, as a Model. It must be safe for
 // concurrent use. An answer without a Finish makes its Calls, or ends the turn if it has
-// none. An error, or a panic, fails the turn of the agent that asked.
+// none. An error, or a panic, fails the turn of the agent that asked. Agents and callers do not
+// read what it says, unless it has a code of package errcode: Options.Log receives it.
 type ModelFunc func(ctx context.Context, r ModelRequest) (ModelAnswer, error)
 
 // Generate implements Model.

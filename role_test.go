@@ -49,6 +49,26 @@ func TestEnsureRole_AtEachStart(t *testing.T) {
 	}
 }
 
+// A role that a task created is there for later tasks of the same principal, also after a
+// restart. CreateRole returns it if the specification is the same.
+func TestTask_CreateRoleAgain(t *testing.T) {
+	o := rolecall.Options{Data: t.TempDir()}
+	org := open(t, o)
+	spec := rolecall.RoleSpec{Name: "clerk", Prompt: "Write.", ToolGroups: []rolecall.GroupID{"console"}}
+	first, err := begin(t, org, me).CreateRole(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	org = restart(t, org, o)
+	task := begin(t, org, me)
+	if again, err := task.CreateRole(t.Context(), spec); again != first || err != nil {
+		t.Errorf("got %+v, %v; want %+v", again, err, first)
+	}
+	spec.ToolGroups = nil
+	_, err = task.CreateRole(t.Context(), spec)
+	wantCode(t, "CreateRole with another specification", err, errcode.RoleExists)
+}
+
 // The fields that a specification leaves out are always listed in the same order.
 func TestRoleSpec_UnsetFieldsInOrder(t *testing.T) {
 	want := []org.RoleField{org.DescriptionField, org.PromptField, org.ModelField, org.ResultField}

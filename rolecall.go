@@ -46,7 +46,7 @@ type Options struct {
 	Workspace string           // directory in which all tasks and callers work; "" gives each agent a private one
 	Sandbox   *Sandbox         // runs programs, from Enter; with nil, run_command and run_javascript are unavailable
 	Console   io.Writer        // output of console_print; nil discards it
-	Log       *slog.Logger     // nil discards the log
+	Log       *slog.Logger     // warnings, and the causes of errors that say "see the log", such as those of Model; nil discards them
 }
 
 // Organization is an organization of agents that this process runs. Its methods are safe

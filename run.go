@@ -3,6 +3,7 @@ package rolecall
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -83,9 +84,18 @@ func outcomeError(task org.Task) error {
 	case task.Status == org.Done:
 		return nil
 	case task.Error != nil:
-		return errcode.New(task.Error.Code, "task %s %s: %s", task.ID, task.Status, task.Error.Message)
+		return errcode.New(task.Error.Code, "task %s %s: %s", task.ID, task.Status, logHint(task.Error.Message))
 	case task.Pause != nil:
-		return errcode.New(task.Pause.Code, "task %s %s: %s", task.ID, task.Status, task.Pause.Message)
+		return errcode.New(task.Pause.Code, "task %s %s: %s", task.ID, task.Status, logHint(task.Pause.Message))
 	}
 	return errcode.New(errcode.Conflict, "task %s is %s", task.ID, task.Status)
+}
+
+// logHint returns a message of the runtime that names the log with what a program has to set.
+// The cause itself is in the log only: agents read such messages, too.
+func logHint(message string) string {
+	if strings.HasSuffix(message, "see the log") {
+		return message + " (set Options.Log)"
+	}
+	return message
 }

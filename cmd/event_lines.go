@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -260,9 +259,9 @@ func orNone(tools []string) string {
 
 // payloadText returns the beginning of a JSON document, or of its field text, on one line.
 func payloadText(raw []byte, width int) string {
-	var payload struct{ Text string }
-	if json.Unmarshal(raw, &payload) == nil && payload.Text != "" {
-		return textutil.TruncateWidth(textutil.Sanitize(payload.Text), width)
+	text := model.Message{Payload: raw}.Text()
+	if text == "" {
+		text = jsonText(raw)
 	}
-	return textutil.TruncateWidth(textutil.Sanitize(jsonText(raw)), width)
+	return textutil.TruncateWidth(textutil.Sanitize(text), width)
 }

@@ -27,6 +27,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/identity"
 )
 
@@ -147,6 +149,19 @@ type Message struct {
 	Task      identity.TaskID `json:"taskId,omitempty"`
 	Payload   json.RawMessage `json:"payload"`
 	CreatedAt time.Time       `json:"createdAt"`
+}
+
+// Text returns the text of the payload: the payload itself if it is a JSON string, or its field
+// text if it is an object. It returns "" if there is no such text.
+func (m Message) Text() string {
+	payload := gjson.ParseBytes(m.Payload)
+	if payload.IsObject() {
+		payload = payload.Get("text")
+	}
+	if payload.Type != gjson.String {
+		return ""
+	}
+	return payload.Str
 }
 
 // CallResult is the outcome of a call, as the model reads it.
