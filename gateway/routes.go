@@ -54,6 +54,14 @@ func (a *api) processRoutes() []route {
 			method: "GET", path: "/api/v1/config", id: "showConfig", summary: "Show the digest of the active configuration",
 			scopes: operators, answer: wire.Configuration{}, serve: jsonEndpoint(a.showConfig),
 		}, {
+			method: "GET", path: "/api/v1/usage", id: "showUsage", summary: "Count calls, tokens and costs in the record",
+			params: []parameter{
+				{name: "by", about: "what the rows are grouped by: some of caller, role, server and tool, separated by commas", repeats: true},
+				{name: "from", about: "counts events from this time: RFC 3339, or a duration before now such as 24h"},
+				{name: "to", about: "counts events before this time"},
+			},
+			scopes: callers, answer: wire.UsageReport{}, serve: a.listEndpoint(a.showUsage),
+		}, {
 			method: "GET", path: "/api/v1/tokens", id: "listTokens", summary: "List the tokens of the configuration, sorted by name",
 			params: paged(), scopes: operators, answer: wire.Page[wire.Token]{}, serve: jsonEndpoint(a.listTokens),
 		}, {

@@ -72,7 +72,7 @@ func (rt *Runtime) tally(ctx context.Context, task org.Task) (TaskTally, error) 
 
 // add counts an event.
 func (t *TaskTally) add(e journal.Event) {
-	var one AgentTally
+	one := tallyOf(e.Body)
 	switch b := e.Body.(type) {
 	case journal.TaskRetried:
 		t.requests = 0
@@ -82,16 +82,11 @@ func (t *TaskTally) add(e journal.Event) {
 		return
 	case journal.ModelAnswered:
 		t.requests += b.Unanswered
-		one.Usage = b.Answer.Usage
 		t.addModel(b.Answer.Model, one.Usage)
 	case journal.ContextCompressed:
 		t.requests += b.Unanswered
-		one.Usage = b.Usage
 		t.addModel(b.Model, one.Usage)
 	case journal.ToolCall:
-		if one.Calls = 1; b.Decision == journal.Denied && b.Code != errcode.ToolInterrupted { // an interrupted call is not repeated
-			one.Denied = 1
-		}
 	default:
 		return
 	}
@@ -100,6 +95,21 @@ func (t *TaskTally) add(e journal.Event) {
 	}
 	t.AgentTally = t.AgentTally.plus(one)
 	t.Agents[e.Agent] = t.Agents[e.Agent].plus(one)
+}
+
+// tallyOf returns what one event counts.
+func tallyOf(body journal.EventBody) (one AgentTally) {
+	switch b := body.(type) {
+	case journal.ModelAnswered:
+		one.Usage = b.Answer.Usage
+	case journal.ContextCompressed:
+		one.Usage = b.Usage
+	case journal.ToolCall:
+		if one.Calls = 1; b.Decision == journal.Denied && b.Code != errcode.ToolInterrupted { // an interrupted call is not repeated
+			one.Denied = 1
+		}
+	}
+	return one
 }
 
 // addModel adds the usage of a model. One that reports none, such as a script, is left out.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rolecall/rolecall/gateway/wire"
@@ -236,6 +237,18 @@ func (c *Client) AskAgent(ctx context.Context, q AgentRequest, key string) (Agen
 func (c *Client) ConfigDigest(ctx context.Context) (string, error) {
 	answer, err := doJSON[wire.Configuration](ctx, c, request{method: http.MethodGet, path: apiPath("config")})
 	return answer.Digest, err
+}
+
+// ShowUsage counts calls, tokens and costs in the record: grouped by some of caller, role, server
+// and tool, in events from one time to before another ("" is no bound; see wire.ParseTime).
+func (c *Client) ShowUsage(ctx context.Context, by []string, from, to string) (UsageReport, error) {
+	params := url.Values{}
+	for name, value := range map[string]string{"by": strings.Join(by, ","), "from": from, "to": to} {
+		if value != "" {
+			params.Set(name, value)
+		}
+	}
+	return doJSON[UsageReport](ctx, c, request{method: http.MethodGet, path: apiPath("usage"), query: params})
 }
 
 // ListTokens lists the tokens of the configuration, sorted by name. The tokens themselves

@@ -36,6 +36,9 @@ type (
 	Events          = wire.Events          // a page of events, newest first
 	Artifact        = wire.Artifact        // an artifact's record
 	SweepResult     = wire.SweepResult     // the contents that a sweep deleted
+	UsageReport     = wire.UsageReport     // what the organization has used
+	UsageRow        = wire.UsageRow        // a row of a UsageReport
+	UsageTotal      = wire.UsageTotal      // a sum of calls, tokens and costs
 	Token           = wire.Token           // a token of the configuration
 	Health          = wire.Health          // the process's answer to a health check
 )
