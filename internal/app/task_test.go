@@ -3,10 +3,12 @@ package app
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/journal"
 	"github.com/rolecall/rolecall/org"
 )
 
@@ -71,5 +73,51 @@ func TestResumeAll_LeavesDrivenTasks(t *testing.T) {
 	task, err := second.Runtime.TaskRecord(ctx, d.TaskID())
 	if status := second.Runtime.TaskStatus(task); err != nil || status != org.Interrupted {
 		t.Errorf("the task is %s (%v), want interrupted", status, err)
+	}
+}
+
+// A task that is not resumed ends at its deadline, which passes while no process has it.
+func TestResumeAll_LimitsOtherTasks(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	drive := func(timeout time.Duration) identity.TaskID {
+		first, err := Open(Options{Data: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := first.Runtime.DriveTask(ctx, org.TaskSpec{Text: "work", Caller: identity.ByOperator("op"), Timeout: timeout})
+		if err := errors.Join(err, first.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return d.TaskID()
+	}
+	for timeout := 50 * time.Millisecond; ; timeout *= 2 {
+		id := drive(timeout)
+		second, err := Open(Options{Data: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close()
+		task, err := second.Runtime.TaskRecord(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.Status != org.Running { // the first process was slow, and has cancelled it
+			second.Close()
+			continue
+		}
+		if _, err := second.ResumeAll(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range second.Runtime.JournalStore().FollowTask(ctx, id, task.FirstSeq, true) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end, ok := e.Body.(journal.TaskEnded); ok {
+				if end.Status != string(org.Cancelled) {
+					t.Errorf("the task ended as %s", end.Status)
+				}
+				return
+			}
+		}
 	}
 }
