@@ -130,3 +130,14 @@ func randomSet(r *rand.Rand, universe ids) (toolgroups.GroupSet, map[toolgroups.
 	}
 	return toolgroups.SetOf(list...), model
 }
+
+func TestGroupSet_Names(t *testing.T) {
+	for _, tt := range []struct {
+		set  toolgroups.GroupSet
+		want []string
+	}{{toolgroups.AllGroups(), []string{"*"}}, {toolgroups.SetOf(), []string{}}, {toolgroups.SetOf("b", "a", "b"), []string{"b", "a"}}} {
+		if diff := cmp.Diff(tt.want, tt.set.Names()); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.set, diff)
+		}
+	}
+}
