@@ -135,8 +135,8 @@ func roleFields(r client.Role) fields {
 	if r.Pattern != "" {
 		f = append(f, [2]string{"pattern", string(r.Pattern)})
 	}
-	if r.ToolGated {
-		f = append(f, [2]string{"tool-gated", "yes"})
+	if r.ToolGated != toolgroups.NotGated {
+		f = append(f, [2]string{"tool-gated", gatedText(r.ToolGated)})
 	}
 	if r.Server != "" {
 		f = append(f, [2]string{"server", r.Server})
@@ -183,7 +183,7 @@ type roleOptions struct {
 	tasksAs             string
 	agentGroups, states []string
 	result              string // a file
-	toolGated           bool
+	toolGated           gatingFlag
 	limits              map[string]int
 	use, grant          groupOptions
 	allowUnknown        bool
@@ -200,7 +200,7 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.model, "model", "", "`name` of the model of its agents; default: the organization's model")
 	o.use.bind(flags, "use", "its agents can use")
 	o.grant.bind(flags, "grant", "its agents can grant to roles they create")
-	flags.BoolVar(&o.toolGated, "tool-gated", false, "its agents answer from the results of their tools only")
+	flags.VarPF(&o.toolGated, "tool-gated", "", "its agents answer from the results of their tools only; strict withholds answers of turns without a successful call").NoOptDefVal = toolgroups.Gated.String()
 	flags.StringVar(&o.server, "server", "", "restrict its agents to the tools of this `module`")
 	flags.StringVar(&o.tasksAs, "tasks-as", "", "bound the tasks of its callers by what this `role` may use, and let them start tasks; none for their own role")
 	flags.StringSliceVar(&o.agentGroups, "agent-groups", nil, "let its callers ask its agents, with these tool `groups` when a request names none; none to let them ask nothing")
@@ -210,6 +210,28 @@ func (o *roleOptions) bind(flags *pflag.FlagSet) {
 	flags.StringToIntVar(&o.limits, "limits", nil, "limits of its agents as `NAME=NUMBER`, such as rounds=20; 0 is the organization's")
 	flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept tool groups, a module and a model that do not exist; the groups have no effect until the role is updated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the result without changing anything")
+}
+
+// gatingFlag is the value of --tool-gated.
+type gatingFlag struct{ toolgroups.Gating }
+
+// Set implements pflag.Value.
+func (f *gatingFlag) Set(text string) (err error) {
+	f.Gating, err = toolgroups.ParseGating(text)
+	return err
+}
+
+// Type implements pflag.Value.
+func (f *gatingFlag) Type() string { return gatingType }
+
+const gatingType = "true|strict"
+
+// gatedText returns what role show says of a tool-gated role.
+func gatedText(g toolgroups.Gating) string {
+	if g == toolgroups.StrictlyGated {
+		return "strict"
+	}
+	return "yes"
 }
 
 // noRole is the value of --tasks-as for no role, and of lists for none. A role of this name is
@@ -243,7 +265,7 @@ func (o *roleOptions) request() (q client.RoleRequest, err error) {
 		q.Limits.Rounds = value
 	}
 	if o.flags.Changed("tool-gated") {
-		q.ToolGated = &o.toolGated
+		q.ToolGated = &o.toolGated.Gating
 	}
 	if o.flags.Changed("server") {
 		q.Server = &o.server

@@ -90,6 +90,8 @@ func (v *lineView) formatEvent(who string, e journal.Event) string {
 		return v.formatMessage(who, b)
 	case journal.TurnFailed:
 		return v.color(red, fmt.Sprintf("! %s  %s: %s", who, b.Code, textutil.Sanitize(b.Message)))
+	case journal.UngroundedAnswer:
+		return v.color(red, fmt.Sprintf("! %s  answer withheld: no call of the turn was successful", who))
 	case journal.StateTransition:
 		return fmt.Sprintf("  %s  state %s", who, textutil.Sanitize(b.To))
 	}

@@ -72,6 +72,8 @@ func valueProblem(invalid *pflag.InvalidValueError) string {
 		return "not a number"
 	case "duration":
 		return "not a duration such as 30s or 5m"
+	case gatingType:
+		return "not true, false or strict"
 	case "stringToInt":
 		return "not NAME=NUMBER"
 	}

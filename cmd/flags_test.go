@@ -54,7 +54,7 @@ func TestRun_ExplainsUsageErrors(t *testing.T) {
 		{"role create a --limits rounds", `--limits "rounds" is not NAME=NUMBER`},
 		{"role update a --revision x", `--revision "x" is not a whole number`},
 		{"role update a --revision -1", `--revision "-1" is not a whole number`},
-		{"role create a --tool-gated=maybe", `--tool-gated "maybe" is not true or false`},
+		{"role create a --tool-gated=maybe", `--tool-gated "maybe" is not true, false or strict`},
 		{"task list --limit 9223372036854775808", `--limit "9223372036854775808" is out of range`},
 		{"run --timeout soon x", `--timeout "soon" is not a duration such as 30s or 5m`},
 		{"role update a --revision 0 --prompt x", "--revision 0"},

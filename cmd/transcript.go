@@ -63,6 +63,8 @@ func (t *transcript) format(e journal.Event) (head, text string) {
 			return "", ""
 		}
 		return t.callName(b.Call, b.Tool) + " error " + string(b.Code), t.indent(plainPayload(b.Result))
+	case journal.UngroundedAnswer:
+		return "answer withheld: no call of the turn was successful", ""
 	case journal.StateTransition:
 		return "state " + b.To, ""
 	case journal.ContextCompressed:

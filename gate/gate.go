@@ -226,16 +226,16 @@ func (s *Subject) AfterCall(name string) *Subject {
 // ToolList holds what a principal is shown at one moment. Callers must not change
 // it.
 type ToolList struct {
-	Names     []string // of the visible tools, in order
-	JSON      []byte   // the visible tools, serialized by tool.MarshalTools
-	ToolGated bool     // the agent must answer from these tools alone
+	Names  []string          // of the visible tools, in order
+	JSON   []byte            // the visible tools, serialized by tool.MarshalTools
+	Gating toolgroups.Gating // unless it is NotGated, the agent must answer from these tools alone
 }
 
 // ListTools returns what the principal is shown now. All of it comes from one View.
 func (s *Subject) ListTools() ToolList {
 	view := s.view()
 	sv := s.stateView(view)
-	return ToolList{sv.ToolNames(), sv.ToolJSON(), view.ToolGated()}
+	return ToolList{sv.ToolNames(), sv.ToolJSON(), view.Gating()}
 }
 
 // view returns the current View.
@@ -302,7 +302,9 @@ func (d Decision) Code() errcode.Code {
 // answer from tools alone. All of its denials have the same code and reason,
 // whether the tool exists, belongs to others or is not visible in this state: a
 // denial must not reveal which tools exist.
-func (d Decision) ToolGated() bool { return d.outcome != nil && d.outcome.ToolGated }
+func (d Decision) ToolGated() bool {
+	return d.outcome != nil && d.outcome.Gating != toolgroups.NotGated
+}
 
 // Suspended says why everything is denied until the operator resumes a role, "" if it is
 // not. All such denials have the same code and reason, whether the tool exists or not.

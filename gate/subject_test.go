@@ -66,7 +66,7 @@ func TestSubject_ToolsMatchAuthorize(t *testing.T) {
 		f.directory.setState(state)
 		subject := f.Subject(ann)
 		tools := subject.ListTools()
-		if !slices.Equal(tools.Names, subject.ToolNames()) || string(tools.JSON) != string(subject.ToolJSON()) || tools.ToolGated {
+		if !slices.Equal(tools.Names, subject.ToolNames()) || string(tools.JSON) != string(subject.ToolJSON()) || tools.Gating != toolgroups.NotGated {
 			t.Errorf("in state %s: Tools has %v, ToolNames %v", state, tools.Names, subject.ToolNames())
 		}
 		for _, name := range []string{"open", "enter", "no_such"} {

@@ -17,7 +17,7 @@ func TestDecision_SuspendedDenialsAreIdentical(t *testing.T) {
 		f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)})
 		view := f.groups.CurrentSnapshot().Compile(toolgroups.BoundSet{})
 		if gated {
-			view.SetToolGated()
+			view.SetGating(toolgroups.Gated)
 		}
 		view.SetSuspended("role r is suspended")
 		subject := f.PreviewSubject(view, "")

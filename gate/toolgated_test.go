@@ -21,7 +21,7 @@ func newGatedFixture(t *testing.T) *fixture {
 	f := newFixture(t, &fakeTool{definition: definition("mine", tool.ReadOnly)}, &fakeTool{definition: late, run: mustNotRun(t)})
 	s := f.groups.CurrentSnapshot()
 	view := s.Compile(s.BindSet(toolgroups.SetOf("mine")))
-	view.SetToolGated()
+	view.SetGating(toolgroups.Gated)
 	f.ref.PublishView(view)
 	return f
 }
@@ -66,14 +66,14 @@ func TestSubject_Tools(t *testing.T) {
 	f := newGatedFixture(t)
 	subject := f.Subject(ann)
 	got := subject.ListTools()
-	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || !got.ToolGated || string(got.JSON) != string(subject.ToolJSON()) {
+	if diff := cmp.Diff(got.Names, []string{"mine"}); diff != "" || got.Gating != toolgroups.Gated || string(got.JSON) != string(subject.ToolJSON()) {
 		t.Errorf("got %+v", got)
 	}
 	f.grant("theirs")
-	if got := subject.ListTools(); !slices.Equal(got.Names, []string{"theirs"}) || got.ToolGated {
+	if got := subject.ListTools(); !slices.Equal(got.Names, []string{"theirs"}) || got.Gating != toolgroups.NotGated {
 		t.Errorf("after another View was published: %+v", got)
 	}
-	if got := f.Subject(tool.Call{}.By).ListTools(); len(got.Names) > 0 || got.ToolGated {
+	if got := f.Subject(tool.Call{}.By).ListTools(); len(got.Names) > 0 || got.Gating != toolgroups.NotGated {
 		t.Errorf("zero Principal: got %+v", got)
 	}
 }

@@ -37,6 +37,7 @@ var fixedSchemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[toolgroups.GroupSet](): {Type: "array", Items: &jsonschema.Schema{Type: "string"}, Description: "ids of tool groups; [\"*\"] is every group"},
 	reflect.TypeFor[org.ServiceID]():       {Types: []string{"null", "string"}},
 	reflect.TypeFor[hosts.HostPattern]():   {Type: "string"},
+	reflect.TypeFor[toolgroups.Gating]():   {Types: []string{"boolean", "string"}, Enum: []any{false, true, "strict"}},
 	reflect.TypeFor[tool.Effect]():         {Type: "string", Enum: []any{"mutating", "idempotent", "readOnly"}},
 	reflect.TypeFor[org.TextLines]():       {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
 }

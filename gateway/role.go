@@ -94,7 +94,7 @@ func (a *api) uncheckedFields(q wire.RoleRequest) []string {
 // checkToolGated rejects a request that makes a role answer from its tools and
 // leaves it none.
 func checkToolGated(q wire.RoleRequest, use *toolgroups.GroupSet) error {
-	if q.ToolGated == nil || !*q.ToolGated || use == nil || use.IsAll() || len(use.GroupIDs()) > 0 {
+	if q.ToolGated == nil || *q.ToolGated == toolgroups.NotGated || use == nil || use.IsAll() || len(use.GroupIDs()) > 0 {
 		return nil
 	}
 	return errcode.New(errcode.InvalidRole, "field \"toolGated\" leaves the role no way to answer: its toolGroups are empty; name the groups whose tools it answers from").With("field", "toolGated")

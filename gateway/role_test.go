@@ -171,11 +171,11 @@ func TestUpdateRole_SetsFieldsAndDefaults(t *testing.T) {
 	if role.Result == nil || string(role.Result.Schema) != `{"type":"integer"}` {
 		t.Errorf("created with the result %+v", role.Result)
 	}
-	if role.Description != "Calls." || role.Pattern != org.Plan || !role.ToolGated || role.Limits.Rounds != 7 || role.Server != "far" {
+	if role.Description != "Calls." || role.Pattern != org.Plan || role.ToolGated != toolgroups.Gated || role.Limits.Rounds != 7 || role.Server != "far" {
 		t.Errorf("created %+v", role)
 	}
 	change := gatewaytest.GetJSON[wire.RoleChange](t, f, "PATCH /api/v1/roles/clerk", `{"toolGroups":null,"pattern":"react","toolGated":false,"server":"","limits":{"rounds":9},"result":{"schema":{"type":"string"}}}`)
-	if r := change.Role; string(r.Result.Schema) != `{"type":"string"}` || !r.Use.IsAll() || !r.Grant.Has("phones") || r.Grant.IsAll() || r.Pattern != org.React || r.ToolGated || r.Server != "" || r.Limits.Rounds != 9 || r.Prompt != "p" || r.Description != "Calls." {
+	if r := change.Role; string(r.Result.Schema) != `{"type":"string"}` || !r.Use.IsAll() || !r.Grant.Has("phones") || r.Grant.IsAll() || r.Pattern != org.React || r.ToolGated != toolgroups.NotGated || r.Server != "" || r.Limits.Rounds != 9 || r.Prompt != "p" || r.Description != "Calls." {
 		t.Errorf("changed to %+v", r)
 	}
 	change, err := f.LocalClient().UpdateRole(t.Context(), "clerk", wire.RoleRequest{Defaults: []org.RoleField{org.GrantField, org.DescriptionField, org.PromptField, org.ModelField, org.LimitsField, org.PatternField, org.ResultField}}, false)

@@ -201,6 +201,10 @@ type RepeatedCall struct {
 	Tool string          `json:"tool"`
 }
 
+// UngroundedAnswer records that the final answer of a strictly tool-gated agent was withheld,
+// because no call of its turn was successful. The event before it has what was delivered.
+type UngroundedAnswer struct{}
+
 // MailDropped records that a task ended before all messages to its agents were read.
 type MailDropped struct {
 	Count   int `json:"count"`             // messages that no model has read
@@ -249,6 +253,7 @@ func (ToolCall) EventType() EventType          { return "tool_call" }
 func (ToolResult) EventType() EventType        { return "tool_result" }
 func (ToolError) EventType() EventType         { return "tool_error" }
 func (StateTransition) EventType() EventType   { return "state_transition" }
+func (UngroundedAnswer) EventType() EventType  { return "ungrounded_answer" }
 func (RoleChanged) EventType() EventType       { return "role_changed" }
 func (GroupRegistered) EventType() EventType   { return "group_registered" }
 func (GroupUnregistered) EventType() EventType { return "group_unregistered" }
@@ -272,6 +277,7 @@ func (ToolCall) body()          {}
 func (ToolResult) body()        {}
 func (ToolError) body()         {}
 func (StateTransition) body()   {}
+func (UngroundedAnswer) body()  {}
 func (RoleChanged) body()       {}
 func (GroupRegistered) body()   {}
 func (GroupUnregistered) body() {}
@@ -305,7 +311,7 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
 	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[MailDropped],
-	decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[EventGap],
+	decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
@@ -316,7 +322,7 @@ func EventTypes() []EventType {
 		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
 		ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
-		TaskRetried{}.EventType(), TaskEnded{}.EventType(),
+		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
 	}
 	slices.Sort(list)
 	return list

@@ -223,10 +223,11 @@ type Answer struct {
 	// Recorded by the runtime: what the model saw at this step.
 	Tools        []string     `json:"tools,omitzero"` // nil if unchanged since the previous answer
 	State        string       `json:"state,omitempty"`
-	Plan         []PlanStep   `json:"plan,omitempty"`    // of FinishPlan
-	DroppedCalls int          `json:"dropped,omitempty"` // calls beyond the limit; the last of Calls was the first beyond it, and is denied
-	PlanError    string       `json:"fault,omitempty"`   // why the answer is not a plan, or deviates from the current one
-	Repair       AnswerRepair `json:"repair,omitempty"`  // of FinishRepair and FinishInvalid
+	Plan         []PlanStep   `json:"plan,omitempty"`     // of FinishPlan
+	DroppedCalls int          `json:"dropped,omitempty"`  // calls beyond the limit; the last of Calls was the first beyond it, and is denied
+	PlanError    string       `json:"fault,omitempty"`    // why the answer is not a plan, or deviates from the current one
+	Repair       AnswerRepair `json:"repair,omitempty"`   // of FinishRepair and FinishInvalid
+	Withheld     bool         `json:"withheld,omitempty"` // Text replaces what the model answered without a successful call
 }
 
 // AnswerRepair is what a model is asked to do about an answer that cannot be used.

@@ -25,10 +25,10 @@ type grantor struct {
 // fields are part of the key of a scope (boundsKey). The zero constraint allows nothing.
 type constraint struct {
 	toolgroups.BoundSet
-	Hosts        hosts.HostRule // hosts that requests may reach
-	toolGated    bool           // the limited agents are tool-gated
-	reason       string         // why BoundSet denies
-	serverReason string         // why BoundSet.Only denies
+	Hosts        hosts.HostRule    // hosts that requests may reach
+	gating       toolgroups.Gating // of the limited agents
+	reason       string            // why BoundSet denies
+	serverReason string            // why BoundSet.Only denies
 
 	kind     LimitKind
 	role     *Role // whose limit it is; nil if it is not that of a role
@@ -115,7 +115,7 @@ type roleLookup func(identity.RoleID) (*Role, bool)
 // parent or task is unknown. The unknown role may have been tool-gated, so the
 // constraint is.
 func denyAll(why string) constraint {
-	return constraint{toolGated: true, reason: why, kind: LimitMissing}
+	return constraint{gating: toolgroups.StrictlyGated, reason: why, kind: LimitMissing}
 }
 
 // ceiling returns the grant limits of the role's creators, recursively. They are those

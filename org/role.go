@@ -57,7 +57,7 @@ type Role struct {
 	Limits        AgentLimits                                  `json:"limits,omitzero"`
 	Hosts         *hosts.HostRule                              `json:"hosts,omitempty"` // hosts that requests of its agents may reach; nil adds no limit to those of its creators
 	Pattern       CollaborationPattern                         `json:"pattern,omitempty"`
-	ToolGated     bool                                         `json:"toolGated,omitempty"` // its agents must answer from tools alone
+	ToolGated     toolgroups.Gating                            `json:"toolGated,omitempty"` // its agents must answer from tools alone
 	Task          identity.TaskID                              `json:"task,omitempty"`      // of the agent that created it
 	Caller        string                                       `json:"caller,omitempty"`    // who started that task, as in Task; only tasks of the same caller have the role
 	CallerRole    identity.RoleID                              `json:"callerRole,omitempty"`
@@ -109,7 +109,7 @@ type RoleSpec struct {
 	Hosts       *hosts.HostRule
 
 	Pattern   CollaborationPattern // "" is React; in an update it keeps its value
-	ToolGated *bool
+	ToolGated *toolgroups.Gating
 	Server    *string
 	TasksAs   *string     // id or exact name of the role that bounds the tasks of its callers (RoleTasks); "" for none. An update without it keeps its value
 	Result    *ResultSpec // nil is any result; in an update it keeps its value
@@ -553,14 +553,14 @@ func (r *Role) grant(reason string) constraint { return r.limit(r.Grant, reason)
 // stays tool-gated if it was, so that this does not free the agents that it limits.
 func (r *Role) limit(set toolgroups.GroupSet, reason string) constraint {
 	if r.Status != Active {
-		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r}
+		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " was deleted", role: r}
 	}
 	if r.Suspended() {
-		return constraint{toolGated: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
+		return constraint{gating: r.ToolGated, reason: "role " + r.Name + " is suspended", role: r, suspended: true}
 	}
 	c := constraint{
 		BoundSet: toolgroups.BoundSet{Set: set, Owners: r.GroupOwners},
-		Hosts:    r.hosts(), toolGated: r.ToolGated, reason: reason, role: r,
+		Hosts:    r.hosts(), gating: r.ToolGated, reason: reason, role: r,
 	}
 	if r.Server != "" {
 		c.Only, c.serverReason = toolgroups.ServerOwner(r.Server), "the server "+r.Server+" of role "+r.Name

@@ -14,7 +14,7 @@ import (
 func TestUpdateRole_SetsDefaults(t *testing.T) {
 	f := newFixture(t)
 	f.configure(org.RoleConfig{Default: toolgroups.SetOf("docs", "org_management", "workspace"), Root: toolgroups.SetOf("*")})
-	full := org.RoleSpec{Prompt: "p", Model: "m", Use: of("command"), Grant: of("command"), Limits: org.AgentLimits{Rounds: 3}, Hosts: allow("a.x"), Pattern: org.Plan, ToolGated: new(true), Server: new("docs")}
+	full := org.RoleSpec{Prompt: "p", Model: "m", Use: of("command"), Grant: of("command"), Limits: org.AgentLimits{Rounds: 3}, Hosts: allow("a.x"), Pattern: org.Plan, ToolGated: new(toolgroups.Gated), Server: new("docs")}
 	role := f.role(operator, full)
 	all := []org.RoleField{org.PromptField, org.ModelField, org.UseField, org.GrantField, org.LimitsField, org.HostsField, org.PatternField, org.ToolGatedField, org.ServerField}
 	fresh := f.role(operator, org.RoleSpec{})

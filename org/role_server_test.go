@@ -29,7 +29,7 @@ func ptr[T any](v T) *T { return &v }
 // toolGated reports whether an agent is tool-gated.
 func (f *fixture) toolGated(id identity.AgentID) bool {
 	ref, _ := f.ResolveView(identity.ByAgent(id))
-	return ref.CurrentView().ToolGated()
+	return ref.CurrentView().Gating() != toolgroups.NotGated
 }
 
 func (f *fixture) wantToolGated(want bool, ids ...identity.AgentID) {
@@ -78,11 +78,11 @@ func TestRole_ServerRestrictsTools(t *testing.T) {
 func TestRole_ServerRestrictsDescendants(t *testing.T) {
 	f := newServerFixture(t)
 	root := f.task(org.TaskSpec{})
-	boss := f.role(operator, org.RoleSpec{Name: "boss", Use: of("*"), Server: ptr("magpie"), ToolGated: ptr(true)})
+	boss := f.role(operator, org.RoleSpec{Name: "boss", Use: of("*"), Server: ptr("magpie"), ToolGated: ptr(toolgroups.Gated)})
 	free := f.role(operator, org.RoleSpec{Name: "free", Use: of("*")})
 	agent := f.spawn(root, boss.ID)
 	made := f.role(identity.ByAgent(agent), org.RoleSpec{Name: "made"})
-	if made.Server != "" || made.ToolGated {
+	if made.Server != "" || made.ToolGated != toolgroups.NotGated {
 		t.Errorf("the restrictions are stored in the created role: %+v", made)
 	}
 	below, hired, elsewhere := f.spawn(agent, made.ID), f.spawn(agent, free.ID), f.spawn(root, made.ID)
@@ -98,7 +98,7 @@ func TestRole_ServerRestrictsDescendants(t *testing.T) {
 	for _, id := range all {
 		f.wantTools(id, "swap")
 	}
-	f.update(boss.ID, org.RoleSpec{ToolGated: ptr(false)})
+	f.update(boss.ID, org.RoleSpec{ToolGated: ptr(toolgroups.NotGated)})
 	f.wantToolGated(false, all...)
 
 	other := f.role(operator, org.RoleSpec{Use: of("*"), Server: ptr("magpie")})
@@ -109,7 +109,7 @@ func TestRole_ServerRestrictsDescendants(t *testing.T) {
 // Root is never tool-gated.
 func TestTask_CallerServerRestricts(t *testing.T) {
 	f := newServerFixture(t)
-	guest := f.role(operator, org.RoleSpec{Use: of("*"), Server: ptr("magpie"), ToolGated: ptr(true)})
+	guest := f.role(operator, org.RoleSpec{Use: of("*"), Server: ptr("magpie"), ToolGated: ptr(toolgroups.Gated)})
 	free := f.role(operator, org.RoleSpec{Name: "free", Use: of("*")})
 	root := f.task(org.TaskSpec{Caller: identity.ByCaller("ann", guest.ID)})
 	hired, bound := f.spawn(root, free.ID), f.task(org.TaskSpec{Caller: identity.ByCaller("ann", guest.ID), Role: "free"})
@@ -127,13 +127,21 @@ func TestTask_CallerServerRestricts(t *testing.T) {
 	f.wantTools(hired)
 }
 
+// gatingIf returns Gated if gated is set.
+func gatingIf(gated bool) toolgroups.Gating {
+	if gated {
+		return toolgroups.Gated
+	}
+	return toolgroups.NotGated
+}
+
 // Agents stay tool-gated when the role that makes them so is deleted. A role whose record
 // is lost may have been tool-gated, so the agents that it limits are.
 func TestRole_ToolGatedSurvivesDeletion(t *testing.T) {
 	setUp := func(gated string) (f *fixture, chief, boss, made org.Role, all []identity.AgentID) {
 		f = newServerFixture(t)
 		root := f.task(org.TaskSpec{})
-		chief = f.role(operator, org.RoleSpec{Name: "chief", Use: of("*"), ToolGated: ptr(gated == "chief")})
+		chief = f.role(operator, org.RoleSpec{Name: "chief", Use: of("*"), ToolGated: ptr(gatingIf(gated == "chief"))})
 		a := f.spawn(root, chief.ID)
 		boss = f.role(identity.ByAgent(a), org.RoleSpec{Name: "boss"})
 		b := f.spawn(a, boss.ID)
@@ -175,10 +183,10 @@ func TestRole_ToolGatedSurvivesDeletion(t *testing.T) {
 // the configuration nil clears them.
 func TestRole_ServerAndToolGatedFields(t *testing.T) {
 	config := identity.Principal{Kind: identity.Configuration}
-	spec := org.RoleSpec{Name: "a", Use: of("magpie"), Grant: of(), ToolGated: ptr(true), Server: ptr("magpie")}
+	spec := org.RoleSpec{Name: "a", Use: of("magpie"), Grant: of(), ToolGated: ptr(toolgroups.Gated), Server: ptr("magpie")}
 	want := func(t *testing.T, r org.Role, gated bool, server string) {
 		t.Helper()
-		if r.ToolGated != gated || r.Server != server {
+		if r.ToolGated != gatingIf(gated) || r.Server != server {
 			t.Errorf("got gated %v, server %q; want %v, %q", r.ToolGated, r.Server, gated, server)
 		}
 	}
@@ -203,7 +211,7 @@ func TestRole_ServerAndToolGatedFields(t *testing.T) {
 		f.update(id, org.RoleSpec{Prompt: "p"})
 		role, _ := f.RoleByID(id)
 		want(t, role, true, "magpie")
-		f.update(id, org.RoleSpec{ToolGated: ptr(false), Server: ptr("")})
+		f.update(id, org.RoleSpec{ToolGated: ptr(toolgroups.NotGated), Server: ptr("")})
 		role, _ = f.RoleByID(id)
 		want(t, role, false, "")
 	})
@@ -228,7 +236,7 @@ func TestRole_ServerAndToolGatedFields(t *testing.T) {
 		f := newServerFixture(t)
 		f.role(operator, spec)
 		f.role(operator, spec)
-		for _, other := range []org.RoleSpec{{ToolGated: ptr(true)}, {Server: ptr("magpie")}, {ToolGated: ptr(true), Server: ptr("uniswap")}} {
+		for _, other := range []org.RoleSpec{{ToolGated: ptr(toolgroups.Gated)}, {Server: ptr("magpie")}, {ToolGated: ptr(toolgroups.Gated), Server: ptr("uniswap")}} {
 			other.Name, other.Use, other.Grant = spec.Name, spec.Use, spec.Grant
 			_, err := f.create(operator, other)
 			wantCode(t, err, errcode.RoleExists)

@@ -161,14 +161,12 @@ func (s *scope) taskLimits(find roleLookup) []constraint {
 // compile returns the View of s. It is tool-gated if the role or one of the limits is.
 func (s *scope) compile(snapshot *toolgroups.Snapshot, find roleLookup) *toolgroups.View {
 	use, limits := s.permissions(find)
-	gated, sets := use.toolGated, make([]toolgroups.BoundSet, len(limits))
+	gating, sets := use.gating, make([]toolgroups.BoundSet, len(limits))
 	for i, l := range limits {
-		gated, sets[i] = gated || l.toolGated, l.BoundSet
+		gating, sets[i] = max(gating, l.gating), l.BoundSet
 	}
 	view := snapshot.Compile(use.BoundSet, sets...)
-	if gated {
-		view.SetToolGated()
-	}
+	view.SetGating(gating)
 	if why := suspension(use, limits); why != "" {
 		view.SetSuspended(why)
 	}

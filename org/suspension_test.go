@@ -89,14 +89,14 @@ func TestSuspendRole_StopsAgentsAndCallers(t *testing.T) {
 // The reason of denials names the suspended role to its own agents, and no other role.
 func TestSuspendRole_Reason(t *testing.T) {
 	f := newFixture(t)
-	boss := f.role(operator, org.RoleSpec{Name: "boss", Use: of("org_management", "docs"), Grant: of("docs"), ToolGated: ptr(true)})
+	boss := f.role(operator, org.RoleSpec{Name: "boss", Use: of("org_management", "docs"), Grant: of("docs"), ToolGated: ptr(toolgroups.Gated)})
 	chief := f.spawn(f.task(org.TaskSpec{}), boss.ID)
 	worker := f.spawn(chief, f.role(identity.ByAgent(chief), org.RoleSpec{Name: "made", Use: of("docs")}).ID)
 	f.suspend(boss.ID)
 	for agent, want := range map[identity.AgentID]string{chief: "role boss is suspended", worker: "a role that bounds this one is suspended"} {
 		ref, _ := f.ResolveView(identity.ByAgent(agent))
 		for _, rule := range []toolgroups.DecisionRule{toolgroups.NotGranted, toolgroups.NoSuchTool} {
-			if e := ref.CurrentView().RuleEvaluation(rule); e.Suspended != want || !e.ToolGated {
+			if e := ref.CurrentView().RuleEvaluation(rule); e.Suspended != want || e.Gating != toolgroups.Gated {
 				t.Errorf("%v: got %+v, want %q", rule, e, want)
 			}
 		}

@@ -231,7 +231,7 @@ func (a *actor) sayToUser(answer *model.Answer) error {
 // sent to the parent, that of the task's top agent to the user.
 func (a *actor) finish(answer *model.Answer) error {
 	b := &journal.Batch{Idle: answer.MessagesRead >= a.state.messages}
-	b.Events = append(b.Events, a.event(journal.ModelAnswered{Answer: *answer}))
+	b.Events = a.answerEvents(answer)
 	switch {
 	case answer.Finish != model.FinishEnd:
 	case a.agent.Parent != "":

@@ -46,7 +46,7 @@ func collect(ctx context.Context, m model.Model, r model.Request, show func(mode
 	}
 	own := *answer
 	own.Text, own.Value, own.Reasoning = chat.CleanText(own.Text), normalizeJSON(own.Value), normalizeJSON(own.Reasoning)
-	own.Plan, own.PlanError, own.Repair = nil, "", "" // set by the runtime only
+	own.Plan, own.PlanError, own.Repair, own.Withheld = nil, "", "", false // set by the runtime only
 	own.Usage, own.Model = own.Usage.Clamp(), textutil.Truncate(chat.CleanText(own.Model), maxName)
 	if sent := model.CountMessages(r.Items); own.MessagesRead <= 0 || own.MessagesRead > sent {
 		own.MessagesRead = sent

@@ -111,6 +111,9 @@ func (x *exchange) publishDelta(d model.AnswerDelta) {
 	if d.Restart {
 		x.text.Reset()
 	}
+	if x.isUngrounded() { // the text may have to be withheld
+		d.Text = ""
+	}
 	if x.a.rt.deltas.hasSubscribers(x.a.task) {
 		body := journal.ModelDelta{Text: truncateDelta(d.Text), Tool: truncateDelta(d.Tool), Args: truncateDelta(d.Args), Restart: d.Restart, Note: truncateDelta(d.Note)}
 		x.watchers = x.a.rt.deltas.publish(x.a.delta(body), x.watchers, x.published)

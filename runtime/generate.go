@@ -134,6 +134,7 @@ func (x *exchange) complete(ctx context.Context, answer *model.Answer) (*model.A
 		if answer, err = x.repair(ctx, answer); err != nil {
 			return nil, err
 		}
+		answer = x.withholdUngrounded(answer)
 	}
 	answer.State, answer.Tools = x.req.subject.State, nil
 	if !slices.Equal(x.req.toolNames, x.a.state.tools) || x.a.state.answers == 0 {

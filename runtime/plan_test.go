@@ -22,6 +22,7 @@ import (
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/runtime"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // planAnswer returns an answer that plans calls of tools.
@@ -390,7 +391,7 @@ func TestPlan_IgnoresForgedPlanFields(t *testing.T) {
 // its plan may only have its own tools.
 func TestPlan_ToolGatedConstraintsComeLast(t *testing.T) {
 	var asked modelRequests
-	gated := true
+	gated := toolgroups.Gated
 	list := []model.Answer{planAnswer("run_command"), planAnswer("look"), callTools("look", obj{}), endWith("done")}
 	fx := fixtureConfig{tools: new(recordedTools).tools(t), model: withWindow(100_000, asked.model(func(_ context.Context, _ model.Request, n int) (model.Answer, error) {
 		return list[n], nil

@@ -10,6 +10,7 @@ import (
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/model"
 	"github.com/rolecall/rolecall/org"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // turnRequest is one request to an agent's model with the permissions it was
@@ -18,7 +19,8 @@ type turnRequest struct {
 	model.Request
 	subject   *gate.Subject
 	toolNames []string // the names of all visible tools; Request.Tools may have fewer
-	plan      *plan    // nil unless the role works by plan
+	gating    toolgroups.Gating
+	plan      *plan // nil unless the role works by plan
 }
 
 // buildRequest builds the agent's next model request from its state and its
@@ -30,7 +32,7 @@ func (a *actor) buildRequest(ctx context.Context, m agentModel) (*turnRequest, e
 	if err := a.checkHasTools(offer); err != nil {
 		return nil, err
 	}
-	req := &turnRequest{subject: subject, toolNames: offer.Names, Request: model.Request{
+	req := &turnRequest{subject: subject, toolNames: offer.Names, gating: offer.Gating, Request: model.Request{
 		Self:   model.AgentInfo{ID: a.agent.ID, Role: a.role, Parent: a.agent.Parent, Task: a.agent.Task, State: subject.State},
 		System: a.systemPrompt(m, offer), Opening: a.opening(offer.Names),
 		Items: slices.Clip(a.state.items), Tools: offer.Names, ToolJSON: offer.JSON, Compact: a.state.summary,

@@ -55,7 +55,7 @@ func (a *actor) endWithResult(ctx context.Context, answer *model.Answer) error {
 	if err != nil {
 		return a.goOnBelow(err)
 	}
-	b := &journal.Batch{Idle: true, Events: []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}}
+	b := &journal.Batch{Idle: true, Events: a.answerEvents(answer)}
 	a.reportAnswer(b, answer)
 	ending := a.rt.taskEndBatch(&task, doneTask(*answer))
 	b.Prepare = func(b *journal.Batch) error {

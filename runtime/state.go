@@ -27,6 +27,7 @@ type state struct {
 	usage       contextUsage
 	hires       int // agents that it has spawned
 	repeated    repetition
+	grounded    bool // a call of the current turn was successful
 	plan        plan
 
 	pending   []model.Call                    // calls of the last answer that have no outcome yet
@@ -92,6 +93,7 @@ func (s *state) apply(e journal.Event) {
 		if b.Tool == "spawn_agent" || b.Tool == "spawn_agent_with_task" {
 			s.hires++
 		}
+		s.grounded = true
 		s.applyResult(model.CallResult{Call: b.Call, Tool: b.Tool, Content: b.Result})
 	case journal.ToolError:
 		s.applyResult(model.CallResult{Call: b.Call, Tool: b.Tool, Content: b.Result, IsError: true})
@@ -137,7 +139,7 @@ func (s *state) applyAnswer(b journal.ModelAnswered) {
 		s.repeated.endTurn()
 		s.hasUnseen = a.MessagesRead < s.messages
 		if a.Finish.EndsTurn() {
-			s.readUpTo, s.corrected = a.MessagesRead, false
+			s.readUpTo, s.corrected, s.grounded = a.MessagesRead, false, false
 		}
 	}
 }
@@ -182,7 +184,8 @@ func (s *state) applyFailure(b journal.TurnFailed) {
 	s.answers++
 	s.last = b
 	s.pending, s.started = nil, nil
-	s.hasUnseen, s.rounds, s.repeated, s.plan, s.corrected = s.readUpTo < s.messages, 0, repetition{}, plan{}, false
+	s.hasUnseen, s.rounds, s.repeated, s.plan = s.readUpTo < s.messages, 0, repetition{}, plan{}
+	s.corrected, s.grounded = false, false
 }
 
 // applyRetry undoes the failure with which the top agent ended its task: the model is asked

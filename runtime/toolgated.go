@@ -7,18 +7,22 @@ import (
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/gate"
 	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/journal"
+	"github.com/rolecall/rolecall/model"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // A tool-gated agent answers only from the results of its tools. This has three
 // layers: a model request without tools fails (checkHasTools), the prompt
 // states the constraints (constraints), and the gate denies other tools. The
-// first and the third are enforced.
+// first and the third are enforced. With StrictlyGated the answer of a turn without a
+// successful call is replaced, too (withholdUngrounded).
 
 // checkHasTools fails if a tool-gated agent has no tool. It is called before
 // each model request.
 func (a *actor) checkHasTools(o gate.ToolList) error {
 	switch {
-	case !o.ToolGated:
+	case o.Gating == toolgroups.NotGated:
 		return nil
 	case len(o.Names) == 0:
 		a.rt.log.Warn(fmt.Sprintf("Agent %s has no tools configured - cannot operate", a.agent.ID))
@@ -34,7 +38,7 @@ func (a *actor) checkHasTools(o gate.ToolList) error {
 // constraints returns the end of a tool-gated agent's system prompt, or "" for other
 // agents. It comes last, so that no text of others follows it there.
 func constraints(o gate.ToolList) string {
-	if !o.ToolGated {
+	if o.Gating == toolgroups.NotGated {
 		return ""
 	}
 	return fmt.Sprintf(toolGating, len(o.Names), strings.Join(o.Names, ", "))
@@ -55,6 +59,39 @@ Your %[1]d tool(s): %[2]s
 
 Remember: You are strictly tool-gated. Users cannot use you as a general LLM. You only have access to %[1]d specific API endpoint(s).
 `
+
+// ungroundedText is what a strictly gated agent answers in place of an answer of a turn without
+// a successful call.
+const ungroundedText = "I can only provide information from my configured APIs"
+
+// isUngrounded reports whether the answers of the agent are withheld: it is strictly gated, and
+// no call of the turn was successful.
+func (x *exchange) isUngrounded() bool {
+	return x.req.gating == toolgroups.StrictlyGated && !x.a.state.grounded
+}
+
+// withholdUngrounded returns answer, or ungroundedText in the place of a final answer, or of its
+// beginning, that is not from the results of tools. What the model wrote is not kept: whoever reads the record of
+// the task would read it.
+func (x *exchange) withholdUngrounded(answer *model.Answer) *model.Answer {
+	final := answer.Finish == model.FinishEnd || answer.Repair == model.RepairContinue
+	if !final || !x.isUngrounded() {
+		return answer
+	}
+	own := *answer
+	own.Finish, own.Repair = model.FinishEnd, ""
+	own.Text, own.Value, own.Reasoning, own.Provider, own.Stop, own.Withheld = ungroundedText, nil, nil, "", "", true
+	return &own
+}
+
+// answerEvents returns the events that record a final answer.
+func (a *actor) answerEvents(answer *model.Answer) []journal.Event {
+	events := []journal.Event{a.event(journal.ModelAnswered{Answer: *answer})}
+	if answer.Withheld {
+		events = append(events, a.event(journal.UngroundedAnswer{}))
+	}
+	return events
+}
 
 // logDone logs the successful calls of a tool-gated principal.
 func (rt *Runtime) logDone(key, name string, calls ...*gate.Admission) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,7 +162,13 @@ func newGatedFixture(t *testing.T, b answerFunc) *gatedFixture {
 // magpie.
 func (fx *gatedFixture) createAnalyst(t *testing.T, groups ...toolgroups.GroupID) org.Role {
 	t.Helper()
-	gated, magpie := true, "magpie"
+	return fx.createGated(t, toolgroups.Gated, groups...)
+}
+
+// createGated creates a role that is restricted to the server magpie.
+func (fx *gatedFixture) createGated(t *testing.T, gated toolgroups.Gating, groups ...toolgroups.GroupID) org.Role {
+	t.Helper()
+	magpie := "magpie"
 	role, err := fx.CreateRole(t.Context(), newCall(operator), org.RoleSpec{
 		Name: "TVL Analyzer", Prompt: "Analyse.", Use: groupSet(groups...), Grant: groupSet(), ToolGated: &gated, Server: &magpie, AllowUnknown: true,
 	})
@@ -326,6 +333,75 @@ func TestToolGated_GeneralKnowledgeQuestion(t *testing.T) {
 		"Remember: You are strictly tool-gated. Users cannot use you as a general LLM. You only have access to 2 specific API endpoint(s).\n"
 	if !found || block != want {
 		t.Errorf("the prompt ends in %q, want the constraints and %q\n%s", block, want, asked[0].System)
+	}
+}
+
+// A strictly gated agent delivers no answer of a turn without a successful call: not in its
+// result, not in the record and not in parts while the model writes.
+func TestToolGated_StrictWithholdsUngroundedAnswers(t *testing.T) {
+	const refusal = "I can only provide information from my configured APIs"
+	call := callTools("call_magpie_tvl", obj{})
+	denied := callTools("call_uniswap_swap", obj{})
+	cut := endWith("Paris is")
+	cut.Stop = model.Length
+	for name, tc := range map[string]struct {
+		answers  []model.Answer
+		want     string
+		withheld bool
+	}{
+		"no call":                  {[]model.Answer{endWith("Paris")}, refusal, true},
+		"a denied call":            {[]model.Answer{denied, endWith("Paris")}, refusal, true},
+		"an answer cut short":      {[]model.Answer{cut}, refusal, true},
+		"a successful call":        {[]model.Answer{call, endWith("42, says call_magpie_tvl")}, "42, says call_magpie_tvl", false},
+		"a denied and a good call": {[]model.Answer{denied, call, endWith("42")}, "42", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := newGatedFixture(t, func(r model.Request) model.Answer { return tc.answers[answerCount(r)] })
+			role := fx.createGated(t, toolgroups.StrictlyGated, "magpie/tvl")
+			task := fx.run(t, org.TaskSpec{Text: "What's the capital of France?", Role: string(role.ID)})
+			fx.wantResult(t, task, strconv.Quote(tc.want), "")
+			if got := len(bodiesOf[journal.UngroundedAnswer](t, fx.fixture)) > 0; got != tc.withheld {
+				t.Errorf("the event ungrounded_answer is on record: %v", got)
+			}
+			for _, b := range bodiesOf[journal.ModelAnswered](t, fx.fixture) {
+				if tc.withheld && strings.Contains(b.Answer.Text, "Paris") {
+					t.Errorf("the record has the answer %+v", b.Answer)
+				}
+			}
+		})
+	}
+}
+
+// streamingLanguageModel is a streamingModel that is prompted like a language model.
+type streamingLanguageModel struct{ streamingModel }
+
+// Window implements model.LanguageModel.
+func (streamingLanguageModel) Window() int { return 100_000 }
+
+// Watchers read what a strictly gated agent writes only after a successful call.
+func TestToolGated_StrictStreamsNothingUngrounded(t *testing.T) {
+	watching := make(chan struct{})
+	fx := fixtureConfig{model: streamingLanguageModel{func(_ context.Context, r model.Request, say func(model.AnswerDelta)) (model.Answer, error) {
+		<-watching
+		if answerCount(r) == 0 {
+			say(model.AnswerDelta{Text: "Paris"})
+			return callTools("put_artifact", obj{"type": "t", "content": 1}), nil
+		}
+		say(model.AnswerDelta{Text: "stored"})
+		return endWith("stored"), nil
+	}}}.open(t)
+	strict := toolgroups.StrictlyGated
+	id := fx.start(t, fx.roleTask(t, org.RoleSpec{Use: groupSet("artifact"), ToolGated: &strict}))
+	var first sync.Once
+	var text strings.Builder
+	fx.watchAll(t, t.Context(), id, func(e journal.Event) {
+		first.Do(func() { close(watching) })
+		if d, ok := e.Body.(journal.ModelDelta); ok {
+			text.WriteString(d.Text)
+		}
+	})
+	if text.String() != "stored" {
+		t.Errorf("watchers read %q", text.String())
 	}
 }
 

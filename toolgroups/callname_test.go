@@ -169,23 +169,23 @@ func TestBoundSet_OnlyRestrictsToOwner(t *testing.T) {
 	}
 }
 
-// SetToolGated marks all Evaluations of a View. SetEpoch does not remove the mark.
-func TestView_SetToolGated(t *testing.T) {
+// SetGating marks all Evaluations of a View. SetEpoch does not remove the mark.
+func TestView_SetGating(t *testing.T) {
 	m := toolgroups.NewManager()
 	register(t, m, "o", toolgroups.Group{ID: "g", Tools: stubs("a")})
 	s := m.CurrentSnapshot()
 	view := s.Compile(s.BindSet(toolgroups.SetOf("g")))
-	if view.ToolGated() || view.RuleEvaluation(toolgroups.Granted).ToolGated {
+	if view.Gating() != toolgroups.NotGated || view.RuleEvaluation(toolgroups.Granted).Gating != toolgroups.NotGated {
 		t.Error("a new View is tool-gated")
 	}
-	view.SetToolGated()
+	view.SetGating(toolgroups.Gated)
 	view.SetEpoch(7)
 	for _, h := range []*toolgroups.ToolHandle{nil, lookup(t, s, "a")} {
-		if got := view.ForState("").EvaluateTool(h); !got.ToolGated || got.Epoch != 7 {
+		if got := view.ForState("").EvaluateTool(h); got.Gating != toolgroups.Gated || got.Epoch != 7 {
 			t.Errorf("got %+v", got)
 		}
 	}
-	if !view.ToolGated() || new(toolgroups.ViewRef).CurrentView().ToolGated() {
+	if view.Gating() != toolgroups.Gated || new(toolgroups.ViewRef).CurrentView().Gating() != toolgroups.NotGated {
 		t.Error("the View is not tool-gated, or the zero View is")
 	}
 }

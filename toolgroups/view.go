@@ -94,7 +94,7 @@ func (r DecisionRule) String() string {
 // decisions with the same pointer were made by the same View.
 type Evaluation struct {
 	Rule      DecisionRule
-	ToolGated bool   // denials must not reveal their reason, see View.SetToolGated
+	Gating    Gating // unless it is NotGated, denials must not reveal their reason
 	Suspended string // why everything is denied until a role is resumed, see View.SetSuspended
 	Epoch     uint64 // of the View
 
@@ -119,12 +119,12 @@ func (v *View) SetEpoch(epoch uint64) {
 	}
 }
 
-// SetToolGated marks the View as one of a tool-gated role, whose agents must answer
-// from tools alone and do not learn why a tool is denied. It must be called before
-// the View is published.
-func (v *View) SetToolGated() {
+// SetGating marks the View as one of a tool-gated role, whose agents must answer from
+// tools alone and do not learn why a tool is denied. It must be called before the View is
+// published.
+func (v *View) SetGating(g Gating) {
 	for rule := range v.evaluations {
-		v.evaluations[rule].ToolGated = true
+		v.evaluations[rule].Gating = g
 	}
 }
 
@@ -136,8 +136,8 @@ func (v *View) SetSuspended(why string) {
 	}
 }
 
-// ToolGated reports whether SetToolGated was called.
-func (v *View) ToolGated() bool { return v.evaluations[Granted].ToolGated }
+// Gating returns what SetGating has set.
+func (v *View) Gating() Gating { return v.evaluations[Granted].Gating }
 
 // RuleEvaluation returns the Evaluation of v for a rule. It returns the same pointer each
 // time. Callers must not change the Evaluation.

@@ -56,7 +56,7 @@ type RoleRequest struct {
 	Limits      org.AgentLimits      `json:"limits,omitzero"`        // of each of its agents
 
 	Pattern   org.CollaborationPattern `json:"pattern,omitempty"`   // how its agents work
-	ToolGated *bool                    `json:"toolGated,omitempty"` // its agents must answer from tools alone
+	ToolGated *toolgroups.Gating       `json:"toolGated,omitempty"` // its agents must answer from tools alone
 	Server    *string                  `json:"server,omitempty"`    // restricts its agents to the tools of this server; "" is no restriction
 	Tasks     *TasksRequest            `json:"tasks,omitempty"`     // what bounds the tasks that its callers start
 	Result    *ResultSpec              `json:"result,omitempty"`    // what the results of its agents must be

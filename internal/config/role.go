@@ -8,6 +8,7 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/org"
 	"github.com/rolecall/rolecall/org/hosts"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // Role is a document of kind role: the prompt, model and permissions of its agents.
@@ -26,16 +27,16 @@ type Role struct {
 	ToolGroups  Groups // not Given means the organization's default
 	Grant       Groups // groups that its agents may put into roles they create
 	Limits      Limits
-	Hosts       *hosts.HostRule // hosts that its agents' requests may reach; nil adds no restriction
-	Pattern     string          // react, plan, or "" for react
-	ToolGated   bool            // its agents answer only from the results of their tools
-	Server      string          // restricts its agents to the tools of this module; "" is no restriction
-	ServerPos   yamldoc.Pos     // the caller checks that there is such a module
-	TasksAs     string          // a role of this configuration that bounds the tasks of its callers in its place; "" for none
-	Result      json.RawMessage // JSON schema that the results of its agents must fit; nil for any result
-	Agent       *RoleAgent      `json:",omitempty"` // lets its callers ask its agents; nil does not
-	States      []string        `json:",omitempty"` // workflow states in which requests of its callers may begin
-	Workspace   WorkspaceField  `json:",omitzero"`  // of callers in this role whose token has none
+	Hosts       *hosts.HostRule   // hosts that its agents' requests may reach; nil adds no restriction
+	Pattern     string            // react, plan, or "" for react
+	ToolGated   toolgroups.Gating // unless NotGated, its agents answer only from the results of their tools
+	Server      string            // restricts its agents to the tools of this module; "" is no restriction
+	ServerPos   yamldoc.Pos       // the caller checks that there is such a module
+	TasksAs     string            // a role of this configuration that bounds the tasks of its callers in its place; "" for none
+	Result      json.RawMessage   // JSON schema that the results of its agents must fit; nil for any result
+	Agent       *RoleAgent        `json:",omitempty"` // lets its callers ask its agents; nil does not
+	States      []string          `json:",omitempty"` // workflow states in which requests of its callers may begin
+	Workspace   WorkspaceField    `json:",omitzero"`  // of callers in this role whose token has none
 	Pos         yamldoc.Pos
 }
 
@@ -57,7 +58,7 @@ func readRole(it item) {
 		"grant":       groupsField(&role.Grant),
 		"limits":      limitsField(&role.Limits),
 		"hosts":       hostRuleField(&role.Hosts),
-		"toolGated":   yamldoc.BoolField(&role.ToolGated),
+		"toolGated":   gatingField(&role.ToolGated),
 		"server":      serverField(&role),
 		"tasks":       it.roleTasksField(&role),
 		"result":      resultField(&role.Result),
@@ -67,7 +68,7 @@ func readRole(it item) {
 		"approval":    nil,
 		"pattern":     yamldoc.OneOfField(&role.Pattern, "react", "plan"),
 	})
-	if groups := role.ToolGroups; role.ToolGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
+	if groups := role.ToolGroups; role.ToolGated != toolgroups.NotGated && groups.Given && !groups.All && len(groups.IDs) == 0 {
 		it.MissingField("toolGated").AddError("leaves the role no way to answer: its toolGroups are empty", "name the groups whose tools it answers from")
 	}
 	if pattern, ok := it.FindField("pattern"); ok && role.Pattern == "plan" {
@@ -140,6 +141,21 @@ func statesField(to *[]string) func(yamldoc.Value) {
 				continue
 			}
 			*to = append(*to, state)
+		}
+	}
+}
+
+// gatingField reads whether the agents of a role answer from the results of their tools only:
+// true, false or strict.
+func gatingField(to *toolgroups.Gating) func(yamldoc.Value) {
+	return func(v yamldoc.Value) {
+		word, ok := v.ReadScalar()
+		if !ok {
+			return
+		}
+		var err error
+		if *to, err = toolgroups.ParseGating(word); err != nil {
+			v.AddTypeError("true, false or strict", "")
 		}
 	}
 }

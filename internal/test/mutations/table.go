@@ -124,8 +124,10 @@ var mutations = []mutation{
 	},
 	{
 		"a tool-gated View says which tools exist", "toolgroups/view.go",
-		`		v.evaluations[rule].ToolGated = true`, `		v.evaluations[rule].ToolGated = DecisionRule(rule) != NoSuchTool`,
-		"./toolgroups TestView_SetToolGated",
+		`		v.evaluations[rule].Gating = g`, `		if DecisionRule(rule) != NoSuchTool {
+			v.evaluations[rule].Gating = g
+		}`,
+		"./toolgroups TestView_SetGating",
 	},
 	{
 		"a set covers a group that another owner has registered", "toolgroups/view.go",
