@@ -36,7 +36,7 @@ func zoneField(to *string) func(yamldoc.Value) {
 			return
 		}
 		if _, err := hours.LoadZone(name); err != nil {
-			v.AddError(yamldoc.QuoteText(name)+" is not a known time zone", "names are those of the IANA database, such as Europe/Berlin, America/New_York or UTC")
+			v.AddError(yamldoc.QuoteText(v.Node.Value)+" is not a known time zone", "names are those of the IANA database, such as Europe/Berlin, America/New_York or UTC")
 			return
 		}
 		*to = name
@@ -61,14 +61,19 @@ func spansField(to *[]string) func(yamldoc.Value) {
 	}
 }
 
-// readSpan reads one span and adds it to a list.
+// readSpan reads one span and adds it to a list. An error does not show the value of a
+// variable.
 func readSpan(item yamldoc.Value, to *[]string) {
 	text, ok := item.ReadNonEmpty()
 	if !ok {
 		return
 	}
-	if _, err := hours.ParseSpan(text); err != nil {
-		item.AddError(err.Error(), hours.SpanHint)
+	if _, err := hours.ParseSpan(yamldoc.ClipText(text)); err != nil {
+		message := err.Error()
+		if text != item.Node.Value {
+			message = yamldoc.QuoteText(item.Node.Value) + " is not a span of days and times"
+		}
+		item.AddError(message, hours.SpanHint)
 		return
 	}
 	*to = append(*to, text)
