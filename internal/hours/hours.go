@@ -96,8 +96,9 @@ func (s *Schedule) NextChange(after time.Time) time.Time {
 	if len(s.edges) == 0 {
 		return time.Time{}
 	}
-	open, last := s.IsOpen(after), after.Add(horizon)
-	for at := after.In(s.zone); at.Before(last); {
+	at := after.Round(0).In(s.zone) // the clock on the wall, which may be set
+	open, last := s.IsOpen(at), at.Add(horizon)
+	for at.Before(last) {
 		_, end := at.ZoneBounds()
 		if end.IsZero() || end.After(last) {
 			end = last
