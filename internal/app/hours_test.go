@@ -352,6 +352,35 @@ func TestHours_ReloadAtChange(t *testing.T) {
 	}
 }
 
+// Reloads and changes by hours at the same time leave a toolset as the clock says.
+func TestHours_DuringReloads(t *testing.T) {
+	zone := berlin(t)
+	first := time.Date(2026, 6, 3, 7, 30, 0, 0, zone)
+	f := openHours(t, t.TempDir(), first)
+	f.apply(f.config(officeHours))
+	for n := range short.Count(30, 300) {
+		docs := append(f.config(officeHours), fmt.Sprintf("{kind: toolset, name: other, tools: [look], description: '%d', hours: %s}", n, officeHours))
+		if n%3 == 0 {
+			docs = f.config(strings.Replace(officeHours, "open: [", `open: ["mon 00:00-00:01", `, 1))
+		}
+		at := first.Add(time.Duration(n) * 97 * time.Minute)
+		var reload sync.WaitGroup
+		reload.Go(func() {
+			if _, err := f.reconfigure(context.Background(), f.read(docs...)); err != nil {
+				t.Error(err)
+			}
+		})
+		f.setOnly(at)
+		f.hours.notify()
+		reload.Wait()
+		f.during(f.hours.notify) // it may have looked at the clock before it was set
+		f.during(f.hours.notify)
+		if at.Format("Mon 15:04") != "Mon 00:00" && f.isOpen() != officeIsOpen(at) {
+			t.Fatalf("at %v: open %t", at, f.isOpen())
+		}
+	}
+}
+
 // Tools that a role has through another group stay while a toolset is closed.
 func TestHours_OnlyNarrow(t *testing.T) {
 	f := openHours(t, t.TempDir(), time.Date(2026, 6, 3, 19, 0, 0, 0, berlin(t)))
