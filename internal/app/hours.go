@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 	_ "time/tzdata" // time zones for machines without a database of them
 
@@ -66,6 +67,11 @@ func (t toolset) atTime(wall clock.Wall) toolset {
 		t.Hours, t.Open = &groupHours{t.hours, t.schedule, wall}, t.schedule.IsOpen(wall.Now())
 	}
 	return t
+}
+
+// sameHours reports whether both toolsets have the same hours, or none.
+func (t toolset) sameHours(other toolset) bool {
+	return t.hours.Zone == other.hours.Zone && slices.Equal(t.hours.Open, other.hours.Open)
 }
 
 // startHours starts the goroutine of the keeper.

@@ -390,6 +390,28 @@ func TestHours_OnlyNarrow(t *testing.T) {
 	}
 }
 
+// A role that has a tool of a toolset with hours through another group, too, is noted.
+func TestListNotes_NamesIneffectiveHours(t *testing.T) {
+	f := openHours(t, t.TempDir(), time.Date(2026, 6, 3, 19, 0, 0, 0, berlin(t)))
+	docs := f.config(officeHours)[1:]
+	f.apply(append(docs, "{kind: toolset, name: same, tools: [look], hours: "+officeHours+"}", "{kind: toolset, name: other, tools: [look], hours: {zone: UTC, open: [\"mon 08:00-09:00\"]}}",
+		"{kind: role, name: good, toolGroups: [office, same, console]}", "{kind: role, name: without, toolGroups: [declared]}",
+		"{kind: role, name: tagged, toolGroups: [office, declared]}", "{kind: role, name: sourced, toolGroups: [office, source/db]}",
+		"{kind: role, name: later, toolGroups: [other, same]}"))
+	want := []string{
+		"role tagged has the tool look also through the group declared, so the hours of toolset office do not close it",
+		"role sourced has the tool look also through the group source/db, so the hours of toolset office do not close it",
+		"role later has the tool look also through the group same, so the hours of toolset other do not close it",
+		"role later has the tool look also through the group other, so the hours of toolset same do not close it",
+	}
+	if got := hoursNotes(f.current); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if notes := f.ListNotes(); !slices.Contains(notes, want[0]) {
+		t.Errorf("the notes are %q", notes)
+	}
+}
+
 // call returns an answer of a model that calls look.
 func call() model.Answer {
 	return model.Answer{Finish: model.FinishToolCalls, Calls: []model.Call{{ID: "c", Name: "look", Args: json.RawMessage(`{}`)}}}

@@ -96,7 +96,7 @@ func (t toolsets) unionIDs(other toolsets) []toolgroups.GroupID {
 // equal reports whether both toolsets register the same, open or closed.
 func (t toolset) equal(other toolset) bool {
 	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) &&
-		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.hours.Zone == other.hours.Zone && slices.Equal(t.hours.Open, other.hours.Open)
+		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.sameHours(other)
 }
 
 // registerToolsets registers the toolsets of a change that differ from those of now, and
