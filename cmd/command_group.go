@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,9 +37,9 @@ func newGroupListCommand(c *common) *cobra.Command {
 }
 
 func groupListFunc(ctx context.Context, out io.Writer, api *client.Client, asJSON bool) error {
-	head := []string{"ID", "OWNER", "TOOLS", "DESCRIPTION"}
+	head := []string{"ID", "OWNER", "TOOLS", "HOURS", "DESCRIPTION"}
 	return printList(out, asJSON, api.ListGroups(ctx), head, func(g toolgroups.GroupInfo) []string {
-		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), textutil.TruncateWidth(g.Description, maxCell)}
+		return []string{string(g.ID), string(g.Owner), strconv.Itoa(g.Count), openText(g.Hours), textutil.TruncateWidth(g.Description, maxCell)}
 	})
 }
 
@@ -62,7 +63,10 @@ func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id st
 	if asJSON {
 		return printJSON(out, g)
 	}
-	err = fields{{"id", string(g.ID)}, {"owner", string(g.Owner)}, {"description", g.Description}, {"registered", formatTime(g.RegisteredAt)}}.print(out)
+	err = fields{
+		{"id", string(g.ID)}, {"owner", string(g.Owner)}, {"description", g.Description}, {"registered", formatTime(g.RegisteredAt)},
+		{"hours", hoursText(g.Hours)}, {"state", openText(g.Hours)},
+	}.print(out)
 	if err != nil {
 		return err
 	}
@@ -70,4 +74,23 @@ func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id st
 		return err
 	}
 	return toolListFunc(ctx, out, api, id, false)
+}
+
+// hoursText returns the hours of a group; "" without hours.
+func hoursText(h *toolgroups.GroupHours) string {
+	if h == nil {
+		return ""
+	}
+	return strings.Join(h.Open, ", ") + " (" + h.Zone + ")"
+}
+
+// openText says whether a group is open by its hours, and until when; "" without hours.
+func openText(h *toolgroups.GroupHours) string {
+	switch {
+	case h == nil:
+		return ""
+	case h.Closed:
+		return "closed" + untilText(h.NextChange)
+	}
+	return "open" + untilText(h.NextChange)
 }

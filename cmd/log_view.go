@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -107,8 +108,20 @@ func (v *lineView) formatRest(who string, e journal.Event) string {
 		return fmt.Sprintf("+ group %s of %s  %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner), textutil.TruncateWidth(orNone(b.Tools), 80))
 	case journal.GroupUnregistered:
 		return fmt.Sprintf("- group %s of %s", textutil.Sanitize(b.Group), textutil.Sanitize(b.Owner))
+	case journal.GroupOpened:
+		return fmt.Sprintf("+ group %s is open%s  %s", textutil.Sanitize(b.Group), untilText(b.NextChange), textutil.TruncateWidth(orNone(b.Tools), 80))
+	case journal.GroupClosed:
+		return fmt.Sprintf("- group %s is closed%s", textutil.Sanitize(b.Group), untilText(b.NextChange))
 	}
 	return ""
+}
+
+// untilText returns how long a group stays open or closed; "" for always.
+func untilText(next time.Time) string {
+	if next.IsZero() {
+		return ""
+	}
+	return " until " + formatTime(next)
 }
 
 // accessText returns what a changed role gains and loses; "" for nothing.

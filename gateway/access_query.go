@@ -207,6 +207,8 @@ func (q accessQuery) verdict(tool string) wire.Verdict {
 	}
 	if l := q.denyingLimit(d); l != nil && l.Caller != "" {
 		v.Reason += ": the task is bounded by its caller " + string(l.Caller) + " in role " + l.CallerRole
+	} else if l != nil && l.Closed != "" {
+		v.Reason += ": " + l.Rule
 	}
 	return v
 }

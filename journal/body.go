@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/identity"
@@ -169,6 +170,25 @@ type GroupUnregistered struct {
 	Epoch uint64 `json:"epoch"`
 }
 
+// GroupOpened records that a tool group with hours has its tools from now on. It also follows
+// the GroupRegistered of a group that is open.
+type GroupOpened struct {
+	Group      string    `json:"group"`
+	Owner      string    `json:"owner"`
+	Tools      []string  `json:"tools"`
+	NextChange time.Time `json:"nextChange,omitzero"` // when the hours close it
+	Epoch      uint64    `json:"epoch"`
+}
+
+// GroupClosed records that a tool group with hours has no tools from now on. It also follows
+// the GroupRegistered of a group that is closed.
+type GroupClosed struct {
+	Group      string    `json:"group"`
+	Owner      string    `json:"owner"`
+	NextChange time.Time `json:"nextChange,omitzero"` // when the hours open it
+	Epoch      uint64    `json:"epoch"`
+}
+
 // ContextCompressed records a compression: the model is sent Summary in place
 // of the first Items of the conversation from then on.
 type ContextCompressed struct {
@@ -257,6 +277,8 @@ func (UngroundedAnswer) EventType() EventType  { return "ungrounded_answer" }
 func (RoleChanged) EventType() EventType       { return "role_changed" }
 func (GroupRegistered) EventType() EventType   { return "group_registered" }
 func (GroupUnregistered) EventType() EventType { return "group_unregistered" }
+func (GroupOpened) EventType() EventType       { return "group_opened" }
+func (GroupClosed) EventType() EventType       { return "group_closed" }
 func (ContextCompressed) EventType() EventType { return "context_compressed" }
 func (TurnFailed) EventType() EventType        { return "error" }
 func (MailDropped) EventType() EventType       { return "mail_dropped" }
@@ -281,6 +303,8 @@ func (UngroundedAnswer) body()  {}
 func (RoleChanged) body()       {}
 func (GroupRegistered) body()   {}
 func (GroupUnregistered) body() {}
+func (GroupOpened) body()       {}
+func (GroupClosed) body()       {}
 func (ContextCompressed) body() {}
 func (TurnFailed) body()        {}
 func (MailDropped) body()       {}
@@ -310,8 +334,8 @@ var decoders = []func(EventType, []byte) (EventBody, error){
 	decoder[TaskStarted], decoder[TaskDenied], decoder[AgentSpawned], decoder[AgentTerminated], decoder[MessageSent],
 	decoder[MessageReceived], decoder[ModelAnswered], decoder[ModelDelta], decoder[ToolCall], decoder[ToolResult],
 	decoder[ToolError], decoder[StateTransition], decoder[RoleChanged], decoder[GroupRegistered],
-	decoder[GroupUnregistered], decoder[ContextCompressed], decoder[TurnFailed], decoder[MailDropped],
-	decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
+	decoder[GroupUnregistered], decoder[GroupOpened], decoder[GroupClosed], decoder[ContextCompressed], decoder[TurnFailed],
+	decoder[MailDropped], decoder[TaskPaused], decoder[TaskRetried], decoder[TaskEnded], decoder[UngroundedAnswer], decoder[EventGap],
 }
 
 // EventTypes returns the types of stored events that are shown outside the journal of an
@@ -321,7 +345,7 @@ func EventTypes() []EventType {
 		TaskStarted{}.EventType(), TaskDenied{}.EventType(), AgentSpawned{}.EventType(), AgentTerminated{}.EventType(), MessageSent{}.EventType(),
 		ModelAnswered{}.EventType(), ToolCall{}.EventType(), ToolResult{}.EventType(), ToolError{}.EventType(),
 		StateTransition{}.EventType(), RoleChanged{}.EventType(), GroupRegistered{}.EventType(), GroupUnregistered{}.EventType(),
-		ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
+		GroupOpened{}.EventType(), GroupClosed{}.EventType(), ContextCompressed{}.EventType(), TurnFailed{}.EventType(), MailDropped{}.EventType(), TaskPaused{}.EventType(),
 		TaskRetried{}.EventType(), TaskEnded{}.EventType(), UngroundedAnswer{}.EventType(),
 	}
 	slices.Sort(list)

@@ -52,6 +52,8 @@ var bodies = []struct {
 	{journal.RoleChanged{RoleID: "r", Change: "updated", By: "operator", Record: json.RawMessage(`{"id":"r"}`), Diff: json.RawMessage(`[]`), Epoch: 2}, "roleId change by record diff epoch"},
 	{journal.GroupRegistered{Group: "g", Owner: "o", Tools: []string{"t"}, Epoch: 3}, "group owner tools epoch"},
 	{journal.GroupUnregistered{Group: "g", Owner: "o", Epoch: 4}, "group owner epoch"},
+	{journal.GroupOpened{Group: "g", Owner: "o", Tools: []string{"t"}, NextChange: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 5}, "group owner tools nextChange epoch"},
+	{journal.GroupClosed{Group: "g", Owner: "o", NextChange: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Epoch: 6}, "group owner nextChange epoch"},
 	{journal.ContextCompressed{Summary: "s", Items: 5}, "summary items"},
 	{journal.TurnFailed{Code: errcode.LLMCallFailed, Message: "m"}, "code message"},
 	{journal.TaskDenied{Caller: "user:ann@r", Role: "r", Requested: []string{"g"}, State: "s", Decision: journal.Denied, Code: errcode.Conflict, Reason: "why"}, "caller askedRole requestedGroups state decision code reason"},
@@ -136,7 +138,7 @@ func keys(t *testing.T, text []byte) (list []string) {
 // The types of public events are part of the API.
 func TestType_PublicTypes(t *testing.T) {
 	api := strings.Fields("task_started agent_spawned agent_terminated message model_answered tool_call tool_result tool_error " +
-		"state_transition role_changed group_registered group_unregistered context_compressed mail_dropped task_denied task_paused task_retried error result gap")
+		"state_transition role_changed group_registered group_unregistered group_opened group_closed context_compressed mail_dropped task_denied task_paused task_retried error result gap")
 	var public []string
 	seen := map[journal.EventType]bool{}
 	for _, tt := range bodies {

@@ -3,6 +3,7 @@ package org
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/rolecall/rolecall/identity"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -38,6 +39,10 @@ type PermissionLimit struct {
 	// because of them.
 	Caller     identity.UserName `json:"caller,omitempty"`
 	CallerRole string            `json:"callerRole,omitempty"`
+
+	// Closed is a group through which the limit would allow the tool if its hours had not
+	// closed it. Rule says until when.
+	Closed toolgroups.GroupID `json:"closedGroup,omitempty"`
 }
 
 // LimitsOnRole returns the limits on the agents of RoleView, the role's own use first.
@@ -112,8 +117,20 @@ func (c constraint) evaluate(s *toolgroups.Snapshot, h *toolgroups.ToolHandle) P
 	if !l.Allows && c.Only != "" && h.Owner != c.Only {
 		l.Rule = c.serverReason
 	}
+	if g, ok := s.FindClosed(c.BoundSet, h); ok && !l.Allows {
+		l.Closed, l.Rule = g.ID, l.Rule+": "+closedText(g)
+	}
 	if c.role != nil {
 		l.RoleID, l.Role = c.role.ID, c.role.Name
 	}
 	return l
+}
+
+// closedText says that a group is closed by its hours, and until when.
+func closedText(g toolgroups.GroupInfo) string {
+	text := "group " + string(g.ID) + " is closed by its hours"
+	if next := g.Hours.NextChange; !next.IsZero() {
+		text += " until " + next.Format(time.RFC3339) + " (" + g.Hours.Zone + ")"
+	}
+	return text
 }

@@ -64,7 +64,14 @@ func (c *callerOrg) callableInAnyState(a *agent) []string {
 	})
 }
 
-func (c *callerOrg) isToolGated(a *agent) bool { return c.exists(a) && c.oracle.isToolGated(a) }
+func (c *callerOrg) isToolGated(a *agent) bool { return c.gatingOf(a) != toolgroups.NotGated }
+
+func (c *callerOrg) gatingOf(a *agent) toolgroups.Gating {
+	if !c.exists(a) {
+		return toolgroups.NotGated
+	}
+	return c.oracle.gatingOf(a)
+}
 
 // step changes the organization or makes a call of a caller.
 func (c *callerOrg) step(t *proptest.Choices) error {
@@ -148,7 +155,7 @@ func (c *callerOrg) damageCaller(t *proptest.Choices) error {
 func (c *callerOrg) checkCallers() error {
 	for _, p := range c.order {
 		a := c.callers[p]
-		if err := c.checkSubject(p, c.callable(a), c.isToolGated(a)); err != nil {
+		if err := c.checkSubject(p, c.callable(a), c.gatingOf(a)); err != nil {
 			return fmt.Errorf("%s in state %q: %w", p, a.state, err)
 		}
 		if got, want := definitionNames(c.Gate().Subject(p).ListableTools()), c.callableInAnyState(a); !slices.Equal(got, want) {
@@ -156,7 +163,7 @@ func (c *callerOrg) checkCallers() error {
 		}
 	}
 	for _, p := range []identity.Principal{{Kind: identity.Caller}, identity.ByCaller("ann", "root"), {Kind: identity.Operator, Role: "nowhere"}} {
-		if err := c.checkSubject(p, nil, false); err != nil {
+		if err := c.checkSubject(p, nil, toolgroups.NotGated); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}

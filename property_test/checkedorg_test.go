@@ -286,23 +286,23 @@ func (o *checkedOrg) rebind(r *role, set ids) boundSet {
 // serverNames are the servers that a role may be restricted to; "" means none.
 var serverNames = []string{"", "a", "b", "nowhere"}
 
-// chooseLimits randomly sets server and toolGated in the role and in the spec.
+// chooseLimits randomly sets server and gating in the role and in the spec.
 func (r *role) chooseLimits(t *proptest.Choices, spec *org.RoleSpec) {
 	if t.OneIn(3) {
 		r.server = proptest.PickFrom(t, serverNames...)
 		spec.Server = &r.server
 	}
 	if t.OneIn(3) {
-		r.toolGated = t.OneIn(2)
-		spec.ToolGated = &r.toolGated
+		r.gating = proptest.PickFrom(t, toolgroups.NotGated, toolgroups.Gated, toolgroups.StrictlyGated)
+		spec.ToolGated = &r.gating
 	}
 }
 
 // addRole checks a created role and adds it to the oracle. The order of groups
 // in a default set is not specified.
 func (o *checkedOrg) addRole(got org.Role, made *role, use, grant ids) error {
-	if !sameIDs(idsOf(got.Use), use) || !sameIDs(idsOf(got.Grant), grant) || got.Server != made.server || got.ToolGated != made.toolGated {
-		return fmt.Errorf("the created role is %+v, want use %v grant %v server %q gated %v", got, use, grant, made.server, made.toolGated)
+	if !sameIDs(idsOf(got.Use), use) || !sameIDs(idsOf(got.Grant), grant) || got.Server != made.server || got.ToolGated != made.gating {
+		return fmt.Errorf("the created role is %+v, want use %v grant %v server %q gated %v", got, use, grant, made.server, made.gating)
 	}
 	made.use, made.grant = o.oracle.bind(idsOf(got.Use)), o.oracle.bind(idsOf(got.Grant))
 	o.oracle.roles[got.ID] = made
@@ -616,7 +616,7 @@ func (o *checkedOrg) step(t *proptest.Choices) error {
 func (o *checkedOrg) checkSubjects() error {
 	for _, id := range o.agents {
 		a := o.oracle.agents[id]
-		if err := o.checkSubject(identity.ByAgent(id), o.oracle.visible(a), o.oracle.isToolGated(a)); err != nil {
+		if err := o.checkSubject(identity.ByAgent(id), o.oracle.visible(a), o.oracle.gatingOf(a)); err != nil {
 			return fmt.Errorf("agent %s of role %q in state %q: %w", id, a.role, a.state, err)
 		}
 	}
@@ -629,10 +629,10 @@ func (o *checkedOrg) checkSubjects() error {
 }
 
 // checkSubject checks what a principal sees and is authorized to call.
-func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gated bool) error {
+func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gating toolgroups.Gating) error {
 	subject := o.Gate().Subject(p)
-	if offer := subject.ListTools(); offer.ToolGated != gated || !slices.Equal(offer.Names, want) {
-		return fmt.Errorf("has tools %v, gated %v; want %v, %v", offer.Names, offer.ToolGated, want, gated)
+	if offer := subject.ListTools(); offer.Gating != gating || !slices.Equal(offer.Names, want) {
+		return fmt.Errorf("has tools %v, gated %v; want %v, %v", offer.Names, offer.Gating, want, gating)
 	}
 	if got := definitionNames(subject.VisibleTools()); !slices.Equal(got, want) {
 		return fmt.Errorf("sees %v, want %v", got, want)

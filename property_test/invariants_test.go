@@ -521,7 +521,7 @@ func (v *invariants) roleNamed(p *agentRecord, name string) *rolePermissions {
 
 // rolePermissionsOf returns the permissions of a role.
 func rolePermissionsOf(r org.Role) *rolePermissions {
-	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated, tasksAs: r.Tasks.As, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, suspended: r.Suspended(), caller: r.Caller, callerRole: r.CallerRole}
+	c := &rolePermissions{id: r.ID, name: r.Name, server: r.Server, gated: r.ToolGated != toolgroups.NotGated, tasksAs: r.Tasks.As, use: grantSetOf(r.Use, r.GroupOwners), grant: grantSetOf(r.Grant, r.GroupOwners), gone: r.Status != org.Active, suspended: r.Suspended(), caller: r.Caller, callerRole: r.CallerRole}
 	switch by := r.CreatedByRole; by {
 	case org.CreatorRoot:
 		c.byRoot = true

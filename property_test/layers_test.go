@@ -26,7 +26,7 @@ var layers = map[string]int{
 	"internal/procgroup": 0, "internal/textutil": 0, "internal/openfiles": 0, "internal/neterror": 0,
 
 	"errcode": 1, "identity": 1, "org/hosts": 1, "builtin/sandbox": 1,
-	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/redact": 1,
+	"internal/strictjson": 1, "internal/fair": 1, "internal/backoff": 1, "internal/clock": 1, "internal/hours": 1, "internal/redact": 1,
 	"internal/test": 1,
 
 	"internal/argschema": 2, "internal/yamldoc": 2, "internal/failurelog": 2,

@@ -27,11 +27,11 @@ type boundSet struct {
 // role is a role as the oracle knows it.
 type role struct {
 	use, grant boundSet
-	server     string          // "" if it is not restricted to a server
-	toolGated  bool            // its agents need a tool to answer
-	creator    identity.RoleID // "" if root or the operator created it
-	gone       bool            // deleted or damaged
-	lost       bool            // its record is damaged
+	server     string            // "" if it is not restricted to a server
+	gating     toolgroups.Gating // unless NotGated, its agents need a tool to answer
+	creator    identity.RoleID   // "" if root or the operator created it
+	gone       bool              // deleted or damaged
+	lost       bool              // its record is damaged
 }
 
 // agent is an agent as the oracle knows it.
@@ -168,8 +168,21 @@ func (o *oracle) ofServers(servers, names []string) []string {
 
 // isToolGated reports whether a role that limits the agent is tool-gated, or
 // may have been before its record was damaged. Root never is.
-func (o *oracle) isToolGated(a *agent) bool {
-	return a.role != "" && !a.gone && slices.ContainsFunc(o.boundingRoles(a), func(r *role) bool { return r.toolGated || r.lost })
+func (o *oracle) isToolGated(a *agent) bool { return o.gatingOf(a) != toolgroups.NotGated }
+
+// gatingOf returns the strictest level of the roles that limit the agent. A damaged role may
+// have had the strictest.
+func (o *oracle) gatingOf(a *agent) (strictest toolgroups.Gating) {
+	if a.role == "" || a.gone {
+		return toolgroups.NotGated
+	}
+	for _, r := range o.boundingRoles(a) {
+		if r.lost {
+			return toolgroups.StrictlyGated
+		}
+		strictest = max(strictest, r.gating)
+	}
+	return strictest
 }
 
 // intersect returns what all lists contain, in the order of the first.

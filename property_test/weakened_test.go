@@ -222,9 +222,7 @@ func (o *weakenedOrg) ResolveView(p identity.Principal) (*toolgroups.ViewRef, st
 		return ref, ""
 	}
 	view := o.compile(o.usedGroups(a))
-	if o.isToolGated(a) {
-		view.SetToolGated()
-	}
+	view.SetGating(o.gatingOf(a))
 	if why := o.suspension(a); why != "" && !o.disabled(ruleSuspension) {
 		view.SetSuspended(why)
 	}
@@ -324,9 +322,15 @@ func (o *weakenedOrg) serverLimits(a *org.Agent) []toolgroups.BoundSet {
 	return list
 }
 
-// isToolGated reports whether a bounding role is tool-gated.
-func (o *weakenedOrg) isToolGated(a *org.Agent) bool {
-	return !o.disabled(ruleToolGated) && slices.ContainsFunc(o.boundingRoles(a), func(r *org.Role) bool { return r.ToolGated })
+// gatingOf returns the strictest level of the bounding roles.
+func (o *weakenedOrg) gatingOf(a *org.Agent) (strictest toolgroups.Gating) {
+	if o.disabled(ruleToolGated) {
+		return toolgroups.NotGated
+	}
+	for _, r := range o.boundingRoles(a) {
+		strictest = max(strictest, r.ToolGated)
+	}
+	return strictest
 }
 
 func (o *weakenedOrg) compile(use toolgroups.BoundSet, limits []toolgroups.BoundSet) *toolgroups.View {

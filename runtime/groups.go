@@ -27,15 +27,31 @@ func (rt *Runtime) commitGroups(c toolgroups.Change) error {
 // the program and have none.
 func (rt *Runtime) groupEvents(c toolgroups.Change) (events []journal.Event) {
 	epoch := rt.org.CurrentEpoch()
+	add := func(b journal.EventBody) { events = append(events, journal.Event{At: rt.now(), Body: b}) }
 	for _, g := range c.Groups {
 		id, owner := string(g.Group.ID), string(g.Group.Owner)
-		switch {
-		case g.Group.Reserved:
-		case g.Removed:
-			events = append(events, journal.Event{At: rt.now(), Body: journal.GroupUnregistered{Group: id, Owner: owner, Epoch: epoch}})
-		default:
-			events = append(events, journal.Event{At: rt.now(), Body: journal.GroupRegistered{Group: id, Owner: owner, Tools: g.Group.Tools, Epoch: epoch}})
+		if g.Group.Reserved {
+			continue
+		}
+		if g.Removed {
+			add(journal.GroupUnregistered{Group: id, Owner: owner, Epoch: epoch})
+			continue
+		}
+		if !g.Switched {
+			add(journal.GroupRegistered{Group: id, Owner: owner, Tools: g.Group.Tools, Epoch: epoch})
+		}
+		if g.Group.Hours != nil {
+			add(switchEvent(g.Group, epoch))
 		}
 	}
 	return events
+}
+
+// switchEvent returns the event that says whether a group with hours is open or closed.
+func switchEvent(g toolgroups.GroupInfo, epoch uint64) journal.EventBody {
+	next := g.Hours.NextChange.UTC()
+	if g.Hours.Closed {
+		return journal.GroupClosed{Group: string(g.ID), Owner: string(g.Owner), NextChange: next, Epoch: epoch}
+	}
+	return journal.GroupOpened{Group: string(g.ID), Owner: string(g.Owner), Tools: g.Tools, NextChange: next, Epoch: epoch}
 }

@@ -33,7 +33,9 @@ func ParseGating(text string) (Gating, error) {
 }
 
 // String returns the level as ParseGating reads it.
-func (g Gating) String() string { return [...]string{"false", "true", strictWord}[min(g, StrictlyGated)] }
+func (g Gating) String() string {
+	return [...]string{"false", "true", strictWord}[min(g, StrictlyGated)]
+}
 
 // MarshalJSON returns false, true or "strict".
 func (g Gating) MarshalJSON() ([]byte, error) {

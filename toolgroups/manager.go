@@ -184,7 +184,7 @@ func groupChanges(base, next *Snapshot, edits []*groupEdit) []GroupChange {
 	list := make([]GroupChange, len(edits))
 	for i, e := range edits {
 		if e.after != nil {
-			list[i] = GroupChange{Group: next.info(e.after)}
+			list[i] = GroupChange{Group: next.info(e.after), Switched: e.switches}
 		} else {
 			list[i] = GroupChange{Group: base.info(e.before), Removed: true}
 		}

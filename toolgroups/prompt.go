@@ -46,7 +46,7 @@ func (v *View) ListPrompts(within GroupID) []Prompt {
 func (s *Snapshot) promptGroups(use BoundSet, limits []BoundSet) (list []*group) {
 	for _, g := range s.boundGroups(use) {
 		excludes := func(limit BoundSet) bool { return !s.CoversGroup(limit, g.ID) || !limit.admitsGroup(g) }
-		if len(g.prompts) > 0 && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
+		if len(g.prompts) > 0 && !g.isClosed() && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
 			list = append(list, g)
 		}
 	}

@@ -23,13 +23,15 @@ type Snapshot struct {
 
 // group is a registered Group. It is immutable once it is published.
 type group struct {
-	GroupInfo               // without Tools and Count, which depend on the Snapshot
+	GroupInfo               // without Tools, Count and Hours, which depend on the Snapshot and on hours
 	tools     []*ToolHandle // in registration order
 	refs      []toolRef
 	prompts   []Prompt
 	apis      []*group // the groups server/api of its tools
 	apiNames  map[string]string
 	openAPIs  bool
+	hours     Hours  // nil if the group is always open
+	open      bool   // not used without hours
 	order     uint64 // revision of the first registration of the id
 }
 
@@ -137,6 +139,7 @@ func (s *Snapshot) ListTools() []*ToolHandle {
 func (s *Snapshot) info(g *group) GroupInfo {
 	info := g.GroupInfo
 	members := s.members(g)
+	info.Hours = g.describeHours()
 	info.Tools, info.Count = make([]string, len(members)), len(members)
 	for i, h := range members {
 		info.Tools[i] = h.Definition.Name
@@ -151,8 +154,12 @@ func (s *Snapshot) orderedGroups() []*group {
 	return list
 }
 
-// members returns the tools of a group: its own, then those of its valid references.
+// members returns the tools of a group: its own, then those of its valid references. A
+// closed group has none.
 func (s *Snapshot) members(g *group) []*ToolHandle {
+	if g.isClosed() {
+		return nil
+	}
 	if len(g.refs) == 0 {
 		return g.tools
 	}

@@ -94,6 +94,11 @@ type Group struct {
 
 	Prompts []Prompt
 
+	// Hours make the group a switch: unless Open is set it has no tools and no prompts. A
+	// group with Hours has no Tools, only Refs. A group without Hours is always open.
+	Hours Hours
+	Open  bool
+
 	// APIs are the names of tools of Tools at the server that owns them, by the tools'
 	// names. A role can list such a tool alone, as server/api, and is then offered it under
 	// the CallName of this id. A name that forms no id, or whose CallName is the name of
@@ -110,10 +115,12 @@ type GroupInfo struct {
 	ID           GroupID    `json:"id"`
 	Description  string     `json:"description"`
 	Owner        GroupOwner `json:"owner"`
-	Tools        []string   `json:"tools"` // names, in registration order, references last
+	Tools        []string   `json:"tools"` // names, in registration order, references last; none while it is closed
 	Count        int        `json:"toolCount"`
 	Reserved     bool       `json:"isReserved"`
 	RegisteredAt time.Time  `json:"registeredAt"`
+
+	Hours *GroupHours `json:"hours,omitempty"`
 }
 
 // WarningCode is a code that accompanies a success. It is "" if there is no warning.

@@ -32,6 +32,8 @@ type groupEdit struct {
 	after   *group // nil if the group is removed
 	refs    []string
 	keeps   bool // after keeps the description, references and prompts of before
+
+	switches bool // after is before, opened or closed
 }
 
 // Change is a prepared change of the registry, see [Manager.SetCommit].
@@ -46,8 +48,9 @@ type Change struct {
 
 // GroupChange is the change of one group.
 type GroupChange struct {
-	Group   GroupInfo // after the change, or before it if the group is removed
-	Removed bool
+	Group    GroupInfo // after the change, or before it if the group is removed
+	Removed  bool
+	Switched bool // the group was opened or closed, and nothing else
 }
 
 // RegisterGroup adds a group. If owner has a group with this id already, RegisterGroup
@@ -58,7 +61,8 @@ type GroupChange struct {
 //   - ReservedGroupID: the id is reserved, or below a reserved one, and the owner is not Builtin.
 //   - DuplicateGroupID: the id belongs to another owner.
 //   - DuplicateToolName: another group has a tool of this name, or the group has two.
-//   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid.
+//   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid, or the
+//     group has both Hours and Tools.
 func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 	if err := owner.check(tx.manager); err != nil {
 		return "", err
@@ -66,6 +70,9 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 	name := owner.name
 	if tx.manager.isReserved(g.ID) && name != Builtin {
 		return "", errcode.New(errcode.ReservedGroupID, "register tool group %q for %s: the id is reserved; choose another", g.ID, name)
+	}
+	if err := checkHours(g); err != nil {
+		return "", err
 	}
 	handles, err := tx.newHandles(name, g)
 	if err != nil {
@@ -79,7 +86,7 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 	after := &group{
 		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: name, Reserved: tx.manager.reserved[g.ID], RegisteredAt: tx.manager.now().UTC()},
 		tools:     handles, prompts: slices.Clone(g.Prompts),
-		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs,
+		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs, hours: g.Hours, open: g.Open,
 	}
 	after.apis = newAPIGroups(after)
 	tx.set(e, after, g.Refs)
@@ -130,9 +137,16 @@ func (tx *Tx) rebase(base *Snapshot, edits []*groupEdit) error {
 		switch {
 		case e.dropped && (e.before == nil || e.before.Owner != was.Owner):
 			return errcode.New(errcode.GroupNotFound, "unregister tool group %q: %s has no group of this id", id, was.Owner)
+		case e.switches:
+			if err := checkSwitch(e, id, e.after.Owner); err != nil {
+				return err
+			}
+			e.after = e.before.switched(e.after.open)
 		case !e.keeps:
 		case e.before == nil || e.before.Owner != e.after.Owner:
 			return errcode.New(errcode.GroupNotFound, "update tool group %q: %s has no group of this id", id, e.after.Owner)
+		case e.before.hours != nil:
+			return errcode.New(errcode.InvalidGroupDef, "update tool group %q: it has hours, so it cannot have tools of its own", id)
 		default:
 			e.after.Description, e.after.prompts, e.after.refs = e.before.Description, e.before.prompts, e.before.refs
 			e.after.apiNames, e.after.openAPIs = e.before.apiNames, e.before.openAPIs
@@ -166,7 +180,7 @@ func (tx *Tx) edit(id GroupID) *groupEdit {
 // set makes after, which may be nil, the group of an edit.
 func (tx *Tx) set(e *groupEdit, after *group, refs []string) {
 	again := e.after != nil
-	e.after, e.refs = after, refs
+	e.after, e.refs, e.switches = after, refs, false
 	if again {
 		tx.indexTools()
 		return

@@ -77,11 +77,16 @@ type Options struct {
 	// Fatal is called when the store has stopped after a failed write. If it is nil
 	// the App is read-only: it does not connect to MCP servers.
 	Fatal func(error)
+
+	wall clock.Wall // opens and closes toolsets; the zero Wall is the machine's
 }
 
 func (o Options) withDefaults() Options {
 	if o.Console == nil {
 		o.Console = io.Discard
+	}
+	if o.wall.Now == nil {
+		o.wall = clock.System()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -119,7 +124,12 @@ type App struct {
 	pools    toolbox.Pools // database connections of sources
 	services authServices  // verifies the tokens that calls carry
 	issuers  authServices  // verifies the tokens that requests carry
-	toolsets toolsets      // as registered now; guarded by configMu
+	toolsets toolsets      // as registered now; guarded by toolsetsMu
+	hours    hourKeeper
+
+	// toolsetsMu is held while toolsets are registered, opened and closed, so that each of
+	// these changes sees the one before. It is taken after configMu.
+	toolsetsMu sync.Mutex
 
 	scripts    *script.WorkerPool // processes that run agent scripts
 	models     atomic.Pointer[modelSet]
@@ -128,7 +138,7 @@ type App struct {
 	secrets    liveSecrets
 	active     atomic.Pointer[activeConfig] // nil before the first configuration
 
-	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below and toolsets
+	configMu sync.Mutex               // serializes changes of the configuration; guards the fields below
 	current  *config.Config           // the active configuration; nil before the first
 	running  map[string]config.Module // modules in service, as they were last loaded
 	lost     map[org.LostGroup]bool   // reported by reportLostGroups
@@ -156,6 +166,7 @@ func Open(o Options) (*App, error) {
 		groups: toolgroups.NewManager(toolgroups.ReservedIDs()...), registry: prometheus.NewRegistry(),
 		running: map[string]config.Module{}, toolsets: toolsets{},
 		lifecycle:  lifecycle{ready: make(chan struct{})},
+		hours:      hourKeeper{wall: o.wall, changed: make(chan struct{}, 1), stop: func() {}},
 		recordings: &recordings{dir: filepath.Join(o.Data, "recordings"), log: o.Log},
 	}
 	a.markReady = sync.OnceFunc(func() { close(a.lifecycle.ready) })
@@ -170,6 +181,9 @@ func Open(o Options) (*App, error) {
 			a.DiscardUnused()
 			return nil, errors.Join(err, a.Close())
 		}
+	}
+	if !o.Look {
+		a.startHours()
 	}
 	return a, nil
 }
@@ -249,6 +263,7 @@ func (a *App) DiscardUnused() { a.store.DiscardUnused() }
 // can be resumed later. It also releases an App that Open built only in part.
 func (a *App) Close() error {
 	var errs []error
+	a.hours.stop()
 	if a.MCP != nil {
 		errs = append(errs, a.MCP.Close())
 	}

@@ -41,6 +41,10 @@ func describeChanges(before *toolgroups.Snapshot, events []journal.Event) []stri
 			}
 		case journal.GroupRegistered:
 			list = append(list, describeGroup(before, b)...)
+		case journal.GroupOpened:
+			list = append(list, "group "+b.Group+" is open by its hours")
+		case journal.GroupClosed:
+			list = append(list, "group "+b.Group+" is closed by its hours")
 		case journal.GroupUnregistered:
 			info, _ := before.LookupGroup(toolgroups.GroupID(b.Group))
 			list = append(list, "group "+b.Group+" is removed"+describeTools(nil, info.Tools))

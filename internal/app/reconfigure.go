@@ -265,14 +265,13 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	ch.orgConfig.Changed = func(events []journal.Event) {
 		a.changes = append(describeChanges(before, events), describeWorkspaces(a.current, ch.cfg)...)
 	}
-	if err := a.limits.set(ch.cfg, func() error { return a.Runtime.ApplyConfig(ch.orgConfig) }); err != nil {
+	if err := a.limits.set(ch.cfg, func() error { return a.applyGroups(ch) }); err != nil {
 		a.models.Store(models)
 		a.services.replace(services)
 		return nil, errors.Join(ch.groupError(err), a.discard(ctx, ch))
 	}
 	a.limits.setConnections(ch.cfg)
 	errs := a.activateModules(ch)
-	a.toolsets = ch.bound
 	a.reportLostGroups()
 	a.services.replace(ch.services)
 	a.bindTokens(ch)
@@ -286,6 +285,19 @@ func (a *App) install(ctx context.Context, ch *configChange) (summary []string, 
 	errs = append(errs, a.drainReplaced(ctx, ch)...)
 	models.drain(ch.models)
 	return ch.summary(), errors.Join(errs...)
+}
+
+// applyGroups makes the groups, toolsets and roles of a change active. Meanwhile no toolset is
+// opened or closed by its hours.
+func (a *App) applyGroups(ch *configChange) error {
+	a.toolsetsMu.Lock()
+	defer a.toolsetsMu.Unlock()
+	if err := a.Runtime.ApplyConfig(ch.orgConfig); err != nil {
+		return err
+	}
+	a.toolsets = ch.bound
+	a.hours.notify()
+	return nil
 }
 
 // summary lists what a change did to modules, for people.

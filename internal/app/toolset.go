@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rolecall/rolecall/internal/config"
+	"github.com/rolecall/rolecall/internal/hours"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/modules/toolbox/prompt"
@@ -18,6 +19,9 @@ import (
 type toolset struct {
 	toolgroups.Group
 	owners []toolgroups.GroupOwner // of Refs, by index
+
+	hours    hours.Hours
+	schedule *hours.Schedule // of hours; nil if the toolset is always open
 }
 
 // toolsets are the toolsets of one configuration by id.
@@ -38,6 +42,7 @@ func toolsetsOf(cfg *config.Config) toolsets {
 		all[g.ID] = t
 	}
 	all.addPrompts(cfg)
+	all.addHours(cfg)
 	return all
 }
 
@@ -88,10 +93,10 @@ func (t toolsets) unionIDs(other toolsets) []toolgroups.GroupID {
 	return slices.Compact(ids)
 }
 
-// equal reports whether both toolsets register the same.
+// equal reports whether both toolsets register the same, open or closed.
 func (t toolset) equal(other toolset) bool {
 	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) &&
-		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt)
+		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.sameHours(other)
 }
 
 // registerToolsets registers the toolsets of a change that differ from those of now, and
@@ -103,7 +108,7 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 		then, stays := ch.toolsets[id]
 		var err error
 		if stays {
-			then = then.within(tx)
+			then = then.within(tx).atTime(a.hours.wall)
 			ch.bound[id] = then
 		}
 		switch {
@@ -111,6 +116,8 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 			err = tx.UnregisterGroup(a.owner, id)
 		case !there || !then.equal(now):
 			_, err = tx.RegisterGroup(a.owner, then.Group)
+		case then.Open != now.Open:
+			err = tx.SwitchGroup(a.owner, id, then.Open)
 		}
 		if err != nil {
 			at, field := toolsetPos(ch.cfg, id)
@@ -123,7 +130,7 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 // within returns t without the references whose tool will be missing or will have another
 // owner, because registration binds a name to the owner of the tool.
 func (t toolset) within(tx *toolgroups.Tx) toolset {
-	bound := toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}}
+	bound := toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}, hours: t.hours, schedule: t.schedule}
 	for i, name := range t.Refs {
 		if tool, ok := tx.LookupTool(name); ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])

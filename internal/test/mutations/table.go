@@ -24,6 +24,21 @@ var mutations = []mutation{
 		"./toolgroups TestOwner_CannotBeMadeFromName",
 	},
 	{
+		"a closed group keeps its tools", "toolgroups/snapshot.go",
+		"if g.isClosed() {", "if g.isClosed() && len(g.refs) > 2 {",
+		"./toolgroups TestSwitchGroup_ClosedGroupHasNothing",
+	},
+	{
+		"a closed group keeps its prompts", "toolgroups/prompt.go",
+		"!g.isClosed() && ", "",
+		"./toolgroups TestSwitchGroup_ClosedGroupHasNothing",
+	},
+	{
+		"a toolset starts open, whatever the clock says", "internal/app/hours.go",
+		"t.schedule.IsOpen(wall.Now())", "true",
+		"./internal/app TestHours_AfterRestart",
+	},
+	{
 		"a group takes the name of another group's tool", "toolgroups/tx.go",
 		`ok && !tx.replaces(other.home()) {
 		return other`, `ok && !tx.replaces(other.Group) && other.Owner != Builtin {

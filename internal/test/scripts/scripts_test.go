@@ -11,6 +11,7 @@ import (
 	goruntime "runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -45,6 +46,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("EXAMPLES", examples)
+			env.Setenv("OTHER_DAY", strings.ToLower(time.Now().UTC().AddDate(0, 0, 3).Format("Mon"))) // is not today in any zone
 			env.Values[serviceKey{}] = new(served)
 			return nil
 		},

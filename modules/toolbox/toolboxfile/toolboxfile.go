@@ -22,6 +22,7 @@ package toolboxfile
 import (
 	"time"
 
+	"github.com/rolecall/rolecall/internal/hours"
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules/toolbox/parameter"
 )
@@ -180,8 +181,9 @@ type Annotations struct {
 type Toolset struct {
 	Name        string // "" is the group of all tools, which has only a description
 	Description string
-	Tools       []string // in order, each once
-	Prompts     []string `json:",omitempty"` // in order, each once
+	Tools       []string     // in order, each once
+	Prompts     []string     `json:",omitempty"` // in order, each once
+	Hours       *hours.Hours `json:",omitempty"` // when it has its tools; nil is always
 	Pos         yamldoc.Pos
 }
 

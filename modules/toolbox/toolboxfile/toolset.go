@@ -23,7 +23,7 @@ func readToolset(it item) {
 	case it.IsEntry && it.Node.Kind != yaml.MappingNode:
 		it.AddTypeError("a list of tools", "for example [search, book]")
 	default:
-		it.ReadFields(yamldoc.Fields{"description": yamldoc.TextField(&t.Description), "tools": tools})
+		it.ReadFields(yamldoc.Fields{"description": yamldoc.TextField(&t.Description), "tools": tools, "hours": hoursField(&t.Hours)})
 	}
 	it.r.to.Toolsets = append(it.r.to.Toolsets, t)
 }
