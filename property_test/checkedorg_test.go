@@ -199,7 +199,7 @@ func (o *checkedOrg) spawnable(a *agent) []identity.RoleID {
 	limits := o.oracle.grantLimits(a)
 	return slices.DeleteFunc(slices.Clone(o.roles), func(id identity.RoleID) bool {
 		r := o.oracle.roles[id]
-		return r.gone || !mayGrant(limits, r.use.ids, r.grant.ids)
+		return r.gone || !o.oracle.mayGrant(limits, r.use.ids, r.grant.ids)
 	})
 }
 
@@ -209,12 +209,12 @@ func newCall(by identity.Principal) tool.Call {
 }
 
 // anySet returns a random set, mostly within limits; one in four is nil.
-func anySet(t *proptest.Choices, limits []ids) (*toolgroups.GroupSet, *ids) {
+func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups.GroupSet, *ids) {
 	if t.OneIn(4) {
 		return nil, nil
 	}
 	from := roleGroupIDs
-	if given, _ := withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
+	if given, _ := o.oracle.withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
 		from = given
 	}
 	set := toolgroups.SetOf(someOf(t, 7, from)...)
@@ -224,21 +224,21 @@ func anySet(t *proptest.Choices, limits []ids) (*toolgroups.GroupSet, *ids) {
 
 // createRole creates a role as an agent, or as the operator if creator is nil.
 func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
-	by, limits := operator, []ids(nil)
+	by, limits := operator, []boundSet(nil)
 	made := &role{}
 	if creator != nil {
 		by, limits, made.creator = identity.ByAgent(creator.id), o.oracle.grantLimits(creator), creator.role
 	}
-	use, useIDs := anySet(t, limits)
-	grant, grantIDs := anySet(t, limits)
+	use, useIDs := o.anySet(t, limits)
+	grant, grantIDs := o.anySet(t, limits)
 	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant, AllowUnknown: t.OneIn(2)}
 	if creator == nil {
 		made.chooseLimits(t, &spec)
 	}
-	wantUse, wantGrant := withDefaults(limits, useIDs, grantIDs)
+	wantUse, wantGrant := o.oracle.withDefaults(limits, useIDs, grantIDs)
 	got, err := o.CreateRole(context.Background(), newCall(by), spec)
 	insists := spec.AllowUnknown && creator == nil
-	if want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), insists, nil, useIDs, grantIDs); want != errcode.CodeOf(err) {
+	if want := o.wantWrite(o.oracle.mayGrant(limits, wantUse, wantGrant), insists, nil, useIDs, grantIDs); want != errcode.CodeOf(err) {
 		return fmt.Errorf("create role use %v grant %v by %s within %v, unknown ones allowed %v: %v, want %q", useIDs, grantIDs, by, limits, insists, err, want)
 	}
 	if err != nil {
@@ -461,7 +461,7 @@ func (o *checkedOrg) spawn(t *proptest.Choices) error {
 	switch {
 	case r.gone:
 		want = errcode.RoleNotFound
-	case !mayGrant(limits, r.use.ids, r.grant.ids):
+	case !o.oracle.mayGrant(limits, r.use.ids, r.grant.ids):
 		want = errcode.InsufficientPermissions
 	}
 	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.SpawnSpec{Role: id, Brief: taskBrief}, nil)

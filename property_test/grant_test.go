@@ -115,10 +115,10 @@ func createRoleArgs(name string, use, grant *ids) map[string]any {
 // grant of the role, and all groups that it names exist.
 func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 	limits := o.oracle.grantLimits(a)
-	_, use := anySet(t, limits)
-	_, grant := anySet(t, limits)
-	wantUse, wantGrant := withDefaults(limits, use, grant)
-	want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), false, nil, use, grant)
+	_, use := o.anySet(t, limits)
+	_, grant := o.anySet(t, limits)
+	wantUse, wantGrant := o.oracle.withDefaults(limits, use, grant)
+	want := o.wantWrite(o.oracle.mayGrant(limits, wantUse, wantGrant), false, nil, use, grant)
 	if !slices.Contains(o.oracle.visible(a), "create_role") {
 		want = errcode.ToolNotAvailable
 	}
@@ -148,7 +148,7 @@ func (o *checkedOrg) trySpawn(a *agent, id identity.RoleID) error {
 		want = errcode.ToolNotAvailable
 	case r == nil || r.gone:
 		want = errcode.RoleNotFound
-	case !mayGrant(limits, r.use.ids, r.grant.ids):
+	case !o.oracle.mayGrant(limits, r.use.ids, r.grant.ids):
 		want = errcode.InsufficientPermissions
 	}
 	v, err := o.callBuiltin(a, "spawn_agent", map[string]any{"roleId": id, "taskBrief": taskBrief})

@@ -619,7 +619,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent spawns a stronger agent", "org/grants.go",
-		`g.missing(role.Use, role.Grant) == nil`, `g.missing(role.Use) == nil`,
+		`o.missing(g, role.Use, role.Grant) == nil`, `o.missing(g, role.Use) == nil`,
 		"./org TestSpawn_Permission",
 	},
 	{

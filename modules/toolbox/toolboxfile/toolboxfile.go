@@ -180,8 +180,10 @@ type Annotations struct {
 type Toolset struct {
 	Name        string // "" is the group of all tools, which has only a description
 	Description string
-	Tools       []string // in order, each once
-	Prompts     []string `json:",omitempty"` // in order, each once
+	Tools       []string   // in order, each once
+	Prompts     []string   `json:",omitempty"` // in order, each once
+	Children    []GroupRef `json:",omitempty"` // groups that the toolset holds too
+	Fallback    []GroupRef `json:",omitempty"` // groups with tools to use instead
 	Pos         yamldoc.Pos
 }
 
