@@ -42,6 +42,7 @@ func TestChildren_ParentHoldsThem(t *testing.T) {
 	register(t, m, "ann", toolgroups.Group{ID: "deeper", Tools: stubs("deeper")})
 	register(t, m, "ann", toolgroups.Group{ID: "docs/write", Tools: stubs("write")})
 	checkTools(t, "of the parent", viewOf(m, use), "top", "read", "deep", "deeper")
+	checkTools(t, "of groups above each other", viewOf(m, bind(m, "deeper", "deep", "docs")), "deeper", "deep", "top", "read")
 	checkTools(t, "of a child", viewOf(m, bind(m, "deep")), "deep", "deeper")
 	checkTools(t, "of a child within the parent", viewOf(m, bind(m, "deeper", "docs/write"), use), "deeper")
 
@@ -49,6 +50,7 @@ func TestChildren_ParentHoldsThem(t *testing.T) {
 	info, _ := s.LookupGroup("docs")
 	checkTools(t, "listed", info.Tools, "top", "read", "deep", "deeper")
 	checkTools(t, "of the group itself", s.DirectTools("docs"), "top")
+	checkTools(t, "of no group", s.DirectTools("none"))
 	if !s.InGroups("deeper", "docs") || s.InGroups("write", "docs") {
 		t.Error("InGroups differs from the tools of the parent")
 	}
@@ -248,5 +250,24 @@ func TestFallbackTools_AreBounded(t *testing.T) {
 	h, _ := s.LookupTool("one")
 	if got := s.Compile(bind(m, "one", "many")).ForState("").FallbackTools(s, h); len(got) != toolgroups.MaxFallbackTools {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestCheckChildren(t *testing.T) {
+	children := map[toolgroups.GroupID]groupIDs{"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "x": {"y"}, "y": {"x"}}
+	of := func(id toolgroups.GroupID) []toolgroups.GroupID { return children[id] }
+	if err := toolgroups.CheckChildren(groupIDs{"a", "d"}, of); err != nil {
+		t.Error(err)
+	}
+	if err := toolgroups.CheckChildren(groupIDs{"a", "y"}, of); errcode.CodeOf(err) != errcode.InvalidGroupDef || !strings.Contains(err.Error(), "y > x > y") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIsBuiltinID(t *testing.T) {
+	for id, want := range map[toolgroups.GroupID]bool{"command": true, "command/x": true, "commands": false, "x/command": false} {
+		if got := toolgroups.IsBuiltinID(id); got != want {
+			t.Errorf("%s: %v", id, got)
+		}
 	}
 }

@@ -132,8 +132,8 @@ type GroupInfo struct {
 	Count        int        `json:"toolCount"`
 	Reserved     bool       `json:"isReserved"`
 	RegisteredAt time.Time  `json:"registeredAt"`
-	Children     []GroupID  `json:"children,omitempty"` // as declared, also those that are not registered
-	Fallback     []GroupID  `json:"fallback,omitempty"` // as declared, also those that are not registered
+	Children     []GroupID  `json:"children,omitempty"` // as declared; the API shows those that the sender sees
+	Fallback     []GroupID  `json:"fallback,omitempty"` // as declared; the API shows those that the sender sees
 }
 
 // WarningCode is a code that accompanies a success. It is "" if there is no warning.
