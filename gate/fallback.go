@@ -1,8 +1,7 @@
 package gate
 
 import (
-	"errors"
-	"maps"
+	"encoding/json"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/textutil"
@@ -15,19 +14,23 @@ func (s *Subject) fallbackTools(h *toolgroups.ToolHandle) []string {
 	return s.stateView(s.view()).FallbackTools(s.groups.CurrentSnapshot(), h)
 }
 
-// withFallback returns the error of a call that failed. If the tool is unavailable, the error
-// also names the tools that the caller may call instead.
-func (a *Admission) withFallback(err error) error {
-	if errcode.CodeOf(err) != errcode.ToolUnavailable {
-		return err
+// addFallback adds to the result of a tool that is unavailable which tools the caller may call
+// instead: to the message, and as a list of names.
+func (a *Admission) addFallback() {
+	if a.Code() != errcode.ToolUnavailable {
+		return
 	}
 	names := a.Subject.fallbackTools(a.handle)
-	if len(names) == 0 {
-		return err
+	var body map[string]json.RawMessage
+	var message string
+	if len(names) == 0 || json.Unmarshal(a.Result.Structured, &body) != nil || json.Unmarshal(body["message"], &message) != nil {
+		return
 	}
-	named := errcode.Wrap(errcode.ToolUnavailable, err, "%s; these tools can be called instead: %s", errcode.Message(err), textutil.ListNames(names))
-	if cause, ok := errors.AsType[*errcode.Error](err); ok {
-		named.Details = maps.Clone(cause.Details)
+	advice := "; these tools can be called instead: " + textutil.ListNames(names)
+	body["message"], _ = json.Marshal(message + advice) // texts always marshal
+	body["fallback"], _ = json.Marshal(names)
+	a.Result.Structured, _ = json.Marshal(body) // its parts are valid
+	if a.Result.Text != "" {
+		a.Result.Text += advice
 	}
-	return named.With("fallback", names)
 }

@@ -20,13 +20,20 @@ func failing(name string, err error) tool.Tool {
 	}}
 }
 
+// answering is a tool that always returns a result.
+func answering(name string, r tool.Result) tool.Tool {
+	return &fakeTool{definition: definition(name, tool.ReadOnly), run: func(context.Context, tool.Call) (tool.Result, error) { return r, nil }}
+}
+
 // newFallbackFixture returns a gate with the groups db, spare and draft of ann, and hidden.
 func newFallbackFixture(t *testing.T) *fixture {
 	f := newFixture(t)
 	down := errcode.New(errcode.ToolUnavailable, "the database is down").With("source", "main")
 	group := toolgroups.Group{
 		ID: "db", Fallback: []toolgroups.GroupID{"hidden", "spare", "draft", "none"},
-		Tools: []tool.Tool{failing("query", down), failing("broken", errcode.New(errcode.ToolExecutionFailed, "it broke"))},
+		Tools: []tool.Tool{failing("query", down), failing("broken", errcode.New(errcode.ToolExecutionFailed, "it broke")),
+			answering("told", tool.Result{Text: "no", Structured: []byte(`{"error":"tool_unavailable","message":"told so","n":9007199254740993}`), IsError: true}),
+			answering("odd", tool.Result{Structured: []byte(`{"error":"tool_unavailable"}`), IsError: true})},
 	}
 	if _, err := grouptest.RegisterGroup(f.groups, "test", group); err != nil {
 		t.Fatal(err)
@@ -58,6 +65,13 @@ func TestFallback_NamesToolsOfCaller(t *testing.T) {
 	}
 	check("query", "the database is down; these tools can be called instead: search", "search")
 	check("broken", "it broke")
+	check("told", "told so; these tools can be called instead: search", "search")
+	if got := f.call("told", `{}`).Result; got.Text != "no; these tools can be called instead: search" || gjson.GetBytes(got.Structured, "n").Raw != "9007199254740993" {
+		t.Errorf("told: %q %s", got.Text, got.Structured)
+	}
+	if got := f.call("odd", `{}`).Result; string(got.Structured) != `{"error":"tool_unavailable"}` {
+		t.Errorf("odd: %s", got.Structured)
+	}
 	if doc := f.call("query", `{}`).Result.Structured; gjson.GetBytes(doc, "source").Str != "main" || gjson.GetBytes(doc, "error").Str != "tool_unavailable" {
 		t.Errorf("the details are lost: %s", doc)
 	}

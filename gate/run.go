@@ -141,9 +141,10 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 	}
 	if err != nil {
 		a.Interrupted = caller.Err() != nil
-		result = tool.Failure(a.Request.Name, a.withFallback(g.classify(ctx, a, err)))
+		result = tool.Failure(a.Request.Name, g.classify(ctx, a, err))
 	}
 	a.Result = result
+	a.addFallback()
 	g.logCause(a)
 	if !result.IsError {
 		a.NewState = a.handle.Definition.State
