@@ -174,12 +174,19 @@ func (s *Snapshot) members(g *group) []*ToolHandle {
 	seen := newBits(s.width)
 	var list []*ToolHandle
 	for _, one := range s.withDescendants(g) {
-		for _, h := range s.ownMembers(one) {
-			if !seen.has(h.index) {
-				seen.add(h.index)
-				list = append(list, h)
-			}
+		list = appendNew(list, seen, s.ownMembers(one))
+	}
+	return list
+}
+
+// appendNew appends the tools that are not in seen, and adds them to it.
+func appendNew(list []*ToolHandle, seen bits, more []*ToolHandle) []*ToolHandle {
+	for _, h := range more {
+		if seen.has(h.index) {
+			continue
 		}
+		seen.add(h.index)
+		list = append(list, h)
 	}
 	return list
 }
