@@ -32,11 +32,12 @@ type checkedOrg struct {
 	agents  []identity.AgentID // in order of creation
 	tasks   []identity.TaskID
 	damaged bool // a record was damaged
+	parents int  // roles that an agent created with a group that its limits cover only through a parent
 }
 
 // moduleGroups are registered when a checkedOrg is opened.
 var moduleGroups = []groupSpec{
-	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}},
+	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
 	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3"}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
 	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5"}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
 	{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t7"}}, Refs: []string{"t1", "t3", "create_role"}},
@@ -216,6 +217,9 @@ func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups
 	from := roleGroupIDs
 	if given, _ := o.oracle.withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
 		from = given
+		for _, id := range given {
+			from = append(slices.Clip(from), o.oracle.registry.Descendants(id)...)
+		}
 	}
 	set := toolgroups.SetOf(someOf(t, 7, from)...)
 	list := idsOf(set)

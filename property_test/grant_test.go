@@ -127,9 +127,19 @@ func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 		return fmt.Errorf("create_role %v grant %v within %v: %q, %v; want %q", use, grant, limits, v.code, err, want)
 	}
 	if v.code == "" {
+		if slices.ContainsFunc(wantUse, func(id toolgroups.GroupID) bool { return coveredByParent(limits, id) }) {
+			o.parents++
+		}
 		return o.addCreatedRole(v, a, wantUse, wantGrant)
 	}
 	return nil
+}
+
+// coveredByParent reports whether a limit that covers a group does not list it.
+func coveredByParent(limits []boundSet, id toolgroups.GroupID) bool {
+	return slices.ContainsFunc(limits, func(b boundSet) bool {
+		return !slices.Contains(b.ids, "*") && !slices.Contains(b.ids, id)
+	})
 }
 
 // addCreatedRole adds a role that an agent created to the oracle.

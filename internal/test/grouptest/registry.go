@@ -161,5 +161,14 @@ func (r *Registry) IDs() []toolgroups.GroupID {
 	return ids
 }
 
-// Names lists all tools.
-func (r *Registry) Names() []string { return r.Definitions(r.IDs()...) }
+// Names lists all tools, in the order of their groups' registration.
+func (r *Registry) Names() (names []string) {
+	for i := range r.Groups {
+		for _, name := range r.direct(&r.Groups[i]) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

@@ -56,6 +56,17 @@ var mutations = []mutation{
 		"./property_test TestProperty6QueryCompleteness",
 	},
 	{
+		"a grant of any group covers every child", "toolgroups/hierarchy.go",
+		`return s.isBelow(id, b) })
+}
+
+// IntersectSets`, `return len(s.above[id]) > 0 })
+}
+
+// IntersectSets`,
+		"./property_test TestHierarchy_GrantsDescendantsAlone",
+	},
+	{
 		"a group of another owner becomes a child", "toolgroups/hierarchy.go",
 		`		if child, isNew := tx.groupAfter(id); child != nil && !isNew && child.Owner != g.Owner {`, `		if child, isNew := tx.groupAfter(id); child != nil && !isNew && child.Owner == "" {`,
 		"./property_test TestProperty1RegistrationConsistency",
