@@ -63,10 +63,17 @@ func groupShowFunc(ctx context.Context, out io.Writer, api *client.Client, id st
 	if asJSON {
 		return printJSON(out, g)
 	}
-	err = fields{
+	list := fields{
 		{"id", string(g.ID)}, {"owner", string(g.Owner)}, {"description", g.Description}, {"registered", formatTime(g.RegisteredAt)},
 		{"hours", hoursText(g.Hours)}, {"state", openText(g.Hours)},
-	}.print(out)
+	}
+	if len(g.Children) > 0 {
+		list = append(list, [2]string{"children", toolgroups.SetOf(g.Children...).String()})
+	}
+	if len(g.Fallback) > 0 {
+		list = append(list, [2]string{"fallback", toolgroups.SetOf(g.Fallback...).String()})
+	}
+	err = list.print(out)
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,7 @@ func (g *Gate) runOne(caller context.Context, a *Admission) {
 		result = tool.Failure(a.Request.Name, g.classify(ctx, a, err))
 	}
 	a.Result = result
+	a.addFallback()
 	g.logCause(a)
 	if !result.IsError {
 		a.NewState = a.handle.Definition.State

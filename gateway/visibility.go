@@ -85,6 +85,7 @@ func sortTools(list []*toolgroups.ToolHandle) []*toolgroups.ToolHandle {
 // it is visible, or the role does not use the group.
 func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	info, ok := v.snapshot.LookupGroup(id)
+	info.Children, info.Fallback = v.shown(info.Children), v.shown(info.Fallback)
 	if !ok || v.all {
 		return info, ok
 	}
@@ -97,6 +98,19 @@ func (v visibility) group(id toolgroups.GroupID) (toolgroups.GroupInfo, bool) {
 	})
 	info.Count = len(info.Tools)
 	return info, info.Count > 0
+}
+
+// shown returns the groups of a list that the sender sees: registered groups, for a caller
+// those that its role has with a visible tool.
+func (v visibility) shown(list []toolgroups.GroupID) []toolgroups.GroupID {
+	return slices.DeleteFunc(slices.Clone(list), func(id toolgroups.GroupID) bool {
+		info, ok := v.snapshot.LookupGroup(id)
+		if !ok || v.all {
+			return !ok
+		}
+		visible := func(name string) bool { _, ok := v.tool(name); return ok }
+		return !v.org.RoleHasGroup(v.role.ID, id) || !slices.ContainsFunc(info.Tools, visible)
+	})
 }
 
 // groups returns the visible groups, sorted by id.

@@ -178,7 +178,7 @@ func (o *Org) checkSpawns(g grantor, role *Role) error {
 	if role.Suspended() {
 		return errSuspended("spawn an agent of", role)
 	}
-	if !g.covers(role) {
+	if !o.covers(g, role) {
 		return errcode.New(errcode.InsufficientPermissions, "spawn an agent of role %q: it has more permissions than you may grant; create a role with fewer tool groups", role.Name)
 	}
 	if role.declared() {

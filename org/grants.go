@@ -81,11 +81,12 @@ func (o *Org) grantorOf(m *agentNode) grantor {
 }
 
 // missing returns the groups of sets that are not within the first limit of g that does
-// not cover them, nil if all limits do. It compares group ids, not tools.
-func (g grantor) missing(sets ...toolgroups.GroupSet) []toolgroups.GroupID {
+// not cover them, nil if all limits do. It compares group ids, not tools. A group covers its
+// children.
+func (o *Org) missing(g grantor, sets ...toolgroups.GroupSet) []toolgroups.GroupID {
 	for _, limit := range g.limits {
 		for _, set := range sets {
-			if missing := limit.Set.MissingFrom(set); len(missing) > 0 {
+			if missing := o.registry().MissingFrom(limit.BoundSet, set); len(missing) > 0 {
 				return missing
 			}
 		}
@@ -94,12 +95,12 @@ func (g grantor) missing(sets ...toolgroups.GroupSet) []toolgroups.GroupID {
 }
 
 // covers reports whether g may grant everything that a role may use and grant.
-func (g grantor) covers(role *Role) bool { return g.missing(role.Use, role.Grant) == nil }
+func (o *Org) covers(g grantor, role *Role) bool { return o.missing(g, role.Use, role.Grant) == nil }
 
 // checkGrant returns an error with the code InsufficientPermissions if g may not grant the
 // groups of a role that it specifies. The role has this name.
 func (o *Org) checkGrant(g grantor, name string, use, grant toolgroups.GroupSet) error {
-	missing := g.missing(use, grant)
+	missing := o.missing(g, use, grant)
 	if missing == nil {
 		return nil
 	}
@@ -152,9 +153,14 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 	if !ok {
 		return toolgroups.GroupSet{}
 	}
-	set := toolgroups.AllGroups()
-	for _, limit := range m.scope.grantLimits(o.role) {
-		set = set.Intersect(limit.Set)
+	return o.within(toolgroups.AllGroups(), m.scope.grantLimits(o.role))
+}
+
+// within returns the groups of a set that all limits cover, and those below its groups to
+// which the limits narrow it.
+func (o *Org) within(set toolgroups.GroupSet, limits []constraint) toolgroups.GroupSet {
+	for _, limit := range limits {
+		set = o.registry().IntersectSets(o.bind(set), limit.BoundSet)
 	}
 	return set
 }
@@ -162,12 +168,16 @@ func (o *Org) GrantableGroups(id identity.AgentID) toolgroups.GroupSet {
 // VisibleRole returns a role as an agent may see it: without the groups that the agent may
 // neither use nor grant.
 func (o *Org) VisibleRole(id identity.AgentID, r Role) Role {
-	grant, own := o.GrantableGroups(id), toolgroups.GroupSet{}
+	registry, own := o.config.Groups.CurrentSnapshot(), toolgroups.BoundSet{}
+	grant := registry.BindSet(o.GrantableGroups(id))
 	if agent, ok := o.AgentByID(id); ok {
 		role, _ := o.RoleByID(agent.Role)
-		own = role.Use
+		own = toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}
 	}
-	hidden := func(id toolgroups.GroupID) bool { return !grant.Has(id) && !own.Has(id) }
+	lacks := func(set toolgroups.BoundSet, id toolgroups.GroupID) bool {
+		return len(registry.MissingFrom(set, toolgroups.SetOf(id))) > 0
+	}
+	hidden := func(id toolgroups.GroupID) bool { return lacks(grant, id) && lacks(own, id) }
 	r.Use, r.Grant = withoutGroups(r.Use, hidden), withoutGroups(r.Grant, hidden)
 	r.GroupOwners = maps.Clone(r.GroupOwners)
 	maps.DeleteFunc(r.GroupOwners, func(id toolgroups.GroupID, _ toolgroups.GroupOwner) bool { return hidden(id) })

@@ -112,7 +112,7 @@ func (o *Org) askedGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (t
 	if err != nil {
 		return toolgroups.GroupSet{}, err
 	}
-	set := role.Agent.groups().Intersect(ceiling)
+	set := o.registry().IntersectSets(o.bind(role.Agent.groups()), o.bind(ceiling))
 	if set.IsAll() {
 		return set, nil
 	}
@@ -135,9 +135,9 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 	}
 	whole := *task
 	whole.Groups = toolgroups.BoundSet{Set: toolgroups.AllGroups()}
-	mayName := task.Ceiling.Set
-	if mayName.IsAll() {
-		mayName = o.roles[agent.Role].Use
+	mayName := task.Ceiling
+	if role := o.roles[agent.Role]; mayName.Set.IsAll() {
+		mayName = toolgroups.BoundSet{Set: role.Use, Owners: role.GroupOwners}
 	}
 	groups := o.groupsWith(snapshot, mayName, view(whole.bounds()).ToolNames())
 	if len(groups) == 0 {
@@ -149,9 +149,9 @@ func (o *Org) checkOffersTools(task *Task, agent *Agent, s TaskSpec) error {
 }
 
 // groupsWith returns the groups of a set that have one of these tools, sorted.
-func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.GroupSet, tools []string) (ids []toolgroups.GroupID) {
+func (o *Org) groupsWith(snapshot *toolgroups.Snapshot, set toolgroups.BoundSet, tools []string) (ids []toolgroups.GroupID) {
 	for _, id := range snapshot.GroupIDs() {
-		if set.Has(id) && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, id) }) {
+		if snapshot.CoversGroup(set, id) && slices.ContainsFunc(tools, func(name string) bool { return snapshot.InGroups(name, id) }) {
 			ids = append(ids, id)
 		}
 	}
@@ -210,7 +210,7 @@ func (o *Org) AskableRoles(by identity.Principal) (list []Role) {
 		if r.Suspended() || !o.mayFind(by, r) || o.checkAsks(TaskSpec{Caller: by, Role: string(r.ID)}) != nil {
 			continue
 		}
-		if m.covers(r) || by.Kind == identity.Caller && r.ID == by.Role {
+		if o.covers(m, r) || by.Kind == identity.Caller && r.ID == by.Role {
 			list = append(list, *r)
 		}
 	}

@@ -67,9 +67,5 @@ func (o *Org) setDefault(spec *RoleSpec, field RoleField, old *Role) error {
 
 // defaultUse returns the Use of a role that is created without one, within limits.
 func (o *Org) defaultUse(limits []constraint) toolgroups.GroupSet {
-	use := o.defaultGroups
-	for _, limit := range limits {
-		use = use.Intersect(limit.Set)
-	}
-	return use
+	return o.within(o.defaultGroups, limits)
 }

@@ -322,10 +322,7 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	if err != nil {
 		return err
 	}
-	ceiling := toolgroups.AllGroups()
-	for _, limit := range m.limits {
-		ceiling = ceiling.Intersect(limit.Set)
-	}
+	ceiling := o.within(toolgroups.AllGroups(), m.limits)
 	narrow, err := o.taskGroups(m, ceiling, s)
 	if err != nil {
 		return err
@@ -337,7 +334,7 @@ func (o *Org) setTaskBounds(task *Task, s TaskSpec) error {
 	for _, limit := range m.limits { // keep the owners to which the caller's own groups are bound
 		restrictOwner(&task.Ceiling, limit.Only)
 		maps.DeleteFunc(task.Ceiling.Owners, func(id toolgroups.GroupID, owner toolgroups.GroupOwner) bool {
-			return !limit.Set.IsAll() && limit.Owners[id] != owner
+			return !limit.Set.IsAll() && limit.Owners[id] != owner && !o.registry().CoversGroup(limit.BoundSet, id)
 		})
 	}
 	return nil
@@ -351,7 +348,7 @@ func (o *Org) taskGroups(m grantor, ceiling toolgroups.GroupSet, s TaskSpec) (to
 	case s.Groups == nil:
 		return toolgroups.AllGroups(), nil
 	}
-	if missing := ceiling.MissingFrom(*s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
+	if missing := o.registry().MissingFrom(o.bind(ceiling), *s.Groups); len(missing) > 0 && !s.Groups.IsAll() {
 		return *s.Groups, errcode.New(errcode.InsufficientPermissions, "start a task with groups %v: the caller may not use %v", s.Groups, missing)
 	}
 	if unknown := o.unknownTo(m, *s.Groups); len(unknown) > 0 {
@@ -388,7 +385,7 @@ func (o *Org) topAgent(task *Task, s TaskSpec) (Agent, error) {
 		return agent, err
 	}
 	own := s.Ask && s.Caller.Kind == identity.Caller && role.ID == s.Caller.Role // bounded by the caller's use in any case
-	if !own && !m.covers(role) {                                                 // a role that is not the caller's does not exist for it
+	if !own && !o.covers(m, role) {                                              // a role that is not the caller's does not exist for it
 		return agent, notFound(errcode.RoleNotFound, "role", s.Role)
 	}
 	if role.Suspended() {

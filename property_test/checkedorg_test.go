@@ -32,11 +32,12 @@ type checkedOrg struct {
 	agents  []identity.AgentID // in order of creation
 	tasks   []identity.TaskID
 	damaged bool // a record was damaged
+	parents int  // roles that an agent created with a group that its limits cover only through a parent
 }
 
 // moduleGroups are registered when a checkedOrg is opened.
 var moduleGroups = []groupSpec{
-	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}},
+	{ID: "alpha", Owner: "module:a", Tools: []toolSpec{{Name: "t0"}, {Name: "t1", States: []string{"draft"}}, {Name: "t2", Moves: "draft"}}, Children: ids{"lab/one", "gamma"}},
 	{ID: "beta", Owner: "module:b", Tools: []toolSpec{{Name: "t3"}, {Name: "t4", States: []string{"draft", "final"}, Moves: "final"}}},
 	{ID: "lab/one", Owner: "module:a", Tools: []toolSpec{{Name: "t5"}, {Name: "t6", States: []string{toolgroups.Undefined}}}, Refs: []string{"t0"}},
 	{ID: "lab/two", Owner: toolgroups.Config, Tools: []toolSpec{{Name: "t7"}}, Refs: []string{"t1", "t3", "create_role"}},
@@ -199,7 +200,7 @@ func (o *checkedOrg) spawnable(a *agent) []identity.RoleID {
 	limits := o.oracle.grantLimits(a)
 	return slices.DeleteFunc(slices.Clone(o.roles), func(id identity.RoleID) bool {
 		r := o.oracle.roles[id]
-		return r.gone || !mayGrant(limits, r.use.ids, r.grant.ids)
+		return r.gone || !o.oracle.mayGrant(limits, r.use.ids, r.grant.ids)
 	})
 }
 
@@ -209,13 +210,16 @@ func newCall(by identity.Principal) tool.Call {
 }
 
 // anySet returns a random set, mostly within limits; one in four is nil.
-func anySet(t *proptest.Choices, limits []ids) (*toolgroups.GroupSet, *ids) {
+func (o *checkedOrg) anySet(t *proptest.Choices, limits []boundSet) (*toolgroups.GroupSet, *ids) {
 	if t.OneIn(4) {
 		return nil, nil
 	}
 	from := roleGroupIDs
-	if given, _ := withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
+	if given, _ := o.oracle.withDefaults(limits, nil, nil); len(given) > 0 && !slices.Contains(given, "*") && !t.OneIn(4) {
 		from = given
+		for _, id := range given {
+			from = append(slices.Clip(from), o.oracle.registry.Descendants(id)...)
+		}
 	}
 	set := toolgroups.SetOf(someOf(t, 7, from)...)
 	list := idsOf(set)
@@ -224,21 +228,21 @@ func anySet(t *proptest.Choices, limits []ids) (*toolgroups.GroupSet, *ids) {
 
 // createRole creates a role as an agent, or as the operator if creator is nil.
 func (o *checkedOrg) createRole(t *proptest.Choices, creator *agent) error {
-	by, limits := operator, []ids(nil)
+	by, limits := operator, []boundSet(nil)
 	made := &role{}
 	if creator != nil {
 		by, limits, made.creator = identity.ByAgent(creator.id), o.oracle.grantLimits(creator), creator.role
 	}
-	use, useIDs := anySet(t, limits)
-	grant, grantIDs := anySet(t, limits)
+	use, useIDs := o.anySet(t, limits)
+	grant, grantIDs := o.anySet(t, limits)
 	spec := org.RoleSpec{Name: fmt.Sprint("role ", len(o.roles), " ", identity.NewID()), Use: use, Grant: grant, AllowUnknown: t.OneIn(2)}
 	if creator == nil {
 		made.chooseLimits(t, &spec)
 	}
-	wantUse, wantGrant := withDefaults(limits, useIDs, grantIDs)
+	wantUse, wantGrant := o.oracle.withDefaults(limits, useIDs, grantIDs)
 	got, err := o.CreateRole(context.Background(), newCall(by), spec)
 	insists := spec.AllowUnknown && creator == nil
-	if want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), insists, nil, useIDs, grantIDs); want != errcode.CodeOf(err) {
+	if want := o.wantWrite(o.oracle.mayGrant(limits, wantUse, wantGrant), insists, nil, useIDs, grantIDs); want != errcode.CodeOf(err) {
 		return fmt.Errorf("create role use %v grant %v by %s within %v, unknown ones allowed %v: %v, want %q", useIDs, grantIDs, by, limits, insists, err, want)
 	}
 	if err != nil {
@@ -461,7 +465,7 @@ func (o *checkedOrg) spawn(t *proptest.Choices) error {
 	switch {
 	case r.gone:
 		want = errcode.RoleNotFound
-	case !mayGrant(limits, r.use.ids, r.grant.ids):
+	case !o.oracle.mayGrant(limits, r.use.ids, r.grant.ids):
 		want = errcode.InsufficientPermissions
 	}
 	got, err := o.SpawnAgent(context.Background(), newCall(identity.ByAgent(parent.id)), org.SpawnSpec{Role: id, Brief: taskBrief}, nil)
@@ -621,7 +625,7 @@ func (o *checkedOrg) checkSubjects() error {
 		}
 	}
 	for _, p := range []identity.Principal{{}, operator, identity.ByAgent("nobody"), identity.ByCaller("u", "root")} {
-		if err := o.checkSubject(p, nil, false); err != nil {
+		if err := o.checkSubject(p, nil, toolgroups.NotGated); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}

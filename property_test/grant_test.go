@@ -115,10 +115,10 @@ func createRoleArgs(name string, use, grant *ids) map[string]any {
 // grant of the role, and all groups that it names exist.
 func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 	limits := o.oracle.grantLimits(a)
-	_, use := anySet(t, limits)
-	_, grant := anySet(t, limits)
-	wantUse, wantGrant := withDefaults(limits, use, grant)
-	want := o.wantWrite(mayGrant(limits, wantUse, wantGrant), false, nil, use, grant)
+	_, use := o.anySet(t, limits)
+	_, grant := o.anySet(t, limits)
+	wantUse, wantGrant := o.oracle.withDefaults(limits, use, grant)
+	want := o.wantWrite(o.oracle.mayGrant(limits, wantUse, wantGrant), false, nil, use, grant)
 	if !slices.Contains(o.oracle.visible(a), "create_role") {
 		want = errcode.ToolNotAvailable
 	}
@@ -127,9 +127,19 @@ func (o *checkedOrg) tryCreateRole(t *proptest.Choices, a *agent) error {
 		return fmt.Errorf("create_role %v grant %v within %v: %q, %v; want %q", use, grant, limits, v.code, err, want)
 	}
 	if v.code == "" {
+		if slices.ContainsFunc(wantUse, func(id toolgroups.GroupID) bool { return coveredByParent(limits, id) }) {
+			o.parents++
+		}
 		return o.addCreatedRole(v, a, wantUse, wantGrant)
 	}
 	return nil
+}
+
+// coveredByParent reports whether a limit that covers a group does not list it.
+func coveredByParent(limits []boundSet, id toolgroups.GroupID) bool {
+	return slices.ContainsFunc(limits, func(b boundSet) bool {
+		return !slices.Contains(b.ids, "*") && !slices.Contains(b.ids, id)
+	})
 }
 
 // addCreatedRole adds a role that an agent created to the oracle.
@@ -148,7 +158,7 @@ func (o *checkedOrg) trySpawn(a *agent, id identity.RoleID) error {
 		want = errcode.ToolNotAvailable
 	case r == nil || r.gone:
 		want = errcode.RoleNotFound
-	case !mayGrant(limits, r.use.ids, r.grant.ids):
+	case !o.oracle.mayGrant(limits, r.use.ids, r.grant.ids):
 		want = errcode.InsufficientPermissions
 	}
 	v, err := o.callBuiltin(a, "spawn_agent", map[string]any{"roleId": id, "taskBrief": taskBrief})

@@ -202,37 +202,49 @@ func (o *oracle) visible(a *agent) []string {
 
 // grantLimits lists the sets that must all cover what an agent grants, id by
 // id.
-func (o *oracle) grantLimits(a *agent) []ids {
-	var list []ids
+func (o *oracle) grantLimits(a *agent) []boundSet {
+	var list []boundSet
 	for ; a != nil; a = a.parent {
 		if a.role == "" {
-			list = append(list, a.taskGroups.ids)
+			list = append(list, a.taskGroups)
 			continue
 		}
 		r := o.roles[a.role]
 		if r.gone {
-			return []ids{nil}
+			return []boundSet{{}}
 		}
-		list = append(list, r.grant.ids)
+		list = append(list, r.grant)
 		for r.creator != "" {
 			if r = o.roles[r.creator]; r.gone {
-				return []ids{nil}
+				return []boundSet{{}}
 			}
-			list = append(list, r.grant.ids)
+			list = append(list, r.grant)
 		}
 		if a.parent == nil {
-			list = append(list, a.taskGroups.ids)
+			list = append(list, a.taskGroups)
 		}
 	}
 	return list
 }
 
+// covers reports whether a set contains a group or one that it is a descendant of. Only the
+// owners of groups above count.
+func (o *oracle) covers(b boundSet, id toolgroups.GroupID) bool {
+	if slices.Contains(b.ids, "*") || slices.Contains(b.ids, id) {
+		return true
+	}
+	return slices.ContainsFunc(b.ids, func(above toolgroups.GroupID) bool {
+		owner := o.registry.OwnerOf(above)
+		return owner != "" && owner == b.owners[above] && slices.Contains(o.registry.Descendants(above), id)
+	})
+}
+
 // mayGrant reports whether every limit covers every set. Only all groups cover
 // all groups.
-func mayGrant(limits []ids, sets ...ids) bool {
+func (o *oracle) mayGrant(limits []boundSet, sets ...ids) bool {
 	for _, limit := range limits {
 		for _, set := range sets {
-			if !slices.Contains(limit, "*") && slices.ContainsFunc(set, func(id toolgroups.GroupID) bool { return !slices.Contains(limit, id) }) {
+			if slices.ContainsFunc(set, func(id toolgroups.GroupID) bool { return !o.covers(limit, id) }) {
 				return false
 			}
 		}
@@ -243,11 +255,11 @@ func mayGrant(limits []ids, sets ...ids) bool {
 // withDefaults completes the sets of a role: use is by default everything that
 // may be granted, grant is use if that contains org_management and empty
 // otherwise.
-func withDefaults(limits []ids, use, grant *ids) (ids, ids) {
+func (o *oracle) withDefaults(limits []boundSet, use, grant *ids) (ids, ids) {
 	if use == nil {
 		given := ids{"*"}
 		for _, limit := range limits {
-			given = intersectIDs(given, limit)
+			given = o.intersectIDs(o.bind(given), limit)
 		}
 		use = &given
 	}
@@ -260,15 +272,21 @@ func withDefaults(limits []ids, use, grant *ids) (ids, ids) {
 	return *use, *grant
 }
 
-// intersectIDs returns the intersection of two sets.
-func intersectIDs(a, b ids) ids {
+// intersectIDs returns the groups of each set that the other covers.
+func (o *oracle) intersectIDs(a, b boundSet) ids {
 	switch {
-	case slices.Contains(b, "*"):
-		return a
-	case slices.Contains(a, "*"):
-		return b
+	case slices.Contains(b.ids, "*"):
+		return a.ids
+	case slices.Contains(a.ids, "*"):
+		return b.ids
 	}
-	return slices.DeleteFunc(slices.Clone(a), func(id toolgroups.GroupID) bool { return !slices.Contains(b, id) })
+	var both ids
+	for _, id := range slices.Concat(a.ids, b.ids) {
+		if o.covers(a, id) && o.covers(b, id) && !slices.Contains(both, id) {
+			both = append(both, id)
+		}
+	}
+	return both
 }
 
 // activeAgents returns the agents that are not terminated, in the given order.

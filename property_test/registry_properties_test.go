@@ -173,7 +173,7 @@ func TestProperty4DefinitionsCorrectness(t *testing.T) {
 		}
 		return err
 	})
-	want := []string{"none", "few definitions", "more than ten definitions"}
+	want := []string{"none", "few definitions", "more than ten definitions", "with a group that has children"}
 	for _, id := range builtinIDs() {
 		want = append(want, "with "+string(id), "without "+string(id))
 	}
@@ -187,6 +187,9 @@ func (m *checkedManager) checkDefinitions(list ids, reached situations) error {
 		return err
 	}
 	want := m.Naive.Definitions(list...)
+	if slices.ContainsFunc(list, func(id toolgroups.GroupID) bool { return len(m.Naive.Descendants(id)) > 0 }) {
+		reached["with a group that has children"]++
+	}
 	for _, id := range builtinIDs() {
 		reached[map[bool]string{true: "with ", false: "without "}[slices.Contains(list, id)]+string(id)]++
 	}

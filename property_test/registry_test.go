@@ -38,6 +38,12 @@ func anyGroup(t *proptest.Choices) groupSpec {
 	if t.OneIn(3) {
 		g.Refs = someOf(t, 4, toolNames)
 	}
+	if t.OneIn(3) {
+		g.Children = someOf(t, 3, groupIDs)
+		if t.OneIn(9) {
+			g.Children = append(g.Children, proptest.PickFrom(t, builtinIDs()...))
+		}
+	}
 	return g
 }
 

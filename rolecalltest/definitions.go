@@ -20,6 +20,7 @@ func findFaults(s *toolgroups.Snapshot, list []rolecall.Module) (faults []string
 		l := loaded{snapshot: s, module: m}
 		for _, info := range s.ListGroups() {
 			if info.Owner == modules.OwnerOf(m.Name()) {
+				info.Tools = s.DirectTools(info.ID) // a child's tools are its own
 				l.groups = append(l.groups, info)
 				tools = append(tools, l.definitions(info)...)
 			}
@@ -141,10 +142,11 @@ func equalDefinition(a, b tool.Definition) bool {
 // missing says what a group lacks.
 func (l loaded) missing(g toolgroups.Group) (faults []string) {
 	info, _ := l.snapshot.LookupGroup(g.ID)
+	info.Tools = l.snapshot.DirectTools(g.ID)
 	add := func(format string, args ...any) {
 		faults = append(faults, fmt.Sprintf(format, append(args, nameOf(l.module))...))
 	}
-	if info.Count == 0 && len(g.Prompts) == 0 {
+	if info.Count == 0 && len(g.Prompts)+len(g.Children) == 0 {
 		add("group %q of module %s has no tools and no prompts", g.ID)
 	}
 	if strings.TrimSpace(info.Description) == "" {

@@ -43,9 +43,9 @@ func newSubjects(s *toolgroups.Snapshot) *subjects {
 
 // add returns a group as it is registered in s, and adds its names to those of p.
 func (p *subjects) add(s *toolgroups.Snapshot, info toolgroups.GroupInfo) grouptest.GroupSpec {
-	spec := grouptest.GroupSpec{ID: info.ID, Owner: info.Owner, Text: info.Description}
+	spec := grouptest.GroupSpec{ID: info.ID, Owner: info.Owner, Text: info.Description, Children: info.Children}
 	p.ids = append(p.ids, info.ID)
-	for _, name := range info.Tools {
+	for _, name := range s.DirectTools(info.ID) {
 		handle, _ := s.LookupTool(name)
 		if handle.Group != info.ID { // the tool of another group
 			spec.Refs = append(spec.Refs, name)

@@ -179,10 +179,11 @@ func (rt *Runtime) giverOf(a org.Agent) string {
 // grantableGroups lists the groups an agent may grant with their tools, one per
 // line.
 func (rt *Runtime) grantableGroups(id identity.AgentID) string {
-	set := rt.org.GrantableGroups(id)
+	registry := rt.config.Groups.CurrentSnapshot()
+	set := registry.BindSet(rt.org.GrantableGroups(id))
 	var b strings.Builder
-	for _, g := range rt.config.Groups.CurrentSnapshot().ListGroups() {
-		if set.Has(g.ID) {
+	for _, g := range registry.ListGroups() {
+		if registry.CoversGroup(set, g.ID) {
 			fmt.Fprintf(&b, "- %s: %s\n", g.ID, orNone(textutil.ListNames(g.Tools)))
 		}
 	}

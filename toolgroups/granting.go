@@ -55,7 +55,7 @@ func (s *Snapshot) addGranting(through map[uint32]GroupID, missing map[uint32]bo
 		if !eligible(g.ID) {
 			continue
 		}
-		for _, h := range s.members(g) {
+		for _, h := range s.ownMembers(g) {
 			if _, known := through[h.index]; missing[h.index] && !known {
 				through[h.index] = g.ID
 			}

@@ -286,3 +286,36 @@ func TestFindClosed(t *testing.T) {
 		t.Errorf("open: %q", got)
 	}
 }
+
+// A closed group holds nothing of its children, however it is reached, and as a limit it
+// allows nothing of them. A child that opens changes the groups above.
+func TestSwitchGroup_ClosedParentHoldsNoChildren(t *testing.T) {
+	f := newHourFixture(t)
+	closed := f.office()
+	closed.Refs, closed.Prompts, closed.Children = nil, nil, []toolgroups.GroupID{"desk"}
+	f.must(f.config.RegisterGroup(closed))
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "desk", Refs: []string{"read"}, Prompts: []toolgroups.Prompt{stubPrompt("letter")}}))
+	f.must(f.config.RegisterGroup(toolgroups.Group{ID: "house", Children: []toolgroups.GroupID{"office"}}))
+	var changed []toolgroups.GroupID
+	f.WatchGroups(func(ids []toolgroups.GroupID) { changed = ids })
+	check := func(state string, want ...string) {
+		t.Helper()
+		desk, office := toolgroups.SetOf("desk"), toolgroups.SetOf("office")
+		got := []string{f.allowed(office), f.allowed(toolgroups.SetOf("house")), f.allowed(desk, office), f.allowed(desk)}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", state, got, want)
+		}
+	}
+	check("closed", "", "", "", "read letter")
+	if err := f.switchTo(true); err != nil {
+		t.Fatal(err)
+	}
+	check("open", "read letter", "read letter", "read letter", "read letter")
+	if want := []toolgroups.GroupID{"house", "office"}; !slices.Equal(changed, want) {
+		t.Errorf("watchers were told of %v, want %v", changed, want)
+	}
+	if err := f.switchTo(false); err != nil {
+		t.Fatal(err)
+	}
+	check("closed again", "", "", "", "read letter")
+}

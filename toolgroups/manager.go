@@ -57,7 +57,8 @@ func (m *Manager) isReserved(id GroupID) bool {
 func (m *Manager) CurrentSnapshot() *Snapshot { return m.snapshot.Load() }
 
 // WatchGroups registers fn. It is called after each change of the registry with the ids of
-// the changed groups, including toolsets that reference one of their tools. The new
+// the changed groups, including toolsets that reference one of their tools and the
+// groups above these (Group.Children). The new
 // Snapshot is published before fn is called, and the call that made the change
 // returns after fn has returned. fn must not change the registry and must not call
 // WaitIdle. Earlier changes are not reported.
@@ -154,8 +155,9 @@ func (m *Manager) prepare(tx *Tx, edits []*groupEdit) *Snapshot {
 func (m *Manager) publish(next *Snapshot, edits []*groupEdit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	base := m.CurrentSnapshot()
 	m.snapshot.Store(next)
-	changed := next.affected(edits)
+	changed := next.affected(base, edits)
 	for _, watch := range m.watchers {
 		watch(changed)
 	}

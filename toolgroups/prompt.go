@@ -42,11 +42,11 @@ func (v *View) ListPrompts(within GroupID) []Prompt {
 	return slices.CompactFunc(list, func(a, b Prompt) bool { return a.Name() == b.Name() })
 }
 
-// promptGroups returns the groups with prompts that are in use and in all limits.
-func (s *Snapshot) promptGroups(use BoundSet, limits []BoundSet) (list []*group) {
+// allowedGroups returns the wanted groups that are in use and in all limits.
+func (s *Snapshot) allowedGroups(use BoundSet, limits []BoundSet, wanted func(*group) bool) (list []*group) {
 	for _, g := range s.boundGroups(use) {
-		excludes := func(limit BoundSet) bool { return !s.CoversGroup(limit, g.ID) || !limit.admitsGroup(g) }
-		if len(g.prompts) > 0 && !g.isClosed() && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
+		excludes := func(limit BoundSet) bool { return !slices.Contains(s.boundGroups(limit), g) || !limit.admitsGroup(g) }
+		if wanted(g) && !g.isClosed() && use.admitsGroup(g) && !slices.ContainsFunc(limits, excludes) {
 			list = append(list, g)
 		}
 	}

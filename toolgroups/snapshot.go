@@ -15,9 +15,11 @@ type Snapshot struct {
 	width    uint32 // greater than all indexes in use
 	groups   cowMap[*group]
 	tools    cowMap[*ToolHandle]
-	apis     cowMap[*group] // the groups server/api, by id
-	servers  cowMap[*group] // the groups with OpenAPIs, by the server's name
-	toolsets []*group       // groups with references
+	apis     cowMap[*group]       // the groups server/api, by id
+	servers  cowMap[*group]       // the groups with OpenAPIs, by the server's name
+	toolsets []*group             // groups with references
+	parents  []*group             // groups with children
+	above    map[GroupID][]*group // the groups of parents that declare a child, by its id
 	declared map[GroupID]GroupOwner
 }
 
@@ -60,6 +62,19 @@ func (s *Snapshot) LookupGroup(id GroupID) (GroupInfo, bool) {
 		return GroupInfo{}, false
 	}
 	return s.info(g), true
+}
+
+// DirectTools returns the names of the tools of a group without those that it only has through
+// its children.
+func (s *Snapshot) DirectTools(id GroupID) (names []string) {
+	g, ok := s.group(id)
+	if !ok {
+		return nil
+	}
+	for _, h := range s.ownMembers(g) {
+		names = append(names, h.Definition.Name)
+	}
+	return names
 }
 
 // GroupIDs returns the ids of all groups in the order of their first registration.
@@ -154,9 +169,34 @@ func (s *Snapshot) orderedGroups() []*group {
 	return list
 }
 
-// members returns the tools of a group: its own, then those of its valid references. A
-// closed group has none.
+// members returns the tools of a group and of its descendants, each once.
 func (s *Snapshot) members(g *group) []*ToolHandle {
+	if len(g.Children) == 0 {
+		return s.ownMembers(g)
+	}
+	seen := newBits(s.width)
+	var list []*ToolHandle
+	for _, one := range s.withDescendants(g) {
+		list = appendNew(list, seen, s.ownMembers(one))
+	}
+	return list
+}
+
+// appendNew appends the tools that are not in seen, and adds them to it.
+func appendNew(list []*ToolHandle, seen bits, more []*ToolHandle) []*ToolHandle {
+	for _, h := range more {
+		if seen.has(h.index) {
+			continue
+		}
+		seen.add(h.index)
+		list = append(list, h)
+	}
+	return list
+}
+
+// ownMembers returns the tools of a group without its children: its own, then those of its
+// valid references. A closed group has none.
+func (s *Snapshot) ownMembers(g *group) []*ToolHandle {
 	if g.isClosed() {
 		return nil
 	}
@@ -190,7 +230,7 @@ func (s *Snapshot) mayReference(g *group, h *ToolHandle) bool {
 // with returns the next Snapshot, with the changes of edits. The caller sets its width
 // and the indexes of the new tools.
 func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
-	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets, declared: s.declared}
+	next := &Snapshot{revision: s.revision + 1, toolsets: s.toolsets, parents: s.parents, declared: s.declared}
 	old, added := newRegistryIndex(), newRegistryIndex()
 	for _, e := range edits {
 		if e.before != nil {
@@ -203,7 +243,11 @@ func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
 			}
 			added.add(e.after)
 		}
-		next.toolsets = replaceToolset(next.toolsets, e.before, e.after)
+		next.toolsets = replaceGroup(next.toolsets, e.before, e.after, func(g *group) bool { return len(g.refs) > 0 })
+		next.parents = replaceGroup(next.parents, e.before, e.after, func(g *group) bool { return len(g.Children) > 0 })
+	}
+	if next.above = s.above; !slices.Equal(next.parents, s.parents) {
+		next.above = groupsAbove(next.parents)
 	}
 	next.groups = s.groups.edit(added.groups, slices.Collect(maps.Keys(old.groups)))
 	next.tools = s.tools.edit(added.tools, slices.Collect(maps.Keys(old.tools)))
@@ -236,24 +280,24 @@ func (x registryIndex) add(g *group) {
 	}
 }
 
-// replaceToolset returns the list of toolsets with after in the place of before. It
-// returns list itself if neither is a toolset.
-func replaceToolset(list []*group, before, after *group) []*group {
-	hadRefs := before != nil && len(before.refs) > 0
-	hasRefs := after != nil && len(after.refs) > 0
-	if !hadRefs && !hasRefs {
+// replaceGroup returns a list of the groups that belong in it, with after in the place of
+// before. It returns list itself if neither belongs.
+func replaceGroup(list []*group, before, after *group, belongs func(*group) bool) []*group {
+	had, has := before != nil && belongs(before), after != nil && belongs(after)
+	if !had && !has {
 		return list
 	}
 	next := slices.DeleteFunc(slices.Clone(list), func(g *group) bool { return g == before })
-	if hasRefs {
+	if has {
 		next = append(next, after)
 	}
 	return next
 }
 
-// affected returns the groups whose tools a change may have changed: the groups
-// themselves and the toolsets that reference one of their tools.
-func (s *Snapshot) affected(edits []*groupEdit) []GroupID {
+// affected returns the groups whose tools a change may have changed since base: the groups
+// themselves, the toolsets that reference one of their tools, and the groups above these
+// in base or in s.
+func (s *Snapshot) affected(base *Snapshot, edits []*groupEdit) []GroupID {
 	names, changed := map[string]bool{}, map[GroupID]bool{}
 	for _, e := range edits {
 		for _, g := range []*group{e.before, e.after} {
@@ -272,6 +316,11 @@ func (s *Snapshot) affected(edits []*groupEdit) []GroupID {
 	for _, g := range s.toolsets {
 		if !changed[g.ID] && slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) {
 			changed[g.ID] = true
+		}
+	}
+	for _, id := range slices.Collect(maps.Keys(changed)) {
+		for _, above := range slices.Concat(base.ancestors(id), s.ancestors(id)) {
+			changed[above] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(changed))

@@ -38,6 +38,7 @@
 package toolgroups
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,12 @@ func ReservedIDs() []GroupID {
 	return []GroupID{Artifact, Command, Console, Context, Network, OrgManagement, Workspace}
 }
 
+// IsBuiltinID reports whether an id is one of ReservedIDs, or below one.
+func IsBuiltinID(id GroupID) bool {
+	first, _, _ := strings.Cut(string(id), "/")
+	return slices.Contains(ReservedIDs(), GroupID(first))
+}
+
 // Group is the definition of a group, as an owner registers it. A group with Refs is
 // a toolset.
 type Group struct {
@@ -99,6 +106,17 @@ type Group struct {
 	Hours Hours
 	Open  bool
 
+	// Children are the ids of the groups whose tools and prompts this group holds too, also
+	// of groups that are registered later. Only groups of the same owner are children, and
+	// children may have children. Sets that contain this group cover its children. The '/'
+	// of an id means nothing: only this list makes a child. Reserved groups have none.
+	Children []GroupID
+
+	// Fallback are the ids of groups whose tools a caller may use instead, while the tools of
+	// this group are unavailable. It grants nothing; see StateView.FallbackTools. Ids
+	// without a group have no effect.
+	Fallback []GroupID
+
 	// APIs are the names of tools of Tools at the server that owns them, by the tools'
 	// names. A role can list such a tool alone, as server/api, and is then offered it under
 	// the CallName of this id. A name that forms no id, or whose CallName is the name of
@@ -115,10 +133,12 @@ type GroupInfo struct {
 	ID           GroupID    `json:"id"`
 	Description  string     `json:"description"`
 	Owner        GroupOwner `json:"owner"`
-	Tools        []string   `json:"tools"` // names, in registration order, references last; none while it is closed
+	Tools        []string   `json:"tools"` // names, in registration order: its own, references, then those of its children; none while it is closed
 	Count        int        `json:"toolCount"`
 	Reserved     bool       `json:"isReserved"`
 	RegisteredAt time.Time  `json:"registeredAt"`
+	Children     []GroupID  `json:"children,omitempty"` // as declared; the API shows those that the sender sees
+	Fallback     []GroupID  `json:"fallback,omitempty"` // as declared; the API shows those that the sender sees
 
 	Hours *GroupHours `json:"hours,omitempty"`
 }

@@ -61,8 +61,12 @@ type GroupChange struct {
 //   - ReservedGroupID: the id is reserved, or below a reserved one, and the owner is not Builtin.
 //   - DuplicateGroupID: the id belongs to another owner.
 //   - DuplicateToolName: another group has a tool of this name, or the group has two.
-//   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema is invalid, or the
-//     group has both Hours and Tools.
+//   - InvalidGroupDef: the id, the owner, a tool's name, effect or schema, a child or a
+//     fallback is invalid, or the group has both Hours and Tools. The hierarchy of groups has
+//     a cycle, or is too deep.
+//
+// DuplicateGroupID is also the code if another owner's group declares the id as a child, or
+// if a child belongs to another owner.
 func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 	if err := owner.check(tx.manager); err != nil {
 		return "", err
@@ -75,6 +79,9 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 		return "", err
 	}
 	handles, err := tx.newHandles(name, g)
+	if err == nil {
+		err = tx.manager.checkRelated(g)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -84,8 +91,9 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 	}
 	replaced := e.after != nil || e.before != nil && !e.dropped && e.before.Owner == name
 	after := &group{
-		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: name, Reserved: tx.manager.reserved[g.ID], RegisteredAt: tx.manager.now().UTC()},
-		tools:     handles, prompts: slices.Clone(g.Prompts),
+		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: name, Reserved: tx.manager.reserved[g.ID], RegisteredAt: tx.manager.now().UTC(),
+			Children: slices.Clone(g.Children), Fallback: slices.Clone(g.Fallback)},
+		tools: handles, prompts: slices.Clone(g.Prompts),
 		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs, hours: g.Hours, open: g.Open,
 	}
 	after.apis = newAPIGroups(after)
@@ -149,6 +157,7 @@ func (tx *Tx) rebase(base *Snapshot, edits []*groupEdit) error {
 			return errcode.New(errcode.InvalidGroupDef, "update tool group %q: it has hours, so it cannot have tools of its own", id)
 		default:
 			e.after.Description, e.after.prompts, e.after.refs = e.before.Description, e.before.prompts, e.before.refs
+			e.after.Children, e.after.Fallback = e.before.Children, e.before.Fallback
 			e.after.apiNames, e.after.openAPIs = e.before.apiNames, e.before.openAPIs
 			e.after.apis = newAPIGroups(e.after)
 		}
@@ -248,8 +257,8 @@ func (tx *Tx) bindRefs(edits []*groupEdit) {
 	}
 }
 
-// check returns an error if a group takes an id from its owner, or if a tool name is in
-// two groups.
+// check returns an error if a group takes an id from its owner, if a tool name is in two
+// groups, or if the hierarchy of groups is invalid.
 func (tx *Tx) check(edits []*groupEdit) error {
 	names := make(map[string]*ToolHandle, len(tx.tools))
 	for _, e := range edits {
@@ -268,7 +277,7 @@ func (tx *Tx) check(edits []*groupEdit) error {
 		}
 	}
 	tx.dropTakenAPIs(edits, names)
-	return nil
+	return tx.checkHierarchy(edits)
 }
 
 // otherTool returns the tool with the name of h that is in names, or in a group that tx

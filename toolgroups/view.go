@@ -53,6 +53,7 @@ type View struct {
 	defaultState StateView               // of every state that is not in states
 	states       map[string]*StateView   // by state that a tool names; nil if no tool is limited to states
 	prompts      []*group                // the allowed groups that have prompts
+	fallbacks    []*group                // the allowed groups that have a Fallback
 	through      map[uint32]GroupID      // of handles that are not allowed through the group that owns them
 
 	once     sync.Once         // guards listable
@@ -177,7 +178,8 @@ func (s *Snapshot) Compile(use BoundSet, limits ...BoundSet) *View {
 	handles = withoutAPIs(handles)
 	v := newView()
 	v.revision, v.handles, v.bits = s.revision, handles, bitsOf(s.width, handles)
-	v.prompts = s.promptGroups(use, limits)
+	v.prompts = s.allowedGroups(use, limits, func(g *group) bool { return len(g.prompts) > 0 })
+	v.fallbacks = s.allowedGroups(use, limits, func(g *group) bool { return len(g.Fallback) > 0 })
 	v.through = s.grantingGroups(handles, append([]BoundSet{use}, limits...))
 	v.defaultState.fill(s, handles)
 	if names := statesOf(handles); names != nil {
@@ -306,10 +308,11 @@ func (r *ViewRef) CurrentView() *View {
 func (r *ViewRef) PublishView(v *View) { r.view.Store(v) }
 
 // CoversGroup reports whether b contains the group id: the group exists and has the owner
-// it is bound to. A BoundSet of All contains every group that exists.
+// it is bound to, or is a descendant of such a group (Group.Children). A BoundSet of All
+// contains every group that exists.
 func (s *Snapshot) CoversGroup(b BoundSet, id GroupID) bool {
 	owner := s.GroupOwner(id)
-	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)
+	return owner != "" && (b.Set.all || b.Set.Has(id) && b.Owners[id] == owner || s.isBelow(id, b))
 }
 
 // ReachesTool reports whether b contains the tool h, in whatever state.
@@ -318,7 +321,7 @@ func (s *Snapshot) ReachesTool(b BoundSet, h *ToolHandle) bool {
 		return false
 	}
 	for _, g := range s.boundGroups(b) {
-		if slices.ContainsFunc(s.members(g), h.isSameTool) {
+		if slices.ContainsFunc(s.ownMembers(g), h.isSameTool) {
 			return true
 		}
 	}
@@ -330,7 +333,7 @@ func (s *Snapshot) handles(b BoundSet) []*ToolHandle {
 	seen := newBits(s.width)
 	var list []*ToolHandle
 	for _, g := range s.boundGroups(b) {
-		for _, h := range s.members(g) {
+		for _, h := range s.ownMembers(g) {
 			if !seen.has(h.index) && b.admits(h) {
 				seen.add(h.index)
 				list = append(list, h)
@@ -354,7 +357,8 @@ func (s *Snapshot) bits(b BoundSet) bits {
 	return list
 }
 
-// boundGroups returns the groups of b that still have the owner they are bound to.
+// boundGroups returns the groups of b that still have the owner they are bound to, each
+// followed by its descendants, each group once.
 func (s *Snapshot) boundGroups(b BoundSet) []*group {
 	if b.Set.all {
 		return s.orderedGroups()
@@ -365,7 +369,7 @@ func (s *Snapshot) boundGroups(b BoundSet) []*group {
 			list = append(list, g)
 		}
 	}
-	return list
+	return s.withDescendants(list...)
 }
 
 // visibleIn returns the tools that are visible in a workflow state. The state ""

@@ -43,6 +43,7 @@ func toolsetsOf(cfg *config.Config) toolsets {
 	}
 	all.addPrompts(cfg)
 	all.addHours(cfg)
+	all.addRelated(cfg.Toolsets)
 	return all
 }
 
@@ -96,6 +97,7 @@ func (t toolsets) unionIDs(other toolsets) []toolgroups.GroupID {
 // equal reports whether both toolsets register the same, open or closed.
 func (t toolset) equal(other toolset) bool {
 	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) &&
+		slices.Equal(t.Children, other.Children) && slices.Equal(t.Fallback, other.Fallback) &&
 		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.sameHours(other)
 }
 
@@ -130,7 +132,8 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 // within returns t without the references whose tool will be missing or will have another
 // owner, because registration binds a name to the owner of the tool.
 func (t toolset) within(tx *toolgroups.Tx) toolset {
-	bound := toolset{Group: toolgroups.Group{ID: t.ID, Description: t.Description, Prompts: t.Prompts}, hours: t.hours, schedule: t.schedule}
+	bound := toolset{Group: t.Group, hours: t.hours, schedule: t.schedule}
+	bound.Refs = nil
 	for i, name := range t.Refs {
 		if tool, ok := tx.LookupTool(name); ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])

@@ -97,7 +97,7 @@ func (m *CheckedManager) CheckReserved(g GroupSpec, id toolgroups.GroupID) error
 // CheckBuiltinName tries to register a group with a tool that has the name of a
 // built-in tool.
 func (m *CheckedManager) CheckBuiltinName(g GroupSpec, name string) error {
-	g.Tools = []ToolSpec{{Name: name}}
+	g.Tools, g.Children = []ToolSpec{{Name: name}}, nil
 	before := m.CurrentSnapshot()
 	if _, err := RegisterGroup(m.Manager, g.Owner, g.Group(m.Runs)); errcode.CodeOf(err) != errcode.DuplicateToolName {
 		return fmt.Errorf("register a tool %s of %s: %v, want duplicate_tool_name", name, g.Owner, err)

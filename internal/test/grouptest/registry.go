@@ -2,7 +2,6 @@ package grouptest
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/toolgroups"
@@ -55,15 +54,16 @@ func (r *Registry) ToolByName(name string) (ToolSpec, bool) {
 // Register registers a group. It returns the code of the error, in which case
 // nothing changes, or of the warning.
 func (r *Registry) Register(g GroupSpec) (code, warning errcode.Code) {
-	if g.Owner != toolgroups.Builtin && slices.ContainsFunc(r.Reserved, func(id toolgroups.GroupID) bool {
-		return g.ID == id || strings.HasPrefix(string(g.ID), string(id)+"/")
-	}) {
+	if g.Owner != toolgroups.Builtin && r.isReserved(g.ID) {
 		return errcode.ReservedGroupID, ""
 	}
 	for i, t := range g.Tools {
 		if (GroupSpec{Tools: g.Tools[:i]}).Has(t.Name) {
 			return errcode.DuplicateToolName, ""
 		}
+	}
+	if code := r.checkChildren(g); code != "" {
+		return code, ""
 	}
 	old := r.Find(g.ID)
 	if old != nil && old.Owner != g.Owner {
@@ -73,6 +73,9 @@ func (r *Registry) Register(g GroupSpec) (code, warning errcode.Code) {
 		if home := r.GroupOfTool(t.Name); home != nil && home.ID != g.ID {
 			return errcode.DuplicateToolName, ""
 		}
+	}
+	if code := r.checkHierarchy(g); code != "" {
+		return code, ""
 	}
 	g.bound = map[string]toolgroups.GroupOwner{}
 	for _, name := range g.Refs {
@@ -100,10 +103,23 @@ func (r *Registry) Unregister(owner toolgroups.GroupOwner, id toolgroups.GroupID
 	return ""
 }
 
-// Members lists the tools of a group: its own, then the referenced ones that it
-// is bound to. Only groups of the configuration may reference tools of other
-// owners, and never those of a reserved group.
+// Members lists the tools of a group: its own, the referenced ones that it is bound to, then
+// those of its descendants.
 func (r *Registry) Members(g *GroupSpec) []string {
+	names := r.direct(g)
+	for _, id := range r.Descendants(g.ID) {
+		for _, name := range r.direct(r.Find(id)) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// direct lists the tools of a group without those of its descendants. Only groups of the configuration may reference tools of other
+// owners, and never those of a reserved group.
+func (r *Registry) direct(g *GroupSpec) []string {
 	var names []string
 	for _, t := range g.Tools {
 		names = append(names, t.Name)
@@ -145,5 +161,14 @@ func (r *Registry) IDs() []toolgroups.GroupID {
 	return ids
 }
 
-// Names lists all tools.
-func (r *Registry) Names() []string { return r.Definitions(r.IDs()...) }
+// Names lists all tools, in the order of their groups' registration.
+func (r *Registry) Names() (names []string) {
+	for i := range r.Groups {
+		for _, name := range r.direct(&r.Groups[i]) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

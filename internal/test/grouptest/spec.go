@@ -18,6 +18,9 @@ type GroupSpec struct {
 	Text  string
 	Tools []ToolSpec
 	Refs  []string
+
+	Children []toolgroups.GroupID
+
 	bound map[string]toolgroups.GroupOwner // owners of refs when the group was registered
 }
 
@@ -40,6 +43,9 @@ func (g GroupSpec) String() string {
 	for i, name := range g.Refs {
 		text += []string{" that refers to ", ", "}[min(i, 1)] + name
 	}
+	for i, id := range g.Children {
+		text += []string{" with the child ", ", "}[min(i, 1)] + string(id)
+	}
 	return text
 }
 
@@ -50,7 +56,7 @@ func (g GroupSpec) Has(name string) bool {
 
 // Group returns the group to register with a Manager.
 func (g GroupSpec) Group(r RunCounts) toolgroups.Group {
-	out := toolgroups.Group{ID: g.ID, Description: g.Text, Refs: g.Refs}
+	out := toolgroups.Group{ID: g.ID, Description: g.Text, Refs: g.Refs, Children: g.Children}
 	for _, t := range g.Tools {
 		out.Tools = append(out.Tools, countingTool{t.definition(), r[t.Name]})
 	}

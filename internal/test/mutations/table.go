@@ -71,6 +71,47 @@ var mutations = []mutation{
 		"./property_test TestProperty6QueryCompleteness",
 	},
 	{
+		"a grant of any group covers every child", "toolgroups/hierarchy.go",
+		`return s.isBelow(id, b) })
+}
+
+// IntersectSets`, `return len(s.above[id]) > 0 })
+}
+
+// IntersectSets`,
+		"./property_test TestHierarchy_GrantsDescendantsAlone",
+	},
+	{
+		"a group of another owner becomes a child", "toolgroups/hierarchy.go",
+		`		if child, isNew := tx.groupAfter(id); child != nil && !isNew && child.Owner != g.Owner {`, `		if child, isNew := tx.groupAfter(id); child != nil && !isNew && child.Owner == "" {`,
+		"./property_test TestProperty1RegistrationConsistency",
+	},
+	{
+		"another owner registers the id of a child", "toolgroups/hierarchy.go",
+		`isNew && parent.Owner != g.Owner {`, `isNew && parent.Owner == "" {`,
+		"./toolgroups TestRegister_InvalidHierarchies",
+	},
+	{
+		"a group covers the children of a group that has another owner now", "toolgroups/hierarchy.go",
+		`return b.Set.Has(above) && b.Owners[above] == s.GroupOwner(above)`, `return b.Set.Has(above)`,
+		"./toolgroups TestChildren_OfAnotherOwner",
+	},
+	{
+		"a group covers its siblings and parents", "toolgroups/hierarchy.go",
+		`return !other.Set.Has(id) && !s.isBelow(id, other) })`, `return false })`,
+		"./toolgroups TestIntersectSets",
+	},
+	{
+		"the views of a parent stay when a child changes", "toolgroups/snapshot.go",
+		`slices.Concat(base.ancestors(id), s.ancestors(id))`, `s.ancestors(id)`,
+		"./toolgroups TestWatchGroups_ReportsAncestors",
+	},
+	{
+		"a fallback names tools of other roles", "toolgroups/fallback.go",
+		`!one.isSameTool(failed) && s.HasTool(one) &&`, `!one.isSameTool(failed) &&`,
+		"./gate TestFallback_NamesToolsOfCaller",
+	},
+	{
 		"two APIs of servers have one name", "toolgroups/callname.go",
 		`"_", "-u", ".", "-d")`, `"_", "-u", ".", "-u")`,
 		"./toolgroups TestCallName_Injective",
@@ -146,7 +187,7 @@ var mutations = []mutation{
 	},
 	{
 		"a set covers a group that another owner has registered", "toolgroups/view.go",
-		`(b.Set.all || b.Set.Has(id) && b.Owners[id] == owner)`, `(b.Set.all || b.Set.Has(id))`,
+		`b.Set.Has(id) && b.Owners[id] == owner ||`, `b.Set.Has(id) ||`,
 		"./toolgroups TestBoundSet_OtherOwnerDoesNotInherit",
 	},
 	{
@@ -495,7 +536,7 @@ var mutations = []mutation{
 	},
 	{
 		"default groups exceed what the caller may use", "org/role_agent.go",
-		`role.Agent.groups().Intersect(ceiling)`, `role.Agent.groups()`,
+		`o.registry().IntersectSets(o.bind(role.Agent.groups()), o.bind(ceiling))`, `role.Agent.groups()`,
 		"./org TestAsk_DefaultGroupsOfOther",
 	},
 	{
@@ -634,7 +675,7 @@ var mutations = []mutation{
 	},
 	{
 		"an agent spawns a stronger agent", "org/grants.go",
-		`g.missing(role.Use, role.Grant) == nil`, `g.missing(role.Use) == nil`,
+		`o.missing(g, role.Use, role.Grant) == nil`, `o.missing(g, role.Use) == nil`,
 		"./org TestSpawn_Permission",
 	},
 	{
@@ -721,9 +762,7 @@ var mutations = []mutation{
 	},
 	{
 		"a role without groups gets more than its creator may grant", "org/role_defaults.go",
-		`		use = use.Intersect(limit.Set)
-`, `		_ = limit
-`,
+		`	return o.within(o.defaultGroups, limits)`, `	return o.within(o.defaultGroups, nil)`,
 		"./org TestCreateRole_DefaultLimitedByCreator",
 	},
 	{

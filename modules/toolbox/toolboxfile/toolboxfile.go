@@ -183,6 +183,8 @@ type Toolset struct {
 	Description string
 	Tools       []string     // in order, each once
 	Prompts     []string     `json:",omitempty"` // in order, each once
+	Children    []GroupRef   `json:",omitempty"` // groups that the toolset holds too
+	Fallback    []GroupRef   `json:",omitempty"` // groups with tools to use instead
 	Hours       *hours.Hours `json:",omitempty"` // when it has its tools; nil is always
 	Pos         yamldoc.Pos
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // readToolset reads a toolset. In the v1 form it may be a bare list of tools.
@@ -23,7 +24,11 @@ func readToolset(it item) {
 	case it.IsEntry && it.Node.Kind != yaml.MappingNode:
 		it.AddTypeError("a list of tools", "for example [search, book]")
 	default:
-		it.ReadFields(yamldoc.Fields{"description": yamldoc.TextField(&t.Description), "tools": tools, "hours": hoursField(&t.Hours)})
+		it.ReadFields(yamldoc.Fields{
+			"description": yamldoc.TextField(&t.Description), "tools": tools, "hours": hoursField(&t.Hours),
+			"children": it.relatedGroups(&t.Children, toolgroups.MaxChildren, checkChild),
+			"fallback": it.relatedGroups(&t.Fallback, toolgroups.MaxFallbacks, checkFallback),
+		})
 	}
 	it.r.to.Toolsets = append(it.r.to.Toolsets, t)
 }

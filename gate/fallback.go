@@ -1,0 +1,36 @@
+package gate
+
+import (
+	"encoding/json"
+
+	"github.com/rolecall/rolecall/errcode"
+	"github.com/rolecall/rolecall/internal/textutil"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// fallbackTools returns the tools that the principal may call now instead of h, which is
+// unavailable (toolgroups.StateView.FallbackTools).
+func (s *Subject) fallbackTools(h *toolgroups.ToolHandle) []string {
+	return s.stateView(s.view()).FallbackTools(s.groups.CurrentSnapshot(), h)
+}
+
+// addFallback adds to the result of a tool that is unavailable which tools the caller may call
+// instead: to the message, and as a list of names.
+func (a *Admission) addFallback() {
+	if a.Code() != errcode.ToolUnavailable {
+		return
+	}
+	names := a.Subject.fallbackTools(a.handle)
+	var body map[string]json.RawMessage
+	var message string
+	if len(names) == 0 || json.Unmarshal(a.Result.Structured, &body) != nil || json.Unmarshal(body["message"], &message) != nil {
+		return
+	}
+	advice := "; these tools can be called instead: " + textutil.ListNames(names)
+	body["message"], _ = json.Marshal(message + advice) // texts always marshal
+	body["fallback"], _ = json.Marshal(names)
+	a.Result.Structured, _ = json.Marshal(body) // its parts are valid
+	if a.Result.Text != "" {
+		a.Result.Text += advice
+	}
+}
