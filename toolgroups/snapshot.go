@@ -26,6 +26,7 @@ type group struct {
 	GroupInfo               // without Tools and Count, which depend on the Snapshot
 	tools     []*ToolHandle // in registration order
 	refs      []toolRef
+	ownerRefs []OwnerRef
 	prompts   []Prompt
 	apis      []*group // the groups server/api of its tools
 	apiNames  map[string]string
@@ -153,20 +154,53 @@ func (s *Snapshot) orderedGroups() []*group {
 
 // members returns the tools of a group: its own, then those of its valid references.
 func (s *Snapshot) members(g *group) []*ToolHandle {
-	if len(g.refs) == 0 {
+	if !g.isToolset() {
 		return g.tools
 	}
 	list, seen := slices.Clone(g.tools), newBits(s.width)
 	for _, h := range list {
 		seen.add(h.index)
 	}
-	for _, r := range g.refs {
-		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner && s.mayReference(g, h) && !seen.has(h.index) {
+	add := func(h *ToolHandle) {
+		if s.mayReference(g, h) && !seen.has(h.index) {
 			seen.add(h.index)
 			list = append(list, h)
 		}
 	}
+	for _, r := range g.refs {
+		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner {
+			add(h)
+		}
+	}
+	for _, r := range g.ownerRefs {
+		for _, h := range s.ownTools(r) {
+			add(h)
+		}
+	}
 	return list
+}
+
+// isToolset reports whether g has references.
+func (g *group) isToolset() bool { return len(g.refs)+len(g.ownerRefs) > 0 }
+
+// ownTools returns the tools that a reference to an owner means, in the order of
+// registration.
+func (s *Snapshot) ownTools(r OwnerRef) (list []*ToolHandle) {
+	groups := slices.DeleteFunc(s.groups.values(), func(g *group) bool { return g.Owner != r.Owner })
+	slices.SortFunc(groups, compareGroups)
+	for _, g := range groups {
+		for _, h := range g.tools {
+			if !slices.Contains(r.Except, h.Definition.Name) {
+				list = append(list, h)
+			}
+		}
+	}
+	return list
+}
+
+// compareGroups compares groups by their first registration.
+func compareGroups(a, b *group) int {
+	return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.ID, b.ID))
 }
 
 // mayReference reports whether g may reference the tool h. Only groups of the
@@ -232,8 +266,8 @@ func (x registryIndex) add(g *group) {
 // replaceToolset returns the list of toolsets with after in the place of before. It
 // returns list itself if neither is a toolset.
 func replaceToolset(list []*group, before, after *group) []*group {
-	hadRefs := before != nil && len(before.refs) > 0
-	hasRefs := after != nil && len(after.refs) > 0
+	hadRefs := before != nil && before.isToolset()
+	hasRefs := after != nil && after.isToolset()
 	if !hadRefs && !hasRefs {
 		return list
 	}
@@ -247,13 +281,13 @@ func replaceToolset(list []*group, before, after *group) []*group {
 // affected returns the groups whose tools a change may have changed: the groups
 // themselves and the toolsets that reference one of their tools.
 func (s *Snapshot) affected(edits []*groupEdit) []GroupID {
-	names, changed := map[string]bool{}, map[GroupID]bool{}
+	names, owners, changed := map[string]bool{}, map[GroupOwner]bool{}, map[GroupID]bool{}
 	for _, e := range edits {
 		for _, g := range []*group{e.before, e.after} {
 			if g == nil {
 				continue
 			}
-			changed[g.ID] = true
+			changed[g.ID], owners[g.Owner] = true, true
 			for _, api := range g.apis {
 				changed[api.ID] = true
 			}
@@ -263,7 +297,8 @@ func (s *Snapshot) affected(edits []*groupEdit) []GroupID {
 		}
 	}
 	for _, g := range s.toolsets {
-		if !changed[g.ID] && slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) {
+		if !changed[g.ID] && (slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) ||
+			slices.ContainsFunc(g.ownerRefs, func(r OwnerRef) bool { return owners[r.Owner] })) {
 			changed[g.ID] = true
 		}
 	}

@@ -140,7 +140,9 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 	errs := make([]error, len(made))
 	var all sync.WaitGroup
 	for n := range made {
-		all.Go(func() { made[n].ready, errs[n] = a.loader.StageModule(ctx, news[n]) })
+		all.Go(func() {
+			made[n].ready, errs[n] = a.loader.StageLabelled(ctx, news[n], loaderLabels(ch.cfg, made[n].Module))
+		})
 	}
 	all.Wait()
 	for n, m := range made {
@@ -153,6 +155,7 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 			continue
 		}
 		ch.staged = append(ch.staged, m)
+		ch.problems = append(ch.problems, unknownLabels(ch.cfg, m)...)
 	}
 }
 
@@ -163,7 +166,7 @@ func (a *App) newModules(ch *configChange) (made []stagedModule, news []modules.
 	for _, m := range ModulesOf(ch.cfg) {
 		stays[m.Name] = true
 		old, runs := a.running[m.Name]
-		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
+		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) && old.ToolsDigest == m.ToolsDigest {
 			continue
 		}
 		if isInvalidSource(ch.cfg, m) || isDuplicate(ch.cfg, m) {
