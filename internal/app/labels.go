@@ -70,15 +70,41 @@ func toolsDigest(cfg *config.Config, m config.Module) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unknownLabels returns a problem for each document about a tool that a module does not have.
-// The tools of an MCP server come and go, so a document about a missing one has no effect.
-func unknownLabels(cfg *config.Config, m stagedModule) (faults []*yamldoc.Error) {
-	for _, l := range cfg.Labels {
-		if l.Server == m.Name && m.Type != kindServer && !m.ready.HasTool(l.Tool) {
-			faults = append(faults, cfg.ErrorAt(l.Pos, "of", fmt.Sprintf("module %s has no tool %q", l.Server, l.Tool), "\"rolecall tool list\" lists the tools"))
+// checkModuleTools returns a problem for each document or toolset that names a tool which a
+// module will not have. The tools of an MCP server come and go, so a missing one is no
+// problem: what is said about it has no effect.
+func (a *App) checkModuleTools(ch *configChange) (faults []*yamldoc.Error) {
+	check := func(id toolboxfile.ToolID, at yamldoc.Pos, field string) {
+		if isModule := slices.ContainsFunc(ch.cfg.Modules, func(m config.Module) bool { return m.Name == id.Server }); isModule && !a.hasModuleTool(ch, id) {
+			faults = append(faults, ch.cfg.ErrorAt(at, field, fmt.Sprintf("module %s has no tool %q", id.Server, id.Tool), `"rolecall tool list" lists the tools`))
+		}
+	}
+	for _, l := range ch.cfg.Labels {
+		check(l.ToolID, l.Pos, "of")
+	}
+	for _, s := range ch.cfg.Toolsets {
+		for _, name := range s.Tools {
+			if id, ok := toolboxfile.ParseToolID(name); ok {
+				check(id, s.Pos, "tools")
+			}
 		}
 	}
 	return faults
+}
+
+// hasModuleTool reports whether a module will have a tool. It reports true for a module that
+// does not start, which is reported elsewhere.
+func (a *App) hasModuleTool(ch *configChange, id toolboxfile.ToolID) bool {
+	if slices.Contains(ch.failedModules, id.Server) || slices.Contains(ch.faultyModules, id.Server) {
+		return true
+	}
+	for _, m := range ch.staged {
+		if m.Name == id.Server {
+			return m.ready.HasTool(id.Tool)
+		}
+	}
+	h, ok := a.groups.CurrentSnapshot().LookupTool(id.Tool)
+	return ok && h.Owner == modules.OwnerOf(id.Server)
 }
 
 // foreignName returns the name under which a tool of an MCP server or module is offered.

@@ -155,7 +155,6 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 			continue
 		}
 		ch.staged = append(ch.staged, m)
-		ch.problems = append(ch.problems, unknownLabels(ch.cfg, m)...)
 	}
 }
 
