@@ -332,13 +332,17 @@ func TestLabels_OfServersAndModules(t *testing.T) {
 		"{kind: tool, of: analysis-server/later, group: [kit]}",
 		"{kind: tool, name: alias, type: mcp-tool, description: d, mcp_tool_id: analysis-server/read, available_in_states: [open]}",
 		"{kind: module, name: textstats, type: textstats, group: [stats-tools], available_in_states: [open]}",
+		"{kind: source, name: mem, type: sqlite, database: ':memory:', group: [of-mem], state: seen, effect: mutating}",
+		"{kind: tool, name: plain, type: sqlite-sql, source: mem, description: d, statement: SELECT 1}",
+		"{kind: tool, name: hinted, type: sqlite-sql, source: mem, description: d, statement: SELECT 1, annotations: {readOnlyHint: true}, state: own}",
+		"{kind: tool, name: lonely, type: sqlite-sql, source: mem, description: d, statement: SELECT 1, group: [], state: '', effect: idempotent, available_in_states: []}",
 		"{kind: toolset, name: listed, tools: [analysis-server/hidden, textstats/count_words, alias]}",
 	}
 	if err := f.ApplyConfig(t.Context(), f.read(docs...), nil); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[toolgroups.GroupID]string{
-		"files": "alias analysis-server__read", "kit": "analysis-server__write", "listed": "analysis-server__hidden count_words alias", "default": "",
+		"files": "alias analysis-server__read", "kit": "analysis-server__write", "listed": "analysis-server__hidden count_words alias", "default": "", "of-mem": "plain hinted",
 		"mcp-tool/analysis-server": "alias", "stats-tools": f.groupTools("textstats"), "analysis-server": "analysis-server__hidden analysis-server__read analysis-server__write",
 	} {
 		if got := f.groupTools(id); got != want {
@@ -347,6 +351,7 @@ func TestLabels_OfServersAndModules(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"analysis-server__read": "idempotent [undefined] open", "analysis-server__write": "mutating [open] ", "alias": "idempotent [open] open", "count_words": "readOnly [open] ",
+		"plain": "mutating [] seen", "hinted": "readOnly [] own", "lonely": "idempotent [] ",
 	} {
 		h, ok := f.groups.CurrentSnapshot().LookupTool(name)
 		if got := ""; !ok {
