@@ -358,7 +358,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	faulty, failed := ch.modulesAmong(ch.faultyModules), ch.modulesAmong(ch.failedModules)
 	check := func(field string, g config.Groups) {
 		for i, id := range g.IDs {
-			module, _, _ := strings.Cut(id, "/")
+			module, _, _ := strings.Cut(strings.TrimPrefix(id, string(mcpclient.NamedGroup(""))), "/")
 			add := func(problem, hint string) { faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, problem, hint)) }
 			hint := func() string { return cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known)) }
 			switch {

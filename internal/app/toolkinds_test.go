@@ -8,11 +8,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/rolecall/rolecall/identity"
@@ -464,5 +468,68 @@ func TestLabels_OfUnknownTool(t *testing.T) {
 	}
 	if _, err := f.reconfigure(t.Context(), f.read(stats, "{kind: toolset, name: s, tools: [textstats/nothing]}")); err == nil {
 		t.Error("a toolset with an unknown tool of a running module is accepted")
+	}
+}
+
+// The recorded cases of TrustGraph's tool filter hold for tools of type mcp-tool. Groups
+// that no document may name are rejected.
+func TestMCPTool_TrustGraphCases(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "toolgroups", "testdata", "tool_filter.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Filter []struct {
+			ID       string
+			Tools    map[string]json.RawMessage
+			Groups   []string
+			State    string
+			Expected []string
+		}
+	}
+	if err := json.Unmarshal(data, &all); err != nil || len(all.Filter) != 20 {
+		t.Fatalf("%d cases, %v", len(all.Filter), err)
+	}
+	compared := 0
+	for _, c := range all.Filter {
+		docs := []string{"{kind: mcpServer, name: s, command: s}"}
+		for name, fields := range c.Tools {
+			if fields[0] == '"' { // no configuration
+				fields = json.RawMessage(`{}`)
+			}
+			rest := strings.TrimPrefix(strings.TrimSuffix(strings.TrimSpace(string(fields)), "}"), "{")
+			docs = append(docs, strings.TrimSuffix(fmt.Sprintf("{kind: tool, name: %s, type: mcp-tool, description: d, %s", name, rest), ", ")+"}")
+		}
+		f := newFixture(t)
+		cfg, err := config.ReadFiles([]yamldoc.File{{Path: "org.yaml", Data: []byte(strings.Join(docs, "\n---\n"))}}, nil)
+		if err != nil {
+			if !strings.Contains(err.Error(), `"*" is not a tool group that a tool can join`) && !strings.Contains(err.Error(), "must not be empty") {
+				t.Errorf("%s: %v", c.ID, err)
+			}
+			continue
+		}
+		if err := f.ApplyConfig(t.Context(), cfg, nil); err != nil {
+			t.Fatalf("%s: %v", c.ID, err)
+		}
+		asked := toolgroups.SetOf("default")
+		if c.Groups != nil {
+			asked = toolgroups.SetOfNames(c.Groups...)
+		}
+		s := f.groups.CurrentSnapshot()
+		got := []string{}
+		for _, d := range s.Compile(s.BindSet(asked)).ForState(c.State).ToolDefinitions() {
+			if _, declared := c.Tools[d.Name]; declared {
+				got = append(got, d.Name)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(c.Expected)
+		if diff := cmp.Diff(c.Expected, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.ID, diff)
+		}
+		compared++
+	}
+	if compared < 15 {
+		t.Errorf("only %d cases were compared", compared)
 	}
 }
