@@ -37,7 +37,7 @@ func TestToolSet_ChangesAValidConfiguration(t *testing.T) {
 		replaced, with string
 	}{
 		{[]string{"search", "--group", "a,b", "--state", "analysis", "--applicable-states", "undefined"}, 0, "a.yaml is changed\n", "statement: SELECT 1\n", "statement: SELECT 1\ngroup: [a, b]\nstate: analysis\navailable_in_states: [undefined]\n"},
-		{[]string{"search", "--group", "none", "--state", "none"}, 0, "a.yaml is changed\n", "group: [a, b]\nstate: analysis\n", "group: []\nstate: \"\"\n"},
+		{[]string{"search", "--group", "none", "--state", "none"}, 0, "a.yaml is changed\n", "group: [a, b]\nstate: analysis\n", "group: []\nstate: ''\n"},
 		{[]string{"search", "--group", "none"}, 0, "says so already", "", ""},
 		{[]string{"stats/count_words", "--applicable-states", "*", "--effect", "mutating"}, 0, "b.yaml is changed\n", "type: textstats\n", "type: textstats\n---\nkind: tool\nof: stats/count_words\navailable_in_states: ['*']\neffect: mutating\n"},
 		{[]string{"stats/count_words", "--group", "counting"}, 0, "b.yaml is changed\n", "effect: mutating\n", "effect: mutating\ngroup: [counting]\n"},

@@ -335,6 +335,7 @@ func TestLabels_OfServersAndModules(t *testing.T) {
 		"{kind: tool, of: analysis-server/hidden, group: []}",
 		"{kind: tool, of: analysis-server/later, group: [kit]}",
 		"{kind: tool, name: alias, type: mcp-tool, description: d, mcp_tool_id: analysis-server/read, available_in_states: [open]}",
+		"{kind: tool, name: other, type: mcp-tool, description: d, mcp_tool_id: analysis-server/read, group: [kit2]}",
 		"{kind: module, name: textstats, type: textstats, group: [stats-tools], available_in_states: [open]}",
 		"{kind: source, name: mem, type: sqlite, database: ':memory:', group: [of-mem], state: seen, effect: mutating}",
 		"{kind: tool, name: plain, type: sqlite-sql, source: mem, description: d, statement: SELECT 1}",
@@ -347,7 +348,7 @@ func TestLabels_OfServersAndModules(t *testing.T) {
 	}
 	for id, want := range map[toolgroups.GroupID]string{
 		"files": "alias analysis-server__read", "kit": "analysis-server__write", "listed": "analysis-server__hidden count_words alias", "default": "", "of-mem": "plain hinted",
-		"mcp-tool/analysis-server": "alias", "stats-tools": f.groupTools("textstats"), "analysis-server": "analysis-server__hidden analysis-server__read analysis-server__write",
+		"mcp-tool/analysis-server": "alias other", "kit2": "other", "stats-tools": f.groupTools("textstats"), "analysis-server": "analysis-server__hidden analysis-server__read analysis-server__write",
 	} {
 		if got := f.groupTools(id); got != want {
 			t.Errorf("group %s: %q, want %q", id, got, want)
