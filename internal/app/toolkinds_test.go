@@ -136,8 +136,7 @@ func newConnectedFixture(t *testing.T) *fixture {
 // mcpFixture is an MCP server over HTTP whose tools can change.
 type mcpFixture struct {
 	*sdk.Server
-	url   string
-	fails bool // its tools fail
+	url string
 }
 
 func newMCPFixture(t *testing.T, tools ...string) *mcpFixture {
