@@ -19,7 +19,7 @@ import (
 func newToolCommand(c *common) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tool",
-		Short: "List, show, call and accept tools",
+		Short: "List, show, call, accept and set tools",
 		Long: `Each tool belongs to one group. Roles decide which agents can call it: see
 "rolecall can --who TOOL".
 
@@ -27,7 +27,7 @@ The tool definitions of an MCP server are accepted when it is connected for the 
 time. One that is new or changed later is quarantined: no role has the tool until
 "rolecall tool accept".`,
 		Example: "  rolecall tool list --group workspace\n  rolecall tool show read_file\n  rolecall tool call --role reader read_file '{\"path\": \"notes.txt\"}'\n  rolecall tool accept --dry-run fs",
-	}, newToolListCommand(c), newToolShowCommand(c), newToolCallCommand(c), newToolAcceptCommand(c))
+	}, newToolListCommand(c), newToolShowCommand(c), newToolCallCommand(c), newToolAcceptCommand(c), newToolSetCommand(c))
 }
 
 func newToolListCommand(c *common) *cobra.Command {

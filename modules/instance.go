@@ -28,6 +28,7 @@ type instance struct {
 	lazy      *lazyState         // nil when it was provisioned before it was registered
 	abandoned atomic.Int32       // abandoned calls that have not returned
 	workers   workerPool         // run its calls
+	labels    Labels             // of its tools
 
 	mu     sync.Mutex // guards what follows
 	leases int        // acquired and not yet released
@@ -150,7 +151,7 @@ func (i *instance) wrapGroups(from []toolgroups.Group) ([]toolgroups.Group, erro
 		}
 		seen[g.ID] = true
 		groups[n].Refs, groups[n].APIs = slices.Clone(g.Refs), maps.Clone(g.APIs)
-		groups[n].Tools = i.wrap(g.Tools)
+		groups[n].Tools = i.wrap(g)
 	}
 	return groups, nil
 }
@@ -174,16 +175,17 @@ const (
 )
 
 // wrap calls each tool's Definition once and copies the result, so that the module
-// cannot change it later. A nil tool stays nil: the registry rejects it and names its
-// place.
-func (i *instance) wrap(tools []tool.Tool) []tool.Tool {
-	wrapped := make([]tool.Tool, len(tools))
-	for n, t := range tools {
+// cannot change it later. It applies the labels. A nil tool stays nil: the registry rejects
+// it and names its place.
+func (i *instance) wrap(g toolgroups.Group) []tool.Tool {
+	wrapped := make([]tool.Tool, len(g.Tools))
+	for n, t := range g.Tools {
 		if t == nil {
 			continue
 		}
 		d := t.Definition()
 		d.Input, d.Shown, d.States = slices.Clone(d.Input), slices.Clone(d.Shown), slices.Clone(d.States)
+		d = i.labels.Apply(g.APIs[d.Name], d)
 		wrapped[n] = &leasedTool{tool: t, definition: d, instance: i}
 	}
 	return wrapped

@@ -28,17 +28,23 @@ type StagedModule struct {
 // StageModule provisions and validates m, to be loaded or to replace the loaded module of its
 // name. It is the part of LoadModule and ReloadModule that runs code of the module.
 func (l *Loader) StageModule(ctx context.Context, m Module) (*StagedModule, error) {
+	return l.StageLabelled(ctx, m, Labels{})
+}
+
+// StageLabelled is StageModule for a module whose tools have labels. They stay with the
+// module: ReloadModule drops them.
+func (l *Loader) StageLabelled(ctx context.Context, m Module, labels Labels) (*StagedModule, error) {
 	name, err := checkedName(m)
 	loaded := false
 	if err == nil {
 		_, loaded = l.GroupsOf(name)
 	}
-	return l.stage(ctx, m, loaded)
+	return l.stage(ctx, m, loaded, labels)
 }
 
 // stage locks the name and prepares m. replaces is whether a module of this name has to
 // be loaded or must not be.
-func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*StagedModule, error) {
+func (l *Loader) stage(ctx context.Context, m Module, replaces bool, labels Labels) (*StagedModule, error) {
 	name, err := checkedName(m)
 	if err != nil {
 		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
@@ -53,7 +59,7 @@ func (l *Loader) stage(ctx context.Context, m Module, replaces bool) (*StagedMod
 		return nil, &StepError{Module: name, Step: StepCheck, Err: err}
 	}
 	s := &StagedModule{loader: l, name: name, owner: owner, old: old, next: newInstance(l, name, m)}
-	s.next.owner = owner
+	s.next.owner, s.next.labels = owner, labels
 	stepCtx, cancel := context.WithTimeout(ctx, l.stepTimeout())
 	defer cancel()
 	if err := s.next.prepareUnlessCached(stepCtx, !replaces); err != nil {
@@ -105,6 +111,16 @@ func (s *StagedModule) GroupIDs() []toolgroups.GroupID { return idsOf(s.next) }
 func (s *StagedModule) HasAPI(api string) bool {
 	return s.next != nil && slices.ContainsFunc(s.next.groups, func(g toolgroups.Group) bool {
 		return g.OpenAPIs && tool.CheckName(api) == nil || slices.Contains(slices.Collect(maps.Values(g.APIs)), api)
+	})
+}
+
+// HasTool reports whether the module has a tool of this name, or one with this name at its
+// server.
+func (s *StagedModule) HasTool(name string) bool {
+	return s.next != nil && slices.ContainsFunc(s.next.groups, func(g toolgroups.Group) bool {
+		return slices.ContainsFunc(g.Tools, func(t tool.Tool) bool {
+			return t != nil && (t.Definition().Name == name || g.APIs[t.Definition().Name] == name)
+		})
 	})
 }
 

@@ -647,7 +647,7 @@ func (o *checkedOrg) checkSubject(p identity.Principal, want []string, gating to
 		switch {
 		case slices.Contains(want, name):
 			code = ""
-		case gated || o.groups.Naive.GroupOfTool(name) != nil:
+		case gating != toolgroups.NotGated || o.groups.Naive.GroupOfTool(name) != nil:
 			code = errcode.ToolNotAvailable
 		}
 		if d.Allowed() != (code == "") || d.Code() != code {

@@ -28,6 +28,7 @@ type group struct {
 	GroupInfo               // without Tools, Count and Hours, which depend on the Snapshot and on hours
 	tools     []*ToolHandle // in registration order
 	refs      []toolRef
+	ownerRefs []OwnerRef
 	prompts   []Prompt
 	apis      []*group // the groups server/api of its tools
 	apiNames  map[string]string
@@ -200,20 +201,53 @@ func (s *Snapshot) ownMembers(g *group) []*ToolHandle {
 	if g.isClosed() {
 		return nil
 	}
-	if len(g.refs) == 0 {
+	if !g.isToolset() {
 		return g.tools
 	}
 	list, seen := slices.Clone(g.tools), newBits(s.width)
 	for _, h := range list {
 		seen.add(h.index)
 	}
-	for _, r := range g.refs {
-		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner && s.mayReference(g, h) && !seen.has(h.index) {
+	add := func(h *ToolHandle) {
+		if s.mayReference(g, h) && !seen.has(h.index) {
 			seen.add(h.index)
 			list = append(list, h)
 		}
 	}
+	for _, r := range g.refs {
+		if h, ok := s.tools.get(r.name); ok && h.Owner == r.owner {
+			add(h)
+		}
+	}
+	for _, r := range g.ownerRefs {
+		for _, h := range s.ownTools(r) {
+			add(h)
+		}
+	}
 	return list
+}
+
+// isToolset reports whether g has references.
+func (g *group) isToolset() bool { return len(g.refs)+len(g.ownerRefs) > 0 }
+
+// ownTools returns the tools that a reference to an owner means, in the order of
+// registration.
+func (s *Snapshot) ownTools(r OwnerRef) (list []*ToolHandle) {
+	groups := slices.DeleteFunc(s.groups.values(), func(g *group) bool { return g.Owner != r.Owner })
+	slices.SortFunc(groups, compareGroups)
+	for _, g := range groups {
+		for _, h := range g.tools {
+			if !slices.Contains(r.Except, h.Definition.Name) {
+				list = append(list, h)
+			}
+		}
+	}
+	return list
+}
+
+// compareGroups compares groups by their first registration.
+func compareGroups(a, b *group) int {
+	return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.ID, b.ID))
 }
 
 // mayReference reports whether g may reference the tool h. Only groups of the
@@ -243,7 +277,7 @@ func (s *Snapshot) with(edits []*groupEdit) *Snapshot {
 			}
 			added.add(e.after)
 		}
-		next.toolsets = replaceGroup(next.toolsets, e.before, e.after, func(g *group) bool { return len(g.refs) > 0 })
+		next.toolsets = replaceGroup(next.toolsets, e.before, e.after, (*group).isToolset)
 		next.parents = replaceGroup(next.parents, e.before, e.after, func(g *group) bool { return len(g.Children) > 0 })
 	}
 	if next.above = s.above; !slices.Equal(next.parents, s.parents) {
@@ -298,13 +332,13 @@ func replaceGroup(list []*group, before, after *group, belongs func(*group) bool
 // themselves, the toolsets that reference one of their tools, and the groups above these
 // in base or in s.
 func (s *Snapshot) affected(base *Snapshot, edits []*groupEdit) []GroupID {
-	names, changed := map[string]bool{}, map[GroupID]bool{}
+	names, owners, changed := map[string]bool{}, map[GroupOwner]bool{}, map[GroupID]bool{}
 	for _, e := range edits {
 		for _, g := range []*group{e.before, e.after} {
 			if g == nil {
 				continue
 			}
-			changed[g.ID] = true
+			changed[g.ID], owners[g.Owner] = true, true
 			for _, api := range g.apis {
 				changed[api.ID] = true
 			}
@@ -314,7 +348,8 @@ func (s *Snapshot) affected(base *Snapshot, edits []*groupEdit) []GroupID {
 		}
 	}
 	for _, g := range s.toolsets {
-		if !changed[g.ID] && slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) {
+		if !changed[g.ID] && (slices.ContainsFunc(g.refs, func(r toolRef) bool { return names[r.name] }) ||
+			slices.ContainsFunc(g.ownerRefs, func(r OwnerRef) bool { return owners[r.Owner] })) {
 			changed[g.ID] = true
 		}
 	}

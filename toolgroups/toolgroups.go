@@ -99,6 +99,13 @@ type Group struct {
 	// references tools of other owners, and never those of a reserved group.
 	Refs []string
 
+	// RefOwners binds names in Refs to an owner, whether or not it has such a tool at
+	// registration. The reference has an effect whenever the owner has the tool: the tools
+	// of an MCP server come and go.
+	RefOwners map[string]GroupOwner
+	// OwnerRefs are references to all tools of an owner, also those that come later.
+	OwnerRefs []OwnerRef
+
 	Prompts []Prompt
 
 	// Hours make the group a switch: unless Open is set it has no tools and no prompts. A
@@ -126,6 +133,13 @@ type Group struct {
 	// OpenAPIs reserves all ids server/api for the owner, also of tools that it does not
 	// offer now: the tools of an MCP server come and go.
 	OpenAPIs bool
+}
+
+// OwnerRef is a reference to the tools of one owner, except those with the names in Except.
+// The same rule applies as to Group.Refs: only the owner Config references tools of others.
+type OwnerRef struct {
+	Owner  GroupOwner
+	Except []string
 }
 
 // GroupInfo describes a registered group.

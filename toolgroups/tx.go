@@ -31,7 +31,8 @@ type groupEdit struct {
 	dropped bool   // the owner of before gives the id up
 	after   *group // nil if the group is removed
 	refs    []string
-	keeps   bool // after keeps the description, references and prompts of before
+	owners  map[string]GroupOwner // of refs that are bound to an owner
+	keeps   bool                  // after keeps the description, references and prompts of before
 
 	switches bool // after is before, opened or closed
 }
@@ -94,10 +95,11 @@ func (tx *Tx) RegisterGroup(owner *Owner, g Group) (WarningCode, error) {
 		GroupInfo: GroupInfo{ID: g.ID, Description: g.Description, Owner: name, Reserved: tx.manager.reserved[g.ID], RegisteredAt: tx.manager.now().UTC(),
 			Children: slices.Clone(g.Children), Fallback: slices.Clone(g.Fallback)},
 		tools: handles, prompts: slices.Clone(g.Prompts),
-		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs, hours: g.Hours, open: g.Open,
+		apiNames: maps.Clone(g.APIs), openAPIs: g.OpenAPIs, hours: g.Hours, open: g.Open, ownerRefs: slices.Clone(g.OwnerRefs),
 	}
 	after.apis = newAPIGroups(after)
 	tx.set(e, after, g.Refs)
+	e.owners = maps.Clone(g.RefOwners)
 	if replaced {
 		return errcode.DuplicateGroupID, nil
 	}
@@ -158,7 +160,7 @@ func (tx *Tx) rebase(base *Snapshot, edits []*groupEdit) error {
 		default:
 			e.after.Description, e.after.prompts, e.after.refs = e.before.Description, e.before.prompts, e.before.refs
 			e.after.Children, e.after.Fallback = e.before.Children, e.before.Fallback
-			e.after.apiNames, e.after.openAPIs = e.before.apiNames, e.before.openAPIs
+			e.after.apiNames, e.after.openAPIs, e.after.ownerRefs = e.before.apiNames, e.before.openAPIs, e.before.ownerRefs
 			e.after.apis = newAPIGroups(e.after)
 		}
 	}
@@ -247,7 +249,9 @@ func (tx *Tx) bindRefs(edits []*groupEdit) {
 		refs := make([]toolRef, len(e.refs))
 		for i, name := range e.refs {
 			refs[i].name = name
-			if h, ok := tx.LookupTool(name); ok {
+			if owner, bound := e.owners[name]; bound {
+				refs[i].owner = owner
+			} else if h, ok := tx.LookupTool(name); ok {
 				refs[i].owner = h.Owner
 			} else if h, ok := tx.base.LookupTool(name); ok {
 				refs[i].owner = h.Owner

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"slices"
+
 	"github.com/rolecall/rolecall/internal/yamldoc"
 )
 
@@ -9,5 +11,5 @@ import (
 func (a *App) prepareDeclared(ch *configChange) (faults []*yamldoc.Error) {
 	ch.toolsets = toolsetsOf(ch.cfg)
 	ch.services, faults = a.services.prepare(ch.cfg, ch.cfg.AuthServices)
-	return append(append(faults, a.checkToolNames(ch)...), append(a.checkToolsetIDs(ch), a.checkRelated(ch)...)...)
+	return slices.Concat(faults, a.checkToolNames(ch), a.checkToolsetIDs(ch), a.checkRelated(ch), a.checkModuleTools(ch))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rolecall/rolecall/internal/yamldoc"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/mcpclient"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // kindServer is the kind of document that is an MCP server; its servers are
@@ -25,7 +26,10 @@ const kindServer = "mcpServer"
 func ModulesOf(cfg *config.Config) []config.Module {
 	list := slices.Clone(cfg.Modules)
 	for _, s := range cfg.MCPServers {
-		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: serverSettings(s), Pos: s.Pos, TypePos: s.Pos})
+		list = append(list, config.Module{Name: s.Name, Type: kindServer, Settings: serverSettings(s), Labels: s.Labels, Pos: s.Pos, TypePos: s.Pos})
+	}
+	for i := range list {
+		list[i].ToolsDigest = toolsDigest(cfg, list[i])
 	}
 	return append(list, sourceModules(cfg)...)
 }
@@ -33,8 +37,8 @@ func ModulesOf(cfg *config.Config) []config.Module {
 // serverSettings encodes the declaration of a server without its position, for
 // comparison. The result contains secrets and must not be logged.
 func serverSettings(s config.MCPServer) json.RawMessage {
-	s.Pos = yamldoc.Pos{}
-	text, _ := json.Marshal(struct { // texts always marshal
+	s.Pos, s.Labels = yamldoc.Pos{}, toolboxfile.Labels{} // toolsDigest has those that the module needs
+	text, _ := json.Marshal(struct {                      // texts always marshal
 		config.MCPServer
 		Env, Headers map[string]string
 	}{s, revealSecrets(s.Env), revealSecrets(s.Headers)})
@@ -68,6 +72,7 @@ func (a *App) newServerModule(cfg *config.Config, m config.Module) (modules.Modu
 		URL: s.URL, Headers: revealSecrets(s.Headers),
 		Prefix: s.Prefix, DisablePinning: !s.Pin, Trusted: s.Trusted, Timeout: s.Timeout,
 		NoConnect: a.readOnly, Host: a.moduleHost(s.Name), Pins: a.pins, NameTaken: a.nameTaken(s.Name),
+		Labels: labelsOf(cfg, m), NamedTools: namedTools(cfg, s.Name),
 	})
 	if err != nil {
 		return nil, cfg.ErrorAt(m.Pos, kindServer, faultText(err), "")

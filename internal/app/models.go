@@ -251,11 +251,11 @@ func missingKeyError(d config.Model, cfg *config.Config) error {
 }
 
 // ListNotes returns notes for the operator: one for each active model that has no API key,
-// and for each source that this build cannot use.
+// for each source that this build cannot use, and for each tool that is not offered.
 func (a *App) ListNotes() []string {
 	a.configMu.Lock()
 	defer a.configMu.Unlock()
-	return slices.Concat(a.models.Load().notes, sourceNotes(a.current), hoursNotes(a.current))
+	return slices.Concat(a.models.Load().notes, sourceNotes(a.current), hoursNotes(a.current), toolNotes(a.current))
 }
 
 // CountsTokens reports whether an active model counts tokens. Scripts and recordings

@@ -140,7 +140,9 @@ func (a *App) stage(ctx context.Context, ch *configChange) {
 	errs := make([]error, len(made))
 	var all sync.WaitGroup
 	for n := range made {
-		all.Go(func() { made[n].ready, errs[n] = a.loader.StageModule(ctx, news[n]) })
+		all.Go(func() {
+			made[n].ready, errs[n] = a.loader.StageLabelled(ctx, news[n], loaderLabels(ch.cfg, made[n].Module))
+		})
 	}
 	all.Wait()
 	for n, m := range made {
@@ -163,7 +165,7 @@ func (a *App) newModules(ch *configChange) (made []stagedModule, news []modules.
 	for _, m := range ModulesOf(ch.cfg) {
 		stays[m.Name] = true
 		old, runs := a.running[m.Name]
-		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) {
+		if runs && old.Type == m.Type && bytes.Equal(old.Settings, m.Settings) && old.ToolsDigest == m.ToolsDigest {
 			continue
 		}
 		if isInvalidSource(ch.cfg, m) || isDuplicate(ch.cfg, m) {
@@ -368,7 +370,7 @@ func (a *App) checkGroupIDs(ch *configChange) (faults []*yamldoc.Error) {
 	faulty, failed := ch.modulesAmong(ch.faultyModules), ch.modulesAmong(ch.failedModules)
 	check := func(field string, g config.Groups) {
 		for i, id := range g.IDs {
-			module, _, _ := strings.Cut(id, "/")
+			module, _, _ := strings.Cut(strings.TrimPrefix(id, string(mcpclient.NamedGroup(""))), "/")
 			add := func(problem, hint string) { faults = append(faults, ch.cfg.ErrorAt(g.Pos(i), field, problem, hint)) }
 			hint := func() string { return cmp.Or(a.toolHint(ch.cfg, id), textutil.SuggestName(id, known)) }
 			switch {

@@ -161,6 +161,9 @@ func (a *App) isSource(owner toolgroups.GroupOwner) bool {
 
 // toolOwner returns the owner of a declared tool.
 func toolOwner(t toolboxfile.DeclaredTool) toolgroups.GroupOwner {
+	if t.MCP != nil {
+		return modules.OwnerOf(t.MCP.Server)
+	}
 	return modules.OwnerOf(toolbox.ModuleName(t.Source))
 }
 

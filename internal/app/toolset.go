@@ -8,6 +8,7 @@ import (
 	"github.com/rolecall/rolecall/internal/config"
 	"github.com/rolecall/rolecall/internal/hours"
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/modules/toolbox"
 	"github.com/rolecall/rolecall/modules/toolbox/prompt"
 	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
@@ -24,6 +25,16 @@ type toolset struct {
 	schedule *hours.Schedule // of hours; nil if the toolset is always open
 }
 
+// addRef adds a reference to a tool of a server or module, which may come and go.
+func (t *toolset) addRef(owner toolgroups.GroupOwner, name string) {
+	if t.RefOwners == nil {
+		t.RefOwners = map[string]toolgroups.GroupOwner{}
+	}
+	if _, ok := t.RefOwners[name]; !ok {
+		t.Refs, t.owners, t.RefOwners[name] = append(t.Refs, name), append(t.owners, owner), owner
+	}
+}
+
 // toolsets are the toolsets of one configuration by id.
 type toolsets map[toolgroups.GroupID]toolset
 
@@ -34,13 +45,25 @@ func toolsetsOf(cfg *config.Config) toolsets {
 		owners[t.Name] = toolOwner(t)
 	}
 	all := toolsets{}
-	for _, g := range toolbox.BuildToolsets(cfg.Tools, cfg.Toolsets) {
+	for _, g := range toolbox.BuildToolsets(offeredTools(cfg), cfg.Toolsets) {
+		names := g.Refs
 		t := toolset{Group: g}
-		for _, name := range g.Refs {
-			t.owners = append(t.owners, owners[name])
+		t.Refs = nil
+		for _, name := range names {
+			id, foreign := toolboxfile.ParseToolID(name)
+			owner, declared := owners[name]
+			switch {
+			case foreign:
+				t.addRef(modules.OwnerOf(id.Server), foreignName(cfg, id))
+			case declared && isServerTool(cfg, name):
+				t.addRef(owner, name)
+			default:
+				t.Refs, t.owners = append(t.Refs, name), append(t.owners, owner)
+			}
 		}
 		all[g.ID] = t
 	}
+	all.addLabelled(cfg)
 	all.addPrompts(cfg)
 	all.addHours(cfg)
 	all.addRelated(cfg.Toolsets)
@@ -96,7 +119,8 @@ func (t toolsets) unionIDs(other toolsets) []toolgroups.GroupID {
 
 // equal reports whether both toolsets register the same, open or closed.
 func (t toolset) equal(other toolset) bool {
-	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) &&
+	return t.ID == other.ID && t.Description == other.Description && slices.Equal(t.Refs, other.Refs) && slices.Equal(t.owners, other.owners) && maps.Equal(t.RefOwners, other.RefOwners) &&
+		slices.EqualFunc(t.OwnerRefs, other.OwnerRefs, sameOwnerRef) &&
 		slices.Equal(t.Children, other.Children) && slices.Equal(t.Fallback, other.Fallback) &&
 		slices.EqualFunc(t.Prompts, other.Prompts, samePrompt) && t.sameHours(other)
 }
@@ -129,13 +153,14 @@ func (a *App) registerToolsets(tx *toolgroups.Tx, ch *configChange) error {
 	return nil
 }
 
-// within returns t without the references whose tool will be missing or will have another
-// owner, because registration binds a name to the owner of the tool.
+// within returns t without the references to declared tools that will be missing or will have
+// another owner, because registration binds their names to the owner of the tool.
 func (t toolset) within(tx *toolgroups.Tx) toolset {
 	bound := toolset{Group: t.Group, hours: t.hours, schedule: t.schedule}
 	bound.Refs = nil
 	for i, name := range t.Refs {
-		if tool, ok := tx.LookupTool(name); ok && tool.Owner == t.owners[i] {
+		_, lasting := t.RefOwners[name]
+		if tool, ok := tx.LookupTool(name); lasting || ok && tool.Owner == t.owners[i] {
 			bound.Refs, bound.owners = append(bound.Refs, name), append(bound.owners, t.owners[i])
 		}
 	}
@@ -171,9 +196,9 @@ func toolsetPos(cfg *config.Config, id toolgroups.GroupID) (at yamldoc.Pos, fiel
 		}
 	}
 	for _, t := range cfg.Tools {
-		if slices.Contains(t.Groups, string(id)) || len(t.Groups) == 0 && id == toolgroups.DefaultGroup {
+		if slices.Contains(t.Groups, string(id)) || t.Groups == nil && id == toolgroups.DefaultGroup {
 			return t.Pos, "group"
 		}
 	}
-	return yamldoc.Pos{}, "group"
+	return labelPos(cfg, id), "group"
 }

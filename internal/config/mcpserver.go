@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // MCPServer is a document of kind mcpServer: an MCP server whose tools become a
@@ -31,6 +32,7 @@ type MCPServer struct {
 	Pin     bool    // tool definitions need to be accepted before they are active; true by default
 	Trusted bool    // the server's annotations of its tools are believed
 	Timeout time.Duration
+	Labels  toolboxfile.Labels `json:",omitzero"` // of its tools that have none of their own
 	Pos     yamldoc.Pos
 }
 
@@ -45,7 +47,7 @@ func readMCPServer(it item) {
 	it.DeclareItem()
 	s := MCPServer{Name: it.Name, Pin: true, Pos: it.Pos}
 	bearer := yamldoc.Secret("")
-	it.ReadFields(yamldoc.Fields{
+	it.ReadFields(yamldoc.MergeFields(toolboxfile.LabelFields(it.Item, &s.Labels), yamldoc.Fields{
 		"description": yamldoc.TextField(&s.Description),
 		"command":     programField(&s.Command),
 		"args":        yamldoc.TextList(&s.Args),
@@ -58,7 +60,8 @@ func readMCPServer(it item) {
 		"pin":         yamldoc.BoolField(&s.Pin),
 		"trusted":     yamldoc.BoolField(&s.Trusted),
 		"timeout":     yamldoc.DurationField(&s.Timeout, maxCallTime),
-	})
+	}))
+	it.r.toolbox.SetServerLabels(s.Name, s.Labels)
 	it.requireOneOf("command", "url")
 	it.onlyWith("url", "headers", "auth")
 	it.onlyWith("command", "args", "env", "dir")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/rolecall/rolecall/internal/yamldoc"
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 )
 
 // Module is a document of kind module: an instance of a module type that the
@@ -15,10 +16,14 @@ import (
 //	settings: {maxTabs: 4}
 type Module struct {
 	Name     string
-	Type     string          // the caller checks that the program has this type
-	Settings json.RawMessage // a JSON object for the module; nil if there are none
-	Pos      yamldoc.Pos
-	TypePos  yamldoc.Pos
+	Type     string             // the caller checks that the program has this type
+	Settings json.RawMessage    // a JSON object for the module; nil if there are none
+	Labels   toolboxfile.Labels `json:",omitzero"` // of its tools that have none of their own
+	// ToolsDigest is a digest of what other documents say about its tools. The caller sets it
+	// to detect a change.
+	ToolsDigest string `json:",omitempty"`
+	Pos         yamldoc.Pos
+	TypePos     yamldoc.Pos
 }
 
 // readModule reads a document of kind module. It does not check the settings: only
@@ -26,10 +31,10 @@ type Module struct {
 func readModule(it item) {
 	it.DeclareItem()
 	m := Module{Name: it.Name, Pos: it.Pos}
-	it.ReadFields(yamldoc.Fields{
+	it.ReadFields(yamldoc.MergeFields(toolboxfile.LabelFields(it.Item, &m.Labels), yamldoc.Fields{
 		"type":     func(v yamldoc.Value) { m.Type, _ = v.ReadNonEmpty(); m.TypePos = v.Pos },
 		"settings": func(v yamldoc.Value) { m.Settings = v.ReadSettings() },
-	})
+	}))
 	if _, ok := it.FindField("type"); !ok {
 		it.MissingField("type").AddError("is missing", "name the type of the module")
 	}

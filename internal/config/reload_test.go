@@ -56,7 +56,11 @@ func TestReloadFiles_EqualsLoad(t *testing.T) {
 // invalid.
 func randomDocuments(random *rand.Rand) string {
 	known := []string{
-		"{kind: source, name: db, type: sqlite, database: x.db}",
+		[]string{"{kind: source, name: db, type: sqlite, database: x.db}", "{kind: source, name: db, type: sqlite, database: x.db, group: [], state: s, effect: readOnly}"}[random.IntN(2)],
+		[]string{"{kind: mcpServer, name: fs, command: fs, group: [g]}", "{kind: mcpServer, name: fs, command: fs, available_in_states: [x]}"}[random.IntN(2)],
+		"{kind: tool, name: l, type: mcp-tool, description: d, mcp_tool_id: fs/read}",
+		"{kind: tool, of: fs/write, group: [a]}",
+		"tool: {m: {type: mcp-tool, name: M, description: d}}",
 		"{kind: source, name: pg, type: postgres, host: h, port: 1, user: u, database: d}",
 		"kind: tool\nname: a\ntype: sqlite-sql\nsource: db\ndescription: d\nstatement: SELECT 1",
 		"# about b\n\nkind: tool\nname: b\ntype: sqlite-sql\nsource: db\ndescription: ${X}\nstatement: SELECT 1",
@@ -75,6 +79,7 @@ func randomDocuments(random *rand.Rand) string {
 		"kind: tool\nname: h\ntype: postgres-sql\nsource: db\ndescription: d\nstatement: SELECT 1",
 		"kind: tool\nname: i\ntype: sqlite-sql\nsource: nowhere\ndescription: d\nstatement: SELECT 1",
 		"kind: tool\nname: j\ntype: sqlite-sql\nsource: db\ndescription: d\nstatement: 'SELECT {{.x}}'\ntemplateParameters: [{name: p, type: string, description: d}]",
+		"{kind: tool, of: fs/write, state: b}", "{kind: toolset, name: v, tools: [fs/read, sf/read]}",
 		"...\n# end", "%YAML 1.2", "{", "---x",
 	}
 	var docs []string

@@ -149,14 +149,18 @@ func statesField(to *[]string) func(yamldoc.Value) {
 // true, false or strict.
 func gatingField(to *toolgroups.Gating) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
-		word, ok := v.ReadScalar()
-		if !ok {
+		word, ok := v.Node.Value, v.Node.Tag == "!!bool" || v.Node.Value == toolgroups.StrictlyGated.String()
+		if v.HasVariable() {
+			if word, ok = v.ReadText(); !ok {
+				return
+			}
+		}
+		gating, err := toolgroups.ParseGating(word)
+		if !ok || err != nil {
+			v.AddTypeError("true, false or strict", "")
 			return
 		}
-		var err error
-		if *to, err = toolgroups.ParseGating(word); err != nil {
-			v.AddTypeError("true, false or strict", "")
-		}
+		*to = gating
 	}
 }
 

@@ -5,12 +5,24 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/rolecall/rolecall/modules/toolbox/toolboxfile"
 	"github.com/rolecall/rolecall/org/hosts"
 )
 
 // ListWarnings returns warnings about declared tools and about models.
 func (c *Config) ListWarnings() []string {
-	return slices.Concat(c.Declarations.ListWarnings(), c.windowWarnings())
+	return slices.Concat(c.Declarations.ListWarnings(c.serverLabels()...), c.windowWarnings())
+}
+
+// serverLabels lists the labels of the tools of MCP servers and modules.
+func (c *Config) serverLabels() (list []toolboxfile.StateLabels) {
+	for _, s := range c.MCPServers {
+		list = append(list, toolboxfile.StateLabels{What: "mcpServer " + s.Name, Labels: s.Labels, Pos: s.Pos})
+	}
+	for _, m := range c.Modules {
+		list = append(list, toolboxfile.StateLabels{What: "module " + m.Name, Labels: m.Labels, Pos: m.Pos})
+	}
+	return list
 }
 
 // windowWarnings reports models on this machine without a context window. Such servers are

@@ -7,7 +7,7 @@ import (
 
 // ListHint returns intro and the sorted words, or "" if there are none or too many.
 func ListHint(intro string, words []string) string {
-	const most = 17
+	const most = 20
 	if len(words) == 0 || len(words) > most {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rolecall/rolecall/internal/redact"
 	"github.com/rolecall/rolecall/modules"
 	"github.com/rolecall/rolecall/tool"
+	"github.com/rolecall/rolecall/toolgroups"
 )
 
 // Config is the operator's configuration of one server. Exactly one of Command and URL
@@ -41,6 +42,12 @@ type Config struct {
 	// NameTaken reports whether a tool name belongs to another owner; nil reports false.
 	NameTaken func(name string) bool
 
+	// Labels are what the operator says about the server's tools. They are applied to
+	// definitions that are accepted, and change nothing about acceptance.
+	Labels modules.Labels
+	// NamedTools are further tools, which call tools of the server.
+	NamedTools []NamedTool
+
 	secrets *redact.Redactor // of the values that the server is given; set by check
 }
 
@@ -51,6 +58,18 @@ type Command struct {
 	Env  []string // NAME=value, in addition to PATH, LANG, and a temporary HOME and TMPDIR; redacted in what the program sends
 	Dir  string   // its working directory; "" is that of this process
 }
+
+// NamedTool is a tool with a name and a description of the operator that calls a tool of
+// the server. It is in the group NamedGroup of the module. While the server has no accepted
+// definition of the tool, its calls fail with tool_unavailable.
+type NamedTool struct {
+	Name, Description string
+	Tool              string // name of the tool at the server
+	Label             modules.Label
+}
+
+// NamedGroup returns the id of the group of NamedTools of a module.
+func NamedGroup(module string) toolgroups.GroupID { return toolgroups.GroupID("mcp-tool/" + module) }
 
 // DefaultTimeout is how long a call may take by default.
 const DefaultTimeout = 2 * time.Minute

@@ -44,6 +44,7 @@ type Module struct {
 	activeDigests  map[string]string      // of active, by tool
 	offeredDigests map[string]string      // of the server's last offer, by tool; nil before the first
 	tools          map[string]*remoteTool // by digest: an unchanged definition keeps its tool
+	named          []tool.Tool            // of Config.NamedTools, in order, as registered
 	activeKnown    bool                   // setActive was called
 }
 
@@ -194,8 +195,8 @@ func (m *Module) groups(pins []modules.ToolPin) []toolgroups.Group {
 	return m.buildGroup(pins)
 }
 
-// buildGroup returns the group of these definitions. A tool that cannot be offered is
-// left out and logged. It must be called with mu held.
+// buildGroup returns the group of these definitions, and that of the named tools. A tool
+// that cannot be offered is left out and logged. It must be called with mu held.
 func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 	g := toolgroups.Group{ID: toolgroups.GroupID(m.config.Name), Description: m.config.Description, APIs: map[string]string{}, OpenAPIs: true}
 	tools := make(map[string]*remoteTool, len(pins))
@@ -209,7 +210,11 @@ func (m *Module) buildGroup(pins []modules.ToolPin) []toolgroups.Group {
 		g.Tools, g.APIs[t.definition.Name] = append(g.Tools, t), p.Tool
 	}
 	m.tools = tools
-	return []toolgroups.Group{g}
+	if len(m.config.NamedTools) == 0 {
+		return []toolgroups.Group{g}
+	}
+	m.named = m.nameTools(g.Tools)
+	return []toolgroups.Group{g, {ID: NamedGroup(m.config.Name), Description: "Declared tools of the MCP server " + m.config.Name, Tools: m.named}}
 }
 
 // newTool returns the tool of a definition: the one it had before, or a new one. Stored
@@ -225,7 +230,7 @@ func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 		}
 		r.resource, d.Description, d.Input, d.Effect = &e, e.description, []byte(e.input), resourceEffect(m.config.Trusted)
 	}
-	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) {
+	if m.config.NameTaken != nil && m.config.NameTaken(d.Name) || m.isNamed(d.Name) {
 		return nil, errcode.New(errcode.DuplicateToolName, "the name belongs to another owner")
 	}
 	if err := tool.CheckName(d.Name); err != nil {
@@ -237,7 +242,7 @@ func (m *Module) newTool(p modules.ToolPin) (*remoteTool, error) {
 	if _, err := argschema.Compile(d.Input); err != nil {
 		return nil, err
 	}
-	r.definition = d
+	r.definition = m.config.Labels.Apply(p.Tool, d)
 	return r, nil
 }
 

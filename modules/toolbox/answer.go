@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rolecall/rolecall/errcode"
 	"github.com/rolecall/rolecall/internal/textutil"
 	"github.com/rolecall/rolecall/modules/toolbox/database"
@@ -41,7 +43,53 @@ func (r *request) send(client *http.Client, q *http.Request) (tool.Result, error
 	case len(data) > most:
 		return tool.Result{}, errcode.New(errcode.ResultTooLarge, "the service's response has more than %d bytes; request less data", most)
 	}
+	if len(r.tool.config.HTTP.Answer) > 0 {
+		return r.fieldResult(data)
+	}
 	return r.bodyResult(answer.Header.Get("Content-Type"), data), nil
+}
+
+// fieldResult returns the field of a JSON answer that holds the result, without the secrets
+// of the source: a text as it is, anything else as JSON. An answer with an error, or
+// without such a field, is a failure.
+func (r *request) fieldResult(data []byte) (tool.Result, error) {
+	if !json.Valid(data) {
+		return tool.Result{}, errcode.New(errcode.ToolExecutionFailed, "the service's answer is not JSON; check baseUrl of the source")
+	}
+	doc := gjson.ParseBytes(r.secrets.RedactJSON(data))
+	if err := r.answeredError(doc); err != nil {
+		return tool.Result{}, err
+	}
+	for _, name := range r.tool.config.HTTP.Answer {
+		switch field := doc.Get(name); {
+		case !field.Exists() || field.Type == gjson.Null:
+		case field.Type == gjson.String:
+			return tool.Result{Text: field.Str}, nil
+		default:
+			return jsonResult(json.RawMessage(field.Raw)), nil
+		}
+	}
+	return tool.Result{}, errcode.New(errcode.ToolExecutionFailed, "the service's answer has no field %s", strings.Join(r.tool.config.HTTP.Answer, " or "))
+}
+
+// answeredError returns the error that an answer with status 2xx has: {"error": {"type",
+// "message"}}, {"error": "text"}, or "errors" without a result; nil if there is none.
+func (r *request) answeredError(doc gjson.Result) error {
+	text := ""
+	switch failure := doc.Get("error"); {
+	case failure.Type == gjson.String:
+		text = failure.Str
+	case failure.IsObject():
+		text = failure.Get("message").String()
+	case len(doc.Get("errors").Array()) > 0 && doc.Get("data").Type == gjson.Null:
+		text = doc.Get("errors.0").String()
+	default:
+		return nil
+	}
+	if r.tool.hasSecrets() {
+		text = "its text is withheld because it may contain a secure or claim value"
+	}
+	return errcode.New(errcode.ToolExecutionFailed, "the service answered with an error: %s", textutil.Truncate(text, maxErrorBody))
 }
 
 // statusError returns the error of a response whose status is not 2xx. It contains

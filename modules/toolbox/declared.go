@@ -39,11 +39,14 @@ func toolKinds() map[string]toolKind {
 	lite := []string{toolboxfile.SourceSQLite}
 	postgres := []string{toolboxfile.SourcePostgres, toolboxfile.SourceCloudSQLPostgres}
 	mysql := []string{toolboxfile.SourceMySQL}
+	service := []string{toolboxfile.SourceHTTP}
 	return map[string]toolKind{
 		toolboxfile.ToolSQLiteSQL: {lite, false, newStatement}, toolboxfile.ToolSQLiteExecute: {lite, false, newExecute}, toolboxfile.ToolSQLiteListTables: {lite, true, newListing},
 		toolboxfile.ToolPostgresSQL: {postgres, false, newStatement}, toolboxfile.ToolPostgresExecute: {postgres, false, newExecute}, toolboxfile.ToolPostgresListTables: {postgres, true, newListing},
 		toolboxfile.ToolMySQLSQL: {mysql, false, newStatement}, toolboxfile.ToolMySQLExecute: {mysql, false, newExecute}, toolboxfile.ToolMySQLListTables: {mysql, true, newListing},
-		toolboxfile.ToolHTTP: {[]string{toolboxfile.SourceHTTP}, false, newRequest},
+		toolboxfile.ToolHTTP:           {service, false, newRequest},
+		toolboxfile.ToolKnowledgeQuery: {service, false, newRequest}, toolboxfile.ToolStructuredQuery: {service, false, newRequest},
+		toolboxfile.ToolTextCompletion: {service, false, newRequest}, toolboxfile.ToolPrompt: {service, false, newRequest},
 	}
 }
 
@@ -92,7 +95,7 @@ func (m *Module) effect(c toolboxfile.DeclaredTool, k toolKind) tool.Effect {
 	case c.Effect != "":
 		_ = e.UnmarshalText([]byte(c.Effect)) // an unknown class stays Mutating
 		return e
-	case isSet(c.Annotations.ReadOnly), c.Annotations.ReadOnly == nil && m.config.Source.ReadOnly:
+	case isSet(c.Annotations.ReadOnly), c.Annotations.ReadOnly == nil && (m.config.Source.ReadOnly || c.HTTP != nil && c.HTTP.Queries):
 		return tool.ReadOnly
 	case isSet(c.Annotations.Idempotent):
 		return tool.Idempotent

@@ -9,7 +9,7 @@ import (
 
 // BuildToolsets returns the groups, sorted by id, that refer to declared tools: the
 // toolsets, and a group for each id that tools name. A toolset that a tool names as
-// its group contains the tool too. Tools that do not name a group are in toolgroups.DefaultGroup,
+// its group contains the tool too. Tools whose Groups are nil are in toolgroups.DefaultGroup,
 // unless there is a toolset of that id. The owner toolgroups.Config registers them.
 func BuildToolsets(tools []toolboxfile.DeclaredTool, sets []toolboxfile.Toolset) []toolgroups.Group {
 	groups, members := map[toolgroups.GroupID]*toolgroups.Group{}, map[toolgroups.GroupID]map[string]bool{}
@@ -27,7 +27,7 @@ func BuildToolsets(tools []toolboxfile.DeclaredTool, sets []toolboxfile.Toolset)
 	_, taken := groups[toolgroups.DefaultGroup]
 	for _, t := range tools {
 		names := t.Groups
-		if len(names) == 0 && !taken {
+		if names == nil && !taken {
 			names = []string{string(toolgroups.DefaultGroup)}
 		}
 		for _, name := range names {

@@ -136,6 +136,12 @@ func (s *Set) ReferenceField(kind string, to *string) func(yamldoc.Value) {
 
 // ReferenceList reads a list of names of documents of a kind. It ignores duplicates.
 func (s *Set) ReferenceList(kind string, to *[]string) func(yamldoc.Value) {
+	return s.ReferenceListOr(kind, to, func(yamldoc.Value) bool { return false })
+}
+
+// ReferenceListOr is ReferenceList for a list that may have entries of another form. other
+// reads such an entry and returns true; the entry is then no reference.
+func (s *Set) ReferenceListOr(kind string, to *[]string, other func(yamldoc.Value) bool) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
 		if !v.IsList() {
 			v.AddTypeError("a list of names", "write ["+yamldoc.ClipText(v.Node.Value)+"]")
@@ -144,7 +150,12 @@ func (s *Set) ReferenceList(kind string, to *[]string) func(yamldoc.Value) {
 		seen := make(map[string]bool)
 		for _, item := range v.ListItems() {
 			var name string
-			if s.ReferenceField(kind, &name)(item); name != "" && !seen[name] {
+			if other(item) {
+				name, _ = item.ReadText()
+			} else {
+				s.ReferenceField(kind, &name)(item)
+			}
+			if name != "" && !seen[name] {
 				seen[name] = true
 				*to = append(*to, name)
 			}

@@ -19,7 +19,7 @@ func (r *Reader) kinds() []docset.Kind {
 	list := []docset.Kind{
 		{Name: "source", Read: with(readSource)},
 		{Name: "authService", Read: with(readAuthService)},
-		{Name: "tool", Read: with(readTool)},
+		{Name: "tool", Read: with(readTool), Nameless: true},
 		{Name: "toolset", Read: with(readToolset)},
 		{Name: "group", Read: with(readGroup), Current: "toolset", Nameless: true},
 		{Name: "prompt", Read: with(readPrompt)},
@@ -32,7 +32,7 @@ func (r *Reader) kinds() []docset.Kind {
 	}
 	for plural, current := range pluralKinds {
 		i := slices.IndexFunc(list, func(k docset.Kind) bool { return k.Name == current })
-		list = append(list, docset.Kind{Name: plural, Read: list[i].Read, Current: current})
+		list = append(list, docset.Kind{Name: plural, Read: list[i].Read, Current: current, Nameless: list[i].Nameless})
 	}
 	return list
 }
@@ -47,6 +47,10 @@ const (
 	embeddingHint = "embedding models of Toolbox are not supported; leave out the document and the embeddedBy of parameters that name it"
 )
 
+// trustGraphSection is the section of tools in a configuration of TrustGraph. The name of an
+// entry is its key there; the field name is a title, which is not used.
+const trustGraphSection = "tool"
+
 // sections returns the top-level keys of Toolbox's v1 form, which has no kind, with
 // the kind of the entries below each.
 func sections() map[string]string {
@@ -55,6 +59,7 @@ func sections() map[string]string {
 		"authServices":    "authService",
 		"authSources":     "authService", // its older name
 		"tools":           "tool",
+		trustGraphSection: "tool",
 		"toolsets":        "toolset",
 		"prompts":         "prompt",
 		"embeddingModels": "embeddingModel",

@@ -49,13 +49,34 @@ func (s *v1Splitter) section(kind string, key, entries yamldoc.Value) {
 	s.keep(entries.Node)
 	for name, entry := range entries.MapPairs() {
 		if entry.Node.Kind == yaml.MappingNode || kind == "toolset" && (entry.Node.Kind == yaml.SequenceNode || entry.IsNull()) {
-			s.entry(kind, name.Node, entry.Node)
+			node := entry.Node
+			if key.Node.Value == trustGraphSection {
+				node = s.withoutTitle(node)
+			}
+			s.entry(kind, name.Node, node)
 			continue
 		}
 		entry.AddTypeError("a mapping", "")
 	}
 	s.foot(entries.Node)
 	s.foot(key.Node)
+}
+
+// withoutTitle returns an entry without its field name, a title that becomes a comment: the
+// name of the tool is the key of the entry.
+func (s *v1Splitter) withoutTitle(entry *yaml.Node) *yaml.Node {
+	c := withoutAliases(entry)
+	c.Content = nil
+	for pair := range slices.Chunk(entry.Content, 2) {
+		if pair[0].Value != "name" {
+			c.Content = append(c.Content, pair...)
+			continue
+		}
+		if title := strings.Join(strings.Fields(pair[1].Value), " "); title != "" {
+			s.comments = append(s.comments, "# "+title)
+		}
+	}
+	return c
 }
 
 // entry adds the document of one entry. A toolset may be a bare list or null.

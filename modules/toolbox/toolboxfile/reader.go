@@ -15,6 +15,11 @@ type Reader struct {
 	to            *Declarations
 	toolTypes     []toolType
 	pending       []*pendingTool            // tools that wait for the sources and services they name
+	mcpTools      []pendingMCPTool          // tools that wait for the MCP servers they name
+	foreign       []foreignTool             // tools of servers and modules that documents name
+	labels        []foreignTool             // those with a document of their own
+	servers       map[string]Labels         // of MCP servers, by name
+	section       string                    // of the v1 form that is being read
 	reused        []int                     // indexes in to.Tools of tools from an earlier configuration
 	stale         bool                      // a reused tool is no longer valid
 	parameterSets map[string]*parameter.Set // compiled sets, shared by tools with the same parameters
@@ -24,9 +29,12 @@ type Reader struct {
 // NewReader returns a Reader and adds its kinds to set. The documents of
 // Toolbox that set reads are added to to. Errors are added to docs.
 func NewReader(docs *yamldoc.Reader, set *docset.Set, to *Declarations) *Reader {
-	r := &Reader{docs: docs, set: set, to: to, toolTypes: toolTypes(), parameterSets: make(map[string]*parameter.Set)}
+	r := &Reader{docs: docs, set: set, to: to, toolTypes: toolTypes(), parameterSets: make(map[string]*parameter.Set), servers: make(map[string]Labels)}
 	set.AddKinds(r.kinds()...)
 	set.ReadWithoutKind = r.readWithoutKind
 	docs.FieldHint = toolboxFieldHint
 	return r
 }
+
+// SetServerLabels sets the labels of the tools of an MCP server that have none of their own.
+func (r *Reader) SetServerLabels(server string, l Labels) { r.servers[server] = l }

@@ -41,7 +41,7 @@ func readSource(it item) {
 		return
 	}
 	s := Source{Name: it.Name, Type: known[i].name, Pos: it.Pos}
-	it.ReadFields(yamldoc.MergeFields(known[i].fields(it, &s), yamldoc.Fields{
+	it.ReadFields(yamldoc.MergeFields(known[i].fields(it, &s), LabelFields(it.Item, &s.Labels), yamldoc.Fields{
 		"type":             yamldoc.SkipField,
 		"maxResponseBytes": yamldoc.IntField(&s.MaxResponseBytes, maxResponseBytes),
 		"timeout":          yamldoc.DurationField(&s.Timeout, maxQueryTime),

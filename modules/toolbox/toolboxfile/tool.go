@@ -31,8 +31,26 @@ func toolTypes() []toolType {
 		{ToolMySQLExecute, mysql, executeFields, nil},
 		{ToolMySQLListTables, mysql, listFields, nil},
 		{ToolHTTP, []string{SourceHTTP}, requestFields, []string{"path", "method"}},
+		{ToolMCP, nil, mcpToolFields, nil},
+		{ToolKnowledgeQuery, []string{SourceHTTP}, knowledgeQueryFields, nil},
+		{ToolTextCompletion, []string{SourceHTTP}, completionFields, nil},
+		{ToolPrompt, []string{SourceHTTP}, promptToolFields, []string{"template"}},
+		{ToolStructuredQuery, []string{SourceHTTP}, structuredQueryFields, nil},
+		{ToolGraphUpdate, nil, noFields, nil},
 	}
 }
+
+// noFields returns no fields.
+func noFields(item, *pendingTool) yamldoc.Fields { return yamldoc.Fields{} }
+
+// isTrustGraph reports whether a type of tool calls TrustGraph. Such a tool may leave out its
+// source if there is only one of type http.
+func isTrustGraph(name string) bool {
+	return slices.Contains([]string{ToolKnowledgeQuery, ToolTextCompletion, ToolPrompt, ToolStructuredQuery}, name)
+}
+
+// hasSource reports whether tools of the type use a source.
+func (t toolType) hasSource() bool { return t.sources != nil }
 
 // pendingTool is the state of reading one tool. It lives until all documents are
 // read, when the source and the auth services of the tool can be checked.
@@ -47,6 +65,9 @@ type pendingTool struct {
 	specs         []parameter.Spec
 	templateSpecs []parameter.Spec
 	fixedSpecs    []parameter.Spec // the same for all tools of the type
+	finish        func()           // called when the fields are read; nil for most types
+	mcpAt         yamldoc.Value    // of a tool of type mcp-tool
+	mcpID         string
 	compiled      bool
 	errCount      int // number of errors before this tool
 }
@@ -54,7 +75,14 @@ type pendingTool struct {
 // readTool reads a document of kind tool. It compiles the parameters at once unless
 // they need the auth services, which may come in later documents.
 func readTool(it item) {
+	if at, ok := it.FindField("of"); ok {
+		readToolLabels(it, at)
+		return
+	}
 	p := &pendingTool{item: it, errCount: it.ErrorCount()}
+	if _, named := it.FindField("name"); !named && !it.IsEntry {
+		it.NameAt.AddError("is missing", "every document has a name; without one it names a tool of a server in the field of")
+	}
 	it.DeclareItem()
 	it.checkShortName("tool")
 	known := it.r.toolTypes
@@ -63,11 +91,24 @@ func readTool(it item) {
 		return
 	}
 	p.sources, p.tool = known[i].sources, DeclaredTool{Name: it.Name, Type: known[i].name, Pos: it.Pos}
-	it.ReadFields(yamldoc.MergeFields(p.commonFields(), known[i].fields(it, p)))
-	it.RequireFields("source", "description")
+	it.ReadFields(yamldoc.MergeFields(p.fieldsOf(known[i]), known[i].fields(it, p)))
+	if known[i].hasSource() && !isTrustGraph(p.tool.Type) {
+		it.RequireFields("source")
+	}
+	it.RequireFields("description")
 	it.RequireFields(known[i].needs...)
+	if p.finish != nil {
+		p.finish()
+	}
 	p.tool.Fingerprint = it.fingerprint()
-	p.sourceAt, _ = it.FindField("source")
+	if !known[i].hasSource() {
+		it.addSourceless(p)
+		return
+	}
+	var hasSource bool
+	if p.sourceAt, hasSource = it.FindField("source"); !hasSource {
+		p.sourceAt = it.MissingField("source")
+	}
 	p.methodAt, _ = it.FindField("method")
 	p.scopesAt, _ = it.FindField("scopesRequired")
 	if !p.usesClaims() || it.ErrorCount() > p.errCount {
@@ -78,25 +119,42 @@ func readTool(it item) {
 	it.r.pending = append(it.r.pending, p)
 }
 
+// addSourceless adds a tool that uses no source.
+func (it item) addSourceless(p *pendingTool) {
+	if p.tool.Type == ToolMCP {
+		it.r.mcpTools = append(it.r.mcpTools, pendingMCPTool{len(it.r.to.Tools), p.mcpAt, p.mcpID})
+	}
+	it.r.to.Tools = append(it.r.to.Tools, p.tool)
+}
+
+// fieldsOf returns the fields that tools of a type share with others.
+func (p *pendingTool) fieldsOf(t toolType) yamldoc.Fields {
+	all := p.commonFields()
+	if p.IsEntry && p.r.section == trustGraphSection {
+		all["name"] = yamldoc.TextField(new(string)) // a title
+	}
+	if !t.hasSource() {
+		for _, name := range []string{"source", "authRequired", "scopesRequired", "annotations", "maxResponseBytes", "timeout"} {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
 // commonFields returns the fields of all declared tools.
 func (p *pendingTool) commonFields() yamldoc.Fields {
 	t := &p.tool
-	return yamldoc.Fields{
-		"type":                yamldoc.SkipField,
-		"source":              p.ReferenceField("source", &t.Source),
-		"description":         yamldoc.ScalarField(&t.Description),
-		"authRequired":        p.ReferenceList("authService", &t.AuthRequired),
-		"scopesRequired":      yamldoc.NameList(&t.ScopesRequired, "scopes"),
-		"annotations":         annotationsField(&t.Annotations),
-		"effect":              yamldoc.OneOfField(&t.Effect, "readOnly", "idempotent", "mutating"),
-		"group":               yamldoc.NameSet(&t.Groups, "tool groups", checkGroup),
-		"state":               yamldoc.TextField(&t.State), // "" moves to no state
-		"available_in_states": p.states,
-		"applicable-states":   p.states,
-		"maxResponseBytes":    yamldoc.IntField(&t.MaxResponseBytes, maxResponseBytes),
-		"timeout":             yamldoc.DurationField(&t.Timeout, maxQueryTime),
-		"ui":                  nil,
-	}
+	return yamldoc.MergeFields(LabelFields(p.Item, &t.own), yamldoc.Fields{
+		"type":             yamldoc.SkipField,
+		"source":           p.ReferenceField("source", &t.Source),
+		"description":      yamldoc.ScalarField(&t.Description),
+		"authRequired":     p.ReferenceList("authService", &t.AuthRequired),
+		"scopesRequired":   yamldoc.NameList(&t.ScopesRequired, "scopes"),
+		"annotations":      annotationsField(&t.Annotations),
+		"maxResponseBytes": yamldoc.IntField(&t.MaxResponseBytes, maxResponseBytes),
+		"timeout":          yamldoc.DurationField(&t.Timeout, maxQueryTime),
+		"ui":               nil,
+	})
 }
 
 // statementFields returns the fields of a tool with a statement.
@@ -154,17 +212,6 @@ func checkGroup(id string) (message, hint string) {
 		return yamldoc.QuoteText(id) + " is a built-in group, which declared tools cannot join", "choose another id"
 	}
 	return "", ""
-}
-
-// states reads the states in which the tool can be called. The field has two names.
-func (p *pendingTool) states(v yamldoc.Value) {
-	_, one := p.FindField("available_in_states")
-	_, other := p.FindField("applicable-states")
-	if one && other {
-		v.AddError("available_in_states and applicable-states are the same field", "leave one out")
-		return
-	}
-	yamldoc.NameList(&p.tool.States, "states")(v)
 }
 
 // toolboxTypeHint returns the hint for a type that Toolbox has and this version

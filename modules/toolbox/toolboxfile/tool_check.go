@@ -26,7 +26,7 @@ func (p *pendingTool) compile(services []string) {
 	if p.r.docs.ErrorCount() > p.errCount {
 		p.tool.Parameters = nil
 	}
-	p.tool.cacheable = p.tool.Parameters != nil && !p.IsEntry
+	p.tool.cacheable = p.tool.Parameters != nil && !p.IsEntry && !isTrustGraph(p.tool.Type)
 	p.item, p.specs, p.templateSpecs, p.compiled = item{}, nil, nil, true
 }
 
@@ -118,12 +118,53 @@ func (r *Reader) CheckTools() bool {
 		c.check(p)
 		r.to.Tools[p.index] = p.tool
 	}
+	r.checkForeignTools()
+	r.checkMCPTools()
 	for _, i := range r.reused {
 		if !c.stillValid(&r.to.Tools[i]) {
 			return false
 		}
 	}
+	for i := range r.to.Tools {
+		c.label(&r.to.Tools[i])
+	}
 	return !r.stale
+}
+
+// label sets the labels of a tool: its own, and those of its source or server.
+func (c *crossChecker) label(t *DeclaredTool) {
+	l := t.own
+	switch {
+	case t.MCP != nil:
+		l = l.or(c.servers[t.MCP.Server])
+	case t.Annotations.decidesEffect():
+		effect := l.Effect
+		l = l.or(c.sources[t.Source].Labels)
+		l.Effect = effect
+	default:
+		l = l.or(c.sources[t.Source].Labels)
+	}
+	t.Groups, t.States, t.Effect, t.State = l.Groups, l.States, l.Effect, ""
+	if l.State != nil {
+		t.State = *l.State
+	}
+}
+
+// decidesEffect reports whether the hints say what the effect class of a tool is.
+func (a Annotations) decidesEffect() bool { return a.ReadOnly != nil || a.Idempotent != nil }
+
+// onlySource returns the name of the only source of a type, "" if there are none or several.
+func (c *crossChecker) onlySource(kind string) (name string) {
+	for _, s := range c.to.Sources {
+		switch {
+		case s.Type != kind || s.Name == name:
+		case name != "":
+			return ""
+		default:
+			name = s.Name
+		}
+	}
+	return name
 }
 
 // crossChecker checks tools against the sources and auth services that they name.
@@ -137,7 +178,13 @@ type crossChecker struct {
 // check checks one tool that was read, and compiles its parameters if they needed
 // the auth services.
 func (c *crossChecker) check(p *pendingTool) {
-	before, source := c.docs.ErrorCount(), c.sources[p.tool.Source]
+	before := c.docs.ErrorCount()
+	if p.tool.Source == "" && isTrustGraph(p.tool.Type) {
+		if p.tool.Source = c.onlySource(SourceHTTP); p.tool.Source == "" {
+			p.sourceAt.AddError("is missing", "without it there has to be exactly one source of type http: the address of TrustGraph's gateway")
+		}
+	}
+	source := c.sources[p.tool.Source]
 	if source.Type != "" && !slices.Contains(p.sources, source.Type) {
 		p.sourceAt.AddError("source "+yamldoc.QuoteText(p.tool.Source)+" is of type "+source.Type, "a tool of type "+p.tool.Type+" needs a source of type "+strings.Join(p.sources, " or "))
 	} else if source.ReadOnly && p.tool.mayChange() {
@@ -158,7 +205,7 @@ func (c *crossChecker) check(p *pendingTool) {
 
 // mayChange reports whether a tool sends requests that may change data.
 func (t *DeclaredTool) mayChange() bool {
-	return t.HTTP != nil && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
+	return t.HTTP != nil && !t.HTTP.Queries && !slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, t.HTTP.Method)
 }
 
 // stillValid reports whether a reused tool is valid: its source and services exist

@@ -34,6 +34,7 @@ type Declarations struct {
 	Toolsets     []Toolset      `json:",omitempty"`
 	Prompts      []Prompt       `json:",omitempty"`
 	AuthServices []AuthService  `json:",omitempty"`
+	Labels       []ToolLabels   `json:",omitempty"`
 }
 
 // Source is a document of kind source: a database or HTTP service that declared
@@ -76,6 +77,8 @@ type Source struct {
 	MaxRows          int           // of one result; 0 is not set
 	MaxResponseBytes int           // of one result; 0 is not set
 
+	Labels Labels `json:",omitzero"` // of its tools that have none of their own
+
 	// Invalid means that errors in the document have been reported. Callers must
 	// not use such a source, and should not report errors that follow from it.
 	Invalid bool `json:"-"`
@@ -114,7 +117,8 @@ type DeclaredTool struct {
 	Statement  string         // of -sql types; a template if there are template parameters
 	Parameters *parameter.Set `json:"-"` // not nil if there are no errors; fixed for -execute-sql and -list-tables types
 
-	HTTP *HTTPRequest // of type http, else nil
+	HTTP *HTTPRequest // of types http and those of TrustGraph, else nil
+	MCP  *ToolID      `json:",omitempty"` // of type mcp-tool: the tool that it calls; nil if there are errors
 
 	AuthRequired   []string // auth services; the caller needs a valid token of one of them
 	ScopesRequired []string // the caller's token needs all of them
@@ -122,9 +126,9 @@ type DeclaredTool struct {
 	Annotations Annotations
 	Effect      string // readOnly, idempotent or mutating; "" means it follows from annotations and type
 
-	Groups []string // tool groups it is in, in addition to toolsets; the caller checks for reserved ids
+	Groups []string // tool groups it is in, in addition to toolsets; nil means the group default, empty means none
 	State  string   // workflow state after a call; "" does not change it
-	States []string // workflow states in which it can be called; empty means all
+	States []string // workflow states in which it can be called; nil means all, empty means none
 
 	MaxRows          int // 0 is the source's limit
 	MaxResponseBytes int
@@ -133,7 +137,8 @@ type DeclaredTool struct {
 	Fingerprint string `json:"-"` // the same for tools that differ in nothing but Pos and the document of their source
 	Pos         yamldoc.Pos
 
-	cacheable bool // ReuseTool may reuse it: it is a valid document of its own
+	own       Labels // as the document has them
+	cacheable bool   // ReuseTool may reuse it: it is a valid document of its own
 }
 
 // The types of declared tools.
@@ -148,6 +153,15 @@ const (
 	ToolMySQLExecute       = "mysql-execute-sql"
 	ToolMySQLListTables    = "mysql-list-tables"
 	ToolHTTP               = "http"
+
+	ToolMCP = "mcp-tool" // calls a tool of an MCP server
+
+	// Tools of TrustGraph. graph-update cannot be called: TrustGraph has no HTTP API for it.
+	ToolKnowledgeQuery  = "knowledge-query"
+	ToolTextCompletion  = "text-completion"
+	ToolPrompt          = "prompt"
+	ToolStructuredQuery = "structured-query"
+	ToolGraphUpdate     = "graph-update"
 )
 
 // The parameters of tool types with fixed parameters.
@@ -163,6 +177,11 @@ type HTTPRequest struct {
 	Path    string                    // relative to the source's BaseURL; a template of PathParams
 	Headers map[string]yamldoc.Secret // they override the source's
 	Body    string                    // a template of BodyParams
+
+	// Answer lists the fields of a JSON answer that can hold the result, the first one first.
+	// Without any the whole body is the result.
+	Answer  []string `json:",omitempty"`
+	Queries bool     `json:",omitempty"` // the request only queries, whatever its method
 
 	// Names of the parameters, by the part of the request they are in.
 	PathParams, QueryParams, HeaderParams, BodyParams []string
@@ -181,7 +200,7 @@ type Annotations struct {
 type Toolset struct {
 	Name        string // "" is the group of all tools, which has only a description
 	Description string
-	Tools       []string     // in order, each once
+	Tools       []string     // in order, each once; SERVER/TOOL is a tool of an MCP server or module
 	Prompts     []string     `json:",omitempty"` // in order, each once
 	Children    []GroupRef   `json:",omitempty"` // groups that the toolset holds too
 	Fallback    []GroupRef   `json:",omitempty"` // groups with tools to use instead

@@ -3,6 +3,7 @@ package toolboxfile
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -59,10 +60,24 @@ func readGroup(it item) {
 // field without a value.
 func (it item) memberList(kind string, to *[]string) func(yamldoc.Value) {
 	return func(v yamldoc.Value) {
-		if !v.IsNull() {
+		switch {
+		case v.IsNull():
+		case kind == "tool":
+			it.ReferenceListOr(kind, to, it.foreignMember)(v)
+		default:
 			it.ReferenceList(kind, to)(v)
 		}
 	}
+}
+
+// foreignMember reports whether an entry of a toolset is a tool of a server or module,
+// SERVER/TOOL, and reads it.
+func (it item) foreignMember(v yamldoc.Value) bool {
+	if !v.IsScalar() || !strings.Contains(v.Node.Value, "/") {
+		return false
+	}
+	it.toolIDField(new(ToolID), serverKinds...)(v)
+	return true
 }
 
 // declareDefaultGroup registers the group without a name. It rejects a second one,

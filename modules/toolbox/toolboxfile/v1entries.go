@@ -30,6 +30,7 @@ func (r *Reader) readWithoutKind(root yamldoc.Value) {
 			continue
 		}
 		if k, ok := r.set.FindKind(key, name); ok {
+			r.section = key.Node.Value
 			r.readSection(k, val)
 		}
 	}

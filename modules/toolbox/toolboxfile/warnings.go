@@ -9,21 +9,35 @@ import (
 	"github.com/rolecall/rolecall/toolgroups"
 )
 
-// ListWarnings returns warnings, sorted: about states that declared tools need and no
-// tool leads to, states that a tool leads to and no tool can be called in, and
-// prompts that no group lists.
-func (d *Declarations) ListWarnings() (list []string) {
+// StateLabels are the labels of tools that other documents declare, for ListWarnings.
+type StateLabels struct {
+	What   string // what the tools are, such as "mcpServer fs"
+	Labels Labels
+	Pos    yamldoc.Pos
+}
+
+// ListWarnings returns warnings, sorted: about states that tools need and no tool leads to,
+// states that a tool leads to and no tool can be called in, and prompts that no group
+// lists. servers are the labels of the tools of servers and modules.
+func (d *Declarations) ListWarnings(servers ...StateLabels) (list []string) {
 	list = d.unlistedPrompts()
-	tools := make([]tool.Definition, len(d.Tools))
-	for i, t := range d.Tools {
-		tools[i].State = t.State
-		if len(t.States) > 0 {
-			tools[i].States = t.States
+	for _, t := range d.Tools {
+		if t.Type != ToolGraphUpdate { // it cannot be called
+			servers = append(servers, StateLabels{"tool " + t.Name, Labels{State: &t.State, States: t.States}, t.Pos})
+		}
+	}
+	for _, l := range d.Labels {
+		servers = append(servers, StateLabels{"tool " + l.String(), l.Labels, l.Pos})
+	}
+	tools := make([]tool.Definition, len(servers))
+	for i, l := range servers {
+		if tools[i].States = l.Labels.States; l.Labels.State != nil {
+			tools[i].State = *l.Labels.State
 		}
 	}
 	for _, p := range toolgroups.FindStateProblems(tools) {
-		t := d.Tools[p.Tool]
-		list = append(list, strings.TrimPrefix(t.Pos.String()+": ", ": ")+"tool "+t.Name+" "+p.Text)
+		l := servers[p.Tool]
+		list = append(list, strings.TrimPrefix(l.Pos.String()+": ", ": ")+l.What+" "+p.Text)
 	}
 	slices.Sort(list)
 	return list

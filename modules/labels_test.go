@@ -1,0 +1,40 @@
+package modules_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rolecall/rolecall/modules"
+	"github.com/rolecall/rolecall/tool"
+)
+
+// A label of a tool replaces what the module says; a label of all tools fills in what it
+// does not say, except the effect, which it replaces.
+func TestLabels_Apply(t *testing.T) {
+	effect := func(e tool.Effect) *tool.Effect { return &e }
+	state := func(s string) *string { return &s }
+	labels := modules.Labels{
+		All: modules.Label{Effect: effect(tool.Idempotent), State: state("all"), States: []string{"x"}},
+		Tools: map[string]modules.Label{
+			"api":  {Effect: effect(tool.Mutating), State: state(""), States: []string{}},
+			"name": {State: state("named")},
+		},
+	}
+	for _, c := range []struct {
+		labels modules.Labels
+		api    string
+		in     tool.Definition
+		want   tool.Definition
+	}{
+		{modules.Labels{}, "api", tool.Definition{Name: "a", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}, tool.Definition{Name: "a", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}},
+		{labels, "other", tool.Definition{Name: "a", Effect: tool.ReadOnly}, tool.Definition{Name: "a", Effect: tool.Idempotent, State: "all", States: []string{"x"}}},
+		{labels, "other", tool.Definition{Name: "a", State: "s", States: []string{}}, tool.Definition{Name: "a", Effect: tool.Idempotent, State: "s", States: []string{}}},
+		{labels, "api", tool.Definition{Name: "name", Effect: tool.ReadOnly, State: "s", States: []string{"y"}}, tool.Definition{Name: "name", Effect: tool.Mutating, States: []string{}}},
+		{labels, "", tool.Definition{Name: "name", State: "s"}, tool.Definition{Name: "name", Effect: tool.Idempotent, State: "named", States: []string{"x"}}},
+	} {
+		if diff := cmp.Diff(c.want, c.labels.Apply(c.api, c.in)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", c.api, c.in.Name, diff)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package toolgroups_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rolecall/rolecall/internal/test/grouptest"
+	"github.com/rolecall/rolecall/toolgroups"
+)
+
+// groupTools lists the tools of a group.
+func groupTools(m *toolgroups.Manager, id toolgroups.GroupID) string {
+	info, _ := m.CurrentSnapshot().LookupGroup(id)
+	return strings.Join(info.Tools, " ")
+}
+
+// A reference that is bound to an owner means the tool whenever this owner has it, and never
+// the tool of another owner.
+func TestRefOwners_OutliveTheTool(t *testing.T) {
+	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	set := toolgroups.Group{ID: "set", Refs: []string{"late"}, RefOwners: map[string]toolgroups.GroupOwner{"late": "server"}}
+	register(t, m, toolgroups.Config, set)
+	var changed []toolgroups.GroupID
+	m.WatchGroups(func(ids []toolgroups.GroupID) { changed = ids })
+	register(t, m, "other", toolgroups.Group{ID: "other", Tools: stubs("late")})
+	if got := groupTools(m, "set"); got != "" {
+		t.Errorf("the tool of another owner: %s", got)
+	}
+	if err := grouptest.UnregisterGroup(m, "other", "other"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		register(t, m, "server", toolgroups.Group{ID: "server", Tools: stubs("late")})
+		if got := groupTools(m, "set"); got != "late" || !slices.Contains(changed, "set") {
+			t.Errorf("the set has %q; changed %v", got, changed)
+		}
+		if err := grouptest.UnregisterGroup(m, "server", "server"); err != nil {
+			t.Fatal(err)
+		}
+		if got := groupTools(m, "set"); got != "" {
+			t.Errorf("after the end of the tool the set has %q", got)
+		}
+	}
+}
+
+// A reference to an owner means all of its tools, also later ones, except those named.
+func TestOwnerRefs_FollowTheOwner(t *testing.T) {
+	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	register(t, m, "server", toolgroups.Group{ID: "z", Tools: stubs("b", "hidden", "a")})
+	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", Tools: stubs("own"), OwnerRefs: []toolgroups.OwnerRef{{Owner: "server", Except: []string{"hidden"}}}})
+	var changed []toolgroups.GroupID
+	m.WatchGroups(func(ids []toolgroups.GroupID) { changed = ids })
+	register(t, m, "server", toolgroups.Group{ID: "a", Tools: stubs("c")})
+	if got := groupTools(m, "set"); got != "own b a c" || !slices.Equal(changed, []toolgroups.GroupID{"a", "set"}) {
+		t.Errorf("the set has %q; changed %v", got, changed)
+	}
+	s := m.CurrentSnapshot()
+	view := s.Compile(s.BindSet(toolgroups.SetOf("set")))
+	hidden, _ := s.LookupTool("hidden")
+	late, _ := s.LookupTool("c")
+	if state := view.ForState(""); state.EvaluateTool(hidden).Rule == toolgroups.Granted || state.EvaluateTool(late).Rule != toolgroups.Granted {
+		t.Error("the view differs from the group")
+	}
+	if err := grouptest.ReplaceTools(m, toolgroups.Config, "set", stubs("new")); err != nil {
+		t.Fatal(err)
+	}
+	if got := groupTools(m, "set"); got != "new b a c" {
+		t.Errorf("after a change of its own tools the set has %q", got)
+	}
+}
+
+// Only the configuration refers to tools of other owners, and never to built-in ones.
+func TestOwnerRefs_AreBounded(t *testing.T) {
+	m := toolgroups.NewManager(toolgroups.ReservedIDs()...)
+	register(t, m, toolgroups.Builtin, toolgroups.Group{ID: toolgroups.Workspace, Tools: stubs("read_file")})
+	register(t, m, "server", toolgroups.Group{ID: "server", Tools: stubs("a")})
+	refs := []toolgroups.OwnerRef{{Owner: toolgroups.Builtin}, {Owner: "server"}}
+	register(t, m, toolgroups.Config, toolgroups.Group{ID: "set", OwnerRefs: refs})
+	register(t, m, "thief", toolgroups.Group{ID: "stolen", OwnerRefs: refs})
+	if set, stolen := groupTools(m, "set"), groupTools(m, "stolen"); set != "a" || stolen != "" {
+		t.Errorf("the configuration has %q, a module %q", set, stolen)
+	}
+}
