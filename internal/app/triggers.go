@@ -56,8 +56,13 @@ func (a *App) replaceTriggers(ch *configChange) {
 		if ch.orgConfig.KeepRoles {
 			break
 		}
+		r, err := trigger.NewRule(t)
+		if err != nil { // reading the configuration has checked it
+			a.options.Warn.Error("trigger not run", "trigger", t.Name, "error", err)
+			continue
+		}
 		role, _ := a.Runtime.Org().ConfiguredRole(t.Role)
-		r := trigger.Rule{Trigger: t, RoleID: role.ID, Groups: triggerGroups(t.Groups)}
+		r.RoleID, r.Narrowed = role.ID, triggerGroups(t.Groups)
 		if t.After.Role != "" {
 			after, _ := a.Runtime.Org().ConfiguredRole(t.After.Role)
 			r.AfterRole = after.ID

@@ -36,10 +36,7 @@ type Trigger struct {
 
 	StartsPerMinute int
 	Running         int // tasks of the trigger that have not ended
-
-	Template *payload.Template `json:"-"` // of Text and Input; nil if they are wrong
-	Times    *cron.Schedule    `json:"-"` // of TriggerCron; nil if it is wrong
-	Pos      yamldoc.Pos
+	Pos             yamldoc.Pos
 }
 
 // The types of triggers.
@@ -71,8 +68,8 @@ type HookToken struct {
 
 // TriggerKey says what makes two requests the same. The zero TriggerKey is their body.
 type TriggerKey struct {
-	Pointer *payload.Pointer `json:"-"` // to a text or number; nil is not set
-	Header  string           `json:",omitempty"`
+	Pointer string `json:",omitempty"` // to a text or number in the body
+	Header  string `json:",omitempty"`
 }
 
 // TriggerAfter says which tasks' ends fire a trigger: those of agents of a role, or those of
@@ -136,7 +133,7 @@ func readTrigger(it item) {
 	if it.ErrorCount() == before {
 		it.checkTriggerFields(t)
 		t.Hook = it.checkHook(t, hook)
-		it.compileTrigger(&t)
+		it.checkTexts(t)
 		it.r.deferCheck(func(models) { it.checkTriggerCycle(t) })
 	}
 	it.r.config.Triggers = append(it.r.config.Triggers, t)
@@ -176,16 +173,15 @@ func (it item) checkHook(t Trigger, hook TriggerHook) *TriggerHook {
 	return &hook
 }
 
-// compileTrigger compiles the template and the schedule.
-func (it item) compileTrigger(t *Trigger) {
-	var err error
+// checkTexts checks the template and the schedule.
+func (it item) checkTexts(t Trigger) {
 	if len(t.Text) > maxTriggerText {
 		it.present("text").AddError(fmt.Sprintf("has more than %d bytes", maxTriggerText), "")
-	} else if t.Template, err = payload.NewTemplate(t.Text, t.Input); err != nil {
+	} else if _, err := payload.NewTemplate(t.Text, t.Input); err != nil {
 		it.present("text").AddError(err.Error(), "the names of a template are those of input; without input there is {{.payload}}")
 	}
 	if t.Type == TriggerCron && t.Schedule != "" {
-		if t.Times, err = cron.ParseSchedule(t.Schedule, t.Zone); err != nil {
+		if _, err := cron.ParseSchedule(t.Schedule, t.Zone); err != nil {
 			it.present("schedule").AddError(err.Error(), `for example "30 6 * * 1-5" with zone: Europe/Berlin`)
 		}
 	}
@@ -259,14 +255,13 @@ func triggerKeyField(to *TriggerKey) func(yamldoc.Value) {
 				if !ok {
 					return
 				}
-				p, err := payload.ParsePointer(text)
-				if err != nil {
+				if _, err := payload.ParsePointer(text); err != nil {
 					v.AddError(err.Error(), "")
 				}
-				to.Pointer = &p
+				to.Pointer = text
 			},
 		})(v)
-		if v.ErrorCount() == before && (to.Header == "") == (to.Pointer == nil) {
+		if v.ErrorCount() == before && (to.Header == "") == (to.Pointer == "") {
 			v.AddError("needs one of pointer and header", "for example {header: Idempotency-Key}")
 		}
 	}

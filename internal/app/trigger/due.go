@@ -19,16 +19,16 @@ import (
 func (e *Engine) fireTimes(ctx context.Context, rules []Rule) (pause time.Duration) {
 	pause = maxPause
 	for _, r := range rules {
-		if r.Type != config.TriggerCron || r.Times == nil {
+		if r.Type != config.TriggerCron || r.times == nil {
 			continue
 		}
 		last, now := e.stored.Times[r.Name], e.now()
-		at, missed, due := r.Times.LatestDue(last.At, now)
+		at, missed, due := r.times.LatestDue(last.At, now)
 		if due && e.fireTime(ctx, r, at, missed) {
 			last.At = at
 			e.stored.Times[r.Name] = last
 		}
-		if next := r.Times.NextAfter(now); !next.IsZero() {
+		if next := r.times.NextAfter(now); !next.IsZero() {
 			pause = min(pause, max(next.Sub(now), time.Millisecond))
 		}
 	}
@@ -105,7 +105,7 @@ func (e *Engine) endedTasks(ids []identity.TaskID, rescan bool) (list []org.Task
 
 // follows reports whether the end of a task fires a trigger.
 func (e *Engine) follows(ctx context.Context, r Rule, task org.Task) bool {
-	if r.RoleID == "" || r.Template == nil || !slices.Contains(r.After.Status, string(task.Status)) {
+	if r.RoleID == "" || r.template == nil || !slices.Contains(r.After.Status, string(task.Status)) {
 		return false
 	}
 	if r.After.Trigger != "" {

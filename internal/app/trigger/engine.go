@@ -43,15 +43,6 @@ type Config struct {
 	Log     *slog.Logger     // nil discards
 }
 
-// Rule is a trigger of the active configuration, bound to the ids of roles. A trigger whose
-// role has no id starts nothing.
-type Rule struct {
-	config.Trigger
-	RoleID    identity.RoleID
-	AfterRole identity.RoleID // of config.Trigger.After.Role
-	Groups    *toolgroups.GroupSet
-}
-
 // Engine starts the tasks of triggers. Its methods are safe for concurrent use.
 type Engine struct {
 	config   Config

@@ -22,7 +22,7 @@ import (
 // exist. It is a gateway.Config.Hooks.
 func (e *Engine) FindHook(name string, header http.Header, body []byte) (gateway.Hook, bool) {
 	r, known := e.ruleByName(name)
-	if !known || r.Hook == nil || r.RoleID == "" || r.Template == nil {
+	if !known || r.Hook == nil || r.RoleID == "" || r.template == nil {
 		r, known = Rule{}, false
 	}
 	if !e.carriesSecret(r.Hook, header, body) || !known {
@@ -102,8 +102,8 @@ func (e *Engine) startRequest(ctx context.Context, r Rule, header http.Header, b
 // digest of the body.
 func keyOf(r Rule, header http.Header, body []byte, document payload.Document) (string, error) {
 	switch {
-	case r.Key.Pointer != nil:
-		text, ok := document.Text(*r.Key.Pointer)
+	case r.key != nil:
+		text, ok := document.Text(*r.key)
 		if !ok {
 			return "", errcode.New(errcode.InvalidArguments, "the body has no key: the trigger reads a text or number of at most 128 bytes at a pointer").With("field", "key")
 		}

@@ -94,7 +94,7 @@ func (e *Engine) start(ctx context.Context, r Rule, from org.TaskTrigger, key st
 	if id, known := e.config.Runtime.Org().TaskWithKey(by, key); known {
 		return id, nil
 	}
-	text, input, err := r.Template.Render(document)
+	text, input, err := r.template.Render(document)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) start(ctx context.Context, r Rule, from org.TaskTrigger, key st
 	from.Name = r.Name
 	id, err := e.config.Start(ctx, org.TaskSpec{
 		Text: text + fmt.Sprintf(notice, r.Name), Input: input, Caller: by, Role: string(r.RoleID), Ask: true,
-		Groups: r.Groups, Key: key, Trigger: &from,
+		Groups: r.Narrowed, Key: key, Trigger: &from,
 	})
 	end(id)
 	return id, err
