@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -23,7 +24,7 @@ type Hook struct {
 func (a *api) hookRoutes() []route {
 	return []route{{
 		method: "POST", path: "/hooks/{name}", id: "fireTrigger", summary: "Start the task of a trigger; the request carries the secret of the trigger",
-		scopes: everybody, hook: true, body: map[string]any{}, answer: wire.HookAnswer{}, status: http.StatusAccepted,
+		hook: true, body: json.RawMessage{}, answer: wire.HookAnswer{}, status: http.StatusAccepted,
 		errors: []errcode.Code{errcode.StorageLow, errcode.LimitExceeded, errcode.NoToolsAvailable, errcode.RoleNotFound, errcode.GroupNotFound, errcode.Conflict}, serve: jsonEndpoint(a.fireTrigger),
 	}}
 }
