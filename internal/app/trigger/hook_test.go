@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rolecall/rolecall/errcode"
@@ -184,6 +185,8 @@ func TestHook_LimitsStartsAndRunningTasks(t *testing.T) {
 	f.task(first)
 
 	f.hold = make(chan struct{})
+	release := sync.OnceFunc(func() { close(f.hold) })
+	t.Cleanup(release) // before the App is closed
 	f.apply(role, with("running: 2"))
 	held := f.start("alerts", "4")
 	f.start("alerts", "5")
@@ -194,7 +197,7 @@ func TestHook_LimitsStartsAndRunningTasks(t *testing.T) {
 	}
 	f.apply(role, with("running: 2"))
 	wantLimited(t, f.post("/hooks/alerts", "8", auth...))
-	close(f.hold)
+	release()
 	if task := f.task(held); task.Status != org.Done {
 		t.Errorf("the task of a removed trigger is %s", task.Status)
 	}
