@@ -3,6 +3,7 @@ package trigger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (s *state) reserve(name string, o *org.Org) (end func(identity.TaskID), err
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.starting--
-		if id != "" {
+		if id != "" && !slices.Contains(s.running, id) { // requests with the same key at once have one task
 			s.running = append(s.running, id)
 		}
 	}, nil
